@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_BASE_ENUM_H
+#define HUTCH_BASE_ENUM_H
+
+/*
+ * Enums and their texts. An enum ends in X_MAX_, has X_INVALID = -EINVAL, and owns one table:
+ *
+ *         enum state { STATE_PENDING, STATE_RUNNING, STATE_MAX_, STATE_INVALID = -EINVAL };
+ *
+ *         static const char *const state_names[] = {
+ *                 [STATE_PENDING] = "Pending",
+ *                 [STATE_RUNNING] = "Running",
+ *         };
+ *         ENUM_TABLE(state, state_names, STATE_MAX_);
+ *
+ * which makes state_to_string and state_from_string; the latter returns -EINVAL for a text that is
+ * not in the table. Declare both in the header with ENUM_DECLARE(state).
+ */
+
+#include "base/compiler.h"
+#include "base/str.h"
+
+struct enum_table {
+        const char *const *names;
+        int n;
+};
+
+/* NULL if v is out of range or has no name. */
+const char *enum_to_string(const struct enum_table *t, int v);
+
+/* -EINVAL if no name is s, to the letter. */
+int enum_from_string(const struct enum_table *t, struct str s);
+
+#define ENUM_DECLARE(name)                    \
+        const char *name##_to_string(int v);  \
+        int name##_from_string(struct str s); \
+        extern const struct enum_table name##_table
+
+#define ENUM_TABLE(name, strings, max)                                        \
+        static_assert(ARRAY_SIZE(strings) == (max), #strings " out of step"); \
+        const struct enum_table name##_table = { (strings), (max) };          \
+        const char *name##_to_string(int v)                                   \
+        {                                                                     \
+                return enum_to_string(&name##_table, v);                      \
+        }                                                                     \
+        int name##_from_string(struct str s)                                  \
+        {                                                                     \
+                return enum_from_string(&name##_table, s);                    \
+        }                                                                     \
+        static_assert(true, "")
+
+#endif

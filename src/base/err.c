@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/err.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+#include "base/banned.h"
+
+#define ELLIPSIS    "\xe2\x80\xa6" /* U+2026 */
+#define CONTEXT_MIN (ERR_MESSAGE_MAX / 4)
+
+static const char *const err_code_names[] = {
+#define X(name, text) [ERR_##name] = text,
+        ERR_CODE_MAP(X)
+#undef X
+};
+ENUM_TABLE(err_code, err_code_names, ERR_CODE_MAX_);
+
+/* Formats into `out`, whose content is cut to what fits. */
+static void format_cut(char *out, size_t size, const char *fmt, va_list ap) printf_like(3, 0);
+
+static void format_cut(char *out, size_t size, const char *fmt, va_list ap)
+{
+        int n = vsnprintf(out, size, fmt, ap);
+        size_t keep;
+
+        if (n < 0)
+                out[0] = '\0';
+        if (n < 0 || (size_t) n < size)
+                return;
+        keep = str_utf8_cut(str_of(out, size - 1), size - sizeof(ELLIPSIS)).n;
+        memcpy(out + keep, ELLIPSIS, sizeof(ELLIPSIS));
+}
+
+static void set_message(struct err *e, const char *fmt, ...) printf_like(2, 3);
+
+static void set_message(struct err *e, const char *fmt, ...)
+{
+        char text[ERR_MESSAGE_MAX]; /* the arguments may be views of the message itself */
+        va_list ap;
+
+        va_start(ap, fmt);
+        format_cut(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        memcpy(e->message, text, strlen(text) + 1);
+}
+
+int err_set(struct err *e, enum err_code code, const char *fmt, ...)
+{
+        char text[ERR_MESSAGE_MAX];
+        va_list ap;
+
+        if (!e)
+                return ERR_RETURN(code);
+        va_start(ap, fmt);
+        format_cut(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        e->code = code;
+        e->os_errno = 0;
+        memcpy(e->message, text, strlen(text) + 1);
+        return ERR_RETURN(code);
+}
+
+static bool is_domain_code(int r)
+{
+        return r <= ERR_RETURN(0) && r > ERR_RETURN(ERR_CODE_MAX_);
+}
+
+int err_errno(struct err *e, int r, const char *fmt, ...)
+{
+        enum err_code code = err_code_from_errno(r);
+        const char *reason = err_text(r);
+        char text[ERR_MESSAGE_MAX];
+        va_list ap;
+
+        if (!e)
+                return ERR_RETURN(code);
+        /* The reason is the better half: the context is cut so that it fits. */
+        va_start(ap, fmt);
+        format_cut(text, sizeof(text) - strlen(reason) - 2, fmt, ap);
+        va_end(ap);
+        e->code = code;
+        e->os_errno = is_domain_code(r) ? 0 : -r;
+        set_message(e, "%s: %s", text, reason);
+        return ERR_RETURN(code);
+}
+
+int err_wrap(struct err *e, const char *fmt, ...)
+{
+        char text[ERR_MESSAGE_MAX];
+        size_t taken, room;
+        va_list ap;
+
+        if (!e)
+                return ERR_RETURN(ERR_INTERNAL);
+        /* What went wrong is at the end, so the context gives way; but not all of it. */
+        taken = strlen(e->message) + strlen(": ");
+        room = taken < sizeof(text) - CONTEXT_MIN ? sizeof(text) - taken : CONTEXT_MIN;
+        va_start(ap, fmt);
+        format_cut(text, room, fmt, ap);
+        va_end(ap);
+        set_message(e, "%s: %s", text, e->message);
+        return ERR_RETURN(e->code);
+}
+
+enum err_code err_code_from_errno(int r)
+{
+        if (is_domain_code(r))
+                return (enum err_code)(ERR_RETURN(0) - r);
+        switch (-r) {
+        case EINVAL:
+        case ERANGE:
+        case EDOM:
+        case ENAMETOOLONG:
+        case EILSEQ:
+        case ENOTDIR:
+        case EISDIR:
+        case ELOOP:
+                return ERR_INVALID;
+        case EACCES:
+        case EPERM:
+        case EROFS:
+                return ERR_FORBIDDEN;
+        case ENOENT:
+        case ESRCH:
+        case ENODEV:
+        case ENXIO:
+                return ERR_NOT_FOUND;
+        case EBUSY:
+        case ENOTEMPTY:
+        case ETXTBSY:
+        case EALREADY:
+        case EISCONN:
+        case EINPROGRESS:
+                return ERR_CONFLICT;
+        case EEXIST:
+        case EADDRINUSE:
+        case ENOTUNIQ:
+                return ERR_EXISTS;
+        case E2BIG:
+        case EFBIG:
+        case EMSGSIZE:
+        case EOVERFLOW:
+                return ERR_TOO_LARGE;
+        case ENOMEM:
+        case ENOSPC:
+        case EDQUOT:
+        case EMFILE:
+        case ENFILE:
+        case ENOBUFS:
+        case EUSERS:
+                return ERR_EXHAUSTED;
+        case ENOSYS:
+        case EOPNOTSUPP:
+        case EPROTONOSUPPORT:
+        case EAFNOSUPPORT:
+        case ENOPROTOOPT:
+                return ERR_UNSUPPORTED;
+        case EAGAIN:
+        case ECONNREFUSED:
+        case ECONNRESET:
+        case ECONNABORTED:
+        case EPIPE:
+        case EHOSTUNREACH:
+        case ENETUNREACH:
+        case ENETDOWN:
+        case EHOSTDOWN:
+        case ENOTCONN:
+                return ERR_UNAVAILABLE;
+        case ETIMEDOUT:
+        case ETIME:
+                return ERR_TIMEOUT;
+        case ECANCELED:
+                return ERR_CANCELED;
+        default:
+                return ERR_INTERNAL;
+        }
+}
+
+const char *err_text(int r)
+{
+        const char *text;
+
+        if (is_domain_code(r))
+                return err_code_to_string((int) err_code_from_errno(r));
+        text = strerrordesc_np(-r);
+        return text ? text : "unknown error";
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Document to struct: one function per member type, found by table. */
+
+#include "base/json.h"
+
+#include <math.h>
+
+#include "base/json_path.h"
+
+#include "base/banned.h"
+
+struct decoder {
+        struct arena *arena;
+        unsigned flags;
+        struct json_error *reterr;
+};
+
+typedef int decode_fn(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                      const json_t *v, void *ret);
+
+static cold_path int fail_memory(struct decoder *d, const struct json_path *at)
+{
+        (void) json_path__fail(d->reterr, at, "needs too much memory");
+        return -ENOMEM;
+}
+
+/* --- scalars --- */
+
+static int copy_string(struct decoder *d, const struct json_path *at, const json_t *v,
+                       struct str *ret)
+{
+        if (!json_is_string(v))
+                return json_path__fail(d->reterr, at, "must be a string");
+        *ret = arena_dup_str(d->arena, str_of(json_string_value(v), json_string_length(v)));
+        return ret->p ? 0 : fail_memory(d, at);
+}
+
+static int check_count(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                       size_t n)
+{
+        size_t max = f->items_max ? f->items_max : JSON_ITEMS_MAX;
+
+        if (n == 0 && (f->flags & JSON_NONEMPTY))
+                return json_path__fail(d->reterr, at, "must not be empty");
+        if (n > max)
+                return json_path__fail(d->reterr, at, "must not have more than %zu items", max);
+        return 0;
+}
+
+static int decode_str(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                      const json_t *v, void *ret)
+{
+        if (json_is_string(v) && json_string_length(v) == 0 && (f->flags & JSON_NONEMPTY))
+                return json_path__fail(d->reterr, at, "must not be empty");
+        return copy_string(d, at, v, ret);
+}
+
+static int decode_bool(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                       const json_t *v, void *ret)
+{
+        if (!json_is_boolean(v))
+                return json_path__fail(d->reterr, at, "must be true or false");
+        *(bool *) ret = json_is_true(v);
+        return 0;
+}
+
+static int decode_i64(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                      const json_t *v, void *ret)
+{
+        int64_t n;
+
+        if (!json_is_integer(v))
+                return json_path__fail(d->reterr, at, "must be an integer");
+        n = json_integer_value(v);
+        if (f->limited && n < f->lowest)
+                return json_path__fail(d->reterr, at, "must be at least %lld",
+                                       (long long) f->lowest);
+        if (f->limited && n > f->highest)
+                return json_path__fail(d->reterr, at, "must be at most %lld",
+                                       (long long) f->highest);
+        *(int64_t *) ret = n;
+        return 0;
+}
+
+static int decode_double(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                         const json_t *v, void *ret)
+{
+        if (!json_is_number(v) || !isfinite(json_number_value(v)))
+                return json_path__fail(d->reterr, at, "must be a number");
+        *(double *) ret = json_number_value(v);
+        return 0;
+}
+
+static int decode_enum(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                       const json_t *v, void *ret)
+{
+        int n;
+
+        if (!json_is_string(v))
+                return json_path__fail(d->reterr, at, "must be a string");
+        n = enum_from_string(f->table, str_of(json_string_value(v), json_string_length(v)));
+        if (n < 0)
+                return json_path__fail_enum(d->reterr, at, f->table);
+        *(int *) ret = n;
+        return 0;
+}
+
+static int decode_raw(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                      const json_t *v, void *ret)
+{
+        scoped(buf_done) struct buf b;
+        struct str text;
+
+        buf_init(&b, d->arena->max);
+        json_encode_value(&b, v);
+        if (buf_failed(&b))
+                return fail_memory(d, at);
+        text = arena_dup_str(d->arena, buf_str(&b));
+        if (!text.p)
+                return fail_memory(d, at);
+        *(struct str *) ret = text;
+        return 0;
+}
+
+/* --- structs --- */
+
+static int decode_members(struct decoder *d, const struct json_path *at,
+                          const struct json_field *fields, const json_t *v, void *ret);
+
+static int decode_object(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                         const json_t *v, void *ret)
+{
+        return decode_members(d, at, f->fields, v, ret);
+}
+
+static int decode_opt(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                      const json_t *v, void *ret)
+{
+        void *item = arena_zalloc(d->arena, f->item_size);
+        int r;
+
+        if (!item)
+                return fail_memory(d, at);
+        r = decode_members(d, at, f->fields, v, item);
+        if (r < 0)
+                return r;
+        *(void **) ret = item;
+        return 0;
+}
+
+/* --- lists and maps --- */
+
+/* A zeroed array for the n items of a list or map; not NULL when empty, which would mean absent. */
+static int take_items(struct decoder *d, const struct json_path *at, size_t n, size_t size,
+                      void **ret)
+{
+        *ret = arena_alloc_array(d->arena, n, size);
+        if (!*ret)
+                return fail_memory(d, at);
+        memset(*ret, 0, n * size);
+        return 0;
+}
+
+static int decode_list(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                       const json_t *v, void *ret)
+{
+        size_t n = json_array_size(v);
+        void *items = NULL;
+        int r;
+
+        if (!json_is_array(v))
+                return json_path__fail(d->reterr, at, "must be an array");
+        r = check_count(d, at, f, n);
+        if (r == 0)
+                r = take_items(d, at, n, f->item_size, &items);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                struct json_path item = { .up = at, .kind = JSON_PART_INDEX, .index = i };
+
+                r = decode_members(d, &item, f->fields, json_array_get(v, i),
+                                   (char *) items + i * f->item_size);
+        }
+        if (r < 0)
+                return r;
+        *(struct json_list *) ret = (struct json_list){ items, n };
+        return 0;
+}
+
+static int decode_strs(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                       const json_t *v, void *ret)
+{
+        size_t n = json_array_size(v);
+        void *items = NULL;
+        int r;
+
+        if (!json_is_array(v))
+                return json_path__fail(d->reterr, at, "must be an array");
+        r = check_count(d, at, f, n);
+        if (r == 0)
+                r = take_items(d, at, n, sizeof(struct str), &items);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                struct json_path item = { .up = at, .kind = JSON_PART_INDEX, .index = i };
+
+                r = copy_string(d, &item, json_array_get(v, i), (struct str *) items + i);
+        }
+        if (r < 0)
+                return r;
+        *(struct json_strs *) ret = (struct json_strs){ items, n };
+        return 0;
+}
+
+/* jansson iterates through non-const pointers, but changes nothing. */
+static json_t *iterable(const json_t *v)
+{
+        return (json_t *) (uintptr_t) v;
+}
+
+static int decode_pair(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                       void *iter, struct json_pair *ret)
+{
+        struct str key = str_of(json_object_iter_key(iter), json_object_iter_key_len(iter));
+        struct json_path item = { .up = at, .kind = JSON_PART_KEY, .key = key };
+        const json_t *v = json_object_iter_value(iter);
+
+        ret->key = arena_dup_str(d->arena, key);
+        if (!ret->key.p)
+                return fail_memory(d, at);
+        if (json_is_null(v) && (f->flags & JSON_MAP_NULLS))
+                return 0;
+        return copy_string(d, &item, v, &ret->value);
+}
+
+static int decode_map(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                      const json_t *v, void *ret)
+{
+        size_t n = json_object_size(v), i = 0;
+        void *items = NULL;
+        int r;
+
+        if (!json_is_object(v))
+                return json_path__fail(d->reterr, at, "must be an object");
+        r = check_count(d, at, f, n);
+        if (r == 0)
+                r = take_items(d, at, n, sizeof(struct json_pair), &items);
+        for (void *iter = json_object_iter(iterable(v)); r == 0 && iter;
+             iter = json_object_iter_next(iterable(v), iter))
+                r = decode_pair(d, at, f, iter, (struct json_pair *) items + i++);
+        if (r < 0)
+                return r;
+        *(struct json_map *) ret = (struct json_map){ items, n };
+        return 0;
+}
+
+/* --- members --- */
+
+static decode_fn *const decoders[] = {
+        [JSON_T_STR] = decode_str,   [JSON_T_BOOL] = decode_bool,
+        [JSON_T_I64] = decode_i64,   [JSON_T_DOUBLE] = decode_double,
+        [JSON_T_ENUM] = decode_enum, [JSON_T_OBJECT] = decode_object,
+        [JSON_T_OPT] = decode_opt,   [JSON_T_LIST] = decode_list,
+        [JSON_T_STRS] = decode_strs, [JSON_T_MAP] = decode_map,
+        [JSON_T_RAW] = decode_raw,
+};
+
+static bool counts_as_absent(const struct json_field *f, const json_t *v)
+{
+        if (!v)
+                return true;
+        return json_is_null(v) && (f->flags & (JSON_NULL_OK | JSON_REQUIRED));
+}
+
+static int decode_member(struct decoder *d, const struct json_path *up, const struct json_field *f,
+                         const json_t *doc, void *base)
+{
+        const json_t *v = json_object_get(doc, f->name);
+        const json_t *other = f->alias ? json_object_get(doc, f->alias) : NULL;
+        const char *name = v || !other ? f->name : f->alias;
+        struct json_path at = { .up = up, .kind = JSON_PART_NAME, .name = name };
+        char *ret = (char *) base + f->offset;
+        const char *wrong;
+        int r;
+
+        if (v && other)
+                return json_path__fail(d->reterr, &at, "is also given as %s", f->alias);
+        v = v ? v : other;
+        if (counts_as_absent(f, v) && (f->flags & JSON_REQUIRED))
+                return json_path__fail(d->reterr, &at, "is required");
+        if (counts_as_absent(f, v))
+                return 0;
+        r = decoders[f->type](d, &at, f, v, ret);
+        if (r < 0)
+                return r;
+        wrong = f->check ? f->check(ret) : NULL;
+        if (wrong)
+                return json_path__fail(d->reterr, &at, "%s", wrong);
+        if (f->has_offset)
+                *(bool *) ((char *) base + f->has_offset - 1) = true;
+        return 0;
+}
+
+static bool is_known(const struct json_field *fields, struct str key)
+{
+        for (const struct json_field *f = fields; f->type != JSON_T_END; f++) {
+                if (f->flags & JSON_NO_DECODE)
+                        continue;
+                if (str_eq(key, str_from(f->name)) || (f->alias && str_eq(key, str_from(f->alias))))
+                        return true;
+        }
+        return false;
+}
+
+static int refuse_unknown(struct decoder *d, const struct json_path *at,
+                          const struct json_field *fields, const json_t *v)
+{
+        for (void *iter = json_object_iter(iterable(v)); iter;
+             iter = json_object_iter_next(iterable(v), iter)) {
+                struct str key = str_of(json_object_iter_key(iter), json_object_iter_key_len(iter));
+
+                if (!is_known(fields, key))
+                        return json_path__fail_unknown(d->reterr, at, key);
+        }
+        return 0;
+}
+
+static int decode_members(struct decoder *d, const struct json_path *at,
+                          const struct json_field *fields, const json_t *v, void *ret)
+{
+        int r = 0;
+
+        if (!json_is_object(v))
+                return json_path__fail(d->reterr, at, "must be an object");
+        if (d->flags & JSON_REFUSE_UNKNOWN)
+                r = refuse_unknown(d, at, fields, v);
+        for (const struct json_field *f = fields; r == 0 && f->type != JSON_T_END; f++)
+                if (!(f->flags & JSON_NO_DECODE))
+                        r = decode_member(d, at, f, v, ret);
+        return r;
+}
+
+int json_decode_value(const json_t *doc, const struct json_field *fields, unsigned flags,
+                      struct arena *a, void *ret, struct json_error *reterr)
+{
+        struct decoder d = { .arena = a, .flags = flags, .reterr = reterr };
+
+        return decode_members(&d, NULL, fields, doc, ret);
+}
+
+int json_decode(struct str text, const struct json_field *fields, unsigned flags, struct arena *a,
+                void *ret, struct json_error *reterr)
+{
+        json_t *doc;
+        int r;
+
+        r = json_parse(text, flags, &doc, reterr);
+        if (r < 0)
+                return r;
+        r = json_decode_value(doc, fields, flags, a, ret, reterr);
+        json_decref(doc);
+        return r;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_BASE_SHA1_H
+#define HUTCH_BASE_SHA1_H
+
+/*
+ * SHA-1 (FIPS 180-4), one shot.
+ *
+ * Only for the WebSocket handshake, where RFC 6455 asks for it as a proof that the server read the
+ * request. Collisions are cheap to make: nothing that protects anything may call this.
+ */
+
+#include "base/compiler.h"
+
+#define SHA1_SIZE 20
+
+void sha1(const void *p, size_t n, uint8_t ret[static SHA1_SIZE]);
+
+#endif
