@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/listener.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+
+/* Connections taken per turn: the others' requests are served in between. */
+#define ACCEPT_BATCH 64
+
+static void take_spare(struct net_listener *l)
+{
+        l->_spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (l->_spare < 0)
+                l->_spare = -EBADF;
+}
+
+static void refuse_one(struct net_listener *l)
+{
+        int fd;
+
+        l->_spare = fd_close(l->_spare);
+        /* Nobody wants to know the address. */
+        fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        (void) fd_close(fd);
+        take_spare(l);
+        l->refused++;
+}
+
+/* False when there is nothing to accept. */
+static bool accept_one(struct net_listener *l)
+{
+        struct sock_addr peer = { .len = sizeof(peer.ss) };
+        int one = 1, fd;
+
+        fd = accept4(l->fd, (struct sockaddr *) &peer.ss, &peer.len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) {
+                if (errno == EMFILE || errno == ENFILE) {
+                        refuse_one(l);
+                        return true;
+                }
+                /* ECONNABORTED and the network errors that Linux passes on here belong to that one
+                 * connection, not to the listener. */
+                return errno != EAGAIN;
+        }
+        if (!sock_addr_is_unix(&l->addr))
+                (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        l->ops->accepted(l, fd, &peer);
+        return true;
+}
+
+static void poll_cb(uv_poll_t *h, int status, int events)
+{
+        struct net_listener *l = container_of(h, struct net_listener, _poll);
+
+        (void) status;
+        (void) events;
+        for (int i = 0; i < ACCEPT_BATCH && !l->_closing; i++)
+                if (!accept_one(l))
+                        return;
+}
+
+/* The file behind a unix address, or false. Another process may have put its own there since. */
+static bool stat_socket_file(const struct net_listener *l, struct stat *ret)
+{
+        const struct sockaddr_un *un = (const struct sockaddr_un *) &l->addr.ss;
+
+        return sock_addr_is_unix(&l->addr) && un->sun_path[0] != 0 && lstat(un->sun_path, ret) == 0;
+}
+
+static void remove_socket_file(const struct net_listener *l)
+{
+        const struct sockaddr_un *un = (const struct sockaddr_un *) &l->addr.ss;
+        struct stat st;
+
+        if (stat_socket_file(l, &st) && st.st_dev == l->_dev && st.st_ino == l->_ino)
+                (void) unlink(un->sun_path);
+}
+
+int listener_open(struct net_listener *l, struct net_loop *loop, int fd,
+                  const struct net_listener_ops *ops)
+{
+        struct stat st;
+        int r;
+
+        *l = (struct net_listener){ .ops = ops, .loop = loop, .fd = fd };
+        take_spare(l);
+        sock_keep_alive(fd);
+        r = sock_local_addr(fd, &l->addr);
+        if (r == 0)
+                r = uv_poll_init(&loop->uv, &l->_poll, fd);
+        if (r < 0) {
+                l->fd = fd_close(l->fd);
+                l->_spare = fd_close(l->_spare);
+                l->_closing = true;
+                return r;
+        }
+        if (stat_socket_file(l, &st)) {
+                l->_dev = st.st_dev;
+                l->_ino = st.st_ino;
+        }
+        return uv_poll_start(&l->_poll, UV_READABLE, poll_cb);
+}
+
+static void poll_closed(uv_handle_t *h)
+{
+        struct net_listener *l = container_of((uv_poll_t *) h, struct net_listener, _poll);
+
+        l->ops->closed(l);
+}
+
+void listener_close(struct net_listener *l)
+{
+        if (l->_closing)
+                return;
+        l->_closing = true;
+        remove_socket_file(l);
+        uv_close((uv_handle_t *) &l->_poll, poll_closed);
+        l->fd = fd_close(l->fd);
+        l->_spare = fd_close(l->_spare);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/loop.h"
+
+#include "base/base.h"
+
+/* Only what was queued before now: the list is taken away as a whole first. */
+static void run_tasks(struct net_loop *l)
+{
+        struct list batch;
+
+        if (list_empty(&l->tasks))
+                return;
+        batch = l->tasks;
+        batch.next->prev = &batch;
+        batch.prev->next = &batch;
+        list_init(&l->tasks);
+
+        while (!list_empty(&batch)) {
+                struct net_task *t = container_of(list_first(&batch), struct net_task, node);
+
+                list_remove(&t->node);
+                t->run(t);
+        }
+}
+
+static void idle_cb(uv_idle_t *h)
+{
+        (void) h;
+}
+
+static void run_and_rest(struct net_loop *l)
+{
+        run_tasks(l);
+        if (list_empty(&l->tasks))
+                (void) uv_idle_stop(&l->idle);
+}
+
+static void prepare_cb(uv_prepare_t *h)
+{
+        run_and_rest(container_of(h, struct net_loop, prepare));
+}
+
+static void check_cb(uv_check_t *h)
+{
+        run_and_rest(container_of(h, struct net_loop, check));
+}
+
+int net_loop_init(struct net_loop *l, const struct clock *clock)
+{
+        int r = uv_loop_init(&l->uv);
+
+        if (r < 0)
+                return r;
+        l->clock = clock;
+        l->read_buf = xcalloc(1, NET_READ_SIZE);
+        list_init(&l->tasks);
+
+        /* These three never fail. They must not keep the loop alive by themselves. */
+        (void) uv_prepare_init(&l->uv, &l->prepare);
+        (void) uv_check_init(&l->uv, &l->check);
+        (void) uv_idle_init(&l->uv, &l->idle);
+        (void) uv_prepare_start(&l->prepare, prepare_cb);
+        (void) uv_check_start(&l->check, check_cb);
+        uv_unref((uv_handle_t *) &l->prepare);
+        uv_unref((uv_handle_t *) &l->check);
+        return 0;
+}
+
+void net_loop_done(struct net_loop *l)
+{
+        /* Let queued tasks and close callbacks of others come to their end first. */
+        (void) uv_run(&l->uv, UV_RUN_NOWAIT);
+        uv_close((uv_handle_t *) &l->prepare, NULL);
+        uv_close((uv_handle_t *) &l->check, NULL);
+        uv_close((uv_handle_t *) &l->idle, NULL);
+        (void) uv_run(&l->uv, UV_RUN_DEFAULT);
+        ASSERT(uv_loop_close(&l->uv) == 0);
+        free(l->read_buf);
+        l->read_buf = NULL;
+}
+
+void net_loop_run(struct net_loop *l)
+{
+        (void) uv_run(&l->uv, UV_RUN_DEFAULT);
+}
+
+void net_loop_stop(struct net_loop *l)
+{
+        uv_stop(&l->uv);
+}
+
+void net_loop_turn(struct net_loop *l, bool wait)
+{
+        (void) uv_run(&l->uv, wait ? UV_RUN_ONCE : UV_RUN_NOWAIT);
+}
+
+void net_task_init(struct net_task *t, net_task_fn *run)
+{
+        list_init(&t->node);
+        t->run = run;
+}
+
+void net_task_queue(struct net_loop *l, struct net_task *t)
+{
+        if (!list_empty(&t->node))
+                return;
+        /* An active idle handle keeps the loop alive and from waiting. Tasks queued while events
+         * are handled are run, and the handle stopped, before the loop could notice. */
+        if (list_empty(&l->tasks))
+                (void) uv_idle_start(&l->idle, idle_cb);
+        list_append(&l->tasks, &t->node);
+}
+
+void net_task_cancel(struct net_task *t)
+{
+        list_remove(&t->node);
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/stream.h"
+
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+#include "os/socket.h"
+
+/*
+ * Theory of operation. Interest in reading is on or off as the owner says; interest in writing is
+ * on only while the socket refused something. libuv turns a change of interest into two system
+ * calls, so the ordinary exchange (read a request, write its answer) changes none: the answer is
+ * written by the flush task and nearly always fits.
+ */
+
+static void poll_cb(uv_poll_t *h, int status, int events);
+
+static void update_interest(struct net_stream *s)
+{
+        uint8_t want = 0;
+
+        if (s->_closing)
+                return;
+        if (s->reading && !s->eof && !s->_connecting)
+                want |= UV_READABLE;
+        if (s->_blocked || s->_connecting)
+                want |= UV_WRITABLE;
+        if (!s->reading && !s->eof && !s->hung && !s->_connecting && s->ops->hangup)
+                want |= UV_DISCONNECT;
+        if (want == s->_interest)
+                return;
+        s->_interest = want;
+        if (want)
+                (void) uv_poll_start(&s->_poll, want, poll_cb);
+        else
+                (void) uv_poll_stop(&s->_poll);
+}
+
+static void fail(struct net_stream *s, int r)
+{
+        if (!s->_closing)
+                s->ops->error(s, r);
+}
+
+/* --- output --- */
+
+uint64_t stream_pending(const struct net_stream *s)
+{
+        return s->out.n + s->_borrowed.n + s->_file_left;
+}
+
+/* Nearly always there is one piece, which costs the kernel less than a message of several. */
+static ssize_t send_pieces(struct net_stream *s, struct str head, int flags)
+{
+        struct iovec iov[2] = {
+                { .iov_base = (char *) head.p, .iov_len = head.n },
+                { .iov_base = (char *) s->_borrowed.p, .iov_len = s->_borrowed.n },
+        };
+        struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+
+        if (s->_borrowed.n == 0)
+                return send(s->fd, head.p, head.n, flags);
+        return sendmsg(s->fd, &msg, flags);
+}
+
+/* Return 1 when their piece is through, 0 when the socket (or the portion) is full. */
+static int send_memory(struct net_stream *s)
+{
+        struct str head = buf_str(&s->out);
+        /* With a file behind, let the kernel join the head to its first bytes. */
+        int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (s->_file_left ? MSG_MORE : 0);
+        ssize_t n = send_pieces(s, head, flags);
+        size_t from_head;
+
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        s->bytes_out += (uint64_t) n;
+        from_head = MIN_OF((size_t) n, head.n);
+        buf_consume(&s->out, from_head);
+        s->_borrowed = str_skip(s->_borrowed, (size_t) n - from_head);
+        return s->out.n + s->_borrowed.n == 0;
+}
+
+/* For a file whose filesystem can't do sendfile (some FUSE, /proc, overlay on old kernels). The
+ * loop's read buffer is free here: it is filled and consumed within one input callback, and no
+ * flush happens inside of one. What the socket does not take is read again. */
+static ssize_t copy_file(struct net_stream *s, size_t want)
+{
+        ssize_t n = pread(s->_file, s->loop->read_buf, MIN_OF(want, (size_t) NET_READ_SIZE),
+                          (off_t) s->_file_pos);
+
+        if (n <= 0)
+                return n;
+        return send(s->fd, s->loop->read_buf, (size_t) n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static ssize_t send_portion(struct net_stream *s, size_t want)
+{
+        off_t pos = (off_t) s->_file_pos;
+        ssize_t n;
+
+        if (!s->_file_copied) {
+                n = sendfile(s->fd, s->_file, &pos, want);
+                if (n >= 0 || (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP))
+                        return n;
+                s->_file_copied = true;
+        }
+        return copy_file(s, want);
+}
+
+/* Sends until the socket is full, the file is through, or the turn's portion is: *ret_full tells
+ * the first from the last. A short count alone does not mean that the socket is full, it may come
+ * from the end of a pipe buffer or a page that had to be read; only EAGAIN does. */
+static int send_file(struct net_stream *s, bool *ret_full)
+{
+        size_t left = (size_t) MIN_OF(s->_file_left, (uint64_t) STREAM_FILE_PORTION);
+
+        while (left > 0) {
+                ssize_t n = send_portion(s, left);
+
+                *ret_full = n < 0 && errno == EAGAIN;
+                if (n < 0)
+                        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+                if (n == 0)
+                        return -EIO;
+                s->bytes_out += (uint64_t) n;
+                s->_file_pos += (uint64_t) n;
+                s->_file_left -= (uint64_t) n;
+                left -= (size_t) n;
+        }
+        return s->_file_left == 0;
+}
+
+/* 1: nothing left; 0: something left, and *ret_full tells whether the socket is full or it was
+ * merely enough for this turn. */
+static int send_some(struct net_stream *s, bool *ret_full)
+{
+        int r = 1;
+
+        *ret_full = true;
+        if (s->out.n + s->_borrowed.n > 0)
+                r = send_memory(s);
+        if (r == 1 && s->_file_left > 0)
+                r = send_file(s, ret_full);
+        return r;
+}
+
+static void flush(struct net_stream *s)
+{
+        bool full;
+        int r;
+
+        if (s->_closing || s->_connecting)
+                return;
+        if (buf_failed(&s->out)) {
+                fail(s, -ENOBUFS);
+                return;
+        }
+        if (stream_pending(s) == 0 && !s->_shut)
+                return;
+
+        r = send_some(s, &full);
+        if (r < 0) {
+                fail(s, r);
+                return;
+        }
+        if (r == 0 && !full)
+                net_task_queue(s->loop, &s->_flush);
+        s->_blocked = r == 0 && full;
+        update_interest(s);
+        if (r == 0) {
+                if (s->ops->stalled)
+                        s->ops->stalled(s);
+                return;
+        }
+
+        buf_release(&s->out);
+        if (s->_shut)
+                (void) shutdown(s->fd, SHUT_WR);
+        s->ops->drained(s);
+}
+
+static void flush_task(struct net_task *t)
+{
+        flush(container_of(t, struct net_stream, _flush));
+}
+
+void stream_queue_flush(struct net_stream *s)
+{
+        if (!s->_blocked && !s->_closing)
+                net_task_queue(s->loop, &s->_flush);
+}
+
+void stream_queue(struct net_stream *s, struct str bytes)
+{
+        ASSERT(s->_borrowed.n == 0 && s->_file_left == 0);
+        buf_add_str(&s->out, bytes);
+        stream_queue_flush(s);
+}
+
+void stream_queue_borrowed(struct net_stream *s, struct str bytes)
+{
+        ASSERT(s->_borrowed.n == 0 && s->_file_left == 0);
+        s->_borrowed = bytes;
+        stream_queue_flush(s);
+}
+
+void stream_queue_file(struct net_stream *s, int fd, uint64_t pos, uint64_t n)
+{
+        ASSERT(s->_borrowed.n == 0 && s->_file_left == 0);
+        s->_file = fd;
+        s->_file_pos = pos;
+        s->_file_left = n;
+        s->_file_copied = false;
+        stream_queue_flush(s);
+}
+
+void stream_shutdown(struct net_stream *s)
+{
+        s->_shut = true;
+        stream_queue_flush(s);
+}
+
+void stream_drop_output(struct net_stream *s)
+{
+        net_task_cancel(&s->_flush);
+        buf_done(&s->out);
+        s->_borrowed = STR_NULL;
+        s->_file_left = 0;
+        s->_shut = s->_blocked = false;
+        update_interest(s);
+}
+
+/* --- input --- */
+
+static void read_some(struct net_stream *s)
+{
+        ssize_t n = recv(s->fd, s->loop->read_buf, NET_READ_SIZE, MSG_DONTWAIT);
+
+        if (n > 0) {
+                s->bytes_in += (uint64_t) n;
+                s->ops->data(s, s->loop->read_buf, (size_t) n);
+                return;
+        }
+        if (n == 0) {
+                s->eof = true;
+                update_interest(s);
+                s->ops->eof(s);
+                return;
+        }
+        if (errno != EAGAIN && errno != EINTR)
+                fail(s, -errno);
+}
+
+/* The event would come again and again. */
+static void notice_hangup(struct net_stream *s)
+{
+        s->hung = true;
+        update_interest(s);
+        s->ops->hangup(s);
+}
+
+void stream_resume_reading(struct net_stream *s)
+{
+        s->reading = true;
+        update_interest(s);
+}
+
+void stream_pause_reading(struct net_stream *s)
+{
+        s->reading = false;
+        update_interest(s);
+}
+
+/* --- events --- */
+
+static void finish_connect(struct net_stream *s)
+{
+        int r = sock_error(s->fd);
+
+        if (r < 0) {
+                fail(s, r);
+                return;
+        }
+        s->_connecting = false;
+        update_interest(s);
+        flush(s);
+}
+
+static void poll_cb(uv_poll_t *h, int status, int events)
+{
+        struct net_stream *s = container_of(h, struct net_stream, _poll);
+
+        if (status < 0) {
+                /* libuv stops the handle on EPOLLERR and says only that. */
+                int r = sock_error(s->fd);
+
+                s->_interest = 0;
+                fail(s, r < 0 ? r : -ECONNRESET);
+                return;
+        }
+        if (s->_connecting) {
+                finish_connect(s);
+                return;
+        }
+        if (events & UV_WRITABLE)
+                flush(s);
+        /* The flush may have closed the stream or stopped its input. */
+        if ((events & UV_READABLE) && s->reading && !s->_closing)
+                read_some(s);
+        else if ((events & UV_DISCONNECT) && !s->reading && !s->_closing)
+                notice_hangup(s);
+}
+
+/* --- life cycle --- */
+
+int stream_open(struct net_stream *s, struct net_loop *l, int fd, size_t out_max,
+                const struct net_stream_ops *ops)
+{
+        int r;
+
+        *s = (struct net_stream){ .ops = ops, .loop = l, .fd = fd, ._file = -EBADF };
+        buf_init(&s->out, out_max);
+        net_task_init(&s->_flush, flush_task);
+        r = uv_poll_init(&l->uv, &s->_poll, fd);
+        if (r < 0) {
+                s->fd = fd_close(s->fd);
+                s->_closing = true;
+        }
+        return r;
+}
+
+int stream_open_connecting(struct net_stream *s, struct net_loop *l, int fd, size_t out_max,
+                           const struct net_stream_ops *ops)
+{
+        int r = stream_open(s, l, fd, out_max, ops);
+
+        if (r < 0)
+                return r;
+        s->_connecting = true;
+        update_interest(s);
+        return 0;
+}
+
+static void poll_closed(uv_handle_t *h)
+{
+        struct net_stream *s = container_of((uv_poll_t *) h, struct net_stream, _poll);
+
+        s->loop = NULL;
+        s->ops->closed(s);
+}
+
+void stream_close(struct net_stream *s)
+{
+        if (s->_closing)
+                return;
+        s->_closing = true;
+        net_task_cancel(&s->_flush);
+        /* libuv takes the descriptor out of its epoll set here, so it may be closed right after. */
+        uv_close((uv_handle_t *) &s->_poll, poll_closed);
+        s->fd = fd_close(s->fd);
+        buf_done(&s->out);
+        s->_borrowed = STR_NULL;
+        s->_file_left = 0;
+}
+
+void stream_reset(struct net_stream *s)
+{
+        const struct linger at_once = { .l_onoff = 1, .l_linger = 0 };
+
+        if (!s->_closing)
+                (void) setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+        stream_close(s);
+}
+
+bool stream_is_closed(const struct net_stream *s)
+{
+        return s->loop == NULL;
+}
+
+void stream_set_ops(struct net_stream *s, const struct net_stream_ops *ops)
+{
+        s->ops = ops;
+}

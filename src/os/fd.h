@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_OS_FD_H
+#define HUTCH_OS_FD_H
+
+/* Descriptors. The null descriptor is -EBADF; every descriptor is close-on-exec from birth. */
+
+#include "base/compiler.h"
+
+/* Closes if fd >= 0, keeps errno, and returns -EBADF: fd = fd_close(fd). */
+int fd_close(int fd);
+
+/* For scoped(fd_closep). */
+void fd_closep(int *fd);
+
+/* Raises the soft limit of open descriptors to the hard one; returns the limit in force, or a
+ * negative errno. */
+int64_t fd_limit_raise(void);
+
+#endif

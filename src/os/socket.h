@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_OS_SOCKET_H
+#define HUTCH_OS_SOCKET_H
+
+/*
+ * Addresses and sockets of the two families we speak: TCP and unix streams.
+ *
+ * All sockets are made non-blocking and close-on-exec. Host names are not resolved here: a
+ * look-up blocks, and nothing we listen on or proxy to has a name.
+ */
+
+#include <sys/socket.h>
+
+#include "base/buf.h"
+#include "base/compiler.h"
+#include "base/str.h"
+
+struct sock_addr {
+        socklen_t len;
+        struct sockaddr_storage ss;
+};
+
+#define SOCK_ADDR_TEXT_MAX 160
+
+/* "127.0.0.1:8080", "[::1]:8080", either behind "http://", "localhost:8080" (127.0.0.1),
+ * "unix:/run/x.sock", and "unix:@name" for the abstract namespace. Port 0 lets the kernel choose.
+ * -EINVAL if it is none of these, -ENAMETOOLONG if a path does not fit into a sockaddr_un. */
+int sock_addr_from_string(struct str s, struct sock_addr *ret) must_check;
+
+/* The first form above: "http://127.0.0.1:8080" or "unix:/run/x.sock". */
+void sock_addr_to_string(const struct sock_addr *a, char ret[static SOCK_ADDR_TEXT_MAX]);
+
+bool sock_addr_is_unix(const struct sock_addr *a);
+
+/* The host without port, for X-Forwarded-For; "unix" for a unix peer. */
+void sock_addr_host(const struct sock_addr *a, char ret[static SOCK_ADDR_TEXT_MAX]);
+
+/* Binds and listens. The path of a unix address is taken over if nobody listens there any more
+ * (a connection attempt is refused), and refused with -EADDRINUSE if somebody does. */
+int sock_listen(const struct sock_addr *a, int *ret_fd) must_check;
+
+/* The address a socket is bound to; tells the port the kernel chose. */
+int sock_local_addr(int fd, struct sock_addr *ret) must_check;
+
+/* 0 when connected at once (usual for unix), -EINPROGRESS with *ret_fd set when the descriptor
+ * will become writable, else the reason. A unix listener whose queue is full answers -EAGAIN. */
+int sock_connect(const struct sock_addr *a, int *ret_fd) must_check;
+
+/* The kernel asks a silent TCP peer whether it is still there, and fails the socket after two
+ * minutes without an answer. sock_connect has it; accepted sockets inherit it from their listener.
+ * Does nothing to unix sockets. */
+void sock_keep_alive(int fd);
+
+/* What became of a connection attempt: 0 or a negative errno. */
+int sock_error(int fd);
+
+#endif
