@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/multipart.h"
+
+#include <stdio.h>
+
+#include "base/base.h"
+#include "http/field_param.h"
+#include "http/multipart_impl.h"
+
+/*
+ * Theory of operation
+ *
+ * What separates parts is the delimiter CR LF "--" boundary. No boundary contains a CR, so CR is
+ * found in a delimiter at its first place only: when a match breaks off, no shorter match can be
+ * inside it, and the search goes on at the byte that broke it. Each byte is looked at about once.
+ *
+ * If a piece ends inside a candidate, only the number of bytes matched is remembered (_match).
+ * Should the match break off in a later piece, those bytes are content after all; they equal the
+ * beginning of _delim and are given to the user from there.
+ *
+ * Two delimiters lack their CR LF: the first, when the body begins with it, and that of a part
+ * without content, whose CR LF ended the header. Both searches therefore start as if CR LF had
+ * been matched already; those two bytes are "virtual" and never content.
+ */
+
+enum state {
+        PREAMBLE,     /* looking for the first delimiter; what comes before is dropped */
+        AFTER_DELIM,  /* behind a delimiter: '-' for the last, else padding and CR LF */
+        CLOSING_DASH, /* one '-' seen */
+        PADDING,      /* blanks between delimiter and line end */
+        DELIM_LF,     /* CR seen */
+        HEAD,         /* collecting a part's header */
+        BODY,         /* a part's content */
+        EPILOGUE,     /* behind the last delimiter */
+        FAILED,
+};
+
+static const struct multipart_limits default_limits = {
+        .parts_max = 10000,
+        .header_bytes_max = 8 * KiB,
+        .headers_max = 16,
+        .epilogue_max = 64 * KiB,
+};
+
+/* --- life cycle --- */
+
+static void set_limits(struct multipart *mp, const struct multipart_limits *limits)
+{
+        const struct multipart_limits *d = &default_limits;
+
+        mp->_limits = limits ? *limits : *d;
+        if (mp->_limits.parts_max == 0)
+                mp->_limits.parts_max = d->parts_max;
+        if (mp->_limits.header_bytes_max == 0)
+                mp->_limits.header_bytes_max = d->header_bytes_max;
+        if (mp->_limits.headers_max == 0)
+                mp->_limits.headers_max = d->headers_max;
+        if (mp->_limits.epilogue_max == 0)
+                mp->_limits.epilogue_max = d->epilogue_max;
+}
+
+static void start_search(struct multipart *mp, enum state state)
+{
+        mp->_state = state;
+        mp->_match = mp->_virtual = 2;
+}
+
+void multipart_init(struct multipart *mp, struct str boundary, const struct multipart_ops *ops,
+                    const struct multipart_limits *limits)
+{
+        ASSERT(boundary.n >= 1 && boundary.n <= MULTIPART_BOUNDARY_MAX);
+
+        *mp = (struct multipart){ ._ops = ops };
+        set_limits(mp, limits);
+        buf_init(&mp->_head, mp->_limits.header_bytes_max);
+        memcpy(mp->_delim, "\r\n--", 4);
+        memcpy(mp->_delim + 4, boundary.p, boundary.n);
+        mp->_delim_n = 4 + boundary.n;
+        start_search(mp, PREAMBLE);
+}
+
+void multipart_done(struct multipart *mp)
+{
+        buf_done(&mp->_head);
+}
+
+/* --- failure --- */
+
+static int stop(struct multipart *mp, int error)
+{
+        mp->_state = FAILED;
+        mp->_error = error;
+        return error;
+}
+
+static int fail(struct multipart *mp, int error, const char *what)
+{
+        if (mp->_n_parts > 0)
+                (void) snprintf(mp->_reason, sizeof(mp->_reason), "part %zu: %s", mp->_n_parts,
+                                what);
+        else
+                (void) snprintf(mp->_reason, sizeof(mp->_reason), "%s", what);
+        mp->reason = mp->_reason;
+        return stop(mp, error);
+}
+
+/* --- content --- */
+
+static int emit(struct multipart *mp, const char *p, size_t n)
+{
+        int r;
+
+        if (mp->_state != BODY || n == 0)
+                return 0;
+        r = mp->_ops->data(mp, p, n);
+        return r < 0 ? stop(mp, r) : 0;
+}
+
+static int delim_found(struct multipart *mp)
+{
+        bool in_part = mp->_state == BODY;
+        int r;
+
+        mp->_state = AFTER_DELIM;
+        mp->_match = mp->_virtual = 0;
+        if (!in_part)
+                return 0;
+        r = mp->_ops->part_end(mp);
+        return r < 0 ? stop(mp, r) : 0;
+}
+
+/* How far (p, n) goes along with the delimiter from its byte `from` on. */
+static size_t match_length(const struct multipart *mp, size_t from, const char *p, size_t n)
+{
+        size_t max = MIN_OF(n, mp->_delim_n - from);
+        size_t i = 0;
+
+        while (i < max && p[i] == mp->_delim[from + i])
+                i++;
+        return i;
+}
+
+/* Goes on with a match that began in an earlier piece. */
+static int resume_match(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
+{
+        size_t matched = match_length(mp, mp->_match, p, n);
+        size_t held;
+
+        mp->_match += matched;
+        *ret_used = matched;
+        if (mp->_match == mp->_delim_n)
+                return delim_found(mp);
+        if (matched == n)
+                return 0;
+
+        held = mp->_match - mp->_virtual;
+        mp->_match = 0;
+        return emit(mp, mp->_delim + mp->_virtual, held);
+}
+
+typedef uint8_t wide __attribute__((vector_size(16)));
+
+static wide load(const char *p)
+{
+        wide v;
+
+        memcpy(&v, p, sizeof(v));
+        return v;
+}
+
+/* Does one of the 16 places from p on begin with CR LF '-'? Looks at 18 bytes. */
+static bool may_begin_here(const char *p)
+{
+        wide hits = (wide) (load(p) == '\r') & (wide) (load(p + 1) == '\n')
+                    & (wide) (load(p + 2) == '-');
+        uint64_t halves[2];
+
+        memcpy(halves, &hits, sizeof(halves));
+        return (halves[0] | halves[1]) != 0;
+}
+
+/* The next place where a delimiter could begin, or NULL. memchr for CR would do, and is used for
+ * the last few bytes; but content made of CRs would slow it down sixtyfold. */
+static const char *find_candidate(const char *p, const char *end)
+{
+        for (; end - p >= (ptrdiff_t) sizeof(wide) + 2; p += sizeof(wide)) {
+                if (!may_begin_here(p))
+                        continue;
+                while (p[0] != '\r' || p[1] != '\n' || p[2] != '-')
+                        p++;
+                return p;
+        }
+        return memchr(p, '\r', (size_t) (end - p));
+}
+
+static int search(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
+{
+        const char *end = p + n;
+        const char *at = p;
+        int r;
+
+        if (mp->_match > 0)
+                return resume_match(mp, p, n, ret_used);
+
+        mp->_virtual = 0;
+        while ((at = find_candidate(at, end))) {
+                size_t left = (size_t) (end - at);
+                size_t matched = match_length(mp, 0, at, left);
+
+                if (matched == left || matched == mp->_delim_n) {
+                        r = emit(mp, p, (size_t) (at - p));
+                        if (r < 0)
+                                return r;
+                        *ret_used = (size_t) (at - p) + matched;
+                        mp->_match = matched;
+                        return matched == mp->_delim_n ? delim_found(mp) : 0;
+                }
+                at += matched;
+        }
+        *ret_used = n;
+        return emit(mp, p, n);
+}
+
+/* --- the rest of a delimiter's line, a byte at a time --- */
+
+static int begin_part(struct multipart *mp)
+{
+        if (mp->_n_parts == mp->_limits.parts_max)
+                return fail(mp, -E2BIG, "too many parts");
+        mp->_n_parts++;
+        mp->_n_headers = 0;
+        mp->_line = 0;
+        buf_reset(&mp->_head);
+        mp->_state = HEAD;
+        return 0;
+}
+
+static int after_delim(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
+{
+        *ret_used = 1;
+        if (*p == '\r')
+                mp->_state = DELIM_LF;
+        else if (*p == ' ' || *p == '\t')
+                mp->_state = PADDING;
+        else if (*p == '-' && mp->_state == AFTER_DELIM)
+                mp->_state = CLOSING_DASH;
+        else
+                return fail(mp, -EINVAL, "boundary followed by other text");
+        return 0;
+}
+
+static int closing_dash(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
+{
+        *ret_used = 1;
+        if (*p != '-')
+                return fail(mp, -EINVAL, "boundary followed by other text");
+        mp->_state = EPILOGUE;
+        return 0;
+}
+
+static int delim_lf(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
+{
+        *ret_used = 1;
+        if (*p != '\n')
+                return fail(mp, -EINVAL, "carriage return without line feed");
+        return begin_part(mp);
+}
+
+/* --- a part's header --- */
+
+static int end_head(struct multipart *mp)
+{
+        struct multipart_part part;
+        struct buf *b = &mp->_head;
+        const char *wrong;
+        int r;
+
+        /* Without the empty line. */
+        wrong = multipart__parse_head(b->p + b->start, mp->_line, &part);
+        if (wrong)
+                return fail(mp, -EINVAL, wrong);
+        start_search(mp, BODY);
+        r = mp->_ops->part(mp, &part);
+        return r < 0 ? stop(mp, r) : 0;
+}
+
+/* A line of the header is complete with the buffer's last byte, its LF. */
+static int end_line(struct multipart *mp)
+{
+        struct str line = str_skip(buf_str(&mp->_head), mp->_line);
+        const char *wrong;
+
+        if (line.n < 2 || line.p[line.n - 2] != '\r')
+                return fail(mp, -EINVAL, "line feed without carriage return");
+        if (line.n == 2)
+                return end_head(mp);
+        if (++mp->_n_headers > mp->_limits.headers_max)
+                return fail(mp, -E2BIG, "too many headers");
+        wrong = multipart__check_line(str_of(line.p, line.n - 2));
+        if (wrong)
+                return fail(mp, -EINVAL, wrong);
+        mp->_line = mp->_head.n;
+        return 0;
+}
+
+static int head(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
+{
+        size_t room = buf_room(&mp->_head);
+        const char *lf = memchr(p, '\n', MIN_OF(n, room));
+        size_t take = lf ? (size_t) (lf - p) + 1 : n;
+
+        if (take > room)
+                return fail(mp, -E2BIG, "header too long");
+        buf_add(&mp->_head, p, take);
+        if (buf_failed(&mp->_head))
+                return fail(mp, -ENOMEM, "out of memory");
+        *ret_used = take;
+        return lf ? end_line(mp) : 0;
+}
+
+/* --- behind the last delimiter --- */
+
+static int epilogue(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
+{
+        if (n > mp->_limits.epilogue_max - mp->_n_epilogue)
+                return fail(mp, -E2BIG, "too much text behind the last part");
+        mp->_n_epilogue += n;
+        *ret_used = n;
+        return 0;
+}
+
+/* --- parsing --- */
+
+/* Each takes some of (p, n), n > 0, from its front and says how much. It may take nothing, but
+ * then it has changed the state or _match. */
+typedef int state_fn(struct multipart *mp, const char *p, size_t n, size_t *ret_used);
+
+static state_fn *const state_fns[] = {
+        [PREAMBLE] = search,     [AFTER_DELIM] = after_delim, [CLOSING_DASH] = closing_dash,
+        [PADDING] = after_delim, [DELIM_LF] = delim_lf,       [HEAD] = head,
+        [BODY] = search,         [EPILOGUE] = epilogue,
+};
+static_assert(ARRAY_SIZE(state_fns) == FAILED, "state_fns[] out of step");
+
+int multipart_feed(struct multipart *mp, const char *p, size_t n)
+{
+        while (n > 0 && mp->_state != FAILED) {
+                size_t used = 0;
+                int r = state_fns[mp->_state](mp, p, n, &used);
+
+                if (r < 0)
+                        return r;
+                p += used;
+                n -= used;
+        }
+        return mp->_state == FAILED ? mp->_error : 0;
+}
+
+int multipart_finish(struct multipart *mp)
+{
+        if (mp->_state == FAILED)
+                return mp->_error;
+        return mp->_state == EPILOGUE ? 0 : fail(mp, -EINVAL, "closing boundary missing");
+}
+
+/* --- the Content-Type of the request --- */
+
+static bool boundary_is_valid(struct str s)
+{
+        static const char others[] = "'()+_,-./:=? ";
+
+        if (s.n < 1 || s.n > MULTIPART_BOUNDARY_MAX || s.p[s.n - 1] == ' ')
+                return false;
+        for (size_t i = 0; i < s.n; i++) {
+                char c = s.p[i];
+                bool alnum = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+
+                if (!alnum && !memchr(others, c, sizeof(others) - 1))
+                        return false;
+        }
+        return true;
+}
+
+int multipart_boundary(struct str content_type, struct str *ret)
+{
+        struct str rest = content_type, type, boundary = STR_NULL;
+        struct field_param param;
+        int r;
+
+        field_param_value(&rest, &type);
+        if (!str_caseeq(type, STR("multipart/form-data")))
+                return -ENOMSG;
+        while ((r = field_param_next(&rest, &param)) > 0) {
+                if (!str_caseeq(param.name, STR("boundary")))
+                        continue;
+                if (boundary.p)
+                        return -EINVAL;
+                boundary = param.value;
+        }
+        if (r < 0 || !boundary.p || !boundary_is_valid(boundary))
+                return -EINVAL;
+        *ret = boundary;
+        return 0;
+}

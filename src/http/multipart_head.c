@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+#include "http/field_param.h"
+#include "http/multipart_impl.h"
+#include "http/url.h"
+
+/* --- one line --- */
+
+static bool has_control(struct str s)
+{
+        for (size_t i = 0; i < s.n; i++)
+                if (((unsigned char) s.p[i] < 0x20 && s.p[i] != '\t') || s.p[i] == 0x7f)
+                        return true;
+        return false;
+}
+
+const char *multipart__check_line(struct str line)
+{
+        ssize_t colon = str_find(line, ':');
+
+        if (has_control(line))
+                return "control character in a header";
+        if (line.p[0] == ' ' || line.p[0] == '\t')
+                return "folded header line";
+        if (colon < 0 || !http_token_is_valid(str_of(line.p, (size_t) colon)))
+                return "malformed header";
+        return NULL;
+}
+
+/* --- values of parameters, decoded in place --- */
+
+/* The header is ours to change; views of it are made from that memory. */
+static char *writable(struct str s)
+{
+        return (char *) s.p;
+}
+
+/* What a browser encodes inside quotes: the character, or -1 for all other text. */
+static int browser_escape(struct str s)
+{
+        if (s.n < 3 || s.p[0] != '%')
+                return -1;
+        if (s.p[1] == '2' && s.p[2] == '2')
+                return '"';
+        if (s.p[1] != '0')
+                return -1;
+        if (s.p[2] == 'D' || s.p[2] == 'd')
+                return '\r';
+        return s.p[2] == 'A' || s.p[2] == 'a' ? '\n' : -1;
+}
+
+static struct str unquote(struct str s)
+{
+        char *to = writable(s);
+        size_t n = 0;
+
+        for (size_t i = 0; i < s.n;) {
+                int c = browser_escape(str_skip(s, i));
+
+                if (c >= 0) {
+                        to[n++] = (char) c;
+                        i += 3;
+                        continue;
+                }
+                if (s.p[i] == '\\' && i + 1 < s.n && (s.p[i + 1] == '"' || s.p[i + 1] == '\\'))
+                        i++;
+                to[n++] = s.p[i++];
+        }
+        return str_of(to, n);
+}
+
+/* UTF-8'language'text (RFC 8187). Other character sets leave *ret alone: there may be a plain
+ * parameter beside this one. */
+static const char *decode_extended(struct str s, struct str *ret)
+{
+        struct str charset, language, text;
+        size_t n;
+
+        text = s;
+        if (!str_split(&text, '\'', &charset) || !str_split(&text, '\'', &language) || !text.p)
+                return "malformed encoded parameter";
+        if (!str_caseeq(charset, STR("UTF-8")))
+                return NULL;
+        if (url_decode_in_place(writable(text), text.n, 0, &n) < 0
+            || !str_is_utf8(str_of(text.p, n)))
+                return "malformed encoded parameter";
+        *ret = str_of(text.p, n);
+        return NULL;
+}
+
+/* --- fields --- */
+
+struct names {
+        struct str plain;
+        struct str extended; /* from "name*" */
+};
+
+struct head {
+        struct names name;
+        struct names filename;
+        struct str content_type;
+        bool has_disposition;
+};
+
+static const char *take_param(struct field_param *param, struct names *names)
+{
+        bool extended = param->name.p[param->name.n - 1] == '*';
+        struct str *to = extended ? &names->extended : &names->plain;
+
+        if (to->p)
+                return "parameter given twice";
+        if (extended)
+                return decode_extended(param->value, to);
+        *to = param->quoted ? unquote(param->value) : param->value;
+        return NULL;
+}
+
+static const char *disposition(struct head *h, struct str value)
+{
+        struct field_param param;
+        struct str type;
+        int r;
+
+        if (h->has_disposition)
+                return "two Content-Disposition headers";
+        h->has_disposition = true;
+        field_param_value(&value, &type);
+        if (!str_caseeq(type, STR("form-data")))
+                return "Content-Disposition is not form-data";
+
+        while ((r = field_param_next(&value, &param)) > 0) {
+                struct str name = param.name;
+                const char *wrong = NULL;
+
+                if (name.p[name.n - 1] == '*')
+                        name.n--;
+                if (str_caseeq(name, STR("name")))
+                        wrong = take_param(&param, &h->name);
+                else if (str_caseeq(name, STR("filename")))
+                        wrong = take_param(&param, &h->filename);
+                if (wrong)
+                        return wrong;
+        }
+        return r < 0 ? "malformed Content-Disposition" : NULL;
+}
+
+static const char *content_type(struct head *h, struct str value)
+{
+        if (h->content_type.p)
+                return "two Content-Type headers";
+        h->content_type = value;
+        return NULL;
+}
+
+/* Deprecated by RFC 7578; the harmless ones are still sent. To store base64 as if it were the
+ * content would be worse than to refuse it. */
+static const char *transfer_encoding(struct head *h, struct str value)
+{
+        if (str_caseeq(value, STR("binary")) || str_caseeq(value, STR("8bit"))
+            || str_caseeq(value, STR("7bit")))
+                return NULL;
+        return "transfer encoding not supported";
+}
+
+static const struct {
+        struct str name;
+        const char *(*parse)(struct head *h, struct str value);
+} fields[] = {
+        { { "content-disposition", 19 }, disposition },
+        { { "content-type", 12 }, content_type },
+        { { "content-transfer-encoding", 25 }, transfer_encoding },
+};
+
+static const char *parse_line(struct head *h, struct str line)
+{
+        struct str name;
+
+        (void) str_split(&line, ':', &name);
+        for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+                if (str_caseeq(name, fields[i].name))
+                        return fields[i].parse(h, str_trim(line));
+        return NULL;
+}
+
+const char *multipart__parse_head(char *p, size_t n, struct multipart_part *ret)
+{
+        struct head h = { 0 };
+        struct str rest = str_of(p, n), line;
+
+        while (rest.n > 0) {
+                const char *wrong;
+
+                (void) str_split(&rest, '\n', &line);
+                wrong = parse_line(&h, str_of(line.p, line.n - 1));
+                if (wrong)
+                        return wrong;
+        }
+        ret->name = h.name.extended.p ? h.name.extended : h.name.plain;
+        ret->filename = h.filename.extended.p ? h.filename.extended : h.filename.plain;
+        ret->content_type = h.content_type;
+        if (!h.has_disposition)
+                return "no Content-Disposition";
+        return ret->name.p ? NULL : "no name";
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/ws_parser.h"
+
+#include "base/base.h"
+
+/*
+ * Two states: inside a head and inside a payload. A frame without payload passes through the
+ * second with zero bytes, so that every frame ends in end_frame().
+ */
+
+void ws_parser_init(struct ws_parser *w, enum ws_role role, uint64_t message_max,
+                    const struct ws_parser_ops *ops)
+{
+        *w = (struct ws_parser){
+                ._ops = ops,
+                ._message_max = message_max,
+                ._opcode = WS_CONTINUATION,
+        };
+        ws_head_decoder_init(&w->_decoder, role, /* rsv_allowed= */ 0);
+}
+
+/* --- failure --- */
+
+static int fail(struct ws_parser *w, int error, uint16_t close_code, const char *reason)
+{
+        w->_error = error;
+        w->close_code = close_code;
+        w->reason = reason;
+        return error;
+}
+
+/* What a callback returned. */
+static int returned(struct ws_parser *w, int r)
+{
+        if (r >= 0)
+                return 0;
+        w->_error = r;
+        return r;
+}
+
+/* --- heads --- */
+
+static int begin_data_frame(struct ws_parser *w)
+{
+        const struct ws_head *h = &w->_head;
+        bool inside = w->_opcode != WS_CONTINUATION;
+
+        if (h->opcode == WS_CONTINUATION && !inside)
+                return fail(w, -EPROTO, WS_CLOSE_PROTOCOL, "continuation of nothing");
+        if (h->opcode != WS_CONTINUATION) {
+                if (inside)
+                        return fail(w, -EPROTO, WS_CLOSE_PROTOCOL, "message inside a message");
+                w->_opcode = h->opcode;
+                w->_message_n = 0;
+                w->_first = true;
+                utf8_check_init(&w->_utf8);
+        }
+        if (h->length > w->_message_max - w->_message_n)
+                return fail(w, -EMSGSIZE, WS_CLOSE_TOO_BIG, "message too big");
+        w->_message_n += h->length;
+        return 0;
+}
+
+static int feed_head(struct ws_parser *w, const char *p, size_t n, size_t *ret_used)
+{
+        int r = ws_head_feed(&w->_decoder, p, n, ret_used, &w->_head);
+
+        if (r < 0)
+                return fail(w, r, WS_CLOSE_PROTOCOL, w->_decoder.reason);
+        if (r == 0)
+                return 0;
+        w->_in_payload = true;
+        w->_at = 0;
+        return ws_is_control(w->_head.opcode) ? 0 : begin_data_frame(w);
+}
+
+/* --- data --- */
+
+static int emit(struct ws_parser *w, char *p, size_t n, bool last)
+{
+        unsigned flags = (w->_first ? WS_FIRST : 0U) | (last ? WS_LAST : 0U);
+
+        if (n == 0 && !last)
+                return 0;
+        w->_first = false;
+        return returned(w, w->_ops->data(w, w->_opcode, flags, p, n));
+}
+
+/* Bytes of text. Whatever is fine is given before an error is raised, so that what the user sees
+ * does not depend on how the bytes were cut. */
+static int emit_text(struct ws_parser *w, char *p, size_t n, bool last)
+{
+        size_t bad_at = n;
+        int r = utf8_check_feed(&w->_utf8, p, n, &bad_at);
+
+        if (r == 0 && last)
+                r = utf8_check_finish(&w->_utf8);
+        if (r == 0)
+                return emit(w, p, n, last);
+        r = emit(w, p, bad_at, /* last= */ false);
+        return r < 0 ? r : fail(w, -EILSEQ, WS_CLOSE_BAD_TEXT, "text is not UTF-8");
+}
+
+static int data_payload(struct ws_parser *w, char *p, size_t n, bool frame_end)
+{
+        bool last = frame_end && w->_head.fin;
+        int r = w->_opcode == WS_TEXT ? emit_text(w, p, n, last) : emit(w, p, n, last);
+
+        if (r == 0 && last)
+                w->_opcode = WS_CONTINUATION;
+        return r;
+}
+
+/* --- control frames --- */
+
+static int close_frame(struct ws_parser *w, struct str payload)
+{
+        struct str reason;
+        uint16_t code;
+        int r = ws_close_parse(payload, &code, &reason);
+
+        w->_closed = true;
+        if (r == -EILSEQ)
+                return fail(w, r, WS_CLOSE_BAD_TEXT, "reason of a close is not UTF-8");
+        if (r < 0)
+                return fail(w, r, WS_CLOSE_PROTOCOL, "malformed close frame");
+        return returned(w, w->_ops->close(w, code, reason));
+}
+
+static int control_payload(struct ws_parser *w, const char *p, size_t n, bool frame_end)
+{
+        struct str payload = str_of(w->_control, (size_t) w->_head.length);
+
+        /* w->_at already counts these n bytes. */
+        if (n > 0)
+                memcpy(w->_control + (w->_at - n), p, n);
+        if (!frame_end)
+                return 0;
+        if (w->_head.opcode == WS_CLOSE)
+                return close_frame(w, payload);
+        if (w->_head.opcode == WS_PING)
+                return returned(w, w->_ops->ping(w, payload));
+        return returned(w, w->_ops->pong(w, payload));
+}
+
+/* --- feeding --- */
+
+static int feed_payload(struct ws_parser *w, char *p, size_t n, size_t *ret_used)
+{
+        size_t take = (size_t) MIN_OF((uint64_t) n, w->_head.length - w->_at);
+        bool frame_end;
+
+        if (w->_head.masked)
+                ws_mask(p, take, w->_head.mask, w->_at);
+        w->_at += take;
+        *ret_used = take;
+        frame_end = w->_at == w->_head.length;
+        if (frame_end)
+                w->_in_payload = false;
+        if (ws_is_control(w->_head.opcode))
+                return control_payload(w, p, take, frame_end);
+        return data_payload(w, p, take, frame_end);
+}
+
+/* Is there something to do? An empty payload needs no more bytes to be complete. */
+static bool can_go_on(const struct ws_parser *w, size_t n)
+{
+        return !w->_closed && (n > 0 || (w->_in_payload && w->_at == w->_head.length));
+}
+
+int ws_parser_feed(struct ws_parser *w, char *p, size_t n)
+{
+        if (w->_error < 0)
+                return w->_error;
+        while (can_go_on(w, n)) {
+                size_t used = 0;
+                int r = w->_in_payload ? feed_payload(w, p, n, &used) : feed_head(w, p, n, &used);
+
+                if (r < 0)
+                        return r;
+                p += used;
+                n -= used;
+        }
+        return 0;
+}
