@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/conn.h"
+
+#include "base/base.h"
+#include "http/url.h"
+
+/* Parsed messages to requests: what is wrong with them, and whom they go to. */
+
+static void message_body(struct http_message *m, const char *p, size_t n)
+{
+        struct http_conn *c = container_of(m, struct http_conn, message);
+
+        if (c->answered || c->failed || !http_req_deliver(c->req, p, n))
+                c->discarded += n;
+}
+
+const struct http_message_ops conn__message_ops = { .body = message_body };
+
+/* --- what is refused --- */
+
+static const struct http_problem bad_version = { 505, "VERSION_NOT_SUPPORTED",
+                                                 "only HTTP/1.0 and HTTP/1.1 are spoken here" };
+
+static const struct http_problem *problem_from_errno(int r)
+{
+        static const struct {
+                int r;
+                struct http_problem problem;
+        } map[] = {
+                { -ENAMETOOLONG, { 414, "URI_TOO_LONG", "the request target is too long" } },
+                { -E2BIG, { 431, "HEADERS_TOO_LARGE", "the request head is too large" } },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(map); i++)
+                if (map[i].r == r)
+                        return &map[i].problem;
+        return NULL;
+}
+
+void conn__refuse(struct http_conn *c, const struct http_problem *p)
+{
+        struct http_req *req = c->req;
+
+        c->server->stats.bad_requests++;
+        c->keep_alive = false;
+        conn__set_state(c, CONN_REFUSED);
+        if (req->res.state == HTTP_RES_ENDED)
+                return;   /* answered before the rest turned out bad */
+        if (!req->id.p) { /* its head was not complete, or wrong at its very end */
+                req->target = req->path = c->message.target.p ? c->message.target : STR("");
+                http_req_identify(req);
+        }
+        if (!req->api)
+                http_router_claim(c->server->router, req);
+        http_req_refuse(req, p->status == 408 ? -ETIMEDOUT : -EBADMSG, p);
+}
+
+/* The guard refuses a head before the parser has seen it. What its first line seems to ask for is
+ * good enough to choose the shape of the error, and for nothing else. */
+static void glimpse_target(struct http_conn *c, struct str seen)
+{
+        struct str method, target, line = seen;
+        ssize_t end = str_find(seen, '\n');
+
+        if (end >= 0)
+                line.n = (size_t) end;
+        line.n = MIN_OF(line.n, c->server->config.target_max);
+        if (!c->message.target.p && str_split(&line, ' ', &method)
+            && str_split(&line, ' ', &target))
+                c->message.target = arena_dup_str(&c->req->arena, target);
+}
+
+static void refuse_text(struct http_conn *c, const char *reason)
+{
+        struct http_problem p = { 400, "BAD_REQUEST", reason };
+
+        conn__refuse(c, &p);
+}
+
+static void refuse_message(struct http_conn *c, int r)
+{
+        const struct http_problem *known = problem_from_errno(r);
+        enum llhttp_errno e = c->message.error;
+        const char *reason = c->message.reason;
+
+        if (known)
+                conn__refuse(c, known);
+        else if (e == HPE_INVALID_VERSION || c->message.llhttp.http_major > 1)
+                conn__refuse(c, &bad_version);
+        else
+                refuse_text(c, reason && *reason ? reason : "the request can't be parsed");
+}
+
+/* --- requests --- */
+
+static void begin_message(struct http_conn *c)
+{
+        struct http_server *s = c->server;
+
+        c->req = http_req_new(s, &conn__transport, c);
+        c->req->_started = net_loop_now(s->loop);
+        http_message_begin(&c->message, &c->req->arena, s->config.head_max, s->config.target_max);
+        c->discarded = 0;
+        conn__set_state(c, CONN_HEAD);
+}
+
+static enum http_method method_from_llhttp(uint8_t m)
+{
+        switch (m) {
+        case HTTP_DELETE:
+                return METHOD_DELETE;
+        case HTTP_GET:
+                return METHOD_GET;
+        case HTTP_HEAD:
+                return METHOD_HEAD;
+        case HTTP_OPTIONS:
+                return METHOD_OPTIONS;
+        case HTTP_PATCH:
+                return METHOD_PATCH;
+        case HTTP_POST:
+                return METHOD_POST;
+        case HTTP_PUT:
+                return METHOD_PUT;
+        default:
+                return METHOD_OTHER;
+        }
+}
+
+static void fill_request(struct http_conn *c)
+{
+        const llhttp_t *parsed = &c->message.llhttp;
+        bool chunked = parsed->flags & F_CHUNKED;
+        struct http_req *req = c->req;
+
+        req->method = method_from_llhttp(parsed->method);
+        req->method_name = str_from(llhttp_method_name(parsed->method));
+        req->minor = parsed->http_minor;
+        req->upgrade = c->message.upgrade;
+        req->headers = c->message.headers;
+        req->target = c->message.target;
+        req->peer = arena_dup_str(&req->arena, str_from(c->peer));
+        req->has_body = chunked || parsed->content_length > 0;
+        req->content_length = chunked ? HTTP_LENGTH_UNKNOWN : parsed->content_length;
+        req->_head_only = req->method == METHOD_HEAD;
+        http_req_identify(req);
+}
+
+/* What llhttp leaves to its user. NULL: nothing is wrong. */
+static const struct http_problem *check_head(const struct http_conn *c)
+{
+        static const struct http_problem te = { 400, "BAD_REQUEST",
+                                                "HTTP/1.0 has no Transfer-Encoding" };
+        static const struct http_problem coding = { 501, "NOT_IMPLEMENTED",
+                                                    "the only known transfer coding is chunked" };
+        static const struct http_problem host = { 400, "BAD_REQUEST",
+                                                  "exactly one valid Host header is needed" };
+        static const struct http_problem expect = { 417, "EXPECTATION_FAILED",
+                                                    "the only known expectation is 100-continue" };
+        const struct http_req *req = c->req;
+        size_t hosts = http_headers_count(&req->headers, STR("Host"));
+        struct str value;
+
+        if (c->message.llhttp.http_major != 1 || req->minor > 1)
+                return &bad_version;
+        if (req->minor == 0 && http_headers_get(&req->headers, STR("Transfer-Encoding")).p)
+                return &te;
+        value = http_headers_get(&req->headers, STR("Transfer-Encoding"));
+        if (value.p && !str_caseeq(value, STR("chunked")))
+                return &coding;
+        if (hosts > 1 || (hosts == 0 && req->minor > 0))
+                return &host;
+        value = http_headers_get(&req->headers, STR("Host"));
+        if (value.n > 0 && !http_host_is_valid(value))
+                return &host;
+        value = http_headers_get(&req->headers, STR("Expect"));
+        if (value.p && !str_caseeq(value, STR("100-continue")))
+                return &expect;
+        return NULL;
+}
+
+static void head_complete(struct http_conn *c)
+{
+        struct http_req *req = c->req;
+        const struct http_problem *p;
+        struct url_target target;
+        int r;
+
+        fill_request(c);
+        r = url_split(req->target, &target);
+        req->path = r < 0 ? req->target : target.path;
+        req->query = r < 0 ? STR_NULL : target.query;
+        p = check_head(c);
+        if (p) {
+                conn__refuse(c, p);
+                return;
+        }
+        if (r < 0) {
+                refuse_text(c, "the request target can't be understood");
+                return;
+        }
+        conn__set_state(c, CONN_BODY);
+        c->keep_alive = c->message.keep_alive && !c->server->draining;
+        c->continued = !req->has_body || req->minor == 0 || !http_req_header(req, STR("Expect")).p;
+        c->server->stats.requests++;
+        http_router_head(c->server->router, req);
+}
+
+static void message_complete(struct http_conn *c)
+{
+        if (c->state != CONN_BODY)
+                return;
+        conn__set_state(c, CONN_ANSWER);
+        if (!c->answered && !c->failed)
+                http_req_deliver_end(c->req);
+}
+
+size_t conn__parse(struct http_conn *c, const char *p, size_t n)
+{
+        struct http_message *m = &c->message;
+        ssize_t used;
+
+        if (c->state == CONN_IDLE)
+                begin_message(c);
+        used = http_message_feed(m, p, n);
+        if (used < 0) {
+                glimpse_target(c, str_of(p, n));
+                refuse_message(c, (int) used);
+                return n;
+        }
+        if (m->got_head && c->state == CONN_HEAD)
+                head_complete(c);
+        if (m->got_message)
+                message_complete(c);
+        return (size_t) used;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/headers.h"
+
+#include "base/base.h"
+
+int http_headers_add(struct http_headers *h, struct arena *a, struct str name, struct str value)
+{
+        if (h->n == h->cap) {
+                size_t cap = h->cap ? 2 * h->cap : 16;
+                struct http_header *v = arena_alloc_array(a, cap, sizeof(*v));
+
+                if (!v)
+                        return -ENOMEM;
+                if (h->n)
+                        memcpy(v, h->v, h->n * sizeof(*v));
+                h->v = v;
+                h->cap = cap;
+        }
+        h->v[h->n++] = (struct http_header){ name, value };
+        return 0;
+}
+
+struct str http_headers_get(const struct http_headers *h, struct str name)
+{
+        for (size_t i = 0; i < h->n; i++)
+                if (str_caseeq(h->v[i].name, name))
+                        return h->v[i].value;
+        return STR_NULL;
+}
+
+size_t http_headers_count(const struct http_headers *h, struct str name)
+{
+        size_t count = 0;
+
+        for (size_t i = 0; i < h->n; i++)
+                count += str_caseeq(h->v[i].name, name);
+        return count;
+}
+
+static bool list_has_token(struct str list, struct str token)
+{
+        struct str item;
+
+        while (str_split(&list, ',', &item))
+                if (str_caseeq(str_trim(item), token))
+                        return true;
+        return false;
+}
+
+bool http_headers_has_token(const struct http_headers *h, struct str name, struct str token)
+{
+        for (size_t i = 0; i < h->n; i++)
+                if (str_caseeq(h->v[i].name, name) && list_has_token(h->v[i].value, token))
+                        return true;
+        return false;
+}
+
+void http_header_write(struct buf *b, struct str name, struct str value)
+{
+        size_t n = name.n + value.n + 4;
+        char *p = buf_reserve(b, n);
+
+        if (!p)
+                return;
+        p = mempcpy(p, name.p, name.n);
+        p = mempcpy(p, ": ", 2);
+        p = mempcpy(p, value.p, value.n);
+        memcpy(p, "\r\n", 2);
+        buf_advance(b, n);
+}
+
+void http_head_begin(struct http_head_builder *b, struct arena *a)
+{
+        *b = (struct http_head_builder){ .arena = a };
+}
+
+int http_head_finish(struct http_head_builder *b)
+{
+        struct str value;
+
+        if (!b->name)
+                return 0;
+        if (b->headers.n >= HTTP_HEADERS_MAX)
+                return -E2BIG;
+        value = b->value ? str_trim(str_of(b->value, b->value_n)) : STR("");
+        if (http_headers_add(&b->headers, b->arena, str_of(b->name, b->name_n), value) < 0)
+                return -ENOMEM;
+        b->name = b->value = NULL;
+        b->name_n = b->value_n = 0;
+        b->in_value = false;
+        return 0;
+}
+
+int http_head_name(struct http_head_builder *b, struct str fragment)
+{
+        if (b->in_value) {
+                int r = http_head_finish(b);
+
+                if (r < 0)
+                        return r;
+        }
+        b->name = arena_append(b->arena, b->name, b->name_n, fragment);
+        b->name_n += fragment.n;
+        return b->name ? 0 : -ENOMEM;
+}
+
+int http_head_value(struct http_head_builder *b, struct str fragment)
+{
+        b->in_value = true;
+        b->value = arena_append(b->arena, b->value, b->value_n, fragment);
+        b->value_n += fragment.n;
+        return b->value ? 0 : -ENOMEM;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_HTTP_HEADERS_H
+#define HUTCH_HTTP_HEADERS_H
+
+/*
+ * An ordered list of header fields in a request's arena. Names compare without case; values are
+ * kept as they came, without surrounding white space. Both are views into the arena (or constants).
+ */
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/str.h"
+
+struct http_header {
+        struct str name;
+        struct str value;
+};
+
+struct http_headers {
+        struct http_header *v;
+        size_t n;
+        size_t cap;
+};
+
+/* -ENOMEM when the arena is full. The views must live as long as the arena. */
+int http_headers_add(struct http_headers *h, struct arena *a, struct str name, struct str value)
+        must_check;
+
+/* The first of that name; the null view if there is none. */
+struct str http_headers_get(const struct http_headers *h, struct str name);
+
+/* How many of that name. */
+size_t http_headers_count(const struct http_headers *h, struct str name);
+
+/* Whether `token` is an element of the comma-separated field `name`, over all its lines. */
+bool http_headers_has_token(const struct http_headers *h, struct str name, struct str token);
+
+/* Appends "Name: value" CR LF. Both must be known to be harmless. */
+void http_header_write(struct buf *b, struct str name, struct str value);
+
+/* --- building a list from a parser that delivers fragments --- */
+
+struct http_head_builder {
+        struct http_headers headers;
+        struct arena *arena;
+        char *name, *value;
+        size_t name_n, value_n;
+        bool in_value;
+};
+
+void http_head_begin(struct http_head_builder *b, struct arena *a);
+
+/* Fragments of a name or a value, in order. -ENOMEM: arena full; -E2BIG: too many fields. */
+int http_head_name(struct http_head_builder *b, struct str fragment) must_check;
+int http_head_value(struct http_head_builder *b, struct str fragment) must_check;
+
+/* After the last field. */
+int http_head_finish(struct http_head_builder *b) must_check;
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/req.h"
+
+#include <stdio.h>
+
+#include "base/base.h"
+#include "http/route.h"
+#include "http/server_impl.h"
+#include "http/transport.h"
+#include "http/url.h"
+#include "os/fd.h"
+
+static const char *const method_names[] = {
+        [METHOD_DELETE] = "DELETE", [METHOD_GET] = "GET",         [METHOD_HEAD] = "HEAD",
+        [METHOD_PATCH] = "PATCH",   [METHOD_OPTIONS] = "OPTIONS", [METHOD_POST] = "POST",
+        [METHOD_PUT] = "PUT",       [METHOD_OTHER] = "other",     [METHOD_ANY] = "any",
+};
+ENUM_TABLE(http_method, method_names, METHOD_MAX_);
+
+/* --- life --- */
+
+static struct http_req *take_spare(struct http_server *s)
+{
+        struct list *n = list_first(&s->spare_reqs);
+        struct http_req *req;
+
+        if (!n) {
+                req = xnew(struct http_req);
+                arena_init(&req->arena, ARENA_MAX_REQUEST);
+                return req;
+        }
+        list_remove(n);
+        s->n_spare--;
+        return container_of(n, struct http_req, _free);
+}
+
+struct http_req *http_req_new(struct http_server *s, const struct http_transport_ops *ops,
+                              void *conn)
+{
+        struct http_req *req = take_spare(s);
+        struct arena arena = req->arena;
+
+        *req = (struct http_req){
+                .arena = arena,
+                .server = s,
+                .content_length = HTTP_LENGTH_UNKNOWN,
+                .res = { .length = HTTP_LENGTH_UNKNOWN, .file = -EBADF },
+                ._transport = ops,
+                ._conn = conn,
+                ._refs = 1,
+        };
+        list_init(&req->_free);
+        s->live_reqs++;
+        return req;
+}
+
+struct http_req *http_req_ref(struct http_req *req)
+{
+        ASSERT(req->_refs > 0);
+        req->_refs++;
+        return req;
+}
+
+void http_req_unref(struct http_req *req)
+{
+        struct http_server *s = req->server;
+
+        ASSERT(req->_refs > 0);
+        if (--req->_refs > 0)
+                return;
+        buf_done(&req->_collected);
+        req->res.file = fd_close(req->res.file);
+        s->live_reqs--;
+        if (s->n_spare < HTTP_SPARE_REQS) {
+                arena_reset(&req->arena);
+                list_append(&s->spare_reqs, &req->_free);
+                s->n_spare++;
+        } else {
+                arena_done(&req->arena);
+                free(req);
+        }
+        http_server_check_end(s);
+}
+
+void http_req_eof_is_gone(struct http_req *req)
+{
+        if (http_req_is_gone(req))
+                return;
+        req->_eof_is_gone = true;
+        req->_transport->body_flow(req); /* the FIN may have come before */
+}
+
+/* --- identity --- */
+
+/* Foreign ids are echoed only if they can do no harm in a header or a log. */
+static bool id_is_harmless(struct str id)
+{
+        if (id.n == 0 || id.n > HTTP_REQUEST_ID_MAX)
+                return false;
+        for (size_t i = 0; i < id.n; i++)
+                if (id.p[i] <= ' ' || id.p[i] > '~')
+                        return false;
+        return true;
+}
+
+void http_req_identify(struct http_req *req)
+{
+        struct str given = http_headers_get(&req->headers, STR("X-Request-ID"));
+        char made[ID_HEX_LEN + 1];
+
+        if (id_is_harmless(given)) {
+                req->id = given;
+        } else {
+                ids_hex(&req->server->ids, made);
+                req->id = arena_dup_str(&req->arena, str_of(made, ID_HEX_LEN));
+        }
+        if (req->server->log.sink) {
+                log_ctx_init(&req->log, &req->server->log);
+                log_ctx_add_str(&req->log, "request", req->id);
+        }
+}
+
+int http_req_query(struct http_req *req, const char *name, struct str *ret)
+{
+        return url_query_get(&req->arena, req->query, name, ret);
+}
+
+/* --- the body --- */
+
+void http_req_refuse(struct http_req *req, int reason, const struct http_problem *p)
+{
+        const struct http_hooks *hooks = TAKE_PTR(req->hooks);
+
+        if (hooks && hooks->abort)
+                hooks->abort(req, reason); /* may answer: then that is the answer */
+        if (req->res.state == HTTP_RES_NONE)
+                http_reply_error(req, p->status, p->code, "%s", p->message);
+        else if (req->res.state == HTTP_RES_STREAM)
+                http_stream_fail(req);
+        req->_given_up = true;
+}
+
+static void refuse_body(struct http_req *req)
+{
+        char message[64];
+        const struct http_problem too_large = { 413, "PAYLOAD_TOO_LARGE", message };
+
+        (void) snprintf(message, sizeof(message), "the body is larger than %llu bytes",
+                        (unsigned long long) req->_body_max);
+        http_req_refuse(req, -EMSGSIZE, &too_large);
+}
+
+void http_body_start(struct http_req *req, uint64_t max)
+{
+        if (http_req_is_gone(req) || req->_body_wanted)
+                return;
+        req->_body_max = max;
+        if (req->content_length != HTTP_LENGTH_UNKNOWN && req->content_length > max) {
+                refuse_body(req);
+                return;
+        }
+        req->_body_wanted = true;
+        req->_transport->body_flow(req);
+}
+
+static void set_paused(struct http_req *req, bool paused)
+{
+        if (http_req_is_gone(req) || req->_body_paused == paused)
+                return;
+        req->_body_paused = paused;
+        req->_transport->body_flow(req);
+}
+
+void http_body_pause(struct http_req *req)
+{
+        set_paused(req, true);
+}
+
+void http_body_resume(struct http_req *req)
+{
+        set_paused(req, false);
+}
+
+static bool collects(const struct http_req *req)
+{
+        return req->route
+               && (req->route->body == HTTP_BODY_COLLECT || req->route->body == HTTP_BODY_JSON);
+}
+
+bool http_req_deliver(struct http_req *req, const char *p, size_t n)
+{
+        if (n > req->_body_max - req->_body_seen) {
+                refuse_body(req);
+                return false;
+        }
+        req->_body_seen += n;
+        if (collects(req)) {
+                if (req->_collected.max == 0)
+                        buf_init(&req->_collected, req->_body_max);
+                buf_add(&req->_collected, p, n);
+        } else if (req->hooks && req->hooks->body) {
+                req->hooks->body(req, p, n);
+        }
+        return true;
+}
+
+void http_req_deliver_end(struct http_req *req)
+{
+        static const struct http_problem no_memory = { 503, "OUT_OF_MEMORY",
+                                                       "there is no memory for the body" };
+
+        req->_body_done = true;
+        if (buf_failed(&req->_collected)) {
+                http_req_refuse(req, -ENOMEM, &no_memory); /* a part of it is not the body */
+        } else if (req->route && req->route->body != HTTP_BODY_STREAM) {
+                req->body = buf_str(&req->_collected);
+                http_router_body(req);
+        } else if (req->hooks && req->hooks->body_end) {
+                req->hooks->body_end(req);
+        }
+}
+
+void http_req_abort(struct http_req *req, int reason)
+{
+        const struct http_hooks *hooks = req->hooks;
+        bool ended = req->res.state == HTTP_RES_ENDED;
+
+        req->_conn = NULL;
+        req->hooks = NULL;
+        if (hooks && hooks->abort && !ended)
+                hooks->abort(req, reason);
+}
+
+/* --- the books --- */
+
+void http_req_account(struct http_req *req)
+{
+        struct http_server *s = req->server;
+        int status = req->res.status;
+
+        s->stats.answers[status >= 100 && status < 600 ? status / 100 : 0]++;
+        if (!s->config.access_log || !req->log.sink)
+                return;
+        log_fields(&req->log, LOG_INFO, "request",
+                   LOG_F_STR("method", req->method_name.p ? req->method_name : STR("-")),
+                   LOG_F_STR("path", req->path.p ? req->path : STR("-")),
+                   LOG_F_I64("status", status), LOG_F_U64("bytes", req->res.sent),
+                   LOG_F_U64("usec", net_loop_now(s->loop) - req->_started),
+                   LOG_F_STR("peer", req->peer.p ? req->peer : STR("-")));
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_HTTP_SERVER_IMPL_H
+#define HUTCH_HTTP_SERVER_IMPL_H
+
+/* The server's inside, for its connections and the request store. */
+
+#include "base/id.h"
+#include "http/server.h"
+
+/* Spare requests kept, each with one arena block: about what is in progress at any one moment on a
+ * busy loop; more would only be memory. */
+#define HTTP_SPARE_REQS 64
+
+struct http_conn;
+
+struct http_server {
+        struct net_loop *loop;
+        struct http_server_config config;
+        struct log_ctx log;
+        struct http_router *router;
+        void *data;
+
+        struct list listeners;
+        struct list conns;
+        struct timeout_kind head_timeout, idle_timeout, body_timeout, write_timeout, linger_timeout;
+        uv_timer_t drain_timer;
+
+        struct list spare_reqs;
+        unsigned n_spare;
+        unsigned live_reqs; /* the server outlives its requests */
+        struct ids ids;
+
+        char date[TIME_HTTP_MAX]; /* the Date header, remade once a second */
+        size_t date_n;
+        usec_t date_at;
+
+        bool draining, freeing;
+        unsigned open_handles; /* listeners, until they are closed */
+        struct net_task end;   /* draining or freeing goes on */
+        http_server_freed_fn *drained, *freed;
+        void *drained_data, *freed_data;
+        struct http_server_stats stats;
+};
+
+struct str http_server_date(struct http_server *s);
+
+/* A connection, a request or a handle of the server is gone: goes on with draining or freeing, from
+ * the loop. */
+void http_server_check_end(struct http_server *s);
+
+#endif
