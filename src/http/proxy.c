@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/proxy.h"
+
+#include "base/base.h"
+#include "http/client_impl.h"
+#include "http/proxy_headers.h"
+#include "http/pump.h"
+#include "os/fd.h"
+
+/*
+ * A proxied request lives in the arena of the request it serves and holds a reference to it: until
+ * the call's `end`, or, after a protocol switch, until the pump has ended. Each direction of the
+ * body is one pair of hooks: the receiver's hook writes and, when the other side is full, pauses;
+ * the other side's drain resumes.
+ */
+
+struct proxied {
+        struct http_call call;
+        struct http_req *req;
+        size_t n_headers; /* of our answer, before the server's were added */
+        bool switched;    /* the pump holds the reference */
+        bool refused;     /* we cancelled the call because of its answer */
+};
+
+struct switched {
+        struct http_pump pump;
+        struct http_req *req;
+};
+
+/* --- failures --- */
+
+static void reply_failure(struct http_req *req, int r)
+{
+        static const struct {
+                int r;
+                int status;
+                const char *code, *message;
+        } map[] = {
+                { -ETIMEDOUT, 504, "GATEWAY_TIMEOUT", "the server behind did not answer in time" },
+                { -EAGAIN, 503, "UPSTREAM_BUSY", "the server behind accepts no connection now" },
+                { -EBADMSG, 502, "BAD_GATEWAY", "the server behind sent an invalid answer" },
+                { -E2BIG, 502, "BAD_GATEWAY",
+                  "the answer's head of the server behind is too large" },
+                { -ECONNRESET, 502, "BAD_GATEWAY", "the server behind closed without an answer" },
+                { -EPIPE, 502, "BAD_GATEWAY", "the server behind closed without an answer" },
+                { -ECANCELED, 503, "SHUTTING_DOWN", "the connection was given up" },
+                { -EINVAL, 400, "BAD_REQUEST", "the request can't be passed on" },
+                { -ENOMEM, 431, "HEADERS_TOO_LARGE", "the request head is too large" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(map); i++)
+                if (map[i].r == r) {
+                        http_reply_error(req, map[i].status, map[i].code, "%s", map[i].message);
+                        return;
+                }
+        http_reply_error(req, 502, "BAD_GATEWAY", "the server behind can't be reached: %s",
+                         strerror(-r));
+}
+
+static void give_up(struct proxied *x, int r)
+{
+        struct http_req *req = x->req;
+
+        if (http_req_is_gone(req))
+                return;
+        if (req->res.state == HTTP_RES_STREAM) {
+                http_stream_fail(req);
+        } else if (req->res.state == HTTP_RES_NONE) {
+                req->res.headers.n = x->n_headers; /* without what a refused answer left */
+                reply_failure(req, r);
+        }
+}
+
+static struct proxied *proxied_of(struct http_call *call)
+{
+        return container_of(call, struct proxied, call);
+}
+
+/* --- the client's side --- */
+
+static void req_body(struct http_req *req, const char *p, size_t n)
+{
+        struct proxied *x = req->data;
+
+        http_call_write(&x->call, str_of(p, n));
+        if (!http_call_writable(&x->call))
+                http_body_pause(req);
+}
+
+static void req_body_end(struct http_req *req)
+{
+        struct proxied *x = req->data;
+
+        http_call_end_body(&x->call);
+}
+
+static void req_drain(struct http_req *req)
+{
+        struct proxied *x = req->data;
+
+        http_call_resume(&x->call);
+}
+
+static void req_abort(struct http_req *req, int reason)
+{
+        struct proxied *x = req->data;
+
+        (void) reason;
+        http_call_cancel(&x->call);
+}
+
+static const struct http_hooks req_hooks = {
+        .body = req_body,
+        .body_end = req_body_end,
+        .drain = req_drain,
+        .abort = req_abort,
+};
+
+/* --- the server's side --- */
+
+static void call_head(struct http_call *call)
+{
+        struct proxied *x = proxied_of(call);
+
+        if (proxy__answer_headers(x->req, &call->answer) < 0) {
+                x->refused = true;
+                http_call_cancel(call);
+                return;
+        }
+        http_stream_begin(x->req, call->status, call->length);
+}
+
+static void call_body(struct http_call *call, const char *p, size_t n)
+{
+        struct http_req *req = proxied_of(call)->req;
+
+        http_stream_write(req, str_of(p, n));
+        if (!http_stream_writable(req))
+                http_call_pause(call);
+}
+
+/* The first one tells that the connection stands: the client may send its body. */
+static void call_drain(struct http_call *call)
+{
+        struct http_req *req = proxied_of(call)->req;
+
+        http_body_start(req, HTTP_LENGTH_UNKNOWN);
+        http_body_resume(req);
+}
+
+static void pump_ended(struct http_pump *p)
+{
+        http_req_unref(container_of(p, struct switched, pump)->req); /* the pump goes with it */
+}
+
+static struct http_tunnel *call_upgrade(struct http_call *call)
+{
+        struct proxied *x = proxied_of(call);
+        struct http_req *req = x->req;
+        struct switched *s = arena_new(&req->arena, struct switched);
+
+        if (!s || proxy__answer_headers(req, &call->answer) < 0)
+                return NULL;
+        http_res_header_const(req, STR("Connection"), STR("Upgrade"));
+        http_res_header_const(req, STR("Upgrade"), http_headers_get(&call->answer, STR("Upgrade")));
+        http_pump_init(&s->pump, &call->_client->tunnel_timeout,
+                       &call->_client->half_closed_timeout, pump_ended);
+        if (http_req_upgrade(req, &s->pump.a.tunnel) < 0)
+                return NULL;
+        s->req = req;
+        x->switched = true;
+        return &s->pump.b.tunnel;
+}
+
+static void call_end(struct http_call *call, int r)
+{
+        struct proxied *x = proxied_of(call);
+        struct http_req *req = x->req;
+
+        if (x->switched)
+                return;
+        if (x->refused)
+                r = -EBADMSG;
+        if (r == 0)
+                http_stream_end(req);
+        else
+                give_up(x, r);
+        http_req_set_hooks(req, NULL, NULL);
+        http_req_unref(req);
+}
+
+static const struct http_call_hooks call_hooks = {
+        .head = call_head,
+        .body = call_body,
+        .drain = call_drain,
+        .upgrade = call_upgrade,
+        .end = call_end,
+};
+
+/* --- the way in --- */
+
+static int join_target(struct http_req *req, const struct http_proxy_target *t, struct str *ret)
+{
+        size_t n = t->prefix.n + t->rest.n + (req->query.p ? req->query.n + 1 : 0);
+        struct buf b;
+        char *p = arena_alloc(&req->arena, n + 1);
+
+        if (!p)
+                return -ENOMEM;
+        buf_init_fixed(&b, p, n + 1);
+        buf_add_str(&b, t->prefix);
+        buf_add_str(&b, t->rest);
+        if (req->query.p) {
+                buf_add_char(&b, '?');
+                buf_add_str(&b, req->query);
+        }
+        *ret = buf_str(&b);
+        return 0;
+}
+
+/* Another HTTP inside the tunnel would be a way round the proxy: requests nobody looked at, with
+ * headers nobody removed. Such an offer may be ignored, and is. */
+static bool may_switch(const struct http_req *req)
+{
+        struct str rest = http_req_header(req, STR("Upgrade")), protocol;
+
+        if (!req->upgrade || req->minor == 0 || req->has_body)
+                return false;
+        while (str_split(&rest, ',', &protocol)) {
+                protocol = str_trim(protocol);
+                if (str_caseeq(protocol, STR("h2c")) || str_caseeq(protocol, STR("h2"))
+                    || (protocol.n >= 4 && str_caseeq(str_of(protocol.p, 4), STR("HTTP")))
+                    || (protocol.n >= 3 && str_caseeq(str_of(protocol.p, 3), STR("TLS"))))
+                        return false;
+        }
+        return true;
+}
+
+static void describe_body(struct http_req *req, struct http_call *call)
+{
+        if (may_switch(req)) {
+                call->upgrade = http_req_header(req, STR("Upgrade"));
+        } else if (req->has_body && req->content_length == HTTP_LENGTH_UNKNOWN) {
+                call->body = HTTP_CALL_CHUNKED;
+        } else if (req->has_body || http_req_header(req, STR("Content-Length")).p) {
+                call->body = HTTP_CALL_SIZED;
+                call->body_length = req->content_length;
+        }
+}
+
+static int prepare(struct http_req *req, const struct http_proxy_target *t, struct proxied *x)
+{
+        int r;
+
+        http_call_init(&x->call, &call_hooks, &req->arena);
+        x->call.method = req->method_name;
+        describe_body(req, &x->call);
+        r = join_target(req, t, &x->call.target);
+        if (r == 0)
+                r = proxy__request_headers(req, t, &x->call.headers);
+        return r == -EBADMSG ? -EINVAL : r;
+}
+
+void http_proxy(struct http_req *req, const struct http_proxy_target *t)
+{
+        struct proxied *x = arena_new(&req->arena, struct proxied);
+        int r = x ? prepare(req, t, x) : -ENOMEM;
+
+        /* The client left while the target was looked up: nobody would cancel the call. */
+        if (http_req_is_gone(req))
+                r = -ECONNRESET;
+        if (r < 0) {
+                if (!t->addr)
+                        (void) fd_close(t->fd);
+                reply_failure(req, r);
+                return;
+        }
+        x->req = http_req_ref(req);
+        x->n_headers = req->res.headers.n;
+        http_req_set_hooks(req, &req_hooks, x);
+        http_req_eof_is_gone(req);
+        if (t->addr)
+                http_call_start(t->client, &x->call, t->addr);
+        else
+                http_call_start_fd(t->client, &x->call, t->fd);
+        if (http_call_writable(&x->call))
+                http_body_start(req, HTTP_LENGTH_UNKNOWN);
+}

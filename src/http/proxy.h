@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_HTTP_PROXY_H
+#define HUTCH_HTTP_PROXY_H
+
+/*
+ * The reverse proxy: passes a request on to another server and streams its answer back.
+ *
+ * Nothing is copied through: request and answer are parsed, judged and written anew, so a message
+ * that two parsers would read differently does not get across. Bodies stream in both directions
+ * and are never held whole; whoever is slow slows the other. What is removed, added and answered
+ * when something fails is told in docs/internals/proxy.md.
+ *
+ * To be called from the exec of a route with HTTP_BODY_STREAM:
+ *
+ *         http_proxy(req, &(struct http_proxy_target){
+ *                                 .client = client, .addr = &addr,
+ *                                 .prefix = STR("/"), .rest = req->params[1],
+ *                                 .flags = HTTP_PROXY_FORWARDED, .strip = secret_headers, … });
+ */
+
+#include "http/client.h"
+#include "http/req.h"
+
+enum http_proxy_flags {
+        HTTP_PROXY_FORWARDED_FOR = 1 << 0,   /* append the client to X-Forwarded-For */
+        HTTP_PROXY_FORWARDED_PROTO = 1 << 1, /* set X-Forwarded-Proto */
+        HTTP_PROXY_FORWARDED_HOST = 1 << 2,  /* set X-Forwarded-Host */
+        HTTP_PROXY_FORWARDED = (1 << 3) - 1,
+        HTTP_PROXY_KEEP_HOST = 1 << 3, /* the client's Host goes on; else it becomes `host` */
+};
+
+/* Views and lists live in the request's arena or are constants, except for `strip`, which is only
+ * looked at during the call of http_proxy. */
+struct http_proxy_target {
+        struct http_client *client;
+        const struct sock_addr *addr; /* NULL: `fd` is a connected socket, and is taken */
+        int fd;
+
+        /* The target is prefix, rest, and the request's own query, byte for byte. */
+        struct str prefix;
+        struct str rest;
+
+        struct str host; /* null view: "localhost" */
+        unsigned flags;
+        const struct http_header *add; /* replace those of the same name */
+        size_t n_add;
+        const struct str *strip; /* names that must not reach the server */
+        size_t n_strip;
+};
+
+/* The answer, whatever it will be, is the proxy's business from now on. */
+void http_proxy(struct http_req *req, const struct http_proxy_target *t);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_HTTP_PROXY_HEADERS_H
+#define HUTCH_HTTP_PROXY_HEADERS_H
+
+/* Which headers a proxy passes on. Internal to src/http; pure. */
+
+#include "http/proxy.h"
+
+/* Elements of a Connection field; each is compared with every header, so their number is bounded.
+ * Real ones have one or two. */
+#define PROXY_CONNECTION_MAX 32
+
+/* The headers of the request to the server. -EBADMSG if Connection is beyond reason, -ENOMEM. */
+int proxy__request_headers(struct http_req *req, const struct http_proxy_target *t,
+                           struct http_headers *ret) must_check;
+
+/* Adds the server's headers to the answer of req. The same errors. */
+int proxy__answer_headers(struct http_req *req, const struct http_headers *answer) must_check;
+
+#endif
