@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/sse.h"
+
+#include "base/base.h"
+#include "http/url.h"
+
+/* Events are put together here and handed over whole, so that each is one chunk. Most fit into the
+ * stack. */
+#define SMALL_EVENT 4096
+
+static void forget(struct http_sse *s)
+{
+        struct http_req *req = TAKE_PTR(s->req);
+
+        timeout_clear(&s->_ping);
+        req->hooks = NULL;
+        http_req_unref(req);
+}
+
+/* --- what the request has to say --- */
+
+static void sse_drain(struct http_req *req)
+{
+        struct http_sse *s = req->data;
+
+        if (s->ops->drain)
+                s->ops->drain(s);
+}
+
+static void sse_abort(struct http_req *req, int reason)
+{
+        struct http_sse *s = req->data;
+
+        forget(s);
+        s->ops->gone(s, reason);
+}
+
+static const struct http_hooks sse_hooks = {
+        .drain = sse_drain,
+        .abort = sse_abort,
+};
+
+/* --- pings --- */
+
+static void ping_due(struct timeout *t)
+{
+        struct http_sse *s = container_of(t, struct http_sse, _ping);
+
+        timeout_set(&s->_ping, &s->_group->_pings);
+        if (!http_sse_writable(s))
+                return;
+        if (s->ops->ping)
+                s->ops->ping(s);
+        else if (s->_group->framing == HTTP_SSE_FIELDS)
+                http_stream_write(s->req, STR(":\n\n"));
+}
+
+void http_sse_group_init(struct http_sse_group *g, struct net_loop *l,
+                         enum http_sse_framing framing, usec_t ping_interval)
+{
+        g->framing = framing;
+        timeout_kind_init(&g->_pings, l, ping_interval, ping_due);
+}
+
+void http_sse_group_close(struct http_sse_group *g)
+{
+        timeout_kind_close(&g->_pings);
+}
+
+/* --- life cycle --- */
+
+int http_sse_begin(struct http_sse *s, struct http_req *req, struct http_sse_group *g,
+                   const struct http_sse_ops *ops)
+{
+        if (http_req_is_gone(req))
+                return -ECONNRESET;
+        http_res_header_const(req, STR("Content-Type"), STR("text/event-stream"));
+        http_res_header_const(req, STR("Cache-Control"), STR("no-cache"));
+        http_res_header_const(req, STR("X-Accel-Buffering"), STR("no"));
+        http_stream_begin(req, 200, HTTP_LENGTH_UNKNOWN);
+        if (req->method == METHOD_HEAD) {
+                http_stream_end(req);
+                return -ENODATA;
+        }
+        *s = (struct http_sse){ .ops = ops, .req = http_req_ref(req), ._group = g };
+        timeout_init(&s->_ping);
+        http_req_set_hooks(req, &sse_hooks, s);
+        if (g->_pings.length > 0)
+                timeout_set(&s->_ping, &g->_pings);
+        return 0;
+}
+
+void http_sse_end(struct http_sse *s)
+{
+        if (!s->req)
+                return;
+        http_stream_end(s->req);
+        forget(s);
+}
+
+void http_sse_fail(struct http_sse *s)
+{
+        if (!s->req)
+                return;
+        http_stream_fail(s->req);
+        forget(s);
+}
+
+/* --- events --- */
+
+bool http_sse_writable(const struct http_sse *s)
+{
+        return s->req && http_stream_writable(s->req);
+}
+
+/* CR, LF and CR LF all end a line, for the reader too: none may pass as it is. */
+static size_t line_length(struct str s)
+{
+        size_t i = 0;
+
+        while (i < s.n && s.p[i] != '\r' && s.p[i] != '\n')
+                i++;
+        return i;
+}
+
+static void add_data(struct buf *b, struct str data)
+{
+        for (;;) {
+                size_t n = line_length(data);
+
+                buf_add_str(b, STR("data: "));
+                buf_add(b, data.p, n);
+                buf_add_char(b, '\n');
+                if (n == data.n)
+                        return;
+                n += data.p[n] == '\r' && n + 1 < data.n && data.p[n + 1] == '\n';
+                data = str_skip(data, n + 1);
+        }
+}
+
+static void add_field(struct buf *b, struct str name, struct str value)
+{
+        buf_add_str(b, name);
+        buf_add_str(b, value);
+        buf_add_char(b, '\n');
+}
+
+static void add_event(struct buf *b, const struct http_sse_event *event)
+{
+        if (event->event.p)
+                add_field(b, STR("event: "), event->event);
+        if (event->id.p)
+                add_field(b, STR("id: "), event->id);
+        if (event->data.p)
+                add_data(b, event->data);
+        buf_add_char(b, '\n');
+}
+
+static void add_bare(struct buf *b, struct str json)
+{
+        for (;;) {
+                size_t n = line_length(json);
+
+                buf_add(b, json.p, n);
+                if (n == json.n)
+                        break;
+                buf_add_char(b, ' ');
+                json = str_skip(json, n + 1);
+        }
+        buf_add_str(b, STR("\n\n"));
+}
+
+/* -EMSGSIZE if it does not fit into b. */
+static int write_event(struct http_sse *s, const struct http_sse_event *event, bool bare,
+                       struct buf *b)
+{
+        if (bare)
+                add_bare(b, event->data);
+        else
+                add_event(b, event);
+        if (buf_failed(b))
+                return -EMSGSIZE;
+        http_stream_write(s->req, buf_str(b));
+        return 0;
+}
+
+static int send_event(struct http_sse *s, const struct http_sse_event *event, bool bare)
+{
+        char storage[SMALL_EVENT];
+        struct buf b;
+        int r = -EMSGSIZE;
+
+        if (!http_sse_writable(s))
+                return -EAGAIN;
+        /* Splitting lines makes an event larger than its parts; then the guess was wrong. */
+        if (event->event.n + event->id.n + event->data.n < SMALL_EVENT / 2) {
+                buf_init_fixed(&b, storage, sizeof(storage));
+                r = write_event(s, event, bare, &b);
+        }
+        if (r == -EMSGSIZE) {
+                buf_init(&b, HTTP_WRITE_MAX);
+                r = write_event(s, event, bare, &b);
+                buf_done(&b);
+        }
+        return r;
+}
+
+int http_sse_event(struct http_sse *s, const struct http_sse_event *event)
+{
+        if (line_length(event->event) != event->event.n || line_length(event->id) != event->id.n
+            || !http_field_value_is_valid(event->id))
+                return -EINVAL;
+        return send_event(s, event, /* bare= */ false);
+}
+
+int http_sse_json(struct http_sse *s, struct str json)
+{
+        return send_event(s, &(struct http_sse_event){ .data = json },
+                          s->_group->framing == HTTP_SSE_BARE);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/upload.h"
+
+#include "base/base.h"
+
+static struct http_upload *upload_of(struct multipart *mp)
+{
+        return container_of(mp, struct http_upload, _mp);
+}
+
+/* --- from the parser to the handler --- */
+
+static int got_part(struct multipart *mp, const struct multipart_part *part)
+{
+        return upload_of(mp)->ops->part(upload_of(mp), part);
+}
+
+static int got_data(struct multipart *mp, const char *p, size_t n)
+{
+        return upload_of(mp)->ops->data(upload_of(mp), p, n);
+}
+
+static int got_part_end(struct multipart *mp)
+{
+        return upload_of(mp)->ops->part_end(upload_of(mp));
+}
+
+static const struct multipart_ops parser_ops = {
+        .part = got_part,
+        .data = got_data,
+        .part_end = got_part_end,
+};
+
+/* --- the end --- */
+
+/* After this the request no longer knows the upload, which its owner may free. */
+static void let_go(struct http_upload *u)
+{
+        u->req->hooks = NULL;
+        u->req->data = NULL;
+        u->req = NULL;
+        multipart_done(&u->_mp);
+}
+
+static void give_up(struct http_upload *u, int r)
+{
+        struct http_req *req = u->req;
+
+        if (req->res.state == HTTP_RES_NONE) {
+                if (u->_mp.reason)
+                        http_reply_error(req, 400, u->_invalid_code, "%s", u->_mp.reason);
+                else
+                        http_reply_error(req, 500, "INTERNAL_ERROR", "the upload failed");
+        }
+        let_go(u);
+        u->ops->abort(u, r);
+}
+
+/* --- from the request to the parser --- */
+
+static void upload_body(struct http_req *req, const char *p, size_t n)
+{
+        struct http_upload *u = req->data;
+        int r = multipart_feed(&u->_mp, p, n);
+
+        /* Answered from a callback: what is left of the body is nobody's business any more. */
+        if (r == 0 && req->res.state == HTTP_RES_ENDED)
+                r = -ECANCELED;
+        if (r < 0)
+                give_up(u, r);
+}
+
+static void upload_body_end(struct http_req *req)
+{
+        struct http_upload *u = req->data;
+        int r = multipart_finish(&u->_mp);
+
+        if (r < 0) {
+                give_up(u, r);
+                return;
+        }
+        let_go(u);
+        u->req = req; /* still to be answered */
+        u->ops->end(u);
+}
+
+static void upload_abort(struct http_req *req, int reason)
+{
+        struct http_upload *u = req->data;
+
+        let_go(u);
+        u->ops->abort(u, reason);
+}
+
+static const struct http_hooks upload_hooks = {
+        .body = upload_body,
+        .body_end = upload_body_end,
+        .abort = upload_abort,
+};
+
+/* --- the beginning --- */
+
+static int check_type(struct http_req *req, const struct http_upload_options *o,
+                      const char *invalid_code, struct str *ret_boundary)
+{
+        struct str type = http_req_header(req, STR("Content-Type"));
+        int r = multipart_boundary(type, ret_boundary);
+
+        if (r == -ENOMSG)
+                http_reply_error(req, o->type_status ? o->type_status : 415,
+                                 o->type_code ? o->type_code : "UNSUPPORTED_MEDIA_TYPE",
+                                 "the body must be multipart/form-data");
+        else if (r < 0)
+                http_reply_error(req, 400, invalid_code,
+                                 "the Content-Type needs one valid boundary");
+        return r;
+}
+
+int http_upload_start(struct http_upload *u, struct http_req *req,
+                      const struct http_upload_ops *ops, const struct http_upload_options *options)
+{
+        static const struct http_upload_options none;
+        const struct http_upload_options *o = options ? options : &none;
+        const char *code = o->invalid_code ? o->invalid_code : "INVALID_MULTIPART";
+        struct str boundary;
+        int r;
+
+        if (http_req_is_gone(req))
+                return -ECONNRESET;
+        r = check_type(req, o, code, &boundary);
+        if (r < 0)
+                return r;
+        /* Refuses a body that is announced as too large; otherwise nothing comes from here yet. */
+        http_body_start(req, o->body_max ? o->body_max : HTTP_LENGTH_UNKNOWN);
+        if (req->res.state != HTTP_RES_NONE)
+                return -EMSGSIZE;
+        *u = (struct http_upload){ .req = req, .ops = ops, ._invalid_code = code };
+        multipart_init(&u->_mp, boundary, &parser_ops, &o->limits);
+        http_req_set_hooks(req, &upload_hooks, u);
+        return 0;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/ws.h"
+
+#include "base/base.h"
+#include "http/ws_impl.h"
+
+/*
+ * Theory of operation. Frames are appended to the stream's output and leave at the end of the turn.
+ * Nothing here frees or closes at once: http_tunnel_close leads to tunnel_closed from the loop, the
+ * only place that calls ops->closed. So users may call anything from anywhere.
+ */
+
+/* Above this much unsent output the sender is asked to wait, and pongs are owed instead of sent. */
+#define OUT_LOW (64 * KiB)
+
+/* Room in the output that messages may not use: a close and a pong always fit. */
+#define OUT_RESERVE (2 * (WS_HEAD_MAX + WS_CONTROL_MAX))
+
+static struct http_ws *ws_of(struct http_tunnel *t)
+{
+        return container_of(t, struct http_ws, tunnel);
+}
+
+static struct http_ws *ws_of_parser(struct ws_parser *p)
+{
+        return container_of(p, struct http_ws, _parser);
+}
+
+/* --- output --- */
+
+/* The caller has made sure of the room. */
+static void add_frame(struct http_ws *ws, enum ws_opcode opcode, struct str payload)
+{
+        struct buf *out = &ws->tunnel.stream->out;
+        struct ws_head head = {
+                .opcode = opcode, .fin = true, .length = payload.n, .masked = ws->role == WS_CLIENT
+        };
+        uint8_t bytes[WS_HEAD_MAX];
+        char *at;
+
+        if (head.masked)
+                ids_random(&ws->_group->_ids, head.mask, sizeof(head.mask));
+        buf_add(out, bytes, ws_head_encode(&head, bytes));
+        at = buf_reserve(out, payload.n);
+        if (at && payload.n > 0) {
+                memcpy(at, payload.p, payload.n);
+                if (head.masked)
+                        ws_mask(at, payload.n, head.mask, 0);
+                buf_advance(out, payload.n);
+        }
+        stream_queue_flush(ws->tunnel.stream);
+}
+
+bool http_ws_writable(const struct http_ws *ws)
+{
+        return ws->state == HTTP_WS_OPEN && ws->tunnel.stream
+               && stream_pending(ws->tunnel.stream) < OUT_LOW;
+}
+
+int http_ws_send(struct http_ws *ws, enum ws_opcode opcode, struct str payload)
+{
+        if (ws->state != HTTP_WS_OPEN || !ws->tunnel.stream)
+                return -EPIPE;
+        if (payload.n > (ws_is_control(opcode) ? WS_CONTROL_MAX : HTTP_WS_SEND_MAX))
+                return -EMSGSIZE;
+        if (buf_room(&ws->tunnel.stream->out) < payload.n + WS_HEAD_MAX + OUT_RESERVE) {
+                ws__fail(ws, WS_CLOSE_TRY_LATER, "the client does not read");
+                return -ENOBUFS;
+        }
+        add_frame(ws, opcode, payload);
+        return 0;
+}
+
+/* --- the end --- */
+
+static void decide(struct http_ws *ws, uint16_t code, struct str reason)
+{
+        if (ws->_code != 0)
+                return;
+        ws->_code = code;
+        ws->_pong_wanted = false;
+        ws->_payload_n = (uint8_t) MIN_OF(reason.n, sizeof(ws->_payload));
+        if (ws->_payload_n > 0)
+                memcpy(ws->_payload, reason.p, ws->_payload_n);
+}
+
+static void send_close(struct http_ws *ws, uint16_t code, struct str reason)
+{
+        uint8_t payload[WS_CONTROL_MAX];
+        size_t n = ws_close_encode(code, reason, payload);
+
+        add_frame(ws, WS_CLOSE, str_of((const char *) payload, n));
+        ws->state = HTTP_WS_CLOSING;
+        timeout_set(&ws->_timeout, &ws->_group->_closes);
+        http_tunnel_resume(&ws->tunnel); /* their close would never be heard */
+}
+
+/* Both sides have said close. The server ends the connection first (RFC 6455, 7.1.1), so that the
+ * waiting time of TCP is its own; it sends FIN and waits for the client's, lest unread input
+ * resets the connection before the client has seen the close. */
+static void end(struct http_ws *ws)
+{
+        ws->state = HTTP_WS_ENDING;
+        timeout_set(&ws->_timeout, &ws->_group->_closes);
+        if (ws->role == WS_SERVER)
+                stream_shutdown(ws->tunnel.stream);
+}
+
+void http_ws_close(struct http_ws *ws, uint16_t code, struct str reason)
+{
+        if (ws->state == HTTP_WS_OPEN && ws->tunnel.stream)
+                send_close(ws, code, reason);
+}
+
+void ws__fail(struct http_ws *ws, uint16_t code, const char *reason)
+{
+        decide(ws, code, str_from(reason));
+        if (ws->state == HTTP_WS_OPEN)
+                send_close(ws, code, str_from(reason));
+        end(ws);
+}
+
+void http_ws_abort(struct http_ws *ws)
+{
+        http_tunnel_close(&ws->tunnel);
+}
+
+/* --- input --- */
+
+static int got_data(struct ws_parser *p, enum ws_opcode opcode, unsigned flags, char *bytes,
+                    size_t n)
+{
+        struct http_ws *ws = ws_of_parser(p);
+
+        if (ws->state == HTTP_WS_OPEN)
+                ws->ops->data(ws, opcode, flags, bytes, n);
+        return 0;
+}
+
+/* Only the last ping needs an answer (RFC 6455, 5.5.3). */
+static int got_ping(struct ws_parser *p, struct str payload)
+{
+        struct http_ws *ws = ws_of_parser(p);
+
+        if (ws->state != HTTP_WS_OPEN)
+                return 0;
+        if (http_ws_writable(ws)) {
+                add_frame(ws, WS_PONG, payload);
+                return 0;
+        }
+        ws->_pong_wanted = true;
+        ws->_payload_n = (uint8_t) payload.n;
+        memcpy(ws->_payload, payload.p, payload.n);
+        return 0;
+}
+
+static int got_pong(struct ws_parser *p, struct str payload)
+{
+        (void) p; /* that bytes came is enough, see ping_due */
+        (void) payload;
+        return 0;
+}
+
+static int got_close(struct ws_parser *p, uint16_t code, struct str reason)
+{
+        struct http_ws *ws = ws_of_parser(p);
+
+        decide(ws, code, reason);
+        if (ws->state == HTTP_WS_OPEN)
+                send_close(ws, code, STR("")); /* the code is echoed, as the RFC suggests */
+        end(ws);
+        return 0;
+}
+
+static const struct ws_parser_ops parser_ops = {
+        .data = got_data,
+        .ping = got_ping,
+        .pong = got_pong,
+        .close = got_close,
+};
+
+static void tunnel_data(struct http_tunnel *t, char *p, size_t n)
+{
+        struct http_ws *ws = ws_of(t);
+
+        if (ws->state == HTTP_WS_ENDING)
+                return;
+        if (ws_parser_feed(&ws->_parser, p, n) < 0)
+                ws__fail(ws, ws->_parser.close_code, ws->_parser.reason);
+}
+
+static void tunnel_eof(struct http_tunnel *t)
+{
+        http_tunnel_close(t);
+}
+
+static void tunnel_drained(struct http_tunnel *t)
+{
+        struct http_ws *ws = ws_of(t);
+
+        if (ws->state != HTTP_WS_OPEN)
+                return;
+        if (ws->_pong_wanted) {
+                ws->_pong_wanted = false;
+                add_frame(ws, WS_PONG, str_of(ws->_payload, ws->_payload_n));
+        }
+        if (ws->ops->drain)
+                ws->ops->drain(ws);
+}
+
+static void tunnel_retire(struct http_tunnel *t)
+{
+        http_ws_close(ws_of(t), WS_CLOSE_GOING_AWAY, STR("the server stops"));
+}
+
+static void tunnel_closed(struct http_tunnel *t, int reason)
+{
+        struct http_ws *ws = ws_of(t);
+
+        (void) reason;
+        timeout_clear(&ws->_timeout);
+        decide(ws, WS_CLOSE_ABNORMAL, STR(""));
+        ws->state = HTTP_WS_ENDING;
+        ws->ops->closed(ws, ws->_code, str_of(ws->_payload, ws->_payload_n));
+}
+
+static const struct http_tunnel_ops tunnel_ops = {
+        .data = tunnel_data,
+        .eof = tunnel_eof,
+        .drained = tunnel_drained,
+        .closed = tunnel_closed,
+        .retire = tunnel_retire,
+};
+
+void http_ws_pause(struct http_ws *ws)
+{
+        if (ws->state == HTTP_WS_OPEN)
+                http_tunnel_pause(&ws->tunnel);
+}
+
+void http_ws_resume(struct http_ws *ws)
+{
+        if (ws->tunnel.paused)
+                ws->_pinged = false; /* what came meanwhile is not read yet: that is no silence */
+        http_tunnel_resume(&ws->tunnel);
+}
+
+/* --- timers --- */
+
+static void ping_due(struct timeout *t)
+{
+        struct http_ws *ws = container_of(t, struct http_ws, _timeout);
+        const struct net_stream *st = ws->tunnel.stream;
+        bool silent = ws->_pinged && st->bytes_in == ws->_heard && st->reading;
+
+        if (silent) {
+                http_ws_abort(ws);
+                return;
+        }
+        timeout_set(&ws->_timeout, &ws->_group->_pings);
+        ws->_heard = st->bytes_in;
+        ws->_pinged = http_ws_writable(ws);
+        if (ws->_pinged)
+                add_frame(ws, WS_PING, STR(""));
+}
+
+static void close_due(struct timeout *t)
+{
+        http_ws_abort(container_of(t, struct http_ws, _timeout));
+}
+
+void http_ws_group_init(struct http_ws_group *g, struct net_loop *l, usec_t ping_interval,
+                        usec_t close_timeout)
+{
+        timeout_kind_init(&g->_pings, l, ping_interval, ping_due);
+        timeout_kind_init(&g->_closes, l, close_timeout, close_due);
+        ids_init(&g->_ids);
+}
+
+void http_ws_group_close(struct http_ws_group *g)
+{
+        timeout_kind_close(&g->_pings);
+        timeout_kind_close(&g->_closes);
+}
+
+/* --- life cycle --- */
+
+void ws__init(struct http_ws *ws, enum ws_role role, struct http_ws_group *g,
+              const struct http_ws_ops *ops, const struct http_ws_options *options)
+{
+        uint64_t max = options && options->message_max ? options->message_max : HTTP_WS_MESSAGE_MAX;
+
+        *ws = (struct http_ws){ .tunnel.ops = &tunnel_ops, .ops = ops, .role = role, ._group = g };
+        timeout_init(&ws->_timeout);
+        ws_parser_init(&ws->_parser, role, max, &parser_ops);
+}
+
+void ws__start(struct http_ws *ws)
+{
+        if (ws->_group->_pings.length > 0 && ws->state == HTTP_WS_OPEN)
+                timeout_set(&ws->_timeout, &ws->_group->_pings);
+}
+
+void http_ws_init_client(struct http_ws *ws, struct http_ws_group *g, const struct http_ws_ops *ops,
+                         const struct http_ws_options *options)
+{
+        ws__init(ws, WS_CLIENT, g, ops, options);
+}
+
+void http_ws_start_client(struct http_ws *ws)
+{
+        ws__start(ws);
+}
