@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of README.md work as printed, and say what it says they say.
+
+`make run` itself needs the fixed port and a build of its own; here hutchd is started as it would be,
+and every other command of the README is taken from the text and run.
+
+usage: test_readme.py README HUTCHD MAN_PAGE
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from server import Server  # noqa: E402
+from tap import eq, has, run, test  # noqa: E402
+
+readme_path, hutchd, man_page = sys.argv[1:4]
+with open(readme_path, encoding="utf-8") as f:
+    readme = f.read()
+commands = [line for block in re.findall(r"^```sh\n(.*?)^```", readme, re.M | re.S)
+            for line in block.splitlines() if line.strip()]
+_folder = tempfile.TemporaryDirectory()     # gone at exit
+folder = _folder.name
+
+
+def shell(command):
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+
+
+def split(line):
+    """A command and the answer promised behind it."""
+    command, _, promise = line.partition("  # ")
+    return command.strip(), promise.strip()
+
+
+@test
+def curl_commands_say_what_is_promised():
+    asked = [split(c) for c in commands if c.startswith("curl http://127.0.0.1:8080")]
+    eq(len(asked), 3, "curl commands found")
+    with Server(hutchd, "--listen", "127.0.0.1:0") as s:
+        for command, promise in asked:
+            p = shell(command.replace("http://127.0.0.1:8080", s.url))
+            eq(p.returncode, 0, command)
+            if promise.startswith("{"):
+                eq(p.stdout, promise, command)
+            else:
+                has(p.stdout, "# TYPE hutch_")
+
+
+@test
+def the_unix_socket_commands_work():
+    start, ask = [c for c in commands if "/tmp/hutchd.sock" in c]
+    arguments = start.replace("/tmp/hutchd.sock", f"{folder}/s").split()
+    eq(arguments[0], "build/hutchd")
+    with Server(hutchd, *arguments[1:]):
+        p = shell(ask.replace("/tmp/hutchd.sock", f"{folder}/s"))
+        eq(p.stdout, '{"status":"healthy"}')
+
+
+@test
+def make_targets_exist():
+    folder_of_tree = os.path.dirname(os.path.abspath(readme_path))
+    for line in commands:
+        command, _ = split(line)
+        if command.startswith("make "):
+            p = subprocess.run([*command.split(), "--dry-run"], cwd=folder_of_tree, text=True,
+                               capture_output=True, timeout=60)
+            eq(p.returncode, 0, command)
+
+
+@test
+def the_ready_line_is_the_one_shown():
+    has(readme, "hutchd: listening on http://127.0.0.1:8080")
+    with Server(hutchd, "--listen", "127.0.0.1:0") as s:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", s.address), s.address
+
+
+@test
+def help_and_manual_agree():
+    """each option of --help is in hutchd(8), and the other way round"""
+    shown = set(re.findall(r"--([a-z-]+)", shell(f"{hutchd} --help").stdout))
+    with open(man_page, encoding="utf-8") as f:
+        text = f.read().replace("\\-", "-")
+    written = set(re.findall(r"^(?:\\fB|\.B )--([a-z-]+)", text, re.M))
+    eq(sorted(written), sorted(shown))
+
+
+run()
