@@ -34,9 +34,10 @@
 #define MIN_OF(a, b)  ((a) < (b) ? (a) : (b))
 #define MAX_OF(a, b)  ((a) > (b) ? (a) : (b))
 
-/* The object of which *ptr is a member. */
-/* clang-format off: it takes the minus for a sign */
-#define container_of(ptr, type, member) ((type *) (void *) ((char *) (ptr) -offsetof(type, member)))
+/* The object of which *ptr is a member. clang-format takes the minus for a sign. */
+/* clang-format off */
+#define container_of(ptr, type, member) \
+        ((type *) (void *) ((char *) (ptr) - offsetof(type, member)))
 /* clang-format on */
 
 #define TAKE_PTR(p)                           \

@@ -105,78 +105,74 @@ int err_wrap(struct err *e, const char *fmt, ...)
         return ERR_RETURN(e->code);
 }
 
+/* What is not here is ERR_INTERNAL. */
+static const struct {
+        int os_errno;
+        enum err_code code;
+} errno_codes[] = {
+        { EINVAL, ERR_INVALID },
+        { ERANGE, ERR_INVALID },
+        { EDOM, ERR_INVALID },
+        { ENAMETOOLONG, ERR_INVALID },
+        { EILSEQ, ERR_INVALID },
+        { ENOTDIR, ERR_INVALID },
+        { EISDIR, ERR_INVALID },
+        { ELOOP, ERR_INVALID },
+        { EACCES, ERR_FORBIDDEN },
+        { EPERM, ERR_FORBIDDEN },
+        { EROFS, ERR_FORBIDDEN },
+        { ENOENT, ERR_NOT_FOUND },
+        { ESRCH, ERR_NOT_FOUND },
+        { ENODEV, ERR_NOT_FOUND },
+        { ENXIO, ERR_NOT_FOUND },
+        { EBUSY, ERR_CONFLICT },
+        { ENOTEMPTY, ERR_CONFLICT },
+        { ETXTBSY, ERR_CONFLICT },
+        { EALREADY, ERR_CONFLICT },
+        { EISCONN, ERR_CONFLICT },
+        { EINPROGRESS, ERR_CONFLICT },
+        { EEXIST, ERR_EXISTS },
+        { EADDRINUSE, ERR_EXISTS },
+        { ENOTUNIQ, ERR_EXISTS },
+        { E2BIG, ERR_TOO_LARGE },
+        { EFBIG, ERR_TOO_LARGE },
+        { EMSGSIZE, ERR_TOO_LARGE },
+        { EOVERFLOW, ERR_TOO_LARGE },
+        { ENOMEM, ERR_EXHAUSTED },
+        { ENOSPC, ERR_EXHAUSTED },
+        { EDQUOT, ERR_EXHAUSTED },
+        { EMFILE, ERR_EXHAUSTED },
+        { ENFILE, ERR_EXHAUSTED },
+        { ENOBUFS, ERR_EXHAUSTED },
+        { EUSERS, ERR_EXHAUSTED },
+        { ENOSYS, ERR_UNSUPPORTED },
+        { EOPNOTSUPP, ERR_UNSUPPORTED },
+        { EPROTONOSUPPORT, ERR_UNSUPPORTED },
+        { EAFNOSUPPORT, ERR_UNSUPPORTED },
+        { ENOPROTOOPT, ERR_UNSUPPORTED },
+        { EAGAIN, ERR_UNAVAILABLE },
+        { ECONNREFUSED, ERR_UNAVAILABLE },
+        { ECONNRESET, ERR_UNAVAILABLE },
+        { ECONNABORTED, ERR_UNAVAILABLE },
+        { EPIPE, ERR_UNAVAILABLE },
+        { EHOSTUNREACH, ERR_UNAVAILABLE },
+        { ENETUNREACH, ERR_UNAVAILABLE },
+        { ENETDOWN, ERR_UNAVAILABLE },
+        { EHOSTDOWN, ERR_UNAVAILABLE },
+        { ENOTCONN, ERR_UNAVAILABLE },
+        { ETIMEDOUT, ERR_TIMEOUT },
+        { ETIME, ERR_TIMEOUT },
+        { ECANCELED, ERR_CANCELED },
+};
+
 enum err_code err_code_from_errno(int r)
 {
         if (is_domain_code(r))
                 return (enum err_code)(ERR_RETURN(0) - r);
-        switch (-r) {
-        case EINVAL:
-        case ERANGE:
-        case EDOM:
-        case ENAMETOOLONG:
-        case EILSEQ:
-        case ENOTDIR:
-        case EISDIR:
-        case ELOOP:
-                return ERR_INVALID;
-        case EACCES:
-        case EPERM:
-        case EROFS:
-                return ERR_FORBIDDEN;
-        case ENOENT:
-        case ESRCH:
-        case ENODEV:
-        case ENXIO:
-                return ERR_NOT_FOUND;
-        case EBUSY:
-        case ENOTEMPTY:
-        case ETXTBSY:
-        case EALREADY:
-        case EISCONN:
-        case EINPROGRESS:
-                return ERR_CONFLICT;
-        case EEXIST:
-        case EADDRINUSE:
-        case ENOTUNIQ:
-                return ERR_EXISTS;
-        case E2BIG:
-        case EFBIG:
-        case EMSGSIZE:
-        case EOVERFLOW:
-                return ERR_TOO_LARGE;
-        case ENOMEM:
-        case ENOSPC:
-        case EDQUOT:
-        case EMFILE:
-        case ENFILE:
-        case ENOBUFS:
-        case EUSERS:
-                return ERR_EXHAUSTED;
-        case ENOSYS:
-        case EOPNOTSUPP:
-        case EPROTONOSUPPORT:
-        case EAFNOSUPPORT:
-        case ENOPROTOOPT:
-                return ERR_UNSUPPORTED;
-        case EAGAIN:
-        case ECONNREFUSED:
-        case ECONNRESET:
-        case ECONNABORTED:
-        case EPIPE:
-        case EHOSTUNREACH:
-        case ENETUNREACH:
-        case ENETDOWN:
-        case EHOSTDOWN:
-        case ENOTCONN:
-                return ERR_UNAVAILABLE;
-        case ETIMEDOUT:
-        case ETIME:
-                return ERR_TIMEOUT;
-        case ECANCELED:
-                return ERR_CANCELED;
-        default:
-                return ERR_INTERNAL;
-        }
+        for (size_t i = 0; i < ARRAY_SIZE(errno_codes); i++)
+                if (errno_codes[i].os_errno == -r)
+                        return errno_codes[i].code;
+        return ERR_INTERNAL;
 }
 
 const char *err_text(int r)
