@@ -32,11 +32,6 @@ void *xrealloc(void *p, size_t n, size_t size)
         return q;
 }
 
-char *xstrdup(const char *z)
-{
-        return xstrndup_str(str_from(z));
-}
-
 char *xstrndup_str(struct str s)
 {
         char *p;

@@ -17,7 +17,6 @@
 
 void *xcalloc(size_t n, size_t size) must_check;
 void *xrealloc(void *p, size_t n, size_t size) must_check;
-char *xstrdup(const char *z) must_check;
 
 /* A NUL-terminated copy. A NUL inside the view stays inside. */
 char *xstrndup_str(struct str s) must_check;

@@ -225,11 +225,6 @@ struct net_loop *http_server_loop(const struct http_server *s)
         return s->loop;
 }
 
-const struct log_ctx *http_server_log(const struct http_server *s)
-{
-        return s->log.sink ? &s->log : NULL;
-}
-
 struct str http_server_date(struct http_server *s)
 {
         usec_t now = net_loop_now(s->loop);

@@ -75,6 +75,5 @@ void http_server_drain(struct http_server *s, http_server_freed_fn *drained, voi
 
 struct http_server_stats http_server_stats(const struct http_server *s);
 struct net_loop *http_server_loop(const struct http_server *s);
-const struct log_ctx *http_server_log(const struct http_server *s);
 
 #endif

@@ -84,11 +84,6 @@ void net_loop_run(struct net_loop *l)
         (void) uv_run(&l->uv, UV_RUN_DEFAULT);
 }
 
-void net_loop_stop(struct net_loop *l)
-{
-        uv_stop(&l->uv);
-}
-
 void net_loop_turn(struct net_loop *l, bool wait)
 {
         (void) uv_run(&l->uv, wait ? UV_RUN_ONCE : UV_RUN_NOWAIT);

@@ -51,9 +51,8 @@ int net_loop_init(struct net_loop *l, const struct clock *clock) must_check;
  * callbacks are through. */
 void net_loop_done(struct net_loop *l);
 
-/* Runs until nothing is left to wait for, or net_loop_stop. */
+/* Runs until nothing is left to wait for. */
 void net_loop_run(struct net_loop *l);
-void net_loop_stop(struct net_loop *l);
 
 /* One turn; for tests. Does not wait when !wait. */
 void net_loop_turn(struct net_loop *l, bool wait);

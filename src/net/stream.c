@@ -380,8 +380,3 @@ bool stream_is_closed(const struct net_stream *s)
 {
         return s->loop == NULL;
 }
-
-void stream_set_ops(struct net_stream *s, const struct net_stream_ops *ops)
-{
-        s->ops = ops;
-}

@@ -96,9 +96,6 @@ void stream_reset(struct net_stream *s);
 /* A stream that was never opened, or whose `closed` was called. */
 bool stream_is_closed(const struct net_stream *s);
 
-/* Hands the stream to another owner: from now on callbacks go to ops, with the same struct. */
-void stream_set_ops(struct net_stream *s, const struct net_stream_ops *ops);
-
 /* --- input --- */
 
 void stream_resume_reading(struct net_stream *s);
