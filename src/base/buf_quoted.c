@@ -83,10 +83,26 @@ static size_t quote_char(struct str *s, char out[static 6])
         return n;
 }
 
+/* Without branches, so that the compiler looks at all of them at once. */
+#define BLOCK 16
+static inline bool block_is_plain(const char *p)
+{
+        unsigned char odd = 0;
+
+        for (size_t i = 0; i < BLOCK; i++) {
+                unsigned char c = (unsigned char) p[i];
+
+                odd |= (unsigned char) ((c < 0x20) | (c > 0x7e) | (c == '"') | (c == '\\'));
+        }
+        return !odd;
+}
+
 static size_t plain_run(struct str s)
 {
         size_t i = 0;
 
+        while (s.n - i >= BLOCK && block_is_plain(s.p + i))
+                i += BLOCK;
         while (i < s.n && plain[(unsigned char) s.p[i]])
                 i++;
         return i;

@@ -154,6 +154,10 @@ struct json_error {
         /* "path: what", "what" about the document itself, or "line 1 column 8: what" for bad
          * syntax. One line of printable text, cut with "…". */
         char message[JSON_ERROR_MAX];
+        unsigned what_at; /* where in the message the path is over and "what" begins */
+        /* The path as the inside of a JSON array, "volumes",2,"mountPath"; empty for the document.
+         * Parts that do not fit are left out at the end, so it is JSON in any case. */
+        char loc[JSON_ERROR_MAX];
 };
 
 enum json_decode_flags {
@@ -174,6 +178,14 @@ int json_decode_value(const json_t *doc, const struct json_field *fields, unsign
 
 /* Text to document under the rules above; the caller owns *ret (json_decref). */
 int json_parse(struct str text, unsigned flags, json_t **ret, struct json_error *reterr) must_check;
+
+/* --- copying --- */
+
+/* Copies the members that the table names from one struct to another of the same type, with all
+ * they point to; memory comes from the arena. Other members of *ret keep what they held, so a table
+ * that leaves a secret out leaves it behind. -ENOMEM when the arena is full. */
+int json_copy_struct(const struct json_field *fields, const void *from, struct arena *a, void *ret)
+        must_check;
 
 /* --- encoding --- */
 

@@ -30,6 +30,38 @@ static void add_path(struct buf *b, const struct json_path *p)
         }
 }
 
+static bool add_loc(struct buf *b, const struct json_path *p)
+{
+        size_t before;
+
+        if (!p)
+                return true;
+        if (!add_loc(b, p->up))
+                return false;
+        before = b->n;
+        if (before > 0)
+                buf_add_char(b, ',');
+        if (p->kind == JSON_PART_INDEX)
+                buf_addf(b, "%zu", p->index);
+        else if (p->kind == JSON_PART_NAME)
+                buf_add_quoted(b, str_from(p->name));
+        else
+                (void) buf_add_quoted_cut(b, p->key, KEY_TEXT_MAX);
+        if (!buf_failed(b))
+                return true;
+        buf_truncate(b, before);
+        return false;
+}
+
+static void set_loc(struct json_error *reterr, const struct json_path *at)
+{
+        struct buf b;
+
+        buf_init_fixed(&b, reterr->loc, sizeof(reterr->loc));
+        (void) add_loc(&b, at);
+        reterr->loc[b.n] = '\0';
+}
+
 int json_path__fail(struct json_error *reterr, const struct json_path *at, const char *fmt, ...)
 {
         char storage[4 * JSON_ERROR_MAX]; /* longer than what is kept, so that the cut is exact */
@@ -41,12 +73,15 @@ int json_path__fail(struct json_error *reterr, const struct json_path *at, const
         add_path(&b, at);
         if (at)
                 buf_add_str(&b, STR(": "));
+        reterr->what_at = (unsigned) MIN_OF(b.n, JSON_ERROR_MAX - 1);
+        set_loc(reterr, at);
         va_start(ap, fmt);
         buf_vaddf(&b, fmt, ap);
         va_end(ap);
         s = str_utf8_cut(buf_str(&b), JSON_ERROR_MAX - sizeof(ELLIPSIS));
         (void) snprintf(reterr->message, sizeof(reterr->message), "%.*s%s", STR_ARG(s),
                         buf_failed(&b) || s.n < b.n ? ELLIPSIS : "");
+        reterr->what_at = (unsigned) MIN_OF(reterr->what_at, strlen(reterr->message));
         return -EINVAL;
 }
 

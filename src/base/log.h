@@ -84,7 +84,7 @@ void log_ctx_add_u64(struct log_ctx *c, const char *key, uint64_t value);
 
 static inline bool log_enabled(const struct log_ctx *c, enum log_level level)
 {
-        return c && level >= c->sink->level;
+        return c && c->sink && level >= c->sink->level;
 }
 
 /* --- writing --- */

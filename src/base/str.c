@@ -18,6 +18,14 @@ bool str_caseeq(struct str a, struct str b)
         return true;
 }
 
+int str_cmp(struct str a, struct str b)
+{
+        size_t n = MIN_OF(a.n, b.n);
+        int r = n > 0 ? memcmp(a.p, b.p, n) : 0;
+
+        return r != 0 ? r : (a.n > b.n) - (a.n < b.n);
+}
+
 bool str_starts_with(struct str s, struct str prefix)
 {
         return s.n >= prefix.n && str_eq(str_of(s.p, prefix.n), prefix);

@@ -41,6 +41,9 @@ static inline bool str_eq(struct str a, struct str b)
         return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
+/* As memcmp orders bytes, a prefix before what it begins: below, at or above 0. */
+int str_cmp(struct str a, struct str b);
+
 /* ASCII only, whatever the locale. */
 bool str_caseeq(struct str a, struct str b);
 bool str_starts_with(struct str s, struct str prefix);

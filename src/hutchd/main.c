@@ -137,12 +137,17 @@ static int start(struct hutchd *d, const struct options *o)
 int main(int argc, char **argv)
 {
         struct hutchd d = { 0 };
+        scoped(buf_done) struct buf text;
         struct options o;
-        enum options_result parsed = options_parse(argc, argv, &o);
+        enum options_result parsed;
         int r;
 
-        if (parsed != OPTIONS_RUN)
+        buf_init(&text, BUF_MAX_LOG_LINE);
+        parsed = hutchd_options_parse(argc, argv, &o, &text);
+        if (parsed != OPTIONS_RUN) {
+                (void) fputs(buf_str(&text).p, parsed == OPTIONS_EXIT_OK ? stdout : stderr);
                 return parsed == OPTIONS_EXIT_OK ? 0 : 2;
+        }
         d.sink = (struct log_sink){ .fd = STDERR_FILENO,
                                     .level = o.log_level,
                                     .format = o.log_format,

@@ -5,6 +5,7 @@
 /* The command line of hutchd. Help is made from the same table that parses. */
 
 #include "base/log.h"
+#include "base/options.h"
 #include "os/socket.h"
 
 #define LISTEN_MAX 8
@@ -19,9 +20,8 @@ struct options {
         bool access_log;
 };
 
-enum options_result { OPTIONS_RUN, OPTIONS_EXIT_OK, OPTIONS_EXIT_USAGE };
-
-/* Prints help, version and complaints itself. */
-enum options_result options_parse(int argc, char **argv, struct options *ret);
+/* The text is for people, see base/options.h. */
+enum options_result hutchd_options_parse(int argc, char **argv, struct options *ret,
+                                         struct buf *text);
 
 #endif

@@ -320,6 +320,33 @@ static void quoting_is_all_or_nothing(void **state)
         }
 }
 
+/* Plain text is looked at in blocks: what is not plain must be found in each place of one. */
+static void quotes_every_byte_in_every_place(void **state)
+{
+        char text[40], expected[48];
+        scoped(buf_done) struct buf b;
+
+        (void) state;
+        buf_init(&b, 1024);
+        for (int c = 1; c < 0x80; c++)
+                for (size_t at = 0; at < sizeof(text); at++) {
+                        char one[8];
+                        int n;
+
+                        memset(text, 'x', sizeof(text));
+                        text[at] = (char) c;
+                        buf_reset(&b);
+                        buf_add_quoted(&b, str_of(&text[at], 1));
+                        (void) snprintf(one, sizeof(one), "%.*s", (int) b.n - 2, buf_str(&b).p + 1);
+                        check_i64_eq(strlen(one) == 1, c >= 0x20 && c < 0x7f && !strchr("\"\\", c));
+                        n = snprintf(expected, sizeof(expected), "\"%.*s%s%.*s\"", (int) at, text,
+                                     one, (int) (sizeof(text) - at - 1), text + at + 1);
+                        buf_reset(&b);
+                        buf_add_quoted(&b, str_of(text, sizeof(text)));
+                        check_view_eq(buf_str(&b), str_of(expected, (size_t) n));
+                }
+}
+
 static void cuts_quoted_text(void **state)
 {
         static const struct {
@@ -367,6 +394,7 @@ int main(void)
                 cmocka_unit_test(wipes_what_it_outgrows),
                 cmocka_unit_test(quotes),
                 cmocka_unit_test(quoting_is_all_or_nothing),
+                cmocka_unit_test(quotes_every_byte_in_every_place),
                 cmocka_unit_test(cuts_quoted_text),
         };
 

@@ -405,12 +405,41 @@ static void stops_when_the_arena_is_full(void **state)
         }
 }
 
+/* The same place for programs; as much of it as fits, always JSON. */
+static void says_where_as_json(void **state)
+{
+        static const struct {
+                const char *text, *loc, *what;
+        } cases[] = {
+                { "{\"volumes\":[{\"name\":\"v\"}]}", "\"volumes\",0,\"mountPath\"",
+                  "is required" },
+                { "{\"metadata\":{\"a\\\"b\":1}}", "\"metadata\",\"a\\\"b\"", "must be a string" },
+                { "[]", "", "must be an object" },
+                { "{", "", "line 1 column 1: unexpected end" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct json_error e;
+                struct create c = { 0 };
+                struct arena a;
+
+                memset(&e, 'x', sizeof(e));
+                arena_init(&a, 64 * KiB);
+                check_i64_eq(json_decode(str_from(cases[i].text), create_fields, 0, &a, &c, &e),
+                             -EINVAL);
+                check_z_eq(e.loc, cases[i].loc);
+                check_z_eq(e.message + e.what_at, cases[i].what);
+                arena_done(&a);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(decodes_everything),
                 cmocka_unit_test(tells_absence_from_emptiness),
                 cmocka_unit_test(says_where_and_what),
+                cmocka_unit_test(says_where_as_json),
                 cmocka_unit_test(refuses_unknown_keys),
                 cmocka_unit_test(limits_depth),
                 cmocka_unit_test(limits_values),

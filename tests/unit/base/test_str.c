@@ -27,6 +27,27 @@ static void compares_and_searches(void **state)
         check_i64_eq(str_find(STR("a\0b"), '\0'), 1);
 }
 
+static void orders_as_bytes(void **state)
+{
+        static const struct {
+                struct str a, b;
+                int sign;
+        } cases[] = {
+                { { "", 0 }, { "", 0 }, 0 },          { { NULL, 0 }, { "", 0 }, 0 },
+                { { NULL, 0 }, { "a", 1 }, -1 },      { { "a", 1 }, { "a", 1 }, 0 },
+                { { "a", 1 }, { "b", 1 }, -1 },       { { "a", 1 }, { "aa", 2 }, -1 },
+                { { "b", 1 }, { "aa", 2 }, 1 },       { { "a", 1 }, { "a\0", 2 }, -1 },
+                { { "\x7f", 1 }, { "\x80", 1 }, -1 }, { { "\xff", 1 }, { "", 0 }, 1 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                int ab = str_cmp(cases[i].a, cases[i].b), ba = str_cmp(cases[i].b, cases[i].a);
+
+                check_i64_eq((ab > 0) - (ab < 0), cases[i].sign);
+                check_i64_eq((ba > 0) - (ba < 0), -cases[i].sign);
+        }
+}
+
 static void trims_and_skips(void **state)
 {
         static const struct {
@@ -165,6 +186,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(compares_and_searches),
+                cmocka_unit_test(orders_as_bytes),
                 cmocka_unit_test(trims_and_skips),
                 cmocka_unit_test(splits),
                 cmocka_unit_test(knows_utf8),
