@@ -102,6 +102,12 @@ bool sock_addr_is_unix(const struct sock_addr *a)
         return a->ss.ss_family == AF_UNIX;
 }
 
+uint16_t sock_addr_port(const struct sock_addr *a)
+{
+        /* Both families keep the port at the same place. */
+        return sock_addr_is_unix(a) ? 0 : ntohs(((const struct sockaddr_in *) &a->ss)->sin_port);
+}
+
 static void unix_to_string(const struct sock_addr *a, char ret[static SOCK_ADDR_TEXT_MAX])
 {
         struct sockaddr_un un = { 0 };
@@ -132,17 +138,14 @@ void sock_addr_to_string(const struct sock_addr *a, char ret[static SOCK_ADDR_TE
 {
         bool v6 = a->ss.ss_family == AF_INET6;
         char host[SOCK_ADDR_TEXT_MAX];
-        uint16_t port;
 
         if (sock_addr_is_unix(a)) {
                 unix_to_string(a, ret);
                 return;
         }
         sock_addr_host(a, host);
-        /* Both families keep the port at the same place. */
-        port = ntohs(((const struct sockaddr_in *) &a->ss)->sin_port);
         (void) snprintf(ret, SOCK_ADDR_TEXT_MAX, "http://%s%.46s%s:%u", v6 ? "[" : "", host,
-                        v6 ? "]" : "", port);
+                        v6 ? "]" : "", sock_addr_port(a));
 }
 
 static int new_socket(int family, int *ret_fd)
@@ -202,6 +205,14 @@ int sock_local_addr(int fd, struct sock_addr *ret)
 {
         *ret = (struct sock_addr){ .len = sizeof(ret->ss) };
         return getsockname(fd, (struct sockaddr *) &ret->ss, &ret->len) < 0 ? -errno : 0;
+}
+
+bool sock_is_listening(int fd)
+{
+        int v = 0;
+        socklen_t n = sizeof(v);
+
+        return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &v, &n) == 0 && v != 0;
 }
 
 void sock_keep_alive(int fd)

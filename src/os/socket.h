@@ -30,6 +30,9 @@ int sock_addr_from_string(struct str s, struct sock_addr *ret) must_check;
 /* The first form above: "http://127.0.0.1:8080" or "unix:/run/x.sock". */
 void sock_addr_to_string(const struct sock_addr *a, char ret[static SOCK_ADDR_TEXT_MAX]);
 
+/* 0 for a unix address. */
+uint16_t sock_addr_port(const struct sock_addr *a);
+
 bool sock_addr_is_unix(const struct sock_addr *a);
 
 /* The host without port, for X-Forwarded-For; "unix" for a unix peer. */
@@ -41,6 +44,9 @@ int sock_listen(const struct sock_addr *a, int *ret_fd) must_check;
 
 /* The address a socket is bound to; tells the port the kernel chose. */
 int sock_local_addr(int fd, struct sock_addr *ret) must_check;
+
+/* Whether accept(2) makes sense: false also for what is no socket at all. */
+bool sock_is_listening(int fd);
 
 /* 0 when connected at once (usual for unix), -EINPROGRESS with *ret_fd set when the descriptor
  * will become writable, else the reason. A unix listener whose queue is full answers -EAGAIN. */

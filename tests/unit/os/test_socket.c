@@ -51,6 +51,11 @@ static void addresses_are_read_and_written(void **state)
                         continue;
                 sock_addr_to_string(&a, shown);
                 check_z_eq(shown, cases[i].shown);
+                check_true(sock_addr_is_unix(&a) == (shown[0] == 'u'));
+                if (str_ends_with(str_from(shown), STR(":8080")))
+                        check_u64_eq(sock_addr_port(&a), 8080);
+                if (sock_addr_is_unix(&a))
+                        check_u64_eq(sock_addr_port(&a), 0);
         }
 }
 

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+#include "os/file.h"
+
+#define LINKS_MAX  40        /* as many as the kernel follows */
+#define PUSH_BYTES (4 * MiB) /* given to the disk at a time */
+
+/* --- where the target really is --- */
+
+/* What the link says. Those of /proc/PID/fd and their like are refused: their text is only a hint at
+ * what they lead to, which may have another name by now, or none ("/tmp/x (deleted)"). */
+static ssize_t read_link(const char *path, char *ret, size_t size)
+{
+        scoped(fd_closep) int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        struct statfs fs;
+        ssize_t n;
+
+        if (fd < 0 || fstatfs(fd, &fs) < 0)
+                return -errno;
+        if ((unsigned long) fs.f_type == PROC_SUPER_MAGIC)
+                return -EINVAL;
+        n = readlinkat(fd, "", ret, size);
+        return n < 0 ? -errno : n;
+}
+
+/* Replaces the path by what the link at its end says. */
+static int follow_link(char path[static PATH_MAX])
+{
+        char link[PATH_MAX], joined[PATH_MAX];
+        ssize_t n = read_link(path, link, sizeof(link) - 1);
+        const char *slash = strrchr(path, '/');
+        int folder = slash ? (int) (slash - path) : 0, len;
+
+        if (n < 0)
+                return (int) n;
+        link[n] = '\0';
+        if (link[0] == '/')
+                folder = 0;
+        len = snprintf(joined, sizeof(joined), "%.*s%s%s", folder, path, link[0] == '/' ? "" : "/",
+                       link);
+        if (len < 0 || (size_t) len >= sizeof(joined))
+                return -ENAMETOOLONG;
+        memcpy(path, joined, (size_t) len + 1);
+        return 0;
+}
+
+/* Follows links at the end of the path until something or nothing is there. We do by hand what
+ * open(O_CREAT) would do, because the file to be replaced needs a name in its own folder; but
+ * whether these links may be followed is for the kernel to say (fs.protected_symlinks), so it is
+ * asked first. */
+static int find_target(const char *given, char ret[static PATH_MAX])
+{
+        struct stat st;
+        int r;
+
+        if (strlen(given) >= PATH_MAX)
+                return -ENAMETOOLONG;
+        memcpy(ret, given, strlen(given) + 1);
+        if (stat(ret, &st) < 0 && errno != ENOENT)
+                return -errno;
+        for (int i = 0; i < LINKS_MAX; i++) {
+                if (lstat(ret, &st) < 0)
+                        return errno == ENOENT ? 0 : -errno;
+                if (!S_ISLNK(st.st_mode))
+                        return 0;
+                r = follow_link(ret);
+                if (r < 0)
+                        return r;
+        }
+        return -ELOOP;
+}
+
+/* Cuts the path in two: its folder is opened, its last name copied. "x/", "." and ".." name
+ * folders. */
+static int open_folder(struct file_new *f, char path[static PATH_MAX])
+{
+        char *slash = strrchr(path, '/');
+        const char *name = slash ? slash + 1 : path;
+        size_t n = strlen(name);
+
+        if (n == 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+                return -EISDIR;
+        if (n > NAME_MAX)
+                return -ENAMETOOLONG;
+        memcpy(f->_name, name, n + 1);
+        if (slash)
+                slash[slash == path] = '\0';
+        f->_dir = open(slash ? path : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return f->_dir < 0 ? -errno : 0;
+}
+
+static int look_at_old(struct file_new *f)
+{
+        f->exists = false;
+        if (fstatat(f->_dir, f->_name, &f->old, AT_SYMLINK_NOFOLLOW) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        if (S_ISDIR(f->old.st_mode))
+                return -EISDIR;
+        if (!S_ISREG(f->old.st_mode))
+                return -EINVAL;
+        f->exists = true;
+        return 0;
+}
+
+/* --- the two ways of writing --- */
+
+static bool is_mount_point(const struct file_new *f)
+{
+        struct statx st;
+
+        return statx(f->_dir, f->_name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &st) == 0
+               && (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)
+               && (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
+static int open_in_place(struct file_new *f)
+{
+        struct stat st;
+
+        f->fd = openat(f->_dir, f->_name,
+                       O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (f->fd < 0 || fstat(f->fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        f->_in_place = true;
+        return 0;
+}
+
+static int open_temp(struct file_new *f, struct ids *ids)
+{
+        char id[ID_HEX_LEN + 1];
+
+        ids_hex(ids, id);
+        (void) snprintf(f->_temp, sizeof(f->_temp), ".hutch-%s", id);
+        f->fd = openat(f->_dir, f->_temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                       0600);
+        if (f->fd >= 0)
+                return 0;
+        f->_temp[0] = '\0';
+        return -errno;
+}
+
+static int open_output(struct file_new *f, struct ids *ids)
+{
+        int r;
+
+        if (f->exists && is_mount_point(f))
+                return open_in_place(f);
+        r = open_temp(f, ids);
+        /* -ENOENT is how /proc says that one can't make files there. */
+        if (f->exists && (r == -EACCES || r == -EPERM || r == -EROFS || r == -ENOENT))
+                return open_in_place(f);
+        return r;
+}
+
+int file_new_open(struct file_new *f, const char *path, struct ids *ids)
+{
+        char target[PATH_MAX];
+        int r;
+
+        *f = FILE_NEW_NULL;
+        r = find_target(path, target);
+        if (r == 0)
+                r = open_folder(f, target);
+        if (r == 0)
+                r = look_at_old(f);
+        if (r == 0)
+                r = open_output(f, ids);
+        if (r < 0)
+                file_new_discard(f);
+        return r;
+}
+
+int file_new_open_old(const struct file_new *f, int *ret_fd)
+{
+        scoped(fd_closep) int fd =
+                openat(f->_dir, f->_name,
+                       O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+/* --- writing --- */
+
+static int empty_first(struct file_new *f)
+{
+        if (!f->_in_place || f->_emptied)
+                return 0;
+        f->_emptied = true;
+        return ftruncate(f->fd, 0) < 0 ? -errno : 0;
+}
+
+int file_new_write(struct file_new *f, const void *p, size_t n)
+{
+        const char *bytes = p;
+        int r = empty_first(f);
+
+        if (r < 0)
+                return r;
+        while (n > 0) {
+                ssize_t w = write(f->fd, bytes, n);
+
+                if (w < 0 && errno != EINTR)
+                        return -errno;
+                if (w == 0)
+                        return -EIO;
+                bytes += MAX_OF(w, 0);
+                n -= (size_t) MAX_OF(w, 0);
+                f->_written += (uint64_t) MAX_OF(w, 0);
+        }
+        if (f->_written - f->_pushed >= PUSH_BYTES)
+                file_new_push(f);
+        return 0;
+}
+
+/* Starts to write this stretch and waits for the one before, which has had time: so a disk slower
+ * than the network costs many short waits and not one of the whole file's length at its end. */
+void file_new_push(struct file_new *f)
+{
+        if (f->_pushing > 0)
+                (void) sync_file_range(f->fd, (off_t) (f->_pushed - f->_pushing),
+                                       (off_t) f->_pushing, SYNC_FILE_RANGE_WAIT_BEFORE);
+        f->_pushing = f->_written - f->_pushed;
+        (void) sync_file_range(f->fd, (off_t) f->_pushed, (off_t) f->_pushing,
+                               SYNC_FILE_RANGE_WRITE);
+        f->_pushed = f->_written;
+}
+
+/* --- the end --- */
+
+static mode_t current_umask(void)
+{
+        mode_t mask = umask(077);
+
+        (void) umask(mask);
+        return mask;
+}
+
+static mode_t final_mode(const struct file_new *f, const struct file_attrs *attrs)
+{
+        if (attrs->mode != FILE_MODE_KEEP)
+                return attrs->mode;
+        return f->exists ? f->old.st_mode & 07777 : 0777 & ~current_umask();
+}
+
+/* Whoever is not root can't give files away: the copy of another's file becomes ours, and then it
+ * must not be setuid. */
+static int keep_owner(struct file_new *f, mode_t *mode)
+{
+        if (!f->exists || f->_in_place || fchown(f->fd, f->old.st_uid, f->old.st_gid) == 0)
+                return 0;
+        if (errno != EPERM)
+                return -errno;
+        *mode &= (mode_t) ~(S_ISUID | S_ISGID);
+        return 0;
+}
+
+static int dress(struct file_new *f, const struct file_attrs *attrs)
+{
+        mode_t mode = final_mode(f, attrs);
+        int r = keep_owner(f, &mode);
+
+        if (r < 0)
+                return r;
+        if ((attrs->uid != FILE_ID_KEEP || attrs->gid != FILE_ID_KEEP)
+            && fchown(f->fd, attrs->uid, attrs->gid) < 0)
+                return -errno;
+        if (f->_in_place && attrs->mode == FILE_MODE_KEEP)
+                return 0;
+        return fchmod(f->fd, mode) < 0 ? -errno : 0;
+}
+
+int file_new_commit(struct file_new *f, const struct file_attrs *attrs)
+{
+        int r = empty_first(f);
+
+        /* It may have got another mode since, or come to be: by an upload of the same path. */
+        if (r == 0 && !f->_in_place)
+                r = look_at_old(f);
+        if (r == 0)
+                r = dress(f, attrs);
+        if (r < 0)
+                return r;
+        if (fsync(f->fd) < 0 && errno != EINVAL)
+                return -errno;
+        if (f->_temp[0]) {
+                if (renameat(f->_dir, f->_temp, f->_dir, f->_name) < 0)
+                        return -errno;
+                f->_temp[0] = '\0';
+        }
+        return 0;
+}
+
+/* Some filesystems can't sync folders; the data are safe all the same. */
+int file_new_settle(struct file_new *f)
+{
+        scoped(fd_closep) int fd = openat(f->_dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (fd < 0 || fsync(fd) == 0 || errno != EIO)
+                return 0;
+        return -errno;
+}
+
+void file_new_discard(struct file_new *f)
+{
+        if (f->_temp[0])
+                (void) unlinkat(f->_dir, f->_temp, 0);
+        f->_temp[0] = '\0';
+        f->fd = fd_close(f->fd);
+        f->_dir = fd_close(f->_dir);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/proctree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+
+/* /proc/PID/task/TID/children would tell the same in fewer steps, but needs a kernel built with
+ * CONFIG_PROC_CHILDREN and one file for each thread. */
+
+#define PROCS_MAX (1u << 20)
+
+struct proc {
+        pid_t pid;
+        pid_t parent;
+        bool zombie;
+        bool below; /* of the root */
+};
+
+struct procs {
+        struct proc *v;
+        size_t n, size;
+};
+
+/* "PID (name) S PPID …": the name may hold anything, so what counts is the last parenthesis. */
+static bool parse_stat(struct str text, struct proc *ret)
+{
+        const char *end = memrchr(text.p, ')', text.n);
+        struct str rest = end ? str_skip(text, (size_t) (end - text.p) + 2) : STR_NULL;
+        struct str state, parent;
+        uint64_t ppid;
+
+        if (!rest.p || !str_split(&rest, ' ', &state) || !str_split(&rest, ' ', &parent)
+            || parse_u64_max(parent, INT32_MAX, &ppid) < 0)
+                return false;
+        ret->parent = (pid_t) ppid;
+        ret->zombie = str_eq(state, STR("Z")) || str_eq(state, STR("X"));
+        return true;
+}
+
+static bool read_proc(int proc_fd, const char *name, struct proc *ret)
+{
+        scoped(fd_closep) int fd = -EBADF;
+        char path[32], text[512];
+        uint64_t pid;
+        ssize_t n;
+
+        if (parse_u64_max(str_from(name), INT32_MAX, &pid) < 0)
+                return false;
+        (void) snprintf(path, sizeof(path), "%d/stat", (int) pid);
+        fd = openat(proc_fd, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+        *ret = (struct proc){ .pid = (pid_t) pid };
+        return n > 0 && parse_stat(str_of(text, (size_t) n), ret);
+}
+
+static int read_all(struct procs *ps)
+{
+        DIR *dir = opendir("/proc");
+        struct dirent *entry;
+        struct proc p;
+
+        if (!dir)
+                return -errno;
+        while ((entry = readdir(dir)) && ps->n < PROCS_MAX) {
+                if (!read_proc(dirfd(dir), entry->d_name, &p))
+                        continue;
+                if (ps->n == ps->size) {
+                        ps->size = ps->size ? 2 * ps->size : 128;
+                        ps->v = xrealloc(ps->v, ps->size, sizeof(struct proc));
+                }
+                ps->v[ps->n++] = p;
+        }
+        (void) closedir(dir);
+        return ps->n > 0 ? 0 : -ENOENT;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+        const struct proc *pa = a, *pb = b;
+
+        return (pa->pid > pb->pid) - (pa->pid < pb->pid);
+}
+
+/* Passes until nothing changes. A child nearly always has a higher pid than its parent, so that one
+ * pass in the order of pids marks a whole tree. */
+static void mark_below(struct procs *ps, pid_t root)
+{
+        if (ps->n == 0)
+                return;
+        qsort(ps->v, ps->n, sizeof(struct proc), by_pid);
+        for (bool changed = true; changed;) {
+                changed = false;
+                for (size_t i = 0; i < ps->n; i++) {
+                        struct proc *p = &ps->v[i], key = { .pid = p->parent };
+                        const struct proc *parent;
+
+                        if (p->below)
+                                continue;
+                        parent = bsearch(&key, ps->v, ps->n, sizeof(struct proc), by_pid);
+                        p->below = p->parent == root || (parent && parent->below);
+                        changed |= p->below;
+                }
+        }
+}
+
+int proctree_signal(pid_t root, int sig)
+{
+        struct procs ps = { 0 };
+        int r = read_all(&ps), found = 0;
+
+        if (r == 0)
+                mark_below(&ps, root);
+        for (size_t i = 0; r == 0 && i < ps.n; i++) {
+                if (!ps.v[i].below || ps.v[i].zombie)
+                        continue;
+                found += kill(ps.v[i].pid, sig) == 0 || errno != EPERM;
+        }
+        free(ps.v);
+        return r < 0 ? r : found;
+}
+
+/* A stopped tree can't grow: once two rounds find equally many, all of it stands still. */
+static void stop_children(void)
+{
+        int before = -1, now = proctree_signal(getpid(), SIGSTOP);
+
+        for (int rounds = 0; now > 0 && now != before && rounds < 100; rounds++) {
+                before = now;
+                now = proctree_signal(getpid(), SIGSTOP);
+        }
+}
+
+void proctree_kill_children(proctree_reaped_fn *reaped, void *data)
+{
+        int found, status;
+        pid_t pid;
+
+        for (;;) {
+                stop_children();
+                found = proctree_signal(getpid(), SIGKILL);
+                if (found < 0)
+                        return; /* no /proc: the caller has killed what it knows */
+                /* Waits for one, then takes what else is there: what one killed process leaves
+                 * behind becomes our child, and is found in the next round. Where none was killed
+                 * there may be those that we must not, and they may live long. */
+                pid = waitpid(-1, &status, found > 0 ? 0 : WNOHANG);
+                if (pid == 0 || (pid < 0 && errno != EINTR))
+                        return;
+                for (; pid > 0; pid = waitpid(-1, &status, WNOHANG))
+                        reaped(data, pid, status);
+        }
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/spawn.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+/*
+ * The child runs with our memory, on a stack of its own, while we stand still. So it must not return,
+ * must not allocate, and what it writes into `struct child` we read afterwards. It changes ids by raw
+ * system calls: glibc's functions want to tell all threads.
+ *
+ * The stack is static: in our frame the compiler would touch each of its pages, and after a fork each
+ * of them is a fault. This way only the pages that are used cost anything.
+ */
+
+#define CHILD_STACK  (32 * KiB)
+#define NO_SANITIZER __attribute__((no_sanitize("address", "undefined")))
+
+static char child_stack[CHILD_STACK] __attribute__((aligned(16)));
+
+/* The soft limit of open files before fd_limit_raise. */
+static rlim_t nofile_at_start;
+
+struct child {
+        const struct spawn *s;
+        pid_t parent;
+        sigset_t no_signals;
+        int error; /* written by the child */
+};
+
+void spawn_keep_limits(void)
+{
+        struct rlimit lim;
+
+        if (getrlimit(RLIMIT_NOFILE, &lim) == 0)
+                nofile_at_start = lim.rlim_cur;
+}
+
+/* --- where programs are --- */
+
+const char *spawn_search_path(char *const *envp)
+{
+        for (; envp && *envp; envp++)
+                if (str_starts_with(str_from(*envp), STR("PATH=")))
+                        return *envp + 5;
+        return SPAWN_PATH_DEFAULT;
+}
+
+/* The paths that execvp would try for a name without a slash, one after the other. */
+struct candidates {
+        struct str name, dirs;
+        char path[PATH_MAX];
+};
+
+static void candidates_init(struct candidates *c, const char *program, const char *dirs)
+{
+        c->name = str_from(program);
+        c->dirs = str_from(dirs);
+}
+
+/* Those that are too long can't exist. */
+static const char *candidates_next(struct candidates *c)
+{
+        struct str dir;
+        char *end;
+
+        while (str_split(&c->dirs, ':', &dir)) {
+                if (dir.n == 0)
+                        dir = STR(".");
+                if (dir.n + 1 + c->name.n >= sizeof(c->path))
+                        continue;
+                end = mempcpy(c->path, dir.p, dir.n);
+                *end++ = '/';
+                end = mempcpy(end, c->name.p, c->name.n);
+                *end = '\0';
+                return c->path;
+        }
+        return NULL;
+}
+
+/* --- in the child --- */
+
+/* Handlers do not survive execve, but what is ignored stays ignored. glibc's sigaction keeps two of
+ * the real-time signals to itself; who started us may have had them ignored. All zeros is SIG_DFL. */
+NO_SANITIZER static void reset_signals(void)
+{
+        static const uint64_t
+                dfl[4]; /* the kernel's struct sigaction: handler, flags, restorer, mask */
+
+        for (int sig = 1; sig < NSIG; sig++)
+                (void) syscall(SYS_rt_sigaction, sig, dfl, NULL, sizeof(uint64_t));
+}
+
+static void reset_limits(void)
+{
+        struct rlimit lim;
+
+        if (nofile_at_start == 0 || getrlimit(RLIMIT_NOFILE, &lim) < 0)
+                return;
+        lim.rlim_cur = MIN_OF(nofile_at_start, lim.rlim_max);
+        (void) setrlimit(RLIMIT_NOFILE, &lim);
+}
+
+/* Descriptors may be in each other's place: first all out of the way, then into it. dup2 leaves the
+ * copy open across execve, as it should; the originals are closed by it. */
+static int place_fds(const int fds[3])
+{
+        int high[3];
+
+        for (int i = 0; i < 3; i++) {
+                high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+                if (high[i] < 0)
+                        return -errno;
+        }
+        for (int i = 0; i < 3; i++)
+                if (dup2(high[i], i) < 0)
+                        return -errno;
+        return 0;
+}
+
+/* Asking for what we are already must work without privilege: "uid 0" in a sandbox whose root has
+ * lost CAP_SETGID is the common case. */
+static int become(const struct spawn_user *u)
+{
+        if (u->uid == geteuid() && u->gid == getegid() && geteuid() == getuid())
+                return 0;
+        if (syscall(SYS_setgroups, u->n_groups, u->groups) < 0
+            || syscall(SYS_setresgid, u->gid, u->gid, u->gid) < 0
+            || syscall(SYS_setresuid, u->uid, u->uid, u->uid) < 0)
+                return -errno;
+        return 0;
+}
+
+/* After the change of ids, which clears it. A parent that was killed before this sends nothing. */
+static int die_with(pid_t parent)
+{
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+                return -errno;
+        return getppid() == parent ? 0 : -ESRCH;
+}
+
+static int prepare(const struct child *c)
+{
+        const struct spawn *s = c->s;
+        int r;
+
+        (void) setsid();
+        reset_signals();
+        reset_limits();
+        r = place_fds(s->fds);
+        if (r == 0 && s->user)
+                r = become(s->user);
+        if (r == 0 && s->cwd && chdir(s->cwd) < 0)
+                r = -errno;
+        if (r == 0 && s->die_with_parent)
+                r = die_with(c->parent);
+        return r;
+}
+
+/* The error that tells most: a file that may not be executed over one that is not there. */
+NO_SANITIZER static int execute(const struct spawn *s)
+{
+        struct candidates all;
+        const char *path;
+        int worst = -ENOENT;
+
+        if (strchr(s->argv[0], '/')) {
+                (void) execve(s->argv[0], s->argv, s->envp);
+                return -errno;
+        }
+        candidates_init(&all, s->argv[0], s->search ? s->search : spawn_search_path(s->envp));
+        while ((path = candidates_next(&all))) {
+                (void) execve(path, s->argv, s->envp);
+                if (errno == EACCES)
+                        worst = -EACCES;
+                else if (errno != ENOENT && errno != ENOTDIR)
+                        return -errno;
+        }
+        return worst;
+}
+
+NO_SANITIZER static int child_main(void *arg)
+{
+        struct child *c = arg;
+        int r = prepare(c);
+
+        if (r == 0) {
+                (void) sigprocmask(SIG_SETMASK, &c->no_signals, NULL);
+                r = execute(c->s);
+        }
+        c->error = r;
+        _exit(127);
+}
+
+/* --- in the parent --- */
+
+/* With signals blocked, so that no handler of ours runs in the child, on our memory. */
+static int clone_child(struct child *c, pid_t *ret_pid)
+{
+        sigset_t all, old;
+        pid_t pid;
+
+        (void) sigemptyset(&c->no_signals);
+        (void) sigfillset(&all);
+        (void) sigprocmask(SIG_SETMASK, &all, &old);
+        pid = clone(child_main, child_stack + CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
+        if (pid < 0)
+                c->error = -errno;
+        (void) sigprocmask(SIG_SETMASK, &old, NULL);
+        if (c->error == 0)
+                *ret_pid = pid;
+        else if (pid > 0)
+                (void) waitpid(pid, NULL, 0);
+        return c->error;
+}
+
+int spawn_program(const struct spawn *s, pid_t *ret_pid)
+{
+        struct child c = { .s = s, .parent = getpid() };
+
+        if (!s->argv[0] || !*s->argv[0])
+                return -ENOENT;
+        if (strlen(s->argv[0]) >= PATH_MAX)
+                return -ENAMETOOLONG;
+        return clone_child(&c, ret_pid);
+}
+
+bool spawn_exists(const char *program, char *const *envp)
+{
+        struct candidates all;
+        const char *path;
+
+        if (!*program)
+                return false;
+        if (strchr(program, '/'))
+                return access(program, X_OK) == 0;
+        candidates_init(&all, program, spawn_search_path(envp));
+        while ((path = candidates_next(&all)))
+                if (access(path, X_OK) == 0)
+                        return true;
+        return false;
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/walk.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+#include "os/names.h"
+
+/*
+ * The levels are a stack, the root at its bottom. The innermost of them are open, each with a
+ * descriptor and what getdents64 gave and was not told yet; those further out were parked: they
+ * know their inode, and how far they were read.
+ *
+ * glibc's DIR is not used: its buffer is four times as large, and it could not be parked.
+ */
+
+#define OPEN_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+#define FIRST_ROOM 16
+
+struct open_dir {
+        int fd;
+        size_t pos, n;
+        _Alignas(struct dirent64) char data[WALK_READ_SIZE];
+};
+
+struct walk_level {
+        struct open_dir *open; /* NULL: parked */
+        dev_t dev;
+        ino_t ino;
+        off_t at;            /* the kernel's position behind the last name told */
+        size_t path_n;       /* length of this directory's path */
+        struct names *names; /* sorted walks only */
+        size_t charged;      /* of the walk's _sorting */
+        bool sorting;        /* the names of this pass are there */
+        bool taking;         /* and in order */
+};
+
+enum state {
+        READING,  /* the next entry of the innermost level */
+        ENTERING, /* WALK_ENTER was told: open it */
+        SKIPPING, /* WALK_ENTER was told: it is not, or could not be, opened */
+        ENDING,   /* the innermost level has no more: WALK_LEAVE */
+};
+
+static struct walk_level *top(const struct walk *w)
+{
+        return &w->_levels[w->_n - 1];
+}
+
+/* --- levels --- */
+
+static int make_room(struct walk *w)
+{
+        size_t room = w->_room ? 2 * w->_room : FIRST_ROOM;
+        struct walk_level *levels;
+
+        if (w->_n < w->_room)
+                return 0;
+        if (w->_n >= WALK_DEPTH_MAX)
+                return -ENAMETOOLONG;
+        levels = realloc(w->_levels, room * sizeof(*levels));
+        if (!levels)
+                return -ENOMEM;
+        w->_levels = levels;
+        w->_room = room;
+        return 0;
+}
+
+static struct open_dir *open_dir_new(int fd)
+{
+        struct open_dir *d = malloc(sizeof(*d));
+
+        if (!d) {
+                (void) fd_close(fd);
+                return NULL;
+        }
+        d->fd = fd;
+        d->pos = d->n = 0;
+        return d;
+}
+
+static void open_dir_free(struct open_dir *d)
+{
+        if (!d)
+                return;
+        (void) fd_close(d->fd);
+        free(d);
+}
+
+static void select_names(struct walk *w, struct walk_level *l)
+{
+        size_t left;
+
+        w->_sorting -= l->charged;
+        l->charged = 0;
+        left = w->_options.sort_max - MIN_OF(w->_sorting, w->_options.sort_max);
+        names_begin(l->names, MAX_OF(left / 2, WALK_SORT_MIN));
+        l->sorting = l->taking = false;
+}
+
+/* Closes the outermost open level if there are too many. */
+static void park_one(struct walk *w)
+{
+        if (w->_n_open < WALK_OPEN_MAX)
+                return;
+        open_dir_free(TAKE_PTR(w->_levels[w->_n - w->_n_open].open));
+        w->_n_open--;
+}
+
+/* Takes fd. */
+static int push(struct walk *w, int fd)
+{
+        struct walk_level l = { .path_n = w->_path.n };
+        struct stat st;
+        int r = fstat(fd, &st) < 0 ? -errno : make_room(w);
+
+        if (r < 0) {
+                (void) fd_close(fd);
+                return r;
+        }
+        l.dev = st.st_dev;
+        l.ino = st.st_ino;
+        l.open = open_dir_new(fd);
+        if (!l.open)
+                return -ENOMEM;
+        park_one(w);
+        if (w->_options.flags & WALK_SORTED) {
+                l.names = xnew(struct names);
+                names_init(l.names);
+                select_names(w, &l);
+        }
+        w->_levels[w->_n++] = l;
+        w->_n_open++;
+        return 0;
+}
+
+/* Opens a parked level from the one inside it. */
+static int unpark(struct walk_level *l, int inner_fd)
+{
+        scoped(fd_closep) int fd = openat(inner_fd, "..", OPEN_FLAGS);
+        struct stat st;
+
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (st.st_dev != l->dev || st.st_ino != l->ino)
+                return -ESTALE;
+        if (!l->names && lseek(fd, l->at, SEEK_SET) < 0)
+                return -errno;
+        l->open = open_dir_new(TAKE_FD(fd));
+        return l->open ? 0 : -ENOMEM;
+}
+
+static void level_done(struct walk *w, struct walk_level *l)
+{
+        open_dir_free(l->open);
+        w->_sorting -= l->charged;
+        if (l->names)
+                names_done(l->names);
+        free(l->names);
+}
+
+static int pop(struct walk *w)
+{
+        struct walk_level l = *top(w);
+        int r = 0;
+
+        w->_n--;
+        w->_n_open--;
+        if (w->_n > 0 && w->_n_open == 0) {
+                r = unpark(top(w), l.open->fd);
+                w->_n_open = r == 0;
+        }
+        level_done(w, &l);
+        return r;
+}
+
+/* --- life --- */
+
+int walk_open(struct walk *w, int rootfd, const struct walk_options *options)
+{
+        int r;
+
+        *w = (struct walk){ ._options = *options, ._state = READING };
+        if (!w->_options.path_max)
+                w->_options.path_max = PATH_MAX - 1;
+        if (!w->_options.sort_max)
+                w->_options.sort_max = WALK_SORT_MAX;
+        buf_init(&w->_path, w->_options.path_max);
+        r = push(w, rootfd);
+        if (r < 0)
+                walk_close(w);
+        return r;
+}
+
+void walk_close(struct walk *w)
+{
+        while (w->_n > 0)
+                level_done(w, &w->_levels[--w->_n]);
+        free(TAKE_PTR(w->_levels));
+        w->_room = w->_n_open = 0;
+        buf_done(&w->_path);
+}
+
+/* --- reading names --- */
+
+static bool is_dots(const char *name)
+{
+        return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
+}
+
+/* 1 if there is something in the buffer, 0 at the end. */
+static int refill(struct open_dir *d)
+{
+        ssize_t n;
+
+        if (d->pos < d->n)
+                return 1;
+        n = getdents64(d->fd, d->data, sizeof(d->data));
+        /* A directory that was removed while we read it has simply no more. */
+        if (n < 0 && errno == ENOENT)
+                n = 0;
+        if (n < 0)
+                return -errno;
+        d->pos = 0;
+        d->n = (size_t) n;
+        return n > 0;
+}
+
+static const struct dirent64 *next_dirent(struct open_dir *d)
+{
+        const struct dirent64 *e;
+
+        while (d->pos < d->n) {
+                e = (const struct dirent64 *) (const void *) (d->data + d->pos);
+                d->pos += e->d_reclen;
+                if (!is_dots(e->d_name))
+                        return e;
+        }
+        return NULL;
+}
+
+struct found {
+        const char *name;
+        unsigned char type;
+};
+
+/* 1 found, 0 the directory has no more, -EAGAIN, or what went wrong. */
+static int read_unsorted(struct walk_level *l, struct found *ret)
+{
+        const struct dirent64 *e;
+        int r = refill(l->open);
+
+        if (r <= 0)
+                return r;
+        e = next_dirent(l->open);
+        if (!e)
+                return -EAGAIN;
+        l->at = e->d_off;
+        *ret = (struct found){ e->d_name, e->d_type };
+        return 1;
+}
+
+/* Offers one buffer of names. */
+static int select_more(struct walk_level *l)
+{
+        const struct dirent64 *e;
+        int r = refill(l->open);
+
+        if (r < 0)
+                return r;
+        while ((e = next_dirent(l->open)) != NULL) {
+                int added = names_offer(l->names, e->d_name, e->d_type);
+
+                if (added < 0)
+                        return added;
+        }
+        l->sorting = r == 0;
+        return -EAGAIN;
+}
+
+static int sort_more(struct walk *w, struct walk_level *l)
+{
+        if (names_sort(l->names))
+                return -EAGAIN;
+        l->charged = names_bytes(l->names);
+        w->_sorting += l->charged;
+        l->taking = true;
+        return -EAGAIN;
+}
+
+static int read_sorted(struct walk *w, struct walk_level *l, struct found *ret)
+{
+        if (!l->taking)
+                return l->sorting ? sort_more(w, l) : select_more(l);
+        if (names_take(l->names, &ret->name, &ret->type))
+                return 1;
+        if (!names_has_more(l->names))
+                return 0;
+        if (lseek(l->open->fd, 0, SEEK_SET) < 0)
+                return -errno;
+        l->open->pos = l->open->n = 0;
+        select_names(w, l);
+        return -EAGAIN;
+}
+
+/* --- telling --- */
+
+/* The entry at the end of _path, which starts there at `name`. */
+static int tell(const struct walk *w, enum walk_what what, size_t name, struct walk_entry *ret)
+{
+        struct str path = buf_str(&w->_path);
+
+        *ret = (struct walk_entry){ .what = what,
+                                    .dirfd = top(w)->open->fd,
+                                    .name = path.p + name,
+                                    .path = path,
+                                    .depth = (unsigned) w->_n,
+                                    .type = DT_DIR };
+        return 1;
+}
+
+static int tell_failed(const struct walk *w, size_t name, int error, struct walk_entry *ret)
+{
+        (void) tell(w, WALK_FAILED, name, ret);
+        ret->error = error;
+        return 1;
+}
+
+static int tell_again(struct walk_entry *ret)
+{
+        *ret = (struct walk_entry){ .what = WALK_AGAIN, .dirfd = -EBADF };
+        return 1;
+}
+
+/* Puts the name behind the directory's path; false if that becomes too long. */
+static bool set_path(struct walk *w, const char *name)
+{
+        size_t n = strlen(name);
+
+        buf_truncate(&w->_path, top(w)->path_n);
+        if (n + 1 > buf_room(&w->_path))
+                return false;
+        if (top(w)->path_n > 0)
+                buf_add_char(&w->_path, '/');
+        w->_pending_name = w->_path.n;
+        buf_add(&w->_path, name, n);
+        return !buf_failed(&w->_path);
+}
+
+/* Some file systems do not tell types with names. */
+static int resolve_type(int dirfd, struct found *f)
+{
+        struct stat st;
+
+        if (f->type != DT_UNKNOWN)
+                return 0;
+        if (fstatat(dirfd, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return -errno;
+        f->type = IFTODT(st.st_mode);
+        return 0;
+}
+
+static int tell_found(struct walk *w, struct found *f, struct walk_entry *ret)
+{
+        if (resolve_type(top(w)->open->fd, f) < 0)
+                return tell_again(ret); /* vanished */
+        if (!set_path(w, f->name)) {
+                (void) tell_failed(w, 0, -ENAMETOOLONG, ret);
+                ret->name = f->name;
+                return 1;
+        }
+        (void) tell(w, f->type == DT_DIR ? WALK_ENTER : WALK_ENTRY, w->_pending_name, ret);
+        ret->type = f->type;
+        if (f->type == DT_DIR)
+                w->_state = w->_options.depth_max && w->_n >= w->_options.depth_max ? SKIPPING
+                                                                                    : ENTERING;
+        return 1;
+}
+
+/* --- the states --- */
+
+static int read_entry(struct walk *w, struct walk_entry *ret)
+{
+        struct walk_level *l = top(w);
+        struct found found;
+        int r = l->names ? read_sorted(w, l, &found) : read_unsorted(l, &found);
+
+        if (r == -EAGAIN)
+                return tell_again(ret);
+        if (r > 0)
+                return tell_found(w, &found, ret);
+        w->_state = ENDING;
+        if (r == 0)
+                return tell_again(ret);
+        buf_truncate(&w->_path, l->path_n);
+        (void) tell_failed(w, 0, r, ret);
+        ret->name = ".";
+        return 1;
+}
+
+static int enter(struct walk *w, struct walk_entry *ret)
+{
+        int fd = openat(top(w)->open->fd, buf_str(&w->_path).p + w->_pending_name, OPEN_FLAGS);
+        int r = fd < 0 ? -errno : push(w, fd);
+
+        w->_state = r < 0 ? SKIPPING : READING;
+        return r < 0 ? tell_failed(w, w->_pending_name, r, ret) : tell_again(ret);
+}
+
+static int skip(struct walk *w, struct walk_entry *ret)
+{
+        w->_state = READING;
+        return tell(w, WALK_LEAVE, w->_pending_name, ret);
+}
+
+static int leave(struct walk *w, struct walk_entry *ret)
+{
+        size_t parent_n;
+        int r;
+
+        buf_truncate(&w->_path, top(w)->path_n);
+        r = pop(w);
+        if (r < 0 || w->_n == 0)
+                return r;
+        w->_state = READING;
+        parent_n = top(w)->path_n;
+        return tell(w, WALK_LEAVE, parent_n > 0 ? parent_n + 1 : 0, ret);
+}
+
+int walk_next(struct walk *w, struct walk_entry *ret)
+{
+        static int (*const step[])(struct walk *, struct walk_entry *) = {
+                [READING] = read_entry,
+                [ENTERING] = enter,
+                [SKIPPING] = skip,
+                [ENDING] = leave,
+        };
+
+        return w->_n_open == 0 ? 0 : step[w->_state](w, ret);
+}
+
+void walk_skip(struct walk *w)
+{
+        ASSERT(w->_state == ENTERING || w->_state == SKIPPING);
+        w->_state = SKIPPING;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_OS_WALK_H
+#define HUTCH_OS_WALK_H
+
+/*
+ * A walk through a tree of files, entry by entry, by descriptors.
+ *
+ * The caller pulls; between two calls it may do anything, for as long as it likes. A call does a
+ * small, bounded piece of work (it reads at most one buffer of a directory), so a walk can be cut
+ * in slices; when such a piece has led to no entry yet, the call says WALK_AGAIN.
+ *
+ *         r = walk_open(&w, TAKE_FD(fd), &(struct walk_options){ .flags = WALK_SORTED });
+ *         while ((r = walk_next(&w, &entry)) > 0)
+ *                 …
+ *         walk_close(&w);
+ *
+ * Order. A directory comes before its content as WALK_ENTER and behind it as WALK_LEAVE. Within a
+ * directory the order is the kernel's, or with WALK_SORTED ascending by bytes. The root itself is
+ * not an entry.
+ *
+ * Links. No link is ever followed: each directory is opened by its name in its parent's descriptor
+ * with O_NOFOLLOW | O_DIRECTORY. One that is replaced by a link after it was seen is not entered,
+ * but told as WALK_FAILED with -ENOTDIR or -ELOOP.
+ *
+ * Bounds. At most WALK_OPEN_MAX descriptors are open, with WALK_READ_SIZE bytes each. In deeper
+ * trees the outer directories are closed and opened again on the way back through "..", which
+ * must lead to the same inode: else the tree was moved under our feet and the walk ends with
+ * -ESTALE. What is created or removed meanwhile in a directory that was closed may be missed or
+ * seen twice (it is read on from the kernel's position); otherwise the guarantees are readdir's.
+ * Names kept for sorting take at most WALK_SORT_MAX bytes, plus WALK_SORT_MIN for each level,
+ * however many names there are (os/names.h). A level costs some 60 bytes besides; there are at most
+ * WALK_DEPTH_MAX of them. Paths relative to the root are at most path_max bytes long: an entry
+ * with a longer one is told as WALK_FAILED with -ENAMETOOLONG (its path is that of its directory)
+ * and left out.
+ */
+
+#include <dirent.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/compiler.h"
+
+#define WALK_OPEN_MAX  32
+#define WALK_READ_SIZE 8192
+#define WALK_DEPTH_MAX 65536
+#define WALK_SORT_MAX  (8 * MiB)
+#define WALK_SORT_MIN  (16 * KiB)
+
+enum walk_what {
+        WALK_ENTRY,  /* not a directory */
+        WALK_ENTER,  /* a directory; walk_skip leaves its content out */
+        WALK_LEAVE,  /* the same, after its content */
+        WALK_FAILED, /* a directory could not be opened or read (further); the walk goes on */
+        WALK_AGAIN,  /* nothing yet; call again */
+};
+
+struct walk_entry {
+        enum walk_what what;
+        int error;        /* WALK_FAILED: negative errno */
+        int dirfd;        /* of the directory that has it; the walk's, valid until the next call */
+        const char *name; /* in that directory */
+        struct str path;  /* relative to the root, NUL-terminated; valid until the next call */
+        unsigned depth;   /* 1 for what is in the root */
+        unsigned char type; /* DT_REG …; never DT_UNKNOWN */
+};
+
+enum walk_flags {
+        WALK_SORTED = 1 << 0,
+};
+
+struct walk_options {
+        unsigned flags;
+        unsigned depth_max; /* directories at this depth are told, not entered; 0: no limit */
+        size_t path_max;    /* 0: PATH_MAX - 1 */
+        size_t sort_max;    /* 0: WALK_SORT_MAX */
+};
+
+struct walk_level;
+
+struct walk {
+        struct walk_options _options;
+        struct walk_level *_levels; /* the root first */
+        size_t _n, _room;
+        size_t _n_open;   /* innermost levels that have a descriptor */
+        size_t _sorting;  /* bytes of names held by all levels */
+        struct buf _path; /* of the entry told last */
+        int _state;
+        size_t _pending_name; /* where the name starts in _path */
+};
+
+/* Takes rootfd, a directory open for reading, whatever it returns. -ENOMEM, or fstat's error. */
+int walk_open(struct walk *w, int rootfd, const struct walk_options *options) must_check;
+void walk_close(struct walk *w);
+
+/* 1 with *ret filled, 0 at the end, or the negative errno that ended the walk. */
+int walk_next(struct walk *w, struct walk_entry *ret) must_check;
+
+/* Right after WALK_ENTER: its content is left out; WALK_LEAVE comes all the same. */
+void walk_skip(struct walk *w);
+
+/* --- removing a tree --- */
+
+/*
+ * Removes a file, a link or a tree, in steps, with the guarantees above: a directory that is
+ * replaced by a link half-way is not entered, depth costs no descriptors.
+ *
+ * Entries that vanish meanwhile are fine, and so is a root that does not exist. Entries that appear
+ * meanwhile are removed too, by walking again, up to WALK_REMOVE_PASSES times: whoever creates
+ * faster than we remove gets -ENOTEMPTY. The first thing that can't be removed ends it with its
+ * errno and its path; what was removed is gone. A directory of ours without write permission is
+ * given it, when its content can't be removed without.
+ */
+
+#define WALK_REMOVE_PASSES   8
+#define WALK_REMOVE_PATH_MAX (16 * MiB)
+
+struct walk_remove {
+        struct walk walk;
+        int _parent;       /* the caller's */
+        const char *_name; /* the caller's */
+        int _passes;
+        bool _walking;
+};
+
+/* Both must live until walk_remove_done. Nothing is done yet. */
+void walk_remove_init(struct walk_remove *rm, int parentfd, const char *name);
+void walk_remove_done(struct walk_remove *rm);
+
+/* A piece of the work: 1 there is more, 0 done, or a negative errno. */
+int walk_remove_step(struct walk_remove *rm) must_check;
+
+/* After an error: the path it is about, below the root; empty for the root itself. */
+struct str walk_remove_path(const struct walk_remove *rm);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/walk.h"
+
+void walk_remove_init(struct walk_remove *rm, int parentfd, const char *name)
+{
+        *rm = (struct walk_remove){ ._parent = parentfd, ._name = name };
+        buf_init(&rm->walk._path, 0);
+}
+
+void walk_remove_done(struct walk_remove *rm)
+{
+        walk_close(&rm->walk);
+        rm->_walking = false;
+}
+
+struct str walk_remove_path(const struct walk_remove *rm)
+{
+        return buf_str(&rm->walk._path);
+}
+
+/* Gives a directory of ours the permissions to remove something from it; false if it has them. */
+static bool open_up(int dirfd)
+{
+        struct stat st;
+
+        return fstat(dirfd, &st) == 0 && (st.st_mode & 0300) != 0300
+               && fchmod(dirfd, (st.st_mode & 07777) | 0300) == 0;
+}
+
+static int unlink_one(int dirfd, const char *name, int flags)
+{
+        int r = unlinkat(dirfd, name, flags) < 0 ? -errno : 0;
+
+        if (r == -EACCES && open_up(dirfd))
+                r = unlinkat(dirfd, name, flags) < 0 ? -errno : 0;
+        return r;
+}
+
+/* It is gone, or became something else under our hands: the next pass will see what. */
+static bool changed(int r)
+{
+        return r == -ENOENT || r == -ENOTDIR || r == -EISDIR || r == -ELOOP || r == -ENOTEMPTY
+               || r == -EEXIST;
+}
+
+static int again(struct walk_remove *rm, int r)
+{
+        walk_remove_done(rm);
+        return ++rm->_passes < WALK_REMOVE_PASSES ? 1 : r;
+}
+
+/* unlink never removes a directory on Linux, so there is no need to look first. */
+static int begin(struct walk_remove *rm)
+{
+        int fd, r = unlinkat(rm->_parent, rm->_name, 0) < 0 ? -errno : 0;
+
+        if (r != -EISDIR)
+                return r == -ENOENT ? 0 : r;
+        fd = openat(rm->_parent, rm->_name,
+                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        r = fd < 0 ? -errno : 0;
+        if (r < 0 && unlinkat(rm->_parent, rm->_name, AT_REMOVEDIR) == 0)
+                return 0;
+        if (r < 0)
+                return changed(r) ? again(rm, r) : r;
+        r = walk_open(&rm->walk, fd, &(struct walk_options){ .path_max = WALK_REMOVE_PATH_MAX });
+        rm->_walking = r == 0;
+        return r < 0 ? r : 1;
+}
+
+static int finish(struct walk_remove *rm)
+{
+        int r = unlinkat(rm->_parent, rm->_name, AT_REMOVEDIR) < 0 ? -errno : 0;
+
+        walk_remove_done(rm);
+        if (r == -ENOENT)
+                return 0;
+        return changed(r) ? again(rm, r) : r;
+}
+
+static int remove_entry(const struct walk_entry *e)
+{
+        int r = 0;
+
+        if (e->what == WALK_ENTRY)
+                r = unlink_one(e->dirfd, e->name, 0);
+        else if (e->what == WALK_LEAVE)
+                r = unlink_one(e->dirfd, e->name, AT_REMOVEDIR);
+        else if (e->what == WALK_FAILED && unlinkat(e->dirfd, e->name, AT_REMOVEDIR) < 0)
+                r = e->error; /* it could be neither read nor removed unread */
+        return r < 0 && !changed(r) ? r : 1;
+}
+
+int walk_remove_step(struct walk_remove *rm)
+{
+        struct walk_entry entry;
+        int r;
+
+        if (!rm->_walking)
+                return begin(rm);
+        r = walk_next(&rm->walk, &entry);
+        if (r > 0)
+                return remove_entry(&entry);
+        if (r == -ESTALE)
+                return again(rm, r);
+        return r < 0 ? r : finish(rm);
+}
