@@ -287,6 +287,8 @@ static void finish_connect(struct net_stream *s)
         }
         s->_connecting = false;
         update_interest(s);
+        if (s->ops->connected)
+                s->ops->connected(s);
         flush(s);
 }
 

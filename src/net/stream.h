@@ -48,6 +48,8 @@ struct net_stream_ops {
         /* Reading is paused, and the peer has closed at least its sending side: once, and `eof`
          * comes all the same when everything before it was read. NULL: not watched for. */
         void (*hangup)(struct net_stream *s);
+        /* The connection attempt of stream_open_connecting succeeded. May be NULL. */
+        void (*connected)(struct net_stream *s);
 };
 
 /* A file is sent in portions of this size, a turn of the loop each: large enough that system calls

@@ -33,7 +33,7 @@ ssize_t fake_sendfile(int out_fd, int in_fd, off_t *offset, size_t count)
 struct side {
         struct net_stream s;
         struct buf in;
-        int eofs, hangups, drains, errors, closes, stalls;
+        int eofs, hangups, drains, errors, closes, stalls, connects;
         int error;
         bool close_on_data;
 };
@@ -67,6 +67,11 @@ static void on_stalled(struct net_stream *s)
         container_of(s, struct side, s)->stalls++;
 }
 
+static void on_connected(struct net_stream *s)
+{
+        container_of(s, struct side, s)->connects++;
+}
+
 static void on_error(struct net_stream *s, int r)
 {
         container_of(s, struct side, s)->errors++;
@@ -87,6 +92,7 @@ static const struct net_stream_ops ops = {
         .hangup = on_hangup,
         .error = on_error,
         .closed = on_closed,
+        .connected = on_connected,
 };
 
 static int set_up(void **state)
@@ -362,6 +368,7 @@ static void output_queued_while_connecting_arrives(void **state)
         while ((door.fd < 0 || d.drains == 0) && tries++ < 100)
                 net_loop_turn(&loop, false);
         check_true(door.fd >= 0);
+        check_i64_eq(d.connects, 1);
         check_i64_eq(recv(door.fd, got, sizeof(got), 0), 5);
         check_z_eq(got, "early");
         check_keepalive(door.fd); /* a host that vanished is noticed, on both sides */
@@ -392,6 +399,7 @@ static void a_refused_connection_is_an_error(void **state)
         while (d.errors == 0 && tries++ < 1000)
                 net_loop_turn(&loop, true);
         check_i64_eq(d.error, -ECONNREFUSED);
+        check_i64_eq(d.connects, 0);
         close_side(&d, -EBADF);
 }
 
