@@ -34,6 +34,10 @@
  * A call that fails on a connection from the pool before the first byte of an answer, and that may
  * be repeated (idempotent method, or nothing of it was written) and whose body was not begun, is
  * tried once more on a fresh connection: the server may have closed the old one meanwhile.
+ *
+ * A call may have a second address, for servers of which one knows only the port: 127.0.0.1, else
+ * [::1]. It is tried when the first refuses the connection, and only then: nothing of the request
+ * was sent by that time, so any request may go on there, with a body or an upgrade too.
  */
 
 #include "base/arena.h"
@@ -111,8 +115,9 @@ struct http_call {
         struct str target;           /* goes out byte for byte */
         struct http_headers headers; /* Host among them; framing and Connection are the client's */
         enum http_call_body body;
-        uint64_t body_length; /* of a sized one */
-        struct str upgrade;   /* protocol to switch to, or the null view */
+        uint64_t body_length;             /* of a sized one */
+        struct str upgrade;               /* protocol to switch to, or the null view */
+        const struct sock_addr *fallback; /* or NULL: see above; not for http_call_start_fd */
 
         /* --- the answer --- */
         int status;

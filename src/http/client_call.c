@@ -148,16 +148,12 @@ static int open_and_begin(struct http_call *call)
         return r;
 }
 
-void http_call_start(struct http_client *cl, struct http_call *call, const struct sock_addr *to)
+static int begin_at(struct http_call *call, const struct sock_addr *to)
 {
         struct http_client_conn *c;
-        int r = prepare(cl, call);
+        int r = 0;
 
-        if (r < 0) {
-                finish_later(call, r);
-                return;
-        }
-        call->_endpoint = endpoint__find(cl, to, /* make= */ true);
+        call->_endpoint = endpoint__find(call->_client, to, /* make= */ true);
         endpoint__ref(call->_endpoint);
         c = endpoint__take_idle(call->_endpoint);
         if (c)
@@ -165,6 +161,17 @@ void http_call_start(struct http_client *cl, struct http_call *call, const struc
         else
                 r = open_and_begin(call);
         endpoint__unref(call->_endpoint); /* the connection holds it from now on */
+        return r;
+}
+
+void http_call_start(struct http_client *cl, struct http_call *call, const struct sock_addr *to)
+{
+        int r = prepare(cl, call);
+
+        if (r == 0)
+                r = begin_at(call, to);
+        if (r < 0 && call__may_fall_back(call, r))
+                r = begin_at(call, TAKE_PTR(call->fallback));
         if (r < 0)
                 finish_later(call, r);
 }
@@ -214,6 +221,23 @@ void call__retry(struct http_call *call)
         call->_client->stats.retries++;
         /* Not from the pool: what else is in there is as old as the one that failed. */
         r = open_and_begin(call);
+        if (r < 0 && call__may_fall_back(call, r))
+                call__fall_back(call);
+        else if (r < 0)
+                call__finish(call, r);
+}
+
+/* --- elsewhere --- */
+
+bool call__may_fall_back(const struct http_call *call, int r)
+{
+        return r == -ECONNREFUSED && call->fallback;
+}
+
+void call__fall_back(struct http_call *call)
+{
+        int r = begin_at(call, TAKE_PTR(call->fallback));
+
         if (r < 0)
                 call__finish(call, r);
 }

@@ -107,6 +107,7 @@ void client_conn__fail(struct http_client_conn *c, int r)
 {
         struct http_call *call = c->call;
         bool again = call && (r == -ECONNRESET || r == -EPIPE) && call__may_retry(call, c);
+        bool other = call && c->stream._connecting && call__may_fall_back(call, r);
 
         client_conn__close(c, r);
         if (!call)
@@ -114,6 +115,8 @@ void client_conn__fail(struct http_client_conn *c, int r)
         call->_conn = NULL;
         if (again)
                 call__retry(call); /* c keeps the endpoint until the loop has closed it */
+        else if (other)
+                call__fall_back(call);
         else
                 call__finish(call, r);
 }

@@ -128,6 +128,9 @@ ssize_t client__parse(struct http_client_conn *c, const char *p, size_t n) must_
 bool call__may_retry(const struct http_call *call, const struct http_client_conn *c);
 /* On a fresh connection; ends the call if there is none to be had. From the loop only. */
 void call__retry(struct http_call *call);
+/* Whether the call may go to its second address after r, and its going there, as call__retry. */
+bool call__may_fall_back(const struct http_call *call, int r);
+void call__fall_back(struct http_call *call);
 /* The result is known; calls `end` right here, so: from the loop only. */
 void call__finish(struct http_call *call, int r);
 void call__write_head(struct http_call *call, struct buf *out, bool keep_alive);

@@ -17,6 +17,7 @@
 struct proxied {
         struct http_call call;
         struct http_req *req;
+        http_proxy_failed_fn *failed;
         size_t n_headers; /* of our answer, before the server's were added */
         bool switched;    /* the pump holds the reference */
         bool refused;     /* we cancelled the call because of its answer */
@@ -29,32 +30,42 @@ struct switched {
 
 /* --- failures --- */
 
-static void reply_failure(struct http_req *req, int r)
+static void reply_shaped(struct http_req *req, const struct http_problem *p)
+{
+        http_reply_error(req, p->status, p->code, "%s", p->message);
+}
+
+static void reply_failure(struct http_req *req, http_proxy_failed_fn *failed, int r)
 {
         static const struct {
                 int r;
-                int status;
-                const char *code, *message;
+                struct http_problem problem;
         } map[] = {
-                { -ETIMEDOUT, 504, "GATEWAY_TIMEOUT", "the server behind did not answer in time" },
-                { -EAGAIN, 503, "UPSTREAM_BUSY", "the server behind accepts no connection now" },
-                { -EBADMSG, 502, "BAD_GATEWAY", "the server behind sent an invalid answer" },
-                { -E2BIG, 502, "BAD_GATEWAY",
-                  "the answer's head of the server behind is too large" },
-                { -ECONNRESET, 502, "BAD_GATEWAY", "the server behind closed without an answer" },
-                { -EPIPE, 502, "BAD_GATEWAY", "the server behind closed without an answer" },
-                { -ECANCELED, 503, "SHUTTING_DOWN", "the connection was given up" },
-                { -EINVAL, 400, "BAD_REQUEST", "the request can't be passed on" },
-                { -ENOMEM, 431, "HEADERS_TOO_LARGE", "the request head is too large" },
+                { -ETIMEDOUT,
+                  { 504, "GATEWAY_TIMEOUT", "the server behind did not answer in time" } },
+                { -EAGAIN,
+                  { 503, "UPSTREAM_BUSY", "the server behind accepts no connection now" } },
+                { -EBADMSG, { 502, "BAD_GATEWAY", "the server behind sent an invalid answer" } },
+                { -E2BIG,
+                  { 502, "BAD_GATEWAY", "the answer's head of the server behind is too large" } },
+                { -ECONNRESET,
+                  { 502, "BAD_GATEWAY", "the server behind closed without an answer" } },
+                { -EPIPE, { 502, "BAD_GATEWAY", "the server behind closed without an answer" } },
+                { -ECANCELED, { 503, "SHUTTING_DOWN", "the connection was given up" } },
+                { -EINVAL, { 400, "BAD_REQUEST", "the request can't be passed on" } },
+                { -ENOMEM, { 431, "HEADERS_TOO_LARGE", "the request head is too large" } },
         };
+        char message[128];
+        struct http_problem other = { 502, "BAD_GATEWAY", message };
 
         for (size_t i = 0; i < ARRAY_SIZE(map); i++)
                 if (map[i].r == r) {
-                        http_reply_error(req, map[i].status, map[i].code, "%s", map[i].message);
+                        failed(req, &map[i].problem);
                         return;
                 }
-        http_reply_error(req, 502, "BAD_GATEWAY", "the server behind can't be reached: %s",
-                         strerror(-r));
+        (void) snprintf(message, sizeof(message), "the server behind can't be reached: %s",
+                        strerror(-r));
+        failed(req, &other);
 }
 
 static void give_up(struct proxied *x, int r)
@@ -67,7 +78,7 @@ static void give_up(struct proxied *x, int r)
                 http_stream_fail(req);
         } else if (req->res.state == HTTP_RES_NONE) {
                 req->res.headers.n = x->n_headers; /* without what a refused answer left */
-                reply_failure(req, r);
+                reply_failure(req, x->failed, r);
         }
 }
 
@@ -254,6 +265,7 @@ static int prepare(struct http_req *req, const struct http_proxy_target *t, stru
 
         http_call_init(&x->call, &call_hooks, &req->arena);
         x->call.method = req->method_name;
+        x->call.fallback = t->fallback;
         describe_body(req, &x->call);
         r = join_target(req, t, &x->call.target);
         if (r == 0)
@@ -264,6 +276,7 @@ static int prepare(struct http_req *req, const struct http_proxy_target *t, stru
 void http_proxy(struct http_req *req, const struct http_proxy_target *t)
 {
         struct proxied *x = arena_new(&req->arena, struct proxied);
+        http_proxy_failed_fn *failed = t->failed ? t->failed : reply_shaped;
         int r = x ? prepare(req, t, x) : -ENOMEM;
 
         /* The client left while the target was looked up: nobody would cancel the call. */
@@ -272,10 +285,11 @@ void http_proxy(struct http_req *req, const struct http_proxy_target *t)
         if (r < 0) {
                 if (!t->addr)
                         (void) fd_close(t->fd);
-                reply_failure(req, r);
+                reply_failure(req, failed, r);
                 return;
         }
         x->req = http_req_ref(req);
+        x->failed = failed;
         x->n_headers = req->res.headers.n;
         http_req_set_hooks(req, &req_hooks, x);
         http_req_eof_is_gone(req);

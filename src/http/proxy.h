@@ -20,6 +20,7 @@
 
 #include "http/client.h"
 #include "http/req.h"
+#include "http/route.h"
 
 enum http_proxy_flags {
         HTTP_PROXY_FORWARDED_FOR = 1 << 0,   /* append the client to X-Forwarded-For */
@@ -29,12 +30,17 @@ enum http_proxy_flags {
         HTTP_PROXY_KEEP_HOST = 1 << 3, /* the client's Host goes on; else it becomes `host` */
 };
 
+/* Answers for a server behind that did not; a status of 5xx or, if the request is to blame, 4xx. What
+ * they mean is told in docs/internals/proxy.md. */
+typedef void http_proxy_failed_fn(struct http_req *req, const struct http_problem *p);
+
 /* Views and lists live in the request's arena or are constants, except for `strip`, which is only
  * looked at during the call of http_proxy. */
 struct http_proxy_target {
         struct http_client *client;
         const struct sock_addr *addr; /* NULL: `fd` is a connected socket, and is taken */
         int fd;
+        const struct sock_addr *fallback; /* or NULL: tried when `addr` refuses the connection */
 
         /* The target is prefix, rest, and the request's own query, byte for byte. */
         struct str prefix;
@@ -46,6 +52,8 @@ struct http_proxy_target {
         size_t n_add;
         const struct str *strip; /* names that must not reach the server */
         size_t n_strip;
+
+        http_proxy_failed_fn *failed; /* NULL: in the error shape of the API */
 };
 
 /* The answer, whatever it will be, is the proxy's business from now on. */

@@ -156,7 +156,7 @@ static void add_event(struct buf *b, const struct http_sse_event *event)
         buf_add_char(b, '\n');
 }
 
-static void add_bare(struct buf *b, struct str json)
+static void add_bare(struct buf *b, struct str json, enum http_sse_framing framing)
 {
         for (;;) {
                 size_t n = line_length(json);
@@ -167,15 +167,15 @@ static void add_bare(struct buf *b, struct str json)
                 buf_add_char(b, ' ');
                 json = str_skip(json, n + 1);
         }
-        buf_add_str(b, STR("\n\n"));
+        buf_add_str(b, framing == HTTP_SSE_BARE ? STR("\n\n") : STR("\n"));
 }
 
 /* -EMSGSIZE if it does not fit into b. */
-static int write_event(struct http_sse *s, const struct http_sse_event *event, bool bare,
-                       struct buf *b)
+static int write_event(struct http_sse *s, const struct http_sse_event *event,
+                       enum http_sse_framing framing, struct buf *b)
 {
-        if (bare)
-                add_bare(b, event->data);
+        if (framing != HTTP_SSE_FIELDS)
+                add_bare(b, event->data, framing);
         else
                 add_event(b, event);
         if (buf_failed(b))
@@ -184,7 +184,8 @@ static int write_event(struct http_sse *s, const struct http_sse_event *event, b
         return 0;
 }
 
-static int send_event(struct http_sse *s, const struct http_sse_event *event, bool bare)
+static int send_event(struct http_sse *s, const struct http_sse_event *event,
+                      enum http_sse_framing framing)
 {
         char storage[SMALL_EVENT];
         struct buf b;
@@ -195,11 +196,11 @@ static int send_event(struct http_sse *s, const struct http_sse_event *event, bo
         /* Splitting lines makes an event larger than its parts; then the guess was wrong. */
         if (event->event.n + event->id.n + event->data.n < SMALL_EVENT / 2) {
                 buf_init_fixed(&b, storage, sizeof(storage));
-                r = write_event(s, event, bare, &b);
+                r = write_event(s, event, framing, &b);
         }
         if (r == -EMSGSIZE) {
                 buf_init(&b, HTTP_WRITE_MAX);
-                r = write_event(s, event, bare, &b);
+                r = write_event(s, event, framing, &b);
                 buf_done(&b);
         }
         return r;
@@ -210,11 +211,10 @@ int http_sse_event(struct http_sse *s, const struct http_sse_event *event)
         if (line_length(event->event) != event->event.n || line_length(event->id) != event->id.n
             || !http_field_value_is_valid(event->id))
                 return -EINVAL;
-        return send_event(s, event, /* bare= */ false);
+        return send_event(s, event, HTTP_SSE_FIELDS);
 }
 
 int http_sse_json(struct http_sse *s, struct str json)
 {
-        return send_event(s, &(struct http_sse_event){ .data = json },
-                          s->_group->framing == HTTP_SSE_BARE);
+        return send_event(s, &(struct http_sse_event){ .data = json }, s->_group->framing);
 }

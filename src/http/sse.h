@@ -6,10 +6,11 @@
  * Event streams: an answer that lasts, one event after the other, until the producer or the client
  * has had enough.
  *
- * Two framings are in use. The standard one (HTML, 9.2) has event:, id: and data: lines; the one
- * OpenSandbox clients expect is a bare line of JSON and an empty line. Which of them a stream
- * speaks is a property of its group, as is how often it says something when there is nothing to
- * say, so that proxies do not take it for dead. All streams of a group share one timer.
+ * Three framings are in use. The standard one (HTML, 9.2) has event:, id: and data: lines; the one
+ * OpenSandbox clients expect of commands is a bare line of JSON and an empty line, of metrics the
+ * same without the empty line. Which of them a stream speaks is a property of its group, as is how
+ * often it says something when there is nothing to say, so that proxies do not take it for dead. All
+ * streams of a group share one timer.
  *
  * Back-pressure. An event is taken if the stream is writable and refused with -EAGAIN if the
  * client does not keep up; ops->drain tells when it has caught up. A ping that finds the stream
@@ -32,12 +33,13 @@ struct http_sse;
 enum http_sse_framing {
         HTTP_SSE_FIELDS, /* event: id: data: */
         HTTP_SSE_BARE,   /* a line of JSON, an empty line */
+        HTTP_SSE_LINE,   /* a line of JSON */
 };
 
 struct http_sse_ops {
         /* The client has taken everything: send more now. May be NULL. */
         void (*drain)(struct http_sse *s);
-        /* Time for a sign of life. NULL: a comment, or nothing in the bare framing, which has no
+        /* Time for a sign of life. NULL: a comment, or nothing in the bare framings, which have no
          * comments. May end the stream. */
         void (*ping)(struct http_sse *s);
         /* The client is gone (see hooks->abort for reasons). Last call; the memory may go. */

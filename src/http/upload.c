@@ -34,7 +34,7 @@ static const struct multipart_ops parser_ops = {
 /* --- the end --- */
 
 /* After this the request no longer knows the upload, which its owner may free. */
-static void let_go(struct http_upload *u)
+void http_upload_stop(struct http_upload *u)
 {
         u->req->hooks = NULL;
         u->req->data = NULL;
@@ -52,7 +52,7 @@ static void give_up(struct http_upload *u, int r)
                 else
                         http_reply_error(req, 500, "INTERNAL_ERROR", "the upload failed");
         }
-        let_go(u);
+        http_upload_stop(u);
         u->ops->abort(u, r);
 }
 
@@ -79,7 +79,7 @@ static void upload_body_end(struct http_req *req)
                 give_up(u, r);
                 return;
         }
-        let_go(u);
+        http_upload_stop(u);
         u->req = req; /* still to be answered */
         u->ops->end(u);
 }
@@ -88,7 +88,7 @@ static void upload_abort(struct http_req *req, int reason)
 {
         struct http_upload *u = req->data;
 
-        let_go(u);
+        http_upload_stop(u);
         u->ops->abort(u, reason);
 }
 

@@ -63,4 +63,8 @@ int http_upload_start(struct http_upload *u, struct http_req *req,
                       const struct http_upload_ops *ops, const struct http_upload_options *options)
         must_check;
 
+/* The owner answers from outside of the callbacks: it is over, and nothing more is called. May also
+ * be called after `end`. */
+void http_upload_stop(struct http_upload *u);
+
 #endif

@@ -139,6 +139,20 @@ static void frames_fields(void **state)
         close_stream(&p);
 }
 
+static void frames_lines(void **state)
+{
+        struct peer p;
+
+        open_stream(&p, "/events", HTTP_SSE_LINE, 0);
+        (void) peer_answer_head_only(&p);
+        check_i64_eq(http_sse_json(&sse, STR("{\n\"a\":1}")), 0);
+        check_i64_eq(http_sse_json(&sse, STR("{}")), 0);
+        peer_until_bytes(&p, 12);
+        check_str_eq(buf_str(&p.in), "{ \"a\":1}\n{}\n");
+        http_sse_end(&sse);
+        close_stream(&p);
+}
+
 static void frames_bare_json(void **state)
 {
         struct peer p;
@@ -252,6 +266,7 @@ int main(void)
                 cmocka_unit_test(head_ends_at_once),
                 cmocka_unit_test(frames_fields),
                 cmocka_unit_test(frames_bare_json),
+                cmocka_unit_test(frames_lines),
                 cmocka_unit_test(sizes),
                 cmocka_unit_test(holds_the_producer_back),
                 cmocka_unit_test(pings_when_nothing_happens),
