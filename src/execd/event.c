@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execd/event.h"
+
+#include "base/base.h"
+
+static const char *const type_names[] = {
+        [EVENT_INIT] = "init",     [EVENT_PING] = "ping",   [EVENT_STDOUT] = "stdout",
+        [EVENT_STDERR] = "stderr", [EVENT_ERROR] = "error", [EVENT_COMPLETE] = "execution_complete",
+};
+
+static void begin(struct buf *b, enum event_type type)
+{
+        buf_add_str(b, STR("{\"type\":\""));
+        buf_add_str(b, str_from(type_names[type]));
+        buf_add_char(b, '"');
+}
+
+static void end(struct buf *b, usec_t wall)
+{
+        buf_add_str(b, STR(",\"timestamp\":"));
+        buf_add_u64(b, wall / USEC_PER_MSEC);
+        buf_add_str(b, STR("}\n\n"));
+}
+
+void event_add_text(struct buf *b, enum event_type type, struct str text, usec_t wall)
+{
+        begin(b, type);
+        buf_add_str(b, STR(",\"text\":"));
+        buf_add_quoted(b, text);
+        end(b, wall);
+}
+
+/* The second spellings are those of an early client, which knows no others. */
+static void add_outcome(struct buf *b, int exit_code, usec_t took)
+{
+        uint64_t msec = took / USEC_PER_MSEC;
+
+        if (msec > 0) {
+                buf_add_str(b, STR(",\"execution_time\":"));
+                buf_add_u64(b, msec);
+        }
+        buf_addf(b, ",\"exitCode\":%d,\"durationMs\":%llu", exit_code, (unsigned long long) msec);
+}
+
+void event_add_complete(struct buf *b, usec_t took, usec_t wall)
+{
+        begin(b, EVENT_COMPLETE);
+        add_outcome(b, 0, took);
+        end(b, wall);
+}
+
+void event_add_error(struct buf *b, const struct event_error *e, usec_t took, usec_t wall)
+{
+        const char *comma = "";
+
+        begin(b, EVENT_ERROR);
+        buf_add_str(b, STR(",\"error\":{\"ename\":"));
+        buf_add_quoted(b, e->name);
+        buf_add_str(b, STR(",\"evalue\":"));
+        buf_add_quoted(b, e->value);
+        buf_add_str(b, STR(",\"traceback\":["));
+        for (size_t i = 0; i < ARRAY_SIZE(e->trace); i++) {
+                if (!e->trace[i].p)
+                        continue;
+                buf_add_str(b, str_from(comma));
+                buf_add_quoted(b, e->trace[i]);
+                comma = ",";
+        }
+        buf_add_str(b, STR("]}"));
+        add_outcome(b, e->exit_code, took);
+        end(b, wall);
+}

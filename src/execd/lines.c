@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execd/lines.h"
+
+#include "base/base.h"
+
+void lines_init(struct lines *l, size_t max)
+{
+        ASSERT(max >= LINES_MIN);
+        *l = (struct lines){ 0 };
+        buf_init(&l->_partial, max);
+}
+
+void lines_done(struct lines *l)
+{
+        buf_done(&l->_partial);
+}
+
+/* Bytes before the first line end, or all. */
+static size_t find_end(struct str s)
+{
+        const char *lf = memchr(s.p, '\n', s.n);
+        size_t n = lf ? (size_t) (lf - s.p) : s.n;
+        const char *cr = memchr(s.p, '\r', n);
+
+        return cr ? (size_t) (cr - s.p) : n;
+}
+
+/* By its first byte; 0 for one that begins no character of several bytes. */
+static size_t character_length(unsigned char first)
+{
+        if (first < 0xc2 || first > 0xf4)
+                return 0;
+        return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+}
+
+/* How much of the first n bytes may be given out without cutting a character: the whole, less a
+ * well-formed beginning of one at its end. */
+static size_t cut_between_characters(const char *p, size_t n)
+{
+        for (size_t back = 1; back <= 3 && back < n; back++) {
+                unsigned char c = (unsigned char) p[n - back];
+
+                if ((c & 0xc0) == 0x80)
+                        continue;
+                return back < character_length(c) ? n - back : n;
+        }
+        return n;
+}
+
+/* Gives the partial line out, all of it or its first n bytes. */
+static struct str give(struct lines *l, size_t n)
+{
+        l->_given = n;
+        return str_of(buf_str(&l->_partial).p, n);
+}
+
+static void drop_given(struct lines *l)
+{
+        buf_consume(&l->_partial, l->_given);
+        l->_given = 0;
+        buf_release(&l->_partial);
+}
+
+/* Moves input into the partial line, up to its limit. */
+static void keep(struct lines *l, struct str *input, size_t n)
+{
+        size_t room = MIN_OF(n, buf_room(&l->_partial));
+
+        buf_add(&l->_partial, input->p, room);
+        *input = str_skip(*input, room);
+}
+
+static void skip_end(struct lines *l, struct str *input)
+{
+        l->_after_cr = input->p[0] == '\r';
+        *input = str_skip(*input, 1);
+}
+
+/* Ends that belong to what was given out before: the LF of a CR LF, and the end of a line whose last
+ * piece was full, which is not an empty line of its own. */
+static void skip_late_end(struct lines *l, struct str *input)
+{
+        bool is_end = input->p[0] == '\n' || input->p[0] == '\r';
+
+        if (l->_after_full && is_end) {
+                l->_after_full = false;
+                skip_end(l, input);
+                return;
+        }
+        if (l->_after_cr && input->p[0] == '\n')
+                *input = str_skip(*input, 1);
+        l->_after_cr = l->_after_full = false;
+}
+
+bool lines_next(struct lines *l, struct str *input, struct str *ret)
+{
+        size_t n;
+
+        drop_given(l);
+        while (input->n > 0 && (l->_after_cr || l->_after_full))
+                skip_late_end(l, input);
+        if (input->n == 0)
+                return false;
+        n = find_end(*input);
+        if (l->_partial.n == 0 && n < input->n && n <= l->_partial.max) {
+                *ret = str_of(input->p, n);
+                *input = str_skip(*input, n);
+                skip_end(l, input);
+                return true;
+        }
+        keep(l, input, n);
+        if (l->_partial.n == l->_partial.max) {
+                *ret = give(l, cut_between_characters(buf_str(&l->_partial).p, l->_partial.n));
+                l->_after_full = l->_given == l->_partial.max;
+                return true;
+        }
+        if (input->n == 0)
+                return false;
+        *ret = give(l, l->_partial.n);
+        skip_end(l, input);
+        return true;
+}
+
+bool lines_rest(struct lines *l, struct str *ret)
+{
+        drop_given(l);
+        if (l->_partial.n == 0)
+                return false;
+        *ret = give(l, l->_partial.n);
+        return true;
+}
