@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/labels.h"
+
+#include "base/base.h"
+#include "model/limits.h"
+#include "model/text.h"
+
+#define PATCH_MAX (2 * LABELS_MAX) /* all of them deleted, as many set */
+
+static const struct str reserved_prefixes[] = {
+        STR("opensandbox.io"),
+};
+
+/* --- checks --- */
+
+static const char *check_key(struct str key)
+{
+        ssize_t slash = str_find(key, '/');
+        struct str prefix = slash < 0 ? STR_NULL : str_of(key.p, (size_t) slash);
+        struct str name = slash < 0 ? key : str_skip(key, (size_t) slash + 1);
+
+        if (prefix.p && !text_is_dns_name(prefix))
+                return "the prefix before '/' must be a DNS name in lower case";
+        if (!text_is_label(name, DNS_LABEL_MAX))
+                return "the name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and "
+                       "end with a letter or digit";
+        for (size_t i = 0; prefix.p && i < ARRAY_SIZE(reserved_prefixes); i++)
+                if (str_eq(prefix, reserved_prefixes[i]))
+                        return "the prefix is reserved";
+        return NULL;
+}
+
+static int check_pair(const struct json_pair *p, struct err *e)
+{
+        const char *wrong = check_key(p->key);
+
+        if (wrong)
+                return err_set(e, ERR_INVALID, "metadata key %s: %s", QUOTED(p->key), wrong);
+        if (p->value.n == 0 || text_is_label(p->value, DNS_LABEL_MAX))
+                return 0;
+        return err_set(e, ERR_INVALID,
+                       "metadata %s: the value %s must be empty or 1 to 63 letters, digits, '-', "
+                       "'_' or '.', and begin and end with a letter or digit",
+                       QUOTED(p->key), QUOTED(p->value));
+}
+
+static int check_size(const struct json_map *labels, struct err *e)
+{
+        size_t total = 0;
+
+        if (labels->n > LABELS_MAX)
+                return err_set(e, ERR_INVALID, "metadata: more than %d keys", LABELS_MAX);
+        for (size_t i = 0; i < labels->n; i++)
+                total += labels->items[i].key.n + labels->items[i].value.n;
+        if (total > LABELS_TOTAL_MAX)
+                return err_set(e, ERR_INVALID, "metadata: more than %zu bytes", LABELS_TOTAL_MAX);
+        return 0;
+}
+
+static int check_pairs(const struct json_map *labels, struct err *e)
+{
+        for (size_t i = 0; i < labels->n; i++) {
+                int r = check_pair(&labels->items[i], e);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int labels_check(const struct json_map *labels, struct err *e)
+{
+        int r = check_size(labels, e);
+
+        return r < 0 ? r : check_pairs(labels, e);
+}
+
+/* --- finding --- */
+
+const struct json_pair *labels_find(const struct json_map *labels, struct str key)
+{
+        for (size_t i = 0; i < labels->n; i++)
+                if (str_eq(labels->items[i].key, key))
+                        return &labels->items[i];
+        return NULL;
+}
+
+bool labels_match(const struct json_map *labels, const struct json_map *filter)
+{
+        for (size_t i = 0; i < filter->n; i++) {
+                const struct json_pair *p = labels_find(labels, filter->items[i].key);
+
+                if (!p || !str_eq(p->value, filter->items[i].value))
+                        return false;
+        }
+        return true;
+}
+
+/* --- patching --- */
+
+static bool add_pair(struct json_map *m, struct arena *a, struct str key, struct str value)
+{
+        struct json_pair *p = &m->items[m->n++];
+
+        p->key = arena_dup_str(a, key);
+        p->value = arena_dup_str(a, value);
+        return p->key.p && p->value.p;
+}
+
+static bool merge(const struct json_map *old, const struct json_map *patch, struct arena *a,
+                  struct json_map *ret)
+{
+        bool ok = true;
+
+        for (size_t i = 0; ok && i < old->n; i++) {
+                const struct json_pair *p = labels_find(patch, old->items[i].key);
+
+                if (!p || p->value.p)
+                        ok = add_pair(ret, a, old->items[i].key,
+                                      p ? p->value : old->items[i].value);
+        }
+        for (size_t i = 0; ok && i < patch->n; i++)
+                if (patch->items[i].value.p && !labels_find(old, patch->items[i].key))
+                        ok = add_pair(ret, a, patch->items[i].key, patch->items[i].value);
+        return ok;
+}
+
+int labels_patch(const struct json_map *old, const struct json_map *patch, struct arena *a,
+                 struct json_map *ret, struct err *e)
+{
+        struct json_map merged = { 0 };
+        int r;
+
+        /* Before the loops below, which are quadratic. */
+        if (patch->n > PATCH_MAX)
+                return err_set(e, ERR_INVALID, "metadata: more than %d keys", PATCH_MAX);
+        r = check_pairs(patch, e);
+        if (r < 0)
+                return r;
+        merged.items = arena_alloc_array(a, old->n + patch->n, sizeof(*merged.items));
+        if (!merged.items || !merge(old, patch, a, &merged))
+                return err_set(e, ERR_TOO_LARGE, "the record has no room for its metadata");
+        r = check_size(&merged, e);
+        if (r < 0)
+                return r;
+        *ret = merged;
+        return 0;
+}
+
+/* --- from a body --- */
+
+struct body {
+        struct json_map patch;
+};
+
+#define BODY "metadata"
+
+static const struct json_field body_fields[] = {
+        JSON_MAP(struct body, patch, BODY, JSON_REQUIRED | JSON_MAP_NULLS, .items_max = PATCH_MAX),
+        JSON_END,
+};
+
+/* Tables describe members, so the body is made one; places do not tell of it. */
+static void hide_body(struct json_error *e)
+{
+        size_t n = strlen("\"" BODY "\"");
+
+        if (e->loc[0] == '\0')
+                return;
+        n += e->loc[n] == ',';
+        memmove(e->loc, e->loc + n, strlen(e->loc + n) + 1);
+}
+
+int labels_decode_patch(struct str body, struct arena *a, struct json_map *ret,
+                        struct json_error *reterr)
+{
+        struct body b = { 0 };
+        json_t *doc, *wrapped;
+        int r;
+
+        r = json_parse(body, 0, &doc, reterr);
+        if (r < 0)
+                return r;
+        wrapped = json_pack("{s:o}", BODY, doc);
+        ASSERT(wrapped);
+        r = json_decode_value(wrapped, body_fields, 0, a, &b, reterr);
+        json_decref(wrapped);
+        if (r < 0)
+                hide_body(reterr);
+        else
+                *ret = b.patch;
+        return r;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/owner.h"
+
+#include "base/base.h"
+#include "base/sha256.h"
+#include "model/limits.h"
+#include "model/text.h"
+
+static const char *const scope_kind_names[] = {
+        [SCOPE_SHARED_PROJECT_USER] = "shared-project-user", [SCOPE_AGENT_RUN] = "agent-run",
+        [SCOPE_AGENT_INSTANCE] = "agent-instance",           [SCOPE_CONVERSATION] = "conversation",
+        [SCOPE_RUNTIME_INSTANCE] = "runtime-instance",       [SCOPE_CUSTOM] = "custom",
+};
+ENUM_TABLE(scope_kind, scope_kind_names, SCOPE_KIND_MAX_);
+
+const struct json_field scope_fields[] = {
+        JSON_ENUM(struct scope, kind, "kind", JSON_REQUIRED, &scope_kind_table),
+        JSON_STR(struct scope, key, "key", JSON_NULL_OK | JSON_NONEMPTY),
+        JSON_END,
+};
+
+/* Five parts, each escaped to three times its size, the separators, the kind. */
+#define KEY_MAX (3 * 5 * OWNER_PART_MAX)
+
+static bool scope_has_key(const struct scope *s)
+{
+        return s->kind != SCOPE_SHARED_PROJECT_USER;
+}
+
+/* --- checks --- */
+
+int owner_check(const struct owner *o, struct err *e)
+{
+        const struct {
+                const char *name;
+                struct str value;
+                bool wanted;
+        } parts[] = {
+                { "organizationId", o->organization_id, true },
+                { "projectId", o->project_id, true },
+                { "userId", o->user_id, true },
+                { "scope.key", o->scope.key, scope_has_key(&o->scope) },
+        };
+
+        if (!scope_kind_to_string(o->scope.kind))
+                return err_set(e, ERR_INVALID, "scope.kind: is none that we know");
+        for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+                struct str value = parts[i].value;
+
+                if (!parts[i].wanted && value.p)
+                        return err_set(e, ERR_INVALID, "%s: this scope has none", parts[i].name);
+                if (!parts[i].wanted)
+                        continue;
+                if (value.n == 0)
+                        return err_set(e, ERR_INVALID, "%s: must not be empty", parts[i].name);
+                if (!text_is_clean(value, OWNER_PART_MAX))
+                        return err_set(e, ERR_INVALID,
+                                       "%s: must be text of at most %d bytes without control "
+                                       "characters",
+                                       parts[i].name, OWNER_PART_MAX);
+        }
+        return 0;
+}
+
+bool owner_is_complete(const struct owner *o)
+{
+        return owner_check(o, NULL) == 0;
+}
+
+bool owner_eq(const struct owner *a, const struct owner *b)
+{
+        return str_eq(a->organization_id, b->organization_id)
+               && str_eq(a->project_id, b->project_id) && str_eq(a->user_id, b->user_id)
+               && a->scope.kind == b->scope.kind && str_eq(a->scope.key, b->scope.key);
+}
+
+/* --- keys --- */
+
+static void add_escaped(struct buf *b, struct str part)
+{
+        for (size_t i = 0; i < part.n; i++) {
+                if (part.p[i] == ':')
+                        buf_add_str(b, STR("%3A"));
+                else if (part.p[i] == '%')
+                        buf_add_str(b, STR("%25"));
+                else
+                        buf_add_char(b, part.p[i]);
+        }
+}
+
+void owner_add_key(struct buf *b, const struct owner *o)
+{
+        const char *kind = scope_kind_to_string(o->scope.kind);
+
+        ASSERT(kind);
+        add_escaped(b, o->organization_id);
+        buf_add_char(b, ':');
+        add_escaped(b, o->project_id);
+        buf_add_char(b, ':');
+        add_escaped(b, o->user_id);
+        buf_addf(b, ":%s", kind);
+        if (!scope_has_key(&o->scope))
+                return;
+        buf_add_char(b, ':');
+        add_escaped(b, o->scope.key);
+}
+
+static int unescape(struct str part, struct arena *a, struct str *ret)
+{
+        char *p = arena_dup(a, part);
+        size_t n = 0;
+
+        if (!p)
+                return -ENOMEM;
+        for (size_t i = 0; i < part.n; i++) {
+                struct str rest = str_skip(part, i);
+                bool colon = str_starts_with(rest, STR("%3A"));
+
+                if (part.p[i] == '%' && !colon && !str_starts_with(rest, STR("%25")))
+                        return -EINVAL;
+                p[n++] = part.p[i];
+                if (part.p[i] != '%')
+                        continue;
+                p[n - 1] = colon ? ':' : '%';
+                i += 2;
+        }
+        p[n] = '\0';
+        *ret = str_of(p, n);
+        return 0;
+}
+
+int owner_from_key(struct str key, struct arena *a, struct owner *ret)
+{
+        struct owner o = { 0 };
+        struct str *const parts[] = { &o.organization_id, &o.project_id, &o.user_id };
+        struct str part;
+        int r;
+
+        for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+                if (!str_split(&key, ':', &part))
+                        return -EINVAL;
+                r = unescape(part, a, parts[i]);
+                if (r < 0)
+                        return r;
+        }
+        if (!str_split(&key, ':', &part))
+                return -EINVAL;
+        o.scope.kind = scope_kind_from_string(part);
+        if (str_split(&key, ':', &part)) {
+                r = unescape(part, a, &o.scope.key);
+                if (r < 0)
+                        return r;
+        }
+        if (key.p || owner_check(&o, NULL) < 0)
+                return -EINVAL;
+        *ret = o;
+        return 0;
+}
+
+void owner_sandbox_id(const struct owner *o, char ret[static OWNER_SANDBOX_ID_LEN + 1])
+{
+        scoped(buf_done) struct buf b;
+        uint8_t digest[SHA256_SIZE];
+
+        buf_init(&b, KEY_MAX);
+        owner_add_key(&b, o);
+        ASSERT(!buf_failed(&b)); /* complete owners fit */
+        sha256(buf_str(&b).p, b.n, digest);
+        memcpy(ret, "sb-", 3);
+        hex_encode(ret + 3, digest, 16);
+        ret[OWNER_SANDBOX_ID_LEN] = '\0';
+}

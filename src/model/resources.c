@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/resources.h"
+
+#include <stdio.h>
+
+#include "base/base.h"
+#include "model/text.h"
+
+/* --- quantities --- */
+
+/* A quantity in parts: digits * 10^exponent * 2^shift. */
+struct parts {
+        uint64_t digits;
+        int exponent;
+        unsigned shift;
+};
+
+static const struct {
+        struct str text;
+        int exponent;
+        unsigned shift;
+} suffixes[] = {
+        { STR(""), 0, 0 },    { STR("n"), -9, 0 },  { STR("u"), -6, 0 },  { STR("m"), -3, 0 },
+        { STR("k"), 3, 0 },   { STR("M"), 6, 0 },   { STR("G"), 9, 0 },   { STR("T"), 12, 0 },
+        { STR("P"), 15, 0 },  { STR("E"), 18, 0 },  { STR("Ki"), 0, 10 }, { STR("Mi"), 0, 20 },
+        { STR("Gi"), 0, 30 }, { STR("Ti"), 0, 40 }, { STR("Pi"), 0, 50 }, { STR("Ei"), 0, 60 },
+};
+
+static bool is_digit(char c)
+{
+        return c >= '0' && c <= '9';
+}
+
+/* Takes the number off *s. */
+static int take_number(struct str *s, struct parts *p)
+{
+        bool seen = false, fraction = false;
+        size_t i = 0, significant = 0;
+
+        for (; i < s->n && (is_digit(s->p[i]) || (s->p[i] == '.' && !fraction)); i++) {
+                if (s->p[i] == '.') {
+                        fraction = true;
+                        continue;
+                }
+                seen = true;
+                significant += significant > 0 || s->p[i] != '0';
+                if (significant > QUANTITY_DIGITS_MAX)
+                        return -ERANGE;
+                p->digits = p->digits * 10 + (unsigned) (s->p[i] - '0');
+                p->exponent -= fraction;
+        }
+        *s = str_skip(*s, i);
+        return seen ? 0 : -EINVAL;
+}
+
+static int take_exponent(struct str s, struct parts *p)
+{
+        bool minus = str_starts_with(s, STR("-"));
+        uint64_t v;
+
+        if (minus || str_starts_with(s, STR("+")))
+                s = str_skip(s, 1);
+        /* Three digits are far beyond any number that fits. */
+        if (s.n > 3 || parse_u64(s, &v) < 0)
+                return -EINVAL;
+        p->exponent += minus ? -(int) v : (int) v;
+        return 0;
+}
+
+static int take_suffix(struct str s, struct parts *p)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+                if (!str_eq(s, suffixes[i].text))
+                        continue;
+                p->exponent += suffixes[i].exponent;
+                p->shift = suffixes[i].shift;
+                return 0;
+        }
+        return s.p[0] == 'e' || s.p[0] == 'E' ? take_exponent(str_skip(s, 1), p) : -EINVAL;
+}
+
+/* 18 digits and 60 bits of shift make less than 120 bits. Dividing by ten and rounding up again
+ * and again gives what dividing once by the power would give. */
+static int evaluate(const struct parts *p, int64_t *ret)
+{
+        unsigned __int128 v = (unsigned __int128) p->digits << p->shift;
+
+        for (int i = p->exponent; i < 0 && v > 1; i++)
+                v = (v + 9) / 10;
+        for (int i = p->exponent; i > 0 && v <= INT64_MAX; i--)
+                v *= 10;
+        if (v > INT64_MAX)
+                return -ERANGE;
+        *ret = (int64_t) v;
+        return 0;
+}
+
+int quantity_parse(struct str s, int scale, int64_t *ret)
+{
+        bool minus = str_starts_with(s, STR("-"));
+        struct parts p = { .exponent = -scale };
+        int r;
+
+        if (s.n == 0 || s.n > QUANTITY_MAX)
+                return -EINVAL;
+        if (minus || str_starts_with(s, STR("+")))
+                s = str_skip(s, 1);
+        r = take_number(&s, &p);
+        if (r == 0)
+                r = take_suffix(s, &p);
+        if (r < 0)
+                return r;
+        return minus || p.digits == 0 ? -EDOM : evaluate(&p, ret);
+}
+
+/* --- canonical texts --- */
+
+size_t cpu_to_text(int64_t milli, char ret[static RESOURCE_TEXT_MAX])
+{
+        bool whole = milli % 1000 == 0;
+
+        return (size_t) snprintf(ret, RESOURCE_TEXT_MAX, "%lld%s",
+                                 (long long) (whole ? milli / 1000 : milli), whole ? "" : "m");
+}
+
+size_t memory_to_text(int64_t bytes, char ret[static RESOURCE_TEXT_MAX])
+{
+        static const struct {
+                const char *suffix;
+                int64_t factor;
+        } units[] = {
+                { "", 1 },
+                { "k", INT64_C(1000) },
+                { "M", INT64_C(1000000) },
+                { "G", INT64_C(1000000000) },
+                { "T", INT64_C(1000000000000) },
+                { "Ki", INT64_C(1) << 10 },
+                { "Mi", INT64_C(1) << 20 },
+                { "Gi", INT64_C(1) << 30 },
+                { "Ti", INT64_C(1) << 40 },
+        };
+        size_t best = SIZE_MAX;
+
+        for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+                char text[RESOURCE_TEXT_MAX];
+                size_t n;
+
+                if (bytes % units[i].factor != 0)
+                        continue;
+                n = (size_t) snprintf(text, sizeof(text), "%lld%s",
+                                      (long long) (bytes / units[i].factor), units[i].suffix);
+                if (n > best)
+                        continue;
+                memcpy(ret, text, n + 1);
+                best = n;
+        }
+        return best;
+}
+
+static size_t gpu_to_text(int64_t gpus, char ret[static RESOURCE_TEXT_MAX])
+{
+        if (gpus == GPU_ALL)
+                return (size_t) snprintf(ret, RESOURCE_TEXT_MAX, "all");
+        return (size_t) snprintf(ret, RESOURCE_TEXT_MAX, "%lld", (long long) gpus);
+}
+
+/* --- kinds of resource --- */
+
+static const struct kind {
+        struct str key;
+        size_t offset;
+        int scale;
+        int64_t min, max;
+        size_t (*to_text)(int64_t v, char *ret);
+        const char *bounds;
+        bool devices; /* counted in whole ones, or "all" */
+} kinds[] = {
+        { STR("cpu"), offsetof(struct resources, cpu_milli), -3, 1, CPU_MILLI_MAX, cpu_to_text,
+          "at most 4096 cores" },
+        { STR("memory"), offsetof(struct resources, memory_bytes), 0, MEMORY_MIN, MEMORY_MAX,
+          memory_to_text, "from 1Mi to 1Pi (\"m\" means thousandths, use \"Mi\")" },
+        { STR("gpu"), offsetof(struct resources, gpus), 0, 1, GPU_MAX, gpu_to_text,
+          "at most 1024 devices", .devices = true },
+};
+
+static const struct kind *find_kind(struct str key)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+                if (str_eq(kinds[i].key, key))
+                        return &kinds[i];
+        return NULL;
+}
+
+static int fail(const struct json_pair *p, const char *what, struct err *e)
+{
+        return err_set(e, ERR_INVALID, "resource %s: %s %s", QUOTED(p->key), QUOTED(p->value),
+                       what);
+}
+
+static int parse_value(const struct json_pair *p, const struct kind *k, int64_t *ret, struct err *e)
+{
+        int r;
+
+        if (k && k->devices && str_eq(p->value, STR("all"))) {
+                *ret = GPU_ALL;
+                return 0;
+        }
+        /* Half a device does not exist, and rounding would promise what was not asked for. */
+        if (k && k->devices && parse_u64(p->value, &(uint64_t){ 0 }) == -EINVAL)
+                return fail(p, "is neither a whole number nor \"all\"", e);
+        r = quantity_parse(p->value, k ? k->scale : -3, ret);
+        if (r == -EDOM)
+                return fail(p, "must be more than zero", e);
+        if (r == -ERANGE)
+                return fail(p, "is too large", e);
+        if (r < 0)
+                return fail(p, "is not a quantity such as \"500m\", \"2\" or \"256Mi\"", e);
+        if (k && (*ret < k->min || *ret > k->max)) {
+                char what[128];
+
+                (void) snprintf(what, sizeof(what), "is out of range: must be %s", k->bounds);
+                return fail(p, what, e);
+        }
+        return 0;
+}
+
+static bool is_key(struct str key)
+{
+        ssize_t slash = str_find(key, '/');
+
+        if (slash < 0)
+                return text_is_label(key, DNS_LABEL_MAX);
+        return text_is_dns_name(str_of(key.p, (size_t) slash))
+               && text_is_label(str_skip(key, (size_t) slash + 1), DNS_LABEL_MAX);
+}
+
+static int parse_one(const struct json_pair *from, struct arena *a, struct resources *ret,
+                     struct err *e)
+{
+        const struct kind *k = find_kind(from->key);
+        struct json_pair *to = &ret->texts.items[ret->texts.n++];
+        char text[RESOURCE_TEXT_MAX];
+        int64_t v = 0;
+        int r;
+
+        if (!is_key(from->key))
+                return err_set(e, ERR_INVALID, "resource %s: the key is not the name of a resource",
+                               QUOTED(from->key));
+        r = parse_value(from, k, &v, e);
+        if (r < 0)
+                return r;
+        if (k)
+                *(int64_t *) (void *) ((char *) ret + k->offset) = v;
+        to->key = arena_dup_str(a, from->key);
+        to->value = arena_dup_str(a, k ? str_of(text, k->to_text(v, text)) : from->value);
+        if (!to->key.p || !to->value.p)
+                return err_set(e, ERR_TOO_LARGE, "no room for the resource limits");
+        return 0;
+}
+
+int resources_parse(const struct json_map *texts, struct arena *a, struct resources *ret,
+                    struct err *e)
+{
+        struct resources out = { 0 };
+        int r = 0;
+
+        if (texts->n > RESOURCES_MAX)
+                return err_set(e, ERR_INVALID, "more than %d kinds of resource", RESOURCES_MAX);
+        out.texts.items = arena_alloc_array(a, texts->n, sizeof(*out.texts.items));
+        if (!out.texts.items)
+                return err_set(e, ERR_TOO_LARGE, "no room for the resource limits");
+        for (size_t i = 0; r == 0 && i < texts->n; i++)
+                r = parse_one(&texts->items[i], a, &out, e);
+        if (r < 0)
+                return r;
+        *ret = out;
+        return 0;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/volumes.h"
+
+#include <stdio.h>
+
+#include "base/base.h"
+#include "model/limits.h"
+#include "model/text.h"
+
+static const char *const volume_code_names[] = {
+#define X(name) [VOLUME_##name] = "VOLUME::" #name,
+        VOLUME_CODE_MAP(X)
+#undef X
+};
+ENUM_TABLE(volume_code, volume_code_names, VOLUME_CODE_MAX_);
+
+/* --- tables --- */
+
+/* ^\d+(\.\d+)?(Ki|Mi|Gi|Ti|Pi|Ei)?$, the API's own pattern. */
+static const char *check_storage(const void *v)
+{
+        static const struct str suffixes[] = { STR("Ki"), STR("Mi"), STR("Gi"),
+                                               STR("Ti"), STR("Pi"), STR("Ei") };
+        struct str s = *(const struct str *) v, part;
+        size_t parts = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+                if (!str_ends_with(s, suffixes[i]))
+                        continue;
+                s.n -= 2;
+                break;
+        }
+        for (; str_split(&s, '.', &part); parts++)
+                if (parse_u64(part, &(uint64_t){ 0 }) < 0)
+                        return "must be a size such as 10Gi";
+        return parts > 2 ? "must be a size such as 10Gi" : NULL;
+}
+
+static const char *check_word(const void *v)
+{
+        return text_is_label(*(const struct str *) v, DNS_NAME_MAX) ? NULL : "is not a name";
+}
+
+static const char *check_words(const void *v)
+{
+        const struct json_strs *words = v;
+        const char *wrong = NULL;
+
+        for (size_t i = 0; !wrong && i < words->n; i++)
+                wrong = check_word(&words->items[i]);
+        return wrong;
+}
+
+static const struct json_field host_fields[] = {
+        JSON_STR(struct volume_host, path, "path", JSON_REQUIRED),
+        JSON_END,
+};
+
+static const struct json_field pvc_fields[] = {
+        JSON_STR(struct volume_pvc, claim_name, "claimName", JSON_REQUIRED, .alias = "claim_name"),
+        JSON_BOOL(struct volume_pvc, create_if_not_exists, "createIfNotExists", JSON_NULL_OK,
+                  .alias = "create_if_not_exists",
+                  JSON_HAS(struct volume_pvc, has_create_if_not_exists)),
+        JSON_BOOL(struct volume_pvc, delete_on_termination, "deleteOnSandboxTermination",
+                  JSON_NULL_OK | JSON_OMIT_EMPTY, .alias = "delete_on_sandbox_termination"),
+        JSON_STR(struct volume_pvc, storage_class, "storageClass", JSON_NULL_OK,
+                 .alias = "storage_class", .check = check_word),
+        JSON_STR(struct volume_pvc, storage, "storage", JSON_NULL_OK, .check = check_storage),
+        JSON_STRS(struct volume_pvc, access_modes, "accessModes", JSON_NULL_OK,
+                  .alias = "access_modes", .items_max = 8, .check = check_words),
+        JSON_END,
+};
+
+#define OSSFS_FIELDS                                                                \
+        JSON_STR(struct volume_ossfs, bucket, "bucket", JSON_REQUIRED),             \
+                JSON_STR(struct volume_ossfs, endpoint, "endpoint", JSON_REQUIRED), \
+                JSON_STR(struct volume_ossfs, version, "version", JSON_NULL_OK),    \
+                JSON_STRS(struct volume_ossfs, options, "options", JSON_NULL_OK,    \
+                          .items_max = OSSFS_OPTIONS_MAX)
+
+static const struct json_field ossfs_record_fields[] = { OSSFS_FIELDS, JSON_END };
+
+static const struct json_field ossfs_fields[] = {
+        OSSFS_FIELDS,
+        JSON_STR(struct volume_ossfs, secret_access_key_id, "accessKeyId",
+                 JSON_NULL_OK | JSON_NO_ENCODE, .alias = "access_key_id"),
+        JSON_STR(struct volume_ossfs, secret_access_key_secret, "accessKeySecret",
+                 JSON_NULL_OK | JSON_NO_ENCODE, .alias = "access_key_secret"),
+        JSON_END,
+};
+
+#define VOLUME_FIELDS(ossfs_table)                                                                \
+        JSON_STR(struct volume, name, "name", JSON_REQUIRED),                                     \
+                JSON_STR(struct volume, mount_path, "mountPath", JSON_REQUIRED,                   \
+                         .alias = "mount_path"),                                                  \
+                JSON_STR(struct volume, sub_path, "subPath", JSON_NULL_OK, .alias = "sub_path"),  \
+                JSON_BOOL(struct volume, read_only, "readOnly", JSON_NULL_OK | JSON_OMIT_EMPTY,   \
+                          .alias = "read_only"),                                                  \
+                JSON_OPT(struct volume, host, struct volume_host, "host", JSON_NULL_OK,           \
+                         host_fields),                                                            \
+                JSON_OPT(struct volume, pvc, struct volume_pvc, "pvc", JSON_NULL_OK, pvc_fields), \
+                JSON_OPT(struct volume, ossfs, struct volume_ossfs, "ossfs", JSON_NULL_OK,        \
+                         ossfs_table),                                                            \
+                JSON_END
+
+const struct json_field volume_fields[] = { VOLUME_FIELDS(ossfs_fields) };
+const struct json_field volume_record_fields[] = { VOLUME_FIELDS(ossfs_record_fields) };
+
+void volumes_set_defaults(struct json_list *volumes)
+{
+        struct volume *v = volumes->items;
+
+        for (size_t i = 0; i < volumes->n; i++) {
+                if (v[i].sub_path.n == 0)
+                        v[i].sub_path = STR_NULL;
+                if (v[i].pvc && !v[i].pvc->has_create_if_not_exists) {
+                        v[i].pvc->create_if_not_exists = true;
+                        v[i].pvc->has_create_if_not_exists = true;
+                }
+                if (v[i].ossfs && !v[i].ossfs->version.p)
+                        v[i].ossfs->version = STR("2.0");
+        }
+}
+
+/* --- rules --- */
+
+static bool has_dot_dot(struct str s)
+{
+        struct str part;
+
+        while (str_split(&s, '/', &part))
+                if (str_eq(part, STR("..")))
+                        return true;
+        return false;
+}
+
+static bool name_ok(const struct volume *v)
+{
+        return text_is_dns_label(v->name);
+}
+
+static bool one_backend(const struct volume *v)
+{
+        return !!v->host + !!v->pvc + !!v->ossfs == 1;
+}
+
+/* A mount over "/" would hide the sandbox from itself. */
+static bool mount_path_ok(const struct volume *v)
+{
+        return text_is_plain_path(v->mount_path) && v->mount_path.n > 1;
+}
+
+static bool sub_path_ok(const struct volume *v)
+{
+        if (!v->sub_path.p)
+                return true;
+        return text_is_clean(v->sub_path, PATH_MAX_TEXT) && v->sub_path.p[0] != '/'
+               && !has_dot_dot(v->sub_path);
+}
+
+static bool host_path_ok(const struct volume *v)
+{
+        return !v->host || text_is_plain_path(v->host->path);
+}
+
+/* Like a DNS name, but that a part may be longer than 63. */
+static bool claim_ok(const struct volume *v)
+{
+        struct str name = v->pvc ? v->pvc->claim_name : STR_NULL;
+
+        if (!v->pvc)
+                return true;
+        for (size_t i = 0; i < name.n; i++)
+                if ((name.p[i] >= 'A' && name.p[i] <= 'Z') || name.p[i] == '_')
+                        return false;
+        return text_is_label(name, DNS_NAME_MAX);
+}
+
+static bool ossfs_version_ok(const struct volume *v)
+{
+        return !v->ossfs || str_eq(v->ossfs->version, STR("1.0"))
+               || str_eq(v->ossfs->version, STR("2.0"));
+}
+
+static bool ossfs_endpoint_ok(const struct volume *v)
+{
+        return !v->ossfs || text_is_clean(v->ossfs->endpoint, DNS_NAME_MAX);
+}
+
+static bool ossfs_bucket_ok(const struct volume *v)
+{
+        return !v->ossfs || (v->ossfs->bucket.n >= 3 && text_is_dns_label(v->ossfs->bucket));
+}
+
+static bool ossfs_options_ok(const struct volume *v)
+{
+        for (size_t i = 0; v->ossfs && i < v->ossfs->options.n; i++)
+                if (!text_is_clean(v->ossfs->options.items[i], EXTENSION_VALUE_MAX)
+                    || v->ossfs->options.items[i].p[0] == '-')
+                        return false;
+        return true;
+}
+
+static bool ossfs_credentials_ok(const struct volume *v)
+{
+        return !v->ossfs
+               || (v->ossfs->secret_access_key_id.n > 0
+                   && v->ossfs->secret_access_key_secret.n > 0);
+}
+
+static const struct rule {
+        enum volume_code code;
+        bool (*holds)(const struct volume *v);
+        const char *member, *what;
+        bool for_requests; /* needs what records do not have */
+} rules[] = {
+        { VOLUME_INVALID_NAME, name_ok, "name",
+          "must be 1 to 63 lower case letters, digits or '-', and begin and end with a letter or "
+          "digit" },
+        { VOLUME_INVALID_MOUNT_PATH, mount_path_ok, "mountPath",
+          "must be an absolute path without '.', '..' and empty components, and not '/'" },
+        { VOLUME_INVALID_SUB_PATH, sub_path_ok, "subPath",
+          "must be a relative path without '..' components" },
+        { VOLUME_INVALID_BACKEND, one_backend, "host",
+          "exactly one of host, pvc and ossfs must be given" },
+        { VOLUME_INVALID_HOST_PATH, host_path_ok, "host.path",
+          "must be an absolute path without '.', '..' and empty components" },
+        { VOLUME_INVALID_PVC_NAME, claim_ok, "pvc.claimName",
+          "must be 1 to 253 lower case letters, digits, '-' or '.'" },
+        { VOLUME_INVALID_OSSFS_VERSION, ossfs_version_ok, "ossfs.version", "must be 1.0 or 2.0" },
+        { VOLUME_INVALID_OSSFS_ENDPOINT, ossfs_endpoint_ok, "ossfs.endpoint", "must not be empty" },
+        { VOLUME_INVALID_OSSFS_BUCKET, ossfs_bucket_ok, "ossfs.bucket",
+          "must be 3 to 63 lower case letters, digits or '-'" },
+        { VOLUME_INVALID_OSSFS_OPTION, ossfs_options_ok, "ossfs.options",
+          "must not be empty or begin with '-'" },
+        { VOLUME_INVALID_OSSFS_CREDENTIALS, ossfs_credentials_ok, "ossfs.accessKeyId",
+          "accessKeyId and accessKeySecret are required", .for_requests = true },
+};
+
+static int fail(struct volume_problem *reterr, enum volume_code code, size_t i, const char *member,
+                const char *what)
+{
+        reterr->code = code;
+        (void) snprintf(reterr->message, sizeof(reterr->message), "volumes[%zu].%s: %s", i, member,
+                        what);
+        return -EINVAL;
+}
+
+static int check_one(const struct json_list *volumes, size_t at, bool with_secrets,
+                     struct volume_problem *reterr)
+{
+        const struct volume *v = volumes->items;
+
+        for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+                if ((with_secrets || !rules[i].for_requests) && !rules[i].holds(&v[at]))
+                        return fail(reterr, rules[i].code, at, rules[i].member, rules[i].what);
+        for (size_t i = 0; i < at; i++) {
+                if (str_eq(v[i].name, v[at].name))
+                        return fail(reterr, VOLUME_DUPLICATE_NAME, at, "name", "is there twice");
+                if (str_eq(v[i].mount_path, v[at].mount_path))
+                        return fail(reterr, VOLUME_INVALID_MOUNT_PATH, at, "mountPath",
+                                    "another volume is mounted there");
+        }
+        return 0;
+}
+
+int volumes_check(const struct json_list *volumes, bool with_secrets, struct volume_problem *reterr)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < volumes->n; i++)
+                r = check_one(volumes, i, with_secrets, reterr);
+        return r;
+}
+
+/* --- allowed folders --- */
+
+bool path_is_in(struct str path, struct str folder)
+{
+        if (folder.n > 0 && folder.p[folder.n - 1] == '/')
+                folder.n--;
+        return str_starts_with(path, folder) && (path.n == folder.n || path.p[folder.n] == '/');
+}
+
+static bool is_allowed(struct str path, const struct json_strs *folders)
+{
+        for (size_t i = 0; i < folders->n; i++)
+                if (folders->items[i].n > 0 && path_is_in(path, folders->items[i]))
+                        return true;
+        return false;
+}
+
+int volumes_check_allowed(const struct json_list *volumes, const struct json_strs *folders,
+                          struct volume_problem *reterr)
+{
+        const struct volume *v = volumes->items;
+
+        for (size_t i = 0; i < volumes->n; i++)
+                if (v[i].host && !is_allowed(v[i].host->path, folders))
+                        return fail(reterr, VOLUME_HOST_PATH_NOT_ALLOWED, i, "host.path",
+                                    "is in none of the folders that this server allows");
+        return 0;
+}
