@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/sqlite_file.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+#define PATH_SIZE 4096
+
+void sqlite_file_closep(sqlite3 **db)
+{
+        (void) sqlite3_close(*db);
+        *db = NULL;
+}
+
+/* --- errors --- */
+
+/* What the kernel last said about the file or its log. sqlite3_system_errno would be the way, but
+ * says nothing when it was a commit that failed. */
+static int last_errno(sqlite3 *db, int which)
+{
+        sqlite3_file *file = NULL;
+        int os = 0;
+
+        if (sqlite3_file_control(db, "main", which, &file) == SQLITE_OK && file && file->pMethods)
+                (void) file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &os);
+        return os;
+}
+
+/* SQLite knows ENOSPC as SQLITE_FULL, but takes a full quota for any failed write. A sync that fails
+ * for want of room is something else: nobody knows what was written. */
+static bool is_full(sqlite3 *db, int rc)
+{
+        static const int files[] = { SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER };
+
+        if ((rc & 0xff) == SQLITE_FULL)
+                return true;
+        for (size_t i = 0; i < ARRAY_SIZE(files) && rc == SQLITE_IOERR_WRITE; i++) {
+                int os = last_errno(db, files[i]);
+
+                if (os == ENOSPC || os == EDQUOT || os == EFBIG)
+                        return true;
+        }
+        return false;
+}
+
+static enum err_code code_of(sqlite3 *db, int rc)
+{
+        static const struct {
+                int rc;
+                enum err_code code;
+        } codes[] = {
+                { SQLITE_NOMEM, ERR_EXHAUSTED },    { SQLITE_TOOBIG, ERR_TOO_LARGE },
+                { SQLITE_BUSY, ERR_UNAVAILABLE },   { SQLITE_LOCKED, ERR_UNAVAILABLE },
+                { SQLITE_IOERR, ERR_UNAVAILABLE },  { SQLITE_CANTOPEN, ERR_UNAVAILABLE },
+                { SQLITE_READONLY, ERR_FORBIDDEN }, { SQLITE_PERM, ERR_FORBIDDEN },
+        };
+
+        if (is_full(db, rc))
+                return ERR_EXHAUSTED;
+        for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+                if (codes[i].rc == (rc & 0xff))
+                        return codes[i].code;
+        return ERR_INTERNAL;
+}
+
+int sqlite_file_error(sqlite3 *db, int rc, const char *what, struct err *e)
+{
+        enum err_code code = code_of(db, rc);
+
+        if (code == ERR_EXHAUSTED && (rc & 0xff) != SQLITE_NOMEM)
+                return err_set(e, code, "%s: the disk of '%s' is full", what,
+                               sqlite3_db_filename(db, "main"));
+        return err_set(e, code, "%s: %s (SQLite %d)", what, sqlite3_errstr(rc), rc);
+}
+
+/* While a file is opened there is more to say. */
+static int explain_open(sqlite3 *db, const char *path, struct err *e, int rc)
+{
+        switch (rc & 0xff) {
+        case SQLITE_BUSY:
+                return err_set(e, ERR_CONFLICT,
+                               "'%s' is in use by another process: a store belongs to one hutchd "
+                               "at a time; stop the other one or use another folder",
+                               path);
+        case SQLITE_NOTADB:
+        case SQLITE_CORRUPT:
+                return err_set(e, ERR_INTERNAL,
+                               "'%s' is damaged (%s) and was left as it is: restore it from a "
+                               "backup, or move it and '%s-wal' away to begin with an empty store",
+                               path, sqlite3_errstr(rc), path);
+        default:
+                return sqlite_file_error(db, rc, path, e);
+        }
+}
+
+/* --- statements --- */
+
+int sqlite_file_exec(sqlite3 *db, const char *sql, const char *what, struct err *e)
+{
+        int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+
+        return rc == SQLITE_OK ? 0 : sqlite_file_error(db, rc, what, e);
+}
+
+/* The same, as SQLite's own code. */
+static int number(sqlite3 *db, const char *sql, int64_t *ret)
+{
+        sqlite3_stmt *stmt = NULL;
+        int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+
+        if (rc != SQLITE_OK)
+                return rc;
+        rc = sqlite3_step(stmt);
+        if (rc == SQLITE_ROW || rc == SQLITE_DONE)
+                *ret = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+        return sqlite3_finalize(stmt);
+}
+
+int sqlite_file_number(sqlite3 *db, const char *sql, int64_t *ret, struct err *e)
+{
+        int rc = number(db, sql, ret);
+
+        return rc == SQLITE_OK ? 0 : sqlite_file_error(db, rc, "read the state of the file", e);
+}
+
+/* --- the file --- */
+
+static int sync_folder(const char *path, struct err *e)
+{
+        char folder[PATH_SIZE];
+        const char *slash = strrchr(path, '/');
+        int fd, r;
+
+        (void) snprintf(folder, sizeof(folder), "%.*s", (int) (slash - path + 1), path);
+        fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return err_errno(e, -errno, "open the folder '%s'", folder);
+        r = fsync(fd) < 0 ? -errno : 0;
+        (void) close(fd);
+        return r < 0 ? err_errno(e, r, "write the folder '%s'", folder) : 0;
+}
+
+/* SQLite would make it readable for everybody; its other files take over the mode of this one. */
+static int create(const char *path, struct err *e)
+{
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+        if (fd < 0 && errno == ENOENT)
+                return err_set(e, ERR_NOT_FOUND, "the folder of '%s' does not exist: create it",
+                               path);
+        if (fd < 0)
+                return err_errno(e, -errno, "create '%s'", path);
+        (void) close(fd);
+        return sync_folder(path, e);
+}
+
+/* A file that exists is only looked at. It must not be opened and closed here: closing any
+ * descriptor of a file gives up all locks this process has on it, those of SQLite too. */
+static int find_or_create(const char *path, struct err *e)
+{
+        struct stat st;
+
+        if (lstat(path, &st) < 0) {
+                if (errno == ENOENT)
+                        return create(path, e);
+                return err_errno(e, -errno, "look at '%s'", path);
+        }
+        if (!S_ISREG(st.st_mode))
+                return err_set(e, ERR_INVALID, "'%s' is not a file", path);
+        if (st.st_mode & 077)
+                return err_set(e, ERR_FORBIDDEN,
+                               "'%s' is open to other users (mode %04o): chmod 600 it", path,
+                               (unsigned) st.st_mode & 07777);
+        return 0;
+}
+
+/* --- opening --- */
+
+/* Closing writes the journal into the file, unless this is off: it is, until we know the file. */
+static void checkpoint_on_close(sqlite3 *db, bool on)
+{
+        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !on, NULL);
+}
+
+static void distrust(sqlite3 *db)
+{
+        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+}
+
+static int quick_check(sqlite3 *db, const char *path, struct err *e)
+{
+        sqlite3_stmt *stmt = NULL;
+        int rc = sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &stmt, NULL), r = 0;
+        const char *text;
+
+        if (rc == SQLITE_OK)
+                rc = sqlite3_step(stmt);
+        text = rc == SQLITE_ROW ? (const char *) sqlite3_column_text(stmt, 0) : NULL;
+        if (rc != SQLITE_ROW)
+                r = explain_open(db, path, e, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc);
+        else if (!text || strcmp(text, "ok") != 0)
+                r = explain_open(db, path, e, SQLITE_CORRUPT);
+        (void) sqlite3_finalize(stmt);
+        return r;
+}
+
+/* *ret_version: of the schema, 0 for an empty file. */
+static int examine(sqlite3 *db, const char *path, const struct sqlite_schema *schema,
+                   int64_t *ret_version, struct err *e)
+{
+        int64_t id = 0, tables = 0;
+        int rc = number(db, "PRAGMA application_id", &id), r;
+
+        if (rc == SQLITE_OK)
+                rc = number(db, "SELECT count(*) FROM sqlite_schema", &tables);
+        if (rc != SQLITE_OK)
+                return explain_open(db, path, e, rc);
+        *ret_version = 0;
+        if (id == 0 && tables == 0)
+                return 0;
+        if (id != schema->application_id)
+                return err_set(e, ERR_INVALID, "'%s' is a database of another program", path);
+        r = quick_check(db, path, e);
+        if (r < 0)
+                return r;
+        rc = number(db, "SELECT value FROM meta WHERE name = 'schema'", ret_version);
+        if (rc != SQLITE_OK)
+                return explain_open(db, path, e, rc);
+        if (*ret_version < 1)
+                return explain_open(db, path, e, SQLITE_CORRUPT);
+        if (*ret_version > schema->n)
+                return err_set(e, ERR_UNSUPPORTED,
+                               "'%s' was written by a newer Hutch (schema %" PRId64
+                               ", this one knows up to %d): install that one again, or restore a "
+                               "backup from before",
+                               path, *ret_version, schema->n);
+        return 0;
+}
+
+static int apply_steps(sqlite3 *db, const struct sqlite_schema *schema, int64_t from, struct err *e)
+{
+        char sql[160];
+        int r = 0;
+
+        if (from == 0) {
+                (void) snprintf(sql, sizeof(sql),
+                                "PRAGMA application_id = %d;"
+                                "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL)"
+                                " STRICT, WITHOUT ROWID",
+                                schema->application_id);
+                r = sqlite_file_exec(db, sql, "create the first table", e);
+        }
+        for (int64_t i = from; r == 0 && i < schema->n; i++)
+                r = sqlite_file_exec(db, schema->steps[i], "change the schema", e);
+        if (r < 0)
+                return r;
+        (void) snprintf(sql, sizeof(sql),
+                        "INSERT INTO meta VALUES ('schema', %d)"
+                        " ON CONFLICT DO UPDATE SET value = excluded.value",
+                        schema->n);
+        return sqlite_file_exec(db, sql, "note the schema", e);
+}
+
+/* All steps in one transaction: a crash leaves the old file or the new one. */
+static int migrate(sqlite3 *db, const struct sqlite_schema *schema, int64_t from, struct err *e)
+{
+        int r;
+
+        if (from == schema->n)
+                return 0;
+        r = sqlite_file_exec(db, "BEGIN IMMEDIATE", "begin to change the schema", e);
+        if (r == 0)
+                r = apply_steps(db, schema, from, e);
+        if (r == 0)
+                r = sqlite_file_exec(db, "COMMIT", "commit the schema", e);
+        if (r < 0 && !sqlite3_get_autocommit(db))
+                (void) sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+        return r;
+}
+
+/* Nothing here reads or writes the file. */
+static const char settings[] = "PRAGMA locking_mode = EXCLUSIVE;"
+                               "PRAGMA cell_size_check = ON;"
+                               "PRAGMA temp_store = MEMORY;"
+                               "PRAGMA cache_size = -16384;" /* KiB */
+                               "PRAGMA journal_size_limit = 16777216";
+
+/* Looking at a file makes a log beside it; an empty one that we leave behind would be a trace. Not
+ * if the file is in use: the log is the owner's then. */
+static void leave_no_trace(const char *name, int r)
+{
+        char log[PATH_SIZE + sizeof("-wal")];
+        struct stat st;
+
+        (void) snprintf(log, sizeof(log), "%s-wal", name);
+        if (r != ERR_RETURN(ERR_CONFLICT) && lstat(log, &st) == 0 && st.st_size == 0)
+                (void) unlink(log);
+}
+
+/* Settings, looks, and only then changes. */
+static int take_over(sqlite3 *db, const char *path, const struct sqlite_schema *schema,
+                     struct err *e)
+{
+        int64_t version = 0;
+        int rc = sqlite3_exec(db, settings, NULL, NULL, NULL), r;
+
+        if (rc != SQLITE_OK)
+                return explain_open(db, path, e, rc);
+        r = examine(db, path, schema, &version, e);
+        if (r < 0)
+                return r;
+        rc = sqlite3_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", NULL, NULL,
+                          NULL);
+        if (rc != SQLITE_OK)
+                return explain_open(db, path, e, rc);
+        return migrate(db, schema, version, e);
+}
+
+int sqlite_file_open(const char *path, const struct sqlite_schema *schema, sqlite3 **ret,
+                     struct err *e)
+{
+        const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE
+                          | SQLITE_OPEN_EXRESCODE;
+        scoped(sqlite_file_closep) sqlite3 *db = NULL;
+        char name[PATH_SIZE];
+        int rc, r;
+
+        /* Names like ":memory:" and "file:x" mean something else to SQLite. */
+        r = snprintf(name, sizeof(name), "%s%s", path[0] == '/' ? "" : "./", path);
+        if (r < 0 || (size_t) r >= sizeof(name))
+                return err_set(e, ERR_INVALID, "the path of the store is too long");
+        r = find_or_create(name, e);
+        if (r < 0)
+                return r;
+        rc = sqlite3_open_v2(name, &db, flags, NULL);
+        if (rc != SQLITE_OK)
+                return explain_open(db, path, e, rc);
+        checkpoint_on_close(db, false);
+        distrust(db);
+        r = take_over(db, path, schema, e);
+        if (r < 0) {
+                leave_no_trace(name, r);
+                return r;
+        }
+        checkpoint_on_close(db, true);
+        *ret = TAKE_PTR(db);
+        return 0;
+}

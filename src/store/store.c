@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store.h"
+
+#include "base/base.h"
+#include "store/store_impl.h"
+
+/*
+ * The way of a request: started, queued, taken by the member, finished, done. The facade stands
+ * between op_finish and the starter's `done` (it puts a function of its own in the op's place and
+ * gives the old one back): there it takes the result away from the operation before `done`, which
+ * may free it, and frees the result afterwards.
+ */
+
+/* --- life cycle --- */
+
+/* One step further, if nothing is in the way: the member's end first, then that of the operation. */
+static void close_go_on(struct store *s)
+{
+        if (!s->_close || s->_under_way > 0)
+                return;
+        if (!s->_close_begun) {
+                s->_close_begun = true;
+                if (s->ops->close)
+                        s->ops->close(s);
+                else
+                        store_closed(s);
+        } else if (s->_close_ended && s->_close->op.state == OP_RUNNING) {
+                op_finish(&s->_close->op, 0);
+        }
+}
+
+void store_closed(struct store *s)
+{
+        s->_close_ended = true;
+        close_go_on(s);
+}
+
+static void close_done(struct op *op, int result)
+{
+        struct store_close *c = container_of(op, struct store_close, op);
+        struct store *s = c->_store;
+
+        /* Somebody came after the door was shut; his refusal is still on its way. */
+        if (s->_under_way > 0) {
+                op_begin(op, s->loop, /* cancel= */ NULL);
+                return;
+        }
+        net_task_cancel(&s->_task);
+        s->ops->free(s);
+        op->done = c->_done;
+        op->done(op, result);
+}
+
+static void run_task(struct net_task *t)
+{
+        struct store *s = container_of(t, struct store, _task);
+
+        if (!list_empty(&s->_queue))
+                s->ops->run(s);
+        close_go_on(s);
+}
+
+void store_init(struct store *s, const struct store_ops *ops, struct net_loop *loop)
+{
+        *s = (struct store){ .ops = ops, .loop = loop };
+        list_init(&s->_queue);
+        net_task_init(&s->_task, run_task);
+}
+
+void store_close(struct store *s, struct store_close *c)
+{
+        ASSERT(!s->_close);
+        s->_close = c;
+        c->_store = s;
+        c->_done = c->op.done;
+        c->op.done = close_done;
+        op_begin(&c->op, s->loop, /* cancel= */ NULL);
+        net_task_queue(s->loop, &s->_task);
+}
+
+const char *store_name(const struct store *s)
+{
+        return s->ops->name;
+}
+
+/* --- a request --- */
+
+static void req_done(struct op *op, int result)
+{
+        struct store_req *req = container_of(op, struct store_req, op);
+        struct store *s = req->_store;
+        struct buf out = req->_out;
+        struct store_entry *entries = NULL;
+
+        if (req->_call == STORE_CALL_SCAN)
+                entries = STORE_AS(scan, req)->entries;
+        req->_out = (struct buf){ 0 };
+        op->done = req->_done;
+        op->done(op, result); /* req may be gone, or under way again */
+        buf_done(&out);
+        free(entries);
+        s->_under_way--;
+        close_go_on(s);
+}
+
+/* Entries were noted as offsets, because the bytes move while they grow. */
+static void settle_entries(struct store_scan *sc)
+{
+        const char *base = buf_str(&sc->req._out).p;
+
+        for (unsigned i = 0; i < sc->n; i++) {
+                struct store_entry *entry = &sc->entries[i];
+
+                entry->key.p = base;
+                entry->value.p = base + entry->key.n;
+                base += entry->key.n + entry->value.n;
+        }
+}
+
+void store_finish(struct store_req *req, int result)
+{
+        ASSERT(result == 0 || result == ERR_RETURN(req->err.code));
+        if (result < 0)
+                store_result_reset(req);
+        else if (req->_call == STORE_CALL_GET)
+                STORE_AS(get, req)->value = buf_str(&req->_out);
+        else if (req->_call == STORE_CALL_SCAN)
+                settle_entries(STORE_AS(scan, req));
+        op_finish(&req->op, result);
+}
+
+static void req_cancel(struct op *op)
+{
+        struct store_req *req = container_of(op, struct store_req, op);
+        struct store *s = req->_store;
+
+        if (req->_taken) {
+                if (s->ops->cancel)
+                        s->ops->cancel(s, req);
+                return;
+        }
+        list_remove(&req->_node);
+        store_finish(req, err_set(&req->err, ERR_CANCELED, "canceled before it was begun"));
+}
+
+struct store_req *store_next(struct store *s)
+{
+        struct list *first = list_first(&s->_queue);
+        struct store_req *req;
+
+        if (!first)
+                return NULL;
+        list_remove(first);
+        req = container_of(first, struct store_req, _node);
+        req->_taken = true;
+        return req;
+}
+
+void store_again(struct store *s)
+{
+        if (!list_empty(&s->_queue))
+                net_task_queue(s->loop, &s->_task);
+}
+
+/* --- starting --- */
+
+static struct str req_key(const struct store_req *req)
+{
+        switch ((enum store_call) req->_call) {
+        case STORE_CALL_GET:
+                return STORE_AS(get, req)->key;
+        case STORE_CALL_PUT:
+                return STORE_AS(put, req)->key;
+        case STORE_CALL_REMOVE:
+                return STORE_AS(remove, req)->key;
+        case STORE_CALL_CAS:
+                return STORE_AS(cas, req)->key;
+        case STORE_CALL_SCAN:
+        case STORE_CALL_MAX_:
+        default:
+                return STR_NULL;
+        }
+}
+
+static struct str req_value(const struct store_req *req)
+{
+        if (req->_call == STORE_CALL_PUT)
+                return STORE_AS(put, req)->value;
+        if (req->_call == STORE_CALL_CAS)
+                return STORE_AS(cas, req)->value;
+        return STR_NULL;
+}
+
+static int check_arguments(struct store_req *req)
+{
+        struct str key = req_key(req), value = req_value(req);
+
+        if (req->_call == STORE_CALL_SCAN) {
+                if (STORE_AS(scan, req)->limit == 0)
+                        return err_set(&req->err, ERR_INVALID, "scan of no entries");
+                return 0;
+        }
+        if (key.n == 0)
+                return err_set(&req->err, ERR_INVALID, "a key must not be empty");
+        if (key.n > STORE_KEY_MAX)
+                return err_set(&req->err, ERR_TOO_LARGE, "a key of %zu bytes: at most %zu", key.n,
+                               STORE_KEY_MAX);
+        if (value.n > STORE_VALUE_MAX)
+                return err_set(&req->err, ERR_TOO_LARGE, "a value of %zu bytes: at most %zu",
+                               value.n, STORE_VALUE_MAX);
+        return 0;
+}
+
+void store_start(struct store *s, struct store_req *req)
+{
+        int r;
+
+        req->err = (struct err){ 0 };
+        req->_store = s;
+        req->_taken = false;
+        buf_init(&req->_out,
+                 req->_call == STORE_CALL_SCAN ? STORE_SCAN_BYTES_MAX : STORE_VALUE_MAX);
+        list_init(&req->_node);
+        req->_done = req->op.done;
+        req->op.done = req_done;
+        s->_under_way++;
+        op_begin(&req->op, s->loop, req_cancel);
+
+        r = check_arguments(req);
+        if (r == 0 && s->_close)
+                r = err_set(&req->err, ERR_UNAVAILABLE, "the store is being closed");
+        if (r < 0) {
+                store_finish(req, r);
+                return;
+        }
+        list_append(&s->_queue, &req->_node);
+        net_task_queue(s->loop, &s->_task);
+}
+
+void store_get(struct store *s, struct store_get *g, struct str key)
+{
+        g->req._call = STORE_CALL_GET;
+        g->key = key;
+        g->value = STR_NULL;
+        g->version = 0;
+        store_start(s, &g->req);
+}
+
+void store_put(struct store *s, struct store_put *p, struct str key, struct str value)
+{
+        p->req._call = STORE_CALL_PUT;
+        p->key = key;
+        p->value = value;
+        p->version = 0;
+        store_start(s, &p->req);
+}
+
+void store_remove(struct store *s, struct store_remove *r, struct str key, uint64_t expected)
+{
+        r->req._call = STORE_CALL_REMOVE;
+        r->key = key;
+        r->expected = expected;
+        store_start(s, &r->req);
+}
+
+void store_cas(struct store *s, struct store_cas *c, struct str key, uint64_t expected,
+               struct str value)
+{
+        c->req._call = STORE_CALL_CAS;
+        c->key = key;
+        c->value = value;
+        c->expected = expected;
+        c->version = 0;
+        store_start(s, &c->req);
+}
+
+void store_scan(struct store *s, struct store_scan *sc, struct str prefix, struct str after,
+                unsigned limit)
+{
+        sc->req._call = STORE_CALL_SCAN;
+        sc->prefix = prefix;
+        sc->after = after;
+        sc->limit = MIN_OF(limit, STORE_SCAN_MAX);
+        sc->entries = NULL;
+        sc->n = 0;
+        sc->more = false;
+        store_start(s, &sc->req);
+}
+
+/* --- results --- */
+
+void store_result_reset(struct store_req *req)
+{
+        struct store_scan *sc;
+
+        buf_done(&req->_out);
+        if (req->_call != STORE_CALL_SCAN)
+                return;
+        sc = STORE_AS(scan, req);
+        free(sc->entries);
+        sc->entries = NULL;
+        sc->n = 0;
+        sc->more = false;
+}
+
+int store_get_set(struct store_get *g, struct str value, uint64_t version)
+{
+        buf_add_str(&g->req._out, value);
+        if (buf_failed(&g->req._out))
+                return err_set(&g->req.err, ERR_EXHAUSTED, "no memory for a value of %zu bytes",
+                               value.n);
+        g->version = version;
+        return 0;
+}
+
+bool store_scan_add(struct store_scan *sc, struct store_entry entry)
+{
+        struct buf *out = &sc->req._out;
+
+        if (sc->n == sc->limit || (sc->n > 0 && entry.key.n + entry.value.n > buf_room(out))) {
+                sc->more = true;
+                return false;
+        }
+        buf_add_str(out, entry.key);
+        buf_add_str(out, entry.value);
+        if (buf_failed(out))
+                return false;
+        if (!sc->entries)
+                sc->entries = xcalloc(sc->limit, sizeof(*sc->entries));
+        sc->entries[sc->n++] = entry;
+        return true;
+}
+
+int store_scan_result(struct store_scan *sc)
+{
+        if (buf_failed(&sc->req._out))
+                return err_set(&sc->req.err, ERR_EXHAUSTED, "no memory for a page of entries");
+        return 0;
+}
+
+struct str store_scan_start(const struct store_scan *sc, bool *ret_exclusive)
+{
+        *ret_exclusive = sc->after.n > 0 && str_cmp(sc->after, sc->prefix) >= 0;
+        return *ret_exclusive ? sc->after : sc->prefix;
+}
+
+int store_fail_conflict(struct store_req *req)
+{
+        return err_set(&req->err, ERR_CONFLICT, "the key does not have the expected version");
+}
+
+int store_fail_not_found(struct store_req *req)
+{
+        return err_set(&req->err, ERR_NOT_FOUND, "no such key");
+}
