@@ -5,7 +5,7 @@
 `make run` itself needs the fixed port and a build of its own; here hutchd is started as it would be,
 and every other command of the README is taken from the text and run.
 
-usage: test_readme.py README HUTCHD MAN_PAGE
+usage: test_readme.py README HUTCHD HUTCH_EXECD MAN_FOLDER
 """
 
 import os
@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from server import Server  # noqa: E402
 from tap import eq, has, run, test  # noqa: E402
 
-readme_path, hutchd, man_page = sys.argv[1:4]
+readme_path, hutchd, hutch_execd, man_folder = sys.argv[1:5]
 with open(readme_path, encoding="utf-8") as f:
     readme = f.read()
 commands = [line for block in re.findall(r"^```sh\n(.*?)^```", readme, re.M | re.S)
@@ -80,13 +80,32 @@ def the_ready_line_is_the_one_shown():
 
 
 @test
-def help_and_manual_agree():
-    """each option of --help is in hutchd(8), and the other way round"""
-    shown = set(re.findall(r"--([a-z-]+)", shell(f"{hutchd} --help").stdout))
-    with open(man_page, encoding="utf-8") as f:
+def the_agents_commands_say_what_is_promised():
+    start, *asked = [c for c in commands if "/tmp/execd.sock" in c]
+    arguments = start.replace("/tmp/execd.sock", f"{folder}/a").split()
+    eq(arguments[0], "build/hutch-execd")
+    assert len(asked) >= 3, asked
+    with Server(hutch_execd, *arguments[1:]):
+        for command, promise in map(split, asked):
+            p = shell(command.replace("/tmp/execd.sock", f"{folder}/a"))
+            eq(p.returncode, 0, command)
+            has(p.stdout, promise)
+
+
+def agree(program):
+    shown = set(re.findall(r"^  --([a-z-]+)", shell(f"{program} --help").stdout, re.M))
+    with open(f"{man_folder}/{os.path.basename(program)}.8", encoding="utf-8") as f:
         text = f.read().replace("\\-", "-")
     written = set(re.findall(r"^(?:\\fB|\.B )--([a-z-]+)", text, re.M))
+    assert len(shown) > 5, shown
     eq(sorted(written), sorted(shown))
+
+
+@test
+def help_and_manual_agree():
+    """each option of --help is in the manual, and the other way round"""
+    agree(hutchd)
+    agree(hutch_execd)
 
 
 run()

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execd/agent.h"
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "execd/api.h"
+
+#define PING_INTERVAL (3 * USEC_PER_SEC)
+#define TRIM_AFTER    (2 * USEC_PER_SEC)
+
+static struct str copy(struct str s)
+{
+        return str_of(xstrndup_str(s), s.n);
+}
+
+/* Servers in here are a hop away: they answer a connection at once or not at all. What they do with
+ * a request may take as long as they like. */
+static const struct http_client_config client_config = {
+        .head_max = HTTP_HEAD_MAX,
+        .idle_max = 16,
+        .idle_total = 64,
+        .idle_timeout = 30 * USEC_PER_SEC,
+        .connect_timeout = 5 * USEC_PER_SEC,
+        .write_timeout = USEC_INFINITY,
+        .head_timeout = USEC_INFINITY,
+        .body_timeout = USEC_INFINITY,
+        .tunnel_timeout = USEC_INFINITY,
+        .half_closed_timeout = 60 * USEC_PER_SEC,
+};
+
+/* Not while requests run: they would only fault the pages in again. */
+static void trim_due(struct timeout *t)
+{
+        struct agent *a = container_of(t, struct agent, trim);
+        struct http_server_stats stats = http_server_stats(a->server);
+
+        if (stats.connections > stats.idle)
+                timeout_set(t, &a->trims);
+        else
+                (void) malloc_trim(0);
+}
+
+void agent_touch(struct agent *a)
+{
+        if (!a->trim.kind)
+                timeout_set(&a->trim, &a->trims);
+}
+
+static void child_stopped(void *data, pid_t pid)
+{
+        struct agent *a = data;
+
+        jobs_continue(&a->jobs, pid);
+}
+
+struct agent *agent_new(struct net_loop *loop, const struct agent_config *config,
+                        const struct http_server_config *server_config, const struct log_ctx *log)
+{
+        struct agent *a = xnew(struct agent);
+
+        a->loop = loop;
+        a->log = log;
+        a->clock = loop->clock;
+        a->config = *config;
+        a->config.workspace = copy(config->workspace);
+        a->config.state_dir = copy(config->state_dir);
+        environment_init(&a->env, environ);
+        a->users = users_new(NULL, NULL);
+        ids_init(&a->ids);
+        jobs_init(&a->jobs, loop);
+        commands_init(&a->commands, a);
+        sessions_init(&a->sessions, a);
+        entrypoint_init(&a->entrypoint, a);
+        ASSERT(reaper_start(&a->reaper, loop) == 0);
+        timeout_kind_init(&a->trims, loop, TRIM_AFTER, trim_due);
+        timeout_init(&a->trim);
+        reaper_watch_stops(&a->reaper, child_stopped, a);
+        http_sse_group_init(&a->event_group, loop, HTTP_SSE_BARE, PING_INTERVAL);
+        metrics_init(&a->metrics, loop, "");
+        tunnels_init(&a->tunnels, loop);
+        a->client = http_client_new(loop, &client_config);
+        a->server = http_server_new(loop, server_config, log);
+        http_server_set_data(a->server, a);
+        for (size_t i = 0; api_tables[i]; i++)
+                ASSERT(http_server_add_api(a->server, api_tables[i]) == 0);
+        return a;
+}
+
+void agent_add_own_port(struct agent *a, uint16_t port)
+{
+        ASSERT(a->n_own_ports < AGENT_PORTS_MAX);
+        a->own_ports[a->n_own_ports++] = port;
+}
+
+struct ending {
+        struct agent *agent;
+        agent_freed_fn *freed;
+        void *data;
+        uv_timer_t last; /* never started */
+};
+
+static void all_closed(uv_handle_t *h)
+{
+        struct ending *e = container_of((uv_timer_t *) h, struct ending, last);
+        struct agent *a = e->agent;
+
+        users_free(a->users);
+        environment_done(&a->env);
+        secret_free(a->config.token);
+        free((char *) a->config.workspace.p);
+        free((char *) a->config.state_dir.p);
+        free(a);
+        if (e->freed)
+                e->freed(e->data);
+        free(e);
+}
+
+/* libuv finishes what was closed in one turn in the opposite order: handles inside the agent, closed
+ * before the client's, may still be due. A handle closed now comes after all of them. */
+static void client_freed(void *data)
+{
+        struct ending *e = data;
+
+        (void) uv_timer_init(&e->agent->loop->uv, &e->last);
+        uv_close((uv_handle_t *) &e->last, all_closed);
+}
+
+/* No request is left. */
+static void server_freed(void *data)
+{
+        struct ending *e = data;
+
+        http_client_free(e->agent->client, client_freed, e);
+        metrics_close(&e->agent->metrics);
+        tunnels_close(&e->agent->tunnels);
+}
+
+void agent_free(struct agent *a, agent_freed_fn *freed, void *data)
+{
+        struct ending *e = xnew(struct ending);
+
+        *e = (struct ending){ .agent = a, .freed = freed, .data = data };
+        jobs_close(&a->jobs);
+        commands_done(&a->commands);
+        sessions_done(&a->sessions);
+        entrypoint_done(&a->entrypoint);
+        reaper_stop(&a->reaper);
+        http_sse_group_close(&a->event_group);
+        timeout_kind_close(&a->trims);
+        http_server_free(a->server, server_freed, e);
+}

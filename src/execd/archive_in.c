@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <inttypes.h>
+
+#include "base/base.h"
+#include "execd/agent.h"
+#include "execd/archive.h"
+#include "execd/codes.h"
+#include "execd/extract.h"
+#include "execd/problem.h"
+#include "execd/query.h"
+#include "os/fd.h"
+#include "os/file.h"
+
+/*
+ * POST /files/archive: body to reader to files.
+ *
+ * A piece of the body is worked on for a few milliseconds; if it then is not finished, as when it
+ * has a hundred small files, the rest is kept, the body paused, and a task goes on in the next turn.
+ */
+
+#define SLICE       (2 * USEC_PER_MSEC)
+#define PENDING_MAX (4 * NET_READ_SIZE) /* after a pause at most one read still comes */
+
+struct archive_in {
+        struct http_req *req;
+        struct tar_reader reader;
+        struct extract extract;
+        struct net_task task;
+        struct buf pending;
+        usec_t turn;      /* of the loop, in which the work began */
+        usec_t slice_end; /* of that turn */
+        bool ended;       /* the body has */
+};
+
+static void finish(struct archive_in *a)
+{
+        struct http_req *req = a->req;
+
+        net_task_cancel(&a->task);
+        http_req_set_hooks(req, NULL, NULL);
+        extract_done(&a->extract);
+        tar_reader_done(&a->reader);
+        buf_done(&a->pending);
+        free(a);
+        http_req_unref(req);
+}
+
+/* --- answers --- */
+
+static void reply_done(struct archive_in *a)
+{
+        char text[80];
+        int n = snprintf(text, sizeof(text), "{\"entries\":%" PRIu64 ",\"bytes\":%" PRIu64 "}",
+                         a->extract.entries, a->extract.bytes);
+
+        http_reply(a->req, 200, STR("application/json"), str_of(text, (size_t) n));
+}
+
+static void reply_bad_archive(struct archive_in *a)
+{
+        http_reply_error(a->req, 400, CODE_INVALID_CONTENT,
+                         "the archive can't be read behind %" PRIu64 " entries: %s",
+                         a->extract.entries, a->reader.reason);
+}
+
+static void reply_error(struct archive_in *a, const struct err *e)
+{
+        bool refused = e->code == ERR_INVALID && e->os_errno == 0;
+
+        http_reply_error(a->req, refused ? 400 : 500,
+                         refused ? CODE_INVALID_CONTENT : CODE_RUNTIME_ERROR, "%s", e->message);
+}
+
+/* --- the work --- */
+
+/* One event. 1: there may be more; 0: the input is used up; negative: answered. */
+static int advance(struct archive_in *a, struct str *input)
+{
+        struct str data;
+        struct err e;
+        int r, event = tar_reader_next(&a->reader, input, &data);
+
+        if (event == TAR_NEED_INPUT)
+                return 0;
+        if (event < 0) {
+                reply_bad_archive(a);
+                return event;
+        }
+        if (event == TAR_HEADER)
+                r = extract_entry(&a->extract, &a->reader.entry, &e);
+        else if (event == TAR_DATA)
+                r = extract_data(&a->extract, data, &e);
+        else
+                r = extract_entry_end(&a->extract, &e);
+        if (r < 0)
+                reply_error(a, &e);
+        return r < 0 ? r : 1;
+}
+
+/* All input was read. The same results. */
+static int complete(struct archive_in *a)
+{
+        struct err e;
+        int r = tar_reader_finish(&a->reader);
+
+        if (r < 0) {
+                reply_bad_archive(a);
+                return r;
+        }
+        r = extract_finish(&a->extract, &e);
+        if (r < 0)
+                reply_error(a, &e);
+        else if (r == 0)
+                reply_done(a);
+        return r;
+}
+
+/* A turn of the loop may bring many pieces of the body: they share one slice. */
+static usec_t slice_end(struct archive_in *a)
+{
+        usec_t turn = net_loop_now(agent_of(a->req)->loop);
+
+        if (a->slice_end == 0 || turn != a->turn) {
+                a->turn = turn;
+                a->slice_end = usec_add(clock_mono(agent_of(a->req)->clock), SLICE);
+        }
+        return a->slice_end;
+}
+
+static int run_slice(struct archive_in *a, struct str *input)
+{
+        const struct clock *clock = agent_of(a->req)->clock;
+        usec_t end = slice_end(a);
+        int r;
+
+        do {
+                r = advance(a, input);
+                if (r == 0 && a->ended)
+                        r = complete(a);
+        } while (r > 0 && clock_mono(clock) < end);
+        return r;
+}
+
+/* What is to be done after a slice, and that is: the end, or going on in another turn, or waiting
+ * for more of the body. */
+static void after_slice(struct archive_in *a, int r)
+{
+        if (r < 0 || (r == 0 && a->ended)) {
+                http_body_resume(a->req); /* what is left of it is read over */
+                finish(a);
+                return;
+        }
+        if (r > 0) {
+                http_body_pause(a->req);
+                net_task_queue(agent_of(a->req)->loop, &a->task);
+                return;
+        }
+        http_body_resume(a->req);
+}
+
+static void run_task(struct net_task *t)
+{
+        struct archive_in *a = container_of(t, struct archive_in, task);
+        struct str input = buf_str(&a->pending);
+        size_t had = input.n;
+        int r;
+
+        if (http_req_is_gone(a->req)) {
+                finish(a);
+                return;
+        }
+        r = run_slice(a, &input);
+        buf_consume(&a->pending, had - input.n);
+        buf_release(&a->pending);
+        after_slice(a, r);
+}
+
+/* --- the body --- */
+
+static void on_body(struct http_req *req, const char *p, size_t n)
+{
+        struct archive_in *a = req->data;
+        struct str input = str_of(p, n);
+        int r = 1;
+
+        if (a->pending.n == 0)
+                r = run_slice(a, &input);
+        if (r > 0)
+                buf_add_str(&a->pending, input);
+        if (r > 0 && buf_failed(&a->pending)) {
+                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "out of memory");
+                r = -ENOMEM;
+        }
+        after_slice(a, r);
+}
+
+static void on_body_end(struct http_req *req)
+{
+        struct archive_in *a = req->data;
+
+        a->ended = true;
+        net_task_queue(agent_of(req)->loop, &a->task);
+}
+
+static void on_abort(struct http_req *req, int reason)
+{
+        (void) reason;
+        finish(req->data);
+}
+
+/* --- the beginning --- */
+
+static int read_owner(struct http_req *req, bool *ret_keep)
+{
+        struct str owner = STR_NULL;
+        int r = http_req_query(req, "owner", &owner);
+
+        if (r < 0)
+                return query_refuse(req);
+        *ret_keep = str_eq(owner, STR("keep"));
+        if (owner.n > 0 && !*ret_keep) {
+                http_reply_error(req, 400, CODE_INVALID_BODY, "owner may only be 'keep'");
+                return -EINVAL;
+        }
+        return 0;
+}
+
+static int open_target(struct http_req *req, struct str path, int *ret_fd)
+{
+        const struct file_attrs attrs = FILE_ATTRS_KEEP;
+        int r = file_mkdirs(path.p, 0777, &attrs, NULL, ret_fd);
+
+        if (r == -ENOTDIR)
+                http_reply_error(req, 400, CODE_INVALID_FILE, "'%.*s' is not a directory",
+                                 PROBLEM_PATH(path));
+        else if (r < 0)
+                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "create '%.*s': %s",
+                                 PROBLEM_PATH(path), err_text(r));
+        return r;
+}
+
+void archive_post(struct http_req *req)
+{
+        static const struct http_hooks hooks = {
+                .body = on_body,
+                .body_end = on_body_end,
+                .abort = on_abort,
+        };
+        struct archive_in *a;
+        struct str path;
+        bool keep = false;
+        int fd;
+
+        if (query_path(req, &path) < 0 || read_owner(req, &keep) < 0
+            || open_target(req, path, &fd) < 0)
+                return;
+        a = xnew(struct archive_in);
+        a->req = http_req_ref(req);
+        tar_reader_init(&a->reader);
+        extract_init(&a->extract, fd, keep, &agent_of(req)->ids);
+        net_task_init(&a->task, run_task);
+        buf_init(&a->pending, PENDING_MAX);
+        http_req_set_hooks(req, &hooks, a);
+        http_body_start(req, HTTP_LENGTH_UNKNOWN);
+}

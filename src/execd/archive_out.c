@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "execd/agent.h"
+#include "execd/archive.h"
+#include "execd/codes.h"
+#include "execd/outflow.h"
+#include "execd/problem.h"
+#include "execd/query.h"
+#include "execd/tar.h"
+#include "execd/tree_answer.h"
+#include "http/file.h"
+#include "os/fd.h"
+#include "os/walk.h"
+
+#define OPEN_DIR  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+#define OPEN_FILE (O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+
+struct archive_out {
+        struct outflow flow;
+        struct walk walk;
+        bool walking;
+        bool told;       /* without a walk: the root was */
+        struct str root; /* in the arena */
+        int file;        /* being sent, or -EBADF */
+        uint64_t left;   /* of it */
+        unsigned pad;    /* behind it */
+};
+
+static struct archive_out *out_of(struct outflow *f)
+{
+        return container_of(f, struct archive_out, flow);
+}
+
+/* --- entries --- */
+
+static void add_header(struct buf *out, const struct stat *st, const struct tar_entry *what)
+{
+        struct tar_entry e = *what;
+
+        e.mode = st->st_mode & 07777;
+        e.uid = st->st_uid;
+        e.gid = st->st_gid;
+        e.mtime = st->st_mtim.tv_sec;
+        e.mtime_nsec = (uint32_t) st->st_mtim.tv_nsec;
+        tar_write_header(out, &e, TAR_WRITE_NSEC);
+}
+
+/* It vanished or became something else: as if it had never been there. */
+static bool is_gone(int r)
+{
+        return r == -ENOENT || r == -ENOTDIR || r == -ELOOP || r == -EINVAL || r == -ENXIO;
+}
+
+static int add_file(struct archive_out *a, int dirfd, const char *name, struct str path,
+                    struct buf *out)
+{
+        scoped(fd_closep) int fd = openat(dirfd, name, OPEN_FILE);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        add_header(out, &st,
+                   &(struct tar_entry){
+                           .type = TAR_FILE, .name = path, .size = (uint64_t) st.st_size });
+        a->left = (uint64_t) st.st_size;
+        a->pad = tar_padding(a->left);
+        if (a->left > 0)
+                a->file = TAKE_FD(fd);
+        return 0;
+}
+
+static int add_link(int dirfd, const char *name, struct str path, struct buf *out)
+{
+        char target[PATH_MAX];
+        struct stat st;
+        ssize_t n;
+
+        if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return -errno;
+        n = readlinkat(dirfd, name, target, sizeof(target));
+        if (n <= 0)
+                return n < 0 ? -errno : -EINVAL;
+        add_header(out, &st,
+                   &(struct tar_entry){
+                           .type = TAR_SYMLINK, .name = path, .link = str_of(target, (size_t) n) });
+        return 0;
+}
+
+static int add_dir(int dirfd, const char *name, struct str path, struct buf *out)
+{
+        char slashed[PATH_MAX + 1];
+        struct stat st;
+
+        if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return -errno;
+        if (!S_ISDIR(st.st_mode))
+                return -ENOTDIR;
+        memcpy(slashed, path.p, path.n);
+        slashed[path.n] = '/';
+        add_header(out, &st,
+                   &(struct tar_entry){ .type = TAR_DIR, .name = str_of(slashed, path.n + 1) });
+        return 0;
+}
+
+static int add_entry(struct archive_out *a, const struct walk_entry *e, struct buf *out)
+{
+        int r = 0;
+
+        if (e->what == WALK_FAILED)
+                r = e->error;
+        else if (e->what == WALK_ENTER)
+                r = add_dir(e->dirfd, e->name, e->path, out);
+        else if (e->what == WALK_ENTRY && e->type == DT_LNK)
+                r = add_link(e->dirfd, e->name, e->path, out);
+        else if (e->what == WALK_ENTRY && e->type == DT_REG)
+                r = add_file(a, e->dirfd, e->name, e->path, out);
+        return r < 0 && !is_gone(r) ? r : 1;
+}
+
+/* --- the stream --- */
+
+static void add_zeros(struct buf *out, size_t n)
+{
+        static const char zeros[TAR_BLOCK];
+
+        buf_add(out, zeros, n);
+}
+
+static int add_content(struct archive_out *a, struct buf *out)
+{
+        size_t want = (size_t) MIN_OF(a->left, (uint64_t) OUTFLOW_PIECE);
+        char *p = buf_reserve(out, want);
+        ssize_t n = p ? read(a->file, p, want) : -1;
+
+        if (n <= 0)
+                return n < 0 && p ? -errno : -EIO; /* shorter than its header says */
+        buf_advance(out, (size_t) n);
+        a->left -= (uint64_t) n;
+        if (a->left == 0) {
+                a->file = fd_close(a->file);
+                add_zeros(out, a->pad);
+        }
+        return 1;
+}
+
+/* A root that is no directory. */
+static int add_root(struct archive_out *a, struct buf *out)
+{
+        const char *name = strrchr(a->root.p, '/') + 1;
+        int r;
+
+        if (a->told)
+                return 0;
+        a->told = true;
+        r = add_file(a, AT_FDCWD, a->root.p, str_from(name), out);
+        if (r == -ELOOP)
+                r = add_link(AT_FDCWD, a->root.p, str_from(name), out);
+        return r < 0 ? r : 1;
+}
+
+static int produce(struct outflow *f, struct buf *out)
+{
+        struct archive_out *a = out_of(f);
+        struct walk_entry e;
+        int r;
+
+        if (a->file >= 0)
+                r = add_content(a, out);
+        else if (!a->walking)
+                r = add_root(a, out);
+        else if ((r = walk_next(&a->walk, &e)) > 0)
+                r = add_entry(a, &e, out);
+        if (r == 0)
+                tar_write_end(out);
+        if (r < 0)
+                log_fields(&f->req->log, LOG_WARN, "archive broken off", LOG_F_STR("path", a->root),
+                           LOG_F_STR("reason", str_from(err_text(r))));
+        return r;
+}
+
+static void release(struct outflow *f)
+{
+        struct archive_out *a = out_of(f);
+
+        if (a->walking)
+                walk_close(&a->walk);
+        (void) fd_close(a->file);
+        free(a);
+}
+
+/* --- the beginning --- */
+
+/* With a descriptor for a directory, without one for a file or link. Negative: answered. */
+static int open_root(struct http_req *req, struct str path, int *ret_fd)
+{
+        struct stat st;
+        int fd = open(path.p, OPEN_DIR), r = fd < 0 ? -errno : 0;
+
+        if (r == 0) {
+                *ret_fd = fd;
+                return 0;
+        }
+        if (r != -ENOTDIR && r != -ELOOP) {
+                problem_reply_file(req, r, "archive", path);
+                return r;
+        }
+        if (lstat(path.p, &st) < 0) {
+                r = -errno;
+                problem_reply_file(req, r, "archive", path);
+                return r;
+        }
+        if (!S_ISLNK(st.st_mode) && (!S_ISREG(st.st_mode) || access(path.p, R_OK) < 0)) {
+                http_reply_error(req, S_ISREG(st.st_mode) ? 500 : 400,
+                                 S_ISREG(st.st_mode) ? CODE_RUNTIME_ERROR : CODE_INVALID_FILE,
+                                 "'%.*s' can't be archived: it is %s", PROBLEM_PATH(path),
+                                 S_ISREG(st.st_mode) ? "not readable" : "a device, FIFO or socket");
+                return -EINVAL;
+        }
+        return 0;
+}
+
+static void add_disposition(struct http_req *req, struct str root)
+{
+        const char *slash = memrchr(root.p, '/', root.n);
+        const char *name = arena_printf(&req->arena, "%s.tar", slash[1] ? slash + 1 : "root");
+
+        if (name)
+                (void) http_res_attachment(req, str_from(name));
+}
+
+void archive_get(struct http_req *req)
+{
+        static const struct outflow_ops ops = { .produce = produce, .release = release };
+        struct archive_out *a;
+        struct str path, shown;
+        bool is_dir;
+        int fd = -EBADF, r;
+
+        if (query_path(req, &path) < 0 || open_root(req, path, &fd) < 0)
+                return;
+        is_dir = fd >= 0;
+        shown = tree_tidy(&req->arena, path);
+        a = xnew(struct archive_out);
+        *a = (struct archive_out){ .root = shown, .file = -EBADF };
+        r = shown.p ? 0 : -ENOMEM;
+        if (r == 0 && is_dir)
+                r = walk_open(&a->walk, TAKE_FD(fd), &(struct walk_options){ 0 });
+        if (r < 0) {
+                (void) fd_close(fd);
+                free(a);
+                problem_reply_file(req, r, "archive", path);
+                return;
+        }
+        a->walking = is_dir;
+        add_disposition(req, shown);
+        outflow_start(&a->flow, req, STR("application/x-tar"), &ops);
+}

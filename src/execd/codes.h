@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_EXECD_CODES_H
+#define HUTCH_EXECD_CODES_H
+
+/* The words with which the agent's API tells its errors apart. The list is closed: clients know it. */
+
+#define CODE_INVALID_BODY      "INVALID_REQUEST_BODY"
+#define CODE_MISSING_QUERY     "MISSING_QUERY"
+#define CODE_RUNTIME_ERROR     "RUNTIME_ERROR"
+#define CODE_INVALID_FILE      "INVALID_FILE"
+#define CODE_INVALID_CONTENT   "INVALID_FILE_CONTENT"
+#define CODE_INVALID_METADATA  "INVALID_FILE_METADATA"
+#define CODE_FILE_NOT_FOUND    "FILE_NOT_FOUND"
+#define CODE_UNKNOWN           "UNKNOWN"
+#define CODE_CONTEXT_NOT_FOUND "CONTEXT_NOT_FOUND"
+#define CODE_NOT_SUPPORTED     "NOT_SUPPORTED"
+#define CODE_UNAVAILABLE       "SERVICE_UNAVAILABLE"
+#define CODE_SESSION_NOT_FOUND "SESSION_NOT_FOUND"
+
+#endif

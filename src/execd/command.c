@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execd/command.h"
+
+#include <sys/resource.h>
+
+#include "base/base.h"
+#include "execd/agent.h"
+#include "os/fd.h"
+
+#define CONTENT_MAX 4096
+
+/* One client that hears of a command. Ends when everything was said or the client is gone. */
+struct command_tell {
+        struct event_stream stream;
+        struct command *command; /* NULL once the command's part is done */
+};
+
+/* --- records --- */
+
+/* A quarter of all descriptors: kept output must not keep us from running anything. */
+static size_t outputs_max(void)
+{
+        struct rlimit lim;
+
+        if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur / 4 > COMMANDS_KEPT)
+                return COMMANDS_KEPT;
+        return (size_t) lim.rlim_cur / 4;
+}
+
+void commands_init(struct commands *cs, struct agent *a)
+{
+        *cs = (struct commands){ .agent = a, ._outputs_max = outputs_max() };
+        map_init(&cs->by_id);
+        list_init(&cs->running);
+        list_init(&cs->finished);
+}
+
+static void tell_waiters(struct command *c)
+{
+        while (!list_empty(&c->waiters)) {
+                struct command_waiter *w =
+                        container_of(list_first(&c->waiters), struct command_waiter, node);
+
+                list_remove(&w->node);
+                w->ended(w);
+        }
+}
+
+static void command_free(struct command *c)
+{
+        tell_waiters(c); /* it was killed, if it ran */
+        map_remove(&c->_all->by_id, &c->_by_id);
+        list_remove(&c->_node);
+        if (c->job)
+                job_release(c->job);
+        if (c->_tell)
+                c->_tell->command = NULL;
+        spool_unref(c->output);
+        c->stdin_fd = fd_close(c->stdin_fd);
+        free(c->content);
+        free(c);
+}
+
+void commands_done(struct commands *cs)
+{
+        list_for_each (n, &cs->running)
+                command_free(container_of(n, struct command, _node));
+        list_for_each (n, &cs->finished)
+                command_free(container_of(n, struct command, _node));
+        map_done(&cs->by_id);
+}
+
+static uint64_t kept_bytes(const struct command *c)
+{
+        return c->output ? spool_end(c->output) - spool_start(c->output) : 0;
+}
+
+static bool is_too_much(const struct commands *cs, const struct command *oldest, usec_t now)
+{
+        return cs->n_finished > COMMANDS_KEPT || cs->n_outputs > cs->_outputs_max
+               || cs->output_kept > COMMANDS_OUTPUT_KEPT
+               || now - oldest->_finished_mono > COMMANDS_KEPT_FOR;
+}
+
+/* The newest stays, whatever its size: somebody will ask how it ended. */
+static void drop_old(struct commands *cs)
+{
+        usec_t now = clock_mono(cs->agent->clock);
+
+        list_for_each (n, &cs->finished) {
+                struct command *c = container_of(n, struct command, _node);
+
+                if (n == list_last(&cs->finished) || !is_too_much(cs, c, now))
+                        return;
+                cs->n_finished--;
+                cs->n_outputs -= c->output != NULL;
+                cs->output_kept -= kept_bytes(c);
+                command_free(c);
+        }
+}
+
+struct command *command_find(struct commands *cs, struct str id)
+{
+        struct map_node *n = map_get(&cs->by_id, id);
+
+        return n ? container_of(n, struct command, _by_id) : NULL;
+}
+
+static char *cut_content(struct str s)
+{
+        size_t n = MIN_OF(s.n, (size_t) CONTENT_MAX);
+
+        while (n > 0 && n < s.n && ((unsigned char) s.p[n] & 0xc0) == 0x80)
+                n--;
+        return xstrndup_str(str_of(s.p, n));
+}
+
+static struct command *command_new(struct commands *cs, const struct command_request *r)
+{
+        struct command *c = xnew(struct command);
+
+        *c = (struct command){ ._all = cs,
+                               .background = r->background,
+                               .started = clock_wall(cs->agent->clock),
+                               .stdin_fd = -EBADF,
+                               .content = cut_content(r->content) };
+        list_init(&c->waiters);
+        ids_hex(&cs->agent->ids, c->id);
+        map_add(&cs->by_id, &c->_by_id, str_from(c->id));
+        list_append(&cs->running, &c->_node);
+        return c;
+}
+
+/* --- waiting --- */
+
+void command_wait(struct command *c, struct command_waiter *w)
+{
+        list_append(&c->waiters, &w->node);
+}
+
+void command_unwait(struct command_waiter *w)
+{
+        list_remove(&w->node);
+}
+
+/* --- telling --- */
+
+static void tell_drain(struct event_stream *es)
+{
+        struct command_tell *t = container_of(es, struct command_tell, stream);
+
+        if (t->command && t->command->job)
+                job_resume_output(t->command->job);
+}
+
+static void tell_free(struct event_stream *es)
+{
+        struct command_tell *t = container_of(es, struct command_tell, stream);
+
+        if (t->command)
+                t->command->_tell = NULL;
+        free(t);
+}
+
+/* Nobody listens any more: the output goes nowhere, and must not be held back. */
+static void tell_gone(struct event_stream *es)
+{
+        tell_drain(es);
+        tell_free(es);
+}
+
+static const struct event_stream_ops tell_ops = {
+        .drain = tell_drain,
+        .ended = tell_free,
+        .gone = tell_gone,
+};
+
+static void tell_end(struct command *c, const struct job_result *r)
+{
+        struct command_tell *t = TAKE_PTR(c->_tell);
+
+        if (!t)
+                return;
+        t->command = NULL;
+        event_stream_end(&t->stream, r);
+}
+
+/* --- what the job has to say --- */
+
+static void finish(struct command *c, const struct job_result *r)
+{
+        struct commands *cs = c->_all;
+        struct agent *a = cs->agent;
+
+        c->result = *r;
+        c->finished = clock_wall(a->clock);
+        c->_finished_mono = clock_mono(a->clock);
+        c->stdin_fd = fd_close(c->stdin_fd);
+        if (c->output)
+                spool_finish(c->output);
+        tell_end(c, r);
+        list_remove(&c->_node);
+        list_append(&cs->finished, &c->_node);
+        cs->n_finished++;
+        cs->n_outputs += c->output != NULL;
+        cs->output_kept += kept_bytes(c);
+        tell_waiters(c);
+        drop_old(cs);
+}
+
+static void job_ended(struct job *j, const struct job_result *r)
+{
+        struct command *c = j->owner;
+
+        /* A background command that left something running keeps its job: the output goes on. */
+        if (!c->output) {
+                c->job = NULL;
+                job_release(j);
+        }
+        finish(c, r);
+}
+
+static void foreground_output(struct job *j, enum job_stream stream, char *p, size_t n)
+{
+        struct command *c = j->owner;
+
+        if (c->_tell && !event_stream_output(&c->_tell->stream, stream, str_of(p, n)))
+                job_pause_output(j);
+}
+
+static const struct job_ops foreground_ops = {
+        .output = foreground_output,
+        .ended = job_ended,
+};
+
+static void background_started(struct job *j)
+{
+        tell_end(j->owner, &(struct job_result){ 0 });
+}
+
+static void background_output(struct job *j, enum job_stream stream, char *p, size_t n)
+{
+        struct command *c = j->owner;
+        struct commands *cs = c->_all;
+        uint64_t before = kept_bytes(c);
+
+        (void) stream;
+        spool_add(c->output, str_of(p, n));
+        if (!c->finished)
+                return;
+        /* What it left running still writes. */
+        cs->output_kept += kept_bytes(c) - before;
+        drop_old(cs);
+}
+
+static const struct job_ops background_ops = {
+        .started = background_started,
+        .output = background_output,
+        .ended = job_ended,
+};
+
+/* --- starting --- */
+
+static int start(struct command *c, const struct command_request *r)
+{
+        struct agent *a = c->_all->agent;
+        struct job_spec spec = r->job;
+        int error = 0;
+
+        spec.ret_stdin = spec.pipe_stdin ? &c->stdin_fd : NULL;
+        spec.merge = spec.keep_output = r->background;
+        if (r->background)
+                error = spool_new(a->loop, a->config.state_dir.p, a->config.output_max, &c->output);
+        if (error == 0)
+                error = job_start(&a->jobs, &spec,
+                                  r->background ? &background_ops : &foreground_ops, c, &c->job);
+        return error;
+}
+
+void command_run(struct commands *cs, struct http_req *req, const struct command_request *r)
+{
+        struct command_tell *t = xnew(struct command_tell);
+        struct command *c = command_new(cs, r);
+        int error;
+
+        if (event_stream_begin(&t->stream, req, &tell_ops,
+                               &(struct event_stream_options){ .id = str_from(c->id) })
+            < 0) {
+                free(t);
+                command_free(c);
+                return;
+        }
+        t->command = c;
+        c->_tell = t;
+        error = start(c, r);
+        if (error < 0)
+                finish(c, &(struct job_result){ .error = error });
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execd/command_stdin.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "execd/agent.h"
+#include "execd/codes.h"
+#include "os/fd.h"
+
+/* Has a copy of the descriptor: the command may end at any time and close its own. The pipe then
+ * has no reader, and writing fails. */
+struct feed {
+        struct http_req *req;
+        struct command *command; /* NULL once it has ended */
+        struct command_waiter waiter;
+        int fd;
+        bool close_after;
+        bool body_done;
+        bool over;       /* answered, or the client is gone */
+        struct buf held; /* what the pipe did not take */
+        uv_poll_t poll;
+};
+
+static void poll_closed(uv_handle_t *h)
+{
+        struct feed *f = container_of((uv_poll_t *) h, struct feed, poll);
+        struct http_req *req = f->req;
+
+        (void) fd_close(f->fd);
+        buf_done(&f->held);
+        free(f);
+        http_req_unref(req);
+}
+
+/* Nothing is said to the client any more after this. */
+static void end(struct feed *f)
+{
+        f->over = true;
+        http_req_set_hooks(f->req, NULL, NULL);
+        if (f->command) {
+                f->command->stdin_busy = false;
+                command_unwait(&f->waiter);
+        }
+        uv_close((uv_handle_t *) &f->poll, poll_closed);
+}
+
+static void fail(struct feed *f)
+{
+        http_reply_error(f->req, 409, CODE_RUNTIME_ERROR,
+                         "the command does not read its standard input any more");
+        end(f);
+}
+
+static void succeed(struct feed *f)
+{
+        if (f->close_after && f->command)
+                f->command->stdin_fd = fd_close(f->command->stdin_fd);
+        http_reply_empty(f->req, 200);
+        end(f);
+}
+
+/* 0, -EAGAIN with the rest held, or the reason why there is no point in going on. */
+static int write_out(struct feed *f, struct str bytes)
+{
+        while (bytes.n > 0) {
+                ssize_t n = write(f->fd, bytes.p, bytes.n);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0 && errno != EAGAIN)
+                        return -errno;
+                if (n < 0) {
+                        buf_add_str(&f->held, bytes);
+                        return -EAGAIN;
+                }
+                bytes = str_skip(bytes, (size_t) n);
+        }
+        return 0;
+}
+
+static void poll_cb(uv_poll_t *h, int status, int events)
+{
+        struct feed *f = container_of(h, struct feed, poll);
+        struct str all = buf_str(&f->held);
+        ssize_t n = write(f->fd, all.p, all.n);
+
+        (void) status;
+        (void) events;
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return;
+        if (n < 0) {
+                fail(f);
+                return;
+        }
+        buf_consume(&f->held, (size_t) n);
+        if (f->held.n > 0)
+                return;
+        (void) uv_poll_stop(h);
+        if (f->body_done)
+                succeed(f);
+        else
+                http_body_resume(f->req);
+}
+
+static void feed_body(struct http_req *req, const char *p, size_t n)
+{
+        struct feed *f = req->data;
+        int r = -EAGAIN;
+
+        if (f->held.n > 0)
+                buf_add(&f->held, p, n); /* was read before the pause took effect */
+        else
+                r = write_out(f, str_of(p, n));
+        if (r == -EAGAIN) {
+                http_body_pause(req);
+                (void) uv_poll_start(&f->poll, UV_WRITABLE, poll_cb);
+        } else if (r < 0) {
+                fail(f);
+        }
+}
+
+static void feed_body_end(struct http_req *req)
+{
+        struct feed *f = req->data;
+
+        f->body_done = true;
+        if (f->held.n == 0)
+                succeed(f);
+}
+
+static void feed_abort(struct http_req *req, int reason)
+{
+        (void) reason;
+        end(req->data);
+}
+
+static const struct http_hooks feed_hooks = {
+        .body = feed_body,
+        .body_end = feed_body_end,
+        .abort = feed_abort,
+};
+
+/* The command has ended; whatever is left of the body has no reader. */
+static void feed_ended(struct command_waiter *w)
+{
+        struct feed *f = container_of(w, struct feed, waiter);
+
+        f->command = NULL;
+        if (!f->over)
+                fail(f);
+}
+
+static bool wants_close(struct http_req *req)
+{
+        struct str text;
+
+        return http_req_query(req, "close", &text) == 1
+               && (str_eq(text, STR("true")) || str_eq(text, STR("1")));
+}
+
+void command_stdin(struct http_req *req, struct command *c)
+{
+        struct feed *f;
+        int fd;
+
+        if (c->finished || c->stdin_fd < 0 || c->stdin_busy) {
+                http_reply_error(req, 409, CODE_RUNTIME_ERROR, "%s",
+                                 c->finished     ? "the command has ended"
+                                 : c->stdin_busy ? "another request is writing to the command"
+                                                 : "the command's standard input is closed; start "
+                                                   "it with \"stdin\": true to write to it");
+                return;
+        }
+        fd = fcntl(c->stdin_fd, F_DUPFD_CLOEXEC, 3);
+        if (fd < 0) {
+                http_reply_error(req, 503, CODE_UNAVAILABLE, "too many open files; try again");
+                return;
+        }
+        f = xnew(struct feed);
+        if (uv_poll_init(&agent_of(req)->loop->uv, &f->poll, fd) < 0) {
+                free(f);
+                (void) fd_close(fd);
+                http_reply_error(req, 503, CODE_UNAVAILABLE, "too much is going on; try again");
+                return;
+        }
+        f->req = http_req_ref(req);
+        f->command = c;
+        f->fd = fd;
+        f->close_after = wants_close(req);
+        buf_init(&f->held, 2 * NET_READ_SIZE);
+        f->waiter.ended = feed_ended;
+        command_wait(c, &f->waiter);
+        c->stdin_busy = true;
+        http_req_set_hooks(req, &feed_hooks, f);
+        http_body_start(req, HTTP_LENGTH_UNKNOWN);
+}

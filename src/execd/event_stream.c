@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execd/event_stream.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/base.h"
+#include "execd/agent.h"
+#include "execd/event.h"
+
+/* Events are put together here and written many at once: lines are short, and a write costs more than
+ * an event. One that does not fit goes alone, through the heap.
+ *
+ * There is one thread, and a batch never outlives a call: one place will do for all. On the stack,
+ * where the compiler touches each page of so large a thing, it would cost half a dozen page faults
+ * for each command, because a fork has been in between. */
+#define BATCH_SIZE (24 * KiB)
+
+static char batch_storage[BATCH_SIZE];
+
+struct batch {
+        struct http_req *req;
+        usec_t wall;
+        struct buf buf;
+};
+
+static void batch_init(struct batch *b, struct event_stream *es)
+{
+        b->req = es->sse.req;
+        b->wall = clock_wall(es->_agent->clock);
+        buf_init_fixed(&b->buf, batch_storage, sizeof(batch_storage));
+}
+
+static void batch_flush(struct batch *b)
+{
+        http_stream_write(b->req, buf_str(&b->buf));
+        buf_reset(&b->buf);
+}
+
+static void batch_text(struct batch *b, enum event_type type, struct str text)
+{
+        scoped(buf_done) struct buf large;
+
+        buf_init(&large, HTTP_WRITE_MAX);
+        if (EVENT_SIZE_MAX(text.n) > buf_room(&b->buf))
+                batch_flush(b);
+        if (EVENT_SIZE_MAX(text.n) <= buf_room(&b->buf)) {
+                event_add_text(&b->buf, type, text, b->wall);
+                return;
+        }
+        event_add_text(&large, type, text, b->wall);
+        http_stream_write(b->req, buf_str(&large));
+}
+
+/* --- output --- */
+
+static void add_line(struct event_stream *es, struct batch *b, enum job_stream stream,
+                     struct str line)
+{
+        if (line.n == 0 && es->_skip_empty)
+                return;
+        batch_text(b, stream == JOB_STDERR ? EVENT_STDERR : EVENT_STDOUT,
+                   line.n ? line : STR("\n"));
+}
+
+/* As many lines as the client has room for; the batch counts as taken. */
+static void add_lines(struct event_stream *es, enum job_stream stream, struct str *input)
+{
+        struct batch b;
+        struct str line;
+
+        batch_init(&b, es);
+        while (http_stream_writable(b.req) && lines_next(&es->_outputs[stream].lines, input, &line))
+                add_line(es, &b, stream, line);
+        batch_flush(&b);
+}
+
+bool event_stream_output(struct event_stream *es, enum job_stream stream, struct str bytes)
+{
+        struct event_output *o = &es->_outputs[stream];
+
+        if (o->held.n == 0)
+                add_lines(es, stream, &bytes);
+        if (bytes.n > 0)
+                buf_add_str(&o->held, bytes);
+        return o->held.n == 0 && http_sse_writable(&es->sse);
+}
+
+static bool send_held(struct event_stream *es)
+{
+        for (size_t i = 0; i < JOB_STREAMS; i++) {
+                struct buf *held = &es->_outputs[i].held;
+                struct str input = buf_str(held);
+                size_t before = input.n;
+
+                if (before == 0)
+                        continue;
+                add_lines(es, (enum job_stream) i, &input);
+                buf_consume(held, before - input.n);
+                buf_release(held);
+                if (held->n > 0)
+                        return false;
+        }
+        return http_sse_writable(&es->sse);
+}
+
+/* --- the last event --- */
+
+int job_exit_code(const struct job_result *r)
+{
+        if (r->error < 0)
+                return 255;
+        return WIFEXITED(r->status) ? WEXITSTATUS(r->status) : -1;
+}
+
+const char *job_error_text(const struct job_result *r, char ret[static 64])
+{
+        if (r->error < 0) {
+                (void) snprintf(ret, 64, "%s", err_text(r->error));
+        } else if (WIFSIGNALED(r->status)) {
+                const char *name = sigdescr_np(WTERMSIG(r->status));
+
+                (void) snprintf(ret, 64, "signal: %s", name ? name : "unknown");
+                for (char *p = ret; *p; p++)
+                        if (*p >= 'A' && *p <= 'Z')
+                                *p = (char) (*p - 'A' + 'a');
+        } else if (WEXITSTATUS(r->status) != 0) {
+                (void) snprintf(ret, 64, "exit status %d", WEXITSTATUS(r->status));
+        } else {
+                return NULL;
+        }
+        return ret;
+}
+
+static void add_last(struct event_stream *es, struct batch *b)
+{
+        const struct job_result *r = &es->_result;
+        usec_t took = clock_mono(es->_agent->clock) - es->_started;
+        char text[64], code[16];
+        struct event_error e = { .name = STR("CommandExecError") };
+
+        if (!job_error_text(r, text)) {
+                event_add_complete(&b->buf, took, b->wall);
+                return;
+        }
+        e.exit_code = job_exit_code(r);
+        (void) snprintf(code, sizeof(code), "%d", e.exit_code);
+        e.value = str_from(r->error < 0 ? text : code);
+        e.trace[0] = str_from(text);
+        if (r->timed_out)
+                e.trace[1] = STR("the command did not end in time and was killed");
+        event_add_error(&b->buf, &e, took, b->wall);
+}
+
+static void end_now(struct event_stream *es)
+{
+        struct batch b;
+        struct str line;
+
+        batch_init(&b, es);
+        for (size_t i = 0; i < JOB_STREAMS; i++)
+                if (lines_rest(&es->_outputs[i].lines, &line))
+                        add_line(es, &b, (enum job_stream) i, line);
+        if (buf_room(&b.buf) < 1024)
+                batch_flush(&b);
+        add_last(es, &b);
+        batch_flush(&b);
+        http_sse_end(&es->sse);
+}
+
+static void forget(struct event_stream *es)
+{
+        for (size_t i = 0; i < JOB_STREAMS; i++) {
+                lines_done(&es->_outputs[i].lines);
+                buf_done(&es->_outputs[i].held);
+        }
+        net_task_cancel(&es->_end);
+}
+
+static void end_task(struct net_task *t)
+{
+        struct event_stream *es = container_of(t, struct event_stream, _end);
+
+        if (!send_held(es))
+                return; /* drain comes */
+        end_now(es);
+        forget(es);
+        es->ops->ended(es);
+}
+
+void event_stream_end(struct event_stream *es, const struct job_result *r)
+{
+        es->_ending = true;
+        es->_result = *r;
+        net_task_queue(es->_agent->loop, &es->_end);
+}
+
+/* --- the client --- */
+
+static void sse_drain(struct http_sse *s)
+{
+        struct event_stream *es = container_of(s, struct event_stream, sse);
+
+        if (es->_ending)
+                net_task_queue(es->_agent->loop, &es->_end);
+        else if (send_held(es))
+                es->ops->drain(es);
+}
+
+static void sse_ping(struct http_sse *s)
+{
+        struct event_stream *es = container_of(s, struct event_stream, sse);
+        struct batch b;
+
+        batch_init(&b, es);
+        event_add_text(&b.buf, EVENT_PING, STR("pong"), b.wall);
+        batch_flush(&b);
+}
+
+static void sse_gone(struct http_sse *s, int reason)
+{
+        struct event_stream *es = container_of(s, struct event_stream, sse);
+
+        (void) reason;
+        forget(es);
+        es->ops->gone(es);
+}
+
+static const struct http_sse_ops sse_ops = {
+        .drain = sse_drain,
+        .ping = sse_ping,
+        .gone = sse_gone,
+};
+
+int event_stream_begin(struct event_stream *es, struct http_req *req,
+                       const struct event_stream_ops *ops, const struct event_stream_options *o)
+{
+        struct agent *a = agent_of(req);
+        struct batch b;
+        int r;
+
+        *es = (struct event_stream){ .ops = ops,
+                                     ._agent = a,
+                                     ._started = clock_mono(a->clock),
+                                     ._skip_empty = o->skip_empty };
+        r = http_sse_begin(&es->sse, req, &a->event_group, &sse_ops);
+        if (r < 0)
+                return r;
+        net_task_init(&es->_end, end_task);
+        for (size_t i = 0; i < JOB_STREAMS; i++) {
+                lines_init(&es->_outputs[i].lines, LINES_MAX);
+                buf_init(&es->_outputs[i].held, NET_READ_SIZE);
+        }
+        batch_init(&b, es);
+        event_add_text(&b.buf, EVENT_INIT, o->id, b.wall);
+        event_add_text(&b.buf, EVENT_PING, STR("pong"), b.wall);
+        batch_flush(&b);
+        return 0;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execd/extract.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "execd/problem.h"
+#include "os/fd.h"
+
+#define OPEN_DIR  (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define MODE_MASK 01777
+
+void extract_init(struct extract *x, int rootfd, bool keep_owner, struct ids *ids)
+{
+        *x = (struct extract){ ._root = rootfd,
+                               ._keep_owner = keep_owner,
+                               ._ids = ids,
+                               ._dir = -EBADF,
+                               ._file = -EBADF };
+        buf_init(&x->_dir_name, TAR_NAME_MAX);
+        buf_init(&x->_name, TAR_NAME_MAX);
+        buf_init(&x->_late, EXTRACT_LATE_MAX);
+}
+
+static int where(const struct extract *x)
+{
+        return x->_dir >= 0 ? x->_dir : x->_root;
+}
+
+static const char *leaf(const struct extract *x)
+{
+        return buf_str(&x->_name).p + x->_leaf;
+}
+
+static void drop_temp(struct extract *x)
+{
+        x->_file = fd_close(x->_file);
+        if (x->_temp[0])
+                (void) unlinkat(where(x), x->_temp, 0);
+        x->_temp[0] = '\0';
+}
+
+void extract_done(struct extract *x)
+{
+        drop_temp(x);
+        x->_dir = fd_close(x->_dir);
+        x->_root = fd_close(x->_root);
+        buf_done(&x->_dir_name);
+        buf_done(&x->_name);
+        buf_done(&x->_late);
+}
+
+/* --- what is said when it goes wrong --- */
+
+static int refuse(struct err *e, struct str name, const char *why)
+{
+        return err_set(e, ERR_INVALID, "entry '%.*s': %s", PROBLEM_PATH(name), why);
+}
+
+static int fail(struct err *e, int r, struct str name)
+{
+        return err_errno(e, r, "extract '%.*s'", PROBLEM_PATH(name));
+}
+
+/* --- names --- */
+
+/* Drops empty and "." parts: "./a//b/" is "a/b", "./" is "". */
+static int clean_name(struct str name, struct buf *ret, struct err *e)
+{
+        struct str rest = name, part;
+
+        if (str_starts_with(name, STR("/")))
+                return refuse(e, name, "the name is absolute");
+        buf_reset(ret);
+        while (str_split(&rest, '/', &part)) {
+                if (part.n == 0 || str_eq(part, STR(".")))
+                        continue;
+                if (str_eq(part, STR("..")))
+                        return refuse(e, name, "the name leads upwards");
+                if (part.n > NAME_MAX)
+                        return refuse(e, name, "the name is too long");
+                if (ret->n > 0)
+                        buf_add_char(ret, '/');
+                buf_add_str(ret, part);
+        }
+        return buf_failed(ret) ? refuse(e, name, "the name is too long") : 0;
+}
+
+static size_t leaf_at(const struct buf *name)
+{
+        const char *slash = name->n ? memrchr(buf_str(name).p, '/', name->n) : NULL;
+
+        return slash ? (size_t) (slash - buf_str(name).p) + 1 : 0;
+}
+
+/* One step down; with `create`, into a new directory if there is none. */
+static int step_down(int fd, const char *part, bool create)
+{
+        int next = openat(fd, part, OPEN_DIR);
+
+        if (next >= 0 || errno != ENOENT || !create)
+                return next < 0 ? -errno : next;
+        if (mkdirat(fd, part, 0777) < 0 && errno != EEXIST)
+                return -errno;
+        next = openat(fd, part, OPEN_DIR);
+        return next < 0 ? -errno : next;
+}
+
+/* Opens the directory of that clean name. */
+static int open_dir(const struct extract *x, struct str name, bool create, int *ret)
+{
+        scoped(fd_closep) int fd = -EBADF;
+        char part_z[NAME_MAX + 1];
+        struct str part;
+
+        while (str_split(&name, '/', &part)) {
+                int next;
+
+                memcpy(part_z, part.p, part.n);
+                part_z[part.n] = '\0';
+                next = step_down(fd >= 0 ? fd : x->_root, part_z, create);
+                if (next < 0)
+                        return next;
+                (void) fd_close(fd);
+                fd = next;
+        }
+        *ret = TAKE_FD(fd);
+        return 0;
+}
+
+static int refuse_way(struct err *e, int r, struct str name)
+{
+        if (r == -ENOTDIR || r == -ELOOP)
+                return refuse(e, name, "the name leads through a link, or what is no directory");
+        return fail(e, r, name);
+}
+
+/* Makes _dir the directory of the entry. Most entries are in that of the one before. */
+static int enter_dir(struct extract *x, struct err *e)
+{
+        struct str dir = str_of(buf_str(&x->_name).p, x->_leaf > 0 ? x->_leaf - 1 : 0);
+        int fd = -EBADF, r;
+
+        if (str_eq(dir, buf_str(&x->_dir_name)))
+                return 0;
+        r = open_dir(x, dir.n > 0 ? dir : STR_NULL, /* create= */ true, &fd);
+        if (r < 0)
+                return refuse_way(e, r, x->_entry->name);
+        (void) fd_close(x->_dir);
+        x->_dir = fd;
+        buf_reset(&x->_dir_name);
+        buf_add_str(&x->_dir_name, dir);
+        return buf_failed(&x->_dir_name) ? fail(e, -ENOMEM, x->_entry->name) : 0;
+}
+
+/* --- hidden names --- */
+
+static void make_temp(struct extract *x)
+{
+        char id[ID_HEX_LEN + 1];
+
+        ids_hex(x->_ids, id);
+        (void) snprintf(x->_temp, sizeof(x->_temp), ".hutch-%s", id);
+}
+
+static int no_temp(struct extract *x, int r)
+{
+        x->_temp[0] = '\0';
+        return r;
+}
+
+/* What is finished takes its place. rename does nothing if both are one file already (a hard link
+ * that is there), so the hidden name is removed in any case. */
+static int place(struct extract *x, struct err *e)
+{
+        int r = renameat(where(x), x->_temp, where(x), leaf(x)) < 0 ? -errno : 0;
+
+        drop_temp(x);
+        if (r == -EISDIR || r == -ENOTEMPTY || r == -EEXIST)
+                return refuse(e, x->_entry->name, "a directory is in its place");
+        return r < 0 ? fail(e, r, x->_entry->name) : 0;
+}
+
+static void entry_times(const struct tar_entry *entry, struct timespec ret[2])
+{
+        ret[0] = (struct timespec){ .tv_nsec = UTIME_OMIT };
+        ret[1] = (struct timespec){ .tv_sec = entry->mtime, .tv_nsec = entry->mtime_nsec };
+}
+
+static int check_owner(const struct extract *x, const struct tar_entry *entry, struct err *e)
+{
+        if (!x->_keep_owner || (entry->uid < UINT32_MAX && entry->gid < UINT32_MAX))
+                return 0;
+        return refuse(e, entry->name, "the number of its owner is too large");
+}
+
+/* --- the kinds of entries --- */
+
+static int begin_file(struct extract *x, struct err *e)
+{
+        make_temp(x);
+        x->_file = openat(where(x), x->_temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                          0600);
+        return x->_file < 0 ? fail(e, no_temp(x, -errno), x->_entry->name) : 0;
+}
+
+static int end_file(struct extract *x, struct err *e)
+{
+        const struct tar_entry *entry = x->_entry;
+        struct timespec times[2];
+        int r = 0;
+
+        entry_times(entry, times);
+        /* Owner first: changing it takes bits away. */
+        if (x->_keep_owner && fchown(x->_file, (uid_t) entry->uid, (gid_t) entry->gid) < 0)
+                r = -errno;
+        if (r == 0 && fchmod(x->_file, entry->mode & MODE_MASK) < 0)
+                r = -errno;
+        if (r < 0)
+                return fail(e, r, entry->name);
+        /* A time that the filesystem can't hold is no reason to lose the file. */
+        (void) futimens(x->_file, times);
+        return place(x, e);
+}
+
+static int add_symlink(struct extract *x, struct err *e)
+{
+        const struct tar_entry *entry = x->_entry;
+        char target[PATH_MAX];
+        struct timespec times[2];
+
+        if (entry->link.n >= sizeof(target))
+                return refuse(e, entry->name, "the link is too long");
+        memcpy(target, entry->link.p, entry->link.n);
+        target[entry->link.n] = '\0';
+        make_temp(x);
+        if (symlinkat(target, where(x), x->_temp) < 0)
+                return fail(e, no_temp(x, -errno), entry->name);
+        entry_times(entry, times);
+        (void) utimensat(where(x), x->_temp, times, AT_SYMLINK_NOFOLLOW);
+        if (x->_keep_owner
+            && fchownat(where(x), x->_temp, (uid_t) entry->uid, (gid_t) entry->gid,
+                        AT_SYMLINK_NOFOLLOW)
+                       < 0)
+                return fail(e, -errno, entry->name);
+        return place(x, e);
+}
+
+/* The other name is one of the archive: relative to the root, whatever directory the link is in. */
+static int add_hardlink(struct extract *x, struct err *e)
+{
+        scoped(buf_done) struct buf other;
+        scoped(fd_closep) int dir = -EBADF;
+        const char *name;
+        struct stat st;
+        size_t at;
+        int r;
+
+        buf_init(&other, TAR_NAME_MAX);
+        r = clean_name(x->_entry->link, &other, e);
+        if (r < 0)
+                return r;
+        at = leaf_at(&other);
+        r = open_dir(x, at > 0 ? str_of(buf_str(&other).p, at - 1) : STR_NULL, false, &dir);
+        if (r < 0 && r != -ENOENT)
+                return refuse_way(e, r, x->_entry->link);
+        name = buf_str(&other).p + at;
+        if (r < 0 || fstatat(dir >= 0 ? dir : x->_root, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return refuse(e, x->_entry->name, "it is a hard link to what is not there");
+        if (!S_ISREG(st.st_mode))
+                return refuse(e, x->_entry->name, "it is a hard link to what is no file");
+        make_temp(x);
+        if (linkat(dir >= 0 ? dir : x->_root, name, where(x), x->_temp, 0) < 0)
+                return fail(e, no_temp(x, -errno), x->_entry->name);
+        return place(x, e);
+}
+
+static int refuse_special(struct extract *x, struct err *e)
+{
+        return refuse(e, x->_entry->name, "devices and FIFOs are not extracted");
+}
+
+/* --- directories --- */
+
+/* What is behind each name in _late. */
+struct late {
+        uint32_t mode;
+        uint32_t name_n;
+};
+
+static int set_late(struct extract *x, uint32_t mode)
+{
+        struct late late = { mode, (uint32_t) x->_name.n };
+
+        buf_add_str(&x->_late, buf_str(&x->_name));
+        buf_add(&x->_late, &late, sizeof(late));
+        return buf_failed(&x->_late) ? -ENOMEM : 0;
+}
+
+static int dress_dir(struct extract *x)
+{
+        const struct tar_entry *entry = x->_entry;
+        uint32_t mode = entry->mode & MODE_MASK;
+        scoped(fd_closep) int fd =
+                openat(where(x), leaf(x), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        if (fd < 0)
+                return -errno;
+        if (x->_keep_owner && fchown(fd, (uid_t) entry->uid, (gid_t) entry->gid) < 0)
+                return -errno;
+        if (fchmod(fd, mode | 0700) < 0)
+                return -errno;
+        return (mode & 0700) == 0700 ? 0 : set_late(x, mode);
+}
+
+static int add_dir(struct extract *x, struct err *e)
+{
+        struct stat st;
+        int r;
+
+        if (mkdirat(where(x), leaf(x), 0700) == 0) {
+                r = dress_dir(x);
+                return r < 0 ? fail(e, r, x->_entry->name) : 0;
+        }
+        if (errno != EEXIST)
+                return fail(e, -errno, x->_entry->name);
+        if (fstatat(where(x), leaf(x), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+                return 0;
+        return refuse(e, x->_entry->name, "something else is in its place");
+}
+
+static int apply_late(struct extract *x, uint32_t mode, struct str name)
+{
+        scoped(fd_closep) int dir = -EBADF;
+        scoped(fd_closep) int fd = -EBADF;
+        int r = open_dir(x, name, false, &dir);
+
+        if (r < 0)
+                return r;
+        fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 || fchmod(fd, mode) < 0 ? -errno : 0;
+}
+
+/* From the last to the first: directories come before those inside them, and some may not be entered
+ * any more once they have their mode. */
+int extract_finish(struct extract *x, struct err *e)
+{
+        struct str all = buf_str(&x->_late), name;
+        struct late late;
+        int r;
+
+        if (all.n == 0)
+                return 0;
+        memcpy(&late, all.p + all.n - sizeof(late), sizeof(late));
+        name = str_of(all.p + all.n - sizeof(late) - late.name_n, late.name_n);
+        r = apply_late(x, late.mode, name);
+        if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+                return fail(e, r, name);
+        buf_truncate(&x->_late, all.n - sizeof(late) - late.name_n);
+        return 1;
+}
+
+/* --- entries --- */
+
+int extract_entry(struct extract *x, const struct tar_entry *entry, struct err *e)
+{
+        static int (*const begin[])(struct extract *, struct err *) = {
+                [TAR_FILE] = begin_file,         [TAR_HARDLINK] = add_hardlink,
+                [TAR_SYMLINK] = add_symlink,     [TAR_DIR] = add_dir,
+                [TAR_CHAR] = refuse_special,     [TAR_FIFO] = refuse_special,
+                [TAR_BLOCKDEV] = refuse_special,
+        };
+        int r = clean_name(entry->name, &x->_name, e);
+
+        if (r == 0)
+                r = check_owner(x, entry, e);
+        if (r < 0)
+                return r;
+        x->_entry = entry;
+        if (x->_name.n == 0) /* the target itself */
+                return entry->type == TAR_DIR ? 0 : refuse(e, entry->name, "it has no name");
+        if (begin[entry->type] == refuse_special)
+                return refuse_special(x, e);
+        x->_leaf = leaf_at(&x->_name);
+        r = enter_dir(x, e);
+        return r < 0 ? r : begin[entry->type](x, e);
+}
+
+int extract_data(struct extract *x, struct str data, struct err *e)
+{
+        while (data.n > 0) {
+                ssize_t n = write(x->_file, data.p, data.n);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return fail(e, n < 0 ? -errno : -EIO, x->_entry->name);
+                data = str_skip(data, (size_t) n);
+                x->bytes += (uint64_t) n;
+        }
+        return 0;
+}
+
+int extract_entry_end(struct extract *x, struct err *e)
+{
+        int r = x->_file >= 0 ? end_file(x, e) : 0;
+
+        x->_entry = NULL;
+        x->entries += r == 0;
+        return r;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* hutch-execd: wires the parts and runs the loop; nothing else. */
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "execd/agent.h"
+#include "execd/options.h"
+#include "execd/protect.h"
+#include "os/fd.h"
+
+struct execd {
+        struct net_loop loop;
+        struct log_sink sink;
+        struct log_ctx log;
+        struct agent *agent;
+        bool stay, stopping;
+        int64_t fds_max; /* negative: unknown */
+        int exit_code;
+};
+
+/* --- the end --- */
+
+static void stop(struct execd *x)
+{
+        struct agent *a = TAKE_PTR(x->agent);
+
+        if (a)
+                agent_free(a, NULL, NULL);
+}
+
+static void drained(void *data)
+{
+        stop(data);
+}
+
+/* Answers that are under way, a client's last look at the logs say, may end first. */
+static void stop_gently(struct execd *x)
+{
+        if (x->stopping || !x->agent)
+                return;
+        x->stopping = true;
+        http_server_drain(x->agent->server, drained, x);
+}
+
+static void entrypoint_ended(void *data, int status)
+{
+        struct execd *x = data;
+
+        (void) status;
+        x->exit_code = entrypoint_exit_code(&x->agent->entrypoint);
+        if (!x->stay)
+                stop_gently(x);
+}
+
+/* What is meant for the sandbox's program goes to it; its end is ours. */
+static void signalled(void *data, int sig)
+{
+        struct execd *x = data;
+        struct entrypoint *e = x->agent ? &x->agent->entrypoint : NULL;
+
+        if (e && e->state == ENTRYPOINT_RUNNING && !x->stopping) {
+                entrypoint_signal(e, sig);
+                if (!x->stay)
+                        return;
+        }
+        if (sig == SIGTERM || sig == SIGINT)
+                x->stopping ? stop(x) : stop_gently(x);
+}
+
+/* --- the beginning --- */
+
+static int serve_on(struct execd *x, int fd)
+{
+        char text[SOCK_ADDR_TEXT_MAX];
+        struct sock_addr real;
+        int r = http_server_listen(x->agent->server, fd);
+
+        if (r == 0)
+                r = sock_local_addr(fd, &real);
+        if (r < 0)
+                return log_err(r, &x->log, "can't serve");
+        if (!sock_addr_is_unix(&real))
+                agent_add_own_port(x->agent, sock_addr_port(&real));
+        sock_addr_to_string(&real, text);
+        printf("hutch-execd: listening on %s\n", text);
+        (void) fflush(stdout);
+        return 0;
+}
+
+static int serve(struct execd *x, const struct execd_options *o)
+{
+        int fd, r = 0;
+
+        /* Anything else would be readable for ever, with nobody to accept. */
+        if (o->listen_fd >= 0)
+                r = sock_is_listening(o->listen_fd)
+                            ? serve_on(x, o->listen_fd)
+                            : log_err(-ENOTSOCK, &x->log, "--listen-fd is no listening socket");
+        for (size_t i = 0; i < o->n_listen && r == 0; i++) {
+                char text[SOCK_ADDR_TEXT_MAX];
+
+                sock_addr_to_string(&o->listen[i], text);
+                r = sock_listen(&o->listen[i], &fd);
+                r = r < 0 ? log_err(r, &x->log, "can't listen on %s", text) : serve_on(x, fd);
+        }
+        return r;
+}
+
+/* A token that was asked for and can't be read must not leave the door open. */
+static int take_token(struct execd *x, const struct execd_options *o, struct secret **ret)
+{
+        int r = 0;
+
+        *ret = protect_token_from_env();
+        if (o->token_fd >= 0) {
+                secret_free(TAKE_PTR(*ret));
+                r = protect_token_from_fd(o->token_fd, ret);
+        }
+        return r < 0 ? log_err(r, &x->log, "can't read the access token") : 0;
+}
+
+static int start(struct execd *x, const struct execd_options *o)
+{
+        struct http_server_config config = http_server_defaults;
+        struct secret *token;
+        int r = take_token(x, o, &token);
+
+        if (r < 0)
+                return r;
+        config.access_log = o->access_log;
+        /* The other half is for what requests need, so that they are refused in words. */
+        if (x->fds_max > 0)
+                config.conns_max = (unsigned) MIN_OF((int64_t) config.conns_max,
+                                                     MAX_OF(x->fds_max / 2, (int64_t) 8));
+        x->agent = agent_new(&x->loop,
+                             &(struct agent_config){ .workspace = o->workspace,
+                                                     .state_dir = o->state_dir,
+                                                     .output_max = o->output_max,
+                                                     .entrypoint_max = o->entrypoint_max,
+                                                     .token = token },
+                             &config, &x->log);
+        reaper_take_signals(&x->agent->reaper, signalled, x);
+        r = serve(x, o);
+        if (r < 0 || !o->entrypoint)
+                return r;
+        r = entrypoint_start(&x->agent->entrypoint, o->entrypoint, entrypoint_ended, x);
+        return r < 0 ? log_err(r, &x->log, "can't start '%s'", o->entrypoint[0]) : 0;
+}
+
+/* Idle memory is what a thousand sandboxes pay a thousand times: large pieces go back to the kernel
+ * when they are freed, and so does the top of the heap. */
+static void keep_memory_small(void)
+{
+        (void) mallopt(M_MMAP_THRESHOLD, (int) (64 * KiB));
+        (void) mallopt(M_TRIM_THRESHOLD, (int) (64 * KiB));
+}
+
+static int prepare(struct execd *x, const struct execd_options *o, char **argv)
+{
+        int r = o->seal ? protect_seal(argv, environ) : 0;
+
+        if (r < 0)
+                return log_err(r, &x->log, "can't run from a sealed copy");
+        r = protect_memory();
+        if (r < 0)
+                return log_err(r, &x->log, "can't protect memory");
+        protect_descriptors();
+        spawn_keep_limits();
+        x->fds_max = fd_limit_raise();
+        (void) signal(SIGPIPE, SIG_IGN); /* a client that is gone is an error code, not our end, */
+        (void) signal(SIGXFSZ, SIG_IGN); /* and so is a file over its limit */
+        r = net_loop_init(&x->loop, &clock_system);
+        return r < 0 ? log_err(r, &x->log, "can't make an event loop") : 0;
+}
+
+int main(int argc, char **argv)
+{
+        static struct execd x;
+        scoped(buf_done) struct buf text;
+        struct execd_options o;
+        enum options_result parsed;
+        int r;
+
+        buf_init(&text, BUF_MAX_LOG_LINE);
+        parsed = execd_options_parse(argc, argv, &o, &text);
+        if (parsed != OPTIONS_RUN) {
+                (void) fputs(buf_str(&text).p, parsed == OPTIONS_EXIT_OK ? stdout : stderr);
+                return parsed == OPTIONS_EXIT_OK ? 0 : 2;
+        }
+        keep_memory_small();
+        x.stay = o.stay;
+        x.sink = (struct log_sink){ STDERR_FILENO, o.log_level, o.log_format, &clock_system };
+        log_ctx_init_root(&x.log, &x.sink);
+        if (prepare(&x, &o, argv) < 0)
+                return 1;
+        r = start(&x, &o);
+        if (r < 0) {
+                x.exit_code = r == -ENOENT ? 127 : 126;
+                stop(&x);
+        }
+        net_loop_run(&x.loop);
+        net_loop_done(&x.loop);
+        return x.exit_code;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_EXECD_OPTIONS_H
+#define HUTCH_EXECD_OPTIONS_H
+
+/* The command line of hutch-execd. */
+
+#include "base/log.h"
+#include "base/options.h"
+#include "os/socket.h"
+
+#define EXECD_LISTEN_MAX 4
+
+struct execd_options {
+        struct sock_addr listen[EXECD_LISTEN_MAX];
+        size_t n_listen;
+        int listen_fd; /* inherited, or -EBADF */
+        int token_fd;  /* to read the access token from, or -EBADF */
+        struct str workspace, state_dir;
+        uint64_t output_max, entrypoint_max;
+        enum log_level log_level;
+        enum log_format log_format;
+        bool access_log;
+        bool stay;         /* after the entrypoint has ended */
+        bool seal;         /* run from a copy nobody can change */
+        char **entrypoint; /* NULL-terminated, or NULL */
+};
+
+enum options_result execd_options_parse(int argc, char **argv, struct execd_options *ret,
+                                        struct buf *text);
+
+#endif

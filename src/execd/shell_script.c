@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execd/shell_script.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+
+#define FOLDER   "hutch-session-XXXXXX"
+#define STEP_MAX (128 * KiB) /* a few paths, quoted at their worst */
+
+/* --- the folder --- */
+
+static int file_path(const struct shell_script *sc, const char *name, char ret[static PATH_MAX])
+{
+        int n = snprintf(ret, PATH_MAX, "%s/%s", sc->_dir, name);
+
+        return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int write_all(int fd, struct str content)
+{
+        while (content.n > 0) {
+                ssize_t n = write(fd, content.p, content.n);
+
+                if (n < 0)
+                        return -errno;
+                content = str_skip(content, (size_t) n);
+        }
+        return 0;
+}
+
+/* Always a new file: dash may still be reading the old one to its end, and what lies in the folder
+ * may have been put there by somebody else. */
+static int write_file(const struct shell_script *sc, const char *name, struct str content)
+{
+        scoped(fd_closep) int fd = -EBADF;
+        char path[PATH_MAX];
+        int r = file_path(sc, name, path);
+
+        if (r < 0)
+                return r;
+        (void) unlink(path);
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        return fd < 0 ? -errno : write_all(fd, content);
+}
+
+static const char *saved_name(int which)
+{
+        return which ? "state.1" : "state.0";
+}
+
+static int make_folder(struct shell_script *sc)
+{
+        char path[PATH_MAX];
+        int n = snprintf(path, sizeof(path), "%s/" FOLDER, sc->_state_dir);
+
+        /* A line to the shell has one path in it, and quotes. */
+        if (n >= PIPE_BUF / 2)
+                return -ENAMETOOLONG;
+        if (!mkdtemp(path))
+                return -errno;
+        free(sc->_dir);
+        sc->_dir = xstrndup_str(str_from(path));
+        sc->_saved = -1;
+        return 0;
+}
+
+/* People clean up where the folder is, and then the name is free for everybody. Whose folder it is
+ * decides who writes what our shell reads. */
+int shell_script_check(struct shell_script *sc)
+{
+        struct stat st;
+
+        if (lstat(sc->_dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid()
+            && (st.st_mode & 077) == 0)
+                return 0;
+        return make_folder(sc);
+}
+
+static void remove_folder(struct shell_script *sc)
+{
+        static const char *const names[] = { "run", "step", "state.0", "state.1" };
+        char path[PATH_MAX];
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (file_path(sc, names[i], path) == 0)
+                        (void) unlink(path);
+        (void) rmdir(sc->_dir);
+}
+
+/* --- what the shell has to do --- */
+
+/* As one word of the shell's language, whatever is in it. */
+static void add_word(struct buf *b, struct str s)
+{
+        ssize_t at;
+
+        buf_add_char(b, '\'');
+        while ((at = str_find(s, '\'')) >= 0) {
+                buf_add(b, s.p, (size_t) at);
+                buf_add_str(b, STR("'\\''"));
+                s = str_skip(s, (size_t) at + 1);
+        }
+        buf_add_str(b, s);
+        buf_add_char(b, '\'');
+}
+
+static void add_path(struct buf *b, const struct shell_script *sc, const char *name)
+{
+        char path[PATH_MAX];
+
+        if (file_path(sc, name, path) == 0)
+                add_word(b, str_from(path));
+}
+
+/* `command` also takes from the special builtins the power to end the shell by an error. */
+static void add_beginning(struct buf *b, const struct shell_script *sc,
+                          const struct shell_step *step)
+{
+        if (step->is_bash)
+                buf_add_str(b, STR("\\command shopt -s expand_aliases\n"));
+        if (sc->_saved >= 0) {
+                buf_add_str(b, STR("\\command . "));
+                add_path(b, sc, saved_name(sc->_saved));
+                buf_add_char(b, '\n');
+        }
+        buf_add_str(b, STR("\\command cd -- "));
+        add_word(b, str_from(step->initial_cwd));
+        buf_addf(b, "\n\\command printf '\\000%s =\\000' >&2\n", step->nonce);
+}
+
+/* `1>&2` says nothing new, but makes the shell keep its own 1 aside, so that an `exec >file` ends
+ * with the run. The last command of an and-list is subject to `set -e`; a first one that fails is
+ * not, and its message belongs to the run. */
+static void add_run(struct buf *b, const struct shell_script *sc, const char *cwd)
+{
+        if (cwd) {
+                buf_add_str(b, STR("\\command cd -- "));
+                add_word(b, str_from(cwd));
+                buf_add_str(b, STR(" 2>&1 && "));
+        }
+        buf_add_str(b, STR("\\command . "));
+        add_path(b, sc, "run");
+        buf_add_str(b, STR(" </dev/null 2>&1 1>&2\n"));
+}
+
+/* Two records: $? is gone when the variables are saved. Each is one printf, so that traces come
+ * between them and never inside; what a DEBUG trap prints goes to /dev/null. (NUL is \000 because a
+ * digit may follow.) */
+static void add_end(struct buf *b, const struct shell_script *sc, const char *nonce)
+{
+        buf_addf(b, "{ \\command printf '\\000%s %%s\\000' \"$?\" >&2; \\command export -p >|",
+                 nonce);
+        add_path(b, sc, saved_name(sc->_saved == 0));
+        buf_addf(b,
+                 " && \\command printf '\\000%s +%%s\\000' \"${PWD-}\" >&2"
+                 " || \\command printf '\\000%s -%%s\\000' \"${PWD-}\" >&2; } >/dev/null\n",
+                 nonce, nonce);
+}
+
+static int write_step(struct shell_script *sc, const struct shell_step *step)
+{
+        scoped(buf_done) struct buf b;
+
+        buf_init(&b, STEP_MAX);
+        if (step->fresh)
+                add_beginning(&b, sc, step);
+        add_run(&b, sc, step->cwd);
+        add_end(&b, sc, step->nonce);
+        return buf_failed(&b) ? -ENAMETOOLONG : write_file(sc, "step", buf_str(&b));
+}
+
+/* The shell must not find the file it saves to: ext4 writes a file that was cut to nothing and filled
+ * again to the disk at once, which takes longer than all the rest of a short run. */
+int shell_script_write(struct shell_script *sc, const struct shell_step *step)
+{
+        char path[PATH_MAX];
+        int r = file_path(sc, saved_name(sc->_saved == 0), path);
+
+        if (r < 0)
+                return r;
+        (void) unlink(path);
+        r = write_file(sc, "run", step->command);
+        return r < 0 ? r : write_step(sc, step);
+}
+
+void shell_script_add_line(const struct shell_script *sc, struct buf *b)
+{
+        buf_add_str(b, STR("\\command . "));
+        add_path(b, sc, "step");
+        buf_add_char(b, '\n');
+}
+
+void shell_script_forget(struct shell_script *sc)
+{
+        sc->_saved = -1;
+}
+
+/* The file was made with the umask of the run, which may be a strange one. */
+void shell_script_saved(struct shell_script *sc)
+{
+        char path[PATH_MAX];
+
+        sc->_saved = sc->_saved == 0;
+        if (file_path(sc, saved_name(sc->_saved), path) == 0)
+                (void) chmod(path, 0600);
+}
+
+/* --- life --- */
+
+int shell_script_init(struct shell_script *sc, struct str state_dir)
+{
+        int r;
+
+        *sc = (struct shell_script){ ._state_dir = xstrndup_str(state_dir) };
+        r = make_folder(sc);
+        if (r < 0)
+                shell_script_done(sc);
+        return r;
+}
+
+void shell_script_done(struct shell_script *sc)
+{
+        if (sc->_dir)
+                remove_folder(sc);
+        free(sc->_dir);
+        free(sc->_state_dir);
+        *sc = (struct shell_script){ 0 };
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execd/tunnel.h"
+
+#include "base/base.h"
+#include "execd/agent.h"
+#include "execd/api.h"
+#include "execd/codes.h"
+#include "execd/local_port.h"
+#include "net/stream.h"
+
+/*
+ * A tunnel has two ends, the stream to the server and the WebSocket, and goes with the last of them.
+ * Before the switch the request stands in the place of the WebSocket.
+ */
+
+#define OUT_MAX (TUNNEL_LOW + NET_READ_SIZE)
+
+#define WS_CLOSE_UNSUPPORTED 1003
+
+struct tunnel {
+        struct list node;
+        struct tunnels *all;
+        struct http_req *req; /* until the switch; then NULL */
+        struct net_stream stream;
+        struct http_ws ws;
+        struct timeout timeout; /* connect, then ping, then linger */
+        struct local_port port;
+        bool second; /* the other loopback is being tried */
+        bool ws_open;
+        uint16_t ws_ending; /* code to close with once everything was delivered, or 0 */
+        int failure;        /* why there is no connection */
+};
+
+static struct tunnel *tunnel_of(struct net_stream *s)
+{
+        return container_of(s, struct tunnel, stream);
+}
+
+static struct tunnel *tunnel_of_ws(struct http_ws *ws)
+{
+        return container_of(ws, struct tunnel, ws);
+}
+
+static void tunnel_free(struct tunnel *t)
+{
+        list_remove(&t->node);
+        timeout_clear(&t->timeout);
+        free(t);
+}
+
+static struct http_req *take_req(struct tunnel *t)
+{
+        http_req_set_hooks(t->req, NULL, NULL);
+        return TAKE_PTR(t->req);
+}
+
+/* --- the end of one side --- */
+
+/* A close waits for the client no longer than a moment, so it is said only when nothing is left to be
+ * read before it. */
+static void settle_ws(struct tunnel *t)
+{
+        if (t->ws_open && t->ws_ending != 0 && t->ws.tunnel.stream
+            && stream_pending(t->ws.tunnel.stream) == 0)
+                http_ws_close(&t->ws, t->ws_ending, STR(""));
+}
+
+static void end_ws(struct tunnel *t, uint16_t code)
+{
+        t->ws_ending = code;
+        settle_ws(t);
+}
+
+/* The WebSocket is gone: the stream goes when both directions have ended. */
+static void settle_stream(struct tunnel *t)
+{
+        if (!t->ws_open && t->stream.eof && stream_pending(&t->stream) == 0)
+                stream_close(&t->stream);
+}
+
+static bool is_orderly(uint16_t code)
+{
+        return code == WS_CLOSE_NORMAL || code == WS_CLOSE_GOING_AWAY || code == WS_CLOSE_NO_CODE
+               || code >= 3000;
+}
+
+/* --- the client's side --- */
+
+static void ws_data(struct http_ws *ws, enum ws_opcode opcode, unsigned flags, char *p, size_t n)
+{
+        struct tunnel *t = tunnel_of_ws(ws);
+
+        (void) flags;
+        if (opcode != WS_BINARY) {
+                http_ws_close(ws, WS_CLOSE_UNSUPPORTED, STR("bytes travel in binary messages"));
+                return;
+        }
+        if (t->stream._closing)
+                return;
+        stream_queue(&t->stream, str_of(p, n));
+        if (stream_pending(&t->stream) >= TUNNEL_LOW)
+                http_ws_pause(ws);
+}
+
+static void ws_drain(struct http_ws *ws)
+{
+        struct tunnel *t = tunnel_of_ws(ws);
+
+        if (!t->stream._closing && !t->stream.eof)
+                stream_resume_reading(&t->stream);
+        settle_ws(t);
+}
+
+static void ws_closed(struct http_ws *ws, uint16_t code, struct str reason)
+{
+        struct tunnel *t = tunnel_of_ws(ws);
+
+        (void) reason;
+        t->ws_open = false;
+        if (stream_is_closed(&t->stream)) {
+                tunnel_free(t);
+                return;
+        }
+        if (!is_orderly(code)) {
+                stream_reset(&t->stream);
+                return;
+        }
+        timeout_set(&t->timeout, &t->all->lingers);
+        stream_shutdown(&t->stream);
+        stream_resume_reading(&t->stream); /* nobody wants it, but the end of it */
+        settle_stream(t);
+}
+
+static const struct http_ws_ops ws_ops = {
+        .data = ws_data,
+        .drain = ws_drain,
+        .closed = ws_closed,
+};
+
+/* --- the server's side --- */
+
+static void stream_data(struct net_stream *s, char *p, size_t n)
+{
+        struct tunnel *t = tunnel_of(s);
+
+        if (!t->ws_open)
+                return;
+        (void) http_ws_send(&t->ws, WS_BINARY, str_of(p, n));
+        if (!http_ws_writable(&t->ws))
+                stream_pause_reading(s);
+}
+
+static void stream_eof(struct net_stream *s)
+{
+        struct tunnel *t = tunnel_of(s);
+
+        end_ws(t, WS_CLOSE_NORMAL);
+        settle_stream(t);
+}
+
+static void stream_drained(struct net_stream *s)
+{
+        struct tunnel *t = tunnel_of(s);
+
+        if (t->ws_open)
+                http_ws_resume(&t->ws);
+        settle_stream(t);
+}
+
+static void stream_error(struct net_stream *s, int r)
+{
+        struct tunnel *t = tunnel_of(s);
+
+        t->failure = r;
+        stream_close(s);
+        if (t->ws_open)
+                end_ws(t, WS_CLOSE_INTERNAL);
+}
+
+static void switch_protocol(struct tunnel *t)
+{
+        /* Messages are never held whole: they may be of any size. */
+        static const struct http_ws_options options = { .message_max = UINT64_MAX };
+        struct http_req *req = take_req(t);
+
+        timeout_clear(&t->timeout);
+        t->ws_open = http_ws_accept(&t->ws, req, &t->all->group, &ws_ops, &options) == 0;
+        http_req_unref(req);
+        if (!t->ws_open) {
+                stream_close(&t->stream);
+                return;
+        }
+        timeout_set(&t->timeout, &t->all->pings);
+        stream_resume_reading(&t->stream);
+}
+
+static void stream_connected(struct net_stream *s)
+{
+        switch_protocol(tunnel_of(s));
+}
+
+static void connect_next(struct tunnel *t);
+
+static void stream_closed(struct net_stream *s)
+{
+        struct tunnel *t = tunnel_of(s);
+
+        if (t->req)
+                connect_next(t);
+        else if (!t->ws_open)
+                tunnel_free(t);
+}
+
+static const struct net_stream_ops stream_ops = {
+        .data = stream_data,
+        .eof = stream_eof,
+        .drained = stream_drained,
+        .error = stream_error,
+        .closed = stream_closed,
+        .connected = stream_connected,
+};
+
+/* --- connecting --- */
+
+static int connect_to(struct tunnel *t, const struct sock_addr *to)
+{
+        int fd = -EBADF, r = sock_connect(to, &fd);
+        bool later = r == -EINPROGRESS;
+
+        if (r < 0 && !later)
+                return r;
+        r = later ? stream_open_connecting(&t->stream, t->all->loop, fd, OUT_MAX, &stream_ops)
+                  : stream_open(&t->stream, t->all->loop, fd, OUT_MAX, &stream_ops);
+        if (r < 0)
+                return r;
+        timeout_set(&t->timeout, &t->all->connects);
+        if (!later)
+                switch_protocol(t);
+        return 0;
+}
+
+static void give_up(struct tunnel *t, int r)
+{
+        struct http_req *req = take_req(t);
+
+        http_reply_error(req, 502, CODE_RUNTIME_ERROR, "nothing can be reached on port %u: %s",
+                         (unsigned) t->port.number, strerror(-r));
+        http_req_unref(req);
+        tunnel_free(t);
+}
+
+/* The last attempt failed, and nothing is open. */
+static void connect_next(struct tunnel *t)
+{
+        int r = t->failure;
+
+        if (r == -ECONNREFUSED && !t->second) {
+                t->second = true;
+                r = connect_to(t, &t->port.v6);
+        }
+        if (r < 0)
+                give_up(t, r);
+}
+
+/* The client left, or the agent ends, before there was a connection. */
+static void req_abort(struct http_req *req, int reason)
+{
+        struct tunnel *t = req->data;
+
+        (void) reason;
+        stream_close(&t->stream);
+        http_req_unref(take_req(t));
+}
+
+static const struct http_hooks req_hooks = { .abort = req_abort };
+
+static void begin(struct http_req *req, const struct local_port *port)
+{
+        struct tunnel *t = xnew(struct tunnel);
+        struct agent *a = agent_of(req);
+
+        t->all = &a->tunnels;
+        t->port = *port;
+        t->req = http_req_ref(req);
+        list_append(&t->all->all, &t->node);
+        timeout_init(&t->timeout);
+        http_req_set_hooks(req, &req_hooks, t);
+        http_req_eof_is_gone(req);
+        t->failure = connect_to(t, &t->port.v4);
+        if (t->failure < 0)
+                connect_next(t);
+}
+
+/* --- timers --- */
+
+static void connect_due(struct timeout *timeout)
+{
+        struct tunnel *t = container_of(timeout, struct tunnel, timeout);
+
+        t->failure = -ETIMEDOUT;
+        stream_close(&t->stream);
+}
+
+static void linger_due(struct timeout *timeout)
+{
+        stream_reset(&container_of(timeout, struct tunnel, timeout)->stream);
+}
+
+static void ping_due(struct timeout *timeout)
+{
+        struct tunnel *t = container_of(timeout, struct tunnel, timeout);
+
+        timeout_set(&t->timeout, &t->all->pings);
+        if (http_ws_writable(&t->ws))
+                (void) http_ws_send(&t->ws, WS_PING, STR(""));
+}
+
+void tunnels_init(struct tunnels *ts, struct net_loop *loop)
+{
+        ts->loop = loop;
+        list_init(&ts->all);
+        http_ws_group_init(&ts->group, loop, /* ping_interval= */ 0, 5 * USEC_PER_SEC);
+        timeout_kind_init(&ts->connects, loop, TUNNEL_CONNECT, connect_due);
+        timeout_kind_init(&ts->lingers, loop, TUNNEL_LINGER, linger_due);
+        timeout_kind_init(&ts->pings, loop, TUNNEL_PING, ping_due);
+}
+
+void tunnels_close(struct tunnels *ts)
+{
+        list_for_each (n, &ts->all)
+                stream_reset(&container_of(n, struct tunnel, node)->stream);
+        http_ws_group_close(&ts->group);
+        timeout_kind_close(&ts->connects);
+        timeout_kind_close(&ts->lingers);
+        timeout_kind_close(&ts->pings);
+}
+
+/* --- the route --- */
+
+static void get_tunnel(struct http_req *req)
+{
+        struct local_port port;
+        int r = local_port_from_string(agent_of(req), req->params[0], &port);
+
+        if (r < 0) {
+                http_reply_error(req, r == -EPERM ? 403 : 400, CODE_INVALID_BODY, "%s",
+                                 local_port_error(r));
+                return;
+        }
+        if (!http_headers_has_token(&req->headers, STR("Upgrade"), STR("websocket"))) {
+                http_res_header_const(req, STR("Upgrade"), STR("websocket"));
+                http_res_header_const(req, STR("Sec-WebSocket-Version"), STR("13"));
+                http_reply_error(req, 426, CODE_INVALID_BODY, "this path speaks WebSocket");
+                return;
+        }
+        begin(req, &port);
+}
+
+static const struct http_route routes[] = {
+        { METHOD_GET, "/tunnel/{port}", .scope = SCOPE_TOKEN, .exec = get_tunnel },
+};
+
+const struct http_api api_tunnel = EXECD_API("tunnel", routes);

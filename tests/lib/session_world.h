@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_TESTS_SESSION_WORLD_H
+#define HUTCH_TESTS_SESSION_WORLD_H
+
+/*
+ * Sessions of an agent under test: what a run told, in a form that can be compared.
+ *
+ *         struct session_world s;
+ *         session_world_open(&s, "bash");
+ *         check_z_eq(tell(&s, "echo hi; false"), "hi|1");
+ *         session_world_close(&s);
+ *
+ * The other shells are dash and busybox: the agent's PATH then is a folder with `sh` and a few tools
+ * in it, and no bash. Runs that must overlap are started one by one (struct pending).
+ */
+
+#include "tests/lib/agent_world.h"
+
+struct session_world {
+        struct agent_world w;
+        char id[ID_UUID_LEN + 1]; /* of a first session */
+        char tools[64];
+        char *path_before;
+        struct buf told;
+};
+
+/* shell: "bash", "dash" or "busybox", the test is skipped if it is missing; "none": an agent that finds none. */
+void session_world_open(struct session_world *s, const char *shell);
+void session_world_close(struct session_world *s);
+
+/* A further one; body may be NULL. */
+void session_open(struct session_world *s, const char *body, char ret_id[static ID_UUID_LEN + 1]);
+
+/* The whole of a run in the first session, as "line\nline|code": the code is the exit code, or the
+ * text of evalue if that is no number, or "?" if not exactly one last event came. A refused run is
+ * "status CODE". Valid until the next call. */
+const char *tell(struct session_world *s, const char *command);
+
+/* The same in another session, with more members of the body (", \"cwd\":…" or ""). */
+const char *tell_in(struct session_world *s, const char *id, const char *command, const char *more);
+
+/* --- overlapping --- */
+
+struct pending {
+        struct session_world *s;
+        struct http_loopback lb;
+        struct buf body;
+        char target[80];
+};
+
+void pending_start(struct pending *p, struct session_world *s, const char *id, const char *command);
+
+/* The loop turns until the text was told, or the answer has ended. */
+void pending_until(struct pending *p, const char *text);
+const char *pending_end(struct pending *p);
+
+/* --- the world outside --- */
+
+/* Turns the loop until the file is there with something in it, and takes the number in it. */
+long number_in(struct session_world *s, const char *name);
+
+/* Turns the loop until there is no such process. */
+void until_dead(struct session_world *s, long pid);
+
+/* Into a FIFO of the workspace that somebody reads, or will read. */
+void put_fifo(struct session_world *s, const char *name, const char *text);
+
+/* How many private folders there are. */
+size_t count_folders(const struct session_world *s);
+
+#endif
