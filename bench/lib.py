@@ -82,6 +82,20 @@ def need_descriptors(n):
 # --- processes -------------------------------------------------------------------------------------
 
 
+def memory_of(pid):
+    """Bytes: rss, its peak, the part without a file, and, where the kernel tells, pss and private.
+    The rollup counts the pages; status sums counters of each processor that lag behind by up to 64
+    pages."""
+    found = {}
+    for path in (f"/proc/{pid}/status", f"/proc/{pid}/smaps_rollup"):
+        with contextlib.suppress(OSError), open(path, encoding="ascii") as f:
+            found |= {m[1]: int(m[2]) * 1024 for m in re.finditer(r"(\w+):\s+(\d+) kB", f.read())}
+    private = [found[k] for k in ("Private_Clean", "Private_Dirty") if k in found]
+    return {"rss": found.get("Rss", found["VmRSS"]), "peak": found["VmHWM"],
+            "anonymous": found.get("Anonymous", found["RssAnon"]),
+            "pss": found.get("Pss"), "private": sum(private) if private else None}
+
+
 class Server:
     """A server of ours or a peer, from its "listening on" line to its end."""
 
@@ -118,15 +132,7 @@ class Server:
             return int(f.read().split()[0]) / 1e9
 
     def memory(self):
-        """Bytes: rss, its peak, and, where the kernel tells, pss and private. The rollup counts the
-        pages; status sums counters of each processor that lag behind by up to 64 pages."""
-        found = {}
-        for path in (f"/proc/{self.pid}/status", f"/proc/{self.pid}/smaps_rollup"):
-            with contextlib.suppress(OSError), open(path, encoding="ascii") as f:
-                found |= {m[1]: int(m[2]) * 1024 for m in re.finditer(r"(\w+):\s+(\d+) kB", f.read())}
-        private = [found[k] for k in ("Private_Clean", "Private_Dirty") if k in found]
-        return {"rss": found.get("Rss", found["VmRSS"]), "peak": found["VmHWM"],
-                "pss": found.get("Pss"), "private": sum(private) if private else None}
+        return memory_of(self.pid)
 
     def reset_peak(self):
         """Without it the peak is an upper bound only, and that is how it is used."""
@@ -168,9 +174,13 @@ class Bench:
         finally:
             self._stack = outer
 
+    def program(self, name):
+        """One of the benchmarks', by its absolute path."""
+        return os.path.abspath(os.path.join(self.build, "bench", name))
+
     def start(self, program, *arguments, cpus=None):
-        server = Server([os.path.join(self.build, "bench", program), *arguments],
-                        cpus or self.server_cpus)
+        """A name as of program()."""
+        server = Server([self.program(program), *arguments], cpus or self.server_cpus)
         self._stack.callback(server.stop)
         return server
 
@@ -228,12 +238,14 @@ def median_ratio(ours, peer):
 
 
 def result(name, ours, peer=None, unit="", ratio=None, at_least=None, at_most=None, **details):
-    """at_least bounds the ratio, at_most bounds ours; without either it is for information."""
+    """The bounds are of the ratio, or of ours where there is none; without any it is for
+    information."""
     passed = None
+    value = ours if ratio is None else ratio
     if at_least is not None:
-        passed = ratio >= at_least
+        passed = value >= at_least
     elif at_most is not None:
-        passed = ours <= at_most
+        passed = value <= at_most
     return {"name": name, "ours": ours, "peer": peer, "unit": unit, "ratio": ratio,
             "at_least": at_least, "at_most": at_most, "passed": passed, "details": details}
 
@@ -257,10 +269,9 @@ def row(r):
         reason = r.get("skipped") or r["failed"]
         return f"{r['name']:<34} {'SKIP' if 'skipped' in r else 'FAIL'}: {reason}"
     required = ""
-    if r["at_least"] is not None:
-        required = f">= {r['at_least']:.2f}"
-    elif r["at_most"] is not None:
-        required = f"<= {number(r['at_most'], r['unit'])}"
+    for sign, bound in ((">=", r["at_least"]), ("<=", r["at_most"])):
+        if bound is not None:
+            required = f"{sign} {number(bound, r['unit'] if r['ratio'] is None else '')}"
     verdict = {True: "PASS", False: "FAIL", None: "info"}[r["passed"]]
     ratio = "-" if r["ratio"] is None else f"{r['ratio']:.2f}"
     return ROW.format(r["name"], number(r["ours"], r["unit"]), number(r["peer"], r["unit"]), ratio,
