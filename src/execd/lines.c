@@ -76,29 +76,16 @@ static void skip_end(struct lines *l, struct str *input)
         *input = str_skip(*input, 1);
 }
 
-/* Ends that belong to what was given out before: the LF of a CR LF, and the end of a line whose last
- * piece was full, which is not an empty line of its own. */
-static void skip_late_end(struct lines *l, struct str *input)
-{
-        bool is_end = input->p[0] == '\n' || input->p[0] == '\r';
-
-        if (l->_after_full && is_end) {
-                l->_after_full = false;
-                skip_end(l, input);
-                return;
-        }
-        if (l->_after_cr && input->p[0] == '\n')
-                *input = str_skip(*input, 1);
-        l->_after_cr = l->_after_full = false;
-}
-
 bool lines_next(struct lines *l, struct str *input, struct str *ret)
 {
         size_t n;
 
         drop_given(l);
-        while (input->n > 0 && (l->_after_cr || l->_after_full))
-                skip_late_end(l, input);
+        if (l->_after_cr && input->n > 0) {
+                l->_after_cr = false;
+                if (input->p[0] == '\n')
+                        *input = str_skip(*input, 1);
+        }
         if (input->n == 0)
                 return false;
         n = find_end(*input);
@@ -109,15 +96,15 @@ bool lines_next(struct lines *l, struct str *input, struct str *ret)
                 return true;
         }
         keep(l, input, n);
-        if (l->_partial.n == l->_partial.max) {
-                *ret = give(l, cut_between_characters(buf_str(&l->_partial).p, l->_partial.n));
-                l->_after_full = l->_given == l->_partial.max;
-                return true;
-        }
+        /* Also when it is full: whether the line ends here or goes on decides where it is cut. */
         if (input->n == 0)
                 return false;
-        *ret = give(l, l->_partial.n);
-        skip_end(l, input);
+        if (find_end(*input) == 0) {
+                *ret = give(l, l->_partial.n);
+                skip_end(l, input);
+        } else {
+                *ret = give(l, cut_between_characters(buf_str(&l->_partial).p, l->_partial.n));
+        }
         return true;
 }
 

@@ -22,9 +22,8 @@
 
 struct lines {
         struct buf _partial;
-        size_t _given;    /* bytes of _partial given out last, to be dropped */
-        bool _after_cr;   /* an LF would belong to the line before */
-        bool _after_full; /* and so would any end */
+        size_t _given;  /* bytes of _partial given out last, to be dropped */
+        bool _after_cr; /* an LF would belong to the line before */
 };
 
 /* max: LINES_MAX, or less in tests. */

@@ -62,6 +62,8 @@ static void test_lines_however_they_arrive(void **state)
                 { "cut before a wide one", "12345\xf0\x9f\x98\x80z\n",
                   "[12345][\xf0\x9f\x98\x80z]" },
                 { "cut behind a character", "123456\xc3\xa4z", "[123456\xc3\xa4][z]" },
+                { "just full, its last byte begins a character", "1234567\xc3\nz",
+                  "[1234567\xc3][z]" },
                 { "not UTF-8 anyway", "1234567\xff\xff\n", "[1234567\xff][\xff]" },
         };
         const struct cut cuts[] = { CUT_WHOLE, CUT_BYTES, CUT_EVERY(3), CUT_AT(8), CUT_AT(9) };
