@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/secret.h"
+
 #include "base/banned.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -80,7 +82,13 @@ static void make_current(struct arena *a, struct arena_block *b)
 
 void arena_init(struct arena *a, size_t max)
 {
-        *a = (struct arena){ .max = max };
+        *a = (struct arena){ .max = max, .first = ARENA_BLOCK };
+}
+
+void arena_init_small(struct arena *a, size_t max, size_t first)
+{
+        ASSERT(first > HEADER && first <= ARENA_BLOCK);
+        *a = (struct arena){ .max = max, .first = first };
 }
 
 void arena_done(struct arena *a)
@@ -91,7 +99,16 @@ void arena_done(struct arena *a)
                 a->blocks = b->next;
                 block_free(b);
         }
-        arena_init(a, a->max);
+        *a = (struct arena){ .max = a->max, .first = a->first };
+}
+
+void arena_wipe(struct arena *a)
+{
+        for (struct arena_block *b = a->blocks; b; b = b->next) {
+                unpoison(b->data, b->size - HEADER);
+                wipe(b->data, b->size - HEADER);
+        }
+        arena_done(a);
 }
 
 void arena_reset(struct arena *a)
@@ -112,7 +129,7 @@ void arena_reset(struct arena *a)
                 if (b)
                         block_free(b);
         }
-        arena_init(a, a->max);
+        *a = (struct arena){ .max = a->max, .first = a->first };
         if (!keep)
                 return;
         poison(keep->data, keep->size - HEADER);
@@ -122,11 +139,19 @@ void arena_reset(struct arena *a)
 
 /* --- taking memory --- */
 
+/* Of an ordinary block: it doubles from the first on until it has its full size. */
+static size_t block_size(const struct arena *a, size_t n)
+{
+        size_t size = MAX_OF(a->first, a->used);
+
+        return size >= ARENA_BLOCK || n > size - HEADER ? ARENA_BLOCK : size;
+}
+
 /* n is rounded and does not fit in the current block. */
 static cold_path void *alloc_slow(struct arena *a, size_t n)
 {
         size_t room = a->max - a->used;
-        size_t size = MIN_OF(room, (size_t) ARENA_BLOCK);
+        size_t size = MIN_OF(room, block_size(a, n));
         bool own = n > ARENA_BLOCK - HEADER;
         struct arena_block *b;
 

@@ -30,12 +30,20 @@ struct arena {
         char *last;  /* piece taken last, if it ends at p; for arena_append */
         size_t used; /* sum of block sizes, held against max */
         size_t max;
+        size_t first; /* see arena_init_small */
 };
 
 /* --- life cycle --- */
 
 void arena_init(struct arena *a, size_t max);
+
+/* For what there are many of, and which stay: the first block has `first` bytes, header included, and
+ * the next are as large as all before, up to the ordinary size. */
+void arena_init_small(struct arena *a, size_t max, size_t first);
 void arena_done(struct arena *a);
+
+/* The same for one that held secrets: what was in it is overwritten first. */
+void arena_wipe(struct arena *a);
 
 /* Forgets everything but keeps one block of the ordinary size for what comes next. */
 void arena_reset(struct arena *a);

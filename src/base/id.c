@@ -68,11 +68,11 @@ void ids_hex(struct ids *s, char ret[static ID_HEX_LEN + 1])
         ret[ID_HEX_LEN] = '\0';
 }
 
-void ids_uuid(struct ids *s, char ret[static ID_UUID_LEN + 1])
+void id_uuid_from(const unsigned char from[static 16], char ret[static ID_UUID_LEN + 1])
 {
         unsigned char bytes[16];
 
-        ids_random(s, bytes, sizeof(bytes));
+        memcpy(bytes, from, sizeof(bytes));
         bytes[6] = (bytes[6] & 0x0f) | 0x40; /* version 4: random */
         bytes[8] = (bytes[8] & 0x3f) | 0x80; /* variant of RFC 4122 */
         hex_encode(ret, bytes, 4);
@@ -82,6 +82,14 @@ void ids_uuid(struct ids *s, char ret[static ID_UUID_LEN + 1])
         hex_encode(ret + 24, bytes + 10, 6);
         ret[8] = ret[13] = ret[18] = ret[23] = '-';
         ret[ID_UUID_LEN] = '\0';
+}
+
+void ids_uuid(struct ids *s, char ret[static ID_UUID_LEN + 1])
+{
+        unsigned char bytes[16];
+
+        ids_random(s, bytes, sizeof(bytes));
+        id_uuid_from(bytes, ret);
 }
 
 static bool is_hex_digit(char c)

@@ -34,6 +34,9 @@ void ids_random(struct ids *s, void *p, size_t n);
 void ids_hex(struct ids *s, char ret[static ID_HEX_LEN + 1]);
 void ids_uuid(struct ids *s, char ret[static ID_UUID_LEN + 1]);
 
+/* The same form of bytes that come from elsewhere, a digest: six of their bits are lost. */
+void id_uuid_from(const unsigned char from[static 16], char ret[static ID_UUID_LEN + 1]);
+
 /* The forms above, lower case only; the UUID of version 4. */
 bool id_is_hex(struct str s);
 bool id_is_uuid(struct str s);

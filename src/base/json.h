@@ -158,6 +158,8 @@ struct json_error {
         /* The path as the inside of a JSON array, "volumes",2,"mountPath"; empty for the document.
          * Parts that do not fit are left out at the end, so it is JSON in any case. */
         char loc[JSON_ERROR_MAX];
+        bool syntax;     /* it is no JSON, or more of it than we take; loc is empty */
+        size_t position; /* then: the byte of the text where that shows */
 };
 
 enum json_decode_flags {

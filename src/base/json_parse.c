@@ -55,7 +55,7 @@ static void fail_excess(struct str text, size_t at, const char *what, struct jso
 {
         size_t line = 1, column = 1;
 
-        *reterr = (struct json_error){ 0 };
+        *reterr = (struct json_error){ .syntax = true, .position = at };
         for (size_t i = 0; i < at; i++) {
                 column = text.p[i] == '\n' ? 1 : column + 1;
                 line += text.p[i] == '\n';
@@ -96,7 +96,8 @@ static void fail_syntax(const json_error_t *je, struct json_error *reterr)
         const char *near = strstr(je->text, " near '");
         size_t n = near ? (size_t) (near - je->text) : strlen(je->text);
 
-        *reterr = (struct json_error){ 0 };
+        *reterr =
+                (struct json_error){ .syntax = true, .position = (size_t) MAX_OF(je->position, 0) };
         (void) snprintf(reterr->message, sizeof(reterr->message), "line %d column %d: %.*s",
                         MAX_OF(je->line, 1), MAX_OF(je->column, 1),
                         words ? (int) strlen(words) : (int) n, words ? words : je->text);

@@ -69,6 +69,8 @@ int json_path__fail(struct json_error *reterr, const struct json_path *at, const
         struct str s;
         va_list ap;
 
+        reterr->syntax = false;
+        reterr->position = 0;
         buf_init_fixed(&b, storage, sizeof(storage));
         add_path(&b, at);
         if (at)

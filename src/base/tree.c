@@ -12,8 +12,8 @@ void tree_init(struct tree *t)
         ASSERT(getrandom(&t->_random, sizeof(t->_random), 0) == sizeof(t->_random));
 }
 
-/* SplitMix64. Ranks need not be secret for long, only unknown to who chooses keys. */
-static uint64_t next_rank(struct tree *t)
+/* SplitMix64. Priorities need not be secret for long, only unknown to who chooses keys. */
+static uint64_t next_random(struct tree *t)
 {
         uint64_t z = t->_random += 0x9e3779b97f4a7c15ULL;
 
@@ -21,6 +21,18 @@ static uint64_t next_rank(struct tree *t)
         z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
         return z ^ z >> 31;
 }
+
+void tree_init_from(struct tree *t, struct tree *source)
+{
+        *t = (struct tree){ ._random = next_random(source) };
+}
+
+static uint32_t size_of(const struct tree_node *n)
+{
+        return n ? n->_size : 0;
+}
+
+/* --- searches --- */
 
 struct tree_node *tree_get(const struct tree *t, struct str key)
 {
@@ -55,19 +67,88 @@ struct tree_node *tree_after(const struct tree *t, struct str key)
         return first_at_least(t, key, 1);
 }
 
-/* Below `at` the tree is split along the key; the halves become the new node's children. */
+/* --- places --- */
+
+struct tree_node *tree_nth(const struct tree *t, size_t i)
+{
+        struct tree_node *n = t->_root;
+
+        while (n && i != size_of(n->_left)) {
+                if (i < size_of(n->_left)) {
+                        n = n->_left;
+                } else {
+                        i -= (size_t) size_of(n->_left) + 1;
+                        n = n->_right;
+                }
+        }
+        return n;
+}
+
+static uint32_t place_below(const struct tree_node *n, struct str key)
+{
+        uint32_t before = 0;
+
+        while (n) {
+                if (str_cmp(n->key, key) < 0) {
+                        before += size_of(n->_left) + 1;
+                        n = n->_right;
+                } else {
+                        n = n->_left;
+                }
+        }
+        return before;
+}
+
+size_t tree_place(const struct tree *t, struct str key)
+{
+        return place_below(t->_root, key);
+}
+
+/* The nodes from the i-th to before the end-th of the subtree, clipped to what there is. */
+static size_t range_below(struct tree_node *n, size_t i, size_t end, struct tree_node **ret)
+{
+        size_t before, found = 0;
+
+        if (!n || i >= n->_size || i >= end)
+                return 0;
+        before = size_of(n->_left);
+        if (i < before)
+                found = range_below(n->_left, i, end, ret);
+        if (i <= before && before < end)
+                ret[found++] = n;
+        if (end > before + 1)
+                found += range_below(n->_right, i > before ? i - before - 1 : 0, end - before - 1,
+                                     ret + found);
+        return found;
+}
+
+size_t tree_range(const struct tree *t, size_t i, size_t n, struct tree_node **ret)
+{
+        return i < t->n ? range_below(t->_root, i, i + MIN_OF(n, t->n - i), ret) : 0;
+}
+
+/* --- changes --- */
+
+/* The tree `below` is split along the new node's key; the halves become its children. How many nodes
+ * go to either side is known before, so that sizes can be set on the way down. */
 static void split(struct tree_node *below, struct tree_node *n)
 {
         struct tree_node **left = &n->_left, **right = &n->_right;
+        uint32_t to_left = place_below(below, n->key), to_right = size_of(below) - to_left;
 
+        n->_size = size_of(below) + 1;
         while (below) {
                 if (str_cmp(below->key, n->key) < 0) {
                         *left = below;
                         left = &below->_right;
+                        below->_size = to_left;
+                        to_left -= size_of(below->_left) + 1;
                         below = below->_right;
                 } else {
                         *right = below;
                         right = &below->_left;
+                        below->_size = to_right;
+                        to_right -= size_of(below->_right) + 1;
                         below = below->_left;
                 }
         }
@@ -79,10 +160,12 @@ void tree_add(struct tree *t, struct tree_node *n, struct str key)
 {
         struct tree_node **at = &t->_root, *below;
 
-        ASSERT(!n->_in && !tree_get(t, key));
-        *n = (struct tree_node){ .key = key, ._rank = next_rank(t), ._in = true };
-        while (*at && (*at)->_rank >= n->_rank)
+        ASSERT(n->_size == 0 && t->n < UINT32_MAX && !tree_get(t, key));
+        *n = (struct tree_node){ .key = key, ._priority = (uint32_t) next_random(t) };
+        while (*at && (*at)->_priority >= n->_priority) {
+                (*at)->_size++;
                 at = str_cmp(key, (*at)->key) < 0 ? &(*at)->_left : &(*at)->_right;
+        }
         below = *at;
         *at = n;
         split(below, n);
@@ -93,14 +176,18 @@ void tree_add(struct tree *t, struct tree_node *n, struct str key)
 static void merge(struct tree_node **at, struct tree_node *left, struct tree_node *right)
 {
         while (left && right) {
-                if (left->_rank >= right->_rank) {
+                uint32_t both = left->_size + right->_size;
+
+                if (left->_priority >= right->_priority) {
                         *at = left;
                         at = &left->_right;
-                        left = left->_right;
+                        left->_size = both;
+                        left = *at;
                 } else {
                         *at = right;
                         at = &right->_left;
-                        right = right->_left;
+                        right->_size = both;
+                        right = *at;
                 }
         }
         *at = left ? left : right;
@@ -110,12 +197,14 @@ void tree_remove(struct tree *t, struct tree_node *n)
 {
         struct tree_node **at = &t->_root;
 
-        if (!n->_in)
+        if (n->_size == 0)
                 return;
-        while (*at != n)
+        while (*at != n) {
+                (*at)->_size--;
                 at = str_cmp(n->key, (*at)->key) < 0 ? &(*at)->_left : &(*at)->_right;
+        }
         merge(at, n->_left, n->_right);
-        n->_in = false;
+        n->_size = 0;
         t->n--;
 }
 

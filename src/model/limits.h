@@ -48,9 +48,10 @@
 #define TIMEOUT_MAX_S        INT64_C(315360000) /* ten years: "never" has a spelling of its own */
 
 /* --- records --- */
-#define HANDLE_MAX       (64 * KiB) /* the driver's own notes */
-#define RECORD_TEXT_MAX  (4 * MiB)  /* a request body of 1 MiB, escapes (three times), our own */
-#define RECORD_ARENA_MAX (8 * MiB)
-#define PROBLEMS_MAX     32 /* of one request; who has more has seen enough */
+#define HANDLE_MAX         (64 * KiB) /* the driver's own notes */
+#define RECORD_TEXT_MAX    (4 * MiB)  /* a request body of 1 MiB, escapes (three times), our own */
+#define RECORD_ARENA_MAX   (8 * MiB)
+#define RECORD_ARENA_FIRST 1024 /* an ordinary record takes less; each of them stays in memory */
+#define PROBLEMS_MAX       32   /* of one request; who has more has seen enough */
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/problem.h"
 
+#include <stdio.h>
+
 #include "base/base.h"
 #include "model/limits.h"
 
@@ -63,13 +65,18 @@ static const struct {
         { STR("must be one of"), "enum" },
         { STR("must not be empty"), "too_short" },
         { STR("must not have more"), "too_long" },
-        { STR("line "), "json_invalid" },
 };
 
 void problems_add_json(struct problems *p, struct arena *a, const struct json_error *e)
 {
         const char *what = e->message + e->what_at, *type = "value_error";
+        char position[24];
 
+        if (e->syntax) {
+                (void) snprintf(position, sizeof(position), "%zu", e->position);
+                problems_add(p, a, "json_invalid", position, what);
+                return;
+        }
         for (size_t i = 0; i < ARRAY_SIZE(types); i++)
                 if (str_starts_with(str_from(what), types[i].begins))
                         type = types[i].type;

@@ -13,7 +13,7 @@ struct sandbox *sandbox_new(void)
 {
         struct sandbox *s = xnew(struct sandbox);
 
-        arena_init(&s->arena, RECORD_ARENA_MAX);
+        arena_init_small(&s->arena, RECORD_ARENA_MAX, RECORD_ARENA_FIRST);
         s->schema = SANDBOX_SCHEMA;
         s->version = 1;
         return s;

@@ -35,14 +35,39 @@ static void run_and_rest(struct net_loop *l)
                 (void) uv_idle_stop(&l->idle);
 }
 
+const unsigned net_turn_bounds_ms[NET_TURN_BUCKETS - 1] = { 1, 2, 5, 10, 25, 50, 100, 1000 };
+
+/* The loop is about to wait. Its idea of now is from before the callbacks of this turn ran. */
+static void count_turn(struct net_loop *l)
+{
+        uint64_t took;
+        size_t i = 0;
+
+        if (l->_turn == 0)
+                return;
+        took = uv_hrtime() / 1000000 - l->_turn;
+        while (i < NET_TURN_BUCKETS - 1 && took > net_turn_bounds_ms[i])
+                i++;
+        l->turns.buckets[i]++;
+        l->turns.msec += took;
+        l->turns.slowest = MAX_OF(l->turns.slowest, took);
+        l->_turn = 0;
+}
+
 static void prepare_cb(uv_prepare_t *h)
 {
-        run_and_rest(container_of(h, struct net_loop, prepare));
+        struct net_loop *l = container_of(h, struct net_loop, prepare);
+
+        run_and_rest(l);
+        count_turn(l);
 }
 
 static void check_cb(uv_check_t *h)
 {
-        run_and_rest(container_of(h, struct net_loop, check));
+        struct net_loop *l = container_of(h, struct net_loop, check);
+
+        l->_turn = uv_now(&l->uv);
+        run_and_rest(l);
 }
 
 int net_loop_init(struct net_loop *l, const struct clock *clock)
@@ -52,6 +77,8 @@ int net_loop_init(struct net_loop *l, const struct clock *clock)
         if (r < 0)
                 return r;
         l->clock = clock;
+        l->turns = (struct net_turns){ 0 };
+        l->_turn = 0;
         /* Not cleared: a page that was never read into costs nothing. */
         l->read_buf = xrealloc(NULL, 1, NET_READ_SIZE);
         list_init(&l->tasks);

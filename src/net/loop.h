@@ -35,6 +35,17 @@ struct net_task {
         net_task_fn *run;
 };
 
+/* How long turns take, from the end of the wait to the next one: what an event that comes meanwhile
+ * has to wait. To the millisecond, because the start is libuv's own note of it. */
+#define NET_TURN_BUCKETS 9
+extern const unsigned net_turn_bounds_ms[NET_TURN_BUCKETS - 1]; /* the last bucket has none */
+
+struct net_turns {
+        uint64_t buckets[NET_TURN_BUCKETS]; /* not cumulative */
+        uint64_t msec;                      /* sum */
+        uint64_t slowest;                   /* milliseconds */
+};
+
 struct net_loop {
         uv_loop_t uv;
         uv_prepare_t prepare;
@@ -43,6 +54,8 @@ struct net_loop {
         struct list tasks;
         const struct clock *clock;
         char *read_buf;
+        struct net_turns turns;
+        uint64_t _turn; /* when the present one began, in libuv's milliseconds; 0: not known */
 };
 
 int net_loop_init(struct net_loop *l, const struct clock *clock) must_check;

@@ -101,6 +101,36 @@ static void reset_keeps_one_block(void **state)
         arena_done(&a);
 }
 
+static void a_small_arena_grows_from_its_first_block(void **state)
+{
+        static const struct {
+                size_t piece, used;
+        } steps[] = {
+                { 100, 512 },  { 300, 512 },  { 300, 1024 }, { 600, 2048 },
+                { 900, 4096 }, { 900, 4096 }, { 900, 8192 }, { 5 * KiB, 0 },
+        };
+        struct arena a;
+        char *pieces[ARRAY_SIZE(steps)];
+
+        arena_init_small(&a, 1 * MiB, 512);
+        for (int again = 0; again < 2; again++) {
+                for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+                        pieces[i] = arena_alloc(&a, steps[i].piece);
+                        check_true(pieces[i] != NULL);
+                        memset(pieces[i], (int) i, steps[i].piece);
+                        if (steps[i].used > 0)
+                                check_u64_eq(a.used, steps[i].used);
+                }
+                for (size_t i = 0; i < ARRAY_SIZE(steps); i++)
+                        check_true(pieces[i][steps[i].piece - 1] == (char) i);
+                arena_done(&a);
+        }
+        check_case("a first piece that does not fit");
+        check_true(arena_alloc(&a, 1000) != NULL);
+        check_u64_eq(a.used, ARENA_BLOCK);
+        arena_done(&a);
+}
+
 static void copies_and_formats(void **state)
 {
         struct arena a;
@@ -172,6 +202,21 @@ static void appends_many_fragments(void **state)
         arena_done(&a);
 }
 
+static void a_wiped_arena_is_empty_and_of_use(void **state)
+{
+        struct arena a;
+
+        arena_init(&a, MiB);
+        check_true(arena_alloc(&a, 100) && arena_alloc(&a, 3 * ARENA_BLOCK)
+                   && arena_alloc(&a, ARENA_BLOCK / 2) && arena_alloc(&a, ARENA_BLOCK / 2));
+        arena_wipe(&a);
+        check_u64_eq(a.used, 0);
+        check_true(a.blocks == NULL);
+        arena_wipe(&a);
+        check_true(arena_strdup(&a, "again") != NULL);
+        arena_done(&a);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -180,6 +225,8 @@ int main(void)
                 cmocka_unit_test(holds_its_maximum),
                 cmocka_unit_test(a_large_piece_does_not_waste_the_block),
                 cmocka_unit_test(reset_keeps_one_block),
+                cmocka_unit_test(a_wiped_arena_is_empty_and_of_use),
+                cmocka_unit_test(a_small_arena_grows_from_its_first_block),
                 cmocka_unit_test(copies_and_formats),
                 cmocka_unit_test(appends_in_place),
                 cmocka_unit_test(appends_by_copying),

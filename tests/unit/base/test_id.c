@@ -99,12 +99,22 @@ static void knows_its_forms(void **state)
         check_false(id_is_uuid(STR("6f1c0a52-0000-4abc-\0def-0123456789ab")));
 }
 
+static void makes_a_uuid_of_bytes(void **state)
+{
+        static const unsigned char bytes[16] = { 0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0xff, 0x77,
+                                                 0xff, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0x01 };
+        char uuid[ID_UUID_LEN + 1];
+
+        id_uuid_from(bytes, uuid);
+        check_z_eq(uuid, "00112233-4455-4f77-bf99-aabbccddee01");
+        check_true(id_is_uuid(str_from(uuid)));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(makes_names),
-                cmocka_unit_test(counts_when_fake),
-                cmocka_unit_test(asks_seldom_and_wipes),
+                cmocka_unit_test(makes_names),      cmocka_unit_test(makes_a_uuid_of_bytes),
+                cmocka_unit_test(counts_when_fake), cmocka_unit_test(asks_seldom_and_wipes),
                 cmocka_unit_test(knows_its_forms),
         };
 

@@ -82,6 +82,69 @@ static void agrees_with_a_table(void **state)
         free(things);
 }
 
+static unsigned count_before(const bool *in, unsigned i)
+{
+        unsigned n = 0;
+
+        while (i-- > 0)
+                n += in[i];
+        return n;
+}
+
+/* Places against the same table, counted out. */
+static void places_agree_with_a_sorted_array(void **state)
+{
+        enum { COUNT = 300 };
+        struct thing *things = xcalloc(COUNT, sizeof(*things));
+        struct tree_node *sorted[COUNT], *range[COUNT];
+        bool in[COUNT] = { false };
+        uint32_t seed = 99;
+        struct tree t;
+
+        tree_init(&t);
+        for (int step = 0; step < 3000; step++) {
+                unsigned i = (seed = seed * 1103515245 + 12345) >> 8, from, n = 0, got;
+
+                i %= COUNT;
+                if (in[i])
+                        tree_remove(&t, &things[i].node);
+                else
+                        thing_add(&t, &things[i], i);
+                in[i] = !in[i];
+                check_u64_eq(tree_place(&t, str_of(things[i].name, things[i].n)),
+                             count_before(in, i));
+                for (unsigned k = 0; k < COUNT; k++)
+                        if (in[k])
+                                sorted[n++] = &things[k].node;
+                for (unsigned k = 0; k < n; k++)
+                        check_true(tree_nth(&t, k) == sorted[k]);
+                check_true(tree_nth(&t, n) == NULL && tree_nth(&t, SIZE_MAX) == NULL);
+
+                from = (seed >> 4) % (COUNT + 1);
+                got = (unsigned) tree_range(&t, from, step % 50, range);
+                check_u64_eq(got, from >= n ? 0 : MIN_OF(n - from, (unsigned) step % 50));
+                for (unsigned k = 0; k < got; k++)
+                        check_true(range[k] == sorted[from + k]);
+        }
+        check_u64_eq(tree_range(&t, 0, SIZE_MAX, range), t.n);
+        check_u64_eq(tree_range(&t, SIZE_MAX, SIZE_MAX, range), 0);
+        free(things);
+}
+
+static void trees_of_one_source_differ_in_shape_only(void **state)
+{
+        struct tree source, t;
+        struct thing things[100] = { 0 };
+
+        tree_init(&source);
+        tree_init_from(&t, &source);
+        for (unsigned i = 0; i < ARRAY_SIZE(things); i++)
+                thing_add(&t, &things[i], i);
+        check_true(tree_height(&t) < 50);
+        for (unsigned i = 0; i < ARRAY_SIZE(things); i++)
+                check_u64_eq(thing_number(tree_nth(&t, i)), i);
+}
+
 /* A search tree without balance would be a list here. 100,000 keys need 17 levels at best; a treap
  * of more than 80 is less likely than a broken machine. */
 static void stays_low_whatever_the_order(void **state)
@@ -134,6 +197,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(orders_bytes),
                 cmocka_unit_test(agrees_with_a_table),
+                cmocka_unit_test(places_agree_with_a_sorted_array),
+                cmocka_unit_test(trees_of_one_source_differ_in_shape_only),
                 cmocka_unit_test(stays_low_whatever_the_order),
                 cmocka_unit_test(removing_twice_is_fine),
         };

@@ -31,7 +31,7 @@ static void test_decoder_errors_get_types(void **state)
         static const struct {
                 const char *body, *type, *loc, *msg;
         } cases[] = {
-                { "{", "json_invalid", "[\"body\"]", "line 1 column 1: unexpected end" },
+                { "{", "json_invalid", "[\"body\",1]", "line 1 column 1: unexpected end" },
                 { "[]", "dict_type", "[\"body\"]", "must be an object" },
                 { "{\"timeout\":59}", "greater_than_equal", "[\"body\",\"timeout\"]",
                   "must be at least 60" },
