@@ -74,9 +74,9 @@ struct str api_shape(struct http_req *req, const struct http_problem *p, struct 
         return STR("application/json");
 }
 
-void api_invalid(struct http_req *req, const char *message)
+void api_invalid(struct http_req *req, const struct json_error *e)
 {
-        http_reply_error(req, 400, CODE_INVALID_BODY, "%s", message);
+        http_reply_error(req, 400, CODE_INVALID_BODY, "%s", e->message);
 }
 
 /* --- health --- */

@@ -22,7 +22,7 @@
 
 int api_authorize(struct http_req *req, uint32_t scope);
 struct str api_shape(struct http_req *req, const struct http_problem *p, struct buf *ret_body);
-void api_invalid(struct http_req *req, const char *message);
+void api_invalid(struct http_req *req, const struct json_error *e);
 
 #define EXECD_API(title, table)                                                                  \
         {                                                                                        \

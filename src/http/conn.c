@@ -257,6 +257,17 @@ static void advance_task(struct net_task *t)
 
 /* --- the stream's callbacks --- */
 
+/* Behind what was held back. That may have become wanted in this turn, and then its task waits for the
+ * next: whoever calls after_events has to do the work of it. */
+static void add_pending(struct http_conn *c, const char *p, size_t n)
+{
+        buf_add(&c->pending, p, n);
+        if (buf_failed(&c->pending))
+                http_conn_close(c, -ENOBUFS);
+        else
+                advance(c);
+}
+
 static void conn_data(struct net_stream *st, char *p, size_t n)
 {
         struct http_conn *c = container_of(st, struct http_conn, stream);
@@ -268,8 +279,11 @@ static void conn_data(struct net_stream *st, char *p, size_t n)
         }
         if (c->state == CONN_LINGER || c->state == CONN_REFUSED)
                 return;
-        if (c->pending.n == 0)
-                used = parse_all(c, p, n);
+        if (c->pending.n > 0) {
+                add_pending(c, p, n);
+                return;
+        }
+        used = parse_all(c, p, n);
         if (c->state == CONN_CLOSED)
                 return;
         if (c->state == CONN_TUNNEL) {

@@ -45,12 +45,17 @@ static void lb_file(struct http_req *req, uint64_t pos, uint64_t n)
 
 static void lb_end(struct http_req *req)
 {
-        loopback_of(req)->ended = true;
+        struct http_loopback *lb = loopback_of(req);
+
+        if (!lb->ended)
+                http_req_account(req);
+        lb->ended = true;
 }
 
 static void lb_fail(struct http_req *req)
 {
-        loopback_of(req)->failed = loopback_of(req)->ended = true;
+        loopback_of(req)->failed = true;
+        lb_end(req);
 }
 
 static bool lb_writable(const struct http_req *req)
@@ -142,6 +147,7 @@ void http_loopback_start(struct http_loopback *lb, const char *method, const cha
         req->method_name = str_from(method);
         req->method = method_from_name(req->method_name);
         req->minor = 1;
+        req->_started = net_loop_now(lb->_server->loop);
         req->headers = lb->_request_headers;
         req->target = str_from(target);
         req->peer = STR("loopback");
@@ -172,6 +178,10 @@ void http_loopback_run(struct http_loopback *lb, const char *method, const char 
 
 void http_loopback_abort(struct http_loopback *lb, int reason)
 {
+        bool before = lb->ended;
+
         http_req_abort(lb->_req, reason);
         lb->ended = true;
+        if (!before)
+                http_req_account(lb->_req);
 }

@@ -18,6 +18,7 @@ struct proxied {
         struct http_call call;
         struct http_req *req;
         http_proxy_failed_fn *failed;
+        http_proxy_answer_fn *answer;
         size_t n_headers; /* of our answer, before the server's were added */
         bool switched;    /* the pump holds the reference */
         bool refused;     /* we cancelled the call because of its answer */
@@ -133,7 +134,7 @@ static void call_head(struct http_call *call)
 {
         struct proxied *x = proxied_of(call);
 
-        if (proxy__answer_headers(x->req, &call->answer) < 0) {
+        if (proxy__answer_headers(x->req, &call->answer, x->answer) < 0) {
                 x->refused = true;
                 http_call_cancel(call);
                 return;
@@ -170,7 +171,7 @@ static struct http_tunnel *call_upgrade(struct http_call *call)
         struct http_req *req = x->req;
         struct switched *s = arena_new(&req->arena, struct switched);
 
-        if (!s || proxy__answer_headers(req, &call->answer) < 0)
+        if (!s || proxy__answer_headers(req, &call->answer, x->answer) < 0)
                 return NULL;
         http_res_header_const(req, STR("Connection"), STR("Upgrade"));
         http_res_header_const(req, STR("Upgrade"), http_headers_get(&call->answer, STR("Upgrade")));
@@ -290,6 +291,7 @@ void http_proxy(struct http_req *req, const struct http_proxy_target *t)
         }
         x->req = http_req_ref(req);
         x->failed = failed;
+        x->answer = t->answer;
         x->n_headers = req->res.headers.n;
         http_req_set_hooks(req, &req_hooks, x);
         http_req_eof_is_gone(req);

@@ -34,6 +34,12 @@ enum http_proxy_flags {
  * they mean is told in docs/internals/proxy.md. */
 typedef void http_proxy_failed_fn(struct http_req *req, const struct http_problem *p);
 
+/* Asked for each header of the server's answer that would be passed on, that of a protocol switch too.
+ * 1: it goes, with the value that is in *h now (which lives in the request's arena); 0: it does not;
+ * negative: the answer is refused. Headers of our own are added to the answer before http_proxy is
+ * called: they are part of whatever becomes of it, failures too. */
+typedef int http_proxy_answer_fn(struct http_req *req, struct http_header *h);
+
 /* Views and lists live in the request's arena or are constants, except for `strip`, which is only
  * looked at during the call of http_proxy. */
 struct http_proxy_target {
@@ -53,6 +59,7 @@ struct http_proxy_target {
         const struct str *strip; /* names that must not reach the server */
         size_t n_strip;
 
+        http_proxy_answer_fn *answer; /* NULL: all of them go */
         http_proxy_failed_fn *failed; /* NULL: in the error shape of the API */
 };
 

@@ -199,7 +199,15 @@ int proxy__request_headers(struct http_req *req, const struct http_proxy_target 
 
 /* --- answers --- */
 
-int proxy__answer_headers(struct http_req *req, const struct http_headers *answer)
+static int pass_judged(struct http_req *req, struct http_header h, http_proxy_answer_fn *judge)
+{
+        int r = judge ? judge(req, &h) : 1;
+
+        return r > 0 ? add(req, &req->res.headers, h.name, h.value) : r;
+}
+
+int proxy__answer_headers(struct http_req *req, const struct http_headers *answer,
+                          http_proxy_answer_fn *judge)
 {
         int named = connection_names_headers(answer);
         bool dated = false;
@@ -214,7 +222,7 @@ int proxy__answer_headers(struct http_req *req, const struct http_headers *answe
                     || (h->name.n == 12 && str_caseeq(h->name, STR("X-Request-ID"))))
                         continue;
                 dated |= date;
-                r = add(req, &req->res.headers, h->name, h->value);
+                r = pass_judged(req, *h, judge);
         }
         return r;
 }

@@ -14,7 +14,9 @@
 int proxy__request_headers(struct http_req *req, const struct http_proxy_target *t,
                            struct http_headers *ret) must_check;
 
-/* Adds the server's headers to the answer of req. The same errors. */
-int proxy__answer_headers(struct http_req *req, const struct http_headers *answer) must_check;
+/* Adds the server's headers to the answer of req; `judge` may be NULL. The same errors, and those of
+ * the judge. */
+int proxy__answer_headers(struct http_req *req, const struct http_headers *answer,
+                          http_proxy_answer_fn *judge) must_check;
 
 #endif

@@ -71,6 +71,7 @@ void http_req_unref(struct http_req *req)
         buf_done(&req->_collected);
         req->res.file = fd_close(req->res.file);
         s->live_reqs--;
+        s->stats.in_flight -= req->_counted;
         if (s->n_spare < HTTP_SPARE_REQS) {
                 arena_reset(&req->arena);
                 list_append(&s->spare_reqs, &req->_free);
@@ -88,6 +89,12 @@ void http_req_eof_is_gone(struct http_req *req)
                 return;
         req->_eof_is_gone = true;
         req->_transport->body_flow(req); /* the FIN may have come before */
+}
+
+void http_req_count(struct http_req *req)
+{
+        req->server->stats.in_flight += !req->_counted;
+        req->_counted = true;
 }
 
 /* --- identity --- */
@@ -233,18 +240,66 @@ void http_req_abort(struct http_req *req, int reason)
 
 /* --- the books --- */
 
+/* Bytes of a '~', plain or encoded, at the beginning of s; else 0. */
+static size_t tilde_at(struct str s)
+{
+        if (s.n > 0 && s.p[0] == '~')
+                return 1;
+        return s.n >= 3 && s.p[0] == '%' && s.p[1] == '7' && (s.p[2] | 0x20) == 'e' ? 3 : 0;
+}
+
+static void add_without_secrets(struct buf *b, struct str path)
+{
+        bool hidden = false;
+
+        for (size_t i = 0; i < path.n;) {
+                size_t n = tilde_at(str_skip(path, i));
+
+                hidden = hidden && path.p[i] != '/';
+                if (!hidden)
+                        buf_add(b, path.p + i, MAX_OF(n, (size_t) 1));
+                if (!hidden && n > 0) {
+                        hidden = true;
+                        buf_add_str(b, STR("***"));
+                }
+                i += MAX_OF(n, (size_t) 1);
+        }
+}
+
+struct str http_path_for_log(struct arena *a, struct str path)
+{
+        struct str rest = path;
+        struct buf b;
+        char *p;
+
+        /* The target of a head that could not be read may be anything. */
+        if (path.n == 0 || (path.p[0] != '/' && !str_eq(path, STR("*"))))
+                return STR("-");
+        (void) str_split(&rest, '?', &path);
+        if (!memchr(path.p, '~', path.n) && !memchr(path.p, '%', path.n))
+                return path;
+        p = arena_alloc(a, 4 * path.n + 1); /* a '~' becomes four characters at most */
+        if (!p)
+                return STR("-");
+        buf_init_fixed(&b, p, 4 * path.n + 1);
+        add_without_secrets(&b, path);
+        return buf_str(&b);
+}
+
 void http_req_account(struct http_req *req)
 {
         struct http_server *s = req->server;
+        usec_t took = net_loop_now(s->loop) - req->_started;
         int status = req->res.status;
 
         s->stats.answers[status >= 100 && status < 600 ? status / 100 : 0]++;
+        if (s->ended)
+                s->ended(req, took);
         if (!s->config.access_log || !req->log.sink)
                 return;
         log_fields(&req->log, LOG_INFO, "request",
                    LOG_F_STR("method", req->method_name.p ? req->method_name : STR("-")),
-                   LOG_F_STR("path", req->path.p ? req->path : STR("-")),
+                   LOG_F_STR("path", http_path_for_log(&req->arena, req->path)),
                    LOG_F_I64("status", status), LOG_F_U64("bytes", req->res.sent),
-                   LOG_F_U64("usec", net_loop_now(s->loop) - req->_started),
-                   LOG_F_STR("peer", req->peer.p ? req->peer : STR("-")));
+                   LOG_F_U64("usec", took), LOG_F_STR("peer", req->peer.p ? req->peer : STR("-")));
 }

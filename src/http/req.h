@@ -129,6 +129,7 @@ struct http_req {
         void *_conn;    /* of the transport; NULL once the client is gone */
         bool _given_up; /* the engine has answered in the handler's place, or broken off */
         unsigned _refs;
+        bool _counted;     /* see http_req_count */
         bool _eof_is_gone; /* see http_req_eof_is_gone */
         bool _head_only;   /* answer to HEAD */
         bool _body_done;   /* the whole body was read */
@@ -162,6 +163,11 @@ static inline void http_req_set_hooks(struct http_req *req, const struct http_ho
 /* A client that closes its sending side, or has done so already, is not waited upon: abort. */
 void http_req_eof_is_gone(struct http_req *req);
 
+/* From now on, until the request is gone, it is one of those in flight (http_server_stats). Who may
+ * cause work counts, once he is known: so nobody without a name can use up a limit. What lasts as long
+ * as a client likes (http_route.lasting) should not. */
+void http_req_count(struct http_req *req);
+
 /* --- asking --- */
 
 /* The null view if there is no such header. */
@@ -173,6 +179,10 @@ static inline struct str http_req_header(const struct http_req *req, struct str 
 /* The decoded value of the first query parameter of that name: 1 found, 0 absent, -EINVAL badly
  * encoded, -ENOMEM. */
 int http_req_query(struct http_req *req, const char *name, struct str *ret) must_check;
+
+/* A path as logs may show it. What follows a '~' in a segment is a secret by agreement (a token that
+ * opens what the path names) and is left out, as is a query; so is a target that is no path. */
+struct str http_path_for_log(struct arena *a, struct str path);
 
 /* --- the streamed body --- */
 

@@ -18,7 +18,11 @@
  * {name}, {name} over {name...}; so the order in the table does not matter. A path that no API
  * knows is answered with 404, a known path with another method with 405 and Allow; HEAD is served
  * by GET's route, OPTIONS by the table itself. Which API a path belongs to is decided by the
- * longest prefix, and that API shapes the error.
+ * longest prefix, of equal ones by who was added first, and that API shapes the error. Several APIs
+ * may share a prefix, and one table may serve under several.
+ *
+ * An API may instead have hosts of its own (`claims`): it is asked first, and what it claims is
+ * looked up among its routes and nowhere else.
  *
  * Scope 0 is forbidden: a route whose scope was forgotten is closed, not open. HTTP_SCOPE_PUBLIC
  * needs no identity. Any other scope is the API's own business: authorize is asked before a byte
@@ -39,6 +43,37 @@ enum http_body_mode {
 
 typedef void http_exec_fn(struct http_req *req);
 
+/* --- what a route says about itself, for the generated description; constants --- */
+
+enum http_doc_type {
+        HTTP_DOC_STRING,
+        HTTP_DOC_INTEGER,
+        HTTP_DOC_BOOLEAN,
+        HTTP_DOC_STRINGS, /* may be repeated */
+};
+
+struct http_doc_param {
+        const char *name;
+        enum http_doc_type type;
+        bool required;
+        bool header; /* of the request; else of the query */
+        const char *text;
+};
+
+struct http_doc {
+        const char *id;                      /* operationId: "createSandbox" */
+        const char *summary;                 /* one line */
+        const char *tag;                     /* group: "Sandboxes"; may be NULL */
+        int status;                          /* of success */
+        const char *answer_name;             /* of the answer's schema: "Sandbox"; NULL: no body */
+        const struct json_field *answer;     /* its members; NULL: not JSON, see answer_type */
+        bool answer_is_list;                 /* an array of these */
+        const char *answer_type;             /* content type; NULL: application/json */
+        const char *input_name;              /* of the body's schema; NULL: it gets none */
+        const struct http_doc_param *params; /* besides those of the path; ends in a NULL name */
+        const uint16_t *errors;              /* further statuses; ends in 0 */
+};
+
 struct http_route {
         enum http_method method;
         const char *pattern;
@@ -48,6 +83,8 @@ struct http_route {
         size_t input_size;               /* JSON: size of the struct; it starts zeroed */
         bool body_optional;              /* JSON: an empty body leaves the struct zeroed */
         uint64_t body_max;               /* 0: HTTP_BODY_MAX */
+        bool lasting; /* takes as long as the client likes (event stream, proxy): see http_req_count */
+        const struct http_doc *doc; /* NULL: is not described */
         http_exec_fn *exec;
 };
 
@@ -68,7 +105,11 @@ typedef struct str http_shape_fn(struct http_req *req, const struct http_problem
 typedef int http_authorize_fn(struct http_req *req, uint32_t scope);
 
 /* May answer a request whose JSON body did not decode in the API's own way; NULL: 400. */
-typedef void http_invalid_fn(struct http_req *req, const char *message);
+typedef void http_invalid_fn(struct http_req *req, const struct json_error *e);
+
+/* Whether a request is this API's by its Host. Asked as soon as a head, or what could be read of it,
+ * is there: method and path may be anything, headers may be missing. */
+typedef bool http_claims_fn(const struct http_req *req);
 
 struct http_api {
         const char *name;
@@ -78,6 +119,7 @@ struct http_api {
         http_shape_fn *shape; /* NULL: {"code":…,"message":…} */
         http_authorize_fn *authorize;
         http_invalid_fn *invalid;
+        http_claims_fn *claims; /* NULL: by prefix alone */
 };
 
 /* --- the compiled tables; used by the server --- */

@@ -25,8 +25,16 @@ struct node {
         struct target targets[METHOD_MAX_];
 };
 
+/* The routes of an API that has hosts of its own. */
+struct realm {
+        const struct http_api *api;
+        struct node root;
+        struct realm *next;
+};
+
 struct http_router {
         struct node root;
+        struct realm *realms;
         const struct http_api **apis;
         size_t n_apis;
 };
@@ -48,16 +56,23 @@ struct http_router *http_router_new(void)
         return xnew(struct http_router);
 }
 
-static void node_free(struct node *n)
+static void node_free(struct node *n);
+
+static void node_done(struct node *n)
 {
-        if (!n)
-                return;
         for (struct node *c = n->children, *next; c; c = next) {
                 next = c->next;
                 node_free(c);
         }
         node_free(n->param);
         node_free(n->rest);
+}
+
+static void node_free(struct node *n)
+{
+        if (!n)
+                return;
+        node_done(n);
         free(n);
 }
 
@@ -65,12 +80,12 @@ void http_router_free(struct http_router *r)
 {
         if (!r)
                 return;
-        for (struct node *c = r->root.children, *next; c; c = next) {
-                next = c->next;
-                node_free(c);
+        node_done(&r->root);
+        for (struct realm *m = r->realms, *next; m; m = next) {
+                next = m->next;
+                node_done(&m->root);
+                free(m);
         }
-        node_free(r->root.param);
-        node_free(r->root.rest);
         free(r->apis);
         free(r);
 }
@@ -131,10 +146,9 @@ static size_t count_params(const char *pattern)
         return n;
 }
 
-static int add_route(struct http_router *r, const struct http_api *api,
-                     const struct http_route *route)
+static int add_route(struct node *root, const struct http_api *api, const struct http_route *route)
 {
-        struct node *n = descend_all(&r->root, api->prefix);
+        struct node *n = descend_all(root, api->prefix);
 
         n = n ? descend_all(n, route->pattern) : NULL;
         if (!n || count_params(api->prefix) + count_params(route->pattern) > HTTP_PARAMS_MAX
@@ -147,12 +161,29 @@ static int add_route(struct http_router *r, const struct http_api *api,
         return 0;
 }
 
+/* Where the routes of an API grow. */
+static struct node *root_for(struct http_router *r, const struct http_api *api)
+{
+        struct realm *m;
+
+        if (!api->claims) {
+                r->apis = xrealloc(r->apis, r->n_apis + 1, sizeof(struct http_api *));
+                r->apis[r->n_apis++] = api;
+                return &r->root;
+        }
+        m = xnew(struct realm);
+        m->api = api;
+        m->next = r->realms;
+        r->realms = m;
+        return &m->root;
+}
+
 int http_router_add(struct http_router *r, const struct http_api *api)
 {
-        r->apis = xrealloc(r->apis, r->n_apis + 1, sizeof(struct http_api *));
-        r->apis[r->n_apis++] = api;
+        struct node *root = root_for(r, api);
+
         for (size_t i = 0; i < api->n_routes; i++) {
-                int e = add_route(r, api, &api->routes[i]);
+                int e = add_route(root, api, &api->routes[i]);
 
                 if (e < 0)
                         return e;
@@ -218,7 +249,16 @@ static bool owns(const struct http_api *api, struct str path)
         return str_starts_with(path, prefix) && (path.n == prefix.n || path.p[prefix.n] == '/');
 }
 
-static const struct http_api *api_of(const struct http_router *r, struct str path)
+static const struct realm *realm_of(const struct http_router *r, const struct http_req *req)
+{
+        const struct realm *m = r->realms;
+
+        while (m && !m->api->claims(req))
+                m = m->next;
+        return m;
+}
+
+static const struct http_api *api_by_prefix(const struct http_router *r, struct str path)
 {
         const struct http_api *best = NULL;
 
@@ -304,16 +344,20 @@ static bool is_allowed(struct http_req *req)
 
 void http_router_claim(const struct http_router *r, struct http_req *req)
 {
-        req->api = api_of(r, req->path);
+        const struct realm *m = realm_of(r, req);
+
+        req->api = m ? m->api : api_by_prefix(r, req->path);
 }
 
 void http_router_head(struct http_router *r, struct http_req *req)
 {
         struct match m = { .method = req->method };
         bool absolute = req->path.n > 0 && req->path.p[0] == '/';
+        const struct realm *realm = realm_of(r, req);
+        const struct node *root = realm ? &realm->root : &r->root;
 
-        http_router_claim(r, req);
-        if (!absolute || !walk(&r->root, str_skip(req->path, 1), &m, 0)) {
+        req->api = realm ? realm->api : api_by_prefix(r, req->path);
+        if (!absolute || !walk(root, str_skip(req->path, 1), &m, 0)) {
                 reply_unrouted(req, &m);
                 return;
         }
@@ -333,12 +377,12 @@ void http_router_head(struct http_router *r, struct http_req *req)
 
 /* --- decoded bodies --- */
 
-static void reply_invalid(struct http_req *req, const char *message)
+static void reply_invalid(struct http_req *req, const struct json_error *e)
 {
         if (req->api->invalid)
-                req->api->invalid(req, message);
+                req->api->invalid(req, e);
         else
-                http_reply_error(req, 400, "INVALID_REQUEST_BODY", "%s", message);
+                http_reply_error(req, 400, "INVALID_REQUEST_BODY", "%s", e->message);
 }
 
 static bool decode_input(struct http_req *req)
@@ -358,7 +402,7 @@ static bool decode_input(struct http_req *req)
         if (r == -ENOMEM)
                 http_reply_error(req, 413, "PAYLOAD_TOO_LARGE", "the request is too large");
         else if (r < 0)
-                reply_invalid(req, e.message);
+                reply_invalid(req, &e);
         return r == 0;
 }
 

@@ -62,6 +62,15 @@ int http_server_listen(struct http_server *s, int fd)
         return 0;
 }
 
+void http_server_serve(struct http_server *s, int fd)
+{
+        struct sock_addr peer = { .len = sizeof(peer.ss) };
+
+        if (getpeername(fd, (struct sockaddr *) &peer.ss, &peer.len) < 0)
+                peer = (struct sock_addr){ .len = sizeof(sa_family_t), .ss.ss_family = AF_UNIX };
+        http_conn_open(s, fd, &peer);
+}
+
 static void stop_listening(struct http_server *s)
 {
         list_for_each (n, &s->listeners) {
@@ -213,6 +222,11 @@ void http_server_set_data(struct http_server *s, void *data)
 void *http_server_data(const struct http_server *s)
 {
         return s->data;
+}
+
+void http_server_on_ended(struct http_server *s, http_ended_fn *ended)
+{
+        s->ended = ended;
 }
 
 struct http_server_stats http_server_stats(const struct http_server *s)

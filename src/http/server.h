@@ -42,6 +42,7 @@ struct http_server_stats {
         uint64_t bytes_in, bytes_out;
         unsigned connections; /* now */
         unsigned idle;        /* now, of these */
+        unsigned in_flight;   /* now: requests that were counted (http_req_count) */
 };
 
 /* --- life cycle --- */
@@ -62,9 +63,18 @@ int http_server_add_api(struct http_server *s, const struct http_api *api) must_
 /* Takes a listening socket. */
 int http_server_listen(struct http_server *s, int fd) must_check;
 
+/* Serves one connected socket, as if it had been accepted, and takes it. */
+void http_server_serve(struct http_server *s, int fd);
+
 /* The user's own state for handlers (injected resources). */
 void http_server_set_data(struct http_server *s, void *data);
 void *http_server_data(const struct http_server *s);
+
+/* Told of every request once, when its answer is complete or broken off and nobody but the caller
+ * looks at it any more: for counters and records of what was asked. res.status is 0 if there was no
+ * answer. `took` is the time since its first byte. NULL: nobody is told. */
+typedef void http_ended_fn(const struct http_req *req, usec_t took);
+void http_server_on_ended(struct http_server *s, http_ended_fn *ended);
 
 /* --- running --- */
 

@@ -19,6 +19,7 @@ struct http_server {
         struct log_ctx log;
         struct http_router *router;
         void *data;
+        http_ended_fn *ended;
 
         struct list listeners;
         struct list conns;

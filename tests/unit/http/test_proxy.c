@@ -272,6 +272,68 @@ static void test_answer_headers(void **state)
         both_done(&c, &server);
 }
 
+/* Drops, changes, refuses by name. */
+static int judge(struct http_req *req, struct http_header *h)
+{
+        if (str_caseeq(h->name, STR("set-cookie")))
+                return 0;
+        if (str_caseeq(h->name, STR("location")))
+                h->value = str_from(arena_printf(&req->arena, "/p%.*s", STR_ARG(h->value)));
+        return str_caseeq(h->name, STR("x-bad")) ? -EBADMSG : 1;
+}
+
+static void test_answer_headers_are_judged(void **state)
+{
+        struct wire_peer c, server;
+
+        (void) state;
+        target.answer = judge;
+        early_header = true;
+        pass(&c, &server, GET_X);
+        wire_send(&loop, &server,
+                  STR("HTTP/1.1 302 Found\r\nLocation: /x\r\nSet-Cookie: a=1\r\nX-Kept: 1\r\n"
+                      "SET-COOKIE: b=2\r\nContent-Length: 2\r\n\r\nok"));
+        wire_until(&loop, wire_has(&c, "\r\n\r\nok"));
+        check_true(wire_has(&c, "\r\nLocation: /p/x\r\n"));
+        check_true(wire_has(&c, "\r\nX-Kept: 1\r\n"));
+        check_true(wire_has(&c, "\r\nX-Early: 1\r\n"));
+        check_false(wire_has(&c, "a=1") || wire_has(&c, "b=2"));
+        both_done(&c, &server);
+}
+
+static void test_a_judge_may_refuse_the_answer(void **state)
+{
+        struct wire_peer c, server;
+
+        (void) state;
+        target.answer = judge;
+        early_header = true;
+        pass(&c, &server, GET_X);
+        wire_send(&loop, &server, STR(OK "X-Kept: 1\r\nX-Bad: 1\r\nContent-Length: 2\r\n\r\nok"));
+        wire_until(&loop, wire_has(&c, "BAD_GATEWAY"));
+        check_true(str_starts_with(buf_str(&c.in), STR("HTTP/1.1 502 ")));
+        check_true(wire_has(&c, "\r\nX-Early: 1\r\n"));
+        check_false(wire_has(&c, "X-Kept"));
+        both_done(&c, &server);
+}
+
+static void test_a_switch_is_judged_too(void **state)
+{
+        struct wire_peer c, server;
+
+        (void) state;
+        target.answer = judge;
+        pass(&c, &server,
+             "GET /p/x HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+        wire_send(&loop, &server,
+                  STR("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
+                      "Upgrade: websocket\r\nSet-Cookie: a=1\r\n\r\n"));
+        wire_until(&loop, wire_has(&c, "\r\n\r\n"));
+        check_true(wire_has(&c, "HTTP/1.1 101 "));
+        check_false(wire_has(&c, "Set-Cookie"));
+        both_done(&c, &server);
+}
+
 static void test_expect_is_answered_by_us(void **state)
 {
         struct wire_peer c, server;
@@ -335,6 +397,9 @@ int main(void)
                 T(test_until_eof_becomes_chunked),
                 T(test_answers_without_body),
                 T(test_answer_headers),
+                T(test_answer_headers_are_judged),
+                T(test_a_judge_may_refuse_the_answer),
+                T(test_a_switch_is_judged_too),
                 T(test_expect_is_answered_by_us),
                 T(test_expect_without_server),
                 T(test_early_answer),

@@ -57,12 +57,40 @@ static const struct http_api outer = { "outer", "", outer_routes, ARRAY_SIZE(out
 static const struct http_route inner_routes[] = {
         { METHOD_GET, "/things", PUBLIC },
         { METHOD_GET, "/keyed", .scope = 4, .exec = exec },
+        { METHOD_GET, "/both/{id}", PUBLIC },
 };
 
-static const struct http_api inner = { "inner", "/v1", inner_routes, ARRAY_SIZE(inner_routes),
-                                       .shape = shape };
+static const struct http_api inner = { "inner", "/v1", inner_routes, 2, .shape = shape };
 
 static const struct http_api innermost = { "innermost", "/v1/deep", inner_routes, 1 };
+
+/* Shares the prefix of outer, and is added after it. */
+static const struct http_route more_routes[] = {
+        { METHOD_GET, "/more", PUBLIC },
+        { METHOD_DELETE, "/things", PUBLIC },
+};
+
+static const struct http_api more = { "more", "", more_routes, ARRAY_SIZE(more_routes),
+                                      .shape = shape };
+
+/* One table under two prefixes. */
+static const struct http_api twice[] = { { "twice", "", inner_routes + 2, 1 },
+                                         { "twice", "/v1", inner_routes + 2, 1 } };
+
+/* By its host. */
+static bool claims(const struct http_req *req)
+{
+        return str_ends_with(http_req_header(req, STR("Host")), STR(".preview"));
+}
+
+static const struct http_route hosted_routes[] = {
+        { METHOD_GET, "/things", PUBLIC },
+        { METHOD_ANY, "/files/{rest...}", PUBLIC },
+};
+
+static const struct http_api hosted = { "hosted",       "",
+                                        hosted_routes,  ARRAY_SIZE(hosted_routes),
+                                        .shape = shape, .claims = claims };
 
 static int set_up(void **state)
 {
@@ -71,6 +99,10 @@ static int set_up(void **state)
         check_i64_eq(http_server_add_api(server, &outer), 0);
         check_i64_eq(http_server_add_api(server, &innermost), 0);
         check_i64_eq(http_server_add_api(server, &inner), 0);
+        check_i64_eq(http_server_add_api(server, &hosted), 0);
+        check_i64_eq(http_server_add_api(server, &more), 0);
+        check_i64_eq(http_server_add_api(server, &twice[0]), 0);
+        check_i64_eq(http_server_add_api(server, &twice[1]), 0);
         return 0;
 }
 
@@ -119,6 +151,15 @@ static const struct {
         { "GET", "/v1/deep/things", 200, "/v1/deep/things" },
         { "GET", "/v1/deep/x", 404,
           "{\"code\":\"NOT_FOUND\",\"message\":\"there is nothing at this path\"}" },
+        /* A prefix may be shared; who was added first answers for what nobody knows. */
+        { "GET", "/more", 200, "/more" },
+        { "DELETE", "/things", 200, "/things" },
+        { "PUT", "/more", 405,
+          "{\"code\":\"METHOD_NOT_ALLOWED\",\"message\":"
+          "\"this path does not take PUT; see Allow\"}" },
+        { "GET", "/both/x", 200, "/both/{id} <x>" },
+        { "GET", "/v1/both/x", 200, "/v1/both/{id} <x>" },
+        { "GET", "/files/x", 404, NULL },
         /* A scope without anybody to judge it is closed. */
         { "GET", "/v1/keyed", 403, "inner FORBIDDEN" },
 };
@@ -134,6 +175,39 @@ static void finds_routes(void **state)
                 check_i64_eq(lb.status, cases[i].status);
                 if (cases[i].body)
                         check_str_eq(buf_str(&lb.body), cases[i].body);
+                http_loopback_done(&lb);
+        }
+}
+
+static void a_host_has_routes_of_its_own(void **state)
+{
+        static const struct {
+                const char *host, *method, *path;
+                int status;
+                const char *body;
+        } table[] = {
+                { "a.preview", "GET", "/things", 200, "/things" },
+                { "a.preview", "GET", "/files/x/y", 200, "/files/{rest...} <x/y>" },
+                { "a.preview", "PUT", "/files/", 200, "/files/{rest...} <>" },
+                /* What others have is not there, and is refused in its own shape. */
+                { "a.preview", "GET", "/v1/things", 404, "inner NOT_FOUND" },
+                { "a.preview", "GET", "/keyed", 404, "inner NOT_FOUND" },
+                { "a.preview", "POST", "/things", 405, "inner METHOD_NOT_ALLOWED" },
+                { "a.preview", "GET", "/", 404, "inner NOT_FOUND" },
+                { "preview", "GET", "/things/a", 200, "/things/{id} <a>" },
+                { "preview", "GET", "/files/x", 404, NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+                struct http_loopback lb;
+
+                check_case(table[i].path);
+                http_loopback_init(&lb, server);
+                http_loopback_header(&lb, STR("Host"), str_from(table[i].host));
+                http_loopback_run(&lb, table[i].method, table[i].path, STR_NULL);
+                check_i64_eq(lb.status, table[i].status);
+                if (table[i].body)
+                        check_str_eq(buf_str(&lb.body), table[i].body);
                 http_loopback_done(&lb);
         }
 }
@@ -156,7 +230,8 @@ static void tells_the_methods(void **state)
         http_loopback_init(&lb, server);
         http_loopback_run(&lb, "OPTIONS", "/things", STR_NULL);
         check_i64_eq(lb.status, 204);
-        check_str_eq(http_headers_get(&lb.headers, STR("Allow")), "GET, HEAD, OPTIONS, POST");
+        check_str_eq(http_headers_get(&lb.headers, STR("Allow")),
+                     "DELETE, GET, HEAD, OPTIONS, POST");
         http_loopback_done(&lb);
 }
 
@@ -208,9 +283,12 @@ static void refuses_bad_tables(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(finds_routes),       cmocka_unit_test(asks_who_it_is),
-                cmocka_unit_test(tells_the_methods),  cmocka_unit_test(deep_paths_end),
+                cmocka_unit_test(finds_routes),
+                cmocka_unit_test(asks_who_it_is),
+                cmocka_unit_test(tells_the_methods),
+                cmocka_unit_test(deep_paths_end),
                 cmocka_unit_test(refuses_bad_tables),
+                cmocka_unit_test(a_host_has_routes_of_its_own),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);

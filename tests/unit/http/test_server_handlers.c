@@ -118,7 +118,34 @@ static void exec_later(struct http_req *req)
         held = http_req_ref(req);
 }
 
+/* --- a body that is wanted late --- */
+
+static struct buf body;
+static struct peer *sender;
+
+static void late_body(struct http_req *req, const char *p, size_t n)
+{
+        buf_add(&body, p, n);
+}
+
+static const struct http_hooks late_hooks = { .body = late_body, .body_end = reply_hello };
+
+static void exec_late(struct http_req *req)
+{
+        held = http_req_ref(req);
+        http_req_set_hooks(req, &late_hooks, NULL);
+}
+
+/* Wants the body and lets more of it come before the server's own task can run. */
+static void want_body(struct net_task *t)
+{
+        http_body_start(held, 100);
+        check_i64_eq(send(sender->fd, "cd", 2, 0), 2);
+}
+
 static const struct http_route routes[] = {
+        { METHOD_POST, "/late", .scope = HTTP_SCOPE_PUBLIC, .body = HTTP_BODY_STREAM,
+          .exec = exec_late },
         { METHOD_GET, "/medium", .scope = HTTP_SCOPE_PUBLIC, .exec = exec_medium },
         { METHOD_GET, "/switch", .scope = HTTP_SCOPE_PUBLIC, .exec = exec_switch },
         { METHOD_GET, "/later", .scope = HTTP_SCOPE_PUBLIC, .exec = exec_later },
@@ -286,6 +313,27 @@ static void a_tunnel_keeps_the_write_timeout(void **state)
         close_world();
 }
 
+static void what_was_held_back_goes_on_with_what_comes(void **state)
+{
+        struct net_task task;
+        struct peer p;
+
+        open_world(NULL);
+        peer_open(&p, &world);
+        sender = &p;
+        buf_init(&body, 100);
+        peer_sendz(&p, POST("/late", "Content-Length: 4\r\n\r\nab"));
+        world_turn(&world, 3);
+        check_true(held);
+        net_task_init(&task, want_body);
+        net_task_queue(&world.loop, &task);
+        check_i64_eq(peer_answer(&p).status, 200);
+        check_str_eq(buf_str(&body), "abcd");
+        buf_done(&body);
+        peer_close(&p);
+        close_world();
+}
+
 /* --- the end --- */
 
 static void set_flag(void *data)
@@ -348,6 +396,7 @@ int main(void)
                 cmocka_unit_test(writing_past_the_promised_length_breaks_off),
                 cmocka_unit_test(an_answer_is_not_evicted),
                 cmocka_unit_test(a_tunnel_keeps_the_write_timeout),
+                cmocka_unit_test(what_was_held_back_goes_on_with_what_comes),
                 cmocka_unit_test(freeing_ends_draining),
                 cmocka_unit_test(drained_is_called_from_the_loop),
         };
