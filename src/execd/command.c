@@ -121,6 +121,7 @@ static struct command *command_new(struct commands *cs, const struct command_req
 
         *c = (struct command){ ._all = cs,
                                .background = r->background,
+                               .attached = r->attached && !r->background,
                                .started = clock_wall(cs->agent->clock),
                                .stdin_fd = -EBADF,
                                .content = cut_content(r->content) };
@@ -165,7 +166,11 @@ static void tell_free(struct event_stream *es)
 /* Nobody listens any more: the output goes nowhere, and must not be held back. */
 static void tell_gone(struct event_stream *es)
 {
+        struct command *c = container_of(es, struct command_tell, stream)->command;
+
         tell_drain(es);
+        if (c && c->job && c->attached)
+                job_kill(c->job);
         tell_free(es);
 }
 
@@ -284,7 +289,8 @@ void command_run(struct commands *cs, struct http_req *req, const struct command
         int error;
 
         if (event_stream_begin(&t->stream, req, &tell_ops,
-                               &(struct event_stream_options){ .id = str_from(c->id) })
+                               &(struct event_stream_options){ .id = str_from(c->id),
+                                                               .exact = r->exact })
             < 0) {
                 free(t);
                 command_free(c);

@@ -6,8 +6,8 @@
  * Commands: the record of each program that clients have started, running or not.
  *
  * A foreground command tells its output to the client that started it, as events; when that client
- * goes away the command runs on and its output is lost. A background command's output is kept in a
- * spool and can be asked for at any time.
+ * goes away the command runs on and its output is lost, or it is killed, if the client wanted that
+ * (`attached`). A background command's output is kept in a spool and can be asked for at any time.
  *
  * A record outlives its program, so that clients can ask how it ended: the last COMMANDS_KEPT of
  * them (fewer with output, each of which is an open file, where few files may be open), for
@@ -53,6 +53,7 @@ struct command {
         char id[ID_HEX_LEN + 1];
         char *content; /* what was asked for, cut to CONTENT_MAX */
         bool background;
+        bool attached;
         usec_t started, finished; /* wall; finished is 0 while it runs */
         usec_t _finished_mono;
         struct job_result result; /* once finished */
@@ -68,6 +69,8 @@ struct command_request {
         struct str content;
         struct job_spec job; /* argv, envp, cwd, user, timeout, pipe_stdin */
         bool background;
+        bool exact;    /* output in base64, byte for byte; in the foreground */
+        bool attached; /* it ends when the client that started it goes away; in the foreground */
 };
 
 void commands_init(struct commands *cs, struct agent *a);

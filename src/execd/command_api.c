@@ -27,7 +27,15 @@ struct run_input {
         bool has_uid, has_gid;
         struct json_map envs;
         bool with_stdin;
+        int output; /* enum output */
+        bool attached;
 };
+
+/* How a foreground command's output is told. */
+enum output { OUTPUT_TEXT, OUTPUT_BASE64, OUTPUT_MAX_ };
+
+static const char *const output_names[] = { [OUTPUT_TEXT] = "text", [OUTPUT_BASE64] = "base64" };
+static const struct enum_table output_table = { output_names, OUTPUT_MAX_ };
 
 static const char *check_envs(const void *v)
 {
@@ -52,6 +60,8 @@ static const struct json_field run_fields[] = {
         JSON_MAP(struct run_input, envs, "envs", JSON_NULL_OK, .items_max = ENVS_MAX,
                  .check = check_envs),
         JSON_BOOL(struct run_input, with_stdin, "stdin", JSON_NULL_OK),
+        JSON_ENUM(struct run_input, output, "output", JSON_NULL_OK, &output_table),
+        JSON_BOOL(struct run_input, attached, "attached", JSON_NULL_OK),
         JSON_END,
 };
 
@@ -123,6 +133,8 @@ static int make_request(struct http_req *req, const struct run_input *in,
                                : (usec_t) in->timeout * USEC_PER_MSEC;
         job->pipe_stdin = in->with_stdin;
         ret->background = in->background;
+        ret->exact = in->output == OUTPUT_BASE64;
+        ret->attached = in->attached;
         ret->content = in->argv.n ? join(&req->arena, &in->argv) : in->command;
         return 0;
 }

@@ -2,6 +2,7 @@
 #include "execd/event.h"
 
 #include "base/base.h"
+#include "base/base64.h"
 
 static const char *const type_names[] = {
         [EVENT_INIT] = "init",     [EVENT_PING] = "ping",   [EVENT_STDOUT] = "stdout",
@@ -27,6 +28,19 @@ void event_add_text(struct buf *b, enum event_type type, struct str text, usec_t
         begin(b, type);
         buf_add_str(b, STR(",\"text\":"));
         buf_add_quoted(b, text);
+        end(b, wall);
+}
+
+void event_add_bytes(struct buf *b, enum event_type type, struct str bytes, usec_t wall)
+{
+        char *p;
+
+        begin(b, type);
+        buf_add_str(b, STR(",\"base64\":\""));
+        p = buf_reserve(b, BASE64_ENCODED(bytes.n));
+        if (p)
+                buf_advance(b, base64_encode(bytes.p, bytes.n, p));
+        buf_add_char(b, '"');
         end(b, wall);
 }
 
@@ -68,5 +82,9 @@ void event_add_error(struct buf *b, const struct event_error *e, usec_t took, us
         }
         buf_add_str(b, STR("]}"));
         add_outcome(b, e->exit_code, took);
+        if (e->signal)
+                buf_addf(b, ",\"signal\":%d", e->signal);
+        if (e->timed_out)
+                buf_add_str(b, STR(",\"timedOut\":true"));
         end(b, wall);
 }

@@ -29,6 +29,9 @@ enum event_type {
 /* wall: now. */
 void event_add_text(struct buf *b, enum event_type type, struct str text, usec_t wall);
 
+/* Bytes as they are, in a member "base64" instead of the text. */
+void event_add_bytes(struct buf *b, enum event_type type, struct str bytes, usec_t wall);
+
 /* took: how long it ran. */
 void event_add_complete(struct buf *b, usec_t took, usec_t wall);
 
@@ -37,6 +40,8 @@ struct event_error {
         struct str value;    /* the exit code, or why it could not start */
         struct str trace[2]; /* null views are left out */
         int exit_code;       /* for clients that look for a number */
+        int signal;          /* that ended it, or 0 */
+        bool timed_out;
 };
 void event_add_error(struct buf *b, const struct event_error *e, usec_t took, usec_t wall);
 

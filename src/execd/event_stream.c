@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "base/base.h"
+#include "base/base64.h"
 #include "execd/agent.h"
 #include "execd/event.h"
 
@@ -63,14 +64,32 @@ static void add_line(struct event_stream *es, struct batch *b, enum job_stream s
                    line.n ? line : STR("\n"));
 }
 
-/* As many lines as the client has room for; the batch counts as taken. */
-static void add_lines(struct event_stream *es, enum job_stream stream, struct str *input)
+/* Three bytes become four characters; what is left of a batch of short outputs does not matter. */
+#define PIECE_MAX (BATCH_SIZE / 2)
+
+static void add_pieces(struct batch *b, enum event_type type, struct str *input)
 {
+        while (http_stream_writable(b->req) && input->n > 0) {
+                struct str piece = str_of(input->p, MIN_OF(input->n, PIECE_MAX));
+
+                if (BASE64_ENCODED(piece.n) + EVENT_SIZE_MAX(0) > buf_room(&b->buf))
+                        batch_flush(b);
+                event_add_bytes(&b->buf, type, piece, b->wall);
+                *input = str_skip(*input, piece.n);
+        }
+}
+
+/* As much as the client has room for; the batch counts as taken. */
+static void add_output(struct event_stream *es, enum job_stream stream, struct str *input)
+{
+        struct lines *lines = &es->_outputs[stream].lines;
         struct batch b;
         struct str line;
 
         batch_init(&b, es);
-        while (http_stream_writable(b.req) && lines_next(&es->_outputs[stream].lines, input, &line))
+        if (es->_exact)
+                add_pieces(&b, stream == JOB_STDERR ? EVENT_STDERR : EVENT_STDOUT, input);
+        while (!es->_exact && http_stream_writable(b.req) && lines_next(lines, input, &line))
                 add_line(es, &b, stream, line);
         batch_flush(&b);
 }
@@ -80,7 +99,7 @@ bool event_stream_output(struct event_stream *es, enum job_stream stream, struct
         struct event_output *o = &es->_outputs[stream];
 
         if (o->held.n == 0)
-                add_lines(es, stream, &bytes);
+                add_output(es, stream, &bytes);
         if (bytes.n > 0)
                 buf_add_str(&o->held, bytes);
         return o->held.n == 0 && http_sse_writable(&es->sse);
@@ -95,7 +114,7 @@ static bool send_held(struct event_stream *es)
 
                 if (before == 0)
                         continue;
-                add_lines(es, (enum job_stream) i, &input);
+                add_output(es, (enum job_stream) i, &input);
                 buf_consume(held, before - input.n);
                 buf_release(held);
                 if (held->n > 0)
@@ -144,6 +163,8 @@ static void add_last(struct event_stream *es, struct batch *b)
                 return;
         }
         e.exit_code = job_exit_code(r);
+        e.signal = r->error == 0 && WIFSIGNALED(r->status) ? WTERMSIG(r->status) : 0;
+        e.timed_out = r->timed_out;
         (void) snprintf(code, sizeof(code), "%d", e.exit_code);
         e.value = str_from(r->error < 0 ? text : code);
         e.trace[0] = str_from(text);
@@ -242,7 +263,8 @@ int event_stream_begin(struct event_stream *es, struct http_req *req,
         *es = (struct event_stream){ .ops = ops,
                                      ._agent = a,
                                      ._started = clock_mono(a->clock),
-                                     ._skip_empty = o->skip_empty };
+                                     ._skip_empty = o->skip_empty,
+                                     ._exact = o->exact };
         r = http_sse_begin(&es->sse, req, &a->event_group, &sse_ops);
         if (r < 0)
                 return r;

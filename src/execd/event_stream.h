@@ -32,7 +32,7 @@ struct event_stream {
         const struct event_stream_ops *ops;
         struct agent *_agent;
         usec_t _started; /* monotonic */
-        bool _skip_empty;
+        bool _skip_empty, _exact;
         bool _ending;
         struct job_result _result;
         struct event_output {
@@ -45,6 +45,7 @@ struct event_stream {
 struct event_stream_options {
         struct str id;   /* the text of init */
         bool skip_empty; /* empty lines are left out; else their text is a line feed */
+        bool exact;      /* output as it came, in base64, and not by lines */
 };
 
 /* Negative: no stream, nothing will be called (the client is gone, or asked by HEAD). */

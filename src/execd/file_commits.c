@@ -10,6 +10,7 @@ struct commit {
         struct file_new file;
         struct file_attrs attrs;
         char *path;
+        size_t number;
         bool placed; /* only its folder is still to be synced */
 };
 
@@ -40,6 +41,7 @@ static int note_failure(struct file_commits *c, const struct commit *one, int r)
 {
         if (r < 0) {
                 c->failed = r;
+                c->failed_at = one->number;
                 (void) snprintf(c->failed_path, sizeof(c->failed_path), "%s", one->path);
                 file_commits_done(c);
         }
@@ -90,6 +92,7 @@ void file_commits_add(struct file_commits *c, struct file_new *file, const struc
         *file = FILE_NEW_NULL;
         one->attrs = *attrs;
         one->path = xstrndup_str(path);
+        one->number = c->added++;
         file_new_push(&one->file);
         list_append(&c->queue, &one->node);
         c->n++;

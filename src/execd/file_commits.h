@@ -19,7 +19,9 @@
 struct file_commits {
         struct list queue;
         size_t n;
-        int failed; /* negative errno, or 0 */
+        size_t added;     /* ever */
+        int failed;       /* negative errno, or 0 */
+        size_t failed_at; /* which of those added, counted from 0 */
         char failed_path[PROBLEM_PATH_MAX + 1];
 };
 

@@ -26,6 +26,8 @@
 #define WAITING_MAX  (1 * MiB) /* of metadata whose files have not come yet */
 #define PARTS_MAX    20000
 
+#define NO_FILE SIZE_MAX
+
 enum part {
         PART_NONE,
         PART_METADATA,
@@ -46,7 +48,8 @@ static const struct json_field metadata_fields[] = {
 
 /* What the client will be told. */
 struct failure {
-        int status; /* 0: nothing went wrong */
+        int status;  /* 0: nothing went wrong */
+        size_t file; /* which one is to blame, counted from 0; or NO_FILE */
         const char *code;
         char message[ERR_MESSAGE_MAX];
 };
@@ -80,6 +83,17 @@ static struct upload *upload_of(struct http_upload *u)
 
 /* --- what goes wrong --- */
 
+static void reply_failure(struct upload *u)
+{
+        const struct failure *f = &u->failure;
+        char number[24];
+
+        (void) snprintf(number, sizeof(number), "%zu", f->file);
+        if (f->file != NO_FILE)
+                (void) http_res_header(u->req, STR("EXECD-FAILED-FILE"), str_from(number));
+        http_reply_error(u->req, f->status, f->code, "%s", f->message);
+}
+
 /* What still comes is passed over. Files that wait for their places get them first; else the client
  * is told at once, and negative is returned. */
 printf_like(4, 5) static int refuse(struct upload *u, int status, const char *code, const char *fmt,
@@ -97,19 +111,21 @@ printf_like(4, 5) static int refuse(struct upload *u, int status, const char *co
         file_new_discard(&u->file);
         if (file_commits_pending(&u->commits))
                 return 0;
-        http_reply_error(u->req, status, code, "%s", f->message);
+        reply_failure(u);
         return -ECANCELED;
 }
 
 /* Here nothing is 404: a missing folder is made, and what else is missing is our trouble. */
-static int refuse_file(struct upload *u, struct str path, int r)
+static int refuse_file(struct upload *u, size_t number, struct str path, int r)
 {
+        u->failure.file = number;
         return refuse(u, 500, CODE_RUNTIME_ERROR, "write '%.*s': %s", PROBLEM_PATH(path),
                       r == -EINVAL ? "it exists and is not a regular file" : err_text(r));
 }
 
 static int refuse_metadata(struct upload *u, const char *why)
 {
+        u->failure.file = u->n_files - 1;
         return refuse(u, 400, CODE_INVALID_METADATA, "metadata of file %zu: %s", u->n_files, why);
 }
 
@@ -141,19 +157,23 @@ static int begin_file(struct upload *u)
         int r;
 
         u->n_files++;
-        if (u->n_files > u->n_metadata)
+        if (u->n_files > u->n_metadata) {
+                u->failure.file = u->n_files - 1;
                 return refuse(u, 400, u->n_metadata ? CODE_INVALID_FILE : CODE_INVALID_METADATA,
                               "file %zu has no metadata part before it", u->n_files);
+        }
         arena_reset(&u->arena);
         r = json_decode(text, metadata_fields, JSON_ALLOW_TRAILING, &u->arena, &m, &je);
         buf_consume(&u->waiting, text.n + 1);
         if (r < 0)
                 return refuse_metadata(u, je.message);
-        if (resolve(u, &m, &e) < 0)
+        if (resolve(u, &m, &e) < 0) {
+                u->failure.file = u->n_files - 1;
                 return e.code == ERR_NOT_FOUND ? refuse(u, 500, CODE_RUNTIME_ERROR, "%s", e.message)
                                                : refuse_metadata(u, e.message);
+        }
         r = open_target(u);
-        return r < 0 ? refuse_file(u, u->path, r) : 0;
+        return r < 0 ? refuse_file(u, u->n_files - 1, u->path, r) : 0;
 }
 
 static void end_file(struct upload *u)
@@ -191,10 +211,12 @@ static int got_part(struct http_upload *http, const struct multipart_part *part)
 static int got_metadata(struct upload *u, const char *p, size_t n)
 {
         u->metadata_bytes += n;
-        if (memchr(p, '\0', n) || u->metadata_bytes > METADATA_MAX)
+        if (memchr(p, '\0', n) || u->metadata_bytes > METADATA_MAX) {
+                u->failure.file = u->n_metadata - 1;
                 return refuse(u, 400, CODE_INVALID_METADATA,
                               "metadata %zu is not text, or longer than %zu KiB", u->n_metadata,
                               METADATA_MAX / KiB);
+        }
         buf_add(&u->waiting, p, n);
         return 0;
 }
@@ -209,7 +231,7 @@ static int got_data(struct http_upload *http, const char *p, size_t n)
         if (u->part != PART_FILE || has_failed(u))
                 return 0;
         r = file_new_write(&u->file, p, n);
-        return r < 0 ? refuse_file(u, u->path, r) : 0;
+        return r < 0 ? refuse_file(u, u->n_files - 1, u->path, r) : 0;
 }
 
 static int got_part_end(struct http_upload *http)
@@ -249,9 +271,10 @@ static void reply(struct upload *u)
         struct http_req *req = u->req;
 
         if (u->commits.failed < 0)
-                (void) refuse_file(u, str_from(u->commits.failed_path), u->commits.failed);
+                (void) refuse_file(u, u->commits.failed_at, str_from(u->commits.failed_path),
+                                   u->commits.failed);
         else if (u->failure.status)
-                http_reply_error(req, u->failure.status, u->failure.code, "%s", u->failure.message);
+                reply_failure(u);
         else if (u->n_metadata == 0)
                 http_reply_error(req, 400, CODE_INVALID_METADATA, "there is no metadata part");
         else if (u->n_files == 0)
@@ -329,6 +352,7 @@ static void post_upload(struct http_req *req)
         u->req = http_req_ref(req);
         u->agent = agent_of(req);
         u->file = FILE_NEW_NULL;
+        u->failure.file = NO_FILE;
         file_commits_init(&u->commits);
         net_task_init(&u->task, run_commits);
         buf_init(&u->waiting, WAITING_MAX);

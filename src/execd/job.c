@@ -246,6 +246,9 @@ static void timer_cb(uv_timer_t *h)
 {
         struct job *j = container_of(h, struct job, _timer);
 
+        /* It ended in time. Only its last words are held back, by a client that reads slowly. */
+        if (j->_exited)
+                return;
         j->_result.timed_out = !j->_interrupted;
         job_kill(j);
 }

@@ -17,12 +17,20 @@
 
 #define PLAIN STR("text/plain; charset=utf-8")
 
-/* What opens the sandbox, or all of them, is nothing that its servers should learn. */
+/* What opens the sandbox, or all of them, is nothing that its servers should learn. The last one may be
+ * of somebody who knows, see below. */
 static const struct str not_for_servers[] = {
         STR("X-EXECD-ACCESS-TOKEN"),
         STR("OPEN-SANDBOX-API-KEY"),
         STR("X-Forwarded-Host"),
 };
+
+/* Who comes by a unix socket is our own server. It has written these headers anew, and knows whether the
+ * client came by TLS, and to which name. */
+static bool knows_the_client(const struct http_req *req)
+{
+        return str_eq(req->peer, STR("unix")) && http_req_header(req, STR("X-Forwarded-Proto")).p;
+}
 
 static void reply_text(struct http_req *req, int status, const char *text)
 {
@@ -43,22 +51,24 @@ static void any_proxy(struct http_req *req)
         struct agent *a = agent_of(req);
         struct local_port *port = arena_new(&req->arena, struct local_port);
         int r = port ? local_port_from_string(a, req->params[0], port) : -ENOMEM;
+        bool told = knows_the_client(req);
 
         if (r < 0) {
                 reply_text(req, r == -EPERM ? 403 : 400, local_port_error(r));
                 return;
         }
-        http_proxy(req, &(struct http_proxy_target){ .client = a->client,
-                                                     .addr = &port->v4,
-                                                     .fallback = &port->v6,
-                                                     .prefix = STR("/"),
-                                                     .rest = req->params[1],
-                                                     .flags = HTTP_PROXY_FORWARDED_FOR
-                                                              | HTTP_PROXY_FORWARDED_PROTO
-                                                              | HTTP_PROXY_KEEP_HOST,
-                                                     .strip = not_for_servers,
-                                                     .n_strip = ARRAY_SIZE(not_for_servers),
-                                                     .failed = failed });
+        http_proxy(req,
+                   &(struct http_proxy_target){ .client = a->client,
+                                                .addr = &port->v4,
+                                                .fallback = &port->v6,
+                                                .prefix = STR("/"),
+                                                .rest = req->params[1],
+                                                .flags = HTTP_PROXY_FORWARDED_FOR
+                                                         | (told ? 0 : HTTP_PROXY_FORWARDED_PROTO)
+                                                         | HTTP_PROXY_KEEP_HOST,
+                                                .strip = not_for_servers,
+                                                .n_strip = ARRAY_SIZE(not_for_servers) - told,
+                                                .failed = failed });
 }
 
 /* What {port} does not match: a segment is never empty. */

@@ -203,6 +203,7 @@ static void a_file_that_finds_its_place_taken_is_told(void **state)
         r = send_body();
         check_i64_eq(r.status, 500);
         check_true(has_code(r, "/taken': Is a directory"));
+        check_str_eq(reply_header(&w, "EXECD-FAILED-FILE"), "1");
         check_true(file_is(&w, "first", STR("1")));
         check_i64_eq(rmdir(path_in(&w, "taken")), 0);
         check_u64_eq(entries(), 1);
@@ -219,6 +220,7 @@ static void files_before_a_failure_stay(void **state)
                 { "{\"path\":\"x\",\"mode\":9}", 400 },
                 { "{\"path\":\"x\",\"owner\":\"nosuchuser\"}", 500 },
                 { "{\"path\":\".\"}", 500 },
+                { "\x01", 400 },
                 { NULL, 400 },
         };
 
@@ -231,6 +233,7 @@ static void files_before_a_failure_stay(void **state)
                 add_part("file", "f", STR("bad"));
                 add_pair("{\"path\":\"never\"}", STR("never"));
                 check_i64_eq(send_body().status, next[i].status);
+                check_str_eq(reply_header(&w, "EXECD-FAILED-FILE"), "1");
                 check_true(file_is(&w, "good", STR("new")));
                 check_u64_eq(entries(), 1);
         }

@@ -100,6 +100,35 @@ static void test_headers(void **state)
         tcp_unlisten(&l);
 }
 
+/* What our own server says of the client is true, and reaches the app. */
+static void test_headers_of_our_own_server(void **state)
+{
+        struct wire_peer c, server;
+        struct wire_listener l;
+        char text[512];
+        int pair[2];
+
+        (void) state;
+        check_true(tcp_listen("127.0.0.1:0", &l));
+        check_i64_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+        http_server_serve(net.w.agent->server, pair[0]);
+        wire_take(&c, pair[1]);
+        (void) snprintf(text, sizeof(text),
+                        "GET /proxy/%u/ HTTP/1.1\r\nHost: box.example.com\r\n"
+                        "X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\n"
+                        "X-Forwarded-Host: box.example.com\r\nX-EXECD-ACCESS-TOKEN: t0ken\r\n\r\n",
+                        port_of(&l.addr));
+        wire_send(LOOP, &c, str_from(text));
+        wire_accept(LOOP, &l, &server);
+        wire_until(LOOP, wire_has(&server, "\r\n\r\n"));
+        check_true(wire_has(&server, "X-Forwarded-For: 1.2.3.4\r\n"));
+        check_true(wire_has(&server, "X-Forwarded-Proto: https\r\n"));
+        check_true(wire_has(&server, "X-Forwarded-Host: box.example.com\r\n"));
+        check_false(wire_has(&server, "t0ken"));
+        done(&c, &server);
+        tcp_unlisten(&l);
+}
+
 static void test_the_other_loopback(void **state)
 {
         static const char *const requests[] = {
@@ -206,8 +235,9 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-                T(test_request_and_answer), T(test_headers),  T(test_the_other_loopback),
-                T(test_web_socket),         T(test_refusals), T(test_server_that_gives_up),
+                T(test_request_and_answer),   T(test_headers),    T(test_headers_of_our_own_server),
+                T(test_the_other_loopback),   T(test_web_socket), T(test_refusals),
+                T(test_server_that_gives_up),
         };
 
         return cmocka_run_group_tests_name("proxy of the agent", tests, NULL, NULL);
