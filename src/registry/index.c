@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+#include "model/limits.h"
+#include "registry/records.h"
+
+struct driver_count {
+        struct tree_node by_name;
+        size_t counts[STATE_MAX_];
+        char name[];
+};
+
+/* --- life --- */
+
+struct index *index_new(struct tree *random, struct str name)
+{
+        struct index *x = xcalloc(1, sizeof(*x) + name.n + 1);
+
+        for (size_t i = 0; i < STATE_MAX_; i++)
+                tree_init_from(&x->states[i], random);
+        for (size_t i = 0; i < GROUP_MAX_; i++)
+                tree_init_from(&x->groups[i], random);
+        tree_init_from(&x->labels, random);
+        tree_init_from(&x->drivers, random);
+        if (name.n > 0)
+                memcpy(x->name, name.p, name.n);
+        return x;
+}
+
+void index_free(struct index *x)
+{
+        struct tree_node *n;
+
+        ASSERT(x->groups[GROUP_LIVE].n == 0 && x->groups[GROUP_FINAL].n == 0 && x->labels.n == 0);
+        while ((n = tree_take_any(&x->drivers)))
+                free(container_of(n, struct driver_count, by_name));
+        free(x);
+}
+
+/* --- counts --- */
+
+static struct driver_count *find_driver(const struct index *x, struct str name)
+{
+        struct tree_node *n = tree_get(&x->drivers, name);
+
+        return n ? container_of(n, struct driver_count, by_name) : NULL;
+}
+
+static struct driver_count *driver_of(struct index *x, const struct sandbox *record)
+{
+        struct driver_count *d = find_driver(x, record->driver);
+
+        if (d)
+                return d;
+        d = xcalloc(1, sizeof(*d) + record->driver.n + 1);
+        memcpy(d->name, record->driver.p, record->driver.n);
+        tree_add(&x->drivers, &d->by_name, str_of(d->name, record->driver.n));
+        return d;
+}
+
+size_t index_count(const struct index *x, struct str driver, enum state state)
+{
+        const struct driver_count *d;
+
+        if (!driver.p)
+                return x->states[state].n;
+        d = find_driver(x, driver);
+        return d ? d->counts[state] : 0;
+}
+
+/* --- labels --- */
+
+#define LABEL_TEXT_MAX (DNS_NAME_MAX + 1 + DNS_LABEL_MAX + 1 + DNS_LABEL_MAX)
+
+/* The null view for what is longer than any label. */
+static struct str label_text(const struct json_pair *label, char ret[static LABEL_TEXT_MAX + 1])
+{
+        struct buf b;
+
+        buf_init_fixed(&b, ret, LABEL_TEXT_MAX + 1);
+        buf_add_str(&b, label->key);
+        buf_add_char(&b, '=');
+        buf_add_str(&b, label->value);
+        return buf_failed(&b) ? STR_NULL : buf_str(&b);
+}
+
+static struct bucket *find_bucket(const struct index *x, const struct json_pair *label)
+{
+        char storage[LABEL_TEXT_MAX + 1];
+        struct str text = label_text(label, storage);
+        struct tree_node *n = text.p ? tree_get(&x->labels, text) : NULL;
+
+        return n ? container_of(n, struct bucket, by_name) : NULL;
+}
+
+const struct bucket *index_bucket(const struct index *x, const struct json_pair *label)
+{
+        return find_bucket(x, label);
+}
+
+static struct bucket *bucket_make(struct index *x, const struct json_pair *label)
+{
+        char storage[LABEL_TEXT_MAX + 1];
+        struct str text = label_text(label, storage);
+        struct bucket *b;
+
+        ASSERT(text.p);
+        b = xcalloc(1, sizeof(*b) + text.n + 1);
+        memcpy(b->name, text.p, text.n);
+        for (size_t i = 0; i < GROUP_MAX_; i++)
+                tree_init_from(&b->groups[i], &x->labels);
+        tree_add(&x->labels, &b->by_name, str_of(b->name, text.n));
+        return b;
+}
+
+static struct str order_of(const struct entry *entry)
+{
+        return str_of(entry->order, entry->order_n);
+}
+
+/* The same label twice has one node: the links behind the first have no bucket. */
+static bool is_linked(const struct entry *entry, size_t before, enum reach reach,
+                      const struct bucket *b)
+{
+        for (size_t i = 0; i < before; i++)
+                if (entry->links[i].buckets[reach] == b)
+                        return true;
+        return false;
+}
+
+static void link_labels(struct index *x, struct entry *entry, enum reach reach)
+{
+        const struct sandbox *record = entry->record;
+
+        for (size_t i = 0; i < entry->n_links; i++) {
+                struct label_link *link = &entry->links[i];
+                struct bucket *b = find_bucket(x, &record->metadata.items[i]);
+
+                if (!b)
+                        b = bucket_make(x, &record->metadata.items[i]);
+                if (is_linked(entry, i, reach, b))
+                        continue;
+                link->buckets[reach] = b;
+                tree_add(&b->groups[group_of(record->status.state)], &link->nodes[reach],
+                         order_of(entry));
+        }
+}
+
+static void unlink_labels(struct index *x, struct entry *entry, enum reach reach)
+{
+        enum group group = group_of(entry->record->status.state);
+
+        for (size_t i = 0; i < entry->n_links; i++) {
+                struct bucket *b = entry->links[i].buckets[reach];
+
+                if (!b)
+                        continue;
+                tree_remove(&b->groups[group], &entry->links[i].nodes[reach]);
+                entry->links[i].buckets[reach] = NULL;
+                if (b->groups[GROUP_LIVE].n > 0 || b->groups[GROUP_FINAL].n > 0)
+                        continue;
+                tree_remove(&x->labels, &b->by_name);
+                free(b);
+        }
+}
+
+/* --- records --- */
+
+void index_add(struct index *x, struct entry *entry, enum reach reach)
+{
+        enum state state = entry->record->status.state;
+
+        tree_add(&x->states[state], &entry->in_state[reach], order_of(entry));
+        tree_add(&x->groups[group_of(state)], &entry->in_group[reach], order_of(entry));
+        driver_of(x, entry->record)->counts[state]++;
+        link_labels(x, entry, reach);
+}
+
+void index_remove(struct index *x, struct entry *entry, enum reach reach)
+{
+        enum state state = entry->record->status.state;
+
+        tree_remove(&x->states[state], &entry->in_state[reach]);
+        tree_remove(&x->groups[group_of(state)], &entry->in_group[reach]);
+        driver_of(x, entry->record)->counts[state]--;
+        unlink_labels(x, entry, reach);
+}
+
+void index_move(struct index *x, struct entry *entry, enum reach reach, enum state to)
+{
+        enum state from = entry->record->status.state;
+        enum group old = group_of(from), new = group_of(to);
+        struct driver_count *d = driver_of(x, entry->record);
+
+        tree_remove(&x->states[from], &entry->in_state[reach]);
+        tree_add(&x->states[to], &entry->in_state[reach], order_of(entry));
+        d->counts[from]--;
+        d->counts[to]++;
+        if (old == new)
+                return;
+        tree_remove(&x->groups[old], &entry->in_group[reach]);
+        tree_add(&x->groups[new], &entry->in_group[reach], order_of(entry));
+        for (size_t i = 0; i < entry->n_links; i++) {
+                struct bucket *b = entry->links[i].buckets[reach];
+
+                if (!b)
+                        continue;
+                tree_remove(&b->groups[old], &entry->links[i].nodes[reach]);
+                tree_add(&b->groups[new], &entry->links[i].nodes[reach], order_of(entry));
+        }
+}

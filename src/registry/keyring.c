@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "registry/keyring.h"
+
+#include "base/base.h"
+#include "base/map.h"
+#include "base/tree.h"
+#include "model/text.h"
+#include "registry/keys.h"
+#include "registry/sure.h"
+
+enum key_state {
+        KEY_ADDING, /* not stored yet: nobody sees it */
+        KEY_OPEN,
+        KEY_REMOVING, /* is listed, opens nothing */
+        KEY_CLOSED,   /* the same: it could not be removed */
+};
+
+struct key {
+        struct api_key key;
+        enum key_state state;
+        struct tree_node by_id;
+        struct map_node by_digest; /* of those that are open */
+        char text[];
+};
+
+struct keyring {
+        struct net_loop *loop;
+        struct store *store;
+        struct tree by_id;
+        struct map by_digest;
+        size_t under_way;
+        size_t shown;
+        bool locked;
+};
+
+/* --- one key --- */
+
+static const struct json_field key_fields[] = {
+        JSON_STR(struct api_key, id, "id", JSON_REQUIRED | JSON_NONEMPTY),
+        JSON_STR(struct api_key, name, "name", 0),
+        JSON_STR(struct api_key, tenant, "tenant", JSON_REQUIRED | JSON_NONEMPTY),
+        JSON_STR(struct api_key, principal, "principal", JSON_REQUIRED | JSON_NONEMPTY),
+        JSON_ENUM(struct api_key, role, "role", JSON_REQUIRED, &role_table),
+        JSON_I64(struct api_key, created_ms, "createdAt", JSON_REQUIRED, JSON_MIN(0)),
+        JSON_END,
+};
+
+static int check_key(const struct api_key *k, struct err *e)
+{
+        const struct {
+                const char *name;
+                struct str value;
+                bool may_be_empty;
+        } texts[] = {
+                { "id", k->id, false },
+                { "name", k->name, true },
+                { "tenant", k->tenant, false },
+                { "principal", k->principal, false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                if (texts[i].may_be_empty && texts[i].value.n == 0)
+                        continue;
+                if (!text_is_clean(texts[i].value, NAME_MAX_TEXT))
+                        return err_set(e, ERR_INVALID,
+                                       "%s of an API key: must be 1 to %d bytes of text without "
+                                       "control characters",
+                                       texts[i].name, NAME_MAX_TEXT);
+        }
+        if (!role_to_string(k->role))
+                return err_set(e, ERR_INVALID, "role of an API key: is none that we know");
+        if (k->created_ms < 0)
+                return err_set(e, ERR_INVALID, "an API key of before 1970");
+        return 0;
+}
+
+static struct str put_text(char **at, struct str s)
+{
+        struct str copy = str_of(*at, s.n);
+
+        if (s.n > 0)
+                memcpy(*at, s.p, s.n);
+        *at += s.n + 1;
+        return copy;
+}
+
+static struct key *key_copy(const struct api_key *from)
+{
+        size_t n = from->id.n + from->name.n + from->tenant.n + from->principal.n + 4;
+        struct key *k = xcalloc(1, sizeof(*k) + n);
+        char *at = k->text;
+
+        k->key = *from;
+        k->key.id = put_text(&at, from->id);
+        k->key.name = put_text(&at, from->name);
+        k->key.tenant = put_text(&at, from->tenant);
+        k->key.principal = put_text(&at, from->principal);
+        return k;
+}
+
+static struct str digest_of(const struct api_key *k)
+{
+        return str_of((const char *) k->digest, sizeof(k->digest));
+}
+
+static struct key *find_id(const struct keyring *kr, struct str id)
+{
+        struct tree_node *n = tree_get(&kr->by_id, id);
+
+        return n ? container_of(n, struct key, by_id) : NULL;
+}
+
+static struct key *find_digest(const struct keyring *kr, struct str digest)
+{
+        struct map_node *n = map_get(&kr->by_digest, digest);
+
+        return n ? container_of(n, struct key, by_digest) : NULL;
+}
+
+/* --- the ring --- */
+
+static void key_enter(struct keyring *kr, struct key *k)
+{
+        k->state = KEY_ADDING;
+        tree_add(&kr->by_id, &k->by_id, k->key.id);
+}
+
+/* A key that the configuration has got meanwhile, too, is opened by that one. */
+static void key_open(struct keyring *kr, struct key *k)
+{
+        bool taken = find_digest(kr, digest_of(&k->key));
+
+        k->state = taken ? KEY_CLOSED : KEY_OPEN;
+        if (!taken)
+                map_add(&kr->by_digest, &k->by_digest, digest_of(&k->key));
+        kr->shown++;
+        kr->locked = true;
+}
+
+static void key_close(struct keyring *kr, struct key *k)
+{
+        k->state = KEY_REMOVING;
+        map_remove(&kr->by_digest, &k->by_digest);
+}
+
+static void key_free(struct keyring *kr, struct key *k)
+{
+        tree_remove(&kr->by_id, &k->by_id);
+        map_remove(&kr->by_digest, &k->by_digest);
+        if (k->state != KEY_ADDING)
+                kr->shown--;
+        free(k);
+}
+
+struct keyring *keyring_new(struct net_loop *loop, struct store *store)
+{
+        struct keyring *kr = xnew(struct keyring);
+
+        kr->loop = loop;
+        kr->store = store;
+        tree_init(&kr->by_id);
+        map_init(&kr->by_digest);
+        return kr;
+}
+
+void keyring_free(struct keyring *kr)
+{
+        struct tree_node *n;
+
+        if (!kr)
+                return;
+        ASSERT(kr->under_way == 0);
+        while ((n = tree_nth(&kr->by_id, 0)))
+                key_free(kr, container_of(n, struct key, by_id));
+        map_done(&kr->by_digest);
+        free(kr);
+}
+
+/* --- looking --- */
+
+const struct api_key *keyring_find(const struct keyring *kr, struct str text)
+{
+        static const uint8_t nothing[SHA256_SIZE];
+        uint8_t digest[SHA256_SIZE];
+        const struct key *k;
+        bool same;
+
+        sha256(text.p, text.n, digest);
+        k = find_digest(kr, str_of((const char *) digest, sizeof(digest)));
+        same = str_eq_secret(k ? digest_of(&k->key)
+                               : str_of((const char *) nothing, sizeof(nothing)),
+                             str_of((const char *) digest, sizeof(digest)));
+        return k && same ? &k->key : NULL;
+}
+
+const struct api_key *keyring_next(const struct keyring *kr, struct str after)
+{
+        struct tree_node *n = tree_after(&kr->by_id, after);
+
+        while (n && container_of(n, struct key, by_id)->state == KEY_ADDING)
+                n = tree_after(&kr->by_id, n->key);
+        return n ? &container_of(n, struct key, by_id)->key : NULL;
+}
+
+size_t keyring_count(const struct keyring *kr)
+{
+        return kr->shown;
+}
+
+bool keyring_is_locked(const struct keyring *kr)
+{
+        return kr->locked;
+}
+
+const struct api_key *keyring_get(const struct keyring *kr, struct str id)
+{
+        const struct key *k = find_id(kr, id);
+
+        return k && k->state == KEY_OPEN ? &k->key : NULL;
+}
+
+/* --- the configuration --- */
+
+static int check_configured(const struct keyring *kr, const struct api_key *k, struct err *e)
+{
+        const struct key *same_id = find_id(kr, k->id), *same = find_digest(kr, digest_of(k));
+        int r = check_key(k, e);
+
+        if (r < 0)
+                return r;
+        if ((same_id && !same_id->key.configured) || (same && !same->key.configured))
+                return err_set(e, ERR_EXISTS, "API key %s is stored already", QUOTED(k->id));
+        return 0;
+}
+
+/* Into a ring of their own first, where two that are equal meet. */
+static int check_all(const struct keyring *kr, const struct api_key *keys, size_t n,
+                     struct keyring *fresh, struct err *e)
+{
+        for (size_t i = 0; i < n; i++) {
+                struct key *k;
+                int r = check_configured(kr, &keys[i], e);
+
+                if (r < 0)
+                        return r;
+                if (find_id(fresh, keys[i].id) || find_digest(fresh, digest_of(&keys[i])))
+                        return err_set(e, ERR_EXISTS, "API key %s is there twice",
+                                       QUOTED(keys[i].id));
+                k = key_copy(&keys[i]);
+                k->key.configured = true;
+                key_enter(fresh, k);
+                key_open(fresh, k);
+        }
+        return 0;
+}
+
+static void forget_configured(struct keyring *kr)
+{
+        struct tree_node *n = tree_from(&kr->by_id, STR(""));
+
+        while (n) {
+                struct key *k = container_of(n, struct key, by_id);
+
+                n = tree_after(&kr->by_id, n->key);
+                if (k->key.configured)
+                        key_free(kr, k);
+        }
+}
+
+int keyring_configure(struct keyring *kr, const struct api_key *keys, size_t n, struct err *e)
+{
+        struct keyring *fresh = keyring_new(kr->loop, kr->store);
+        int r = check_all(kr, keys, n, fresh, e);
+        struct tree_node *node;
+
+        if (r == 0)
+                forget_configured(kr);
+        while (r == 0 && (node = tree_take_any(&fresh->by_id))) {
+                struct key *k = container_of(node, struct key, by_id);
+
+                map_remove(&fresh->by_digest, &k->by_digest);
+                key_enter(kr, k);
+                key_open(kr, k);
+        }
+        keyring_free(fresh);
+        return r;
+}
+
+/* --- operations --- */
+
+#define STORED_KEY_SIZE (sizeof(API_KEY_PREFIX) + (size_t) 2 * SHA256_SIZE)
+#define PAGE            100
+
+struct work {
+        struct keyring *kr;
+        struct registry_req *req;
+        struct key *key;
+        struct buf value;
+        struct buf after;
+        union {
+                struct sure sure;
+                struct store_scan scan;
+        };
+        char stored_key[STORED_KEY_SIZE];
+};
+
+static struct str stored_key(const struct api_key *k, char ret[static STORED_KEY_SIZE])
+{
+        size_t n = strlen(API_KEY_PREFIX);
+
+        memcpy(ret, API_KEY_PREFIX, n);
+        hex_encode(ret + n, k->digest, SHA256_SIZE);
+        return str_of(ret, n + (size_t) 2 * SHA256_SIZE);
+}
+
+static void work_end(struct op *op, int result)
+{
+        struct registry_req *req = container_of(op, struct registry_req, op);
+        struct work *w = req->_job;
+
+        w->kr->under_way--;
+        req->op.done = req->_done;
+        req->op.done(&req->op, result); /* req and the ring may be gone */
+        buf_done(&w->value);
+        buf_done(&w->after);
+        free(w);
+}
+
+static struct work *work_begin(struct keyring *kr, struct registry_req *req)
+{
+        struct work *w = xnew(struct work);
+
+        w->kr = kr;
+        w->req = req;
+        buf_init(&w->value, STORE_VALUE_MAX);
+        buf_init(&w->after, STORE_KEY_MAX);
+        req->err = (struct err){ 0 };
+        req->_done = req->op.done;
+        req->_job = w;
+        req->op.done = work_end;
+        kr->under_way++;
+        op_begin(&req->op, kr->loop, /* cancel= */ NULL);
+        return w;
+}
+
+static void finish(struct work *w, int result)
+{
+        op_finish(&w->req->op, result);
+}
+
+/* --- add --- */
+
+static int exists(struct work *w)
+{
+        return err_set(&w->req->err, ERR_EXISTS, "there is such an API key");
+}
+
+static void key_added(struct sure *s, int result)
+{
+        struct work *w = container_of(s, struct work, sure);
+
+        if (result == 0) {
+                key_open(w->kr, w->key);
+                finish(w, 0);
+                return;
+        }
+        key_free(w->kr, w->key);
+        if (result == ERR_RETURN(ERR_CONFLICT))
+                result = exists(w);
+        else
+                w->req->err = s->err;
+        finish(w, result);
+}
+
+void keyring_add(struct keyring *kr, struct keyring_add *a, const struct api_key *key)
+{
+        struct work *w = work_begin(kr, &a->req);
+        int r = check_key(key, &a->req.err);
+
+        if (r == 0 && (find_id(kr, key->id) || find_digest(kr, digest_of(key))))
+                r = exists(w);
+        if (r < 0) {
+                finish(w, r);
+                return;
+        }
+        w->key = key_copy(key);
+        w->key->key.configured = false;
+        key_enter(kr, w->key);
+        json_encode(&w->value, key_fields, &w->key->key);
+        ASSERT(!buf_failed(&w->value)); /* four short texts */
+        w->sure.done = key_added;
+        sure_cas(&w->sure, kr->store, stored_key(key, w->stored_key), STORE_ABSENT,
+                 buf_str(&w->value));
+}
+
+/* --- remove --- */
+
+static void key_removed(struct sure *s, int result)
+{
+        struct work *w = container_of(s, struct work, sure);
+
+        if (result == 0) {
+                key_free(w->kr, w->key);
+        } else {
+                w->key->state = KEY_CLOSED;
+                w->req->err = s->err;
+        }
+        finish(w, result);
+}
+
+void keyring_remove(struct keyring *kr, struct keyring_remove *r, struct str id)
+{
+        struct work *w = work_begin(kr, &r->req);
+        struct key *k = find_id(kr, id);
+
+        if (!k || k->state == KEY_ADDING) {
+                finish(w,
+                       err_set(&r->req.err, ERR_NOT_FOUND, "there is no API key %s", QUOTED(id)));
+                return;
+        }
+        if (k->key.configured) {
+                finish(w, err_set(&r->req.err, ERR_FORBIDDEN,
+                                  "API key %s is one of the configuration", QUOTED(id)));
+                return;
+        }
+        if (k->state == KEY_REMOVING) {
+                finish(w, err_set(&r->req.err, ERR_CONFLICT, "API key %s is being removed",
+                                  QUOTED(id)));
+                return;
+        }
+        key_close(kr, k);
+        w->key = k;
+        w->sure.done = key_removed;
+        sure_remove(&w->sure, kr->store, stored_key(&k->key, w->stored_key), STORE_ANY);
+}
+
+/* --- load --- */
+
+/* The digest is in the key: the name of what is stored. */
+static bool read_digest(struct str hex, uint8_t ret[static SHA256_SIZE])
+{
+        static const struct str digits = { "0123456789abcdef", 16 };
+
+        if (hex.n != (size_t) 2 * SHA256_SIZE)
+                return false;
+        for (size_t i = 0; i < hex.n; i++) {
+                ssize_t digit = str_find(digits, hex.p[i]);
+
+                if (digit < 0)
+                        return false;
+                ret[i / 2] = (uint8_t) (ret[i / 2] << 4 | digit);
+        }
+        return true;
+}
+
+static bool take_key(struct keyring *kr, const struct store_entry *e)
+{
+        struct api_key key = { 0 };
+        struct json_error je;
+        struct arena a;
+        struct key *k;
+        bool ok;
+
+        arena_init(&a, 64 * KiB);
+        ok = read_digest(str_skip(e->key, strlen(API_KEY_PREFIX)), key.digest)
+             && json_decode(e->value, key_fields, JSON_REFUSE_UNKNOWN, &a, &key, &je) == 0
+             && check_key(&key, NULL) == 0 && !find_id(kr, key.id)
+             && !find_digest(kr, digest_of(&key));
+        if (ok) {
+                k = key_copy(&key);
+                key_enter(kr, k);
+                key_open(kr, k);
+        }
+        arena_done(&a);
+        return ok;
+}
+
+static void page_read(struct op *op, int result)
+{
+        struct work *w = container_of(op, struct work, scan.req.op);
+        struct keyring_load *l = container_of(w->req, struct keyring_load, req);
+        bool more = w->scan.more;
+
+        if (result < 0) {
+                l->req.err = w->scan.req.err;
+                finish(w, result);
+                return;
+        }
+        for (unsigned i = 0; i < w->scan.n; i++) {
+                bool taken = take_key(w->kr, &w->scan.entries[i]);
+
+                l->loaded += taken;
+                l->damaged += !taken;
+                w->kr->locked = true;
+        }
+        if (!more) {
+                finish(w, 0);
+                return;
+        }
+        buf_reset(&w->after);
+        buf_add_str(&w->after, w->scan.entries[w->scan.n - 1].key);
+        op_init(&w->scan.req.op, page_read);
+        store_scan(w->kr->store, &w->scan, STR(API_KEY_PREFIX), buf_str(&w->after), PAGE);
+}
+
+void keyring_load(struct keyring *kr, struct keyring_load *l)
+{
+        struct work *w = work_begin(kr, &l->req);
+
+        l->loaded = l->damaged = 0;
+        op_init(&w->scan.req.op, page_read);
+        store_scan(kr->store, &w->scan, STR(API_KEY_PREFIX), STR_NULL, PAGE);
+}

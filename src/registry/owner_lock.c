@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+#include "base/json.h"
+#include "registry/alarm.h"
+#include "registry/registry_impl.h"
+
+/*
+ * A lock is a key of the store that is there while it is held, with a value that says by whom and until
+ * when. Whoever finds it expired replaces it, by compare-and-set; whoever holds it knows the version he
+ * has written, which is his proof: renewing and giving up compare it.
+ *
+ * All of this process that want one lock share a struct owner_lock. It is the lock that asks the store,
+ * not a waiter; whoever stands first in the queue when the answer is there gets it. So a waiter may
+ * leave at any time, and what the store grants after the last has left is given back.
+ *
+ *         ASKING ──► HELD ──► ASKING (the next waiter) or the end
+ *           │▲
+ *           ▼│
+ *         BACKING OFF: another process has it
+ */
+
+#define BACKOFF_MIN (10 * USEC_PER_MSEC)
+#define BACKOFF_MAX (1 * USEC_PER_SEC)
+
+enum lock_state {
+        LOCK_ASKING,
+        LOCK_BACKING_OFF,
+        LOCK_HELD,
+};
+
+struct locks {
+        struct registry *r;
+        struct tree by_key;
+        struct alarms alarms;
+        size_t waiters; /* and holders */
+        char holder[ID_HEX_LEN + 1];
+};
+
+struct owner_lock {
+        struct tree_node by_key;
+        struct locks *locks; /* NULL: the registry is gone */
+        struct store *store;
+        enum lock_state state;
+        struct list waiters;
+        struct lock_waiter *holder;
+        uint64_t version; /* of the value that is ours; 0: none is */
+        usec_t leased;    /* how long that is good */
+        usec_t backoff;
+        struct alarm retry;
+        struct sure sure;
+        struct buf value;
+        char key[];
+};
+
+struct lock_waiter {
+        struct registry_lock *l;
+        struct owner_lock *lock;
+        struct list node;
+        struct alarm deadline;
+};
+
+/* --- the value --- */
+
+struct lease {
+        struct str holder; /* one registry_new of one process */
+        struct str node;   /* for people */
+        int64_t until_ms;
+};
+
+static const struct json_field lease_fields[] = {
+        JSON_STR(struct lease, holder, "holder", JSON_REQUIRED),
+        JSON_STR(struct lease, node, "node", JSON_REQUIRED),
+        JSON_I64(struct lease, until_ms, "until", JSON_REQUIRED, JSON_MIN(0)),
+        JSON_END,
+};
+
+static usec_t wall_now(const struct owner_lock *lock)
+{
+        return clock_wall(lock->locks->r->clock);
+}
+
+static void make_value(struct owner_lock *lock, usec_t length)
+{
+        usec_t until = usec_add(wall_now(lock), length);
+        const struct lease lease = {
+                .holder = str_from(lock->locks->holder),
+                .node = str_from(lock->locks->r->node),
+                .until_ms = (int64_t) (until / USEC_PER_MSEC),
+        };
+
+        lock->leased = length;
+        buf_reset(&lock->value);
+        json_encode(&lock->value, lease_fields, &lease);
+        ASSERT(!buf_failed(&lock->value));
+}
+
+enum whose {
+        WHOSE_NOBODY, /* it can't be read */
+        WHOSE_OURS,
+        WHOSE_OTHERS,
+};
+
+static enum whose read_value(const struct owner_lock *lock, struct str value, usec_t *ret_until)
+{
+        struct lease lease = { 0 };
+        struct json_error je;
+        enum whose whose = WHOSE_NOBODY;
+        struct arena a;
+
+        arena_init(&a, 16 * KiB);
+        if (json_decode(value, lease_fields, 0, &a, &lease, &je) == 0) {
+                bool ours = str_eq(lease.holder, str_from(lock->locks->holder));
+                int64_t max_ms = INT64_MAX / (int64_t) USEC_PER_MSEC;
+
+                whose = ours ? WHOSE_OURS : WHOSE_OTHERS;
+                *ret_until = (usec_t) MIN_OF(lease.until_ms, max_ms) * USEC_PER_MSEC;
+        }
+        arena_done(&a);
+        return whose;
+}
+
+/* How long somebody else holds it yet; 0 if it may be taken: it is over, or can't be read, or was
+ * left behind by a write of our own whose answer never came. */
+static usec_t held_for(const struct owner_lock *lock, struct str value)
+{
+        usec_t now = wall_now(lock), until;
+
+        if (read_value(lock, value, &until) != WHOSE_OTHERS)
+                return 0;
+        return until > now ? until - now : 0;
+}
+
+/* --- waiters --- */
+
+static struct lock_waiter *first_waiter(const struct owner_lock *lock)
+{
+        struct list *n = list_first(&lock->waiters);
+
+        return n ? container_of(n, struct lock_waiter, node) : NULL;
+}
+
+static bool waiter_is_last(const struct lock_waiter *w)
+{
+        return w->node.next == &w->lock->waiters;
+}
+
+static void waiter_free(struct lock_waiter *w)
+{
+        w->l->_waiter = NULL;
+        w->lock->locks->waiters--;
+        free(w);
+}
+
+/* Out of the queue, without the lock. */
+static void waiter_leave(struct lock_waiter *w, int result)
+{
+        struct registry_lock *l = w->l;
+
+        list_remove(&w->node);
+        alarm_clear(&w->lock->locks->alarms, &w->deadline);
+        waiter_free(w);
+        op_finish(&l->req.op, result);
+}
+
+static int timed_out(struct registry_lock *l)
+{
+        return err_set(&l->req.err, ERR_TIMEOUT, "the owner's lock is held by somebody else");
+}
+
+/* --- asking --- */
+
+static struct str key_of(const struct owner_lock *lock)
+{
+        return lock->by_key.key;
+}
+
+static void lock_free(struct owner_lock *lock)
+{
+        if (lock->locks) {
+                alarm_clear(&lock->locks->alarms, &lock->retry);
+                tree_remove(&lock->locks->by_key, &lock->by_key);
+        }
+        buf_done(&lock->value);
+        free(lock);
+}
+
+static void give_back(struct owner_lock *lock)
+{
+        if (lock->version > 0)
+                remove_and_forget(lock->store, key_of(lock), lock->version);
+        lock_free(lock);
+}
+
+static void asked(struct sure *s, int result);
+
+static void ask(struct owner_lock *lock, uint64_t expected)
+{
+        const struct lock_waiter *w = first_waiter(lock);
+
+        ASSERT(w);
+        lock->state = LOCK_ASKING;
+        make_value(lock, w->l->lease);
+        lock->sure.done = asked;
+        sure_cas(&lock->sure, lock->store, key_of(lock), expected, buf_str(&lock->value));
+}
+
+/* The lock is ours; whose is it? */
+static void hand_over(struct owner_lock *lock)
+{
+        struct lock_waiter *w = first_waiter(lock);
+
+        if (!w) {
+                give_back(lock);
+                return;
+        }
+        if (w->l->lease != lock->leased) {
+                ask(lock, lock->version); /* it was asked for somebody who has left since */
+                return;
+        }
+        list_remove(&w->node);
+        alarm_clear(&lock->locks->alarms, &w->deadline);
+        lock->state = LOCK_HELD;
+        lock->holder = w;
+        lock->backoff = BACKOFF_MIN;
+        op_finish(&w->l->req.op, 0);
+}
+
+static void retry(struct alarm *a)
+{
+        ask(container_of(a, struct owner_lock, retry), STORE_ABSENT);
+}
+
+/* Between half and all of the time, so that those who wait for one lock do not meet each time. */
+static usec_t jitter(struct owner_lock *lock, usec_t length)
+{
+        uint32_t random;
+
+        ids_random(&lock->locks->r->ids, &random, sizeof(random));
+        return length / 2 + random % (length / 2 + 1);
+}
+
+static void ask_after(struct owner_lock *lock, usec_t length)
+{
+        lock->state = LOCK_BACKING_OFF;
+        alarm_set(&lock->locks->alarms, &lock->retry,
+                  usec_add(net_loop_now(lock->locks->alarms.loop), length), retry);
+}
+
+static void back_off(struct owner_lock *lock, usec_t held)
+{
+        struct lock_waiter *w = first_waiter(lock);
+        usec_t length = MIN_OF(jitter(lock, lock->backoff), held);
+
+        if (w->l->wait == 0) {
+                bool last = waiter_is_last(w);
+
+                waiter_leave(w, timed_out(w->l));
+                if (last) {
+                        lock_free(lock);
+                        return;
+                }
+        }
+        lock->backoff = MIN_OF(2 * lock->backoff, BACKOFF_MAX);
+        ask_after(lock, length);
+}
+
+static void ask_failed(struct owner_lock *lock, const struct err *e)
+{
+        struct lock_waiter *w = first_waiter(lock);
+        bool last = waiter_is_last(w);
+
+        w->l->req.err = *e;
+        waiter_leave(w, ERR_RETURN(e->code));
+        if (last)
+                lock_free(lock);
+        else
+                ask_after(lock, 0); /* the next one, in a turn of its own */
+}
+
+static void asked(struct sure *s, int result)
+{
+        struct owner_lock *lock = container_of(s, struct owner_lock, sure);
+        usec_t held;
+
+        lock->version = result == 0 ? s->version : 0;
+        if (!lock->locks || !first_waiter(lock)) {
+                give_back(lock);
+        } else if (result == 0) {
+                hand_over(lock);
+        } else if (result != ERR_RETURN(ERR_CONFLICT)) {
+                ask_failed(lock, &s->err);
+        } else {
+                held = s->found.p ? held_for(lock, s->found) : 0;
+                if (held > 0)
+                        back_off(lock, held);
+                else
+                        ask(lock, s->found.p ? s->found_version : STORE_ABSENT);
+        }
+}
+
+/* --- for the starter --- */
+
+/* The last waiter is gone, and nobody else will look after the lock. */
+static void lock_left(struct owner_lock *lock)
+{
+        if (lock->state == LOCK_BACKING_OFF && !first_waiter(lock))
+                lock_free(lock);
+}
+
+static void deadline_passed(struct alarm *a)
+{
+        struct lock_waiter *w = container_of(a, struct lock_waiter, deadline);
+        struct owner_lock *lock = w->lock;
+
+        waiter_leave(w, timed_out(w->l));
+        lock_left(lock);
+}
+
+static void cancel(struct op *op)
+{
+        struct registry_lock *l = container_of(op, struct registry_lock, req.op);
+        struct owner_lock *lock = l->_waiter->lock;
+
+        waiter_leave(l->_waiter, err_set(&l->req.err, ERR_CANCELED, "nobody waits for the lock"));
+        lock_left(lock);
+}
+
+static struct owner_lock *lock_find(const struct locks *ls, struct str key)
+{
+        struct tree_node *n = tree_get(&ls->by_key, key);
+
+        return n ? container_of(n, struct owner_lock, by_key) : NULL;
+}
+
+static struct owner_lock *lock_new(struct locks *ls, struct str key)
+{
+        struct owner_lock *lock = xcalloc(1, sizeof(*lock) + key.n);
+
+        lock->locks = ls;
+        lock->store = ls->r->store;
+        lock->backoff = BACKOFF_MIN;
+        list_init(&lock->waiters);
+        buf_init(&lock->value, STORE_VALUE_MAX);
+        memcpy(lock->key, key.p, key.n);
+        tree_add(&ls->by_key, &lock->by_key, str_of(lock->key, key.n));
+        return lock;
+}
+
+static void join(struct owner_lock *lock, struct registry_lock *l)
+{
+        struct lock_waiter *w = xnew(struct lock_waiter);
+        struct alarms *alarms = &lock->locks->alarms;
+
+        w->l = l;
+        w->lock = lock;
+        l->_waiter = w;
+        lock->locks->waiters++;
+        list_append(&lock->waiters, &w->node);
+        if (l->wait > 0)
+                alarm_set(alarms, &w->deadline, usec_add(net_loop_now(alarms->loop), l->wait),
+                          deadline_passed);
+}
+
+/* Somebody is before him. */
+static bool is_busy(const struct owner_lock *lock)
+{
+        return lock->state != LOCK_ASKING || first_waiter(lock);
+}
+
+void registry_lock_owner(struct registry *r, struct registry_lock *l, const struct owner *owner)
+{
+        struct owner_lock *lock;
+        char storage[OWNER_KEY_SIZE];
+        struct buf key;
+        int result;
+
+        ASSERT(l->lease > 0);
+        l->req.err = (struct err){ 0 };
+        l->_waiter = NULL;
+        op_begin(&l->req.op, r->loop, cancel);
+        result = owner_check(owner, &l->req.err);
+        if (result < 0) {
+                op_finish(&l->req.op, result);
+                return;
+        }
+        buf_init_fixed(&key, storage, sizeof(storage));
+        add_owner_key(&key, LOCK_PREFIX, owner);
+        lock = lock_find(r->locks, buf_str(&key));
+        if (!lock) {
+                lock = lock_new(r->locks, buf_str(&key));
+                join(lock, l);
+                ask(lock, STORE_ABSENT);
+        } else if (l->wait == 0 && is_busy(lock)) {
+                op_finish(&l->req.op, timed_out(l));
+        } else {
+                join(lock, l);
+        }
+}
+
+/* --- for the holder --- */
+
+static void renewed(struct sure *s, int result)
+{
+        struct owner_lock *lock = container_of(s, struct owner_lock, sure);
+        struct registry_lock *l = lock->holder->l;
+        usec_t until;
+
+        if (result == 0) {
+                lock->version = s->version;
+        } else if (result != ERR_RETURN(ERR_CONFLICT)) {
+                l->req.err = s->err;
+        } else if (s->found.p && read_value(lock, s->found, &until) == WHOSE_OURS) {
+                /* An earlier renewal took effect after all. */
+                lock->version = s->found_version;
+                sure_cas(s, lock->store, key_of(lock), lock->version, buf_str(&lock->value));
+                return;
+        } else {
+                lock->version = 0;
+                result = err_set(&l->req.err, ERR_CONFLICT, "the owner's lock was lost");
+        }
+        op_finish(&l->req.op, result);
+}
+
+void registry_lock_renew(struct registry *r, struct registry_lock *l)
+{
+        struct owner_lock *lock;
+
+        ASSERT(l->_waiter && l->_waiter->lock->holder == l->_waiter);
+        lock = l->_waiter->lock;
+        l->req.err = (struct err){ 0 };
+        op_begin(&l->req.op, r->loop, /* cancel= */ NULL);
+        if (lock->version == 0) {
+                op_finish(&l->req.op,
+                          err_set(&l->req.err, ERR_CONFLICT, "the owner's lock was lost"));
+                return;
+        }
+        make_value(lock, l->lease);
+        lock->sure.done = renewed;
+        sure_cas(&lock->sure, lock->store, key_of(lock), lock->version, buf_str(&lock->value));
+}
+
+void registry_unlock(struct registry *r, struct registry_lock *l)
+{
+        struct owner_lock *lock;
+
+        ASSERT(l->_waiter && l->_waiter->lock->holder == l->_waiter && !op_pending(&l->req.op));
+        lock = l->_waiter->lock;
+        lock->holder = NULL;
+        waiter_free(l->_waiter);
+        if (first_waiter(lock))
+                ask(lock, lock->version);
+        else
+                give_back(lock);
+}
+
+/* --- life --- */
+
+struct locks *locks_new(struct registry *r)
+{
+        struct locks *ls = xnew(struct locks);
+
+        ls->r = r;
+        tree_init(&ls->by_key);
+        alarms_init(&ls->alarms, r->loop);
+        ids_hex(&r->ids, ls->holder);
+        return ls;
+}
+
+/* What is left are questions whose last waiter has gone: their answers find nobody. */
+void locks_free(struct locks *ls)
+{
+        struct tree_node *n;
+
+        ASSERT(ls->waiters == 0);
+        while ((n = tree_take_any(&ls->by_key)))
+                container_of(n, struct owner_lock, by_key)->locks = NULL;
+        alarms_done(&ls->alarms);
+        free(ls);
+}

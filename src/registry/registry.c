@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "registry/registry.h"
+
+#include "base/base.h"
+#include "base/sha256.h"
+#include "registry/registry_impl.h"
+
+#define DOUBTS_MAX 1024 /* of one outage; those beyond wait for the restart */
+
+struct doubt {
+        struct tree_node by_id;
+        uint8_t digest[SHA256_SIZE];
+        char id[SANDBOX_ID_MAX];
+};
+
+/* --- life --- */
+
+struct registry *registry_new(struct net_loop *loop, struct store *store,
+                              const struct registry_config *config)
+{
+        struct registry *r = xnew(struct registry);
+
+        r->loop = loop;
+        r->store = store;
+        r->clock = config->clock;
+        r->node = xstrndup_str(config->node);
+        ids_init(&r->ids);
+        records_init(&r->records);
+        tree_init(&r->writing);
+        tree_init(&r->doubts);
+        r->locks = locks_new(r);
+        return r;
+}
+
+void registry_free(struct registry *r)
+{
+        struct tree_node *n;
+
+        if (!r)
+                return;
+        ASSERT(r->under_way == 0);
+        locks_free(r->locks);
+        while ((n = tree_take_any(&r->doubts)))
+                free(container_of(n, struct doubt, by_id));
+        records_done(&r->records);
+        free(r->node);
+        free(r);
+}
+
+/* --- operations --- */
+
+void request_begin(struct registry *r, struct registry_req *req, op_done_fn *ours, void *job)
+{
+        req->err = (struct err){ 0 };
+        req->_done = req->op.done;
+        req->_job = job;
+        req->op.done = ours;
+        r->under_way++;
+        /* Nothing here waits for anything but the store, which answers: there is no cancel. */
+        op_begin(&req->op, r->loop, /* cancel= */ NULL);
+}
+
+void request_end(struct registry *r, struct registry_req *req, int result)
+{
+        r->under_way--;
+        req->op.done = req->_done;
+        req->op.done(&req->op, result); /* req and r may be gone */
+}
+
+void writing_begin(struct registry *r, struct writing *w, struct str id)
+{
+        ASSERT(id.n <= sizeof(w->id));
+        memcpy(w->id, id.p, id.n);
+        tree_add(&r->writing, &w->by_id, str_of(w->id, id.n)); /* asserts that there is none */
+}
+
+void writing_end(struct registry *r, struct writing *w)
+{
+        tree_remove(&r->writing, &w->by_id);
+}
+
+bool writing_has(const struct registry *r, struct str id)
+{
+        return tree_get(&r->writing, id) != NULL;
+}
+
+/* --- doubts --- */
+
+static struct doubt *find_doubt(const struct registry *r, struct str id)
+{
+        struct tree_node *n = tree_get(&r->doubts, id);
+
+        return n ? container_of(n, struct doubt, by_id) : NULL;
+}
+
+void doubt_add(struct registry *r, struct str id, struct str value)
+{
+        struct doubt *d = find_doubt(r, id);
+
+        if (!d && r->doubts.n >= DOUBTS_MAX)
+                return;
+        if (!d) {
+                d = xnew(struct doubt);
+                memcpy(d->id, id.p, id.n);
+                tree_add(&r->doubts, &d->by_id, str_of(d->id, id.n));
+        }
+        sha256(value.p, value.n, d->digest);
+}
+
+bool doubt_is(const struct registry *r, struct str id, struct str value)
+{
+        const struct doubt *d = find_doubt(r, id);
+        uint8_t digest[SHA256_SIZE];
+
+        if (!d)
+                return false;
+        sha256(value.p, value.n, digest);
+        return memcmp(digest, d->digest, sizeof(digest)) == 0;
+}
+
+void doubt_forget(struct registry *r, struct str id)
+{
+        struct doubt *d = find_doubt(r, id);
+
+        if (!d)
+                return;
+        tree_remove(&r->doubts, &d->by_id);
+        free(d);
+}
+
+/* --- reading --- */
+
+int read_record(struct str key, struct str value, struct sandbox **ret, struct err *e)
+{
+        scoped(sandbox_freep) struct sandbox *s = NULL;
+        char own[RECORD_KEY_SIZE];
+        int r = sandbox_decode(value, &s, e);
+
+        if (r == ERR_RETURN(ERR_UNSUPPORTED))
+                return r;
+        if (r < 0)
+                return err_set(e, ERR_INVALID, "%s", e->message);
+        if (!str_eq(record_key(s->id, own), key))
+                return err_set(e, ERR_INVALID, "the record of '%.*s' under another key",
+                               STR_ARG(s->id));
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+const struct sandbox *registry_peek(const struct registry *r, struct str id)
+{
+        struct entry *entry = records_get(&r->records, id);
+
+        return entry ? entry->record : NULL;
+}
+
+const struct sandbox *registry_next(const struct registry *r, struct str after)
+{
+        struct entry *entry = records_after(&r->records, after);
+
+        return entry ? entry->record : NULL;
+}

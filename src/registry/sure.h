@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_REGISTRY_SURE_H
+#define HUTCH_REGISTRY_SURE_H
+
+/*
+ * A write that finds out what has become of it.
+ *
+ * A store that does not answer may have written all the same, and one that says "conflict" does not
+ * say with what. In both cases the key is read again, and the result is what is true then:
+ *
+ *   0             it is written (removed), with that version
+ *   ERR_CONFLICT  it is not: the key holds something else (found, found_version), or nothing (found
+ *                 is the null view)
+ *   other codes   it is not; but if `unsure`, the key couldn't be read either, and nobody knows
+ *
+ * The caller embeds it, sets `done`, and keeps key and value until then. `done` comes from the loop;
+ * `found` lives until it returns. `done` may start it again.
+ */
+
+#include "store/store.h"
+
+struct sure;
+typedef void sure_done_fn(struct sure *s, int result);
+
+struct sure {
+        sure_done_fn *done;
+
+        uint64_t version; /* results */
+        struct str found;
+        uint64_t found_version;
+        bool unsure;
+        struct err err;
+
+        struct store *_store;
+        struct str _key;
+        struct str _value; /* null: removing */
+        uint64_t _expected;
+        int _first;
+        union {
+                struct store_req _req;
+                struct store_cas _cas;
+                struct store_remove _remove;
+                struct store_get _get;
+        };
+};
+
+void sure_cas(struct sure *s, struct store *store, struct str key, uint64_t expected,
+              struct str value);
+
+/* What is gone already was removed. */
+void sure_remove(struct sure *s, struct store *store, struct str key, uint64_t expected);
+
+/* Removes a key of that version and tells nobody: for what is only a matter of tidiness, because
+ * whoever meets the key later will see that it means nothing. The key is copied. */
+void remove_and_forget(struct store *store, struct str key, uint64_t expected);
+
+#endif

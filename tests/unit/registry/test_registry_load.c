@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+#include "tests/lib/check.h"
+#include "tests/lib/registry_world.h"
+#include "tests/lib/sandbox_sample.h"
+
+#define E(code) ERR_RETURN(ERR_##code)
+
+static void loads_many_pages(void **state)
+{
+        enum { COUNT = 1234 };
+        struct registry_load load;
+        struct registry_world w;
+        unsigned n = 0;
+        char damaged[128];
+
+        rw_open(&w);
+        for (unsigned i = 0; i < COUNT; i++) {
+                char id[32], user[32];
+
+                (void) snprintf(id, sizeof(id), "s%04u", i);
+                (void) snprintf(user, sizeof(user), "u%u", i);
+                rw_put_sample(&w, &(struct sample){ .id = id, .user = user, .bound = i % 3 == 0 });
+        }
+        rw_restart(&w);
+        check_i64_eq(rw_load(&w, w.r, &load, damaged), 0);
+        check_u64_eq(load.loaded, COUNT);
+        check_u64_eq(load.foreign + load.damaged, 0);
+        check_z_eq(damaged, "");
+        for (const struct sandbox *s = registry_next(w.r, STR_NULL); s;
+             s = registry_next(w.r, s->id)) {
+                char id[32];
+
+                (void) snprintf(id, sizeof(id), "s%04u", n++);
+                check_str_eq(s->id, id);
+        }
+        check_u64_eq(n, COUNT);
+        /* The bound ones had lost their indexes. */
+        check_u64_eq(rw_stored(&w, "owner/"), (COUNT + 2) / 3);
+        rw_close(&w);
+}
+
+static void leaves_alone_what_it_cannot_read(void **state)
+{
+        static const struct {
+                const char *key, *value;
+        } damaged_ones[] = {
+                { "sandbox/b", "" },
+                { "sandbox/c", "{\"schema\":1}" },
+                { "sandbox/d", SAMPLE_SMALL }, /* whose id is "a" */
+                { "sandbox/e", "{\"schema\":99}" },
+                { "sandbox/", SAMPLE_SMALL },
+                { "sandbox/a/b", SAMPLE_SMALL },
+        };
+        struct registry_load load;
+        struct registry_world w;
+        struct buf text;
+        char id[64], damaged[128];
+
+        rw_open(&w);
+        buf_init(&text, STORE_VALUE_MAX);
+        for (size_t i = 0; i < ARRAY_SIZE(damaged_ones); i++)
+                rw_put(&w, damaged_ones[i].key, damaged_ones[i].value);
+        rw_put_sample(&w, &(struct sample){ .id = "ok" });
+        rw_put_sample(&w, &(struct sample){ .id = "theirs", .node = "n2" });
+        rw_restart(&w);
+        check_i64_eq(rw_load(&w, w.r, &load, damaged), 0);
+        check_u64_eq(load.loaded, 1);
+        check_u64_eq(load.foreign, 1);
+        check_u64_eq(load.damaged, ARRAY_SIZE(damaged_ones));
+        check_z_eq(damaged, "sandbox/");
+        for (size_t i = 0; i < ARRAY_SIZE(damaged_ones); i++) {
+                rw_text(&w, damaged_ones[i].key, &text);
+                check_str_eq(buf_str(&text), damaged_ones[i].value);
+        }
+        check_i64_eq(rw_get(&w, "c", id), E(NOT_FOUND));
+        check_i64_eq(rw_get(&w, "e", id), E(NOT_FOUND));
+        check_i64_eq(rw_get(&w, "theirs", id), 0);
+        check_true(registry_peek(w.r, STR("theirs")) == NULL);
+        check_true(registry_peek(w.r, STR("ok")) != NULL);
+        buf_done(&text);
+        rw_close(&w);
+}
+
+/* Two bound records of one owner, as a crash and a second create may leave: the one that has the index
+ * keeps it, also if it is the other node's. */
+static void a_place_that_is_taken_by_right_stays_so(void **state)
+{
+        static const char *const nodes[] = { RW_NODE, "n2" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
+                struct registry_load load;
+                struct registry_world w;
+                char id[64], damaged[128];
+
+                check_case(nodes[i]);
+                rw_open(&w);
+                rw_put_sample(&w, &(struct sample){ .id = "a", .bound = true });
+                rw_put_sample(&w, &(struct sample){ .id = "b", .bound = true, .node = nodes[i] });
+                rw_put(&w, "owner/o:p:u:shared-project-user", "b");
+                rw_restart(&w);
+                check_i64_eq(rw_load(&w, w.r, &load, damaged), 0);
+                check_i64_eq(rw_find(&w, "u", id), 0);
+                check_z_eq(id, "b");
+                /* Whoever has no index takes none away. */
+                check_i64_eq(rw_unregister(&w, "a"), 0);
+                check_i64_eq(rw_find(&w, "u", id), 0);
+                check_z_eq(id, "b");
+                rw_close(&w);
+        }
+}
+
+static void any_number_of_stale_indexes_is_replaced(void **state)
+{
+        enum { COUNT = 30 };
+        struct registry_load load;
+        struct registry_world w;
+        char id[32], user[32], key[64], found[64], damaged[128];
+
+        rw_open(&w);
+        for (unsigned i = 0; i < COUNT; i++) {
+                (void) snprintf(id, sizeof(id), "s%u", i);
+                (void) snprintf(user, sizeof(user), "u%u", i);
+                (void) snprintf(key, sizeof(key), "owner/o:p:%s:shared-project-user", user);
+                rw_put_sample(&w, &(struct sample){ .id = id, .user = user, .bound = true });
+                rw_put(&w, key, i == 0 || i % 2 ? "nothing" : "s0");
+        }
+        rw_restart(&w);
+        check_i64_eq(rw_load(&w, w.r, &load, damaged), 0);
+        for (unsigned i = 0; i < COUNT; i++) {
+                (void) snprintf(id, sizeof(id), "s%u", i);
+                (void) snprintf(user, sizeof(user), "u%u", i);
+                check_i64_eq(rw_find(&w, user, found), 0);
+                check_z_eq(found, id);
+        }
+        rw_close(&w);
+}
+
+static void a_store_that_fails_is_told(void **state)
+{
+        struct registry_load load;
+        struct registry_world w;
+        char damaged[128];
+
+        rw_open(&w);
+        rw_put_sample(&w, &(struct sample){ .id = "a", .bound = true });
+        for (unsigned n = 1; n <= 3; n++) { /* two scans, and the index that is missing */
+                rw_restart(&w);
+                rw_plan(&w, &(struct store_failing_plan){ STORE_FAILING_FROM, .n = n });
+                check_i64_eq(rw_load(&w, w.r, &load, damaged), E(UNAVAILABLE));
+        }
+        rw_plan(&w, &(struct store_failing_plan){ 0 });
+        rw_restart(&w);
+        check_i64_eq(rw_load(&w, w.r, &load, damaged), 0);
+        check_u64_eq(rw_stored(&w, "owner/"), 1);
+        rw_close(&w);
+}
+
+/* --- reconcile --- */
+
+struct reconciling {
+        struct registry_reconcile c;
+        bool done;
+        int result;
+};
+
+static void reconciling_done(struct op *op, int result)
+{
+        struct reconciling *x = container_of(op, struct reconciling, c.req.op);
+
+        x->result = result;
+        x->done = true;
+}
+
+static int reconcile(struct registry_world *w, struct reconciling *x, struct sandbox **found,
+                     size_t n)
+{
+        *x = (struct reconciling){ 0 };
+        op_init(&x->c.req.op, reconciling_done);
+        registry_reconcile(w->r, &x->c, (const struct sandbox *const *) found, n);
+        world_until(&w->store, x->done);
+        for (size_t i = 0; i < n; i++)
+                sandbox_free(found[i]);
+        return x->result;
+}
+
+static void what_was_found_is_added_if_it_may(void **state)
+{
+        struct reconciling x;
+        struct registry_world w;
+        struct sandbox *found[7];
+        char id[64];
+
+        rw_open(&w);
+        check_i64_eq(rw_register(&w, &(struct sample){ .id = "known", .state = STATE_PAUSED }), 0);
+        check_i64_eq(rw_register(&w, &(struct sample){ .id = "o", .user = "v", .bound = true }), 0);
+        found[0] = sample_record(&(struct sample){ .id = "new", .bound = true });
+        found[1] = sample_record(&(struct sample){ .id = "known" });
+        found[2] = sample_record(&(struct sample){ .id = "incomplete" });
+        found[2]->owner.user_id = STR_NULL;
+        found[3] = sample_record(&(struct sample){ .id = "theirs", .node = "n2" });
+        found[4] = sample_record(&(struct sample){ .id = "second", .user = "v", .bound = true });
+        found[5] = sample_record(&(struct sample){ .id = "new", .bound = true });
+        found[6] = sandbox_new();
+        check_i64_eq(reconcile(&w, &x, found, ARRAY_SIZE(found)), 0);
+        check_u64_eq(x.c.added, 1);
+        check_u64_eq(x.c.skipped, 6);
+        check_i64_eq(rw_find(&w, "u", id), 0);
+        check_z_eq(id, "new");
+        check_i64_eq(registry_peek(w.r, STR("known"))->status.state, STATE_PAUSED);
+        check_u64_eq(rw_stored(&w, "sandbox/"), 3);
+        check_i64_eq(reconcile(&w, &x, NULL, 0), 0);
+        rw_close(&w);
+}
+
+static void many_are_found(void **state)
+{
+        enum { COUNT = 1000 };
+        struct sandbox *found[COUNT];
+        struct reconciling x;
+        struct registry_world w;
+
+        rw_open(&w);
+        for (int again = 0; again < 2; again++) {
+                for (unsigned i = 0; i < COUNT; i++) {
+                        char id[32];
+
+                        (void) snprintf(id, sizeof(id), "s%u", i);
+                        found[i] = sample_record(&(struct sample){ .id = id });
+                }
+                check_i64_eq(reconcile(&w, &x, found, COUNT), 0);
+                check_u64_eq(x.c.added, again ? 0 : COUNT);
+                check_u64_eq(x.c.skipped, again ? COUNT : 0);
+        }
+        check_u64_eq(rw_stored(&w, "sandbox/"), COUNT);
+        rw_close(&w);
+}
+
+static void reconcile_tells_when_the_store_fails(void **state)
+{
+        struct sandbox *found[100];
+        struct reconciling x;
+        struct registry_world w;
+
+        rw_open(&w);
+        for (unsigned i = 0; i < ARRAY_SIZE(found); i++) {
+                char id[32];
+
+                (void) snprintf(id, sizeof(id), "s%u", i);
+                found[i] = sample_record(&(struct sample){ .id = id });
+        }
+        rw_plan(&w, &(struct store_failing_plan){ STORE_FAILING_FROM, .n = 41, .writes_only = true,
+                                                  .code = ERR_EXHAUSTED });
+        check_i64_eq(reconcile(&w, &x, found, ARRAY_SIZE(found)), E(EXHAUSTED));
+        check_u64_eq(x.c.added, 40);
+        rw_plan(&w, &(struct store_failing_plan){ 0 });
+        check_u64_eq(rw_stored(&w, "sandbox/"), 40);
+        rw_close(&w);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(loads_many_pages),
+                cmocka_unit_test(leaves_alone_what_it_cannot_read),
+                cmocka_unit_test(a_place_that_is_taken_by_right_stays_so),
+                cmocka_unit_test(any_number_of_stale_indexes_is_replaced),
+                cmocka_unit_test(a_store_that_fails_is_told),
+                cmocka_unit_test(what_was_found_is_added_if_it_may),
+                cmocka_unit_test(many_are_found),
+                cmocka_unit_test(reconcile_tells_when_the_store_fails),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
