@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/driver.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "driver/driver_impl.h"
+#include "os/fd.h"
+
+/*
+ * The way of a request: started, given to the member, finished, done. The facade stands between
+ * op_finish and the starter's `done`: there it takes the results away from the operation before
+ * `done`, which may free it, and frees them afterwards.
+ */
+
+/* A handle, and what a runtime has to say. */
+#define RESULT_MAX (256 * KiB)
+
+/* --- what belongs to each call --- */
+
+static const struct {
+        unsigned cap; /* that a driver must have for it, or 0 */
+        const char *verb;
+        size_t record; /* 1 + offset of the record in the operation, or 0 */
+} calls[DRIVER_CALL_MAX_] = {
+        [DRIVER_CALL_CREATE] = { 0, "create", 1 + offsetof(struct driver_create, record) },
+        [DRIVER_CALL_DESTROY] = { 0, "destroy", 1 + offsetof(struct driver_destroy, record) },
+        [DRIVER_CALL_PAUSE] = { DRIVER_PAUSE, "pause", 1 + offsetof(struct driver_pause, record) },
+        [DRIVER_CALL_RESUME] = { DRIVER_PAUSE, "resume",
+                                 1 + offsetof(struct driver_pause, record) },
+        [DRIVER_CALL_INSPECT] = { 0, "inspect", 1 + offsetof(struct driver_inspect, record) },
+        [DRIVER_CALL_SCAN] = { 0, "scan", 0 },
+        [DRIVER_CALL_CONNECT] = { 0, "connect to", 1 + offsetof(struct driver_connect, record) },
+        [DRIVER_CALL_USAGE] = { DRIVER_USAGE, "measure",
+                                1 + offsetof(struct driver_usage, record) },
+        [DRIVER_CALL_PROBE] = { 0, "probe", 0 },
+};
+
+static_assert(offsetof(struct driver_create, req) == 0, "an operation begins with its request");
+static_assert(offsetof(struct driver_destroy, req) == 0, "an operation begins with its request");
+static_assert(offsetof(struct driver_pause, req) == 0, "an operation begins with its request");
+static_assert(offsetof(struct driver_inspect, req) == 0, "an operation begins with its request");
+static_assert(offsetof(struct driver_connect, req) == 0, "an operation begins with its request");
+static_assert(offsetof(struct driver_usage, req) == 0, "an operation begins with its request");
+
+const struct sandbox *driver_req_record(const struct driver_req *req)
+{
+        size_t at = calls[req->_call].record;
+        const struct sandbox *record = NULL;
+
+        if (at > 0)
+                memcpy(&record, (const char *) req + at - 1, sizeof(struct sandbox *));
+        return record;
+}
+
+const char *driver_name(const struct driver *d)
+{
+        return d->ops->name;
+}
+
+unsigned driver_caps(const struct driver *d)
+{
+        return d->ops->caps;
+}
+
+/* --- life cycle --- */
+
+static void close_go_on(struct driver *d)
+{
+        if (!d->_close || d->_close_begun || d->_under_way > 0)
+                return;
+        d->_close_begun = true;
+        d->ops->close(d);
+}
+
+static void close_task(struct net_task *t)
+{
+        close_go_on(container_of(t, struct driver, _close_task));
+}
+
+void driver_closed(struct driver *d)
+{
+        op_finish(&d->_close->op, 0);
+}
+
+static void close_done(struct op *op, int result)
+{
+        struct driver_close *c = container_of(op, struct driver_close, op);
+        struct driver *d = c->_driver;
+
+        /* Somebody came after the door was shut; his refusal is still on its way. */
+        if (d->_under_way > 0) {
+                op_begin(op, d->loop, /* cancel= */ NULL);
+                op_finish(op, result);
+                return;
+        }
+        free(d);
+        op->done = c->_done;
+        op->done(op, result);
+}
+
+void driver_init(struct driver *d, const struct driver_ops *ops, struct net_loop *loop)
+{
+        *d = (struct driver){ .ops = ops, .loop = loop };
+        list_init(&d->_running);
+        net_task_init(&d->_close_task, close_task);
+}
+
+int driver_check_agent(const struct driver_setup *setup, struct err *e)
+{
+        struct stat st;
+
+        if (!setup->agent || setup->agent[0] != '/')
+                return err_set(e, ERR_INVALID, "the agent is to be named by its absolute path");
+        if (stat(setup->agent, &st) < 0 || (S_ISREG(st.st_mode) && access(setup->agent, X_OK) < 0))
+                return err_errno(e, -errno, "the agent '%s' cannot be run", setup->agent);
+        if (!S_ISREG(st.st_mode))
+                return err_set(e, ERR_INVALID, "the agent '%s' is no program", setup->agent);
+        return 0;
+}
+
+/* One cancel may end any number of others, so the list is walked from its head. A request that was
+ * told stands behind the mark, and is not told again. */
+static void cancel_all(struct driver *d)
+{
+        struct list mark;
+
+        list_append(&d->_running, &mark);
+        for (struct list *first; (first = d->_running.next) != &mark;) {
+                list_remove(first);
+                list_append(&d->_running, first);
+                op_cancel(&container_of(first, struct driver_req, _node)->op);
+        }
+        list_remove(&mark);
+}
+
+void driver_close(struct driver *d, struct driver_close *c)
+{
+        ASSERT(!d->_close);
+        d->_close = c;
+        d->_watcher = NULL;
+        c->_driver = d;
+        c->_done = c->op.done;
+        c->op.done = close_done;
+        op_begin(&c->op, d->loop, /* cancel= */ NULL);
+        cancel_all(d);
+        net_task_queue(d->loop, &d->_close_task);
+}
+
+void driver_watch(struct driver *d, struct driver_watcher *w)
+{
+        if (!d->_close)
+                d->_watcher = w;
+}
+
+void driver_tell_died(struct driver *d, struct str id, const struct driver_health *how)
+{
+        char id_copy[SANDBOX_ID_MAX + 1], message[MESSAGE_MAX];
+        struct driver_health copy = *how;
+        struct str cut = str_utf8_cut(how->message, sizeof(message));
+
+        if (!d->_watcher)
+                return;
+        ASSERT(id.n < sizeof(id_copy));
+        memcpy(id_copy, id.p, id.n);
+        if (cut.n > 0)
+                memcpy(message, cut.p, cut.n);
+        copy.message = str_of(message, cut.n);
+        d->_watcher->died(d->_watcher, d, str_of(id_copy, id.n), &copy);
+}
+
+/* --- results --- */
+
+struct str driver_keep(struct driver_req *req, struct str text)
+{
+        return arena_dup_str(&req->_memory, text);
+}
+
+/* Room for one more in an array that doubles. */
+static void *grown(void *items, size_t n, size_t size)
+{
+        if (n > 0 && (n & (n - 1)) != 0)
+                return items;
+        return xrealloc(items, n == 0 ? 1 : 2 * n, size);
+}
+
+void driver_scan_add(struct driver_scan *s, struct sandbox *record, int life)
+{
+        s->found = grown(s->found, s->n, sizeof(*s->found));
+        s->found[s->n++] = (struct driver_found){ record, life };
+}
+
+void driver_probe_add(struct driver_probe *p, const char *name, bool ok, const char *fmt, ...)
+{
+        char text[512];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        p->facts = grown(p->facts, p->n, sizeof(*p->facts));
+        p->facts[p->n++] = (struct driver_fact){ name, ok, driver_keep(&p->req, str_from(text)) };
+}
+
+/* Taken out of an operation: whatever its results own. */
+struct results {
+        struct arena memory;
+        struct driver_found *found;
+        size_t n_found;
+        struct driver_fact *facts;
+};
+
+static struct results results_take(struct driver_req *req)
+{
+        struct results r = { .memory = req->_memory };
+
+        req->_memory = (struct arena){ 0 };
+        if (req->_call == DRIVER_CALL_SCAN) {
+                r.found = DRIVER_AS(scan, req)->found;
+                r.n_found = DRIVER_AS(scan, req)->n;
+        } else if (req->_call == DRIVER_CALL_PROBE) {
+                r.facts = DRIVER_AS(probe, req)->facts;
+        }
+        return r;
+}
+
+static void results_free(struct results *r)
+{
+        for (size_t i = 0; i < r->n_found; i++)
+                sandbox_free(r->found[i].record);
+        free(r->found);
+        free(r->facts);
+        arena_done(&r->memory);
+}
+
+/* As before the start: outputs are empty. */
+static void outputs_clear(struct driver_req *req)
+{
+        switch ((enum driver_call) req->_call) {
+        case DRIVER_CALL_CREATE:
+                DRIVER_AS(create, req)->handle = STR_NULL;
+                break;
+        case DRIVER_CALL_INSPECT:
+                DRIVER_AS(inspect, req)->health = (struct driver_health){ 0 };
+                break;
+        case DRIVER_CALL_SCAN:
+                DRIVER_AS(scan, req)->found = NULL;
+                DRIVER_AS(scan, req)->n = DRIVER_AS(scan, req)->skipped = 0;
+                break;
+        case DRIVER_CALL_CONNECT:
+                DRIVER_AS(connect, req)->fd = -EBADF;
+                break;
+        case DRIVER_CALL_USAGE:
+                DRIVER_AS(usage, req)->cpu_usec = 0;
+                DRIVER_AS(usage, req)->memory_bytes = DRIVER_AS(usage, req)->processes = 0;
+                break;
+        case DRIVER_CALL_PROBE:
+                DRIVER_AS(probe, req)->facts = NULL;
+                DRIVER_AS(probe, req)->n = 0;
+                break;
+        case DRIVER_CALL_DESTROY:
+        case DRIVER_CALL_PAUSE:
+        case DRIVER_CALL_RESUME:
+        case DRIVER_CALL_MAX_:
+        default:
+                break;
+        }
+}
+
+static void results_drop(struct driver_req *req)
+{
+        struct results r = results_take(req);
+
+        if (req->_call == DRIVER_CALL_CONNECT)
+                (void) fd_close(DRIVER_AS(connect, req)->fd);
+        results_free(&r);
+        outputs_clear(req);
+}
+
+/* --- a request --- */
+
+static void req_done(struct op *op, int result)
+{
+        struct driver_req *req = container_of(op, struct driver_req, op);
+        struct driver *d = req->_driver;
+        struct results results = results_take(req);
+
+        op->done = req->_done;
+        op->done(op, result); /* req may be gone, or under way again */
+        results_free(&results);
+        d->_under_way--;
+        close_go_on(d);
+}
+
+void driver_finish(struct driver_req *req, int result)
+{
+        ASSERT(result == 0 || result == ERR_RETURN(req->err.code));
+        list_remove(&req->_node);
+        if (result < 0)
+                results_drop(req);
+        op_finish(&req->op, result);
+}
+
+static void req_cancel(struct op *op)
+{
+        struct driver_req *req = container_of(op, struct driver_req, op);
+        struct driver *d = req->_driver;
+
+        if (d->ops->cancel)
+                d->ops->cancel(d, req);
+}
+
+/* --- starting --- */
+
+/* What a wish may hold, and what a driver must be able to do for it. */
+static int check_wish(const struct driver *d, const struct sandbox *s, struct err *e)
+{
+        const struct {
+                bool wanted;
+                unsigned cap;
+                const char *what;
+        } wishes[] = {
+                { s->snapshot_id.p != NULL, DRIVER_SNAPSHOT, "start from a snapshot" },
+                { s->volumes.n > 0, DRIVER_VOLUMES, "mount volumes" },
+                { s->network_policy != NULL, DRIVER_NETWORK_POLICY, "hold a network policy" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(wishes); i++)
+                if (wishes[i].wanted && !driver_can(d, wishes[i].cap))
+                        return err_set(e, ERR_UNSUPPORTED, "the driver '%s' cannot %s",
+                                       driver_name(d), wishes[i].what);
+        return 0;
+}
+
+static int check_arguments(const struct driver *d, struct driver_req *req)
+{
+        const struct sandbox *record = driver_req_record(req);
+
+        if (d->_close)
+                return err_set(&req->err, ERR_UNAVAILABLE, "the driver '%s' is being closed",
+                               driver_name(d));
+        if (!driver_can(d, calls[req->_call].cap))
+                return err_set(&req->err, ERR_UNSUPPORTED, "the driver '%s' cannot %s sandboxes",
+                               driver_name(d), calls[req->_call].verb);
+        /* Ids become names of files and containers. Records were checked long ago; this is the
+         * last door. */
+        if (record && !sandbox_id_is_valid(record->id))
+                return err_set(&req->err, ERR_INVALID, "cannot %s a sandbox without a valid id",
+                               calls[req->_call].verb);
+        if (record && req->_call == DRIVER_CALL_CREATE)
+                return check_wish(d, record, &req->err);
+        return 0;
+}
+
+void driver_start(struct driver *d, struct driver_req *req)
+{
+        int r;
+
+        req->err = (struct err){ 0 };
+        req->_driver = d;
+        req->_impl = NULL;
+        arena_init(&req->_memory, RESULT_MAX);
+        outputs_clear(req);
+        req->_done = req->op.done;
+        req->op.done = req_done;
+        d->_under_way++;
+        list_init(&req->_node);
+        list_append(&d->_running, &req->_node);
+        op_begin(&req->op, d->loop, req_cancel);
+
+        r = check_arguments(d, req);
+        if (r < 0)
+                driver_finish(req, r);
+        else
+                d->ops->calls[req->_call](d, req);
+}
+
+void driver_create(struct driver *d, struct driver_create *c, const struct sandbox *record,
+                   const struct create_request *wish)
+{
+        c->req._call = DRIVER_CALL_CREATE;
+        c->record = record;
+        c->wish = wish;
+        driver_start(d, &c->req);
+}
+
+void driver_destroy(struct driver *d, struct driver_destroy *x, const struct sandbox *record)
+{
+        x->req._call = DRIVER_CALL_DESTROY;
+        x->record = record;
+        driver_start(d, &x->req);
+}
+
+void driver_pause(struct driver *d, struct driver_pause *p, const struct sandbox *record)
+{
+        p->req._call = DRIVER_CALL_PAUSE;
+        p->record = record;
+        driver_start(d, &p->req);
+}
+
+void driver_resume(struct driver *d, struct driver_pause *p, const struct sandbox *record)
+{
+        p->req._call = DRIVER_CALL_RESUME;
+        p->record = record;
+        driver_start(d, &p->req);
+}
+
+void driver_inspect(struct driver *d, struct driver_inspect *i, const struct sandbox *record)
+{
+        i->req._call = DRIVER_CALL_INSPECT;
+        i->record = record;
+        driver_start(d, &i->req);
+}
+
+void driver_scan(struct driver *d, struct driver_scan *s)
+{
+        s->req._call = DRIVER_CALL_SCAN;
+        driver_start(d, &s->req);
+}
+
+void driver_connect(struct driver *d, struct driver_connect *c, const struct sandbox *record)
+{
+        c->req._call = DRIVER_CALL_CONNECT;
+        c->record = record;
+        driver_start(d, &c->req);
+}
+
+void driver_usage(struct driver *d, struct driver_usage *u, const struct sandbox *record)
+{
+        u->req._call = DRIVER_CALL_USAGE;
+        u->record = record;
+        driver_start(d, &u->req);
+}
+
+void driver_probe(struct driver *d, struct driver_probe *p)
+{
+        p->req._call = DRIVER_CALL_PROBE;
+        driver_start(d, &p->req);
+}
