@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a job asks of its driver, with a record of its own: the registry's may be replaced before the
+ * driver has answered. */
+
+#include "service/service_impl.h"
+
+#include "base/base.h"
+
+/* All calls begin alike, so one `done` does for them. */
+#define SAME_BEGIN(call)                                                      \
+        static_assert(offsetof(struct call, req.op) == 0                      \
+                              && offsetof(struct call, req.err)               \
+                                         == offsetof(struct driver_req, err), \
+                      #call)
+SAME_BEGIN(driver_create);
+SAME_BEGIN(driver_destroy);
+SAME_BEGIN(driver_pause);
+SAME_BEGIN(driver_inspect);
+SAME_BEGIN(agent_ping);
+
+static void ask_now(struct job *j);
+
+/* --- the answer --- */
+
+static struct str keep_message(struct job *j, struct str message)
+{
+        struct str cut = str_utf8_cut(message, sizeof(j->answer_message));
+
+        if (cut.n > 0)
+                memcpy(j->answer_message, cut.p, cut.n);
+        return str_of(j->answer_message, cut.n);
+}
+
+static void keep_results(struct job *j)
+{
+        if (j->answer.asked == ASK_CREATE && j->call.create.handle.p)
+                j->notes = xstrndup_str(j->call.create.handle);
+        if (j->answer.asked != ASK_INSPECT)
+                return;
+        j->answer.health = j->call.inspect.health;
+        j->answer.health.message = keep_message(j, j->call.inspect.health.message);
+}
+
+/* A place behind the gate is kept to the job's end: so there are never more than BACKGROUND_MAX on
+ * their way through driver and store, and a turn of the loop stays short. */
+void ask__over(struct job *j)
+{
+        struct service *s = j->service;
+
+        list_remove(&j->gate);
+        if (!j->counted)
+                return;
+        j->counted = false;
+        s->asking--;
+        while (s->asking < BACKGROUND_MAX && !list_empty(&s->gate)) {
+                struct job *next = container_of(list_first(&s->gate), struct job, gate);
+
+                list_remove(&next->gate);
+                ask_now(next);
+        }
+}
+
+static void answer(struct job *j, int result, const struct err *err)
+{
+        j->answer = (struct answer){ .asked = j->decision.ask,
+                                     .result = result,
+                                     .err = &j->answer_err };
+        if (result < 0)
+                j->answer_err = *err;
+        if (result == ERR_RETURN(ERR_CANCELED) && j->cancel_why)
+                (void) err_set(&j->answer_err, j->cancel_code, "%s", j->cancel_why);
+        if (result == 0)
+                keep_results(j);
+        sandbox_freep(&j->asked);
+        if (j->answer.asked == ASK_CREATE)
+                wish_done(&j->creation->wish);
+}
+
+static void asked_done(struct op *op, int result)
+{
+        struct job *j = container_of(op, struct job, call.destroy.req.op);
+
+        j->asking = NULL;
+        answer(j, result, &j->call.destroy.req.err);
+        job__answered(j);
+}
+
+/* --- the question --- */
+
+static void refuse(struct job *j, enum err_code code, const char *why)
+{
+        struct err e;
+        int r = err_set(&e, code, "%s", why);
+
+        answer(j, r, &e);
+        job__answered(j);
+}
+
+/* A record that a crash has left without the driver's notes borrows those that the scan found. */
+static struct sandbox *copy_for_driver(const struct job *j, const struct sandbox *record)
+{
+        struct sandbox *copy = sandbox_copy(record);
+        struct err e;
+
+        if (copy && !copy->handle.p && j->found
+            && sandbox_set_handle(copy, j->found->handle, &e) < 0)
+                sandbox_freep(&copy);
+        return copy;
+}
+
+static void start(struct job *j, struct driver *d)
+{
+        j->asking = &j->call.destroy.req.op;
+        op_init(j->asking, asked_done);
+        switch (j->decision.ask) {
+        case ASK_CREATE:
+                driver_create(d, &j->call.create, j->asked, &j->creation->wish.request);
+                break;
+        case ASK_DESTROY:
+                driver_destroy(d, &j->call.destroy, j->asked);
+                break;
+        case ASK_PAUSE:
+                driver_pause(d, &j->call.pause, j->asked);
+                break;
+        case ASK_RESUME:
+                driver_resume(d, &j->call.pause, j->asked);
+                break;
+        case ASK_INSPECT:
+                driver_inspect(d, &j->call.inspect, j->asked);
+                break;
+        case ASK_PING:
+                agent_ping(j->service->config.agents, &j->call.ping, d, j->asked);
+                break;
+        case ASK_NOTHING:
+        case ASK_MAX_:
+        default:
+                ASSERT(false);
+        }
+}
+
+static void ask_now(struct job *j)
+{
+        const struct sandbox *record = place__record(j->place);
+        struct driver *d;
+
+        if (!record)
+                record = j->found;
+        d = record ? service__driver(j->service, record->driver) : NULL;
+        if (j->service->phase >= PHASE_STOPPING) /* the next start goes on from here */
+                return refuse(j, ERR_CANCELED, "the server is stopping");
+        if (j->cancel_why && j->decision.ask != ASK_DESTROY)
+                return refuse(j, ERR_CANCELED, j->cancel_why);
+        if (!d)
+                return refuse(j, ERR_UNAVAILABLE,
+                              "the driver of this sandbox is not enabled on this server");
+        j->asked = copy_for_driver(j, record);
+        if (!j->asked)
+                return refuse(j, ERR_UNAVAILABLE, "no memory for the record");
+        memset(&j->call, 0, sizeof(j->call));
+        if (j->background && !j->counted) {
+                j->counted = true;
+                j->service->asking++;
+        }
+        return start(j, d);
+}
+
+void ask__driver(struct job *j)
+{
+        struct service *s = j->service;
+
+        if (j->background && !j->counted && s->asking >= BACKGROUND_MAX)
+                list_append(&s->gate, &j->gate);
+        else
+                ask_now(j);
+}
+
+void ask__hurry(struct job *j)
+{
+        bool in_gate = !list_empty(&j->gate);
+
+        if (!in_gate)
+                return;
+        list_remove(&j->gate);
+        j->background = false;
+        ask_now(j);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Commands on a sandbox that is there: found, queued, waited for. */
+
+#include "service/service_impl.h"
+
+#include "base/base.h"
+#include "base/json.h"
+
+#define PATCH_FIRST 256 /* bytes: a patch is a label or two */
+
+/* One that is under way or waits; deleting twice is waiting for the same end. */
+static struct job *find_delete(const struct place *p)
+{
+        if (p->current && p->current->wanted.command == COMMAND_DELETE)
+                return p->current;
+        list_for_each (n, &p->waiting) {
+                struct job *j = container_of(n, struct job, turn);
+
+                if (j->wanted.command == COMMAND_DELETE)
+                        return j;
+        }
+        return NULL;
+}
+
+static const struct json_field patch_fields[] = {
+        JSON_MAP(struct service_command, patch, "patch", 0),
+        JSON_END,
+};
+
+static int copy_patch(struct job *j, const struct service_command *from, struct err *e)
+{
+        struct service_command copy = { 0 };
+
+        arena_init_small(&j->memory, ARENA_MAX_REQUEST, PATCH_FIRST);
+        if (json_copy_struct(patch_fields, from, &j->memory, &copy) < 0)
+                return err_set(e, ERR_TOO_LARGE, "the patch does not fit into memory");
+        j->patch = copy.patch;
+        return 0;
+}
+
+static int begin(struct service *s, struct service_command *c, enum command command)
+{
+        struct err *e = &c->req.err;
+        int r = service__ready(s, e);
+        const struct sandbox *record = r == 0 ? service_find(s, c->who, c->id) : NULL;
+        struct place *p;
+        struct job *j;
+
+        if (r < 0)
+                return r;
+        if (!record)
+                return service__not_found(e);
+        p = place__of(s, record->id);
+        j = command == COMMAND_DELETE ? find_delete(p) : NULL;
+        if (j) {
+                job__wait_for(j, &c->req);
+                return 0;
+        }
+        if (p->n_jobs >= PLACE_JOBS_MAX)
+                return err_set(e, ERR_UNAVAILABLE, "too many commands wait for this sandbox");
+        j = job__new(s, p, command);
+        j->wanted.expires = c->expires;
+        job__wait_for(j, &c->req);
+        r = command == COMMAND_PATCH ? copy_patch(j, c, e) : 0;
+        if (r < 0)
+                job__drop(j, r, e);
+        else
+                job__start(j);
+        return 0;
+}
+
+static void run(struct service *s, struct service_command *c, enum command command)
+{
+        int r;
+
+        req__begin(s, &c->req, job__cancel_wait);
+        r = begin(s, c, command);
+        if (r < 0)
+                req__finish(&c->req, NULL, r, &c->req.err);
+}
+
+void service_delete(struct service *s, struct service_command *c)
+{
+        run(s, c, COMMAND_DELETE);
+}
+
+void service_pause(struct service *s, struct service_command *c)
+{
+        run(s, c, COMMAND_PAUSE);
+}
+
+void service_resume(struct service *s, struct service_command *c)
+{
+        run(s, c, COMMAND_RESUME);
+}
+
+void service_renew(struct service *s, struct service_command *c)
+{
+        run(s, c, COMMAND_RENEW);
+}
+
+void service_patch_metadata(struct service *s, struct service_command *c)
+{
+        run(s, c, COMMAND_PATCH);
+}

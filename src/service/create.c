@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Create: everything that can be refused is refused before the first write. */
+
+#include "service/service_impl.h"
+
+#include <stdio.h>
+
+#include "base/base.h"
+#include "base/id.h"
+#include "model/extensions.h"
+#include "model/text.h"
+#include "service/replay.h"
+
+/* --- is the wish in order? --- */
+
+static int tell_problem(struct service_create *c, const char *message)
+{
+        problems_add(&c->problems, c->arena, "value_error", "", message);
+        c->problems.code = CODE_INVALID_PARAMETER;
+        return err_set(&c->req.err, ERR_INVALID, "%s", message);
+}
+
+/* Names of ours are ours: a client that could write them could pose as a replayed create. */
+static int check_names(struct service_create *c)
+{
+        const struct json_map *x = &c->wish->extensions;
+        char message[256];
+
+        for (size_t i = 0; i < x->n; i++) {
+                struct str key = x->items[i].key;
+
+                if (!str_starts_with(key, EXTENSION_OURS) || str_eq(key, EXTENSION_DRIVER))
+                        continue;
+                (void) snprintf(message, sizeof(message), "extensions: %s is not for clients",
+                                QUOTED(key));
+                return tell_problem(c, message);
+        }
+        return 0;
+}
+
+static int check(struct service *s, struct service_create *c)
+{
+        if (create_check(c->wish, &s->config.policy, c->arena, &c->problems) < 0)
+                return err_set(&c->req.err, ERR_INVALID, "%.*s",
+                               STR_ARG(problems_message(&c->problems)));
+        return check_names(c);
+}
+
+static int choose_driver(struct service *s, struct service_create *c, struct driver **ret)
+{
+        struct str name = extensions_get(&c->wish->extensions, EXTENSION_DRIVER);
+        char message[256];
+
+        if (s->n_members == 0)
+                return err_set(&c->req.err, ERR_UNAVAILABLE,
+                               "this server has no driver, so it can make no sandbox; its operator "
+                               "chooses one with hutchd --driver");
+        *ret = name.p ? service__driver(s, name) : s->members[0].driver;
+        if (*ret)
+                return 0;
+        (void) snprintf(message, sizeof(message),
+                        "extensions.hutch.driver: there is no driver %s here", QUOTED(name));
+        return tell_problem(c, message);
+}
+
+#if defined(__x86_64__)
+#define OUR_ARCH STR("amd64")
+#elif defined(__aarch64__)
+#define OUR_ARCH STR("arm64")
+#else
+#error "which platform is this?"
+#endif
+
+static int check_caps(const struct create_request *w, const struct driver *d, struct err *e)
+{
+        const struct {
+                bool wanted;
+                unsigned cap;
+                const char *what;
+        } wishes[] = {
+                { w->volumes.n > 0, DRIVER_VOLUMES, "volumes" },
+                { w->network_policy != NULL, DRIVER_NETWORK_POLICY, "networkPolicy" },
+                { w->snapshot_id.p != NULL, DRIVER_SNAPSHOT, "snapshotId" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(wishes); i++)
+                if (wishes[i].wanted && !driver_can(d, wishes[i].cap))
+                        return err_set(e, ERR_UNSUPPORTED, "%s: the driver '%s' cannot do that",
+                                       wishes[i].what, driver_name(d));
+        if (!w->platform)
+                return 0;
+        if (!str_eq(w->platform->os, STR("linux")))
+                return err_set(e, ERR_UNSUPPORTED, "platform.os: sandboxes here are linux");
+        if (!str_eq(w->platform->arch, OUR_ARCH))
+                return err_set(e, ERR_UNSUPPORTED, "platform.arch: sandboxes here are %s",
+                               OUR_ARCH.p);
+        return 0;
+}
+
+/* --- the same once more? --- */
+
+static bool is_same(const struct place *p, const struct sandbox *record, struct str fingerprint)
+{
+        const struct job *j = p->current;
+
+        if (record)
+                return replay_matches(record, fingerprint);
+        return j && j->creation && str_eq_secret(str_from(j->creation->fingerprint), fingerprint);
+}
+
+/* There is a sandbox of this key, or one on its way. */
+static int replay(struct service_create *c, struct place *p, struct str fingerprint)
+{
+        const struct sandbox *record = place__record(p);
+        struct job *j = p->current;
+
+        if (!record && !(j && j->creation))
+                return err_set(&c->req.err, ERR_UNAVAILABLE,
+                               "the sandbox of this idempotency key is just going");
+        if (!is_same(p, record, fingerprint))
+                return err_set(&c->req.err, ERR_CONFLICT,
+                               "the idempotency key was used for another request");
+        c->replayed = true;
+        if (j && j->creation && !j->creation->told)
+                job__wait_for(j, &c->req);
+        else
+                req__finish(&c->req, p, 0, NULL);
+        return 0;
+}
+
+/* --- a new one --- */
+
+struct draft {
+        struct driver *driver;
+        char id[ID_UUID_LEN + 1];
+        char fingerprint[FINGERPRINT_LEN + 1]; /* "" without a key */
+        struct sandbox *record;
+};
+
+static struct owner owner_of(const struct service_create *c)
+{
+        if (c->owner)
+                return *c->owner;
+        return (struct owner){ .organization_id = c->who->tenant,
+                               .project_id = STR("default"),
+                               .user_id = c->who->principal,
+                               .scope = { .kind = SCOPE_SHARED_PROJECT_USER } };
+}
+
+/* The request's own list stays as it is: this one has the fingerprint, too. */
+static int add_fingerprint(struct service_create *c, const struct draft *d, struct json_map *ret)
+{
+        const struct json_map *from = &c->wish->extensions;
+        struct json_pair *items = arena_alloc_array(c->arena, from->n + 1, sizeof(*items));
+
+        if (!items)
+                return err_set(&c->req.err, ERR_TOO_LARGE, "the request does not fit into memory");
+        if (from->n > 0)
+                memcpy(items, from->items, from->n * sizeof(*items));
+        items[from->n] = (struct json_pair){ EXTENSION_IDEMPOTENCY, str_from(d->fingerprint) };
+        *ret = (struct json_map){ items, from->n + 1 };
+        return 0;
+}
+
+static int make_record(struct service *s, struct service_create *c, struct draft *d)
+{
+        const struct create_facts facts = {
+                .id = str_from(d->id),
+                .node = s->config.node,
+                .tenant = c->who->tenant,
+                .driver = str_from(driver_name(d->driver)),
+                .owner = owner_of(c),
+                .owner_bound = c->owner_bound,
+                .now = service__now(s),
+        };
+        struct create_request wish = *c->wish;
+        int r = 0;
+
+        if (d->fingerprint[0])
+                r = add_fingerprint(c, d, &wish.extensions);
+        return r < 0 ? r : create_to_sandbox(&wish, &facts, &d->record, &c->req.err);
+}
+
+static void answer_by(struct due *due)
+{
+        struct creation *x = container_of(due, struct creation, answer_by);
+        struct job *j = x->job;
+
+        if (!place__record(j->place)) { /* the store is slow: there is nothing to show yet */
+                due_set(&j->service->schedule, due, usec_add(due->at, USEC_PER_SEC));
+                return;
+        }
+        x->told = true;
+        job__tell(j, 0, NULL);
+}
+
+static int start(struct service *s, struct service_create *c, struct draft *d)
+{
+        struct creation *x = xnew(struct creation);
+        struct place *p;
+        int r = wish_copy(&x->wish, c->wish, &c->req.err);
+
+        if (r < 0) {
+                free(x);
+                return r;
+        }
+        p = place__of(s, str_from(d->id));
+        r = tenants_charge(&s->tenants, d->record->tenant, &d->record->limits, &p->charge,
+                           &c->req.err);
+        if (r < 0) {
+                wish_done(&x->wish);
+                free(x);
+                place__settle(p); /* goes */
+                return r;
+        }
+        x->job = job__new(s, p, COMMAND_CREATE);
+        x->job->creation = x;
+        x->record = TAKE_PTR(d->record);
+        x->coming = true;
+        x->began = clock_mono(s->config.clock);
+        memcpy(x->fingerprint, d->fingerprint, sizeof(x->fingerprint));
+        due_init(&x->answer_by, answer_by);
+        due_set(&s->schedule, &x->answer_by, usec_add(x->began, s->config.create_wait));
+        job__wait_for(x->job, &c->req);
+        job__start(x->job);
+        return 0;
+}
+
+/* Who asks may leave before it is there, and still has to answer for it. */
+static void tell_id(struct service_create *c, const struct draft *d, int r)
+{
+        static_assert(sizeof(c->id) >= sizeof(d->id), "room for an id");
+
+        if (r == 0)
+                memcpy(c->id, d->id, sizeof(d->id));
+}
+
+static int begin(struct service *s, struct service_create *c)
+{
+        struct err *e = &c->req.err;
+        struct draft d = { 0 };
+        int r = service__ready(s, e);
+
+        if (r == 0)
+                r = check(s, c);
+        if (r == 0)
+                r = choose_driver(s, c, &d.driver);
+        if (r == 0)
+                r = check_caps(c->wish, d.driver, e);
+        if (r == 0 && c->idempotency_key.p)
+                r = replay_check_key(c->idempotency_key, e);
+        if (r < 0)
+                return r;
+        if (c->idempotency_key.p) {
+                struct place *p;
+
+                replay_id(s->config.secret, c->who->tenant, c->idempotency_key, d.id);
+                replay_fingerprint(s->config.secret, c->body, d.fingerprint);
+                p = place__get(s, str_from(d.id));
+                if (p) {
+                        r = replay(c, p, str_from(d.fingerprint));
+                        tell_id(c, &d, r);
+                        return r;
+                }
+        } else {
+                ids_uuid(s->config.ids, d.id);
+        }
+        r = make_record(s, c, &d);
+        if (r == 0)
+                r = start(s, c, &d);
+        tell_id(c, &d, r);
+        sandbox_free(d.record);
+        return r;
+}
+
+void service_create(struct service *s, struct service_create *c)
+{
+        int r;
+
+        req__begin(s, &c->req, job__cancel_wait);
+        c->problems = (struct problems){ 0 };
+        c->id[0] = c->other_id[0] = '\0';
+        c->replayed = false;
+        r = begin(s, c);
+        if (r < 0)
+                req__finish(&c->req, NULL, r, &c->req.err);
+}

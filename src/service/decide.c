@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/decide.h"
+
+#include "base/base.h"
+#include "model/extensions.h"
+#include "model/text.h"
+
+static const char *const command_names[] = {
+        [COMMAND_CREATE] = "create", [COMMAND_DELETE] = "delete", [COMMAND_PAUSE] = "pause",
+        [COMMAND_RESUME] = "resume", [COMMAND_RENEW] = "renew",   [COMMAND_PATCH] = "patch",
+        [COMMAND_ACCESS] = "access", [COMMAND_EXPIRE] = "expire", [COMMAND_FORGET] = "forget",
+        [COMMAND_LOOK] = "look",
+};
+ENUM_TABLE(command, command_names, COMMAND_MAX_);
+
+bool command_overtakes(enum command c)
+{
+        return c == COMMAND_DELETE || c == COMMAND_EXPIRE;
+}
+
+bool command_is_light(enum command c)
+{
+        return c == COMMAND_RENEW || c == COMMAND_PATCH || c == COMMAND_ACCESS;
+}
+
+/* What is to be decided. */
+struct matter {
+        const struct moment *now;
+        const struct sandbox *record;
+        const struct wanted *w;
+        const struct answer *a;
+        enum state state;
+};
+
+/* --- the parts that decisions are made of --- */
+
+static struct decision done(void)
+{
+        return (struct decision){ .next = NEXT_DONE };
+}
+
+static struct decision later(void)
+{
+        return (struct decision){ .next = NEXT_LATER, .fails = true };
+}
+
+static struct decision unregister(void)
+{
+        return (struct decision){ .next = NEXT_UNREGISTER };
+}
+
+static struct decision ask(enum ask whom)
+{
+        return (struct decision){ .next = NEXT_ASK, .ask = whom };
+}
+
+static struct decision become(const struct matter *m, enum state state, const char *reason,
+                              struct str message)
+{
+        return (struct decision){
+                .next = NEXT_DONE,
+                .changes = true,
+                .step = { .state = state,
+                          .reason = reason ? str_from(reason) : STR_NULL,
+                          .message = message,
+                          .at_ms = (int64_t) (m->now->wall / USEC_PER_MSEC) },
+                .event = "sandbox.state",
+        };
+}
+
+static struct decision then_ask(struct decision d, enum ask whom)
+{
+        d.next = NEXT_ASK;
+        d.ask = whom;
+        return d;
+}
+
+static struct decision failing(struct decision d)
+{
+        d.fails = true;
+        return d;
+}
+
+static struct decision not_so(const struct matter *m, const char *what)
+{
+        struct decision d = { .next = NEXT_REFUSE };
+
+        (void) err_set(&d.err, ERR_CONFLICT, "the sandbox is %s and cannot be %s",
+                       state_to_string((int) m->state), what);
+        return d;
+}
+
+static struct decision refuse(enum err_code code, const char *why)
+{
+        struct decision d = { .next = NEXT_REFUSE };
+
+        (void) err_set(&d.err, code, "%s", why);
+        return d;
+}
+
+/* --- how commands begin --- */
+
+static struct decision begin_create(const struct matter *m)
+{
+        return m->state == STATE_PENDING ? ask(ASK_CREATE) : done();
+}
+
+static struct decision begin_delete(const struct matter *m)
+{
+        if (m->state == STATE_STOPPING || state_is_final(m->state))
+                return ask(ASK_DESTROY);
+        return then_ask(become(m, STATE_STOPPING, REASON_DELETED, STR_NULL), ASK_DESTROY);
+}
+
+static struct decision begin_pause(const struct matter *m)
+{
+        if (m->state != STATE_RUNNING)
+                return not_so(m, "paused");
+        if (!(m->w->caps & DRIVER_PAUSE))
+                return refuse(ERR_UNSUPPORTED, "the driver of this sandbox cannot pause");
+        return then_ask(become(m, STATE_PAUSING, NULL, STR_NULL), ASK_PAUSE);
+}
+
+static struct decision begin_resume(const struct matter *m)
+{
+        if (m->state != STATE_PAUSED)
+                return not_so(m, "resumed");
+        return then_ask(become(m, STATE_RESUMING, NULL, STR_NULL), ASK_RESUME);
+}
+
+bool has_left(enum state s)
+{
+        return s == STATE_STOPPING || state_is_final(s);
+}
+
+static struct decision begin_renew(const struct matter *m)
+{
+        struct decision d = { .next = NEXT_DONE, .renews = true, .event = "sandbox.renewed" };
+
+        if (has_left(m->state))
+                return not_so(m, "renewed");
+        if (!m->record->expiry)
+                return refuse(ERR_CONFLICT, "the sandbox never expires and cannot be renewed");
+        if (expiry_at(m->now, m->w->expires, &d.expiry, &d.err) < 0)
+                d.next = NEXT_REFUSE;
+        return d;
+}
+
+static struct decision begin_patch(const struct matter *m)
+{
+        if (has_left(m->state))
+                return not_so(m, "changed");
+        return (struct decision){ .next = NEXT_DONE, .patches = true, .event = "sandbox.metadata" };
+}
+
+static struct decision begin_access(const struct matter *m)
+{
+        struct decision d = { .next = NEXT_DONE, .renews = true, .event = "sandbox.renewed" };
+        usec_t by = extensions_renew_by(&m->record->extensions);
+
+        if (m->state != STATE_RUNNING || !m->record->expiry || by == 0)
+                return done();
+        d.expiry = expiry_after(m->now, by);
+        if (expiry_deadline(m->record->expiry, m->now) >= expiry_deadline(&d.expiry, m->now))
+                return done();
+        return d;
+}
+
+static struct decision begin_expire(const struct matter *m)
+{
+        const struct expiry *x = m->record->expiry;
+
+        /* It has ended in another way just now; who did that may have left it to us. */
+        if (has_left(m->state))
+                return ask(ASK_DESTROY);
+        if (!x || !expiry_is_due(x, m->now)) /* renewed meanwhile */
+                return done();
+        return then_ask(become(m, STATE_STOPPING, REASON_EXPIRED, STR("its time was over")),
+                        ASK_DESTROY);
+}
+
+static struct decision begin_forget(const struct matter *m)
+{
+        return state_is_final(m->state) ? ask(ASK_DESTROY) : done();
+}
+
+/* --- what the runtime shows --- */
+
+typedef struct decision rule_fn(const struct matter *m, const struct driver_health *h);
+
+static struct decision stay(const struct matter *m, const struct driver_health *h)
+{
+        return done();
+}
+
+static struct decision clear_away(const struct matter *m, const struct driver_health *h)
+{
+        return ask(ASK_DESTROY);
+}
+
+/* Without the driver's notes nobody could go into it. */
+static struct decision adopt(const struct matter *m, const struct driver_health *h)
+{
+        return ask(m->w->found ? ASK_PING : ASK_DESTROY);
+}
+
+static struct decision runs(const struct matter *m, const struct driver_health *h)
+{
+        return become(m, STATE_RUNNING, REASON_RUNNING, STR_NULL);
+}
+
+static struct decision rests(const struct matter *m, const struct driver_health *h)
+{
+        return become(m, STATE_PAUSED, REASON_PAUSED, STR_NULL);
+}
+
+/* From Running to Paused and back there are two steps. */
+static struct decision via(const struct matter *m, enum state passing)
+{
+        struct decision d = become(m, passing, NULL, STR_NULL);
+
+        d.next = NEXT_AGAIN;
+        return d;
+}
+
+static struct decision was_paused(const struct matter *m, const struct driver_health *h)
+{
+        return via(m, STATE_PAUSING);
+}
+
+static struct decision was_resumed(const struct matter *m, const struct driver_health *h)
+{
+        return via(m, STATE_RESUMING);
+}
+
+/* A reason is a driver's constant, but it passed through memory of ours and must not kill us. */
+static const char *good_reason(const char *reason, const char *otherwise)
+{
+        return reason && text_is_label(str_from(reason), REASON_MAX) ? reason : otherwise;
+}
+
+static struct decision died(const struct matter *m, const struct driver_health *h)
+{
+        struct decision d;
+
+        if (h->life == DRIVER_ENDED)
+                d = become(m, STATE_TERMINATED, REASON_EXITED, h->message);
+        else
+                d = become(m, STATE_FAILED, good_reason(h->reason, REASON_DIED), h->message);
+        return then_ask(d, ASK_DESTROY);
+}
+
+static struct decision vanished(const struct matter *m, const struct driver_health *h)
+{
+        const struct driver_health *news = &m->w->health;
+
+        if (news->life == DRIVER_ENDED || news->life == DRIVER_DEAD)
+                return died(m, news);
+        return become(m, STATE_FAILED, REASON_GONE, STR("the runtime does not have it any more"));
+}
+
+/* Stopping is not here: whatever the runtime shows, it is to be destroyed. */
+static rule_fn *const rules[STATE_MAX_][DRIVER_LIFE_MAX_] = {
+        [STATE_PENDING] = { adopt, clear_away, clear_away, clear_away, clear_away },
+        [STATE_RUNNING] = { stay, was_paused, died, died, vanished },
+        [STATE_PAUSING] = { runs, rests, died, died, vanished },
+        [STATE_PAUSED] = { was_resumed, stay, died, died, vanished },
+        [STATE_RESUMING] = { runs, rests, died, died, vanished },
+        [STATE_TERMINATED] = { clear_away, clear_away, clear_away, clear_away, stay },
+        [STATE_FAILED] = { clear_away, clear_away, clear_away, clear_away, stay },
+};
+
+static struct decision by_life(const struct matter *m, const struct driver_health *h)
+{
+        if (m->state == STATE_STOPPING)
+                return ask(ASK_DESTROY);
+        if (h->life < 0 || h->life >= DRIVER_LIFE_MAX_)
+                return later();
+        return rules[m->state][h->life](m, h);
+}
+
+static struct decision begin_look(const struct matter *m)
+{
+        if (m->state == STATE_STOPPING)
+                return ask(ASK_DESTROY);
+        return m->w->told ? by_life(m, &m->w->health) : ask(ASK_INSPECT);
+}
+
+/* --- what follows from the driver's answers --- */
+
+static const char *create_reason(int result)
+{
+        static const char *const reasons[ERR_CODE_MAX_] = {
+                [ERR_INVALID] = "INVALID_REQUEST",
+                [ERR_NOT_FOUND] = "IMAGE_NOT_FOUND",
+                [ERR_EXHAUSTED] = "RESOURCES_EXHAUSTED",
+                [ERR_UNSUPPORTED] = "UNSUPPORTED",
+                [ERR_UNAVAILABLE] = "RUNTIME_UNAVAILABLE",
+                [ERR_TIMEOUT] = "CREATE_TIMEOUT",
+                [ERR_CANCELED] = "CANCELED",
+        };
+        const char *reason = reasons[err_code_from_errno(result)];
+
+        return reason ? reason : "CREATE_FAILED";
+}
+
+static struct decision after_create(const struct matter *m)
+{
+        struct decision d;
+
+        if (m->state != STATE_PENDING)
+                return done();
+        /* Drivers promise to leave nothing behind. A runtime that broke off may have. */
+        if (m->a->result < 0)
+                return then_ask(failing(become(m, STATE_FAILED, create_reason(m->a->result),
+                                               str_from(m->a->err->message))),
+                                ASK_DESTROY);
+        d = become(m, STATE_RUNNING, REASON_RUNNING, STR_NULL);
+        d.takes_notes = true;
+        return d;
+}
+
+/* It is Stopping for as long as the runtime keeps it, so whoever looks at it is told why. A call that
+ * we have canceled ourselves says nothing about the runtime. */
+static struct decision not_destroyed(const struct matter *m)
+{
+        struct str why = str_from(m->a->err->message);
+        struct decision d = later();
+
+        if (m->state != STATE_STOPPING || m->a->result == ERR_RETURN(ERR_CANCELED)
+            || str_eq(m->record->status.message, why))
+                return d;
+        d.explains = true;
+        d.step = (struct status_step){ .state = STATE_STOPPING,
+                                       .reason = m->record->status.reason,
+                                       .message = why };
+        d.event = "sandbox.state";
+        return d;
+}
+
+static struct decision after_destroy(const struct matter *m)
+{
+        if (m->a->result < 0)
+                return not_destroyed(m);
+        if (m->w->command == COMMAND_DELETE || m->w->command == COMMAND_FORGET)
+                return unregister();
+        if (m->state == STATE_STOPPING)
+                return str_eq(m->record->status.reason, STR(REASON_EXPIRED))
+                               ? become(m, STATE_TERMINATED, REASON_EXPIRED,
+                                        STR("its time was over"))
+                               : unregister();
+        if (state_is_final(m->state))
+                return done();
+        /* Pending, or what the record has become by a write that seemed to have failed. */
+        return become(m, STATE_FAILED, REASON_INTERRUPTED,
+                      STR("it was not finished, and has been undone"));
+}
+
+/* ERR_CONFLICT says that it is so already, by whomever. Any other failure leaves it open what the
+ * runtime did: it is looked at; later, if somebody waits to destroy it: he may find that it was renewed,
+ * or that his intent can't be written. */
+static struct decision after_pause(const struct matter *m)
+{
+        bool pause = m->a->asked == ASK_PAUSE;
+
+        if (m->a->result == 0 || m->a->result == ERR_RETURN(ERR_CONFLICT))
+                return pause ? rests(m, NULL) : runs(m, NULL);
+        return m->w->overtaken ? later() : ask(ASK_INSPECT);
+}
+
+static struct decision after_inspect(const struct matter *m)
+{
+        int hoped = m->w->command == COMMAND_PAUSE    ? DRIVER_PAUSED
+                    : m->w->command == COMMAND_RESUME ? DRIVER_RUNNING
+                                                      : m->a->health.life;
+        struct decision d;
+
+        if (m->a->result < 0)
+                return later();
+        d = by_life(m, &m->a->health);
+        d.fails |= m->a->health.life != hoped;
+        return d;
+}
+
+static struct decision after_ping(const struct matter *m)
+{
+        struct decision d;
+
+        if (m->a->result < 0)
+                return ask(ASK_DESTROY);
+        d = runs(m, NULL);
+        d.takes_notes = true;
+        return d;
+}
+
+/* --- all together --- */
+
+typedef struct decision decide_fn(const struct matter *m);
+
+static decide_fn *const begins[COMMAND_MAX_] = {
+        [COMMAND_CREATE] = begin_create, [COMMAND_DELETE] = begin_delete,
+        [COMMAND_PAUSE] = begin_pause,   [COMMAND_RESUME] = begin_resume,
+        [COMMAND_RENEW] = begin_renew,   [COMMAND_PATCH] = begin_patch,
+        [COMMAND_ACCESS] = begin_access, [COMMAND_EXPIRE] = begin_expire,
+        [COMMAND_FORGET] = begin_forget, [COMMAND_LOOK] = begin_look,
+};
+
+static decide_fn *const afters[ASK_MAX_] = {
+        [ASK_CREATE] = after_create, [ASK_DESTROY] = after_destroy, [ASK_PAUSE] = after_pause,
+        [ASK_RESUME] = after_pause,  [ASK_INSPECT] = after_inspect, [ASK_PING] = after_ping,
+};
+
+static bool stays_in_runtime(const struct decision *d, enum state now)
+{
+        enum state next = d->changes ? d->step.state : now;
+
+        return (d->next == NEXT_DONE || d->next == NEXT_AGAIN) && !has_left(next);
+}
+
+/* What goes on after a reboot needs its end on the new boot's clock. */
+static void adopt_expiry(const struct matter *m, struct decision *d)
+{
+        if (!m->record->expiry || !stays_in_runtime(d, m->state))
+                return;
+        d->expiry = *m->record->expiry;
+        d->renews = expiry_adopt(&d->expiry, m->now);
+}
+
+struct decision decide(const struct moment *now, const struct sandbox *record,
+                       const struct wanted *w, const struct answer *answer)
+{
+        struct matter m = { .now = now, .record = record, .w = w, .a = answer };
+        struct decision d;
+
+        if (!record)
+                return w->command >= COMMAND_ACCESS
+                               ? done()
+                               : refuse(ERR_NOT_FOUND, "there is no such sandbox");
+        m.state = (enum state) record->status.state;
+        d = answer ? afters[answer->asked](&m) : begins[w->command](&m);
+        if (w->command == COMMAND_LOOK)
+                adopt_expiry(&m, &d);
+        return d;
+}
+
+struct decision decide_unwritten(const struct wanted *w, const struct answer *answer)
+{
+        /* It runs, and nobody would know of it after the next start but the runtime: undone now. */
+        if (answer && answer->asked == ASK_CREATE && answer->result == 0)
+                return ask(ASK_DESTROY);
+        /* The intent was not written, so nothing was begun. What nobody waits for is tried again. */
+        if (!answer && w->command < COMMAND_ACCESS)
+                return failing(done());
+        return later();
+}
+
+int decide_enter(const struct sandbox *record, usec_t *ret_retry_after, struct err *e)
+{
+        enum state s = (enum state) record->status.state;
+
+        if (s == STATE_RUNNING)
+                return 0;
+        if (has_left(s))
+                return err_set(e, ERR_NOT_FOUND, "the sandbox is %s", state_to_string((int) s));
+        if (s == STATE_PAUSED)
+                return err_set(e, ERR_CONFLICT, "the sandbox is Paused: resume it first");
+        *ret_retry_after = USEC_PER_SEC;
+        return err_set(e, ERR_UNAVAILABLE, "the sandbox is %s: try again in a moment",
+                       state_to_string((int) s));
+}

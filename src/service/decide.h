@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_SERVICE_DECIDE_H
+#define HUTCH_SERVICE_DECIDE_H
+
+/*
+ * All rules about states, and nothing else: from the moment, the record and what is wanted (or what
+ * the driver has answered) to what is to be done next. Pure: it reads no clock, calls nobody and
+ * keeps nothing.
+ *
+ * A command is a few decisions in a row. The first is made without an answer; each says what to
+ * write, and then whom to ask; the answer leads to the next:
+ *
+ *         delete:  ─► write Stopping, ask DESTROY ─► (0) UNREGISTER
+ *                                                 ─► (an error) LATER
+ *
+ * So the order within one decision is fixed: first the write, if there is one, then `next`. When the
+ * write fails, decide_unwritten says how to go on.
+ *
+ * A crash may come between any two of these. What it leaves is a record, and something or nothing in
+ * the runtime; COMMAND_LOOK is the command that brings the two together again, at the start, from
+ * time to time, and after every failure. Its rules are the crash table of docs/internals/service.md.
+ */
+
+#include "driver/driver.h"
+#include "model/expiry.h"
+#include "model/sandbox.h"
+
+enum command {
+        COMMAND_CREATE,
+        COMMAND_DELETE,
+        COMMAND_PAUSE,
+        COMMAND_RESUME,
+        COMMAND_RENEW,
+        COMMAND_PATCH,
+        COMMAND_ACCESS, /* somebody went into it: renews if the extension is there */
+        COMMAND_EXPIRE, /* its time may be over */
+        COMMAND_FORGET, /* the tombstone's time is over */
+        COMMAND_LOOK,   /* does the record say what the runtime shows? */
+        COMMAND_MAX_,
+        COMMAND_INVALID_ = -EINVAL,
+};
+
+ENUM_DECLARE(command); /* create, delete … */
+
+enum ask {
+        ASK_NOTHING,
+        ASK_CREATE,
+        ASK_DESTROY,
+        ASK_PAUSE,
+        ASK_RESUME,
+        ASK_INSPECT,
+        ASK_PING, /* its agent */
+        ASK_MAX_,
+};
+
+/* Reasons that we give; drivers have more of their own for deaths. */
+#define REASON_RUNNING     "CONTAINER_RUNNING"
+#define REASON_PAUSED      "CONTAINER_PAUSED"
+#define REASON_DELETED     "DELETED"
+#define REASON_EXPIRED     "EXPIRED"
+#define REASON_EXITED      "EXITED"
+#define REASON_DIED        "DIED"
+#define REASON_GONE        "GONE"
+#define REASON_INTERRUPTED "INTERRUPTED"
+
+struct wanted {
+        enum command command;
+        unsigned caps;  /* of its driver */
+        usec_t expires; /* RENEW: wall time */
+        bool found;     /* LOOK: a scan has found it, so the driver's notes are at hand */
+        bool told;      /* LOOK: `health` is what the driver said, else it has to be asked */
+        bool overtaken; /* a delete or the expiry waits for this to end */
+
+        /* LOOK: what a scan or the news of a death said. If the runtime says it is gone, this is
+         * why. */
+        struct driver_health health;
+};
+
+struct answer {
+        enum ask asked;
+        int result;                  /* as the driver gave it */
+        const struct err *err;       /* if it is negative */
+        struct driver_health health; /* of ASK_INSPECT */
+};
+
+enum next {
+        NEXT_DONE,
+        NEXT_REFUSE,     /* with err; nothing is written */
+        NEXT_ASK,        /* `ask`; decide again with its answer */
+        NEXT_AGAIN,      /* decide again: one step of two was written */
+        NEXT_UNREGISTER, /* the record goes */
+        NEXT_LATER,      /* failed on the way: COMMAND_LOOK after a while */
+};
+
+struct decision {
+        enum next next;
+        enum ask ask;
+        bool fails; /* the caller is told the driver's error */
+
+        /* What is written before that, in one write. */
+        bool changes;
+        struct status_step step;
+        bool renews;
+        struct expiry expiry;
+        bool takes_notes; /* the driver's handle */
+        bool patches;     /* the metadata */
+        bool explains;    /* the state stays, with the reason and message of `step` */
+
+        const char *event; /* told when it was written */
+        struct err err;    /* of NEXT_REFUSE */
+};
+
+/* answer is NULL at first. record is NULL if there is none (any more). */
+struct decision decide(const struct moment *now, const struct sandbox *record,
+                       const struct wanted *w, const struct answer *answer);
+
+/* The write of a decision has failed. answer is what had led to it. */
+struct decision decide_unwritten(const struct wanted *w, const struct answer *answer);
+
+/* Whether a command goes before those that wait, and ends what the driver is doing for another. */
+bool command_overtakes(enum command c);
+
+/* Whether it only writes: it never asks the driver, and need not wait while somebody else does. */
+bool command_is_light(enum command c);
+
+/* It is being ended, or has ended. */
+bool has_left(enum state s);
+
+/* See service_may_enter. */
+int decide_enter(const struct sandbox *record, usec_t *ret_retry_after, struct err *e) must_check;
+
+/* Accesses lengthen a life no more often than this. */
+#define ACCESS_RENEW_EVERY (60 * USEC_PER_SEC)
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Into a sandbox: streams, commands and files. They wait for no turn; each has a copy of the record
+ * that its driver may look at until it is done. */
+
+#include "service/service_impl.h"
+
+#include "base/base.h"
+#include "model/extensions.h"
+
+/* The _impl of a request that is on its way in. */
+struct visit {
+        struct list node; /* service->visitors */
+        struct service *service;
+        struct service_req *req;
+        struct sandbox *record;
+        struct driver *driver;
+        struct op *inner; /* what is canceled when the visit is */
+        struct driver_connect connect;
+};
+
+/* --- an access --- */
+
+static void count_access(const struct visit *v)
+{
+        struct service *s = v->service;
+        const struct sandbox *record = v->record;
+        struct place *p = place__of(s, record->id);
+        usec_t now = clock_mono(s->config.clock);
+        struct job *j;
+
+        if (!record->expiry || extensions_renew_by(&record->extensions) == 0)
+                return;
+        if (p->renewed_at > 0 && now < usec_add(p->renewed_at, ACCESS_RENEW_EVERY))
+                return;
+        p->renewed_at = now;
+        j = job__new(s, p, COMMAND_ACCESS);
+        j->background = true;
+        job__start(j);
+}
+
+/* --- the frame of a visit --- */
+
+static void visit_cancel(struct op *op)
+{
+        struct visit *v = container_of(op, struct service_req, op)->_impl;
+
+        op_cancel(v->inner);
+}
+
+static int check(struct service *s, const struct caller *who, struct str id, struct visit *v,
+                 struct service_req *req)
+{
+        const struct sandbox *record;
+        int r = service__ready(s, &req->err);
+
+        if (r < 0)
+                return r;
+        record = service_find(s, who, id);
+        if (!record)
+                return service__not_found(&req->err);
+        r = service_may_enter(record, &req->retry_after, &req->err);
+        if (r < 0)
+                return r;
+        v->driver = service__driver(s, record->driver);
+        if (!v->driver)
+                return err_set(&req->err, ERR_UNAVAILABLE,
+                               "the driver of this sandbox is not enabled on this server");
+        v->record = sandbox_copy(record);
+        if (!v->record)
+                return err_set(&req->err, ERR_UNAVAILABLE, "no memory for the record");
+        return 0;
+}
+
+/* NULL: the request is finished already. */
+static struct visit *visit_begin(struct service *s, struct service_req *req,
+                                 const struct caller *who, struct str id)
+{
+        struct visit *v = xnew(struct visit);
+        int r;
+
+        req__begin(s, req, visit_cancel);
+        r = check(s, who, id, v, req);
+        if (r < 0) {
+                free(v);
+                req__finish(req, NULL, r, &req->err);
+                return NULL;
+        }
+        v->service = s;
+        v->req = req;
+        req->_impl = v;
+        list_append(&s->visitors, &v->node);
+        s->stats.under_way++;
+        return v;
+}
+
+static void visit_end(struct visit *v, int result, const struct err *err)
+{
+        struct service *s = v->service;
+
+        list_remove(&v->node);
+        s->stats.under_way--;
+        req__finish(v->req, place__get(s, v->record->id), result, err);
+        sandbox_free(v->record);
+        free(v);
+        service__settle(s);
+}
+
+void enter__stop(struct service *s)
+{
+        list_for_each (n, &s->visitors)
+                op_cancel(container_of(n, struct visit, node)->inner);
+}
+
+/* --- a stream --- */
+
+static void connected(struct op *op, int result)
+{
+        struct visit *v = container_of(op, struct visit, connect.req.op);
+        struct service_connect *c = container_of(v->req, struct service_connect, req);
+
+        if (result == 0)
+                c->fd = TAKE_FD(v->connect.fd);
+        visit_end(v, result, &v->connect.req.err);
+}
+
+void service_connect(struct service *s, struct service_connect *c)
+{
+        struct visit *v;
+
+        c->fd = -EBADF;
+        v = visit_begin(s, &c->req, c->who, c->id);
+        if (!v)
+                return;
+        if (!c->looks)
+                count_access(v);
+        v->inner = &v->connect.req.op;
+        op_init(v->inner, connected);
+        driver_connect(v->driver, &v->connect, v->record);
+}
+
+/* --- calls to the agent --- */
+
+static void executed(struct op *op, int result)
+{
+        struct service_exec *x = container_of(op, struct service_exec, exec.req.op);
+
+        visit_end(x->req._impl, result, &x->exec.req.err);
+}
+
+void service_exec(struct service *s, struct service_exec *x)
+{
+        struct visit *v = visit_begin(s, &x->req, x->who, x->id);
+
+        if (!v)
+                return;
+        count_access(v);
+        v->inner = &x->exec.req.op;
+        op_init(v->inner, executed);
+        agent_exec(s->config.agents, &x->exec, v->driver, v->record);
+}
+
+static void was_read(struct op *op, int result)
+{
+        struct service_read *x = container_of(op, struct service_read, read.req.op);
+
+        visit_end(x->req._impl, result, &x->read.req.err);
+}
+
+void service_read_file(struct service *s, struct service_read *x)
+{
+        struct visit *v = visit_begin(s, &x->req, x->who, x->id);
+
+        if (!v)
+                return;
+        count_access(v);
+        v->inner = &x->read.req.op;
+        op_init(v->inner, was_read);
+        agent_read(s->config.agents, &x->read, v->driver, v->record);
+}
+
+static void was_written(struct op *op, int result)
+{
+        struct service_write *x = container_of(op, struct service_write, write.req.op);
+
+        visit_end(x->req._impl, result, &x->write.req.err);
+}
+
+void service_write_files(struct service *s, struct service_write *x)
+{
+        struct visit *v = visit_begin(s, &x->req, x->who, x->id);
+
+        if (!v)
+                return;
+        count_access(v);
+        v->inner = &x->write.req.op;
+        op_init(v->inner, was_written);
+        agent_write(s->config.agents, &x->write, v->driver, v->record);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/events.h"
+
+#include "base/base.h"
+#include "model/limits.h"
+
+void events_init(struct events *x)
+{
+        list_init(&x->listeners);
+        x->seq = 0;
+}
+
+/* A cursor stands in the list behind the listener that is being told, so whoever is taken out
+ * meanwhile, it is not what the walk goes on from. */
+void events_tell(struct events *x, const char *type, usec_t at, const struct sandbox *record)
+{
+        const struct service_event e = {
+                .seq = ++x->seq, .at = at, .type = type, .record = record
+        };
+        struct service_listener cursor = { 0 };
+
+        list_prepend(&x->listeners, &cursor._node);
+        while (cursor._node.next != &x->listeners) {
+                struct service_listener *l =
+                        container_of(cursor._node.next, struct service_listener, _node);
+
+                list_remove(&cursor._node);
+                list_insert_before(l->_node.next, &cursor._node);
+                if (l->event)
+                        l->event(l, &e);
+        }
+        list_remove(&cursor._node);
+}
+
+/* --- history --- */
+
+struct note {
+        usec_t at;
+        const char *type;
+        int state;
+        char *reason, *message; /* NULL: none */
+};
+
+static void note_done(struct note *n)
+{
+        free(n->reason);
+        free(n->message);
+}
+
+void history_add(struct history *h, const char *type, usec_t at, const struct sandbox *record)
+{
+        struct str message = str_utf8_cut(record->status.message, HISTORY_MESSAGE_MAX);
+        struct note *n;
+
+        if (!h->notes)
+                h->notes = xcalloc(SERVICE_HISTORY_MAX, sizeof(*h->notes));
+        n = &h->notes[(h->first + h->n) % SERVICE_HISTORY_MAX];
+        if (h->n == SERVICE_HISTORY_MAX) {
+                h->first = (h->first + 1) % SERVICE_HISTORY_MAX;
+                note_done(n);
+        } else {
+                h->n++;
+        }
+        *n = (struct note){
+                .at = at,
+                .type = type,
+                .state = record->status.state,
+                .reason = record->status.reason.p ? xstrndup_str(record->status.reason) : NULL,
+                .message = message.n ? xstrndup_str(message) : NULL,
+        };
+}
+
+void history_done(struct history *h)
+{
+        for (unsigned i = 0; i < h->n; i++)
+                note_done(&h->notes[(h->first + i) % SERVICE_HISTORY_MAX]);
+        free(h->notes);
+        *h = (struct history){ 0 };
+}
+
+size_t history_get(const struct history *h, struct service_note ret[static SERVICE_HISTORY_MAX])
+{
+        for (unsigned i = 0; i < h->n; i++) {
+                const struct note *n = &h->notes[(h->first + i) % SERVICE_HISTORY_MAX];
+
+                ret[i] = (struct service_note){ .at = n->at,
+                                                .type = n->type,
+                                                .state = n->state,
+                                                .reason = str_from(n->reason),
+                                                .message = str_from(n->message) };
+        }
+        return h->n;
+}

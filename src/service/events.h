@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_SERVICE_EVENTS_H
+#define HUTCH_SERVICE_EVENTS_H
+
+/* Who is told of changes, and the short memory of each sandbox. */
+
+#include "service/service.h"
+
+#define HISTORY_MESSAGE_MAX 256 /* of a message; 16 of them are kept for each sandbox */
+
+struct note;
+
+struct history {
+        struct note *notes; /* a ring of SERVICE_HISTORY_MAX; NULL before the first */
+        unsigned first, n;
+};
+
+struct events {
+        struct list listeners; /* struct service_listener; those without `event` are cursors */
+        uint64_t seq;
+};
+
+void events_init(struct events *x);
+
+/* Tells all listeners. They may listen and unlisten meanwhile. */
+void events_tell(struct events *x, const char *type, usec_t at, const struct sandbox *record);
+
+void history_add(struct history *h, const char *type, usec_t at, const struct sandbox *record);
+void history_done(struct history *h);
+
+/* Oldest first; views into the history. */
+size_t history_get(const struct history *h, struct service_note ret[static SERVICE_HISTORY_MAX]);
+
+#endif

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The way of every command:
+ *
+ *         turn ─► pen ─► decide ─► write ─► give the pen ─► ask the driver ─┐
+ *                  ▲                          │                             │
+ *                  └──────────────────────────┼─────────────────────────────┘
+ *                                             └─► end: tell, settle, give the turn
+ */
+
+#include "service/service_impl.h"
+
+#include "base/base.h"
+
+static void job_end(struct job *j);
+static void decide_step(struct job *j);
+
+#define REWRITES_MAX 3
+
+/* --- life --- */
+
+struct job *job__new(struct service *s, struct place *p, enum command c)
+{
+        struct job *j = xnew(struct job);
+
+        j->service = s;
+        j->place = p;
+        j->wanted.command = c;
+        list_init(&j->turn);
+        list_init(&j->pen);
+        list_init(&j->gate);
+        list_init(&j->waiters);
+        list_append(&s->jobs, &j->all);
+        p->n_jobs++;
+        p->n_ending += command_overtakes(c);
+        s->stats.under_way++;
+        return j;
+}
+
+static void creation_free(struct service *s, struct creation *c)
+{
+        if (!c)
+                return;
+        due_clear(&s->schedule, &c->answer_by);
+        wish_done(&c->wish);
+        sandbox_free(c->record);
+        free(c);
+}
+
+static void job_free(struct job *j)
+{
+        creation_free(j->service, j->creation);
+        sandbox_free(j->found);
+        sandbox_free(j->last);
+        arena_done(&j->memory);
+        free(j->notes);
+        free(j);
+}
+
+void job__tell(struct job *j, int result, const struct err *err)
+{
+        for (struct list *n; (n = list_first(&j->waiters));) {
+                struct service_req *r = container_of(n, struct service_req, _node);
+
+                if (j->creation && result == ERR_RETURN(ERR_EXISTS))
+                        memcpy(container_of(r, struct service_create, req)->other_id,
+                               j->creation->other_id, sizeof(j->creation->other_id));
+                req__finish(r, j->place, result, err);
+        }
+}
+
+/* The order matters: the place is settled while its other jobs keep it, and the next one may end
+ * and free it. */
+static void job_end(struct job *j)
+{
+        struct service *s = j->service;
+        struct place *p = j->place;
+        bool had_turn = p->current == j, more;
+
+        job__tell(j, j->result, &j->err);
+        if (j->creation)
+                j->creation->coming = false;
+        if (had_turn && j->decision.next != NEXT_LATER)
+                p->failures = 0;
+        list_remove(&j->all);
+        list_remove(&j->turn);
+        list_remove(&j->pen);
+        p->n_jobs--;
+        p->n_ending -= command_overtakes(j->wanted.command);
+        s->stats.under_way--;
+        if (had_turn)
+                p->current = NULL;
+        more = had_turn && !list_empty(&p->waiting);
+        if (j->ended)
+                j->ended(j);
+        ask__over(j);
+        job_free(j);
+        place__settle(p);
+        if (more)
+                turn__give(p);
+        service__settle(s);
+}
+
+void job__drop(struct job *j, int result, const struct err *err)
+{
+        ASSERT(!j->begun);
+        j->result = result;
+        if (result < 0)
+                j->err = *err;
+        job_end(j);
+}
+
+void job__cancel_wait(struct op *op)
+{
+        struct service_req *r = container_of(op, struct service_req, op);
+        struct job *j = r->_impl;
+        int result = err_set(&r->err, ERR_CANCELED, "canceled");
+
+        req__finish(r, NULL, result, &r->err);
+        if (!j->begun && list_empty(&j->waiters) && j->wanted.command != COMMAND_DELETE)
+                job__drop(j, 0, NULL);
+}
+
+void job__wait_for(struct job *j, struct service_req *r)
+{
+        r->_impl = j;
+        list_append(&j->waiters, &r->_node);
+}
+
+void job__start(struct job *j)
+{
+        if (command_is_light(j->wanted.command))
+                pen__take(j, decide_step);
+        else
+                turn__take(j);
+}
+
+/* --- what was written --- */
+
+static void log_change(const struct service *s, const char *what, const struct sandbox *record)
+{
+        log_fields(s->config.log, LOG_INFO, what, LOG_F_STR("sandbox", record->id),
+                   LOG_F_STR("state", str_from(state_to_string(record->status.state))),
+                   LOG_F_STR("reason", record->status.reason),
+                   LOG_F_STR("message", record->status.message));
+}
+
+static void tell_change(struct job *j, const char *type, const struct sandbox *record)
+{
+        struct service *s = j->service;
+        usec_t at = clock_wall(s->config.clock);
+
+        log_change(s, type, record);
+        history_add(&j->place->history, type, at, record);
+        events_tell(&s->events, type, at, record);
+}
+
+static void count_create(struct service *s, const struct creation *c)
+{
+        usec_t took = clock_mono(s->config.clock) - c->began;
+        size_t i = 0;
+
+        while (i + 1 < SERVICE_CREATE_BUCKETS && took > service_create_bounds[i])
+                i++;
+        s->stats.create_buckets[i]++;
+        s->stats.create_usec += took;
+}
+
+static void count_change(const struct job *j)
+{
+        struct service_stats *stats = &j->service->stats;
+        enum command c = j->wanted.command;
+        enum state to = j->decision.step.state;
+
+        if (!j->decision.changes) {
+                stats->renewed += j->decision.renews && c != COMMAND_LOOK;
+                return;
+        }
+        if (c == COMMAND_CREATE && to == STATE_RUNNING) {
+                stats->creates++;
+                count_create(j->service, j->creation);
+        } else if (c == COMMAND_CREATE) {
+                stats->create_failures++;
+        } else if (c == COMMAND_EXPIRE && to == STATE_STOPPING) {
+                stats->expired++;
+        } else if (c == COMMAND_LOOK && state_is_final(to)
+                   && !str_eq(j->decision.step.reason, STR(REASON_EXPIRED))) {
+                stats->died++;
+        }
+}
+
+/* --- the steps; from decide_step to go_on with the pen --- */
+
+static void go_on(struct job *j);
+
+/* A store without room is our trouble, not a quota of the caller's: he gets no further by asking for
+ * less. */
+static void keep_write_error(struct job *j, int result, const struct err *err)
+{
+        if (j->result < 0)
+                return;
+        j->err = *err;
+        if (err->code == ERR_EXHAUSTED)
+                j->err.code = ERR_INTERNAL;
+        (void) err_wrap(&j->err, "store the sandbox");
+        j->result = err->code == ERR_EXHAUSTED ? ERR_RETURN(ERR_INTERNAL) : result;
+}
+
+static void unregistered(struct op *op, int result)
+{
+        struct job *j = container_of(op, struct job, write.remove.req.op);
+
+        if (result < 0) {
+                keep_write_error(j, result, &j->write.req.err);
+                j->decision = decide_unwritten(&j->wanted, &j->answer);
+                return go_on(j);
+        }
+        j->service->stats.deletes += j->wanted.command == COMMAND_DELETE;
+        tell_change(j, "sandbox.deleted", j->last);
+        pen__give(j->place);
+        return job_end(j);
+}
+
+static void unregister(struct job *j)
+{
+        const struct sandbox *record = place__record(j->place);
+
+        j->last = record ? sandbox_copy(record) : NULL;
+        if (!j->last) { /* it has gone by itself */
+                pen__give(j->place);
+                return job_end(j);
+        }
+        op_init(&j->write.remove.req.op, unregistered);
+        return registry_unregister(j->service->config.registry, &j->write.remove,
+                                   j->place->by_id.key);
+}
+
+static void log_failure(const struct job *j)
+{
+        const struct err *e = j->result < 0 ? &j->err : &j->trouble;
+
+        log_fields(j->service->config.log, LOG_WARN, "to be tried again",
+                   LOG_F_STR("sandbox", j->place->by_id.key),
+                   LOG_F_STR("command", str_from(command_to_string((int) j->wanted.command))),
+                   LOG_F_STR("error", str_from(e->message)));
+}
+
+static void go_on(struct job *j)
+{
+        switch (j->decision.next) {
+        case NEXT_ASK:
+                pen__give(j->place);
+                return ask__driver(j);
+        case NEXT_AGAIN:
+                return decide_step(j);
+        case NEXT_UNREGISTER:
+                return unregister(j);
+        case NEXT_LATER:
+                log_failure(j);
+                place__retry(j->place);
+                pen__give(j->place);
+                return job_end(j);
+        case NEXT_DONE:
+        case NEXT_REFUSE:
+        default:
+                pen__give(j->place);
+                return job_end(j);
+        }
+}
+
+static void fail_write(struct job *j, int result, const struct err *err)
+{
+        keep_write_error(j, result, err);
+        j->decision = decide_unwritten(&j->wanted, j->answered_by_driver ? &j->answer : NULL);
+        go_on(j);
+}
+
+static void written(struct op *op, int result)
+{
+        struct job *j = container_of(op, struct job, write.update.req.op);
+        struct place *p = j->place;
+
+        /* An earlier write that seemed to have failed did not; what is true is known now. */
+        if (result == ERR_RETURN(ERR_CONFLICT) && j->rewrites++ < REWRITES_MAX)
+                return decide_step(j);
+        if (result < 0)
+                return fail_write(j, result, &j->write.req.err);
+        count_change(j);
+        if (j->decision.event)
+                tell_change(j, j->decision.event, place__record(p));
+        place__settle(p);
+        /* What has failed is known; what still is to be cleared away need not be waited for. */
+        if (j->decision.fails)
+                job__tell(j, j->result, &j->err);
+        return go_on(j);
+}
+
+static int apply(struct job *j, struct sandbox *next, struct err *e)
+{
+        const struct decision *d = &j->decision;
+        struct str notes = j->notes ? str_from(j->notes) : STR_NULL;
+        int r = 0;
+
+        if (d->changes)
+                r = sandbox_change(next, &d->step, e);
+        if (r == 0 && d->explains)
+                r = status_explain(&next->status, &next->arena, d->step.reason, d->step.message, e);
+        if (r == 0 && d->renews)
+                r = sandbox_set_expiry(next, &d->expiry, e);
+        if (r == 0 && d->takes_notes)
+                r = sandbox_set_handle(next, j->found ? j->found->handle : notes, e);
+        if (r == 0 && d->patches)
+                r = sandbox_patch_metadata(next, &j->patch, e);
+        /* A tombstone does not keep its owner from having another sandbox. */
+        if (state_is_final((enum state) next->status.state))
+                next->owner_bound = false;
+        return r;
+}
+
+static void write_record(struct job *j, const struct sandbox *record)
+{
+        struct sandbox *next = sandbox_copy(record);
+        struct err e;
+        int r = next ? apply(j, next, &e) : err_set(&e, ERR_TOO_LARGE, "no memory for the record");
+
+        if (r < 0)
+                sandbox_free(next);
+        if (r < 0 && command_is_light(j->wanted.command)) {
+                j->result = r; /* what the caller wanted does not fit */
+                j->err = e;
+                j->decision = (struct decision){ .next = NEXT_DONE };
+                return go_on(j);
+        }
+        if (r < 0) {
+                e.code = ERR_INTERNAL; /* what the driver gave does not */
+                return fail_write(j, ERR_RETURN(ERR_INTERNAL), &e);
+        }
+        op_init(&j->write.update.req.op, written);
+        return registry_update(j->service->config.registry, &j->write.update, next);
+}
+
+static void decide_step(struct job *j)
+{
+        struct service *s = j->service;
+        const struct sandbox *record = place__record(j->place);
+        struct moment now = service__now(s);
+        struct driver *driver = record ? service__driver(s, record->driver) : NULL;
+        struct decision *d = &j->decision;
+
+        j->begun = true;
+        j->wanted.caps = driver ? driver_caps(driver) : 0;
+        *d = decide(&now, record, &j->wanted, j->answered_by_driver ? &j->answer : NULL);
+        if (d->next == NEXT_REFUSE) {
+                j->err = d->err;
+                j->result = ERR_RETURN(d->err.code);
+                return go_on(j);
+        }
+        if (d->fails && j->result == 0 && j->troubled) {
+                j->err = j->trouble;
+                j->result = ERR_RETURN(j->trouble.code);
+        }
+        if (d->changes || d->renews || d->patches || d->explains)
+                return write_record(j, record);
+        return go_on(j);
+}
+
+/* Found in the runtime, and no record of it. */
+static bool is_unknown(const struct job *j)
+{
+        return j->found && !place__record(j->place);
+}
+
+static void looked_again(struct job *j);
+
+void job__answered(struct job *j)
+{
+        if (is_unknown(j))
+                return looked_again(j);
+        j->answered_by_driver = true;
+        if (j->answer.result < 0 && !j->troubled) {
+                j->troubled = true;
+                j->trouble = j->answer_err;
+        }
+        return pen__take(j, decide_step);
+}
+
+void job__cancel_call(struct job *j, enum err_code code, const char *why)
+{
+        enum command c = j->wanted.command;
+
+        if (c != COMMAND_CREATE && c != COMMAND_PAUSE && c != COMMAND_RESUME)
+                return;
+        j->cancel_code = code;
+        j->cancel_why = why;
+        if (j->asking && j->decision.ask != ASK_DESTROY)
+                op_cancel(j->asking);
+}
+
+/* --- how a create begins --- */
+
+static void registered(struct op *op, int result)
+{
+        struct job *j = container_of(op, struct job, write.add.req.op);
+
+        j->creation->coming = false;
+        if (result < 0) {
+                keep_write_error(j, result, &j->write.req.err);
+                memcpy(j->creation->other_id, j->write.add.other_id, sizeof(j->creation->other_id));
+                j->decision = (struct decision){ .next = NEXT_DONE };
+                return go_on(j);
+        }
+        tell_change(j, "sandbox.created", place__record(j->place));
+        place__settle(j->place);
+        return decide_step(j);
+}
+
+static void register_record(struct job *j)
+{
+        op_init(&j->write.add.req.op, registered);
+        registry_register(j->service->config.registry, &j->write.add,
+                          TAKE_PTR(j->creation->record));
+}
+
+/* --- how something that was found begins --- */
+
+static void found_registered(struct op *op, int result)
+{
+        struct job *j = container_of(op, struct job, write.reconcile.req.op);
+
+        if (result == 0 && j->write.reconcile.added > 0) {
+                tell_change(j, "sandbox.found", place__record(j->place));
+                place__settle(j->place);
+                return decide_step(j);
+        }
+        if (result < 0)
+                (void) log_err(result, j->service->config.log,
+                               "cannot register a sandbox that was found: %s",
+                               j->write.req.err.message);
+        j->decision = (struct decision){ .next = NEXT_DONE };
+        return go_on(j);
+}
+
+/* Nobody knows it, but the runtime has it, whole. */
+static void register_found(struct job *j)
+{
+        memset(&j->write, 0, sizeof(j->write));
+        j->found_list[0] = j->found;
+        op_init(&j->write.reconcile.req.op, found_registered);
+        registry_reconcile(j->service->config.registry, &j->write.reconcile, j->found_list, 1);
+}
+
+/* Scans are old when they are told: what was deleted meanwhile must not come back. In its turn the
+ * driver's word holds. */
+static void look_again(struct job *j)
+{
+        j->decision = (struct decision){ .next = NEXT_ASK, .ask = ASK_INSPECT };
+        ask__driver(j);
+}
+
+static void looked_again(struct job *j)
+{
+        if (j->answer.result < 0 || j->answer.health.life == DRIVER_GONE) {
+                j->decision = (struct decision){ .next = NEXT_DONE };
+                return job_end(j);
+        }
+        j->wanted.told = true;
+        j->wanted.health = j->answer.health;
+        return pen__take(j, register_found);
+}
+
+void job__go(struct job *j)
+{
+        j->begun = true;
+        if (j->creation)
+                return pen__take(j, register_record);
+        if (!is_unknown(j))
+                return pen__take(j, decide_step);
+        return j->wanted.told ? pen__take(j, register_found) : look_again(j);
+}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Records against the runtime: of one sandbox, after news or a failure, and of all, at the start and
+ * from time to time.
+ *
+ * The look over all asks every driver what it has, puts that in order, then walks the records, then what
+ * was found and has none; a slice at a time. What agrees costs a comparison. What does not becomes a job in its sandbox's turn; except
+ * at the start, when nothing else happens, that job asks the driver again: the scan is old by then,
+ * and a sandbox that was made or deleted while it ran is not to be taken for gone, or for new.
+ */
+
+#include "service/service_impl.h"
+
+#include "base/base.h"
+
+#define LOOK_SLICE USEC_PER_MSEC
+#define LOOK_AGAIN (10 * USEC_PER_SEC)
+
+/* --- one --- */
+
+static bool look_waits(const struct place *p)
+{
+        list_for_each (n, &p->waiting)
+                if (container_of(n, struct job, turn)->wanted.command == COMMAND_LOOK)
+                        return true;
+        return false;
+}
+
+void look__at(struct place *p, const struct driver_health *health)
+{
+        struct job *j;
+        struct str cut;
+
+        if (look_waits(p))
+                return;
+        j = job__new(p->service, p, COMMAND_LOOK);
+        j->background = true;
+        if (health) {
+                cut = str_utf8_cut(health->message, sizeof(j->told));
+                j->wanted.health = *health;
+                j->wanted.health.message = str_of(j->told, cut.n);
+                if (cut.n > 0)
+                        memcpy(j->told, cut.p, cut.n);
+        }
+        job__start(j);
+}
+
+/* --- all --- */
+
+struct found {
+        struct map_node by_id;
+        struct list node; /* look->found */
+        struct sandbox *record;
+        int life;
+};
+
+struct scanning {
+        struct driver_scan scan;
+        struct look *look;
+        struct member *member;
+        bool ok;
+        struct driver_found *results; /* taken over from the scan, to be taken in slices */
+        size_t n, taken;
+};
+
+struct look {
+        struct service *service;
+        struct service_start *start; /* NULL: one of those from time to time */
+        struct scanning scans[SERVICE_DRIVERS_MAX];
+        size_t scans_left;
+        struct map by_id;
+        struct list found;
+        char after[SANDBOX_ID_MAX + 1]; /* the last record that was looked at */
+        bool walked;
+        size_t jobs;
+        struct service_start counts;
+        struct net_task step;
+};
+
+static void found_free(struct look *l, struct found *f)
+{
+        map_remove(&l->by_id, &f->by_id);
+        list_remove(&f->node);
+        sandbox_free(f->record);
+        free(f);
+}
+
+static void results_free(struct scanning *x)
+{
+        for (; x->taken < x->n; x->taken++)
+                sandbox_free(x->results[x->taken].record);
+        free(x->results);
+}
+
+/* Soon, if a driver could not tell what it has. */
+static usec_t next_look(const struct look *l)
+{
+        const struct service *s = l->service;
+        usec_t wait = s->config.reconcile_every ? s->config.reconcile_every : USEC_INFINITY;
+
+        for (size_t i = 0; i < s->n_members; i++)
+                if (!l->scans[i].ok)
+                        wait = MIN_OF(wait, LOOK_AGAIN);
+        return usec_add(clock_mono(s->config.clock), wait);
+}
+
+static void look_end(struct look *l)
+{
+        struct service *s = l->service;
+        struct service_start *start = l->start;
+
+        net_task_cancel(&l->step);
+        for (size_t i = 0; i < s->n_members; i++)
+                results_free(&l->scans[i]);
+        while (!list_empty(&l->found))
+                found_free(l, container_of(list_first(&l->found), struct found, node));
+        map_done(&l->by_id);
+        s->look = NULL;
+        s->stats.reconciles++;
+        if (start) {
+                start->adopted = l->counts.adopted;
+                start->added = l->counts.added;
+                start->gone = l->counts.gone;
+                start->undone = l->counts.undone;
+                start->finished = l->counts.finished;
+                if (s->phase == PHASE_STARTING)
+                        s->phase = PHASE_READY;
+                op_finish(&start->op, s->phase == PHASE_READY ? 0
+                                                              : err_set(&start->err, ERR_CANCELED,
+                                                                        "the server is stopping"));
+        }
+        if (s->phase == PHASE_READY)
+                due_set(&s->schedule, &s->look_due, next_look(l));
+        free(l);
+        service__settle(s);
+}
+
+/* --- the jobs of a look --- */
+
+static void count(struct look *l, const struct job *j)
+{
+        const struct sandbox *record = place__record(j->place);
+        bool final = record && state_is_final((enum state) record->status.state);
+
+        if (j->decision.next == NEXT_LATER)
+                return;
+        if (j->was == STATE_PENDING && final)
+                l->counts.undone++;
+        else if (j->was == STATE_STOPPING)
+                l->counts.finished++;
+        else if (!record || final)
+                l->counts.gone += !state_is_final((enum state) j->was);
+        else
+                l->counts.adopted++;
+}
+
+static void look_job_ended(struct job *j)
+{
+        struct look *l = j->ended_data;
+
+        count(l, j);
+        l->jobs--;
+        net_task_queue(l->service->config.loop, &l->step);
+}
+
+static void start_job(struct look *l, struct place *p, struct found *f, const struct wanted *w)
+{
+        struct job *j = job__new(l->service, p, COMMAND_LOOK);
+
+        l->jobs++;
+        j->wanted = *w;
+        j->found = f ? TAKE_PTR(f->record) : NULL;
+        j->was = w->found && !place__record(p) ? STATE_PENDING : place__record(p)->status.state;
+        j->background = true;
+        j->ended = look_job_ended;
+        j->ended_data = l;
+        job__start(j);
+}
+
+/* --- what is to be done about one --- */
+
+static const struct scanning *scan_of(const struct look *l, struct str driver)
+{
+        for (size_t i = 0; i < l->service->n_members; i++)
+                if (str_eq(str_from(driver_name(l->scans[i].member->driver)), driver))
+                        return &l->scans[i];
+        return NULL;
+}
+
+static struct wanted wanted_of(const struct found *f)
+{
+        return (struct wanted){ .command = COMMAND_LOOK,
+                                .found = f != NULL,
+                                .told = true,
+                                .health.life = f ? f->life : DRIVER_GONE };
+}
+
+/* Why one has died, only the driver can tell; and whether one is gone that may be among those that the
+ * scan couldn't read. */
+static bool has_more_to_tell(const struct scanning *x, int life)
+{
+        return life == DRIVER_ENDED || life == DRIVER_DEAD
+               || (life == DRIVER_GONE && x->scan.skipped > 0);
+}
+
+static bool agrees(const struct service *s, const struct sandbox *record, const struct wanted *w)
+{
+        struct moment now = service__now(s);
+        struct decision d = decide(&now, record, w, NULL);
+
+        return d.next == NEXT_DONE && !d.changes && !d.renews;
+}
+
+static void look_at_record(struct look *l, const struct sandbox *record)
+{
+        struct service *s = l->service;
+        struct place *p = place__of(s, record->id);
+        struct map_node *n = map_get(&l->by_id, record->id);
+        struct found *f = n ? container_of(n, struct found, by_id) : NULL;
+        const struct scanning *scan = scan_of(l, record->driver);
+        struct wanted w = wanted_of(f);
+
+        if (l->start)
+                place__settle(p);
+        if (scan && scan->ok && agrees(s, record, &w)) {
+                l->counts.adopted += state_is_live((enum state) record->status.state);
+        } else if (scan && scan->ok && p->n_jobs == 0 && p->retry_at == 0) {
+                w.told = l->start && !has_more_to_tell(scan, w.health.life);
+                start_job(l, p, f, &w);
+        }
+        if (f)
+                found_free(l, f);
+}
+
+static void look_at_found(struct look *l, struct found *f)
+{
+        struct service *s = l->service;
+        struct wanted w = wanted_of(f);
+
+        if (!registry_peek(s->config.registry, f->record->id) && !place__get(s, f->record->id)) {
+                l->counts.added += l->start != NULL;
+                w.told = l->start && !has_more_to_tell(scan_of(l, f->record->driver), f->life);
+                start_job(l, place__of(s, f->record->id), f, &w);
+        }
+        found_free(l, f);
+}
+
+/* --- the walk --- */
+
+static void take_found(struct scanning *x, struct driver_found *found)
+{
+        struct look *l = x->look;
+        struct str driver = str_from(driver_name(x->member->driver));
+        struct found *f;
+
+        if (!str_eq(found->record->driver, driver) || map_get(&l->by_id, found->record->id)) {
+                sandbox_freep(&found->record);
+                return;
+        }
+        f = xnew(struct found);
+        f->record = TAKE_PTR(found->record);
+        f->life = found->life;
+        list_append(&l->found, &f->node);
+        map_add(&l->by_id, &f->by_id, f->record->id);
+}
+
+static bool take_next(struct look *l)
+{
+        for (size_t i = 0; i < l->service->n_members; i++) {
+                struct scanning *x = &l->scans[i];
+
+                if (x->taken == x->n)
+                        continue;
+                take_found(x, &x->results[x->taken++]);
+                return true;
+        }
+        return false;
+}
+
+static bool look_at_next(struct look *l)
+{
+        struct service *s = l->service;
+        const struct sandbox *record;
+
+        if (take_next(l))
+                return true;
+        if (!l->walked) {
+                record = registry_next(s->config.registry,
+                                       l->after[0] ? str_from(l->after) : STR_NULL);
+                if (record) {
+                        memcpy(l->after, record->id.p, record->id.n);
+                        l->after[record->id.n] = '\0';
+                        look_at_record(l, record);
+                        return true;
+                }
+                l->walked = true;
+        }
+        if (list_empty(&l->found))
+                return false;
+        look_at_found(l, container_of(list_first(&l->found), struct found, node));
+        return true;
+}
+
+static void look_step(struct net_task *t)
+{
+        struct look *l = container_of(t, struct look, step);
+        uint64_t begun = uv_hrtime();
+        bool stopping = l->service->phase >= PHASE_STOPPING;
+
+        while (!stopping && l->jobs < BACKGROUND_MAX) {
+                if (!look_at_next(l))
+                        break;
+                if ((uv_hrtime() - begun) / 1000 >= LOOK_SLICE) {
+                        net_task_queue(l->service->config.loop, t);
+                        return;
+                }
+        }
+        if (l->jobs == 0 && (stopping || (l->walked && list_empty(&l->found))))
+                look_end(l);
+}
+
+/* --- scans --- */
+
+/* Ours before they are freed with the scan; nothing is done about them yet, there may be many. */
+static void take_over(struct scanning *x)
+{
+        x->n = x->scan.n;
+        x->results = xcalloc(MAX_OF(x->n, 1u), sizeof(*x->results));
+        for (size_t i = 0; i < x->n; i++) {
+                x->results[i] = x->scan.found[i];
+                x->scan.found[i].record = NULL;
+        }
+}
+
+static void scanned(struct op *op, int result)
+{
+        struct scanning *x = container_of(op, struct scanning, scan.req.op);
+        struct look *l = x->look;
+        const struct log_ctx *log = l->service->config.log;
+
+        x->ok = result == 0;
+        if (result < 0)
+                (void) log_err(result, log, "driver '%s' cannot tell what it has: %s",
+                               driver_name(x->member->driver), x->scan.req.err.message);
+        else
+                take_over(x);
+        if (x->scan.skipped > 0)
+                log_warn(log, "driver '%s' has %zu sandboxes that cannot be read: left alone",
+                         driver_name(x->member->driver), x->scan.skipped);
+        if (--l->scans_left == 0)
+                net_task_queue(l->service->config.loop, &l->step);
+}
+
+static void look_start(struct service *s, struct service_start *start)
+{
+        struct look *l = xnew(struct look);
+
+        l->service = s;
+        l->start = start;
+        map_init(&l->by_id);
+        list_init(&l->found);
+        net_task_init(&l->step, look_step);
+        s->look = l;
+        l->scans_left = s->n_members;
+        for (size_t i = 0; i < s->n_members; i++) {
+                struct scanning *x = &l->scans[i];
+
+                x->look = l;
+                x->member = &s->members[i];
+                op_init(&x->scan.req.op, scanned);
+                driver_scan(x->member->driver, &x->scan);
+        }
+        if (s->n_members == 0)
+                net_task_queue(s->config.loop, &l->step);
+}
+
+void look__due(struct due *d)
+{
+        struct service *s = container_of(d, struct service, look_due);
+
+        if (!s->look)
+                look_start(s, NULL);
+}
+
+void look__stop(struct service *s)
+{
+        struct look *l = s->look;
+
+        if (!l)
+                return;
+        for (size_t i = 0; i < s->n_members; i++)
+                if (op_pending(&l->scans[i].scan.req.op))
+                        op_cancel(&l->scans[i].scan.req.op);
+        if (l->scans_left == 0)
+                net_task_queue(s->config.loop, &l->step);
+}
+
+/* --- the start --- */
+
+void service_start(struct service *s, struct service_start *st)
+{
+        ASSERT(s->phase == PHASE_NEW);
+        s->phase = PHASE_STARTING;
+        op_begin(&st->op, s->config.loop, /* cancel= */ NULL);
+        look_start(s, st);
+}

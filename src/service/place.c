@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Places: one for each record, and for each create that has none yet. */
+
+#include "service/service_impl.h"
+
+#include "base/base.h"
+
+static void place_due(struct due *d);
+
+struct place *place__get(const struct service *s, struct str id)
+{
+        struct map_node *n = map_get(&s->places, id);
+
+        return n ? container_of(n, struct place, by_id) : NULL;
+}
+
+struct place *place__of(struct service *s, struct str id)
+{
+        struct place *p = place__get(s, id);
+
+        if (p)
+                return p;
+        ASSERT(sandbox_id_is_valid(id));
+        p = xnew(struct place);
+        p->service = s;
+        memcpy(p->id, id.p, id.n);
+        list_init(&p->waiting);
+        list_init(&p->writers);
+        due_init(&p->due, place_due);
+        map_add(&s->places, &p->by_id, str_of(p->id, id.n));
+        return p;
+}
+
+const struct sandbox *place__record(const struct place *p)
+{
+        return registry_peek(p->service->config.registry, p->by_id.key);
+}
+
+static void place_free(struct place *p)
+{
+        struct service *s = p->service;
+
+        due_clear(&s->schedule, &p->due);
+        tenants_give_back(&s->tenants, &p->charge);
+        tenants_dig_up(&s->tenants, &p->grave);
+        history_done(&p->history);
+        map_remove(&s->places, &p->by_id);
+        free(p);
+}
+
+/* --- what is due --- */
+
+/* The wall clock counts here, as it does after a restart: nobody's life depends on it. */
+static usec_t tombstone_end(const struct service *s, const struct sandbox *record,
+                            const struct moment *now)
+{
+        usec_t since = (usec_t) record->status.changed_ms * USEC_PER_MSEC;
+        usec_t age = now->wall > since ? now->wall - since : 0;
+        usec_t whole = s->config.tombstone_for;
+
+        return usec_add(now->mono, whole > age ? whole - age : 0);
+}
+
+static usec_t deadline_of(const struct place *p, const struct sandbox *record,
+                          const struct moment *now)
+{
+        enum state state = (enum state) record->status.state;
+
+        if (state_is_final(state))
+                return p->early ? now->mono : tombstone_end(p->service, record, now);
+        if (state == STATE_STOPPING || !record->expiry)
+                return USEC_INFINITY;
+        return expiry_deadline(record->expiry, now);
+}
+
+static void set_due(struct place *p, const struct sandbox *record)
+{
+        struct moment now = service__now(p->service);
+        usec_t at = deadline_of(p, record, &now);
+
+        /* What is overdue and failed is not tried again at once. */
+        if (p->retry_at > 0)
+                at = at <= now.mono ? p->retry_at : MIN_OF(at, p->retry_at);
+        if (p->n_ending > 0)
+                at = USEC_INFINITY; /* it is being seen to */
+        due_set(&p->service->schedule, &p->due, at);
+}
+
+static void start(struct place *p, enum command c)
+{
+        struct job *j = job__new(p->service, p, c);
+
+        j->background = true;
+        job__start(j);
+}
+
+static void place_due(struct due *d)
+{
+        struct place *p = container_of(d, struct place, due);
+        const struct sandbox *record = place__record(p);
+        struct moment now = service__now(p->service);
+        enum state state;
+
+        if (!record || p->n_ending > 0)
+                return;
+        state = (enum state) record->status.state;
+        if (!has_left(state) && record->expiry && expiry_is_due(record->expiry, &now)) {
+                p->retry_at = 0;
+                start(p, COMMAND_EXPIRE);
+        } else if (!p->current) { /* else its end will set the time again */
+                p->retry_at = 0;
+                if (state_is_final(state) && deadline_of(p, record, &now) <= now.mono)
+                        start(p, COMMAND_FORGET);
+                else
+                        look__at(p, NULL);
+        }
+}
+
+void place__retry(struct place *p)
+{
+        usec_t wait = RETRY_FIRST << MIN_OF(p->failures, 6u);
+
+        p->failures++;
+        p->retry_at = usec_add(clock_mono(p->service->config.clock), MIN_OF(wait, RETRY_LAST));
+}
+
+/* --- tombstones --- */
+
+static void forget_oldest(struct place *p)
+{
+        struct service *s = p->service;
+        struct grave *g = tenants_too_many(&p->grave, s->config.tombstones_max);
+        struct place *oldest = g ? container_of(g, struct place, grave) : NULL;
+
+        if (!oldest)
+                return;
+        tenants_dig_up(&s->tenants, g);
+        oldest->early = true;
+        due_set(&s->schedule, &oldest->due, clock_mono(s->config.clock));
+}
+
+/* --- all that follows from the record --- */
+
+static bool is_coming(const struct place *p)
+{
+        return p->current && p->current->creation && p->current->creation->coming;
+}
+
+void place__settle(struct place *p)
+{
+        struct service *s = p->service;
+        const struct sandbox *record = place__record(p);
+
+        if (!record) {
+                due_clear(&s->schedule, &p->due);
+                if (!is_coming(p)) {
+                        tenants_give_back(&s->tenants, &p->charge);
+                        tenants_dig_up(&s->tenants, &p->grave);
+                }
+                if (p->n_jobs == 0)
+                        place_free(p);
+                return;
+        }
+        if (state_is_final((enum state) record->status.state)) {
+                tenants_give_back(&s->tenants, &p->charge);
+                if (!p->early)
+                        tenants_bury(&s->tenants, &p->grave, record->tenant,
+                                     record->status.changed_ms);
+                forget_oldest(p);
+        } else if (!p->charge.tenant) {
+                tenants_charge_anyway(&s->tenants, record->tenant, &record->limits, &p->charge);
+        }
+        set_due(p, record);
+}
+
+void place__free_all(struct service *s)
+{
+        for (const struct sandbox *r = registry_next(s->config.registry, STR_NULL); r;
+             r = registry_next(s->config.registry, r->id)) {
+                struct place *p = place__get(s, r->id);
+
+                if (p)
+                        place_free(p);
+        }
+        ASSERT(s->places.n == 0); /* without jobs no place is left without its record */
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/schedule.h"
+
+#include "base/base.h"
+
+static struct due *first(const struct schedule *s)
+{
+        struct tree_node *n = tree_from(&s->dues, STR(""));
+
+        return n ? container_of(n, struct due, node) : NULL;
+}
+
+/* The bell is not moved when the first deadline goes or becomes later: it rings at the old time,
+ * finds nothing due, and is set for the new first. */
+static void arm(struct schedule *s)
+{
+        const struct due *d = first(s);
+
+        if (!d || s->closing || s->armed <= d->at)
+                return;
+        s->armed = d->at;
+        waker_set(&s->bell, d->at);
+}
+
+/* How long this turn of the loop has taken so far: less is begun while there is more to do. */
+static usec_t turn_so_far(const struct schedule *s)
+{
+        usec_t began = net_loop_now(s->loop), now = uv_hrtime() / 1000;
+
+        return now > began ? now - began : 0;
+}
+
+void schedule_look(struct schedule *s)
+{
+        usec_t now = clock_mono(s->clock);
+        unsigned n = 0;
+        struct due *d;
+
+        if (s->armed <= now)
+                s->armed = USEC_INFINITY; /* it has rung, or is about to */
+        while (!s->closing && (d = first(s)) && d->at <= now) {
+                if (n == SCHEDULE_BATCH || (n > 0 && turn_so_far(s) >= SCHEDULE_SLICE)) {
+                        net_task_queue(s->loop, &s->rest);
+                        return;
+                }
+                n++;
+                due_clear(s, d);
+                d->reached(d);
+        }
+        arm(s);
+}
+
+static void rung(struct waker *a)
+{
+        struct schedule *s = container_of(a, struct schedule, bell);
+
+        s->armed = USEC_INFINITY;
+        schedule_look(s);
+}
+
+static void run_rest(struct net_task *t)
+{
+        schedule_look(container_of(t, struct schedule, rest));
+}
+
+int schedule_open(struct schedule *s, struct net_loop *l, const struct clock *clock)
+{
+        *s = (struct schedule){ .loop = l, .clock = clock, .armed = USEC_INFINITY };
+        tree_init(&s->dues);
+        net_task_init(&s->rest, run_rest);
+        return waker_open(&s->bell, l, clock, rung);
+}
+
+static void bell_closed(struct waker *a)
+{
+        struct schedule *s = container_of(a, struct schedule, bell);
+
+        s->closed(s);
+}
+
+void schedule_close(struct schedule *s, void (*closed)(struct schedule *s))
+{
+        s->closing = true;
+        s->closed = closed;
+        net_task_cancel(&s->rest);
+        waker_close(&s->bell, bell_closed);
+}
+
+void due_init(struct due *d, due_fn *reached)
+{
+        *d = (struct due){ .reached = reached };
+}
+
+static void put_u64(unsigned char *p, uint64_t v)
+{
+        for (size_t i = 8; i-- > 0; v >>= 8)
+                p[i] = (unsigned char) v;
+}
+
+void due_set(struct schedule *s, struct due *d, usec_t at)
+{
+        due_clear(s, d);
+        if (at == USEC_INFINITY)
+                return;
+        d->at = at;
+        put_u64(d->key, at);
+        put_u64(d->key + 8, s->numbers++); /* no two keys are equal */
+        tree_add(&s->dues, &d->node, str_of((const char *) d->key, sizeof(d->key)));
+        arm(s);
+}
+
+void due_clear(struct schedule *s, struct due *d)
+{
+        tree_remove(&s->dues, &d->node);
+}

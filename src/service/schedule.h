@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_SERVICE_SCHEDULE_H
+#define HUTCH_SERVICE_SCHEDULE_H
+
+/*
+ * What is to be done at which time: a tree of deadlines in order, and one waker for the first.
+ *
+ * Deadlines are on the monotonic clock and the waker is the kernel's on that clock, so a machine
+ * that slept finds what is due when it wakes. Any number may be due at once: they are taken in order, a
+ * few at a time, and the loop turns in between: what they set off is not over when they return.
+ */
+
+#include "base/tree.h"
+#include "net/waker.h"
+
+#define SCHEDULE_BATCH 16
+#define SCHEDULE_SLICE (2 * USEC_PER_MSEC) /* of a turn; what remains has its place in the next */
+
+struct due;
+typedef void due_fn(struct due *d);
+
+struct due {
+        struct tree_node node;
+        unsigned char key[16]; /* time and number, big-endian: the order of the tree */
+        usec_t at;
+        due_fn *reached; /* it is no longer set when this is called, and may be freed */
+};
+
+struct schedule {
+        struct net_loop *loop;
+        const struct clock *clock;
+        struct waker bell;
+        struct tree dues;
+        struct net_task rest;
+        uint64_t numbers;
+        usec_t armed; /* USEC_INFINITY: not */
+        bool closing;
+        void (*closed)(struct schedule *s);
+};
+
+/* A negative errno. */
+int schedule_open(struct schedule *s, struct net_loop *l, const struct clock *clock) must_check;
+
+/* Nothing is reached any more; what is set may still be cleared. */
+void schedule_close(struct schedule *s, void (*closed)(struct schedule *s));
+
+void due_init(struct due *d, due_fn *reached);
+
+/* Set already: moves. USEC_INFINITY: never. */
+void due_set(struct schedule *s, struct due *d, usec_t at);
+void due_clear(struct schedule *s, struct due *d);
+
+/* Looks at the clock now: for tests, whose clocks ring no bell. */
+void schedule_look(struct schedule *s);
+
+#endif

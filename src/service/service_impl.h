@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_SERVICE_SERVICE_IMPL_H
+#define HUTCH_SERVICE_SERVICE_IMPL_H
+
+/*
+ * What the files of the service share.
+ *
+ *         request  struct service_req: somebody outside who waits
+ *         job      one command on its way; requests wait for its end (none, one or several)
+ *         place    one sandbox: whose turn it is, when something is due, what it costs
+ *
+ * A place exists as long as its record or a job does. Records belong to the registry and are looked
+ * up by id each time they are needed: between two turns of the loop they may have been replaced.
+ *
+ * Turns and the pen. A place gives its turn to one job at a time; who has it may ask the driver.
+ * Apart from that a place has one pen: who writes the record holds it from the decision to the end of
+ * the write. A job that only writes (renew, patch) needs the pen and no turn, so it does not wait for
+ * a driver that takes minutes.
+ */
+
+#include "base/map.h"
+#include "service/decide.h"
+#include "service/events.h"
+#include "service/replay.h"
+#include "service/schedule.h"
+#include "service/service.h"
+#include "service/tenants.h"
+#include "service/wish.h"
+
+#define SERVICE_DRIVERS_MAX 8
+#define PLACE_JOBS_MAX      64 /* commands on one sandbox; more are told to come back */
+#define BACKGROUND_MAX      32 /* driver calls, and looks, that nobody waits for */
+#define RETRY_FIRST         USEC_PER_SEC
+#define RETRY_LAST          (60 * USEC_PER_SEC)
+#define QUOTA_RETRY_AFTER   (10 * USEC_PER_SEC)
+
+struct member {
+        struct driver *driver;
+        struct driver_watcher watcher;
+        struct service *service;
+};
+
+enum service_phase { PHASE_NEW, PHASE_STARTING, PHASE_READY, PHASE_STOPPING, PHASE_STOPPED };
+
+struct service {
+        struct service_config config;
+        char *node, *boot_id; /* what the views of config look at */
+        struct secret *secret;
+        enum service_phase phase;
+
+        struct member members[SERVICE_DRIVERS_MAX];
+        size_t n_members;
+
+        struct map places;
+        struct tenants tenants;
+        struct schedule schedule;
+        struct events events;
+        struct service_stats stats;
+
+        struct list jobs;     /* all that are under way */
+        struct list visitors; /* requests into sandboxes that are under way */
+        size_t asking;        /* jobs that nobody waits for and that have asked a driver, and */
+        struct list gate;     /* those that are to, when there are fewer */
+
+        struct look *look; /* the one over all records, if one is under way */
+        struct due look_due;
+
+        void (*stopped)(void *data);
+        void *stopped_data;
+        struct net_task stopped_task;
+        bool schedule_closed;
+};
+
+struct place {
+        struct map_node by_id;
+        struct service *service;
+        char id[SANDBOX_ID_MAX + 1];
+
+        size_t n_jobs;
+        size_t n_ending;     /* of these, that lead to its end: nothing need be due */
+        struct job *current; /* whose turn it is */
+        struct list waiting; /* for the turn, in order */
+        struct job *writer;  /* who has the pen */
+        struct list writers; /* who waits for it */
+
+        struct due due;
+        usec_t retry_at;   /* 0: nothing to be tried again */
+        unsigned failures; /* in a row */
+        usec_t renewed_at; /* the last access that counted; 0: none */
+        bool early;        /* its tombstone is to go before its time */
+
+        struct charge charge;
+        struct grave grave;
+        struct history history;
+};
+
+struct job;
+typedef void job_fn(struct job *j);
+
+/* What only a create has. */
+struct creation {
+        struct wish wish;
+        struct sandbox *record;                /* until it is registered */
+        bool coming;                           /* there is no record yet, but there will be */
+        char fingerprint[FINGERPRINT_LEN + 1]; /* "" without a key */
+        char other_id[64];
+        struct job *job;
+        bool told; /* who waited was told that it is Pending */
+        struct due answer_by;
+        usec_t began;
+};
+
+struct job {
+        struct service *service;
+        struct place *place;
+        struct list all, turn, pen, gate; /* nodes */
+        struct list waiters;              /* struct service_req */
+        struct wanted wanted;
+        bool background; /* nobody asked: the driver is asked when others leave it time */
+        bool begun;
+
+        /* of wanted, where that has to live longer than who wanted it */
+        struct sandbox *found;
+        const struct sandbox *found_list[1];
+        int was; /* LOOK: enum state before it */
+        char told[MESSAGE_MAX];
+        struct arena memory; /* of the patch: its caller may go before it is written */
+        struct json_map patch;
+
+        struct decision decision;
+        struct answer answer;
+        bool answered_by_driver;
+        struct err answer_err;
+        char answer_message[MESSAGE_MAX];
+        char *notes; /* the handle that create gave */
+
+        /* what the waiters will be told */
+        int result;
+        struct err err;
+        struct err trouble; /* the first error of the driver */
+        bool troubled;
+        enum err_code cancel_code; /* why the driver's call was canceled */
+        const char *cancel_why;
+
+        struct sandbox *asked; /* the record that the driver looks at */
+        struct op *asking;
+        union {
+                struct driver_create create;
+                struct driver_destroy destroy;
+                struct driver_pause pause;
+                struct driver_inspect inspect;
+                struct agent_ping ping;
+        } call;
+        bool counted; /* in service->asking */
+
+        job_fn *with_pen;
+        unsigned rewrites;
+        struct sandbox *last; /* what was unregistered, for the event */
+        union {
+                struct registry_req req;
+                struct registry_register add;
+                struct registry_update update;
+                struct registry_unregister remove;
+                struct registry_reconcile reconcile;
+        } write;
+
+        struct creation *creation;
+        job_fn *ended; /* told at the end, from inside it; may be NULL */
+        void *ended_data;
+};
+
+/* --- service.c --- */
+
+struct moment service__now(const struct service *s);
+struct driver *service__driver(const struct service *s, struct str name);
+int service__not_found(struct err *e);
+
+/* Whether commands are taken now; else ERR_UNAVAILABLE. */
+int service__ready(const struct service *s, struct err *e) must_check;
+
+/* Something came to its end: perhaps the last that a stop waits for. */
+void service__settle(struct service *s);
+
+/* --- req.c: who waits --- */
+
+void req__begin(struct service *s, struct service_req *r, op_cancel_fn *cancel);
+
+/* With the record as it is now in the registry; place may be NULL. err may be the request's own. */
+void req__finish(struct service_req *r, const struct place *place, int result,
+                 const struct err *err);
+
+/* --- place.c --- */
+
+struct place *place__get(const struct service *s, struct str id);
+struct place *place__of(struct service *s, struct str id); /* made if there is none */
+const struct sandbox *place__record(const struct place *p);
+
+/* The record has changed, come or gone: charge, tombstone, deadline follow. Frees the place if
+ * nothing is left of it. */
+void place__settle(struct place *p);
+
+/* Something failed half-way: COMMAND_LOOK (or what is due) after a while, longer each time. */
+void place__retry(struct place *p);
+
+/* All that are left are those of records. */
+void place__free_all(struct service *s);
+
+/* --- turns.c --- */
+
+void turn__take(struct job *j); /* leads to job__go */
+void turn__give(struct place *p);
+void pen__take(struct job *j, job_fn *go);
+void pen__give(struct place *p);
+
+/* --- job.c --- */
+
+struct job *job__new(struct service *s, struct place *p, enum command c);
+
+/* Takes its turn, or the pen. The job may be gone when this returns. */
+void job__start(struct job *j);
+
+/* It is its turn. */
+void job__go(struct job *j);
+
+/* Waits for its end. */
+void job__wait_for(struct job *j, struct service_req *r);
+void job__cancel_wait(struct op *op);
+
+/* Tells those that wait; the job goes on. */
+void job__tell(struct job *j, int result, const struct err *err);
+
+/* Not begun: goes without having done anything. */
+void job__drop(struct job *j, int result, const struct err *err);
+
+/* The driver's answer is there, in j->answer. */
+void job__answered(struct job *j);
+
+/* Ends what the driver is doing for it, if that can be ended. */
+void job__cancel_call(struct job *j, enum err_code code, const char *why);
+
+/* --- ask.c --- */
+
+void ask__driver(struct job *j);
+void ask__hurry(struct job *j); /* somebody waits for it now */
+void ask__over(struct job *j);  /* it will ask no more */
+
+/* --- look.c: the record against the runtime --- */
+
+/* The news of a death, or a place whose retry is due. health may be NULL. */
+void look__at(struct place *p, const struct driver_health *health);
+
+void look__due(struct due *d);
+void look__stop(struct service *s);
+
+/* --- enter.c --- */
+
+void enter__stop(struct service *s);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/tenants.h"
+
+#include "base/base.h"
+#include "model/limits.h"
+#include "model/text.h"
+
+void tenants_init(struct tenants *t)
+{
+        *t = (struct tenants){ 0 };
+        map_init(&t->by_name);
+}
+
+static void free_named(struct tenants *t)
+{
+        for (size_t i = 0; i < t->n_named; i++)
+                free((char *) t->named[i].tenant.p);
+        free(t->named);
+        t->named = NULL;
+        t->n_named = 0;
+}
+
+void tenants_done(struct tenants *t)
+{
+        ASSERT(t->by_name.n == 0);
+        free_named(t);
+        map_done(&t->by_name);
+}
+
+/* --- limits --- */
+
+int tenants_set_limits(struct tenants *t, const struct service_limits *l, struct err *e)
+{
+        for (size_t i = 0; i < l->n_tenants; i++)
+                if (!text_is_clean(l->tenants[i].tenant, NAME_MAX_TEXT))
+                        return err_set(e, ERR_INVALID, "quota %zu: %s is not the name of a tenant",
+                                       i, QUOTED(l->tenants[i].tenant));
+        free_named(t);
+        t->each = l->each;
+        t->sandboxes_max = l->sandboxes_max;
+        t->named = xcalloc(l->n_tenants ? l->n_tenants : 1, sizeof(*t->named));
+        for (size_t i = 0; i < l->n_tenants; i++) {
+                struct str name = l->tenants[i].tenant;
+
+                t->named[i] = l->tenants[i];
+                t->named[i].tenant = str_of(xstrndup_str(name), name.n);
+        }
+        t->n_named = l->n_tenants;
+        return 0;
+}
+
+/* Named quotas are lines of a configuration file, not data. */
+static const struct quota *quota_of(const struct tenants *t, struct str tenant)
+{
+        for (size_t i = 0; i < t->n_named; i++)
+                if (str_eq(t->named[i].tenant, tenant))
+                        return &t->named[i].quota;
+        return &t->each;
+}
+
+/* --- tenants --- */
+
+static struct tenant *tenant_find(const struct tenants *t, struct str name)
+{
+        struct map_node *n = map_get(&t->by_name, name);
+
+        return n ? container_of(n, struct tenant, by_name) : NULL;
+}
+
+static struct tenant *tenant_hold(struct tenants *t, struct str name)
+{
+        struct tenant *x = tenant_find(t, name);
+
+        if (!x) {
+                x = xcalloc(1, sizeof(*x) + name.n + 1);
+                memcpy(x->name, name.p, name.n);
+                tree_init(&x->graves);
+                map_add(&t->by_name, &x->by_name, str_of(x->name, name.n));
+        }
+        x->holders++;
+        return x;
+}
+
+static void tenant_let_go(struct tenants *t, struct tenant *x)
+{
+        if (--x->holders > 0)
+                return;
+        map_remove(&t->by_name, &x->by_name);
+        free(x);
+}
+
+/* --- charges --- */
+
+/* A quota of cpu or memory is one on the sum of limits, so it needs limits to add up. */
+static int check_quota(const struct quota *q, const struct quota *used, const struct charge *c,
+                       struct err *e)
+{
+        const struct {
+                const char *what;
+                uint64_t limit, used, more;
+                bool unlimited;
+        } sums[] = {
+                { "sandboxes", q->sandboxes, used->sandboxes, 1, false },
+                { "cpu", q->cpu_milli, used->cpu_milli, c->cpu_milli, c->cpu_milli == 0 },
+                { "memory", q->memory_bytes, used->memory_bytes, c->memory_bytes,
+                  c->memory_bytes == 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(sums); i++) {
+                if (sums[i].limit == 0)
+                        continue;
+                if (sums[i].unlimited)
+                        return err_set(
+                                e, ERR_INVALID,
+                                "the tenant has a quota of %s, so resourceLimits must say %s",
+                                sums[i].what, sums[i].what);
+                if (sums[i].used + sums[i].more > sums[i].limit)
+                        return err_set(e, ERR_EXHAUSTED,
+                                       "the tenant's quota of %s is used up: %llu of %llu",
+                                       sums[i].what, (unsigned long long) sums[i].used,
+                                       (unsigned long long) sums[i].limit);
+        }
+        return 0;
+}
+
+static void add(struct quota *used, const struct charge *c)
+{
+        used->sandboxes++;
+        used->cpu_milli += c->cpu_milli;
+        used->memory_bytes += c->memory_bytes;
+}
+
+static struct charge cost_of(const struct resources *limits)
+{
+        return (struct charge){ .cpu_milli = (uint64_t) limits->cpu_milli,
+                                .memory_bytes = (uint64_t) limits->memory_bytes };
+}
+
+void tenants_charge_anyway(struct tenants *t, struct str tenant, const struct resources *limits,
+                           struct charge *ret)
+{
+        struct charge c = cost_of(limits);
+
+        c.tenant = tenant_hold(t, tenant);
+        add(&c.tenant->used, &c);
+        t->sandboxes++;
+        *ret = c;
+}
+
+int tenants_charge(struct tenants *t, struct str tenant, const struct resources *limits,
+                   struct charge *ret, struct err *e)
+{
+        static const struct quota nothing;
+        const struct tenant *x = tenant_find(t, tenant);
+        struct charge c = cost_of(limits);
+        int r;
+
+        if (t->sandboxes_max && t->sandboxes >= t->sandboxes_max)
+                return err_set(e, ERR_EXHAUSTED, "this server is full: it has %llu sandboxes",
+                               (unsigned long long) t->sandboxes);
+        r = check_quota(quota_of(t, tenant), x ? &x->used : &nothing, &c, e);
+        if (r == 0)
+                tenants_charge_anyway(t, tenant, limits, ret);
+        return r;
+}
+
+void tenants_give_back(struct tenants *t, struct charge *c)
+{
+        struct quota *used = c->tenant ? &c->tenant->used : NULL;
+
+        if (!used)
+                return;
+        ASSERT(used->sandboxes > 0 && t->sandboxes > 0);
+        used->sandboxes--;
+        used->cpu_milli -= c->cpu_milli;
+        used->memory_bytes -= c->memory_bytes;
+        t->sandboxes--;
+        tenant_let_go(t, c->tenant);
+        *c = (struct charge){ 0 };
+}
+
+/* --- graves --- */
+
+static void put_u64(unsigned char *p, uint64_t v)
+{
+        for (size_t i = 8; i-- > 0; v >>= 8)
+                p[i] = (unsigned char) v;
+}
+
+void tenants_bury(struct tenants *t, struct grave *g, struct str tenant, int64_t since_ms)
+{
+        if (g->tenant)
+                return;
+        g->tenant = tenant_hold(t, tenant);
+        put_u64(g->key, (uint64_t) since_ms);
+        put_u64(g->key + 8, t->numbers++);
+        tree_add(&g->tenant->graves, &g->node, str_of((const char *) g->key, sizeof(g->key)));
+}
+
+void tenants_dig_up(struct tenants *t, struct grave *g)
+{
+        if (!g->tenant)
+                return;
+        tree_remove(&g->tenant->graves, &g->node);
+        tenant_let_go(t, g->tenant);
+        g->tenant = NULL;
+}
+
+struct grave *tenants_too_many(const struct grave *g, size_t max)
+{
+        const struct tree *graves = g->tenant ? &g->tenant->graves : NULL;
+        struct tree_node *n = graves && graves->n > max ? tree_from(graves, STR("")) : NULL;
+
+        return n ? container_of(n, struct grave, node) : NULL;
+}
