@@ -33,8 +33,8 @@ all: hooks ## build into build/
 deps: ## install the missing Debian packages (GROUPS="build test")
 	@tools/deps $(GROUPS)
 
-run: all ## build and start hutchd (ARGS="...")
-	@exec build/hutchd $(ARGS)
+run: all ## build and start hutchd, its data in build/data (ARGS="...")
+	@exec build/hutchd --data build/data $(ARGS)
 
 test: hooks ## build and run all tests
 	@tools/deps build test

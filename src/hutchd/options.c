@@ -2,11 +2,31 @@
 #include "hutchd/options.h"
 
 #include "base/base.h"
-#include "http/server.h"
+#include "model/text.h"
+
+static const char *set_config(void *target, struct str value)
+{
+        struct options *o = target;
+
+        if (value.n == 0)
+                return "not a file";
+        o->config = value.p;
+        return NULL;
+}
+
+static const char *set_check_config(void *target, struct str value)
+{
+        struct options *o = target;
+
+        (void) value;
+        o->check_config = true;
+        return NULL;
+}
 
 static const char *set_listen(void *target, struct str value)
 {
         struct options *o = target;
+
         if (o->n_listen == LISTEN_MAX)
                 return "too many addresses (at most 8)";
         if (sock_addr_from_string(value, &o->listen[o->n_listen]) < 0)
@@ -15,19 +35,60 @@ static const char *set_listen(void *target, struct str value)
         return NULL;
 }
 
+static const char *set_data(void *target, struct str value)
+{
+        struct options *o = target;
+
+        if (value.n == 0)
+                return "not a folder";
+        o->data = value.p;
+        return NULL;
+}
+
+static const char *set_driver(void *target, struct str value)
+{
+        struct options *o = target;
+
+        if (o->n_drivers == DRIVERS_MAX)
+                return "too many drivers (at most 8)";
+        if (!text_is_dns_label(value))
+                return "not the name of a driver";
+        for (size_t i = 0; i < o->n_drivers; i++)
+                if (str_eq(value, str_from(o->drivers[i])))
+                        return "is there twice";
+        o->drivers[o->n_drivers++] = value.p;
+        return NULL;
+}
+
+static const char *set_insecure(void *target, struct str value)
+{
+        struct options *o = target;
+
+        (void) value;
+        o->insecure = true;
+        return NULL;
+}
+
 static const char *set_log_level(void *target, struct str value)
 {
-        return options_log_level(value, &((struct options *) target)->log_level);
+        struct options *o = target;
+
+        o->has_log_level = true;
+        return options_log_level(value, &o->log_level);
 }
 
 static const char *set_log_format(void *target, struct str value)
 {
-        return options_log_format(value, &((struct options *) target)->log_format);
+        struct options *o = target;
+
+        o->has_log_format = true;
+        return options_log_format(value, &o->log_format);
 }
 
 static const char *set_max_connections(void *target, struct str value)
 {
         struct options *o = target;
+
         if (parse_u64_max(value, 1000000, &o->max_connections) < 0 || o->max_connections == 0)
                 return "not a number from 1 to 1000000";
         return NULL;
@@ -36,6 +97,8 @@ static const char *set_max_connections(void *target, struct str value)
 static const char *set_drain_timeout(void *target, struct str value)
 {
         struct options *o = target;
+
+        o->has_drain_timeout = true;
         return parse_duration(value, &o->drain_timeout) < 0 ? "not a duration; try 10s or 500ms"
                                                             : NULL;
 }
@@ -43,6 +106,7 @@ static const char *set_drain_timeout(void *target, struct str value)
 static const char *set_access_log(void *target, struct str value)
 {
         struct options *o = target;
+
         (void) value;
         o->access_log = true;
         return NULL;
@@ -53,6 +117,21 @@ static const struct option options[] = {
           "where to serve: HOST:PORT, [IPv6]:PORT or unix:PATH; may be given\n"
           "up to 8 times (default 127.0.0.1:8080)",
           set_listen },
+        { "data", "DIR",
+          "where everything is kept (default /var/lib/hutch for root, else\n"
+          "$XDG_STATE_HOME/hutch or ~/.local/state/hutch)",
+          set_data },
+        { "driver", "NAME",
+          "what makes the sandboxes; may be given up to 8 times, and the\n"
+          "first is the default; \"fake\" runs nothing and is for tests",
+          set_driver },
+        { "config", "FILE", "read hutchd.yaml(5); what is said here wins", set_config },
+        { "check-config", NULL, "say whether the configuration is right, and exit",
+          set_check_config },
+        { "insecure", NULL,
+          "without any API key, serve on addresses that others can reach;\n"
+          "without it only loopback and unix sockets are allowed then",
+          set_insecure },
         { "log-level", "LEVEL", "debug, info, warn or error (default info)", set_log_level },
         { "log-format", "FORMAT", "logfmt or json (default logfmt)", set_log_format },
         { "access-log", NULL, "log a line for each request", set_access_log },
@@ -66,7 +145,7 @@ static const struct option_table table = {
         .program = "hutchd",
         .usage = "[OPTION]...",
         .summary = "Serves sandboxes over HTTP.",
-        .manual = "hutchd(8)",
+        .manual = "hutchd(8), hutchd.yaml(5)",
         .options = options,
         .n = ARRAY_SIZE(options),
 };
@@ -74,15 +153,6 @@ static const struct option_table table = {
 enum options_result hutchd_options_parse(int argc, char **argv, struct options *ret,
                                          struct buf *text)
 {
-        enum options_result r;
-
-        *ret = (struct options){
-                .log_level = LOG_INFO,
-                .log_format = LOG_LOGFMT,
-                .drain_timeout = http_server_defaults.drain_timeout,
-        };
-        r = options_parse(&table, argc, argv, ret, NULL, text);
-        if (ret->n_listen == 0)
-                (void) set_listen(ret, STR("127.0.0.1:8080"));
-        return r;
+        *ret = (struct options){ 0 };
+        return options_parse(&table, argc, argv, ret, NULL, text);
 }

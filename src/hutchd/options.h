@@ -2,25 +2,35 @@
 #ifndef HUTCH_HUTCHD_OPTIONS_H
 #define HUTCH_HUTCHD_OPTIONS_H
 
-/* The command line of hutchd. Help is made from the same table that parses. */
+/* The command line of hutchd: what was said, and only that. Help is made from the same table that
+ * parses. What was not said comes from hutchd/config.h. */
 
 #include "base/log.h"
 #include "base/options.h"
 #include "os/socket.h"
 
-#define LISTEN_MAX 8
+#define LISTEN_MAX  8
+#define DRIVERS_MAX 8
 
 struct options {
+        const char *config; /* NULL: no file */
+        bool check_config;  /* only that */
+
         struct sock_addr listen[LISTEN_MAX];
         size_t n_listen;
+        const char *data;                 /* NULL: not said */
+        const char *drivers[DRIVERS_MAX]; /* the first is the default */
+        size_t n_drivers;
+        bool insecure;
+        bool has_log_level, has_log_format, has_drain_timeout;
         enum log_level log_level;
         enum log_format log_format;
-        uint64_t max_connections; /* 0: the server's default */
+        uint64_t max_connections; /* 0: not said */
         usec_t drain_timeout;
         bool access_log;
 };
 
-/* The text is for people, see base/options.h. */
+/* The text is for people, see base/options.h. Strings are those of argv. */
 enum options_result hutchd_options_parse(int argc, char **argv, struct options *ret,
                                          struct buf *text);
 

@@ -2,39 +2,50 @@
 # SPDX-License-Identifier: Apache-2.0
 """hutchd as an operator meets it.
 
-usage: test_hutchd.py HUTCHD
+usage: test_hutchd.py HUTCHD SOURCE_ROOT
 """
 
+import itertools
 import json
 import os
 import re
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from server import GET_CLOSE, Server  # noqa: E402
-from tap import eq, has, run, test  # noqa: E402
+from server import Server  # noqa: E402
+from tap import eq, has, run, skip, test  # noqa: E402
 
-hutchd = sys.argv.pop(1)
+hutchd, root = os.path.abspath(sys.argv[1]), sys.argv[2]
 _folder = tempfile.TemporaryDirectory()     # gone at exit
 folder = _folder.name
+_count = itertools.count()
+
+
+def data():
+    """Arguments for a data folder of its own."""
+    return ["--data", f"{folder}/data{next(_count)}"]
 
 
 def get(server, path):
-    head, _, body = server.ask(GET_CLOSE % path.encode()).partition(b"\r\n\r\n")
+    asked = b"GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % path.encode()
+    head, _, body = server.ask(asked).partition(b"\r\n\r\n")
     return head.decode(), body.decode()
 
 
 def refused(*arguments):
-    p = subprocess.run([hutchd, *arguments], capture_output=True, text=True, timeout=30)
+    p = subprocess.run([hutchd, *data(), *arguments], capture_output=True, text=True, timeout=30)
     return p.returncode, p.stderr
 
 
 @test
 def says_the_one_line_and_serves():
     """/health, /version and /metrics"""
-    with Server(hutchd, "--listen", "127.0.0.1:0") as s:
+    with Server(hutchd, *data(), "--listen", "127.0.0.1:0") as s:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", s.address), s.address
         head, body = get(s, "/health")
         has(head, "HTTP/1.1 200 OK")
@@ -52,7 +63,7 @@ def says_the_one_line_and_serves():
 def listens_on_several_addresses():
     """TCP and a unix socket, whose file goes with it"""
     path = f"{folder}/hutchd.sock"
-    with Server(hutchd, "--listen", f"unix:{path}", "--listen=127.0.0.1:0") as s:
+    with Server(hutchd, *data(), "--listen", f"unix:{path}", "--listen=127.0.0.1:0") as s:
         eq(s.address, f"unix:{path}")
         has(get(s, "/health")[1], "healthy")
         has(s.process.stdout.readline(), "hutchd: listening on http://127.0.0.1:")
@@ -63,19 +74,19 @@ def listens_on_several_addresses():
 @test
 def a_killed_one_leaves_a_socket_that_the_next_takes_over():
     path = f"{folder}/killed.sock"
-    with Server(hutchd, "--listen", f"unix:{path}") as s:
+    with Server(hutchd, *data(), "--listen", f"unix:{path}") as s:
         code, said = refused("--listen", f"unix:{path}")
         eq(code, 1, "exit status of the second")
         has(said, "can't listen")
         s.process.kill()
         s.process.wait()
-        with Server(hutchd, "--listen", f"unix:{path}") as second:
+        with Server(hutchd, *data(), "--listen", f"unix:{path}") as second:
             has(get(second, "/health")[1], "healthy")
 
 
 @test
 def errors_are_json_with_an_id():
-    with Server(hutchd, "--listen", "127.0.0.1:0") as s:
+    with Server(hutchd, *data(), "--listen", "127.0.0.1:0") as s:
         head, body = get(s, "/nothing/here")
         has(head, "404 Not Found")
         eq(json.loads(body)["code"], "NOT_FOUND")
@@ -91,7 +102,7 @@ def logs_what_it_is_told_to():
     """--access-log and --log-format json, with foreign text escaped"""
     log = f"{folder}/log"
     with open(log, "wb") as f:
-        p = subprocess.Popen([hutchd, "--listen", f"unix:{folder}/l.sock", "--access-log",
+        p = subprocess.Popen([hutchd, *data(), "--listen", f"unix:{folder}/l.sock", "--access-log",
                               "--log-format=json"], stderr=f, stdout=subprocess.PIPE, text=True)
     with p.stdout:
         p.stdout.readline()
@@ -108,7 +119,7 @@ def logs_what_it_is_told_to():
 
 @test
 def a_second_signal_ends_it_at_once():
-    with Server(hutchd, "--listen", "127.0.0.1:0", "--drain-timeout=1h") as s, s.connect() as c:
+    with Server(hutchd, *data(), "--listen", "127.0.0.1:0", "--drain-timeout=1h") as s, s.connect() as c:
         c.sendall(b"GET /health HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n")
         while "hutch_http_connections 2" not in (metrics := get(s, "/metrics")[1]):
             has(metrics, "hutch_http_connections ")
@@ -116,7 +127,7 @@ def a_second_signal_ends_it_at_once():
         try:
             while s.connect():      # until it has heard and listens no more
                 pass
-        except ConnectionRefusedError:
+        except (ConnectionRefusedError, ConnectionResetError):     # reset: it was still in the queue
             pass
         eq(s.process.poll(), None, "status while a request is unfinished")
         s.process.terminate()
@@ -146,11 +157,171 @@ def wrong_options_are_explained():
 def help_and_version():
     shown = subprocess.run([hutchd, "--help"], capture_output=True, text=True, timeout=30)
     eq(shown.returncode, 0)
-    for option in ["--listen", "--log-level", "--log-format", "--access-log", "--max-connections",
+    for option in ["--listen", "--data", "--driver", "--config", "--check-config", "--insecure",
+                   "--log-level", "--log-format", "--access-log", "--max-connections",
                    "--drain-timeout"]:
         has(shown.stdout, option)
     has(subprocess.run([hutchd, "--version"], capture_output=True, text=True,
                        timeout=30).stdout, "hutchd ")
+
+
+# --- configuration ---
+
+def written(text, mode=0o600):
+    path = f"{folder}/hutchd.yaml"
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    os.chmod(path, mode)
+    return path
+
+
+@test
+def the_sample_configuration_is_right():
+    """as it is, and with everything that is commented out"""
+    sample = f"{root}/packaging/hutchd.yaml"
+    p = subprocess.run([hutchd, "--check-config", "--config", sample], capture_output=True, text=True,
+                       timeout=30)
+    eq((p.returncode, p.stdout), (0, "hutchd: the configuration is right\n"), p.stderr)
+    with open(sample, encoding="utf-8") as f:
+        lines = f.read().partition("# ---")[2].splitlines()[1:]
+    # "# key:" is an example; where one stands, what it stands for has to go.
+    examples = [re.sub(r"^( *)# (?=[a-z_]+:|- |  )", r"\1", x) for x in lines]
+    assert sum(a != b for a, b in zip(lines, examples)) > 15, "examples found"
+    text = "\n".join(x for x in examples
+                     if not re.match(r"(keys: \[\]|  default: \{\}|  tenants: \[\]|#)", x))
+    eq(refused("--check-config", "--config", written(text))[0], 0, text)
+
+
+@test
+def check_config_names_line_and_key():
+    for text, words in [
+        ("listen: []\nlog:\n  level: loud\n", ':3: log.level: "loud": not a level'),
+        ("listen: [\n", ":2: "),
+        ("nonsense: 1\n", ':1: "nonsense": unknown key'),
+    ]:
+        code, said = refused("--check-config", "--config", written(text))
+        eq(code, 1, text)
+        has(said, f"hutchd: {folder}/hutchd.yaml{words}")
+
+
+@test
+def a_file_with_keys_is_for_its_owner_alone():
+    keys = "keys: [{key: 0123456789abcdef}]\n"
+    eq(refused("--check-config", "--config", written(keys))[0], 0)
+    code, said = refused("--check-config", "--config", written(keys, 0o644))
+    eq(code, 1)
+    has(said, "chmod 600")
+
+
+@test
+def without_keys_only_this_machine_is_served():
+    for arguments in ["--listen=0.0.0.0:0"], ["--listen=127.0.0.1:0", "--listen=[::]:0"]:
+        code, said = refused(*arguments)
+        eq(code, 1, str(arguments))
+        has(said, "there is no API key")
+        has(said, "--insecure")
+    with Server(hutchd, *data(), "--listen=0.0.0.0:0", "--insecure"):
+        pass
+    with Server(hutchd, *data(), "--listen=0.0.0.0:0",
+                env={**os.environ, "HUTCH_API_KEY": "0123456789abcdef"}) as s:
+        with open(f"/proc/{s.pid}/environ", "rb") as f:
+            environment = f.read()
+        assert b"0123456789abcdef" not in environment, "the key is still in the environment"
+        assert b"PATH=" in environment, environment
+
+
+@test
+def drivers_are_asked_for_by_name():
+    code, said = refused("--listen=127.0.0.1:0", "--driver", "frob")
+    eq(code, 1)
+    has(said, 'no driver is called "frob"; there are: fake (')
+    eq(refused("--check-config", "--driver", "frob"), (code, said))
+
+
+@test
+def one_data_folder_one_hutchd():
+    """the second says so; a killed one leaves no lock"""
+    same = data()
+    with Server(hutchd, *same, "--listen=127.0.0.1:0") as s:
+        code, said = refused(*same, "--listen=127.0.0.1:0")
+        eq(code, 1)
+        has(said, f"is in use by another hutchd, process {s.pid}")
+        s.process.kill()
+        s.process.wait()
+    with Server(hutchd, *same, "--listen=127.0.0.1:0"):
+        pass
+
+
+@test
+def damage_is_told():
+    """each file of the data folder, and what to do"""
+    for name, words in [("secret", "is damaged"), ("installation", "is damaged"),
+                        ("store.sqlite", "store.sqlite")]:
+        same = data()
+        with Server(hutchd, *same, "--listen=127.0.0.1:0"):
+            pass
+        with open(f"{same[1]}/{name}", "r+b") as f:
+            f.truncate(7)
+        code, said = refused(*same, "--listen=127.0.0.1:0")
+        eq(code, 1, name)
+        has(said, words)
+        eq(os.path.getsize(f"{same[1]}/{name}"), 7, "size of what is damaged")
+
+
+# --- the service manager ---
+
+@test
+def the_service_manager_is_told():
+    """READY, RELOADING, STOPPING"""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(f"{folder}/notify")
+        manager.settimeout(20)
+
+        def told():
+            lines = manager.recv(4096).decode().splitlines()
+            return lines if not lines[0].startswith("STATUS=") else told()
+
+        with Server(hutchd, *data(), "--listen=127.0.0.1:0",
+                    env={**os.environ, "NOTIFY_SOCKET": f"{folder}/notify"}) as s:
+            eq(told(), ["READY=1"])
+            s.process.send_signal(signal.SIGHUP)
+            lines = told()
+            eq(lines[0], "RELOADING=1")
+            has(lines[1], "MONOTONIC_USEC=")
+            eq(told(), ["READY=1"])
+            s.process.terminate()
+            eq(told(), ["STOPPING=1"])
+            eq(s.stop(), 0)
+
+
+@test
+def the_unit_is_right():
+    """as far as systemd can tell without running it"""
+    if not shutil.which("systemd-analyze"):
+        skip("no systemd-analyze")
+    with open(f"{root}/packaging/systemd/hutchd.service.in", encoding="utf-8") as f:
+        text = f.read()
+    for line in ["Type=notify", "KillMode=process", "Delegate=yes", "Restart=on-failure"]:
+        has(text, f"\n{line}\n")
+    with open(f"{folder}/hutchd.service", "w", encoding="utf-8") as f:
+        f.write(text.replace("@sbindir@/hutchd", hutchd).replace("man:hutchd(8) man:hutchd.yaml(5)",
+                                                                 "https://example.org"))
+    p = subprocess.run(["systemd-analyze", "verify", f"{folder}/hutchd.service"], text=True,
+                       capture_output=True, timeout=60)
+    eq([x for x in p.stderr.splitlines() if "hutchd.service" in x], [])
+
+
+@test
+def completion_knows_every_option():
+    for typed, expected in [(["--chec"], ["--check-config"]),
+                            (["--log-level", "d"], ["debug"]),
+                            (["--log-format", "=", ""], ["logfmt", "json"])]:
+        words = " ".join(f"'{w}'" for w in [hutchd, *typed])
+        p = subprocess.run(
+            ["bash", "-c", f"source '{root}/packaging/completions/hutchd'; COMP_WORDS=({words}); "
+             f"COMP_CWORD={len(typed)}; _hutchd; printf '%s\\n' \"${{COMPREPLY[@]}}\""],
+            capture_output=True, text=True, timeout=30)
+        eq(p.stdout.split(), expected, f"{typed} {p.stderr}")
 
 
 run()

@@ -10,6 +10,7 @@ usage: test_readme.py README HUTCHD HUTCH_EXECD MAN_FOLDER
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -39,9 +40,9 @@ def split(line):
 
 @test
 def curl_commands_say_what_is_promised():
-    asked = [split(c) for c in commands if c.startswith("curl http://127.0.0.1:8080")]
+    asked = [split(c) for c in commands if re.match("curl http://127.0.0.1:8080/[a-z]+ ", c)]
     eq(len(asked), 3, "curl commands found")
-    with Server(hutchd, "--listen", "127.0.0.1:0") as s:
+    with Server(hutchd, "--data", f"{folder}/d1", "--listen", "127.0.0.1:0") as s:
         for command, promise in asked:
             p = shell(command.replace("http://127.0.0.1:8080", s.url))
             eq(p.returncode, 0, command)
@@ -54,11 +55,43 @@ def curl_commands_say_what_is_promised():
 @test
 def the_unix_socket_commands_work():
     start, ask = [c for c in commands if "/tmp/hutchd.sock" in c]
-    arguments = start.replace("/tmp/hutchd.sock", f"{folder}/s").split()
+    arguments = start.replace("/tmp/hutchd", f"{folder}/s").split()
     eq(arguments[0], "build/hutchd")
     with Server(hutchd, *arguments[1:]):
-        p = shell(ask.replace("/tmp/hutchd.sock", f"{folder}/s"))
+        p = shell(ask.replace("/tmp/hutchd", f"{folder}/s"))
         eq(p.stdout, '{"status":"healthy"}')
+
+
+@test
+def the_first_sandbox_is_as_shown():
+    """one after the other, as one would type them"""
+    typed = [c for c in commands if "127.0.0.1:8080/v1" in c]
+    assert len(typed) > 6, typed
+    start = next(c for c in commands if c.startswith("make run ARGS"))
+    known = ""
+    with Server(hutchd, "--data", f"{folder}/d2", "--listen", "127.0.0.1:0",
+                *re.search('ARGS="(.*)"', start)[1].split()) as s:
+        for line in typed:
+            command, promise = split(line.replace("http://127.0.0.1:8080", s.url))
+            p = shell(f"set -e; {known} {command}")
+            eq(p.returncode, 0, command)
+            has(p.stdout, promise.replace("127.0.0.1:8080", s.url.removeprefix("http://")))
+            if command.startswith("ID="):       # the shell goes on, and knows it
+                known = f"ID='{shell(command + '; echo $ID').stdout.strip()}';"
+    assert len(known) > 10, known
+
+
+@test
+def keys_are_as_shown():
+    start, *asked = [c for c in commands if "hutchd-keys" in c or ":8081/" in c]
+    words = start.replace("/tmp/hutchd-keys", f"{folder}/d3").replace("127.0.0.1:8081",
+                                                                       "127.0.0.1:0").split()
+    name, _, value = words[0].partition("=")
+    eq(words[1], "build/hutchd")
+    eq(len(asked), 2)
+    with Server(hutchd, *words[2:], env={**os.environ, name: value}) as s:
+        for command, promise in map(split, asked):
+            has(shell(command.replace("http://127.0.0.1:8081", s.url)).stdout, promise)
 
 
 @test
@@ -67,7 +100,7 @@ def make_targets_exist():
     for line in commands:
         command, _ = split(line)
         if command.startswith("make "):
-            p = subprocess.run([*command.split(), "--dry-run"], cwd=folder_of_tree, text=True,
+            p = subprocess.run([*shlex.split(command), "--dry-run"], cwd=folder_of_tree, text=True,
                                capture_output=True, timeout=60)
             eq(p.returncode, 0, command)
 
@@ -75,7 +108,7 @@ def make_targets_exist():
 @test
 def the_ready_line_is_the_one_shown():
     has(readme, "hutchd: listening on http://127.0.0.1:8080")
-    with Server(hutchd, "--listen", "127.0.0.1:0") as s:
+    with Server(hutchd, "--data", f"{folder}/d4", "--listen", "127.0.0.1:0") as s:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", s.address), s.address
 
 
@@ -106,6 +139,19 @@ def help_and_manual_agree():
     """each option of --help is in the manual, and the other way round"""
     agree(hutchd)
     agree(hutch_execd)
+
+
+@test
+def manual_and_sample_have_every_key():
+    """of the configuration file"""
+    root = os.path.dirname(os.path.abspath(readme_path))
+    with open(f"{root}/src/hutchd/config_schema.c", encoding="utf-8") as f:
+        keys = set(re.findall(r'(?:TEXT|LIST|PART)\([^"]*"([a-z_0-9]+)"', f.read()))
+    assert len(keys) > 30, keys
+    for path in f"{man_folder}/hutchd.yaml.5", f"{root}/packaging/hutchd.yaml":
+        with open(path, encoding="utf-8") as f:
+            words = set(re.findall(r"[a-z_0-9]+", f.read()))
+        eq(sorted(keys - words - ({"key"} if path.endswith("yaml") else set())), [], path)
 
 
 run()

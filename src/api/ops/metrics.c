@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/hutch/audit.h"
+#include "api/hutch/events.h"
+#include "api/ops/ops.h"
+#include "api/ops/process.h"
 #include "base/base.h"
 
-#include "api/ops/ops.h"
+/* --- the format --- */
 
 struct metric {
         const char *name;
@@ -10,13 +14,56 @@ struct metric {
         uint64_t value;
 };
 
-static void write_metric(struct buf *b, const struct metric *m)
+static void add_head(struct buf *b, const char *name, const char *type, const char *help)
 {
-        buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", m->name, m->help, m->name, m->type,
-                 m->name, (unsigned long long) m->value);
+        buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-void api_metrics_write(struct buf *b, const struct http_server_stats *s)
+static void add_metrics(struct buf *b, const struct metric *m, size_t n)
+{
+        for (; n > 0; m++, n--) {
+                add_head(b, m->name, m->type, m->help);
+                buf_addf(b, "%s %llu\n", m->name, (unsigned long long) m->value);
+        }
+}
+
+/* In seconds, whatever the microseconds; without the locale's comma. */
+static void add_seconds(struct buf *b, uint64_t usec)
+{
+        buf_addf(b, "%llu.%06llu", (unsigned long long) (usec / USEC_PER_SEC),
+                 (unsigned long long) (usec % USEC_PER_SEC));
+}
+
+struct histogram {
+        const char *name, *help;
+        const uint64_t *buckets; /* not cumulative */
+        size_t n;
+        uint64_t usec;
+        usec_t (*bound)(size_t i);
+};
+
+static void add_histogram(struct buf *b, const struct histogram *h)
+{
+        uint64_t sum = 0;
+
+        add_head(b, h->name, "histogram", h->help);
+        for (size_t i = 0; i < h->n; i++) {
+                sum += h->buckets[i];
+                buf_addf(b, "%s_bucket{le=\"", h->name);
+                if (i + 1 < h->n)
+                        add_seconds(b, h->bound(i));
+                else
+                        buf_add_str(b, STR("+Inf"));
+                buf_addf(b, "\"} %llu\n", (unsigned long long) sum);
+        }
+        buf_addf(b, "%s_sum ", h->name);
+        add_seconds(b, h->usec);
+        buf_addf(b, "\n%s_count %llu\n", h->name, (unsigned long long) sum);
+}
+
+/* --- HTTP --- */
+
+static void add_http(struct buf *b, const struct http_server_stats *s)
 {
         static const char answers[] = "hutch_http_answers_total";
         const struct metric metrics[] = {
@@ -31,18 +78,130 @@ void api_metrics_write(struct buf *b, const struct http_server_stats *s)
                 { "hutch_http_timeouts_total", "counter",
                   "Connections closed because the client was too slow.", s->timeouts },
                 { "hutch_http_requests_total", "counter", "Requests received.", s->requests },
+                { "hutch_http_requests_in_flight", "gauge", "Requests of the API under way.",
+                  s->in_flight },
                 { "hutch_http_bad_requests_total", "counter",
                   "Requests that could not be parsed or did not arrive in time.", s->bad_requests },
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
-                write_metric(b, &metrics[i]);
-        buf_addf(b, "# HELP %s Answers by class of status.\n# TYPE %s counter\n", answers, answers);
+        add_metrics(b, metrics, ARRAY_SIZE(metrics));
+        add_head(b, answers, "counter", "Answers by class of status.");
         for (unsigned i = 1; i < ARRAY_SIZE(s->answers); i++)
                 buf_addf(b, "%s{class=\"%uxx\"} %llu\n", answers, i,
                          (unsigned long long) s->answers[i]);
-        buf_addf(b,
-                 "# HELP hutch_build_info Version of this program.\n"
-                 "# TYPE hutch_build_info gauge\nhutch_build_info{version=\"%s\"} 1\n",
-                 HUTCH_VERSION);
+}
+
+static usec_t latency_bound(size_t i)
+{
+        return api_latency_bounds[i];
+}
+
+/* --- sandboxes --- */
+
+static void add_sandboxes(struct buf *b, const struct service *s)
+{
+        static const char name[] = "hutch_sandboxes";
+        const char *driver;
+
+        add_head(b, name, "gauge", "Sandboxes by driver and state.");
+        for (size_t i = 0; (driver = service_driver_name(s, i)); i++)
+                for (int state = 0; state < STATE_MAX_; state++)
+                        buf_addf(b, "%s{driver=\"%s\",state=\"%s\"} %zu\n", name, driver,
+                                 state_to_string(state),
+                                 service_count(s, driver, (enum state) state));
+}
+
+static usec_t create_bound(size_t i)
+{
+        return service_create_bounds[i];
+}
+
+static void add_service(struct buf *b, const struct service *service)
+{
+        struct service_stats s = service_stats(service);
+        const struct metric metrics[] = {
+                { "hutch_creates_total", "counter", "Sandboxes asked for.", s.creates },
+                { "hutch_create_failures_total", "counter", "Sandboxes that could not be made.",
+                  s.create_failures },
+                { "hutch_deletes_total", "counter", "Sandboxes deleted by request.", s.deletes },
+                { "hutch_expired_total", "counter", "Sandboxes whose time was over.", s.expired },
+                { "hutch_died_total", "counter", "Sandboxes that ended by themselves.", s.died },
+                { "hutch_renewed_total", "counter", "Renewals, by request and by access.",
+                  s.renewed },
+                { "hutch_reconciles_total", "counter", "Comparisons of records and runtime.",
+                  s.reconciles },
+                { "hutch_commands_under_way", "gauge", "Commands on sandboxes.", s.under_way },
+        };
+
+        add_metrics(b, metrics, ARRAY_SIZE(metrics));
+        add_histogram(b, &(struct histogram){ "hutch_create_seconds",
+                                              "From the request to a sandbox that runs.",
+                                              s.create_buckets, SERVICE_CREATE_BUCKETS,
+                                              s.create_usec, create_bound });
+        add_sandboxes(b, service);
+}
+
+/* --- the process --- */
+
+static usec_t turn_bound(size_t i)
+{
+        return net_turn_bounds_ms[i] * USEC_PER_MSEC;
+}
+
+static void add_loop(struct buf *b, const struct net_turns *t)
+{
+        add_histogram(b, &(struct histogram){ "hutch_loop_turn_seconds",
+                                              "What an event may have to wait for the loop.",
+                                              t->buckets, NET_TURN_BUCKETS, t->msec * USEC_PER_MSEC,
+                                              turn_bound });
+        add_head(b, "hutch_loop_turn_max_seconds", "gauge", "The slowest turn so far.");
+        buf_add_str(b, STR("hutch_loop_turn_max_seconds "));
+        add_seconds(b, t->slowest * USEC_PER_MSEC);
+        buf_add_char(b, '\n');
+}
+
+static void add_process(struct buf *b)
+{
+        struct process_usage u = process_usage();
+        const struct metric metrics[] = {
+                { "process_open_fds", "gauge", "Open descriptors.", u.descriptors },
+                { "process_max_fds", "gauge", "How many there may be.", u.descriptors_max },
+                { "process_resident_memory_bytes", "gauge", "Memory in use.", u.resident_bytes },
+        };
+
+        add_metrics(b, metrics, ARRAY_SIZE(metrics));
+        add_head(b, "process_cpu_seconds_total", "counter", "Processor time.");
+        buf_add_str(b, STR("process_cpu_seconds_total "));
+        add_seconds(b, u.cpu_usec);
+        buf_add_char(b, '\n');
+}
+
+static void add_info(struct buf *b, const char *name, const char *label, const char *value)
+{
+        add_head(b, name, "gauge", "Always 1; the label says it.");
+        buf_addf(b, "%s{%s=\"%s\"} 1\n", name, label, value);
+}
+
+void metrics_write(struct buf *b, const struct api *api, struct http_server *server)
+{
+        struct http_server_stats stats = http_server_stats(server);
+        const struct metric ours[] = {
+                { "hutch_event_streams", "gauge", "Clients that listen to events.",
+                  event_hub_count(api->events) },
+                { "hutch_audit_lost_total", "counter",
+                  "Lines of the audit log that could not be written.", audit_lost(api->audit) },
+        };
+
+        add_http(b, &stats);
+        add_histogram(b, &(struct histogram){ "hutch_http_request_seconds",
+                                              "From the first byte to the end of the answer.",
+                                              api->latency.buckets, API_LATENCY_BUCKETS,
+                                              api->latency.usec, latency_bound });
+        add_service(b, api->service);
+        add_metrics(b, ours, ARRAY_SIZE(ours));
+        add_loop(b, &http_server_loop(server)->turns);
+        add_process(b);
+        if (api->store)
+                add_info(b, "hutch_store_info", "name", api->store);
+        add_info(b, "hutch_build_info", "version", HUTCH_VERSION);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/ops/ops.h"
 
+#include "api/access/access.h"
+#include "api/answer.h"
 #include "base/base.h"
 
 #define METRICS_MAX (256 * KiB)
@@ -17,23 +19,62 @@ static void get_version(struct http_req *req)
 
 static void get_metrics(struct http_req *req)
 {
-        struct http_server_stats stats = http_server_stats(req->server);
         scoped(buf_done) struct buf b;
         struct str text;
 
         buf_init(&b, METRICS_MAX);
-        api_metrics_write(&b, &stats);
+        metrics_write(&b, api_of(req), req->server);
         text = arena_dup_str(&req->arena, buf_str(&b));
         if (!text.p)
-                http_reply_error(req, 500, "INTERNAL_ERROR", "out of memory");
+                answer_too_large(req);
         else
                 http_reply(req, 200, STR("text/plain; version=0.0.4; charset=utf-8"), text);
 }
 
+static void get_openapi(struct http_req *req)
+{
+        const struct api *api = api_of(req); /* outlives the answer */
+
+        http_reply(req, 200, STR("application/json"), str_of(api->openapi, api->openapi_n));
+}
+
+/* --- routes --- */
+
+struct word {
+        struct str text;
+};
+
+static const struct json_field health_fields[] = {
+        JSON_STR(struct word, text, "status", JSON_REQUIRED),
+        JSON_END,
+};
+
+static const struct json_field version_fields[] = {
+        JSON_STR(struct word, text, "version", JSON_REQUIRED),
+        JSON_END,
+};
+
+#define TAG "Operations"
+
+static const uint16_t metrics_errors[] = { 401, 403, 0 };
+
+static const struct http_doc health_doc = { "getHealth", "Is the server up?", TAG, 200,
+                                            "Health",    health_fields };
+static const struct http_doc version_doc = { "getVersion", "Which version is it?", TAG, 200,
+                                             "Version",    version_fields };
+static const struct http_doc metrics_doc = {
+        "getMetrics", "Numbers, as Prometheus reads them", TAG,
+        200,          .answer_type = "text/plain",         .errors = metrics_errors
+};
+static const struct http_doc openapi_doc = { "getOpenapi", "This description", TAG, 200,
+                                             .answer_type = "application/json" };
+
 static const struct http_route routes[] = {
-        { METHOD_GET, "/health", .scope = HTTP_SCOPE_PUBLIC, .exec = get_health },
-        { METHOD_GET, "/version", .scope = HTTP_SCOPE_PUBLIC, .exec = get_version },
-        { METHOD_GET, "/metrics", .scope = HTTP_SCOPE_PUBLIC, .exec = get_metrics },
+        { METHOD_GET, "/health", HTTP_SCOPE_PUBLIC, .doc = &health_doc, .exec = get_health },
+        { METHOD_GET, "/version", HTTP_SCOPE_PUBLIC, .doc = &version_doc, .exec = get_version },
+        { METHOD_GET, "/openapi.json", HTTP_SCOPE_PUBLIC, .doc = &openapi_doc,
+          .exec = get_openapi },
+        { METHOD_GET, "/metrics", API_ADMIN, .doc = &metrics_doc, .exec = get_metrics },
 };
 
 const struct http_api api_ops = {
@@ -41,4 +82,5 @@ const struct http_api api_ops = {
         .prefix = "",
         .routes = routes,
         .n_routes = ARRAY_SIZE(routes),
+        .authorize = access_authorize,
 };

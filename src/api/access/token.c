@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/access/token.h"
+
+#include "base/base.h"
+#include "base/base64.h"
+#include "base/hmac.h"
+#include "base/parse.h"
+#include "base/secret.h"
+#include "model/limits.h"
+
+#define TOKEN_BYTES 24 /* of the HMAC; no padding, and every character counts */
+static_assert(BASE64_ENCODED(TOKEN_BYTES) == TOKEN_LEN, "the length of a token");
+
+#define PURPOSE "hutch-token-v1"
+
+static const char digits36[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+/* --- the HMAC --- */
+
+static void add_number(struct buf *b, uint64_t v)
+{
+        for (int shift = 56; shift >= 0; shift -= 8)
+                buf_add_char(b, (char) (v >> shift));
+}
+
+/* Every part has a fixed length or says its own, so that no two doors read alike. */
+static void sign(struct str secret, const struct token_door *door, uint64_t expires,
+                 char ret[static TOKEN_LEN])
+{
+        char text[sizeof(PURPOSE) + 4 * sizeof(uint64_t) + SANDBOX_ID_MAX + 1];
+        uint8_t mac[HMAC_SHA256_SIZE];
+        struct buf b;
+
+        buf_init_fixed(&b, text, sizeof(text));
+        buf_add(&b, PURPOSE, sizeof(PURPOSE));
+        add_number(&b, door->id.n);
+        buf_add_str(&b, door->id);
+        add_number(&b, (uint64_t) door->made_ms);
+        add_number(&b, door->port);
+        add_number(&b, expires);
+        ASSERT(!buf_failed(&b));
+        hmac_sha256(secret, buf_str(&b), mac);
+        (void) base64_encode(mac, TOKEN_BYTES, ret);
+        wipe(mac, sizeof(mac));
+        for (size_t i = 0; i < TOKEN_LEN; i++) {
+                if (ret[i] == '+')
+                        ret[i] = '-';
+                else if (ret[i] == '/')
+                        ret[i] = '_';
+        }
+}
+
+/* --- base 36 --- */
+
+static size_t write36(uint64_t v, char ret[static 13])
+{
+        char reversed[13];
+        size_t n = 0;
+
+        do {
+                reversed[n++] = digits36[v % 36];
+                v /= 36;
+        } while (v > 0);
+        for (size_t i = 0; i < n; i++)
+                ret[i] = reversed[n - 1 - i];
+        return n;
+}
+
+/* Not 0, and no leading one. */
+static int parse36(struct str s, uint64_t *ret)
+{
+        uint64_t v = 0;
+
+        if (s.n == 0 || s.p[0] == '0')
+                return -EINVAL;
+        for (size_t i = 0; i < s.n; i++) {
+                const char *at = s.p[i] ? strchr(digits36, s.p[i]) : NULL;
+
+                if (!at || __builtin_mul_overflow(v, 36, &v)
+                    || __builtin_add_overflow(v, (uint64_t) (at - digits36), &v))
+                        return -EINVAL;
+        }
+        *ret = v;
+        return 0;
+}
+
+/* --- texts --- */
+
+size_t token_write(struct str secret, const struct token_door *door, uint64_t expires,
+                   char ret[static TOKEN_TEXT_MAX + 1])
+{
+        size_t n = 0;
+
+        if (expires > 0) {
+                n = write36(expires, ret);
+                ret[n++] = '~';
+        }
+        sign(secret, door, expires, ret + n);
+        ret[n + TOKEN_LEN] = '\0';
+        return n + TOKEN_LEN;
+}
+
+bool token_opens(struct str secret, struct str text, const struct token_door *door, uint64_t now)
+{
+        uint64_t expires = 0;
+        char right[TOKEN_LEN];
+        bool same;
+
+        if (secret.n == 0 || door->id.n > SANDBOX_ID_MAX || text.n < TOKEN_LEN
+            || text.n > TOKEN_TEXT_MAX)
+                return false;
+        if (text.n > TOKEN_LEN) {
+                size_t n = text.n - TOKEN_LEN - 1;
+
+                if (text.p[n] != '~' || parse36(str_of(text.p, n), &expires) < 0)
+                        return false;
+        }
+        sign(secret, door, expires, right);
+        same = str_eq_secret(str_of(right, TOKEN_LEN), str_skip(text, text.n - TOKEN_LEN));
+        wipe(right, sizeof(right));
+        return same && (expires == 0 || now < expires);
+}
+
+int token_split_segment(struct str segment, uint16_t *ret_port, struct str *ret_token)
+{
+        ssize_t tilde = str_find(segment, '~');
+        struct str port = tilde < 0 ? segment : str_of(segment.p, (size_t) tilde);
+
+        if (port.n > 1 && port.p[0] == '0')
+                return -EINVAL;
+        if (parse_port(port, ret_port) < 0)
+                return -EINVAL;
+        *ret_token = tilde < 0 ? STR_NULL : str_skip(segment, port.n + 1);
+        return 0;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/agent_log.h"
+
+#include <unistd.h>
+
+#include "base/base.h"
+
+/* Twice what is kept is held, so that the front is moved away now and then, not with every piece. */
+#define HELD_MAX (2 * AGENT_LOG_MAX)
+
+static void finish(struct agent_log *l)
+{
+        struct http_req *req = l->req;
+
+        timeout_clear(&l->_deadline);
+        l->done(l);
+        buf_done(&l->_bytes);
+        http_req_unref(req);
+}
+
+static void fail(struct agent_log *l)
+{
+        l->has_trouble = true;
+        finish(l);
+}
+
+/* The last lines of what is held, and whether something is missing before them. */
+static void cut(struct agent_log *l)
+{
+        struct str all = buf_str(&l->_bytes);
+        size_t at, lines = 0;
+
+        if (all.n > AGENT_LOG_MAX)
+                all = str_skip(all, all.n - AGENT_LOG_MAX);
+        at = all.n > 0 && all.p[all.n - 1] == '\n' ? all.n - 1 : all.n;
+        while (at > 0 && (all.p[at - 1] != '\n' || ++lines < l->lines))
+                at--;
+        l->text = str_skip(all, at);
+        l->truncated = l->text.n < l->_seen;
+}
+
+/* --- the call --- */
+
+static void call_head(struct http_call *call)
+{
+        (void) call; /* the status is looked at in the end */
+}
+
+static void call_body(struct http_call *call, const char *p, size_t n)
+{
+        struct agent_log *l = container_of(call, struct agent_log, _call);
+
+        l->_seen += n;
+        if (l->_seen > AGENT_LOG_READ_MAX) {
+                http_call_cancel(call);
+                return;
+        }
+        if (l->_bytes.n + n > HELD_MAX)
+                buf_consume(&l->_bytes, l->_bytes.n + n - AGENT_LOG_MAX);
+        buf_add(&l->_bytes, p, n);
+}
+
+static void call_end(struct http_call *call, int r)
+{
+        struct agent_log *l = container_of(call, struct agent_log, _call);
+
+        if (r < 0)
+                (void) err_errno(&l->trouble, r, "read the log from the sandbox's agent");
+        else if (call->status == 404)
+                (void) err_set(&l->trouble, ERR_NOT_FOUND, "the sandbox has no program of its own");
+        else if (call->status != 200)
+                (void) err_set(&l->trouble, ERR_UNAVAILABLE,
+                               "the sandbox's agent answered %d when asked for its log",
+                               call->status);
+        if (r < 0 || call->status != 200) {
+                fail(l);
+                return;
+        }
+        cut(l);
+        finish(l);
+}
+
+static const struct http_call_hooks call_hooks = { .head = call_head,
+                                                   .body = call_body,
+                                                   .end = call_end };
+
+static void connected(struct op *op, int result)
+{
+        struct agent_log *l = container_of(op, struct agent_log, _connect.req.op);
+        struct arena *a = &l->req->arena;
+        int r;
+
+        if (result < 0) {
+                l->trouble = l->_connect.req.err;
+                fail(l);
+                return;
+        }
+        http_call_init(&l->_call, &call_hooks, a);
+        l->_call.method = STR("GET");
+        l->_call.target = STR("/entrypoint/logs");
+        r = http_headers_add(&l->_call.headers, a, STR("Host"), STR("sandbox"));
+        if (r < 0) {
+                (void) err_errno(&l->trouble, r, "ask the sandbox's agent for its log");
+                (void) close(TAKE_FD(l->_connect.fd));
+                fail(l);
+                return;
+        }
+        l->_connected = true;
+        http_call_start_fd(api_of(l->req)->into, &l->_call, TAKE_FD(l->_connect.fd));
+}
+
+void agent_log_start(struct agent_log *l)
+{
+        struct api *api = api_of(l->req);
+
+        http_req_ref(l->req);
+        buf_init(&l->_bytes, HELD_MAX);
+        timeout_init(&l->_deadline);
+        timeout_set(&l->_deadline, &api->into_deadline);
+        l->_connect = (struct service_connect){
+                .who = api_caller(l->req), .id = l->req->params[0], .looks = true, .fd = -EBADF
+        };
+        op_init(&l->_connect.req.op, connected);
+        service_connect(api->service, &l->_connect);
+}
+
+void agent_log_cancel(struct agent_log *l)
+{
+        if (l->_connected)
+                http_call_cancel(&l->_call);
+        else
+                op_cancel(&l->_connect.req.op);
+}
+
+void agent_log__expired(struct timeout *t)
+{
+        agent_log_cancel(container_of(t, struct agent_log, _deadline));
+}

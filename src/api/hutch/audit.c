@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/hutch/audit.h"
+
+#include <unistd.h>
+
+#include "api/api.h"
+#include "base/base.h"
+
+/* Texts of outsiders (ids in paths) are cut to this, so that a line always fits. */
+#define TEXT_MAX       ((size_t) 256)
+#define AUDIT_LINE_MAX (16 * KiB)
+
+struct audit {
+        int fd;
+        const struct clock *clock;
+        const struct log_ctx *log;
+        uint64_t lost;
+        bool failing; /* the last line was lost: that was said already */
+};
+
+struct audit *audit_new(int fd, const struct clock *clock, const struct log_ctx *log)
+{
+        struct audit *a = xnew(struct audit);
+
+        *a = (struct audit){ .fd = fd, .clock = clock, .log = log };
+        return a;
+}
+
+void audit_free(struct audit *a)
+{
+        if (!a)
+                return;
+        (void) close(a->fd);
+        free(a);
+}
+
+void audit_reopen(struct audit *a, int fd)
+{
+        (void) close(a->fd);
+        a->fd = fd;
+        a->failing = false;
+}
+
+uint64_t audit_lost(const struct audit *a)
+{
+        return a ? a->lost : 0;
+}
+
+/* --- lines --- */
+
+struct line {
+        struct str time;
+        struct audit_entry entry;
+        bool has_status;
+};
+
+#define L struct line
+
+static const struct json_field line_fields[] = {
+        JSON_STR(L, time, "time", JSON_REQUIRED),
+        JSON_STR(L, entry.request, "request", 0),
+        JSON_STR(L, entry.tenant, "tenant", 0),
+        JSON_STR(L, entry.principal, "principal", 0),
+        JSON_STR(L, entry.key, "key", 0),
+        JSON_STR(L, entry.method, "method", 0),
+        JSON_STR(L, entry.operation, "operation", 0),
+        JSON_STR(L, entry.sandbox, "sandbox", 0),
+        JSON_STR(L, entry.target_key, "targetKey", 0),
+        JSON_I64(L, entry.status, "status", 0, JSON_HAS(L, has_status)),
+        JSON_STR(L, entry.peer, "peer", 0),
+        JSON_END,
+};
+
+/* Half a line is worse than none, but it can't be taken back: the next one begins on a new line. */
+static int append(struct audit *a, struct str line)
+{
+        ssize_t n;
+
+        do
+                n = write(a->fd, line.p, line.n);
+        while (n < 0 && errno == EINTR);
+        if (n < 0)
+                return -errno;
+        return (size_t) n == line.n ? 0 : -ENOSPC;
+}
+
+void audit_write(struct audit *a, const struct audit_entry *e)
+{
+        char room[AUDIT_LINE_MAX], time[TIME_RFC3339_MAX];
+        struct line line = { .entry = *e, .has_status = e->status != 0 };
+        struct buf b;
+        int r;
+
+        line.time = str_of(time, time_to_rfc3339(clock_wall(a->clock), time));
+        buf_init_fixed(&b, room, sizeof(room));
+        if (a->failing)
+                buf_add_char(&b, '\n'); /* behind what may be half of a line */
+        json_encode(&b, line_fields, &line);
+        buf_add_char(&b, '\n');
+        r = buf_failed(&b) ? -EMSGSIZE : append(a, buf_str(&b));
+        if (r < 0) {
+                a->lost++;
+                if (!a->failing)
+                        (void) log_err(r, a->log, "can't write the audit log: lines are lost");
+        }
+        a->failing = r < 0;
+}
+
+/* --- requests --- */
+
+static struct str cut(struct str s)
+{
+        return s.p ? str_utf8_cut(s, TEXT_MAX) : s;
+}
+
+static bool is_recorded(const struct http_req *req)
+{
+        if (req->method == METHOD_GET || req->method == METHOD_HEAD
+            || req->method == METHOD_OPTIONS)
+                return false;
+        return req->route && (req->route->scope & (API_WRITE | API_ADMIN))
+               && !(req->route->scope & HTTP_SCOPE_PUBLIC);
+}
+
+/* What the log of the request knows: handlers add what they make and remove. */
+static struct str known(const struct http_req *req, const char *key)
+{
+        for (size_t i = 0; i < req->log.n_fields; i++)
+                if (strcmp(req->log.fields[i].key, key) == 0)
+                        return req->log.fields[i].s;
+        return STR_NULL;
+}
+
+/* Or what the path says, which may be no sandbox at all. */
+static struct str sandbox_of(const struct http_req *req)
+{
+        struct str id = known(req, "sandbox");
+
+        return id.p || !strstr(req->route->pattern, "/sandboxes/{") ? id : req->params[0];
+}
+
+static struct str operation_of(const struct http_route *route)
+{
+        return str_from(route->doc ? route->doc->id : route->pattern);
+}
+
+void audit_request(struct audit *a, const struct http_req *req)
+{
+        const struct caller *who = api_caller(req);
+
+        if (!a || !is_recorded(req))
+                return;
+        audit_write(a, &(struct audit_entry){
+                               .request = cut(req->id),
+                               .tenant = who ? cut(who->tenant) : STR_NULL,
+                               .principal = who ? cut(who->principal) : STR_NULL,
+                               .key = who ? who->key : STR_NULL,
+                               .method = req->method_name,
+                               .operation = operation_of(req->route),
+                               .sandbox = cut(sandbox_of(req)),
+                               .target_key = cut(known(req, "target_key")),
+                               .peer = cut(req->peer),
+                               .status = req->res.status,
+                       });
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/answer.h"
+#include "api/hutch/hutch.h"
+#include "base/base.h"
+#include "base/secret.h"
+#include "model/limits.h"
+#include "model/text.h"
+
+/*
+ * API keys, for admins. A key is shown once, in the answer to its making; from then on only its
+ * digest exists, here and in the store.
+ */
+
+#define KEY_BYTES 32
+#define KEY_TEXT  (sizeof(KEY_PREFIX) - 1 + 2 * KEY_BYTES)
+#define KEY_ID    10 /* "k-" and 8 digits */
+
+struct shown_key {
+        struct str id, name, tenant, principal, created_at, key;
+        int role;
+        bool configured;
+};
+
+#define K struct shown_key
+
+/* clang-format off */
+#define COMMON_FIELDS                                                    \
+        JSON_STR(K, id, "id", JSON_REQUIRED),                            \
+        JSON_STR(K, name, "name", 0),                                    \
+        JSON_STR(K, tenant, "tenant", JSON_REQUIRED),                    \
+        JSON_STR(K, principal, "principal", JSON_REQUIRED),              \
+        JSON_ENUM(K, role, "role", JSON_REQUIRED, &role_table),          \
+        JSON_BOOL(K, configured, "configured", JSON_OMIT_EMPTY),         \
+        JSON_STR(K, created_at, "createdAt", 0)
+/* clang-format on */
+
+static const struct json_field key_fields[] = { COMMON_FIELDS, JSON_END };
+
+static const struct json_field new_key_fields[] = {
+        COMMON_FIELDS,
+        JSON_STR(K, key, "key", JSON_REQUIRED),
+        JSON_END,
+};
+
+static void show(struct shown_key *out, const struct api_key *k, char time[static TIME_RFC3339_MAX])
+{
+        *out = (struct shown_key){
+                .id = k->id,
+                .name = k->name,
+                .tenant = k->tenant,
+                .principal = k->principal,
+                .role = k->role,
+                .configured = k->configured,
+        };
+        /* Those of the configuration have no such time. */
+        if (k->created_ms > 0)
+                out->created_at =
+                        str_of(time, time_to_rfc3339((usec_t) k->created_ms * USEC_PER_MSEC, time));
+}
+
+/* --- list --- */
+
+struct listed_keys {
+        struct json_list items;
+};
+
+static const struct json_field listed_fields[] = {
+        JSON_LIST(struct listed_keys, items, struct shown_key, "items", JSON_REQUIRED, key_fields),
+        JSON_END,
+};
+
+static void write_keys(struct buf *b, const void *data)
+{
+        const struct keyring *ring = data;
+        char time[TIME_RFC3339_MAX];
+        struct shown_key out;
+        bool first = true;
+
+        buf_add_str(b, STR("{\"items\":["));
+        for (const struct api_key *k = keyring_next(ring, STR_NULL); k && !buf_failed(b);
+             k = keyring_next(ring, k->id), first = false) {
+                if (!first)
+                        buf_add_char(b, ',');
+                show(&out, k, time);
+                json_encode(b, key_fields, &out);
+        }
+        buf_add_str(b, STR("]}"));
+}
+
+static void list_keys(struct http_req *req)
+{
+        if (answer_write(req, 200, write_keys, api_of(req)->keyring) < 0)
+                answer_too_large(req);
+}
+
+/* --- make --- */
+
+struct key_wish {
+        struct str name, tenant, principal;
+        int role;
+};
+
+static const char *check_name(const void *v)
+{
+        const struct str *s = v;
+
+        return s->n == 0 || text_is_clean(*s, NAME_MAX_TEXT)
+                       ? NULL
+                       : "must be a short text without control characters";
+}
+
+static const char *check_who(const void *v)
+{
+        return text_is_clean(*(const struct str *) v, NAME_MAX_TEXT)
+                       ? NULL
+                       : "must be a short text without control characters, and not empty";
+}
+
+#define W struct key_wish
+
+static const struct json_field wish_fields[] = {
+        JSON_STR(W, name, "name", JSON_NULL_OK, .check = check_name),
+        JSON_STR(W, tenant, "tenant", JSON_NULL_OK, .check = check_who),
+        JSON_STR(W, principal, "principal", JSON_NULL_OK, .check = check_who),
+        JSON_ENUM(W, role, "role", JSON_REQUIRED, &role_table),
+        JSON_END,
+};
+
+struct add_call {
+        struct keyring_add add;
+        struct api_key key;
+        char id[KEY_ID + 1];
+        char secret[KEY_TEXT]; /* until it is shown */
+        struct http_req *req;
+};
+
+static void add_done(struct op *op, int result)
+{
+        struct add_call *c = container_of(op, struct add_call, add.req.op);
+        struct http_req *req = c->req;
+        char time[TIME_RFC3339_MAX];
+        struct shown_key out;
+
+        if (result < 0) {
+                api_fail(req, &c->add.req.err, NULL);
+        } else {
+                show(&out, &c->key, time);
+                out.key = str_of(c->secret, sizeof(c->secret));
+                http_res_header_const(req, STR("Cache-Control"), STR("no-store"));
+                answer_json(req, 201, new_key_fields, &out);
+        }
+        wipe(c->secret, sizeof(c->secret));
+        http_req_unref(req);
+}
+
+static void make_key(struct add_call *c, struct ids *ids)
+{
+        unsigned char bytes[KEY_BYTES], id[4];
+
+        ids_random(ids, bytes, sizeof(bytes));
+        memcpy(c->secret, KEY_PREFIX, sizeof(KEY_PREFIX) - 1);
+        hex_encode(c->secret + sizeof(KEY_PREFIX) - 1, bytes, sizeof(bytes));
+        wipe(bytes, sizeof(bytes));
+        sha256(c->secret, sizeof(c->secret), c->key.digest);
+        ids_random(ids, id, sizeof(id));
+        memcpy(c->id, "k-", 2);
+        hex_encode(c->id + 2, id, sizeof(id));
+        c->key.id = str_of(c->id, KEY_ID);
+}
+
+/* A client that leaves does not stop it: a key that was stored and not shown can be removed. */
+static void create_key(struct http_req *req)
+{
+        const struct caller *who = api_caller(req);
+        const struct key_wish *wish = req->input;
+        struct api *api = api_of(req);
+        struct add_call *c = arena_new(&req->arena, struct add_call);
+
+        if (!c) {
+                answer_too_large(req);
+                return;
+        }
+        /* The first key closes the door, for administrators as well if it is not theirs. */
+        if (api_is_open(api) && wish->role != ROLE_ADMIN) {
+                http_reply_error(req, 409, "KEY::ADMIN_FIRST",
+                                 "with the first key nobody comes in without one, so it must have "
+                                 "the role admin; make that, then this");
+                return;
+        }
+        c->key = (struct api_key){
+                .name = wish->name.p ? wish->name : STR(""),
+                .tenant = wish->tenant.p ? wish->tenant : who->tenant,
+                .principal = wish->principal.p ? wish->principal : who->principal,
+                .role = wish->role,
+                .created_ms = (int64_t) (clock_wall(api->clock) / USEC_PER_MSEC),
+        };
+        make_key(c, api->ids);
+        log_ctx_add_str(&req->log, "target_key", c->key.id);
+        c->req = http_req_ref(req);
+        op_init(&c->add.req.op, add_done);
+        keyring_add(api->keyring, &c->add, &c->key);
+}
+
+/* --- remove --- */
+
+struct remove_call {
+        struct keyring_remove remove;
+        struct http_req *req;
+};
+
+static void remove_done(struct op *op, int result)
+{
+        struct remove_call *c = container_of(op, struct remove_call, remove.req.op);
+        struct http_req *req = c->req;
+
+        if (result < 0)
+                api_fail(req, &c->remove.req.err,
+                         c->remove.req.err.code == ERR_NOT_FOUND ? "KEY::NOT_FOUND" : NULL);
+        else
+                http_reply_empty(req, 204);
+        http_req_unref(req);
+}
+
+static void delete_key(struct http_req *req)
+{
+        struct remove_call *c = arena_new(&req->arena, struct remove_call);
+
+        if (!c) {
+                answer_too_large(req);
+                return;
+        }
+        /* Not what is none: somebody may have sent the key itself. */
+        if (keyring_get(api_of(req)->keyring, req->params[0]))
+                log_ctx_add_str(&req->log, "target_key", req->params[0]);
+        c->req = http_req_ref(req);
+        op_init(&c->remove.req.op, remove_done);
+        keyring_remove(api_of(req)->keyring, &c->remove, req->params[0]);
+}
+
+/* --- routes --- */
+
+#define TAG "Keys"
+
+static const uint16_t errors[] = { 401, 403, 404, 409, 422, 500, 503, 0 };
+
+static const struct http_doc create_doc = {
+        "createKey",
+        "Make an API key, which is shown this once",
+        TAG,
+        201,
+        "NewKey",
+        new_key_fields,
+        .input_name = "CreateKeyRequest",
+        .errors = errors,
+};
+static const struct http_doc list_doc = {
+        "listKeys",
+        "List API keys, without their secrets",
+        TAG,
+        200,
+        "ListKeysResponse",
+        listed_fields,
+        .errors = errors,
+};
+static const struct http_doc delete_doc = {
+        "deleteKey", "Remove an API key: it opens nothing any more", TAG, 204, .errors = errors,
+};
+
+static const struct http_route routes[] = {
+        { METHOD_POST, "/keys", API_ADMIN, HTTP_JSON(struct key_wish, wish_fields),
+          .doc = &create_doc, .exec = create_key },
+        { METHOD_GET, "/keys", API_ADMIN, .doc = &list_doc, .exec = list_keys },
+        { METHOD_DELETE, "/keys/{keyId}", API_ADMIN, .doc = &delete_doc, .exec = delete_key },
+};
+
+HUTCH_API(hutch_keys, "keys", routes);

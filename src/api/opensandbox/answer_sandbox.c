@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/opensandbox/answer_sandbox.h"
+
+#include "base/base.h"
+#include "model/extensions.h"
+#include "model/limits.h"
+
+struct shown_image {
+        struct str uri;
+};
+
+struct shown_status {
+        int state;
+        struct str reason, message, changed_at;
+};
+
+struct shown {
+        struct str id;
+        struct shown_image *image;
+        struct str snapshot_id;
+        struct platform *platform;
+        struct shown_status status;
+        struct json_map metadata, extensions;
+        struct json_strs entrypoint;
+        struct str created_at, expires_at;
+
+        /* what the views above look at */
+        struct shown_image _image;
+        struct json_pair _extensions[EXTENSIONS_MAX];
+        char _changed[TIME_RFC3339_MAX], _created[TIME_RFC3339_MAX], _expires[TIME_RFC3339_MAX];
+};
+
+#define A struct shown
+
+static const struct json_field image_fields[] = {
+        JSON_STR(struct shown_image, uri, "uri", JSON_REQUIRED),
+        JSON_END,
+};
+
+static const struct json_field shown_status_fields[] = {
+        JSON_ENUM(struct shown_status, state, "state", JSON_REQUIRED, &state_table),
+        JSON_STR(struct shown_status, reason, "reason", 0),
+        JSON_STR(struct shown_status, message, "message", 0),
+        JSON_STR(struct shown_status, changed_at, "lastTransitionAt", 0),
+        JSON_END,
+};
+
+/* clang-format off */
+#define COMMON_FIELDS                                                                         \
+        JSON_OPT(A, platform, struct platform, "platform", 0, platform_fields),               \
+        JSON_OBJECT(A, status, struct shown_status, "status", JSON_REQUIRED,                  \
+                    shown_status_fields),                                                     \
+        JSON_MAP(A, metadata, "metadata", JSON_REQUIRED),                                     \
+        JSON_MAP(A, extensions, "extensions", JSON_OMIT_EMPTY),                               \
+        JSON_STRS(A, entrypoint, "entrypoint", JSON_REQUIRED),                                \
+        JSON_STR(A, expires_at, "expiresAt", 0), JSON_STR(A, expires_at, "expires_at", 0),    \
+        JSON_STR(A, created_at, "createdAt", JSON_REQUIRED),                                  \
+        JSON_STR(A, created_at, "created_at", JSON_REQUIRED)
+/* clang-format on */
+
+const struct json_field answer_sandbox_fields[] = {
+        JSON_STR(A, id, "id", JSON_REQUIRED),
+        JSON_OPT(A, image, struct shown_image, "image", 0, image_fields),
+        JSON_STR(A, snapshot_id, "snapshotId", 0),
+        COMMON_FIELDS,
+        JSON_END,
+};
+
+const struct json_field answer_created_fields[] = {
+        JSON_STR(A, id, "id", JSON_REQUIRED),
+        COMMON_FIELDS,
+        JSON_END,
+};
+
+static struct str time_text(int64_t wall_ms, char ret[static TIME_RFC3339_MAX])
+{
+        return str_of(ret, time_to_rfc3339((usec_t) wall_ms * USEC_PER_MSEC, ret));
+}
+
+static void show_extensions(struct shown *a, const struct json_map *all)
+{
+        a->extensions.items = a->_extensions;
+        for (size_t i = 0; i < all->n && a->extensions.n < EXTENSIONS_MAX; i++)
+                if (extension_is_shown(all->items[i].key))
+                        a->_extensions[a->extensions.n++] = all->items[i];
+}
+
+/* Not cleared as a whole: most of it is room for extensions, of which there rarely are any. */
+static void show(struct shown *a, const struct sandbox *s)
+{
+        a->id = s->id;
+        a->_image.uri = s->image;
+        a->image = s->image.p ? &a->_image : NULL;
+        a->snapshot_id = s->snapshot_id;
+        a->platform = s->platform;
+        a->status = (struct shown_status){
+                .state = s->status.state,
+                .reason = s->status.reason,
+                .message = s->status.message,
+                .changed_at = time_text(s->status.changed_ms, a->_changed),
+        };
+        a->metadata = s->metadata;
+        a->extensions = (struct json_map){ 0 };
+        show_extensions(a, &s->extensions);
+        a->entrypoint = s->entrypoint;
+        a->created_at = time_text(s->created_ms, a->_created);
+        a->expires_at = s->expiry ? time_text(s->expiry->wall_ms, a->_expires) : STR_NULL;
+}
+
+void answer_add_sandbox(struct buf *b, const struct sandbox *s)
+{
+        struct shown a;
+
+        show(&a, s);
+        json_encode(b, answer_sandbox_fields, &a);
+}
+
+void answer_add_created(struct buf *b, const struct sandbox *s)
+{
+        struct shown a;
+
+        show(&a, s);
+        json_encode(b, answer_created_fields, &a);
+}

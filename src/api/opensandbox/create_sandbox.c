@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/opensandbox/create_sandbox.h"
+
+#include "api/answer.h"
+#include "api/opensandbox/answer_sandbox.h"
+#include "api/opensandbox/opensandbox.h"
+#include "base/base.h"
+
+struct create_call {
+        struct service_create create;
+        struct http_req *req;
+};
+
+static void write_created(struct buf *b, const void *data)
+{
+        answer_add_created(b, data);
+}
+
+static void reply_created(struct http_req *req, const struct sandbox *s)
+{
+        if (answer_write(req, 202, write_created, s) < 0)
+                answer_too_large(req);
+}
+
+/* What a runtime did not find, or was not given, is the image: not the sandbox, which is only to be
+ * made, nor who asks, whose key is good. */
+static bool is_about_image(enum err_code code)
+{
+        return code == ERR_NOT_FOUND || code == ERR_UNAUTHORIZED || code == ERR_FORBIDDEN;
+}
+
+static void reply_failed(struct http_req *req, const struct service_req *r)
+{
+        if (is_about_image(r->err.code))
+                http_reply_error(req, 400, "DOCKER::SANDBOX_IMAGE_PULL_FAILED", "%s",
+                                 r->err.message);
+        else
+                api_fail_service(req, r, NULL);
+}
+
+static void create_done(struct op *op, int result)
+{
+        struct create_call *c = container_of(op, struct create_call, create.req.op);
+        const struct service_req *r = &c->create.req;
+        struct http_req *req = c->req;
+
+        http_req_set_hooks(req, NULL, NULL);
+        if (result == 0 && r->record)
+                reply_created(req, r->record);
+        else if (result == 0)
+                opensandbox_not_found(req); /* deleted while it was made */
+        else if (c->create.problems.detail.n > 0)
+                api_fail_problems(req, &c->create.problems);
+        else
+                reply_failed(req, r);
+        http_req_unref(req);
+}
+
+static void create_abort(struct http_req *req, int reason)
+{
+        struct create_call *c = req->data;
+
+        (void) reason;
+        op_cancel(&c->create.req.op);
+}
+
+static const struct http_hooks create_hooks = { .abort = create_abort };
+
+#define IDEMPOTENCY_KEY_MAX 255
+
+static bool idempotency_key_is_valid(struct str key)
+{
+        if (key.n == 0 || key.n > IDEMPOTENCY_KEY_MAX)
+                return false;
+        for (size_t i = 0; i < key.n; i++)
+                if (key.p[i] <= ' ' || key.p[i] > '~')
+                        return false;
+        return true;
+}
+
+void create_sandbox(struct http_req *req)
+{
+        struct str key = http_req_header(req, STR("Idempotency-Key"));
+        struct create_call *c;
+
+        if ((key.p && !idempotency_key_is_valid(key))
+            || http_headers_count(&req->headers, STR("Idempotency-Key")) > 1) {
+                http_reply_error(req, 400, CODE_INVALID_PARAMETER,
+                                 "Idempotency-Key must be given once and have 1 to %d visible "
+                                 "characters",
+                                 IDEMPOTENCY_KEY_MAX);
+                return;
+        }
+        c = arena_new(&req->arena, struct create_call);
+        if (!c) {
+                answer_too_large(req);
+                return;
+        }
+        c->req = http_req_ref(req);
+        c->create.who = api_caller(req);
+        c->create.wish = req->input;
+        c->create.arena = &req->arena;
+        c->create.idempotency_key = key;
+        c->create.body = req->body;
+        op_init(&c->create.req.op, create_done);
+        http_req_set_hooks(req, &create_hooks, c);
+        service_create(api_of(req)->service, &c->create);
+        if (c->create.id[0])
+                log_ctx_add_str(&req->log, "sandbox", str_from(c->create.id));
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/agent_log.h"
+#include "api/answer.h"
+#include "api/opensandbox/diagnostics_text.h"
+#include "api/opensandbox/opensandbox.h"
+#include "api/query.h"
+#include "base/base.h"
+
+/*
+ * What people look at when a sandbox does not do what it should: its program's output, what happened
+ * to it, what it is. With a `scope` the answer is JSON that holds the text; without one it is the
+ * text itself, as older clients expect it, and says that this way is on its way out.
+ */
+
+#define LOG_LINES    100 /* if nobody says how many */
+#define EVENTS_LIMIT 50
+#define CONTENT_MAX  (512 * KiB) /* what JSON makes six times as much of still fits into a request */
+#define TEXT_TYPE    STR("text/plain; charset=utf-8")
+
+/* --- the JSON form --- */
+
+struct content {
+        struct str sandbox_id, kind, scope, delivery, content_type, content;
+        int64_t content_length;
+        bool truncated;
+        struct json_strs warnings;
+};
+
+#define C struct content
+
+static const struct json_field content_fields[] = {
+        JSON_STR(C, sandbox_id, "sandboxId", JSON_REQUIRED),
+        JSON_STR(C, kind, "kind", JSON_REQUIRED),
+        JSON_STR(C, scope, "scope", JSON_REQUIRED),
+        JSON_STR(C, delivery, "delivery", JSON_REQUIRED),
+        JSON_STR(C, content_type, "contentType", JSON_REQUIRED),
+        JSON_STR(C, content, "content", 0),
+        JSON_I64(C, content_length, "contentLength", 0),
+        JSON_BOOL(C, truncated, "truncated", JSON_REQUIRED),
+        JSON_STRS(C, warnings, "warnings", JSON_OMIT_EMPTY),
+        JSON_END,
+};
+
+static void reply_content(struct http_req *req, struct content *c)
+{
+        if (c->content.n > CONTENT_MAX) {
+                c->content = str_skip(c->content, c->content.n - CONTENT_MAX);
+                c->truncated = true;
+        }
+        c->sandbox_id = req->params[0];
+        c->delivery = STR("inline");
+        c->content_type = TEXT_TYPE;
+        c->content_length = (int64_t) c->content.n;
+        answer_json(req, 200, content_fields, c);
+}
+
+/* --- the text form --- */
+
+static void reply_text(struct http_req *req, struct str text)
+{
+        text = arena_dup_str(&req->arena, text);
+        if (!text.p) {
+                answer_too_large(req);
+                return;
+        }
+        http_res_header_const(req, STR("Deprecation"), STR("true"));
+        http_res_header_const(req, STR("X-Content-Type-Options"), STR("nosniff"));
+        http_reply(req, 200, TEXT_TYPE, text);
+}
+
+/* --- common to all --- */
+
+/* NULL: it has answered. */
+static const struct sandbox *find_or_reply(struct http_req *req)
+{
+        const struct sandbox *s =
+                service_find(api_of(req)->service, api_caller(req), req->params[0]);
+
+        if (!s)
+                opensandbox_not_found(req);
+        return s;
+}
+
+/* 1: it is one of the two; 0: none was given; negative: it has answered. */
+static int get_scope(struct http_req *req, struct str own, struct str *ret)
+{
+        int r = query_get(req, "scope", ret);
+
+        if (r <= 0 || str_eq(*ret, own) || str_eq(*ret, STR("all")))
+                return r;
+        http_reply_error(req, 400, "DIAGNOSTICS_SCOPE_UNSUPPORTED",
+                         "the scopes of this are '%.*s' and 'all'", STR_ARG(own));
+        return -EINVAL;
+}
+
+static const struct query_int tail_param = { "tail", NULL, 1, AGENT_LOG_LINES_MAX };
+static const struct query_int limit_param = { "limit", NULL, 1, 500 };
+static const struct query_int event_limit_param = { "event_limit", NULL, 1, 500 };
+
+/* --- logs --- */
+
+struct logs_call {
+        struct agent_log log;
+        struct str scope; /* null view: as text */
+        int64_t event_limit;
+        bool summary;
+};
+
+static void reply_logs_json(struct logs_call *c)
+{
+        struct str warning = str_from(c->log.trouble.message);
+        struct content out = {
+                .kind = STR("logs"),
+                .scope = c->scope,
+                .content = c->log.text.p ? c->log.text : STR(""),
+                .truncated = c->log.truncated,
+        };
+
+        if (c->log.has_trouble)
+                out.warnings = (struct json_strs){ &warning, 1 };
+        reply_content(c->log.req, &out);
+}
+
+static void reply_logs_text(struct logs_call *c)
+{
+        struct http_req *req = c->log.req;
+        scoped(buf_done) struct buf b;
+
+        buf_init(&b, BUF_MAX_JSON);
+        if (c->summary) {
+                const struct sandbox *s = find_or_reply(req);
+
+                if (!s)
+                        return;
+                diagnostics_add_inspect(&b, s);
+                buf_add_str(&b, STR("\n--- events ---\n"));
+                (void) diagnostics_add_events(&b, req, (size_t) c->event_limit);
+                buf_add_str(&b, STR("\n--- logs ---\n"));
+        }
+        buf_add_str(&b, c->log.text);
+        if (c->log.has_trouble)
+                buf_addf(&b, "(%s)\n", c->log.trouble.message);
+        reply_text(req, buf_str(&b));
+}
+
+static void logs_done(struct agent_log *l)
+{
+        struct logs_call *c = container_of(l, struct logs_call, log);
+
+        http_req_set_hooks(l->req, NULL, NULL);
+        if (http_req_is_gone(l->req))
+                return;
+        c->scope.p ? reply_logs_json(c) : reply_logs_text(c);
+}
+
+static void logs_abort(struct http_req *req, int reason)
+{
+        struct logs_call *c = req->data;
+
+        (void) reason;
+        agent_log_cancel(&c->log);
+}
+
+static const struct http_hooks logs_hooks = { .abort = logs_abort };
+
+static void start_logs(struct http_req *req, const struct logs_call *wish)
+{
+        struct logs_call *c;
+
+        if (!find_or_reply(req))
+                return;
+        c = arena_new(&req->arena, struct logs_call);
+        if (!c) {
+                answer_too_large(req);
+                return;
+        }
+        *c = *wish;
+        c->log.req = req;
+        c->log.done = logs_done;
+        http_req_set_hooks(req, &logs_hooks, c);
+        agent_log_start(&c->log);
+}
+
+/* What was printed carries no times, so that `since` can only be looked at, not obeyed. */
+static int check_since(struct http_req *req)
+{
+        struct str text;
+        usec_t since;
+        int r = query_get(req, "since", &text);
+
+        if (r <= 0 || parse_duration(text, &since) == 0)
+                return r;
+        return query_refuse(req, "since", "value_error", "must be a duration such as 10m or 1h");
+}
+
+static void get_logs(struct http_req *req)
+{
+        struct logs_call c = { .scope = STR_NULL };
+        int64_t lines = LOG_LINES;
+        int r = get_scope(req, STR("container"), &c.scope);
+
+        if (r == 0 && (query_get_int(req, &tail_param, &lines) < 0 || check_since(req) < 0))
+                return;
+        c.log.lines = (size_t) lines;
+        if (r >= 0)
+                start_logs(req, &c);
+}
+
+static void get_summary(struct http_req *req)
+{
+        struct logs_call c = { .event_limit = EVENTS_LIMIT, .summary = true };
+        int64_t lines = LOG_LINES;
+
+        if (query_get_int(req, &tail_param, &lines) < 0
+            || query_get_int(req, &event_limit_param, &c.event_limit) < 0)
+                return;
+        c.log.lines = (size_t) lines;
+        start_logs(req, &c);
+}
+
+/* --- events --- */
+
+static void get_events(struct http_req *req)
+{
+        struct content out = { .kind = STR("events") };
+        scoped(buf_done) struct buf b;
+        int64_t limit = EVENTS_LIMIT;
+        int r = get_scope(req, STR("runtime"), &out.scope);
+
+        buf_init(&b, BUF_MAX_JSON);
+        if (r == 0 && query_get_int(req, &limit_param, &limit) < 0)
+                return;
+        if (r < 0 || !find_or_reply(req))
+                return;
+        out.truncated = diagnostics_add_events(&b, req, (size_t) limit);
+        out.content = buf_str(&b);
+        if (r > 0)
+                reply_content(req, &out);
+        else
+                reply_text(req, out.content);
+}
+
+static void get_inspect(struct http_req *req)
+{
+        const struct sandbox *s = find_or_reply(req);
+        scoped(buf_done) struct buf b;
+
+        buf_init(&b, BUF_MAX_JSON);
+        if (!s)
+                return;
+        diagnostics_add_inspect(&b, s);
+        reply_text(req, buf_str(&b));
+}
+
+/* --- routes --- */
+
+#define TAG "Diagnostics"
+
+static const uint16_t errors[] = { 400, 401, 404, 422, 500, 503, 0 };
+
+static const struct http_doc_param logs_params[] = {
+        { "scope", .text = "container or all; without it the answer is plain text" },
+        { "tail", HTTP_DOC_INTEGER, .text = "Plain text only: lines, 1 to 10000; 100." },
+        { "since", .text = "Plain text only: a duration; lines carry no times, so it has no "
+                           "effect." },
+        { 0 },
+};
+static const struct http_doc_param events_params[] = {
+        { "scope", .text = "runtime or all; without it the answer is plain text" },
+        { "limit", HTTP_DOC_INTEGER, .text = "Plain text only: events, 1 to 500; 50." },
+        { 0 },
+};
+static const struct http_doc_param summary_params[] = {
+        { "tail", HTTP_DOC_INTEGER, .text = "Lines of the log, 1 to 10000; 100." },
+        { "event_limit", HTTP_DOC_INTEGER, .text = "Events, 1 to 500; 50." },
+        { 0 },
+};
+
+static const struct http_doc logs_doc = {
+        "getSandboxDiagnosticLogs",
+        "What the sandbox's program has printed",
+        TAG,
+        200,
+        "DiagnosticContentResponse",
+        content_fields,
+        .params = logs_params,
+        .errors = errors,
+};
+static const struct http_doc events_doc = {
+        "getSandboxDiagnosticEvents",
+        "What happened to the sandbox lately",
+        TAG,
+        200,
+        "DiagnosticContentResponse",
+        content_fields,
+        .params = events_params,
+        .errors = errors,
+};
+static const struct http_doc inspect_doc = {
+        "getSandboxDiagnosticInspect",
+        "What the sandbox is, for people",
+        TAG,
+        200,
+        .answer_type = "text/plain",
+        .errors = errors,
+};
+static const struct http_doc summary_doc = {
+        "getSandboxDiagnosticSummary",
+        "All of that in one text",
+        TAG,
+        200,
+        .answer_type = "text/plain",
+        .params = summary_params,
+        .errors = errors,
+};
+
+#define AT "/sandboxes/{sandboxId}/diagnostics"
+
+static const struct http_route routes[] = {
+        { METHOD_GET, AT "/logs", API_READ, .doc = &logs_doc, .exec = get_logs },
+        { METHOD_GET, AT "/events", API_READ, .doc = &events_doc, .exec = get_events },
+        { METHOD_GET, AT "/inspect", API_READ, .doc = &inspect_doc, .exec = get_inspect },
+        { METHOD_GET, AT "/summary", API_READ, .doc = &summary_doc, .exec = get_summary },
+};
+
+OPENSANDBOX_API(opensandbox_diagnostics, "diagnostics", routes);

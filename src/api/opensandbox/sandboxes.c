@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/answer.h"
+#include "api/opensandbox/answer_sandbox.h"
+#include "api/opensandbox/command.h"
+#include "api/opensandbox/create_sandbox.h"
+#include "api/opensandbox/list_query.h"
+#include "api/opensandbox/opensandbox.h"
+#include "api/problem.h"
+#include "base/base.h"
+#include "model/labels.h"
+
+/* --- looking --- */
+
+static void write_sandbox(struct buf *b, const void *data)
+{
+        answer_add_sandbox(b, data);
+}
+
+static void reply_sandbox(struct http_req *req, const struct sandbox *s)
+{
+        if (!s)
+                opensandbox_not_found(req);
+        else if (answer_write(req, 200, write_sandbox, s) < 0)
+                answer_too_large(req);
+}
+
+static void get_sandbox(struct http_req *req)
+{
+        reply_sandbox(req, service_find(api_of(req)->service, api_caller(req), req->params[0]));
+}
+
+struct pagination {
+        int64_t page, page_size, total_items, total_pages;
+        bool has_next_page;
+};
+
+#define P struct pagination
+
+static const struct json_field pagination_fields[] = {
+        JSON_I64(P, page, "page", JSON_REQUIRED),
+        JSON_I64(P, page_size, "pageSize", JSON_REQUIRED),
+        JSON_I64(P, total_items, "totalItems", JSON_REQUIRED),
+        JSON_I64(P, total_pages, "totalPages", JSON_REQUIRED),
+        JSON_BOOL(P, has_next_page, "hasNextPage", JSON_REQUIRED),
+        JSON_END,
+};
+
+/* What a list looks like, for the description; it is written without making one. */
+struct listed {
+        struct json_list items;
+        struct pagination pagination;
+};
+
+static const struct json_field listed_fields[] = {
+        JSON_LIST(struct listed, items, struct sandbox, "items", JSON_REQUIRED,
+                  answer_sandbox_fields),
+        JSON_OBJECT(struct listed, pagination, P, "pagination", JSON_REQUIRED, pagination_fields),
+        JSON_END,
+};
+
+struct page {
+        struct registry_page registry;
+        struct pagination pagination;
+};
+
+static void write_page(struct buf *b, const void *data)
+{
+        const struct page *p = data;
+
+        buf_add_str(b, STR("{\"items\":["));
+        for (unsigned i = 0; i < p->registry.n; i++) {
+                if (i > 0)
+                        buf_add_char(b, ',');
+                answer_add_sandbox(b, p->registry.items[i]);
+        }
+        buf_add_str(b, STR("],\"pagination\":"));
+        json_encode(b, pagination_fields, &p->pagination);
+        buf_add_char(b, '}');
+}
+
+static struct pagination paginate(const struct list_query *q, uint64_t total)
+{
+        int64_t items = (int64_t) total, pages = (items + q->page_size - 1) / q->page_size;
+
+        return (struct pagination){
+                .page = q->page,
+                .page_size = q->page_size,
+                .total_items = items,
+                .total_pages = pages,
+                .has_next_page = q->page < pages,
+        };
+}
+
+static void list_sandboxes(struct http_req *req)
+{
+        struct list_query q;
+        struct page page;
+
+        if (list_query_parse(req, &q) < 0)
+                return;
+        page.registry.n = 0;
+        page.registry.total = 0;
+        if (!q.nothing)
+                service_list(api_of(req)->service, api_caller(req), &q.registry, &page.registry);
+        page.pagination = paginate(&q, page.registry.total);
+        if (answer_write(req, 200, write_page, &page) < 0)
+                http_reply_error(req, 400, CODE_INVALID_PARAMETER,
+                                 "this page is too large to be sent at once; ask for a smaller "
+                                 "pageSize");
+}
+
+/* --- commands --- */
+
+static void answer_deleted(struct http_req *req, const struct service_command *c)
+{
+        (void) c;
+        http_reply_empty(req, 204);
+}
+
+static void answer_accepted(struct http_req *req, const struct service_command *c)
+{
+        (void) c;
+        http_reply_empty(req, 202);
+}
+
+static void answer_record(struct http_req *req, const struct service_command *c)
+{
+        reply_sandbox(req, c->req.record);
+}
+
+struct renewed {
+        struct str expires_at;
+};
+
+static const char *check_time(const void *v)
+{
+        usec_t wall;
+
+        return expiry_parse_time(*(const struct str *) v, &wall) == 0
+                       ? NULL
+                       : "must be a time as RFC 3339 writes it";
+}
+
+/* Both ways: what is asked for, and what was granted. */
+static const struct json_field renew_fields[] = {
+        JSON_STR(struct renewed, expires_at, "expiresAt", JSON_REQUIRED, .alias = "expires_at",
+                 .check = check_time),
+        JSON_END,
+};
+
+static const struct json_field renewed_fields[] = {
+        JSON_STR(struct renewed, expires_at, "expiresAt", JSON_REQUIRED),
+        JSON_STR(struct renewed, expires_at, "expires_at", JSON_REQUIRED),
+        JSON_END,
+};
+
+static void answer_renewed(struct http_req *req, const struct service_command *c)
+{
+        const struct sandbox *s = c->req.record;
+        char text[TIME_RFC3339_MAX];
+        struct renewed out;
+
+        if (!s || !s->expiry) {
+                opensandbox_not_found(req);
+                return;
+        }
+        out.expires_at =
+                str_of(text, time_to_rfc3339((usec_t) s->expiry->wall_ms * USEC_PER_MSEC, text));
+        answer_json(req, 200, renewed_fields, &out);
+}
+
+static void delete_sandbox(struct http_req *req)
+{
+        static const struct command_kind kind = { service_delete, answer_deleted };
+
+        command_run(req, &kind, &(struct service_command){ 0 });
+}
+
+static void pause_sandbox(struct http_req *req)
+{
+        static const struct command_kind kind = { service_pause, answer_accepted,
+                                                  .conflict = CODE_NOT_RUNNING };
+
+        command_run(req, &kind, &(struct service_command){ 0 });
+}
+
+static void resume_sandbox(struct http_req *req)
+{
+        static const struct command_kind kind = { service_resume, answer_accepted,
+                                                  .conflict = CODE_NOT_PAUSED };
+
+        command_run(req, &kind, &(struct service_command){ 0 });
+}
+
+static void renew_sandbox(struct http_req *req)
+{
+        static const struct command_kind kind = { service_renew, answer_renewed,
+                                                  .invalid = CODE_INVALID_EXPIRATION,
+                                                  .conflict = CODE_INVALID_EXPIRATION };
+        const struct renewed *in = req->input;
+        struct service_command wish = { 0 };
+
+        if (expiry_parse_time(in->expires_at, &wish.expires) < 0) {
+                http_reply_error(req, 400, kind.invalid, "expiresAt is no time");
+                return;
+        }
+        command_run(req, &kind, &wish);
+}
+
+static void patch_metadata(struct http_req *req)
+{
+        static const struct command_kind kind = { service_patch_metadata, answer_record,
+                                                  .invalid = CODE_INVALID_LABEL };
+        struct service_command wish = { 0 };
+        struct json_error e;
+        int r = labels_decode_patch(req->body, &req->arena, &wish.patch, &e);
+
+        if (r < 0)
+                api_fail_body(req, &e);
+        else
+                command_run(req, &kind, &wish);
+}
+
+/* --- routes --- */
+
+static const struct http_doc_param create_params[] = {
+        { "Idempotency-Key", .header = true,
+          .text = "Sent again with the same body, it gives the same sandbox." },
+        { 0 },
+};
+
+static const struct http_doc_param list_params[] = {
+        { "state", HTTP_DOC_STRINGS, .text = "Any of these states." },
+        { "metadata", HTTP_DOC_STRINGS, .text = "All of these labels: key=value, URL-encoded." },
+        { "page", HTTP_DOC_INTEGER, .text = "From 1 on." },
+        { "pageSize", HTTP_DOC_INTEGER, .text = "1 to 200; 20 if it is not said." },
+        { 0 },
+};
+
+#define TAG "Sandboxes"
+
+static const uint16_t create_errors[] = { 400, 401, 403, 409, 413, 422, 429, 500, 501, 503, 0 };
+static const uint16_t list_errors[] = { 400, 401, 422, 500, 503, 0 };
+static const uint16_t one_errors[] = { 401, 404, 500, 503, 0 };
+static const uint16_t change_errors[] = { 400, 401, 403, 404, 409, 422, 500, 501, 503, 0 };
+
+static const struct http_doc create_doc = {
+        "createSandbox",
+        "Create a sandbox",
+        TAG,
+        202,
+        "CreateSandboxResponse",
+        answer_created_fields,
+        .input_name = "CreateSandboxRequest",
+        .params = create_params,
+        .errors = create_errors,
+};
+static const struct http_doc list_doc = {
+        "listSandboxes",
+        "List sandboxes, newest first",
+        TAG,
+        200,
+        "ListSandboxesResponse",
+        listed_fields,
+        .params = list_params,
+        .errors = list_errors,
+};
+static const struct http_doc get_doc = {
+        "getSandbox",          "Show one sandbox",   TAG, 200, "Sandbox",
+        answer_sandbox_fields, .errors = one_errors,
+};
+static const struct http_doc delete_doc = {
+        "deleteSandbox", "Delete a sandbox", TAG, 204, .errors = change_errors,
+};
+static const struct http_doc patch_doc = {
+        "patchSandboxMetadata",
+        "Set and delete labels",
+        TAG,
+        200,
+        "Sandbox",
+        answer_sandbox_fields,
+        .input_name = "PatchSandboxMetadataRequest",
+        .errors = change_errors,
+};
+static const struct http_doc pause_doc = {
+        "pauseSandbox", "Freeze a sandbox, keeping its memory", TAG, 202, .errors = change_errors,
+};
+static const struct http_doc resume_doc = {
+        "resumeSandbox", "Let a paused sandbox go on", TAG, 202, .errors = change_errors,
+};
+static const struct http_doc renew_doc = {
+        "renewSandboxExpiration",
+        "Set when a sandbox ends",
+        TAG,
+        200,
+        "RenewSandboxExpirationResponse",
+        renewed_fields,
+        .input_name = "RenewSandboxExpirationRequest",
+        .errors = change_errors,
+};
+
+#define ONE "/sandboxes/{sandboxId}"
+
+static const struct http_route routes[] = {
+        { METHOD_POST, "/sandboxes", API_WRITE, HTTP_JSON(struct create_request, create_fields),
+          .doc = &create_doc, .exec = create_sandbox },
+        { METHOD_GET, "/sandboxes", API_READ, .doc = &list_doc, .exec = list_sandboxes },
+        { METHOD_GET, ONE, API_READ, .doc = &get_doc, .exec = get_sandbox },
+        { METHOD_DELETE, ONE, API_WRITE, .doc = &delete_doc, .exec = delete_sandbox },
+        { METHOD_PATCH, ONE "/metadata", API_WRITE, .body = HTTP_BODY_COLLECT, .doc = &patch_doc,
+          .exec = patch_metadata },
+        { METHOD_POST, ONE "/pause", API_WRITE, .doc = &pause_doc, .exec = pause_sandbox },
+        { METHOD_POST, ONE "/resume", API_WRITE, .doc = &resume_doc, .exec = resume_sandbox },
+        { METHOD_POST, ONE "/renew-expiration", API_WRITE, HTTP_JSON(struct renewed, renew_fields),
+          .doc = &renew_doc, .exec = renew_sandbox },
+};
+
+OPENSANDBOX_API(opensandbox_sandboxes, "sandboxes", routes);

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/ops/openapi.h"
+
+#include "api/ops/openapi_schema.h"
+#include "base/base.h"
+#include "http/status.h"
+
+/* --- which routes --- */
+
+struct place {
+        const struct http_api *api;
+        const struct http_route *route;
+};
+
+struct places {
+        struct place *v;
+        size_t n;
+};
+
+static bool is_at(const struct place *p, const char *prefix, const char *pattern)
+{
+        return str_eq(str_from(p->api->prefix), str_from(prefix))
+               && str_eq(str_from(p->route->pattern), str_from(pattern));
+}
+
+static bool is_described(const struct http_route *r)
+{
+        return r->doc && r->method < METHOD_OTHER;
+}
+
+/* The same table, under a longer prefix. */
+static bool is_elsewhere(const struct http_api *const *apis, const struct http_api *api)
+{
+        for (; *apis; apis++)
+                if ((*apis)->routes == api->routes && strlen((*apis)->prefix) > strlen(api->prefix))
+                        return true;
+        return false;
+}
+
+static int by_path(const void *a, const void *b)
+{
+        const struct place *x = a, *y = b;
+        int r = strcmp(x->api->prefix, y->api->prefix);
+
+        if (r == 0)
+                r = strcmp(x->route->pattern, y->route->pattern);
+        return r != 0 ? r : (int) x->route->method - (int) y->route->method;
+}
+
+static struct places collect(const struct http_api *const *apis)
+{
+        struct places all = { 0 };
+
+        for (const struct http_api *const *a = apis; *a; a++) {
+                if ((*a)->claims || is_elsewhere(apis, *a))
+                        continue;
+                all.v = xrealloc(all.v, all.n + (*a)->n_routes, sizeof(*all.v));
+                for (size_t i = 0; i < (*a)->n_routes; i++)
+                        if (is_described(&(*a)->routes[i]))
+                                all.v[all.n++] = (struct place){ *a, &(*a)->routes[i] };
+        }
+        if (all.n > 0)
+                qsort(all.v, all.n, sizeof(*all.v), by_path);
+        return all;
+}
+
+/* --- parts of an operation --- */
+
+static void add_member(struct buf *b, const char *name, const char *value)
+{
+        buf_addf(b, "\"%s\":", name);
+        buf_add_quoted(b, str_from(value));
+}
+
+static void add_ref(struct buf *b, const char *name)
+{
+        buf_addf(b, "{\"$ref\":\"#/components/schemas/%s\"}", name);
+}
+
+static void add_content(struct buf *b, const char *type)
+{
+        buf_add_str(b, STR(",\"content\":{"));
+        buf_add_quoted(b, str_from(type));
+        buf_add_str(b, STR(":{\"schema\":"));
+}
+
+/* What is in braces in the pattern. */
+static bool next_path_param(struct str *rest, struct str *ret)
+{
+        ssize_t open = str_find(*rest, '{'), close = str_find(*rest, '}');
+
+        if (open < 0 || close < open)
+                return false;
+        *ret = str_of(rest->p + open + 1, (size_t) (close - open - 1));
+        *rest = str_skip(*rest, (size_t) close + 1);
+        return true;
+}
+
+static void add_params(struct buf *b, const struct http_route *r)
+{
+        static const char *const types[] = {
+                [HTTP_DOC_STRING] = "{\"type\":\"string\"}",
+                [HTTP_DOC_INTEGER] = "{\"type\":\"integer\"}",
+                [HTTP_DOC_BOOLEAN] = "{\"type\":\"boolean\"}",
+                [HTTP_DOC_STRINGS] = "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}",
+        };
+        struct str rest = str_from(r->pattern), name;
+        bool first = true;
+
+        buf_add_str(b, STR(",\"parameters\":["));
+        for (; next_path_param(&rest, &name); first = false) {
+                buf_addf(b, "%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,\"schema\":%s}",
+                         first ? "" : ",", STR_ARG(name), types[HTTP_DOC_STRING]);
+        }
+        for (const struct http_doc_param *p = r->doc->params; p && p->name; p++, first = false) {
+                buf_addf(b, "%s{\"name\":\"%s\",\"in\":\"%s\",\"required\":%s,", first ? "" : ",",
+                         p->name, p->header ? "header" : "query", p->required ? "true" : "false");
+                add_member(b, "description", p->text ? p->text : "");
+                buf_addf(b, ",\"schema\":%s}", types[p->type]);
+        }
+        buf_add_char(b, ']');
+}
+
+static void add_input(struct buf *b, const struct http_route *r)
+{
+        if (!r->doc->input_name)
+                return;
+        buf_addf(b, ",\"requestBody\":{\"required\":%s", r->body_optional ? "false" : "true");
+        add_content(b, "application/json");
+        add_ref(b, r->doc->input_name);
+        buf_add_str(b, STR("}}}"));
+}
+
+static void add_success(struct buf *b, const struct http_doc *d)
+{
+        buf_addf(b, "\"%d\":{", d->status);
+        add_member(b, "description", http_status_text(d->status).p);
+        if (d->answer_name) {
+                add_content(b, "application/json");
+                if (d->answer_is_list)
+                        buf_add_str(b, STR("{\"type\":\"array\",\"items\":"));
+                add_ref(b, d->answer_name);
+                buf_add_str(b, d->answer_is_list ? STR("}}}") : STR("}}"));
+        } else if (d->answer_type) {
+                add_content(b, d->answer_type);
+                buf_add_str(b, STR("{\"type\":\"string\"}}}"));
+        }
+        buf_add_char(b, '}');
+}
+
+static void add_answers(struct buf *b, const struct http_doc *d)
+{
+        buf_add_str(b, STR(",\"responses\":{"));
+        add_success(b, d);
+        for (const uint16_t *status = d->errors; status && *status; status++) {
+                buf_addf(b, ",\"%u\":{", *status);
+                add_member(b, "description", http_status_text(*status).p);
+                add_content(b, "application/json");
+                add_ref(b, *status == 422 ? "ValidationError" : "Error");
+                buf_add_str(b, STR("}}}"));
+        }
+        buf_add_char(b, '}');
+}
+
+static void add_method_name(struct buf *b, enum http_method m)
+{
+        buf_add_char(b, '"');
+        for (const char *p = http_method_to_string((int) m); *p; p++)
+                buf_add_char(b, (char) (*p + ('a' - 'A')));
+        buf_add_str(b, STR("\":{"));
+}
+
+static void add_operation(struct buf *b, const struct http_route *r)
+{
+        add_method_name(b, r->method);
+        add_member(b, "operationId", r->doc->id);
+        buf_add_char(b, ',');
+        add_member(b, "summary", r->doc->summary);
+        if (r->doc->tag) {
+                buf_add_str(b, STR(",\"tags\":["));
+                buf_add_quoted(b, str_from(r->doc->tag));
+                buf_add_char(b, ']');
+        }
+        if (r->scope == HTTP_SCOPE_PUBLIC)
+                buf_add_str(b, STR(",\"security\":[]"));
+        add_params(b, r);
+        add_input(b, r);
+        add_answers(b, r->doc);
+        buf_add_char(b, '}');
+}
+
+/* --- the document --- */
+
+static void add_paths(struct buf *b, const struct places *all)
+{
+        buf_add_str(b, STR("\"paths\":{"));
+        for (size_t i = 0; i < all->n; i++) {
+                const struct place *p = &all->v[i];
+                bool same = i > 0 && is_at(&all->v[i - 1], p->api->prefix, p->route->pattern);
+
+                if (same)
+                        buf_add_char(b, ',');
+                else
+                        buf_addf(b, "%s\"%s%s\":{", i > 0 ? "}," : "", p->api->prefix,
+                                 p->route->pattern);
+                add_operation(b, p->route);
+        }
+        buf_add_str(b, all->n > 0 ? STR("}}") : STR("}"));
+}
+
+/* A schema of a name is written where the name comes first. */
+static bool is_first(const struct places *all, size_t at, const char *name)
+{
+        for (size_t i = 0; i < at; i++) {
+                const struct http_doc *d = all->v[i].route->doc;
+
+                if ((d->answer_name && strcmp(d->answer_name, name) == 0)
+                    || (d->input_name && strcmp(d->input_name, name) == 0))
+                        return false;
+        }
+        return true;
+}
+
+static void add_schema(struct buf *b, const char *name, const struct json_field *fields,
+                       enum schema_way way)
+{
+        buf_addf(b, ",\"%s\":", name);
+        if (fields)
+                schema_write(b, fields, way);
+        else /* labels: the body is the map itself */
+                buf_add_str(b, STR("{\"type\":\"object\",\"additionalProperties\":{\"type\":"
+                                   "[\"string\",\"null\"]}}"));
+}
+
+static void add_schemas(struct buf *b, const struct places *all)
+{
+        buf_add_str(b,
+                    STR("\"schemas\":{\"Error\":{\"type\":\"object\",\"properties\":{\"code\":"
+                        "{\"type\":\"string\"},\"message\":{\"type\":\"string\"}},\"required\":["
+                        "\"code\",\"message\"]},\"ValidationError\":{\"type\":\"object\","
+                        "\"properties\":{\"detail\":{\"type\":\"array\",\"items\":{\"type\":"
+                        "\"object\",\"properties\":{\"type\":{\"type\":\"string\"},\"loc\":"
+                        "{\"type\":\"array\",\"items\":{}},\"msg\":{\"type\":\"string\"}},"
+                        "\"required\":[\"type\",\"loc\",\"msg\"]}}},\"required\":[\"detail\"]}"));
+        for (size_t i = 0; i < all->n; i++) {
+                const struct http_route *r = all->v[i].route;
+
+                if (r->doc->answer_name && is_first(all, i, r->doc->answer_name))
+                        add_schema(b, r->doc->answer_name, r->doc->answer, SCHEMA_ANSWER);
+                if (r->doc->input_name && is_first(all, i, r->doc->input_name))
+                        add_schema(b, r->doc->input_name, r->fields, SCHEMA_INPUT);
+        }
+        buf_add_char(b, '}');
+}
+
+void openapi_write(struct buf *b, const struct http_api *const *apis)
+{
+        struct places all = collect(apis);
+
+        buf_add_str(
+                b,
+                STR("{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"Hutch\",\"version\":\"" HUTCH_VERSION
+                    "\",\"description\":\"The lifecycle API is served without /v1, "
+                    "too.\"},\"servers\":[{\"url\":\"/\"}],"
+                    "\"security\":[{\"apiKeyAuth\":[]}],"));
+        add_paths(b, &all);
+        buf_add_str(b, STR(",\"components\":{\"securitySchemes\":{\"apiKeyAuth\":{\"type\":"
+                           "\"apiKey\",\"in\":\"header\",\"name\":\"OPEN-SANDBOX-API-KEY\"}},"));
+        add_schemas(b, &all);
+        buf_add_str(b, STR("}}"));
+        free(all.v);
+}

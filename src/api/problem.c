@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/problem.h"
+
+#include <stdio.h>
+
+#include "base/base.h"
+
+#define JSON STR("application/json")
+
+/* When a command failed for want of room or of a part that does not answer, and nobody knows better. */
+#define RETRY_DEFAULT USEC_PER_SEC
+
+static const struct {
+        int status;
+        const char *code;
+} answers[] = {
+        [ERR_INTERNAL] = { 500, CODE_INTERNAL },
+        [ERR_INVALID] = { 400, CODE_INVALID_PARAMETER },
+        [ERR_UNAUTHORIZED] = { 401, CODE_INVALID_KEY },
+        [ERR_FORBIDDEN] = { 403, CODE_FORBIDDEN },
+        [ERR_NOT_FOUND] = { 404, CODE_NOT_FOUND },
+        [ERR_CONFLICT] = { 409, CODE_INVALID_STATE },
+        [ERR_EXISTS] = { 409, "SANDBOX::ALREADY_EXISTS" },
+        [ERR_TOO_LARGE] = { 413, "SANDBOX::TOO_LARGE" },
+        [ERR_EXHAUSTED] = { 429, CODE_QUOTA },
+        [ERR_UNSUPPORTED] = { 501, CODE_NOT_SUPPORTED },
+        [ERR_UNAVAILABLE] = { 503, CODE_UNAVAILABLE },
+        [ERR_TIMEOUT] = { 504, "SANDBOX::TIMEOUT" },
+        [ERR_CANCELED] = { 503, "SANDBOX::CANCELED" },
+};
+static_assert(ARRAY_SIZE(answers) == ERR_CODE_MAX_, "a domain code without an answer");
+
+/* An err that nobody has filled is a bug of ours, and must not become a wild index. */
+static enum err_code known(enum err_code code)
+{
+        return (unsigned) code < ERR_CODE_MAX_ ? code : ERR_INTERNAL;
+}
+
+int api_status(enum err_code code)
+{
+        return answers[known(code)].status;
+}
+
+void api_retry_after(struct http_req *req, usec_t after)
+{
+        char text[24];
+        int n = snprintf(text, sizeof(text), "%llu",
+                         (unsigned long long) MAX_OF((usec_t) 1, usec_add(after, USEC_PER_SEC - 1)
+                                                                         / USEC_PER_SEC));
+
+        (void) http_res_header(req, STR("Retry-After"), str_of(text, (size_t) n));
+}
+
+void api_fail(struct http_req *req, const struct err *e, const char *code)
+{
+        enum err_code c = known(e->code);
+        int status = answers[c].status;
+
+        if (http_req_is_gone(req))
+                return; /* who leaves cancels what he asked for: that is no trouble of ours */
+        if (status >= 500 && c != ERR_UNSUPPORTED)
+                log_warn(&req->log, "%s", e->message);
+        http_reply_error(req, status, code ? code : answers[c].code, "%s", e->message);
+}
+
+void api_fail_service(struct http_req *req, const struct service_req *s, const char *code)
+{
+        if (s->err.code == ERR_EXHAUSTED || s->err.code == ERR_UNAVAILABLE)
+                api_retry_after(req, s->retry_after ? s->retry_after : RETRY_DEFAULT);
+        api_fail(req, &s->err, code);
+}
+
+/* --- bodies and queries that do not fit --- */
+
+static void reply_detail(struct http_req *req, const struct problems *p)
+{
+        scoped(buf_done) struct buf b;
+        struct str text;
+
+        buf_init(&b, BUF_MAX_JSON);
+        json_encode(&b, problems_fields, p);
+        text = buf_failed(&b) ? STR_NULL : arena_dup_str(&req->arena, buf_str(&b));
+        http_reply(req, 422, JSON, text.p ? text : STR("{\"detail\":[]}"));
+}
+
+void api_fail_problems(struct http_req *req, const struct problems *p)
+{
+        struct str message = problems_message(p);
+
+        if (p->code)
+                http_reply_error(req, 400, p->code, "%.*s", STR_ARG(message));
+        else
+                reply_detail(req, p);
+}
+
+void api_fail_query(struct http_req *req, const char *type, const char *name, const char *message)
+{
+        char *loc = arena_printf(&req->arena, "[\"query\",\"%s\"]", name);
+        struct problem one = {
+                .type = str_from(type),
+                .loc = loc ? str_from(loc) : STR("[\"query\"]"),
+                .msg = str_from(message),
+        };
+        struct problems p = { .detail = { &one, 1 } };
+
+        reply_detail(req, &p);
+}
+
+void api_fail_body(struct http_req *req, const struct json_error *e)
+{
+        struct problems p = { 0 };
+
+        /* Nothing is not malformed, it is missing. */
+        if (req->body.n == 0)
+                problems_add(&p, &req->arena, "missing", "", "Field required");
+        else
+                problems_add_json(&p, &req->arena, e);
+        reply_detail(req, &p);
+}

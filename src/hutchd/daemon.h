@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_HUTCHD_DAEMON_H
+#define HUTCH_HUTCHD_DAEMON_H
+
+/*
+ * hutchd as a whole: which parts there are, in which order they begin and end.
+ *
+ *         begin   data folder ─ store ─ registry, keyring ─ drivers ─ service        daemon_start.c
+ *                    ─ load records ─ load keys ─ adopt what runs ─ listen ─ ready
+ *         end     drain the server ─ service ─ client, agents ─ drivers              daemon_stop.c
+ *                    ─ registry, keyring ─ store ─ data folder
+ *
+ * Nothing is answered before everything that runs has been adopted. A start that fails, at whatever
+ * step, and a signal that comes meanwhile, go the same way to the end: it takes what is there and
+ * skips what is not.
+ *
+ * Sandboxes live on. That is also why there is nothing to save at the end: `kill -9` does the same,
+ * only quicker.
+ */
+
+#include "api/api.h"
+#include "api/hutch/audit.h"
+#include "api/mount.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "hutchd/config.h"
+#include "hutchd/data.h"
+#include "hutchd/drivers.h"
+#include "hutchd/notify.h"
+#include "hutchd/options.h"
+#include "net/loop.h"
+#include "store/store.h"
+
+#define DAEMON_SIGNALS 3
+
+struct daemon {
+        const struct options *options;
+        struct api_key env; /* of the environment; good if has_env */
+        bool has_env;
+        struct config *config; /* that of the start; a reload brings only keys, quotas, log */
+
+        struct log_sink sink;
+        struct log_ctx log;
+        struct net_loop loop;
+        struct ids ids;
+        struct notify notify;
+        uv_signal_t signals[DAEMON_SIGNALS];
+
+        struct data data;
+        bool data_open;
+        char boot_id[ID_UUID_LEN + 2]; /* and the newline */
+        struct store *store;
+        struct registry *registry;
+        struct keyring *keyring;
+        struct agents *agents;
+        struct driver *drivers[CONFIG_DRIVERS_MAX];
+        size_t n_drivers;
+        struct service *service;
+        struct http_client *into;
+        struct http_server *server;
+        struct audit *audit;
+        struct api api;
+
+        /* --- the start --- */
+        struct registry_load load_records;
+        struct keyring_load load_keys;
+        struct service_start adopt;
+        struct op *starting;                    /* which of these is under way, or NULL */
+        struct sock_addr listening[LISTEN_MAX]; /* as the kernel has them */
+        size_t n_listening;
+        uv_timer_t listen_timer; /* to try again */
+        unsigned listen_tries;
+        bool reload_due; /* a SIGHUP came before it was ready */
+        usec_t began;
+
+        /* --- the end --- */
+        bool ending;   /* nothing new is begun */
+        bool stopping; /* the steps of daemon_stop.c are under way */
+        unsigned step;
+        struct driver_close close_driver;
+        struct store_close close_store;
+        int exit_code;
+};
+
+/* All of it; returns the status for exit(3). */
+int daemon_run(const struct options *o);
+
+/* Begins; failure leads to the end by itself. */
+void daemon_start(struct daemon *d);
+
+/* A step of the start that was under way is done; true if the start goes on. */
+bool daemon_goes_on(struct daemon *d, int result, const struct err *e);
+
+/* --- the end --- */
+
+/* The first time gently, the second time at once. */
+void daemon_end(struct daemon *d);
+
+/* Without draining. */
+void daemon_end_steps(struct daemon *d);
+
+/* Says why on standard error, and ends it all. */
+void daemon_fail(struct daemon *d, const struct err *e);
+
+/* --- what may change while it runs --- */
+
+/* Keys, quotas, log level, audit file. What is wrong is told, and changes nothing. */
+void daemon_reload(struct daemon *d);
+
+/* The parts of that, which the start needs, too. */
+int daemon_apply(struct daemon *d, const struct config *c, struct err *e) must_check;
+int daemon_open_audit(struct daemon *d, const struct config *c, struct err *e) must_check;
+
+/* Whether so few keys may be on such addresses: ERR_FORBIDDEN. */
+int daemon_check_open(struct daemon *d, const struct config *c, struct err *e) must_check;
+
+#endif

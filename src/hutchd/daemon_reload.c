@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "hutchd/daemon.h"
+#include "os/fd.h"
+
+/* --- the audit log --- */
+
+static int open_audit(struct daemon *d, const struct config *c, int *ret_fd, struct err *e)
+{
+        char path[PATH_MAX];
+        int fd, r = data_path(&d->data, "audit.log", path, sizeof(path), e);
+
+        if (r < 0)
+                return r;
+        fd = open(c->audit_file ? c->audit_file : path,
+                  O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+        if (fd < 0)
+                return err_errno(e, -errno, "open the audit log %s",
+                                 c->audit_file ? c->audit_file : path);
+        *ret_fd = fd;
+        return 0;
+}
+
+int daemon_open_audit(struct daemon *d, const struct config *c, struct err *e)
+{
+        int fd = -EBADF, r;
+
+        if (!c->audit)
+                return 0;
+        r = open_audit(d, c, &fd, e);
+        if (r == 0)
+                d->audit = audit_new(fd, &clock_system, &d->log);
+        return r;
+}
+
+/* --- who may --- */
+
+static size_t stored_keys(const struct keyring *k)
+{
+        size_t n = 0;
+
+        for (const struct api_key *key = keyring_next(k, STR_NULL); key;
+             key = keyring_next(k, key->id))
+                n += !key->configured;
+        return n;
+}
+
+int daemon_check_open(struct daemon *d, const struct config *c, struct err *e)
+{
+        if (c->n_keys + stored_keys(d->keyring) > 0)
+                return 0;
+        /* The addresses are those that we listen on, whatever a new file says. */
+        if (!config_is_local(d->config) && !d->config->insecure)
+                return err_set(e, ERR_FORBIDDEN,
+                               "there is no API key, so only 127.0.0.1, [::1] and unix sockets may "
+                               "be served: set " API_KEY_VAR ", configure keys, or say --insecure");
+        if (keyring_is_locked(d->keyring)) {
+                log_warn(&d->log,
+                         "there is no API key that opens anything: nobody gets in before one "
+                         "is configured");
+                return 0;
+        }
+        log_warn(&d->log, "there is no API key: whoever can connect is an administrator%s",
+                 d->config->insecure ? ", from everywhere (--insecure)" : "");
+        return 0;
+}
+
+/* The rules of the file are stricter about quotas than the service is: once the keys are taken, it is
+ * done. */
+int daemon_apply(struct daemon *d, const struct config *c, struct err *e)
+{
+        int r = keyring_configure(d->keyring, c->keys, c->n_keys, e);
+
+        return r < 0 ? r : service_set_limits(d->service, &c->quotas, e);
+}
+
+/* --- reload --- */
+
+static bool same_addresses(const struct config *a, const struct config *b)
+{
+        char left[SOCK_ADDR_TEXT_MAX], right[SOCK_ADDR_TEXT_MAX];
+
+        if (a->n_listen != b->n_listen)
+                return false;
+        for (size_t i = 0; i < a->n_listen; i++) {
+                sock_addr_to_string(&a->listen[i], left);
+                sock_addr_to_string(&b->listen[i], right);
+                if (strcmp(left, right) != 0)
+                        return false;
+        }
+        return true;
+}
+
+static bool same_drivers(const struct config *a, const struct config *b)
+{
+        if (a->n_drivers != b->n_drivers)
+                return false;
+        for (size_t i = 0; i < a->n_drivers; i++)
+                if (strcmp(a->drivers[i], b->drivers[i]) != 0)
+                        return false;
+        return true;
+}
+
+/* What people may believe to have changed. */
+static void tell_unchanged(struct daemon *d, const struct config *c)
+{
+        if (!same_addresses(c, d->config) || !same_drivers(c, d->config)
+            || strcmp(c->data, d->config->data) != 0 || c->insecure != d->config->insecure)
+                log_warn(&d->log, "listen, data, insecure and drivers change with a restart only");
+}
+
+static int reload(struct daemon *d, struct err *e)
+{
+        scoped(config_freep) struct config *c = NULL;
+        scoped(fd_closep) int audit = -EBADF;
+        int r = config_load(d->options, d->has_env ? &d->env : NULL, &c, e);
+
+        if (r == 0)
+                r = daemon_check_open(d, c, e);
+        /* Whether there is an audit log at all is settled at the start: `api` has it. */
+        if (r == 0 && d->audit && c->audit)
+                r = open_audit(d, c, &audit, e);
+        if (r == 0)
+                r = daemon_apply(d, c, e);
+        if (r < 0)
+                return r;
+        /* Nothing fails from here on. */
+        if (audit >= 0)
+                audit_reopen(d->audit, TAKE_FD(audit));
+        d->sink.level = c->log_level;
+        tell_unchanged(d, c);
+        log_info(&d->log, "reloaded: %zu keys, quotas of %zu tenants", c->n_keys,
+                 c->quotas.n_tenants);
+        return 0;
+}
+
+void daemon_reload(struct daemon *d)
+{
+        struct err e;
+
+        d->reload_due = !d->server; /* the start has read the file already */
+        if (d->ending || d->reload_due)
+                return;
+        notify_reloading(&d->notify);
+        if (reload(d, &e) < 0)
+                log_fields(&d->log, LOG_ERROR, "not reloaded, everything stays as it was",
+                           LOG_F_STR("reason", str_from(e.message)));
+        notify_ready(&d->notify);
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "base/base.h"
+#include "hutchd/daemon.h"
+#include "os/fd.h"
+#include "os/small_file.h"
+
+/* Descriptors that belong to no connection: listeners, the store, the loop, drivers' own. */
+#define FDS_RESERVED 256
+
+/* And those of one: its socket, and a file or a connection into a sandbox. */
+#define FDS_PER_CONNECTION 2
+
+/* A request that goes into a sandbox: the app may think for long, but not for ever. */
+#define INTO_HEAD_TIMEOUT   (10 * 60 * USEC_PER_SEC)
+#define INTO_TUNNEL_TIMEOUT (24 * 3600 * USEC_PER_SEC)
+
+/* For an address that is in use. */
+#define LISTEN_TRIES   5
+#define LISTEN_WAIT_MS 100
+
+/* --- parts --- */
+
+static int open_store(struct daemon *d, struct err *e)
+{
+        char path[PATH_MAX];
+        int r = data_open(&d->data, d->config->data, &d->ids, e);
+
+        if (r < 0)
+                return r;
+        d->data_open = true;
+        r = data_path(&d->data, "store.sqlite", path, sizeof(path), e);
+        return r < 0 ? r : store_sqlite_open(&d->loop, path, &d->store, e);
+}
+
+static struct str node_of(const struct daemon *d)
+{
+        return d->config->node.p ? d->config->node : str_from(d->data.installation);
+}
+
+static void make_registry(struct daemon *d)
+{
+        d->registry = registry_new(&d->loop, d->store,
+                                   &(struct registry_config){ .node = node_of(d),
+                                                              .clock = &clock_system });
+        d->keyring = keyring_new(&d->loop, d->store);
+}
+
+static int open_driver(struct daemon *d, const char *name, struct err *e)
+{
+        const struct hutchd_driver *kind = drivers_find(name);
+        char folder[PATH_MAX];
+        struct driver *driver = NULL;
+        int r = data_driver_folder(&d->data, name, folder, sizeof(folder), e);
+
+        if (r == 0)
+                r = kind->open(&(struct driver_setup){ .loop = &d->loop,
+                                                       .log = &d->log,
+                                                       .installation =
+                                                               str_from(d->data.installation),
+                                                       .folder = folder,
+                                                       .agent = d->config->agent },
+                               &driver, e);
+        if (r < 0)
+                return err_wrap(e, "driver %s", name);
+        d->drivers[d->n_drivers++] = driver;
+        if (!driver_can(driver, DRIVER_ISOLATION))
+                log_warn(&d->log, "driver %s: %s; it is no wall around anything, for tests only",
+                         name, kind->help);
+        return 0;
+}
+
+static int open_drivers(struct daemon *d, struct err *e)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < d->config->n_drivers && r == 0; i++)
+                r = open_driver(d, d->config->drivers[i], e);
+        if (d->config->n_drivers == 0)
+                log_warn(&d->log, "no driver is configured: no sandboxes can be made; choose one "
+                                  "with --driver");
+        return r;
+}
+
+static int make_service(struct daemon *d, struct err *e)
+{
+        struct service_config config = service_defaults;
+        const struct config *c = d->config;
+        ssize_t n =
+                small_file_read("/proc/sys/kernel/random/boot_id", d->boot_id, sizeof(d->boot_id));
+
+        if (n < ID_UUID_LEN)
+                return err_errno(e, n < 0 ? (int) n : -EIO, "read the boot id of the kernel");
+        config.loop = &d->loop;
+        config.clock = &clock_system;
+        config.ids = &d->ids;
+        config.log = &d->log;
+        config.registry = d->registry;
+        config.agents = d->agents;
+        config.node = node_of(d);
+        config.boot_id = str_of(d->boot_id, ID_UUID_LEN);
+        config.secret = str_of((const char *) d->data.secret, sizeof(d->data.secret));
+        config.policy = (struct create_policy){
+                .timeout_max_s = (int64_t) (c->timeout_max / USEC_PER_SEC),
+                .host_folders = c->host_folders,
+        };
+        config.create_wait = c->create_wait;
+        config.tombstone_for = c->tombstone;
+        config.reconcile_every = c->reconcile;
+        d->service = service_new(&config);
+        for (size_t i = 0; i < d->n_drivers; i++)
+                service_add_driver(d->service, d->drivers[i]);
+        return 0;
+}
+
+/* --- the server --- */
+
+static struct http_server_config server_config(struct daemon *d)
+{
+        struct http_server_config config = http_server_defaults;
+        int64_t fds = fd_limit_raise(), room;
+
+        config.access_log = d->config->access_log;
+        config.drain_timeout = d->config->drain_timeout;
+        if (d->config->connections_max > 0)
+                config.conns_max = d->config->connections_max;
+        room = (fds - FDS_RESERVED) / FDS_PER_CONNECTION;
+        if (room > 0 && config.conns_max > room) {
+                config.conns_max = (unsigned) room;
+                if (d->config->connections_max > 0)
+                        log_warn(&d->log, "only %u connections: the limit of open files is %lld",
+                                 config.conns_max, (long long) fds);
+        }
+        return config;
+}
+
+static void make_client(struct daemon *d)
+{
+        struct http_client_config config = http_client_defaults;
+
+        config.head_timeout = INTO_HEAD_TIMEOUT;
+        config.tunnel_timeout = INTO_TUNNEL_TIMEOUT;
+        d->into = http_client_new(&d->loop, &config);
+}
+
+static void fill_api(struct daemon *d)
+{
+        d->api = (struct api){
+                .service = d->service,
+                .keyring = d->keyring,
+                .into = d->into,
+                .audit = d->audit,
+                .ids = &d->ids,
+                .clock = &clock_system,
+                .secret = str_of((const char *) d->data.secret, sizeof(d->data.secret)),
+                .public_address = d->config->public_address,
+                .preview_domain = d->config->preview_domain,
+                .insecure = d->config->insecure,
+                .keys_needed = !d->config->insecure && !config_is_local(d->config),
+                .requests_max = d->config->requests_max,
+                .store = store_name(d->store),
+        };
+}
+
+static int make_server(struct daemon *d, struct err *e)
+{
+        struct http_server_config config = server_config(d);
+        int r;
+
+        make_client(d);
+        fill_api(d);
+        d->server = http_server_new(&d->loop, &config, &d->log);
+        r = api_open(&d->api, d->server);
+        return r < 0 ? err_errno(e, r, "build the table of routes") : 0;
+}
+
+/* --- listening --- */
+
+static int listen_on(struct daemon *d, const struct sock_addr *addr, struct sock_addr *ret_real)
+{
+        int fd, r = sock_listen(addr, &fd);
+
+        if (r == 0)
+                r = sock_local_addr(fd, ret_real);
+        return r < 0 ? r : http_server_listen(d->server, fd);
+}
+
+/* As many as can be; the address that can't is config->listen[d->n_listening]. */
+static int listen_on_more(struct daemon *d)
+{
+        int r = 0;
+
+        while (d->n_listening < d->config->n_listen && r == 0) {
+                size_t i = d->n_listening;
+
+                r = listen_on(d, &d->config->listen[i], &d->listening[i]);
+                d->n_listening += r == 0;
+        }
+        return r;
+}
+
+/* On standard output: the lines that scripts wait for. */
+static void tell_addresses(const struct daemon *d)
+{
+        char text[SOCK_ADDR_TEXT_MAX];
+
+        for (size_t i = 0; i < d->n_listening; i++) {
+                sock_addr_to_string(&d->listening[i], text);
+                printf("hutchd: listening on %s\n", text);
+        }
+        (void) fflush(stdout);
+}
+
+static void cant_listen(struct daemon *d, int r)
+{
+        char text[SOCK_ADDR_TEXT_MAX];
+        struct err e;
+
+        sock_addr_to_string(&d->config->listen[d->n_listening], text);
+        if (r == -EADDRINUSE)
+                (void) err_set(&e, ERR_CONFLICT,
+                               "can't listen on %s: %s; stop what runs there or choose another "
+                               "--listen",
+                               text, strerror(-r));
+        else
+                (void) err_errno(&e, r, "can't listen on %s", text);
+        daemon_fail(d, &e);
+}
+
+/* --- the order of it --- */
+
+static void ready(struct daemon *d)
+{
+        const struct service_start *a = &d->adopt;
+
+        tell_addresses(d);
+        log_info(&d->log,
+                 "ready in %llu ms; sandboxes: %zu adopted, %zu found, %zu gone, %zu undone, %zu "
+                 "finished",
+                 (unsigned long long) ((clock_mono(&clock_system) - d->began) / USEC_PER_MSEC),
+                 a->adopted, a->added, a->gone, a->undone, a->finished);
+        notify_status(&d->notify, "serving, %zu sandboxes found at the start",
+                      a->adopted + a->added);
+        notify_ready(&d->notify);
+        if (d->reload_due)
+                daemon_reload(d);
+}
+
+static void listen_again(uv_timer_t *t);
+
+/* A hutchd that was killed while it started a process may have left its listening sockets to it, until
+ * that has become another program: that takes a moment on a busy machine, and nobody tells its end. */
+static void listen_on_all(struct daemon *d)
+{
+        int r = listen_on_more(d);
+
+        if (r == 0)
+                return ready(d);
+        if (r != -EADDRINUSE || d->listen_tries++ == LISTEN_TRIES
+            || uv_timer_start(&d->listen_timer, listen_again, LISTEN_WAIT_MS, 0) < 0)
+                cant_listen(d, r);
+}
+
+static void listen_again(uv_timer_t *t)
+{
+        struct daemon *d = t->data;
+
+        if (!d->ending)
+                listen_on_all(d);
+}
+
+static void serve(struct daemon *d)
+{
+        struct err e;
+
+        if (daemon_check_open(d, d->config, &e) < 0 || make_server(d, &e) < 0)
+                daemon_fail(d, &e);
+        else
+                listen_on_all(d);
+}
+
+bool daemon_goes_on(struct daemon *d, int result, const struct err *e)
+{
+        d->starting = NULL;
+        if (d->ending) {
+                daemon_end_steps(d);
+                return false;
+        }
+        if (result < 0)
+                daemon_fail(d, e);
+        return result >= 0;
+}
+
+static void adopted(struct op *op, int result)
+{
+        struct daemon *d = container_of(op, struct daemon, adopt.op);
+
+        if (daemon_goes_on(d, result, &d->adopt.err))
+                serve(d);
+}
+
+static void keys_loaded(struct op *op, int result)
+{
+        struct daemon *d = container_of(op, struct daemon, load_keys.req.op);
+        struct err e;
+
+        if (!daemon_goes_on(d, result, &d->load_keys.req.err))
+                return;
+        if (d->load_keys.damaged > 0)
+                log_warn(&d->log, "%zu stored keys can't be read and open nothing",
+                         d->load_keys.damaged);
+        if (daemon_apply(d, d->config, &e) < 0) {
+                daemon_fail(d, &e);
+                return;
+        }
+        op_init(&d->adopt.op, adopted);
+        d->starting = &d->adopt.op;
+        service_start(d->service, &d->adopt);
+}
+
+static void records_loaded(struct op *op, int result)
+{
+        struct daemon *d = container_of(op, struct daemon, load_records.req.op);
+
+        if (!daemon_goes_on(d, result, &d->load_records.req.err))
+                return;
+        if (d->load_records.damaged > 0)
+                log_fields(&d->log, LOG_WARN, "records can't be read and are left alone",
+                           LOG_F_U64("count", d->load_records.damaged),
+                           LOG_F_STR("first", d->load_records.damaged_key));
+        if (d->load_records.foreign > 0)
+                log_info(&d->log, "%zu records belong to other nodes", d->load_records.foreign);
+        op_init(&d->load_keys.req.op, keys_loaded);
+        d->starting = &d->load_keys.req.op;
+        keyring_load(d->keyring, &d->load_keys);
+}
+
+static int open_parts(struct daemon *d, struct err *e)
+{
+        int r = open_store(d, e);
+
+        if (r == 0)
+                r = daemon_open_audit(d, d->config, e);
+        if (r < 0)
+                return r;
+        make_registry(d);
+        d->agents = agents_new(&d->loop);
+        r = open_drivers(d, e);
+        return r < 0 ? r : make_service(d, e);
+}
+
+void daemon_start(struct daemon *d)
+{
+        struct err e;
+
+        d->began = clock_mono(&clock_system);
+        if (open_parts(d, &e) < 0) {
+                daemon_fail(d, &e);
+                return;
+        }
+        op_init(&d->load_records.req.op, records_loaded);
+        d->starting = &d->load_records.req.op;
+        registry_load(d->registry, &d->load_records);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "hutchd/daemon.h"
+
+/*
+ * The end is a list of steps. Each gives up one part and calls next, at once or from the loop when
+ * the part is gone; a part that is not there is gone already.
+ */
+
+static void next(struct daemon *d);
+
+static void part_gone(void *data)
+{
+        next(data);
+}
+
+/* --- steps --- */
+
+static void server_gone(void *data)
+{
+        struct daemon *d = data;
+
+        api_close(&d->api);
+        next(d);
+}
+
+static void free_server(struct daemon *d)
+{
+        struct http_server *server = TAKE_PTR(d->server);
+
+        server ? http_server_free(server, server_gone, d) : next(d);
+}
+
+static void stop_service(struct daemon *d)
+{
+        d->service ? service_stop(d->service, part_gone, d) : next(d);
+}
+
+static void free_client(struct daemon *d)
+{
+        struct http_client *into = TAKE_PTR(d->into);
+
+        into ? http_client_free(into, part_gone, d) : next(d);
+}
+
+/* The service has ended its calls to agents, and is done with them now. */
+static void free_agents(struct daemon *d)
+{
+        struct agents *agents = TAKE_PTR(d->agents);
+
+        if (d->service)
+                service_free(TAKE_PTR(d->service));
+        agents ? agents_free(agents, part_gone, d) : next(d);
+}
+
+static void close_drivers(struct daemon *d);
+
+static void driver_gone(struct op *op, int result)
+{
+        (void) result;
+        close_drivers(container_of(op, struct daemon, close_driver.op));
+}
+
+static void close_drivers(struct daemon *d)
+{
+        if (d->n_drivers == 0) {
+                next(d);
+                return;
+        }
+        op_init(&d->close_driver.op, driver_gone);
+        driver_close(d->drivers[--d->n_drivers], &d->close_driver);
+}
+
+static void store_gone(struct op *op, int result)
+{
+        struct daemon *d = container_of(op, struct daemon, close_store.op);
+
+        if (result < 0)
+                (void) log_err(result, &d->log, "can't close the store");
+        d->store = NULL;
+        next(d);
+}
+
+static void close_store(struct daemon *d)
+{
+        registry_free(TAKE_PTR(d->registry));
+        keyring_free(TAKE_PTR(d->keyring));
+        if (!d->store) {
+                next(d);
+                return;
+        }
+        op_init(&d->close_store.op, store_gone);
+        store_close(d->store, &d->close_store);
+}
+
+/* With the last handle the loop ends. */
+static void close_rest(struct daemon *d)
+{
+        api_free(&d->api);
+        audit_free(TAKE_PTR(d->audit));
+        if (d->data_open)
+                data_close(&d->data);
+        d->data_open = false;
+        if (d->listen_timer.loop)
+                uv_close((uv_handle_t *) &d->listen_timer, NULL);
+        for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
+                if (d->signals[i].loop)
+                        uv_close((uv_handle_t *) &d->signals[i], NULL);
+        log_info(&d->log, "stopped");
+}
+
+typedef void step_fn(struct daemon *d);
+
+static step_fn *const steps[] = {
+        free_server, stop_service, free_client, free_agents, close_drivers, close_store, close_rest,
+};
+
+static void next(struct daemon *d)
+{
+        steps[d->step++](d);
+}
+
+/* --- beginning of the end --- */
+
+void daemon_end_steps(struct daemon *d)
+{
+        if (d->stopping)
+                return;
+        d->stopping = true;
+        next(d);
+}
+
+static void drained(void *data)
+{
+        daemon_end_steps(data);
+}
+
+static void end_gently(struct daemon *d)
+{
+        d->ending = true;
+        notify_stopping(&d->notify);
+        /* A load takes a moment, and its `done` sees that it is over; its own start the service ends. */
+        if (d->starting && d->starting != &d->adopt.op)
+                return;
+        if (!d->server) {
+                daemon_end_steps(d);
+                return;
+        }
+        api_drain(&d->api);
+        http_server_drain(d->server, drained, d);
+}
+
+void daemon_end(struct daemon *d)
+{
+        if (!d->ending) {
+                end_gently(d);
+                return;
+        }
+        /* Past the server nobody's request is left to be spared, and whatever holds us up (a disk, a
+         * runtime that does not answer) is not waited for: the next start finds everything. */
+        if (d->stopping || d->starting)
+                _exit(d->exit_code);
+        daemon_end_steps(d);
+}
+
+void daemon_fail(struct daemon *d, const struct err *e)
+{
+        fprintf(stderr, "hutchd: %s\n", e->message);
+        d->exit_code = 1;
+        d->ending = true;
+        daemon_end_steps(d);
+}

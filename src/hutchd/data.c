@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hutchd/data.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "base/secret.h"
+#include "os/fd.h"
+#include "os/file.h"
+#include "os/small_file.h"
+
+#define OTHERS_WRITE (S_IWGRP | S_IWOTH)
+#define OTHERS_ANY   (S_IRWXG | S_IRWXO)
+
+/* --- the folder --- */
+
+static int sync_folder(const char *path)
+{
+        scoped(fd_closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+/* A new folder's own name is on disk when its parent is. */
+static int sync_parent(const char *path)
+{
+        char parent[PATH_MAX];
+
+        if (snprintf(parent, sizeof(parent), "%s/..", path) >= (int) sizeof(parent))
+                return -ENAMETOOLONG;
+        return sync_folder(parent);
+}
+
+static int make_folder(const char *path, struct err *e)
+{
+        bool made;
+        int r = file_mkdirs(path, 0700, &FILE_ATTRS_KEEP, &made, NULL);
+
+        if (r == 0 && made)
+                r = sync_parent(path);
+        return r < 0 ? err_errno(e, r, "make the folder %s", path) : 0;
+}
+
+static int check_folder(const char *path, struct err *e)
+{
+        struct stat st;
+
+        if (stat(path, &st) < 0)
+                return err_errno(e, -errno, "look at the data folder %s", path);
+        if (st.st_uid != geteuid() && st.st_uid != 0)
+                return err_set(e, ERR_FORBIDDEN,
+                               "the data folder %s belongs to user %u, not to us (%u)", path,
+                               (unsigned) st.st_uid, (unsigned) geteuid());
+        if (st.st_mode & OTHERS_WRITE)
+                return err_set(e, ERR_FORBIDDEN,
+                               "others may write into the data folder %s; chmod 700 it", path);
+        return 0;
+}
+
+int data_path(const struct data *d, const char *name, char *ret, size_t size, struct err *e)
+{
+        int n = snprintf(ret, size, "%s/%s", d->path, name);
+
+        if (n < 0 || (size_t) n >= size)
+                return err_errno(e, -ENAMETOOLONG, "the path of %s in %s", name, d->path);
+        return 0;
+}
+
+int data_driver_folder(const struct data *d, const char *driver, char *ret, size_t size,
+                       struct err *e)
+{
+        int n = snprintf(ret, size, "%s/drivers/%s", d->path, driver);
+
+        if (n < 0 || (size_t) n >= size)
+                return err_errno(e, -ENAMETOOLONG, "the folder of driver %s", driver);
+        return make_folder(ret, e);
+}
+
+/* --- the lock --- */
+
+static int complain_locked(const struct data *d, int fd, struct err *e)
+{
+        struct flock holder = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+        char who[32] = "";
+
+        if (fcntl(fd, F_GETLK, &holder) == 0 && holder.l_type != F_UNLCK && holder.l_pid > 0)
+                (void) snprintf(who, sizeof(who), ", process %d", (int) holder.l_pid);
+        return err_set(e, ERR_CONFLICT, "the data folder %s is in use by another hutchd%s", d->path,
+                       who);
+}
+
+/*
+ * A record lock belongs to the process and ends with it, at the latest when its parent hears of its
+ * death. A lock of flock(2), or of F_OFD_SETLK, belongs to the open file, and so does every child
+ * between fork and exec: a hutchd that was killed while it started a driver's process would seem to
+ * live on for a moment.
+ *
+ * The price is that closing any descriptor of the file gives it back: nobody else opens it.
+ */
+static int take_lock(struct data *d, struct err *e)
+{
+        struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+        scoped(fd_closep) int fd = -EBADF;
+        char path[PATH_MAX];
+        int r = data_path(d, "lock", path, sizeof(path), e);
+
+        if (r < 0)
+                return r;
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+                return err_errno(e, -errno, "open %s", path);
+        if (fcntl(fd, F_SETLK, &all) < 0)
+                return errno == EAGAIN || errno == EACCES ? complain_locked(d, fd, e)
+                                                          : err_errno(e, -errno, "lock %s", path);
+        d->_lock = TAKE_FD(fd);
+        return 0;
+}
+
+/* --- what is made once --- */
+
+static int write_once(const char *path, struct str bytes, struct ids *ids, struct err *e)
+{
+        struct file_attrs attrs = FILE_ATTRS_KEEP;
+        struct file_new f = FILE_NEW_NULL;
+        int r;
+
+        attrs.mode = 0600;
+        r = file_new_open(&f, path, ids);
+        if (r == 0)
+                r = file_new_write(&f, bytes.p, bytes.n);
+        if (r == 0)
+                r = file_new_commit(&f, &attrs);
+        if (r == 0)
+                r = file_new_settle(&f);
+        file_new_discard(&f);
+        return r < 0 ? err_errno(e, r, "write %s", path) : 0;
+}
+
+/* The bytes of a small file of exactly that size; 0 if it is not there. */
+static int read_once(const char *path, char *ret, size_t size, struct err *e)
+{
+        char text[128];
+        struct stat st;
+        ssize_t n;
+
+        ASSERT(size < sizeof(text) - 1);
+        if (lstat(path, &st) < 0)
+                return errno == ENOENT ? 0 : err_errno(e, -errno, "look at %s", path);
+        n = small_file_read(path, text, sizeof(text));
+        if (n < 0)
+                return err_errno(e, (int) n, "read %s", path);
+        if ((size_t) n != size) {
+                wipe(text, sizeof(text));
+                return err_set(e, ERR_INTERNAL,
+                               "%s is damaged: it has %zd bytes and should have %zu; put a copy "
+                               "of it back",
+                               path, n, size);
+        }
+        if (st.st_mode & OTHERS_ANY) {
+                wipe(text, sizeof(text));
+                return err_set(e, ERR_FORBIDDEN, "others may read or write %s; chmod 600 it", path);
+        }
+        memcpy(ret, text, size);
+        wipe(text, sizeof(text));
+        return 1;
+}
+
+static int take_installation(struct data *d, struct ids *ids, struct err *e)
+{
+        char path[PATH_MAX], store[PATH_MAX], text[ID_HEX_LEN + 1] = "";
+        int r = data_path(d, "installation", path, sizeof(path), e);
+
+        if (r == 0)
+                r = data_path(d, "store.sqlite", store, sizeof(store), e);
+        if (r == 0)
+                r = read_once(path, text, sizeof(text), e);
+        if (r < 0)
+                return r;
+        if (r > 0) {
+                if (text[ID_HEX_LEN] != '\n' || !id_is_hex(str_of(text, ID_HEX_LEN)))
+                        return err_set(e, ERR_INTERNAL,
+                                       "%s is damaged: no 32 hexadecimal digits; put a copy of it "
+                                       "back",
+                                       path);
+                memcpy(d->installation, text, ID_HEX_LEN);
+                return 0;
+        }
+        if (access(store, F_OK) == 0)
+                return err_set(e, ERR_INTERNAL,
+                               "%s is missing, but %s is there: put a copy of it back, or begin "
+                               "anew in another folder",
+                               path, store);
+        ids_hex(ids, d->installation);
+        memcpy(text, d->installation, ID_HEX_LEN);
+        text[ID_HEX_LEN] = '\n';
+        return write_once(path, str_of(text, sizeof(text)), ids, e);
+}
+
+static int take_secret(struct data *d, struct ids *ids, struct err *e)
+{
+        char path[PATH_MAX];
+        int r = data_path(d, "secret", path, sizeof(path), e);
+
+        if (r == 0)
+                r = read_once(path, (char *) d->secret, sizeof(d->secret), e);
+        if (r != 0)
+                return MIN_OF(r, 0);
+        ids_random(ids, d->secret, sizeof(d->secret));
+        return write_once(path, str_of((const char *) d->secret, sizeof(d->secret)), ids, e);
+}
+
+/* --- all --- */
+
+int data_open(struct data *d, const char *path, struct ids *ids, struct err *e)
+{
+        int r;
+
+        *d = (struct data){ .path = path, ._lock = -EBADF };
+        r = make_folder(path, e);
+        if (r == 0)
+                r = check_folder(path, e);
+        if (r == 0)
+                r = take_lock(d, e);
+        if (r == 0)
+                r = take_installation(d, ids, e);
+        if (r == 0)
+                r = take_secret(d, ids, e);
+        if (r < 0)
+                data_close(d);
+        return r;
+}
+
+void data_close(struct data *d)
+{
+        d->_lock = fd_close(d->_lock);
+        wipe(d->secret, sizeof(d->secret));
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_HUTCHD_DRIVERS_H
+#define HUTCH_HUTCHD_DRIVERS_H
+
+/*
+ * Which drivers this hutchd has. The table is a file of its own, so that a program for tests has a
+ * driver more than the one that is installed.
+ */
+
+#include "driver/driver.h"
+
+struct hutchd_driver {
+        const char *name; /* as in --driver */
+        const char *help; /* one line, for people */
+        int (*open)(const struct driver_setup *setup, struct driver **ret, struct err *e);
+};
+
+/* Ends in an entry without a name. None is taken unless it is asked for. */
+extern const struct hutchd_driver hutchd_drivers[];
+
+/* NULL if there is none of that name. */
+const struct hutchd_driver *drivers_find(const char *name);
+
+/* ERR_NOT_FOUND, with those that there are. */
+int drivers_check(const char *name, struct err *e) must_check;
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hutchd/notify.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+
+#define NOTIFY_VAR "NOTIFY_SOCKET"
+#define STATUS_MAX 256
+
+/* "/run/systemd/notify" or "@name"; other families (vsock, for virtual machines) are not ours. */
+static int address_of(const char *text, struct sock_addr *ret)
+{
+        struct sockaddr_un *un = (void *) &ret->ss;
+        size_t n = strlen(text);
+
+        if ((text[0] != '/' && text[0] != '@') || n < 2 || n >= sizeof(un->sun_path))
+                return -EINVAL;
+        *ret = (struct sock_addr){ 0 };
+        un->sun_family = AF_UNIX;
+        memcpy(un->sun_path, text, n);
+        if (text[0] == '@')
+                un->sun_path[0] = '\0';
+        /* The path of a file ends in NUL; an abstract name is as long as it is. */
+        ret->len = (socklen_t) (offsetof(struct sockaddr_un, sun_path) + n + (text[0] == '/'));
+        return 0;
+}
+
+void notify_open(struct notify *n)
+{
+        const char *text = getenv(NOTIFY_VAR);
+
+        n->_fd = -EBADF;
+        if (text && address_of(text, &n->_to) == 0)
+                n->_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        (void) unsetenv(NOTIFY_VAR);
+}
+
+void notify_close(struct notify *n)
+{
+        n->_fd = fd_close(n->_fd);
+}
+
+static void tell(struct notify *n, const char *text)
+{
+        if (n->_fd >= 0)
+                (void) sendto(n->_fd, text, strlen(text), MSG_NOSIGNAL,
+                              (const struct sockaddr *) &n->_to.ss, n->_to.len);
+}
+
+void notify_ready(struct notify *n)
+{
+        tell(n, "READY=1");
+}
+
+/* The manager compares with a clock that stands still while the machine sleeps: not ours. */
+void notify_reloading(struct notify *n)
+{
+        struct timespec now;
+        char text[64];
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        (void) snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
+                        (long long) now.tv_sec * 1000000 + now.tv_nsec / 1000);
+        tell(n, text);
+}
+
+void notify_stopping(struct notify *n)
+{
+        tell(n, "STOPPING=1");
+}
+
+void notify_status(struct notify *n, const char *fmt, ...)
+{
+        char text[sizeof("STATUS=") + STATUS_MAX];
+        struct buf b;
+        va_list ap;
+
+        buf_init_fixed(&b, text, sizeof(text));
+        buf_add_str(&b, STR("STATUS="));
+        va_start(ap, fmt);
+        buf_vaddf(&b, fmt, ap);
+        va_end(ap);
+        text[strcspn(text, "\n")] = '\0'; /* a second line would be an assignment of its own */
+        tell(n, text);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_TESTS_LIB_DOOR_WORLD_H
+#define HUTCH_TESTS_LIB_DOOR_WORLD_H
+
+/*
+ * A control plane with all its APIs in front of it, keys, two sandboxes of different tenants, and agents
+ * that tell what has reached them. Requests come without a socket (door_ask), or over one, byte for byte
+ * (w.addr and tests/lib/wire.h).
+ *
+ * An agent answers, at any path and by any method:
+ *         …/ping        200, Content-Length: 0
+ *         …/answer?…    with the headers that the query names: Location=%2Fx&Set-Cookie=a
+ *         …/stream      one line, and then nothing for as long as it lives
+ *         …/ws          101, and then what it gets
+ *         …/close       nothing: the connection is closed
+ *         anything else 200 with what came: "GET /target\nName: value\n…\n\nbody"
+ */
+
+#include "api/api.h"
+#include "http/loopback.h"
+#include "tests/lib/service_world.h"
+
+#define KEY_MINE  "hutch_mine"  /* user of tenant t, whose sandbox is w.id */
+#define KEY_READ  "hutch_read"  /* reader of tenant t */
+#define KEY_OTHER "hutch_other" /* user of tenant o, whose sandbox is w.other */
+#define KEY_ADMIN "hutch_admin"
+
+#define HOST    "127.0.0.1:8080"
+#define PREVIEW "preview.example"
+
+struct door_world {
+        struct service_world base;
+        struct keyring *keyring;
+        struct http_client *into;
+        struct http_server *server;
+        struct api api;
+        struct sock_addr addr; /* where the server listens */
+        char id[64], other[64], secured[64];
+
+        /* the last answer, until the next question */
+        struct http_loopback lb;
+        bool asked;
+};
+
+/* Sandboxes: w.id and w.secured (secureAccess) of tenant t, w.other of tenant o. */
+void door_world_open(struct door_world *w, bool with_keys);
+void door_world_close(struct door_world *w);
+
+struct door_question {
+        const char *method; /* NULL: GET */
+        const char *target;
+        const char *host;    /* NULL: HOST; "": none */
+        const char *name[4]; /* of further headers */
+        const char *value[4];
+        const char *body;
+};
+
+/* Asks and waits for the whole answer. */
+void door_ask(struct door_world *w, const struct door_question *q);
+
+/* Of the last answer. */
+int door_status(const struct door_world *w);
+bool door_has(const struct door_world *w, const char *text);           /* in the body */
+const char *door_header(const struct door_world *w, const char *name); /* NULL: none */
+size_t door_count(const struct door_world *w, const char *name);
+
+/* Texts, each in one of a few static buffers. */
+const char *door_text(const char *fmt, ...) printf_like(1, 2);
+const char *door_token(const struct door_world *w, const char *id, uint16_t port, uint64_t expires);
+
+#endif

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/access/access.h"
+
+#include "base/base.h"
+#include "tests/lib/door_world.h"
+
+/* Who may use the API, from where, and how many at once. */
+
+static struct door_world w;
+
+static int with_keys(void **state)
+{
+        door_world_open(&w, true);
+        return 0;
+}
+
+static int without_keys(void **state)
+{
+        door_world_open(&w, false);
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        door_world_close(&w);
+        return 0;
+}
+
+/* --- keys and roles --- */
+
+static const struct {
+        const char *name, *value; /* a header */
+} credentials[] = {
+        { NULL, NULL },
+        { "OPEN-SANDBOX-API-KEY", "" },
+        { "OPEN-SANDBOX-API-KEY", "wrong" },
+        { "OPEN-SANDBOX-API-KEY", KEY_READ },
+        { "OPEN-SANDBOX-API-KEY", KEY_OTHER },
+        { "OPEN-SANDBOX-API-KEY", KEY_MINE },
+        { "OPEN-SANDBOX-API-KEY", KEY_ADMIN },
+        { "X-API-Key", KEY_MINE },
+        { "Authorization", "Bearer " KEY_MINE },
+        { "authorization", "bearer " KEY_MINE },
+        { "Authorization", "Basic " KEY_MINE },
+        { "Authorization", KEY_MINE },
+        { "Cookie", "OPEN-SANDBOX-API-KEY=" KEY_MINE },
+        { "X-EXECD-ACCESS-TOKEN", KEY_MINE }, /* opens doors, not the API */
+};
+
+static void every_route_knows_its_roles(void **state)
+{
+        /* The statuses in the order of the credentials above. */
+        static const struct {
+                const char *method, *before, *after; /* around the id */
+                int status[ARRAY_SIZE(credentials)];
+        } routes[] = {
+                { "GET",
+                  "/sandboxes/",
+                  "",
+                  { 401, 401, 401, 200, 404, 200, 200, 200, 200, 200, 401, 401, 401, 401 } },
+                { "GET",
+                  "/v1/sandboxes/",
+                  "",
+                  { 401, 401, 401, 200, 404, 200, 200, 200, 200, 200, 401, 401, 401, 401 } },
+                { "GET",
+                  "/sandboxes/",
+                  "/endpoints/8080",
+                  { 401, 401, 401, 200, 404, 200, 200, 200, 200, 200, 401, 401, 401, 401 } },
+                { "POST",
+                  "/sandboxes/",
+                  "/resume", /* which is a conflict to who may */
+                  { 401, 401, 401, 403, 404, 409, 409, 409, 409, 409, 401, 401, 401, 401 } },
+                { "GET",
+                  "/v1/keys?",
+                  "",
+                  { 401, 401, 401, 403, 403, 403, 200, 403, 403, 403, 401, 401, 401, 401 } },
+                { "GET",
+                  "/health?",
+                  "",
+                  { 200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200 } },
+        };
+
+        for (size_t r = 0; r < ARRAY_SIZE(routes); r++)
+                for (size_t c = 0; c < ARRAY_SIZE(credentials); c++) {
+                        check_case(door_text("%s %s…%s, %s: %s", routes[r].method, routes[r].before,
+                                             routes[r].after, credentials[c].name,
+                                             credentials[c].value));
+                        door_ask(&w, &(struct door_question){
+                                             .method = routes[r].method,
+                                             .target = door_text("%s%s%s", routes[r].before, w.id,
+                                                                 routes[r].after),
+                                             .name = { credentials[c].name },
+                                             .value = { credentials[c].value } });
+                        check_i64_eq(door_status(&w), routes[r].status[c]);
+                }
+}
+
+static void a_missing_key_is_not_a_wrong_one(void **state)
+{
+        door_ask(&w, &(struct door_question){ .target = "/sandboxes" });
+        check_i64_eq(door_status(&w), 401);
+        check_true(door_has(&w, "{\"code\":\"MISSING_API_KEY\",\"message\":"));
+        check_true(door_header(&w, "X-Request-ID"));
+        door_ask(&w, &(struct door_question){
+                             .target = "/sandboxes", .name = { "X-API-Key" }, .value = { "x" } });
+        check_i64_eq(door_status(&w), 401);
+        check_true(door_has(&w, "{\"code\":\"INVALID_API_KEY\",\"message\":"));
+        check_false(door_has(&w, "\"x\""));
+}
+
+static void the_first_key_decides(void **state)
+{
+        door_ask(&w, &(struct door_question){ .target = "/sandboxes",
+                                              .name = { "OPEN-SANDBOX-API-KEY", "X-API-Key" },
+                                              .value = { "wrong", KEY_MINE } });
+        check_i64_eq(door_status(&w), 401);
+        door_ask(&w, &(struct door_question){
+                             .target = "/sandboxes",
+                             .name = { "OPEN-SANDBOX-API-KEY", "open-sandbox-api-key" },
+                             .value = { "wrong", KEY_MINE } });
+        check_i64_eq(door_status(&w), 401);
+        door_ask(&w, &(struct door_question){ .target = "/sandboxes",
+                                              .name = { "OPEN-SANDBOX-API-KEY", "X-API-Key" },
+                                              .value = { "", KEY_MINE } });
+        check_i64_eq(door_status(&w), 200);
+}
+
+/* The same bytes, so that nobody learns which ids exist. */
+static void a_foreign_sandbox_is_a_missing_one(void **state)
+{
+        static const char *const after[] = { "", "/endpoints/8080", "/proxy/8080/x",
+                                             "/endpoints/44772?expires=9999999999" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(after); i++) {
+                struct door_question q = { .name = { "OPEN-SANDBOX-API-KEY" },
+                                           .value = { KEY_MINE } };
+                char body[512];
+
+                check_case(after[i]);
+                q.target = door_text("/sandboxes/%s%s", w.other, after[i]);
+                door_ask(&w, &q);
+                check_i64_eq(door_status(&w), 404);
+                check_true(door_has(&w, "DOCKER::SANDBOX_NOT_FOUND"));
+                check_false(door_has(&w, w.other));
+                (void) snprintf(body, sizeof(body), "%.*s", STR_ARG(buf_str(&w.lb.body)));
+                q.target = door_text("/sandboxes/%s%s", "no-such-sandbox", after[i]);
+                door_ask(&w, &q);
+                check_i64_eq(door_status(&w), 404);
+                check_str_eq(buf_str(&w.lb.body), body);
+        }
+}
+
+/* --- browsers --- */
+
+struct from {
+        const char *host, *origin;
+        int status;
+};
+
+static void ask_from(const struct from *f, const char *method, const char *key)
+{
+        struct door_question q = { .method = method,
+                                   .target = door_text("/v1/sandboxes/%s%s", w.id,
+                                                       strcmp(method, "GET") == 0 ? "" : "/resume"),
+                                   .host = f->host };
+        size_t n = 0;
+
+        check_case(door_text("%s from Host %s, Origin %s", method, f->host,
+                             f->origin ? f->origin : "-"));
+        if (key) {
+                q.name[n] = "X-API-Key";
+                q.value[n++] = key;
+        }
+        if (f->origin) {
+                q.name[n] = "Origin";
+                q.value[n++] = f->origin;
+        }
+        door_ask(&w, &q);
+        check_i64_eq(door_status(&w), f->status == 200 && q.method[0] == 'P' ? 409 : f->status);
+}
+
+static void without_keys_pages_are_kept_out(void **state)
+{
+        static const struct from cases[] = {
+                { "127.0.0.1:8080", NULL, 200 },
+                { "localhost:8080", NULL, 200 },
+                { "localhost", NULL, 200 },
+                { "[::1]:8080", NULL, 200 },
+                { "127.0.0.9", NULL, 200 },
+                { "localhost:8080", "http://localhost:8080", 200 },
+                /* rebinding */
+                { "evil.example:8080", NULL, 403 },
+                { "evil.example:8080", "http://evil.example:8080", 403 },
+                { "127.0.0.1.nip.io", NULL, 403 },
+                { "localhost.evil.example", NULL, 403 },
+                { "192.168.0.7:8080", NULL, 403 },
+                { "", NULL, 403 },
+                /* other pages */
+                { "localhost:8080", "null", 403 },
+                { "localhost:8080", "http://evil.example", 403 },
+                { "localhost:8080", "http://localhost:3000", 403 },
+                { "localhost:8080", "https://localhost:8080.evil.example", 403 },
+                { "localhost:8080", "file://", 403 },
+                { "localhost:8080", "", 403 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ask_from(&cases[i], "GET", NULL);
+                ask_from(&cases[i], "POST", NULL);
+        }
+}
+
+static void insecure_lifts_the_host_check_only(void **state)
+{
+        static const struct from cases[] = {
+                { "hutch.lan:8080", NULL, 200 },
+                { "", NULL, 200 },
+                { "hutch.lan:8080", "http://hutch.lan:8080", 200 },
+                { "hutch.lan:8080", "http://evil.example", 403 },
+                { "hutch.lan:8080", "null", 403 },
+        };
+
+        w.api.insecure = true;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                ask_from(&cases[i], "POST", NULL);
+}
+
+static void the_public_address_is_a_name_of_ours(void **state)
+{
+        static const struct from cases[] = {
+                { "hutch.example", NULL, 200 },
+                { "hutch.example:8080", NULL, 200 },
+                { "127.0.0.1:8080", "https://hutch.example", 200 },
+                { "other.example", NULL, 403 },
+        };
+
+        w.api.public_address = STR("Hutch.example");
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                ask_from(&cases[i], "POST", NULL);
+}
+
+static void with_keys_foreign_pages_may_read_at_most(void **state)
+{
+        static const struct {
+                struct from from;
+                int get;
+        } cases[] = {
+                { { "hutch.example", NULL, 200 }, 200 },
+                { { "hutch.example", "https://hutch.example", 200 }, 200 },
+                { { "hutch.example", "https://ui.example", 403 }, 200 },
+                { { "hutch.example", "null", 403 }, 403 },
+                { { "hutch.example", "NULL", 403 }, 403 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct from get = cases[i].from;
+
+                get.status = cases[i].get;
+                ask_from(&cases[i].from, "POST", KEY_MINE);
+                ask_from(&get, "GET", KEY_MINE);
+        }
+}
+
+static void every_origin_must_pass(void **state)
+{
+        door_ask(&w, &(struct door_question){ .target = "/sandboxes",
+                                              .name = { "Origin", "origin" },
+                                              .value = { "http://" HOST, "null" } });
+        check_i64_eq(door_status(&w), 403);
+        check_true(door_has(&w, "ORIGIN_NOT_ALLOWED"));
+}
+
+/* --- limits --- */
+
+static void too_many_requests_are_told_to_come_back(void **state)
+{
+        struct http_loopback slow;
+        struct door_question q = { .target = "/sandboxes",
+                                   .name = { "X-API-Key" },
+                                   .value = { KEY_MINE } };
+
+        /* A request of somebody known whose body does not come. */
+        w.api.requests_max = 1;
+        http_loopback_init(&slow, w.server);
+        http_loopback_header(&slow, STR("Host"), STR(HOST));
+        http_loopback_header(&slow, STR("X-API-Key"), STR(KEY_MINE));
+        http_loopback_start(&slow, "POST", "/sandboxes",
+                            STR("{\"image\":{\"uri\":\"debian:12\"},\"entrypoint\":[\"sh\"],"
+                                "\"resourceLimits\":{}}"));
+        check_i64_eq(slow.status, 0);
+        check_u64_eq(http_server_stats(w.server).in_flight, 1);
+
+        door_ask(&w, &q);
+        check_i64_eq(door_status(&w), 503);
+        check_true(door_has(&w, "SERVER_BUSY"));
+        check_str_eq(str_from(door_header(&w, "Retry-After")), "1");
+
+        /* Health, strangers, and what goes into sandboxes is not affected. */
+        door_ask(&w, &(struct door_question){ .target = "/health" });
+        check_i64_eq(door_status(&w), 200);
+        door_ask(&w, &(struct door_question){ .target = "/sandboxes" });
+        check_i64_eq(door_status(&w), 401);
+        q.target = door_text("/sandboxes/%s/proxy/44772/ping", w.id);
+        door_ask(&w, &q);
+        check_i64_eq(door_status(&w), 200);
+
+        service_world_until(&w.base, slow.ended);
+        check_i64_eq(slow.status, 202);
+        http_loopback_done(&slow);
+        q.target = "/sandboxes";
+        door_ask(&w, &q);
+        check_i64_eq(door_status(&w), 200);
+}
+
+static void without_a_key_a_locked_server_stays_locked(void **state)
+{
+        w.api.keys_needed = true;
+        door_ask(&w, &(struct door_question){ .target = "/sandboxes" });
+        check_i64_eq(door_status(&w), 401);
+        door_ask(&w, &(struct door_question){
+                             .target = door_text("/sandboxes/%s/proxy/44772/ping", w.id) });
+        check_i64_eq(door_status(&w), 401);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+#define KEYS(f) cmocka_unit_test_setup_teardown(f, with_keys, tear_down)
+#define OPEN(f) cmocka_unit_test_setup_teardown(f, without_keys, tear_down)
+                KEYS(every_route_knows_its_roles),
+                KEYS(a_missing_key_is_not_a_wrong_one),
+                KEYS(the_first_key_decides),
+                KEYS(a_foreign_sandbox_is_a_missing_one),
+                OPEN(without_keys_pages_are_kept_out),
+                OPEN(insecure_lifts_the_host_check_only),
+                OPEN(the_public_address_is_a_name_of_ours),
+                KEYS(with_keys_foreign_pages_may_read_at_most),
+                OPEN(every_origin_must_pass),
+                KEYS(too_many_requests_are_told_to_come_back),
+                OPEN(without_a_key_a_locked_server_stays_locked),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+#include "tests/lib/door_world.h"
+#include "tests/lib/wire.h"
+
+/* {id}-{port}.{preview domain} */
+
+static struct door_world w;
+
+static int set_up(void **state)
+{
+        door_world_open(&w, true);
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        door_world_close(&w);
+        return 0;
+}
+
+static const char *host(void)
+{
+        return door_text("%s-8080." PREVIEW ":9000", w.id);
+}
+
+static const char *token(void)
+{
+        return door_token(&w, w.id, 8080, 0);
+}
+
+static void ask(const char *method, const char *target, const char *name, const char *value)
+{
+        door_ask(&w, &(struct door_question){ .method = method,
+                                              .target = target,
+                                              .host = host(),
+                                              .name = { "OpenSandbox-Secure-Access", name },
+                                              .value = { token(), value } });
+}
+
+static void an_app_has_all_paths(void **state)
+{
+        static const struct {
+                const char *method, *target, *arrives;
+        } cases[] = {
+                { "GET", "/", "GET /proxy/8080/\n" },
+                { "GET", "/a%2Fb?c", "GET /proxy/8080/a%2Fb?c\n" },
+                { "POST", "/v1/sandboxes", "POST /proxy/8080/v1/sandboxes\n" },
+                { "GET", "/health", "GET /proxy/8080/health\n" },
+                { "GET", "/../x", "GET /proxy/8080/../x\n" },
+                { "GET", "//x", "GET /proxy/8080//x\n" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                check_case(cases[i].target);
+                ask(cases[i].method, cases[i].target, NULL, NULL);
+                check_i64_eq(door_status(&w), 200);
+                check_true(str_starts_with(buf_str(&w.lb.body), str_from(cases[i].arrives)));
+                check_false(door_header(&w, "Content-Security-Policy"));
+        }
+}
+
+static void the_api_is_not_below_the_domain(void **state)
+{
+        static const char *const hosts[] = {
+                "api." PREVIEW,     "x-80." PREVIEW,        "a.b-80." PREVIEW,
+                "-80." PREVIEW,     "8080." PREVIEW ":80",  "a_b-80." PREVIEW,
+                "api." PREVIEW ".", "x-80." PREVIEW ".:80",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+                struct door_question q = { .target = "/v1/sandboxes",
+                                           .host = hosts[i],
+                                           .name = { "X-API-Key" },
+                                           .value = { KEY_ADMIN } };
+
+                check_case(hosts[i]);
+                door_ask(&w, &q);
+                check_i64_eq(door_status(&w), 404);
+                check_true(door_has(&w, "DOCKER::SANDBOX_NOT_FOUND"));
+                q.value[0] = "wrong";
+                door_ask(&w, &q);
+                check_i64_eq(door_status(&w), 401);
+        }
+        door_ask(&w, &(struct door_question){ .target = "/v1/sandboxes",
+                                              .host = PREVIEW,
+                                              .name = { "X-API-Key" },
+                                              .value = { KEY_ADMIN } });
+        check_i64_eq(door_status(&w), 200);
+}
+
+static void without_a_domain_there_are_no_previews(void **state)
+{
+        w.api.preview_domain = STR_NULL;
+        ask("GET", "/", NULL, NULL);
+        check_i64_eq(door_status(&w), 404);
+        check_true(door_has(&w, "\"NOT_FOUND\""));
+}
+
+static void cookies_and_authorization_are_the_apps(void **state)
+{
+        ask("GET", "/", "Authorization", "Basic dTpw");
+        check_true(door_has(&w, "Authorization: Basic dTpw\n"));
+        ask("GET", "/", "Authorization", "Bearer the-apps-own");
+        check_true(door_has(&w, "Authorization: Bearer the-apps-own\n"));
+        ask("GET", "/", "Authorization", "Bearer " KEY_MINE);
+        check_false(door_has(&w, "Authorization"));
+        door_ask(&w,
+                 &(struct door_question){
+                         .target = "/",
+                         .host = door_text("%s-8080." PREVIEW ".", w.id),
+                         .name = { "OpenSandbox-Secure-Access", "Authorization", "authorization" },
+                         .value = { token(), "Basic dTpw", "Bearer " KEY_MINE } });
+        check_i64_eq(door_status(&w), 200);
+        check_false(door_has(&w, KEY_MINE));
+        ask("GET", "/", "Cookie", "a=1; b=2");
+        check_true(door_has(&w, "Cookie: a=1; b=2\n"));
+        ask("GET", "/", "Cookie", door_text("a=1; hutch_token=%s; b=2", token()));
+        check_true(door_has(&w, "Cookie: a=1; b=2\n"));
+        ask("GET", "/", "Cookie", door_text("hutch_token=%s", token()));
+        check_false(door_has(&w, "Cookie"));
+        ask("GET",
+            "/answer?Set-Cookie=a%3D1%3B%20Domain%3D" PREVIEW "%3B%20Path%3D%2F&Location=%2Fx",
+            NULL, NULL);
+        check_str_eq(str_from(door_header(&w, "Set-Cookie")), "a=1; Path=/");
+        check_str_eq(str_from(door_header(&w, "Location")), "/x");
+}
+
+static void a_planted_cookie_does_not_shut_the_door(void **state)
+{
+        door_ask(&w,
+                 &(struct door_question){ .target = "/",
+                                          .host = host(),
+                                          .name = { "Cookie", "Cookie" },
+                                          .value = { "hutch_token=planted",
+                                                     door_text("x=y; hutch_token=%s", token()) } });
+        check_i64_eq(door_status(&w), 200);
+        check_true(door_has(&w, "Cookie: x=y\n"));
+}
+
+static void a_token_in_the_query_becomes_a_cookie(void **state)
+{
+        static const struct {
+                const char *target; /* TOKEN is it */
+                const char *location;
+        } cases[] = {
+                { "/?hutch_token=TOKEN", "/" },
+                { "/a?b=c&hutch_token=TOKEN&d=%26", "/a?b=c&d=%26" },
+                { "/a?hutch%5Ftoken=TOKEN&d", "/a?d" },
+                { "/a?hutch_token=TOKEN&hutch_token=x", "/a" },
+                { "//evil.example/?hutch_token=TOKEN", "//evil.example/" },
+                { "/\\evil.example?hutch_token=TOKEN", "/\\evil.example" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const char *at = strstr(cases[i].target, "TOKEN");
+                struct door_question q = { .target = door_text("%.*s%s%s",
+                                                               (int) (at - cases[i].target),
+                                                               cases[i].target, token(), at + 5),
+                                           .host = host() };
+
+                check_case(cases[i].target);
+                door_ask(&w, &q);
+                check_i64_eq(door_status(&w), 303);
+                check_str_eq(str_from(door_header(&w, "Location")),
+                             door_text("//%s%s", host(), cases[i].location));
+                check_str_eq(str_from(door_header(&w, "Set-Cookie")),
+                             door_text("hutch_token=%s; HttpOnly; SameSite=Lax; Path=/", token()));
+                check_str_eq(str_from(door_header(&w, "Cache-Control")), "no-store");
+                q.method = "HEAD";
+                door_ask(&w, &q);
+                check_i64_eq(door_status(&w), 303);
+        }
+}
+
+static void other_methods_go_straight_in(void **state)
+{
+        door_ask(&w,
+                 &(struct door_question){ .method = "POST",
+                                          .target = door_text("/hook?a=1&hutch_token=%s", token()),
+                                          .host = host(),
+                                          .body = "x" });
+        check_i64_eq(door_status(&w), 200);
+        check_true(str_starts_with(buf_str(&w.lb.body), STR("POST /proxy/8080/hook?a=1\n")));
+        check_false(door_has(&w, token()));
+}
+
+static void a_wrong_token_in_the_query_is_stripped_all_the_same(void **state)
+{
+        ask("GET", "/x?hutch_token=wrong&a=1", NULL, NULL);
+        check_i64_eq(door_status(&w), 200);
+        check_true(str_starts_with(buf_str(&w.lb.body), STR("GET /proxy/8080/x?a=1\n")));
+        check_false(door_header(&w, "Set-Cookie"));
+}
+
+static void behind_tls_the_cookie_is_secure(void **state)
+{
+        door_ask(&w, &(struct door_question){ .target = door_text("/?hutch_token=%s", token()),
+                                              .host = host(),
+                                              .name = { "X-Forwarded-Proto" },
+                                              .value = { "https" } });
+        check_str_eq(str_from(door_header(&w, "Set-Cookie")),
+                     door_text("hutch_token=%s; HttpOnly; SameSite=Lax; Path=/; Secure", token()));
+}
+
+static void websockets_come_by_cookie_or_query(void **state)
+{
+        static const char *const how[] = { "/ws?hutch_token=TOKEN HTTP/1.1\r\n",
+                                           "/ws HTTP/1.1\r\nCookie: hutch_token=TOKEN\r\n" };
+        static const struct {
+                const char *origin; /* NULL: the host's own */
+                const char *status[2];
+        } cases[] = {
+                { NULL, { "HTTP/1.1 101 ", "HTTP/1.1 101 " } },
+                /* A token in the address is the sender's own deed, a cookie is the browser's. */
+                { "http://evil.example", { "HTTP/1.1 101 ", "HTTP/1.1 403 " } },
+                { "http://other-80." PREVIEW, { "HTTP/1.1 101 ", "HTTP/1.1 403 " } },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                for (size_t k = 0; k < ARRAY_SIZE(how); k++) {
+                        const char *at = strstr(how[k], "TOKEN");
+                        const char *origin = cases[i].origin ? cases[i].origin
+                                                             : door_text("http://%s", host());
+                        struct wire_peer p;
+
+                        check_case(door_text("%s from %s", how[k], origin));
+                        wire_connect(&p, &w.addr);
+                        wire_send(&w.base.loop, &p,
+                                  str_from(door_text("GET %.*s%s%sHost: %s\r\nOrigin: %s\r\n"
+                                                     "Connection: Upgrade\r\n"
+                                                     "Upgrade: websocket\r\n\r\nhello",
+                                                     (int) (at - how[k]), how[k], token(), at + 5,
+                                                     host(), origin)));
+                        wire_until(&w.base.loop, wire_has(&p, "\r\n\r\n"));
+                        check_true(wire_has(&p, cases[i].status[k]));
+                        if (cases[i].status[k][9] == '1')
+                                wire_until(&w.base.loop, wire_has(&p, "\r\n\r\nhello"));
+                        wire_done(&p);
+                }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+                T(an_app_has_all_paths),
+                T(the_api_is_not_below_the_domain),
+                T(without_a_domain_there_are_no_previews),
+                T(cookies_and_authorization_are_the_apps),
+                T(a_planted_cookie_does_not_shut_the_door),
+                T(a_token_in_the_query_becomes_a_cookie),
+                T(other_methods_go_straight_in),
+                T(a_wrong_token_in_the_query_is_stripped_all_the_same),
+                T(behind_tls_the_cookie_is_secure),
+                T(websockets_come_by_cookie_or_query),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

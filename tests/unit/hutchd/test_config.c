@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hutchd/config.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "tests/lib/check.h"
+
+#define PLAIN  "0123456789abcdef"
+#define OTHER  "ae448ac86c4e8e4dec645729708ef41873ae79c6dff84eff73360989487f08e5"
+#define DIGEST "9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f" /* of PLAIN */
+
+/* --- what is accepted --- */
+
+static struct config *parsed(const char *text)
+{
+        struct err e = { 0 };
+        struct config *c = NULL;
+        int r = config_parse(str_from(text), "file", &c, &e);
+
+        check_z_eq(r < 0 ? e.message : "", "");
+        return c;
+}
+
+static void test_nothing_gives_the_defaults(void **state)
+{
+        static const char *const texts[] = { "", "\n", "# only a comment\n", "---\n", "{}\n" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                struct config *c;
+
+                check_case(texts[i]);
+                c = parsed(texts[i]);
+                check_u64_eq(c->n_listen, 1);
+                check_u64_eq(sock_addr_port(&c->listen[0]), 8080);
+                check_true(config_address_is_local(&c->listen[0]));
+                check_u64_eq(c->n_keys, 0);
+                check_u64_eq(c->n_drivers, 0);
+                check_false(c->insecure);
+                check_true(c->audit);
+                check_u64_eq(c->create_wait, service_defaults.create_wait);
+                check_u64_eq(c->tombstone, service_defaults.tombstone_for);
+                check_i64_eq(c->log_level, LOG_INFO);
+                check_u64_eq(c->quotas.sandboxes_max, 0);
+                check_true(c->data && c->data[0] == '/');
+                check_true(c->agent && c->agent[0] == '/');
+                config_free(c);
+        }
+}
+
+static void test_every_key_arrives(void **state)
+{
+        struct config *c = parsed("listen: [127.0.0.1:0, 'unix:/run/x']\n"
+                                  "data: /srv/hutch\n"
+                                  "driver: docker\n"
+                                  "drivers: [native, docker, podman]\n"
+                                  "agent: /opt/execd\n"
+                                  "public_address: hutch.example.org:443\n"
+                                  "preview_domain: p.example.org\n"
+                                  "insecure: yes\n"
+                                  "node: rack-7\n"
+                                  "limits: {requests: 7, connections: 8, timeout_max: 24h, "
+                                  "create_wait: 500ms}\n"
+                                  "tombstone: 5m\n"
+                                  "reconcile: 0s\n"
+                                  "drain_timeout: 3s\n"
+                                  "volumes: {host_folders: [/a, /b/c]}\n"
+                                  "log: {level: warn, format: json, access: on}\n"
+                                  "audit: {file: /var/log/a.log}\n");
+
+        check_u64_eq(c->n_listen, 2);
+        check_true(sock_addr_is_unix(&c->listen[1]));
+        check_z_eq(c->data, "/srv/hutch");
+        check_u64_eq(c->n_drivers, 3);
+        check_z_eq(c->drivers[0], "docker"); /* the default first, and nobody twice */
+        check_z_eq(c->drivers[1], "native");
+        check_z_eq(c->drivers[2], "podman");
+        check_z_eq(c->agent, "/opt/execd");
+        check_str_eq(c->public_address, "hutch.example.org:443");
+        check_str_eq(c->preview_domain, "p.example.org");
+        check_true(c->insecure);
+        check_str_eq(c->node, "rack-7");
+        check_u64_eq(c->requests_max, 7);
+        check_u64_eq(c->connections_max, 8);
+        check_u64_eq(c->timeout_max, 24 * 3600 * USEC_PER_SEC);
+        check_u64_eq(c->create_wait, 500 * USEC_PER_MSEC);
+        check_u64_eq(c->tombstone, 300 * USEC_PER_SEC);
+        check_u64_eq(c->reconcile, 0);
+        check_u64_eq(c->drain_timeout, 3 * USEC_PER_SEC);
+        check_u64_eq(c->host_folders.n, 2);
+        check_str_eq(c->host_folders.items[1], "/b/c");
+        check_i64_eq(c->log_level, LOG_WARN);
+        check_i64_eq(c->log_format, LOG_JSON);
+        check_true(c->access_log && c->audit);
+        check_z_eq(c->audit_file, "/var/log/a.log");
+        config_free(c);
+}
+
+static void test_keys_become_digests(void **state)
+{
+        struct config *c = parsed("keys:\n"
+                                  "- {name: ops, key: " PLAIN ", role: admin}\n"
+                                  "- {sha256: " OTHER ", tenant: t, principal: p, role: read}\n");
+        char hex[2 * SHA256_SIZE];
+
+        check_u64_eq(c->n_keys, 2);
+        check_str_eq(c->keys[0].name, "ops");
+        check_str_eq(c->keys[0].tenant, "default");
+        check_str_eq(c->keys[0].principal, "default");
+        check_i64_eq(c->keys[0].role, ROLE_ADMIN);
+        check_true(c->keys[0].configured);
+        hex_encode(hex, c->keys[0].digest, SHA256_SIZE);
+        check_str_eq(str_of(hex, sizeof(hex)), DIGEST);
+        check_true(str_starts_with(STR("k-" DIGEST), c->keys[0].id));
+        check_u64_eq(c->keys[0].id.n, 10);
+        check_str_eq(c->keys[1].name, "");
+        check_str_eq(c->keys[1].tenant, "t");
+        check_str_eq(c->keys[1].principal, "p");
+        check_i64_eq(c->keys[1].role, ROLE_READ);
+        hex_encode(hex, c->keys[1].digest, SHA256_SIZE);
+        check_str_eq(str_of(hex, sizeof(hex)), OTHER);
+        config_free(c);
+}
+
+static void test_quotas(void **state)
+{
+        struct config *c = parsed("quotas:\n"
+                                  "  total: 100\n"
+                                  "  default: {sandboxes: 5, cpu: 500m, memory: 1Gi}\n"
+                                  "  tenants:\n"
+                                  "  - {tenant: a b, cpu: 2}\n"
+                                  "  - {tenant: c}\n");
+        const struct service_limits *q = &c->quotas;
+
+        check_u64_eq(q->sandboxes_max, 100);
+        check_u64_eq(q->each.sandboxes, 5);
+        check_u64_eq(q->each.cpu_milli, 500);
+        check_u64_eq(q->each.memory_bytes, GiB);
+        check_u64_eq(q->n_tenants, 2);
+        check_str_eq(q->tenants[0].tenant, "a b");
+        check_u64_eq(q->tenants[0].quota.cpu_milli, 2000);
+        check_u64_eq(q->tenants[0].quota.sandboxes, 0);
+        check_u64_eq(q->tenants[1].quota.cpu_milli, 0);
+        config_free(c);
+}
+
+/* --- what is refused, and how --- */
+
+static void test_errors_name_file_line_key_and_what_is_expected(void **state)
+{
+        static const struct {
+                const char *text;
+                const char *message;
+        } cases[] = {
+                { "listen:\n- 127.0.0.1:80\n- nowhere\n",
+                  "f:3: listen[1]: \"nowhere\": expected an address such as 127.0.0.1:8080 or "
+                  "unix:/run/hutchd.sock" },
+                { "a: b\n", "f:1: \"a\": unknown key; hutchd.yaml(5) has the list" },
+                { "log:\n  level: info\n  levle: info\n",
+                  "f:3: log.\"levle\": unknown key; hutchd.yaml(5) has the list" },
+                { "keys:\n- {key: " PLAIN "}\n- name: x\n  rolle: y\n",
+                  "f:4: keys[1].\"rolle\": unknown key; hutchd.yaml(5) has the list" },
+                { "\"\\x1b[31m\": b\n",
+                  "f:1: \"\\u001b[31m\": unknown key; hutchd.yaml(5) has the list" },
+                { "data: /x\ninsecure: true\ndata: /y\n", "f:3: \"data\": is there twice" },
+                { "keys: [{name: a, name: b}]\n", "f:1: keys[0].\"name\": is there twice" },
+                { "node: n\nkeys:\n", "f:2: keys: expected a list; an empty one is written []" },
+                { "log: []\n", "f:1: log: expected keys with values; none at all are written {}" },
+                { "data: [a]\n",
+                  "f:1: data: expected a text or a number, not a list or keys with values" },
+                { "- a\n", "f:1: expected keys with values; none at all are written {}" },
+                { "listen: [1,2,3,4,5,6,7,8,9]\n", "f:1: listen[7]: too many entries" },
+                { "listen: [a\nb: c\n",
+                  "f:2: did not find expected ',' or ']' while parsing a flow sequence" },
+                { "data: /x\n\tnode: b\n",
+                  "f:2: found a tab character that violates indentation while scanning a plain "
+                  "scalar" },
+                { "data: \"\xff\"\n", "f: invalid leading UTF-8 octet at byte 8" },
+                { "node: a\n---\nnode: b\n", "f:3: a second document; one is expected" },
+                { "? [a]\n: b\n", "f:1: a key that is no plain text" },
+                { "node: a\ndata: \"/a\\0b\"\n", "f:2: a value with a NUL in it" },
+                { "listen: &x [a]\ndrivers: *x\n", "f:2: drivers: anchors and aliases are not "
+                                                   "supported" },
+                { "insecure: maybe\n", "f:1: insecure: \"maybe\": expected true or false" },
+                { "insecure: \n", "f:1: insecure: \"\": expected true or false" },
+                { "data: relative\n",
+                  "f:1: data: \"relative\": expected an absolute path without . and .." },
+                { "audit: {file: x}\n",
+                  "f:1: audit.file: \"x\": expected an absolute path without . and .., or off" },
+                { "tombstone: 5\n",
+                  "f:1: tombstone: \"5\": expected a time such as 500ms, 30s, 5m or 24h" },
+                { "limits:\n  timeout_max: 5s\n",
+                  "f:2: limits.timeout_max: \"5s\": expected a time of at least 60s, such as 24h; "
+                  "0s means no limit" },
+                { "limits: {requests: -1}\n",
+                  "f:1: limits.requests: \"-1\": expected a number up to 1000000; 0 means no "
+                  "limit" },
+                { "limits: {connections: x}\n",
+                  "f:1: limits.connections: \"x\": expected a number up to 1000000; 0 means the "
+                  "default" },
+                { "log: {level: loud}\n",
+                  "f:1: log.level: \"loud\": not a level; try debug, info, warn or error" },
+                { "public_address: http://x\n",
+                  "f:1: public_address: \"http://x\": expected HOST or HOST:PORT, without http://" },
+                { "preview_domain: X.org\n",
+                  "f:1: preview_domain: \"X.org\": expected a domain name in lower case, such as "
+                  "preview.example.org" },
+                { "driver: Docker!\n", "f:1: driver: \"Docker!\": expected the name of a driver" },
+                { "volumes: {host_folders: [/a/../b]}\n",
+                  "f:1: volumes.host_folders[0]: \"/a/../b\": expected an absolute path without . "
+                  "and .." },
+                { "keys:\n- role: boss\n  key: " PLAIN "\n",
+                  "f:2: keys[0].role: \"boss\": expected read, user or admin" },
+                { "keys:\n- role: user\n", "f:2: keys[0]: expected either key or sha256" },
+                { "keys: [{key: " PLAIN ", sha256: " DIGEST "}]\n",
+                  "f:1: keys[0]: expected either key or sha256" },
+                { "keys:\n- key: " PLAIN "\n- key: " PLAIN "\n",
+                  "f:3: keys[1]: the same key is there twice" },
+                { "keys: [{key: " PLAIN ", tenant: ''}]\n",
+                  "f:1: keys[0].tenant: \"\": expected a name of 1 to 128 bytes without control "
+                  "characters" },
+                { "quotas: {default: {memory: 512m}}\n",
+                  "f:1: quotas.default.memory: \"512m\": expected a size of at least 1Mi, such as "
+                  "512Mi or 8Gi" },
+                { "quotas:\n  tenants:\n  - tenant: a\n    cpu: many\n",
+                  "f:4: quotas.tenants[0].cpu: \"many\": expected a number of processors, such as 4 "
+                  "or 500m" },
+                { "quotas: {tenants: [{cpu: 1}]}\n",
+                  "f:1: quotas.tenants[0].tenant: expected the name of a tenant" },
+                { "quotas: {tenants: [{tenant: a}, {tenant: a}]}\n",
+                  "f:1: quotas.tenants[1].tenant: \"a\": is there twice" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct err e = { 0 };
+                struct config *c = NULL;
+
+                check_case(cases[i].text);
+                check_i64_eq(config_parse(str_from(cases[i].text), "f", &c, &e),
+                             ERR_RETURN(ERR_INVALID));
+                check_z_eq(e.message, cases[i].message);
+                check_true(!c);
+        }
+}
+
+/* However wrong a key is, its text is in no message. */
+static void test_secrets_are_not_shown(void **state)
+{
+        static const char *const texts[] = {
+                "keys: [{key: hush}]\n",
+                "keys: [{key: 'hush hush hush hush hush'}]\n",
+                "keys: [{sha256: hush}]\n",
+                "keys: [{key: hushhushhushhushhush, role: x}]\n",
+                "keys: [{key: hushhushhushhushhush}, {key: hushhushhushhushhush}]\n",
+                "keys: [{key: [hushhushhushhushhush]}]\n",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                struct err e = { 0 };
+                struct config *c = NULL;
+
+                check_case(texts[i]);
+                check_true(config_parse(str_from(texts[i]), "f", &c, &e) < 0);
+                check_true(!strstr(e.message, "hush"));
+        }
+}
+
+/* --- the file --- */
+
+static void write_file(const char *path, const char *text, mode_t mode)
+{
+        FILE *f = fopen(path, "we");
+
+        check_true(f && fputs(text, f) >= 0 && fclose(f) == 0);
+        check_i64_eq(chmod(path, mode), 0);
+}
+
+static void test_who_may_read_the_file(void **state)
+{
+        static const struct {
+                const char *what, *text;
+                mode_t mode;
+                int r;
+        } cases[] = {
+                { "ours alone", "keys: [{key: " PLAIN "}]\n", 0600, 0 },
+                { "the group's, too", "keys: [{key: " PLAIN "}]\n", 0640,
+                  ERR_RETURN(ERR_FORBIDDEN) },
+                { "everybody's", "keys: [{key: " PLAIN "}]\n", 0604, ERR_RETURN(ERR_FORBIDDEN) },
+                { "only digests", "keys: [{sha256: " DIGEST "}]\n", 0644, 0 },
+                { "no keys", "node: n\n", 0644, 0 },
+                { "a group may write", "node: n\n", 0664, 0 },
+                { "everybody may write", "node: n\n", 0666, ERR_RETURN(ERR_FORBIDDEN) },
+        };
+        char path[80];
+
+        (void) snprintf(path, sizeof(path), "%s/hutchd-config-%d", check_tmp(), (int) getpid());
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct options o = { .config = path };
+                struct config *c = NULL;
+                struct err e = { 0 };
+
+                check_case(cases[i].what);
+                write_file(path, cases[i].text, cases[i].mode);
+                check_i64_eq(config_load(&o, NULL, &c, &e), cases[i].r);
+                check_i64_eq(e.message[0] != '\0', cases[i].r < 0);
+                config_free(c);
+        }
+        check_i64_eq(unlink(path), 0);
+}
+
+static void test_files_that_are_none(void **state)
+{
+        char path[80];
+        struct options o = { .config = "/" };
+        struct config *c = NULL;
+        struct err e = { 0 };
+
+        check_true(config_load(&o, NULL, &c, &e) < 0);
+        check_z_eq(e.message, "read /: Is a directory");
+        o.config = "/nonexistent/f";
+        check_true(config_load(&o, NULL, &c, &e) < 0);
+        check_z_eq(e.message, "read /nonexistent/f: No such file or directory");
+
+        (void) snprintf(path, sizeof(path), "%s/hutchd-config-%d", check_tmp(), (int) getpid());
+        write_file(path, "", 0600);
+        check_i64_eq(truncate(path, CONFIG_FILE_MAX + 1), 0);
+        o.config = path;
+        check_true(config_load(&o, NULL, &c, &e) < 0);
+        check_true(strstr(e.message, "File too large"));
+        check_i64_eq(unlink(path), 0);
+}
+
+/* --- the command line and the environment --- */
+
+static void test_the_command_line_wins(void **state)
+{
+        char path[80];
+        struct options o = { .config = path,
+                             .data = "relative",
+                             .drivers = { "fake" },
+                             .n_drivers = 1,
+                             .n_listen = 1,
+                             .has_log_level = true,
+                             .log_level = LOG_ERROR };
+        struct config *c = NULL;
+        struct err e = { 0 };
+
+        (void) snprintf(path, sizeof(path), "%s/hutchd-config-%d", check_tmp(), (int) getpid());
+        write_file(path,
+                   "data: /x\ndriver: a\ndrivers: [b]\nlisten: [1.2.3.4:5, 1.2.3.4:6]\n"
+                   "insecure: true\nlog: {level: debug, format: json}\n",
+                   0600);
+        check_i64_eq(sock_addr_from_string(STR("127.0.0.1:9"), &o.listen[0]), 0);
+        check_i64_eq(config_load(&o, NULL, &c, &e), 0);
+        check_u64_eq(c->n_listen, 1);
+        check_u64_eq(sock_addr_port(&c->listen[0]), 9);
+        check_true(c->data[0] == '/' && str_ends_with(str_from(c->data), STR("/relative")));
+        check_u64_eq(c->n_drivers, 1);
+        check_z_eq(c->drivers[0], "fake");
+        check_i64_eq(c->log_level, LOG_ERROR);
+        check_i64_eq(c->log_format, LOG_JSON); /* said by the file only */
+        check_true(c->insecure);
+        config_free(c);
+        check_i64_eq(unlink(path), 0);
+}
+
+static void test_the_key_of_the_environment(void **state)
+{
+        struct options o = { 0 };
+        struct config *c = NULL;
+        struct api_key key;
+        struct err e = { 0 };
+        char *in_env;
+
+        check_i64_eq(unsetenv(API_KEY_VAR), 0);
+        check_i64_eq(config_take_env(&key, &e), 0);
+
+        check_i64_eq(setenv(API_KEY_VAR, PLAIN, 1), 0);
+        in_env = getenv(API_KEY_VAR);
+        check_i64_eq(config_take_env(&key, &e), 1);
+        check_true(!getenv(API_KEY_VAR));
+        check_true(in_env && in_env[0] == '\0'); /* the bytes themselves, which /proc shows */
+        check_i64_eq(key.role, ROLE_ADMIN);
+        check_str_eq(key.tenant, "default");
+        check_str_eq(key.id, "k-9f9f5111");
+        check_i64_eq(config_load(&o, &key, &c, &e), 0);
+        check_u64_eq(c->n_keys, 1);
+        check_true(memcmp(c->keys[0].digest, key.digest, sizeof(key.digest)) == 0);
+        config_free(c);
+
+        check_i64_eq(setenv(API_KEY_VAR, "hush", 1), 0);
+        check_true(config_take_env(&key, &e) < 0);
+        check_true(!strstr(e.message, "hush") && strstr(e.message, API_KEY_VAR));
+        check_true(!getenv(API_KEY_VAR));
+}
+
+static void test_which_addresses_are_local(void **state)
+{
+        static const struct {
+                const char *text;
+                bool local;
+        } cases[] = {
+                { "127.0.0.1:1", true }, { "127.9.9.9:1", true }, { "[::1]:1", true },
+                { "unix:/x", true },     { "unix:@x", true },     { "0.0.0.0:1", false },
+                { "[::]:1", false },     { "10.0.0.1:1", false }, { "[fe80::1]:1", false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct sock_addr a;
+
+                check_case(cases[i].text);
+                check_i64_eq(sock_addr_from_string(str_from(cases[i].text), &a), 0);
+                check_i64_eq(config_address_is_local(&a), cases[i].local);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_nothing_gives_the_defaults),
+                cmocka_unit_test(test_every_key_arrives),
+                cmocka_unit_test(test_keys_become_digests),
+                cmocka_unit_test(test_quotas),
+                cmocka_unit_test(test_errors_name_file_line_key_and_what_is_expected),
+                cmocka_unit_test(test_secrets_are_not_shown),
+                cmocka_unit_test(test_who_may_read_the_file),
+                cmocka_unit_test(test_files_that_are_none),
+                cmocka_unit_test(test_the_command_line_wins),
+                cmocka_unit_test(test_the_key_of_the_environment),
+                cmocka_unit_test(test_which_addresses_are_local),
+        };
+
+        return cmocka_run_group_tests_name("hutchd/config", tests, NULL, NULL);
+}
