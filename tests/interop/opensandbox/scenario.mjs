@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The official SDK against the agent: node agent.mjs SDK DOMAIN FOLDER
+// The official JavaScript SDK: node scenario.mjs SDK
 //
-// SDK is the folder of the installed package, DOMAIN host:port of the lifecycle API, FOLDER a place
-// inside the sandbox that may be filled. Speaks TAP, a point for each check.
+// SDK is the folder of the installed package. The server is named by OPEN_SANDBOX_DOMAIN, a key by
+// OPEN_SANDBOX_API_KEY, as the SDK reads them. Speaks TAP, a point for each check.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
-const [sdkFolder, domain, folder] = process.argv.slice(2);
+const [sdkFolder] = process.argv.slice(2);
 const { version } = JSON.parse(readFileSync(`${sdkFolder}/package.json`, 'utf8'));
 const sdk = await import(pathToFileURL(`${sdkFolder}/dist/index.js`));
 
+const mode = process.env.SCENARIO_MODE;
+const connectionConfig = { protocol: 'http', useServerProxy: 'SCENARIO_PROXY' in process.env };
 const PATIENCE = 30_000;
 const checks = [];
 const check = (name, run) => checks.push({ name, run });
@@ -27,6 +29,11 @@ async function refuses(promise, status, code) {
   // Of a failed download the SDK tells only the text that came.
   const got = typeof e.rawBody === 'string' ? JSON.parse(e.rawBody).code : e.error.code;
   if (code) assert.equal(got, code);
+}
+
+// A Date close to a moment in milliseconds.
+function near(date, moment, tolerance) {
+  assert.ok(Math.abs(new Date(date).getTime() - moment) < tolerance, `${date}`);
 }
 
 // The SDK can only ask again and again how a background command is doing. The agent tells by itself.
@@ -51,20 +58,40 @@ async function untilLogged(id, text) {
   assert.equal(got, text);
 }
 
+async function untilMatch(id, pattern) {
+  let got = '';
+  for await (const piece of (await follow(id)).body) {
+    got += Buffer.from(piece).toString();
+    const found = pattern.exec(got);
+    if (found) return found[1];
+  }
+  throw new Error(`ended without ${pattern}: ${got}`);
+}
+
 let box;
+let manager;
+let folder;
+
+// --- the sandbox ---
 
 check('create waits for the agent', async () => {
   box = await sdk.Sandbox.create({
-    connectionConfig: { domain, protocol: 'http', apiKey: 'key-of-the-operator' },
-    image: 'whatever:1',
+    connectionConfig,
+    image: 'python:3.11',
+    timeoutSeconds: 300,
+    env: { GIVEN: 'at creation' },
+    metadata: { project: 'interop', version },
+    resource: { cpu: '500m', memory: '256Mi' },
     readyTimeoutSeconds: 10,
   });
   assert.ok(box.id);
+  manager = sdk.SandboxManager.create({ connectionConfig });
+  folder = `${stdout(await box.commands.run('pwd'))}/work`;
 });
 
 check('connect to what is there', async () => {
   const other = await sdk.Sandbox.connect({
-    connectionConfig: { domain, protocol: 'http', apiKey: 'key-of-the-operator' },
+    connectionConfig,
     sandboxId: box.id,
     readyTimeoutSeconds: 10,
   });
@@ -81,6 +108,11 @@ check('info of the sandbox', async () => {
   const info = await box.getInfo();
   assert.equal(info.id, box.id);
   assert.equal(info.status.state, 'Running');
+  assert.deepEqual(info.entrypoint, ['tail', '-f', '/dev/null']);
+  assert.deepEqual(info.metadata, { project: 'interop', version });
+  assert.equal(info.image.uri, 'python:3.11');
+  near(info.createdAt, Date.now(), 60_000);
+  near(info.expiresAt, Date.now() + 300_000, 60_000);
 });
 
 check('metrics', async () => {
@@ -128,11 +160,11 @@ check('run: a command that does not exist', async () => {
 
 check('run: environment and working directory', async () => {
   await box.files.createDirectories([{ path: at('wd'), mode: 755 }]);
-  const e = await box.commands.run('echo "$GREETING"; pwd', {
+  const e = await box.commands.run('echo "$GREETING"; echo "$GIVEN"; pwd', {
     envs: { GREETING: 'grüße $HOME "x"' },
     workingDirectory: at('wd'),
   });
-  assert.equal(stdout(e), `grüße $HOME "x"\n${at('wd')}`);
+  assert.equal(stdout(e), `grüße $HOME "x"\nat creation\n${at('wd')}`);
 });
 
 check('run: a working directory that is missing is refused', async () => {
@@ -393,11 +425,83 @@ if (version !== '0.1.6') { // which does not have them
   });
 }
 
-// --- the end ---
+// --- a port of the user's own ---
+
+check('a server of the user', async () => {
+  await box.files.writeFiles([{ path: at('site/page.txt'), data: 'from inside\n', mode: 644 }]);
+  const server = await box.commands.run('exec python3 -u -m http.server 0 --bind 127.0.0.1',
+    { background: true, workingDirectory: at('site') });
+  const port = await untilMatch(server.id, /Serving HTTP on \S+ port (\d+)/);
+  const { endpoint, headers } = await box.getEndpoint(Number(port));
+  assert.doesNotMatch(endpoint, /:\/\/|\/$/);
+  const answer = await fetch(`http://${endpoint}/page.txt`, { headers });
+  assert.equal(answer.status, 200);
+  assert.equal(await answer.text(), 'from inside\n');
+  await box.commands.interrupt(server.id);
+  await untilEnded(server.id);
+});
+
+// --- the life of it ---
+
+if (version !== '0.1.6') { // which does not have it
+  check('metadata', async () => {
+    const want = { stage: 'two', version };
+    assert.deepEqual((await box.patchMetadata({ stage: 'two', project: null })).metadata, want);
+    assert.deepEqual((await box.getInfo()).metadata, want);
+  });
+}
+
+check('lists', async () => {
+  const second = await sdk.Sandbox.create({ connectionConfig, image: 'python:3.11',
+    metadata: { version } });
+  try {
+    let page = await manager.listSandboxInfos({ states: ['Running'], metadata: { version },
+      page: 1, pageSize: 1 });
+    assert.deepEqual(page.items.map((i) => i.id), [second.id]);
+    assert.deepEqual(page.pagination,
+      { page: 1, pageSize: 1, totalItems: 2, totalPages: 2, hasNextPage: true });
+    page = await manager.listSandboxInfos({ metadata: { version }, page: 2, pageSize: 1 });
+    assert.deepEqual(page.items.map((i) => i.id), [box.id]);
+    assert.deepEqual((await manager.listSandboxInfos({ states: ['Paused'] })).items, []);
+  } finally {
+    await manager.killSandbox(second.id);
+    await second.close();
+  }
+});
+
+check('renewal', async () => {
+  const { expiresAt } = await box.renew(1200);
+  near(expiresAt, Date.now() + 1_200_000, 60_000);
+  near((await box.getInfo()).expiresAt, new Date(expiresAt).getTime(), 1000);
+});
+
+check('pause and resume', async () => {
+  await box.files.writeFiles([{ path: at('kept'), data: 'over the pause', mode: 644 }]);
+  const sleeper = await box.commands.run('sleep 100', { background: true });
+  await box.pause();
+  assert.equal((await box.getInfo()).status.state, 'Paused');
+  assert.deepEqual((await manager.listSandboxInfos({ states: ['Paused'] })).items.map((i) => i.id),
+    [box.id]);
+  await refuses(box.pause(), 409);
+  await refuses(box.commands.run('true'), 409);
+  box = await box.resume();   // a new one, on the connections of the old one
+  assert.equal((await box.getInfo()).status.state, 'Running');
+  assert.equal(stdout(await box.commands.run(`cat ${at('kept')}`)), 'over the pause');
+  assert.equal((await box.commands.getCommandStatus(sleeper.id)).running, true);
+  await refuses(manager.resumeSandbox(box.id), 409);
+});
+
+check('what nobody knows has a request id', async () => {
+  const e = await manager.getSandboxInfo('no-such-sandbox').catch((x) => x);
+  assert.equal(e.statusCode, 404);
+  assert.ok(e.requestId);
+});
 
 check('kill and close', async () => {
   await box.kill();
+  await refuses(box.getInfo(), 404);
   await box.close();
+  await manager.close();
 });
 
 // --- running them ---
@@ -419,10 +523,10 @@ console.log(`1..${checks.length}`);
 for (const [i, { name, run }] of checks.entries()) {
   try {
     await inTime(run);
-    console.log(`ok ${i + 1} - ${version}: ${name}`);
+    console.log(`ok ${i + 1} - ${version}, ${mode}: ${name}`);
   } catch (e) {
     failed++;
-    console.log(`not ok ${i + 1} - ${version}: ${name}`);
+    console.log(`not ok ${i + 1} - ${version}, ${mode}: ${name}`);
     console.log(String(e?.stack ?? e).replace(/^/gm, '# '));
   }
 }

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real hutchd whose sandboxes are plain processes, and a client of it.
+
+    with Deployment(programs, keys={"user": ("acme", "user")}) as d:
+        box = d.create(key="user")
+        d.call("GET", f"/v1/sandboxes/{box['id']}", key="user").status
+
+Without keys it is open to everybody on this machine. Its driver is `direct`: the real agent, not
+isolated at all, which no hutchd that is installed has. It listens on TCP, for clients that know
+nothing else.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import secrets
+import shutil
+import socket
+import sqlite3
+import tempfile
+
+from hutchd import Hutchd
+from server import Server
+
+AGENT_PORT = 44772
+WISH = {"image": {"uri": "python:3.11"}, "timeout": 300, "entrypoint": ["tail", "-f", "/dev/null"],
+        "resourceLimits": {"cpu": "500m", "memory": "256Mi"}}
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return f"{self.status} {self.body[:300]!r}"
+
+
+class Deployment(Hutchd):
+    """programs: hutchd-direct, hutch-execd; keys: name -> (tenant, role)."""
+
+    def __init__(self, programs, keys=None, settings=None):
+        program, agent = programs
+        self.keys = {name: "hutch_" + secrets.token_hex(16) for name in keys or {}}
+        config = {"keys": [{"name": name, "key": self.keys[name], "tenant": tenant,
+                            "principal": name, "role": role}
+                           for name, (tenant, role) in (keys or {}).items()]} if keys else {}
+        self.port = None
+        config = {"agent": os.path.abspath(agent), "driver": "direct", **config, **(settings or {})}
+        super().__init__(program, "--listen", "127.0.0.1:0",
+                         config=json.dumps(config),     # which is YAML, too
+                         env={"HUTCH_TEST_DIRECT": "1"})
+
+    def start(self, **popen):
+        super().start(**popen)
+        line = self.process.stdout.readline()       # of the second address
+        self.port = int(re.search(r"listening on http://127.0.0.1:(\d+)", line)[1])
+        self.domain = f"127.0.0.1:{self.port}"
+        self.pid = self.process.pid
+
+    def connect(self, timeout=20):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+
+    def open(self, method, path, body=None, key=None, headers=None, timeout=60):
+        """Sends a request; the connection and its response, whose body was not read."""
+        sent = dict(headers or {})
+        if key is not None:
+            sent["OPEN-SANDBOX-API-KEY"] = self.keys.get(key, key)
+        if isinstance(body, (dict, list)):
+            body = json.dumps(body).encode()
+            sent.setdefault("Content-Type", "application/json")
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection.request(method, path, body, sent)
+        return connection, connection.getresponse()
+
+    def call(self, *arguments, **named):
+        connection, response = self.open(*arguments, **named)
+        try:
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def create(self, key=None, **wish):
+        answer = self.call("POST", "/v1/sandboxes", {**WISH, **wish}, key=key)
+        assert answer.status == 202, answer
+        assert answer.json["status"]["state"] == "Running", answer
+        return answer.json
+
+    def endpoint(self, box, port=AGENT_PORT, key=None):
+        answer = self.call("GET", f"/v1/sandboxes/{box}/endpoints/{port}", key=key)
+        assert answer.status == 200, answer
+        return answer.json
+
+    def run(self, box, command, key=None, **options):
+        """The events of a command in a sandbox."""
+        answer = self.call("POST", f"/v1/sandboxes/{box}/proxy/{AGENT_PORT}/command",
+                           {"command": command, **options}, key=key)
+        assert answer.status == 200, answer
+        return [json.loads(e) for e in answer.body.decode().split("\n\n") if e]
+
+    def run_until(self, box, command, pattern, key=None):
+        """Starts a command in the background; what its output matches first, and its id."""
+        events = self.run(box, command, key, background=True)
+        name = next(e["text"] for e in events if e["type"] == "init")
+        connection, response = self.open(
+            "GET", f"/v1/sandboxes/{box}/proxy/{AGENT_PORT}/command/{name}/logs?follow=true",
+            key=key)
+        said = ""
+        with connection.sock or response:
+            while piece := response.read1():
+                said += piece.decode()
+                if found := re.search(pattern, said):
+                    return found[1], name
+        raise AssertionError(f"ended with {said!r}")
+
+    memory_is_ours = Server.memory_is_ours
+    rss_kib = Server.rss_kib
+
+    def stored(self):
+        """All keys in the store. hutchd keeps it locked, so a copy is read."""
+        names = [os.path.join(d, n) for d, _, ns in os.walk(self.data) for n in ns
+                 if re.search(r"\.(db|sqlite3?)$", n)]
+        assert len(names) == 1, names
+        with tempfile.TemporaryDirectory() as folder:
+            for suffix in ["", "-wal"]:
+                if os.path.exists(names[0] + suffix):
+                    shutil.copy(names[0] + suffix, f"{folder}/copy{suffix}")
+            with contextlib.closing(sqlite3.connect(f"{folder}/copy")) as db:
+                tables = [r[0] for r in
+                          db.execute("select name from sqlite_master where type='table'")]
+                return sorted((t, str(r[0])) for t in tables for r in
+                              db.execute(f"select * from {t}"))
