@@ -3,23 +3,17 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "os/fd.h"
+#include "os/sealed.h"
 
 #define TOKEN_MAX 4096
 #define TOKEN_VAR "EXECD_ACCESS_TOKEN"
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U
-#endif
-#define SELF  "/proc/self/exe"
-#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+#define SELF      "/proc/self/exe"
 
 /* --- the access token --- */
 
@@ -81,41 +75,6 @@ void protect_descriptors(void)
 
 /* --- a binary that nobody can replace --- */
 
-static bool is_sealed(int fd)
-{
-        int seals = fcntl(fd, F_GET_SEALS);
-
-        return seals >= 0 && (seals & SEALS) == SEALS;
-}
-
-static int copy_whole(int from, int to)
-{
-        struct stat st;
-        off_t pos = 0;
-
-        if (fstat(from, &st) < 0)
-                return -errno;
-        while (pos < st.st_size) {
-                ssize_t n = sendfile(to, from, &pos, (size_t) (st.st_size - pos));
-
-                if (n <= 0)
-                        return n < 0 ? -errno : -EIO;
-        }
-        return 0;
-}
-
-/* Where files in memory are not for execution unless asked for (vm.memfd_noexec), we ask; kernels
- * before 6.3 don't know the question. */
-static int open_memory(void)
-{
-        const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-        int fd = memfd_create("hutch-execd", flags | MFD_EXEC);
-
-        if (fd < 0 && errno == EINVAL)
-                fd = memfd_create("hutch-execd", flags);
-        return fd < 0 ? -errno : fd;
-}
-
 int protect_seal(char **argv, char **envp)
 {
         scoped(fd_closep) int self = open(SELF, O_RDONLY | O_CLOEXEC);
@@ -124,16 +83,11 @@ int protect_seal(char **argv, char **envp)
 
         if (self < 0)
                 return -errno;
-        if (is_sealed(self))
+        if (sealed_is(self))
                 return 0;
-        copy = open_memory();
-        if (copy < 0)
-                return copy;
-        r = copy_whole(self, copy);
+        r = sealed_copy(self, "hutch-execd", &copy);
         if (r < 0)
                 return r;
-        if (fchmod(copy, 0555) < 0 || fcntl(copy, F_ADD_SEALS, SEALS) < 0)
-                return -errno;
         (void) fexecve(copy, argv, envp);
         return -errno;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/fd.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -21,6 +23,24 @@ int fd_close(int fd)
 void fd_closep(int *fd)
 {
         *fd = fd_close(*fd);
+}
+
+/* First all out of the way, because one may stand in another's place. */
+int fd_keep_only(int *const *fds, size_t n)
+{
+        for (size_t i = 0; i < n; i++) {
+                int fd = fcntl(*fds[i], F_DUPFD_CLOEXEC, (int) n + 3);
+
+                if (fd < 0)
+                        return -errno;
+                *fds[i] = fd;
+        }
+        for (size_t i = 0; i < n; i++) {
+                if (dup3(*fds[i], (int) i + 3, O_CLOEXEC) < 0)
+                        return -errno;
+                *fds[i] = (int) i + 3;
+        }
+        return syscall(SYS_close_range, (unsigned) n + 3, ~0U, 0) < 0 ? -errno : 0;
 }
 
 int64_t fd_limit_raise(void)

@@ -12,6 +12,10 @@ int fd_close(int fd);
 /* For scoped(fd_closep). */
 void fd_closep(int *fd);
 
+/* The n descriptors become 3, 4, …, in their order, and all others but 0, 1 and 2 are closed: for a
+ * child that is not to keep its parent's. Their variables get the new numbers. */
+int fd_keep_only(int *const *fds, size_t n) must_check;
+
 /* Raises the soft limit of open descriptors to the hard one; returns the limit in force, or a
  * negative errno. */
 int64_t fd_limit_raise(void);

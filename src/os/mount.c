@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/mount.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+
+static_assert(MOUNT_READONLY == MOUNT_ATTR_RDONLY && MOUNT_NOSUID == MOUNT_ATTR_NOSUID
+                      && MOUNT_NODEV == MOUNT_ATTR_NODEV && MOUNT_NOEXEC == MOUNT_ATTR_NOEXEC,
+              "as the kernel has them");
+
+#define FD_PATH_MAX    32  /* "/proc/self/fd/" and a number */
+#define FSCONFIG_VALUE 256 /* the kernel takes no longer text */
+
+/* --- making --- */
+
+static int configure(int fs, const char *key, const char *value)
+{
+        int r = value ? fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0)
+                      : fsconfig(fs, FSCONFIG_SET_FLAG, key, NULL, 0);
+
+        return r < 0 ? -errno : 0;
+}
+
+static int finish(int fs, unsigned attrs, int *ret_fd)
+{
+        int fd;
+
+        if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+                return -errno;
+        fd = fsmount(fs, FSMOUNT_CLOEXEC, attrs);
+        if (fd < 0)
+                return -errno;
+        *ret_fd = fd;
+        return 0;
+}
+
+int mount_make(const struct mount_new *m, int *ret_fd)
+{
+        scoped(fd_closep) int fs = fsopen(m->type, FSOPEN_CLOEXEC);
+        int r;
+
+        if (fs < 0)
+                return -errno;
+        r = configure(fs, "source", m->source ? m->source : m->type);
+        for (size_t i = 0; i < m->n_options && r == 0; i++)
+                r = configure(fs, m->options[i].key, m->options[i].value);
+        return r < 0 ? r : finish(fs, m->attrs, ret_fd);
+}
+
+int mount_view(int dirfd, const char *path, bool whole, int *ret_fd)
+{
+        int fd = open_tree(dirfd, path,
+                           OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW
+                                   | (*path ? 0U : (unsigned) AT_EMPTY_PATH)
+                                   | (whole ? (unsigned) AT_RECURSIVE : 0U));
+
+        if (fd < 0)
+                return -errno;
+        *ret_fd = fd;
+        return 0;
+}
+
+/* --- layers --- */
+
+static const char *fd_path(int fd, char ret[static FD_PATH_MAX])
+{
+        (void) snprintf(ret, FD_PATH_MAX, "/proc/self/fd/%d", fd);
+        return ret;
+}
+
+/* One after the other; since 6.5. */
+static int add_lowers(int fs, const struct mount_layers *l)
+{
+        char path[FD_PATH_MAX];
+        int r = 0;
+
+        for (size_t i = 0; i < l->n_lowers && r == 0; i++)
+                r = configure(fs, "lowerdir+", fd_path(l->lowers[i], path));
+        return r;
+}
+
+/* All in one text, which every kernel takes, or as above if it is too long. */
+static int set_lowers(int fs, const struct mount_layers *l)
+{
+        char text[FSCONFIG_VALUE], path[FD_PATH_MAX];
+        struct buf b;
+
+        buf_init_fixed(&b, text, sizeof(text));
+        for (size_t i = 0; i < l->n_lowers; i++) {
+                if (i > 0)
+                        buf_add_char(&b, ':');
+                buf_add_str(&b, str_from(fd_path(l->lowers[i], path)));
+        }
+        return buf_failed(&b) ? add_lowers(fs, l) : configure(fs, "lowerdir", text);
+}
+
+int mount_overlay(const struct mount_layers *l, int *ret_fd)
+{
+        scoped(fd_closep) int fs = -EBADF;
+        char path[FD_PATH_MAX];
+        int r;
+
+        if (l->n_lowers == 0 || l->n_lowers > MOUNT_LOWERS_MAX)
+                return -EINVAL;
+        fs = fsopen("overlay", FSOPEN_CLOEXEC);
+        if (fs < 0)
+                return -errno;
+        r = configure(fs, "source", "overlay");
+        if (r == 0)
+                r = set_lowers(fs, l);
+        if (r == 0 && l->upper >= 0)
+                r = configure(fs, "upperdir", fd_path(l->upper, path));
+        if (r == 0 && l->work >= 0)
+                r = configure(fs, "workdir", fd_path(l->work, path));
+        return r < 0 ? r : finish(fs, l->attrs, ret_fd);
+}
+
+/* --- changing --- */
+
+static int set_attrs(int fd, const char *path, unsigned flags, struct mount_attr *attr)
+{
+        return mount_setattr(fd, path, flags, attr, sizeof(*attr)) < 0 ? -errno : 0;
+}
+
+int mount_restrict(int fd, unsigned attrs, bool whole)
+{
+        struct mount_attr attr = { .attr_set = attrs };
+
+        return set_attrs(fd, "", AT_EMPTY_PATH | (whole ? (unsigned) AT_RECURSIVE : 0U), &attr);
+}
+
+int mount_idmap(int fd, int userns)
+{
+        struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t) userns };
+
+        return set_attrs(fd, "", AT_EMPTY_PATH, &attr);
+}
+
+int mount_isolate(void)
+{
+        struct mount_attr attr = { .propagation = MS_PRIVATE };
+
+        return set_attrs(AT_FDCWD, "/", AT_RECURSIVE, &attr);
+}
+
+/* --- attaching --- */
+
+int mount_attach(int fd, int place)
+{
+        return move_mount(fd, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0
+                       ? -errno
+                       : 0;
+}
+
+/* pivot_root(".", "."): the old root is put on top of the new one, and taken off from there. */
+int mount_become_root(int fd)
+{
+        if (fchdir(fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0
+            || chdir("/") < 0)
+                return -errno;
+        return 0;
+}

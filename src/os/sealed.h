@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_OS_SEALED_H
+#define HUTCH_OS_SEALED_H
+
+/*
+ * Programs in memory that nobody can change, not even who may write to every file: sealed memfds.
+ * All processes that execute one share its pages.
+ */
+
+#include "base/compiler.h"
+
+/* A sealed, executable copy of a file. */
+int sealed_copy(int from, const char *name, int *ret_fd) must_check;
+
+bool sealed_is(int fd);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/userns.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/securebits.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/clone.h"
+#include "os/fd.h"
+
+#define PROC_PATH_MAX 64
+
+/* --- in the child --- */
+
+/* It keeps its capabilities over the change of ids: some kernels let only the privileged make user
+ * namespaces. Then it waits for the parent's end of the socket to be closed, by the parent or with it:
+ * a signal for the parent's death is forgotten when ids change. */
+never_returns static void child(uint32_t first, int socket)
+{
+        char nothing;
+        int r = 0;
+
+        if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0
+            || syscall(SYS_setresgid, -1, first, -1) < 0
+            || syscall(SYS_setresuid, -1, first, -1) < 0 || unshare(CLONE_NEWUSER) < 0)
+                r = -errno;
+        if (send(socket, &r, sizeof(r), MSG_NOSIGNAL) != sizeof(r))
+                _exit(1);
+        _exit(read(socket, &nothing, sizeof(nothing)) == 0 ? 0 : 1);
+}
+
+/* --- in the parent --- */
+
+static int write_map(pid_t pid, const char *name, const struct userns_range *range)
+{
+        scoped(fd_closep) int fd = -EBADF;
+        char path[PROC_PATH_MAX], text[64];
+        int n = snprintf(text, sizeof(text), "0 %u %u\n", range->first, range->count);
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/%s", (int) pid, name);
+        fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0 || write(fd, text, (size_t) n) < 0)
+                return -errno;
+        return 0;
+}
+
+static int take(pid_t pid, int ready, const struct userns_range *range, int *ret_fd)
+{
+        char path[PROC_PATH_MAX];
+        int fd, r;
+
+        if (read(ready, &r, sizeof(r)) != sizeof(r))
+                return -ECHILD;
+        if (r == 0)
+                r = write_map(pid, "uid_map", range);
+        if (r == 0)
+                r = write_map(pid, "gid_map", range);
+        if (r < 0)
+                return r;
+        (void) snprintf(path, sizeof(path), "/proc/%d/ns/user", (int) pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        *ret_fd = fd;
+        return 0;
+}
+
+int userns_make(const struct userns_range *range, int *ret_fd)
+{
+        scoped(fd_closep) int pidfd = -EBADF, theirs = -EBADF, ours = -EBADF, fd = -EBADF;
+        int pair[2], status, ended, r;
+        pid_t pid;
+
+        if (range->first == 0 || range->count == 0 || range->count > UINT32_MAX - range->first)
+                return -EINVAL;
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        ours = pair[0];
+        theirs = pair[1];
+        pid = clone_child(&(struct clone_child){ .cgroup = -EBADF }, &pidfd);
+        if (pid < 0)
+                return pid;
+        if (pid == 0) {
+                (void) fd_close(ours);
+                child(range->first, theirs);
+        }
+        (void) fd_close(TAKE_FD(theirs)); /* so that a child that dies is an end of file */
+        r = take(pid, ours, range, &fd);
+        ended = pidfd_kill(pidfd, SIGKILL);
+        if (ended == 0)
+                ended = pidfd_wait(pidfd, &status);
+        if (r == 0)
+                r = ended;
+        if (r == 0)
+                *ret_fd = TAKE_FD(fd);
+        return r;
+}
+
+/* The ids come after: from outside they can't be set, the namespace's are not ours yet. glibc's
+ * functions tell threads, of which there are none. */
+int userns_enter(int fd)
+{
+        if (setns(fd, CLONE_NEWUSER) < 0 || syscall(SYS_setgroups, 0, NULL) < 0
+            || syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
+                return -errno;
+        return 0;
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which files get which text is looked at in trees of plain files; then the machine's own trees are
+ * used, whatever version they are. */
+
+#include "os/cgroup_make.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "base/base.h"
+#include "base/id.h"
+#include "os/clone.h"
+#include "tests/lib/fake_root.h"
+
+#define S "/sys/fs/cgroup"
+
+/* --- what is written --- */
+
+/* In a tree of plain files a new group has no files; they are put there before the limits are set. */
+struct kind {
+        const char *name;
+        struct fake_root_file files[24];
+        struct fake_root_file written[16]; /* with memory 1 MiB, half a processor, 50 processes */
+        struct fake_root_file without[16]; /* with no limits */
+};
+
+static const struct kind kinds[] = {
+        { "unified",
+          { { S "/cgroup.controllers", "memory cpu pids\n" },
+            { S "/cgroup.subtree_control", "" },
+            { S "/hutch/cgroup.subtree_control", "" },
+            { S "/hutch/pids.max", "" },
+            { S "/hutch/box/memory.max", "" },
+            { S "/hutch/box/memory.swap.max", "" },
+            { S "/hutch/box/memory.oom.group", "" },
+            { S "/hutch/box/cpu.max", "" },
+            { S "/hutch/box/pids.max", "" } },
+          { { S "/hutch/pids.max", "20000" },
+            { S "/hutch/box/memory.max", "1048576" },
+            { S "/hutch/box/memory.swap.max", "0" },
+            { S "/hutch/box/memory.oom.group", "0" },
+            { S "/hutch/box/cpu.max", "50000 100000" },
+            { S "/hutch/box/pids.max", "50" } },
+          { { S "/hutch/box/memory.max", "max" },
+            { S "/hutch/box/memory.swap.max", "max" },
+            { S "/hutch/box/cpu.max", "max" },
+            { S "/hutch/box/pids.max", "max" } } },
+        { "hybrid, processors with their accounting",
+          { { S "/unified/hutch/box/cgroup.freeze", "" },
+            { S "/memory/hutch/box/memory.limit_in_bytes", "" },
+            { S "/memory/hutch/box/memory.memsw.limit_in_bytes", "" },
+            { S "/cpu,cpuacct/hutch/box/cpu.cfs_quota_us", "" },
+            { S "/pids/hutch/pids.max", "" },
+            { S "/pids/hutch/box/pids.max", "" },
+            { S "/freezer/untouched", "" } },
+          { { S "/pids/hutch/pids.max", "20000" },
+            { S "/memory/hutch/box/memory.limit_in_bytes", "1048576" },
+            { S "/memory/hutch/box/memory.memsw.limit_in_bytes", "1048576" },
+            { S "/cpu,cpuacct/hutch/box/cpu.cfs_quota_us", "50000" },
+            { S "/pids/hutch/box/pids.max", "50" } },
+          { { S "/memory/hutch/box/memory.limit_in_bytes", "-1" },
+            { S "/memory/hutch/box/memory.memsw.limit_in_bytes", "-1" },
+            { S "/cpu,cpuacct/hutch/box/cpu.cfs_quota_us", "-1" },
+            { S "/pids/hutch/box/pids.max", "max" } } },
+        { "version 1 only, no accounting of swap",
+          { { S "/memory/hutch/box/memory.limit_in_bytes", "" },
+            { S "/cpu/hutch/box/cpu.cfs_quota_us", "" },
+            { S "/pids/hutch/pids.max", "" },
+            { S "/pids/hutch/box/pids.max", "" },
+            { S "/freezer/hutch/box/freezer.state", "" } },
+          { { S "/memory/hutch/box/memory.limit_in_bytes", "1048576" },
+            { S "/cpu/hutch/box/cpu.cfs_quota_us", "50000" },
+            { S "/pids/hutch/box/pids.max", "50" } },
+          { { S "/pids/hutch/box/pids.max", "max" } } },
+};
+
+static void check_files(const struct fake_root *t, const struct fake_root_file *files)
+{
+        for (; files->name; files++) {
+                scoped(fd_closep) int fd = open(fake_root_path(t, files->name), O_RDWR);
+                char text[64] = "";
+
+                check_true(fd >= 0);
+                check_true(read(fd, text, sizeof(text) - 1) >= 0);
+                check_z_eq(text, files->content);
+                check_i64_eq(ftruncate(fd, 0), 0); /* a real one forgets what was there */
+        }
+}
+
+static void test_what_is_written(void **state)
+{
+        const struct cgroup_limits limits = { MiB, 500, 50 }, keep = { 0 };
+        const struct cgroup_limits none = { CGROUP_NO_LIMIT, CGROUP_NO_LIMIT, CGROUP_NO_LIMIT };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+                struct cgroup_tree tree;
+                struct fake_root t;
+                struct cgroup g;
+
+                check_case(kinds[i].name);
+                fake_root_open(&t);
+                fake_root_put_all(&t, kinds[i].files);
+                check_i64_eq(cgroup_tree_open(&tree, t.root, "hutch", 20000), 0);
+                check_i64_eq(cgroup_open(&tree, "box", &g), 0);
+                check_i64_eq(cgroup_limit(&tree, &g, &limits), 0);
+                check_files(&t, kinds[i].written);
+                for (const struct fake_root_file *f = kinds[i].written; f->name; f++)
+                        fake_root_put(&t, f->name, "as it was");
+                check_i64_eq(cgroup_limit(&tree, &g, &keep), 0);
+                for (const struct fake_root_file *f = kinds[i].written; f->name; f++)
+                        check_files(&t,
+                                    (struct fake_root_file[]){ { f->name, "as it was" }, { 0 } });
+                check_i64_eq(cgroup_limit(&tree, &g, &none), 0);
+                check_files(&t, kinds[i].without);
+                check_i64_eq(cgroup_make(&tree, "box", &none, &g), -EEXIST);
+                cgroup_close(&g);
+                cgroup_tree_close(&tree);
+                fake_root_close(&t);
+        }
+}
+
+static void test_incomplete_trees_and_bad_names(void **state)
+{
+        struct cgroup_tree tree;
+        struct fake_root t;
+        struct cgroup g;
+
+        (void) state;
+        fake_root_open(&t);
+        check_i64_eq(cgroup_tree_open(&tree, t.root, "hutch", 0), -ENODATA);
+        fake_root_put(&t, S "/memory/x", "");
+        fake_root_put(&t, S "/cpu/x", "");
+        check_i64_eq(cgroup_tree_open(&tree, t.root, "hutch", 0), -ENODATA);
+        check_i64_eq(access(fake_root_path(&t, S "/memory/hutch"), F_OK), -1);
+        check_i64_eq(cgroup_tree_open(&tree, t.root, "../x", 0), -EINVAL);
+        check_i64_eq(cgroup_tree_open(&tree, t.root, "", 0), -EINVAL);
+        tree = CGROUP_TREE_NULL;
+        check_i64_eq(cgroup_make(&tree, "a/b", &(struct cgroup_limits){ 0 }, &g), -EINVAL);
+        check_i64_eq(cgroup_make(&tree, "..", &(struct cgroup_limits){ 0 }, &g), -EINVAL);
+        check_i64_eq(cgroup_remove(&tree, "."), -EINVAL);
+        fake_root_close(&t);
+}
+
+/* --- the machine's own --- */
+
+struct world {
+        char ours[64];
+        struct cgroup_tree tree;
+        struct cgroup g;
+        bool v1; /* of a hybrid machine only the old trees are used */
+};
+
+/* The freezer's tree in the place of the unified one. */
+static void forget_unified(struct world *w)
+{
+        char path[128];
+
+        (void) snprintf(path, sizeof(path), S "/freezer/%s", w->ours);
+        check_i64_eq(mkdir(path, 0755), 0);
+        w->tree.ours[CGROUP_UNIFIED] = fd_close(w->tree.ours[CGROUP_UNIFIED]);
+        w->tree.ours[CGROUP_FREEZER] = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        check_true(w->tree.ours[CGROUP_FREEZER] >= 0);
+        w->v1 = true;
+}
+
+static bool world_open(struct world *w, const struct cgroup_limits *limits, bool v1)
+{
+        char id[ID_HEX_LEN + 1];
+        struct ids ids;
+        int r;
+
+        if (geteuid() != 0)
+                return false;
+        ids_init(&ids);
+        ids_hex(&ids, id);
+        (void) snprintf(w->ours, sizeof(w->ours), "hutch-test-%s", id);
+        r = cgroup_tree_open(&w->tree, "", w->ours, 1000);
+        if (r == -ENODATA || r == -EROFS || r == -EACCES || r == -ENOENT)
+                return false;
+        check_i64_eq(r, 0);
+        w->v1 = false;
+        if (v1 && !w->tree.unified_controls && access(S "/freezer", X_OK) == 0)
+                forget_unified(w);
+        check_i64_eq(cgroup_make(&w->tree, "box", limits, &w->g), 0);
+        return true;
+}
+
+static void world_close(struct world *w)
+{
+        cgroup_close(&w->g);
+        check_i64_eq(cgroup_remove(&w->tree, "box"), 0);
+        check_i64_eq(cgroup_remove(&w->tree, "box"), 0);
+        if (w->v1) {
+                char path[128];
+
+                (void) snprintf(path, sizeof(path), S "/freezer/%s", w->ours);
+                check_i64_eq(rmdir(path), 0);
+        }
+        check_i64_eq(cgroup_tree_remove(&w->tree, "", w->ours), 0);
+}
+
+#define NEEDS "needs root and control groups that may be made"
+
+/* A process in the group that does `fn`; it is in when this returns. */
+static pid_t start(struct world *w, void (*fn)(struct world *w), int *ret_pidfd)
+{
+        int ready[2];
+        char byte = 0;
+        pid_t pid;
+
+        check_i64_eq(pipe2(ready, O_CLOEXEC), 0);
+        pid = clone_child(&(struct clone_child){ 0, w->g.parts[CGROUP_UNIFIED] }, ret_pidfd);
+        check_true(pid >= 0);
+        if (pid == 0) {
+                byte = (char) (cgroup_join(&w->tree, &w->g) == 0);
+                if (write(ready[1], &byte, 1) == 1)
+                        fn(w);
+                _exit(9);
+        }
+        check_i64_eq(read(ready[0], &byte, 1), 1);
+        check_i64_eq(byte, 1);
+        (void) close(ready[0]);
+        (void) close(ready[1]);
+        return pid;
+}
+
+static void wait_forever(struct world *w)
+{
+        (void) w;
+        for (;;)
+                (void) pause();
+}
+
+/* Zombies are out of a unified group at once; of one of version 1 when they are reaped. */
+static void test_killed_frozen_or_not(void **state)
+{
+        (void) state;
+        for (int frozen = 0; frozen < 2; frozen++)
+                for (int v1 = 0; v1 < 2; v1++) {
+                        struct world w = { .g = CGROUP_NULL };
+                        int pidfd, status;
+
+                        check_case(frozen ? "frozen" : "running");
+                        if (!world_open(&w, &(struct cgroup_limits){ 0 }, v1))
+                                skip_because(NEEDS);
+                        (void) start(&w, wait_forever, &pidfd);
+                        check_i64_eq(cgroup_is_populated(&w.g), 1);
+                        check_i64_eq(cgroup_remove(&w.tree, "box"), -EBUSY);
+                        if (frozen)
+                                check_i64_eq(cgroup_freeze(&w.g, true), 0);
+                        check_i64_eq(cgroup_kill(&w.g), 0);
+                        check_i64_eq(pidfd_wait(pidfd, &status), 0);
+                        check_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+                        check_i64_eq(cgroup_is_populated(&w.g), 0);
+                        (void) close(pidfd);
+                        world_close(&w);
+                }
+}
+
+static void count_up(struct world *w)
+{
+        (void) w;
+        for (;;)
+                (void) sched_yield();
+}
+
+static void test_frozen_and_thawed(void **state)
+{
+        struct world w = { .g = CGROUP_NULL };
+        int pidfd, status;
+
+        (void) state;
+        if (!world_open(&w, &(struct cgroup_limits){ 0 }, false))
+                skip_because(NEEDS);
+        (void) start(&w, count_up, &pidfd);
+        check_i64_eq(cgroup_freeze(&w.g, true), 0);
+        if (w.g.parts[CGROUP_UNIFIED] >= 0) {
+                struct pollfd p = { openat(w.g.parts[CGROUP_UNIFIED], "cgroup.events",
+                                           O_RDONLY | O_CLOEXEC),
+                                    POLLPRI, 0 };
+
+                while (cgroup_is_frozen(&w.g) == 0)
+                        check_i64_eq(poll(&p, 1, 5000), 1);
+                (void) close(p.fd);
+        }
+        check_i64_eq(cgroup_is_frozen(&w.g), 1);
+        check_i64_eq(cgroup_freeze(&w.g, false), 0);
+        check_i64_eq(pidfd_kill(pidfd, SIGTERM), 0); /* would wait if it were frozen */
+        check_i64_eq(pidfd_wait(pidfd, &status), 0);
+        world_close(&w);
+}
+
+static void eat_memory(struct world *w)
+{
+        (void) w;
+        for (;;) {
+                char *p = malloc(MiB);
+
+                if (p)
+                        memset(p, 1, MiB);
+        }
+}
+
+static void fork_on(struct world *w)
+{
+        int made = 0;
+
+        (void) w;
+        while (made < 100) {
+                pid_t pid = fork();
+
+                if (pid < 0)
+                        break;
+                if (pid == 0)
+                        for (;;)
+                                (void) pause();
+                made++;
+        }
+        _exit(made);
+}
+
+static void test_limits_hold(void **state)
+{
+        const struct cgroup_limits limits = { 16 * MiB, 0, 10 };
+        struct world w = { .g = CGROUP_NULL };
+        int pidfd, status;
+
+        (void) state;
+        if (!world_open(&w, &limits, false))
+                skip_because(NEEDS);
+        check_case("memory");
+        (void) start(&w, eat_memory, &pidfd);
+        check_i64_eq(pidfd_wait(pidfd, &status), 0);
+        check_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        (void) close(pidfd);
+
+        check_case("processes");
+        (void) prctl(PR_SET_CHILD_SUBREAPER, 1);
+        (void) start(&w, fork_on, &pidfd);
+        check_i64_eq(pidfd_wait(pidfd, &status), 0);
+        check_true(WIFEXITED(status));
+        check_i64_eq(WEXITSTATUS(status), 9);
+        check_i64_eq(cgroup_kill(&w.g), 0);
+        for (int i = 0; i < 9; i++)
+                check_true(waitpid(-1, NULL, 0) > 0);
+        (void) close(pidfd);
+        world_close(&w);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_what_is_written),
+                cmocka_unit_test(test_incomplete_trees_and_bad_names),
+                cmocka_unit_test(test_killed_frozen_or_not),
+                cmocka_unit_test(test_frozen_and_thawed),
+                cmocka_unit_test(test_limits_hold),
+        };
+
+        return cmocka_run_group_tests_name("cgroup_make", tests, NULL, NULL);
+}
