@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/plan.h"
+
+#include <linux/capability.h>
+
+#include "base/base.h"
+
+#define SAFE  (PLAN_NOSUID | PLAN_NODEV | PLAN_NOEXEC)
+#define TTY   5U /* group of terminals, in every distribution */
+#define AGENT "hutch-execd"
+
+/* Of one sandbox: the machine has 4096 (kernel.pty.max) for all of them. */
+#define TERMINALS "256"
+
+static const char *const plan_step_names[] = {
+#define X(name, text) [PLAN_##name] = (text),
+        PLAN_STEP_MAP(X)
+#undef X
+};
+ENUM_TABLE(plan_step, plan_step_names, PLAN_STEP_MAX_);
+
+static const char *const plan_folder_names[] = {
+        [PLAN_FOLDER_LAYER] = "layer",
+        [PLAN_FOLDER_HOST_ROOT] = "host-root",
+        [PLAN_FOLDER_HOST_USR] = "host-usr",
+        [PLAN_FOLDER_EMPTY] = "empty",
+};
+ENUM_TABLE(plan_folder, plan_folder_names, PLAN_FOLDER_MAX_);
+
+/* What packages need to install themselves and servers to start. None is valid outside of the
+ * sandbox's user namespace, and of what is in there only files, processes and ports of its own network
+ * namespace are governed by these. */
+const struct plan_cap plan_caps[PLAN_CAPS_KEPT] = {
+        { CAP_CHOWN, "chown" },
+        { CAP_DAC_OVERRIDE, "dac_override" },
+        { CAP_FOWNER, "fowner" },
+        { CAP_FSETID, "fsetid" },
+        { CAP_KILL, "kill" },
+        { CAP_SETGID, "setgid" },
+        { CAP_SETUID, "setuid" },
+        { CAP_SETPCAP, "setpcap" },
+        { CAP_NET_BIND_SERVICE, "net_bind_service" },
+        { CAP_SETFCAP, "setfcap" },
+        { CAP_SYS_CHROOT, "sys_chroot" },
+};
+
+/* Of /proc and /sys: what tells about the machine and others on it, and what no mount hides. */
+static const char *const masked[] = {
+        "/proc/acpi",          "/proc/asound",      "/proc/interrupts",
+        "/proc/kcore",         "/proc/key-users",   "/proc/keys",
+        "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
+        "/proc/timer_list",    "/sys/firmware",     "/sys/devices/virtual/powercap",
+};
+
+/* Of /proc: what could be written by whoever finds a way around its owner being nobody in here; and
+ * the agent, whose files belong to the sandbox's root. */
+static const char *const read_only[] = {
+        "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/1",
+};
+
+static const struct {
+        const char *name;
+        uint64_t number;
+} rlimits[] = {
+        { "core", 0 }, /* the machine's core_pattern may be a program */
+        { "memlock", 8 * MiB }, { "msgqueue", 819200 }, { "nice", 0 },
+        { "nofile", 1048576 },  { "rtprio", 0 },        { "sigpending", 65536 },
+};
+
+/* --- making --- */
+
+struct maker {
+        struct plan *p;
+        struct arena *arena;
+        bool failed;
+};
+
+static struct plan_step *add(struct maker *m, enum plan_step_kind kind)
+{
+        struct plan_step *s;
+
+        ASSERT(m->p->n < PLAN_STEPS_MAX);
+        s = &m->p->steps[m->p->n++];
+        *s = (struct plan_step){ .kind = kind };
+        return s;
+}
+
+static void *check(struct maker *m, const void *p)
+{
+        m->failed |= !p;
+        return (void *) (uintptr_t) p;
+}
+
+static void add_root(struct maker *m, const struct plan_layer *layers, size_t n)
+{
+        struct plan_step *s = add(m, PLAN_LAYERS);
+
+        s->target = "/";
+        s->layers = layers;
+        s->n_layers = n;
+        s->writable = true;
+        s->attrs = PLAN_NOSUID | PLAN_NODEV;
+}
+
+/* The host's /usr goes through layers of its own: a bare view of it would be one change of a flag
+ * away from being the machine's. Read-only layers want a second one. */
+static void add_host_image(struct maker *m)
+{
+        static const struct plan_layer root[] = { { PLAN_FOLDER_HOST_ROOT, NULL } };
+        static const struct plan_layer usr[] = { { PLAN_FOLDER_HOST_USR, NULL },
+                                                 { PLAN_FOLDER_EMPTY, NULL } };
+        struct plan_step *s;
+
+        add_root(m, root, ARRAY_SIZE(root));
+        s = add(m, PLAN_LAYERS);
+        s->target = "/usr";
+        s->layers = usr;
+        s->n_layers = ARRAY_SIZE(usr);
+        s->attrs = PLAN_READONLY | PLAN_NOSUID | PLAN_NODEV;
+}
+
+static void add_image(struct maker *m)
+{
+        const struct plan_list *names = &m->p->spec->layers;
+        struct plan_layer *layers;
+
+        if (m->p->spec->image == PLAN_IMAGE_HOST) {
+                add_host_image(m);
+                return;
+        }
+        layers = check(m, arena_alloc_array(m->arena, names->n, sizeof(*layers)));
+        for (size_t i = 0; layers && i < names->n; i++)
+                layers[i] = (struct plan_layer){ PLAN_FOLDER_LAYER, names->items[i] };
+        add_root(m, layers, layers ? names->n : 0);
+}
+
+static struct plan_step *add_mount(struct maker *m, const char *type, const char *target,
+                                   unsigned attrs)
+{
+        struct plan_step *s = add(m, PLAN_MOUNT);
+
+        s->name = type;
+        s->target = target;
+        s->attrs = attrs;
+        return s;
+}
+
+static void add_kernel_views(struct maker *m)
+{
+        (void) add_mount(m, "proc", "/proc", SAFE);
+        (void) add_mount(m, "sysfs", "/sys", SAFE | PLAN_READONLY);
+        for (size_t i = 0; i < ARRAY_SIZE(read_only); i++)
+                add(m, PLAN_READ_ONLY)->target = read_only[i];
+        for (size_t i = 0; i < ARRAY_SIZE(masked); i++)
+                add(m, PLAN_MASK)->target = masked[i];
+}
+
+static const char *number(struct maker *m, uint64_t v)
+{
+        return check(m, arena_printf(m->arena, "%llu", (unsigned long long) v));
+}
+
+/* Owners in options are those of the machine, because the mounts are. Memory of /dev/shm counts for
+ * the group; half of the group's, or of the machine's, is what tmpfs is used to. */
+static void add_devices(struct maker *m)
+{
+        const struct plan_spec *spec = m->p->spec;
+        const char *root = number(m, spec->uid_first);
+        struct plan_step *s = add(m, PLAN_SHARED);
+
+        s->name = "devices";
+        s->target = "/dev";
+        s->attrs = PLAN_READONLY | PLAN_NOSUID | PLAN_NOEXEC;
+
+        s = add_mount(m, "devpts", "/dev/pts", PLAN_NOSUID | PLAN_NOEXEC);
+        s->options[0] = (struct plan_option){ "ptmxmode", "0666" };
+        s->options[1] = (struct plan_option){ "mode", "0620" };
+        s->options[2] = (struct plan_option){ "gid", number(m, spec->uid_first + TTY) };
+        s->options[3] = (struct plan_option){ "max", TERMINALS };
+
+        s = add_mount(m, "tmpfs", "/dev/shm", SAFE);
+        s->options[0] = (struct plan_option){ "mode", "1777" };
+        s->options[1] = (struct plan_option){ "uid", root };
+        s->options[2] = (struct plan_option){ "gid", root };
+        s->options[3] = (struct plan_option){ "size", spec->memory > 0 ? number(m, spec->memory / 2)
+                                                                       : "50%" };
+}
+
+static void add_privileges(struct maker *m)
+{
+        struct plan_step *s;
+
+        (void) add(m, PLAN_KEYRING);
+        for (size_t i = 0; i < ARRAY_SIZE(rlimits); i++) {
+                s = add(m, PLAN_RLIMIT);
+                s->name = rlimits[i].name;
+                s->number = rlimits[i].number;
+        }
+        add(m, PLAN_USERS)->number = m->p->spec->uid_first;
+        s = add(m, PLAN_CAPS);
+        for (size_t i = 0; i < ARRAY_SIZE(plan_caps); i++)
+                s->number |= 1ULL << plan_caps[i].number;
+        (void) add(m, PLAN_NO_PRIVS);
+        (void) add(m, PLAN_FILTER);
+}
+
+/* --- the agent --- */
+
+static bool has_variable(const struct plan_list *env, const char *name)
+{
+        const size_t n = strlen(name);
+
+        for (size_t i = 0; i < env->n; i++)
+                if (strncmp(env->items[i], name, n) == 0 && env->items[i][n] == '=')
+                        return true;
+        return false;
+}
+
+/* What a login would have set, unless the spec does. */
+static void add_env(struct maker *m)
+{
+        static const char *const defaults[][2] = {
+                { "PATH", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
+                { "HOME", "HOME=/root" },
+                { "LANG", "LANG=C.UTF-8" },
+        };
+        const struct plan_list *given = &m->p->spec->env;
+        struct plan_list *env = &m->p->env;
+
+        env->items = check(m, arena_alloc_array(m->arena, given->n + ARRAY_SIZE(defaults) + 1,
+                                                sizeof(*env->items)));
+        if (!env->items)
+                return;
+        for (size_t i = 0; i < given->n; i++)
+                env->items[env->n++] = given->items[i];
+        for (size_t i = 0; i < ARRAY_SIZE(defaults); i++)
+                if (!has_variable(given, defaults[i][0]))
+                        env->items[env->n++] = defaults[i][1];
+        env->items[env->n] = NULL;
+}
+
+/* Entrypoints that only keep a container alive, which the agent does anyway. */
+static bool is_idle(const struct plan_list *args)
+{
+        static const char *const idle[][4] = {
+                { "tail", "-f", "/dev/null" },
+                { "sleep", "infinity" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(idle); i++) {
+                size_t n = 0;
+
+                while (idle[i][n] && n < args->n && strcmp(idle[i][n], args->items[n]) == 0)
+                        n++;
+                if (!idle[i][n] && n == args->n)
+                        return true;
+        }
+        return false;
+}
+
+static void add_agent(struct maker *m)
+{
+        const struct plan_spec *spec = m->p->spec;
+        const size_t n_args = is_idle(&spec->args) ? 0 : spec->args.n;
+        const char *const fixed[] = { AGENT,         "--listen-fd",  "3", "--access-token-fd", "4",
+                                      "--workspace", spec->workspace };
+        struct plan_step *s = add(m, PLAN_EXECUTE);
+        struct plan_list *l = &s->list;
+
+        static_assert(PLAN_FD_LISTEN == 3 && PLAN_FD_TOKEN == 4, "as written above");
+        l->items = check(m, arena_alloc_array(m->arena, ARRAY_SIZE(fixed) + n_args + 2,
+                                              sizeof(*l->items)));
+        if (!l->items)
+                return;
+        for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+                l->items[l->n++] = fixed[i];
+        if (n_args > 0)
+                l->items[l->n++] = "--";
+        for (size_t i = 0; i < n_args; i++)
+                l->items[l->n++] = spec->args.items[i];
+        l->items[l->n] = NULL;
+}
+
+int plan_make(const struct plan_spec *spec, struct arena *a, struct plan *ret)
+{
+        struct maker m = { ret, a, false };
+
+        *ret = (struct plan){ .spec = spec };
+        (void) add(&m, PLAN_GROUP);
+        (void) add(&m, PLAN_GROUP_TOP);
+        (void) add(&m, PLAN_ISOLATE);
+        ASSERT(ret->n == PLAN_PREPARED);
+        add(&m, PLAN_HOSTNAME)->name = spec->hostname;
+        add_image(&m);
+        add_kernel_views(&m);
+        add_devices(&m);
+        (void) add(&m, PLAN_ROOT);
+        add_privileges(&m);
+        add_env(&m);
+        add_agent(&m);
+        return m.failed ? -ENOMEM : 0;
+}

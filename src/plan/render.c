@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+#include "plan/plan.h"
+
+static void add_word(struct buf *b, const char *key, const char *value)
+{
+        buf_addf(b, " %s=", key);
+        buf_add_str(b, str_from(value));
+}
+
+static void add_u64(struct buf *b, const char *key, uint64_t value)
+{
+        buf_addf(b, " %s=", key);
+        buf_add_u64(b, value);
+}
+
+static void add_attrs(struct buf *b, unsigned attrs)
+{
+        static const char *const names[] = { "ro", "nosuid", "nodev", "noexec" };
+
+        for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
+                if (attrs & 1U << i)
+                        buf_addf(b, " %s", names[i]);
+}
+
+static void add_layers(struct buf *b, const struct plan_step *s)
+{
+        for (size_t i = 0; i < s->n_layers; i++) {
+                buf_addf(b, " %s", plan_folder_to_string((int) s->layers[i].folder));
+                if (s->layers[i].name)
+                        buf_addf(b, ":%s", s->layers[i].name);
+        }
+        if (s->writable)
+                buf_addf(b, " writable");
+}
+
+static void add_caps(struct buf *b, uint64_t set)
+{
+        for (size_t i = 0; i < PLAN_CAPS_KEPT; i++)
+                if (set & 1ULL << plan_caps[i].number)
+                        buf_addf(b, " %s", plan_caps[i].name);
+}
+
+/* Arguments are the user's, and may look like anything. */
+static void add_list(struct buf *b, const struct plan_list *l)
+{
+        for (size_t i = 0; i < l->n; i++) {
+                buf_add_char(b, ' ');
+                buf_add_quoted(b, str_from(l->items[i]));
+        }
+}
+
+static void add_env_names(struct buf *b, const struct plan_list *env)
+{
+        for (size_t i = 0; i < env->n; i++) {
+                struct str rest = str_from(env->items[i]), name;
+
+                buf_add_str(b, STR("\nvariable "));
+                if (str_split(&rest, '=', &name))
+                        buf_add_quoted(b, name);
+        }
+}
+
+static void add_group(struct buf *b, const struct plan_spec *spec)
+{
+        add_u64(b, "uids", spec->uid_first);
+        add_u64(b, "memory", spec->memory);
+        add_u64(b, "cpu-millis", spec->cpu_millis);
+        add_u64(b, "pids", spec->pids > 0 ? spec->pids : PLAN_PIDS_DEFAULT);
+}
+
+static void add_step(struct buf *b, const struct plan *p, const struct plan_step *s)
+{
+        buf_add_str(b, str_from(plan_step_to_string((int) s->kind)));
+        if (s->kind == PLAN_GROUP)
+                add_group(b, p->spec);
+        if (s->name)
+                buf_addf(b, " %s", s->name);
+        if (s->target)
+                buf_addf(b, " %s", s->target);
+        add_layers(b, s);
+        add_attrs(b, s->attrs);
+        for (size_t i = 0; i < PLAN_OPTIONS_MAX && s->options[i].key; i++)
+                add_word(b, s->options[i].key, s->options[i].value);
+        if (s->kind == PLAN_CAPS)
+                add_caps(b, s->number);
+        if (s->kind == PLAN_RLIMIT || s->kind == PLAN_USERS)
+                buf_addf(b, " %llu", (unsigned long long) s->number);
+        if (s->kind == PLAN_EXECUTE) {
+                add_list(b, &s->list);
+                add_env_names(b, &p->env);
+        }
+        buf_add_char(b, '\n');
+}
+
+void plan_render(const struct plan *p, struct buf *b)
+{
+        buf_addf(b, "namespaces mount pid ipc uts cgroup net=%s\n",
+                 plan_network_to_string((int) p->spec->network));
+        for (size_t i = 0; i < p->n; i++)
+                add_step(b, p, &p->steps[i]);
+}

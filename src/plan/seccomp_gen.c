@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * seccomp-gen PROCESSOR > filter.c: makes the filter of plan/seccomp.h out of the table. Runs when
+ * we are built; libseccomp knows the numbers of the system calls.
+ *
+ * The program is written backwards. Its jumps only go forward, so what a jump leads to is there
+ * before the jump is: targets are known, and an end that stands near enough is used again.
+ */
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+
+#include "base/banned.h"
+#include "plan/seccomp_policy.h"
+
+#define CODE_MAX  BPF_MAXINSNS
+#define NEAR      200 /* a conditional jump reaches 255; some are lengthened before they are written */
+#define NOTHING   UINT32_MAX
+#define RULE_BASE 1U /* verdicts below the number of rules + 1 are rules: no filter returns them */
+
+static_assert(SECCOMP_PASS == SECCOMP_RET_ALLOW, "as the kernel has it");
+static_assert(SECCOMP_ERRNO(EPERM) == (SECCOMP_RET_ERRNO | EPERM), "as the kernel has it");
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the lower half of an argument is elsewhere"
+#endif
+
+/* Backwards: code[0] is the last instruction. A label is an index into it. */
+struct prog {
+        struct sock_filter code[CODE_MAX];
+        size_t n;
+        size_t blocks[64]; /* of each rule */
+};
+
+struct range {
+        uint32_t first, verdict;
+};
+
+struct processor {
+        const char *name;
+        uint32_t seccomp, audit;
+};
+
+static const struct processor processors[] = {
+        { "x86_64", SCMP_ARCH_X86_64, AUDIT_ARCH_X86_64 },
+        { "aarch64", SCMP_ARCH_AARCH64, AUDIT_ARCH_AARCH64 },
+        { "riscv64", SCMP_ARCH_RISCV64, AUDIT_ARCH_RISCV64 },
+};
+
+never_returns static void die(const char *what, const char *name)
+{
+        (void) fprintf(stderr, "seccomp-gen: %s: %s\n", name, what);
+        exit(1);
+}
+
+/* --- instructions --- */
+
+static size_t emit(struct prog *p, struct sock_filter insn)
+{
+        if (p->n == CODE_MAX)
+                die("too long", "filter");
+        p->code[p->n] = insn;
+        return p->n++;
+}
+
+static size_t emit_load(struct prog *p, size_t offset)
+{
+        return emit(p, (struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t) offset));
+}
+
+/* The label, or one nearby that leads to it. */
+static size_t near(struct prog *p, size_t label)
+{
+        uint32_t distance = (uint32_t) (p->n - label - 1);
+
+        return distance <= NEAR
+                       ? label
+                       : emit(p, (struct sock_filter) BPF_STMT(BPF_JMP | BPF_JA, distance));
+}
+
+static size_t emit_branch(struct prog *p, uint16_t op, uint32_t k, const size_t targets[2])
+{
+        size_t yes = near(p, targets[0]);
+        size_t no = near(p, targets[1]);
+        struct sock_filter insn = BPF_JUMP(BPF_JMP | op | BPF_K, k, (uint8_t) (p->n - yes - 1),
+                                           (uint8_t) (p->n - no - 1));
+
+        return emit(p, insn);
+}
+
+static size_t emit_return(struct prog *p, uint32_t verdict)
+{
+        for (size_t i = p->n; i-- > 0 && p->n - i - 1 <= NEAR;)
+                if (p->code[i].code == (BPF_RET | BPF_K) && p->code[i].k == verdict)
+                        return i;
+        return emit(p, (struct sock_filter) BPF_STMT(BPF_RET | BPF_K, verdict));
+}
+
+/* --- arguments --- */
+
+static bool same_cond(const struct seccomp_clause *a, const struct seccomp_clause *b, unsigned at)
+{
+        const struct seccomp_cond *x = &a->all[at], *y = &b->all[at];
+
+        return at < b->n && x->arg == y->arg && x->mask == y->mask && x->value == y->value;
+}
+
+/* The clauses [i, end) of a rule, which agree in their first `depth` conditions; `held` is the
+ * argument that is loaded already, `tail` where it goes on if none applies. Clauses that begin
+ * with the same condition ask for it once. */
+struct clauses {
+        const struct seccomp_rule *rule;
+        unsigned i, end, depth, held;
+        size_t tail;
+};
+
+static size_t emit_clauses(struct prog *p, struct clauses c)
+{
+        const struct seccomp_clause *first = &c.rule->clauses[c.i];
+        const struct seccomp_cond *cond = &first->all[c.depth];
+        struct clauses rest = c, group = c;
+        size_t targets[2], label;
+        bool whole, falls;
+
+        if (c.i == c.end)
+                return c.tail;
+        if (first->n == c.depth)
+                return emit_return(p, first->verdict);
+        for (group.end = c.i + 1;
+             group.end < c.end && same_cond(first, &c.rule->clauses[group.end], c.depth);)
+                group.end++;
+        whole = cond->mask == UINT32_MAX;
+        falls = c.rule->clauses[group.end - 1].n > c.depth + 1;
+        rest.i = group.end;
+        rest.held = whole && !falls ? cond->arg : NOTHING;
+        group.depth++;
+        group.held = whole ? cond->arg : NOTHING;
+        group.tail = targets[1] = emit_clauses(p, rest);
+        targets[0] = emit_clauses(p, group);
+        label = emit_branch(p, BPF_JEQ, cond->value, targets);
+        if (!whole)
+                label = emit(p,
+                             (struct sock_filter) BPF_STMT(BPF_ALU | BPF_AND | BPF_K, cond->mask));
+        if (c.held != cond->arg)
+                label = emit_load(p, offsetof(struct seccomp_data, args) + cond->arg * 8UL);
+        return label;
+}
+
+static void emit_rules(struct prog *p)
+{
+        if (seccomp_n_rules > ARRAY_SIZE(p->blocks))
+                die("too many", "rules");
+        for (size_t i = 0; i < seccomp_n_rules; i++)
+                p->blocks[i] = emit_clauses(
+                        p, (struct clauses){ .rule = &seccomp_rules[i],
+                                             .end = seccomp_rules[i].n_clauses,
+                                             .held = NOTHING,
+                                             .tail = emit_return(p, seccomp_rules[i].otherwise) });
+}
+
+/* --- numbers --- */
+
+/* [first, end) of the ranges, split in the middle. */
+static size_t emit_tree(struct prog *p, const struct range *r, size_t n)
+{
+        size_t targets[2], half = n / 2;
+        uint32_t verdict = r[0].verdict;
+
+        if (n > 1) {
+                targets[0] = emit_tree(p, r + half, n - half);
+                targets[1] = emit_tree(p, r, half);
+                return emit_branch(p, BPF_JGE, r[half].first, targets);
+        }
+        return verdict >= RULE_BASE && verdict < RULE_BASE + seccomp_n_rules
+                       ? near(p, p->blocks[verdict - RULE_BASE])
+                       : emit_return(p, verdict);
+}
+
+static int recent_number(const char *name)
+{
+        for (size_t i = 0; i < seccomp_n_recent; i++)
+                if (strcmp(seccomp_recent[i].name, name) == 0)
+                        return seccomp_recent[i].nr;
+        return -1;
+}
+
+/* -1 if this processor has no such call; a name that no processor has is a slip of the pen. */
+static int number_of(const struct processor *on, const char *name)
+{
+        int nr = recent_number(name);
+        bool anywhere = nr >= 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(processors) && !anywhere; i++)
+                anywhere = seccomp_syscall_resolve_name_arch(processors[i].seccomp, name) >= 0;
+        if (!anywhere)
+                die("no such system call", name);
+        if (nr < 0)
+                nr = seccomp_syscall_resolve_name_arch(on->seccomp, name);
+        return nr <= SECCOMP_LAST ? nr : -1;
+}
+
+static void set(const struct processor *on, uint32_t *verdicts, const char *name, uint32_t verdict)
+{
+        int nr = number_of(on, name);
+
+        if (nr < 0)
+                return;
+        if (verdicts[nr] != SECCOMP_ERRNO(EPERM))
+                die("named twice", name);
+        verdicts[nr] = verdict;
+}
+
+static void read_table(const struct processor *on, uint32_t verdicts[static SECCOMP_LAST + 2])
+{
+        for (int nr = 0; nr <= SECCOMP_LAST; nr++) {
+                char *name = seccomp_syscall_resolve_num_arch(on->seccomp, nr);
+
+                verdicts[nr] = SECCOMP_ERRNO(name ? EPERM : ENOSYS);
+                free(name);
+        }
+        verdicts[SECCOMP_LAST + 1] = SECCOMP_ERRNO(ENOSYS);
+        for (size_t i = 0; i < seccomp_n_recent; i++)
+                verdicts[seccomp_recent[i].nr] = SECCOMP_ERRNO(EPERM);
+        for (size_t i = 0; i < seccomp_n_allowed; i++)
+                set(on, verdicts, seccomp_allowed[i], SECCOMP_PASS);
+        for (size_t i = 0; i < seccomp_n_absent; i++)
+                set(on, verdicts, seccomp_absent[i], SECCOMP_ERRNO(ENOSYS));
+        for (uint32_t i = 0; i < seccomp_n_rules; i++)
+                for (size_t j = 0; j < SECCOMP_NAMES_MAX && seccomp_rules[i].names[j]; j++)
+                        set(on, verdicts, seccomp_rules[i].names[j], RULE_BASE + i);
+}
+
+/* The last range goes on to the largest number, and so holds the x32 interface, whose numbers are
+ * those of x86-64 with bit 30 set. */
+static size_t find_ranges(const uint32_t *verdicts, struct range *ret)
+{
+        size_t n = 0;
+
+        for (uint32_t nr = 0; nr <= SECCOMP_LAST + 1; nr++)
+                if (nr == 0 || verdicts[nr] != verdicts[nr - 1])
+                        ret[n++] = (struct range){ nr, verdicts[nr] };
+        return n;
+}
+
+/* --- the whole --- */
+
+static void make(struct prog *p, const struct processor *on)
+{
+        static uint32_t verdicts[SECCOMP_LAST + 2];
+        static struct range ranges[SECCOMP_LAST + 2];
+        size_t targets[2];
+
+        read_table(on, verdicts);
+        emit_rules(p);
+        (void) emit_tree(p, ranges, find_ranges(verdicts, ranges));
+        (void) emit_load(p, offsetof(struct seccomp_data, nr));
+        targets[0] = p->n - 1;
+        targets[1] = emit_return(p, SECCOMP_ERRNO(ENOSYS));
+        (void) emit_branch(p, BPF_JEQ, on->audit, targets);
+        (void) emit_load(p, offsetof(struct seccomp_data, arch));
+}
+
+static void print(const struct prog *p)
+{
+        (void) printf("/* Made by seccomp-gen. */\n#include \"plan/seccomp.h\"\n\n"
+                      "const struct sock_filter seccomp_filter[] = {\n");
+        for (size_t i = p->n; i-- > 0;)
+                (void) printf("        { 0x%02x, %u, %u, 0x%08x },\n", p->code[i].code,
+                              p->code[i].jt, p->code[i].jf, p->code[i].k);
+        (void) printf("};\n\nconst size_t seccomp_filter_n = %zu;\n", p->n);
+}
+
+int main(int argc, char **argv)
+{
+        static struct prog p;
+
+        for (size_t i = 0; argc == 2 && i < ARRAY_SIZE(processors); i++) {
+                if (strcmp(argv[1], processors[i].name) != 0)
+                        continue;
+                make(&p, &processors[i]);
+                print(&p);
+                return fflush(stdout) == 0 ? 0 : 1;
+        }
+        die("no filter for this processor", argc == 2 ? argv[1] : "?");
+}

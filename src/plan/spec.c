@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/spec.h"
+
+#include "base/base.h"
+
+#define MAGIC 0x31504c48U /* "HLP1", little-endian */
+
+static const char *const plan_image_names[] = {
+        [PLAN_IMAGE_HOST] = "host",
+        [PLAN_IMAGE_LAYERS] = "layers",
+};
+ENUM_TABLE(plan_image, plan_image_names, PLAN_IMAGE_MAX_);
+
+static const char *const plan_network_names[] = {
+        [PLAN_NETWORK_NONE] = "none",
+        [PLAN_NETWORK_PRIVATE] = "private",
+};
+ENUM_TABLE(plan_network, plan_network_names, PLAN_NETWORK_MAX_);
+
+/* --- what is allowed --- */
+
+/* Lower case letters, digits and `more`; the first is a letter or a digit. So it is neither "." nor
+ * "..", has no slash, and is no option to anything. */
+static bool is_name(const char *z, size_t max, const char *more)
+{
+        size_t n = strlen(z);
+
+        if (n == 0 || n > max || strchr(more, *z))
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (!(z[i] >= 'a' && z[i] <= 'z') && !(z[i] >= '0' && z[i] <= '9')
+                    && !strchr(more, z[i]))
+                        return false;
+        return true;
+}
+
+/* Absolute, and written in the one way: no empty part, no "." and no "..", no slash at the end. */
+static bool is_plain_path(const char *z)
+{
+        struct str rest = str_from(z), part;
+
+        if (rest.n < 2 || rest.n > PLAN_WORKSPACE_MAX || *z != '/')
+                return false;
+        rest = str_skip(rest, 1);
+        while (str_split(&rest, '/', &part))
+                if (part.n == 0 || part.n > 255 || str_eq(part, STR("."))
+                    || str_eq(part, STR("..")))
+                        return false;
+        return true;
+}
+
+static bool is_assignment(const char *z)
+{
+        const char *equals = strchr(z, '=');
+
+        return equals && equals > z;
+}
+
+static int check_layers(const struct plan_spec *s, struct err *e)
+{
+        if (s->image == PLAN_IMAGE_HOST && s->layers.n > 0)
+                return err_set(e, ERR_INVALID, "the host's image has no layers");
+        if (s->image == PLAN_IMAGE_LAYERS && (s->layers.n == 0 || s->layers.n > PLAN_LAYERS_MAX))
+                return err_set(e, ERR_INVALID, "an image has 1 to %d layers", PLAN_LAYERS_MAX);
+        for (size_t i = 0; i < s->layers.n; i++)
+                if (!is_name(s->layers.items[i], PLAN_LAYER_NAME_MAX, "-_."))
+                        return err_set(e, ERR_INVALID, "not the name of a layer");
+        return 0;
+}
+
+static int check_uids(const struct plan_spec *s, const struct plan_uids *uids, struct err *e)
+{
+        const uint32_t from = s->uid_first - uids->base;
+
+        if (s->uid_first < uids->base || s->uid_first == 0 || from % PLAN_UIDS != 0
+            || from / PLAN_UIDS >= uids->ranges)
+                return err_set(e, ERR_INVALID, "%u is not the first uid of a sandbox's range",
+                               s->uid_first);
+        return 0;
+}
+
+static int check_limits(const struct plan_spec *s, struct err *e)
+{
+        if (s->memory > 0 && s->memory < PLAN_MEMORY_MIN)
+                return err_set(e, ERR_INVALID, "memory is limited to less than %zu bytes",
+                               PLAN_MEMORY_MIN);
+        if (s->memory > INT64_MAX || s->cpu_millis > PLAN_CPU_MAX || s->pids > PLAN_PIDS_MAX)
+                return err_set(e, ERR_INVALID, "a limit is too large");
+        return 0;
+}
+
+static int check_texts(const struct plan_spec *s, struct err *e)
+{
+        if (!is_plain_path(s->workspace))
+                return err_set(e, ERR_INVALID, "the workspace is no absolute path");
+        if (s->env.n > PLAN_ENV_MAX || s->args.n > PLAN_ARGS_MAX)
+                return err_set(e, ERR_INVALID, "too many variables or arguments");
+        for (size_t i = 0; i < s->env.n; i++)
+                if (!is_assignment(s->env.items[i]))
+                        return err_set(e, ERR_INVALID, "a variable without a name");
+        if (s->args.n > 0 && !*s->args.items[0])
+                return err_set(e, ERR_INVALID, "the entrypoint has no name");
+        return 0;
+}
+
+bool plan_spec_is_id(const char *z)
+{
+        return is_name(z, PLAN_NAME_MAX, "-");
+}
+
+int plan_spec_check(const struct plan_spec *s, const struct plan_uids *uids, struct err *e)
+{
+        int r;
+
+        if (!plan_spec_is_id(s->id))
+                return err_set(e, ERR_INVALID, "not the id of a sandbox");
+        if (!is_name(s->hostname, PLAN_NAME_MAX, "-."))
+                return err_set(e, ERR_INVALID, "not a host name");
+        if (!plan_image_to_string((int) s->image) || !plan_network_to_string((int) s->network))
+                return err_set(e, ERR_INVALID, "no such image or network");
+        r = check_layers(s, e);
+        if (r == 0)
+                r = check_uids(s, uids, e);
+        if (r == 0)
+                r = check_limits(s, e);
+        return r == 0 ? check_texts(s, e) : r;
+}
+
+/* --- encoding --- */
+
+static void put_number(struct buf *b, uint64_t v, size_t bytes)
+{
+        for (size_t i = 0; i < bytes; i++)
+                buf_add_char(b, (char) (v >> (8 * i) & 0xff));
+}
+
+static void put_text(struct buf *b, const char *z)
+{
+        put_number(b, strlen(z), 4);
+        buf_add(b, z, strlen(z));
+}
+
+static void put_list(struct buf *b, const struct plan_list *l)
+{
+        put_number(b, l->n, 4);
+        for (size_t i = 0; i < l->n; i++)
+                put_text(b, l->items[i]);
+}
+
+int plan_spec_encode(const struct plan_spec *s, struct buf *b, struct err *e)
+{
+        const size_t before = b->n;
+
+        put_number(b, MAGIC, 4);
+        put_text(b, s->id);
+        put_text(b, s->hostname);
+        put_text(b, s->workspace);
+        put_number(b, s->image, 1);
+        put_number(b, s->network, 1);
+        put_number(b, s->uid_first, 4);
+        put_number(b, s->memory, 8);
+        put_number(b, s->cpu_millis, 8);
+        put_number(b, s->pids, 8);
+        put_list(b, &s->layers);
+        put_list(b, &s->env);
+        put_list(b, &s->args);
+        if (!buf_failed(b) && b->n - before <= PLAN_SPEC_MAX)
+                return 0;
+        buf_truncate(b, before);
+        return err_set(e, ERR_TOO_LARGE, "environment and arguments of sandbox '%s' are too long",
+                       s->id);
+}
+
+/* --- decoding --- */
+
+/* What is left. A read past the end fails it, and it stays failed; what was read then is empty. */
+struct reader {
+        struct str left;
+        struct arena *arena;
+        bool failed;
+};
+
+static uint64_t take_number(struct reader *r, size_t bytes)
+{
+        uint64_t v = 0;
+
+        if (r->left.n < bytes) {
+                r->failed = true;
+                return 0;
+        }
+        for (size_t i = 0; i < bytes; i++)
+                v |= (uint64_t) (unsigned char) r->left.p[i] << (8 * i);
+        r->left = str_skip(r->left, bytes);
+        return v;
+}
+
+static const char *take_text(struct reader *r)
+{
+        uint64_t n = take_number(r, 4);
+        char *z;
+
+        if (r->failed || n > r->left.n || memchr(r->left.p, 0, n)) {
+                r->failed = true;
+                return "";
+        }
+        z = arena_dup(r->arena, str_of(r->left.p, n));
+        r->left = str_skip(r->left, n);
+        r->failed |= !z;
+        return z ? z : "";
+}
+
+/* Each text takes at least four bytes, so a length that lies is found out before anything is
+ * allocated for it. */
+static struct plan_list take_list(struct reader *r)
+{
+        struct plan_list l = { 0 };
+        uint64_t n = take_number(r, 4);
+
+        if (r->failed || n > r->left.n / 4) {
+                r->failed = true;
+                return l;
+        }
+        l.items = arena_alloc_array(r->arena, n + 1, sizeof(*l.items));
+        if (!l.items) {
+                r->failed = true;
+                return l;
+        }
+        for (l.n = 0; l.n < n; l.n++)
+                l.items[l.n] = take_text(r);
+        l.items[n] = NULL;
+        return l;
+}
+
+int plan_spec_decode(struct str message, const struct plan_uids *uids, struct arena *a,
+                     struct plan_spec *ret, struct err *e)
+{
+        struct reader in = { message, a, message.n > PLAN_SPEC_MAX };
+        struct plan_spec s;
+        int r;
+
+        if (take_number(&in, 4) != MAGIC)
+                return err_set(e, ERR_INVALID, "not the spec of a sandbox");
+        s.id = take_text(&in);
+        s.hostname = take_text(&in);
+        s.workspace = take_text(&in);
+        s.image = (enum plan_image) take_number(&in, 1);
+        s.network = (enum plan_network) take_number(&in, 1);
+        s.uid_first = (uint32_t) take_number(&in, 4);
+        s.memory = take_number(&in, 8);
+        s.cpu_millis = take_number(&in, 8);
+        s.pids = take_number(&in, 8);
+        s.layers = take_list(&in);
+        s.env = take_list(&in);
+        s.args = take_list(&in);
+        if (in.failed || in.left.n > 0)
+                return err_set(e, ERR_INVALID, "a sandbox's spec is cut off or too long");
+        r = plan_spec_check(&s, uids, e);
+        if (r == 0)
+                *ret = s;
+        return r;
+}
