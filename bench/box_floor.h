@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_BENCH_BOX_FLOOR_H
+#define HUTCH_BENCH_BOX_FLOOR_H
+
+/*
+ * What the kernel alone takes for a sandbox: the same namespaces, layers, mounts, masks, capabilities
+ * and filter as ours have, made by the shortest way, with constant paths and without a plan, a
+ * spec, a seed, a socket or a word about what went wrong. Its folders must be there.
+ */
+
+#include <sys/types.h>
+
+struct box_floor {
+        const char *data;  /* as warden/data.h has it, with boxes/floor/{upper,work} */
+        int userns, netns; /* made before, as ours are */
+        int program;       /* to execute */
+        int output;        /* becomes 1 */
+};
+
+/* The process id, or -1. */
+pid_t box_floor_start(const struct box_floor *f);
+
+#endif

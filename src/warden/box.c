@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "warden/box.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+#include "os/inside.h"
+#include "os/socket.h"
+#include "os/walk.h"
+#include "warden/build.h"
+#include "warden/data.h"
+
+#define SOCKET "agent.sock"
+
+/* --- its folder --- */
+
+static int open_boxes(const struct seed_ground *g, int *ret_fd)
+{
+        const struct inside_how how = { O_PATH | O_DIRECTORY, 0, true };
+
+        return inside_open(g->data, DATA_BOXES, &how, ret_fd);
+}
+
+/* The upper one is the sandbox's root folder: it belongs to its root. */
+static int make_folders(int folder, uid_t owner)
+{
+        if (mkdirat(folder, "upper", 0755) < 0 || mkdirat(folder, "work", 0700) < 0
+            || fchownat(folder, "upper", owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
+                return -errno;
+        return 0;
+}
+
+/* The address of a socket has room for 108 bytes; a data folder may be anywhere. */
+static int listen_in(int folder, int *ret_fd)
+{
+        char text[64];
+        struct sock_addr addr;
+        int r;
+
+        (void) snprintf(text, sizeof(text), "unix:/proc/self/fd/%d/" SOCKET, folder);
+        r = sock_addr_from_string(str_from(text), &addr);
+        return r == 0 ? sock_listen(&addr, ret_fd) : r;
+}
+
+static int remove_folder(const struct seed_ground *g, const char *id)
+{
+        scoped(fd_closep) int boxes = -EBADF;
+        struct walk_remove rm;
+        int r = open_boxes(g, &boxes);
+
+        if (r < 0)
+                return r;
+        walk_remove_init(&rm, boxes, id);
+        do
+                r = walk_remove_step(&rm);
+        while (r > 0);
+        walk_remove_done(&rm);
+        return r;
+}
+
+/* --- its start --- */
+
+static int set_limits(const struct seed_ground *g, const struct seed *seed,
+                      const struct plan_spec *s)
+{
+        const struct cgroup_limits limits = { s->memory, s->cpu_millis,
+                                              s->pids > 0 ? s->pids : PLAN_PIDS_DEFAULT };
+
+        return g->tree ? cgroup_limit(g->tree, &seed->group, &limits) : 0;
+}
+
+/* Where it failed, in words: the plan is made again, which costs nothing. */
+static int explain(const struct plan_spec *spec, int step, int r, struct err *e)
+{
+        scoped(arena_done) struct arena arena;
+        const struct plan_step *s;
+        struct plan p;
+
+        arena_init(&arena, 4 * PLAN_SPEC_MAX);
+        if (plan_make(spec, &arena, &p) < 0 || step < 0 || (size_t) step >= p.n)
+                return err_errno(e, r, "step %d", step);
+        s = &p.steps[step];
+        return err_errno(e, r, "step %d, %s%s%s%s%s", step, plan_step_to_string((int) s->kind),
+                         s->name ? " " : "", s->name ? s->name : "", s->target ? " " : "",
+                         s->target ? s->target : "");
+}
+
+/* The writing end of the report becomes the seed's alone. */
+static int order(const struct seed *seed, const struct plan_spec *spec, int fds[static SEED_FDS],
+                 int *ret_report, struct err *e)
+{
+        scoped(buf_done) struct buf message;
+        scoped(fd_closep) int ours = -EBADF, theirs = -EBADF;
+        int pipe_fds[2], r;
+
+        buf_init(&message, PLAN_SPEC_MAX);
+        buf_mark_secret(&message);
+        r = plan_spec_encode(spec, &message, e);
+        if (r < 0)
+                return r;
+        if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+                return err_errno(e, -errno, "make a pipe");
+        ours = pipe_fds[0];
+        theirs = pipe_fds[1];
+        fds[PLAN_FDS] = theirs;
+        r = seed_send(seed, buf_str(&message), fds);
+        if (r < 0)
+                return err_errno(e, r, "send its spec");
+        *ret_report = TAKE_FD(ours);
+        return 0;
+}
+
+struct filling {
+        const struct seed *seed;
+        const struct plan_spec *spec;
+        const struct box_parts *parts;
+};
+
+static int fill(int folder, const struct filling *f, int *ret_report, struct err *e)
+{
+        scoped(fd_closep) int null = -EBADF, listener = -EBADF;
+        int fds[SEED_FDS], r = make_folders(folder, f->spec->uid_first);
+
+        if (r == 0)
+                r = listen_in(folder, &listener);
+        if (r < 0)
+                return err_errno(e, r, "fill its folder");
+        null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (null < 0)
+                return err_errno(e, -errno, "open /dev/null");
+        fds[0] = null;
+        fds[1] = fds[2] = f->parts->output;
+        fds[PLAN_FD_LISTEN] = listener;
+        fds[PLAN_FD_TOKEN] = f->parts->token;
+        return order(f->seed, f->spec, fds, ret_report, e);
+}
+
+/* After a failure, which stays the message. */
+static int give_up(const struct seed_ground *g, const struct plan_spec *spec, struct err *e)
+{
+        int r = remove_folder(g, spec->id);
+
+        if (r < 0)
+                (void) err_wrap(e, "its folder can't be removed (%s), and before that",
+                                err_text(r));
+        return err_wrap(e, "create sandbox '%s'", spec->id);
+}
+
+int box_begin(const struct seed_ground *g, const struct seed *seed, const struct plan_spec *spec,
+              const struct box_parts *parts, int *ret_report, struct err *e)
+{
+        const struct filling filling = { seed, spec, parts };
+        scoped(fd_closep) int boxes = -EBADF, folder = -EBADF;
+        int r = spec->uid_first == seed->uid_first ? open_boxes(g, &boxes) : -EINVAL;
+
+        /* Seeds have a loopback and no more: less than what was asked for is not given in silence. */
+        if (spec->network != PLAN_NETWORK_NONE)
+                return err_set(e, ERR_UNSUPPORTED, "network '%s' is not there yet",
+                               plan_network_to_string((int) spec->network));
+        /* One that is there already is not ours to remove. */
+        if (r == 0 && mkdirat(boxes, spec->id, 0700) < 0)
+                r = -errno;
+        if (r < 0)
+                return err_errno(e, r, "make the folder of sandbox '%s'", spec->id);
+        folder = openat(boxes, spec->id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        r = folder < 0 ? -errno : set_limits(g, seed, spec);
+        r = r < 0 ? err_errno(e, r, "limit it") : fill(folder, &filling, ret_report, e);
+        return r < 0 ? give_up(g, spec, e) : 0;
+}
+
+int box_finish(const struct seed_ground *g, const struct plan_spec *spec, int report, struct err *e)
+{
+        int step = 0, r = build_wait(report, &step);
+
+        (void) fd_close(report);
+        if (r == 0)
+                return 0;
+        (void) explain(spec, step, r, e);
+        return give_up(g, spec, e);
+}
+
+/* --- its end --- */
+
+int box_destroy(const struct seed_ground *g, const char *id, struct seed *seed, struct err *e)
+{
+        int r;
+
+        if (!plan_spec_is_id(id))
+                return err_set(e, ERR_INVALID, "not the id of a sandbox");
+        r = seed_remove(g, seed);
+        if (r < 0)
+                return err_errno(e, r, "end the processes of sandbox '%s'", id);
+        r = remove_folder(g, id);
+        return r < 0 ? err_errno(e, r, "remove the folder of sandbox '%s'", id) : 0;
+}

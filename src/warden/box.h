@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_WARDEN_BOX_H
+#define HUTCH_WARDEN_BOX_H
+
+/*
+ * One sandbox on the warden's side: what a seed (warden/seed.h) becomes when it gets a folder, a
+ * socket, limits and a spec.
+ */
+
+#include "base/compiler.h"
+#include "base/err.h"
+#include "plan/spec.h"
+#include "warden/seed.h"
+
+struct box_parts {
+        int token;  /* the agent reads its access token from it */
+        int output; /* of the agent itself: what it says about its own troubles */
+};
+
+/*
+ * A sandbox is made in two calls, so that one process can make many at a time:
+ *
+ *         r = box_begin(g, &seed, &spec, &parts, &report, e);
+ *         … `report` becomes readable …
+ *         r = box_finish(g, &spec, report, e);
+ *
+ * From the first on, its socket (agent.sock in the folder) takes connections; after the second the
+ * agent runs, or does not any more. The spec is checked and names the seed's uids. Descriptors of
+ * `parts` stay the caller's; box_finish closes `report`, and waits if it was not readable. If one of
+ * them fails the folder is gone, and the seed is good for nothing but seed_remove.
+ */
+int box_begin(const struct seed_ground *g, const struct seed *seed, const struct plan_spec *spec,
+              const struct box_parts *parts, int *ret_report, struct err *e) must_check;
+int box_finish(const struct seed_ground *g, const struct plan_spec *spec, int report, struct err *e)
+        must_check;
+
+/* Ends all its processes, waits for them, and removes its group and its folder. Also for a sandbox of
+ * which only a part is there; of the seed only its uids are needed. */
+int box_destroy(const struct seed_ground *g, const char *id, struct seed *seed, struct err *e)
+        must_check;
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "warden/data.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+#include "os/inside.h"
+#include "os/mount.h"
+
+static const char *const folders[] = {
+        DATA_LAYERS, DATA_HOST,    DATA_EMPTY, DATA_ROOT,
+        DATA_LOWERS, DATA_DEVICES, DATA_MASKS, DATA_BOXES,
+};
+
+/* Devices that know no secrets and no difference between their users. */
+static const struct {
+        const char *name;
+        unsigned major, minor;
+} devices[] = {
+        { "null", 1, 3 },   { "zero", 1, 5 },    { "full", 1, 7 },
+        { "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
+};
+
+static const char *const device_links[][2] = {
+        { "/proc/self/fd", "fd" },       { "/proc/self/fd/0", "stdin" },
+        { "/proc/self/fd/1", "stdout" }, { "/proc/self/fd/2", "stderr" },
+        { "pts/ptmx", "ptmx" },
+};
+
+static const char *const device_folders[] = { "pts", "shm", "mqueue" };
+
+static int fill_devices(int fd)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(devices); i++)
+                if (mknodat(fd, devices[i].name, S_IFCHR | 0666,
+                            makedev(devices[i].major, devices[i].minor))
+                            < 0
+                    || fchmodat(fd, devices[i].name, 0666, 0) < 0)
+                        return -errno;
+        for (size_t i = 0; i < ARRAY_SIZE(device_links); i++)
+                if (symlinkat(device_links[i][0], fd, device_links[i][1]) < 0)
+                        return -errno;
+        for (size_t i = 0; i < ARRAY_SIZE(device_folders); i++)
+                if (mkdirat(fd, device_folders[i], 0755) < 0)
+                        return -errno;
+        return 0;
+}
+
+/* A file and a folder of nothing, for what is not to be seen. */
+static int fill_masks(int fd)
+{
+        scoped(fd_closep) int file =
+                openat(fd, DATA_MASK_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+
+        return file < 0 || mkdirat(fd, DATA_MASK_FOLDER, 0555) < 0 ? -errno : 0;
+}
+
+/* Read-only when it is complete, for every view of it. */
+static int make_shared(int data, const char *name, int (*fill)(int fd), unsigned attrs)
+{
+        const struct mount_option options[] = { { "mode", "0755" }, { "size", "64k" } };
+        scoped(fd_closep) int fd = -EBADF, place = -EBADF;
+        int r = mount_make(&(struct mount_new){ "tmpfs", "hutch", options, 2, attrs }, &fd);
+
+        if (r == 0)
+                r = fill(fd);
+        if (r == 0)
+                r = mount_restrict(fd, MOUNT_READONLY, false);
+        if (r == 0)
+                r = inside_make_folder(data, name, 0, &place);
+        return r == 0 ? mount_attach(fd, place) : r;
+}
+
+/* Layers hold programs of images that are set-user-ID for the machine's root: whoever of the machine
+ * could reach one would be root. */
+static int open_for_us_alone(const char *path)
+{
+        scoped(fd_closep) int fd = -EBADF;
+        struct stat st;
+
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (st.st_uid != geteuid())
+                return -EPERM;
+        if ((st.st_mode & 07777) != 0700 && fchmod(fd, 0700) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+int data_open(const char *path, int *ret_fd)
+{
+        scoped(fd_closep) int data = open_for_us_alone(path);
+        int r = 0;
+
+        if (data < 0)
+                return data;
+        for (size_t i = 0; i < ARRAY_SIZE(folders) && r == 0; i++) {
+                scoped(fd_closep) int fd = -EBADF;
+
+                r = inside_make_folder(data, folders[i], 0, &fd);
+        }
+        if (r == 0)
+                r = make_shared(data, DATA_DEVICES, fill_devices, MOUNT_NOSUID | MOUNT_NOEXEC);
+        if (r == 0)
+                r = make_shared(data, DATA_MASKS, fill_masks, MOUNT_SAFE);
+        if (r == 0)
+                *ret_fd = TAKE_FD(data);
+        return r;
+}

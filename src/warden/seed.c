@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "warden/seed.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/clone.h"
+#include "os/fd.h"
+#include "os/netns.h"
+#include "os/userns.h"
+#include "warden/build.h"
+
+void seed_group_name(uint32_t uid_first, char ret[static SEED_GROUP_MAX])
+{
+        (void) snprintf(ret, SEED_GROUP_MAX, "u%u", uid_first);
+}
+
+/* --- in the seed --- */
+
+union control {
+        struct cmsghdr head; /* for its alignment */
+        char room[CMSG_SPACE(SEED_FDS * sizeof(int))];
+};
+
+/* The message, or 0 at the end of the warden. It has exactly the descriptors that belong to it, or
+ * it is none. */
+static ssize_t receive(int socket, struct iovec *room, int fds[static SEED_FDS])
+{
+        union control control;
+        struct msghdr msg = { .msg_iov = room,
+                              .msg_iovlen = 1,
+                              .msg_control = &control,
+                              .msg_controllen = sizeof(control) };
+        const struct cmsghdr *c;
+        ssize_t n;
+
+        do
+                n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
+        while (n < 0 && errno == EINTR);
+        if (n <= 0)
+                return n < 0 ? -errno : 0;
+        c = CMSG_FIRSTHDR(&msg);
+        if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !c || c->cmsg_type != SCM_RIGHTS
+            || c->cmsg_len != CMSG_LEN(SEED_FDS * sizeof(int)))
+                return -EBADMSG;
+        memcpy(fds, CMSG_DATA(c), SEED_FDS * sizeof(int));
+        return n;
+}
+
+/* Whatever goes wrong before there is somebody to tell ends it: the sender sees an end of file
+ * behind a spec that the sender itself had checked, and looks at the pidfd. */
+never_returns static void become(struct builder *x, int socket, uint32_t uid_first)
+{
+        static char message[PLAN_SPEC_MAX + 1];
+        static struct plan plan;
+        const struct plan_uids uids = { uid_first, 1 };
+        struct build_order order = { .plan = &plan };
+        int fds[SEED_FDS] = { 0 };
+        struct plan_spec spec;
+        struct arena arena;
+        struct err e;
+        ssize_t n = receive(socket, &(struct iovec){ message, sizeof(message) }, fds);
+
+        if (n <= 0)
+                _exit(n < 0 ? 1 : 0);
+        arena_init(&arena, 4 * PLAN_SPEC_MAX);
+        if (plan_spec_decode(str_of(message, (size_t) n), &uids, &arena, &spec, &e) < 0
+            || plan_make(&spec, &arena, &plan) < 0)
+                _exit(1);
+        memcpy(order.fds, fds, sizeof(order.fds));
+        order.report = fds[PLAN_FDS];
+        build_execute(x, &order);
+}
+
+/* One byte, or nothing: ready, or never. The warden's other descriptors go: among them are its ends
+ * of the sockets of other seeds, which could not see its end otherwise. */
+never_returns static void run(const struct build_ground *ground, int socket, uint32_t uid_first)
+{
+        struct build_ground g = *ground;
+        struct builder x = { .data = -EBADF, .lowers = -EBADF };
+        int *const kept[] = { &socket, &g.userns, &g.agent, &x.data, &x.lowers };
+
+        if (build_prepare(&x, &g) < 0 || fd_keep_only(kept, ARRAY_SIZE(kept)) < 0
+            || send(socket, "", 1, MSG_NOSIGNAL) != 1)
+                _exit(1);
+        become(&x, socket, uid_first);
+}
+
+/* --- in the warden --- */
+
+static int start(const struct seed_ground *g, struct seed *s)
+{
+        const struct userns_range range = { s->uid_first, PLAN_UIDS };
+        scoped(fd_closep) int userns = -EBADF, netns = -EBADF, theirs = -EBADF;
+        struct build_ground ground = {
+                .data = g->data_path, .tree = g->tree, .group = &s->group, .agent = g->agent
+        };
+        int pair[2] = { -EBADF, -EBADF }, r = userns_make(&range, &userns);
+
+        if (r == 0)
+                r = netns_make(&netns);
+        if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                r = -errno;
+        if (r < 0)
+                return r;
+        s->socket = pair[0];
+        theirs = pair[1];
+        ground.userns = userns;
+        ground.netns = netns;
+        s->pid = clone_child(&(struct clone_child){ BUILD_NAMESPACES,
+                                                    s->group.parts[CGROUP_UNIFIED] },
+                             &s->pidfd);
+        if (s->pid == 0)
+                run(&ground, theirs, s->uid_first);
+        return s->pid < 0 ? s->pid : 0;
+}
+
+int seed_make(const struct seed_ground *g, uint32_t uid_first, struct seed *ret)
+{
+        struct seed s = SEED_NULL;
+        char name[SEED_GROUP_MAX];
+        int r = 0, removed;
+
+        s.uid_first = uid_first;
+        seed_group_name(uid_first, name);
+        if (g->tree)
+                r = cgroup_make(g->tree, name, &(struct cgroup_limits){ 0 }, &s.group);
+        if (r < 0)
+                return r;
+        r = start(g, &s);
+        if (r == 0) {
+                *ret = s;
+                return 0;
+        }
+        removed = seed_remove(g, &s);
+        return removed < 0 ? removed : r;
+}
+
+int seed_wait(const struct seed *s)
+{
+        char byte;
+        ssize_t n = recv(s->socket, &byte, 1, 0);
+
+        return n == 1 ? 0 : n < 0 ? -errno : -EPIPE;
+}
+
+int seed_send(const struct seed *s, struct str spec, const int fds[static SEED_FDS])
+{
+        union control control = { { 0 } };
+        struct iovec iov = { (char *) (uintptr_t) spec.p, spec.n };
+        struct msghdr msg = { .msg_iov = &iov,
+                              .msg_iovlen = 1,
+                              .msg_control = &control,
+                              .msg_controllen = sizeof(control) };
+        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        ssize_t n;
+
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(SEED_FDS * sizeof(int));
+        memcpy(CMSG_DATA(c), fds, SEED_FDS * sizeof(int));
+        n = sendmsg(s->socket, &msg, MSG_NOSIGNAL);
+        return n < 0 ? -errno : 0;
+}
+
+static int end_process(struct seed *s)
+{
+        int status, r;
+
+        if (s->pidfd < 0)
+                return 0;
+        r = pidfd_kill(s->pidfd, SIGKILL);
+        if (r == 0 || r == -ESRCH)
+                r = pidfd_wait(s->pidfd, &status);
+        return r == -ECHILD ? 0 : r; /* somebody else's child, or reaped before */
+}
+
+/* For one that is nobody's child we know: cgroup_kill returns before its processes are gone. */
+static int wait_for_group(const struct cgroup *group)
+{
+        int r;
+
+        while ((r = cgroup_is_populated(group)) > 0) {
+                scoped(fd_closep) int pidfd = cgroup_pidfd(group);
+                struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+                if (pidfd < 0 && pidfd != -ESRCH)
+                        return pidfd;
+                if (pidfd >= 0 && poll(&p, 1, -1) < 0 && errno != EINTR)
+                        return -errno;
+        }
+        return r;
+}
+
+/* The group first: it reaches also those whose first process is not known to us any more. */
+int seed_remove(const struct seed_ground *g, struct seed *s)
+{
+        char name[SEED_GROUP_MAX];
+        int r = 0;
+
+        seed_group_name(s->uid_first, name);
+        if (g->tree && s->group.parts[CGROUP_PIDS] < 0 && s->group.parts[CGROUP_UNIFIED] < 0)
+                r = cgroup_open(g->tree, name, &s->group);
+        if (r == 0 && g->tree)
+                r = cgroup_kill(&s->group);
+        if (r == 0 && g->tree && s->pidfd < 0)
+                r = wait_for_group(&s->group);
+        if (r == -ENOENT)
+                r = 0;
+        if (r == 0)
+                r = end_process(s);
+        seed_close(s);
+        return r == 0 && g->tree ? cgroup_remove(g->tree, name) : r;
+}
+
+void seed_close(struct seed *s)
+{
+        s->pidfd = fd_close(s->pidfd);
+        s->socket = fd_close(s->socket);
+        cgroup_close(&s->group);
+}
