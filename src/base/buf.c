@@ -50,19 +50,20 @@ void buf_reset(struct buf *b)
 {
         b->start = 0;
         b->n = 0;
-        b->failed = false;
+        b->failed = b->no_memory = false;
         if (b->p)
                 b->p[0] = '\0';
 }
 
 void buf_release(struct buf *b)
 {
-        bool failed = b->failed;
+        bool failed = b->failed, no_memory = b->no_memory;
 
         if (b->n > 0)
                 return;
         buf_done(b);
         b->failed = failed;
+        b->no_memory = no_memory;
 }
 
 /* --- room --- */
@@ -71,6 +72,12 @@ static bool fail(struct buf *b)
 {
         b->failed = true;
         return false;
+}
+
+static bool fail_memory(struct buf *b)
+{
+        b->no_memory = true;
+        return fail(b);
 }
 
 /* New memory for `need` bytes, NUL included. The content is copied to its front. */
@@ -83,11 +90,11 @@ static bool grow(struct buf *b, size_t need)
         if (!b->p || (b->start == 0 && !b->secret)) {
                 p = realloc(b->p, size);
                 if (!p)
-                        return fail(b);
+                        return fail_memory(b);
         } else {
                 p = malloc(size);
                 if (!p)
-                        return fail(b);
+                        return fail_memory(b);
                 memcpy(p, b->p + b->start, b->n);
                 if (b->secret)
                         wipe(b->p, b->size);

@@ -36,8 +36,9 @@ struct buf {
         size_t size;  /* bytes allocated, the NUL's place included; 0 before the first append */
         size_t max;   /* content never exceeds this */
         bool failed;
-        bool fixed;  /* p belongs to the caller */
-        bool secret; /* see buf_mark_secret */
+        bool no_memory; /* why it failed: not for its maximum, but there was no memory */
+        bool fixed;     /* p belongs to the caller */
+        bool secret;    /* see buf_mark_secret */
 };
 
 /* --- life cycle --- */

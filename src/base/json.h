@@ -165,6 +165,7 @@ struct json_error {
 enum json_decode_flags {
         JSON_REFUSE_UNKNOWN = 1 << 0,
         JSON_ALLOW_TRAILING = 1 << 1, /* ignore what follows the document */
+        JSON_ALLOW_NULS = 1 << 2,     /* strings may hold NUL; for who looks at their length */
 };
 
 /* --- decoding --- */

@@ -120,6 +120,8 @@ int json_parse(struct str text, unsigned flags, json_t **ret, struct json_error 
         }
         if (flags & JSON_ALLOW_TRAILING)
                 how |= JSON_DISABLE_EOF_CHECK;
+        if (flags & JSON_ALLOW_NULS)
+                how |= JSON_ALLOW_NUL;
         doc = json_loadb(text.p ? text.p : "", text.n, how, &je);
         if (!doc) {
                 fail_syntax(&je, reterr);

@@ -115,8 +115,8 @@ struct http_call {
         struct str target;           /* goes out byte for byte */
         struct http_headers headers; /* Host among them; framing and Connection are the client's */
         enum http_call_body body;
-        uint64_t body_length;             /* of a sized one */
-        struct str upgrade;               /* protocol to switch to, or the null view */
+        uint64_t body_length; /* of a sized one */
+        struct str upgrade; /* protocol to switch to, or the null view; its body is sized or none */
         const struct sock_addr *fallback; /* or NULL: see above; not for http_call_start_fd */
 
         /* --- the answer --- */

@@ -80,7 +80,7 @@ static int check_request(const struct http_call *call)
                 return -EINVAL;
         if (call->upgrade.p
             && (call->upgrade.n == 0 || !http_field_value_is_valid(call->upgrade)
-                || call->body != HTTP_CALL_NO_BODY))
+                || call->body == HTTP_CALL_CHUNKED))
                 return -EINVAL;
         for (size_t i = 0; i < call->headers.n; i++) {
                 const struct http_header *h = &call->headers.v[i];

@@ -98,7 +98,8 @@ static int head_complete(struct http_client_conn *c)
                 return -EBADMSG;
         if (status < 200 && status != 101)
                 return skip_interim(c);
-        if (status == 101 && (!call->upgrade.p || !c->message.upgrade || claims_a_body(c)))
+        if (status == 101
+            && (!call->upgrade.p || !c->message.upgrade || claims_a_body(c) || !call->_body_ended))
                 return -EBADMSG;
         c->keep_alive = c->message.keep_alive && !(status == 204 && claims_a_body(c));
         call->status = status;

@@ -8,6 +8,7 @@
  *         poolRef                       take it from a pool, which no driver of ours has
  *         access.renew.extend.seconds   each access lengthens the life by so many seconds
  *         bootstrap.execd.isolation     "enable": nested isolation inside the sandbox
+ *         hutch.network                 "none" or "private"; which there are is the driver's affair
  *         opensandbox.extensions.*      kept and shown, without meaning to us
  *
  * The record keeps all of them, answers show the last kind only.
@@ -21,6 +22,7 @@
 #define EXTENSION_POOL_REF  STR("poolRef")
 #define EXTENSION_RENEW     STR("access.renew.extend.seconds")
 #define EXTENSION_ISOLATION STR("bootstrap.execd.isolation")
+#define EXTENSION_NETWORK   STR("hutch.network")
 
 /* ERR_INVALID with the key. */
 int extensions_check(const struct json_map *x, struct err *e) must_check;

@@ -10,6 +10,7 @@
 #include "base/base.h"
 
 #define PATH_SIZE 4096
+#define RESERVE   "1572864" /* bytes */
 
 void sqlite_file_closep(sqlite3 **db)
 {
@@ -293,6 +294,23 @@ static const char settings[] = "PRAGMA locking_mode = EXCLUSIVE;"
                                "PRAGMA cache_size = -16384;" /* KiB */
                                "PRAGMA journal_size_limit = 16777216";
 
+/* Who fills the disk must not be safe from being removed for it: so much can be written when there is
+ * no room left. What is written and dropped again leaves free pages in the file and, because the log
+ * begins anew and keeps its size, room in the log, for more than is written between two checkpoints.
+ * Without the room for it we go on all the same: it is the next start that has it. */
+static void reserve(sqlite3 *db)
+{
+        static const char sql[] = "BEGIN IMMEDIATE;"
+                                  "CREATE TABLE reserve (room BLOB);"
+                                  "INSERT INTO reserve VALUES (zeroblob(" RESERVE "));"
+                                  "DROP TABLE reserve;"
+                                  "COMMIT";
+
+        if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+                (void) sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+        (void) sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+}
+
 /* Looking at a file makes a log beside it; an empty one that we leave behind would be a trace. Not
  * if the file is in use: the log is the owner's then. */
 static void leave_no_trace(const char *name, int r)
@@ -321,7 +339,10 @@ static int take_over(sqlite3 *db, const char *path, const struct sqlite_schema *
                           NULL);
         if (rc != SQLITE_OK)
                 return explain_open(db, path, e, rc);
-        return migrate(db, schema, version, e);
+        r = migrate(db, schema, version, e);
+        if (r == 0)
+                reserve(db);
+        return r;
 }
 
 int sqlite_file_open(const char *path, const struct sqlite_schema *schema, sqlite3 **ret,

@@ -343,7 +343,6 @@ static void who_says_nothing_is_not_waited_for(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(said); i++) {
                 struct call c = { .req.timeout = USEC_PER_SEC / 10 };
-                usec_t started = clock_mono(&clock_system);
 
                 start(&c, PING, s);
                 if (said[i]) {
@@ -352,7 +351,6 @@ static void who_says_nothing_is_not_waited_for(void **state)
                 }
                 driver_world_until(&w, c.done);
                 check_i64_eq(c.result, CODE(TIMEOUT));
-                check_true(clock_mono(&clock_system) - started < 5 * USEC_PER_SEC);
                 peer = fd_close(peer);
         }
 }

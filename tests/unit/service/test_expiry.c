@@ -288,65 +288,51 @@ static usec_t timed_turn(void)
         return cpu_time() - from;
 }
 
+/* How many were begun is what is judged; how long that took depends on who else uses the machine. */
 static void many_that_end_at_once_do_not_hold_up_the_loop(void **state)
 {
-        usec_t longest = 0, began;
-        unsigned turns = 0, n_long = 0;
+        uint64_t begun = driver_fake_calls(w.runtime, DRIVER_CALL_DESTROY), most = 0;
+        usec_t longest = 0;
 
         w.service->config.tombstones_max = MANY;
         make_many(60);
-        began = cpu_time();
         service_world_advance(&w, 60 * USEC_PER_SEC);
         while (world_live(&w) > 0) {
                 usec_t took = timed_turn();
+                uint64_t now = driver_fake_calls(w.runtime, DRIVER_CALL_DESTROY);
 
                 longest = MAX_OF(longest, took);
-                turns++;
-                n_long += took > 5 * USEC_PER_MSEC;
+                most = MAX_OF(most, now - begun);
+                begun = now;
         }
-        print_message("# %d ended in %llu ms and %u turns, the longest took %llu us\n", MANY,
-                      (unsigned long long) (cpu_time() - began) / 1000, turns,
-                      (unsigned long long) longest);
+        print_message("# %d ended, %llu in one turn; the longest took %llu us\n", MANY,
+                      (unsigned long long) most, (unsigned long long) longest);
         check_i64_eq(driver_fake_count(w.runtime), 0);
         check_i64_eq(service_stats(w.service).expired, MANY);
         check_i64_eq(w.service->tenants.sandboxes, 0);
-        /* Every now and then the kernel counts a page fault or an interrupt of others as ours. */
-#ifndef SANITIZED
-        check_true(n_long <= turns / 50);
-#endif
+        check_true(most > 0 && most <= 2 * SCHEDULE_BATCH);
 }
 
-/* The longest turn of the loop while all are compared with the runtime. */
-static usec_t longest_turn_of_a_look(void)
+static void a_look_at_many_does_not_hold_up_the_loop(void **state)
 {
-        uint64_t before = service_stats(w.service).reconciles;
+        uint64_t before;
         usec_t longest = 0;
+        unsigned turns = 0;
 
+        make_many(6000);
+        before = service_stats(w.service).reconciles;
         service_world_advance(&w, 60 * USEC_PER_SEC);
         while (service_stats(w.service).reconciles == before) {
                 usec_t took = timed_turn();
 
                 longest = MAX_OF(longest, took);
+                turns++;
         }
-        return longest;
-}
-
-static void a_look_at_many_does_not_hold_up_the_loop(void **state)
-{
-        usec_t longest = USEC_INFINITY; /* the best of three: others share the caches */
-
-        make_many(6000);
-        for (int i = 0; i < 3; i++) {
-                usec_t took = longest_turn_of_a_look();
-
-                longest = MIN_OF(longest, took);
-        }
-        print_message("# a look at %d: the longest turn took %llu us\n", MANY,
+        print_message("# a look at %d took %u turns; the longest took %llu us\n", MANY, turns,
                       (unsigned long long) longest);
         check_i64_eq(world_live(&w), MANY);
-#ifndef SANITIZED
-        check_true(longest <= 5 * USEC_PER_MSEC);
-#endif
+        /* Scan, its answer, and the end take one each: there was more than one slice. */
+        check_true(turns > 4);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
