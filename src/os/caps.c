@@ -55,7 +55,7 @@ int caps_get(struct caps *ret)
         return 0;
 }
 
-static int reduce_bounding(uint64_t keep)
+int caps_bound(uint64_t keep)
 {
         for (unsigned i = 0; i < CAPS_MAX; i++) {
                 if (keep & CAP_BIT(i))
@@ -69,11 +69,16 @@ static int reduce_bounding(uint64_t keep)
 int caps_reduce(uint64_t keep)
 {
         struct caps c = { 0 };
-        int r = reduce_bounding(keep);
+        int r = caps_bound(keep);
 
         if (r == 0 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
                 r = -errno;
         if (r == 0)
                 r = get_sets(&c);
         return r < 0 ? r : set_sets(c.permitted & keep);
+}
+
+int caps_drop(void)
+{
+        return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ? -errno : set_sets(0);
 }

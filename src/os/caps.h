@@ -25,4 +25,9 @@ int caps_get(struct caps *ret) must_check;
  * ambient become empty. */
 int caps_reduce(uint64_t keep) must_check;
 
+/* For who becomes another user in between: the bounding set, which needs a capability; and then all
+ * the rest, which needs none. */
+int caps_bound(uint64_t keep) must_check;
+int caps_drop(void) must_check;
+
 #endif

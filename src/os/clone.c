@@ -3,6 +3,7 @@
 
 #include <linux/sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,6 +33,32 @@ pid_t clone_child(const struct clone_child *c, int *ret_pidfd)
         if (pid > 0)
                 *ret_pidfd = pidfd;
         return pid;
+}
+
+/* As in <linux/pidfd.h> of Linux 6.15. */
+struct status_info {
+        uint64_t mask, cgroup;
+        uint32_t ids[11];
+        int32_t exit_code;
+};
+
+#define STATUS_GET  _IOWR(0xff, 11, struct status_info)
+#define STATUS_EXIT (1U << 3)
+
+static_assert(sizeof(struct status_info) == 64, "as the kernel has it");
+
+int pidfd_status(int pidfd, int *ret_status)
+{
+        struct status_info info = { .mask = STATUS_EXIT };
+
+        /* What is still there tells other things about itself; what is gone, and can't tell this, is
+         * of a kernel that never will. */
+        if (ioctl(pidfd, STATUS_GET, &info) < 0)
+                return -EOPNOTSUPP;
+        if (!(info.mask & STATUS_EXIT))
+                return -EAGAIN;
+        *ret_status = info.exit_code;
+        return 0;
 }
 
 int pidfd_kill(int pidfd, int sig)

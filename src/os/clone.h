@@ -33,4 +33,8 @@ int pidfd_kill(int pidfd, int sig) must_check;
 /* Waits for the end of a child of ours and reaps it. *ret_status is that of waitpid(2). */
 int pidfd_wait(int pidfd, int *ret_status) must_check;
 
+/* The same of a process that is somebody else's child, once that one has reaped it: -EAGAIN before.
+ * -EOPNOTSUPP on kernels before 6.15, which tell nobody but the parent. */
+int pidfd_status(int pidfd, int *ret_status) must_check;
+
 #endif

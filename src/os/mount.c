@@ -99,6 +99,16 @@ static int set_lowers(int fs, const struct mount_layers *l)
         return buf_failed(&b) ? add_lowers(fs, l) : configure(fs, "lowerdir", text);
 }
 
+/* Which of them are on is the machine's choice otherwise. */
+static int set_features(int fs)
+{
+        int r = configure(fs, "redirect_dir", "nofollow");
+
+        if (r == 0)
+                r = configure(fs, "metacopy", "off");
+        return r == 0 ? configure(fs, "index", "off") : r;
+}
+
 int mount_overlay(const struct mount_layers *l, int *ret_fd)
 {
         scoped(fd_closep) int fs = -EBADF;
@@ -113,6 +123,8 @@ int mount_overlay(const struct mount_layers *l, int *ret_fd)
         r = configure(fs, "source", "overlay");
         if (r == 0)
                 r = set_lowers(fs, l);
+        if (r == 0)
+                r = set_features(fs);
         if (r == 0 && l->upper >= 0)
                 r = configure(fs, "upperdir", fd_path(l->upper, path));
         if (r == 0 && l->work >= 0)
@@ -141,11 +153,21 @@ int mount_idmap(int fd, int userns)
         return set_attrs(fd, "", AT_EMPTY_PATH, &attr);
 }
 
-int mount_isolate(void)
+static int propagate(unsigned how)
 {
-        struct mount_attr attr = { .propagation = MS_PRIVATE };
+        struct mount_attr attr = { .propagation = how };
 
         return set_attrs(AT_FDCWD, "/", AT_RECURSIVE, &attr);
+}
+
+int mount_isolate(void)
+{
+        return propagate(MS_PRIVATE);
+}
+
+int mount_follow(void)
+{
+        return propagate(MS_SLAVE);
 }
 
 /* --- attaching --- */

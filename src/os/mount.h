@@ -54,6 +54,9 @@ int mount_view(int dirfd, const char *path, bool whole, int *ret_fd) must_check;
  * process namespace: the layers are named by their descriptors, so that whoever reads /proc/mounts
  * learns no path of the machine.
  *
+ * What an image could say by attributes of its files is not listened to: where a folder was before it
+ * was renamed, and where the content of a file is.
+ *
  * -EINVAL if a lower is a detached view and the kernel is older than 6.15: attach it first.
  */
 #define MOUNT_LOWERS_MAX 64
@@ -79,6 +82,10 @@ int mount_idmap(int fd, int userns) must_check;
 /* Nothing that is mounted or unmounted here is seen elsewhere, nor the other way round. To be called
  * first in a new namespace. */
 int mount_isolate(void) must_check;
+
+/* Only the other way round: what is unmounted outside goes away in here, too, so that we keep no disk
+ * of the machine busy. To be called first in a new namespace. */
+int mount_follow(void) must_check;
 
 /* --- attaching --- */
 

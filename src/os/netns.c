@@ -25,23 +25,23 @@ static int loopback_up(void)
 }
 
 /* Settings of the namespace that the writer is in, not of the one /proc was mounted from. */
-static int set(const char *path, const char *value)
+static int set(int proc, const char *path, const char *value)
 {
-        scoped(fd_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
+        scoped(fd_closep) int fd = openat(proc, path, O_WRONLY | O_CLOEXEC);
 
         if (fd < 0 || write(fd, value, strlen(value)) < 0)
                 return -errno;
         return 0;
 }
 
-static int prepare(int *ret_fd)
+static int prepare(int proc, int *ret_fd)
 {
         int fd, r = loopback_up();
 
         if (r == 0)
-                r = set("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+                r = set(proc, "sys/net/ipv4/ip_unprivileged_port_start", "0");
         if (r == 0)
-                r = set("/proc/sys/net/ipv4/ping_group_range", "0 2147483647");
+                r = set(proc, "sys/net/ipv4/ping_group_range", "0 2147483647");
         if (r < 0)
                 return r;
         fd = open(OURS, O_RDONLY | O_CLOEXEC);
@@ -53,14 +53,35 @@ static int prepare(int *ret_fd)
 
 int netns_make(int *ret_fd)
 {
+        scoped(fd_closep) int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        return proc < 0 ? -errno : netns_make_by(proc, ret_fd);
+}
+
+int netns_make_by(int proc, int *ret_fd)
+{
         scoped(fd_closep) int ours = open(OURS, O_RDONLY | O_CLOEXEC);
         int r;
 
         if (ours < 0 || unshare(CLONE_NEWNET) < 0)
                 return -errno;
-        r = prepare(ret_fd);
+        r = prepare(proc, ret_fd);
         ASSERT(setns(ours, CLONE_NEWNET) == 0); /* to go on elsewhere would be worse than to end */
         return r;
+}
+
+int netns_socket(int fd, int domain, int type, int protocol)
+{
+        scoped(fd_closep) int ours = open(OURS, O_RDONLY | O_CLOEXEC);
+        int s;
+
+        if (ours < 0 || setns(fd, CLONE_NEWNET) < 0)
+                return -errno;
+        s = socket(domain, type | SOCK_CLOEXEC, protocol);
+        if (s < 0)
+                s = -errno;
+        ASSERT(setns(ours, CLONE_NEWNET) == 0);
+        return s;
 }
 
 int netns_enter(int fd)

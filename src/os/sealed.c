@@ -59,6 +59,25 @@ int sealed_copy(int from, const char *name, int *ret_fd)
         return 0;
 }
 
+int sealed_bytes(struct str bytes, const char *name, int *ret_fd)
+{
+        scoped(fd_closep) int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+        if (fd < 0)
+                return -errno;
+        while (bytes.n > 0) {
+                ssize_t n = write(fd, bytes.p, bytes.n);
+
+                if (n <= 0)
+                        return n < 0 ? -errno : -EIO;
+                bytes = str_skip(bytes, (size_t) n);
+        }
+        if (fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+                return -errno;
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
 bool sealed_is(int fd)
 {
         int seals = fcntl(fd, F_GET_SEALS);

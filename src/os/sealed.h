@@ -8,9 +8,13 @@
  */
 
 #include "base/compiler.h"
+#include "base/str.h"
 
 /* A sealed, executable copy of a file. */
 int sealed_copy(int from, const char *name, int *ret_fd) must_check;
+
+/* Bytes that are no program. */
+int sealed_bytes(struct str bytes, const char *name, int *ret_fd) must_check;
 
 bool sealed_is(int fd);
 

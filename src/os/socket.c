@@ -175,7 +175,7 @@ static int remove_stale_socket(const struct sock_addr *a)
         return unlink(un.sun_path) < 0 ? -errno : 0;
 }
 
-int sock_listen(const struct sock_addr *a, int *ret_fd)
+int sock_bind(const struct sock_addr *a, int *ret_fd)
 {
         scoped(fd_closep) int fd = -EBADF;
         int r, one = 1;
@@ -195,10 +195,25 @@ int sock_listen(const struct sock_addr *a, int *ret_fd)
                 if (bind(fd, (const struct sockaddr *) &a->ss, a->len) < 0)
                         return -errno;
         }
-        if (listen(fd, LISTEN_BACKLOG) < 0)
-                return -errno;
         *ret_fd = TAKE_FD(fd);
         return 0;
+}
+
+int sock_start(int fd)
+{
+        return listen(fd, LISTEN_BACKLOG) < 0 ? -errno : 0;
+}
+
+int sock_listen(const struct sock_addr *a, int *ret_fd)
+{
+        scoped(fd_closep) int fd = -EBADF;
+        int r = sock_bind(a, &fd);
+
+        if (r == 0)
+                r = sock_start(fd);
+        if (r == 0)
+                *ret_fd = TAKE_FD(fd);
+        return r;
 }
 
 int sock_local_addr(int fd, struct sock_addr *ret)

@@ -38,6 +38,10 @@ bool sock_addr_is_unix(const struct sock_addr *a);
 /* The host without port, for X-Forwarded-For; "unix" for a unix peer. */
 void sock_addr_host(const struct sock_addr *a, char ret[static SOCK_ADDR_TEXT_MAX]);
 
+/* In two steps, for who is root in between: what is bound takes no connection before it is started. */
+int sock_bind(const struct sock_addr *a, int *ret_fd) must_check;
+int sock_start(int fd) must_check;
+
 /* Binds and listens. The path of a unix address is taken over if nobody listens there any more
  * (a connection attempt is refused), and refused with -EADDRINUSE if somebody does. */
 int sock_listen(const struct sock_addr *a, int *ret_fd) must_check;

@@ -26,6 +26,8 @@
 #define CHILD_STACK  (32 * KiB)
 #define NO_SANITIZER __attribute__((no_sanitize("address", "undefined")))
 
+#define OOM_SCORE "300" /* thousandths of all memory, added to what a process has */
+
 static char child_stack[CHILD_STACK] __attribute__((aligned(16)));
 
 /* The soft limit of open files before fd_limit_raise. */
@@ -149,6 +151,18 @@ static int die_with(pid_t parent)
         return getppid() == parent ? 0 : -ESRCH;
 }
 
+/* Upwards needs no privilege; it is a wish, and what is there already may be more. While we are root:
+ * the file belongs to root if our memory, which we still share, is not to be looked at. */
+static void die_before_others(void)
+{
+        int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+        if (fd >= 0) {
+                (void) !write(fd, OOM_SCORE, strlen(OOM_SCORE));
+                (void) close(fd);
+        }
+}
+
 static int prepare(const struct child *c)
 {
         const struct spawn *s = c->s;
@@ -157,6 +171,8 @@ static int prepare(const struct child *c)
         (void) setsid();
         reset_signals();
         reset_limits();
+        if (s->die_first)
+                die_before_others();
         r = place_fds(s->fds);
         if (r == 0 && s->user)
                 r = become(s->user);

@@ -33,6 +33,7 @@ struct spawn {
         int fds[3];                    /* become 0, 1, 2; may be equal */
         const struct spawn_user *user; /* NULL: ours */
         bool die_with_parent;          /* SIGKILL when we end */
+        bool die_first;                /* rather than we, when memory is short */
 };
 
 /* Where argv[0] is looked for when there is no PATH. */

@@ -129,6 +129,9 @@ void walk_remove_done(struct walk_remove *rm);
 /* A piece of the work: 1 there is more, 0 done, or a negative errno. */
 int walk_remove_step(struct walk_remove *rm) must_check;
 
+/* All steps, for what is known to be small or for who has the time. */
+int walk_remove_all(int parentfd, const char *name) must_check;
+
 /* After an error: the path it is about, below the root; empty for the root itself. */
 struct str walk_remove_path(const struct walk_remove *rm);
 

@@ -110,3 +110,16 @@ int walk_remove_step(struct walk_remove *rm)
                 return again(rm, r);
         return r < 0 ? r : finish(rm);
 }
+
+int walk_remove_all(int parentfd, const char *name)
+{
+        struct walk_remove rm;
+        int r;
+
+        walk_remove_init(&rm, parentfd, name);
+        do
+                r = walk_remove_step(&rm);
+        while (r > 0);
+        walk_remove_done(&rm);
+        return r;
+}

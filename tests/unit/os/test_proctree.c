@@ -47,6 +47,9 @@ static bool wait_for(int fd, int n)
 /* A chain of three, and one that has left its parents and its session. */
 static int make_tree(int fds[2])
 {
+        siginfo_t info;
+        pid_t between;
+
         if (pipe(fds) < 0)
                 return -1;
         if (fork() == 0) {
@@ -57,13 +60,17 @@ static int make_tree(int fds[2])
                 }
                 stay(fds[1]);
         }
-        if (fork() == 0) {
+        between = fork();
+        if (between == 0) {
                 if (fork() == 0) {
                         (void) setsid();
                         stay(fds[1]);
                 }
                 _exit(0);
         }
+        /* It has ended, and is left to be reaped. */
+        if (waitid(P_PID, (id_t) between, &info, WEXITED | WNOWAIT) < 0)
+                return -1;
         return wait_for(fds[0], 4) ? 0 : -1;
 }
 
