@@ -21,7 +21,7 @@
  * POST /files/archive?path=[&owner=keep]
  *
  *         The body, a tar archive that is not compressed, is extracted below the directory, which
- *         is made if need be, as execd/extract.h says. 200 {"entries":N,"bytes":M}. An archive that
+ *         is made if need be, as archive/extract.h says. 200 {"entries":N,"bytes":M}. An archive that
  *         can't be read, or an entry that is refused, is 400 INVALID_FILE_CONTENT with its name and
  *         the reason; a full disk and the like 500 RUNTIME_ERROR. Entries before it stay.
  */

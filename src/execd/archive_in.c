@@ -6,7 +6,7 @@
 #include "execd/agent.h"
 #include "execd/archive.h"
 #include "execd/codes.h"
-#include "execd/extract.h"
+#include "archive/extract.h"
 #include "execd/problem.h"
 #include "execd/query.h"
 #include "os/fd.h"

@@ -11,7 +11,7 @@
 #include "execd/outflow.h"
 #include "execd/problem.h"
 #include "execd/query.h"
-#include "execd/tar.h"
+#include "archive/tar.h"
 #include "execd/tree_answer.h"
 #include "http/file.h"
 #include "os/fd.h"

@@ -15,6 +15,8 @@
 #include "os/fd.h"
 #include "os/proctree.h"
 
+#define COMMAND_OOM_ADJ "500" /* half of all memory more than it has */
+
 /* --- the keeper's side --- */
 
 struct keeper {
@@ -119,6 +121,22 @@ static never_returns void keep(struct keeper *k, int child_events)
         report(k, KEEPER_EXITED, k->status);
 }
 
+/* Memory of a pipe, a socket or a table is nobody's: when the sandbox has used up its own, the kernel would
+ * find the agent the largest of a few small processes. This way commands come first. It takes a
+ * privilege to go below the least that was ever set, and none to go back to it. */
+static void be_killed_first(bool first)
+{
+        const char *value = first ? COMMAND_OOM_ADJ : "0";
+        scoped(fd_closep) int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+        char now[8] = "";
+
+        /* Somebody else's choice stays. */
+        if (fd < 0 || pread(fd, now, sizeof(now) - 1, 0) < 0
+            || strcmp(now, first ? "0\n" : COMMAND_OOM_ADJ "\n") != 0)
+                return;
+        (void) !pwrite(fd, value, strlen(value), 0);
+}
+
 /* All signals are blocked for good. The two that can't be are of little use to a hostile command: a
  * keeper that is stopped is continued by the agent, and one that is killed takes the command along
  * (die_with_parent). */
@@ -139,7 +157,9 @@ static never_returns void keeper_main(const struct spawn *given, bool tell_start
         if (events < 0)
                 report(&k, KEEPER_FAILED, -errno);
         s.die_with_parent = true;
+        be_killed_first(true);
         r = spawn_program(&s, &k.command);
+        be_killed_first(false);
         if (r < 0)
                 report(&k, KEEPER_FAILED, r);
         if (tell_start)

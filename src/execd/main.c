@@ -5,12 +5,15 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "execd/agent.h"
 #include "execd/options.h"
 #include "execd/protect.h"
+#include "execd/relay.h"
 #include "os/fd.h"
 
 struct execd {
@@ -92,6 +95,17 @@ static int serve_on(struct execd *x, int fd)
         return 0;
 }
 
+/* Who waits for us outside of the sandbox sees the change, and knows that we listen by then: the name of
+ * a socket is there before. */
+static int set_mode(const struct sock_addr *addr, int mode)
+{
+        const struct sockaddr_un *un = (const void *) &addr->ss;
+
+        if (mode < 0 || !sock_addr_is_unix(addr) || un->sun_path[0] != '/')
+                return 0;
+        return chmod(un->sun_path, (mode_t) mode) < 0 ? -errno : 0;
+}
+
 static int serve(struct execd *x, const struct execd_options *o)
 {
         int fd, r = 0;
@@ -107,6 +121,8 @@ static int serve(struct execd *x, const struct execd_options *o)
                 sock_addr_to_string(&o->listen[i], text);
                 r = sock_listen(&o->listen[i], &fd);
                 r = r < 0 ? log_err(r, &x->log, "can't listen on %s", text) : serve_on(x, fd);
+                if (r == 0)
+                        r = set_mode(&o->listen[i], o->socket_mode);
         }
         return r;
 }
@@ -144,7 +160,8 @@ static int start(struct execd *x, const struct execd_options *o)
                                                      .entrypoint_max = o->entrypoint_max,
                                                      .token = token },
                              &config, &x->log);
-        reaper_take_signals(&x->agent->reaper, signalled, x);
+        if (!o->deaf)
+                reaper_take_signals(&x->agent->reaper, signalled, x);
         r = serve(x, o);
         if (r < 0 || !o->entrypoint)
                 return r;
@@ -192,6 +209,8 @@ int main(int argc, char **argv)
                 (void) fputs(buf_str(&text).p, parsed == OPTIONS_EXIT_OK ? stdout : stderr);
                 return parsed == OPTIONS_EXIT_OK ? 0 : 2;
         }
+        if (o.relay)
+                return relay_run(o.relay);
         keep_memory_small();
         x.stay = o.stay;
         x.sink = (struct log_sink){ STDERR_FILENO, o.log_level, o.log_format, &clock_system };

@@ -30,6 +30,21 @@ static const char *set_listen_fd(void *target, struct str value)
         return set_fd(value, &((struct execd_options *) target)->listen_fd);
 }
 
+static const char *set_socket_mode(void *target, struct str value)
+{
+        int mode = 0;
+
+        if (value.n == 0 || value.n > 4)
+                return "not a mode; try 0700";
+        for (size_t i = 0; i < value.n; i++) {
+                if (value.p[i] < '0' || value.p[i] > '7')
+                        return "not a mode; try 0700";
+                mode = mode * 8 + (value.p[i] - '0');
+        }
+        ((struct execd_options *) target)->socket_mode = mode & 0777;
+        return NULL;
+}
+
 static const char *set_token_fd(void *target, struct str value)
 {
         return set_fd(value, &((struct execd_options *) target)->token_fd);
@@ -73,6 +88,14 @@ static const char *set_entrypoint_max(void *target, struct str value)
         return set_size(value, &((struct execd_options *) target)->entrypoint_max);
 }
 
+static const char *set_relay(void *target, struct str value)
+{
+        if (!str_starts_with(value, STR("/")) || value.n > 100)
+                return "not the path of a socket";
+        ((struct execd_options *) target)->relay = value.p;
+        return NULL;
+}
+
 static const char *set_log_level(void *target, struct str value)
 {
         return options_log_level(value, &((struct execd_options *) target)->log_level);
@@ -97,6 +120,13 @@ static const char *set_stay(void *target, struct str value)
         return NULL;
 }
 
+static const char *set_deaf(void *target, struct str value)
+{
+        (void) value;
+        ((struct execd_options *) target)->deaf = true;
+        return NULL;
+}
+
 static const char *set_seal(void *target, struct str value)
 {
         (void) value;
@@ -110,6 +140,8 @@ static const struct option options[] = {
           "up to 4 times (default 0.0.0.0:44772, or none with --listen-fd)",
           set_listen },
         { "listen-fd", "N", "serve on this inherited listening socket", set_listen_fd },
+        { "socket-mode", "MODE",
+          "of unix sockets, set at the moment from which they take connections", set_socket_mode },
         { "access-token-fd", "N",
           "read the access token from this descriptor; else it is taken from\n"
           "the variable EXECD_ACCESS_TOKEN, and without one everybody may",
@@ -123,7 +155,15 @@ static const struct option options[] = {
         { "entrypoint-output-max", "SIZE", "kept of the entrypoint's output (default 16Mi)",
           set_entrypoint_max },
         { "stay", NULL, "go on when the entrypoint has ended", set_stay },
+        { "ignore-signals", NULL,
+          "as process 1, obey no signal: who ends the sandbox kills it from\n"
+          "outside, and nobody inside can ask for its end",
+          set_deaf },
         { "seal", NULL, "run from a sealed copy of the program in memory", set_seal },
+        { "relay", "PATH",
+          "serve nothing: be the way between standard input and output and\n"
+          "the socket of an agent that is running",
+          set_relay },
         { "log-level", "LEVEL", "debug, info, warn or error (default warn)", set_log_level },
         { "log-format", "FORMAT", "logfmt or json (default logfmt)", set_log_format },
         { "access-log", NULL, "log a line for each request", set_access_log },
@@ -148,6 +188,7 @@ enum options_result execd_options_parse(int argc, char **argv, struct execd_opti
 
         *ret = (struct execd_options){
                 .listen_fd = -EBADF,
+                .socket_mode = -EINVAL,
                 .token_fd = -EBADF,
                 .workspace = STR("/workspace"),
                 .state_dir = tmp && tmp[0] == '/' ? str_from(tmp) : STR("/tmp"),

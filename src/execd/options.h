@@ -13,14 +13,17 @@
 struct execd_options {
         struct sock_addr listen[EXECD_LISTEN_MAX];
         size_t n_listen;
-        int listen_fd; /* inherited, or -EBADF */
-        int token_fd;  /* to read the access token from, or -EBADF */
+        int listen_fd;   /* inherited, or -EBADF */
+        int socket_mode; /* of unix sockets, set when they listen; -EINVAL: as the umask says */
+        int token_fd;    /* to read the access token from, or -EBADF */
         struct str workspace, state_dir;
         uint64_t output_max, entrypoint_max;
         enum log_level log_level;
         enum log_format log_format;
         bool access_log;
         bool stay;         /* after the entrypoint has ended */
+        bool deaf;         /* obey no signal */
+        const char *relay; /* path of a socket: see execd/relay.h; or NULL */
         bool seal;         /* run from a copy nobody can change */
         char **entrypoint; /* NULL-terminated, or NULL */
 };

@@ -12,6 +12,11 @@
  * Signals come through a descriptor, because it tells who sent them: a PID 1 with a handler can be
  * signalled by every process of its sandbox, and those must not be able to stop the agent. The
  * kernel shows a sender from outside of the pid namespace as pid 0; so PID 1 obeys those only.
+ *
+ * That is not proof against everything: a signal for which the kernel has no room, because somebody has
+ * queued as many as the uid may have, arrives without its sender, and looks like one from outside.
+ * Where nobody outside sends signals the agent takes none (--ignore-signals), and the kernel drops
+ * what a process 1 has no handler for.
  */
 
 #include <sys/types.h>

@@ -15,7 +15,7 @@
 #include <inttypes.h>
 
 #include "base/base.h"
-#include "execd/tar.h"
+#include "archive/tar.h"
 #include "tests/lib/pieces.h"
 
 struct tar_trace {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "execd/extract.h"
+#include "archive/extract.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "execd/problem.h"
 #include "os/fd.h"
+
+/* "%.*s", of a name that may be long */
+#define SHOWN(s) (int) MIN_OF((s).n, (size_t) 200), (s).p
 
 #define OPEN_DIR  (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define MODE_MASK 01777
@@ -57,12 +59,12 @@ void extract_done(struct extract *x)
 
 static int refuse(struct err *e, struct str name, const char *why)
 {
-        return err_set(e, ERR_INVALID, "entry '%.*s': %s", PROBLEM_PATH(name), why);
+        return err_set(e, ERR_INVALID, "entry '%.*s': %s", SHOWN(name), why);
 }
 
 static int fail(struct err *e, int r, struct str name)
 {
-        return err_errno(e, r, "extract '%.*s'", PROBLEM_PATH(name));
+        return err_errno(e, r, "extract '%.*s'", SHOWN(name));
 }
 
 /* --- names --- */

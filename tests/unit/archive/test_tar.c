@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "execd/tar.h"
+#include "archive/tar.h"
 
 #include "base/base.h"
 #include "tests/lib/check.h"

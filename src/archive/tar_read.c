@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "execd/tar.h"
+#include "archive/tar.h"
 
 #include "base/base.h"
-#include "execd/tar_block.h"
+#include "archive/tar_block.h"
 
 enum state {
         IN_BLOCK,   /* collecting a header */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_EXECD_TAR_H
-#define HUTCH_EXECD_TAR_H
+#ifndef HUTCH_ARCHIVE_TAR_H
+#define HUTCH_ARCHIVE_TAR_H
 
 /*
  * Tar archives as streams: bytes to entries and back, without any I/O.

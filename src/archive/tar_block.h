@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_EXECD_TAR_BLOCK_H
-#define HUTCH_EXECD_TAR_BLOCK_H
+#ifndef HUTCH_ARCHIVE_TAR_BLOCK_H
+#define HUTCH_ARCHIVE_TAR_BLOCK_H
 
 /* A header as it stands in an archive (POSIX.1-2017, pax, "ustar Interchange Format"). Internal to
  * tar_read.c and tar_write.c. */
 
-#include "execd/tar.h"
+#include "archive/tar.h"
 
 struct tar_block {
         char name[100];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_EXECD_EXTRACT_H
-#define HUTCH_EXECD_EXTRACT_H
+#ifndef HUTCH_ARCHIVE_EXTRACT_H
+#define HUTCH_ARCHIVE_EXTRACT_H
 
 /*
  * Entries of a foreign archive become files below a directory, and nowhere else.
@@ -28,7 +28,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/id.h"
-#include "execd/tar.h"
+#include "archive/tar.h"
 
 #define EXTRACT_LATE_MAX (8 * MiB) /* names of directories whose modes wait */
 

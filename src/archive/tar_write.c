@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "execd/tar.h"
+#include "archive/tar.h"
 
 #include <inttypes.h>
 
 #include "base/base.h"
-#include "execd/tar_block.h"
+#include "archive/tar_block.h"
 
 static bool is_ascii(struct str s)
 {

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execd/relay.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+#include "os/socket.h"
+
+/* --- connecting --- */
+
+static int try_connect(const char *path, int *ret)
+{
+        struct sock_addr addr;
+        char text[256];
+        int r;
+
+        (void) snprintf(text, sizeof(text), "unix:%s", path);
+        r = sock_addr_from_string(str_from(text), &addr);
+        return r < 0 ? r : sock_connect(&addr, ret);
+}
+
+/* The folder's part of the path. */
+static int watch_folder(const char *path, int *ret)
+{
+        const char *slash = strrchr(path, '/');
+        char folder[256];
+        int fd;
+
+        (void) snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - path) : 0, path);
+        fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        if (fd < 0)
+                return -errno;
+        if (inotify_add_watch(fd, folder[0] ? folder : "/", IN_CREATE | IN_ATTRIB | IN_MOVED_TO)
+            < 0) {
+                (void) fd_close(fd);
+                return -errno;
+        }
+        *ret = fd;
+        return 0;
+}
+
+static int connect_in_time(const char *path, int *ret)
+{
+        usec_t until = clock_mono(&clock_system) + RELAY_PATIENCE_MS * USEC_PER_MSEC;
+        scoped(fd_closep) int watch = -EBADF;
+        char events[4096];
+        int r = watch_folder(path, &watch);
+
+        while (r == 0) {
+                struct pollfd p = { .fd = watch, .events = POLLIN };
+                usec_t now = clock_mono(&clock_system);
+
+                if (try_connect(path, ret) == 0)
+                        return 0;
+                if (now >= until)
+                        return -ETIMEDOUT;
+                if (poll(&p, 1, (int) ((until - now) / USEC_PER_MSEC) + 1) < 0 && errno != EINTR)
+                        return -errno;
+                while (read(watch, events, sizeof(events)) > 0)
+                        ;
+        }
+        return r;
+}
+
+/* --- passing on --- */
+
+struct way {
+        int from, to;
+        size_t n, done; /* of the bytes below */
+        bool ended;     /* nothing more comes */
+        bool told;      /* and the other side knows */
+        char bytes[64 * KiB];
+};
+
+static int fill(struct way *w)
+{
+        ssize_t n = read(w->from, w->bytes, sizeof(w->bytes));
+
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        w->n = (size_t) n;
+        w->done = 0;
+        w->ended = n == 0;
+        return 0;
+}
+
+static int drain(struct way *w)
+{
+        ssize_t n = write(w->to, w->bytes + w->done, w->n - w->done);
+
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        w->done += (size_t) n;
+        if (w->done == w->n)
+                w->n = w->done = 0;
+        return 0;
+}
+
+static void tell_end(struct way *w, int socket)
+{
+        if (!w->ended || w->n > 0 || w->told)
+                return;
+        w->told = true;
+        if (w->to == socket)
+                (void) shutdown(socket, SHUT_WR);
+        else
+                (void) close(w->to);
+}
+
+static void want(const struct way *w, struct pollfd *from, struct pollfd *to)
+{
+        *from = (struct pollfd){ .fd = w->n == 0 && !w->ended ? w->from : -1, .events = POLLIN };
+        *to = (struct pollfd){ .fd = w->n > 0 ? w->to : -1, .events = POLLOUT };
+}
+
+/* What the agent says is what counts: when it has ended, nobody is left to listen to. */
+static int pass_on(struct way *in, struct way *out, int socket)
+{
+        while (!out->told) {
+                struct pollfd p[4];
+                int r = 0;
+
+                want(in, &p[0], &p[1]);
+                want(out, &p[2], &p[3]);
+                if (poll(p, 4, -1) < 0 && errno != EINTR)
+                        return -errno;
+                if (p[0].fd >= 0 && p[0].revents)
+                        r = fill(in);
+                if (r == 0 && p[1].fd >= 0 && p[1].revents)
+                        r = drain(in);
+                if (r == 0 && p[2].fd >= 0 && p[2].revents)
+                        r = fill(out);
+                if (r == 0 && p[3].fd >= 0 && p[3].revents)
+                        r = drain(out);
+                if (r < 0)
+                        return r;
+                tell_end(in, socket);
+                tell_end(out, socket);
+        }
+        return 0;
+}
+
+static void make_nonblocking(int fd)
+{
+        (void) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+int relay_run(const char *path)
+{
+        static struct way in, out;
+        scoped(fd_closep) int socket = -EBADF;
+        int r = connect_in_time(path, &socket);
+
+        if (r < 0) {
+                (void) fprintf(stderr, "hutch-execd: %s: %s\n", path, err_text(r));
+                return 1;
+        }
+        (void) signal(SIGPIPE, SIG_IGN);
+        make_nonblocking(STDIN_FILENO);
+        make_nonblocking(STDOUT_FILENO);
+        in = (struct way){ .from = STDIN_FILENO, .to = socket };
+        out = (struct way){ .from = socket, .to = STDOUT_FILENO };
+        (void) !pass_on(&in, &out, socket);
+        return 0;
+}
