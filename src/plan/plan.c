@@ -44,13 +44,26 @@ const struct plan_cap plan_caps[PLAN_CAPS_KEPT] = {
         { CAP_SYS_CHROOT, "sys_chroot" },
 };
 
-/* Of /proc and /sys: what tells about the machine and others on it, and what no mount hides. */
-static const char *const masked[] = {
-        "/proc/acpi",          "/proc/asound",      "/proc/interrupts",
-        "/proc/kcore",         "/proc/key-users",   "/proc/keys",
-        "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
-        "/proc/timer_list",    "/sys/firmware",     "/sys/devices/virtual/powercap",
+/* Of /proc and /sys: what tells about the machine and others on it, and what no mount hides; and
+ * which programs its root runs when something happens. */
+static const char *const masked_proc[] = {
+        "/proc/acpi",
+        "/proc/asound",
+        "/proc/interrupts",
+        "/proc/kcore",
+        "/proc/key-users",
+        "/proc/keys",
+        "/proc/latency_stats",
+        "/proc/sched_debug",
+        "/proc/scsi",
+        "/proc/timer_list",
+        "/proc/sys/kernel/core_pattern",
+        "/proc/sys/kernel/hotplug",
+        "/proc/sys/kernel/modprobe",
+        "/proc/sys/kernel/panic",
 };
+
+static const char *const masked_sys[] = { "/sys/firmware", "/sys/devices/virtual/powercap" };
 
 /* Of /proc: what could be written by whoever finds a way around its owner being nobody in here; and
  * the agent, whose files belong to the sandbox's root. */
@@ -58,13 +71,18 @@ static const char *const read_only[] = {
         "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/1",
 };
 
+/* Programs that know no better close all descriptors up to the soft limit, or use select. */
 static const struct {
         const char *name;
-        uint64_t number;
+        uint64_t soft, hard;
 } rlimits[] = {
-        { "core", 0 }, /* the machine's core_pattern may be a program */
-        { "memlock", 8 * MiB }, { "msgqueue", 819200 }, { "nice", 0 },
-        { "nofile", 1048576 },  { "rtprio", 0 },        { "sigpending", 65536 },
+        { "core", 1, 1 }, /* 0 would run the program that core_pattern may name */
+        { "memlock", 8 * MiB, 8 * MiB },
+        { "msgqueue", 819200, 819200 },
+        { "nice", 0, 0 },
+        { "nofile", 1024, 1048576 },
+        { "rtprio", 0, 0 },
+        { "sigpending", 65536, 65536 },
 };
 
 /* --- making --- */
@@ -145,14 +163,21 @@ static struct plan_step *add_mount(struct maker *m, const char *type, const char
         return s;
 }
 
-static void add_kernel_views(struct maker *m)
+static void add_proc(struct maker *m)
 {
         (void) add_mount(m, "proc", "/proc", SAFE);
-        (void) add_mount(m, "sysfs", "/sys", SAFE | PLAN_READONLY);
         for (size_t i = 0; i < ARRAY_SIZE(read_only); i++)
                 add(m, PLAN_READ_ONLY)->target = read_only[i];
-        for (size_t i = 0; i < ARRAY_SIZE(masked); i++)
-                add(m, PLAN_MASK)->target = masked[i];
+        for (size_t i = 0; i < ARRAY_SIZE(masked_proc); i++)
+                add(m, PLAN_MASK)->target = masked_proc[i];
+}
+
+static void add_sys(struct maker *m)
+{
+        (void) add_mount(m, "sysfs", "/sys", SAFE | PLAN_READONLY);
+        for (size_t i = 0; i < ARRAY_SIZE(masked_sys); i++)
+                add(m, PLAN_MASK)->target = masked_sys[i];
+        add(m, PLAN_GROUPS)->target = "/sys/fs/cgroup";
 }
 
 static const char *number(struct maker *m, uint64_t v)
@@ -160,12 +185,9 @@ static const char *number(struct maker *m, uint64_t v)
         return check(m, arena_printf(m->arena, "%llu", (unsigned long long) v));
 }
 
-/* Owners in options are those of the machine, because the mounts are. Memory of /dev/shm counts for
- * the group; half of the group's, or of the machine's, is what tmpfs is used to. */
+/* Owners in options are those of the machine, because the mounts are. */
 static void add_devices(struct maker *m)
 {
-        const struct plan_spec *spec = m->p->spec;
-        const char *root = number(m, spec->uid_first);
         struct plan_step *s = add(m, PLAN_SHARED);
 
         s->name = "devices";
@@ -175,10 +197,18 @@ static void add_devices(struct maker *m)
         s = add_mount(m, "devpts", "/dev/pts", PLAN_NOSUID | PLAN_NOEXEC);
         s->options[0] = (struct plan_option){ "ptmxmode", "0666" };
         s->options[1] = (struct plan_option){ "mode", "0620" };
-        s->options[2] = (struct plan_option){ "gid", number(m, spec->uid_first + TTY) };
+        s->options[2] = (struct plan_option){ "gid", number(m, m->p->spec->uid_first + TTY) };
         s->options[3] = (struct plan_option){ "max", TERMINALS };
+}
 
-        s = add_mount(m, "tmpfs", "/dev/shm", SAFE);
+/* Its memory counts for the group; half of the group's, or of the machine's, is what tmpfs is used
+ * to. */
+static void add_shared_memory(struct maker *m)
+{
+        const struct plan_spec *spec = m->p->spec;
+        const char *root = number(m, spec->uid_first);
+        struct plan_step *s = add_mount(m, "tmpfs", "/dev/shm", SAFE);
+
         s->options[0] = (struct plan_option){ "mode", "1777" };
         s->options[1] = (struct plan_option){ "uid", root };
         s->options[2] = (struct plan_option){ "gid", root };
@@ -194,7 +224,8 @@ static void add_privileges(struct maker *m)
         for (size_t i = 0; i < ARRAY_SIZE(rlimits); i++) {
                 s = add(m, PLAN_RLIMIT);
                 s->name = rlimits[i].name;
-                s->number = rlimits[i].number;
+                s->soft = rlimits[i].soft;
+                s->number = rlimits[i].hard;
         }
         add(m, PLAN_USERS)->number = m->p->spec->uid_first;
         s = add(m, PLAN_CAPS);
@@ -262,12 +293,12 @@ static void add_agent(struct maker *m)
 {
         const struct plan_spec *spec = m->p->spec;
         const size_t n_args = is_idle(&spec->args) ? 0 : spec->args.n;
-        const char *const fixed[] = { AGENT,         "--listen-fd",  "3", "--access-token-fd", "4",
-                                      "--workspace", spec->workspace };
+        const char *const fixed[] = { AGENT, "--ignore-signals", "--listen-fd",
+                                      "3",   "--workspace",      spec->workspace };
         struct plan_step *s = add(m, PLAN_EXECUTE);
         struct plan_list *l = &s->list;
 
-        static_assert(PLAN_FD_LISTEN == 3 && PLAN_FD_TOKEN == 4, "as written above");
+        static_assert(PLAN_FD_LISTEN == 3, "as written above");
         l->items = check(m, arena_alloc_array(m->arena, ARRAY_SIZE(fixed) + n_args + 2,
                                               sizeof(*l->items)));
         if (!l->items)
@@ -290,10 +321,14 @@ int plan_make(const struct plan_spec *spec, struct arena *a, struct plan *ret)
         (void) add(&m, PLAN_GROUP_TOP);
         (void) add(&m, PLAN_ISOLATE);
         ASSERT(ret->n == PLAN_PREPARED);
-        add(&m, PLAN_HOSTNAME)->name = spec->hostname;
         add_image(&m);
-        add_kernel_views(&m);
+        add_proc(&m);
         add_devices(&m);
+        ret->ahead = spec->image == PLAN_IMAGE_HOST ? ret->n : PLAN_PREPARED;
+        add(&m, PLAN_NETWORK)->name = plan_network_to_string((int) spec->network);
+        add_sys(&m);
+        add_shared_memory(&m);
+        add(&m, PLAN_HOSTNAME)->name = spec->hostname;
         (void) add(&m, PLAN_ROOT);
         add_privileges(&m);
         add_env(&m);

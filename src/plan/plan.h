@@ -17,6 +17,10 @@
  *     could remount /usr writable with a capability it gets back, and change the machine's files.
  *     This way mounts, host name and links are out of its reach even with every capability and no
  *     filter.
+ *   - What needs no more of a spec than its uids comes first, as far as it can: it is done before
+ *     anybody asks (warden/seed.h).
+ *   - The network namespace is entered before /sys is mounted, which shows the links of the one that
+ *     it is mounted from.
  *   - The namespace of control groups is made after the process is in its group, which so becomes
  *     its top.
  *   - The filter is the last thing before the agent: it forbids what the other steps do.
@@ -34,15 +38,17 @@
         X(GROUP,      "group")        /* join that of the sandbox's uids                 */ \
         X(GROUP_TOP,  "group-top")    /* a namespace of groups of its own                */ \
         X(ISOLATE,    "isolate")      /* mounts of others are not seen, nor ours by them */ \
-        X(HOSTNAME,   "hostname")     /* name                                            */ \
         X(LAYERS,     "layers")       /* at target: lowers, and the upper if `writable`  */ \
         X(MOUNT,      "mount")        /* at target: a new file system of type `name`     */ \
         X(SHARED,     "shared")       /* at target: a tree that all sandboxes share      */ \
         X(READ_ONLY,  "read-only")    /* target, if it is there, and all below it        */ \
         X(MASK,       "mask")         /* target, if it is there, looks empty             */ \
+        X(NETWORK,    "network")      /* enter the namespace that was ordered: its kind  */ \
+        X(GROUPS,     "groups")       /* at target: a view of its own control groups     */ \
+        X(HOSTNAME,   "hostname")     /* name                                            */ \
         X(ROOT,       "root")         /* the tree becomes the root; the old one is gone  */ \
         X(KEYRING,    "keyring")      /* an empty one                                    */ \
-        X(RLIMIT,     "rlimit")       /* name, number                                    */ \
+        X(RLIMIT,     "rlimit")       /* name, soft, number                              */ \
         X(USERS,      "users")        /* enter the user namespace: number is the first   */ \
         X(CAPS,       "capabilities") /* number is the set that is kept                  */ \
         X(NO_PRIVS,   "no-new-privs")                                                       \
@@ -60,7 +66,9 @@ enum plan_step_kind {
 
 ENUM_DECLARE(plan_step);
 
-/* What a layer is; only a layer of an image has a name. All are idmapped for the sandbox. */
+/* What a layer is; only a layer of an image has a name. All are idmapped for the sandbox, whose root
+ * then owns what root owns on disk, but for /usr of the machine: what belongs to nobody in there can
+ * be read as far as everybody may, now and when it changes. */
 enum plan_folder {
         PLAN_FOLDER_LAYER,
         PLAN_FOLDER_HOST_ROOT, /* /etc and so on of the host's image */
@@ -92,9 +100,9 @@ struct plan_option {
 struct plan_step {
         enum plan_step_kind kind;
         const char *name;
-        const char *target; /* absolute path in the sandbox */
-        uint64_t number;
-        unsigned attrs; /* PLAN_READONLY … */
+        const char *target;    /* absolute path in the sandbox */
+        uint64_t number, soft; /* soft: of a limit */
+        unsigned attrs;        /* PLAN_READONLY … */
         bool writable;
         struct plan_option options[PLAN_OPTIONS_MAX]; /* the first without a key ends them */
         const struct plan_layer *layers;
@@ -108,17 +116,18 @@ struct plan_step {
  * they can be done before there is one. */
 #define PLAN_PREPARED 3
 
+/* Of the host's image, which most sandboxes have, there are more: all up to `ahead`. */
 struct plan {
         const struct plan_spec *spec;
         struct plan_list env; /* of the agent */
         struct plan_step steps[PLAN_STEPS_MAX];
-        size_t n;
+        size_t n, ahead; /* of other images `ahead` is PLAN_PREPARED */
 };
 
-/* The descriptors that the agent finds: input and two outputs, then these. */
+/* The descriptors that the agent finds: input and two outputs, then its socket. Nobody in the sandbox
+ * can reach that, and outside it only the warden and who got it from the warden: no token. */
 #define PLAN_FD_LISTEN 3
-#define PLAN_FD_TOKEN  4
-#define PLAN_FDS       5
+#define PLAN_FDS       4
 
 /* The spec has passed plan_spec_check; it and the arena must outlive the plan. -ENOMEM. */
 int plan_make(const struct plan_spec *spec, struct arena *a, struct plan *ret) must_check;

@@ -84,6 +84,8 @@ static void add_step(struct buf *b, const struct plan *p, const struct plan_step
                 add_word(b, s->options[i].key, s->options[i].value);
         if (s->kind == PLAN_CAPS)
                 add_caps(b, s->number);
+        if (s->kind == PLAN_RLIMIT && s->soft != s->number)
+                buf_addf(b, " %llu", (unsigned long long) s->soft);
         if (s->kind == PLAN_RLIMIT || s->kind == PLAN_USERS)
                 buf_addf(b, " %llu", (unsigned long long) s->number);
         if (s->kind == PLAN_EXECUTE) {

@@ -116,6 +116,13 @@ struct clauses {
         size_t tail;
 };
 
+/* Processors with the halves the other way round would need another filter in any case. */
+static size_t offset_of(unsigned arg)
+{
+        return offsetof(struct seccomp_data, args) + arg % SECCOMP_ARGS * 8UL
+               + (arg >= SECCOMP_ARGS ? 4 : 0);
+}
+
 static size_t emit_clauses(struct prog *p, struct clauses c)
 {
         const struct seccomp_clause *first = &c.rule->clauses[c.i];
@@ -144,7 +151,7 @@ static size_t emit_clauses(struct prog *p, struct clauses c)
                 label = emit(p,
                              (struct sock_filter) BPF_STMT(BPF_ALU | BPF_AND | BPF_K, cond->mask));
         if (c.held != cond->arg)
-                label = emit_load(p, offsetof(struct seccomp_data, args) + cond->arg * 8UL);
+                label = emit_load(p, offset_of(cond->arg));
         return label;
 }
 

@@ -2,6 +2,7 @@
 #include "plan/seccomp_policy.h"
 
 #include <linux/netlink.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -63,7 +64,7 @@ const char *const seccomp_allowed[] = {
         "rt_sigprocmask", "rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait",
         "sched_get_priority_max", "sched_get_priority_min", "sched_getaffinity", "sched_getattr",
         "sched_getparam", "sched_getscheduler", "sched_rr_get_interval", "sched_yield",
-        "set_robust_list", "set_thread_area", "set_tid_address", "setpgid", "setrlimit", "setsid",
+        "set_robust_list", "set_thread_area", "set_tid_address", "setpgid", "setsid",
         "sigaltstack", "vfork", "wait4", "waitid",
         "futex", "futex_requeue", "futex_wait", "futex_waitv", "futex_wake",
         "landlock_add_rule", "landlock_create_ruleset", "landlock_restrict_self",
@@ -151,17 +152,30 @@ const struct seccomp_rule seccomp_rules[] = {
         { { "clone" }, { UNSET(0, NEW_NAMESPACES, PASS) }, 1, NO(EPERM) },
         { { "unshare" }, { UNSET(0, NEW_NAMESPACES | NEW_TIME, PASS) }, 1, NO(EPERM) },
 
-        /* Input that a terminal's other users take for typed; line disciplines, which are modules. */
+        /* Input that a terminal's other users take for typed; line disciplines, which are modules; and
+         * questions to a socket that load the modules of bridges and VLANs, whoever asks. */
         { { "ioctl" },
           { IF(1, ALL, TIOCSTI, NO(EPERM)), IF(1, ALL, TIOCLINUX, NO(EPERM)),
-            IF(1, ALL, TIOCSETD, NO(EPERM)) },
-          3, PASS },
+            IF(1, ALL, TIOCSETD, NO(EPERM)),
+            IF(1, ALL, SIOCGIFBR, NO(ENOPKG)), IF(1, ALL, SIOCSIFBR, NO(ENOPKG)),
+            IF(1, ALL, SIOCBRADDBR, NO(ENOPKG)), IF(1, ALL, SIOCBRDELBR, NO(ENOPKG)),
+            IF(1, ALL, SIOCGIFVLAN, NO(ENOPKG)), IF(1, ALL, SIOCSIFVLAN, NO(ENOPKG)) },
+          9, PASS },
 
         /* The agent may have the uid of its commands, which can then take its descriptors or its
          * processor time away. It is in none of their process groups. */
-        { { "prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam",
-            "sched_setscheduler" },
+        { { "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler" },
           { IF(0, ALL, AGENT, NO(EPERM)) }, 1, PASS },
+
+        /* The size of core dumps stays what the plan makes it: with 0 the kernel does run the program
+         * that core_pattern may name, as the machine's root. Programs that ask for 0 get what
+         * they want, and some would not go on without. */
+        { { "setrlimit" }, { IF(0, ALL, RLIMIT_CORE, NO(0)) }, 1, PASS },
+        { { "prlimit64" },
+          { IF(0, ALL, AGENT, NO(EPERM)),
+            { { { 1, ALL, RLIMIT_CORE }, { 2, ALL, 0 }, { SECCOMP_HIGH(2), ALL, 0 } }, 3, PASS },
+            IF(1, ALL, RLIMIT_CORE, NO(0)) },
+          3, PASS },
         { { "ioprio_set" },
           { IF(0, ALL, WHO_USER_IO, NO(EPERM)), IF(1, ALL, AGENT, NO(EPERM)) }, 2, PASS },
         { { "setpriority" },

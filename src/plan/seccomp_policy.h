@@ -22,7 +22,8 @@
  *
  * Conditions compare 32 bits, because that is what the kernel looks at in each argument named here:
  * an int, an unsigned int, or (clone) the lower half of a long. A comparison of all 64 would let
- * TIOCSTI pass with a bit set above.
+ * TIOCSTI pass with a bit set above. Whether a pointer is NULL takes two conditions: upper halves have
+ * numbers of their own.
  */
 
 #include "base/compiler.h"
@@ -30,6 +31,8 @@
 /* Verdicts are what a filter returns: SECCOMP_RET_ALLOW, or SECCOMP_RET_ERRNO with an errno. */
 #define SECCOMP_PASS       0x7fff0000U
 #define SECCOMP_ERRNO(e)   (0x00050000U | (uint32_t) (e))
+#define SECCOMP_ARGS       6
+#define SECCOMP_HIGH(arg)  (SECCOMP_ARGS + (arg))
 #define SECCOMP_CONDS_MAX  3
 #define SECCOMP_NAMES_MAX  8
 #define SECCOMP_CLAUSE_MAX 20
@@ -38,7 +41,7 @@
 #define SECCOMP_LAST 469
 
 struct seccomp_cond {
-        unsigned arg; /* 0 to 5 */
+        unsigned arg; /* 0 to 5, or SECCOMP_HIGH of these */
         uint32_t mask, value;
 };
 

@@ -2,6 +2,7 @@
 #include "plan/spec.h"
 
 #include "base/base.h"
+#include "plan/bytes.h"
 
 #define MAGIC 0x31504c48U /* "HLP1", little-endian */
 
@@ -56,6 +57,11 @@ static bool is_assignment(const char *z)
         return equals && equals > z;
 }
 
+bool plan_spec_is_layer(const char *z)
+{
+        return is_name(z, PLAN_LAYER_NAME_MAX, "-_.");
+}
+
 static int check_layers(const struct plan_spec *s, struct err *e)
 {
         if (s->image == PLAN_IMAGE_HOST && s->layers.n > 0)
@@ -63,15 +69,19 @@ static int check_layers(const struct plan_spec *s, struct err *e)
         if (s->image == PLAN_IMAGE_LAYERS && (s->layers.n == 0 || s->layers.n > PLAN_LAYERS_MAX))
                 return err_set(e, ERR_INVALID, "an image has 1 to %d layers", PLAN_LAYERS_MAX);
         for (size_t i = 0; i < s->layers.n; i++)
-                if (!is_name(s->layers.items[i], PLAN_LAYER_NAME_MAX, "-_."))
+                if (!plan_spec_is_layer(s->layers.items[i]))
                         return err_set(e, ERR_INVALID, "not the name of a layer");
         return 0;
 }
 
 static int check_uids(const struct plan_spec *s, const struct plan_uids *uids, struct err *e)
 {
-        const uint32_t from = s->uid_first - uids->base;
+        const uint32_t from = uids ? s->uid_first - uids->base : 0;
 
+        if (!uids)
+                return s->uid_first == 0
+                               ? 0
+                               : err_set(e, ERR_INVALID, "uids are for the warden to choose");
         if (s->uid_first < uids->base || s->uid_first == 0 || from % PLAN_UIDS != 0
             || from / PLAN_UIDS >= uids->ranges)
                 return err_set(e, ERR_INVALID, "%u is not the first uid of a sandbox's range",
@@ -128,39 +138,27 @@ int plan_spec_check(const struct plan_spec *s, const struct plan_uids *uids, str
 
 /* --- encoding --- */
 
-static void put_number(struct buf *b, uint64_t v, size_t bytes)
-{
-        for (size_t i = 0; i < bytes; i++)
-                buf_add_char(b, (char) (v >> (8 * i) & 0xff));
-}
-
-static void put_text(struct buf *b, const char *z)
-{
-        put_number(b, strlen(z), 4);
-        buf_add(b, z, strlen(z));
-}
-
 static void put_list(struct buf *b, const struct plan_list *l)
 {
-        put_number(b, l->n, 4);
+        bytes_put_number(b, l->n, 4);
         for (size_t i = 0; i < l->n; i++)
-                put_text(b, l->items[i]);
+                bytes_put_text(b, l->items[i]);
 }
 
 int plan_spec_encode(const struct plan_spec *s, struct buf *b, struct err *e)
 {
         const size_t before = b->n;
 
-        put_number(b, MAGIC, 4);
-        put_text(b, s->id);
-        put_text(b, s->hostname);
-        put_text(b, s->workspace);
-        put_number(b, s->image, 1);
-        put_number(b, s->network, 1);
-        put_number(b, s->uid_first, 4);
-        put_number(b, s->memory, 8);
-        put_number(b, s->cpu_millis, 8);
-        put_number(b, s->pids, 8);
+        bytes_put_number(b, MAGIC, 4);
+        bytes_put_text(b, s->id);
+        bytes_put_text(b, s->hostname);
+        bytes_put_text(b, s->workspace);
+        bytes_put_number(b, s->image, 1);
+        bytes_put_number(b, s->network, 1);
+        bytes_put_number(b, s->uid_first, 4);
+        bytes_put_number(b, s->memory, 8);
+        bytes_put_number(b, s->cpu_millis, 8);
+        bytes_put_number(b, s->pids, 8);
         put_list(b, &s->layers);
         put_list(b, &s->env);
         put_list(b, &s->args);
@@ -173,48 +171,12 @@ int plan_spec_encode(const struct plan_spec *s, struct buf *b, struct err *e)
 
 /* --- decoding --- */
 
-/* What is left. A read past the end fails it, and it stays failed; what was read then is empty. */
-struct reader {
-        struct str left;
-        struct arena *arena;
-        bool failed;
-};
-
-static uint64_t take_number(struct reader *r, size_t bytes)
-{
-        uint64_t v = 0;
-
-        if (r->left.n < bytes) {
-                r->failed = true;
-                return 0;
-        }
-        for (size_t i = 0; i < bytes; i++)
-                v |= (uint64_t) (unsigned char) r->left.p[i] << (8 * i);
-        r->left = str_skip(r->left, bytes);
-        return v;
-}
-
-static const char *take_text(struct reader *r)
-{
-        uint64_t n = take_number(r, 4);
-        char *z;
-
-        if (r->failed || n > r->left.n || memchr(r->left.p, 0, n)) {
-                r->failed = true;
-                return "";
-        }
-        z = arena_dup(r->arena, str_of(r->left.p, n));
-        r->left = str_skip(r->left, n);
-        r->failed |= !z;
-        return z ? z : "";
-}
-
 /* Each text takes at least four bytes, so a length that lies is found out before anything is
  * allocated for it. */
-static struct plan_list take_list(struct reader *r)
+static struct plan_list take_list(struct bytes *r)
 {
         struct plan_list l = { 0 };
-        uint64_t n = take_number(r, 4);
+        uint64_t n = bytes_number(r, 4);
 
         if (r->failed || n > r->left.n / 4) {
                 r->failed = true;
@@ -226,7 +188,7 @@ static struct plan_list take_list(struct reader *r)
                 return l;
         }
         for (l.n = 0; l.n < n; l.n++)
-                l.items[l.n] = take_text(r);
+                l.items[l.n] = bytes_text(r);
         l.items[n] = NULL;
         return l;
 }
@@ -234,25 +196,25 @@ static struct plan_list take_list(struct reader *r)
 int plan_spec_decode(struct str message, const struct plan_uids *uids, struct arena *a,
                      struct plan_spec *ret, struct err *e)
 {
-        struct reader in = { message, a, message.n > PLAN_SPEC_MAX };
+        struct bytes in = { message, a, message.n > PLAN_SPEC_MAX };
         struct plan_spec s;
         int r;
 
-        if (take_number(&in, 4) != MAGIC)
+        if (bytes_number(&in, 4) != MAGIC)
                 return err_set(e, ERR_INVALID, "not the spec of a sandbox");
-        s.id = take_text(&in);
-        s.hostname = take_text(&in);
-        s.workspace = take_text(&in);
-        s.image = (enum plan_image) take_number(&in, 1);
-        s.network = (enum plan_network) take_number(&in, 1);
-        s.uid_first = (uint32_t) take_number(&in, 4);
-        s.memory = take_number(&in, 8);
-        s.cpu_millis = take_number(&in, 8);
-        s.pids = take_number(&in, 8);
+        s.id = bytes_text(&in);
+        s.hostname = bytes_text(&in);
+        s.workspace = bytes_text(&in);
+        s.image = (enum plan_image) bytes_number(&in, 1);
+        s.network = (enum plan_network) bytes_number(&in, 1);
+        s.uid_first = (uint32_t) bytes_number(&in, 4);
+        s.memory = bytes_number(&in, 8);
+        s.cpu_millis = bytes_number(&in, 8);
+        s.pids = bytes_number(&in, 8);
         s.layers = take_list(&in);
         s.env = take_list(&in);
         s.args = take_list(&in);
-        if (in.failed || in.left.n > 0)
+        if (!bytes_complete(&in))
                 return err_set(e, ERR_INVALID, "a sandbox's spec is cut off or too long");
         r = plan_spec_check(&s, uids, e);
         if (r == 0)

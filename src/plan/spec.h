@@ -9,7 +9,7 @@
  * had been taken over. That is why a spec has names and numbers, and nothing that could weaken a
  * wall: no mount options, no capabilities, no paths of the machine. Layers are names of folders in
  * the warden's own store; the id names the sandbox's own folder; uids are a range out of those that
- * belong to sandboxes. What is done with them is decided on the warden's side (plan/plan.h).
+ * belong to sandboxes, and chosen by the warden. What is done with them is decided on the warden's side (plan/plan.h).
  *
  * On the wire a spec is one message: numbers are little-endian, a text is its length (32 bits) and
  * its bytes, a list is its length (32 bits) and its texts. Fields come in the order below, each
@@ -85,7 +85,11 @@ struct plan_uids {
 /* Whether it can name a sandbox and its folder. */
 bool plan_spec_is_id(const char *z);
 
-/* ERR_INVALID with the reason. Both sides ask: here to say no early, there because they must. */
+/* Whether it can name a layer. */
+bool plan_spec_is_layer(const char *z);
+
+/* ERR_INVALID with the reason. Both sides ask: here to say no early, there because they must. Without
+ * uids (NULL) it must name none (0): so hutchd sends it, because the warden chooses them. */
 int plan_spec_check(const struct plan_spec *s, const struct plan_uids *uids, struct err *e)
         must_check;
 

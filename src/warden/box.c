@@ -12,6 +12,7 @@
 #include "os/walk.h"
 #include "warden/build.h"
 #include "warden/data.h"
+#include "warden/state.h"
 
 #define SOCKET "agent.sock"
 
@@ -24,16 +25,9 @@ static int open_boxes(const struct seed_ground *g, int *ret_fd)
         return inside_open(g->data, DATA_BOXES, &how, ret_fd);
 }
 
-/* The upper one is the sandbox's root folder: it belongs to its root. */
-static int make_folders(int folder, uid_t owner)
-{
-        if (mkdirat(folder, "upper", 0755) < 0 || mkdirat(folder, "work", 0700) < 0
-            || fchownat(folder, "upper", owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
-                return -errno;
-        return 0;
-}
-
-/* The address of a socket has room for 108 bytes; a data folder may be anywhere. */
+/* The address of a socket has room for 108 bytes; a data folder may be anywhere. Whoever is given a
+ * descriptor of the socket may connect, hutchd above all, which is not root; nobody else gets past the
+ * folders. */
 static int listen_in(int folder, int *ret_fd)
 {
         char text[64];
@@ -42,23 +36,17 @@ static int listen_in(int folder, int *ret_fd)
 
         (void) snprintf(text, sizeof(text), "unix:/proc/self/fd/%d/" SOCKET, folder);
         r = sock_addr_from_string(str_from(text), &addr);
-        return r == 0 ? sock_listen(&addr, ret_fd) : r;
+        if (r == 0)
+                r = sock_listen(&addr, ret_fd);
+        return r == 0 && fchmodat(folder, SOCKET, 0666, 0) < 0 ? -errno : r;
 }
 
 static int remove_folder(const struct seed_ground *g, const char *id)
 {
         scoped(fd_closep) int boxes = -EBADF;
-        struct walk_remove rm;
         int r = open_boxes(g, &boxes);
 
-        if (r < 0)
-                return r;
-        walk_remove_init(&rm, boxes, id);
-        do
-                r = walk_remove_step(&rm);
-        while (r > 0);
-        walk_remove_done(&rm);
-        return r;
+        return r == 0 ? walk_remove_all(boxes, id) : r;
 }
 
 /* --- its start --- */
@@ -80,6 +68,8 @@ static int explain(const struct plan_spec *spec, int step, int r, struct err *e)
         struct plan p;
 
         arena_init(&arena, 4 * PLAN_SPEC_MAX);
+        if (step == BUILD_NOWHERE)
+                return err_errno(e, r, "its first process ended before it was complete");
         if (plan_make(spec, &arena, &p) < 0 || step < 0 || (size_t) step >= p.n)
                 return err_errno(e, r, "step %d", step);
         s = &p.steps[step];
@@ -105,7 +95,7 @@ static int order(const struct seed *seed, const struct plan_spec *spec, int fds[
                 return err_errno(e, -errno, "make a pipe");
         ours = pipe_fds[0];
         theirs = pipe_fds[1];
-        fds[PLAN_FDS] = theirs;
+        fds[SEED_FD_REPORT] = theirs;
         r = seed_send(seed, buf_str(&message), fds);
         if (r < 0)
                 return err_errno(e, r, "send its spec");
@@ -119,22 +109,41 @@ struct filling {
         const struct box_parts *parts;
 };
 
-static int fill(int folder, const struct filling *f, int *ret_report, struct err *e)
+static int note(int folder, const struct filling *f)
 {
-        scoped(fd_closep) int null = -EBADF, listener = -EBADF;
-        int fds[SEED_FDS], r = make_folders(folder, f->spec->uid_first);
+        struct box_state s = { .uid_first = f->spec->uid_first,
+                               .pid = f->seed->pid,
+                               .image = f->spec->image,
+                               .network = f->spec->network,
+                               .net_index = f->parts->net_index,
+                               .memory = f->spec->memory,
+                               .cpu_millis = f->spec->cpu_millis,
+                               .pids = f->spec->pids };
+        int r = state_boot(s.boot);
 
         if (r == 0)
-                r = listen_in(folder, &listener);
+                r = state_start_time(s.pid, &s.start_time);
+        return r == 0 ? state_write(folder, &s, f->parts->record) : r;
+}
+
+static int fill(const struct seed_ground *g, int folder, const struct filling *f, int *ret_report,
+                struct err *e)
+{
+        scoped(fd_closep) int null = -EBADF, listener = -EBADF;
+        int fds[SEED_FDS], r = listen_in(folder, &listener);
+
+        if (r == 0 && f->parts->record >= 0)
+                r = note(folder, f);
         if (r < 0)
                 return err_errno(e, r, "fill its folder");
-        null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        /* Not that of the machine, which is a way to its /dev. */
+        null = openat(g->data, DATA_DEVICES "/null", O_RDONLY | O_CLOEXEC);
         if (null < 0)
-                return err_errno(e, -errno, "open /dev/null");
+                return err_errno(e, -errno, "open null");
         fds[0] = null;
         fds[1] = fds[2] = f->parts->output;
         fds[PLAN_FD_LISTEN] = listener;
-        fds[PLAN_FD_TOKEN] = f->parts->token;
+        fds[SEED_FD_NETWORK] = f->parts->netns;
         return order(f->seed, f->spec, fds, ret_report, e);
 }
 
@@ -154,26 +163,23 @@ int box_begin(const struct seed_ground *g, const struct seed *seed, const struct
 {
         const struct filling filling = { seed, spec, parts };
         scoped(fd_closep) int boxes = -EBADF, folder = -EBADF;
-        int r = spec->uid_first == seed->uid_first ? open_boxes(g, &boxes) : -EINVAL;
+        int r = spec->uid_first == seed->uid_first && parts->netns >= 0 ? open_boxes(g, &boxes)
+                                                                        : -EINVAL;
 
-        /* Seeds have a loopback and no more: less than what was asked for is not given in silence. */
-        if (spec->network != PLAN_NETWORK_NONE)
-                return err_set(e, ERR_UNSUPPORTED, "network '%s' is not there yet",
-                               plan_network_to_string((int) spec->network));
         /* One that is there already is not ours to remove. */
-        if (r == 0 && mkdirat(boxes, spec->id, 0700) < 0)
-                r = -errno;
+        if (r == 0)
+                r = seed_take_folder(g, seed, boxes, spec->id);
         if (r < 0)
                 return err_errno(e, r, "make the folder of sandbox '%s'", spec->id);
         folder = openat(boxes, spec->id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         r = folder < 0 ? -errno : set_limits(g, seed, spec);
-        r = r < 0 ? err_errno(e, r, "limit it") : fill(folder, &filling, ret_report, e);
+        r = r < 0 ? err_errno(e, r, "limit it") : fill(g, folder, &filling, ret_report, e);
         return r < 0 ? give_up(g, spec, e) : 0;
 }
 
 int box_finish(const struct seed_ground *g, const struct plan_spec *spec, int report, struct err *e)
 {
-        int step = 0, r = build_wait(report, &step);
+        int step = BUILD_NOWHERE, r = build_wait(report, &step);
 
         (void) fd_close(report);
         if (r == 0)

@@ -13,20 +13,22 @@
 #include "warden/seed.h"
 
 struct box_parts {
-        int token;  /* the agent reads its access token from it */
+        int record; /* what is kept beside it (warden/state.h), or -EBADF: it won't be adopted */
         int output; /* of the agent itself: what it says about its own troubles */
+        int netns;  /* its network namespace, of the kind that the spec says, */
+        uint32_t net_index; /* and the number of it (warden/netpool.h) */
 };
 
 /*
  * A sandbox is made in two calls, so that one process can make many at a time:
  *
  *         r = box_begin(g, &seed, &spec, &parts, &report, e);
- *         … `report` becomes readable …
+ *         … `report` hangs up: whoever was building has ended, or is the agent now …
  *         r = box_finish(g, &spec, report, e);
  *
  * From the first on, its socket (agent.sock in the folder) takes connections; after the second the
  * agent runs, or does not any more. The spec is checked and names the seed's uids. Descriptors of
- * `parts` stay the caller's; box_finish closes `report`, and waits if it was not readable. If one of
+ * `parts` stay the caller's; box_finish closes `report`, and waits if nobody has hung up. If one of
  * them fails the folder is gone, and the seed is good for nothing but seed_remove.
  */
 int box_begin(const struct seed_ground *g, const struct seed *seed, const struct plan_spec *spec,

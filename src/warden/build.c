@@ -3,8 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sched.h>
-#include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,16 +17,25 @@
 #include "os/netns.h"
 #include "os/userns.h"
 #include "plan/seccomp.h"
+#include "warden/build_impl.h"
 #include "warden/data.h"
+#include "warden/etc.h"
 
 static_assert(PLAN_READONLY == MOUNT_READONLY && PLAN_NOSUID == MOUNT_NOSUID
                       && PLAN_NODEV == MOUNT_NODEV && PLAN_NOEXEC == MOUNT_NOEXEC,
               "a plan's attributes are a mount's");
 
-struct failure {
+struct report {
         int step;  /* index into the plan */
-        int error; /* negative errno */
+        int error; /* negative errno; 0: complete, but for execve */
 };
+
+static int say(int report, int step, int error)
+{
+        const struct report r = { step, error };
+
+        return write(report, &r, sizeof(r)) == sizeof(r) ? 0 : -EPIPE;
+}
 
 typedef int step_fn(struct builder *x, const struct plan_step *s);
 
@@ -36,10 +44,10 @@ typedef int step_fn(struct builder *x, const struct plan_step *s);
 /* A folder of the sandbox to mount something upon; images need not have it. */
 static int place_in_root(const struct builder *x, const char *target, int *ret_fd)
 {
-        return inside_make_folder(x->root, target, x->order->plan->spec->uid_first, ret_fd);
+        return inside_make_folder(x->root, target, x->ground->uid_first, ret_fd);
 }
 
-static int open_data(const struct builder *x, const char *path, int *ret_fd)
+int build__open_data(const struct builder *x, const char *path, int *ret_fd)
 {
         const struct inside_how how = { .flags = O_PATH | O_NOFOLLOW, .no_links = true };
 
@@ -54,12 +62,24 @@ static int attach_in_root(const struct builder *x, int fd, const char *target)
         return r == 0 ? mount_attach(fd, place) : r;
 }
 
-/* --- name --- */
+/* --- network and name --- */
 
+static int do_network(struct builder *x, const struct plan_step *s)
+{
+        (void) s;
+        return netns_enter(x->order->netns);
+}
+
+/* The domain, of the yellow pages, would be the machine's otherwise. */
 static int do_hostname(struct builder *x, const struct plan_step *s)
 {
-        (void) x;
-        return sethostname(s->name, strlen(s->name)) < 0 ? -errno : 0;
+        static const char none[] = "(none)";
+        const bool has_network = x->order->plan->spec->network != PLAN_NETWORK_NONE;
+        const struct etc e = { s->name, has_network && x->ground->resolv ? x->ground->resolv : "" };
+
+        if (sethostname(s->name, strlen(s->name)) < 0 || setdomainname(none, strlen(none)) < 0)
+                return -errno;
+        return etc_write(x->root, &e);
 }
 
 /* --- layers --- */
@@ -74,14 +94,15 @@ static int open_lower(const struct builder *x, const struct plan_layer *l, int *
         char path[sizeof(DATA_LAYERS) + PLAN_LAYER_NAME_MAX + 1];
 
         if (l->folder == PLAN_FOLDER_HOST_USR) {
-                *ret_fd = open("/usr", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                *ret_fd = open("/" DATA_STAGE_USR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
                 return *ret_fd < 0 ? -errno : 0;
         }
         (void) snprintf(path, sizeof(path), "%s%s", paths[l->folder], l->name ? l->name : "");
-        return open_data(x, path, ret_fd);
+        return build__open_data(x, path, ret_fd);
 }
 
-/* A read-only view with the sandbox's owners. Views are put on top of each other in one place, where
+/* A read-only view with the sandbox's owners, but for the machine's own files: owned by the sandbox's
+ * root they would all be open to it, also those that only the machine's root may read. Views are put on top of each other in one place, where
  * their descriptors still lead to each of them, and go away with the old root. Kernels before 6.15
  * want them attached; on others it is quicker all the same, because a view that was never attached
  * makes close wait for all processors. */
@@ -92,7 +113,7 @@ static int view_lower(const struct builder *x, const struct plan_layer *l, int *
 
         if (r == 0)
                 r = mount_view(folder, "", false, &view);
-        if (r == 0)
+        if (r == 0 && l->folder != PLAN_FOLDER_HOST_USR)
                 r = mount_idmap(view, x->ground->userns);
         if (r == 0)
                 r = mount_restrict(view, MOUNT_READONLY, false);
@@ -103,34 +124,25 @@ static int view_lower(const struct builder *x, const struct plan_layer *l, int *
         return r;
 }
 
-/* The folders of the sandbox that take its changes. */
-static int open_upper(const struct builder *x, struct mount_layers *l)
+static int attach_root(const struct builder *x)
 {
-        char path[sizeof(DATA_BOXES) + PLAN_NAME_MAX + 16];
-        const char *id = x->order->plan->spec->id;
-        int r;
+        scoped(fd_closep) int place =
+                open("/" DATA_STAGE_ROOT, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-        (void) snprintf(path, sizeof(path), "%s/%s/upper", DATA_BOXES, id);
-        r = open_data(x, path, &l->upper);
-        if (r < 0)
-                return r;
-        (void) snprintf(path, sizeof(path), "%s/%s/work", DATA_BOXES, id);
-        return open_data(x, path, &l->work);
+        return place < 0 ? -errno : mount_attach(x->root, place);
 }
 
 /* The descriptors of the layers stay open until execve: there is no one to miss them. */
 static int do_layers(struct builder *x, const struct plan_step *s)
 {
-        scoped(fd_closep) int place = -EBADF;
         int lowers[PLAN_LAYERS_MAX], fd = -EBADF, r = 0;
-        struct mount_layers l = { lowers, s->n_layers, -EBADF, -EBADF, s->attrs };
+        struct mount_layers l = { lowers, s->n_layers, s->writable ? x->upper : -EBADF,
+                                  s->writable ? x->work : -EBADF, s->attrs };
 
         if (s->n_layers > ARRAY_SIZE(lowers))
                 return -EINVAL;
         for (size_t i = 0; i < s->n_layers && r == 0; i++)
                 r = view_lower(x, &s->layers[i], &lowers[i]);
-        if (r == 0 && s->writable)
-                r = open_upper(x, &l);
         if (r == 0)
                 r = mount_overlay(&l, &fd);
         if (r < 0)
@@ -138,8 +150,7 @@ static int do_layers(struct builder *x, const struct plan_step *s)
         if (x->root >= 0)
                 return attach_in_root(x, fd, s->target);
         x->root = fd;
-        r = open_data(x, DATA_ROOT, &place);
-        return r == 0 ? mount_attach(fd, place) : r;
+        return attach_root(x);
 }
 
 /* --- mounts --- */
@@ -160,7 +171,7 @@ static int do_mount(struct builder *x, const struct plan_step *s)
 static int do_shared(struct builder *x, const struct plan_step *s)
 {
         scoped(fd_closep) int folder = -EBADF, view = -EBADF;
-        int r = open_data(x, DATA_DEVICES, &folder);
+        int r = build__open_data(x, DATA_DEVICES, &folder);
 
         if (r == 0)
                 r = mount_view(folder, "", false, &view);
@@ -205,13 +216,24 @@ static int do_mask(struct builder *x, const struct plan_step *s)
         if (r == 0 && fstat(place, &st) < 0)
                 r = -errno;
         if (r == 0)
-                r = open_data(x,
-                              S_ISDIR(st.st_mode) ? DATA_MASKS "/" DATA_MASK_FOLDER
-                                                  : DATA_MASKS "/" DATA_MASK_FILE,
-                              &mask);
+                r = build__open_data(x,
+                                     S_ISDIR(st.st_mode) ? DATA_MASKS "/" DATA_MASK_FOLDER
+                                                         : DATA_MASKS "/" DATA_MASK_FILE,
+                                     &mask);
         if (r == 0)
                 r = mount_view(mask, "", false, &view);
         return r == 0 ? mount_attach(view, place) : r;
+}
+
+static int do_groups(struct builder *x, const struct plan_step *s)
+{
+        scoped(fd_closep) int place = -EBADF, from = -EBADF;
+        int r = x->groups ? open_target(x, s->target, &place) : -ENOENT;
+
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        from = open("/" DATA_STAGE_GROUPS, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return from < 0 ? -errno : mount_attach(from, place);
 }
 
 static int do_root(struct builder *x, const struct plan_step *s)
@@ -246,7 +268,7 @@ static int do_rlimit(struct builder *x, const struct plan_step *s)
 
         (void) x;
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                const struct confine_limit l = { names[i].resource, s->number, s->number };
+                const struct confine_limit l = { names[i].resource, s->soft, s->number };
 
                 if (strcmp(names[i].name, s->name) == 0)
                         return confine_limits(&l, 1);
@@ -282,12 +304,15 @@ static int do_filter(struct builder *x, const struct plan_step *s)
 
 /* --- the agent --- */
 
-/* All other descriptors are closed by execve, that of the report among them. */
+/* All other descriptors are closed by execve, that of the report among them. Whether anybody reads
+ * that does not matter: a sandbox outlives the warden that makes it. The first process of a namespace
+ * gets no SIGPIPE that it does not want. */
 static int do_execute(struct builder *x, const struct plan_step *s)
 {
         int fds[PLAN_FDS], r;
 
         memcpy(fds, x->order->fds, sizeof(fds));
+        (void) say(x->order->report, (int) (s - x->order->plan->steps), 0);
         r = confine_descriptors(fds, PLAN_FDS);
         if (r < 0)
                 return r;
@@ -296,97 +321,79 @@ static int do_execute(struct builder *x, const struct plan_step *s)
         return -errno;
 }
 
-/* --- before the plan --- */
-
-/* A warden that is the last to be killed when memory is short makes no sandboxes that are. Written by
- * root, it is also the least that the sandbox can set. */
-static int be_killed_like_others(void)
-{
-        scoped(fd_closep) int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
-        char first;
-
-        if (fd < 0 || pread(fd, &first, 1, 0) < 0)
-                return -errno;
-        return first == '-' && pwrite(fd, "0", 1, 0) < 0 ? -errno : 0;
-}
-
-/* Handlers of the warden mean nothing in here, and what it ignores or blocks would stay so across
- * execve. */
-static void forget_parent(void)
-{
-        sigset_t none;
-
-        for (int sig = 1; sig < NSIG; sig++)
-                (void) signal(sig, SIG_DFL);
-        (void) sigemptyset(&none);
-        (void) sigprocmask(SIG_SETMASK, &none, NULL);
-        (void) umask(022);
-        (void) setsid();
-}
-
-/* Descriptors from before lead to the parent's mounts, which older kernels make no views of: the
- * data folder is opened anew. */
-int build_prepare(struct builder *x, const struct build_ground *g)
-{
-        int r = netns_enter(g->netns);
-
-        *x = (struct builder){ g, NULL, -EBADF, -EBADF, -EBADF };
-        forget_parent();
-        if (r == 0)
-                r = be_killed_like_others();
-        if (r == 0 && g->tree)
-                r = cgroup_join(g->tree, g->group);
-        if (r == 0 && unshare(CLONE_NEWCGROUP) < 0)
-                r = -errno;
-        if (r == 0)
-                r = mount_isolate();
-        if (r < 0)
-                return r;
-        x->data = open(g->data, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return x->data < 0 ? -errno : open_data(x, DATA_LOWERS, &x->lowers);
-}
-
 /* --- the plan --- */
 
 static step_fn *const steps[PLAN_STEP_MAX_] = {
-        [PLAN_HOSTNAME] = do_hostname,   [PLAN_LAYERS] = do_layers,
-        [PLAN_MOUNT] = do_mount,         [PLAN_SHARED] = do_shared,
-        [PLAN_READ_ONLY] = do_read_only, [PLAN_MASK] = do_mask,
-        [PLAN_ROOT] = do_root,           [PLAN_KEYRING] = do_keyring,
-        [PLAN_RLIMIT] = do_rlimit,       [PLAN_USERS] = do_users,
-        [PLAN_CAPS] = do_caps,           [PLAN_NO_PRIVS] = do_no_privs,
-        [PLAN_FILTER] = do_filter,       [PLAN_EXECUTE] = do_execute,
+        [PLAN_NETWORK] = do_network, [PLAN_HOSTNAME] = do_hostname, [PLAN_LAYERS] = do_layers,
+        [PLAN_MOUNT] = do_mount,     [PLAN_SHARED] = do_shared,     [PLAN_READ_ONLY] = do_read_only,
+        [PLAN_MASK] = do_mask,       [PLAN_GROUPS] = do_groups,     [PLAN_ROOT] = do_root,
+        [PLAN_KEYRING] = do_keyring, [PLAN_RLIMIT] = do_rlimit,     [PLAN_USERS] = do_users,
+        [PLAN_CAPS] = do_caps,       [PLAN_NO_PRIVS] = do_no_privs, [PLAN_FILTER] = do_filter,
+        [PLAN_EXECUTE] = do_execute,
 };
+
+int build__steps(struct builder *x, const struct plan *p, size_t end, size_t *step)
+{
+        int r = 0;
+
+        for (; *step < end && r == 0; *step += r == 0) {
+                const struct plan_step *s = &p->steps[*step];
+
+                r = steps[s->kind] ? steps[s->kind](x, s) : -EINVAL;
+        }
+        return r;
+}
+
+/* Nobody has written to it: it leaves no trace in the sandbox's folders. */
+int build__undo(struct builder *x)
+{
+        x->done = PLAN_PREPARED;
+        x->root = fd_close(x->root);
+        return umount2("/" DATA_STAGE_ROOT, MNT_DETACH) < 0 ? -errno : 0;
+}
 
 void build_execute(struct builder *x, const struct build_order *o)
 {
-        struct failure f = { PLAN_PREPARED, -ENOEXEC };
+        size_t step = x->done;
+        int r = 0;
 
         x->order = o;
-        for (; f.step < (int) o->plan->n; f.step++) {
-                const struct plan_step *s = &o->plan->steps[f.step];
-
-                f.error = steps[s->kind] ? steps[s->kind](x, s) : -EINVAL;
-                if (f.error < 0)
-                        break;
-        }
-        _exit(write(o->report, &f, sizeof(f)) == sizeof(f) ? 1 : 2);
+        if (step > o->plan->ahead)
+                r = build__undo(x);
+        step = x->done;
+        if (r == 0)
+                r = build__steps(x, o->plan, o->plan->n, &step);
+        _exit(say(o->report, (int) step, r == 0 ? -ENOEXEC : r) == 0 ? 1 : 2);
 }
 
-int build_wait(int report, int *ret_step)
+void build_give_up(int report, int error)
 {
-        struct failure f;
+        _exit(say(report, BUILD_NOWHERE, error) == 0 ? 1 : 2);
+}
+
+static ssize_t read_report(int fd, struct report *ret)
+{
         ssize_t n;
 
         do
-                n = read(report, &f, sizeof(f));
+                n = read(fd, ret, sizeof(*ret));
         while (n < 0 && errno == EINTR);
-        if (n == 0)
-                return 0;
+        return n < 0 ? -errno : n;
+}
+
+/* What was said last counts. */
+int build_wait(int report, int *ret_step)
+{
+        struct report last = { BUILD_NOWHERE, -ECHILD }, next;
+        ssize_t n;
+
+        while ((n = read_report(report, &next)) == sizeof(next))
+                last = next;
         if (n < 0)
-                return -errno;
-        if (n != sizeof(f) || f.error >= 0)
+                return (int) n;
+        if (n > 0 || last.error > 0)
                 return -EBADMSG;
-        *ret_step = f.step;
-        return f.error;
+        if (last.error < 0)
+                *ret_step = last.step;
+        return last.error;
 }

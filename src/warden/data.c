@@ -2,6 +2,8 @@
 #include "warden/data.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -12,8 +14,21 @@
 #include "os/mount.h"
 
 static const char *const folders[] = {
-        DATA_LAYERS, DATA_HOST,    DATA_EMPTY, DATA_ROOT,
-        DATA_LOWERS, DATA_DEVICES, DATA_MASKS, DATA_BOXES,
+        DATA_LAYERS,
+        DATA_HOST,
+        DATA_EMPTY,
+        DATA_STAGE "/" DATA_STAGE_DATA,
+        DATA_STAGE "/" DATA_STAGE_USR,
+        DATA_STAGE "/" DATA_STAGE_PROC,
+        DATA_STAGE "/" DATA_STAGE_GROUPS,
+        DATA_STAGE "/" DATA_STAGE_ROOT,
+        DATA_STAGE "/" DATA_STAGE_LOWERS,
+        DATA_DEVICES,
+        DATA_MASKS,
+        DATA_GROUPS,
+        DATA_SEEDS,
+        DATA_BOXES,
+        DATA_TRASH,
 };
 
 /* Devices that know no secrets and no difference between their users. */
@@ -59,6 +74,16 @@ static int fill_masks(int fd)
         return file < 0 || mkdirat(fd, DATA_MASK_FOLDER, 0555) < 0 ? -errno : 0;
 }
 
+static int fill_groups(int fd)
+{
+        static const char *const names[] = { "cpu", "cpu,cpuacct", "memory", "unified" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (mkdirat(fd, names[i], 0755) < 0)
+                        return -errno;
+        return 0;
+}
+
 /* Read-only when it is complete, for every view of it. */
 static int make_shared(int data, const char *name, int (*fill)(int fd), unsigned attrs)
 {
@@ -94,6 +119,25 @@ static int open_for_us_alone(const char *path)
         return TAKE_FD(fd);
 }
 
+/*
+ * Tells ext4 that the folders in there have nothing to do with each other, so that each gets its
+ * inodes from another part of the disk. All in one part, their inodes are the ones that were freed a
+ * moment ago, and ext4 does not use these again for a minute: it looks at every single one, for each
+ * file that is made. A hundred creates took three times as long. Other file systems have no such flag,
+ * nor such trouble.
+ */
+static void spread(int data, const char *name)
+{
+        scoped(fd_closep) int fd =
+                openat(data, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int flags = 0;
+
+        if (fd >= 0 && ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && !(flags & FS_TOPDIR_FL)) {
+                flags |= FS_TOPDIR_FL;
+                (void) ioctl(fd, FS_IOC_SETFLAGS, &flags);
+        }
+}
+
 int data_open(const char *path, int *ret_fd)
 {
         scoped(fd_closep) int data = open_for_us_alone(path);
@@ -106,11 +150,21 @@ int data_open(const char *path, int *ret_fd)
 
                 r = inside_make_folder(data, folders[i], 0, &fd);
         }
+        spread(data, DATA_SEEDS);
         if (r == 0)
                 r = make_shared(data, DATA_DEVICES, fill_devices, MOUNT_NOSUID | MOUNT_NOEXEC);
         if (r == 0)
                 r = make_shared(data, DATA_MASKS, fill_masks, MOUNT_SAFE);
         if (r == 0)
+                r = make_shared(data, DATA_GROUPS, fill_groups, MOUNT_SAFE);
+        if (r == 0)
                 *ret_fd = TAKE_FD(data);
         return r;
+}
+
+int data_open_layers(const char *path, int *ret_fd)
+{
+        scoped(fd_closep) int data = open_for_us_alone(path);
+
+        return data < 0 ? data : inside_make_folder(data, DATA_LAYERS, 0, ret_fd);
 }

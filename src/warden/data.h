@@ -8,13 +8,19 @@
  *         layers/NAME         layers of images, unpacked
  *         host                what the host's image has besides /usr (warden/host_image.h)
  *         empty               nothing
- *         stage/root          where a sandbox's root stands until it is the root,
- *         stage/lowers        and its layers while it is made: always empty out here
+ *         stage               all that is left of the machine for a process that is to be a sandbox:
+ *                 data, usr, proc, groups  this folder, /usr, its own processes and control groups
+ *                 root, lowers        where its root and its layers stand while they are made
+ *                             always empty out here
  *         shared/devices      trees that all sandboxes have a view of, mounted by the warden
  *         shared/masks        in its own namespace
+ *         shared/groups       folders for hierarchies of control groups, as /sys/fs/cgroup has them
+ *         seeds/uUID          what will be a box (warden/seed.h)
  *         boxes/ID            what belongs to one sandbox:
  *                 upper, work     its changes to the layers
  *                 agent.sock      where its agent listens
+ *                 record, state, end  what is known of it (warden/state.h)
+ *         trash               what was boxes, until it is removed
  *
  * Nobody but root may look into it.
  */
@@ -24,11 +30,20 @@
 #define DATA_LAYERS  "layers"
 #define DATA_HOST    "host"
 #define DATA_EMPTY   "empty"
-#define DATA_ROOT    "stage/root"
-#define DATA_LOWERS  "stage/lowers"
+#define DATA_STAGE   "stage"
 #define DATA_DEVICES "shared/devices"
 #define DATA_MASKS   "shared/masks"
+#define DATA_GROUPS  "shared/groups"
+#define DATA_SEEDS   "seeds"
 #define DATA_BOXES   "boxes"
+#define DATA_TRASH   "trash"
+
+#define DATA_STAGE_DATA   "data" /* in DATA_STAGE */
+#define DATA_STAGE_USR    "usr"
+#define DATA_STAGE_PROC   "proc"
+#define DATA_STAGE_GROUPS "groups"
+#define DATA_STAGE_ROOT   "root"
+#define DATA_STAGE_LOWERS "lowers"
 
 #define DATA_MASK_FILE   "file" /* in DATA_MASKS */
 #define DATA_MASK_FOLDER "folder"
@@ -37,5 +52,8 @@
  * own. *ret_fd is a descriptor of the folder, which is shut to others if it was there and open;
  * -EPERM if it belongs to somebody else. */
 int data_open(const char *path, int *ret_fd) must_check;
+
+/* The layers alone, for who has no mount namespace of its own and wants no shared trees. */
+int data_open_layers(const char *path, int *ret_fd) must_check;
 
 #endif

@@ -74,6 +74,8 @@ static const struct {
         { "etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
                                "networks: files\nprotocols: files\nservices: files\n" },
         { "etc/resolv.conf", "" },
+        { "etc/profile", "PS1='\\u@\\h:\\w\\$ '\n[ \"$BASH\" ] && [ -r /etc/bash.bashrc ] && . "
+                         "/etc/bash.bashrc\n:\n" },
         { "etc/shells", "/bin/sh\n/bin/bash\n/usr/bin/sh\n/usr/bin/bash\n" },
         { "etc/fstab", "" },
         { "etc/host.conf", "multi on\n" },
@@ -98,7 +100,6 @@ static const char *const copied[] = {
         "bash_completion.d",
         "ca-certificates.conf",
         "debian_version",
-        "default/locale",
         "dpkg",
         "ethertypes",
         "fonts",
@@ -119,13 +120,11 @@ static const char *const copied[] = {
         "pam.conf",
         "pam.d",
         "perl",
-        "profile",
-        "profile.d",
         "protocols",
         "rpc",
-        "security",
+        "security/limits.conf",
+        "security/pam_env.conf",
         "services",
-        "skel",
         "ssl/certs",
         "ssl/openssl.cnf",
         "terminfo",
@@ -134,13 +133,84 @@ static const char *const copied[] = {
 
 /* Below /etc, and all that begins with it, whoever links to it. */
 static const char *const secret[] = {
-        "apt/auth.conf", "cron",       "docker",         "environment", "fstab",
-        "group",         "gshadow",    "hostname",       "hosts",       "hutch",
-        "krb5",          "kubernetes", "ldap",           "machine-id",  "mtab",
-        "netplan",       "network",    "NetworkManager", "opasswd",     "openvpn",
-        "passwd",        "ppp",        "resolv",         "rsyncd",      "security/opasswd",
-        "shadow",        "ssh",        "ssl/private",    "sub",         "sudo",
-        "systemd",       "wireguard",  "wpa_supplicant",
+        "ansible",
+        "apparmor",
+        "apt/",
+        "audit",
+        "aws",
+        "azure",
+        "boto",
+        "ceph",
+        "chef",
+        "containerd",
+        "cron",
+        "cups",
+        "default/",
+        "docker",
+        "environment",
+        "exim",
+        "fstab",
+        "fwupd",
+        "gcloud",
+        "gitlab",
+        "group",
+        "gshadow",
+        "host",
+        "hutch",
+        "ipsec",
+        "iscsi",
+        "krb5",
+        "kubernetes",
+        "ldap",
+        "letsencrypt",
+        "lvm",
+        "machine-",
+        "mail",
+        "msmtp",
+        "mtab",
+        "multipath",
+        "my.cnf",
+        "mysql",
+        "netplan",
+        "network",
+        "NetworkManager",
+        "nslcd",
+        "nut",
+        "odbc",
+        "opasswd",
+        "openvpn",
+        "passwd",
+        "polkit",
+        "postfix",
+        "postgresql",
+        "ppp",
+        "profile",
+        "puppet",
+        "redis",
+        "resolv",
+        "rsync",
+        "salt",
+        "samba",
+        "security/opasswd",
+        "shadow",
+        "skel",
+        "smb",
+        "snmp",
+        "ssh",
+        "ssl/private",
+        "ssmtp",
+        "sssd",
+        "stunnel",
+        "sub",
+        "sudo",
+        "systemd",
+        "telegraf",
+        "tor",
+        "udev",
+        "vpn",
+        "wgetrc",
+        "wireguard",
+        "wpa_supplicant",
 };
 
 struct copier {
@@ -204,7 +274,7 @@ static int copy_content(int from, int to)
         return n < 0 ? -errno : 0;
 }
 
-/* Everybody may read it, or it stays where it is: 0 and no copy. */
+/* Everybody may read it and root has written it, or it stays where it is: 0 and no copy. */
 static int copy_file(const struct copier *c, int at, const char *name, const char *path)
 {
         scoped(fd_closep) int from = -EBADF, to = -EBADF, parent = -EBADF;
@@ -216,7 +286,8 @@ static int copy_file(const struct copier *c, int at, const char *name, const cha
                 return errno == ENOENT || errno == EACCES || errno == ELOOP ? 0 : -errno;
         if (fstat(from, &st) < 0)
                 return -errno;
-        if (!S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH) || st.st_size > (off_t) FILE_MAX)
+        if (!S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH) || st.st_uid != 0
+            || st.st_size > (off_t) FILE_MAX)
                 return 0;
         r = make_parent(c->image, path, &parent, &name);
         if (r < 0)

@@ -10,7 +10,7 @@
  * machine's /etc what programs of /usr can't do without: the cache of the dynamic linker,
  * certificates, alternatives, and whatever a link in /usr leads to.
  *
- * No secret of the machine comes along. Only what everybody on it may read is copied, only from
+ * No secret of the machine comes along. Only root's files that everybody may read are copied, only from
  * places that are named here or linked from /usr, and never from those that are known to hold keys
  * or say who the machine's users and peers are.
  */

@@ -5,19 +5,22 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "os/clone.h"
 #include "os/fd.h"
-#include "os/netns.h"
 #include "os/userns.h"
+#include "os/walk.h"
 #include "warden/build.h"
+#include "warden/data.h"
 
 void seed_group_name(uint32_t uid_first, char ret[static SEED_GROUP_MAX])
 {
-        (void) snprintf(ret, SEED_GROUP_MAX, "u%u", uid_first);
+        static_assert(SEED_GROUP_MAX == BUILD_NAME_MAX, "the same names");
+        build_name(uid_first, ret);
 }
 
 /* --- in the seed --- */
@@ -52,8 +55,7 @@ static ssize_t receive(int socket, struct iovec *room, int fds[static SEED_FDS])
         return n;
 }
 
-/* Whatever goes wrong before there is somebody to tell ends it: the sender sees an end of file
- * behind a spec that the sender itself had checked, and looks at the pidfd. */
+/* A message that is none ends it, and the sender sees an end of file where a report should be. */
 never_returns static void become(struct builder *x, int socket, uint32_t uid_first)
 {
         static char message[PLAN_SPEC_MAX + 1];
@@ -64,28 +66,35 @@ never_returns static void become(struct builder *x, int socket, uint32_t uid_fir
         struct plan_spec spec;
         struct arena arena;
         struct err e;
+        int r;
         ssize_t n = receive(socket, &(struct iovec){ message, sizeof(message) }, fds);
 
         if (n <= 0)
                 _exit(n < 0 ? 1 : 0);
         arena_init(&arena, 4 * PLAN_SPEC_MAX);
-        if (plan_spec_decode(str_of(message, (size_t) n), &uids, &arena, &spec, &e) < 0
-            || plan_make(&spec, &arena, &plan) < 0)
-                _exit(1);
+        r = plan_spec_decode(str_of(message, (size_t) n), &uids, &arena, &spec, &e);
+        r = r < 0 ? -EBADMSG : plan_make(&spec, &arena, &plan);
+        if (r < 0)
+                build_give_up(fds[PLAN_FDS], r);
         memcpy(order.fds, fds, sizeof(order.fds));
-        order.report = fds[PLAN_FDS];
+        order.report = fds[SEED_FD_REPORT];
+        order.netns = fds[SEED_FD_NETWORK];
         build_execute(x, &order);
 }
 
-/* One byte, or nothing: ready, or never. The warden's other descriptors go: among them are its ends
+/* One byte, or nothing: ready, or never, with the reason as exit code. The warden's other descriptors go: among them are its ends
  * of the sockets of other seeds, which could not see its end otherwise. */
 never_returns static void run(const struct build_ground *ground, int socket, uint32_t uid_first)
 {
         struct build_ground g = *ground;
-        struct builder x = { .data = -EBADF, .lowers = -EBADF };
-        int *const kept[] = { &socket, &g.userns, &g.agent, &x.data, &x.lowers };
+        struct builder x = { 0 };
+        int *const kept[] = { &socket,   &g.userns, &g.agent, &x.data,
+                              &x.lowers, &x.upper,  &x.work,  &x.root };
+        int r = build_prepare(&x, &g);
 
-        if (build_prepare(&x, &g) < 0 || fd_keep_only(kept, ARRAY_SIZE(kept)) < 0
+        if (r < 0)
+                _exit(-r & 0x7f);
+        if (fd_keep_only(kept, ARRAY_SIZE(kept) - (g.host ? 0 : 1)) < 0
             || send(socket, "", 1, MSG_NOSIGNAL) != 1)
                 _exit(1);
         become(&x, socket, uid_first);
@@ -96,14 +105,18 @@ never_returns static void run(const struct build_ground *ground, int socket, uin
 static int start(const struct seed_ground *g, struct seed *s)
 {
         const struct userns_range range = { s->uid_first, PLAN_UIDS };
-        scoped(fd_closep) int userns = -EBADF, netns = -EBADF, theirs = -EBADF;
+        scoped(fd_closep) int userns = -EBADF, theirs = -EBADF;
         struct build_ground ground = {
-                .data = g->data_path, .tree = g->tree, .group = &s->group, .agent = g->agent
+                .data = g->data_path,
+                .tree = g->tree,
+                .group = &s->group,
+                .uid_first = s->uid_first,
+                .host = g->host,
+                .agent = g->agent,
+                .resolv = g->resolv,
         };
         int pair[2] = { -EBADF, -EBADF }, r = userns_make(&range, &userns);
 
-        if (r == 0)
-                r = netns_make(&netns);
         if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 r = -errno;
         if (r < 0)
@@ -111,7 +124,6 @@ static int start(const struct seed_ground *g, struct seed *s)
         s->socket = pair[0];
         theirs = pair[1];
         ground.userns = userns;
-        ground.netns = netns;
         s->pid = clone_child(&(struct clone_child){ BUILD_NAMESPACES,
                                                     s->group.parts[CGROUP_UNIFIED] },
                              &s->pidfd);
@@ -197,6 +209,29 @@ static int wait_for_group(const struct cgroup *group)
         return r;
 }
 
+int seed_take_folder(const struct seed_ground *g, const struct seed *s, int boxes, const char *id)
+{
+        scoped(fd_closep) int seeds =
+                openat(g->data, DATA_SEEDS, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        char name[BUILD_NAME_MAX];
+
+        build_name(s->uid_first, name);
+        if (seeds < 0 || renameat2(seeds, name, boxes, id, RENAME_NOREPLACE) < 0)
+                return -errno;
+        return 0;
+}
+
+/* Three folders and no more, because no sandbox was in there. */
+int seed_drop_folder(const struct seed_ground *g, uint32_t uid_first)
+{
+        scoped(fd_closep) int seeds =
+                openat(g->data, DATA_SEEDS, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        char name[BUILD_NAME_MAX];
+
+        build_name(uid_first, name);
+        return seeds < 0 ? -errno : walk_remove_all(seeds, name);
+}
+
 /* The group first: it reaches also those whose first process is not known to us any more. */
 int seed_remove(const struct seed_ground *g, struct seed *s)
 {
@@ -215,6 +250,8 @@ int seed_remove(const struct seed_ground *g, struct seed *s)
         if (r == 0)
                 r = end_process(s);
         seed_close(s);
+        if (r == 0)
+                r = seed_drop_folder(g, s->uid_first);
         return r == 0 && g->tree ? cgroup_remove(g->tree, name) : r;
 }
 

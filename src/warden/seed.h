@@ -7,8 +7,9 @@
  *
  * What is dear and does not depend on what is asked for is done ahead: its namespaces, its range of
  * uids, its control group and, on machines with groups of version 1, the joining of it, which can
- * take longer than all the rest. Then it waits for one message, the spec with the descriptors of the
- * agent, and carries the plan out (warden/build.h). Its spec must name its uids.
+ * take longer than all the rest; its folder; and most of a root of the host's image. Then it waits for
+ * one message, the spec with the descriptors of the agent and of its network namespace (which is a
+ * pool's, warden/netpool.h), and carries the plan out (warden/build.h). Its spec must name its uids.
  *
  * A seed is part of the warden: when the warden ends, or closes its end, it ends. From the message
  * on it is on its own.
@@ -26,6 +27,8 @@ struct seed_ground {
         int data;                 /* the folder (warden/data.h) */
         struct cgroup_tree *tree; /* NULL: without groups, and without their limits */
         int agent;                /* sealed (os/sealed.h) */
+        bool host;                /* the host's image is there (warden/host_image.h) */
+        const char *resolv; /* /etc/resolv.conf of sandboxes with a network; NULL: an empty one */
 };
 
 struct seed {
@@ -38,8 +41,7 @@ struct seed {
 
 #define SEED_NULL ((struct seed){ 0, 0, -EBADF, -EBADF, CGROUP_NULL })
 
-/* The control group of a sandbox is named after its uids: they are its alone while it lives, and are
- * known before its id. */
+/* As build_name. */
 #define SEED_GROUP_MAX 16
 void seed_group_name(uint32_t uid_first, char ret[static SEED_GROUP_MAX]);
 
@@ -49,11 +51,21 @@ int seed_make(const struct seed_ground *g, uint32_t uid_first, struct seed *ret)
 int seed_wait(const struct seed *s) must_check;
 
 /* Sends what it is to become. `fds` are the agent's, then the writing end of a pipe for
- * build_wait. -EPIPE if the seed has died. */
-#define SEED_FDS (PLAN_FDS + 1)
+ * build_wait, and the network namespace. -EPIPE if the seed has died. */
+#define SEED_FD_REPORT  PLAN_FDS
+#define SEED_FD_NETWORK (PLAN_FDS + 1)
+#define SEED_FDS        (PLAN_FDS + 2)
 int seed_send(const struct seed *s, struct str spec, const int fds[static SEED_FDS]) must_check;
 
-/* Ends it, whatever it has become, waits for it, and removes its group. */
+/* Its folder becomes that of a sandbox. -EEXIST if there is one of that name. */
+int seed_take_folder(const struct seed_ground *g, const struct seed *s, int boxes, const char *id)
+        must_check;
+
+/* When it has ended, without its folder having been taken: 0 also if there is none. */
+int seed_drop_folder(const struct seed_ground *g, uint32_t uid_first) must_check;
+
+/* Ends it, whatever it has become, waits for it, and removes its group, and its folder unless that
+ * was taken. */
 int seed_remove(const struct seed_ground *g, struct seed *s) must_check;
 
 /* Lets go of the descriptors. */

@@ -21,6 +21,7 @@
 #include "base/id.h"
 #include "os/fd.h"
 #include "os/mount.h"
+#include "os/netns.h"
 #include "os/sealed.h"
 #include "plan/plan.h"
 #include "tests/lib/check.h"
@@ -31,7 +32,6 @@
 #include "warden/host_image.h"
 #include "warden/seed.h"
 
-#define BOX_WORLD_TOKEN  "sesame"
 #define BOX_WORLD_RANGES 4 /* of uids that tests use */
 
 struct box_world {
@@ -71,7 +71,7 @@ static inline void box_world_open(struct box_world *w, const char *agent)
         check_i64_eq(mount_isolate(), 0);
         (void) umask(022);
         fake_root_open(&w->root);
-        w->ground = (struct seed_ground){ .data_path = w->root.root };
+        w->ground = (struct seed_ground){ .data_path = w->root.root, .host = true };
         check_i64_eq(data_open(w->root.root, &w->ground.data), 0);
         machine = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         host = openat(w->ground.data, DATA_HOST, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -110,6 +110,7 @@ static inline void box_world_close(struct box_world *w)
         (void) fd_close(w->ground.data);
         check_i64_eq(umount2(fake_root_path(&w->root, "/" DATA_DEVICES), 0), 0);
         check_i64_eq(umount2(fake_root_path(&w->root, "/" DATA_MASKS), 0), 0);
+        check_i64_eq(umount2(fake_root_path(&w->root, "/" DATA_GROUPS), 0), 0);
         fake_root_close(&w->root);
 }
 
@@ -122,17 +123,6 @@ struct box_case {
         int output; /* reading end of the agent's own output */
 };
 
-static inline int box_world_token(void)
-{
-        int fds[2];
-
-        check_i64_eq(pipe2(fds, O_CLOEXEC), 0);
-        check_i64_eq(write(fds[1], BOX_WORLD_TOKEN, strlen(BOX_WORLD_TOKEN)),
-                     strlen(BOX_WORLD_TOKEN));
-        (void) close(fds[1]);
-        return fds[0];
-}
-
 static inline void box_case_init(struct box_case *c, const struct plan_spec *spec)
 {
         *c = (struct box_case){ .spec = *spec, .seed = SEED_NULL, .output = -EBADF };
@@ -142,17 +132,18 @@ static inline void box_case_init(struct box_case *c, const struct plan_spec *spe
 /* *ret_report is for box_finish. */
 static inline int box_case_begin(struct box_world *w, struct box_case *c, int *ret_report)
 {
-        struct box_parts parts = { box_world_token(), -EBADF };
+        struct box_parts parts = { .record = -EBADF };
         int pipes[2], r;
 
+        check_i64_eq(netns_make(&parts.netns), 0);
         check_i64_eq(pipe2(pipes, O_CLOEXEC), 0);
         parts.output = pipes[1];
         c->output = pipes[0];
         check_i64_eq(seed_make(&w->ground, c->spec.uid_first, &c->seed), 0);
         check_i64_eq(seed_wait(&c->seed), 0);
         r = box_begin(&w->ground, &c->seed, &c->spec, &parts, ret_report, &c->e);
-        (void) close(parts.token);
         (void) close(parts.output);
+        (void) close(parts.netns);
         return r;
 }
 
@@ -211,7 +202,6 @@ static inline void box_case_run(struct box_world *w, struct box_case *c, const c
         buf_add_str(&body, STR("}"));
         buf_addf(&request,
                  "POST /command HTTP/1.1\r\nHost: box\r\nConnection: close\r\n"
-                 "X-EXECD-ACCESS-TOKEN: " BOX_WORLD_TOKEN "\r\n"
                  "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
                  body.n);
         buf_add_str(&request, buf_str(&body));

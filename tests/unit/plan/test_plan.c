@@ -10,16 +10,14 @@
         "namespaces mount pid ipc uts cgroup net=" net "\n"                                     \
         "group uids=" uids " memory=" memory " cpu-millis=" cpu " pids=" pids "\n"                    \
         "group-top\n"                                                                           \
-        "isolate\n"                                                                             \
-        "hostname a1\n"
+        "isolate\n"
 
 #define HOST_IMAGE                                                                              \
         "layers / host-root writable nosuid nodev\n"                                                         \
         "layers /usr host-usr empty ro nosuid nodev\n"
 
-#define WALLS(first, tty, size)                                                                 \
+#define WALLS(net, first, tty, size)                                                                 \
         "mount proc /proc nosuid nodev noexec\n"                                                \
-        "mount sysfs /sys ro nosuid nodev noexec\n"                                             \
         "read-only /proc/bus\n"                                                                 \
         "read-only /proc/fs\n"                                                                  \
         "read-only /proc/irq\n"                                                                 \
@@ -36,19 +34,27 @@
         "mask /proc/sched_debug\n"                                                              \
         "mask /proc/scsi\n"                                                                     \
         "mask /proc/timer_list\n"                                                               \
-        "mask /sys/firmware\n"                                                                  \
-        "mask /sys/devices/virtual/powercap\n"                                                  \
+        "mask /proc/sys/kernel/core_pattern\n"                                                  \
+        "mask /proc/sys/kernel/hotplug\n"                                                       \
+        "mask /proc/sys/kernel/modprobe\n"                                                      \
+        "mask /proc/sys/kernel/panic\n"                                                         \
         "shared devices /dev ro nosuid noexec\n"                                                \
         "mount devpts /dev/pts nosuid noexec ptmxmode=0666 mode=0620 gid=" tty " max=256\n"             \
+        "network " net "\n"                                                                     \
+        "mount sysfs /sys ro nosuid nodev noexec\n"                                             \
+        "mask /sys/firmware\n"                                                                  \
+        "mask /sys/devices/virtual/powercap\n"                                                  \
+        "groups /sys/fs/cgroup\n"                                                               \
         "mount tmpfs /dev/shm nosuid nodev noexec mode=1777 uid=" first " gid=" first           \
         " size=" size "\n"                                                                      \
+        "hostname a1\n"                                                                         \
         "root\n"                                                                                \
         "keyring\n"                                                                             \
-        "rlimit core 0\n"                                                                       \
+        "rlimit core 1\n"                                                                       \
         "rlimit memlock 8388608\n"                                                              \
         "rlimit msgqueue 819200\n"                                                              \
         "rlimit nice 0\n"                                                                       \
-        "rlimit nofile 1048576\n"                                                               \
+        "rlimit nofile 1024 1048576\n"                                                          \
         "rlimit rtprio 0\n"                                                                     \
         "rlimit sigpending 65536\n"                                                             \
         "users " first "\n"                                                                     \
@@ -57,7 +63,7 @@
         "no-new-privs\n"                                                                        \
         "filter\n"
 
-#define AGENT "execute \"hutch-execd\" \"--listen-fd\" \"3\" \"--access-token-fd\" \"4\" \"--workspace\" "
+#define AGENT "execute \"hutch-execd\" \"--ignore-signals\" \"--listen-fd\" \"3\" \"--workspace\" "
 /* clang-format on */
 
 static void check_plan(const struct plan_spec *spec, const char *should)
@@ -81,7 +87,7 @@ static void test_host(void **state)
 
         (void) state;
         check_plan(&spec, BEGIN("268435456", "0", "0", "4096", "none")
-                                  HOST_IMAGE WALLS("268435456", "268435461", "50%") AGENT
+                                  HOST_IMAGE WALLS("none", "268435456", "268435461", "50%") AGENT
                    "\"/workspace\"\n"
                    "variable \"PATH\"\n"
                    "variable \"HOME\"\n"
@@ -108,7 +114,8 @@ static void test_everything(void **state)
         check_plan(
                 &spec,
                 BEGIN("268500992", "67108864", "500", "100",
-                      "private") "layers / layer:app layer:debian writable nosuid nodev\n" WALLS("268500992",
+                      "private") "layers / layer:app layer:debian writable nosuid nodev\n" WALLS("private",
+                                                                                                 "268500992",
                                                                                                  "268500997",
                                                                                                  "33554432")
                         AGENT "\"/workspace\" \"--\" \"sh\" \"-c\" \"echo \\\"a\\nb\\\"\"\n"
@@ -153,7 +160,7 @@ static void test_idle_entrypoints_need_no_process(void **state)
                 spec.args = *entrypoints[i].args;
                 check_i64_eq(plan_make(&spec, &a, &p), 0);
                 list = &p.steps[p.n - 1].list;
-                check_u64_eq(list->n, 7 + (entrypoints[i].idle ? 0 : 1 + spec.args.n));
+                check_u64_eq(list->n, 6 + (entrypoints[i].idle ? 0 : 1 + spec.args.n));
                 check_true(list->items[list->n] == NULL);
         }
 }

@@ -145,9 +145,13 @@ static const struct seccomp_clause *deciding(const struct seccomp_rule *rule,
                 const struct seccomp_clause *c = &rule->clauses[i];
                 unsigned held = 0;
 
-                for (unsigned j = 0; j < c->n; j++)
-                        held += ((uint32_t) data->args[c->all[j].arg] & c->all[j].mask)
+                for (unsigned j = 0; j < c->n; j++) {
+                        const unsigned arg = c->all[j].arg;
+                        const uint64_t v = data->args[arg % SECCOMP_ARGS];
+
+                        held += ((uint32_t) (arg < SECCOMP_ARGS ? v : v >> 32) & c->all[j].mask)
                                 == c->all[j].value;
+                }
                 if (held == c->n)
                         return c;
         }
@@ -160,6 +164,10 @@ static const struct seccomp_clause *deciding(const struct seccomp_rule *rule,
  * left out, and `otherwise` is what it does not judge. */
 static bool is_unordered(const struct seccomp_rule *rule, const struct seccomp_clause *c)
 {
+        for (unsigned j = 0; j < c->n; j++)
+                if (c->all[j].arg
+                    >= SECCOMP_ARGS) /* one condition for an argument is all it takes */
+                        return false;
         for (unsigned i = 0; i < rule->n_clauses; i++)
                 if (rule->clauses[i].n > c->n && rule->clauses[i].all[0].arg == c->all[0].arg
                     && rule->clauses[i].all[0].value == c->all[0].value)
@@ -454,6 +462,8 @@ static const struct attempt attempts[] = {
         { "signal to the agent", SYS_kill, { 1, 0 }, EPERM },
         { "limits of the agent", SYS_prlimit64, { 1, RLIMIT_NOFILE, 0, 0 }, EPERM },
         { "own limits", SYS_prlimit64, { 0, RLIMIT_NOFILE, 0, 0 }, 0 },
+        { "size of core dumps", SYS_prlimit64, { 0, RLIMIT_CORE, 0, 0 }, 0 },
+        { "the same, set from nowhere", SYS_prlimit64, { 0, RLIMIT_CORE, HIGH, 0 }, 0 },
         { "priority of all", SYS_setpriority, { PRIO_USER, 0, 19 }, EPERM },
         { "own priority", SYS_setpriority, { PRIO_PROCESS, 0, 19 }, 0 },
         { "address randomisation", SYS_personality, { 0x0040000 }, EPERM },

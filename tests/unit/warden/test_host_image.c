@@ -29,6 +29,15 @@ static const struct fake_root_file machine_files[] = {
         { "/etc/security/opasswd", "secret" },
         { "/etc/machine-id", "secret" },
         { "/etc/hutch/key", "secret" },
+        { "/etc/profile", "export TOKEN=secret" },
+        { "/etc/profile.d/token.sh", "export TOKEN=secret" },
+        { "/etc/skel/.netrc", "secret" },
+        { "/etc/default/locale", "secret" },
+        { "/etc/security/access.conf", "secret" },
+        { "/etc/security/limits.conf", "limits" },
+        { "/etc/postfix/sasl", "secret" },
+        { "/etc/fonts/of-a-user", "secret" },
+        { "/etc/fonts/fonts.conf", "fonts" },
         { "/root/.ssh/id", "secret" },
         { NULL, NULL },
 };
@@ -50,6 +59,8 @@ static const char *const machine_links[][2] = {
         { "/etc/app4/shut/key", "/usr/share/app/shut" },
         { "/etc/ssh", "/etc/app5" },
         { "/etc/app5/ssh_host_key", "/usr/share/app/around" },
+        { "/etc/postfix/sasl", "/usr/share/app/mail" },
+        { "/etc/profile.d/token.sh", "/usr/share/app/trick6" },
 };
 
 struct images {
@@ -70,6 +81,7 @@ static void images_open(struct images *t)
         check_i64_eq(chmod(fake_root_path(&t->machine, "/etc/ssl/certs/private.key"), 0600), 0);
         check_i64_eq(chmod(fake_root_path(&t->machine, "/etc/ssl/certs/shut"), 0700), 0);
         check_i64_eq(chmod(fake_root_path(&t->machine, "/etc/app4/shut"), 0700), 0);
+        check_i64_eq(chown(fake_root_path(&t->machine, "/etc/fonts/of-a-user"), 1000, 0), 0);
         t->machine_fd = open(t->machine.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
         t->image_fd = open(t->image.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
@@ -110,6 +122,14 @@ static const struct {
         { "etc/security/opasswd", NULL },
         { "etc/machine-id", NULL },
         { "etc/hutch", NULL },
+        { "etc/profile.d", NULL },
+        { "etc/skel", NULL },
+        { "etc/default", NULL },
+        { "etc/security/access.conf", NULL },
+        { "etc/security/limits.conf", "limits" },
+        { "etc/postfix", NULL },
+        { "etc/fonts/of-a-user", NULL },
+        { "etc/fonts/fonts.conf", "fonts" },
         { "root/.ssh", NULL },
         { "usr/bin", NULL },
 };
@@ -146,6 +166,9 @@ static void test_what_comes_along(void **state)
         check_i64_eq(host_image_fill(t.machine_fd, t.image_fd), 0);
         for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
                 check_entry(&t, expected[i].path, expected[i].content);
+        check_case("a profile of our own");
+        check_i64_eq(fstatat(t.image_fd, "etc/profile", &st, 0), 0);
+        check_true(st.st_size != (off_t) strlen("export TOKEN=secret"));
         check_case("folders");
         check_i64_eq(fstatat(t.image_fd, "tmp", &st, 0), 0);
         check_u64_eq(st.st_mode & 07777, 01777);

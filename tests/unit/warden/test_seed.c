@@ -6,6 +6,7 @@
 
 #include "os/clone.h"
 #include "tests/lib/box_world.h"
+#include "warden/build.h"
 
 static struct box_world world;
 
@@ -58,6 +59,41 @@ static void test_waits_in_its_group(void **state)
         check_i64_eq(seed_remove(&world.ground, &s), 0); /* nothing there, nothing wrong */
 }
 
+/* Of the machine nothing is mounted in there: neither what was before it was made, nor what comes. */
+static void test_keeps_nothing_of_the_machine(void **state)
+{
+        static const char *const may[] = {
+                "/data", "/usr", "/proc", "/groups", "/lowers", "/root"
+        };
+        char path[64], line[4096];
+        struct seed s;
+        size_t n = 0;
+        FILE *f;
+
+        (void) state;
+        if (!box_world_possible())
+                skip_because(NEEDS);
+        make(&s, 0);
+        (void) snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int) s.pid);
+        f = fopen(path, "re");
+        check_true(f != NULL);
+        for (; fgets(line, sizeof(line), f); n++) {
+                struct str rest = str_from(line), at = STR("");
+                bool known = false;
+
+                for (int i = 0; i < 5; i++) /* the fifth word is the place */
+                        check_true(str_split(&rest, ' ', &at));
+                check_case(line);
+                for (size_t i = 0; i < ARRAY_SIZE(may); i++)
+                        known |= str_starts_with(at, str_from(may[i]));
+                check_true(known || str_eq(at, STR("/")));
+        }
+        (void) fclose(f);
+        check_true(n > 5);
+        check_i64_eq(seed_remove(&world.ground, &s), 0);
+        check_i64_eq(access(fake_root_path(&world.root, "/" DATA_SEEDS "/u268435456"), F_OK), -1);
+}
+
 static void test_uids_are_given_once(void **state)
 {
         struct seed s, other = SEED_NULL;
@@ -104,7 +140,7 @@ static void encode(struct buf *b, uint32_t range)
         check_i64_eq(plan_spec_encode(&spec, b, &e), 0);
 }
 
-static void send_spoiled(const struct seed *s, enum spoil spoil)
+static void send_spoiled(const struct seed *s, enum spoil spoil, int report)
 {
         scoped(buf_done) struct buf b;
 
@@ -114,7 +150,7 @@ static void send_spoiled(const struct seed *s, enum spoil spoil)
                 check_i64_eq(send(s->socket, buf_str(&b).p, b.n, 0), b.n);
         else
                 check_i64_eq(seed_send(s, spoil == GARBAGE ? STR("garbage") : buf_str(&b),
-                                       (int[SEED_FDS]){ 0, 1, 2, 0, 0, 2 }),
+                                       (int[SEED_FDS]){ 0, 1, 2, 0, report, 0 }),
                              0);
 }
 
@@ -124,12 +160,18 @@ static void test_messages_that_make_no_sandbox(void **state)
         if (!box_world_possible())
                 skip_because(NEEDS);
         for (enum spoil i = 0; i < SPOIL_MAX; i++) {
+                int pipes[2], step = 0;
                 struct seed s;
 
                 check_case(spoil_names[i]);
                 make(&s, 0);
-                send_spoiled(&s, i);
+                check_i64_eq(pipe2(pipes, O_CLOEXEC), 0);
+                send_spoiled(&s, i, pipes[1]);
+                (void) close(pipes[1]);
                 check_i64_eq(exit_code(&s), 1);
+                check_i64_eq(build_wait(pipes[0], &step), i == NO_FDS ? -ECHILD : -EBADMSG);
+                check_i64_eq(step, BUILD_NOWHERE);
+                (void) close(pipes[0]);
                 check_i64_eq(seed_remove(&world.ground, &s), 0);
         }
 }
@@ -137,7 +179,7 @@ static void test_messages_that_make_no_sandbox(void **state)
 static void test_a_dead_seed_is_told(void **state)
 {
         struct plan_spec spec = plan_sample_host();
-        struct box_parts parts = { STDIN_FILENO, STDERR_FILENO };
+        struct box_parts parts = { .record = -EBADF, .output = STDERR_FILENO, .netns = 0 };
         struct seed s;
         struct err e = { 0 };
         int report = -EBADF, status;
@@ -160,10 +202,11 @@ static void test_a_dead_seed_is_told(void **state)
         check_i64_eq(seed_remove(&world.ground, &s), 0);
 }
 
-static void test_what_is_not_there_is_refused(void **state)
+/* With its orders, and before it is complete. */
+static void test_one_that_dies_on_the_way_is_told(void **state)
 {
         struct plan_spec spec = plan_sample_host();
-        struct box_parts parts = { STDIN_FILENO, STDERR_FILENO };
+        struct box_parts parts = { .record = -EBADF, .output = STDERR_FILENO };
         struct seed s;
         struct err e = { 0 };
         int report = -EBADF;
@@ -172,10 +215,30 @@ static void test_what_is_not_there_is_refused(void **state)
         if (!box_world_possible())
                 skip_because(NEEDS);
         make(&s, 0);
-        spec.network = PLAN_NETWORK_PRIVATE;
+        check_i64_eq(pidfd_kill(s.pidfd, SIGSTOP), 0);
+        check_i64_eq(waitid(P_PIDFD, (id_t) s.pidfd, &(siginfo_t){ 0 }, WSTOPPED), 0);
+        check_i64_eq(box_begin(&world.ground, &s, &spec, &parts, &report, &e), 0);
+        check_i64_eq(pidfd_kill(s.pidfd, SIGKILL), 0);
+        check_true(box_finish(&world.ground, &spec, report, &e) < 0);
+        check_true(strstr(e.message, "before it was complete") != NULL);
+        check_i64_eq(access(fake_root_path(&world.root, "/" DATA_BOXES "/a1"), F_OK), -1);
+        check_i64_eq(seed_remove(&world.ground, &s), 0);
+}
+
+static void test_without_a_network_it_is_refused(void **state)
+{
+        struct plan_spec spec = plan_sample_host();
+        struct box_parts parts = { STDIN_FILENO, STDERR_FILENO, -EBADF, 0 };
+        struct seed s;
+        struct err e = { 0 };
+        int report = -EBADF;
+
+        (void) state;
+        if (!box_world_possible())
+                skip_because(NEEDS);
+        make(&s, 0);
         check_i64_eq(box_begin(&world.ground, &s, &spec, &parts, &report, &e),
-                     ERR_RETURN(ERR_UNSUPPORTED));
-        check_true(strstr(e.message, "private") != NULL);
+                     ERR_RETURN(ERR_INVALID));
         check_i64_eq(access(fake_root_path(&world.root, "/" DATA_BOXES "/a1"), F_OK), -1);
         check_i64_eq(seed_remove(&world.ground, &s), 0);
 }
@@ -215,6 +278,7 @@ static void test_the_data_folder_is_shut(void **state)
         check_u64_eq(st.st_mode & 07777, 0700);
         check_i64_eq(umount2(fake_root_path(&world.root, "/other/" DATA_DEVICES), 0), 0);
         check_i64_eq(umount2(fake_root_path(&world.root, "/other/" DATA_MASKS), 0), 0);
+        check_i64_eq(umount2(fake_root_path(&world.root, "/other/" DATA_GROUPS), 0), 0);
         check_i64_eq(chown(fake_root_path(&world.root, "/other"), 1000, 1000), 0);
         fd = fd_close(fd);
         check_i64_eq(data_open(fake_root_path(&world.root, "/other"), &fd), -EPERM);
@@ -242,11 +306,13 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_waits_in_its_group),
+                cmocka_unit_test(test_keeps_nothing_of_the_machine),
                 cmocka_unit_test(test_uids_are_given_once),
                 cmocka_unit_test(test_ends_with_the_warden),
                 cmocka_unit_test(test_messages_that_make_no_sandbox),
                 cmocka_unit_test(test_a_dead_seed_is_told),
-                cmocka_unit_test(test_what_is_not_there_is_refused),
+                cmocka_unit_test(test_one_that_dies_on_the_way_is_told),
+                cmocka_unit_test(test_without_a_network_it_is_refused),
                 cmocka_unit_test(test_ids_that_lead_elsewhere),
                 cmocka_unit_test(test_the_data_folder_is_shut),
                 cmocka_unit_test(test_uids_are_enough_to_remove_it),

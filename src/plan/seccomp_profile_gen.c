@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * seccomp-profile-gen PROCESSOR > profile.c: the table of plan/seccomp_policy.h as a profile for container
+ * engines, in JSON, as a constant in C. Runs when we are built.
+ *
+ * A profile can say less than a filter of ours:
+ *
+ *   - its rules have no order. What is judged by "the first clause that holds" is written as clauses that
+ *     exclude each other; a refusal that only changes the error number and overlaps with others is left
+ *     out, and such calls fail with EPERM.
+ *   - it can't say "all but these values" of half an argument. Where a table has few values for one system
+ *     call, the others are listed by their leading bits, 32 lines for a value; else all 64 bits are
+ *     compared. Those are rules that keep a sandbox's programs from its own agent's priority, where the
+ *     kernel looks at the lower half: there the profile is weaker than the filter.
+ *   - numbers without a name are left to the engine's runtime, which answers ENOSYS for those that are
+ *     newer than the profile.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+#include "plan/seccomp_policy.h"
+
+#define VALUES_MAX 8
+#define LOWER      0xffffffffULL
+
+static const struct {
+        const char *processor, *name;
+} processors[] = {
+        { "x86_64", "SCMP_ARCH_X86_64" },
+        { "aarch64", "SCMP_ARCH_AARCH64" },
+        { "riscv64", "SCMP_ARCH_RISCV64" },
+};
+
+/* --- lines of the profile, as pieces of a C string --- */
+
+static const char *separator = "";
+
+static void quoted(const char *text)
+{
+        printf("\\\"%s\\\"", text);
+}
+
+static void begin(const char *const *names, size_t n)
+{
+        printf("\"%s{\\\"names\\\":[", separator);
+        separator = ",";
+        for (size_t i = 0; i < n && names[i]; i++) {
+                if (i > 0)
+                        putchar(',');
+                quoted(names[i]);
+        }
+        printf("],");
+}
+
+static void verdict(uint32_t v)
+{
+        if (v == SECCOMP_PASS)
+                printf("\\\"action\\\":\\\"SCMP_ACT_ALLOW\\\"");
+        else
+                printf("\\\"action\\\":\\\"SCMP_ACT_ERRNO\\\",\\\"errnoRet\\\":%u", v & 0xffffU);
+}
+
+static void end(void)
+{
+        printf("}\"\n");
+}
+
+static void argument(unsigned index, const char *op, unsigned long long a, unsigned long long b)
+{
+        printf("{\\\"index\\\":%u,\\\"value\\\":%llu,\\\"valueTwo\\\":%llu,\\\"op\\\":\\\"%s\\\"}",
+               index, a, b, op);
+}
+
+static void masked(const struct seccomp_cond *c)
+{
+        argument(c->arg, "SCMP_CMP_MASKED_EQ", c->mask & LOWER, c->value);
+}
+
+/* --- clauses --- */
+
+static bool exclude(const struct seccomp_clause *a, const struct seccomp_clause *b)
+{
+        for (unsigned i = 0; i < a->n; i++)
+                for (unsigned k = 0; k < b->n; k++)
+                        if (a->all[i].arg == b->all[k].arg
+                            && (a->all[i].value & b->all[k].mask)
+                                       != (b->all[k].value & a->all[i].mask))
+                                return true;
+        return false;
+}
+
+static bool stands_alone(const struct seccomp_rule *r, unsigned at)
+{
+        for (unsigned i = 0; i < at; i++)
+                if (!exclude(&r->clauses[i], &r->clauses[at]))
+                        return false;
+        return true;
+}
+
+static void clause(const struct seccomp_rule *r, const struct seccomp_clause *c)
+{
+        begin(r->names, SECCOMP_NAMES_MAX);
+        verdict(c->verdict);
+        printf(",\\\"args\\\":[");
+        for (unsigned i = 0; i < c->n; i++) {
+                if (i > 0)
+                        putchar(',');
+                masked(&c->all[i]);
+        }
+        printf("]");
+        end();
+}
+
+/* What is not named by a clause is refused: the clauses themselves. */
+static void listed(const struct seccomp_rule *r)
+{
+        for (unsigned i = 0; i < r->n_clauses; i++) {
+                const struct seccomp_clause *c = &r->clauses[i];
+
+                if (c->verdict == SECCOMP_PASS || stands_alone(r, i))
+                        clause(r, c);
+        }
+        if (r->n_clauses > 0)
+                return;
+        begin(r->names, SECCOMP_NAMES_MAX);
+        verdict(r->otherwise);
+        end();
+}
+
+/* --- all but some --- */
+
+static void one_of_the_others(const struct seccomp_rule *r, unsigned arg, uint32_t mask,
+                              uint32_t value)
+{
+        struct seccomp_clause c = { .n = 1, .verdict = SECCOMP_PASS };
+
+        c.all[0] = (struct seccomp_cond){ arg, mask, value };
+        clause(r, &c);
+}
+
+/* Walks the tree of values under `mask`, bit by bit from the highest: where none of the refused ones is
+ * below, the whole branch is one line. */
+static void others(const struct seccomp_rule *r, uint32_t mask, uint32_t seen, uint32_t prefix)
+{
+        uint32_t left = mask & ~seen, bit = 1U << 31;
+        bool any = false;
+
+        for (unsigned i = 0; i < r->n_clauses; i++)
+                any |= (r->clauses[i].all[0].value & seen) == prefix;
+        if (!any) {
+                one_of_the_others(r, r->clauses[0].all[0].arg, seen, prefix);
+                return;
+        }
+        if (left == 0)
+                return;
+        while (!(left & bit))
+                bit >>= 1;
+        others(r, mask, seen | bit, prefix);
+        others(r, mask, seen | bit, prefix | bit);
+}
+
+static bool same_argument(const struct seccomp_rule *r)
+{
+        for (unsigned i = 0; i < r->n_clauses; i++)
+                if (r->clauses[i].n != 1 || r->clauses[i].all[0].arg != r->clauses[0].all[0].arg
+                    || r->clauses[i].all[0].mask != r->clauses[0].all[0].mask)
+                        return false;
+        return true;
+}
+
+static void none_of(const struct seccomp_rule *r)
+{
+        begin(r->names, SECCOMP_NAMES_MAX);
+        verdict(SECCOMP_PASS);
+        printf(",\\\"args\\\":[");
+        for (unsigned i = 0; i < r->n_clauses; i++) {
+                if (i > 0)
+                        putchar(',');
+                argument(r->clauses[i].all[0].arg, "SCMP_CMP_NE", r->clauses[i].all[0].value, 0);
+        }
+        printf("]");
+        end();
+}
+
+/* What is not named by a clause passes. */
+static void all_but(const struct seccomp_rule *r)
+{
+        if (same_argument(r) && !r->names[1])
+                others(r, r->clauses[0].all[0].mask, 0, 0);
+        else
+                none_of(r);
+}
+
+/* --- the profile --- */
+
+static const char *architecture(const char *processor)
+{
+        for (size_t i = 0; i < sizeof(processors) / sizeof(processors[0]); i++)
+                if (strcmp(processors[i].processor, processor) == 0)
+                        return processors[i].name;
+        (void) fprintf(stderr, "seccomp-profile-gen: %s: unknown processor\n", processor);
+        exit(1);
+}
+
+int main(int argc, char **argv)
+{
+        printf("/* Made by seccomp-profile-gen. */\n#include \"engine/seccomp.h\"\n\n"
+               "const char engine_seccomp_profile[] =\n"
+               "\"{\\\"defaultAction\\\":\\\"SCMP_ACT_ERRNO\\\",\\\"defaultErrnoRet\\\":%d,"
+               "\\\"architectures\\\":[\\\"%s\\\"],\\\"syscalls\\\":[\"\n",
+               EPERM, architecture(argc > 1 ? argv[1] : ""));
+        begin(seccomp_allowed, seccomp_n_allowed);
+        verdict(SECCOMP_PASS);
+        end();
+        begin(seccomp_absent, seccomp_n_absent);
+        verdict(SECCOMP_ERRNO(ENOSYS));
+        end();
+        for (size_t i = 0; i < seccomp_n_rules; i++) {
+                if (seccomp_rules[i].otherwise == SECCOMP_PASS)
+                        all_but(&seccomp_rules[i]);
+                else
+                        listed(&seccomp_rules[i]);
+        }
+        printf("\"]}\";\n");
+        return 0;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "warden/build.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+#include "os/inside.h"
+#include "os/mount.h"
+#include "os/walk.h"
+#include "warden/build_impl.h"
+#include "warden/data.h"
+#include "warden/etc.h"
+
+void build_name(uint32_t uid_first, char ret[static BUILD_NAME_MAX])
+{
+        (void) snprintf(ret, BUILD_NAME_MAX, "u%u", uid_first);
+}
+
+/* --- the process --- */
+
+/* A warden that is the last to be killed when memory is short makes no sandboxes that are. Written by
+ * root, it is also the least that the sandbox can set. */
+static int be_killed_like_others(void)
+{
+        scoped(fd_closep) int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+        char first;
+
+        if (fd < 0 || pread(fd, &first, 1, 0) < 0)
+                return -errno;
+        return first == '-' && pwrite(fd, "0", 1, 0) < 0 ? -errno : 0;
+}
+
+/* Handlers of the warden mean nothing in here, and what it ignores or blocks would stay so across
+ * execve. */
+static void forget_parent(void)
+{
+        sigset_t none;
+
+        for (int sig = 1; sig < NSIG; sig++)
+                (void) signal(sig, SIG_DFL);
+        (void) sigemptyset(&none);
+        (void) sigprocmask(SIG_SETMASK, &none, NULL);
+        (void) umask(022);
+        (void) setsid();
+}
+
+/* --- a small tree in place of the machine's --- */
+
+/* The folder itself and what is mounted below it, or not. */
+static int attach_view(int from, const char *path, bool whole, int place_at, const char *place)
+{
+        scoped(fd_closep) int view = -EBADF, to = -EBADF;
+        int r = mount_view(from, path, whole, &view);
+
+        if (r < 0)
+                return r;
+        to = openat(place_at, place, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return to < 0 ? -errno : mount_attach(view, to);
+}
+
+static int attach_proc(int stage)
+{
+        scoped(fd_closep) int proc = -EBADF, place = -EBADF;
+        int r = mount_make(&(struct mount_new){ .type = "proc", .attrs = MOUNT_SAFE }, &proc);
+
+        if (r < 0)
+                return r;
+        place = openat(stage, DATA_STAGE_PROC, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return place < 0 ? -errno : mount_attach(proc, place);
+}
+
+/* Older kernels make no views of a place that is not in our namespace: what was open before we were
+ * born is opened anew, and again when its old place is gone. */
+static int leave_the_machine(struct builder *x, const char *data)
+{
+        scoped(fd_closep) int old = -EBADF, stage = -EBADF, place = -EBADF;
+        int r;
+
+        old = open(data, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        place = old < 0 ? -EBADF
+                        : openat(old, DATA_STAGE, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (place < 0)
+                return -errno;
+        r = mount_view(place, "", false, &stage);
+        if (r == 0)
+                r = mount_attach(stage, place);
+        if (r == 0)
+                r = attach_view(old, "", true, stage, DATA_STAGE_DATA);
+        if (r == 0)
+                r = attach_view(AT_FDCWD, "/usr", false, stage, DATA_STAGE_USR);
+        if (r == 0)
+                r = attach_proc(stage);
+        if (r == 0)
+                r = mount_become_root(stage);
+        if (r < 0)
+                return r;
+        x->data = open("/" DATA_STAGE_DATA, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        x->lowers = open("/" DATA_STAGE_LOWERS, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return x->data < 0 || x->lowers < 0 ? -errno : 0;
+}
+
+/* --- its control groups --- */
+
+static int open_place(const char *path)
+{
+        int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        return fd < 0 ? -errno : fd;
+}
+
+static int attach_hierarchy(const struct mount_new *m, const char *path)
+{
+        scoped(fd_closep) int fd = -EBADF, place = -EBADF;
+        int r = mount_make(m, &fd);
+
+        if (r < 0)
+                return r;
+        place = open_place(path);
+        return place < 0 ? place : mount_attach(fd, place);
+}
+
+#define GROUPS "/" DATA_STAGE_GROUPS
+
+/* As the machine has them: processors alone or with their accounting, the other way is refused. */
+static int attach_v1(const struct builder *x)
+{
+        static const struct {
+                const char *path, *type;
+                struct mount_option options[2];
+                size_t n;
+        } all[] = {
+                { GROUPS "/memory", "cgroup", { { "memory", NULL } }, 1 },
+                { GROUPS "/cpu", "cgroup", { { "cpu", NULL } }, 1 },
+                { GROUPS "/cpu,cpuacct", "cgroup", { { "cpu", NULL }, { "cpuacct", NULL } }, 2 },
+                { GROUPS "/unified", "cgroup2", { { NULL, NULL } }, 0 },
+        };
+        scoped(fd_closep) int from = -EBADF, place = -EBADF, view = -EBADF;
+        int r = build__open_data(x, DATA_GROUPS, &from);
+
+        if (r == 0)
+                r = mount_view(from, "", false, &view);
+        if (r < 0)
+                return r;
+        place = open_place(GROUPS);
+        r = place < 0 ? place : mount_attach(view, place);
+        for (size_t i = 0; i < ARRAY_SIZE(all) && r == 0; i++)
+                (void) attach_hierarchy(&(struct mount_new){ all[i].type, NULL, all[i].options,
+                                                             all[i].n,
+                                                             MOUNT_SAFE | MOUNT_READONLY },
+                                        all[i].path);
+        return r;
+}
+
+/* Read-only, and its own only, because it has a namespace for them: so its programs, the agent among
+ * them, find their limits and not the machine's. What can't be mounted is not seen. */
+static void attach_groups(struct builder *x)
+{
+        const struct mount_new unified = { .type = "cgroup2",
+                                           .attrs = MOUNT_SAFE | MOUNT_READONLY };
+
+        if (x->ground->tree)
+                x->groups = (x->ground->tree->unified_controls ? attach_hierarchy(&unified, GROUPS)
+                                                               : attach_v1(x))
+                            == 0;
+}
+
+/* --- the sandbox's folder --- */
+
+static int make_folder(int seeds, const char *name, int *ret_fd)
+{
+        int r = mkdirat(seeds, name, 0700) < 0 ? -errno : 0;
+
+        /* Left by one of the same uids that was killed with its warden; no sandbox was in it. */
+        if (r == -EEXIST) {
+                r = walk_remove_all(seeds, name);
+                if (r == 0 && mkdirat(seeds, name, 0700) < 0)
+                        r = -errno;
+        }
+        if (r < 0)
+                return r;
+        *ret_fd = openat(seeds, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return *ret_fd < 0 ? -errno : 0;
+}
+
+/* The upper one is the sandbox's root folder: it belongs to its root. */
+static int make_folders(struct builder *x)
+{
+        const uid_t owner = x->ground->uid_first;
+        scoped(fd_closep) int seeds = -EBADF, folder = -EBADF;
+        char name[BUILD_NAME_MAX];
+        int r = build__open_data(x, DATA_SEEDS, &seeds);
+
+        build_name(owner, name);
+        if (r == 0)
+                r = make_folder(seeds, name, &folder);
+        if (r < 0)
+                return r;
+        if (mkdirat(folder, "upper", 0755) < 0 || mkdirat(folder, "work", 0700) < 0
+            || fchownat(folder, "upper", owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
+                return -errno;
+        x->upper = openat(folder, "upper", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        x->work = openat(folder, "work", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return x->upper < 0 || x->work < 0 ? -errno : etc_make(x->upper, owner);
+}
+
+/* --- the first steps --- */
+
+/* As of a spec that says nothing but the uids: all plans of the host's image have these steps. */
+static int build_ahead(struct builder *x)
+{
+        const struct plan_spec spec = { .id = "",
+                                        .hostname = "",
+                                        .workspace = "",
+                                        .image = PLAN_IMAGE_HOST,
+                                        .uid_first = x->ground->uid_first };
+        static struct plan plan;
+        struct arena arena;
+        int r;
+
+        arena_init(&arena, MiB);
+        r = plan_make(&spec, &arena, &plan);
+        if (r == 0)
+                r = build__steps(x, &plan, plan.ahead, &x->done);
+        arena_done(&arena);
+        return r;
+}
+
+int build_prepare(struct builder *x, const struct build_ground *g)
+{
+        int r;
+
+        *x = BUILDER_NULL;
+        x->ground = g;
+        x->done = PLAN_PREPARED;
+        forget_parent();
+        r = be_killed_like_others();
+        if (r == 0 && g->tree)
+                r = cgroup_join(g->tree, g->group);
+        if (r == 0 && unshare(CLONE_NEWCGROUP) < 0)
+                r = -errno;
+        if (r == 0)
+                r = mount_isolate();
+        if (r == 0)
+                r = leave_the_machine(x, g->data);
+        if (r < 0)
+                return r;
+        attach_groups(x);
+        r = make_folders(x);
+        return r == 0 && g->host ? build_ahead(x) : r;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "base/secret.h"
+#include "os/fd.h"
+#include "warden/warden_impl.h"
+
+#define REQUEST_FDS 4 /* more than any request has */
+
+union control_room {
+        struct cmsghdr head; /* for its alignment */
+        char in[CMSG_SPACE(REQUEST_FDS * sizeof(int))];
+        char out[CMSG_SPACE(WIRE_FDS_MAX * sizeof(int))];
+};
+
+/* --- sending --- */
+
+struct outgoing {
+        struct list node;
+        struct buf message;
+        int fds[WIRE_FDS_MAX];
+        size_t n_fds;
+};
+
+static void free_outgoing(struct outgoing *o)
+{
+        for (size_t i = 0; i < o->n_fds; i++)
+                (void) fd_close(o->fds[i]);
+        buf_done(&o->message);
+        free(o);
+}
+
+static int send_one(int socket, struct outgoing *o)
+{
+        union control_room room = { { 0 } };
+        struct iovec iov = { o->message.p + o->message.start, o->message.n };
+        struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+        ssize_t n;
+
+        if (o->n_fds > 0) {
+                struct cmsghdr *c = &room.head;
+
+                msg.msg_control = &room;
+                msg.msg_controllen = CMSG_SPACE(o->n_fds * sizeof(int));
+                c->cmsg_level = SOL_SOCKET;
+                c->cmsg_type = SCM_RIGHTS;
+                c->cmsg_len = CMSG_LEN(o->n_fds * sizeof(int));
+                memcpy(CMSG_DATA(c), o->fds, o->n_fds * sizeof(int));
+        }
+        do
+                n = sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+        while (n < 0 && errno == EINTR);
+        return n < 0 ? -errno : 0;
+}
+
+/* Who does not read gets no further requests done: what waits here is bounded by what there is. */
+static void set_events(struct warden *w)
+{
+        struct epoll_event ev = { .events = list_empty(&w->control.queue) ? EPOLLIN : EPOLLOUT,
+                                  .data.ptr = &w->control.source };
+
+        if (epoll_ctl(w->epoll, EPOLL_CTL_MOD, w->config->socket, &ev) < 0) {
+                (void) log_err(-errno, w->log, "can't watch the socket");
+                w->stop = true;
+        }
+}
+
+static void flush(struct warden *w)
+{
+        while (!list_empty(&w->control.queue)) {
+                struct outgoing *o =
+                        container_of(list_first(&w->control.queue), struct outgoing, node);
+                int r = send_one(w->config->socket, o);
+
+                if (r == -EAGAIN)
+                        break;
+                if (r < 0) {
+                        (void) log_err(r, w->log, "can't send to hutchd");
+                        w->stop = r == -EPIPE || r == -ECONNRESET;
+                }
+                list_remove(&o->node);
+                free_outgoing(o);
+        }
+        set_events(w);
+}
+
+static struct outgoing *outgoing_new(int *fds, size_t n_fds)
+{
+        struct outgoing *o = xnew(struct outgoing);
+
+        buf_init(&o->message, WIRE_MESSAGE_MAX);
+        for (; fds && o->n_fds < n_fds; o->n_fds++)
+                o->fds[o->n_fds] = TAKE_FD(fds[o->n_fds]);
+        return o;
+}
+
+static void put_out(struct warden *w, struct outgoing *o, int encoded, const struct err *e)
+{
+        if (encoded < 0) {
+                (void) log_err(encoded, w->log, "can't answer: %s", e->message);
+                free_outgoing(o);
+                return;
+        }
+        list_append(&w->control.queue, &o->node);
+        flush(w);
+}
+
+void control_answer(struct warden *w, const struct wire_answer *a, int *fds)
+{
+        struct outgoing *o = outgoing_new(fds, wire_answer_fds(a));
+        struct err e;
+
+        put_out(w, o, wire_answer_encode(a, &o->message, &e), &e);
+}
+
+void control_news(struct warden *w, const struct wire_news *n)
+{
+        struct outgoing *o;
+        struct err e;
+
+        if (w->control.phase == WIRE_PHASE_NEW && n->kind != WIRE_STARTED)
+                return;
+        o = outgoing_new(NULL, 0);
+        put_out(w, o, wire_news_encode(n, &o->message, &e), &e);
+}
+
+void control_tell(struct warden *w, struct asker *a, const struct err *e, int *fds)
+{
+        const struct wire_answer answer = { .call = a->call,
+                                            .ticket = a->ticket,
+                                            .result = e ? ERR_RETURN(e->code) : 0,
+                                            .text = e ? e->message : NULL };
+
+        if (!a->waits)
+                return;
+        a->waits = false;
+        control_answer(w, &answer, fds);
+}
+
+void control_forget(struct warden *w)
+{
+        list_for_each (n, &w->control.queue) {
+                struct outgoing *o = container_of(n, struct outgoing, node);
+
+                list_remove(&o->node);
+                free_outgoing(o);
+        }
+}
+
+/* --- receiving --- */
+
+static size_t take_fds(struct msghdr *msg, int fds[static REQUEST_FDS])
+{
+        size_t n = 0;
+
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+                size_t bytes;
+
+                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+                        continue;
+                bytes = c->cmsg_len - CMSG_LEN(0);
+                ASSERT(n * sizeof(int) + bytes <= REQUEST_FDS * sizeof(int));
+                memcpy(&fds[n], CMSG_DATA(c), bytes);
+                n += bytes / sizeof(int);
+        }
+        return n;
+}
+
+static void refuse(struct warden *w, struct str message, const struct err *e)
+{
+        struct wire_answer a = { .result = ERR_RETURN(e->code), .text = e->message };
+
+        log_warn(w->log, "refused: %s", e->message);
+        if (wire_request_peek(message, &a.call, &a.ticket))
+                control_answer(w, &a, NULL);
+}
+
+static void take_message(struct warden *w, const struct wire_envelope *m, bool whole, int *fds)
+{
+        scoped(arena_wipe) struct arena a;
+        struct wire_request q;
+        struct err e;
+        int r;
+
+        arena_init_small(&a, 4 * KiB, KiB);
+        r = whole ? wire_request_decode(m, w->control.phase, &a, &q, &e)
+                  : err_set(&e, ERR_INVALID, "a message is too long or has too many descriptors");
+        if (r < 0)
+                refuse(w, m->message, &e);
+        else
+                calls_run(w, &q, fds);
+}
+
+/* A message of no bytes can't be told from the end, and is none of ours. */
+static void receive(struct warden *w)
+{
+        union control_room room;
+        struct iovec iov = { w->control.room, WIRE_MESSAGE_MAX + 1 };
+        struct msghdr msg = { .msg_iov = &iov,
+                              .msg_iovlen = 1,
+                              .msg_control = &room,
+                              .msg_controllen = sizeof(room.in) };
+        int fds[REQUEST_FDS] = { -EBADF, -EBADF, -EBADF, -EBADF };
+        struct wire_envelope m;
+        ssize_t n = recvmsg(w->config->socket, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return;
+        if (n <= 0) {
+                w->stop = true;
+                return;
+        }
+        m = (struct wire_envelope){ str_of(w->control.room, (size_t) n), take_fds(&msg, fds) };
+        take_message(w, &m, !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)), fds);
+        for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+                (void) fd_close(fds[i]);
+        wipe(w->control.room, (size_t) n);
+}
+
+static void ready(struct warden *w, struct source *s)
+{
+        (void) s;
+        if (list_empty(&w->control.queue))
+                receive(w);
+        else
+                flush(w);
+}
+
+int control_open(struct warden *w)
+{
+        int flags = fcntl(w->config->socket, F_GETFL);
+
+        list_init(&w->control.queue);
+        w->control.room = xcalloc(1, WIRE_MESSAGE_MAX + 1);
+        if (flags < 0 || fcntl(w->config->socket, F_SETFL, flags | O_NONBLOCK) < 0
+            || fcntl(w->config->socket, F_SETFD, FD_CLOEXEC) < 0)
+                return -errno;
+        return source_add(w, &w->control.source, w->config->socket, ready);
+}
+
+void control_close(struct warden *w)
+{
+        control_forget(w);
+        source_remove(w, &w->control.source);
+        free(w->control.room);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "warden/state.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+#include "os/sealed.h"
+#include "os/small_file.h"
+#include "plan/bytes.h"
+
+#define MAGIC_STATE 0x31535748U /* "HWS1", little-endian */
+#define MAGIC_END   0x31455748U /* "HWE1" */
+#define NOTE_MAX    256
+
+#define RECORD "record"
+#define STATE  "state"
+#define END    "end"
+#define FRESH  "fresh" /* of a note that is not complete */
+
+/* --- processes --- */
+
+int state_boot(char ret[static STATE_BOOT_LEN + 1])
+{
+        ssize_t n = small_file_read("/proc/sys/kernel/random/boot_id", ret, STATE_BOOT_LEN + 1);
+
+        if (n < 0)
+                return (int) n;
+        return n == STATE_BOOT_LEN ? 0 : -EBADMSG;
+}
+
+/* The name of a program may hold anything, spaces and brackets too; the last bracket ends it. Behind
+ * it the start is the 20th word. */
+int state_start_time(pid_t pid, uint64_t *ret)
+{
+        char path[64], text[KiB];
+        struct str rest, word = STR("");
+        const char *bracket;
+        ssize_t n;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+        n = small_file_read(path, text, sizeof(text));
+        if (n < 0)
+                return n == -ENOENT ? -ESRCH : (int) n;
+        bracket = memrchr(text, ')', (size_t) n);
+        if (!bracket || bracket + 2 > text + n)
+                return -EBADMSG;
+        rest = str_of(bracket + 2, (size_t) (text + n - bracket - 2));
+        for (int i = 0; i < 20; i++)
+                if (!str_split(&rest, ' ', &word))
+                        return -EBADMSG;
+        return parse_u64_max(word, UINT64_MAX, ret);
+}
+
+/* Also of one that nobody has reaped yet, which still takes signals. */
+static bool has_ended(int pidfd)
+{
+        struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+        return poll(&p, 1, 0) == 1;
+}
+
+/* First the descriptor, then the question: whoever has the number when it is asked had it, or did not
+ * live yet, when the descriptor was made. */
+int state_adopt(const struct box_state *s, int *ret_pidfd)
+{
+        scoped(fd_closep) int fd = -EBADF;
+        char boot[STATE_BOOT_LEN + 1];
+        uint64_t start = 0;
+        int r = state_boot(boot);
+
+        if (r == 0 && strcmp(boot, s->boot) != 0)
+                r = -ESRCH;
+        if (r < 0)
+                return r;
+        fd = (int) syscall(SYS_pidfd_open, s->pid, 0);
+        if (fd < 0)
+                return errno == EINVAL ? -ESRCH : -errno; /* not the first thread of a process */
+        r = state_start_time(s->pid, &start);
+        if (r == 0 && start != s->start_time)
+                r = -ESRCH;
+        if (r == 0 && has_ended(fd))
+                r = -ESRCH;
+        if (r == 0)
+                *ret_pidfd = TAKE_FD(fd);
+        return r;
+}
+
+/* --- writing --- */
+
+static int write_whole(int fd, struct str s)
+{
+        ssize_t n = write(fd, s.p, s.n);
+
+        return n < 0 ? -errno : (size_t) n < s.n ? -ENOSPC : 0;
+}
+
+/* Under another name until it is complete. */
+static int put_note(int folder, const char *name, const struct buf *b)
+{
+        scoped(fd_closep) int fd = -EBADF;
+        int r;
+
+        if (buf_failed(b))
+                return -ENOMEM;
+        fd = openat(folder, FRESH, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        r = write_whole(fd, buf_str(b));
+        return r == 0 && renameat(folder, FRESH, folder, name) < 0 ? -errno : r;
+}
+
+static int put_record(int folder, int record, uint64_t *ret_size)
+{
+        scoped(fd_closep) int fd = -EBADF;
+        struct stat st;
+        off_t pos = 0;
+
+        if (!sealed_is(record))
+                return -EINVAL;
+        if (fstat(record, &st) < 0)
+                return -errno;
+        if (st.st_size < 0 || st.st_size > (off_t) WIRE_RECORD_MAX)
+                return -EINVAL;
+        fd = openat(folder, RECORD, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        while (pos < st.st_size) {
+                ssize_t n = sendfile(fd, record, &pos, (size_t) (st.st_size - pos));
+
+                if (n <= 0)
+                        return n < 0 ? -errno : -EIO;
+        }
+        *ret_size = (uint64_t) st.st_size;
+        return 0;
+}
+
+static void put_state(struct buf *b, const struct box_state *s)
+{
+        bytes_put_number(b, MAGIC_STATE, 4);
+        bytes_put_text(b, s->boot);
+        bytes_put_number(b, (uint64_t) s->pid, 4);
+        bytes_put_number(b, s->start_time, 8);
+        bytes_put_number(b, s->uid_first, 4);
+        bytes_put_number(b, s->image, 1);
+        bytes_put_number(b, s->network, 1);
+        bytes_put_number(b, s->net_index, 4);
+        bytes_put_number(b, s->memory, 8);
+        bytes_put_number(b, s->cpu_millis, 8);
+        bytes_put_number(b, s->pids, 8);
+        bytes_put_number(b, s->record_size, 8);
+}
+
+int state_write(int folder, const struct box_state *s, int record)
+{
+        scoped(buf_done) struct buf b;
+        struct box_state with_size = *s;
+        int r;
+
+        buf_init(&b, NOTE_MAX);
+        r = put_record(folder, record, &with_size.record_size);
+        if (r < 0)
+                return r;
+        put_state(&b, &with_size);
+        return put_note(folder, STATE, &b);
+}
+
+int state_write_end(int folder, const struct wire_state *end)
+{
+        scoped(buf_done) struct buf b;
+
+        buf_init(&b, NOTE_MAX);
+        bytes_put_number(&b, MAGIC_END, 4);
+        wire_state_put(&b, end);
+        return put_note(folder, END, &b);
+}
+
+/* --- reading --- */
+
+static int get_note(int folder, const char *name, struct buf *b)
+{
+        scoped(fd_closep) int fd =
+                openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        char text[NOTE_MAX];
+        ssize_t n;
+
+        if (fd < 0)
+                return -errno;
+        n = read(fd, text, sizeof(text));
+        if (n < 0)
+                return -errno;
+        buf_add(b, text, (size_t) n);
+        return 0;
+}
+
+static bool take_state(struct bytes *in, struct box_state *s)
+{
+        const bool ours = bytes_number(in, 4) == MAGIC_STATE;
+        const char *boot = bytes_text(in);
+        const uint64_t pid = bytes_number(in, 4);
+
+        s->start_time = bytes_number(in, 8);
+        s->uid_first = (uint32_t) bytes_number(in, 4);
+        s->image = (enum plan_image) bytes_number(in, 1);
+        s->network = (enum plan_network) bytes_number(in, 1);
+        s->net_index = (uint32_t) bytes_number(in, 4);
+        s->memory = bytes_number(in, 8);
+        s->cpu_millis = bytes_number(in, 8);
+        s->pids = bytes_number(in, 8);
+        s->record_size = bytes_number(in, 8);
+        if (!ours || !bytes_complete(in) || strlen(boot) != STATE_BOOT_LEN || pid <= 1
+            || pid > INT32_MAX || s->network >= PLAN_NETWORK_MAX_)
+                return false;
+        memcpy(s->boot, boot, sizeof(s->boot));
+        s->pid = (pid_t) pid;
+        return true;
+}
+
+static bool uids_are_ours(const struct plan_uids *uids, uint32_t first)
+{
+        const uint32_t from = first - uids->base;
+
+        return first >= uids->base && from % PLAN_UIDS == 0 && from / PLAN_UIDS < uids->ranges;
+}
+
+static bool has_record(int folder, uint64_t size)
+{
+        struct stat st;
+
+        return fstatat(folder, RECORD, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)
+               && (uint64_t) st.st_size == size;
+}
+
+int state_read(int folder, const struct plan_uids *uids, struct box_state *ret)
+{
+        scoped(buf_done) struct buf b;
+        scoped(arena_done) struct arena a;
+        struct box_state s = { 0 };
+        int r;
+
+        buf_init(&b, NOTE_MAX);
+        arena_init_small(&a, 4 * KiB, KiB);
+        r = get_note(folder, STATE, &b);
+        if (r < 0)
+                return r == -ENOENT || r == -ELOOP ? -EBADMSG : r;
+        if (!take_state(&(struct bytes){ buf_str(&b), &a, false }, &s)
+            || !uids_are_ours(uids, s.uid_first) || !has_record(folder, s.record_size))
+                return -EBADMSG;
+        *ret = s;
+        return 0;
+}
+
+int state_read_end(int folder, struct wire_state *ret)
+{
+        scoped(buf_done) struct buf b;
+        struct bytes in = { 0 };
+        struct wire_state s;
+        int r;
+
+        buf_init(&b, NOTE_MAX);
+        r = get_note(folder, END, &b);
+        if (r < 0)
+                return r;
+        in.left = buf_str(&b);
+        in.failed = bytes_number(&in, 4) != MAGIC_END;
+        s = wire_state_take(&in);
+        if (!bytes_complete(&in) || wire_lives(&s))
+                return -ENOENT;
+        *ret = s;
+        return 0;
+}
+
+int state_open_record(int folder, int *ret_fd)
+{
+        int fd = openat(folder, RECORD, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+        if (fd < 0)
+                return -errno;
+        *ret_fd = fd;
+        return 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_WARDEN_WARDEN_H
+#define HUTCH_WARDEN_WARDEN_H
+
+/*
+ * The warden: makes, watches and removes native sandboxes for the one who holds the other end of its
+ * socket (plan/wire.h).
+ *
+ * One process, one thread, one loop. Nothing in the loop takes a time that grows with a sandbox: a
+ * sandbox is built by its own process, and its folder is removed by a janitor, a child that does
+ * nothing else. Network namespaces are made and closed by another child (warden/netkeeper.h).
+ *
+ * When the warden ends, its sandboxes live on; the next one finds them again by what is written in
+ * their folders (warden/state.h), and removes what was half made or half removed.
+ */
+
+#include "base/compiler.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "plan/spec.h"
+#include "warden/resolvers.h"
+
+struct warden_config {
+        const char *data;         /* path of the data folder; made if it is missing */
+        const char *agent;        /* path of hutch-execd */
+        const char *installation; /* in the name of our control group; see plan_spec_is_id */
+        struct plan_uids uids;
+        unsigned seeds;    /* that are kept ready */
+        unsigned networks; /* of each kind, that are kept ready (warden/netpool.h) */
+        bool no_private; /* sandboxes with a network are refused, and the machine's rules untouched */
+        struct str subnet4, subnet6; /* warden/netscheme.h; null: the defaults */
+        struct resolvers dns;        /* of sandboxes; empty: found out (warden/resolvers.h) */
+        int socket;
+        const struct log_ctx *log;
+};
+
+/* Runs until it is told to end (SIGTERM, SIGINT), or the other end of the socket is closed: 0. The
+ * calling process needs no more of its signals, its mount namespace and its limits. */
+int warden_run(const struct warden_config *config, struct err *e) must_check;
+
+#endif
