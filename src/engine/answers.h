@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_ENGINE_ANSWERS_H
+#define HUTCH_ENGINE_ANSWERS_H
+
+/*
+ * What an engine answers, as structs. Docker and Podman say the same in nearly the same words; where they
+ * do not, it ends here.
+ *
+ * An engine is more to be trusted than a sandbox, but parts of what it says come out of sandboxes and
+ * images. All texts are views in the arena. ERR_UNAVAILABLE, with what was expected, if an answer is none.
+ */
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "engine/wire.h"
+
+/* A container, from "inspect" or from a list. */
+struct engine_container {
+        struct str id;   /* the engine's */
+        struct str name; /* with or without a slash */
+        struct json_map labels;
+        struct engine_state state; /* never ENGINE_GONE; message in the arena */
+        bool removing;
+};
+
+int engine_container_decode(struct str text, struct arena *a, struct engine_container *ret,
+                            struct err *e) must_check;
+int engine_listed_decode(struct str text, struct arena *a, struct engine_container *ret,
+                         struct err *e) must_check;
+
+/* The null view if there is none. */
+struct str engine_label(const struct json_map *labels, const char *name);
+
+struct engine_image {
+        struct str id;
+        struct json_strs entrypoint, cmd;
+        struct str workspace; /* null if it does not say */
+        struct str os, arch;
+};
+
+int engine_image_decode(struct str text, struct arena *a, struct engine_image *ret, struct err *e)
+        must_check;
+
+struct engine_event {
+        bool is_end;                      /* of a container: it has died, or was removed */
+        struct str name;                  /* of the container */
+        struct str sandbox, installation; /* its labels, or null */
+};
+
+int engine_event_decode(struct str text, struct arena *a, struct engine_event *ret, struct err *e)
+        must_check;
+
+/* The id of a process that is to be started in a container; harmless in a path. */
+int engine_exec_decode(struct str text, struct arena *a, struct str *ret, struct err *e) must_check;
+
+int engine_stats_decode(struct str text, struct arena *a, struct engine_usage *ret, struct err *e)
+        must_check;
+
+/* A line of what is told while an image is pulled. */
+struct engine_progress {
+        struct str status; /* "Downloading" */
+        struct str error;  /* null, or why it failed */
+};
+
+int engine_progress_decode(struct str text, struct arena *a, struct engine_progress *ret,
+                           struct err *e) must_check;
+
+struct engine_info {
+        struct str version, api_version;
+        struct str storage, cgroup_version, host, kernel;
+        struct json_strs security;
+        bool live_restore, memory_limit, pids_limit, cpu_limit;
+};
+
+/* From the two documents that tell; the second fills in what the first has not. */
+int engine_version_decode(struct str text, struct arena *a, struct engine_info *ret, struct err *e)
+        must_check;
+int engine_info_decode(struct str text, struct arena *a, struct engine_info *ret, struct err *e)
+        must_check;
+
+/* The words of a refusal, cut to one line: {"message": "…"}; or the null view. */
+struct str engine_complaint(struct str text, struct arena *a);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/ask.h"
+
+#include <stdarg.h>
+
+#include "base/base.h"
+#include "engine/answers.h"
+#include "engine/worker.h"
+#include "model/text.h"
+#include "os/socket.h"
+
+#define TARGET_MAX   (16 * KiB)
+#define COMPLAIN_MAX (16 * KiB) /* collected of a refusal where a stream was expected */
+#define PORTION      (128 * KiB)
+
+static struct ask *ask_of(struct http_call *call)
+{
+        return container_of(call, struct ask, _call);
+}
+
+static void on_head(struct http_call *call)
+{
+        struct ask *k = ask_of(call);
+
+        k->status = call->status;
+        if (k->begun && k->status == 200)
+                k->begun(k);
+}
+
+static void on_body(struct http_call *call, const char *p, size_t n)
+{
+        struct ask *k = ask_of(call);
+        int r = 0;
+
+        if (k->result < 0)
+                return;
+        if (k->pieces && k->status < 300) {
+                r = pieces_feed(k->pieces, str_of(p, n));
+        } else if (k->pieces) {
+                buf_add(&k->answer, p, MIN_OF(n, COMPLAIN_MAX - MIN_OF(k->answer.n, COMPLAIN_MAX)));
+        } else {
+                buf_add(&k->answer, p, n);
+                r = buf_failed(&k->answer) ? -EFBIG : 0;
+        }
+        if (r < 0) {
+                k->result = r;
+                http_call_cancel(call);
+        }
+}
+
+static struct str body_of(const struct ask *k)
+{
+        return k->borrowed.p ? k->borrowed : buf_str(&k->body);
+}
+
+static void on_drain(struct http_call *call)
+{
+        struct ask *k = ask_of(call);
+        struct str all = body_of(k);
+
+        while (k->_sent < all.n && http_call_writable(call)) {
+                size_t n = MIN_OF(all.n - k->_sent, PORTION);
+
+                http_call_write(call, str_of(all.p + k->_sent, n));
+                k->_sent += n;
+        }
+        if (k->_sent == all.n) {
+                k->_sent++; /* once */
+                http_call_end_body(call);
+        }
+}
+
+static void on_end(struct http_call *call, int r)
+{
+        struct ask *k = ask_of(call);
+
+        k->running = false;
+        if (k->result == 0)
+                k->result = r;
+        if (k->result == 0 && k->pieces && k->status < 300)
+                k->result = pieces_end(k->pieces);
+        k->_done(k);
+}
+
+static const struct http_call_hooks plain_hooks = {
+        .head = on_head,
+        .body = on_body,
+        .end = on_end,
+};
+
+static const struct http_call_hooks body_hooks = {
+        .head = on_head,
+        .body = on_body,
+        .drain = on_drain,
+        .end = on_end,
+};
+
+/* --- life --- */
+
+void ask_init(struct ask *k, struct worker *w)
+{
+        *k = (struct ask){ .worker = w };
+        buf_init(&k->target, TARGET_MAX);
+        buf_init(&k->body, ENGINE_FRAME_MAX * 2);
+        buf_mark_secret(&k->body);
+        buf_init(&k->answer, ASK_ANSWER_MAX);
+        buf_mark_secret(&k->answer);
+        arena_init(&k->arena, ARENA_MAX_REQUEST);
+}
+
+void ask_free(struct ask *k)
+{
+        ASSERT(!k->running);
+        buf_done(&k->target);
+        buf_done(&k->body);
+        buf_done(&k->answer);
+        arena_wipe(&k->arena);
+}
+
+void ask_reset(struct ask *k)
+{
+        ASSERT(!k->running);
+        buf_reset(&k->target);
+        buf_add_str(&k->target, STR(ASK_API));
+        buf_done(&k->body);
+        buf_done(&k->answer);
+        arena_wipe(&k->arena);
+        arena_init(&k->arena, ARENA_MAX_REQUEST);
+        k->auth = k->borrowed = STR_NULL;
+        k->pieces = NULL;
+        k->begun = NULL;
+}
+
+void ask_to(struct ask *k, const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        buf_vaddf(&k->target, fmt, ap);
+        va_end(ap);
+}
+
+static int set_headers(struct ask *k)
+{
+        struct http_headers *h = &k->_call.headers;
+        int r = http_headers_add(h, &k->arena, STR("Host"), STR("engine"));
+
+        if (r == 0 && body_of(k).n > 0)
+                r = http_headers_add(h, &k->arena, STR("Content-Type"),
+                                     k->borrowed.p ? STR("application/x-tar")
+                                                   : STR("application/json"));
+        if (r == 0 && k->auth.p)
+                r = http_headers_add(h, &k->arena, STR("X-Registry-Auth"), k->auth);
+        return r;
+}
+
+void ask_start(struct ask *k, const char *method, bool stream, ask_done_fn *done)
+{
+        struct worker *w = k->worker;
+        struct str body = body_of(k);
+
+        k->status = k->result = 0;
+        k->_sent = 0;
+        k->_done = done;
+        k->running = true;
+        http_call_init(&k->_call, body.n ? &body_hooks : &plain_hooks, &k->arena);
+        k->_call.method = str_from(method);
+        k->_call.target = buf_str(&k->target);
+        k->_call.body = body.n ? HTTP_CALL_SIZED : HTTP_CALL_NO_BODY;
+        k->_call.body_length = body.n;
+        if (set_headers(k) < 0 || buf_failed(&k->target) || buf_failed(&k->body))
+                k->_call.target = STR(""); /* the client refuses it, from the loop */
+        http_call_start(stream ? w->streams : w->client, &k->_call, &w->engine);
+}
+
+void ask_cancel(struct ask *k)
+{
+        if (k->running)
+                http_call_cancel(&k->_call);
+}
+
+/* --- what it means --- */
+
+static const struct {
+        int status;
+        enum err_code code;
+} meanings[] = {
+        { 400, ERR_INVALID },   { 401, ERR_FORBIDDEN }, { 403, ERR_FORBIDDEN },
+        { 404, ERR_NOT_FOUND }, { 409, ERR_CONFLICT },  { 304, ERR_CONFLICT },
+};
+
+static bool says(struct str words, const char *what)
+{
+        return words.n > 0 && memmem(words.p, words.n, what, strlen(what));
+}
+
+static enum err_code code_of(int status, struct str words)
+{
+        if (says(words, "no space left") || says(words, "cannot allocate memory"))
+                return ERR_EXHAUSTED;
+        for (size_t i = 0; i < ARRAY_SIZE(meanings); i++)
+                if (meanings[i].status == status)
+                        return meanings[i].code;
+        return status >= 500 ? ERR_UNAVAILABLE : ERR_INTERNAL;
+}
+
+int ask_error(struct ask *k, struct err *e, const char *what)
+{
+        const struct engine_settings *s = k->worker->settings;
+        struct str words;
+
+        if (k->result == -ECANCELED)
+                return err_set(e, ERR_CANCELED, "%s: canceled", what);
+        if (k->result < 0 && k->status == 0)
+                return err_set(e, ERR_UNAVAILABLE,
+                               "%s: %s at %s does not answer: %s; is it running?", what,
+                               engine_kind_to_string(s->kind), s->socket, err_text(k->result));
+        if (k->result < 0)
+                return err_set(e, ERR_UNAVAILABLE, "%s: the answer of %s broke off: %s", what,
+                               engine_kind_to_string(s->kind), err_text(k->result));
+        words = engine_complaint(buf_str(&k->answer), &k->arena);
+        return err_set(e, code_of(k->status, words), "%s: %s answers %d: %s", what,
+                       engine_kind_to_string(s->kind), k->status, QUOTED(words));
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/body.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "engine/names.h"
+#include "engine/volumes.h"
+#include "model/create.h"
+#include "model/text.h"
+#include "plan/plan.h"
+
+/* --- writing JSON --- */
+
+static void comma(struct buf *b)
+{
+        struct str s = buf_str(b);
+
+        if (s.n > 0 && !strchr("{[:", s.p[s.n - 1]))
+                buf_add_char(b, ',');
+}
+
+static void add_key(struct buf *b, const char *key)
+{
+        comma(b);
+        buf_add_quoted(b, str_from(key));
+        buf_add_char(b, ':');
+}
+
+static void add_text(struct buf *b, struct str value)
+{
+        comma(b);
+        buf_add_quoted(b, value);
+}
+
+static void add_pair(struct buf *b, const char *key, struct str value)
+{
+        add_key(b, key);
+        buf_add_quoted(b, value);
+}
+
+static void add_raw(struct buf *b, const char *key, const char *json)
+{
+        add_key(b, key);
+        buf_add_str(b, str_from(json));
+}
+
+static void add_number(struct buf *b, const char *key, int64_t v)
+{
+        add_key(b, key);
+        buf_addf(b, "%lld", (long long) v);
+}
+
+static void open_list(struct buf *b, const char *key)
+{
+        add_key(b, key);
+        buf_add_char(b, '[');
+}
+
+static void open_object(struct buf *b, const char *key)
+{
+        if (key)
+                add_key(b, key);
+        else
+                comma(b);
+        buf_add_char(b, '{');
+}
+
+static void close_list(struct buf *b)
+{
+        buf_add_char(b, ']');
+}
+
+static void close_object(struct buf *b)
+{
+        buf_add_char(b, '}');
+}
+
+/* --- what it is called --- */
+
+static void add_labels(struct buf *b, const struct body_facts *f)
+{
+        const struct sandbox *s = f->record;
+        char ms[32];
+
+        open_object(b, "Labels");
+        add_pair(b, LABEL_INSTALLATION, f->settings->installation);
+        add_pair(b, LABEL_SANDBOX, s->id);
+        add_pair(b, LABEL_TENANT, s->tenant);
+        add_pair(b, "hutch.organization", s->owner.organization_id);
+        add_pair(b, "hutch.project", s->owner.project_id);
+        add_pair(b, "hutch.user", s->owner.user_id);
+        add_pair(b, "hutch.scope", str_from(scope_kind_to_string(s->owner.scope.kind)));
+        if (s->owner.scope.key.p)
+                add_pair(b, "hutch.scope.key", s->owner.scope.key);
+        if (s->expiry) {
+                (void) snprintf(ms, sizeof(ms), "%lld", (long long) s->expiry->wall_ms);
+                add_pair(b, "hutch.expires", str_from(ms));
+        }
+        add_pair(b, "hutch.image", s->image);
+        add_pair(b, LABEL_RECORD, f->record_text);
+        close_object(b);
+}
+
+/* --- what runs in it --- */
+
+static void add_env(struct buf *b, const struct body_facts *f)
+{
+        scoped(buf_done) struct buf pair;
+
+        buf_init(&pair, BODY_MAX);
+        buf_mark_secret(&pair);
+        open_list(b, "Env");
+        for (size_t i = 0; i < f->secret_env->n; i++) {
+                const struct json_pair *v = &f->secret_env->items[i];
+
+                if (env_is_for_egress(v->key) || !v->value.p)
+                        continue;
+                buf_reset(&pair);
+                buf_add_str(&pair, v->key);
+                buf_add_char(&pair, '=');
+                buf_add_str(&pair, v->value);
+                add_text(b, buf_str(&pair));
+        }
+        close_list(b);
+}
+
+static struct str workspace_of(const struct body_facts *f)
+{
+        return f->image->workspace.p ? f->image->workspace : STR(DEFAULT_WORKSPACE);
+}
+
+static void add_command(struct buf *b, const struct body_facts *f)
+{
+        const struct json_strs *parts[] = { &f->record->entrypoint, NULL };
+        const struct json_strs *image[] = { &f->image->entrypoint, &f->image->cmd };
+        char text[PATH_MAX_TEXT + 32];
+        bool first = true;
+
+        open_list(b, "Entrypoint");
+        add_text(b, STR(INSIDE_AGENT));
+        add_text(b, STR("--listen=unix:" INSIDE_SOCKET));
+        /* Who connects is the worker: root, or not the user that the agent is in the host's eyes. */
+        add_text(b, geteuid() == 0 ? STR("--socket-mode=0700") : STR("--socket-mode=0777"));
+        (void) snprintf(text, sizeof(text), "--workspace=%.*s", STR_ARG(workspace_of(f)));
+        add_text(b, str_from(text));
+        if (!f->folder.p) /* the program is a file of the sandbox's own then */
+                add_text(b, STR("--seal"));
+        for (size_t i = 0; i < 2; i++) {
+                const struct json_strs *v = f->record->entrypoint.n > 0 ? parts[i] : image[i];
+
+                for (size_t k = 0; v && k < v->n; k++) {
+                        if (first)
+                                add_text(b, STR("--"));
+                        first = false;
+                        add_text(b, v->items[k]);
+                }
+        }
+        close_list(b);
+        add_raw(b, "Cmd", "[]");
+        add_pair(b, "WorkingDir", workspace_of(f));
+}
+
+/* --- what it is walled in by --- */
+
+static void add_mount(struct buf *b, const char *type, struct str source, struct str target,
+                      bool read_only)
+{
+        open_object(b, NULL);
+        add_pair(b, "Type", str_from(type));
+        add_pair(b, "Source", source);
+        add_pair(b, "Target", target);
+        add_raw(b, "ReadOnly", read_only ? "true" : "false");
+        close_object(b);
+}
+
+static void add_volumes(struct buf *b, const struct sandbox *s)
+{
+        const struct volume *v = s->volumes.items;
+        char path[2 * PATH_MAX_TEXT];
+
+        for (size_t i = 0; i < s->volumes.n; i++) {
+                if (v[i].host && volume_host_path(&v[i], path, sizeof(path)))
+                        add_mount(b, "bind", str_from(path), v[i].mount_path, v[i].read_only);
+                else if (v[i].pvc)
+                        add_mount(b, "volume", v[i].pvc->claim_name, v[i].mount_path,
+                                  v[i].read_only);
+        }
+}
+
+static void add_mounts(struct buf *b, const struct body_facts *f)
+{
+        open_list(b, "Mounts");
+        if (f->folder.p) {
+                add_mount(b, "bind", str_from(f->settings->agent), STR(INSIDE_AGENT), true);
+                add_mount(b, "bind", f->folder, STR(INSIDE_RUN), false);
+        }
+        add_volumes(b, f->record);
+        close_list(b);
+}
+
+/* Engines write them in capitals. */
+static void add_capability(struct buf *b, const char *name)
+{
+        char text[32];
+        size_t n = 0;
+
+        for (; n < sizeof(text) - 1 && name[n]; n++)
+                text[n] = (char) (name[n] >= 'a' && name[n] <= 'z' ? name[n] - 'a' + 'A' : name[n]);
+        add_text(b, str_of(text, n));
+}
+
+static void add_limits(struct buf *b, const struct resources *r)
+{
+        add_number(b, "PidsLimit", BODY_PIDS);
+        if (r->memory_bytes > 0) {
+                add_number(b, "Memory", r->memory_bytes);
+                add_number(b, "MemorySwap", r->memory_bytes);
+        }
+        if (r->cpu_milli > 0)
+                add_number(b, "NanoCpus", r->cpu_milli * 1000000);
+}
+
+/* Podman's bridges can't keep their containers apart from each other, only from other bridges: there each
+ * container has a stack of its own instead, as those of users have, without the host's loopback. */
+static void add_network(struct buf *b, const struct engine_settings *s)
+{
+        char name[ENGINE_NAME_MAX] = "none";
+
+        if (body_needs_network(s))
+                engine_network_name(s->installation, name);
+        else if (s->network != ENGINE_NETWORK_NONE)
+                (void) snprintf(name, sizeof(name), "slirp4netns");
+        add_pair(b, "NetworkMode", str_from(name));
+}
+
+static void add_host_config(struct buf *b, const struct body_facts *f)
+{
+        open_object(b, "HostConfig");
+        add_mounts(b, f);
+        add_raw(b, "CapDrop", "[\"ALL\"]");
+        open_list(b, "CapAdd");
+        for (size_t i = 0; i < ARRAY_SIZE(plan_caps); i++)
+                add_capability(b, plan_caps[i].name);
+        close_list(b);
+        open_list(b, "SecurityOpt");
+        add_text(b, STR("no-new-privileges"));
+        if (f->seccomp.p)
+                add_text(b, f->seccomp);
+        close_list(b);
+        add_limits(b, &f->record->limits);
+        /* The machine's core_pattern may be a program of its root. With Podman a limit of ours would take
+         * the place of those that it was configured with. */
+        if (f->settings->kind == ENGINE_DOCKER)
+                add_raw(b, "Ulimits", "[{\"Name\":\"core\",\"Soft\":0,\"Hard\":0}]");
+        add_network(b, f->settings);
+        add_raw(b, "RestartPolicy", "{\"Name\":\"no\"}");
+        add_raw(b, "Privileged", "false");
+        add_pair(b, "IpcMode", STR("private"));
+        /* What the entrypoint prints is kept by the agent. */
+        add_raw(b, "LogConfig", "{\"Type\":\"none\"}");
+        close_object(b);
+}
+
+void body_write(struct buf *b, const struct body_facts *f)
+{
+        buf_add_char(b, '{');
+        add_pair(b, "Image", f->image->id);
+        add_pair(b, "Hostname", f->record->id);
+        add_labels(b, f);
+        add_env(b, f);
+        add_command(b, f);
+        add_host_config(b, f);
+        close_object(b);
+}
+
+bool body_needs_network(const struct engine_settings *s)
+{
+        return s->network == ENGINE_NETWORK_BRIDGE && s->kind == ENGINE_DOCKER;
+}
+
+void body_write_network(struct buf *b, const struct engine_settings *s)
+{
+        char name[ENGINE_NAME_MAX];
+
+        engine_network_name(s->installation, name);
+        buf_add_char(b, '{');
+        add_pair(b, "Name", str_from(name));
+        add_raw(b, "CheckDuplicate", "true");
+        add_pair(b, "Driver", STR("bridge"));
+        open_object(b, "Labels");
+        add_pair(b, LABEL_INSTALLATION, s->installation);
+        close_object(b);
+        open_object(b, "Options");
+        add_pair(b, "com.docker.network.bridge.enable_icc", STR("false"));
+        close_object(b);
+        close_object(b);
+}
+
+/* --- what can't be given --- */
+
+static int check_limits(const struct resources *r, struct err *e)
+{
+        if (r->gpus)
+                return err_set(e, ERR_UNSUPPORTED, "this driver has no gpus to give");
+        for (size_t i = 0; i < r->texts.n; i++)
+                if (!str_eq(r->texts.items[i].key, STR("cpu"))
+                    && !str_eq(r->texts.items[i].key, STR("memory")))
+                        return err_set(e, ERR_UNSUPPORTED,
+                                       "resource limits: this driver knows cpu and memory, not %s",
+                                       QUOTED(r->texts.items[i].key));
+        return 0;
+}
+
+static int check_platform(const struct platform *p, const struct engine_image *image, struct err *e)
+{
+        if (!p)
+                return 0;
+        if ((p->os.n && image->os.n && !str_eq(p->os, image->os))
+            || (p->arch.n && image->arch.n && !str_eq(p->arch, image->arch)))
+                return err_set(e, ERR_UNSUPPORTED,
+                               "the image is for %.*s/%.*s, and another platform was asked for",
+                               STR_ARG(image->os), STR_ARG(image->arch));
+        return 0;
+}
+
+int body_check(const struct body_facts *f, struct err *e)
+{
+        int r = check_limits(&f->record->limits, e);
+
+        if (r == 0)
+                r = check_platform(f->record->platform, f->image, e);
+        if (r == 0)
+                r = volumes_look(f->settings, f->record, e);
+        if (r == 0 && f->record->snapshot_id.p)
+                r = err_set(e, ERR_UNSUPPORTED, "this driver can't start from a snapshot");
+        if (r == 0 && f->record->network_policy)
+                r = err_set(e, ERR_UNSUPPORTED, "this driver can't hold a network policy");
+        for (size_t i = 0; i < f->secret_env->n && r == 0; i++)
+                if (str_eq(f->secret_env->items[i].key, STR("EXECD_ACCESS_TOKEN")))
+                        r = err_set(e, ERR_INVALID,
+                                    "the variable EXECD_ACCESS_TOKEN is not for clients");
+        return r;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/box.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "engine/names.h"
+#include "model/sandbox.h"
+#include "os/fd.h"
+#include "os/walk.h"
+
+#define SLICE 64 /* entries removed in a turn */
+
+struct name {
+        char text[SANDBOX_ID_MAX + 1];
+};
+
+static struct name name_of(struct str id)
+{
+        struct name n = { "" };
+
+        ASSERT(id.n < sizeof(n.text) && sandbox_id_is_valid(id));
+        memcpy(n.text, id.p, id.n);
+        return n;
+}
+
+/* --- making and finding --- */
+
+/* Anybody in the container may have to make a socket in it, whatever his uid: the agent runs as the
+ * user that the image names. Outside, the folder above lets nobody pass. */
+int box_make(struct boxes *b, struct str id)
+{
+        struct name n = name_of(id);
+
+        if (mkdirat(b->dir, n.text, 0700) < 0)
+                return -errno;
+        return fchmodat(b->dir, n.text, 01777, 0) < 0 ? -errno : 0;
+}
+
+static int open_box(const struct boxes *b, struct str id, int *ret)
+{
+        struct name n = name_of(id);
+        int fd = openat(b->dir, n.text, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
+
+        if (fd < 0)
+                return -errno;
+        *ret = fd;
+        return 0;
+}
+
+bool box_exists(const struct boxes *b, struct str id)
+{
+        scoped(fd_closep) int fd = -EBADF;
+
+        return open_box(b, id, &fd) == 0;
+}
+
+static int connect_through(int sock, int fd)
+{
+        struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+        (void) snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d", fd);
+        return connect(sock, (const struct sockaddr *) &addr, sizeof(addr)) < 0 ? -errno : 0;
+}
+
+int box_connect(const struct boxes *b, struct str id, int *ret_fd)
+{
+        scoped(fd_closep) int box = -EBADF, fd = -EBADF, sock = -EBADF;
+        struct stat st;
+        int r = open_box(b, id, &box);
+
+        if (r < 0)
+                return r == -ENOENT ? r : -ECONNREFUSED;
+        fd = openat(box, AGENT_SOCKET, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode))
+                return -ECONNREFUSED;
+        sock = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (sock < 0)
+                return -errno;
+        r = connect_through(sock, fd);
+        if (r < 0)
+                return r == -ENOENT ? -ECONNREFUSED : r;
+        *ret_fd = TAKE_FD(sock);
+        return 0;
+}
+
+void boxes_each(struct boxes *b, void (*f)(void *data, struct str id), void *data)
+{
+        int fd = openat(b->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+        for (struct dirent *entry; dir && (entry = readdir(dir));)
+                if (sandbox_id_is_valid(str_from(entry->d_name)))
+                        f(data, str_from(entry->d_name));
+        if (dir)
+                (void) closedir(dir);
+        else
+                (void) fd_close(fd);
+}
+
+/* --- watching --- */
+
+int box_watch(struct boxes *b, struct str id, struct box_watch *w, box_stirred_fn *stirred)
+{
+        scoped(fd_closep) int box = -EBADF;
+        char path[64];
+        int r = open_box(b, id, &box), wd;
+
+        if (r < 0)
+                return r;
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", box);
+        wd = inotify_add_watch(b->inotify, path, IN_CREATE | IN_ATTRIB | IN_MOVED_TO);
+        if (wd < 0)
+                return -errno;
+        w->wd = wd;
+        w->stirred = stirred;
+        list_append(&b->watches, &w->node);
+        return 0;
+}
+
+void box_unwatch(struct boxes *b, struct box_watch *w)
+{
+        if (!w->stirred)
+                return;
+        list_remove(&w->node);
+        (void) inotify_rm_watch(b->inotify, w->wd);
+        w->stirred = NULL;
+}
+
+static struct box_watch *watch_of(struct boxes *b, int wd)
+{
+        list_for_each (n, &b->watches) {
+                struct box_watch *w = container_of(n, struct box_watch, node);
+
+                if (w->wd == wd)
+                        return w;
+        }
+        return NULL;
+}
+
+static void on_inotify(uv_poll_t *poll, int status, int events)
+{
+        struct boxes *b = container_of(poll, struct boxes, poll);
+        _Alignas(struct inotify_event) char bytes[8192];
+        ssize_t n = read(b->inotify, bytes, sizeof(bytes));
+        int last = -1;
+
+        (void) status, (void) events;
+        for (ssize_t at = 0; at < n;) {
+                const struct inotify_event *e = (const void *) (bytes + at);
+                struct box_watch *w = e->wd == last ? NULL : watch_of(b, e->wd);
+
+                last = e->wd;
+                at += (ssize_t) (sizeof(*e) + e->len);
+                if (w)
+                        w->stirred(w);
+        }
+}
+
+/* --- removing --- */
+
+struct removal {
+        struct list node;
+        struct net_task task;
+        struct boxes *boxes;
+        struct walk_remove walk;
+        struct name name;
+        void (*done)(void *data, int r);
+        void *data;
+};
+
+static void close_go_on(struct boxes *b)
+{
+        if (b->closing && b->open == 0) {
+                b->dir = fd_close(b->dir);
+                b->inotify = fd_close(b->inotify);
+                b->closed(b);
+        }
+}
+
+static void removal_end(struct removal *x, int r)
+{
+        struct boxes *b = x->boxes;
+
+        walk_remove_done(&x->walk);
+        list_remove(&x->node);
+        if (x->done)
+                x->done(x->data, r == -ENOENT ? 0 : r);
+        free(x);
+        b->open--;
+        close_go_on(b);
+}
+
+static void removal_slice(struct net_task *t)
+{
+        struct removal *x = container_of(t, struct removal, task);
+        int r = 1;
+
+        for (unsigned i = 0; i < SLICE && r > 0; i++)
+                r = walk_remove_step(&x->walk);
+        if (r > 0)
+                net_task_queue(x->boxes->loop, t);
+        else
+                removal_end(x, r);
+}
+
+void box_remove(struct boxes *b, struct str id, void (*done)(void *data, int r), void *data)
+{
+        struct removal *x = xnew(struct removal);
+
+        x->boxes = b;
+        x->name = name_of(id);
+        x->done = done;
+        x->data = data;
+        walk_remove_init(&x->walk, b->dir, x->name.text);
+        net_task_init(&x->task, removal_slice);
+        list_append(&b->removals, &x->node);
+        b->open++;
+        net_task_queue(b->loop, &x->task);
+}
+
+/* --- life cycle --- */
+
+int boxes_open(struct boxes *b, struct net_loop *l, const char *path)
+{
+        scoped(fd_closep) int dir = -EBADF, inotify = -EBADF;
+        int r;
+
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (dir < 0)
+                return -errno;
+        inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+        if (inotify < 0)
+                return -errno;
+        r = uv_poll_init(&l->uv, &b->poll, inotify);
+        if (r == 0)
+                r = uv_poll_start(&b->poll, UV_READABLE, on_inotify);
+        if (r < 0)
+                return r;
+        b->loop = l;
+        b->path = path;
+        b->dir = TAKE_FD(dir);
+        b->inotify = TAKE_FD(inotify);
+        b->open = 1;
+        b->closing = false;
+        list_init(&b->watches);
+        list_init(&b->removals);
+        return 0;
+}
+
+static void poll_closed(uv_handle_t *h)
+{
+        struct boxes *b = container_of((uv_poll_t *) (void *) h, struct boxes, poll);
+
+        b->open--;
+        close_go_on(b);
+}
+
+void boxes_close(struct boxes *b, void (*closed)(struct boxes *b))
+{
+        b->closed = closed;
+        b->closing = true;
+        uv_close((uv_handle_t *) &b->poll, poll_closed);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+#include "engine/names.h"
+#include "engine/worker.h"
+#include "http/url.h"
+#include "os/fd.h"
+
+static job_step_fn *const starts[ENGINE_CALL_MAX_] = {
+        [ENGINE_CREATE] = job__create,   [ENGINE_DESTROY] = job__destroy,
+        [ENGINE_PAUSE] = job__pause,     [ENGINE_RESUME] = job__resume,
+        [ENGINE_INSPECT] = job__inspect, [ENGINE_SCAN] = job__scan,
+        [ENGINE_CONNECT] = job__connect, [ENGINE_USAGE] = job__usage,
+        [ENGINE_PROBE] = job__probe,
+};
+
+/* --- life --- */
+
+/* A record may be as large as an arena of a request is; its copy and its parts come on top. */
+#define JOB_ARENA_MAX (4 * ENGINE_FRAME_MAX)
+
+static struct job *job_new(struct worker *w, enum engine_call call, int64_t ticket)
+{
+        struct job *j = xnew(struct job);
+
+        j->worker = w;
+        j->call = call;
+        j->ticket = ticket;
+        arena_init(&j->arena, JOB_ARENA_MAX);
+        ask_init(&j->ask, w);
+        list_append(&w->jobs, &j->node);
+        return j;
+}
+
+static void job_free(struct job *j)
+{
+        struct worker *w = j->worker;
+
+        if (j->impl_free)
+                j->impl_free(j->impl);
+        list_remove(&j->node);
+        ask_free(&j->ask);
+        arena_wipe(&j->arena);
+        free(j);
+        worker__go_on_ending(w);
+}
+
+static void set_id(struct job *j, struct str id)
+{
+        j->id = arena_dup_str(&j->arena, id);
+        engine_container_name(id, j->worker->settings->installation, j->name);
+}
+
+/* The request was decoded into an arena that goes when this returns. */
+static int copy_request(struct job *j, const struct engine_request *q)
+{
+        return json_copy_struct(engine_request_fields, q, &j->arena, &j->q);
+}
+
+void job_start(struct worker *w, const struct engine_request *q)
+{
+        struct job *j = job_new(w, (enum engine_call) q->call, q->ticket);
+
+        if (copy_request(j, q) < 0)
+                return job_fail(j, err_set(&j->err, ERR_TOO_LARGE, "the request is too large"));
+        if (q->id.p)
+                set_id(j, q->id);
+        return starts[q->call](j);
+}
+
+void job_look(struct worker *w, struct str id)
+{
+        struct job *j = job_new(w, ENGINE_INSPECT, 0);
+
+        set_id(j, id);
+        job__inspect(j);
+}
+
+void job_undo(struct worker *w, struct str id)
+{
+        struct job *j = job_new(w, ENGINE_DESTROY, 0);
+
+        set_id(j, id);
+        job__destroy(j);
+}
+
+/* --- asking --- */
+
+static void answered(struct ask *k)
+{
+        struct job *j = container_of(k, struct job, ask);
+
+        TAKE_PTR(j->next)(j);
+}
+
+void job_ask(struct job *j, const char *method, job_step_fn *next)
+{
+        j->next = next;
+        ask_start(&j->ask, method, /* stream= */ false, answered);
+}
+
+void job_inspect_container(struct job *j, job_step_fn *next)
+{
+        ask_reset(&j->ask);
+        ask_to(&j->ask, "/containers/%s/json", j->name);
+        job_ask(j, "GET", next);
+}
+
+int job_container(struct job *j, struct engine_container *ret)
+{
+        struct str ours = j->worker->settings->installation;
+        int r;
+
+        if (j->ask.result == 0 && j->ask.status == 404)
+                return 0;
+        if (!ask_is_good(&j->ask))
+                return ask_error(&j->ask, &j->err, "look at the container");
+        r = engine_container_decode(buf_str(&j->ask.answer), &j->ask.arena, ret, &j->err);
+        if (r < 0)
+                return r;
+        if (!str_eq(engine_label(&ret->labels, LABEL_INSTALLATION), ours)
+            || !str_eq(engine_label(&ret->labels, LABEL_SANDBOX), j->id)
+            || !engine_name_is(ret->name, j->id, ours))
+                return err_set(&j->err, ERR_CONFLICT,
+                               "the container %s is not of this installation; it is left alone",
+                               j->name);
+        return 1;
+}
+
+/* --- ending --- */
+
+void job_answer(struct job *j, const struct engine_message *m, int fd)
+{
+        struct engine_message answer = *m;
+
+        answer.ticket = j->ticket;
+        answer.done = true;
+        answer.has_fd = fd >= 0;
+        if (j->ticket > 0)
+                worker_tell(j->worker, &answer, fd);
+        else
+                (void) fd_close(fd);
+        job_free(j);
+}
+
+void job_done(struct job *j)
+{
+        job_answer(j, &(struct engine_message){ 0 }, -EBADF);
+}
+
+void job_fail(struct job *j, int code)
+{
+        ASSERT(code == ERR_RETURN(j->err.code));
+        if (j->ticket == 0 && j->call == ENGINE_DESTROY)
+                undo_later(j->worker, j->id);
+        job_answer(j,
+                   &(struct engine_message){ .code = 1 + (int64_t) j->err.code,
+                                             .text = str_from(j->err.message) },
+                   -EBADF);
+}
+
+void job_cancel(struct worker *w, int64_t ticket)
+{
+        list_for_each (n, &w->jobs) {
+                struct job *j = container_of(n, struct job, node);
+
+                if (j->ticket != ticket || j->canceled || !j->cancel)
+                        continue;
+                j->canceled = true;
+                j->cancel(j);
+                return;
+        }
+}
+
+bool job_is_about(const struct worker *w, struct str id)
+{
+        list_for_each (n, &w->jobs) {
+                const struct job *j = container_of(n, struct job, node);
+
+                if ((j->call == ENGINE_CREATE || j->call == ENGINE_DESTROY) && str_eq(j->id, id))
+                        return true;
+        }
+        return false;
+}
+
+void jobs_recheck(struct worker *w, struct str id)
+{
+        list_for_each (n, &w->jobs) {
+                struct job *j = container_of(n, struct job, node);
+
+                if (j->call == ENGINE_CREATE && (!id.p || str_eq(j->id, id)))
+                        job__create_recheck(j);
+        }
+}

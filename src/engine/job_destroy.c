@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+#include "engine/names.h"
+#include "engine/volumes.h"
+#include "engine/worker.h"
+#include "http/url.h"
+
+/*
+ *         look ─ remove the container ─ its volumes that were to go with it ─ its folder
+ *
+ * Whoever finds half of it begins anew. The container's record says which volumes these are; without a
+ * container nobody knows, and they stay.
+ */
+
+struct destroy {
+        struct sandbox *record; /* NULL: it could not be read */
+        const struct volume *volume;
+        size_t next_volume;
+};
+
+static void destroy_free(void *impl)
+{
+        struct destroy *d = impl;
+
+        sandbox_free(d->record);
+        free(d);
+}
+
+static void removed_box(void *data, int r)
+{
+        struct job *j = data;
+
+        if (r < 0)
+                return job_fail(j, err_errno(&j->err, r, "remove the folder of the sandbox"));
+        return job_done(j);
+}
+
+/* --- volumes --- */
+
+static void next_volume(struct job *j);
+
+/* One that others have mounted stays; the last of them takes it along. */
+static void volume_removed(struct job *j)
+{
+        if (j->ask.result < 0)
+                return job_fail(j, ask_error(&j->ask, &j->err, "remove a volume"));
+        return next_volume(j);
+}
+
+static void volume_seen(struct job *j)
+{
+        struct destroy *d = j->impl;
+
+        if (j->ask.result < 0)
+                return job_fail(j, ask_error(&j->ask, &j->err, "look at a volume"));
+        if (!ask_is_good(&j->ask)
+            || !volume_is_ours(buf_str(&j->ask.answer), j->worker->settings, d->record,
+                               &j->ask.arena))
+                return next_volume(j);
+        ask_reset(&j->ask);
+        ask_to(&j->ask, "/volumes/");
+        url_encode(&j->ask.target, d->volume->pvc->claim_name);
+        return job_ask(j, "DELETE", volume_removed);
+}
+
+static void next_volume(struct job *j)
+{
+        struct destroy *d = j->impl;
+
+        do
+                d->volume = d->record ? volumes_next_named(d->record, &d->next_volume) : NULL;
+        while (d->volume && !d->volume->pvc->delete_on_termination);
+        if (!d->volume)
+                return box_remove(&j->worker->boxes, j->id, removed_box, j);
+        ask_reset(&j->ask);
+        ask_to(&j->ask, "/volumes/");
+        url_encode(&j->ask.target, d->volume->pvc->claim_name);
+        return job_ask(j, "GET", volume_seen);
+}
+
+/* --- the container --- */
+
+static void waited(struct job *j)
+{
+        if (!ask_is_good(&j->ask) && j->ask.status != 404)
+                return job_fail(j, ask_error(&j->ask, &j->err, "wait for the container's end"));
+        return next_volume(j);
+}
+
+/* 409: somebody else is removing it. Done means gone, so we wait for him. */
+static void removed(struct job *j)
+{
+        if (ask_is_good(&j->ask) || (j->ask.result == 0 && j->ask.status == 404))
+                return next_volume(j);
+        if (j->ask.result == 0 && j->ask.status == 409) {
+                ask_reset(&j->ask);
+                ask_to(&j->ask, "/containers/%s/wait?condition=removed", j->name);
+                return job_ask(j, "POST", waited);
+        }
+        return job_fail(j, ask_error(&j->ask, &j->err, "remove the container"));
+}
+
+static void seen(struct job *j)
+{
+        struct destroy *d = j->impl;
+        struct engine_container c;
+        struct str record;
+        struct err e;
+        int r = job_container(j, &c);
+
+        if (r < 0)
+                return job_fail(j, r);
+        if (r == 0)
+                return next_volume(j);
+        record = engine_label(&c.labels, LABEL_RECORD);
+        if (record.p && sandbox_decode(record, &d->record, &e) < 0)
+                d->record = NULL;
+        /* By name: the answer that has its id goes with the next question. */
+        ask_reset(&j->ask);
+        ask_to(&j->ask, "/containers/%s?force=true&v=true", j->name);
+        return job_ask(j, "DELETE", removed);
+}
+
+void job__destroy(struct job *j)
+{
+        j->impl = xnew(struct destroy);
+        j->impl_free = destroy_free;
+        job_inspect_container(j, seen);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_ENGINE_NAMES_H
+#define HUTCH_ENGINE_NAMES_H
+
+/*
+ * What sandboxes are called in an engine.
+ *
+ *         container     hutch-<sandbox>.<installation>
+ *         network       hutch.<installation>
+ *         in it         /.hutch/execd        the agent, read-only
+ *                       /.hutch/run          a folder of the sandbox's own on the host, where the agent
+ *                                            listens: agent.sock
+ *
+ * Ids of sandboxes hold no dot and those of installations are of one length, so a name has one reading,
+ * and two installations never have the same. Labels tell the same again, and more: an engine filters by
+ * them. All of ours begin with "hutch.", which clients can't set: their labels stay in the record.
+ */
+
+#include "base/str.h"
+
+#define LABEL_INSTALLATION "hutch.installation"
+#define LABEL_SANDBOX      "hutch.sandbox"
+#define LABEL_RECORD       "hutch.record"
+#define LABEL_TENANT       "hutch.tenant"
+
+#define INSIDE_AGENT  "/.hutch/execd"
+#define INSIDE_RUN    "/.hutch/run"
+#define AGENT_SOCKET  "agent.sock"
+#define INSIDE_SOCKET INSIDE_RUN "/" AGENT_SOCKET
+
+/* Where commands begin in an image that does not say. */
+#define DEFAULT_WORKSPACE "/workspace"
+
+#define ENGINE_NAME_MAX 128
+
+/* Both are known to be well-formed. */
+void engine_container_name(struct str id, struct str installation,
+                           char ret[static ENGINE_NAME_MAX]);
+void engine_network_name(struct str installation, char ret[static ENGINE_NAME_MAX]);
+
+/* Whether a container is called as a sandbox of ours is; engines put a slash in front. */
+bool engine_name_is(struct str name, struct str id, struct str installation);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/settings.h"
+
+#include "base/base.h"
+#include "base/id.h"
+#include "model/text.h"
+
+#define NO_PATH "not an absolute path without . and .."
+
+static const char *set_path(struct str value, const char **ret)
+{
+        if (!text_is_plain_path(value))
+                return NO_PATH;
+        *ret = value.p; /* of argv: ends in NUL */
+        return NULL;
+}
+
+static const char *set_kind(void *target, struct str value)
+{
+        int kind = engine_kind_from_string(value);
+
+        ((struct engine_settings *) target)->kind = (enum engine_kind) kind;
+        return kind < 0 ? "expected docker or podman" : NULL;
+}
+
+static const char *set_socket(void *target, struct str value)
+{
+        return set_path(value, &((struct engine_settings *) target)->socket);
+}
+
+static const char *set_folder(void *target, struct str value)
+{
+        return set_path(value, &((struct engine_settings *) target)->folder);
+}
+
+static const char *set_agent(void *target, struct str value)
+{
+        return set_path(value, &((struct engine_settings *) target)->agent);
+}
+
+static const char *set_installation(void *target, struct str value)
+{
+        if (!id_is_hex(value))
+                return "expected 32 hexadecimal digits";
+        ((struct engine_settings *) target)->installation = value;
+        return NULL;
+}
+
+static const char *set_reach(void *target, struct str value)
+{
+        struct engine_settings *s = target;
+
+        s->reach = engine_reach_from_string(value);
+        return s->reach < 0 ? "expected socket or exec" : NULL;
+}
+
+static const char *set_network(void *target, struct str value)
+{
+        struct engine_settings *s = target;
+
+        s->network = engine_network_from_string(value);
+        return s->network < 0 ? "expected bridge or none" : NULL;
+}
+
+static const char *add_host_folder(void *target, struct str value)
+{
+        struct engine_settings *s = target;
+
+        if (!text_is_plain_path(value))
+                return NO_PATH;
+        if (s->n_host_folders == SETTINGS_FOLDERS_MAX)
+                return "too many folders";
+        s->host_folders[s->n_host_folders++] = value;
+        return NULL;
+}
+
+static const char *set_log_level(void *target, struct str value)
+{
+        return options_log_level(value, &((struct engine_settings *) target)->log_level);
+}
+
+static const char *set_log_format(void *target, struct str value)
+{
+        return options_log_format(value, &((struct engine_settings *) target)->log_format);
+}
+
+static const struct option options[] = {
+        { "engine", "KIND", "docker or podman", set_kind },
+        { "socket", "PATH", "the engine's socket", set_socket },
+        { "folder", "PATH", "a folder of our own, for sockets of sandboxes", set_folder },
+        { "agent", "PATH", "hutch-execd", set_agent },
+        { "installation", "ID", "for which hutchd only (default: for the one that asks)",
+          set_installation },
+        { "reach", "HOW", "how agents are reached: socket or exec (default socket)", set_reach },
+        { "network", "WHICH", "what sandboxes have: bridge or none (default bridge)", set_network },
+        { "host-folder", "PATH", "volumes may mount of it; may be given several times",
+          add_host_folder },
+        { "log-level", "LEVEL", "debug, info, warn or error (default info)", set_log_level },
+        { "log-format", "FORMAT", "logfmt or json (default logfmt)", set_log_format },
+};
+
+static const struct option_table table = {
+        .program = "hutch-engine",
+        .usage = "[OPTION]...",
+        .summary = "Asks a container engine on behalf of hutchd, which starts it.",
+        .manual = "hutch-engine(8)",
+        .options = options,
+        .n = ARRAY_SIZE(options),
+};
+
+enum options_result engine_settings_parse(int argc, char **argv, struct engine_settings *ret,
+                                          struct buf *text)
+{
+        enum options_result r;
+
+        *ret = (struct engine_settings){ .log_level = LOG_INFO, .log_format = LOG_LOGFMT };
+        r = options_parse(&table, argc, argv, ret, NULL, text);
+        if (r != OPTIONS_RUN)
+                return r;
+        if (!ret->socket)
+                ret->socket = engine_default_socket(ret->kind);
+        if (ret->folder && ret->agent)
+                return OPTIONS_RUN;
+        buf_add_str(text,
+                    STR("hutch-engine: --folder and --agent are needed; it is started by hutchd or "
+                        "by a service manager, not by people\n"));
+        return OPTIONS_EXIT_USAGE;
+}
