@@ -34,7 +34,7 @@ deps: ## install the missing Debian packages (GROUPS="build test")
 	@tools/deps $(GROUPS)
 
 run: all ## build and start hutchd, its data in build/data (ARGS="...")
-	@exec build/hutchd --data build/data $(ARGS)
+	@exec tools/run $(ARGS)
 
 test: hooks ## build and run all tests
 	@tools/deps build test

@@ -51,6 +51,7 @@ enum driver_caps {
         DRIVER_LIMITS = 1 << 5,    /* enforces cpu and memory; without it: tests only */
         DRIVER_ISOLATION = 1 << 6, /* is a wall at all; without it: tests only */
         DRIVER_USAGE = 1 << 7,
+        DRIVER_NETWORKS = 1 << 8, /* gives what extensions["hutch.network"] names, or refuses */
 };
 
 const char *driver_name(const struct driver *d);
@@ -218,6 +219,8 @@ void driver_close(struct driver *d, struct driver_close *c);
 
 /* --- members --- */
 
+struct engine_config; /* driver/engine/engine.h */
+
 /* What a driver is told when it is opened. */
 struct driver_setup {
         struct net_loop *loop;
@@ -225,11 +228,21 @@ struct driver_setup {
         struct str installation; /* id of this hutchd: in every name that the runtime sees */
         const char *folder;      /* the driver's own, below the data folder; exists, 0700 */
         const char *agent;       /* path of hutch-execd */
+
+        /* For the driver "native": */
+        int warden;          /* our end of the pair (plan/wire.h), which is taken; -EBADF: none */
+        const char *network; /* of sandboxes that name none; NULL: private */
+        /* By enum engine_kind, for docker and podman; NULL: nothing was said about them. */
+        const struct engine_config *engines;
 };
 
 /* Keeps sandboxes in memory and runs nothing: for tests, and for developing clients. Its sandboxes
  * are gone when it closes, as after a reboot; driver/driver_fake.h has a runtime that outlives it. */
 int driver_fake_open(const struct driver_setup *setup, struct driver **ret, struct err *e)
+        must_check;
+
+/* Sandboxes without an engine, made by hutch-warden (docs/internals/native.md). */
+int driver_native_open(const struct driver_setup *setup, struct driver **ret, struct err *e)
         must_check;
 
 #endif

@@ -29,6 +29,8 @@ static struct config *config_new(void)
         c->log_format = LOG_LOGFMT;
         c->audit = true;
         c->requests_max = REQUESTS_DEFAULT;
+        c->native.network = "private";
+        c->native.has_private = true;
         c->create_wait = service_defaults.create_wait;
         c->tombstone = service_defaults.tombstone_for;
         c->reconcile = service_defaults.reconcile_every;
@@ -154,6 +156,8 @@ static void apply_options(struct config *c, const struct options *o)
         }
         if (o->data)
                 c->data = o->data;
+        if (o->user)
+                c->user = o->user;
         c->insecure = c->insecure || o->insecure;
         c->access_log = c->access_log || o->access_log;
         if (o->has_log_level)
@@ -208,22 +212,30 @@ static const char *absolute(struct config *c, const char *path)
         return getcwd(cwd, sizeof(cwd)) ? arena_printf(&c->memory, "%s/%s", cwd, path) : NULL;
 }
 
-/* In a build folder the agent is beside us; installed, it is where nobody types it. */
-static const char *default_agent(struct config *c)
+const char *config_program(struct config *c, const char *name)
 {
-        static const char name[] = "/hutch-execd";
-        char self[PATH_MAX];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - sizeof(name));
+        char self[PATH_MAX], path[PATH_MAX];
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
         char *slash;
 
         if (n > 0) {
                 self[n] = '\0';
                 slash = strrchr(self, '/');
-                memcpy(slash ? slash : self, name, sizeof(name));
-                if (access(self, X_OK) == 0)
-                        return arena_strdup(&c->memory, self);
+                if (slash)
+                        *slash = '\0';
+                if (snprintf(path, sizeof(path), "%s/%s", self, name) < (int) sizeof(path)
+                    && access(path, X_OK) == 0)
+                        return arena_strdup(&c->memory, path);
         }
-        return HUTCH_LIBEXECDIR "/hutch-execd";
+        return arena_printf(&c->memory, HUTCH_LIBEXECDIR "/%s", name);
+}
+
+bool config_has_driver(const struct config *c, const char *name)
+{
+        for (size_t i = 0; i < c->n_drivers; i++)
+                if (strcmp(c->drivers[i], name) == 0)
+                        return true;
+        return false;
 }
 
 static int fill_in(struct config *c, struct err *e)
@@ -239,7 +251,7 @@ static int fill_in(struct config *c, struct err *e)
                 return err_set(e, ERR_INVALID,
                                "no data folder: there is no HOME; give one with --data");
         if (!c->agent)
-                c->agent = default_agent(c);
+                c->agent = config_program(c, "hutch-execd");
         return c->agent ? 0 : err_set(e, ERR_TOO_LARGE, "the configuration is too large");
 }
 

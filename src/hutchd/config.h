@@ -33,6 +33,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "driver/engine/engine.h"
 #include "hutchd/options.h"
 #include "os/socket.h"
 #include "registry/keyring.h"
@@ -61,7 +62,16 @@ struct config {
         const char *drivers[CONFIG_DRIVERS_MAX]; /* the first is the default */
         size_t n_drivers;
         const char *agent; /* path of hutch-execd */
+        const char *user;  /* to become; NULL: not said */
+        struct {
+                const char *network; /* of sandboxes that name none */
+                bool has_private;    /* whether there is another network than none */
+
+                /* As hutch-warden(8) takes them; NULL: its own defaults. */
+                const char *uids, *seeds, *networks, *subnet4, *subnet6, *dns;
+        } native;
         struct json_strs host_folders;
+        struct engine_config engines[ENGINE_KIND_MAX_];
 
         /* --- who may, and how much --- */
         bool insecure;
@@ -100,6 +110,13 @@ int config_parse(struct str text, const char *name, struct config **ret, struct 
 /* Takes HUTCH_API_KEY out of the environment, wipes it there, and makes an admin's key of it: 1, or
  * 0 if there is none, or ERR_INVALID if it is none that one would want. Its views are constants. */
 int config_take_env(struct api_key *ret, struct err *e) must_check;
+
+/* Whether a driver of that name is to be opened. */
+bool config_has_driver(const struct config *c, const char *name);
+
+/* The path of a program of ours that nobody types: beside this one in a build folder, or where it is
+ * installed. NULL if there is no room. */
+const char *config_program(struct config *c, const char *name);
 
 /* Whether everybody who can connect to it is on this machine. */
 bool config_address_is_local(const struct sock_addr *a);

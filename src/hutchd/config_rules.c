@@ -5,6 +5,7 @@
 #include "hutchd/config_rules_impl.h"
 #include "model/limits.h"
 #include "model/text.h"
+#include "plan/spec.h"
 
 /* Takes a value, or returns what is expected instead. */
 typedef const char *set_fn(struct config *c, struct str value);
@@ -17,7 +18,7 @@ const char *rules__set_text(struct config *c, struct str value, struct str *ret)
         return ret->p ? NULL : RULES_NO_ROOM;
 }
 
-static const char *set_path(struct config *c, struct str value, const char **ret)
+const char *rules__set_path(struct config *c, struct str value, const char **ret)
 {
         if (!text_is_plain_path(value))
                 return "expected an absolute path without . and ..";
@@ -69,12 +70,78 @@ static const char *set_bool(struct str value, bool *ret)
 
 static const char *set_data(struct config *c, struct str v)
 {
-        return set_path(c, v, &c->data);
+        return rules__set_path(c, v, &c->data);
 }
 
 static const char *set_agent(struct config *c, struct str v)
 {
-        return set_path(c, v, &c->agent);
+        return rules__set_path(c, v, &c->agent);
+}
+
+static const char *set_user(struct config *c, struct str v)
+{
+        if (!text_is_label(v, NAME_MAX_TEXT))
+                return "expected the name or the number of a user";
+        c->user = arena_dup(&c->memory, v);
+        return c->user ? NULL : RULES_NO_ROOM;
+}
+
+static const char *set_network(struct config *c, struct str v)
+{
+        int network = plan_network_from_string(v);
+
+        if (network < 0)
+                return "expected none or private";
+        c->native.network = plan_network_to_string(network);
+        return NULL;
+}
+
+static const char *set_private(struct config *c, struct str v)
+{
+        return set_bool(v, &c->native.has_private);
+}
+
+/* What belongs to hutch-warden is passed on as it is, and what it means is checked there. Here is seen
+ * to it that it can't be mistaken for something else. */
+static const char *pass_on(struct config *c, struct str v, const char *expected, const char **ret)
+{
+        if (v.n == 0 || v.n > 256 || v.p[0] == '-')
+                return expected;
+        for (size_t i = 0; i < v.n; i++)
+                if (!strchr("0123456789abcdefABCDEF.:/,", v.p[i]))
+                        return expected;
+        *ret = arena_dup(&c->memory, v);
+        return *ret ? NULL : RULES_NO_ROOM;
+}
+
+static const char *set_uids(struct config *c, struct str v)
+{
+        return pass_on(c, v, "expected BASE:COUNT, such as 268435456:655360000", &c->native.uids);
+}
+
+static const char *set_seeds(struct config *c, struct str v)
+{
+        return pass_on(c, v, "expected a number up to 1024", &c->native.seeds);
+}
+
+static const char *set_networks(struct config *c, struct str v)
+{
+        return pass_on(c, v, "expected a number from 1 to 4096", &c->native.networks);
+}
+
+static const char *set_subnet4(struct config *c, struct str v)
+{
+        return pass_on(c, v, "expected a subnet such as 10.209.0.0/16", &c->native.subnet4);
+}
+
+static const char *set_subnet6(struct config *c, struct str v)
+{
+        return pass_on(c, v, "expected a subnet such as fd12:3456:789a::/64", &c->native.subnet6);
+}
+
+static const char *set_dns(struct config *c, struct str v)
+{
+        return pass_on(c, v, "expected addresses with commas between them", &c->native.dns);
 }
 
 static const char *set_node(struct config *c, struct str v)
@@ -127,7 +194,7 @@ static const char *set_format(struct config *c, struct str v)
 static const char *set_audit(struct config *c, struct str v)
 {
         c->audit = !str_eq(v, STR("off"));
-        return !c->audit || !set_path(c, v, &c->audit_file)
+        return !c->audit || !rules__set_path(c, v, &c->audit_file)
                        ? NULL
                        : "expected an absolute path without . and .., or off";
 }
@@ -198,6 +265,15 @@ static const struct {
         }
         RULE("data", data, set_data),
         RULE("agent", agent, set_agent),
+        RULE("user", user, set_user),
+        RULE("native.network", native.network, set_network),
+        RULE("native.private", native.private, set_private),
+        RULE("native.uids", native.uids, set_uids),
+        RULE("native.seeds", native.seeds, set_seeds),
+        RULE("native.networks", native.networks, set_networks),
+        RULE("native.subnet4", native.subnet4, set_subnet4),
+        RULE("native.subnet6", native.subnet6, set_subnet6),
+        RULE("native.dns", native.dns, set_dns),
         RULE("node", node, set_node),
         RULE("public_address", public_address, set_public_address),
         RULE("preview_domain", preview_domain, set_preview_domain),
@@ -320,6 +396,8 @@ int config_rules_apply(const struct config_rules *c, struct err *e)
         if (r == 0)
                 r = add_all(c, "volumes.host_folders", &c->raw->volumes.host_folders, add_folder,
                             e);
+        if (r == 0)
+                r = rules__apply_engines(c, e);
         if (r == 0)
                 r = rules__apply_keys(c, e);
         if (r == 0)

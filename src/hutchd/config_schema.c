@@ -81,6 +81,26 @@ static const cyaml_schema_field_t volumes_fields[] = {
         CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t native_fields[] = {
+        TEXT(IN(native), "network", network),
+        TEXT(IN(native), "private", private),
+        TEXT(IN(native), "uids", uids),
+        TEXT(IN(native), "seeds", seeds),
+        TEXT(IN(native), "networks", networks),
+        TEXT(IN(native), "subnet4", subnet4),
+        TEXT(IN(native), "subnet6", subnet6),
+        TEXT(IN(native), "dns", dns),
+        CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t engine_fields[] = {
+        TEXT(struct raw_engine, "socket", socket),
+        TEXT(struct raw_engine, "worker", worker),
+        TEXT(struct raw_engine, "reach", reach),
+        TEXT(struct raw_engine, "network", network),
+        CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t log_fields_[] = {
         TEXT(IN(log), "level", level),
         TEXT(IN(log), "format", format),
@@ -96,6 +116,7 @@ static const cyaml_schema_field_t audit_fields[] = {
 static const cyaml_schema_field_t config_fields[] = {
         LIST(RAW, "listen", listen.items, listen.n, &text_schema, LISTEN_MAX),
         TEXT(RAW, "data", data),
+        TEXT(RAW, "user", user),
         TEXT(RAW, "driver", driver),
         LIST(RAW, "drivers", drivers.items, drivers.n, &text_schema, CONFIG_DRIVERS_MAX),
         TEXT(RAW, "agent", agent),
@@ -110,6 +131,9 @@ static const cyaml_schema_field_t config_fields[] = {
         TEXT(RAW, "reconcile", reconcile),
         TEXT(RAW, "drain_timeout", drain_timeout),
         PART(RAW, "volumes", volumes, volumes_fields),
+        PART(RAW, "native", native, native_fields),
+        PART(RAW, "docker", docker, engine_fields),
+        PART(RAW, "podman", podman, engine_fields),
         PART(RAW, "log", log, log_fields_),
         PART(RAW, "audit", audit, audit_fields),
         CYAML_FIELD_END,

@@ -27,9 +27,13 @@ struct raw_quota {
         char *sandboxes, *cpu, *memory;
 };
 
+struct raw_engine {
+        char *socket, *worker, *reach, *network;
+};
+
 struct config_raw {
         struct raw_list listen;
-        char *data, *driver, *agent, *public_address, *preview_domain, *insecure, *node;
+        char *data, *user, *driver, *agent, *public_address, *preview_domain, *insecure, *node;
         struct raw_list drivers;
         struct raw_key *keys;
         uint64_t n_keys;
@@ -46,6 +50,10 @@ struct config_raw {
         struct {
                 struct raw_list host_folders;
         } volumes;
+        struct raw_engine docker, podman;
+        struct {
+                char *network, *private, *uids, *seeds, *networks, *subnet4, *subnet6, *dns;
+        } native;
         struct {
                 char *level, *format, *access;
         } log;

@@ -3,9 +3,12 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "hutchd/launch.h"
+#include "hutchd/privilege.h"
 
 /* --- signals --- */
 
@@ -98,16 +101,84 @@ static void serve(struct daemon *d)
         notify_close(&d->notify);
 }
 
-int daemon_run(const struct options *o)
+/* --- before it --- */
+
+/* As the user where the user may; what is in use is tried again later, by the user. */
+static void bind_early(struct daemon *d, const struct identity *i)
+{
+        for (size_t n = 0; n < d->config->n_listen && i->change; n++) {
+                const struct sock_addr *a = &d->config->listen[n];
+                struct err e;
+                int r = identity_enter(i, &e) < 0 ? -EPERM : sock_bind(a, &d->bound[n]);
+
+                identity_leave();
+                if (r == -EACCES || r == -EPERM || (r == -EADDRINUSE && sock_addr_is_unix(a)))
+                        r = sock_bind(a, &d->bound[n]);
+                if (r < 0)
+                        d->bound[n] = -EBADF;
+        }
+}
+
+/* A later start, and a reload, are the user's: what it can't read then is better known now. */
+static int check_file(const struct daemon *d, const struct identity *i, struct err *e)
+{
+        const char *path = d->options->config;
+
+        if (!path || !i->change || access(path, R_OK) == 0)
+                return 0;
+        return err_errno(e, -errno, "user %s must be able to read %s: chown or move it", i->name,
+                         path);
+}
+
+/* What the kernel does when the launcher ends is forgotten by who becomes another user. */
+static int become_somebody(struct daemon *d, struct err *e)
+{
+        const pid_t parent = getppid();
+        struct identity i;
+        int r = identity_choose(d->config, &i, e);
+
+        if (r < 0)
+                return r;
+        bind_early(d, &i);
+        r = identity_become(&i, e);
+        if (r == 0)
+                r = check_file(d, &i, e);
+        if (r == 0 && d->options->warden >= 0
+            && (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent))
+                r = err_set(e, ERR_UNAVAILABLE, "hutch-launcher has ended");
+        return r;
+}
+
+/* What is wrong with a file is told by who is to use it, which reads it again. */
+static int start_by_launcher(const struct options *o, char **argv)
+{
+        scoped(config_freep) struct config *c = NULL;
+        struct err e;
+
+        if (config_load(o, NULL, &c, &e) < 0 || !launch_is_due(o, c))
+                return 0;
+        if (launch(o, c, argv, &e) < 0)
+                fprintf(stderr, "hutchd: %s\n", e.message);
+        return -1;
+}
+
+int daemon_run(const struct options *o, char **argv)
 {
         struct daemon d = { .options = o };
+        struct err e;
 
-        if (load(&d) < 0)
+        for (size_t i = 0; i < LISTEN_MAX; i++)
+                d.bound[i] = -EBADF;
+        if (start_by_launcher(o, argv) < 0 || load(&d) < 0) {
                 d.exit_code = 1;
-        else if (o->check_config)
+        } else if (o->check_config) {
                 puts("hutchd: the configuration is right");
-        else
+        } else if (become_somebody(&d, &e) < 0) {
+                fprintf(stderr, "hutchd: %s\n", e.message);
+                d.exit_code = 1;
+        } else {
                 serve(&d);
+        }
         config_free(d.config);
         return d.exit_code;
 }

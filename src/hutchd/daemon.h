@@ -65,7 +65,8 @@ struct daemon {
         struct registry_load load_records;
         struct keyring_load load_keys;
         struct service_start adopt;
-        struct op *starting;                    /* which of these is under way, or NULL */
+        struct op *starting;   /* which of these is under way, or NULL */
+        int bound[LISTEN_MAX]; /* what was taken as root, and is not listened on yet; or -EBADF */
         struct sock_addr listening[LISTEN_MAX]; /* as the kernel has them */
         size_t n_listening;
         uv_timer_t listen_timer; /* to try again */
@@ -82,8 +83,8 @@ struct daemon {
         int exit_code;
 };
 
-/* All of it; returns the status for exit(3). */
-int daemon_run(const struct options *o);
+/* All of it; returns the status for exit(3), unless it becomes another program (hutchd/launch.h). */
+int daemon_run(const struct options *o, char **argv);
 
 /* Begins; failure leads to the end by itself. */
 void daemon_start(struct daemon *d);

@@ -60,7 +60,10 @@ static int open_driver(struct daemon *d, const char *name, struct err *e)
                                                        .installation =
                                                                str_from(d->data.installation),
                                                        .folder = folder,
-                                                       .agent = d->config->agent },
+                                                       .warden = d->options->warden,
+                                                       .network = d->config->native.network,
+                                                       .agent = d->config->agent,
+                                                       .engines = d->config->engines },
                                &driver, e);
         if (r < 0)
                 return err_wrap(e, "driver %s", name);
@@ -177,13 +180,16 @@ static int make_server(struct daemon *d, struct err *e)
 
 /* --- listening --- */
 
-static int listen_on(struct daemon *d, const struct sock_addr *addr, struct sock_addr *ret_real)
+static int listen_on(struct daemon *d, const struct sock_addr *addr, int *bound,
+                     struct sock_addr *ret_real)
 {
-        int fd, r = sock_listen(addr, &fd);
+        scoped(fd_closep) int fd = *bound;
+        int r = fd >= 0 ? sock_start(fd) : sock_listen(addr, &fd);
 
+        *bound = -EBADF;
         if (r == 0)
                 r = sock_local_addr(fd, ret_real);
-        return r < 0 ? r : http_server_listen(d->server, fd);
+        return r < 0 ? r : http_server_listen(d->server, TAKE_FD(fd));
 }
 
 /* As many as can be; the address that can't is config->listen[d->n_listening]. */
@@ -194,7 +200,7 @@ static int listen_on_more(struct daemon *d)
         while (d->n_listening < d->config->n_listen && r == 0) {
                 size_t i = d->n_listening;
 
-                r = listen_on(d, &d->config->listen[i], &d->listening[i]);
+                r = listen_on(d, &d->config->listen[i], &d->bound[i], &d->listening[i]);
                 d->n_listening += r == 0;
         }
         return r;

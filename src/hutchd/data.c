@@ -43,6 +43,13 @@ static int make_folder(const char *path, struct err *e)
         return r < 0 ? err_errno(e, r, "make the folder %s", path) : 0;
 }
 
+/* As hutchd/privilege.h makes it: the group is our own, and what is root's in it stays root's. */
+static bool is_shared_with_root(const struct stat *st)
+{
+        return st->st_uid == 0 && st->st_gid == getegid()
+               && (st->st_mode & 07777) == (S_ISVTX | 0770);
+}
+
 static int check_folder(const char *path, struct err *e)
 {
         struct stat st;
@@ -53,7 +60,7 @@ static int check_folder(const char *path, struct err *e)
                 return err_set(e, ERR_FORBIDDEN,
                                "the data folder %s belongs to user %u, not to us (%u)", path,
                                (unsigned) st.st_uid, (unsigned) geteuid());
-        if (st.st_mode & OTHERS_WRITE)
+        if (st.st_mode & OTHERS_WRITE && !is_shared_with_root(&st))
                 return err_set(e, ERR_FORBIDDEN,
                                "others may write into the data folder %s; chmod 700 it", path);
         return 0;

@@ -17,7 +17,7 @@ int main(int argc, char **argv)
         buf_init(&text, BUF_MAX_LOG_LINE);
         parsed = hutchd_options_parse(argc, argv, &o, &text);
         if (parsed == OPTIONS_RUN)
-                return daemon_run(&o);
+                return daemon_run(&o, argv);
         (void) fputs(buf_str(&text).p, parsed == OPTIONS_EXIT_OK ? stdout : stderr);
         return parsed == OPTIONS_EXIT_OK ? 0 : 2;
 }

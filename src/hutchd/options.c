@@ -45,6 +45,27 @@ static const char *set_data(void *target, struct str value)
         return NULL;
 }
 
+static const char *set_user(void *target, struct str value)
+{
+        struct options *o = target;
+
+        if (value.n == 0)
+                return "not a user";
+        o->user = value.p;
+        return NULL;
+}
+
+static const char *set_warden(void *target, struct str value)
+{
+        struct options *o = target;
+        uint64_t fd;
+
+        if (parse_u64_max(value, INT32_MAX, &fd) < 0)
+                return "not a descriptor";
+        o->warden = (int) fd;
+        return NULL;
+}
+
 static const char *set_driver(void *target, struct str value)
 {
         struct options *o = target;
@@ -123,8 +144,13 @@ static const struct option options[] = {
           set_data },
         { "driver", "NAME",
           "what makes the sandboxes; may be given up to 8 times, and the\n"
-          "first is the default; \"fake\" runs nothing and is for tests",
+          "first is the default: \"native\" makes real sandboxes, and needs\n"
+          "root; \"fake\" runs nothing and is for tests",
           set_driver },
+        { "user", "USER",
+          "started as root, become this user, a name or a number; with the\n"
+          "driver native the default is \"hutch\", or a number of nobody's",
+          set_user },
         { "config", "FILE", "read hutchd.yaml(5); what is said here wins", set_config },
         { "check-config", NULL, "say whether the configuration is right, and exit",
           set_check_config },
@@ -139,6 +165,8 @@ static const struct option options[] = {
           set_max_connections },
         { "drain-timeout", "TIME", "time for running requests to end on SIGTERM (default 10s)",
           set_drain_timeout },
+        { "warden-fd", "N", "how hutch-launcher(8) starts us: the socket to hutch-warden",
+          set_warden },
 };
 
 static const struct option_table table = {
@@ -153,6 +181,6 @@ static const struct option_table table = {
 enum options_result hutchd_options_parse(int argc, char **argv, struct options *ret,
                                          struct buf *text)
 {
-        *ret = (struct options){ 0 };
+        *ret = (struct options){ .warden = -EBADF };
         return options_parse(&table, argc, argv, ret, NULL, text);
 }

@@ -19,6 +19,8 @@ struct options {
         struct sock_addr listen[LISTEN_MAX];
         size_t n_listen;
         const char *data;                 /* NULL: not said */
+        const char *user;                 /* NULL: not said */
+        int warden;                       /* socket to hutch-warden, or -EBADF */
         const char *drivers[DRIVERS_MAX]; /* the first is the default */
         size_t n_drivers;
         bool insecure;

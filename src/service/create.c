@@ -30,7 +30,8 @@ static int check_names(struct service_create *c)
         for (size_t i = 0; i < x->n; i++) {
                 struct str key = x->items[i].key;
 
-                if (!str_starts_with(key, EXTENSION_OURS) || str_eq(key, EXTENSION_DRIVER))
+                if (!str_starts_with(key, EXTENSION_OURS) || str_eq(key, EXTENSION_DRIVER)
+                    || str_eq(key, EXTENSION_NETWORK))
                         continue;
                 (void) snprintf(message, sizeof(message), "extensions: %s is not for clients",
                                 QUOTED(key));
@@ -82,6 +83,8 @@ static int check_caps(const struct create_request *w, const struct driver *d, st
                 { w->volumes.n > 0, DRIVER_VOLUMES, "volumes" },
                 { w->network_policy != NULL, DRIVER_NETWORK_POLICY, "networkPolicy" },
                 { w->snapshot_id.p != NULL, DRIVER_SNAPSHOT, "snapshotId" },
+                { extensions_get(&w->extensions, EXTENSION_NETWORK).p != NULL, DRIVER_NETWORKS,
+                  "extensions.hutch.network" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(wishes); i++)

@@ -234,7 +234,7 @@ def without_keys_only_this_machine_is_served():
 def drivers_are_asked_for_by_name():
     code, said = refused("--listen=127.0.0.1:0", "--driver", "frob")
     eq(code, 1)
-    has(said, 'no driver is called "frob"; there are: fake (')
+    has(said, 'no driver is called "frob"; there are: native (')
     eq(refused("--check-config", "--driver", "frob"), (code, said))
 
 

@@ -3,6 +3,7 @@
 """The official Go SDK of OpenSandbox drives sandboxes.
 
 usage: test_opensandbox_go.py HUTCHD_DIRECT HUTCH_EXECD BUILD_DIR
+       test_opensandbox_go.py HUTCHD HUTCH_EXECD BUILD_DIR native|docker|podman
 
 The scenario is built with the SDK into the build folder, once for each state of its sources. go.mod
 names the version; that it is what everybody else gets is checked by the checksum database that go
@@ -22,6 +23,7 @@ from installed import installed, installer, leave, need  # noqa: E402
 from scenarios import run_everywhere  # noqa: E402
 
 *programs, build_dir = sys.argv[1:4]
+kind = sys.argv[4] if len(sys.argv) > 4 else None
 
 
 def install(folder):
@@ -40,4 +42,4 @@ found = re.search(r"go(\d+)\.(\d+)", version)
 if not found or (int(found[1]), int(found[2])) < (1, 20):
     leave(f"the SDK wants Go 1.20, this is {version.strip()}")
 built = installed(build_dir, "go", [f"{sources}/go.mod", f"{sources}/main.go"], install, version)
-run_everywhere(programs, [[f"{built}/scenario"]])
+run_everywhere(programs, [[f"{built}/scenario"]], build_dir, kind)

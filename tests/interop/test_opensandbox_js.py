@@ -3,6 +3,7 @@
 """The official JavaScript SDK of OpenSandbox, the oldest and the newest, drives sandboxes.
 
 usage: test_opensandbox_js.py HUTCHD_DIRECT HUTCH_EXECD BUILD_DIR
+       test_opensandbox_js.py HUTCHD HUTCH_EXECD BUILD_DIR native|docker|podman
 
 The SDK is installed from npm into the build folder, once for each package-lock.json.
 """
@@ -19,6 +20,7 @@ from installed import installed, installer, leave, need  # noqa: E402
 from scenarios import run_everywhere  # noqa: E402
 
 *programs, build_dir = sys.argv[1:4]
+kind = sys.argv[4] if len(sys.argv) > 4 else None
 
 # Left alone npm tries for more than a minute, and waits five for a registry that says nothing.
 NPM = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline",
@@ -37,4 +39,4 @@ if int(node.lstrip("v").partition(".")[0]) < 20:
     leave(f"the SDK wants Node 20, this is {node.strip()}")
 modules = installed(build_dir, "npm", [f"{packages}/package-lock.json"], install)
 run_everywhere(programs, [["node", f"{packages}/scenario.mjs", f"{modules}/node_modules/{which}"]
-                       for which in ["oldest", "newest"]])
+                          for which in ["oldest", "newest"]], build_dir, kind)

@@ -3,6 +3,7 @@
 """The official Python SDK of OpenSandbox, async and sync, drives sandboxes.
 
 usage: test_opensandbox_python.py HUTCHD_DIRECT HUTCH_EXECD BUILD_DIR
+       test_opensandbox_python.py HUTCHD HUTCH_EXECD BUILD_DIR native|docker|podman
 
 The newest, and the last one before its first stable release. They are installed from PyPI into the
 build folder, once for each requirements.txt.
@@ -18,6 +19,7 @@ from installed import installed, installer, leave  # noqa: E402
 from scenarios import run_everywhere  # noqa: E402
 
 *programs, build_dir = sys.argv[1:4]
+kind = sys.argv[4] if len(sys.argv) > 4 else None
 requirements = os.path.join(here, "opensandbox", "requirements.txt")
 
 
@@ -41,4 +43,5 @@ if not importlib.util.find_spec("pip"):
 packages = installed(build_dir, "pip", [requirements], install, f"{VERSIONS} {sys.version}")
 run_everywhere(programs, [
     [sys.executable, f"{here}/opensandbox/scenario.py", f"{packages}/{version}:{packages}/needed",
-     flavour] for version, flavour in zip(VERSIONS + VERSIONS[-1:], ["sync", "sync", "async"])])
+     flavour] for version, flavour in zip(VERSIONS + VERSIONS[-1:], ["sync", "sync", "async"])],
+    build_dir, kind)

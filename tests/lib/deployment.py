@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real hutchd whose sandboxes are plain processes, and a client of it.
+"""A real hutchd, and a client of it.
 
     with Deployment(programs, keys={"user": ("acme", "user")}) as d:
         box = d.create(key="user")
         d.call("GET", f"/v1/sandboxes/{box['id']}", key="user").status
 
-Without keys it is open to everybody on this machine. Its driver is `direct`: the real agent, not
-isolated at all, which no hutchd that is installed has. It listens on TCP, for clients that know
-nothing else.
+Without keys it is open to everybody on this machine. Unless the settings say otherwise its driver is
+`direct`: the real agent as a plain process, not isolated at all, which no hutchd that is installed has.
+It listens on TCP, for clients that know nothing else.
 """
 
 import contextlib
@@ -42,7 +42,11 @@ class Answer:
 
 
 class Deployment(Hutchd):
-    """programs: hutchd-direct, hutch-execd; keys: name -> (tenant, role)."""
+    """programs: hutchd (for the driver `direct`: hutchd-direct), hutch-execd; keys: name -> (tenant,
+    role); settings: as in a configuration file."""
+
+    client = ()         # what programs that are to reach it are started by
+    scenario = {}       # variables for these
 
     def __init__(self, programs, keys=None, settings=None):
         program, agent = programs

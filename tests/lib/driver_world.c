@@ -13,6 +13,8 @@
 
 #define PATIENCE (30 * USEC_PER_SEC)
 
+static const char *image = "debian:12"; /* of records: what the last world's maker says */
+
 /* --- time --- */
 
 usec_t driver_world_patience(void)
@@ -75,6 +77,7 @@ void driver_world_open(struct driver_world *w, const struct driver_maker *maker)
         w->agents = agents_new(&w->loop);
         if (!maker)
                 return;
+        image = maker->image ? maker->image : "debian:12";
         if (maker->begin)
                 maker->begin(w);
         w->driver = driver_world_open_as(w, WORLD_INSTALLATION);
@@ -211,11 +214,11 @@ struct sandbox *driver_world_record(const char *id)
                 "\"createdAt\":1700000000123,"
                 "\"scope\":{\"kind\":\"conversation\",\"key\":\"c/1\"},"
                 "\"ownerBound\":true,\"tenant\":\"acme\",\"node\":\"n1\","
-                "\"driver\":\"any\",\"image\":\"debian:12\",\"entrypoint\":[\"sh\",\"-c\","
+                "\"driver\":\"any\",\"image\":\"%s\",\"entrypoint\":[\"sh\",\"-c\","
                 "\"trap 'exit 0' TERM; : >.ready; while :; do sleep 1000 & wait; done\"],"
                 "\"envNames\":[\"SECRET\"],\"metadata\":{\"name\":\"a\"},"
                 "\"status\":{\"state\":\"Pending\",\"lastTransitionAt\":0},\"version\":1}",
-                id, id);
+                id, id, image);
         if (sandbox_decode(str_from(text), &s, &e) < 0)
                 fail_msg("%s", e.message);
         return s;

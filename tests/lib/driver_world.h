@@ -30,6 +30,8 @@ struct driver_maker {
         /* Makes its record unreadable. */
         void (*spoil)(struct driver_world *w, struct str id);
 
+        const char *image; /* of its records; NULL: any will do */
+
         /* An entrypoint with which create fails. NULL: it never does. */
         const char *bad_entrypoint;
 

@@ -23,6 +23,8 @@ from execd import Answer, Connection
 
 
 class Hutchd:
+    image = "scratch"       # of sandboxes
+
     def __init__(self, program, *arguments, config=None, env=None, folder=None, wrap=()):
         self.program, self.arguments = [*wrap, program], list(arguments)
         self.env = {**os.environ, **(env or {})}
@@ -37,6 +39,7 @@ class Hutchd:
         self.manager.settimeout(20)
         self.manager.bind(f"{self.folder}/notify")
         self.env["NOTIFY_SOCKET"] = f"{self.folder}/notify"
+        self.prepare()
         if config is not None:
             self.configure(config)
             self.arguments += ["--config", f"{self.folder}/hutchd.yaml"]
@@ -44,7 +47,12 @@ class Hutchd:
             self.start()
         except BaseException:
             self.manager.close()
+            if self.process and self.process.poll() is None:
+                self.stop()
             raise
+
+    def prepare(self):
+        """The folder is there, and nothing runs."""
 
     def configure(self, text):
         with open(os.open(f"{self.folder}/hutchd.yaml", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
@@ -94,9 +102,7 @@ class Hutchd:
 
     def __exit__(self, failure, *_):
         status = self.stop() if self.process.poll() is None else 0
-        while left := processes_of(self.data):      # sandboxes live on, but not longer than the test
-            for pid in left:
-                end(pid)
+        self.clean()        # sandboxes live on, but not longer than the test
         self.manager.close()
         log = self.log()
         if self._own:
@@ -156,10 +162,13 @@ class Hutchd:
 
     def create(self, **wish):
         """A sandbox that runs: its record."""
-        answer = self.call("POST", "/v1/sandboxes", wish_of(**wish))
+        answer = self.call("POST", "/v1/sandboxes", self.wish(**wish))
         if answer.status != 202:
             raise AssertionError(f"create: {answer.status} {answer.body!r}\n{self.log()}")
         return answer.json
+
+    def wish(self, **more):
+        return wish_of(**{"image": {"uri": self.image}, **more})
 
     def state(self, sandbox):
         answer = self.call("GET", f"/v1/sandboxes/{sandbox}")
@@ -169,7 +178,27 @@ class Hutchd:
         """A request into a sandbox, through the proxy."""
         return self.call(method, f"/v1/sandboxes/{sandbox}/proxy/{port}{path}", body, **more)
 
-    # --- looking ---
+    # --- looking, behind its back ---
+
+    def processes(self):
+        """Of all sandboxes: names by pid."""
+        return processes_of(self.data)
+
+    def folder_of(self, box):
+        return next(where for where, _, _ in os.walk(f"{self.data}/drivers/direct")
+                    if os.path.basename(where) == box)
+
+    def processes_of_box(self, box):
+        return processes_of(self.folder_of(box))
+
+    def agent_of(self, box):
+        with open(f"{self.folder_of(box)}/agent", encoding="ascii") as f:
+            return int(f.read())
+
+    def clean(self):
+        while left := self.processes():
+            for pid in left:
+                end(pid)
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as f:

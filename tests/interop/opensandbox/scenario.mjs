@@ -13,6 +13,7 @@ const { version } = JSON.parse(readFileSync(`${sdkFolder}/package.json`, 'utf8')
 const sdk = await import(pathToFileURL(`${sdkFolder}/dist/index.js`));
 
 const mode = process.env.SCENARIO_MODE;
+const image = process.env.SCENARIO_IMAGE ?? 'python:3.11';
 const connectionConfig = { protocol: 'http', useServerProxy: 'SCENARIO_PROXY' in process.env };
 const PATIENCE = 30_000;
 const checks = [];
@@ -77,7 +78,7 @@ let folder;
 check('create waits for the agent', async () => {
   box = await sdk.Sandbox.create({
     connectionConfig,
-    image: 'python:3.11',
+    image,
     timeoutSeconds: 300,
     env: { GIVEN: 'at creation' },
     metadata: { project: 'interop', version },
@@ -110,7 +111,7 @@ check('info of the sandbox', async () => {
   assert.equal(info.status.state, 'Running');
   assert.deepEqual(info.entrypoint, ['tail', '-f', '/dev/null']);
   assert.deepEqual(info.metadata, { project: 'interop', version });
-  assert.equal(info.image.uri, 'python:3.11');
+  assert.equal(info.image.uri, image);
   near(info.createdAt, Date.now(), 60_000);
   near(info.expiresAt, Date.now() + 300_000, 60_000);
 });
@@ -452,7 +453,7 @@ if (version !== '0.1.6') { // which does not have it
 }
 
 check('lists', async () => {
-  const second = await sdk.Sandbox.create({ connectionConfig, image: 'python:3.11',
+  const second = await sdk.Sandbox.create({ connectionConfig, image,
     metadata: { version } });
   try {
     let page = await manager.listSandboxInfos({ states: ['Running'], metadata: { version },

@@ -46,6 +46,7 @@ manager = None
 folder = None
 BYTES = bytes((i * 31 ^ i >> 8) & 0xff for i in range(300_000))
 NO_MS = timedelta(seconds=2)
+IMAGE = os.environ.get("SCENARIO_IMAGE", "python:3.11")
 
 
 def config():
@@ -137,7 +138,7 @@ async def until_ended(execution):
 async def create_waits_for_the_agent():
     global box, manager, folder
     box = await do(Box.create(
-        "python:3.11", timeout=timedelta(minutes=5), env={"GIVEN": "at creation"},
+        IMAGE, timeout=timedelta(minutes=5), env={"GIVEN": "at creation"},
         metadata={"project": "interop", "flavour": flavour},
         resource={"cpu": "500m", "memory": "256Mi"}, connection_config=config()))
     manager = Manager.create(config())
@@ -152,7 +153,7 @@ async def info_of_the_sandbox():
     eq(info.status.state, "Running")
     eq(info.entrypoint, ["tail", "-f", "/dev/null"])
     eq(info.metadata, {"project": "interop", "flavour": flavour})
-    eq(info.image.image, "python:3.11")
+    eq(info.image.image, IMAGE)
     eq(info.created_at.tzinfo is not None, True)
     assert info.created_at < info.expires_at
     left = info.expires_at - datetime.now(timezone.utc)
@@ -390,7 +391,7 @@ async def metadata():
 
 @check
 async def lists():
-    second = await do(Box.create("python:3.11", metadata={"stage": "two"},
+    second = await do(Box.create(IMAGE, metadata={"stage": "two"},
                                  connection_config=config()))
     try:
         page = await do(manager.list_sandbox_infos(SandboxFilter(
@@ -420,7 +421,7 @@ async def renewal():
 
 @check
 async def without_an_end():
-    endless = await do(Box.create("python:3.11", timeout=None, connection_config=config()))
+    endless = await do(Box.create(IMAGE, timeout=None, connection_config=config()))
     try:
         eq((await do(endless.get_info())).expires_at, None)
     finally:

@@ -130,7 +130,7 @@ func download(name, byteRange string, lines ...opensandbox.DownloadFileOptions) 
 }
 
 func create(opts opensandbox.SandboxCreateOptions) *opensandbox.Sandbox {
-	opts.Image = "python:3.11"
+	opts.Image = image()
 	b, err := opensandbox.CreateSandbox(ctx, config, opts)
 	must(err)
 	return b
@@ -179,7 +179,7 @@ var checks = []struct {
 		eq(info.Status.State, opensandbox.StateRunning)
 		eq(info.Entrypoint, []string{"tail", "-f", "/dev/null"})
 		eq(info.Metadata, map[string]string{"project": "interop", "language": "go"})
-		eq(info.Image.URI, "python:3.11")
+		eq(info.Image.URI, image())
 		near(info.CreatedAt, time.Now(), time.Minute)
 		near(*info.ExpiresAt, time.Now().Add(5*time.Minute), time.Minute)
 	}},
@@ -452,4 +452,11 @@ func main() {
 		}
 	}
 	os.Exit(status)
+}
+
+func image() string {
+	if name := os.Getenv("SCENARIO_IMAGE"); name != "" {
+		return name
+	}
+	return "python:3.11"
 }

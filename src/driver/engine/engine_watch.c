@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+#include "driver/engine/impl.h"
+#include "os/fd.h"
+
+struct watched {
+        struct map_node by_id;
+        struct list node;
+        bool seen; /* while all are compared */
+        char id[SANDBOX_ID_MAX + 1];
+};
+
+static struct watched *watched_of(struct engine *g, struct str id)
+{
+        struct map_node *n = map_get(&g->watched, id);
+
+        return n ? container_of(n, struct watched, by_id) : NULL;
+}
+
+static void watched_free(struct engine *g, struct watched *w)
+{
+        map_remove(&g->watched, &w->by_id);
+        list_remove(&w->node);
+        free(w);
+}
+
+void engine__watch(struct engine *g, struct str id)
+{
+        struct watched *w = watched_of(g, id);
+
+        if (!w) {
+                w = xnew(struct watched);
+                memcpy(w->id, id.p, id.n);
+                map_add(&g->watched, &w->by_id, str_of(w->id, id.n));
+                list_append(&g->all_watched, &w->node);
+        }
+        w->seen = true; /* it lived just now */
+}
+
+void engine__unwatch(struct engine *g, struct str id)
+{
+        struct watched *w = watched_of(g, id);
+
+        if (w)
+                watched_free(g, w);
+}
+
+void engine__unwatch_all(struct engine *g)
+{
+        list_for_each (n, &g->all_watched)
+                watched_free(g, container_of(n, struct watched, node));
+}
+
+/* --- what is told --- */
+
+/* Constants: who is told keeps the pointer. */
+static const char *const reasons[ENGINE_REASON_MAX_] = {
+        [ENGINE_EXITED] = "EXITED",
+        [ENGINE_SIGNALED] = "SIGNALED",
+        [ENGINE_OOM_KILLED] = "OOM_KILLED",
+        [ENGINE_NEVER_STARTED] = "NEVER_STARTED",
+};
+
+static const int lives[ENGINE_LIFE_MAX_] = {
+        [ENGINE_RUNNING] = DRIVER_RUNNING, [ENGINE_PAUSED] = DRIVER_PAUSED,
+        [ENGINE_ENDED] = DRIVER_ENDED,     [ENGINE_DEAD] = DRIVER_DEAD,
+        [ENGINE_GONE] = DRIVER_GONE,
+};
+
+struct driver_health engine__health(const struct engine_state *state)
+{
+        return (struct driver_health){
+                .life = lives[state->life],
+                .reason = state->reason >= 0 ? reasons[state->reason] : NULL,
+                .message = state->message,
+        };
+}
+
+void engine__died(struct engine *g, struct str id, const struct engine_state *state)
+{
+        struct driver_health how = engine__health(state);
+
+        if (!watched_of(g, id) || how.life == DRIVER_RUNNING || how.life == DRIVER_PAUSED)
+                return;
+        engine__unwatch(g, id);
+        driver_tell_died(&g->driver, id, &how);
+}
+
+/* --- what was missed --- */
+
+static void compare_part(struct asking *a, const struct engine_message *m)
+{
+        struct engine *g = a->engine;
+        scoped(sandbox_freep) struct sandbox *record = NULL;
+        struct watched *w;
+        struct err e;
+
+        if (!m->found.p || sandbox_decode(m->found, &record, &e) < 0)
+                return;
+        w = watched_of(g, record->id);
+        if (!w)
+                return;
+        w->seen = true;
+        engine__died(g, record->id, m->state);
+}
+
+/* One that is in no list any more was removed. The list is walked anew after each that is told: who is
+ * told may end others. */
+static void tell_gone(struct engine *g)
+{
+        static const struct engine_state gone = { .life = ENGINE_GONE,
+                                                  .reason = ENGINE_REASON_INVALID_ };
+        bool told = true;
+
+        while (told) {
+                told = false;
+                list_for_each (n, &g->all_watched) {
+                        struct watched *w = container_of(n, struct watched, node);
+                        char id[sizeof(w->id)];
+
+                        if (w->seen)
+                                continue;
+                        memcpy(id, w->id, sizeof(id));
+                        engine__died(g, str_from(id), &gone);
+                        told = true;
+                        break;
+                }
+        }
+}
+
+static void compared(struct asking *a, const struct engine_message *m, int fd, const struct err *e)
+{
+        struct engine *g = a->engine;
+        bool again = g->compare_again;
+        struct err why;
+
+        (void) fd_close(fd);
+        g->comparing = g->compare_again = false;
+        if (again)
+                return engine__compare(g);
+        if (engine__result(m, e, &why) == 0 && m->skipped == 0)
+                tell_gone(g);
+}
+
+static const struct asking_ops comparing_ops = { .part = compare_part, .end = compared };
+
+void engine__compare(struct engine *g)
+{
+        struct engine_request q = { .call = ENGINE_SCAN };
+
+        if (g->comparing || g->closing) {
+                g->compare_again = g->comparing;
+                return;
+        }
+        if (list_empty(&g->all_watched))
+                return;
+        list_for_each (n, &g->all_watched)
+                container_of(n, struct watched, node)->seen = false;
+        g->comparing = true;
+        (void) engine__ask(g, &q, &comparing_ops, NULL);
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "driver/native/native_impl.h"
+#include "os/fd.h"
+#include "os/socket.h"
+
+/* --- sandboxes whose agent's socket is at hand --- */
+
+struct native_box *native_box_get(const struct native *n, struct str id)
+{
+        struct map_node *node = map_get(&n->boxes, id);
+
+        return node ? container_of(node, struct native_box, by_id) : NULL;
+}
+
+static void forget(struct native *n, struct native_box *b)
+{
+        map_remove(&n->boxes, &b->by_id);
+        list_remove(&b->node);
+        (void) fd_close(b->socket);
+        free(b);
+}
+
+void native_box_forget(struct native *n, struct str id)
+{
+        struct native_box *b = native_box_get(n, id);
+
+        if (b)
+                forget(n, b);
+}
+
+/* A descriptor for each sandbox is a shortcut: of those for which there is none, the warden is asked. */
+void native_box_keep(struct native *n, struct str id, int socket)
+{
+        struct native_box *b;
+
+        native_box_forget(n, id);
+        if (n->boxes.n >= n->boxes_max) {
+                (void) fd_close(socket);
+                return;
+        }
+        b = xnew(struct native_box);
+        b->socket = socket;
+        (void) snprintf(b->id, sizeof(b->id), "%.*s", STR_ARG(id));
+        map_add(&n->boxes, &b->by_id, str_from(b->id));
+        list_append(&n->all_boxes, &b->node);
+}
+
+int native_connect_by(int socket, int *ret_fd)
+{
+        struct sock_addr addr;
+        char path[64];
+        int r;
+
+        (void) snprintf(path, sizeof(path), "unix:/proc/self/fd/%d", socket);
+        r = sock_addr_from_string(str_from(path), &addr);
+        return r < 0 ? r : sock_connect(&addr, ret_fd);
+}
+
+/* --- in words --- */
+
+struct driver_health native_health(const struct wire_state *s, char text[static NATIVE_TEXT_MAX])
+{
+        static const int lives[WIRE_LIFE_MAX_] = {
+                [WIRE_RUNNING] = DRIVER_RUNNING,
+                [WIRE_PAUSED] = DRIVER_PAUSED,
+                [WIRE_ENDED] = DRIVER_ENDED,
+                [WIRE_DEAD] = DRIVER_DEAD,
+        };
+        static const char *const reasons[WIRE_REASON_MAX_] = {
+                [WIRE_EXITED] = "EXITED",
+                [WIRE_SIGNALED] = "SIGNALED",
+                [WIRE_OOM_KILLED] = "OOM_KILLED",
+                [WIRE_LOST] = "LOST",
+        };
+        const char *name = s->reason == WIRE_SIGNALED ? sigabbrev_np((int) s->status) : NULL;
+
+        *text = '\0';
+        if (s->reason == WIRE_EXITED)
+                (void) snprintf(text, NATIVE_TEXT_MAX, "it ended with exit code %u", s->status);
+        else if (s->reason == WIRE_SIGNALED)
+                (void) snprintf(text, NATIVE_TEXT_MAX, "its agent was killed by signal %u%s%s",
+                                s->status, name ? ", SIG" : "", name ? name : "");
+        else if (s->reason == WIRE_OOM_KILLED)
+                (void) snprintf(text, NATIVE_TEXT_MAX,
+                                "its agent was killed because its memory was used up");
+        else if (s->reason == WIRE_LOST)
+                (void) snprintf(text, NATIVE_TEXT_MAX,
+                                "it ended while nobody could see how: a restart of the machine, "
+                                "or of the warden");
+        return (struct driver_health){ .life = lives[s->life],
+                                       .reason = reasons[s->reason],
+                                       .message = str_from(text) };
+}
+
+int native_refused(struct driver_req *req, const struct native_answer *a)
+{
+        return err_set(&req->err, err_code_from_errno(a->result), "%s", a->text);
+}
+
+static int fail_not_found(struct driver_req *req)
+{
+        return err_set(&req->err, ERR_NOT_FOUND, "there is no such sandbox");
+}
+
+/* --- calls that are one question --- */
+
+struct asking {
+        struct native_ask ask;
+        struct native *n;
+        struct driver_req *req;
+        char id[SANDBOX_ID_MAX + 1];
+};
+
+static void finish(struct asking *x, int result)
+{
+        struct driver_req *req = x->req;
+
+        native_ask_drop(&x->ask);
+        free(x);
+        req->_impl = NULL;
+        driver_finish(req, result);
+}
+
+static struct str id_of(const struct asking *x)
+{
+        return str_from(x->id);
+}
+
+static bool is_gone(const struct native_answer *a)
+{
+        return a->result == ERR_RETURN(ERR_NOT_FOUND);
+}
+
+static void ask(struct driver *driver, struct driver_req *req, enum wire_call call,
+                native_answered_fn *answered)
+{
+        struct asking *x = xnew(struct asking);
+
+        x->n = native_of(driver);
+        x->req = req;
+        (void) snprintf(x->id, sizeof(x->id), "%.*s", STR_ARG(driver_req_record(req)->id));
+        x->ask = (struct native_ask){
+                .call = call, .id = x->id, .record = -EBADF, .again = true, .answered = answered
+        };
+        req->_impl = x;
+        native_ask(x->n, &x->ask);
+}
+
+#define ASKING(q) container_of(q, struct asking, ask)
+
+/* Destroyed by the one warden and asked of the next: it is not there, which is fine. */
+static void destroyed(struct native_ask *q, const struct native_answer *a)
+{
+        struct asking *x = ASKING(q);
+
+        finish(x, a->result < 0 ? native_refused(x->req, a) : 0);
+}
+
+static void run_destroy(struct driver *driver, struct driver_req *req)
+{
+        native_box_forget(native_of(driver), driver_req_record(req)->id);
+        ask(driver, req, WIRE_DESTROY, destroyed);
+}
+
+static void keep_socket(struct native *n, struct str id, const struct native_answer *a)
+{
+        if (wire_lives(&a->wire->state))
+                native_box_keep(n, id, TAKE_FD(a->fds[WIRE_FD_SOCKET]));
+        else
+                native_box_forget(n, id);
+}
+
+static void inspected(struct native_ask *q, const struct native_answer *a)
+{
+        struct asking *x = ASKING(q);
+        struct driver_inspect *i = DRIVER_AS(inspect, x->req);
+        char text[NATIVE_TEXT_MAX];
+
+        if (is_gone(a)) {
+                native_box_forget(x->n, id_of(x));
+                i->health = (struct driver_health){ .life = DRIVER_GONE };
+                finish(x, 0);
+                return;
+        }
+        if (a->result < 0) {
+                finish(x, native_refused(x->req, a));
+                return;
+        }
+        keep_socket(x->n, id_of(x), a);
+        i->health = native_health(&a->wire->state, text);
+        i->health.message = driver_keep(x->req, i->health.message);
+        finish(x, 0);
+}
+
+static void run_inspect(struct driver *driver, struct driver_req *req)
+{
+        ask(driver, req, WIRE_INSPECT, inspected);
+}
+
+static void measured(struct native_ask *q, const struct native_answer *a)
+{
+        struct asking *x = ASKING(q);
+        struct driver_usage *u = DRIVER_AS(usage, x->req);
+
+        if (a->result < 0) {
+                finish(x, native_refused(x->req, a));
+                return;
+        }
+        u->cpu_usec = a->wire->cpu_usec;
+        u->memory_bytes = a->wire->memory_bytes;
+        u->processes = a->wire->processes;
+        finish(x, 0);
+}
+
+static void run_usage(struct driver *driver, struct driver_req *req)
+{
+        ask(driver, req, WIRE_USAGE, measured);
+}
+
+/* --- pause and resume --- */
+
+/* Asked a second time, a warden may find it done: by the one before, for us. */
+static void looked_after_pause(struct native_ask *q, const struct native_answer *a)
+{
+        struct asking *x = ASKING(q);
+        const bool paused = x->req->_call == DRIVER_CALL_PAUSE;
+
+        if (a->result < 0)
+                finish(x, native_refused(x->req, a));
+        else if (a->wire->state.life == (paused ? WIRE_PAUSED : WIRE_RUNNING))
+                finish(x, 0);
+        else
+                finish(x, err_set(&x->req->err, ERR_CONFLICT, "the sandbox is %s",
+                                  wire_life_to_string((int) a->wire->state.life)));
+}
+
+static void paused(struct native_ask *q, const struct native_answer *a)
+{
+        struct asking *x = ASKING(q);
+
+        if (a->result == ERR_RETURN(ERR_CONFLICT) && q->asked_before) {
+                q->call = WIRE_INSPECT;
+                q->answered = looked_after_pause;
+                native_ask(x->n, q);
+                return;
+        }
+        finish(x, a->result < 0 ? native_refused(x->req, a) : 0);
+}
+
+static void run_pause(struct driver *driver, struct driver_req *req)
+{
+        ask(driver, req, WIRE_PAUSE, paused);
+}
+
+static void run_resume(struct driver *driver, struct driver_req *req)
+{
+        ask(driver, req, WIRE_RESUME, paused);
+}
+
+/* --- connect --- */
+
+static int connect_by(struct native *n, struct str id, struct driver_connect *c)
+{
+        struct native_box *b = native_box_get(n, id);
+        int r = b ? native_connect_by(b->socket, &c->fd) : -ENOENT;
+
+        if (r == 0 || r == -ENOENT)
+                return r;
+        native_box_forget(n, id);
+        return err_set(&c->req.err, ERR_UNAVAILABLE, "its agent does not answer: %s", err_text(r));
+}
+
+static void found_for_connect(struct native_ask *q, const struct native_answer *a)
+{
+        struct asking *x = ASKING(q);
+        struct driver_connect *c = DRIVER_AS(connect, x->req);
+        int r;
+
+        if (a->result < 0) {
+                finish(x, is_gone(a) ? fail_not_found(x->req) : native_refused(x->req, a));
+                return;
+        }
+        if (!wire_lives(&a->wire->state)) {
+                finish(x, err_set(&x->req->err, ERR_UNAVAILABLE, "the sandbox has ended"));
+                return;
+        }
+        r = native_connect_by(a->fds[WIRE_FD_SOCKET], &c->fd);
+        if (r < 0)
+                r = err_set(&x->req->err, ERR_UNAVAILABLE, "its agent does not answer: %s",
+                            err_text(r));
+        else
+                keep_socket(x->n, id_of(x), a);
+        finish(x, r);
+}
+
+/* Of one that is not at hand, the warden is asked; it is at hand then. */
+static void run_connect(struct driver *driver, struct driver_req *req)
+{
+        struct driver_connect *c = DRIVER_AS(connect, req);
+        int r = connect_by(native_of(driver), c->record->id, c);
+
+        if (r == -ENOENT)
+                ask(driver, req, WIRE_INSPECT, found_for_connect);
+        else
+                driver_finish(req, r);
+}
+
+/* --- news --- */
+
+void native__news(struct native *n, const struct wire_news *news)
+{
+        char text[NATIVE_TEXT_MAX];
+        struct driver_health how;
+
+        if (!sandbox_id_is_valid(str_from(news->id)))
+                return;
+        if (news->kind == WIRE_OOM) {
+                log_info(n->log, "a process of sandbox '%s' was killed: its memory is used up",
+                         news->id);
+                return;
+        }
+        native_box_forget(n, str_from(news->id));
+        if (native__made_in_vain(n, str_from(news->id)))
+                return;
+        how = native_health(&news->state, text);
+        driver_tell_died(&n->driver, str_from(news->id), &how);
+}
+
+/* --- life cycle --- */
+
+/* What is begun with a sandbox comes to its end: the warden does it anyway, and somebody should know. */
+static void run_cancel(struct driver *driver, struct driver_req *req)
+{
+        (void) driver;
+        switch (req->_call) {
+        case DRIVER_CALL_CREATE:
+                native__cancel_create(req);
+                break;
+        case DRIVER_CALL_SCAN:
+                native__cancel_scan(req);
+                break;
+        case DRIVER_CALL_DESTROY:
+        case DRIVER_CALL_PAUSE:
+        case DRIVER_CALL_RESUME:
+                break;
+        default:
+                if (req->_impl)
+                        finish(req->_impl, err_set(&req->err, ERR_CANCELED, "canceled"));
+                break;
+        }
+}
+
+void native__handle_closed(struct native *n)
+{
+        if (--n->open > 0)
+                return;
+        map_done(&n->boxes);
+        map_done(&n->makings);
+        driver_closed(&n->driver);
+}
+
+static void agents_freed(void *data)
+{
+        native__handle_closed(data);
+}
+
+static void run_close(struct driver *driver)
+{
+        struct native *n = native_of(driver);
+
+        native_ask_drop(&n->look);
+        list_for_each (node, &n->all_boxes)
+                forget(n, container_of(node, struct native_box, node));
+        n->open++;
+        agents_free(n->agents, agents_freed, n);
+        native_link_close(n);
+}
+
+static const struct driver_ops ops = {
+        .name = "native",
+        .caps = DRIVER_PAUSE | DRIVER_LIMITS | DRIVER_ISOLATION | DRIVER_USAGE
+                | DRIVER_NETWORKS,
+        .calls = {
+                [DRIVER_CALL_CREATE] = native__create, [DRIVER_CALL_DESTROY] = run_destroy,
+                [DRIVER_CALL_PAUSE] = run_pause,       [DRIVER_CALL_RESUME] = run_resume,
+                [DRIVER_CALL_INSPECT] = run_inspect,   [DRIVER_CALL_SCAN] = native__scan,
+                [DRIVER_CALL_CONNECT] = run_connect,   [DRIVER_CALL_USAGE] = run_usage,
+                [DRIVER_CALL_PROBE] = native__probe,
+        },
+        .cancel = run_cancel,
+        .close = run_close,
+};
+
+/* A quarter of all descriptors; the rest is for connections. */
+static size_t boxes_max(void)
+{
+        int64_t limit = fd_limit_raise();
+
+        return limit < 0 ? 256 : (size_t) limit / 4;
+}
+
+int driver_native_open(const struct driver_setup *setup, struct driver **ret, struct err *e)
+{
+        int network = setup->network ? plan_network_from_string(str_from(setup->network))
+                                     : PLAN_NETWORK_PRIVATE;
+        struct native *n;
+        int r;
+
+        if (network < 0)
+                return err_set(e, ERR_INVALID, "no network is called '%s'", setup->network);
+        if (setup->warden < 0)
+                return err_set(e, ERR_UNSUPPORTED,
+                               "there is no warden to make sandboxes: start hutchd as root");
+        n = xnew(struct native);
+        driver_init(&n->driver, &ops, setup->loop);
+        n->log = setup->log;
+        n->network = (enum plan_network) network;
+        n->boxes_max = boxes_max();
+        r = native_link_open(n, setup->warden);
+        if (r < 0) {
+                (void) fd_close(setup->warden);
+                free(n);
+                return err_errno(e, r, "watch the socket to the warden");
+        }
+        n->agents = agents_new(setup->loop);
+        map_init(&n->boxes);
+        map_init(&n->makings);
+        list_init(&n->all_boxes);
+        *ret = &n->driver;
+        return 0;
+}

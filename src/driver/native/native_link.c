@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "driver/native/native_impl.h"
+#include "os/fd.h"
+
+/* The warden answers at once, or when processes have ended: one that does not has a problem, and so
+ * has who waits for it. */
+#define ANSWER_TIMEOUT (30 * USEC_PER_SEC)
+
+/* Messages that a turn of the loop takes. */
+#define MESSAGES_A_TURN 32
+
+union link_room {
+        struct cmsghdr head; /* for its alignment */
+        char in[CMSG_SPACE(WIRE_FDS_MAX * sizeof(int))];
+        char out[CMSG_SPACE(sizeof(int))];
+};
+
+/* --- questions --- */
+
+bool native_ask_pending(const struct native_ask *q)
+{
+        return q->_native != NULL;
+}
+
+bool native_ask_sent(const struct native_ask *q)
+{
+        return q->_native && q->_by_ticket._in;
+}
+
+void native_ask_drop(struct native_ask *q)
+{
+        if (!q->_native)
+                return;
+        list_remove(&q->_node);
+        map_remove(&q->_native->link.by_ticket, &q->_by_ticket);
+        timeout_clear(&q->_timeout);
+        q->_native = NULL;
+}
+
+static void answer(struct native_ask *q, const struct native_answer *a)
+{
+        native_ask_drop(q);
+        q->answered(q, a);
+}
+
+static void refuse(struct native_ask *q, const char *text)
+{
+        answer(q, &(struct native_answer){ .result = ERR_RETURN(ERR_UNAVAILABLE), .text = text });
+}
+
+static void ask_timeout(struct timeout *t)
+{
+        refuse(container_of(t, struct native_ask, _timeout), "the warden does not answer");
+}
+
+void native_ask(struct native *n, struct native_ask *q)
+{
+        ASSERT(!q->_native);
+        q->_native = n;
+        q->asked_before = false;
+        q->_by_ticket = (struct map_node){ 0 };
+        list_init(&q->_node);
+        list_append(&n->link.waiting, &q->_node);
+        timeout_init(&q->_timeout);
+        timeout_set(&q->_timeout, &n->link.timeouts);
+        net_task_queue(n->driver.loop, &n->link.flush);
+}
+
+/* --- sending --- */
+
+static int send_message(int socket, struct str message, int fd)
+{
+        union link_room room = { { 0 } };
+        struct iovec iov = { (char *) (uintptr_t) message.p, message.n };
+        struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+        if (fd >= 0) {
+                msg.msg_control = &room;
+                msg.msg_controllen = CMSG_SPACE(sizeof(int));
+                room.head.cmsg_level = SOL_SOCKET;
+                room.head.cmsg_type = SCM_RIGHTS;
+                room.head.cmsg_len = CMSG_LEN(sizeof(int));
+                memcpy(CMSG_DATA(&room.head), &fd, sizeof(int));
+        }
+        return sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+static int send_request(struct native_link *l, const struct wire_request *q, int fd)
+{
+        scoped(buf_done) struct buf b;
+        struct err e;
+        int r;
+
+        buf_init(&b, WIRE_MESSAGE_MAX);
+        buf_mark_secret(&b);
+        r = wire_request_encode(q, &b, &e);
+        return r < 0 ? -EMSGSIZE : send_message(l->fd, buf_str(&b), fd);
+}
+
+static int send_hello(struct native_link *l)
+{
+        int r = send_request(l,
+                             &(struct wire_request){ .call = WIRE_HELLO,
+                                                     .ticket = l->ticket + 1,
+                                                     .version = WIRE_VERSION },
+                             -EBADF);
+
+        if (r == 0) {
+                l->hello = ++l->ticket;
+                l->hello_due = false;
+        }
+        return r;
+}
+
+static int send_ask(struct native_link *l, struct native_ask *q)
+{
+        int r = send_request(l,
+                             &(struct wire_request){ .call = q->call,
+                                                     .ticket = l->ticket + 1,
+                                                     .id = q->id,
+                                                     .spec = q->spec },
+                             q->record);
+
+        if (r < 0)
+                return r;
+        q->_ticket = ++l->ticket;
+        list_remove(&q->_node);
+        list_append(&l->sent, &q->_node);
+        map_add(&l->by_ticket, &q->_by_ticket,
+                str_of((const char *) &q->_ticket, sizeof(q->_ticket)));
+        return 0;
+}
+
+static void on_event(uv_poll_t *p, int status, int events);
+
+static void watch(struct native_link *l, int events)
+{
+        if (l->events != events && !uv_is_closing((uv_handle_t *) &l->poll))
+                (void) uv_poll_start(&l->poll, events, on_event);
+        l->events = events;
+}
+
+/* Nothing is answered any more, and nothing can be asked. */
+static void give_up(struct native *n, int r, const char *what)
+{
+        struct native_link *l = &n->link;
+
+        if (l->broken)
+                return;
+        l->broken = true;
+        l->ready = false;
+        (void) err_set(&l->why, ERR_UNAVAILABLE, "the way to the warden is gone: %s: %s", what,
+                       err_text(r));
+        log_warn(n->log, "%s", l->why.message);
+        (void) uv_poll_stop(&l->poll);
+        l->events = 0;
+        list_for_each (node, &l->sent) {
+                list_remove(node);
+                list_append(&l->waiting, node);
+        }
+        net_task_queue(n->driver.loop, &l->flush);
+}
+
+static void refuse_all(struct native_link *l)
+{
+        struct list *first;
+
+        while ((first = list_first(&l->waiting)))
+                refuse(container_of(first, struct native_ask, _node), l->why.message);
+}
+
+static int send_some(struct native_link *l)
+{
+        struct list *first;
+        int r = l->hello_due ? send_hello(l) : 0;
+
+        while (r == 0 && l->ready && (first = list_first(&l->waiting)))
+                r = send_ask(l, container_of(first, struct native_ask, _node));
+        return r;
+}
+
+static void flush(struct net_task *t)
+{
+        struct native *n = container_of(t, struct native, link.flush);
+        struct native_link *l = &n->link;
+        int r = l->broken ? 0 : send_some(l);
+
+        if (r == -EAGAIN || r == -EINTR) {
+                watch(l, UV_READABLE | UV_WRITABLE);
+                return;
+        }
+        if (r < 0)
+                give_up(n, r, "send");
+        if (l->broken)
+                refuse_all(l);
+        else
+                watch(l, UV_READABLE);
+}
+
+/* --- a new warden --- */
+
+/* What may be asked again is, before what has waited; the rest is told that nobody knows. */
+static void start_over(struct native *n)
+{
+        struct native_link *l = &n->link;
+        struct list old;
+
+        list_init(&old);
+        l->ready = false;
+        l->hello_due = true;
+        while (!list_empty(&l->sent)) {
+                struct native_ask *q = container_of(list_last(&l->sent), struct native_ask, _node);
+
+                list_remove(&q->_node);
+                map_remove(&l->by_ticket, &q->_by_ticket);
+                q->asked_before = true;
+                list_prepend(q->again ? &l->waiting : &old, &q->_node);
+        }
+        net_task_queue(n->driver.loop, &l->flush);
+        while (!list_empty(&old))
+                refuse(container_of(list_first(&old), struct native_ask, _node),
+                       "the warden has ended meanwhile, and another one began; try again");
+}
+
+static void greeted(struct native *n, const struct wire_answer *w)
+{
+        struct native_link *l = &n->link;
+
+        if (w->result < 0) {
+                log_warn(n->log, "the warden refuses us: %s", w->text);
+                return;
+        }
+        l->ready = true;
+        if (l->again)
+                net_task_queue(n->driver.loop, &l->rescan);
+        l->again = true;
+        net_task_queue(n->driver.loop, &l->flush);
+}
+
+static void rescan(struct net_task *t)
+{
+        native__look_at_all(container_of(t, struct native, link.rescan));
+}
+
+/* --- receiving --- */
+
+static void take_news(struct native *n, const struct wire_envelope *m, struct arena *a)
+{
+        struct wire_news news;
+        struct err e;
+
+        if (wire_news_decode(m, a, &news, &e) < 0)
+                log_warn(n->log, "the warden says what nobody understands: %s", e.message);
+        else if (news.kind == WIRE_STARTED)
+                start_over(n);
+        else if (n->link.ready)
+                native__news(n, &news);
+}
+
+static void take_answer(struct native *n, const struct wire_envelope *m, struct arena *a, int *fds)
+{
+        struct wire_answer w;
+        struct map_node *node;
+        struct err e;
+
+        if (wire_answer_decode(m, a, &w, &e) < 0) {
+                log_warn(n->log, "the warden answers what nobody understands: %s", e.message);
+                return;
+        }
+        if (w.call == WIRE_HELLO) {
+                if (w.ticket == n->link.hello && !n->link.hello_due)
+                        greeted(n, &w);
+                return;
+        }
+        node = n->link.ready ? map_get(&n->link.by_ticket,
+                                       str_of((const char *) &w.ticket, sizeof(w.ticket)))
+                             : NULL;
+        if (node)
+                answer(container_of(node, struct native_ask, _by_ticket),
+                       &(struct native_answer){ w.result, w.text, &w, fds });
+}
+
+static size_t take_fds(struct msghdr *msg, int fds[static WIRE_FDS_MAX])
+{
+        size_t n = 0;
+
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+                size_t bytes;
+
+                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+                        continue;
+                bytes = c->cmsg_len - CMSG_LEN(0);
+                ASSERT(n * sizeof(int) + bytes <= WIRE_FDS_MAX * sizeof(int));
+                memcpy(&fds[n], CMSG_DATA(c), bytes);
+                n += bytes / sizeof(int);
+        }
+        return n;
+}
+
+static void take_message(struct native *n, struct str message, int *fds, size_t n_fds)
+{
+        const struct wire_envelope m = { message, n_fds };
+        scoped(arena_done) struct arena a;
+
+        arena_init(&a, MiB);
+        if (wire_is_news(message))
+                take_news(n, &m, &a);
+        else
+                take_answer(n, &m, &a, fds);
+}
+
+/* 0, -EAGAIN when there is nothing left, or what is wrong. Who is short of descriptors does not get
+ * all that belong to a message: that it does not fit is found when it is read. */
+static int receive(struct native *n)
+{
+        struct native_link *l = &n->link;
+        union link_room room;
+        struct iovec iov = { l->room, WIRE_MESSAGE_MAX + 1 };
+        struct msghdr msg = { .msg_iov = &iov,
+                              .msg_iovlen = 1,
+                              .msg_control = &room,
+                              .msg_controllen = sizeof(room.in) };
+        int fds[WIRE_FDS_MAX];
+        size_t n_fds;
+        ssize_t got = recvmsg(l->fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+        if (got < 0)
+                return errno == EINTR ? 0 : -errno;
+        if (got == 0)
+                return -EPIPE;
+        n_fds = take_fds(&msg, fds);
+        take_message(n, str_of(l->room, (size_t) got), fds, n_fds);
+        for (size_t i = 0; i < n_fds; i++)
+                (void) fd_close(fds[i]);
+        return 0;
+}
+
+static void on_event(uv_poll_t *p, int status, int events)
+{
+        struct native *n = container_of(p, struct native, link.poll);
+        int r = 0;
+
+        (void) status;
+        for (unsigned i = 0; i < MESSAGES_A_TURN && r == 0 && !n->link.broken; i++)
+                r = receive(n);
+        if (r < 0 && r != -EAGAIN)
+                give_up(n, r, "receive");
+        if (events & UV_WRITABLE)
+                net_task_queue(n->driver.loop, &n->link.flush);
+}
+
+/* --- life cycle --- */
+
+int native_link_open(struct native *n, int fd)
+{
+        struct native_link *l = &n->link;
+        int r;
+
+        *l = (struct native_link){ .fd = fd, .hello_due = true };
+        r = fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? -errno
+                                               : uv_poll_init(&n->driver.loop->uv, &l->poll, fd);
+        if (r < 0)
+                return r;
+        n->open++;
+        list_init(&l->waiting);
+        list_init(&l->sent);
+        map_init(&l->by_ticket);
+        net_task_init(&l->flush, flush);
+        net_task_init(&l->rescan, rescan);
+        timeout_kind_init(&l->timeouts, n->driver.loop, ANSWER_TIMEOUT, ask_timeout);
+        l->room = xcalloc(1, WIRE_MESSAGE_MAX + 1);
+        net_task_queue(n->driver.loop, &l->flush);
+        return 0;
+}
+
+/* The timer closes in the same turn, maybe later: the memory goes in the next one. */
+static void poll_closed(uv_handle_t *h)
+{
+        struct native *n = container_of((uv_poll_t *) h, struct native, link.poll);
+
+        n->link.fd = fd_close(n->link.fd);
+        map_done(&n->link.by_ticket);
+        free(n->link.room);
+        native__handle_closed(n);
+}
+
+void native_link_close(struct native *n)
+{
+        ASSERT(list_empty(&n->link.sent) && list_empty(&n->link.waiting));
+        net_task_cancel(&n->link.flush);
+        net_task_cancel(&n->link.rescan);
+        timeout_kind_close(&n->link.timeouts);
+        uv_close((uv_handle_t *) &n->link.poll, poll_closed);
+}

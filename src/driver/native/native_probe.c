@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "driver/native/native_impl.h"
+#include "os/small_file.h"
+
+/* Overlays of idmapped layers: the youngest thing that is needed. */
+#define KERNEL_MAJOR 5
+#define KERNEL_MINOR 19
+
+static void probe_kernel(struct driver_probe *p)
+{
+        unsigned long major = 0, minor = 0;
+        struct utsname u;
+        char *end;
+        bool ok;
+
+        if (uname(&u) == 0) {
+                major = strtoul(u.release, &end, 10);
+                minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+        }
+        ok = major > KERNEL_MAJOR || (major == KERNEL_MAJOR && minor >= KERNEL_MINOR);
+        driver_probe_add(p, "kernel", ok, ok ? "Linux %lu.%lu" : "Linux %lu.%lu; 5.19 is needed",
+                         major, minor);
+}
+
+static bool file_has(const char *path, const char *text)
+{
+        char all[4096];
+        ssize_t n = small_file_read(path, all, sizeof(all));
+
+        return n > 0 && strstr(all, text) != NULL;
+}
+
+static bool file_is(const char *path, const char *text)
+{
+        char all[64];
+        ssize_t n = small_file_read(path, all, sizeof(all));
+
+        return n > 0 && strcmp(all, text) == 0;
+}
+
+static void probe_groups(struct driver_probe *p)
+{
+        const bool unified = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+        const bool hybrid = access("/sys/fs/cgroup/memory", F_OK) == 0;
+
+        driver_probe_add(p, "control groups", unified || hybrid,
+                         unified  ? "version 2"
+                         : hybrid ? "version 1, or both"
+                                  : "none: sandboxes can't be limited; mount /sys/fs/cgroup");
+}
+
+static void probe_rest(struct driver_probe *p)
+{
+        const bool overlay = file_has("/proc/filesystems", "\toverlay\n");
+        const bool users = !file_is("/proc/sys/user/max_user_namespaces", "0\n");
+
+        driver_probe_add(p, "overlay", overlay,
+                         overlay ? "there is the file system"
+                                 : "load the module: modprobe overlay");
+        driver_probe_add(p, "user namespaces", users,
+                         users ? "allowed" : "set the sysctl user.max_user_namespaces");
+}
+
+void native__probe(struct driver *driver, struct driver_req *req)
+{
+        struct driver_probe *p = DRIVER_AS(probe, req);
+        const struct native *n = native_of(driver);
+
+        driver_probe_add(p, "warden", n->link.ready, "%s",
+                         n->link.ready    ? "hutch-warden answers"
+                         : n->link.broken ? n->link.why.message
+                                          : "hutch-warden does not answer; its log says why");
+        probe_kernel(p);
+        probe_groups(p);
+        probe_rest(p);
+        driver_finish(req, 0);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "driver/native/native_impl.h"
+#include "os/fd.h"
+
+/* --- records --- */
+
+static int read_text(int fd, struct buf *b)
+{
+        struct stat st;
+        size_t left;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode) || st.st_size > (off_t) RECORD_TEXT_MAX)
+                return -EFBIG;
+        for (left = (size_t) st.st_size; left > 0;) {
+                char *p = buf_reserve(b, left);
+                ssize_t n = p ? pread(fd, p, left, (off_t) b->n) : -1;
+
+                if (n <= 0)
+                        return -EIO;
+                buf_advance(b, (size_t) n);
+                left -= (size_t) n;
+        }
+        return 0;
+}
+
+/* -EINVAL for a record that is none, or another one's. */
+static int read_record(int fd, const char *id, struct sandbox **ret)
+{
+        scoped(sandbox_freep) struct sandbox *s = NULL;
+        scoped(buf_done) struct buf text;
+        struct err e;
+        int r;
+
+        buf_init(&text, RECORD_TEXT_MAX + 64 * KiB);
+        r = read_text(fd, &text);
+        if (r == 0 && (sandbox_decode(buf_str(&text), &s, &e) < 0 || !str_eq(s->id, str_from(id))))
+                r = -EINVAL;
+        if (r == 0)
+                *ret = TAKE_PTR(s);
+        return r;
+}
+
+/* --- scan --- */
+
+/* A page, that is up to WIRE_PAGE_MAX records, is read in one turn. */
+struct scanning {
+        struct native_ask ask;
+        struct native *n;
+        struct driver_req *req;
+        char from[PLAN_NAME_MAX + 1];
+};
+
+static void end(struct scanning *s, int result)
+{
+        struct driver_req *req = s->req;
+
+        native_ask_drop(&s->ask);
+        free(s);
+        req->_impl = NULL;
+        driver_finish(req, result);
+}
+
+static int life_of(const struct wire_state *s)
+{
+        char text[NATIVE_TEXT_MAX];
+
+        return native_health(s, text).life;
+}
+
+static void page(struct native_ask *q, const struct native_answer *a)
+{
+        struct scanning *s = container_of(q, struct scanning, ask);
+        struct driver_scan *scan = DRIVER_AS(scan, s->req);
+
+        if (a->result < 0) {
+                end(s, native_refused(s->req, a));
+                return;
+        }
+        for (size_t i = 0; i < a->wire->n_found; i++) {
+                const struct wire_found *f = &a->wire->found[i];
+                struct sandbox *record = NULL;
+
+                if (read_record(a->fds[i], f->id, &record) < 0)
+                        scan->skipped++;
+                else
+                        driver_scan_add(scan, record, life_of(&f->state));
+                (void) snprintf(s->from, sizeof(s->from), "%s", f->id);
+        }
+        scan->skipped += a->wire->skipped;
+        if (a->wire->more && a->wire->n_found > 0)
+                native_ask(s->n, q);
+        else
+                end(s, 0);
+}
+
+/* Pages are in the order of ids, and go on behind an id: another warden can take over in between. */
+void native__scan(struct driver *driver, struct driver_req *req)
+{
+        struct scanning *s = xnew(struct scanning);
+
+        s->n = native_of(driver);
+        s->req = req;
+        s->ask = (struct native_ask){
+                .call = WIRE_SCAN, .id = s->from, .record = -EBADF, .again = true, .answered = page
+        };
+        req->_impl = s;
+        native_ask(s->n, &s->ask);
+}
+
+void native__cancel_scan(struct driver_req *req)
+{
+        if (req->_impl)
+                end(req->_impl, err_set(&req->err, ERR_CANCELED, "canceled"));
+}
+
+/* --- after the warden's restart --- */
+
+static void looked(struct native_ask *q, const struct native_answer *a)
+{
+        struct native *n = container_of(q, struct native, look);
+
+        if (a->result < 0) {
+                log_warn(n->log, "can't see what has ended meanwhile: %s", a->text);
+                return;
+        }
+        for (size_t i = 0; i < a->wire->n_found; i++) {
+                const struct wire_found *f = &a->wire->found[i];
+
+                (void) snprintf(n->look_from, sizeof(n->look_from), "%s", f->id);
+                if (!wire_lives(&f->state))
+                        native__news(n, &(struct wire_news){ WIRE_DIED, f->id, f->state });
+        }
+        if (a->wire->more && a->wire->n_found > 0)
+                native_ask(n, q);
+}
+
+/* Whoever has ended before is told once more; that is allowed, and cheaper than to remember. */
+void native__look_at_all(struct native *n)
+{
+        if (n->driver._close || native_ask_pending(&n->look))
+                return;
+        n->look_from[0] = '\0';
+        n->look = (struct native_ask){ .call = WIRE_SCAN,
+                                       .id = n->look_from,
+                                       .record = -EBADF,
+                                       .again = true,
+                                       .answered = looked };
+        native_ask(n, &n->look);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hutchd/privilege.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "model/text.h"
+#include "os/caps.h"
+#include "os/confine.h"
+#include "os/fd.h"
+#include "os/file.h"
+#include "plan/seccomp.h"
+
+#define SHARED_MODE (S_ISVTX | 0770)
+
+/* --- who --- */
+
+static int take_user(const struct users *u, struct str text, struct identity *ret, struct err *e)
+{
+        struct user user = { 0 };
+        uint32_t uid = 0;
+        int r = users_uid_from_text(u, text, &uid);
+
+        if (r < 0)
+                return err_set(e, ERR_NOT_FOUND, "there is no user %s; make one, or name another",
+                               QUOTED(text));
+        ret->uid = ret->gid = ret->groups[0] = uid;
+        ret->n_groups = 1;
+        if (users_by_id(u, uid, &user)) {
+                ret->gid = user.gid;
+                ret->n_groups = users_groups(u, &user, ret->groups, ARRAY_SIZE(ret->groups));
+        }
+        (void) snprintf(ret->name, sizeof(ret->name), "%.*s", STR_ARG(text));
+        return 0;
+}
+
+static int choose(const struct config *c, const struct users *u, struct identity *ret,
+                  struct err *e)
+{
+        const bool native = config_has_driver(c, "native");
+        char number[16];
+        struct user user;
+        int r;
+
+        ret->change = geteuid() == 0 && (c->user || native);
+        if (!c->user && !native)
+                return 0;
+        (void) snprintf(number, sizeof(number), "%u", PRIVILEGE_NOBODY);
+        r = take_user(u,
+                      str_from(c->user                                        ? c->user
+                               : users_by_name(u, STR(PRIVILEGE_USER), &user) ? PRIVILEGE_USER
+                                                                              : number),
+                      ret, e);
+        if (r < 0)
+                return r;
+        if (native && ret->uid == 0)
+                return err_set(e, ERR_FORBIDDEN,
+                               "hutchd does not stay root with the driver 'native'; name another "
+                               "user");
+        if (c->user && !ret->change && ret->uid != geteuid())
+                return err_set(e, ERR_FORBIDDEN, "only root can become the user %s", ret->name);
+        return 0;
+}
+
+int identity_choose(const struct config *c, struct identity *ret, struct err *e)
+{
+        struct users *u = users_new(NULL, NULL);
+        int r;
+
+        *ret = (struct identity){ 0 };
+        users_refresh(u);
+        r = choose(c, u, ret, e);
+        users_free(u);
+        return r;
+}
+
+/* --- for a while --- */
+
+int identity_enter(const struct identity *i, struct err *e)
+{
+        if (!i->change)
+                return 0;
+        if (setgroups(i->n_groups, i->groups) < 0 || setegid(i->gid) < 0 || seteuid(i->uid) < 0) {
+                int r = -errno;
+
+                identity_leave();
+                return err_errno(e, r, "become the user %s", i->name);
+        }
+        return 0;
+}
+
+/* Root's own groups are not missed: what comes later is done as root, or as the user. */
+void identity_leave(void)
+{
+        if (getuid() == 0 && (seteuid(0) < 0 || setegid(0) < 0))
+                abort(); /* half of somebody else is nobody to go on as */
+}
+
+/* --- for good --- */
+
+int identity_become(const struct identity *i, struct err *e)
+{
+        int r;
+
+        if (!i->change)
+                return 0;
+        if (setgroups(i->n_groups, i->groups) < 0)
+                return err_errno(e, -errno, "become the user %s", i->name);
+        r = caps_bound(0);
+        if (r == 0
+            && (setresgid(i->gid, i->gid, i->gid) < 0 || setresuid(i->uid, i->uid, i->uid) < 0))
+                r = -errno;
+        if (r == 0)
+                r = caps_drop();
+        if (r == 0)
+                r = confine_no_new_privs();
+        if (r == 0)
+                r = confine_filter(seccomp_filter, seccomp_filter_n);
+        /* If there is a way back we have not become anybody. */
+        if (r == 0 && i->uid != 0 && (setuid(0) == 0 || geteuid() == 0))
+                r = -EPERM;
+        return r < 0 ? err_errno(e, r, "become the user %s", i->name) : 0;
+}
+
+/* --- the data folder --- */
+
+/* Of a folder that nobody but root could write into: what is in it is what it seems. */
+static int hand_over(int folder, const struct identity *i)
+{
+        static const char *const names[] = {
+                "lock",         "installation",     "secret",
+                "store.sqlite", "store.sqlite-wal", "store.sqlite-shm",
+                "audit.log",
+        };
+
+        for (size_t n = 0; n < ARRAY_SIZE(names); n++) {
+                scoped(fd_closep) int fd =
+                        openat(folder, names[n], O_PATH | O_NOFOLLOW | O_CLOEXEC);
+                struct stat st;
+
+                if (fd < 0 && errno == ENOENT)
+                        continue;
+                if (fd < 0 || fstat(fd, &st) < 0)
+                        return -errno;
+                if (S_ISREG(st.st_mode) && st.st_uid == 0 && st.st_nlink == 1
+                    && fchownat(fd, "", i->uid, i->gid, AT_EMPTY_PATH) < 0)
+                        return -errno;
+        }
+        return 0;
+}
+
+static int share(int fd, const struct identity *i, const char *path, struct err *e)
+{
+        struct stat st;
+        int r = 0;
+
+        if (fstat(fd, &st) < 0)
+                return err_errno(e, -errno, "look at the folder %s", path);
+        if (st.st_uid != 0 && st.st_uid != i->uid)
+                return err_set(e, ERR_FORBIDDEN,
+                               "the folder %s belongs to user %u, neither to root nor to %s; "
+                               "choose another --data or --user",
+                               path, (unsigned) st.st_uid, i->name);
+        if (st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH)))
+                r = hand_over(fd, i);
+        if (r == 0 && (st.st_uid != 0 || st.st_gid != i->gid || (st.st_mode & 07777) != SHARED_MODE)
+            && (fchown(fd, 0, i->gid) < 0 || fchmod(fd, SHARED_MODE) < 0))
+                r = -errno;
+        return r < 0 ? err_errno(e, r, "share the folder %s with %s", path, i->name) : 0;
+}
+
+int identity_share_data(const struct identity *i, const char *path, struct err *e)
+{
+        scoped(fd_closep) int fd = -EBADF;
+        int r = file_make_parents(path, 0755, &FILE_ATTRS_KEEP);
+
+        if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
+                r = -errno;
+        if (r < 0)
+                return err_errno(e, r, "make the folder %s", path);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? err_errno(e, -errno, "open the folder %s", path) : share(fd, i, path, e);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * hutch-launcher: starts hutch-warden and hutchd, and starts either again when it is killed.
+ *
+ *         hutch-launcher WARDEN [ARGUMENT]... -- HUTCHD [ARGUMENT]...
+ *
+ * It is root and stays, so it does nothing else: no socket of its own, no file, nothing to parse but
+ * the "--" of its arguments. It makes the pair by which the two talk (plan/wire.h) and keeps both
+ * ends, so that who comes anew finds what the other has said meanwhile; each of them has its end
+ * as descriptor 3. What the warden leaves behind when it is killed (seeds, sandboxes) becomes ours to
+ * bury, and lives on.
+ *
+ * Who is killed by a signal is started again: at once, and when it comes to that soon again after a
+ * pause that grows. Who says itself that it can't go on (an exit status) has told why, and is not
+ * argued with: then all ends, with that status. SIGTERM and SIGINT end hutchd, which finishes what it
+ * has begun, and then the warden; the second time both at once. SIGHUP is for hutchd.
+ */
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+#define CHILD_SOCKET 3
+#define OURS_FROM    10 /* numbers of descriptors that are not in the way of a child's */
+
+/* One that lived so long had no trouble with its start. */
+#define LONG_ENOUGH (10 * USEC_PER_SEC)
+#define PAUSE_MIN   (100 * USEC_PER_MSEC)
+#define PAUSE_MAX   (5 * USEC_PER_SEC)
+
+enum who {
+        WARDEN,
+        HUTCHD,
+        BOTH,
+};
+
+struct child {
+        const char *name;
+        char **argv;
+        char **envp;
+        int socket;
+        pid_t pid; /* 0: does not run */
+        usec_t began;
+        usec_t pause; /* before the next start */
+};
+
+struct launcher {
+        struct child children[BOTH];
+        sigset_t signals, before;
+        unsigned told; /* how often to end */
+        bool ending;
+        int status; /* to end with */
+};
+
+/* --- starting --- */
+
+never_returns static void become(const struct launcher *l, const struct child *c, pid_t parent)
+{
+        /* A terminal's ^C is for us alone. */
+        (void) setpgid(0, 0);
+        (void) sigprocmask(SIG_SETMASK, &l->before, NULL);
+        (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() == parent && dup2(c->socket, CHILD_SOCKET) == CHILD_SOCKET
+            && close_range(CHILD_SOCKET + 1, ~0U, CLOSE_RANGE_UNSHARE) == 0)
+                (void) execve(c->argv[0], c->argv, c->envp);
+        (void) dprintf(STDERR_FILENO, "hutch-launcher: can't start %s: %s\n", c->argv[0],
+                       strerror(errno));
+        _exit(127);
+}
+
+static void start(struct launcher *l, struct child *c)
+{
+        const pid_t self = getpid();
+        pid_t pid = fork();
+
+        if (pid == 0)
+                become(l, c, self);
+        if (pid < 0) {
+                (void) dprintf(STDERR_FILENO, "hutch-launcher: can't start %s: %s\n", c->name,
+                               strerror(errno));
+                c->pause = MAX_OF(c->pause, PAUSE_MIN);
+        }
+        c->pid = MAX_OF(pid, 0);
+        c->began = clock_mono(&clock_system);
+}
+
+/* --- ending --- */
+
+static void tell(const struct child *c, int sig)
+{
+        if (c->pid > 0)
+                (void) kill(c->pid, sig);
+}
+
+/* hutchd first: it may still need the warden. */
+static void end(struct launcher *l)
+{
+        l->ending = true;
+        if (l->children[HUTCHD].pid > 0)
+                tell(&l->children[HUTCHD], SIGTERM);
+        else
+                tell(&l->children[WARDEN], SIGTERM);
+}
+
+static void told_to_end(struct launcher *l)
+{
+        static const int harder[] = { SIGTERM, SIGKILL };
+
+        if (l->told++ == 0) {
+                end(l);
+                return;
+        }
+        for (size_t i = 0; i < BOTH; i++)
+                tell(&l->children[i], harder[MIN_OF(l->told - 2, 1U)]);
+}
+
+/* --- the end of one --- */
+
+static void prepare_restart(struct child *c)
+{
+        const bool had_time = clock_mono(&clock_system) - c->began >= LONG_ENOUGH;
+
+        if (had_time || c->pause == 0)
+                c->pause = had_time ? 0 : 1;
+        else
+                c->pause = MIN_OF(MAX_OF(c->pause * 2, PAUSE_MIN), PAUSE_MAX);
+}
+
+static void ended(struct launcher *l, struct child *c, int status)
+{
+        const bool hutchd = c == &l->children[HUTCHD];
+
+        c->pid = 0;
+        if (l->ending) {
+                if (hutchd && WIFEXITED(status) && l->status == 0)
+                        l->status = WEXITSTATUS(status);
+                if (hutchd)
+                        tell(&l->children[WARDEN], SIGTERM);
+                else
+                        tell(&l->children[HUTCHD], SIGTERM);
+                return;
+        }
+        if (WIFEXITED(status) && (hutchd || WEXITSTATUS(status) != 0)) {
+                l->status = WEXITSTATUS(status);
+                end(l);
+                return;
+        }
+        prepare_restart(c);
+        (void) dprintf(STDERR_FILENO,
+                       "hutch-launcher: %s has ended (%s %d), and is started again\n", c->name,
+                       WIFSIGNALED(status) ? "signal" : "status",
+                       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+static void reap(struct launcher *l)
+{
+        pid_t pid;
+        int status;
+
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+                for (size_t i = 0; i < BOTH; i++)
+                        if (l->children[i].pid == pid)
+                                ended(l, &l->children[i], status);
+}
+
+/* --- the loop --- */
+
+/* Starts who is due; how long to wait for the next one. */
+static usec_t start_due(struct launcher *l)
+{
+        const usec_t now = clock_mono(&clock_system);
+        usec_t wait = USEC_INFINITY;
+
+        for (size_t i = 0; i < BOTH && !l->ending; i++) {
+                struct child *c = &l->children[i];
+                const usec_t due = c->began + c->pause;
+
+                if (c->pid == 0 && (c->began == 0 || due <= now))
+                        start(l, c);
+                else if (c->pid == 0)
+                        wait = MIN_OF(wait, due - now);
+        }
+        return wait;
+}
+
+static bool is_over(const struct launcher *l)
+{
+        return l->ending && l->children[WARDEN].pid == 0 && l->children[HUTCHD].pid == 0;
+}
+
+static void run(struct launcher *l)
+{
+        while (!is_over(l)) {
+                const usec_t wait = start_due(l);
+                const struct timespec t = { (time_t) (wait / USEC_PER_SEC),
+                                            (long) (wait % USEC_PER_SEC) * 1000 };
+                int sig = wait == USEC_INFINITY ? sigwaitinfo(&l->signals, NULL)
+                                                : sigtimedwait(&l->signals, NULL, &t);
+
+                if (sig == SIGCHLD)
+                        reap(l);
+                else if (sig == SIGHUP)
+                        tell(&l->children[HUTCHD], SIGHUP);
+                else if (sig > 0)
+                        told_to_end(l);
+        }
+}
+
+/* --- the beginning --- */
+
+static int watch_signals(struct launcher *l)
+{
+        static const int numbers[] = { SIGCHLD, SIGHUP, SIGINT, SIGTERM };
+
+        (void) sigemptyset(&l->signals);
+        for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+                (void) sigaddset(&l->signals, numbers[i]);
+        return sigprocmask(SIG_BLOCK, &l->signals, &l->before);
+}
+
+static int make_pair(struct launcher *l)
+{
+        int pair[2];
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -1;
+        for (size_t i = 0; i < BOTH; i++) {
+                l->children[i].socket = fcntl(pair[i], F_DUPFD_CLOEXEC, OURS_FROM);
+                (void) close(pair[i]);
+        }
+        return l->children[WARDEN].socket < 0 || l->children[HUTCHD].socket < 0 ? -1 : 0;
+}
+
+/* What is in ours may be a secret, and nothing that the warden needs. */
+static char **plain_environment(void)
+{
+        static const char *const names[] = { "PATH", "TZ", "ASAN_OPTIONS", "UBSAN_OPTIONS" };
+        static char *plain[ARRAY_SIZE(names) + 1];
+        size_t n = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                char **v = environ;
+                const size_t length = strlen(names[i]);
+
+                while (*v && (strncmp(*v, names[i], length) != 0 || (*v)[length] != '='))
+                        v++;
+                if (*v)
+                        plain[n++] = *v;
+        }
+        return plain;
+}
+
+/* argv[0] of both, or false. */
+static bool take_arguments(struct launcher *l, char **argv)
+{
+        char **v = argv[0] ? argv + 1 : argv;
+
+        l->children[WARDEN].argv = v;
+        while (*v && strcmp(*v, "--") != 0)
+                v++;
+        if (!*v || v == argv + 1 || !v[1])
+                return false;
+        *v = NULL;
+        l->children[HUTCHD].argv = v + 1;
+        return true;
+}
+
+int main(int argc, char **argv)
+{
+        static struct launcher l = { .children = { [WARDEN] = { .name = "hutch-warden" },
+                                                   [HUTCHD] = { .name = "hutchd" } } };
+
+        (void) argc;
+        if (!take_arguments(&l, argv)) {
+                (void) dprintf(STDERR_FILENO,
+                               "hutch-launcher is started by hutchd, see hutch-launcher(8)\n");
+                return 2;
+        }
+        l.children[WARDEN].envp = plain_environment();
+        l.children[HUTCHD].envp = environ;
+        if (watch_signals(&l) < 0 || make_pair(&l) < 0
+            || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
+                (void) dprintf(STDERR_FILENO, "hutch-launcher: can't begin: %s\n", strerror(errno));
+                return 1;
+        }
+        run(&l);
+        return l.status;
+}

@@ -1,0 +1,585 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""hutchd --driver docker and --driver podman as a whole, on a real engine that this test has started.
+
+usage: test_engine.py docker|podman HUTCHD HUTCH_EXECD BUILD_DIR
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from urllib.parse import quote
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from engine import Registry  # noqa: E402
+from engine_hutchd import EngineHutchd, arguments, engine  # noqa: E402
+from hutchd import Events, wait_gone  # noqa: E402
+from tap import eq, has, run, skip, test  # noqa: E402
+
+kind, programs, build_dir = arguments()
+NO_NETWORK = {"network": "none"}        # which is the fast one
+
+
+def start(**more):
+    return EngineHutchd(programs, e, **{"setting": NO_NETWORK, **more})
+
+
+# --- what clients do ---
+
+def a_whole_life(h):
+    box = h.create(env={"GREETING": "xyzzy-hello"}, metadata={"team": "one"})
+    eq(h.output(box, 'echo "$GREETING" > note; cat note'), "xyzzy-hello")
+    answer = h.inside(box, "GET", "/files/download?path=note")
+    eq((answer.status, answer.body), (200, b"xyzzy-hello\n"))
+    eq(h.call("POST", f"/v1/sandboxes/{box}/pause").status, 202)
+    eq((h.state(box), h.containers()[box]["State"]), ("Paused", "paused"))
+    eq(h.call("POST", f"/v1/sandboxes/{box}/resume").status, 202)
+    eq(h.output(box, "cat note"), "xyzzy-hello")
+    h.delete(box)
+    eq((h.state(box), h.listed(), h.containers()), (404, {}, {}))
+    eq([name for where, _, names in os.walk(f"{h.data}/drivers") for name in names
+        if box in where], [], "files of it")
+
+
+@test
+def a_sandbox():
+    """create, command, files, pause, resume, delete; nothing is left, neither with the engine nor with us"""
+    with start() as h:
+        a_whole_life(h)
+
+
+@test
+def a_sandbox_on_the_bridge():
+    """the same on the network that is ours, and where sandboxes do not see each other"""
+    with start(setting={}) as h:
+        a_whole_life(h)
+        one, other = h.create(), h.create()
+        address = address_of(h, one)
+        connect = ("python3 -c 'import socket; socket.create_connection((\"%s\", %d), 2)' "
+                   "2>&1 | tail -n 1")
+        serve = "exec python3 -u -m http.server 8000 2>&1"
+        answer = h.inside(one, "POST", "/command", {"command": serve, "background": True})
+        eq(answer.status, 200)
+        follow = json.loads(answer.body.split(b"\n\n")[0])["text"]
+        response = h.begin("GET", f"/v1/sandboxes/{one}/proxy/44772/command/{follow}/logs?follow=true")
+        has(response.readline().decode(), "Serving HTTP")
+        eq(h.output(one, connect % (address, 8000)), "")
+        said = h.output(other, connect % (address, 8000))
+        assert "timed out" in said or "rror" in said, f"a neighbour was reached: {said!r}"
+
+
+def address_of(h, box):
+    """Its address, that is not the loopback's."""
+    return h.output(box, """python3 -c 'import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect(("192.0.2.1", 9))
+print(s.getsockname()[0])'""")
+
+
+@test
+def a_sandbox_that_the_engine_streams_to():
+    """the same when the engine sees none of our folders, over its own streams"""
+    with start(setting={"reach": "exec", **NO_NETWORK}) as h:
+        a_whole_life(h)
+        box = h.create()
+        eq([m for m in h.container(box)["Mounts"] if m["Type"] == "bind"], [])
+
+
+@test
+def several_drivers():
+    """the first is the default, and another one can be asked for"""
+    with start(config_more={"drivers": [kind, "fake"], "driver": None}) as h:
+        ours, fake = h.create(), h.create(extensions={"hutch.driver": "fake"})
+        eq(list(h.containers()), [ours])
+        eq(h.listed(), {ours: "Running", fake: "Running"})
+        h.restart()
+        eq(h.listed()[ours], "Running")
+
+
+@test
+def the_busybox_image():
+    """an image with sh only, and an entrypoint of its own"""
+    with start() as h:
+        box = h.create(image={"uri": "busybox:1"}, entrypoint=["sleep", "1000"])
+        eq(h.output(box, "readlink -f /bin/ls; echo $0"), "/bin/busybox\nsh")
+
+
+@test
+def what_the_engine_is_told():
+    """labels with all of the owner and expiry, limits, walls"""
+    with start() as h:
+        box = h.create(resourceLimits={"cpu": "500m", "memory": "96Mi"}, metadata={"hutch.tenant": "x"})
+        c = h.container(box)
+        labels, host = c["Config"]["Labels"], c["HostConfig"]
+        eq(labels["hutch.sandbox"], box)
+        for name in "installation", "tenant", "organization", "project", "user", "scope", "expires":
+            assert f"hutch.{name}" in labels, labels
+        eq(labels["hutch.tenant"], "default")
+        has(c["Name"], f"hutch-{box}")
+        has(c["Name"], labels["hutch.installation"])
+        eq((host["Memory"], host["MemorySwap"]), (96 << 20, 96 << 20))
+        eq(host["PidsLimit"], 4096)
+        eq(cpus_of(host), 0.5)
+        eq((host["Privileged"], host["NetworkMode"]), (False, "none"))
+        eq(host["PortBindings"] or {}, {})
+        eq({k.split(":")[0].split("=")[0] for k in host["SecurityOpt"]} >= {"no-new-privileges"}, True)
+
+
+def cpus_of(host):
+    return host["NanoCpus"] / 1e9 if host.get("NanoCpus") else host["CpuQuota"] / host["CpuPeriod"]
+
+
+@test
+def secrets_are_not_kept_by_us():
+    """neither values of variables nor credentials, in no file of ours, no log line, no label"""
+    with start() as h, Registry(e, "user:hush-registry") as r:
+        h.arguments.append("--log-level=debug")
+        h.restart()
+        box = h.create(env={"PASSWORD": "hush-variable"}, image={
+            "uri": f"{r.ADDRESS}/secret/one:1",
+            "auth": {"username": "user", "password": "hush-registry"}})
+        eq(h.output(box, "echo $PASSWORD"), "hush-variable")
+        labels = json.dumps(h.container(box)["Config"]["Labels"])
+        h.delete(box)
+        h.stop()
+        files = [h.log_path] + [os.path.join(where, n) for where, _, names in os.walk(h.data)
+                                for n in names]
+        for path in files:
+            with open(path, "rb") as f:
+                content = f.read()
+            for secret in "hush-variable", "hush-registry":
+                assert secret.encode() not in content, f"{secret} is in {path}"
+                assert secret not in labels, labels
+        h.start()
+
+
+# --- volumes ---
+
+def volume(path, **more):
+    return {"name": "work", "host": {"path": path}, "mountPath": "/mnt/work", **more}
+
+
+@test
+def folders_of_the_host():
+    """those that are allowed, for reading or for writing, and parts of them"""
+    with allowed() as (h, folder):
+        os.makedirs(f"{folder}/part")
+        box = h.create(volumes=[volume(folder, subPath="part")])
+        eq(h.output(box, "echo written > /mnt/work/file && cat /mnt/work/file"), "written")
+        with open(f"{folder}/part/file", encoding="ascii") as f:
+            eq(f.read(), "written\n")
+        reader = h.create(volumes=[volume(folder, readOnly=True)])
+        eq(h.output(reader, "cat /mnt/work/part/file"), "written")
+        has(h.output(reader, "echo > /mnt/work/part/file"), "Read-only")
+        for box in h.listed():
+            h.delete(box)
+        eq(os.path.exists(f"{folder}/part/file"), True)
+
+
+@contextlib.contextmanager
+def allowed():
+    """hutchd that may give away one folder, and that folder."""
+    with tempfile.TemporaryDirectory() as folder, \
+            start(config_more={"volumes": {"host_folders": [folder]}}) as h:
+        yield h, folder
+
+
+@test
+def other_folders_of_the_host():
+    """are refused: neighbours, parents, what is not there, and what a sandbox has made a link to"""
+    with allowed() as (h, folder):
+        os.makedirs(f"{folder}/shared")
+        box = h.create(volumes=[volume(folder)])
+        eq(h.output(box, "cd /mnt/work && ln -s /etc out && ln -s /etc shared/out && "
+                         "ln -s / root && echo linked"), "linked")
+        for wrong in [volume("/etc"), volume(folder + "x"), volume(os.path.dirname(folder)),
+                      volume(f"{folder}/../"), volume(folder, subPath="../"),
+                      volume(folder, subPath="out"), volume(f"{folder}/out"),
+                      volume(folder, subPath="shared/out"), volume(folder, subPath="root/etc"),
+                      volume(folder, subPath="not-there")]:
+            answer = h.ask_create(volumes=[wrong])
+            assert 400 <= answer.status < 500, (wrong, answer.status, answer.body)
+        eq(list(h.listed()), [box])
+        eq(list(h.containers()), [box])
+
+
+@test
+def named_volumes():
+    """are kept from one sandbox to the next, and belong to their tenant"""
+    def wish(name):
+        return [{"name": "work", "pvc": {"claimName": name}, "mountPath": "/mnt/work"}]
+
+    with start() as h:
+        h.delete(write_into(h, h.create(volumes=wish("kept"))))
+        eq(h.output(h.create(volumes=wish("kept")), "cat /mnt/work/file"), "written")
+        e.api("POST", "/volumes/create", {"Name": "somebodys"})
+        answer = h.ask_create(volumes=wish("somebodys"))
+        assert 400 <= answer.status < 500, answer.body
+    for name in "kept", "somebodys":
+        e.api("DELETE", f"/volumes/{name}")
+
+
+def write_into(h, box):
+    eq(h.output(box, "echo written > /mnt/work/file && echo done"), "done")
+    return box
+
+
+# --- images ---
+
+def changed_image(name, script, *changes):
+    """Debian after a script has run in it, with a configuration of its own."""
+    ident = e.foreign(f"makes-{name}", Image="debian:12", Cmd=["sh", "-c", script])
+    e.api("POST", f"/containers/{ident}/wait")
+    query = "".join(f"&changes={quote(c)}" for c in changes)
+    e.api("POST", f"/commit?container={ident}&repo=docker.io/library/{name}&tag=1{query}", {})
+    e.api("DELETE", f"/containers/{ident}?force=1")
+    return {"uri": f"{name}:1"}
+
+
+@test
+def images_of_others():
+    """with a user and a folder of their own, and with links where ours would go"""
+    with start() as h:
+        box = h.create(image=changed_image(
+            "owned", "mkdir /srv/app && chown 1000:1000 /srv/app", "USER 1000:1000", "WORKDIR /srv/app"))
+        eq(h.output(box, "id -u; pwd; echo > file && stat -c %u file"), "1000\n/srv/app\n1000")
+        for setting in NO_NETWORK, {"reach": "exec", **NO_NETWORK}:
+            with start(setting=setting) as other:
+                image = changed_image("linked", "ln -s /tmp /.hutch; mkdir -p /tmp/run; "
+                                                "ln -sf /etc/passwd /tmp/execd")
+                answer = other.ask_create(image=image)
+                if answer.status == 202:        # engines resolve links within the root
+                    has(other.output(answer.json["id"], "head -n 1 /etc/passwd"), "root:")
+                else:
+                    has(answer.json["message"], "container")
+                    eq(list(other.containers()), [box])
+
+
+@test
+def an_image_is_pulled_once_for_many():
+    with start() as h, Registry(e) as r:
+        h.create(image={"uri": f"{r.ADDRESS}/lone/image:1"})
+        answers = h.create_many(8, image={"uri": f"{r.ADDRESS}/shared/image:1"})
+        eq([a.status for a in answers], [202] * 8, [a.body for a in answers])
+        lines = r.lines()
+        asked = {n: len([x for x in lines if f"/{n}/image/manifests/" in x]) for n in ("lone", "shared")}
+        assert asked["lone"] > 0, lines
+        eq(asked["shared"], asked["lone"], "requests for the manifest")
+
+
+@test
+def an_image_that_is_not_there_is_named():
+    with start() as h, Registry(e, "user:hush-registry") as r:
+        for wanted, uri, auth in [
+                ("missing", f"{r.ADDRESS}/missing/image:1", ("user", "hush-registry")),
+                ("forbidden", f"{r.ADDRESS}/some/image:1", ("user", "wrong-password")),
+                ("nobody", "127.0.0.1:1/none/image:1", None)]:
+            image = {"uri": uri}
+            if auth:
+                image["auth"] = dict(zip(("username", "password"), auth))
+            answer = h.ask_create(image=image)
+            assert 400 <= answer.status < 600, (wanted, answer.status)
+            assert answer.status != 500, (wanted, answer.body)
+            has(answer.json["message"], uri)
+            assert "password" not in answer.body.decode().lower(), answer.body
+        eq((h.listed(), h.containers()), ({}, {}))
+
+
+# --- restarts ---
+
+def survive(gently):
+    with start() as h:
+        boxes = running, paused, deleted = [h.create() for _ in range(3)]
+        h.run(running, "sleep 1000 & echo $! > pid")
+        eq(h.call("POST", f"/v1/sandboxes/{paused}/pause").status, 202)
+        h.delete(deleted)
+        before = h.listed()
+        eq(before, {running: "Running", paused: "Paused"})
+        h.restart(gently)
+        eq(h.listed(), before, "what is listed")        # by the very first answer
+        eq(h.output(running, "kill -0 $(cat pid) && echo alive"), "alive")
+        eq(h.call("POST", f"/v1/sandboxes/{paused}/resume").status, 202)
+        eq(h.output(paused, "echo back"), "back")
+        for box in boxes[:2]:
+            h.delete(box)
+        eq(h.containers(), {})
+
+
+@test
+def sandboxes_survive_a_restart():
+    survive(gently=True)
+
+
+@test
+def sandboxes_survive_a_crash():
+    survive(gently=False)
+
+
+@test
+def what_ended_meanwhile_is_known():
+    """while no hutchd runs one is killed and one is removed"""
+    with start() as h:
+        killed, removed, kept = [h.create() for _ in range(3)]
+        found = h.containers()
+        h.kill()
+        e.api("POST", f"/containers/{found[killed]['Id']}/kill?signal=KILL")
+        e.api("POST", f"/containers/{found[killed]['Id']}/wait")
+        e.api("DELETE", f"/containers/{found[removed]['Id']}?force=1")
+        h.start()
+        for box in killed, removed:
+            status = h.status(box)
+            assert status["state"] in ("Failed", "Terminated") and status["reason"], status
+        eq(h.listed(), {kept: "Running"})
+
+
+# --- ends ---
+
+def trigger(h, box):
+    """Lets the entrypoint go on that waits for it; what the command says is cut off by the end."""
+    h.inside(box, "POST", "/command", {"command": "mkfifo /tmp/go 2>/dev/null; echo > /tmp/go",
+                                       "background": True})
+
+
+ENDS = [
+    ("with 0", "exit 0", "Terminated", "EXITED", ""),
+    ("with 3", "exit 3", "Failed", "EXITED", "3"),
+    ("by a signal", "kill -9 $$", "Failed", None, ""),
+    ("without memory", "exec python3 -c 'x = bytearray(1 << 30)'", "Failed", "OOM_KILLED", ""),
+]
+
+
+def engine_tells_of_memory():
+    """Podman does not on every kernel."""
+    ident = e.foreign("hungry", Image="debian:12", HostConfig={"Memory": 64 << 20},
+                      Cmd=["python3", "-c", "x = bytearray(1 << 30)"])
+    e.api("POST", f"/containers/{ident}/wait")
+    told = e.api("GET", f"/containers/{ident}/json").json["State"]["OOMKilled"]
+    e.api("DELETE", f"/containers/{ident}?force=1")
+    return told
+
+
+@test
+def how_a_sandbox_ended_is_told():
+    """exit codes, signals, out of memory"""
+    with start() as h, Events(h) as told:
+        for what, script, state, reason, message in ENDS:
+            if reason == "OOM_KILLED" and not engine_tells_of_memory():
+                reason = "SIGNALED"
+            box = h.create(resourceLimits={"cpu": "1", "memory": "64Mi"}, entrypoint=[
+                "sh", "-c", f"mkfifo /tmp/go 2>/dev/null; read x < /tmp/go; {script}"])
+            trigger(h, box)
+            told.wait(box, "Failed", "Terminated")
+            status = h.status(box)
+            eq(status["state"], state, (what, status))
+            if reason:
+                eq(status["reason"], reason, (what, status))
+            has(status.get("message") or "", message)
+        eq(h.listed(), {})
+
+
+@test
+def what_is_done_behind_our_back_is_noticed():
+    """a container that is killed, stopped, or removed"""
+    with start() as h, Events(h) as told:
+        for method, path in [("POST", "/kill?signal=KILL"), ("POST", "/stop?t=1"),
+                             ("DELETE", "?force=1")]:
+            box = h.create()
+            ident = h.containers()[box]["Id"]
+            began = threading.Thread(target=e.api, args=[method, f"/containers/{ident}{path}"])
+            began.start()
+            told.wait(box, "Failed", "Terminated")
+            began.join()
+            assert h.status(box)["reason"], path
+        eq(h.listed(), {})
+
+
+@test
+def a_worker_that_is_killed():
+    """another one goes on; sandboxes notice nothing, and their ends are noticed"""
+    with start() as h, Events(h) as told:
+        box, other = h.create(), h.create()
+        for pid in h.workers():
+            os.kill(pid, signal.SIGKILL)
+            wait_gone(pid)
+        fresh = until_created(h)
+        for one in box, fresh:
+            eq(h.output(one, "echo here"), "here")
+        e.api("POST", f"/containers/{h.containers()[other]['Id']}/kill?signal=KILL")
+        told.wait(other, "Failed", "Terminated")
+        eq(h.listed(), {box: "Running", fresh: "Running"})
+
+
+# --- others on the same engine ---
+
+@test
+def others_are_left_alone():
+    """foreign containers, look-alikes, and those of another hutchd"""
+    with start() as h, start() as other:
+        theirs = other.create()
+        installation = h.installation()
+        like = {"Labels": {"hutch.sandbox": "sb-like", "hutch.installation": installation + "0"}}
+        foreign = {e.foreign("plain"), e.foreign("hutch-like"), e.foreign("hutch-other", **like)}
+        mine = h.create()
+        eq((list(h.listed()), list(other.listed())), ([mine], [theirs]))
+        eq(h.call("DELETE", f"/v1/sandboxes/{theirs}").status, 404)
+        h.restart(gently=False)
+        h.delete(mine)
+        h.restart()
+        eq((h.listed(), other.listed()), ({}, {theirs: "Running"}))
+        eq(other.output(theirs, "echo here"), "here")
+        states = {c["Id"]: c["State"] for c in e.containers().values()}
+        eq({i: states.get(i) for i in foreign}, {i: "running" for i in foreign})
+        for ident in foreign:
+            e.api("DELETE", f"/containers/{ident}?force=1")
+
+
+# --- the engine goes away ---
+
+def refused(h):
+    answer = h.ask_create()
+    eq(answer.status, 503, answer.body)
+    return answer.json["message"]
+
+
+@test
+def an_engine_that_is_away_at_the_start():
+    """hutchd stays up and says why; it works as soon as the engine does"""
+    e.stop()
+    try:
+        with start() as h:
+            has(refused(h).lower(), kind)
+            e.start()
+            box = until_created(h)
+            eq(h.output(box, "echo there"), "there")
+    finally:
+        if not e.answers():
+            e.start()
+
+
+def until_created(h):
+    """hutchd looks for the engine again by itself; how soon is its business."""
+    until = time.monotonic() + 30
+    while True:
+        answer = h.ask_create()
+        if answer.status == 202:
+            return answer.json["id"]
+        eq(answer.status, 503, answer.body)
+        assert time.monotonic() < until, f"still away: {answer.body!r}\n{h.log()[-3000:]}"
+
+
+def settled(h, box):
+    """How it is doing when it is clear: the state, in the end."""
+    with Events(h) as told:
+        state = h.state(box)
+        if state == "Running":
+            answer = h.inside(box, "GET", "/ping")
+            if answer.status != 200:
+                return told.wait(box, "Failed", "Terminated")["state"]
+    return state
+
+
+@test
+def an_engine_that_keeps_containers():
+    """live-restore: the sandbox is at work all the time"""
+    if kind != "docker":
+        skip("podman always does: see below")
+    with engine(kind, build_dir, "--live-restore") as other, \
+            EngineHutchd(programs, other, setting=NO_NETWORK) as h:
+        box = h.create()
+        h.run(box, "sleep 1000 & echo $! > pid")
+        other.kill()
+        eq(h.output(box, "echo without an engine"), "without an engine")
+        other.start()
+        fresh = until_created(h)
+        eq(h.listed(), {box: "Running", fresh: "Running"})
+        eq(h.output(box, "kill -0 $(cat pid) && echo kept"), "kept")
+        h.delete(box)
+        eq(list(h.containers()), [fresh])
+
+
+@test
+def an_engine_that_goes_away_later():
+    """503 with the reason meanwhile; afterwards sandboxes are Failed or run, as the engine has kept them"""
+    with start() as h:
+        box = h.create()
+        e.kill()
+        try:
+            has(refused(h).lower(), kind)
+            eq(h.call("GET", f"/v1/sandboxes/{box}").status, 200)
+        finally:
+            e.start()
+        fresh = until_created(h)
+        eq(h.output(fresh, "echo fresh"), "fresh")
+        kept = h.containers().get(box, {}).get("State") == "running"
+        eq(settled(h, box), "Running" if kept else "Failed")
+        if kept:
+            eq(h.output(box, "echo kept"), "kept")
+        else:
+            assert h.status(box)["reason"], h.status(box)
+        for one in h.listed():
+            h.delete(one)
+        eq(h.containers().keys() - {box}, set())
+
+
+# --- a hostile container ---
+
+class Decoy:
+    """A socket on the host that nobody may be led to."""
+
+    def __init__(self, path):
+        self.path = path
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(path)
+        self.socket.listen()
+        self.socket.setblocking(False)
+
+    def visited(self):
+        with contextlib.suppress(BlockingIOError):
+            self.socket.accept()
+            return True
+        return False
+
+
+SWAPS = [
+    ("a link to the engine", "ln -s {engine} {agent}"),
+    ("a link to another socket", "ln -s {decoy} {agent}"),
+    ("a link through /proc", "ln -s /proc/1/root{decoy} {agent}"),
+    ("a file", "echo > {agent}"),
+    ("a folder", "mkdir {agent}"),
+    ("a pipe", "mkfifo {agent}"),
+    ("nothing", "true"),
+]
+
+
+@test
+def the_agents_socket_is_swapped():
+    """by the container's root for a link to the engine's own socket: nobody follows it"""
+    with start() as h:
+        decoy = Decoy(f"{h.folder}/decoy")
+        for what, swap in SWAPS:
+            box = h.create()
+            agent = h.output(box, "echo /.hutch/run/*.sock")
+            assert "*" not in agent, agent
+            said = h.output(box, f"rm -f {agent} && " + swap.format(
+                engine=e.socket, decoy=decoy.path, agent=agent) + " && echo swapped")
+            eq(said, "swapped", what)
+            h.disconnect()
+            h.restart(gently=False)         # no connection from before is left
+            for path in "/ping", "/_ping", "/version", "/containers/json":
+                answer = h.inside(box, "GET", path)
+                assert answer.status >= 400, (what, path, answer.status, answer.body)
+                assert b"ApiVersion" not in answer.body, (what, answer.body)
+            eq(decoy.visited(), False, what)
+            h.delete(box)
+        box = h.create()
+        eq(h.output(box, "echo fine"), "fine")
+
+
+with engine(kind, build_dir) as e:
+    run()

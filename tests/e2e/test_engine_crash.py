@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 of hutchd while it makes many sandboxes at once, with a real engine.
+
+Afterwards there is no container without a record, and no record without a container; what was acknowledged is
+there and works.
+
+usage: test_engine_crash.py docker|podman HUTCHD HUTCH_EXECD BUILD_DIR
+"""
+
+import os
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from engine_hutchd import EngineHutchd, arguments, engine  # noqa: E402
+from tap import diag, eq, run, test  # noqa: E402
+
+kind, programs, build_dir = arguments()
+MANY = 50
+# An engine may go on with what a dead client has asked for: that is found by the regular look.
+LOOK = {"reconcile": "2s"}
+SMALL = {"image": {"uri": "busybox:1"}, "resourceLimits": {"cpu": "1", "memory": "32Mi"}}
+
+
+def kill_after(h, action, number, kill):
+    """Starts MANY creates and kills when the engine has told of so many actions; states by id, as acknowledged."""
+    events = e.events()
+    answers = []
+    clients = threading.Thread(target=lambda: answers.extend(h.create_many(MANY, **SMALL)))
+    clients.start()
+    seen = 0
+    while seen < number:
+        seen += next(events)["Action"] == action
+    kill()
+    clients.join()
+    return {a.json["id"]: a.json["status"]["state"] for a in answers
+            if getattr(a, "status", None) == 202}
+
+
+def agree(h):
+    """Until the engine has what the registry has: what was half made is removed as soon as it is noticed."""
+    events = e.events()
+    while True:
+        listed, there = set(h.listed()), set(h.containers())
+        if listed == there:
+            return listed
+        diag(f"{len(listed - there)} records without a container, {len(there - listed)} containers "
+             "without a record")
+        next(events)        # it ends with the test's patience if nothing happens any more
+
+
+def check(h, action, number, kill):
+    acknowledged = kill_after(h, action, number, kill)
+    h.drain_manager()
+    h.start()
+    found = agree(h)
+    running = {box for box, state in acknowledged.items() if state == "Running"}
+    diag(f"after {action} {number}: {len(acknowledged)} acknowledged, {len(running)} as running, "
+         f"{len(found)} found")
+    eq(running - found, set(), "lost")
+    # What took too long was acknowledged before it ran: it is known, whatever became of it.
+    eq([box for box in acknowledged if h.state(box) == 404], [], "forgotten")
+    eq({h.state(box) for box in found} - {"Running"}, set())
+    for box in sorted(found):
+        eq(h.inside(box, "GET", "/ping").status, 200, box)
+    for box in found:
+        h.delete(box)
+    eq((h.listed(), h.containers()), ({}, {}))
+    folders = [n for where, names, _ in os.walk(f"{h.data}/drivers") for n in names
+               if os.path.basename(where) == "run"]
+    eq(folders, [], "folders of sandboxes")
+
+
+@test
+def hutchd_is_killed():
+    """when the engine has started some of 50"""
+    with EngineHutchd(programs, e, setting={"network": "none"}, config_more=LOOK) as h:
+        check(h, "start", MANY // 3, h.kill)
+
+
+@test
+def hutchd_and_its_worker_are_killed():
+    """when the engine has made some of 50: nobody is left who could undo anything"""
+    with EngineHutchd(programs, e, setting={"network": "none"}, config_more=LOOK) as h:
+        check(h, "create", MANY // 3, h.kill_all)
+
+
+with engine(kind, build_dir) as e:
+    run()

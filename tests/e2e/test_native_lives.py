@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Many lives of native sandboxes, and what is left of them: nothing.
+
+Clients create sandboxes, run a command, write and read a file, and delete them, as fast as they can. There
+are hardly more uids than sandboxes at a time, so one that is not given back shows as a create that fails.
+
+usage: test_native_lives.py HUTCHD [LIVES]
+"""
+
+import json
+import os
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from execd import Answer, Connection  # noqa: E402
+from hutchd import wish_of  # noqa: E402
+from native_apart import Apart, needs_native  # noqa: E402
+from tap import diag, eq, run, test  # noqa: E402
+
+program = os.path.abspath(sys.argv[1])
+lives = int(sys.argv[2]) if len(sys.argv) > 2 else 120
+CLIENTS, SEEDS = 4, 4
+
+
+class Client(threading.Thread):
+    """One life after the other, on a connection of its own."""
+
+    def __init__(self, hutchd, number, count):
+        super().__init__()
+        self.connection = Connection(hutchd.socket)
+        self.number, self.count = number, count
+        self.failure = None
+
+    def call(self, method, path, body=None, status=200, **headers):
+        sent = {"Host": "localhost", **headers}
+        if body is not None and not isinstance(body, bytes):
+            body, sent["Content-Type"] = json.dumps(body), "application/json"
+        self.connection.request(method, path, body, sent)
+        answer = Answer(self.connection.getresponse())
+        eq(answer.status, status, f"{method} {path}: {answer.body!r}")
+        return answer
+
+    def live(self, i):
+        network = ("none", "private")[i % 2]
+        made = self.call("POST", "/v1/sandboxes",
+                         wish_of(image={"uri": "host"}, extensions={"hutch.network": network}), 202)
+        inside = f"/v1/sandboxes/{made.json['id']}/proxy/44772"
+        said = self.call("POST", f"{inside}/command", {"command": f"echo {i} > f; cat f; id -u"}).body
+        assert f'"text":"{i}"'.encode() in said and b'"text":"0"' in said, said
+        eq(self.call("GET", f"{inside}/files/download?path=/workspace/f").body, f"{i}\n".encode())
+        self.call("DELETE", f"/v1/sandboxes/{made.json['id']}", status=204)
+
+    def run(self):
+        try:
+            for i in range(self.count):
+                self.live(i)
+        except Exception as e:          # pylint: disable=broad-except
+            self.failure = e
+        finally:
+            self.connection.close()
+
+
+def run_clients(hutchd, count):
+    clients = [Client(hutchd, n, count // CLIENTS) for n in range(CLIENTS)]
+    for c in clients:
+        c.start()
+    for c in clients:
+        c.join()
+    for c in clients:
+        if c.failure:
+            raise c.failure
+
+
+@test
+@needs_native
+def nothing_is_left_of_many_lives():
+    # Those of the pool, of the living, and of those that are taken away at the same time.
+    with Apart(program, seeds=SEEDS, uids=SEEDS + 4 * CLIENTS, network="private") as h:
+        run_clients(h, 3 * CLIENTS)         # what is made once is there
+        before = h.leftovers()
+        run_clients(h, lives)
+        before.wait_for_no_more()
+        eq(h.list(), [])
+        diag(f"{lives} lives, then {before.before}")
+
+
+run()

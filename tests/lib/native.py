@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hutchd that makes real sandboxes: hutch-launcher, hutch-warden and hutchd, and what they leave behind.
+
+    with Native(program) as h:
+        box = h.create()["id"]
+        os.kill(h.warden, signal.SIGKILL)
+
+Sandboxes are of the image "host" and have no network unless a test wants it otherwise. The parts of a test
+that look behind the API's back are methods here and in hutchd.Hutchd alike.
+"""
+
+import glob
+import json
+import os
+import signal
+import struct
+import subprocess
+import tempfile
+
+from execd import can_unshare
+from hutchd import Hutchd, end, wait_gone
+
+USER = 268435455        # whom hutchd becomes on a machine without the user hutch
+NEEDS = "root is needed, and leave to make namespaces"
+NATIVE = {"network": "none", "private": "off", "seeds": 2, "networks": 4}
+
+
+def can_run():
+    return can_unshare()
+
+
+def open_way(path):
+    """Lets others through to a folder of the test's, which hutchd has to reach as another user."""
+    while path.startswith(tempfile.gettempdir()) and path.count("/") > 1:
+        os.chmod(path, os.stat(path).st_mode | 0o011)
+        path = os.path.dirname(path)
+
+
+def groups_of(data):
+    """Control groups of the installation in this folder."""
+    with open(f"{data}/installation", encoding="ascii") as f:
+        name = f"hutch-{f.read().strip()}"
+    return glob.glob(f"/sys/fs/cgroup/{name}") + glob.glob(f"/sys/fs/cgroup/*/{name}")
+
+
+def remove_groups(data):
+    """When nothing runs in them."""
+    for group in groups_of(data):
+        for where, _, _ in os.walk(group, topdown=False):
+            os.rmdir(where)
+
+
+class Native(Hutchd):
+    image = "host"
+
+    def __init__(self, program, *arguments, config="", native=None, **more):
+        self.native = {**NATIVE, **(native or {})}
+        super().__init__(program, *arguments, "--user", str(USER), config=config, **more)
+
+    def prepare(self):
+        """hutchd is somebody else, and must be able to reach what is its own."""
+        open_way(self.folder)
+        os.chmod(f"{self.folder}/notify", 0o777)
+
+    def configure(self, text):
+        super().configure(f"driver: native\nnative: {json.dumps(self.native)}\n{text}")
+        os.chown(f"{self.folder}/hutchd.yaml", USER, USER)
+
+    # --- its processes ---
+
+    def _started(self, *words):
+        """Processes of ours, not the launcher, that have one of these words as argument."""
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    arguments = f.read().split(b"\0")
+            except OSError:
+                continue
+            if b"--" not in arguments and any(x.startswith(self.data.encode()) for x in arguments) \
+                    and any(word in arguments for word in words):
+                yield int(pid)
+
+    @property
+    def warden(self):
+        return next(self._started(b"--socket-fd"), None)
+
+    @property
+    def hutchd(self):
+        return next(self._started(b"--warden-fd"), None)
+
+    def wait_ready(self):
+        """Until hutchd says that it is ready, once more."""
+        while self.manager.recv(4096) != b"READY=1":
+            pass
+        self.disconnect()
+
+    def kill_hutchd(self):
+        """Which the launcher starts again: see wait_ready."""
+        pid = self.hutchd
+        end(pid)
+        self.disconnect()
+        return pid
+
+    def kill(self):
+        """All three at once, as when the machine's plug is pulled, but for the sandboxes."""
+        self.process.send_signal(signal.SIGSTOP)        # it would start it again
+        for pid in self._started(b"--warden-fd"):
+            end(pid)                                    # before it can tell that the warden is gone
+        self.process.kill()
+        while left := list(self._started(b"--socket-fd", b"--warden-fd")):
+            for pid in left:
+                end(pid)
+                wait_gone(pid)
+        super()._gone()
+        self.drain_manager()
+
+    def start_and_kill(self, after):
+        """On the way, so many seconds after its start."""
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, stderr=log,
+                                            text=True, env=self.env)
+        try:
+            status = self.process.wait(timeout=after)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return
+        raise AssertionError(f"it ended by itself with {status}:\n{self.log()}")
+
+    # --- its sandboxes ---
+
+    def _members(self):
+        for group in groups_of(self.data):
+            for where, _, names in os.walk(group):
+                if "cgroup.procs" in names:
+                    with open(f"{where}/cgroup.procs", encoding="ascii") as f:
+                        yield from map(int, f.read().split())
+
+    def processes(self):
+        """Of all sandboxes, without those that wait to become one: names by pid."""
+        found = {}
+        for pid in set(self._members()):
+            try:
+                with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as f:
+                    found[pid] = f.read().strip()
+            except OSError:
+                pass        # it has ended
+        return {pid: name for pid, name in found.items() if name != "hutch-warden"}
+
+    def folder_of(self, box):
+        return next(where for where, _, _ in os.walk(f"{self.data}/drivers/native/boxes")
+                    if os.path.basename(where) == box)
+
+    def agent_of(self, box):
+        """Behind a magic number and the boot's id in the warden's note."""
+        with open(f"{self.folder_of(box)}/state", "rb") as f:
+            return struct.unpack_from("<I", f.read(), 4 + 4 + 36)[0]
+
+    def processes_of_box(self, box):
+        return [self.agent_of(box)]
+
+    def boxes(self):
+        """Ids of what is in the warden's folder."""
+        return set(os.listdir(f"{self.data}/drivers/native/boxes"))
+
+    def clean(self):
+        for pid in self._members():
+            end(pid)
+        while any(True for _ in self._members()):
+            pass
+        remove_groups(self.data)
+

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hutchd that makes real sandboxes, in a network namespace of its own: sandboxes may have networks, and their
+links and rules are nobody else's.
+
+    with Apart(program, seeds=4) as h:
+        before = h.leftovers()
+"""
+
+import functools
+import os
+import signal
+import time
+
+from hutchd import wait_gone
+from leaks import Leftovers
+from native import NEEDS, Native, can_run
+from tap import skip
+
+PATIENCE_SECONDS = 20
+ENTER = ("unshare", "--net", "--", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+
+
+def needs_native(function):
+    """Around a test point."""
+    @functools.wraps(function)
+    def around():
+        if not can_run():
+            skip(NEEDS)
+        function()
+    return around
+
+
+def until(what, condition, seconds=PATIENCE_SECONDS):
+    """What comes from other processes without an event for us."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.01)
+    return value
+
+
+class Apart(Native):
+    def __init__(self, program, *arguments, seeds=2, uids=64, network="none", **options):
+        native = {"seeds": seeds, "networks": 8, "network": network, "private": "on",
+                  "uids": f"268435456:{uids * 65536}"}
+        super().__init__(program, *arguments, native=native, wrap=ENTER, **options)
+
+    def kill_part(self, name):
+        """kill -9 of "warden" or "hutchd", which the launcher starts again."""
+        pid = until(f"{name} runs", lambda: getattr(self, name))
+        os.kill(pid, signal.SIGKILL)
+        wait_gone(pid)
+        self.disconnect()
+
+    def wait_back(self):
+        """Until it answers, and its warden is there."""
+        def answers():
+            try:
+                return self.warden and self.call("GET", "/health").status == 200
+            except OSError:
+                return False
+        until("hutchd answers", answers)
+
+    def run(self, box, command):
+        """What the agent says of a command."""
+        answer = self.inside(box, "POST", "/command", {"command": command})
+        assert answer.status == 200, answer.body
+        return answer.body
+
+    def list(self):
+        return self.call("GET", "/v1/sandboxes?pageSize=200").json["items"]
+
+    def remove_all(self):
+        while found := self.list():
+            for box in found:
+                self.call("DELETE", f"/v1/sandboxes/{box['id']}")
+
+    def leftovers(self):
+        with open(f"{self.data}/installation", encoding="ascii") as f:
+            group = f"hutch-{f.read().strip()}"
+        return Leftovers({"launcher": self.process.pid, "warden": self.warden, "hutchd": self.hutchd},
+                         f"{self.data}/drivers/native", group)
+
+    def __exit__(self, failure, *rest):
+        if self.process.poll() is None and not failure:
+            self.remove_all()
+        super().__exit__(failure, *rest)

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The drivers of engines with the test in the place of the worker. */
+
+#include "driver/engine/engine.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "engine/channel.h"
+#include "engine/wire.h"
+#include "net/listener.h"
+#include "os/fd.h"
+#include "tests/lib/check.h"
+#include "tests/lib/driver_world.h"
+
+static struct driver_world w;
+
+static struct {
+        struct net_listener listener;
+        struct channel channel;
+        bool listening, open;
+        unsigned greetings;
+        const char *answers[ENGINE_CALL_MAX_]; /* without the ticket; NULL: none */
+        const char *part;                      /* before the answer to scan */
+        unsigned asked[ENGINE_CALL_MAX_];
+        char last[4096];
+} worker;
+
+/* --- the worker --- */
+
+static void say(const char *text)
+{
+        channel_send(&worker.channel, str_from(text), -EBADF);
+}
+
+static void answer(int64_t ticket, const char *rest)
+{
+        char text[1024];
+
+        (void) snprintf(text, sizeof(text), "{\"ticket\":%lld%s", (long long) ticket, rest);
+        say(text);
+}
+
+static void on_frame(struct channel *c, struct str text)
+{
+        struct engine_request q;
+        struct arena a;
+        struct err e;
+
+        arena_init(&a, MiB);
+        if (engine_request_decode(text, &a, &q, &e) < 0)
+                fail_msg("%s", e.message);
+        (void) snprintf(worker.last, sizeof(worker.last), "%.*s", STR_ARG(text));
+        worker.asked[q.call]++;
+        worker.greetings += q.call == ENGINE_HELLO;
+        if (q.call == ENGINE_SCAN && worker.part)
+                answer(q.ticket, worker.part);
+        if (worker.answers[q.call])
+                answer(q.ticket, worker.answers[q.call]);
+        arena_done(&a);
+}
+
+static void on_ended(struct channel *c, int r)
+{
+        channel_close(c);
+}
+
+static void on_closed(struct channel *c)
+{
+        worker.open = false;
+}
+
+static void accepted(struct net_listener *l, int fd, const struct sock_addr *peer)
+{
+        static const struct channel_ops ops = { .frame = on_frame,
+                                                .ended = on_ended,
+                                                .closed = on_closed };
+
+        check_false(worker.open);
+        worker.channel.frame_max = ENGINE_FRAME_MAX;
+        check_i64_eq(channel_open(&worker.channel, &w.loop, fd, &ops), 0);
+        worker.open = true;
+}
+
+static void listener_is_closed(struct net_listener *l)
+{
+        worker.listening = false;
+}
+
+static int set_up(void **state)
+{
+        static const struct net_listener_ops ops = { .accepted = accepted,
+                                                     .closed = listener_is_closed };
+        struct engine_config config = { 0 };
+        struct driver_setup setup;
+        struct sock_addr addr;
+        char path[96];
+        int fd;
+
+        memset(&worker, 0, sizeof(worker));
+        worker.answers[ENGINE_HELLO] = ",\"done\":true,\"version\":1}";
+        driver_world_open(&w, NULL);
+        (void) snprintf(path, sizeof(path), "unix:%s/worker.sock", w.folder);
+        check_i64_eq(sock_addr_from_string(str_from(path), &addr), 0);
+        check_i64_eq(sock_listen(&addr, &fd), 0);
+        check_i64_eq(listener_open(&worker.listener, &w.loop, fd, &ops), 0);
+        worker.listening = true;
+        config.worker = path;
+        setup = (struct driver_setup){ .loop = &w.loop,
+                                       .installation = STR(WORLD_INSTALLATION),
+                                       .folder = w.folder,
+                                       .agent = "/bin/true" };
+        if (driver_engine_open(&setup, ENGINE_DOCKER, &config, &w.driver, &w.err) < 0)
+                fail_msg("%s", w.err.message);
+        return 0;
+}
+
+static unsigned told;
+static int told_life;
+
+static void died(struct driver_watcher *x, struct driver *d, struct str id,
+                 const struct driver_health *how)
+{
+        told++;
+        told_life = how->life;
+}
+
+static struct driver_watcher watcher = { .died = died };
+
+static int tear_down(void **state)
+{
+        driver_world_close_driver(&w, w.driver);
+        w.driver = NULL;
+        listener_close(&worker.listener);
+        driver_world_until(&w, !worker.listening && !worker.open);
+        driver_world_close(&w);
+        return 0;
+}
+
+/* --- tests --- */
+
+static void answers_become_results(void **state)
+{
+        static const struct {
+                const char *answer;
+                int result; /* life, or a code */
+        } cases[] = {
+                { ",\"done\":true,\"state\":{\"life\":\"running\"}}", DRIVER_RUNNING },
+                { ",\"done\":true,\"state\":{\"life\":\"gone\"}}", DRIVER_GONE },
+                { ",\"done\":true,\"state\":{\"life\":\"dead\",\"reason\":\"OOM_KILLED\","
+                  "\"message\":\"x\"}}",
+                  DRIVER_DEAD },
+                { ",\"done\":true,\"code\":11,\"text\":\"it is away\"}", CODE(UNAVAILABLE) },
+                { ",\"done\":true}", CODE(INTERNAL) },
+        };
+        scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                check_case(cases[i].answer);
+                worker.answers[ENGINE_INSPECT] = cases[i].answer;
+                check_i64_eq(driver_world_life(&w, s), cases[i].result);
+        }
+}
+
+static void hello_says_who_asks(void **state)
+{
+        driver_world_until(&w, worker.greetings == 1);
+        check_true(strstr(worker.last, WORLD_INSTALLATION) != NULL);
+        check_i64_eq(worker.asked[ENGINE_HELLO], 1);
+}
+
+static void a_worker_that_goes_is_asked_again_when_it_is_back(void **state)
+{
+        scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
+
+        driver_world_until(&w, worker.greetings == 1);
+        channel_close(&worker.channel);
+        /* Under way, or too late: it is told in both cases, and nothing waits for ever. */
+        check_i64_eq(driver_world_life(&w, s), CODE(UNAVAILABLE));
+        driver_world_until(&w, worker.greetings == 2);
+        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"life\":\"running\"}}";
+        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING);
+}
+
+static void nonsense_ends_the_conversation(void **state)
+{
+        static const char *const cases[] = {
+                "{}", "[1]", "{\"ticket\":1,\"done\":true,\"more\":1}",
+                "{\"ticket\":99999,\"done\":true,\"fd\":true}", /* and none came */
+        };
+        scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                check_case(cases[i]);
+                driver_world_until(&w, worker.greetings == i + 1 && worker.open);
+                say(cases[i]);
+                check_i64_eq(driver_world_life(&w, s), CODE(UNAVAILABLE));
+        }
+        driver_world_until(&w, worker.greetings == ARRAY_SIZE(cases) + 1);
+}
+
+static void an_end_is_told_once_and_only_of_what_is_watched(void **state)
+{
+        scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
+
+        told = 0;
+        driver_watch(w.driver, &watcher);
+        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"life\":\"running\"}}";
+        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING);
+        say("{\"died\":\"sb-other\",\"state\":{\"life\":\"gone\"}}");
+        say("{\"died\":\"sb-1\",\"state\":{\"life\":\"running\"}}");
+        say("{\"died\":\"sb-1\",\"state\":{\"life\":\"dead\",\"reason\":\"SIGNALED\"}}");
+        say("{\"died\":\"sb-1\",\"state\":{\"life\":\"gone\"}}");
+        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING); /* behind these */
+        check_i64_eq(told, 1);
+        check_i64_eq(told_life, DRIVER_DEAD);
+}
+
+static void what_was_missed_is_found_by_comparing(void **state)
+{
+        scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
+
+        told = 0;
+        driver_watch(w.driver, &watcher);
+        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"life\":\"running\"}}";
+        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING);
+        /* A list that could not be read, or has holes, says nothing. */
+        worker.answers[ENGINE_SCAN] = ",\"done\":true,\"code\":11,\"text\":\"away\"}";
+        say("{\"watching\":true}");
+        driver_world_until(&w, worker.asked[ENGINE_SCAN] == 1);
+        worker.answers[ENGINE_SCAN] = ",\"done\":true,\"skipped\":1}";
+        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING);
+        say("{\"watching\":true}");
+        driver_world_until(&w, worker.asked[ENGINE_SCAN] == 2);
+        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING);
+        check_i64_eq(told, 0);
+        worker.answers[ENGINE_SCAN] = ",\"done\":true}";
+        say("{\"watching\":true}");
+        driver_world_until(&w, told == 1);
+        check_i64_eq(told_life, DRIVER_GONE);
+}
+
+struct measuring {
+        struct driver_usage usage;
+        bool done;
+        int result;
+};
+
+static void measured(struct op *op, int result)
+{
+        struct measuring *m = container_of(op, struct measuring, usage.req.op);
+
+        m->done = true;
+        m->result = result;
+}
+
+static void a_canceled_call_ends_at_once_and_its_answer_is_dropped(void **state)
+{
+        scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
+        struct measuring m = { 0 };
+
+        op_init(&m.usage.req.op, measured);
+        driver_usage(w.driver, &m.usage, s);
+        driver_world_until(&w, worker.asked[ENGINE_USAGE] == 1);
+        op_cancel(&m.usage.req.op);
+        driver_world_until(&w, m.done);
+        check_i64_eq(m.result, CODE(CANCELED));
+        driver_world_until(&w, worker.asked[ENGINE_CANCEL] == 1);
+        answer(2, ",\"done\":true,\"usage\":{\"cpu\":1,\"memory\":1,\"processes\":1}}");
+        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"life\":\"running\"}}";
+        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+        static const struct CMUnitTest tests[] = {
+                T(answers_become_results),
+                T(hello_says_who_asks),
+                T(a_worker_that_goes_is_asked_again_when_it_is_back),
+                T(nonsense_ends_the_conversation),
+                T(an_end_is_told_once_and_only_of_what_is_watched),
+                T(what_was_missed_is_found_by_comparing),
+                T(a_canceled_call_ends_at_once_and_its_answer_is_dropped),
+        };
+
+        (void) signal(SIGPIPE, SIG_IGN);
+        return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "driver/driver_impl.h"
+#include "os/fd.h"
+#include "plan/wire.h"
+#include "tests/lib/check.h"
+#include "tests/lib/driver_world.h"
+
+/* The driver "native" with the test as its warden: one that answers late, wrongly, or dies. */
+
+struct peer {
+        struct driver_world world;
+        int fd;
+        struct arena arena;
+        char *room;
+        struct wire_request q; /* the last */
+};
+
+static struct peer peer;
+
+static int open_native(struct driver_world *w, const struct driver_setup *setup,
+                       struct driver **ret, struct err *e)
+{
+        struct driver_setup own = *setup;
+        int pair[2];
+
+        (void) w;
+        check_i64_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+        peer.fd = pair[0];
+        own.warden = pair[1];
+        own.network = "none";
+        return driver_native_open(&own, ret, e);
+}
+
+static const struct driver_maker maker = { .name = "native", .open = open_native, .image = "host" };
+
+/* --- the warden --- */
+
+static bool has_message(void)
+{
+        struct pollfd p = { .fd = peer.fd, .events = POLLIN };
+
+        return poll(&p, 1, 0) == 1;
+}
+
+static void take(enum wire_call call)
+{
+        union {
+                struct cmsghdr head;
+                char room[CMSG_SPACE(4 * sizeof(int))];
+        } room;
+        struct iovec iov = { peer.room, WIRE_MESSAGE_MAX };
+        struct msghdr msg = { .msg_iov = &iov,
+                              .msg_iovlen = 1,
+                              .msg_control = &room,
+                              .msg_controllen = sizeof(room) };
+        struct wire_envelope m = { 0 };
+        struct err e;
+        ssize_t n;
+        int fd;
+
+        driver_world_until(&peer.world, has_message());
+        n = recvmsg(peer.fd, &msg, MSG_CMSG_CLOEXEC);
+        check_true(n > 0);
+        if (CMSG_FIRSTHDR(&msg)) {
+                memcpy(&fd, CMSG_DATA(&room.head), sizeof(int));
+                (void) close(fd);
+                m.n_fds = 1;
+        }
+        m.message = str_of(peer.room, (size_t) n);
+        arena_reset(&peer.arena);
+        if (wire_request_decode(&m, WIRE_PHASE_READY, &peer.arena, &peer.q, &e) < 0)
+                fail_msg("%s", e.message);
+        check_u64_eq(peer.q.call, call);
+}
+
+static void send_bytes(struct str s, const int *fds, size_t n_fds)
+{
+        union {
+                struct cmsghdr head;
+                char room[CMSG_SPACE(4 * sizeof(int))];
+        } room = { { 0 } };
+        struct iovec iov = { (char *) (uintptr_t) s.p, s.n };
+        struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+        if (fds && n_fds > 0) {
+                msg.msg_control = &room;
+                msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+                room.head.cmsg_level = SOL_SOCKET;
+                room.head.cmsg_type = SCM_RIGHTS;
+                room.head.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+                memcpy(CMSG_DATA(&room.head), fds, n_fds * sizeof(int));
+        }
+        check_i64_eq(sendmsg(peer.fd, &msg, MSG_NOSIGNAL), s.n);
+}
+
+/* To the last request, unless a ticket is given. */
+static void give(struct wire_answer a, const int *fds)
+{
+        scoped(buf_done) struct buf b;
+        struct err e;
+
+        if (a.ticket == 0) {
+                a.ticket = peer.q.ticket;
+                a.call = peer.q.call;
+        }
+        if (a.result < 0 && !a.text)
+                a.text = "no";
+        buf_init(&b, WIRE_MESSAGE_MAX);
+        check_i64_eq(wire_answer_encode(&a, &b, &e), 0);
+        send_bytes(buf_str(&b), fds, wire_answer_fds(&a));
+}
+
+static void tell(struct wire_news news)
+{
+        scoped(buf_done) struct buf b;
+        struct err e;
+
+        buf_init(&b, WIRE_MESSAGE_MAX);
+        check_i64_eq(wire_news_encode(&news, &b, &e), 0);
+        send_bytes(buf_str(&b), NULL, 0);
+}
+
+static void greet(void)
+{
+        take(WIRE_HELLO);
+        give((struct wire_answer){ .version = WIRE_VERSION }, NULL);
+}
+
+/* Another warden: whatever it is asked first is a hello. */
+static void come_anew(void)
+{
+        tell((struct wire_news){ .kind = WIRE_STARTED, .id = "" });
+        greet();
+}
+
+static void turn(void)
+{
+        for (int i = 0; i < 5; i++)
+                net_loop_turn(&peer.world.loop, /* wait= */ false);
+}
+
+/* --- operations --- */
+
+struct call {
+        union {
+                struct driver_req req;
+                struct driver_create create;
+                struct driver_destroy destroy;
+                struct driver_pause pause;
+                struct driver_inspect inspect;
+                struct driver_connect connect;
+        };
+        struct sandbox *record;
+        bool done;
+        int result, life;
+        const char *reason;
+};
+
+static void call_done(struct op *op, int result)
+{
+        struct call *c = container_of(op, struct call, req.op);
+
+        c->result = result;
+        c->done = true;
+        if (c->req._call == DRIVER_CALL_INSPECT) {
+                c->life = c->inspect.health.life;
+                c->reason = c->inspect.health.reason;
+        }
+}
+
+static void begin(struct call *c, enum driver_call which, const char *id)
+{
+        static const struct create_request wish;
+
+        *c = (struct call){ .record = driver_world_record(id) };
+        op_init(&c->req.op, call_done);
+        if (which == DRIVER_CALL_CREATE)
+                driver_create(peer.world.driver, &c->create, c->record, &wish);
+        else if (which == DRIVER_CALL_DESTROY)
+                driver_destroy(peer.world.driver, &c->destroy, c->record);
+        else if (which == DRIVER_CALL_PAUSE)
+                driver_pause(peer.world.driver, &c->pause, c->record);
+        else if (which == DRIVER_CALL_CONNECT)
+                driver_connect(peer.world.driver, &c->connect, c->record);
+        else
+                driver_inspect(peer.world.driver, &c->inspect, c->record);
+}
+
+static int finish(struct call *c)
+{
+        driver_world_until(&peer.world, c->done);
+        sandbox_free(TAKE_PTR(c->record));
+        return c->result;
+}
+
+static const struct wire_state running = { WIRE_RUNNING, WIRE_REASON_NONE, 0 };
+static const struct wire_state killed = { WIRE_DEAD, WIRE_SIGNALED, 9 };
+
+static int set_up(void **state)
+{
+        (void) state;
+        peer.room = xcalloc(1, WIRE_MESSAGE_MAX);
+        arena_init(&peer.arena, MiB);
+        driver_world_open(&peer.world, &maker);
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        (void) state;
+        driver_world_close_driver(&peer.world, TAKE_PTR(peer.world.driver));
+        driver_world_close(&peer.world);
+        (void) fd_close(peer.fd);
+        arena_done(&peer.arena);
+        free(peer.room);
+        return 0;
+}
+
+/* --- tests --- */
+
+static void nothing_is_asked_before_a_hello_is_answered(void **state)
+{
+        struct call c;
+
+        begin(&c, DRIVER_CALL_INSPECT, "a1");
+        take(WIRE_HELLO);
+        turn();
+        check_false(has_message());
+        give((struct wire_answer){ .version = WIRE_VERSION }, NULL);
+        take(WIRE_INSPECT);
+        check_z_eq(peer.q.id, "a1");
+        give((struct wire_answer){ .state = killed }, NULL);
+        check_i64_eq(finish(&c), 0);
+        check_i64_eq(c.life, DRIVER_DEAD);
+        check_z_eq(c.reason, "SIGNALED");
+}
+
+static void an_answer_to_an_older_hello_does_not_count(void **state)
+{
+        struct wire_request first;
+        struct call c;
+
+        begin(&c, DRIVER_CALL_DESTROY, "a1");
+        take(WIRE_HELLO);
+        first = peer.q;
+        tell((struct wire_news){ .kind = WIRE_STARTED, .id = "" });
+        take(WIRE_HELLO);
+        give((struct wire_answer){ .call = WIRE_HELLO,
+                                   .ticket = first.ticket,
+                                   .version = WIRE_VERSION },
+             NULL);
+        turn();
+        check_false(has_message());
+        give((struct wire_answer){ .version = WIRE_VERSION }, NULL);
+        take(WIRE_DESTROY);
+        give((struct wire_answer){ 0 }, NULL);
+        check_i64_eq(finish(&c), 0);
+}
+
+static void the_next_warden_is_asked_again(void **state)
+{
+        struct call c;
+        uint64_t old;
+
+        greet();
+        begin(&c, DRIVER_CALL_INSPECT, "a1");
+        take(WIRE_INSPECT);
+        old = peer.q.ticket;
+        come_anew();
+        take(WIRE_INSPECT);
+        check_true(peer.q.ticket != old);
+        /* What the old one may still have said is nobody's. */
+        give((struct wire_answer){ .call = WIRE_INSPECT, .ticket = old, .state = killed }, NULL);
+        give((struct wire_answer){ .result = CODE(NOT_FOUND) }, NULL);
+        check_i64_eq(finish(&c), 0);
+        check_i64_eq(c.life, DRIVER_GONE);
+        take(WIRE_SCAN);
+        give((struct wire_answer){ 0 }, NULL);
+}
+
+static void a_create_is_destroyed_and_asked_for_once_more(void **state)
+{
+        struct call c;
+
+        greet();
+        begin(&c, DRIVER_CALL_CREATE, "a1");
+        take(WIRE_CREATE);
+        come_anew();
+        take(WIRE_DESTROY);
+        give((struct wire_answer){ 0 }, NULL);
+        take(WIRE_SCAN);
+        give((struct wire_answer){ 0 }, NULL);
+        take(WIRE_CREATE);
+        come_anew();
+        take(WIRE_DESTROY);
+        give((struct wire_answer){ 0 }, NULL);
+        take(WIRE_SCAN);
+        give((struct wire_answer){ 0 }, NULL);
+        check_i64_eq(finish(&c), CODE(UNAVAILABLE));
+        check_false(has_message());
+}
+
+static void a_refused_create_destroys_nothing(void **state)
+{
+        struct call c;
+
+        greet();
+        begin(&c, DRIVER_CALL_CREATE, "a1");
+        take(WIRE_CREATE);
+        op_cancel(&c.req.op);
+        give((struct wire_answer){ .result = CODE(CONFLICT), .text = "there is one" }, NULL);
+        check_i64_eq(finish(&c), CODE(CANCELED));
+        turn();
+        check_false(has_message());
+}
+
+static void a_pause_that_was_done_is_done(void **state)
+{
+        const struct wire_state paused = { WIRE_PAUSED, WIRE_REASON_NONE, 0 };
+        int pair[2];
+        struct call c;
+
+        greet();
+        begin(&c, DRIVER_CALL_PAUSE, "a1");
+        take(WIRE_PAUSE);
+        come_anew();
+        take(WIRE_PAUSE);
+        give((struct wire_answer){ .result = CODE(CONFLICT), .text = "is paused" }, NULL);
+        take(WIRE_SCAN);
+        give((struct wire_answer){ 0 }, NULL);
+        take(WIRE_INSPECT);
+        check_i64_eq(pipe2(pair, O_CLOEXEC), 0);
+        give((struct wire_answer){ .state = paused }, pair);
+        check_i64_eq(finish(&c), 0);
+        (void) close(pair[0]);
+        (void) close(pair[1]);
+}
+
+static void who_ended_meanwhile_is_told(void **state)
+{
+        const struct wire_found page[] = { { "a1", running }, { "a2", killed } };
+        int records[2];
+
+        greet();
+        come_anew();
+        take(WIRE_SCAN);
+        check_z_eq(peer.q.id, "");
+        check_i64_eq(pipe2(records, O_CLOEXEC), 0);
+        give((struct wire_answer){ .found = page, .n_found = 2, .more = true }, records);
+        take(WIRE_SCAN);
+        check_z_eq(peer.q.id, "a2");
+        give((struct wire_answer){ 0 }, NULL);
+        driver_world_until(&peer.world, peer.world.told == 1);
+        check_z_eq(peer.world.told_id, "a2");
+        (void) close(records[0]);
+        (void) close(records[1]);
+}
+
+static void news_are_told_as_they_are(void **state)
+{
+        greet();
+        turn();
+        tell((struct wire_news){ .kind = WIRE_OOM, .id = "a1" });
+        tell((struct wire_news){ .kind = WIRE_DIED, .id = "a1", .state = killed });
+        driver_world_until(&peer.world, peer.world.told == 1);
+        check_z_eq(peer.world.told_id, "a1");
+        check_i64_eq(peer.world.told_how.life, DRIVER_DEAD);
+}
+
+static void what_is_no_message_is_dropped_with_its_descriptors(void **state)
+{
+        int pair[2], before;
+        struct call c;
+
+        greet();
+        turn();
+        check_i64_eq(pipe2(pair, O_CLOEXEC), 0);
+        before = driver_world_descriptors();
+        send_bytes(STR("nonsense"), pair, 2);
+        send_bytes(STR("\x01"), NULL, 0);
+        give((struct wire_answer){ .call = WIRE_INSPECT, .ticket = 4711, .state = running }, pair);
+        begin(&c, DRIVER_CALL_INSPECT, "a1");
+        take(WIRE_INSPECT);
+        check_i64_eq(driver_world_descriptors(), before);
+        give((struct wire_answer){ .result = CODE(NOT_FOUND) }, NULL);
+        check_i64_eq(finish(&c), 0);
+        (void) close(pair[0]);
+        (void) close(pair[1]);
+}
+
+static void who_cancels_does_not_wait(void **state)
+{
+        struct call c;
+
+        greet();
+        begin(&c, DRIVER_CALL_INSPECT, "a1");
+        take(WIRE_INSPECT);
+        op_cancel(&c.req.op);
+        check_i64_eq(finish(&c), CODE(CANCELED));
+        give((struct wire_answer){ .state = killed }, NULL);
+        turn();
+}
+
+static void without_the_other_end_nothing_is_answered(void **state)
+{
+        struct call c;
+
+        greet();
+        begin(&c, DRIVER_CALL_CREATE, "a1");
+        take(WIRE_CREATE);
+        peer.fd = fd_close(peer.fd);
+        check_i64_eq(finish(&c), CODE(UNAVAILABLE));
+        begin(&c, DRIVER_CALL_CONNECT, "a1");
+        check_i64_eq(finish(&c), CODE(UNAVAILABLE));
+}
+
+#define LINK_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                LINK_TEST(nothing_is_asked_before_a_hello_is_answered),
+                LINK_TEST(an_answer_to_an_older_hello_does_not_count),
+                LINK_TEST(the_next_warden_is_asked_again),
+                LINK_TEST(a_create_is_destroyed_and_asked_for_once_more),
+                LINK_TEST(a_refused_create_destroys_nothing),
+                LINK_TEST(a_pause_that_was_done_is_done),
+                LINK_TEST(who_ended_meanwhile_is_told),
+                LINK_TEST(news_are_told_as_they_are),
+                LINK_TEST(what_is_no_message_is_dropped_with_its_descriptors),
+                LINK_TEST(who_cancels_does_not_wait),
+                LINK_TEST(without_the_other_end_nothing_is_answered),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
