@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images made to lead the one who mounts them astray, and what is ours on the machine."""
+
+import os
+import shutil
+import stat
+
+from world import read
+from tap import eq, has
+
+# In an image of layers /usr is part of the writable root, and there is no /usr/bin/env.
+NOT_SO = {"change-usr", "create-in-read-only", "dirty-pipe"}
+
+
+def layer(w, name, make):
+    """A root folder as an import leaves it, made by hand."""
+    folder = f"{w.hutchd.data}/drivers/native/layers/{name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    os.mkdir(folder, 0o755)
+    for part in "bin", "etc", "opt", "root", "tmp", "usr", "var":
+        os.mkdir(f"{folder}/{part}", 0o755)
+    os.chmod(f"{folder}/tmp", 0o1777)
+    make(folder)
+    return folder
+
+
+def link(name, target):
+    def make(folder):
+        os.symlink(target, f"{folder}/{name}")
+    return make
+
+
+def file(name):
+    def make(folder):
+        with open(f"{folder}/{name}", "w", encoding="ascii") as f:
+            f.write("not a folder")
+    return make
+
+
+def folder_with(name, inside):
+    def make(folder):
+        os.mkdir(f"{folder}/{name}", 0o755)
+        inside(folder)
+    return make
+
+
+def check_image(w, what, make):
+    """Either there is no such sandbox, with a reason, or one with walls as all have them."""
+    trap = f"{w.folder.name}/trap"
+    os.makedirs(trap, exist_ok=True)
+    os.chmod(trap, 0o777)
+    name = "hostile-" + "".join(c if c.isalnum() else "-" for c in what)
+    folder = layer(w, name, make)
+    before, machine = snapshot(folder), w.picture()
+    answer = w.create(image=name)
+    if answer.status == 202 and answer.json["status"]["state"] == "Running":
+        w.hutchd.call("DELETE", f"/v1/sandboxes/{answer.json['id']}")
+        box = w.box(image=name)
+        mounts = types_of_mounts(box)
+        eq([mounts.get(path) for path in ("/proc", "/sys", "/dev/shm")], ["proc", "sysfs", "tmpfs"], what)
+        found = box.probe(31, 33, 34, 36, 38, 39, 40, 41, 43, 44, 53, 59, 60)
+        eq([x for x in found if x[2] == "DEVIATION" and x[1] not in NOT_SO], [], what)
+        w.destroy(box)
+    else:
+        assert answer.status >= 400 or answer.json["status"]["state"] == "Failed", (what, answer.body)
+        has(answer.body.decode(), "message")
+    eq(os.listdir(trap), [], f"{what}: the machine's folder")
+    eq(snapshot(folder), before, f"{what}: the image")
+    eq(w.picture(), machine, f"{what}: the machine")
+    shutil.rmtree(folder)
+
+
+def types_of_mounts(box):
+    """Of file systems, by the folder they are seen at."""
+    found = {}
+    for line in read(f"/proc/{box.agent}/mountinfo").splitlines():
+        words = line.split()
+        found[words[4]] = words[words.index("-") + 1]
+    return found
+
+
+def snapshot(folder):
+    found = []
+    for where, folders, files in os.walk(folder):
+        for name in folders + files:
+            st = os.lstat(os.path.join(where, name))
+            found.append((where, name, st.st_mode, st.st_uid, st.st_size, st.st_mtime_ns))
+    return sorted(found)
+
+
+def proc_and_sys(w):
+    trap = f"{w.folder.name}/trap"
+    for what, make in {
+        "proc is a link": link("proc", trap),
+        "proc is a link inside": link("proc", "/tmp"),
+        "proc is a link upward": link("proc", "../../../../../../.." + trap),
+        "proc is a file": file("proc"),
+        "sys is a link": link("sys", trap),
+        "sys is a link to proc": link("sys", "proc"),
+        "proc has a false self": folder_with("proc", lambda f: os.symlink(trap, f"{f}/proc/self")),
+    }.items():
+        check_image(w, what, make)
+
+
+def dev(w):
+    trap = f"{w.folder.name}/trap"
+
+    def null_is_link(folder):
+        os.symlink("/proc/sys/kernel/core_pattern", f"{folder}/dev/null")
+        os.symlink("/proc/sysrq-trigger", f"{folder}/dev/console")
+        os.symlink("/proc/sys/kernel/core_pattern", f"{folder}/dev/ptmx")
+
+    for what, make in {
+        "dev is a link": link("dev", trap),
+        "dev is a link inside": link("dev", "/proc"),
+        "dev is a file": file("dev"),
+        "null and console are links": folder_with("dev", null_is_link),
+        "pts is a link": folder_with("dev", lambda f: os.symlink(trap, f"{f}/dev/pts")),
+        "shm is a link": folder_with("dev", lambda f: os.symlink(trap, f"{f}/dev/shm")),
+    }.items():
+        check_image(w, what, make)
+
+
+def other_folders(w):
+    trap = f"{w.folder.name}/trap"
+    for what, make in {
+        "workspace is a link": link("workspace", trap),
+        "workspace is a link upward": link("workspace", "../../../../../.." + trap),
+        "workspace is a file": file("workspace"),
+        "home is a link": link("home", trap),
+    }.items():
+        check_image(w, what, make)
+
+
+def layers_stay(w):
+    """What a sandbox writes is its own; the next one from the same image sees the image."""
+    folder = layer(w, "plain", lambda f: None)
+    before = snapshot(folder)
+    box = w.box(image="plain")
+    box.upload("/etc/evil", b"evil")
+    box.upload("/bin/sh", b"evil")
+    eq(snapshot(folder), before, "the image")
+    other = w.box(image="plain")
+    eq(other.look("cat", "/etc/evil"), "ENOENT")
+    w.destroy(other)
+    w.destroy(box)
+    shutil.rmtree(folder)
+
+
+def programs(w):
+    """No program of ours gives its caller more than he has; hutchd itself has given everything up."""
+    for name in "hutchd", "hutch-execd", "hutch-warden", "hutch-launcher":
+        path = f"{w.programs}/{name}"
+        eq(stat.S_IMODE(os.stat(path).st_mode) & 0o6000, 0, path)
+        assert "security.capability" not in os.listxattr(path), path
+    hutchd = next(p for p in w.servers() if read(f"/proc/{p}/comm").strip() == "hutchd")
+    lines = dict(x.split(":\t", 1) for x in read(f"/proc/{hutchd}/status").splitlines() if ":\t" in x)
+    eq([lines[k].strip("0") for k in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")], [""] * 5)
+    eq(lines["NoNewPrivs"], "1")
+    assert "0" not in lines["Uid"].split(), lines["Uid"]
+
+
+SCENARIOS = [
+    ("CVE-2019-19921, 2023-27561, 2023-28642, 2025-52881", "/proc and /sys of an image are no folders",
+     proc_and_sys),
+    ("CVE-2025-31133, 2025-52565, 2025-62161, 2026-41579", "/dev of an image is not what it seems", dev),
+    ("CVE-2021-30465, 2024-45310", "other folders of an image are links", other_folders),
+    ("CVE-2021-30465", "an image is never changed by a sandbox", layers_stay),
+    ("CVE-2020-5291", "no program of ours is set-user-ID, and hutchd keeps no capability", programs),
+]

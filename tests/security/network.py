@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a sandbox gets to: 70, 71, 78."""
+
+import contextlib
+import ipaddress
+import socket
+
+from world import MACHINE4, MACHINE6, OUTSIDE4, OUTSIDE6
+from tap import eq
+
+METADATA = ["169.254.169.254", "100.100.100.200", "168.63.129.16", "fd00:ec2::254", "fe80::a9fe:a9fe"]
+
+
+@contextlib.contextmanager
+def listening(make, *addresses):
+    """A listener on each: [(address, port)]"""
+    with contextlib.ExitStack() as stack:
+        found = []
+        for address in addresses:
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            s = stack.enter_context(make(lambda a=address, f=family: socket.create_server((a, 0), family=f)))
+            found.append((address, s.getsockname()[1]))
+        yield found
+
+
+def reached(box, places):
+    """Those to which a connection can be made."""
+    return [place for place in places if box.look("connect", *place, uid=1000) == "connected"]
+
+
+def addresses_of(box):
+    text, _ = box.run(["/bin/sh", "-c", "grep -B1 'host LOCAL' /proc/net/fib_trie | grep -oE '[0-9.]{7,}'"])
+    return sorted({x for x in text.split() if not x.startswith("127.")})
+
+
+def metadata(w):
+    """Not even when the machine has such an address and somebody listens there: it is not asked."""
+    for network in "none", "private":
+        box = w.box(network=network)
+        eq(reached(box, [(address, 80) for address in METADATA]), [], network)
+        w.destroy(box)
+
+
+def machine_and_neighbours(w):
+    with listening(w.in_outside, OUTSIDE4, OUTSIDE6) as outside, \
+            listening(lambda make: make(), MACHINE4, MACHINE6, "127.0.0.1", "0.0.0.0") as machine:
+        ports = {port for _, port in machine}
+        private, none = w.box(network="private"), w.box(network="none")
+        eq(reached(private, outside), outside, "a private network leads outside")
+        eq(reached(none, outside), [], "none does not")
+        neighbours = addresses_of(w.neighbour)
+        assert neighbours, "the neighbour has an address"
+        with w.neighbour.hold("look", "listen", 4711):
+            for box in private, none:
+                eq(reached(box, machine), [], "the machine")
+                ends = [str(ipaddress.ip_address(int(ipaddress.ip_address(x)) ^ 1)) for x in addresses_of(box)]
+                eq(reached(box, [(end, port) for end in ends for port in ports]), [], "its end of the link")
+                eq(reached(box, [(n, 4711) for n in neighbours]), [], "the neighbour")
+            eq(reached(w.neighbour, [("127.0.0.1", 4711)]), [("127.0.0.1", 4711)], "it does listen")
+        w.destroy(private)
+        w.destroy(none)
+
+
+def spoofed(w):
+    """A datagram with another's address does not leave; one with its own does."""
+    receiver = w.in_outside(lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM))
+    with receiver:
+        receiver.bind((OUTSIDE6, 0))
+        receiver.settimeout(20)
+        port = receiver.getsockname()[1]
+        for network in "none", "private":
+            box = w.box(network=network)
+            for source in "2001:db8::bad", MACHINE6, OUTSIDE6, "fd00::1":
+                box.look("spoof", source, OUTSIDE6, port, uid=1000)
+            if network == "private":
+                eq(box.look("spoof", "::", OUTSIDE6, port), "sent", "from its own address")
+                data, sender = receiver.recvfrom(100)
+                eq((data, sender[0]), (b"spoofed", MACHINE6), "the first that arrives")
+            w.destroy(box)
+
+
+SCENARIOS = [
+    (70, "credentials of clouds can't be reached", metadata),
+    (71, "neither can the machine, its end of the link, nor a neighbour", machine_and_neighbours),
+    (78, "datagrams with another's address do not leave", spoofed),
+]
