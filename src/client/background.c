@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "base/base.h"
+#include "client/body.h"
+#include "client/decode.h"
+#include "client/options.h"
+#include "client/result.h"
+#include "client/simple.h"
+
+/* Commands by their id: status, logs, signals, input. And sessions, which are names for shells. */
+
+SIMPLE_DECODER(to_status, decode_command_status)
+SIMPLE_DECODER(to_session, decode_session)
+
+#define COMMAND_ID "the id of the command"
+
+int hutch_get_command_status(struct hutch_client *client, const struct hutch_endpoint *agent,
+                             const char *id, struct hutch_command_status **ret,
+                             struct hutch_call *call)
+{
+        static const struct simple_kind kind =
+                SIMPLE("get the command's status", "GET", false, to_status);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        if (op_need(op, id, COMMAND_ID))
+                op_to_agent(op, agent, "/command/status/{}", id);
+        return op_start(op, ret);
+}
+
+/* --- logs --- */
+
+struct logs_op {
+        struct op op;
+        uint64_t from;
+};
+
+static void *to_logs(struct op *op, struct str text, int *ret_code)
+{
+        struct hutch_logs *l = result_new(sizeof(*l));
+
+        *ret_code = HUTCH_NO_MEMORY;
+        if (!l)
+                return NULL;
+        l->n = text.n;
+        l->cursor = op->x.cursor ? op->x.cursor
+                                 : container_of(op, struct logs_op, op)->from + text.n;
+        l->dropped = op->x.dropped;
+        l->data = result_adopt(l, &op->x.answer);
+        if (l->data)
+                return l;
+        result_free(l);
+        return NULL;
+}
+
+int hutch_get_command_logs(struct hutch_client *client, const struct hutch_endpoint *agent,
+                           const struct hutch_logs_query *query, struct hutch_logs **ret,
+                           struct hutch_call *call)
+{
+        static const struct simple_kind kind =
+                SIMPLE("get the command's logs", "GET", false, to_logs);
+        struct op *op = op_new(sizeof(struct logs_op), &kind.op, client, call);
+        struct hutch_logs_query q;
+        int r = options_copy(&q, sizeof(q), query);
+        char cursor[24];
+
+        if (r < 0)
+                op_refuse(op, r, "the query is of another version, or not initialised");
+        (void) snprintf(cursor, sizeof(cursor), "%" PRIu64, q.cursor);
+        if (op_need(op, q.command_id, COMMAND_ID)) {
+                container_of(op, struct logs_op, op)->from = q.cursor;
+                op_to_agent(op, agent, "/command/{}/logs?cursor={}", q.command_id, cursor);
+        }
+        return op_start(op, ret);
+}
+
+/* --- signals --- */
+
+int hutch_interrupt_command(struct hutch_client *client, const struct hutch_endpoint *agent,
+                            const char *id, struct hutch_call *call)
+{
+        static const struct simple_kind kind =
+                SIMPLE("interrupt the command", "DELETE", false, NULL);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        if (op_need(op, id, COMMAND_ID))
+                op_to_agent(op, agent, "/command?id={}", id);
+        return op_start(op, NULL);
+}
+
+int hutch_signal_command(struct hutch_client *client, const struct hutch_endpoint *agent,
+                         const char *id, int signal, struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("signal the command", "POST", true, NULL);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        if (signal <= 0)
+                op_refuse(op, HUTCH_INVALID, "no signal has the number %d", signal);
+        if (op_need(op, id, COMMAND_ID))
+                op_to_agent(op, agent, "/command/{}/signal", id);
+        body_open(op, NULL, '{');
+        body_i64(op, "signal", signal);
+        body_close(op, '}');
+        return op_start(op, NULL);
+}
+
+/* --- input --- */
+
+struct stdin_op {
+        struct op op;
+        struct hutch_source source;
+};
+
+static void written(struct op *op)
+{
+        if (op_answered_well(op))
+                op_succeed(op, NULL);
+}
+
+static void stdin_begin(struct op *op)
+{
+        op_send(op, &(struct request){ .method = "POST",
+                                       .source = &container_of(op, struct stdin_op, op)->source,
+                                       .answered = written });
+}
+
+int hutch_write_stdin(struct hutch_client *client, const struct hutch_endpoint *agent,
+                      const struct hutch_stdin *input, struct hutch_call *call)
+{
+        static const struct op_kind kind = {
+                .doing = "write to the command",
+                .begin = stdin_begin,
+                .stream = true,
+        };
+        struct op *op = op_new(sizeof(struct stdin_op), &kind, client, call);
+        struct hutch_stdin in;
+        int r = options_copy(&in, sizeof(in), input);
+
+        if (r < 0)
+                op_refuse(op, r, "the input is of another version, or not initialised");
+        if (op_need(op, in.command_id, COMMAND_ID)) {
+                container_of(op, struct stdin_op, op)->source = in.source;
+                op_to_agent(op, agent, "/command/{}/stdin?close={}", in.command_id,
+                            in.end ? "true" : "false");
+        }
+        return op_start(op, NULL);
+}
+
+/* --- sessions --- */
+
+int hutch_create_session(struct hutch_client *client, const struct hutch_endpoint *agent,
+                         const char *cwd, struct hutch_session **ret, struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("create a session", "POST", true, to_session);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        op_to_agent(op, agent, "/session");
+        body_open(op, NULL, '{');
+        body_text(op, "cwd", cwd);
+        body_close(op, '}');
+        return op_start(op, ret);
+}
+
+int hutch_delete_session(struct hutch_client *client, const struct hutch_endpoint *agent,
+                         const char *id, struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("delete the session", "DELETE", false, NULL);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        if (op_need(op, id, "the id of the session"))
+                op_to_agent(op, agent, "/session/{}", id);
+        return op_start(op, NULL);
+}

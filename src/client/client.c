@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/client.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "client/loop.h"
+#include "client/options.h"
+
+#include "base/banned.h"
+
+#define DEFAULT_TIMEOUT_MS 30000
+#define DEFAULT_CONNECT_MS 10000
+#define DEFAULT_SILENCE_MS 60000
+#define DEFAULT_ANSWER_MAX (64 * MiB)
+#define DEFAULT_EVENT_MAX  (16 * MiB)
+#define LARGEST_MAX        ((uint64_t) SIZE_MAX / 4)
+#define KEY_HEADER         "OPEN-SANDBOX-API-KEY"
+#define HEADER_MAX         (64 * KiB)
+
+const char *hutch_version(void)
+{
+        return HUTCH_VERSION;
+}
+
+static int copy_text(const char **text)
+{
+        if (!*text)
+                return 0;
+        *text = strdup(*text);
+        return *text ? 0 : HUTCH_NO_MEMORY;
+}
+
+/* --- headers --- */
+
+static bool is_clean(const char *text)
+{
+        for (const unsigned char *p = (const unsigned char *) text; *p; p++)
+                if (*p < ' ' || *p == 0x7f)
+                        return false;
+        return true;
+}
+
+static int add_header(struct hutch_client *c, const char *name, const char *value)
+{
+        scoped(buf_done) struct buf b;
+        struct curl_slist *more;
+
+        buf_init(&b, HEADER_MAX);
+        if (!name || !*name || !value || !is_clean(name) || !is_clean(value) || strchr(name, ':'))
+                return HUTCH_INVALID;
+        buf_mark_secret(&b);
+        buf_addf(&b, *value ? "%s: %s" : "%s;", name, value);
+        if (buf_failed(&b))
+                return b.no_memory ? HUTCH_NO_MEMORY : HUTCH_INVALID;
+        more = curl_slist_append(c->headers, buf_str(&b).p);
+        if (!more)
+                return HUTCH_NO_MEMORY;
+        c->headers = more;
+        return 0;
+}
+
+static int make_headers(struct hutch_client *c, const struct hutch_client_options *o)
+{
+        int r = 0;
+
+        if (c->secret_key && *c->secret_key)
+                r = add_header(c, KEY_HEADER, c->secret_key);
+        for (size_t i = 0; r == 0 && i < o->n_headers; i++)
+                r = add_header(c, o->headers[i].key, o->headers[i].value);
+        c->o.headers = NULL; /* the caller's */
+        c->o.n_headers = 0;
+        return r;
+}
+
+/* --- options --- */
+
+static int64_t or_default(int64_t value, int64_t usual)
+{
+        return value ? value : usual;
+}
+
+static int take_options(struct hutch_client *c, const struct hutch_client_options *options)
+{
+        struct hutch_client_options *o = &c->o, given;
+        int r = options_copy(&given, sizeof(given), options);
+
+        if (r < 0)
+                return r;
+        *o = given;
+        o->user_agent = o->ca_file = o->unix_socket = NULL;
+        o->timeout_ms = or_default(o->timeout_ms, DEFAULT_TIMEOUT_MS);
+        o->connect_timeout_ms = or_default(o->connect_timeout_ms, DEFAULT_CONNECT_MS);
+        o->silence_ms = or_default(o->silence_ms, DEFAULT_SILENCE_MS);
+        o->answer_max = MIN_OF(o->answer_max ? o->answer_max : DEFAULT_ANSWER_MAX, LARGEST_MAX);
+        o->event_max = MIN_OF(o->event_max ? o->event_max : DEFAULT_EVENT_MAX, LARGEST_MAX);
+        r = make_headers(c, &given);
+        if (r < 0)
+                return r;
+        o->user_agent = given.user_agent ? given.user_agent : "libhutch/" HUTCH_VERSION;
+        if (!is_clean(o->user_agent)) {
+                o->user_agent = NULL;
+                return HUTCH_INVALID;
+        }
+        r = copy_text(&o->user_agent);
+        o->ca_file = r == 0 ? given.ca_file : NULL;
+        if (r == 0)
+                r = copy_text(&o->ca_file);
+        o->unix_socket = r == 0 ? given.unix_socket : NULL;
+        return r == 0 ? copy_text(&o->unix_socket) : r;
+}
+
+/* --- life --- */
+
+static int fill(struct hutch_client *c, const char *url, const char *api_key,
+                const struct hutch_client_options *options)
+{
+        c->url_text = strdup(url);
+        if (api_key)
+                c->secret_key = strdup(api_key);
+        if (!c->url_text || (api_key && !c->secret_key))
+                return HUTCH_NO_MEMORY;
+        if (url_parse(str_from(c->url_text), &c->url) < 0)
+                return HUTCH_INVALID;
+        return take_options(c, options);
+}
+
+int hutch_client_new(const char *url, const char *api_key,
+                     const struct hutch_client_options *options, struct hutch_client **ret)
+{
+        struct hutch_client *c;
+        int r;
+
+        if (!url || !ret)
+                return HUTCH_INVALID;
+        c = calloc(1, sizeof(*c));
+        if (!c)
+                return HUTCH_NO_MEMORY;
+        (void) pthread_mutex_init(&c->lock, NULL);
+        /* Counted and, in the libraries we build with, safe between threads: what it sets up is curl's
+         * and its TLS library's. */
+        (void) curl_global_init(CURL_GLOBAL_DEFAULT);
+        r = fill(c, url, api_key, options);
+        if (r < 0) {
+                hutch_client_free(c);
+                return r;
+        }
+        *ret = c;
+        return 0;
+}
+
+static void wipe_text(char *text)
+{
+        if (text)
+                explicit_bzero(text, strlen(text));
+}
+
+void hutch_client_free(struct hutch_client *client)
+{
+        if (!client)
+                return;
+        while (client->loops) {
+                struct hutch_loop *l = client->loops;
+
+                client->loops = l->next;
+                hutch_loop_free(l);
+        }
+        for (struct curl_slist *n = client->headers; n; n = n->next)
+                wipe_text(n->data);
+        curl_slist_free_all(client->headers);
+        wipe_text(client->secret_key);
+        free(client->secret_key);
+        free(client->url_text);
+        free((void *) (uintptr_t) client->o.user_agent);
+        free((void *) (uintptr_t) client->o.ca_file);
+        free((void *) (uintptr_t) client->o.unix_socket);
+        (void) pthread_mutex_destroy(&client->lock);
+        free(client);
+        curl_global_cleanup();
+}
+
+/* --- loops for blocking calls --- */
+
+struct hutch_loop *client_take_loop(struct hutch_client *c)
+{
+        struct hutch_loop *l;
+
+        (void) pthread_mutex_lock(&c->lock);
+        l = c->loops;
+        if (l) {
+                c->loops = l->next;
+                c->n_loops--;
+        }
+        (void) pthread_mutex_unlock(&c->lock);
+        if (!l && hutch_loop_new(NULL, &l) < 0)
+                return NULL;
+        return l;
+}
+
+/* The last one used comes first again: its connections are the freshest. */
+void client_give_loop(struct hutch_client *c, struct hutch_loop *l)
+{
+        if (!l)
+                return;
+        (void) pthread_mutex_lock(&c->lock);
+        if (c->n_loops < LOOPS_KEPT) {
+                l->next = c->loops;
+                c->loops = l;
+                c->n_loops++;
+                l = NULL;
+        }
+        (void) pthread_mutex_unlock(&c->lock);
+        hutch_loop_free(l);
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/commands.h"
+
+#include <inttypes.h>
+
+#include "base/base.h"
+#include "base/base64.h"
+#include "base/json.h"
+#include "client/body.h"
+#include "client/decode.h"
+#include "client/endpoints.h"
+#include "client/framing.h"
+#include "client/options.h"
+#include "client/outcome.h"
+#include "client/result.h"
+#include "client/simple.h"
+
+/*
+ * Running a command: one request, whose answer is a stream of events until the command has ended.
+ *
+ * Some agents keep the stream open for a second after its last event. We do not wait for them: the call
+ * is done END_GRACE after that event, or with the stream's end if that comes first, which keeps the
+ * connection for the next call.
+ */
+
+#define END_GRACE (20 * USEC_PER_MSEC)
+
+struct run_op {
+        struct op op;
+        char *sandbox_id;               /* to be discovered first; else NULL */
+        struct hutch_command_options o; /* of which only callbacks and limits are used */
+        struct framing framing;
+        struct buf out[2]; /* stdout, stderr */
+        bool cut[2];
+        struct buf id, error, scratch;
+        struct outcome end;
+        bool started, ended, background;
+};
+
+static struct run_op *run_of(struct op *op)
+{
+        return container_of(op, struct run_op, op);
+}
+
+/* --- output --- */
+
+static int no_memory(struct run_op *r)
+{
+        return exchange_fail(&r->op.x, HUTCH_NO_MEMORY, "out of memory");
+}
+
+static int emit(struct run_op *r, enum hutch_stream stream, struct str bytes)
+{
+        struct buf *b = &r->out[stream - 1];
+        size_t room = buf_room(b);
+
+        if (bytes.n == 0)
+                return 0;
+        if (r->op.canceled) /* by its own callback, with more of this piece to come */
+                return exchange_fail(&r->op.x, HUTCH_CANCELED, "given up by the caller");
+        if (r->o.output) {
+                if (r->o.output(r->o.data, stream, bytes.p, bytes.n) == 0)
+                        return 0;
+                return exchange_fail(&r->op.x, HUTCH_CANCELED, "given up by the callback");
+        }
+        if (bytes.n > room) {
+                r->cut[stream - 1] = true;
+                bytes.n = room;
+        }
+        buf_add_str(b, bytes);
+        return buf_failed(b) ? no_memory(r) : 0;
+}
+
+static int emit_base64(struct run_op *r, enum hutch_stream stream, struct str text)
+{
+        char *room;
+        size_t n = 0;
+
+        buf_reset(&r->scratch);
+        room = buf_reserve(&r->scratch, BASE64_DECODED_MAX(text.n) + 1);
+        if (!room)
+                return no_memory(r);
+        if (base64_decode(text, room, &n) < 0)
+                return exchange_fail(&r->op.x, HUTCH_PROTOCOL, "output that is no base64 came");
+        return emit(r, stream, str_of(room, n));
+}
+
+/* One piece, as a callback may want lines. */
+static int emit_line(struct run_op *r, enum hutch_stream stream, struct str line)
+{
+        buf_reset(&r->scratch);
+        buf_add_str(&r->scratch, line);
+        buf_add_char(&r->scratch, '\n');
+        return buf_failed(&r->scratch) ? no_memory(r) : emit(r, stream, buf_str(&r->scratch));
+}
+
+static int take_output(struct run_op *r, const struct outcome *o)
+{
+        enum hutch_stream stream = o->kind == OUTCOME_STDOUT ? HUTCH_STDOUT : HUTCH_STDERR;
+
+        if (o->is_base64)
+                return emit_base64(r, stream, o->text);
+        return o->is_line ? emit_line(r, stream, o->text) : emit(r, stream, o->text);
+}
+
+/* --- events --- */
+
+static void finish(struct run_op *r);
+
+static void grace_over(struct timer *t)
+{
+        finish(run_of(container_of(t, struct op, pause)));
+}
+
+static int take_start(struct run_op *r, struct str id)
+{
+        if (r->started || !id.p)
+                return 0;
+        r->started = true;
+        buf_add_str(&r->id, id);
+        if (buf_failed(&r->id))
+                return exchange_fail(&r->op.x, HUTCH_PROTOCOL, "an id that is too long came");
+        if (r->o.started)
+                r->o.started(r->o.data, buf_str(&r->id).p);
+        return 0;
+}
+
+static int take_end(struct run_op *r, const struct outcome *o)
+{
+        if (r->ended)
+                return 0;
+        r->ended = true;
+        r->end = *o;
+        if (o->text.p)
+                buf_add_str(&r->error, str_of(o->text.p, MIN_OF(o->text.n, buf_room(&r->error))));
+        r->end.text = STR_NULL; /* of a document that goes */
+        op_wait(&r->op, END_GRACE, grace_over);
+        return 0;
+}
+
+static int take_failure(struct run_op *r, const struct outcome *o)
+{
+        struct exchange *x = &r->op.x;
+
+        fail_text(x->error.server_code, sizeof(x->error.server_code), o->code);
+        return exchange_fail(x, HUTCH_SERVER, "the agent failed: %.*s",
+                             STR_ARG(o->text.p ? o->text : o->code));
+}
+
+static int take_outcome(struct run_op *r, const struct outcome *o)
+{
+        switch (o->kind) {
+        case OUTCOME_STARTED:
+                return take_start(r, o->text);
+        case OUTCOME_STDOUT:
+        case OUTCOME_STDERR:
+                return o->text.p ? take_output(r, o) : 0;
+        case OUTCOME_ENDED:
+                return take_end(r, o);
+        case OUTCOME_FAILED:
+                return take_failure(r, o);
+        case OUTCOME_NOTHING:
+        default:
+                return 0;
+        }
+}
+
+static int on_event(void *data, struct str text)
+{
+        struct run_op *r = data;
+        struct json_error e;
+        struct outcome o;
+        json_t *doc = NULL;
+        int code = json_parse(text, JSON_ALLOW_NULS, &doc, &e); /* programs print what they like */
+
+        if (code == -ENOMEM)
+                return no_memory(r);
+        if (code < 0)
+                return exchange_fail(&r->op.x, HUTCH_PROTOCOL, "an event that is no JSON came: %s",
+                                     e.message);
+        if (outcome_read(doc, &o) < 0)
+                code = exchange_fail(&r->op.x, HUTCH_PROTOCOL,
+                                     "an event came that has no type, or whose output is no text");
+        else
+                code = take_outcome(r, &o);
+        json_decref(doc);
+        return code;
+}
+
+static int framed(struct run_op *r, int code)
+{
+        if (code == -E2BIG)
+                return exchange_fail(&r->op.x, HUTCH_TOO_LARGE, "an event has more than %zu bytes",
+                                     r->framing.block.max);
+        if (code == -ENOMEM && r->op.x.failure == 0)
+                return no_memory(r);
+        return code;
+}
+
+static int on_bytes(struct op *op, struct str bytes)
+{
+        struct run_op *r = run_of(op);
+
+        return framed(r, framing_feed(&r->framing, bytes, on_event, r));
+}
+
+/* --- the end --- */
+
+static struct hutch_command_result *make_result(struct run_op *r)
+{
+        struct hutch_command_result *c = result_new(sizeof(*c));
+        struct arena *a = c ? result_arena(c) : NULL;
+
+        if (!c)
+                return NULL;
+        c->out_n = r->out[0].n;
+        c->err_n = r->out[1].n;
+        c->out_cut = r->cut[0];
+        c->err_cut = r->cut[1];
+        c->out = result_adopt(c, &r->out[0]);
+        c->err = result_adopt(c, &r->out[1]);
+        c->id = arena_dup(a, buf_str(&r->id));
+        c->error = r->error.n > 0 ? arena_dup(a, buf_str(&r->error)) : NULL;
+        c->exit_code = r->end.exit_code;
+        c->signal = r->end.signal;
+        c->timed_out = r->end.timed_out;
+        c->duration_ms = r->end.duration_ms;
+        if (c->out && c->err && c->id && (r->error.n == 0 || c->error))
+                return c;
+        result_free(c);
+        return NULL;
+}
+
+static void finish(struct run_op *r)
+{
+        struct hutch_command_result *c = make_result(r);
+
+        if (c)
+                op_succeed(&r->op, c);
+        else
+                op_fail(&r->op, HUTCH_NO_MEMORY, "out of memory");
+}
+
+static void answered(struct op *op)
+{
+        struct run_op *r = run_of(op);
+        struct exchange *x = &op->x;
+
+        timer_clear(&op->pause);
+        /* Broken off, but after all was said. */
+        if (r->ended && x->failure == 0) {
+                finish(r);
+                return;
+        }
+        if (x->result != CURLE_OK) {
+                int code = exchange_explain(x);
+
+                op_fail(op, code, "%.400s", x->error.message);
+                return;
+        }
+        if (!op_answered_well(op))
+                return;
+        if (framed(r, framing_finish(&r->framing, on_event, r)) < 0)
+                op_fail(op, x->failure, "%.400s", x->error.message);
+        else if (r->ended)
+                answered(op);
+        else
+                op_fail(op, HUTCH_BROKEN, "the stream ended before the command did%s",
+                        r->started ? "" : ", without a single event");
+}
+
+/* --- starting --- */
+
+static void run_send(struct op *op)
+{
+        op_send(op, &(struct request){ .method = "POST",
+                                       .has_body = true,
+                                       .bytes = on_bytes,
+                                       .answered = answered,
+                                       .try_only = true });
+}
+
+static void run_discovered(struct op *op, const struct hutch_endpoint *agent)
+{
+        op_to_agent(op, agent, "/command");
+        run_send(op);
+}
+
+static void run_begin(struct op *op)
+{
+        if (run_of(op)->sandbox_id)
+                op_discover(op, run_of(op)->sandbox_id, run_discovered);
+        else
+                run_send(op);
+}
+
+static void run_release(struct op *op)
+{
+        struct run_op *r = run_of(op);
+
+        framing_done(&r->framing);
+        for (size_t i = 0; i < ARRAY_SIZE(r->out); i++)
+                buf_done(&r->out[i]);
+        buf_done(&r->id);
+        buf_done(&r->error);
+        buf_done(&r->scratch);
+        free(r->sandbox_id);
+}
+
+static const struct op_kind run_kind = {
+        .doing = "run the command",
+        .begin = run_begin,
+        .release = run_release,
+        .stream = true,
+};
+static const struct op_kind start_kind = {
+        .doing = "start the command",
+        .begin = run_begin,
+        .release = run_release,
+        .stream = true,
+};
+
+static void init_buffers(struct run_op *r, const struct hutch_client *c)
+{
+        uint64_t max = r->o.output_max ? r->o.output_max : c->o.answer_max;
+
+        framing_init(&r->framing, (size_t) c->o.event_max, false);
+        for (size_t i = 0; i < ARRAY_SIZE(r->out); i++)
+                buf_init(&r->out[i], (size_t) MIN_OF(max, SIZE_MAX / 4));
+        buf_init(&r->id, 4 * KiB);
+        buf_init(&r->error, 16 * KiB);
+        buf_init(&r->scratch, (size_t) c->o.event_max + 16);
+}
+
+/* NULL, or an operation that may have been refused. */
+static struct run_op *new_run(const struct op_kind *kind, struct hutch_client *client,
+                              const struct hutch_command_options *options, struct hutch_call *call)
+{
+        struct op *op = op_new(sizeof(struct run_op), kind, client, call);
+        struct run_op *r = op ? run_of(op) : NULL;
+        int code;
+
+        if (!r)
+                return NULL;
+        code = options_copy(&r->o, sizeof(r->o), options);
+        if (code < 0 || !options)
+                op_refuse(op, code < 0 ? code : HUTCH_INVALID,
+                          "the options are missing, of another version, or not initialised");
+        if (client)
+                init_buffers(r, client);
+        return r;
+}
+
+static void write_command(struct run_op *r)
+{
+        const struct hutch_command_options *o = &r->o;
+        struct op *op = &r->op;
+
+        if (!o->command == !o->argv || (o->command && !*o->command) || (o->argv && o->n_argv == 0))
+                op_refuse(op, HUTCH_INVALID, "exactly one of command and argv is needed");
+        body_open(op, NULL, '{');
+        body_text(op, "command", o->command);
+        body_texts(op, "argv", o->argv, o->n_argv);
+        body_text(op, "cwd", o->cwd);
+        body_map(op, "envs", o->env, o->n_env);
+        if (o->timeout_ms > 0)
+                body_i64(op, "timeout", o->timeout_ms);
+        if (o->has_uid)
+                body_i64(op, "uid", o->uid);
+        if (o->has_gid)
+                body_i64(op, "gid", o->gid);
+        body_true(op, "stdin", o->open_stdin);
+        body_true(op, "attached", o->attached);
+        /* Those who know it send bytes; all others go on sending lines of text. */
+        if (r->background)
+                body_true(op, "background", true);
+        else
+                body_text(op, "output", "base64");
+        body_close(op, '}');
+}
+
+static int run(const struct op_kind *kind, struct hutch_client *client,
+               const struct hutch_endpoint *agent, const struct hutch_command_options *options,
+               struct run_call how)
+{
+        struct run_op *r = new_run(kind, client, options, how.call);
+
+        if (!r)
+                return op_start(NULL, NULL);
+        r->background = kind == &start_kind;
+        if (r->background)
+                r->o.output = NULL;
+        op_to_agent(&r->op, agent, "/command");
+        write_command(r);
+        return op_start(&r->op, how.ret);
+}
+
+int hutch_run_command(struct hutch_client *client, const struct hutch_endpoint *agent,
+                      const struct hutch_command_options *options,
+                      struct hutch_command_result **ret, struct hutch_call *call)
+{
+        return run(&run_kind, client, agent, options, (struct run_call){ ret, call });
+}
+
+int hutch_start_command(struct hutch_client *client, const struct hutch_endpoint *agent,
+                        const struct hutch_command_options *options,
+                        struct hutch_command_result **ret, struct hutch_call *call)
+{
+        return run(&start_kind, client, agent, options, (struct run_call){ ret, call });
+}
+
+int hutch_run_in_session(struct hutch_client *client, const struct hutch_endpoint *agent,
+                         const struct hutch_session_command *what,
+                         struct hutch_command_result **ret, struct hutch_call *call)
+{
+        static const struct op_kind kind = {
+                .doing = "run the command in the session",
+                .begin = run_begin,
+                .release = run_release,
+                .stream = true,
+        };
+        struct hutch_session_command w;
+        int code = options_copy(&w, sizeof(w), what);
+        struct run_op *r = new_run(&kind, client, w.options, call);
+
+        if (!r)
+                return op_start(NULL, NULL);
+        if (code < 0)
+                op_refuse(&r->op, code,
+                          "what is to be run is of another version, or not initialised");
+        if (op_need(&r->op, w.session_id, "the id of the session")
+            && op_need(&r->op, r->o.command, "the command"))
+                op_to_agent(&r->op, agent, "/session/{}/run", w.session_id);
+        body_open(&r->op, NULL, '{');
+        body_text(&r->op, "command", r->o.command);
+        body_text(&r->op, "cwd", r->o.cwd);
+        if (r->o.timeout_ms > 0)
+                body_i64(&r->op, "timeout", r->o.timeout_ms);
+        body_close(&r->op, '}');
+        return op_start(&r->op, ret);
+}
+
+int hutch_execute_bash(struct hutch_client *client, const struct hutch_bash *what,
+                       struct hutch_command_result **ret, struct hutch_call *call)
+{
+        struct hutch_command_options o = hutch_command_options_init();
+        struct hutch_bash w;
+        int code = options_copy(&w, sizeof(w), what);
+        struct run_op *r;
+
+        o.command = w.command;
+        o.cwd = w.cwd;
+        o.timeout_ms = w.timeout_ms;
+        r = new_run(&run_kind, client, &o, call);
+        if (!r)
+                return op_start(NULL, NULL);
+        if (code < 0)
+                op_refuse(&r->op, code,
+                          "what is to be run is of another version, or not initialised");
+        if (op_need(&r->op, w.sandbox_id, "the id of the sandbox")) {
+                r->sandbox_id = strdup(w.sandbox_id);
+                if (!r->sandbox_id)
+                        op_refuse(&r->op, HUTCH_NO_MEMORY, "out of memory");
+        }
+        write_command(r);
+        return op_start(&r->op, ret);
+}

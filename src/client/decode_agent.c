@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+
+#include "base/json.h"
+#include "client/decode_impl.h"
+
+#include "base/banned.h"
+
+/* What the agent answers: commands, sessions, files, metrics. */
+
+/* --- commands --- */
+
+static bool fill_status(struct decode *d, const json_t *o, struct hutch_command_status *s)
+{
+        const json_t *code = json_object_get(o, "exit_code");
+
+        if (!json_is_object(o))
+                return false;
+        if (!json_is_integer(code))
+                code = json_object_get(o, "exitCode");
+        s->id = decode_text(d, o, "id", NULL);
+        s->command = decode_text(d, o, "content", NULL);
+        s->running = decode_bool(o, "running");
+        s->has_exit_code = json_is_integer(code) && !s->running;
+        s->exit_code = s->has_exit_code ? (int) json_integer_value(code) : 0;
+        s->error = decode_text(d, o, "error", NULL);
+        s->started_at = decode_time(o, "started_at", "startedAt");
+        s->finished_at = decode_time(o, "finished_at", "finishedAt");
+        s->output_dropped = (uint64_t) MAX_OF(decode_i64(o, "output_dropped", NULL), 0);
+        return json_is_boolean(json_object_get(o, "running"));
+}
+
+struct hutch_command_status *decode_command_status(struct str text, int *ret_code)
+{
+        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
+        struct hutch_command_status *s = doc ? result_new(sizeof(*s)) : NULL;
+        struct decode d = { 0 };
+        bool whole = false;
+
+        if (!doc)
+                return NULL;
+        if (s) {
+                d.arena = result_arena(s);
+                whole = fill_status(&d, doc, s);
+        }
+        return decode__finish(s, &d, whole, ret_code);
+}
+
+struct hutch_session *decode_session(struct str text, int *ret_code)
+{
+        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
+        struct hutch_session *s = doc ? result_new(sizeof(*s)) : NULL;
+        struct decode d = { 0 };
+
+        if (!doc)
+                return NULL;
+        if (s) {
+                d.arena = result_arena(s);
+                s->id = decode_text(&d, doc, "session_id", "id");
+        }
+        return decode__finish(s, &d, s && s->id && *s->id, ret_code);
+}
+
+/* --- files --- */
+
+static const struct hutch_file_info *make_file(struct decode *d, const json_t *o, const char *path)
+{
+        struct hutch_file_info *f = arena_zalloc(d->arena, sizeof(*f));
+
+        d->no_memory |= !f;
+        if (!f)
+                return NULL;
+        f->path = decode_text(d, o, "path", NULL);
+        if (!f->path && path) {
+                f->path = arena_strdup(d->arena, path);
+                d->no_memory |= !f->path;
+        }
+        f->type = decode_text(d, o, "type", NULL);
+        f->size = decode_i64(o, "size", NULL);
+        f->modified_at = decode_time(o, "modified_at", "modifiedAt");
+        f->created_at = decode_time(o, "created_at", "createdAt");
+        f->owner = decode_text(d, o, "owner", NULL);
+        f->group = decode_text(d, o, "group", NULL);
+        f->mode = decode_mode(decode_i64(o, "mode", NULL));
+        return f->path ? f : NULL;
+}
+
+static struct str skip_space(struct str s, bool commas)
+{
+        while (s.n > 0 && (strchr(" \t\r\n", s.p[0]) ? s.p[0] != '\0' : commas && s.p[0] == ','))
+                s = str_skip(s, 1);
+        return s;
+}
+
+/* The next item of an array that *rest is in the middle of, or null at its end. The items are parsed
+ * after this, so all it must know is where they end. -EINVAL: this is no array. */
+static int next_item(struct str *rest, bool *first, struct str *ret)
+{
+        bool in_string = false;
+        size_t depth = 0, i = 0;
+
+        *rest = skip_space(*rest, !*first);
+        if (*first) {
+                if (rest->n == 0 || rest->p[0] != '[')
+                        return -EINVAL;
+                *rest = skip_space(str_skip(*rest, 1), false);
+                *first = false;
+        }
+        for (; i < rest->n; i++) {
+                char c = rest->p[i];
+
+                if (in_string && c == '\\')
+                        i++;
+                else if (c == '"')
+                        in_string = !in_string;
+                else if (!in_string && (c == '[' || c == '{'))
+                        depth++;
+                else if (!in_string && depth > 0 && (c == ']' || c == '}'))
+                        depth--;
+                else if (!in_string && depth == 0 && (c == ',' || c == ']'))
+                        break;
+        }
+        if (i >= rest->n)
+                return -EINVAL;
+        *ret = i == 0 ? STR_NULL : str_of(rest->p, i);
+        *rest = str_skip(*rest, i);
+        return 0;
+}
+
+struct files {
+        const struct hutch_file_info **items;
+        size_t n, size;
+};
+
+/* Doubled in the arena: what is left behind is as much again, at most. */
+static bool grow(struct decode *d, struct files *f)
+{
+        size_t size = MAX_OF(2 * f->size, 64);
+        const struct hutch_file_info **items;
+
+        if (f->n < f->size)
+                return true;
+        items = arena_alloc_array(d->arena, size, sizeof(void *));
+        d->no_memory |= !items;
+        if (!items)
+                return false;
+        if (f->n > 0)
+                memcpy(items, f->items, f->n * sizeof(void *));
+        f->items = items;
+        f->size = size;
+        return true;
+}
+
+static bool add_file(struct decode *d, struct files *f, struct str text)
+{
+        int code = 0;
+        scoped(decode__freep) json_t *doc = decode__parse(text, &code);
+        const struct hutch_file_info *info;
+
+        d->no_memory |= code == HUTCH_NO_MEMORY;
+        if (!json_is_object(doc) || !grow(d, f))
+                return false;
+        info = make_file(d, doc, NULL);
+        if (!info)
+                return false;
+        f->items[f->n++] = info;
+        return true;
+}
+
+static bool fill_files(struct decode *d, struct str text, struct hutch_file_list *l)
+{
+        struct files f = { 0 };
+        bool first = true;
+        struct str item;
+
+        for (;;) {
+                if (next_item(&text, &first, &item) < 0)
+                        return false;
+                if (!item.p)
+                        break;
+                if (!add_file(d, &f, item))
+                        return false;
+        }
+        l->items = f.items;
+        l->n = f.n;
+        return skip_space(str_skip(text, 1), false).n == 0;
+}
+
+struct hutch_file_list *decode_files(struct str text, int *ret_code)
+{
+        struct hutch_file_list *l = result_new(sizeof(*l));
+        struct decode d = { 0 };
+        bool whole = false;
+
+        if (l) {
+                d.arena = result_arena(l);
+                whole = str_eq(text, STR("null")) || fill_files(&d, text, l);
+        }
+        return decode__finish(l, &d, whole, ret_code);
+}
+
+static bool fill_file_map(struct decode *d, const json_t *doc, const struct hutch_paths *paths,
+                          struct hutch_file_list *l)
+{
+        const struct hutch_file_info **items =
+                arena_alloc_array(d->arena, paths->n, sizeof(void *));
+
+        d->no_memory |= !items;
+        for (size_t i = 0; items && i < paths->n; i++) {
+                const json_t *o = json_object_get(doc, paths->items[i]);
+
+                items[i] = json_is_object(o) ? make_file(d, o, paths->items[i]) : NULL;
+                if (!items[i])
+                        return false;
+        }
+        l->items = items;
+        l->n = paths->n;
+        return true;
+}
+
+struct hutch_file_list *decode_file_map(struct str text, const struct hutch_paths *paths,
+                                        int *ret_code)
+{
+        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
+        struct hutch_file_list *l = doc ? result_new(sizeof(*l)) : NULL;
+        struct decode d = { 0 };
+        bool whole = false;
+
+        if (!doc)
+                return NULL;
+        if (l) {
+                d.arena = result_arena(l);
+                whole = fill_file_map(&d, doc, paths, l);
+        }
+        return decode__finish(l, &d, whole, ret_code);
+}
+
+/* --- metrics --- */
+
+struct hutch_metrics *decode_metrics(struct str text, int *ret_code)
+{
+        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
+        struct hutch_metrics *m = doc ? result_new(sizeof(*m)) : NULL;
+        struct decode d = { 0 };
+
+        if (!doc)
+                return NULL;
+        if (m) {
+                m->cpu_count = decode_double(doc, "cpu_count");
+                m->cpu_used_pct = decode_double(doc, "cpu_used_pct");
+                m->mem_total_mib = decode_double(doc, "mem_total_mib");
+                m->mem_used_mib = decode_double(doc, "mem_used_mib");
+                m->timestamp = decode_i64(doc, "timestamp", NULL);
+        }
+        return decode__finish(m, &d, json_is_number(json_object_get(doc, "cpu_count")), ret_code);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+
+#include "base/json.h"
+#include "client/decode_impl.h"
+#include "client/url.h"
+
+#include "base/banned.h"
+
+/* What the server answers: sandboxes, endpoints, keys, events. */
+
+/* --- sandboxes --- */
+
+static bool fill_sandbox(struct decode *d, const json_t *o, struct hutch_sandbox *s)
+{
+        const json_t *status = json_object_get(o, "status");
+
+        s->id = decode_text(d, o, "id", NULL);
+        s->state = decode_text(d, status, "state", NULL);
+        if (!s->state)
+                s->state = decode_text(d, o, "state", NULL);
+        s->reason = decode_text(d, status, "reason", NULL);
+        s->message = decode_text(d, status, "message", NULL);
+        s->created_at = decode_time(o, "createdAt", "created_at");
+        s->expires_at = decode_time(o, "expiresAt", "expires_at");
+        s->image = decode_text(d, json_object_get(o, "image"), "uri", NULL);
+        s->entrypoint = decode_texts(d, o, "entrypoint", &s->n_entrypoint);
+        s->metadata = decode_map(d, o, "metadata", &s->n_metadata);
+        s->extensions = decode_map(d, o, "extensions", &s->n_extensions);
+        return s->id && *s->id && s->state;
+}
+
+struct hutch_sandbox *decode_sandbox(struct str text, int *ret_code)
+{
+        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
+        struct hutch_sandbox *s = doc ? result_new(sizeof(*s)) : NULL;
+        struct decode d = { 0 };
+        bool whole = false;
+
+        if (!doc)
+                return NULL;
+        if (s) {
+                d.arena = result_arena(s);
+                whole = fill_sandbox(&d, doc, s);
+        }
+        return decode__finish(s, &d, whole, ret_code);
+}
+
+static bool fill_list(struct decode *d, const json_t *doc, struct hutch_sandbox_list *l)
+{
+        const json_t *items = json_is_array(doc) ? doc : json_object_get(doc, "items");
+        const json_t *page = json_object_get(doc, "pagination");
+        const struct hutch_sandbox **list;
+        size_t n = json_array_size(items);
+
+        if (!json_is_array(items))
+                return false;
+        list = arena_alloc_array(d->arena, n, sizeof(void *));
+        d->no_memory |= !list;
+        for (size_t i = 0; list && i < n; i++) {
+                struct hutch_sandbox *s = arena_zalloc(d->arena, sizeof(*s));
+
+                d->no_memory |= !s;
+                if (!s || !fill_sandbox(d, json_array_get(items, i), s))
+                        return false;
+                list[i] = s;
+        }
+        l->items = list;
+        l->n = n;
+        l->page = decode_i64(page, "page", NULL);
+        l->page_size = decode_i64(page, "pageSize", "page_size");
+        l->total_items = decode_i64(page, "totalItems", "total_items");
+        l->total_pages = decode_i64(page, "totalPages", "total_pages");
+        l->has_next_page = decode_bool(page, "hasNextPage");
+        return true;
+}
+
+struct hutch_sandbox_list *decode_sandbox_list(struct str text, int *ret_code)
+{
+        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
+        struct hutch_sandbox_list *l = doc ? result_new(sizeof(*l)) : NULL;
+        struct decode d = { 0 };
+        bool whole = false;
+
+        if (!doc)
+                return NULL;
+        if (l) {
+                d.arena = result_arena(l);
+                whole = fill_list(&d, doc, l);
+        }
+        return decode__finish(l, &d, whole, ret_code);
+}
+
+/* --- endpoints --- */
+
+/* Without one of its headers the endpoint would refuse us, or let in others: all of them, or none. */
+static bool has_good_headers(const json_t *o)
+{
+        json_t *headers = json_object_get(o, "headers");
+
+        if (!headers || json_is_null(headers))
+                return true;
+        for (void *i = json_object_iter(headers); i; i = json_object_iter_next(headers, i)) {
+                const json_t *v = json_object_iter_value(i);
+
+                if (!json_is_string(v) || !url_is_header(str_from(json_object_iter_key(i)), true)
+                    || !url_is_header(str_of(json_string_value(v), json_string_length(v)), false))
+                        return false;
+        }
+        return json_is_object(headers);
+}
+
+/* `endpoint` is what the API describes; `url` what others answer, and may hold a token, which headers
+ * hold as well. */
+static bool fill_endpoint(struct decode *d, const json_t *o, struct str scheme,
+                          struct hutch_endpoint *e)
+{
+        const char *told = decode_text(d, o, "endpoint", "url");
+        scoped(buf_done) struct buf b;
+        struct url u;
+        char *host;
+
+        buf_init(&b, URL_MAX);
+        if (!told || !*told)
+                return false;
+        url_add_endpoint(&b, scheme, str_from(told));
+        e->url = buf_failed(&b) ? NULL : arena_dup(d->arena, buf_str(&b));
+        d->no_memory |= !e->url;
+        if (!e->url || url_parse(str_from(e->url), &u) < 0 || !has_good_headers(o))
+                return false;
+        host = arena_dup(d->arena, u.host);
+        d->no_memory |= !host;
+        e->host = host;
+        e->port = u.port;
+        e->headers = decode_map(d, o, "headers", &e->n_headers);
+        return true;
+}
+
+struct hutch_endpoint *decode_endpoint(struct str text, struct str scheme, int *ret_code)
+{
+        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
+        struct hutch_endpoint *e = doc ? result_new(sizeof(*e)) : NULL;
+        struct decode d = { 0 };
+        bool whole = false;
+
+        if (!doc)
+                return NULL;
+        if (e) {
+                d.arena = result_arena(e);
+                whole = fill_endpoint(&d, doc, scheme, e);
+        }
+        return decode__finish(e, &d, whole, ret_code);
+}
+
+/* --- keys --- */
+
+static bool fill_key(struct decode *d, const json_t *o, struct hutch_key *k)
+{
+        k->id = decode_text(d, o, "id", NULL);
+        k->name = decode_text(d, o, "name", NULL);
+        k->tenant = decode_text(d, o, "tenant", NULL);
+        k->principal = decode_text(d, o, "principal", NULL);
+        k->role = decode_text(d, o, "role", NULL);
+        k->configured = decode_bool(o, "configured");
+        k->created_at = decode_time(o, "createdAt", "created_at");
+        k->key = decode_text(d, o, "key", NULL);
+        return k->id != NULL;
+}
+
+struct hutch_key *decode_key(struct str text, int *ret_code)
+{
+        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
+        struct hutch_key *k = doc ? result_new(sizeof(*k)) : NULL;
+        struct decode d = { 0 };
+        bool whole = false;
+
+        if (!doc)
+                return NULL;
+        if (k) {
+                result_mark_secret(k);
+                d.arena = result_arena(k);
+                whole = fill_key(&d, doc, k);
+        }
+        return decode__finish(k, &d, whole, ret_code);
+}
+
+static bool fill_keys(struct decode *d, const json_t *doc, struct hutch_key_list *l)
+{
+        const json_t *items = json_is_array(doc) ? doc : json_object_get(doc, "items");
+        const struct hutch_key **list;
+
+        if (!json_is_array(items))
+                return false;
+        l->n = json_array_size(items);
+        list = arena_alloc_array(d->arena, l->n, sizeof(void *));
+        d->no_memory |= !list;
+        for (size_t i = 0; list && i < l->n; i++) {
+                struct hutch_key *k = arena_zalloc(d->arena, sizeof(*k));
+
+                d->no_memory |= !k;
+                if (!k || !fill_key(d, json_array_get(items, i), k))
+                        return false;
+                list[i] = k;
+        }
+        l->items = list;
+        return true;
+}
+
+struct hutch_key_list *decode_key_list(struct str text, int *ret_code)
+{
+        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
+        struct hutch_key_list *l = doc ? result_new(sizeof(*l)) : NULL;
+        struct decode d = { 0 };
+        bool whole = false;
+
+        if (!doc)
+                return NULL;
+        if (l) {
+                d.arena = result_arena(l);
+                whole = fill_keys(&d, doc, l);
+        }
+        return decode__finish(l, &d, whole, ret_code);
+}
+
+/* --- events --- */
+
+int decode_event(struct str text, struct arena *a, struct hutch_event *ret)
+{
+        struct decode d = { .arena = a };
+        int code = 0;
+        scoped(decode__freep) json_t *doc = decode__parse(text, &code);
+        struct hutch_event e = { 0 };
+
+        if (!doc)
+                return code;
+        e.type = decode_text(&d, doc, "type", NULL);
+        e.time = decode_time(doc, "time", NULL);
+        e.tenant = decode_text(&d, doc, "tenant", NULL);
+        e.sandbox_id = decode_text(&d, doc, "sandboxId", NULL);
+        e.state = decode_text(&d, doc, "state", NULL);
+        e.reason = decode_text(&d, doc, "reason", NULL);
+        e.message = decode_text(&d, doc, "message", NULL);
+        e.expires_at = decode_time(doc, "expiresAt", NULL);
+        e.lost = (uint64_t) MAX_OF(decode_i64(doc, "count", NULL), 0);
+        if (d.no_memory)
+                return HUTCH_NO_MEMORY;
+        if (!e.type)
+                return HUTCH_PROTOCOL;
+        *ret = e;
+        return 0;
+}

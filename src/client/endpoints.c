@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/endpoints.h"
+
+#include "base/base.h"
+#include "client/decode.h"
+#include "client/result.h"
+#include "client/simple.h"
+
+static void *to_endpoint(struct op *op, struct str text, int *ret_code)
+{
+        return decode_endpoint(text, op->client->url.scheme, ret_code);
+}
+
+static void ask(struct op *op, const char *id, int port)
+{
+        char number[16];
+
+        (void) snprintf(number, sizeof(number), "%d", port);
+        op_to_server(op, "/sandboxes/{}/endpoints/{}", id, number);
+        if (op && op->failed == 0 && op->client->o.use_server_proxy)
+                url_add(&op->url, "?use_server_proxy=true");
+}
+
+int hutch_get_endpoint(struct hutch_client *client, const char *id, int port,
+                       struct hutch_endpoint **ret, struct hutch_call *call)
+{
+        static const struct simple_kind kind =
+                SIMPLE("get the endpoint", "GET", false, to_endpoint);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        if (port < 1 || port > UINT16_MAX)
+                op_refuse(op, HUTCH_INVALID, "a port is a number from 1 to 65535");
+        if (op_need(op, id, "the id of the sandbox"))
+                ask(op, id, port);
+        return op_start(op, ret);
+}
+
+int hutch_discover_execd(struct hutch_client *client, const char *id, struct hutch_endpoint **ret,
+                         struct hutch_call *call)
+{
+        return hutch_get_endpoint(client, id, HUTCH_EXECD_PORT, ret, call);
+}
+
+/* --- for others --- */
+
+static void found(struct op *op)
+{
+        int code = HUTCH_PROTOCOL;
+        struct hutch_endpoint *e;
+
+        if (!op_answered_well(op))
+                return;
+        e = to_endpoint(op, buf_str(&op->x.answer), &code);
+        if (e)
+                op->discovered(op, e);
+        else
+                op_fail_answer(op, code);
+        hutch_endpoint_free(e);
+}
+
+void op_discover(struct op *op, const char *id,
+                 void (*next)(struct op *op, const struct hutch_endpoint *agent))
+{
+        op->discovered = next;
+        ask(op, id, HUTCH_EXECD_PORT);
+        op_send(op, &(struct request){ .method = "GET", .answered = found });
+}
+
+/* --- made by hand --- */
+
+static bool copy_headers(struct arena *a, const struct hutch_pair *headers, size_t n,
+                         struct hutch_endpoint *e)
+{
+        struct hutch_pair *copies = arena_alloc_array(a, n, sizeof(*copies));
+
+        for (size_t i = 0; copies && i < n; i++) {
+                copies[i].key = arena_strdup(a, headers[i].key);
+                copies[i].value = arena_strdup(a, headers[i].value);
+                if (!copies[i].key || !copies[i].value)
+                        return false;
+        }
+        e->headers = copies;
+        e->n_headers = n;
+        return copies != NULL;
+}
+
+static int fill(struct hutch_endpoint *e, const char *url, const struct hutch_pair *headers,
+                size_t n_headers)
+{
+        struct arena *a = result_arena(e);
+        scoped(buf_done) struct buf b;
+        struct url u;
+
+        buf_init(&b, URL_MAX);
+        url_add_endpoint(&b, STR("http"), str_from(url));
+        if (b.no_memory)
+                return HUTCH_NO_MEMORY;
+        if (buf_failed(&b) || url_parse(buf_str(&b), &u) < 0)
+                return HUTCH_INVALID;
+        for (size_t i = 0; i < n_headers; i++)
+                if (!headers[i].key || !headers[i].value)
+                        return HUTCH_INVALID;
+        e->url = arena_dup(a, u.text);
+        e->host = arena_dup(a, u.host);
+        e->port = u.port;
+        return e->url && e->host && copy_headers(a, headers, n_headers, e) ? 0 : HUTCH_NO_MEMORY;
+}
+
+int hutch_endpoint_new(const char *url, const struct hutch_pair *headers, size_t n_headers,
+                       struct hutch_endpoint **ret)
+{
+        struct hutch_endpoint *e;
+        int r;
+
+        if (!url || !ret || (n_headers > 0 && !headers))
+                return HUTCH_INVALID;
+        e = result_new(sizeof(*e));
+        if (!e)
+                return HUTCH_NO_MEMORY;
+        r = fill(e, url, headers, n_headers);
+        if (r < 0)
+                hutch_endpoint_free(e);
+        else
+                *ret = e;
+        return r;
+}
+
+/* --- ping --- */
+
+int hutch_ping(struct hutch_client *client, const struct hutch_endpoint *agent,
+               struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("ping the agent", "GET", false, NULL);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        op_to_agent(op, agent, "/ping");
+        return op_start(op, NULL);
+}

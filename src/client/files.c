@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "base/base.h"
+#include "client/body.h"
+#include "client/decode_impl.h"
+#include "client/options.h"
+#include "client/simple.h"
+
+/* Files by their names; what is in them goes through transfer.c. */
+
+SIMPLE_DECODER(to_files, decode_files)
+SIMPLE_DECODER(to_metrics, decode_metrics)
+
+static bool need_path(struct op *op, const char *path)
+{
+        return op_need(op, path, "a path");
+}
+
+static void add_paths(struct op *op, const struct hutch_paths *paths)
+{
+        if (!paths || paths->n == 0)
+                op_refuse(op, HUTCH_INVALID, "no path is given");
+        for (size_t i = 0; paths && i < paths->n; i++)
+                if (need_path(op, paths->items[i]))
+                        url_add(&op->url, i ? "&path={}" : "?path={}", paths->items[i]);
+}
+
+/* --- looking --- */
+
+int hutch_search_files(struct hutch_client *client, const struct hutch_endpoint *agent,
+                       const struct hutch_search *what, struct hutch_file_list **ret,
+                       struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("search files", "GET", false, to_files);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        struct hutch_search w;
+        int r = options_copy(&w, sizeof(w), what);
+
+        if (r < 0)
+                op_refuse(op, r, "the search is of another version, or not initialised");
+        if (op_need(op, w.dir, "the folder"))
+                op_to_agent(op, agent, "/files/search?path={}", w.dir);
+        if (op && op->failed == 0 && w.pattern)
+                url_add(&op->url, "&pattern={}", w.pattern);
+        return op_start(op, ret);
+}
+
+int hutch_list_directory(struct hutch_client *client, const struct hutch_endpoint *agent,
+                         const struct hutch_directory *what, struct hutch_file_list **ret,
+                         struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("list the folder", "GET", false, to_files);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        struct hutch_directory w;
+        int r = options_copy(&w, sizeof(w), what);
+        char depth[16];
+
+        if (r < 0)
+                op_refuse(op, r, "what is to be listed is of another version, or not initialised");
+        (void) snprintf(depth, sizeof(depth), "%u", w.depth ? w.depth : 1);
+        if (need_path(op, w.path))
+                op_to_agent(op, agent, "/directories/list?path={}&depth={}", w.path, depth);
+        return op_start(op, ret);
+}
+
+/* The answer is keyed by the paths as they were given, so they are kept. */
+struct info_op {
+        struct op op;
+        struct arena arena;
+        struct hutch_paths paths;
+};
+
+static void informed(struct op *op)
+{
+        struct info_op *i = container_of(op, struct info_op, op);
+        int code = HUTCH_PROTOCOL;
+        struct hutch_file_list *l;
+
+        if (!op_answered_well(op))
+                return;
+        l = decode_file_map(buf_str(&op->x.answer), &i->paths, &code);
+        if (l)
+                op_succeed(op, l);
+        else
+                op_fail_answer(op, code);
+}
+
+static void info_begin(struct op *op)
+{
+        op_send(op, &(struct request){ .method = "GET", .answered = informed });
+}
+
+static void info_release(struct op *op)
+{
+        arena_done(&container_of(op, struct info_op, op)->arena);
+}
+
+static void keep_paths(struct info_op *i, const struct hutch_paths *paths)
+{
+        const char **copies;
+
+        arena_init(&i->arena, 2 * URL_MAX + 16 * MiB);
+        copies = arena_alloc_array(&i->arena, paths->n, sizeof(*copies));
+        for (size_t k = 0; copies && k < paths->n; k++) {
+                copies[k] = arena_strdup(&i->arena, paths->items[k]);
+                if (!copies[k])
+                        copies = NULL;
+        }
+        if (!copies)
+                op_refuse(&i->op, HUTCH_NO_MEMORY, "out of memory");
+        i->paths = (struct hutch_paths){ copies, paths->n };
+}
+
+int hutch_get_file_info(struct hutch_client *client, const struct hutch_endpoint *agent,
+                        const struct hutch_paths *paths, struct hutch_file_list **ret,
+                        struct hutch_call *call)
+{
+        static const struct op_kind kind = {
+                .doing = "look at files",
+                .begin = info_begin,
+                .release = info_release,
+        };
+        struct op *op = op_new(sizeof(struct info_op), &kind, client, call);
+
+        op_to_agent(op, agent, "/files/info");
+        add_paths(op, paths);
+        if (op && op->failed == 0)
+                keep_paths(container_of(op, struct info_op, op), paths);
+        return op_start(op, ret);
+}
+
+/* --- removing --- */
+
+int hutch_delete_files(struct hutch_client *client, const struct hutch_endpoint *agent,
+                       const struct hutch_paths *paths, struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("delete files", "DELETE", false, NULL);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        op_to_agent(op, agent, "/files");
+        add_paths(op, paths);
+        return op_start(op, NULL);
+}
+
+int hutch_delete_directories(struct hutch_client *client, const struct hutch_endpoint *agent,
+                             const struct hutch_paths *paths, struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("delete folders", "DELETE", false, NULL);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        op_to_agent(op, agent, "/directories");
+        add_paths(op, paths);
+        return op_start(op, NULL);
+}
+
+/* --- changing --- */
+
+static void write_permissions(struct op *op, const struct hutch_permission *items, size_t n)
+{
+        body_open(op, NULL, '{');
+        for (size_t i = 0; i < n && need_path(op, items[i].path); i++) {
+                body_open(op, items[i].path, '{');
+                body_text(op, "owner", items[i].owner);
+                body_text(op, "group", items[i].group);
+                if (items[i].mode)
+                        body_i64(op, "mode", decode_mode_digits(items[i].mode));
+                body_close(op, '}');
+        }
+        body_close(op, '}');
+}
+
+int hutch_set_permissions(struct hutch_client *client, const struct hutch_endpoint *agent,
+                          const struct hutch_permission *items, size_t n, struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("set permissions", "POST", true, NULL);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        op_to_agent(op, agent, "/files/permissions");
+        write_permissions(op, items, n);
+        return op_start(op, NULL);
+}
+
+int hutch_make_directories(struct hutch_client *client, const struct hutch_endpoint *agent,
+                           const struct hutch_permission *items, size_t n, struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("make folders", "POST", true, NULL);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        op_to_agent(op, agent, "/directories");
+        write_permissions(op, items, n);
+        return op_start(op, NULL);
+}
+
+int hutch_move_files(struct hutch_client *client, const struct hutch_endpoint *agent,
+                     const struct hutch_move *items, size_t n, struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("move files", "POST", true, NULL);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        op_to_agent(op, agent, "/files/mv");
+        body_open(op, NULL, '[');
+        for (size_t i = 0; i < n && need_path(op, items[i].from) && need_path(op, items[i].to);
+             i++) {
+                body_open(op, NULL, '{');
+                body_text(op, "src", items[i].from);
+                body_text(op, "dest", items[i].to);
+                body_close(op, '}');
+        }
+        body_close(op, ']');
+        return op_start(op, NULL);
+}
+
+/* --- replacing --- */
+
+struct replace_op {
+        struct op op;
+        char *items; /* the caller's, whose structs may be shorter or longer than ours */
+        size_t stride, n;
+};
+
+static struct hutch_replace *item_of(const struct replace_op *r, size_t i)
+{
+        return (struct hutch_replace *) (void *) (r->items + i * r->stride);
+}
+
+static void count(const struct replace_op *r, const json_t *doc)
+{
+        for (size_t i = 0; i < r->n; i++) {
+                const json_t *one = json_object_get(doc, item_of(r, i)->path);
+                const json_t *n = json_object_get(one, "replacedCount");
+
+                item_of(r, i)->replaced = json_is_integer(n) ? json_integer_value(n) : -1;
+        }
+}
+
+static void replaced(struct op *op)
+{
+        struct replace_op *r = container_of(op, struct replace_op, op);
+        int ignored; /* an answer without counts */
+        json_t *doc;
+
+        if (!op_answered_well(op))
+                return;
+        doc = decode__parse(buf_str(&op->x.answer), &ignored);
+        count(r, doc);
+        json_decref(doc);
+        op_succeed(op, NULL);
+}
+
+static void replace_begin(struct op *op)
+{
+        op_send(op, &(struct request){ .method = "POST", .has_body = true, .answered = replaced });
+}
+
+int hutch_replace_in_files(struct hutch_client *client, const struct hutch_endpoint *agent,
+                           struct hutch_replace *items, size_t n, struct hutch_call *call)
+{
+        static const struct op_kind kind = {
+                .doing = "replace in files",
+                .begin = replace_begin,
+        };
+        struct op *op = op_new(sizeof(struct replace_op), &kind, client, call);
+        struct replace_op *r = op ? container_of(op, struct replace_op, op) : NULL;
+        bool given = n > 0 && items && items[0].size >= sizeof(items[0]);
+
+        if (!given)
+                op_refuse(op, HUTCH_INVALID, "the items are missing, or not initialised");
+        if (r && given && op->failed == 0) {
+                r->items = (char *) items;
+                r->stride = items[0].size;
+                r->n = n;
+        }
+        op_to_agent(op, agent, "/files/replace?verbose=true");
+        body_open(op, NULL, '{');
+        for (size_t i = 0; r && i < r->n && need_path(op, item_of(r, i)->path); i++) {
+                const struct hutch_replace *x = item_of(r, i);
+
+                if (!op_need(op, x->old_text, "the text to be replaced"))
+                        break;
+                body_open(op, x->path, '{');
+                body_text(op, "old", x->old_text);
+                body_text(op, "new", x->new_text ? x->new_text : "");
+                body_close(op, '}');
+        }
+        body_close(op, '}');
+        return op_start(op, NULL);
+}
+
+/* --- metrics --- */
+
+int hutch_get_metrics(struct hutch_client *client, const struct hutch_endpoint *agent,
+                      struct hutch_metrics **ret, struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("get metrics", "GET", false, to_metrics);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        op_to_agent(op, agent, "/metrics");
+        return op_start(op, ret);
+}

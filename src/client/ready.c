@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/ready.h"
+
+#include "base/base.h"
+#include "client/decode.h"
+#include "client/endpoints.h"
+#include "client/simple.h"
+
+#define FIRST_INTERVAL (100 * USEC_PER_MSEC)
+#define LAST_INTERVAL  (2 * USEC_PER_SEC)
+
+static struct ready_op *ready_of(struct op *op)
+{
+        return container_of(op, struct ready_op, op);
+}
+
+static bool is_one_of(const char *state, const char *const *states)
+{
+        for (; *states; states++)
+                if (strcmp(state, *states) == 0)
+                        return true;
+        return false;
+}
+
+static void look(struct ready_op *r);
+
+static void look_again(struct timer *t)
+{
+        look(ready_of(container_of(t, struct op, pause)));
+}
+
+static void wait_more(struct ready_op *r)
+{
+        op_wait(&r->op, r->interval, look_again);
+        r->interval = MIN_OF(r->interval + r->interval / 2, LAST_INTERVAL);
+}
+
+/* --- the agent --- */
+
+static void gone(struct ready_op *r)
+{
+        const struct hutch_sandbox *s = r->sandbox;
+
+        if (r->otherwise)
+                r->otherwise(r);
+        else
+                op_fail(&r->op, HUTCH_FAILED, "it is %s%s%.300s", s->state, s->message ? ": " : "",
+                        s->message ? s->message : "");
+}
+
+static void pinged(struct op *op)
+{
+        struct ready_op *r = ready_of(op);
+
+        if (op->x.result != CURLE_OK || op->x.status < 200 || op->x.status >= 300) {
+                if (r->agent_by > 0 && loop__now() >= r->agent_by)
+                        gone(r);
+                else
+                        wait_more(r);
+                return;
+        }
+        if (r->then)
+                r->then(r);
+        else
+                op_succeed(op, TAKE_PTR(r->sandbox));
+}
+
+static void ping(struct op *op, const struct hutch_endpoint *agent)
+{
+        op_to_agent(op, agent, "/ping");
+        op_send(op, &(struct request){ .method = "GET", .answered = pinged, .try_only = true });
+}
+
+/* --- the sandbox --- */
+
+static void looked(struct op *op)
+{
+        /* Kubernetes says Allocated for what has its pod. */
+        static const char *const running[] = { "Running", "Allocated", NULL };
+        static const char *const over[] = { "Failed", "Terminated", "Stopping", NULL };
+        struct ready_op *r = ready_of(op);
+        int code = HUTCH_PROTOCOL;
+
+        if (op->x.status == 404 && r->otherwise) {
+                r->otherwise(r);
+                return;
+        }
+        if (!op_answered_well(op))
+                return;
+        hutch_sandbox_free(r->sandbox);
+        r->sandbox = decode_sandbox(buf_str(&op->x.answer), &code);
+        if (!r->sandbox)
+                op_fail_answer(op, code);
+        else if (is_one_of(r->sandbox->state, running))
+                op_discover(op, r->id, ping);
+        else if (is_one_of(r->sandbox->state, over))
+                gone(r);
+        else
+                wait_more(r);
+}
+
+static void look(struct ready_op *r)
+{
+        op_to_server(&r->op, "/sandboxes/{}", r->id);
+        op_send(&r->op, &(struct request){ .method = "GET", .answered = looked });
+}
+
+void ready_begin(struct ready_op *r)
+{
+        r->interval = FIRST_INTERVAL;
+        look(r);
+}
+
+void ready_done(struct ready_op *r)
+{
+        hutch_sandbox_free(TAKE_PTR(r->sandbox));
+        free(TAKE_PTR(r->id));
+}
+
+const char *ready_late(struct op *op)
+{
+        const struct hutch_sandbox *s = ready_of(op)->sandbox;
+
+        if (!s)
+                return "no answer";
+        return strcmp(s->state, "Running") == 0 ? "it runs, but its agent gave no answer"
+                                                : "it was not Running";
+}
+
+/* --- the call --- */
+
+static void wait_begin(struct op *op)
+{
+        ready_begin(ready_of(op));
+}
+
+static void wait_release(struct op *op)
+{
+        ready_done(ready_of(op));
+}
+
+int hutch_wait_ready(struct hutch_client *client, const char *id, struct hutch_sandbox **ret,
+                     struct hutch_call *call)
+{
+        static const struct op_kind kind = {
+                .doing = "wait for the sandbox",
+                .begin = wait_begin,
+                .release = wait_release,
+                .timeout_ms = READY_TIMEOUT_MS,
+                .late = ready_late,
+        };
+        struct op *op = op_new(sizeof(struct ready_op), &kind, client, call);
+
+        if (op_need(op, id, "the id of the sandbox")) {
+                ready_of(op)->id = strdup(id);
+                if (!ready_of(op)->id)
+                        op_refuse(op, HUTCH_NO_MEMORY, "out of memory");
+        }
+        return op_start(op, ret);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "client/decode.h"
+#include "client/endpoints.h"
+#include "client/op.h"
+#include "client/options.h"
+#include "client/result.h"
+
+/* Bytes out of a sandbox, and trees into one; files into one are in upload.c. */
+
+struct get_op {
+        struct op op;
+        char *sandbox_id, *path; /* to be discovered first; else NULL */
+        struct hutch_sink sink;
+        struct buf memory;
+        uint64_t n; /* delivered */
+        uint64_t offset, length;
+        uint64_t skip; /* of an answer that begins before what was asked for */
+        bool ranged;
+        char range[48];
+};
+
+static struct get_op *get_of(struct op *op)
+{
+        return container_of(op, struct get_op, op);
+}
+
+/* --- sinks --- */
+
+/* Until the deadline of the call, if it has one. */
+static int wait_writable(struct op *op, int fd)
+{
+        struct pollfd p = { .fd = fd, .events = POLLOUT };
+        usec_t now = loop__now();
+        bool limited = !list_empty(&op->deadline.node);
+        usec_t left = limited && op->deadline.at > now ? op->deadline.at - now : 0;
+        int r = poll(&p, 1, limited ? (int) MIN_OF(left / USEC_PER_MSEC + 1, INT32_MAX) : -1);
+
+        if (r != 0)
+                return 0;
+        return exchange_fail(&op->x, HUTCH_TIMEOUT,
+                             "what came could not be written by the deadline");
+}
+
+/* A descriptor that is not ready is waited for: it is the caller's, and this is where its bytes are. */
+static int write_fd(struct exchange *x, int fd, struct str bytes)
+{
+        while (bytes.n > 0) {
+                ssize_t n = write(fd, bytes.p, bytes.n);
+
+                if (n >= 0) {
+                        bytes = str_skip(bytes, (size_t) n);
+                        continue;
+                }
+                if (errno == EAGAIN) {
+                        if (wait_writable(x->op, fd) < 0)
+                                return x->failure;
+                } else if (errno != EINTR) {
+                        x->error.os_errno = errno;
+                        return exchange_fail(x, HUTCH_LOCAL, "write what came: %s",
+                                             err_text(-errno));
+                }
+        }
+        return 0;
+}
+
+static int deliver(struct get_op *g, struct str bytes)
+{
+        struct exchange *x = &g->op.x;
+
+        g->n += bytes.n;
+        if (g->sink.write) {
+                if (g->sink.write(g->sink.ctx, bytes.p, bytes.n) == 0)
+                        return 0;
+                return exchange_fail(x, HUTCH_CANCELED, "given up by the callback");
+        }
+        if (g->sink.fd > 0)
+                return write_fd(x, g->sink.fd, bytes);
+        if (bytes.n > buf_room(&g->memory))
+                return exchange_fail(x, HUTCH_TOO_LARGE, "there are more than %zu bytes",
+                                     g->memory.max);
+        buf_add_str(&g->memory, bytes);
+        return buf_failed(&g->memory) ? exchange_fail(x, HUTCH_NO_MEMORY, "out of memory") : 0;
+}
+
+/* A server that does not know ranges sends all with 200: what was asked for is cut out of it. */
+static void opened(struct op *op)
+{
+        struct get_op *g = get_of(op);
+
+        g->skip = g->ranged && op->x.status != 206 ? g->offset : 0;
+}
+
+static int on_bytes(struct op *op, struct str bytes)
+{
+        struct get_op *g = get_of(op);
+        size_t skip = (size_t) MIN_OF(g->skip, (uint64_t) bytes.n);
+
+        g->skip -= skip;
+        bytes = str_skip(bytes, skip);
+        if (g->ranged && g->length > 0)
+                bytes.n = (size_t) MIN_OF((uint64_t) bytes.n, g->length - g->n);
+        return bytes.n > 0 ? deliver(g, bytes) : 0;
+}
+
+/* --- the call --- */
+
+static void got(struct op *op)
+{
+        struct get_op *g = get_of(op);
+        struct hutch_data *d;
+
+        if (!op_answered_well(op))
+                return;
+        d = result_new(sizeof(*d));
+        if (d) {
+                d->n = (size_t) g->n;
+                d->data = result_adopt(d, &g->memory);
+        }
+        if (d && d->data) {
+                op_succeed(op, d);
+                return;
+        }
+        result_free(d);
+        op_fail(op, HUTCH_NO_MEMORY, "out of memory");
+}
+
+static void get_send(struct op *op)
+{
+        struct get_op *g = get_of(op);
+
+        op_send(op, &(struct request){ .method = "GET",
+                                       .bytes = on_bytes,
+                                       .opened = opened,
+                                       .range = g->ranged ? g->range : NULL,
+                                       .answered = got });
+}
+
+static void get_discovered(struct op *op, const struct hutch_endpoint *agent)
+{
+        op_to_agent(op, agent, "/files/download?path={}", get_of(op)->path);
+        get_send(op);
+}
+
+static void get_begin(struct op *op)
+{
+        if (get_of(op)->sandbox_id)
+                op_discover(op, get_of(op)->sandbox_id, get_discovered);
+        else
+                get_send(op);
+}
+
+static void get_release(struct op *op)
+{
+        struct get_op *g = get_of(op);
+
+        buf_done(&g->memory);
+        free(g->sandbox_id);
+        free(g->path);
+}
+
+static struct get_op *new_get(const struct op_kind *kind, struct hutch_client *client,
+                              const struct hutch_sink *sink, struct hutch_call *call)
+{
+        struct op *op = op_new(sizeof(struct get_op), kind, client, call);
+        struct get_op *g = op ? get_of(op) : NULL;
+
+        if (!g)
+                return NULL;
+        if (sink)
+                g->sink = *sink;
+        buf_init(&g->memory, client ? (size_t) client->o.answer_max : 1);
+        return g;
+}
+
+static void set_range(struct get_op *g, const struct hutch_download *w)
+{
+        bool bytes = w->offset > 0 || w->length > 0, lines = w->first_line > 0 || w->n_lines > 0;
+        char first[24], n[24];
+
+        if (bytes && lines)
+                op_refuse(&g->op, HUTCH_INVALID, "a range is of bytes or of lines, not both");
+        if (w->length > UINT64_MAX - w->offset)
+                op_refuse(&g->op, HUTCH_INVALID, "the range ends behind all files");
+        if (g->op.failed < 0)
+                return;
+        (void) snprintf(first, sizeof(first), "%" PRIu64, w->first_line ? w->first_line : 1);
+        (void) snprintf(n, sizeof(n), "%" PRIu64, w->n_lines);
+        if (lines)
+                url_add(&g->op.url, "&offset={}", first);
+        if (lines && w->n_lines)
+                url_add(&g->op.url, "&limit={}", n);
+        if (!bytes)
+                return;
+        g->ranged = true;
+        g->offset = w->offset;
+        g->length = w->length;
+        if (w->length > 0)
+                (void) snprintf(g->range, sizeof(g->range), "%" PRIu64 "-%" PRIu64, w->offset,
+                                w->offset + w->length - 1);
+        else
+                (void) snprintf(g->range, sizeof(g->range), "%" PRIu64 "-", w->offset);
+}
+
+static const struct op_kind download_kind = {
+        .doing = "download the file",
+        .begin = get_begin,
+        .release = get_release,
+        .stream = true,
+};
+
+int hutch_download_file(struct hutch_client *client, const struct hutch_endpoint *agent,
+                        const struct hutch_download *what, struct hutch_data **ret,
+                        struct hutch_call *call)
+{
+        struct hutch_download w;
+        int r = options_copy(&w, sizeof(w), what);
+        struct get_op *g = new_get(&download_kind, client, &w.sink, call);
+
+        if (!g)
+                return op_start(NULL, NULL);
+        if (r < 0)
+                op_refuse(&g->op, r,
+                          "what is to be downloaded is of another version, or not "
+                          "initialised");
+        if (op_need(&g->op, w.path, "the path"))
+                op_to_agent(&g->op, agent, "/files/download?path={}", w.path);
+        set_range(g, &w);
+        return op_start(&g->op, ret);
+}
+
+int hutch_read_file(struct hutch_client *client, const char *sandbox_id, const char *path,
+                    struct hutch_data **ret, struct hutch_call *call)
+{
+        struct get_op *g = new_get(&download_kind, client, NULL, call);
+
+        if (!g)
+                return op_start(NULL, NULL);
+        if (op_need(&g->op, sandbox_id, "the id of the sandbox")
+            && op_need(&g->op, path, "the path")) {
+                g->sandbox_id = strdup(sandbox_id);
+                g->path = strdup(path);
+                if (!g->sandbox_id || !g->path)
+                        op_refuse(&g->op, HUTCH_NO_MEMORY, "out of memory");
+        }
+        return op_start(&g->op, ret);
+}
+
+/* --- archives --- */
+
+int hutch_download_archive(struct hutch_client *client, const struct hutch_endpoint *agent,
+                           const struct hutch_archive_out *what, struct hutch_data **ret,
+                           struct hutch_call *call)
+{
+        static const struct op_kind kind = {
+                .doing = "download the archive",
+                .begin = get_begin,
+                .release = get_release,
+                .stream = true,
+        };
+        struct hutch_archive_out w;
+        int r = options_copy(&w, sizeof(w), what);
+        struct get_op *g = new_get(&kind, client, &w.sink, call);
+
+        if (!g)
+                return op_start(NULL, NULL);
+        if (r < 0)
+                op_refuse(&g->op, r,
+                          "what is to be downloaded is of another version, or not "
+                          "initialised");
+        if (op_need(&g->op, w.path, "the path"))
+                op_to_agent(&g->op, agent, "/files/archive?path={}", w.path);
+        return op_start(&g->op, ret);
+}
+
+struct put_op {
+        struct op op;
+        struct hutch_archive_in *what; /* the caller's */
+};
+
+static void put_done(struct op *op)
+{
+        struct put_op *p = container_of(op, struct put_op, op);
+        struct str text = buf_str(&op->x.answer);
+
+        if (!op_answered_well(op))
+                return;
+        p->what->entries = (uint64_t) MAX_OF(decode_number(text, "entries"), 0);
+        p->what->bytes = (uint64_t) MAX_OF(decode_number(text, "bytes"), 0);
+        op_succeed(op, NULL);
+}
+
+static void put_begin(struct op *op)
+{
+        op_send(op, &(struct request){ .method = "POST",
+                                       .source = &container_of(op, struct put_op, op)->what->source,
+                                       .answered = put_done });
+}
+
+int hutch_upload_archive(struct hutch_client *client, const struct hutch_endpoint *agent,
+                         struct hutch_archive_in *what, struct hutch_call *call)
+{
+        static const struct op_kind kind = {
+                .doing = "upload the archive",
+                .begin = put_begin,
+                .stream = true,
+        };
+        struct op *op = op_new(sizeof(struct put_op), &kind, client, call);
+
+        if (!what || what->size < sizeof(*what))
+                op_refuse(op, HUTCH_INVALID, "what is to be uploaded is not initialised");
+        else if (op_need(op, what->path, "the path")) {
+                container_of(op, struct put_op, op)->what = what;
+                op_to_agent(op, agent, "/files/archive?path={}", what->path);
+                if (op->failed == 0 && what->keep_owner)
+                        url_add(&op->url, "&owner=keep");
+        }
+        return op_start(op, NULL);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/random.h>
+
+#include "base/base.h"
+#include "base/base64.h"
+#include "client/fail.h"
+#include "client/op.h"
+#include "client/tunnel.h"
+
+/* Opening a tunnel: curl connects, we say hello, and look at what comes back. */
+
+#define HEAD_MAX (64 * KiB)
+
+struct open_op {
+        struct op op;
+        struct hutch_tunnel *tunnel;
+        struct watch watch;
+        char key[WS_KEY_TEXT];
+        struct buf hello;
+};
+
+static struct open_op *open_of(struct op *op)
+{
+        return container_of(op, struct open_op, op);
+}
+
+/* --- hello --- */
+
+static int make_key(struct open_op *o)
+{
+        uint8_t bytes[16];
+
+        if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+                return HUTCH_LOCAL;
+        (void) base64_encode(bytes, sizeof(bytes), o->key);
+        memcpy(&o->tunnel->masks, bytes, sizeof(o->tunnel->masks));
+        return 0;
+}
+
+static void write_hello(struct open_op *o)
+{
+        struct str url = buf_str(&o->op.url);
+        struct url u;
+        struct buf *b = &o->tunnel->out;
+
+        if (url_parse(url, &u) < 0)
+                return;
+        buf_add_str(b, STR("GET "));
+        buf_add_str(b, str_skip(url, (size_t) (u.authority.p - url.p) + u.authority.n));
+        buf_add_str(b, STR(" HTTP/1.1\r\nHost: "));
+        buf_add_str(b, u.authority);
+        buf_add_str(b, STR("\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                           "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "));
+        buf_add(b, o->key, sizeof(o->key));
+        buf_addf(b, "\r\nUser-Agent: %s\r\n", o->op.client->o.user_agent);
+        for (const struct curl_slist *h = o->op.headers; h; h = h->next)
+                if (!str_ends_with(str_from(h->data), STR(":")))
+                        buf_addf(b, "%s\r\n", h->data);
+        buf_add_str(b, STR("\r\n"));
+}
+
+/* --- answer --- */
+
+static ssize_t find_end(struct str s)
+{
+        const char *p = memmem(s.p, s.n, "\r\n\r\n", 4);
+
+        return p ? p - s.p : -1;
+}
+
+static bool header_of(struct str head, struct str name, struct str *ret)
+{
+        struct str line;
+
+        while (str_split(&head, '\n', &line)) {
+                if (line.n > 0 && line.p[line.n - 1] == '\r')
+                        line.n--;
+                if (line.n > name.n && line.p[name.n] == ':'
+                    && str_caseeq(str_of(line.p, name.n), name)) {
+                        *ret = str_trim(str_skip(line, name.n + 1));
+                        return true;
+                }
+        }
+        return false;
+}
+
+static int status_of(struct str head)
+{
+        uint64_t status;
+
+        if (!str_starts_with(head, STR("HTTP/1.1 ")) || head.n < 12
+            || parse_u64_max(str_of(head.p + 9, 3), 999, &status) < 0)
+                return 0;
+        return (int) status;
+}
+
+/* It was not switched: what came behind the head says why. */
+static void refused(struct open_op *o, int status, struct str body)
+{
+        struct exchange *x = &o->op.x;
+
+        x->status = status;
+        buf_add_str(&x->problem, str_of(body.p, MIN_OF(body.n, buf_room(&x->problem))));
+        if (status == 404 && body.n == 0)
+                op_fail(&o->op, HUTCH_UNSUPPORTED, "this agent has no tunnels");
+        else if (status == 0 || (status >= 200 && status < 300))
+                op_fail(&o->op, HUTCH_PROTOCOL, "the agent does not speak WebSocket");
+        else
+                (void) op_answered_well(&o->op);
+}
+
+static void opened(struct open_op *o)
+{
+        struct hutch_tunnel *t = o->tunnel;
+        struct op *op = &o->op;
+
+        loop__watch(op->loop, &o->watch, 0);
+        t->multi = op->loop->multi;
+        t->easy = TAKE_PTR(op->x.easy);
+        (void) curl_easy_setopt(t->easy, CURLOPT_PRIVATE, NULL);
+        if (!op->call->loop) {
+                t->loop = op->loop;
+                op->loop->taken = true;
+        }
+        if (op->ret)
+                *op->ret = TAKE_PTR(o->tunnel);
+        op->ret = NULL;
+        op_succeed(op, NULL);
+}
+
+static void judge(struct open_op *o)
+{
+        struct hutch_tunnel *t = o->tunnel;
+        struct str all = buf_str(&t->in), value = STR_NULL;
+        ssize_t end = find_end(all);
+        struct str head = str_of(all.p, end < 0 ? 0 : (size_t) end);
+        char accept[WS_ACCEPT_TEXT];
+        int status = status_of(head);
+
+        if (header_of(head, STR("X-Request-ID"), &value))
+                fail_text(o->op.x.request_id, sizeof(o->op.x.request_id), value);
+        if (status != 101) {
+                refused(o, status, str_skip(all, head.n + 4));
+                return;
+        }
+        ws_accept_text(str_of(o->key, sizeof(o->key)), accept);
+        if (!header_of(head, STR("Sec-WebSocket-Accept"), &value)
+            || !str_eq(value, str_of(accept, sizeof(accept)))) {
+                op_fail(&o->op, HUTCH_PROTOCOL, "the agent does not speak WebSocket");
+                return;
+        }
+        buf_consume(&t->in, head.n + 4);
+        opened(o);
+}
+
+static void advance(struct open_op *o)
+{
+        struct hutch_tunnel *t = o->tunnel;
+        int r = tunnel__flush(t);
+
+        while (r == 0 || r == HUTCH_AGAIN) {
+                int got = tunnel__receive(t);
+
+                if (got == HUTCH_AGAIN) {
+                        loop__watch(o->op.loop, &o->watch,
+                                    HUTCH_READABLE
+                                            | (t->out.n > 0 ? (unsigned) HUTCH_WRITABLE : 0U));
+                        return;
+                }
+                if (find_end(buf_str(&t->in)) >= 0) {
+                        judge(o);
+                        return;
+                }
+                if (got <= 0 || t->in.n > HEAD_MAX)
+                        break;
+        }
+        op_fail(&o->op, HUTCH_BROKEN, "the connection ended before the tunnel stood");
+}
+
+static void on_ready(struct watch *w)
+{
+        advance(container_of(w, struct open_op, watch));
+}
+
+static void connected(struct op *op)
+{
+        struct open_op *o = open_of(op);
+        struct hutch_tunnel *t = o->tunnel;
+        curl_socket_t fd = CURL_SOCKET_BAD;
+
+        (void) curl_easy_getinfo(op->x.easy, CURLINFO_ACTIVESOCKET, &fd);
+        if (fd == CURL_SOCKET_BAD || make_key(o) < 0) {
+                op_fail(op, HUTCH_LOCAL, "there is no socket, or no randomness");
+                return;
+        }
+        t->fd = o->watch.fd = fd;
+        t->easy = op->x.easy; /* ours if it becomes a tunnel */
+        write_hello(o);
+        advance(o);
+}
+
+/* --- the call --- */
+
+static void open_begin(struct op *op)
+{
+        op_send(op,
+                &(struct request){ .method = "GET", .connect_only = true, .answered = connected });
+}
+
+static void open_stop(struct op *op)
+{
+        struct open_op *o = open_of(op);
+
+        if (!list_empty(&o->watch.node))
+                loop__watch(op->loop, &o->watch, 0);
+}
+
+static void open_release(struct op *op)
+{
+        struct open_op *o = open_of(op);
+
+        if (o->tunnel)
+                o->tunnel->easy = NULL;
+        hutch_tunnel_free(o->tunnel);
+}
+
+int hutch_open_tunnel(struct hutch_client *client, const struct hutch_endpoint *agent, int port,
+                      struct hutch_tunnel **ret, struct hutch_call *call)
+{
+        static const struct op_kind kind = {
+                .doing = "open a tunnel",
+                .begin = open_begin,
+                .release = open_release,
+                .stop = open_stop,
+        };
+        struct op *op = op_new(sizeof(struct open_op), &kind, client, call);
+        struct open_op *o = op ? open_of(op) : NULL;
+        char number[16];
+
+        if (!o)
+                return op_start(NULL, NULL);
+        list_init(&o->watch.node);
+        o->watch.ready = on_ready;
+        o->tunnel = calloc(1, sizeof(*o->tunnel));
+        if (!o->tunnel)
+                op_refuse(op, HUTCH_NO_MEMORY, "out of memory");
+        else {
+                buf_init(&o->tunnel->in, HEAD_MAX + 2 * TUNNEL_PIECE);
+                buf_init(&o->tunnel->out, 3 * TUNNEL_PIECE);
+                o->tunnel->fd = -EBADF;
+        }
+        if (!ret)
+                op_refuse(op, HUTCH_INVALID, "nobody would have the tunnel");
+        if (port < 1 || port > UINT16_MAX)
+                op_refuse(op, HUTCH_INVALID, "a port is a number from 1 to 65535");
+        (void) snprintf(number, sizeof(number), "%d", port);
+        op_to_agent(op, agent, "/tunnel/{}", number);
+        return op_start(op, ret);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+#include "client/decode.h"
+#include "client/framing.h"
+#include "client/options.h"
+#include "client/op.h"
+
+/*
+ * Streams that go on until somebody has enough: events of the server, metrics of an agent. Each event is
+ * decoded, told and forgotten.
+ */
+
+struct watch_op {
+        struct op op;
+        struct framing framing;
+        bool (*tell)(struct watch_op *w, struct str text,
+                     int *ret_code); /* false: enough, or code */
+        struct hutch_event_watch events;
+        struct hutch_metrics_watch metrics;
+};
+
+static struct watch_op *watch_of(struct op *op)
+{
+        return container_of(op, struct watch_op, op);
+}
+
+static int on_event(void *data, struct str text)
+{
+        struct watch_op *w = data;
+        int code = 0;
+
+        if (w->tell(w, text, &code))
+                return 0;
+        if (code == 0)
+                return exchange_fail(&w->op.x, HUTCH_CANCELED, "given up by the callback");
+        return exchange_fail(&w->op.x, code, "%s",
+                             code == HUTCH_NO_MEMORY ? "out of memory"
+                                                     : "an event that is none came");
+}
+
+static int framed(struct watch_op *w, int r)
+{
+        if (r == -E2BIG)
+                return exchange_fail(&w->op.x, HUTCH_TOO_LARGE, "an event has more than %zu bytes",
+                                     w->framing.block.max);
+        if (r == -ENOMEM && w->op.x.failure == 0)
+                return exchange_fail(&w->op.x, HUTCH_NO_MEMORY, "out of memory");
+        return r;
+}
+
+static void opened(struct op *op)
+{
+        struct watch_op *w = watch_of(op);
+
+        if (w->events.ready)
+                w->events.ready(w->events.data);
+}
+
+static int on_bytes(struct op *op, struct str bytes)
+{
+        struct watch_op *w = watch_of(op);
+
+        return framed(w, framing_feed(&w->framing, bytes, on_event, w));
+}
+
+static void ended(struct op *op)
+{
+        struct watch_op *w = watch_of(op);
+
+        if (!op_answered_well(op))
+                return;
+        if (framed(w, framing_finish(&w->framing, on_event, w)) < 0)
+                op_fail(op, op->x.failure, "%.400s", op->x.error.message);
+        else
+                op_fail(op, HUTCH_BROKEN, "the stream was ended by the other side");
+}
+
+static void watch_begin(struct op *op)
+{
+        op_send(op,
+                &(struct request){
+                        .method = "GET", .bytes = on_bytes, .opened = opened, .answered = ended });
+}
+
+static void watch_release(struct op *op)
+{
+        framing_done(&watch_of(op)->framing);
+}
+
+/* --- events --- */
+
+static bool tell_event(struct watch_op *w, struct str text, int *ret_code)
+{
+        struct hutch_event e;
+        struct arena a;
+        bool more = false;
+
+        arena_init(&a, 2 * w->framing.block.max + ARENA_BLOCK);
+        *ret_code = decode_event(text, &a, &e);
+        if (*ret_code == 0)
+                more = w->events.event(w->events.data, &e) == 0;
+        arena_done(&a);
+        return more;
+}
+
+int hutch_watch_events(struct hutch_client *client, const struct hutch_event_watch *watch,
+                       struct hutch_call *call)
+{
+        static const struct op_kind kind = {
+                .doing = "watch events",
+                .begin = watch_begin,
+                .release = watch_release,
+                .stream = true,
+        };
+        struct op *op = op_new(sizeof(struct watch_op), &kind, client, call);
+        struct watch_op *w = op ? watch_of(op) : NULL;
+        struct hutch_event_watch o;
+        int r = options_copy(&o, sizeof(o), watch);
+
+        if (r < 0 || !o.event)
+                op_refuse(op, r < 0 ? r : HUTCH_INVALID, "there is no callback for events");
+        if (w) {
+                framing_init(&w->framing, client ? (size_t) client->o.event_max : 1, false);
+                w->events = o;
+                w->tell = tell_event;
+        }
+        op_to_server(op, "/events");
+        return op_start(op, NULL);
+}
+
+/* --- metrics --- */
+
+static bool tell_metrics(struct watch_op *w, struct str text, int *ret_code)
+{
+        struct hutch_metrics *m = decode_metrics(text, ret_code);
+        bool more = m && w->metrics.metrics(w->metrics.data, m) == 0;
+
+        hutch_metrics_free(m);
+        return more;
+}
+
+int hutch_watch_metrics(struct hutch_client *client, const struct hutch_endpoint *agent,
+                        const struct hutch_metrics_watch *watch, struct hutch_call *call)
+{
+        static const struct op_kind kind = {
+                .doing = "watch metrics",
+                .begin = watch_begin,
+                .release = watch_release,
+                .stream = true,
+        };
+        struct op *op = op_new(sizeof(struct watch_op), &kind, client, call);
+        struct watch_op *w = op ? watch_of(op) : NULL;
+        struct hutch_metrics_watch o;
+        int r = options_copy(&o, sizeof(o), watch);
+
+        if (r < 0 || !o.metrics)
+                op_refuse(op, r < 0 ? r : HUTCH_INVALID, "there is no callback for metrics");
+        if (w) {
+                framing_init(&w->framing, client ? (size_t) client->o.event_max : 1, true);
+                w->metrics = o;
+                w->tell = tell_metrics;
+        }
+        op_to_agent(op, agent, "/metrics/watch");
+        return op_start(op, NULL);
+}
