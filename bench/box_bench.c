@@ -13,9 +13,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -24,16 +22,12 @@
 
 #include "base/base.h"
 #include "bench/box_floor.h"
+#include "bench/ground.h"
 #include "bench/latency.h"
-#include "os/fd.h"
-#include "os/mount.h"
 #include "os/netns.h"
-#include "os/sealed.h"
 #include "os/userns.h"
-#include "os/walk.h"
 #include "warden/box.h"
 #include "warden/data.h"
-#include "warden/host_image.h"
 
 #define FIRST 0x10000000U
 #define ID    "bench"
@@ -42,104 +36,28 @@
         "GET /ping HTTP/1.1\r\nHost: box\r\nX-EXECD-ACCESS-TOKEN: t\r\nConnection: close\r\n\r\n"
 
 struct bench {
-        char data[64];
-        struct cgroup_tree tree;
-        struct seed_ground ground;
+        struct ground ground;
         int agent, init;
         struct latency floor, by_init, by_agent, seed;
 };
-
-never_returns static void fail(const char *what, int r)
-{
-        (void) fprintf(stderr, "box_bench: %s: %s\n", what, err_text(r));
-        exit(1);
-}
-
-static void must(int r, const char *what)
-{
-        if (r < 0)
-                fail(what, r);
-}
-
-/* For calls that set errno. */
-static int sys(int r)
-{
-        return r < 0 ? -errno : r;
-}
-
-/* --- the world --- */
-
-static int seal(const char *path)
-{
-        int from = open(path, O_RDONLY | O_CLOEXEC), fd = -EBADF;
-
-        must(sys(from), path);
-        must(sealed_copy(from, "bench", &fd), path);
-        (void) close(from);
-        return fd;
-}
-
-static void bench_open(struct bench *b, char **argv)
-{
-        int machine, host;
-
-        (void) snprintf(b->data, sizeof(b->data), "/tmp/hutch-bench-XXXXXX");
-        must(mkdtemp(b->data) ? 0 : -errno, "make a folder");
-        must(sys(unshare(CLONE_NEWNS)), "mount namespace (needs root)");
-        must(mount_isolate(), "isolate");
-        (void) umask(022);
-        must(data_open(b->data, &b->ground.data), "data folder");
-        machine = open("/", O_PATH | O_CLOEXEC);
-        host = openat(b->ground.data, DATA_HOST, O_PATH | O_CLOEXEC);
-        must(host_image_fill(machine, host), "image");
-        (void) close(machine);
-        (void) close(host);
-        must(cgroup_tree_open(&b->tree, "", GROUP, 0), "control groups");
-        b->agent = seal(argv[2]);
-        b->init = seal(argv[3]);
-        b->ground.data_path = b->data;
-        b->ground.tree = &b->tree;
-}
-
-static void remove_tree(int at, const char *name)
-{
-        struct walk_remove rm;
-        int r;
-
-        walk_remove_init(&rm, at, name);
-        do
-                r = walk_remove_step(&rm);
-        while (r > 0);
-        walk_remove_done(&rm);
-        must(r, name);
-}
-
-static void bench_close(struct bench *b)
-{
-        char path[128];
-
-        must(cgroup_tree_remove(&b->tree, "", GROUP), "control groups");
-        (void) snprintf(path, sizeof(path), "%s/" DATA_DEVICES, b->data);
-        (void) umount2(path, MNT_DETACH);
-        (void) snprintf(path, sizeof(path), "%s/" DATA_MASKS, b->data);
-        (void) umount2(path, MNT_DETACH);
-        remove_tree(AT_FDCWD, b->data);
-}
 
 /* --- the floor --- */
 
 static void make_floor_folders(const struct bench *b)
 {
-        must(sys(mkdirat(b->ground.data, DATA_BOXES "/floor", 0700)), "floor");
-        must(sys(mkdirat(b->ground.data, DATA_BOXES "/floor/upper", 0755)), "upper");
-        must(sys(mkdirat(b->ground.data, DATA_BOXES "/floor/work", 0700)), "work");
-        must(sys(fchownat(b->ground.data, DATA_BOXES "/floor/upper", FIRST, FIRST, 0)), "upper");
+        must(sys(mkdirat(b->ground.seed.data, DATA_BOXES "/floor", 0700)), "floor");
+        must(sys(mkdirat(b->ground.seed.data, DATA_BOXES "/floor/upper", 0755)), "upper");
+        must(sys(mkdirat(b->ground.seed.data, DATA_BOXES "/floor/work", 0700)), "work");
+        must(sys(fchownat(b->ground.seed.data, DATA_BOXES "/floor/upper", FIRST, FIRST, 0)),
+             "upper");
 }
 
 static void run_floor(struct bench *b)
 {
         const struct userns_range range = { FIRST, PLAN_UIDS };
-        struct box_floor f = { .data = b->data, .program = b->init };
+        struct box_floor f = {
+                .data = b->ground.path, .name = "floor", .input = -EBADF, .program = b->init
+        };
         uint64_t begin;
         int pipes[2];
         pid_t pid;
@@ -161,7 +79,7 @@ static void run_floor(struct bench *b)
         (void) close(pipes[0]);
         (void) close(f.userns);
         (void) close(f.netns);
-        remove_tree(b->ground.data, DATA_BOXES "/floor");
+        ground_remove_tree(b->ground.seed.data, DATA_BOXES "/floor");
 }
 
 /* --- ours --- */
@@ -173,7 +91,7 @@ static void ask_agent(const struct bench *b)
         char answer[4096];
 
         (void) snprintf(un.sun_path, sizeof(un.sun_path), "%s/" DATA_BOXES "/" ID "/agent.sock",
-                        b->data);
+                        b->ground.path);
         must(sys(connect(fd, (struct sockaddr *) &un, sizeof(un))), "connect");
         must(write(fd, REQUEST, strlen(REQUEST)) > 0 ? 0 : -errno, "ask");
         must(read(fd, answer, sizeof(answer)) > 12 && memcmp(answer + 9, "200", 3) == 0 ? 0
@@ -182,37 +100,28 @@ static void ask_agent(const struct bench *b)
         (void) close(fd);
 }
 
-static int open_token(void)
-{
-        int pipes[2];
-
-        must(sys(pipe2(pipes, O_CLOEXEC)), "pipe");
-        must(write(pipes[1], "t", 1) == 1 ? 0 : -errno, "token");
-        (void) close(pipes[1]);
-        return pipes[0];
-}
-
 static void run_ours(struct bench *b, bool agent)
 {
         struct plan_spec spec = {
                 .id = ID, .hostname = ID, .workspace = "/workspace", .uid_first = FIRST
         };
-        struct box_parts parts = { .token = open_token() };
+        struct box_parts parts = { .record = -EBADF };
         struct seed seed = SEED_NULL;
         struct err e = { 0 };
         uint64_t begin = latency_now();
         int pipes[2], report;
         char byte;
 
-        b->ground.agent = agent ? b->agent : b->init;
-        must(seed_make(&b->ground, FIRST, &seed), "seed");
+        b->ground.seed.agent = agent ? b->agent : b->init;
+        must(seed_make(&b->ground.seed, FIRST, &seed), "seed");
         must(seed_wait(&seed), "seed");
+        must(netns_make(&parts.netns), "network namespace");
         latency_add(&b->seed, latency_now() - begin);
         must(sys(pipe2(pipes, O_CLOEXEC)), "pipe");
         parts.output = pipes[1];
         begin = latency_now();
-        must(box_begin(&b->ground, &seed, &spec, &parts, &report, &e), e.message);
-        must(box_finish(&b->ground, &spec, report, &e), e.message);
+        must(box_begin(&b->ground.seed, &seed, &spec, &parts, &report, &e), e.message);
+        must(box_finish(&b->ground.seed, &spec, report, &e), e.message);
         if (agent)
                 ask_agent(b);
         else
@@ -220,8 +129,8 @@ static void run_ours(struct bench *b, bool agent)
         latency_add(agent ? &b->by_agent : &b->by_init, latency_now() - begin);
         (void) close(pipes[0]);
         (void) close(pipes[1]);
-        (void) close(parts.token);
-        must(box_destroy(&b->ground, ID, &seed, &e), e.message);
+        (void) close(parts.netns);
+        must(box_destroy(&b->ground.seed, ID, &seed, &e), e.message);
 }
 
 static void print(const char *name, struct latency *l, double seconds, const char *end)
@@ -241,7 +150,9 @@ int main(int argc, char **argv)
                 (void) fprintf(stderr, "usage: box_bench ROUNDS HUTCH-EXECD TINY-INIT\n");
                 return 2;
         }
-        bench_open(&b, argv);
+        ground_open(&b.ground, GROUP);
+        b.agent = ground_seal(argv[2]);
+        b.init = ground_seal(argv[3]);
         begin = latency_now();
         for (uint64_t i = 0; i < rounds; i++) {
                 run_floor(&b);
@@ -249,7 +160,7 @@ int main(int argc, char **argv)
                 run_ours(&b, true);
         }
         seconds = (double) (latency_now() - begin) / 1e9;
-        bench_close(&b);
+        ground_close(&b.ground);
         (void) printf("{");
         print("floor", &b.floor, seconds, ",");
         print("init", &b.by_init, seconds, ",");

@@ -14,6 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/cgroup_make.h"
+#include "os/clone.h"
 #include "plan/seccomp.h"
 
 #define CAPS_KEPT 0x800405fbU
@@ -64,10 +66,10 @@ static int overlay(const struct box_floor *f, const char *lower, const char *upp
                         upper ? "" : ":", upper ? "" : in_data(f, "empty", path));
         MUST(fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", text, 0));
         if (upper) {
-                MUST(fsconfig(fs, FSCONFIG_SET_STRING, "upperdir",
-                              in_data(f, "boxes/floor/upper", path), 0));
-                MUST(fsconfig(fs, FSCONFIG_SET_STRING, "workdir",
-                              in_data(f, "boxes/floor/work", path), 0));
+                (void) snprintf(path, sizeof(path), "%s/boxes/%s/upper", f->data, f->name);
+                MUST(fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", path, 0));
+                (void) snprintf(path, sizeof(path), "%s/boxes/%s/work", f->data, f->name);
+                MUST(fsconfig(fs, FSCONFIG_SET_STRING, "workdir", path, 0));
         }
         MUST(fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0));
         fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
@@ -127,24 +129,30 @@ static void run(const struct box_floor *f)
 {
         char *const argv[] = { (char[]){ "init" }, NULL };
 
+        if (f->tree)
+                MUST(cgroup_join(f->tree, f->group));
         MUST(setns(f->netns, CLONE_NEWNET));
         MUST(unshare(CLONE_NEWCGROUP));
         MUST(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
         MUST(sethostname("floor", 5));
         make_root(f);
         drop_privileges(f);
+        if (f->input >= 0)
+                MUST(dup2(f->input, STDIN_FILENO));
         MUST(dup2(f->output, STDOUT_FILENO));
         MUST(syscall(SYS_execveat, f->program, "", argv, argv + 1, AT_EMPTY_PATH));
 }
 
 pid_t box_floor_start(const struct box_floor *f)
 {
-        pid_t pid =
-                (pid_t) syscall(SYS_clone,
-                                CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | SIGCHLD,
-                                NULL, NULL, NULL, NULL);
+        const struct clone_child how = { CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS,
+                                         f->tree ? f->group->parts[CGROUP_UNIFIED] : -EBADF };
+        int pidfd = -EBADF;
+        pid_t pid = clone_child(&how, &pidfd);
 
         if (pid == 0)
                 run(f);
+        if (pidfd >= 0)
+                (void) close(pidfd);
         return pid;
 }

@@ -10,11 +10,17 @@
 
 #include <sys/types.h>
 
+struct cgroup;
+struct cgroup_tree;
+
 struct box_floor {
-        const char *data;  /* as warden/data.h has it, with boxes/floor/{upper,work} */
-        int userns, netns; /* made before, as ours are */
-        int program;       /* to execute */
-        int output;        /* becomes 1 */
+        const char *data; /* as warden/data.h has it, with boxes/NAME/{upper,work} */
+        const char *name;
+        int userns, netns;              /* made before, as ours are */
+        int program;                    /* to execute */
+        int input, output;              /* become 0 and 1; without input: -EBADF */
+        const struct cgroup_tree *tree; /* with the group that it joins; NULL: none */
+        const struct cgroup *group;
 };
 
 /* The process id, or -1. */

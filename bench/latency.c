@@ -40,14 +40,35 @@ static double usec_at(const struct latency *l, size_t percent)
         return l->_n ? (double) l->_ns[at] / 1e3 : 0;
 }
 
-void latency_print(struct latency *l, double seconds)
+static void print_numbers(struct latency *l, double seconds)
 {
         if (l->_n)
                 qsort(l->_ns, l->_n, sizeof(*l->_ns), compare);
         printf("{\"n\": %zu, \"seconds\": %.6f, \"rate\": %.3f, \"p10_us\": %.1f, "
-               "\"p50_us\": %.1f, \"p99_us\": %.1f}\n",
+               "\"p50_us\": %.1f, \"p99_us\": %.1f",
                l->_n, seconds, (double) l->_n / seconds, usec_at(l, 10), usec_at(l, 50),
                usec_at(l, 99));
+}
+
+static void print_end(struct latency *l)
+{
+        printf("}\n");
         free(l->_ns);
         *l = (struct latency){ 0 };
+}
+
+void latency_print(struct latency *l, double seconds)
+{
+        print_numbers(l, seconds);
+        print_end(l);
+}
+
+void latency_print_all(struct latency *l, double seconds)
+{
+        print_numbers(l, seconds);
+        printf(", \"all_us\": [");
+        for (size_t i = 0; i < l->_n; i++)
+                printf("%s%.1f", i ? ", " : "", (double) l->_ns[i] / 1e3);
+        printf("]");
+        print_end(l);
 }

@@ -21,4 +21,7 @@ void latency_add(struct latency *l, uint64_t ns);
  * them stayed below. Frees. */
 void latency_print(struct latency *l, double seconds);
 
+/* The same, with all of them in the order of their length. */
+void latency_print_all(struct latency *l, double seconds);
+
 #endif

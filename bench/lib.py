@@ -2,6 +2,7 @@
 """What all benchmarks need: processes to measure, load, medians, and a table of results."""
 
 import contextlib
+import datetime
 import json
 import os
 import platform
@@ -174,6 +175,10 @@ class Bench:
         finally:
             self._stack = outer
 
+    def at_end(self, function, *arguments):
+        """Called at the end of the scope."""
+        self._stack.callback(function, *arguments)
+
     def program(self, name):
         """One of the benchmarks', by its absolute path."""
         return os.path.abspath(os.path.join(self.build, "bench", name))
@@ -291,9 +296,9 @@ def machine():
             "load": os.getloadavg()}
 
 
-def write_json(path, part, results, settings):
+def write_json(path, part, results, settings, before):
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with open(path, "w", encoding="utf-8") as f:
-        json.dump({"part": part, "machine": machine(), "settings": settings, "results": results}, f,
-                  indent=2)
+        json.dump({"part": part, "date": datetime.date.today().isoformat(), "machine": before,
+                   "settings": settings, "results": results}, f, indent=2)
         f.write("\n")

@@ -1,27 +1,135 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Native sandboxes as the warden makes them, against a program that makes the same walls and nothing
-else."""
+"""Native sandboxes through hutchd's API, against a program that makes the same walls and nothing else
+(bench/box_floor.h), and beside what others make of the same kernel."""
 
+import contextlib
+import ctypes
 import json
 import os
+import shutil
+import statistics
 import subprocess
+import tempfile
+import time
 
 from lib import Failure, Skip, result
+from parts.exec import run_json
 
-ROUNDS = 100
+NETWORKS = ("none", "private")
+CREATES = 200
+BURST = 100
+SEEDS = 128
+CROWD = 2000
+CROWD_MOST = 10000
+IDLE = 1000
+WORKERS = 4
+KIB = 1024
+
+
+# --- where it happens ------------------------------------------------------------------------------
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise Skip("needs root")
+
+
+@contextlib.contextmanager
+def own_network():
+    """Links and rules of sandboxes stay in a network namespace of the benchmark's own: this process
+    goes there for a time, and what it starts with it."""
+    need_root()
+    libc = ctypes.CDLL(None, use_errno=True)
+    clone_newnet = 0x40000000
+    with open("/proc/self/ns/net", "rb") as before:
+        if libc.unshare(clone_newnet) < 0:
+            raise Skip(f"no network namespace: {os.strerror(ctypes.get_errno())}")
+        try:
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+            yield
+        finally:
+            libc.setns(before.fileno(), clone_newnet)
+
+
+CONFIG = """\
+quotas: {{total: 20000}}
+native: {{seeds: {seeds}, network: none, uids: "268435456:1310720000"}}
+"""
+
+
+class Hutchd:
+    """hutchd with the native driver, in the network namespace of the caller."""
+
+    def __init__(self, bench, seeds=SEEDS):
+        self.bench = bench
+        folder = tempfile.mkdtemp(dir=bench.folder)
+        config = os.path.join(folder, "hutchd.yaml")
+        with open(config, "w", encoding="utf-8") as f:
+            f.write(CONFIG.format(seeds=seeds))
+        for path in (bench.folder, folder):      # hutchd gives up root, and must still get there
+            os.chmod(path, 0o755)
+        self.server = bench.start("../hutchd", "--listen", "127.0.0.1:0", "--driver", "native",
+                                  "--data", os.path.join(folder, "data"), "--config", config,
+                                  "--log-level", "error",
+                                  cpus=bench.server_cpus | bench.load_cpus)
+        self.port = self.server.host_port[1]
+
+    def lives(self, script, lives, connections=1, network="none", ids=()):
+        argv = [self.bench.program("lives_bench"), self.port, network, connections, lives, script]
+        run = subprocess.run([str(a) for a in argv], input="".join(f"{i}\n" for i in ids),
+                             capture_output=True, text=True, check=False)
+        if run.returncode != 0:
+            raise Failure(run.stderr.strip() or f"lives_bench ended with {run.returncode}")
+        return json.loads(run.stdout)
+
+    def fill(self, count, network):
+        return self.lives("c", count, 8, network)["ids"]
+
+    def empty(self, ids):
+        self.lives("d", len(ids), 8, ids=ids)
+
+    def wait_for_seeds(self, count):
+        """Sandboxes that are prepared wait as children of the warden."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if len(children(child(self.server.pid, "hutch-warden"))) >= count:
+                return
+            time.sleep(0.05)
+        raise Failure("the warden does not prepare as many as it was told to")
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return [int(word) for word in f.read().split()]
+
+
+def child(pid, name):
+    for one in children(pid):
+        with open(f"/proc/{one}/comm", encoding="ascii") as f:
+            if f.read().strip() == name:
+                return one
+    raise Failure(f"{name} does not run")
+
+
+@contextlib.contextmanager
+def running(bench, **options):
+    with own_network(), bench.scope():
+        yield Hutchd(bench, **options)
+
+
+def together(rounds, key):
+    """All samples of several rounds."""
+    return sorted(x for r in rounds for x in r[key]["all_us"])
+
+
+# --- making one ------------------------------------------------------------------------------------
 
 
 def box(bench):
-    """From the wish to the first answer. User and network namespaces are made ahead in all of them,
-    and ours has its process prepared, too: that is what a seed is."""
-    if os.geteuid() != 0:
-        raise Skip("needs root")
-    argv = [bench.program("box_bench"), str(ROUNDS), bench.program("../hutch-execd"),
-            bench.program("tiny_init")]
-    run = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if run.returncode != 0:
-        raise Failure(run.stderr.strip() or f"box_bench ended with {run.returncode}")
-    r = json.loads(run.stdout)
+    """The warden alone, from the wish to the first answer. User and network namespaces are made ahead
+    in all of them, and ours has its process prepared, too: that is what a seed is."""
+    need_root()
+    r = run_json(bench, "box_bench", 100, bench.program("../hutch-execd"), bench.program("tiny_init"))
     floor = r["floor"]["p50_us"]
     for key, text, bound in (("agent", "sandbox with its agent / floor", 2.0),
                              ("init", "  with a tiny init", None), ("seed", "  made ahead", None)):
@@ -29,4 +137,192 @@ def box(bench):
                      rounds=r)
 
 
-ITEMS = {"box": box}
+def floors(bench):
+    """What the kernel takes for the walls, and for a command."""
+    made = run_json(bench, "box_bench", CREATES // bench.rounds + 1,
+                    bench.program("../hutch-execd"), bench.program("tiny_init"))
+    spawned = run_json(bench, "spawn_floor", 1, "bash", "-c", "echo hutch-was-here >/dev/null")
+    return made["floor"]["p50_us"], spawned["p50_us"]
+
+
+def create(bench):
+    """One after the other, over a connection that is kept."""
+    lives = CREATES // bench.rounds + 1
+    with running(bench) as hutchd:
+        for network in NETWORKS:
+            hutchd.lives("cxd", 20, network=network)
+            r = bench.interleave({
+                "ours": lambda n=network: hutchd.lives("cxd", lives, network=n),
+                "floor": lambda: floors(bench)})
+            floor = statistics.median(x[0] for x in r["floor"])
+            spawn = statistics.median(x[1] for x in r["floor"])
+            made, output, removed = (statistics.median(together(r["ours"], key))
+                                     for key in ("create", "output", "delete"))
+            yield result(f"create, {network} / floor", made, floor, "us", made / floor, at_most=2.0,
+                         rounds=r)
+            yield result(f"create to output, {network} / floors", output, floor + spawn, "us",
+                         output / (floor + spawn), at_most=2.0)
+            yield result(f"  delete, {network}", removed, None, "us")
+
+
+def peers(bench):
+    """What others take from the wish to the output of the same command."""
+    need_root()
+    with running(bench) as hutchd:
+        hutchd.lives("cxd", 20)
+        ours = statistics.median(hutchd.lives("cxd", CREATES)["output"]["all_us"])
+    for name, argv in (("bwrap", bwrap()), ("runc", runc(bench))):
+        if argv is None:
+            yield {"name": f"create to output / {name}", "passed": None,
+                   "skipped": f"{name} is not installed"}
+            continue
+        theirs = statistics.median(time_of(argv) for _ in range(CREATES // 4))
+        yield result(f"create to output / {name}", ours, theirs, "us", ours / theirs)
+
+
+def time_of(argv):
+    begin = time.monotonic()
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        said = process.stdout.readline()
+        took = time.monotonic() - begin
+    if said != b"hutch-was-here\n":
+        raise Failure(f"{argv[0]} said {said!r}")
+    return took * 1e6
+
+
+COMMAND = ["/bin/bash", "-c", "echo hutch-was-here"]
+
+
+def bwrap():
+    if not shutil.which("bwrap"):
+        return None
+    links = [a for name in ("bin", "lib", "lib64") for a in ("--symlink", f"usr/{name}", f"/{name}")]
+    return ["bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", *links, "--proc", "/proc", "--dev",
+            "/dev", "--tmpfs", "/tmp", "--", *COMMAND]
+
+
+def runc(bench):
+    """A bundle as "runc spec" writes it, with the machine's /usr as its image."""
+    if not shutil.which("runc"):
+        return None
+    bundle = tempfile.mkdtemp(dir=bench.folder)
+    root = os.path.join(bundle, "rootfs")
+    for name in ("usr", "proc", "dev", "sys", "tmp"):
+        os.makedirs(os.path.join(root, name))
+    for name in ("bin", "lib", "lib64"):
+        os.symlink(f"usr/{name}", os.path.join(root, name))
+    subprocess.run(["runc", "spec", "--bundle", bundle], check=True)
+    path = os.path.join(bundle, "config.json")
+    with open(path, encoding="utf-8") as f:
+        config = json.load(f)
+    config["process"] |= {"terminal": False, "args": COMMAND}
+    config["mounts"].append({"destination": "/usr", "type": "bind", "source": "/usr",
+                             "options": ["rbind", "ro"]})
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(config, f)
+    return ["runc", "--root", os.path.join(bundle, "state"), "run", "--bundle", bundle,
+            f"hutch-bench-{os.getpid()}"]
+
+
+# --- many ------------------------------------------------------------------------------------------
+
+
+def rate(bench):
+    """Create, a command, delete; by some at a time."""
+    with running(bench) as hutchd:
+        for network in NETWORKS:
+            hutchd.lives("cxd", 50, WORKERS, network)
+            r = bench.interleave({
+                "ours": lambda n=network: hutchd.lives("cxd", 200, WORKERS, n),
+                "floor": lambda n=network: run_json(bench, "floor_bench", "rate",
+                                                    bench.program("tiny_init"), n, WORKERS,
+                                                    bench.seconds)})
+            ours = statistics.median(x["life"]["rate"] for x in r["ours"])
+            floor = statistics.median(x["rate"] for x in r["floor"])
+            yield result(f"lives per second, {network} / floor", ours, floor, "/s", ours / floor,
+                         at_least=0.5, rounds=r)
+
+
+def burst(bench):
+    """All at once, with everything prepared and with nothing."""
+    for network in NETWORKS:
+        with running(bench) as hutchd:
+            times = []
+            for _ in range(bench.rounds):
+                hutchd.wait_for_seeds(SEEDS)
+                times.append(hutchd.lives("c|d", BURST, BURST, network)["reached"] * 1e3)
+            yield result(f"burst of {BURST}, {network}", statistics.median(times), None, "ms",
+                         at_most=500, rounds=times)
+        with running(bench, seeds=0) as hutchd:
+            cold = statistics.median(hutchd.lives("cd", 50, 1, network)["create"]["all_us"])
+            times = [hutchd.lives("c|d", BURST, BURST, network)["reached"] * 1e6 / BURST
+                     for _ in range(bench.rounds)]
+            each = statistics.median(times)
+            yield result(f"  each, nothing prepared, {network}", each, cold, "us", each / cold,
+                         at_most=2.0, rounds=times)
+
+
+def crowd(bench):
+    """Does it matter how many there are?"""
+    for network, bound, most in (("none", 2.0, CROWD_MOST), ("private", 3.0, None)):
+        with running(bench) as hutchd:
+            hutchd.lives("cd", 20, 1, network)
+            alone = hutchd.lives("cd", CREATES, 1, network)["create"]
+            ids = hutchd.fill(CROWD, network)
+            among = hutchd.lives("cd", CREATES, 1, network)["create"]
+            yield result(f"create among {CROWD}, {network} / alone", among["p50_us"], alone["p50_us"],
+                         "us", among["p50_us"] / alone["p50_us"], at_most=bound, alone=alone,
+                         among=among)
+            if most:
+                ids += hutchd.fill(most - CROWD, network)
+                among = hutchd.lives("cd", CREATES, 1, network)["create"]
+                yield result(f"  among {most}, {network}", among["p50_us"], alone["p50_us"], "us",
+                             among["p50_us"] / alone["p50_us"], among=among)
+            hutchd.empty(ids)
+
+
+def pause(bench):
+    with running(bench) as hutchd:
+        r = hutchd.lives("cprd", CREATES)
+    for key in ("pause", "resume"):
+        yield result(key, r[key]["p50_us"] / 1e3, None, "ms", at_most=3.0, all=r[key])
+
+
+# --- memory ----------------------------------------------------------------------------------------
+
+
+def available():
+    """The kernel keeps caches of what was freed; they are not what we look for."""
+    with contextlib.suppress(OSError), open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as f:
+        f.write("2")
+    with open("/proc/meminfo", encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("MemAvailable:"))
+
+
+def hold_floor(bench, count):
+    """KiB of each."""
+    argv = [bench.program("floor_bench"), "hold", bench.program("tiny_init"), "none", str(count)]
+    before = available()
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        if not process.stdout.readline():
+            raise Failure("floor_bench ended")
+        return (before - available()) / count
+
+
+def memory(bench):
+    """The machine's, with all that the kernel keeps for a sandbox."""
+    need_root()
+    floor = hold_floor(bench, IDLE)
+    with running(bench) as hutchd:
+        hutchd.wait_for_seeds(SEEDS)
+        before = available()
+        ids = hutchd.fill(IDLE, "none")
+        hutchd.wait_for_seeds(SEEDS)
+        ours = (before - available()) / IDLE
+        hutchd.empty(ids)
+    yield result(f"memory of {IDLE} idle, each", ours, floor, "KiB", ours / floor)
+    yield result("  more than the floor's", ours - floor, None, "KiB", at_most=300)
+
+
+ITEMS = {"box": box, "create": create, "peers": peers, "rate": rate, "burst": burst, "pause": pause,
+         "memory": memory, "crowd": crowd}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/ground.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/mount.h"
+#include "os/sealed.h"
+#include "os/walk.h"
+#include "warden/data.h"
+#include "warden/host_image.h"
+
+void must(int r, const char *what)
+{
+        if (r >= 0)
+                return;
+        (void) fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, err_text(r));
+        exit(1);
+}
+
+int ground_seal(const char *path)
+{
+        int from = open(path, O_RDONLY | O_CLOEXEC), fd = -EBADF;
+
+        must(sys(from), path);
+        must(sealed_copy(from, "bench", &fd), path);
+        (void) close(from);
+        return fd;
+}
+
+void ground_open(struct ground *g, const char *group)
+{
+        int machine, host;
+
+        *g = (struct ground){ .path = "/tmp/hutch-bench-XXXXXX", .group = group };
+        must(mkdtemp(g->path) ? 0 : -errno, "make a folder");
+        must(sys(unshare(CLONE_NEWNS)), "mount namespace (needs root)");
+        must(mount_isolate(), "isolate");
+        (void) umask(022);
+        must(data_open(g->path, &g->seed.data), "data folder");
+        machine = open("/", O_PATH | O_CLOEXEC);
+        host = openat(g->seed.data, DATA_HOST, O_PATH | O_CLOEXEC);
+        must(host_image_fill(machine, host), "image");
+        (void) close(machine);
+        (void) close(host);
+        must(cgroup_tree_open(&g->tree, "", group, 0), "control groups");
+        g->seed.data_path = g->path;
+        g->seed.host = true;
+        g->seed.tree = &g->tree;
+}
+
+void ground_remove_tree(int at, const char *name)
+{
+        struct walk_remove rm;
+        int r;
+
+        walk_remove_init(&rm, at, name);
+        do
+                r = walk_remove_step(&rm);
+        while (r > 0);
+        walk_remove_done(&rm);
+        must(r, name);
+}
+
+void ground_close(struct ground *g)
+{
+        static const char *const mounts[] = { DATA_DEVICES, DATA_GROUPS, DATA_MASKS };
+        char path[128];
+
+        must(cgroup_tree_remove(&g->tree, "", g->group), "control groups");
+        for (size_t i = 0; i < ARRAY_SIZE(mounts); i++) {
+                (void) snprintf(path, sizeof(path), "%s/%s", g->path, mounts[i]);
+                (void) umount2(path, MNT_DETACH);
+        }
+        ground_remove_tree(AT_FDCWD, g->path);
+}

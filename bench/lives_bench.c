@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Lives of sandboxes, through hutchd's API and over connections that are kept.
+ *
+ *         lives_bench PORT NETWORK CONNECTIONS LIVES SCRIPT
+ *
+ * Each connection goes through SCRIPT for one sandbox after the other until there were LIVES of them:
+ *
+ *         c  create, until it is Running         p  pause        d  delete
+ *         x  a command, until its answer ends    r  resume       |  wait for all other connections
+ *
+ * A script that does not begin with "c" takes the sandboxes' ids from standard input, a line each. It
+ * prints one JSON object: how long each took, one by one too; "output" from the begin of a create to
+ * the first output of the command behind it; "seconds" of all, "reached" until the "|"; "ids" of
+ * sandboxes that are left.
+ */
+
+#include <err.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/api_client.h"
+#include "bench/latency.h"
+
+#define CONNECTIONS_MAX 256
+#define LIVES_MAX       20000
+#define ID_MAX          64
+#define PATH_MAX_       128
+#define SAID            "hutch-was-here"
+
+#define COMMAND "{\"command\":\"echo " SAID "\"}"
+
+/* What an SDK sends, of our own image. */
+#define BODY                                                                            \
+        "{\"image\":{\"uri\":\"host\"},\"entrypoint\":[\"tail\",\"-f\",\"/dev/null\"]," \
+        "\"resourceLimits\":{\"cpu\":\"1\",\"memory\":\"512Mi\"},\"env\":{},"           \
+        "\"metadata\":{\"suite\":\"bench\"},\"extensions\":{\"hutch.network\":\"%s\"}," \
+        "\"timeout\":36000}"
+
+enum step { CREATE, EXEC, PAUSE, RESUME, DELETE, STEPS };
+
+/* What each asks for, and what is the right answer. */
+static const struct {
+        char letter;
+        const char *name, *method, *path, *body;
+        int status;
+} steps[STEPS] = {
+        [CREATE] = { 'c', "create", "POST", "", NULL, 202 },
+        [EXEC] = { 'x', "exec", "POST", "/proxy/44772/command", COMMAND, 200 },
+        [PAUSE] = { 'p', "pause", "POST", "/pause", NULL, 202 },
+        [RESUME] = { 'r', "resume", "POST", "/resume", NULL, 202 },
+        [DELETE] = { 'd', "delete", "DELETE", "", NULL, 204 },
+};
+
+struct connection {
+        struct api_client api;
+        const char *at; /* in the script; NULL: it has ended */
+        enum step step;
+        bool said;
+        uint64_t asked, born;
+        char id[ID_MAX];
+};
+
+static struct {
+        const char *script;
+        char body[1024];
+        size_t lives, begun, n_ids;
+        size_t connections, living, waiting;
+        uint64_t begin, reached;
+        struct latency took[STEPS], output, life;
+        struct connection all[CONNECTIONS_MAX];
+        struct pollfd fds[CONNECTIONS_MAX];
+        char ids[LIVES_MAX][ID_MAX];
+} b;
+
+/* --- one sandbox --- */
+
+static enum step step_of(char letter)
+{
+        enum step s = 0;
+
+        while (s < STEPS && steps[s].letter != letter)
+                s++;
+        return s;
+}
+
+static void ask(struct connection *c)
+{
+        char path[PATH_MAX_];
+
+        c->step = step_of(*c->at);
+        (void) snprintf(path, sizeof(path), "/v1/sandboxes%s%s%s", c->step == CREATE ? "" : "/",
+                        c->step == CREATE ? "" : c->id, steps[c->step].path);
+        c->said = false;
+        c->asked = latency_now();
+        if (c->step == CREATE)
+                c->born = c->asked;
+        api_ask(&c->api, steps[c->step].method, path,
+                c->step == CREATE ? b.body : steps[c->step].body);
+}
+
+static void begin_life(struct connection *c)
+{
+        c->at = NULL;
+        if (b.begun == b.lives)
+                return;
+        b.begun++;
+        b.living++;
+        c->at = b.script;
+        c->born = latency_now();
+        if (*b.script == 'c')
+                return ask(c);
+        if (!fgets(c->id, sizeof(c->id), stdin))
+                errx(1, "there are too few ids");
+        c->id[strcspn(c->id, "\n")] = '\0';
+        ask(c);
+}
+
+static void end_life(struct connection *c)
+{
+        b.living--;
+        latency_add(&b.life, latency_now() - c->born);
+        if (c->step != DELETE)
+                memcpy(b.ids[b.n_ids++], c->id, sizeof(c->id));
+        begin_life(c);
+}
+
+static void go_on(struct connection *c)
+{
+        c->at++;
+        if (*c->at == '|')
+                b.waiting++;
+        else if (*c->at)
+                ask(c);
+        else
+                end_life(c);
+}
+
+static void all_have_come(void)
+{
+        b.reached = latency_now();
+        b.waiting = 0;
+        for (size_t i = 0; i < b.connections; i++)
+                if (b.all[i].at)
+                        go_on(&b.all[i]);
+}
+
+/* --- answers --- */
+
+static void answered(struct connection *c)
+{
+        latency_add(&b.took[c->step], latency_now() - c->asked);
+        api_expect(&c->api, steps[c->step].status, steps[c->step].name);
+        if (c->step == CREATE) {
+                if (!strstr(c->api.answer, "\"state\":\"Running\""))
+                        errx(1, "create: %s", c->api.answer);
+                api_text(&c->api, "id", c->id, sizeof(c->id));
+        }
+        if (c->step == EXEC && !c->said)
+                errx(1, "the command said nothing: %s", c->api.answer);
+        go_on(c);
+}
+
+static void some_came(struct connection *c)
+{
+        bool complete = api_read(&c->api);
+
+        if (c->step == EXEC && !c->said && strstr(c->api.answer, SAID)) {
+                c->said = true;
+                latency_add(&b.output, latency_now() - c->born);
+        }
+        if (complete)
+                answered(c);
+}
+
+static void run(void)
+{
+        b.begin = latency_now();
+        for (size_t i = 0; i < b.connections; i++)
+                begin_life(&b.all[i]);
+        while (b.living > 0) {
+                if (b.waiting > 0 && b.waiting == b.living)
+                        all_have_come();
+                if (poll(b.fds, b.connections, b.waiting == b.living ? 0 : -1) < 0)
+                        errx(1, "poll: %s", strerror(errno));
+                for (size_t i = 0; i < b.connections; i++)
+                        if (b.fds[i].revents)
+                                some_came(&b.all[i]);
+        }
+}
+
+/* --- what is printed --- */
+
+static void print(const char *name, struct latency *l, double seconds)
+{
+        (void) printf("\"%s\": ", name);
+        latency_print_all(l, seconds);
+        (void) printf(",\n");
+}
+
+static void print_results(void)
+{
+        double seconds = (double) (latency_now() - b.begin) / 1e9;
+
+        (void) printf("{");
+        for (enum step s = 0; s < STEPS; s++)
+                print(steps[s].name, &b.took[s], seconds);
+        print("output", &b.output, seconds);
+        print("life", &b.life, seconds);
+        (void) printf("\"reached\": %.6f,\n\"ids\": [",
+                      b.reached ? (double) (b.reached - b.begin) / 1e9 : 0);
+        for (size_t i = 0; i < b.n_ids; i++)
+                (void) printf("%s\"%s\"", i ? ", " : "", b.ids[i]);
+        (void) printf("],\n\"seconds\": %.6f}\n", seconds);
+}
+
+static bool take_arguments(int argc, char **argv)
+{
+        if (argc != 6)
+                return false;
+        (void) snprintf(b.body, sizeof(b.body), BODY, argv[2]);
+        b.connections = strtoull(argv[3], NULL, 10);
+        b.lives = strtoull(argv[4], NULL, 10);
+        b.script = argv[5];
+        for (const char *p = b.script; *p; p++)
+                if (*p != '|' && step_of(*p) == STEPS)
+                        return false;
+        return b.connections > 0 && b.connections <= CONNECTIONS_MAX && b.lives <= LIVES_MAX
+               && *b.script && *b.script != '|';
+}
+
+int main(int argc, char **argv)
+{
+        if (!take_arguments(argc, argv)) {
+                fputs("usage: lives_bench PORT NETWORK CONNECTIONS LIVES SCRIPT\n", stderr);
+                return 2;
+        }
+        for (size_t i = 0; i < b.connections; i++) {
+                api_connect(&b.all[i].api, argv[1]);
+                b.fds[i] = (struct pollfd){ .fd = b.all[i].api.fd, .events = POLLIN };
+        }
+        run();
+        print_results();
+        return 0;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * netpool_bench [N]: what namespaces from the pool cost, in a network namespace of its own.
+ *
+ * One JSON object a line, times in microseconds.
+ */
+
+#include <sched.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/base.h"
+#include "os/link.h"
+#include "warden/netpool.h"
+
+#define N_DEFAULT 512
+#define N_MAX     4096
+
+static double samples[N_MAX];
+
+static double now(void)
+{
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double) t.tv_sec * 1e6 + (double) t.tv_nsec / 1e3;
+}
+
+static int ascending(const void *a, const void *b)
+{
+        double x = *(const double *) a, y = *(const double *) b;
+
+        return (x > y) - (x < y);
+}
+
+static void tell(const char *what, unsigned n)
+{
+        double sum = 0;
+
+        for (unsigned i = 0; i < n; i++)
+                sum += samples[i];
+        qsort(samples, n, sizeof(samples[0]), ascending);
+        printf("{\"what\": \"%s\", \"n\": %u, \"p50\": %.1f, \"p99\": %.1f, \"mean\": %.1f}\n",
+               what, n, samples[n / 2], samples[n * 99 / 100], sum / n);
+}
+
+static void check(int r, const char *what)
+{
+        if (r < 0) {
+                fprintf(stderr, "%s: %s\n", what, err_text(r));
+                exit(1);
+        }
+}
+
+static int count(void *data, const char *name, int index)
+{
+        (void) name;
+        (void) index;
+        ++*(unsigned *) data;
+        return 0;
+}
+
+static unsigned links(const struct netscheme *s)
+{
+        static struct netlink_batch b;
+        struct netlink nl = NETLINK_NULL;
+        unsigned n = 0;
+
+        check(netlink_open(NETLINK_ROUTE, &nl), "netlink");
+        (void) !link_list(&nl, &b, s->prefix, count, &n);
+        netlink_close(&nl);
+        return n;
+}
+
+static int make_until(struct netpool *p, enum netpool_kind kind, unsigned n)
+{
+        int r = 0;
+
+        while (r >= 0 && netpool_ready(p, kind) < n)
+                r = netpool_step(p);
+        return r;
+}
+
+static void tell_making(struct netpool *p, enum netpool_kind kind, unsigned n, const char *what)
+{
+        const unsigned had = netpool_ready(p, kind);
+        const double start = now();
+
+        check(make_until(p, kind, n), "make");
+        samples[0] = (now() - start) / (netpool_ready(p, kind) - had);
+        tell(what, 1);
+}
+
+static void run_kind(struct netpool *p, enum netpool_kind kind, unsigned n,
+                     const struct netscheme *s)
+{
+        static struct netpool_item items[N_MAX];
+        const char *name = kind == NETPOOL_NONE ? "none" : "private";
+        const unsigned part = n / 10 + 1;
+        char what[64];
+        double start;
+
+        (void) snprintf(what, sizeof(what), "make %s, each of the first", name);
+        tell_making(p, kind, part, what);
+        check(make_until(p, kind, n - part), "make");
+        (void) snprintf(what, sizeof(what), "make %s, each of the last", name);
+        tell_making(p, kind, n, what);
+        for (unsigned i = 0; i < n; i++) {
+                start = now();
+                check(netpool_take(p, kind, &items[i]), "take");
+                samples[i] = now() - start;
+        }
+        (void) snprintf(what, sizeof(what), "take %s", name);
+        tell(what, n);
+
+        /* Closing: the call, and what the kernel does after it. */
+        start = now();
+        for (unsigned i = 0; i < n; i++)
+                netpool_return(p, &items[i]);
+        check(netpool_flush(p), "flush");
+        samples[0] = (now() - start) / n;
+        (void) snprintf(what, sizeof(what), "close %s, of all, each", name);
+        tell(what, 1);
+        for (unsigned i = 0; i < 16; i++) {
+                double before = now();
+
+                check(netpool_make(p, kind), "make");
+                samples[i] = now() - before;
+        }
+        (void) snprintf(what, sizeof(what), "make %s while closing", name);
+        tell(what, 16);
+        if (kind == NETPOOL_NONE)
+                return;
+        while (links(s) > 16)
+                (void) sched_yield();
+        samples[0] = (now() - start) / n;
+        tell("links gone, each", 1);
+}
+
+static void run(enum netpool_kind kind, unsigned n)
+{
+        const struct netscheme_config names = { STR("bench"), STR_NULL, STR_NULL };
+        struct netpool_config c = { .none_max = N_MAX, .close_batch = 64 };
+        struct netpool *p = NULL;
+        struct err e = { 0 };
+        double start;
+
+        c.depth[kind] = n;
+        check(netscheme_init(&c.scheme, &names), "names");
+        check(netpool_open(&c, &p, &e), "open");
+        start = now();
+        if (netpool_start(p, &e) < 0) {
+                fprintf(stderr, "%s\n", e.message);
+                exit(1);
+        }
+        samples[0] = now() - start;
+        tell("start", 1);
+        run_kind(p, kind, n, &c.scheme);
+        netpool_close(p);
+}
+
+int main(int argc, char **argv)
+{
+        uint64_t n = N_DEFAULT;
+
+        if (argc > 1 && (parse_u64_max(str_from(argv[1]), N_MAX - 64, &n) < 0 || n < 16))
+                return 2;
+        check(unshare(CLONE_NEWNET) < 0 ? -errno : 0, "unshare");
+        run(NETPOOL_NONE, (unsigned) n);
+        run(NETPOOL_PRIVATE, (unsigned) n);
+        return 0;
+}
