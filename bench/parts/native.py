@@ -4,7 +4,6 @@
 
 import contextlib
 import ctypes
-import glob
 import json
 import os
 import shutil
@@ -20,7 +19,6 @@ NETWORKS = ("none", "private")
 CREATES = 200
 BURST = 100
 SEEDS = 128
-FEW_SEEDS = 16
 CROWD = 2000
 CROWD_MOST = 10000
 IDLE = 1000
@@ -65,16 +63,13 @@ class Hutchd:
     def __init__(self, bench, seeds=SEEDS):
         self.bench = bench
         folder = tempfile.mkdtemp(dir=bench.folder)
-        self.seeds = seeds
-        self.data = os.path.join(folder, "data")
         config = os.path.join(folder, "hutchd.yaml")
         with open(config, "w", encoding="utf-8") as f:
             f.write(CONFIG.format(seeds=seeds))
         for path in (bench.folder, folder):      # hutchd gives up root, and must still get there
             os.chmod(path, 0o755)
-        bench.at_end(self.remove_all)
         self.server = bench.start("../hutchd", "--listen", "127.0.0.1:0", "--driver", "native",
-                                  "--data", self.data, "--config", config,
+                                  "--data", os.path.join(folder, "data"), "--config", config,
                                   "--log-level", "error",
                                   cpus=bench.server_cpus | bench.load_cpus)
         self.port = self.server.host_port[1]
@@ -93,53 +88,14 @@ class Hutchd:
     def empty(self, ids):
         self.lives("d", len(ids), 8, ids=ids)
 
-    def wait_for_seeds(self, alive=0):
-        """Sandboxes that are prepared wait as children of the warden, beside those that are alive."""
+    def wait_for_seeds(self, count):
+        """Sandboxes that are prepared wait as children of the warden."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            if len(children(child(self.server.pid, "hutch-warden"))) >= self.seeds + alive:
+            if len(children(child(self.server.pid, "hutch-warden"))) >= count:
                 return
             time.sleep(0.05)
         raise Failure("the warden does not prepare as many as it was told to")
-
-    def wait_for_networks(self):
-        """Networks are made by a child of the warden, which also takes away, when nothing has come or gone
-        for 3 s, those that have come back. So it is done when it has done nothing for longer."""
-        keeper = child(child(self.server.pid, "hutch-warden"), "hutch-netkeeper")
-        deadline = time.monotonic() + 60
-        before = None
-        while time.monotonic() < deadline:
-            with open(f"/proc/{keeper}/schedstat", encoding="ascii") as f:
-                now = f.read()
-            if now == before:
-                return
-            before = now
-            time.sleep(3.5)
-        raise Failure("the warden does not come to an end with its networks")
-
-    def remove_all(self):
-        """Sandboxes live on when hutchd ends. What a round that failed has left would be in the way of
-        all that comes after it."""
-        with open(os.path.join(self.data, "installation"), encoding="ascii") as f:
-            name = f"hutch-{f.read().strip()}"
-        groups = glob.glob(f"/sys/fs/cgroup/{name}") + glob.glob(f"/sys/fs/cgroup/*/{name}")
-        for path in (f"{group}/cgroup.kill" for group in groups):
-            if os.path.exists(path):
-                with open(path, "w", encoding="ascii") as f:
-                    f.write("1")
-        deadline = time.monotonic() + 120
-        while groups and time.monotonic() < deadline:
-            groups = [group for group in groups if not remove_group(group)]
-            time.sleep(0.05)
-        shutil.rmtree(self.data, ignore_errors=True)
-
-
-def remove_group(path):
-    """Returns whether it is gone."""
-    for where, _, _ in os.walk(path, topdown=False):
-        with contextlib.suppress(OSError):      # of one whose last process has not ended yet
-            os.rmdir(where)
-    return not os.path.exists(path)
 
 
 def children(pid):
@@ -190,21 +146,14 @@ def floors(bench):
 
 
 def create(bench):
-    """One after the other, over a connection that is kept. The floor has the machine for itself: what
-    hutchd makes ahead is made by then."""
+    """One after the other, over a connection that is kept."""
     lives = CREATES // bench.rounds + 1
-
-    def quiet_floors():
-        hutchd.wait_for_seeds()
-        hutchd.wait_for_networks()
-        return floors(bench)
-
     with running(bench) as hutchd:
         for network in NETWORKS:
             hutchd.lives("cxd", 20, network=network)
             r = bench.interleave({
                 "ours": lambda n=network: hutchd.lives("cxd", lives, network=n),
-                "floor": quiet_floors})
+                "floor": lambda: floors(bench)})
             floor = statistics.median(x[0] for x in r["floor"])
             spawn = statistics.median(x[1] for x in r["floor"])
             made, output, removed = (statistics.median(together(r["ours"], key))
@@ -279,20 +228,15 @@ def runc(bench):
 
 
 def rate(bench):
-    """Create, a command, delete; by some at a time, and many more than were prepared. The floor has
-    the machine for itself."""
-    def quiet_floor(network):
-        hutchd.wait_for_seeds()
-        hutchd.wait_for_networks()
-        return run_json(bench, "floor_bench", "rate", bench.program("tiny_init"), network, WORKERS,
-                        bench.seconds)
-
-    with running(bench, seeds=FEW_SEEDS) as hutchd:
+    """Create, a command, delete; by some at a time."""
+    with running(bench) as hutchd:
         for network in NETWORKS:
             hutchd.lives("cxd", 50, WORKERS, network)
             r = bench.interleave({
-                "ours": lambda n=network: hutchd.lives("cxd", 300, WORKERS, n),
-                "floor": lambda n=network: quiet_floor(n)})
+                "ours": lambda n=network: hutchd.lives("cxd", 200, WORKERS, n),
+                "floor": lambda n=network: run_json(bench, "floor_bench", "rate",
+                                                    bench.program("tiny_init"), n, WORKERS,
+                                                    bench.seconds)})
             ours = statistics.median(x["life"]["rate"] for x in r["ours"])
             floor = statistics.median(x["rate"] for x in r["floor"])
             yield result(f"lives per second, {network} / floor", ours, floor, "/s", ours / floor,
@@ -305,8 +249,7 @@ def burst(bench):
         with running(bench) as hutchd:
             times = []
             for _ in range(bench.rounds):
-                hutchd.wait_for_seeds()
-                hutchd.wait_for_networks()
+                hutchd.wait_for_seeds(SEEDS)
                 times.append(hutchd.lives("c|d", BURST, BURST, network)["reached"] * 1e3)
             yield result(f"burst of {BURST}, {network}", statistics.median(times), None, "ms",
                          at_most=500, rounds=times)
@@ -320,25 +263,19 @@ def burst(bench):
 
 
 def crowd(bench):
-    """Does it matter how many there are? Each time with as much prepared."""
-    def creates():
-        hutchd.wait_for_seeds(alive=len(ids))
-        hutchd.wait_for_networks()
-        return hutchd.lives("cd", CREATES, 1, network)["create"]
-
+    """Does it matter how many there are?"""
     for network, bound, most in (("none", 2.0, CROWD_MOST), ("private", 3.0, None)):
         with running(bench) as hutchd:
-            ids = []
             hutchd.lives("cd", 20, 1, network)
-            alone = creates()
-            ids += hutchd.fill(CROWD, network)
-            among = creates()
+            alone = hutchd.lives("cd", CREATES, 1, network)["create"]
+            ids = hutchd.fill(CROWD, network)
+            among = hutchd.lives("cd", CREATES, 1, network)["create"]
             yield result(f"create among {CROWD}, {network} / alone", among["p50_us"], alone["p50_us"],
                          "us", among["p50_us"] / alone["p50_us"], at_most=bound, alone=alone,
                          among=among)
             if most:
                 ids += hutchd.fill(most - CROWD, network)
-                among = creates()
+                among = hutchd.lives("cd", CREATES, 1, network)["create"]
                 yield result(f"  among {most}, {network}", among["p50_us"], alone["p50_us"], "us",
                              among["p50_us"] / alone["p50_us"], among=among)
             hutchd.empty(ids)
@@ -377,10 +314,10 @@ def memory(bench):
     need_root()
     floor = hold_floor(bench, IDLE)
     with running(bench) as hutchd:
-        hutchd.wait_for_seeds()
+        hutchd.wait_for_seeds(SEEDS)
         before = available()
         ids = hutchd.fill(IDLE, "none")
-        hutchd.wait_for_seeds(alive=IDLE)
+        hutchd.wait_for_seeds(SEEDS)
         ours = (before - available()) / IDLE
         hutchd.empty(ids)
     yield result(f"memory of {IDLE} idle, each", ours, floor, "KiB", ours / floor)

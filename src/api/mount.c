@@ -8,7 +8,6 @@
 #include "api/opensandbox/opensandbox.h"
 #include "api/ops/openapi.h"
 #include "api/ops/ops.h"
-#include "api/purista/purista.h"
 #include "base/base.h"
 
 /* Of what the API itself asks of an agent: long for a healthy one, short for who waits. */
@@ -29,12 +28,10 @@ const struct http_api *const api_all[] = {
         &opensandbox_pools[0],
         &opensandbox_pools[1],
         &opensandbox_metrics_events[0],
-        &hutch_drivers,
         &hutch_events,
         &hutch_images,
         &hutch_keys,
         &hutch_volumes,
-        &purista_api,
         &api_ops,
         NULL,
 };

@@ -21,10 +21,8 @@ struct worker;
 
 typedef void ask_done_fn(struct ask *k);
 
-#define ASK_ANSWER_MAX  (32 * MiB)
-#define ASK_API         "/v1.41"
-#define ASK_API_BELOW   "/v1.45" /* from this one on an engine mounts sub-paths of volumes */
-#define ASK_MINOR_BELOW 45
+#define ASK_ANSWER_MAX (32 * MiB)
+#define ASK_API        "/v1.41"
 
 struct ask {
         struct worker *worker;
@@ -35,7 +33,6 @@ struct ask {
         struct str auth;  /* value of X-Registry-Auth, or null */
         struct pieces *pieces;        /* or NULL: the answer is collected */
         void (*begun)(struct ask *k); /* or NULL: a stream's head has come, status is 200 */
-        bool slow; /* the answer may take its time: it copies what may be large */
 
         int status;        /* of HTTP; 0: there was no answer */
         int result;        /* 0, or a negative errno if there was none, or not a whole one */
@@ -55,9 +52,6 @@ void ask_free(struct ask *k);
 
 /* Forgets the last question; k->target is then filled by ask_to, k->body by the caller. */
 void ask_reset(struct ask *k);
-
-/* Right behind it: another version of the API. */
-void ask_use_api(struct ask *k, const char *api);
 
 /* Appends to the target; names are to be harmless or encoded (http/url.h). */
 void ask_to(struct ask *k, const char *fmt, ...) printf_like(2, 3);

@@ -55,90 +55,50 @@ static void prepare_network(struct job *j)
 
 /* --- named volumes --- */
 
-static struct str claim_of(const struct create *c)
-{
-        return c->volume->pvc->claim_name;
-}
-
-/* An engine that is asked to make a volume that somebody else has made meanwhile answers with that one: so
- * what it says is looked at in both cases. */
-static void take_volume(struct job *j)
-{
-        struct create *c = j->impl;
-        const struct volume_ask q = { .settings = j->worker->settings,
-                                      .record = c->record,
-                                      .volume = c->volume,
-                                      .can_below = c->can_below };
-        int r = volume_take(buf_str(&j->ask.answer), &q, place_of(&c->places, c->record, c->volume),
-                            &j->ask.arena, &j->err);
-
-        return r < 0 ? create__undo(j, r) : prepare_volumes(j);
-}
-
 static void volume_made(struct job *j)
 {
         if (!ask_is_good(&j->ask))
                 return create__undo(j, ask_error(&j->ask, &j->err, "make the volume"));
         if (create__was_canceled(j))
                 return;
-        return take_volume(j);
+        return prepare_volumes(j);
 }
 
 static void volume_seen(struct job *j)
 {
         struct create *c = j->impl;
+        const struct engine_settings *s = j->worker->settings;
+        int r;
 
         if (create__was_canceled(j))
                 return;
-        if (ask_is_good(&j->ask))
-                return take_volume(j);
+        if (ask_is_good(&j->ask)) {
+                r = volume_check_owner(buf_str(&j->ask.answer), s, c->record, &j->ask.arena,
+                                       &j->err);
+                return r < 0 ? create__undo(j, r) : prepare_volumes(j);
+        }
         if (j->ask.result < 0 || j->ask.status != 404)
                 return create__undo(j, ask_error(&j->ask, &j->err, "look at the volume"));
         if (!c->volume->pvc->create_if_not_exists)
                 return create__undo(j, err_set(&j->err, ERR_NOT_FOUND, "there is no volume %s",
-                                               QUOTED(claim_of(c))));
+                                               QUOTED(c->volume->pvc->claim_name)));
         ask_reset(&j->ask);
         ask_to(&j->ask, "/volumes/create");
-        volume_write(&j->ask.body, c->volume, j->worker->settings, c->record);
+        volume_write(&j->ask.body, c->volume, s, c->record);
         return job_ask(j, "POST", volume_made);
 }
 
-static void version_seen(struct job *j)
-{
-        struct create *c = j->impl;
-        struct engine_info info = { 0 };
-        int r = 0;
-
-        if (create__was_canceled(j))
-                return;
-        if (!ask_is_good(&j->ask))
-                r = ask_error(&j->ask, &j->err, "ask for its version");
-        if (r == 0)
-                r = engine_version_decode(buf_str(&j->ask.answer), &j->ask.arena, &info, &j->err);
-        if (r < 0)
-                return create__undo(j, r);
-        c->version_seen = true;
-        c->can_below = engine_api_is(info.api_version, ASK_MINOR_BELOW);
-        return prepare_volumes(j);
-}
-
-/* One after the other. Podman's copy of the API does not tell by its version what it can. */
+/* One after the other. */
 static void prepare_volumes(struct job *j)
 {
         struct create *c = j->impl;
 
-        if (volumes_have_parts(c->record) && !c->version_seen
-            && j->worker->settings->kind == ENGINE_DOCKER) {
-                ask_reset(&j->ask);
-                ask_to(&j->ask, "/version");
-                return job_ask(j, "GET", version_seen);
-        }
         c->volume = volumes_next_named(c->record, &c->next_volume);
         if (!c->volume)
                 return prepare_network(j);
         ask_reset(&j->ask);
         ask_to(&j->ask, "/volumes/");
-        url_encode(&j->ask.target, claim_of(c));
+        url_encode(&j->ask.target, c->volume->pvc->claim_name);
         return job_ask(j, "GET", volume_seen);
 }
 
@@ -160,24 +120,6 @@ static void pull_done(struct pull_wait *p, int code)
         return create__prepare(j);
 }
 
-static int no_snapshot(struct job *j)
-{
-        return err_set(&j->err, ERR_NOT_FOUND, "there is no such snapshot any more");
-}
-
-/* Who may name which snapshot was decided by hutchd. That it is the tenant's own is looked at here once
- * more: a tag is only a name. */
-static bool snapshot_is_for(const struct engine_image *image, const struct job *j)
-{
-        const struct sandbox *record = ((const struct create *) j->impl)->record;
-        const struct json_map *labels = &image->labels;
-
-        return str_eq(engine_label(labels, LABEL_SNAPSHOT_INSTALLATION),
-                      j->worker->settings->installation)
-               && str_eq(engine_label(labels, LABEL_SNAPSHOT), record->snapshot_id)
-               && str_eq(engine_label(labels, LABEL_SNAPSHOT_TENANT), record->tenant);
-}
-
 static void image_seen(struct job *j)
 {
         struct create *c = j->impl;
@@ -187,8 +129,6 @@ static void image_seen(struct job *j)
 
         if (create__was_canceled(j))
                 return;
-        if (j->ask.result == 0 && j->ask.status == 404 && c->record->snapshot_id.p)
-                return create__undo(j, no_snapshot(j));
         if (j->ask.result == 0 && j->ask.status == 404 && !c->pulled) {
                 c->stage = STAGE_PULLING;
                 c->pull.done = pull_done;
@@ -197,8 +137,6 @@ static void image_seen(struct job *j)
         if (!ask_is_good(&j->ask))
                 return create__undo(j, ask_error(&j->ask, &j->err, "look at the image"));
         r = engine_image_decode(buf_str(&j->ask.answer), &c->arena, &c->image, &j->err);
-        if (r == 0 && c->record->snapshot_id.p && !snapshot_is_for(&c->image, j))
-                r = no_snapshot(j);
         if (r == 0) {
                 facts = create__facts(j, folder, sizeof(folder));
                 r = body_check(&facts, &j->err);
@@ -212,17 +150,9 @@ void create__prepare(struct job *j)
 {
         struct create *c = j->impl;
 
-        char name[ENGINE_NAME_MAX];
-
         ask_reset(&j->ask);
         ask_to(&j->ask, "/images/");
-        if (c->record->snapshot_id.p) {
-                engine_snapshot_name(c->record->snapshot_id, j->worker->settings->installation,
-                                     name);
-                ask_to(&j->ask, "%s", name);
-        } else {
-                url_encode_path(&j->ask.target, c->record->image);
-        }
+        url_encode_path(&j->ask.target, c->record->image);
         ask_to(&j->ask, "/json");
         job_ask(j, "GET", image_seen);
 }

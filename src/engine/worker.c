@@ -8,7 +8,6 @@
 
 #include "base/base.h"
 #include "engine/archive.h"
-#include "engine/names.h"
 #include "engine/seccomp.h"
 #include "http/url.h"
 #include "os/fd.h"
@@ -26,17 +25,6 @@ static struct http_client_config client_config(bool stream)
         c.head_timeout = 180 * USEC_PER_SEC;
         c.tunnel_timeout = c.half_closed_timeout = USEC_INFINITY; /* as on a socket of its own */
         c.body_timeout = stream ? USEC_INFINITY : 60 * USEC_PER_SEC;
-        return c;
-}
-
-/* A snapshot copies what a sandbox has written, and answers when it has. */
-#define SLOW_TIMEOUT (3600 * USEC_PER_SEC)
-
-static struct http_client_config slow_config(void)
-{
-        struct http_client_config c = client_config(false);
-
-        c.head_timeout = SLOW_TIMEOUT;
         return c;
 }
 
@@ -90,14 +78,13 @@ void worker__go_on_ending(struct worker *w)
                 return;
         if (!w->parts_closed)
                 close_parts(w);
-        if (w->open > 3 || !w->client)
+        if (w->open > 2 || !w->client)
                 return;
         free(TAKE_PTR(w->folder));
         free(TAKE_PTR(w->box_path));
         w->lock = fd_close(w->lock);
         http_client_free(TAKE_PTR(w->client), client_freed, w);
         http_client_free(TAKE_PTR(w->streams), client_freed, w);
-        http_client_free(TAKE_PTR(w->slow), client_freed, w);
 }
 
 static void patience_over(uv_timer_t *t)
@@ -267,32 +254,11 @@ void worker_add_filter(struct worker *w, struct buf *b, bool events)
         url_encode(b, str_from(json));
 }
 
-void worker_add_volume_filter(struct worker *w, struct buf *b, struct str claim)
-{
-        char json[256 + DNS_NAME_MAX];
-
-        (void) snprintf(json, sizeof(json),
-                        "{\"label\":[\"" LABEL_INSTALLATION "=%.*s\",\"" LABEL_VOLUME "%.*s\"]}",
-                        STR_ARG(w->settings->installation), STR_ARG(claim));
-        url_encode(b, str_from(json));
-}
-
-void worker_add_image_filter(struct worker *w, struct buf *b)
-{
-        char json[256];
-
-        (void) snprintf(json, sizeof(json),
-                        "{\"label\":[\"" LABEL_SNAPSHOT_INSTALLATION "=%.*s\"]}",
-                        STR_ARG(w->settings->installation));
-        url_encode(b, str_from(json));
-}
-
 /* --- the beginning --- */
 
 int worker_start(struct worker *w, int fd, struct err *e)
 {
         struct http_client_config config = client_config(false), stream = client_config(true);
-        struct http_client_config slow = slow_config();
         char text[PATH_MAX_TEXT + 8];
         int r;
 
@@ -308,10 +274,9 @@ int worker_start(struct worker *w, int fd, struct err *e)
         w->lock = -EBADF;
         w->client = http_client_new(w->loop, &config);
         w->streams = http_client_new(w->loop, &stream);
-        w->slow = http_client_new(w->loop, &slow);
         (void) uv_timer_init(&w->loop->uv, &w->patience);
         w->channel.frame_max = ENGINE_FRAME_MAX;
-        w->open = 5; /* channel, patience, three clients; boxes, when they are opened */
+        w->open = 4; /* channel, patience, two clients; boxes, when they are opened */
         r = channel_open(&w->channel, w->loop, fd, &channel_ops);
         return r < 0 ? err_errno(e, r, "listen to hutchd") : 0;
 }

@@ -29,8 +29,6 @@
  * himself an administrator.
  */
 
-#include "api/access/bridge.h"
-#include "api/purista/purista.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json.h"
@@ -47,7 +45,6 @@
 #define CONFIG_KEYS_MAX    4096
 #define CONFIG_TENANTS_MAX 4096
 #define CONFIG_FOLDERS_MAX 64
-#define CONFIG_BRIDGES_MAX 64
 #define API_KEY_MIN        16 /* characters: a shorter one can be guessed */
 #define API_KEY_MAX        512
 #define API_KEY_VAR        "HUTCH_API_KEY"
@@ -60,16 +57,6 @@ struct config {
         struct str node;           /* null view: the installation's id */
         struct str public_address; /* null view: that of the request */
         struct str preview_domain; /* null view: none */
-
-        /* --- where it is kept --- */
-        struct {
-                bool redis; /* or a file in the data folder */
-                struct sock_addr address;
-                struct str user;           /* null view: the default one */
-                const char *password_file; /* NULL: no password */
-                unsigned database;
-                usec_t wait; /* of a request, for a server that is away */
-        } store;
 
         /* --- what makes sandboxes --- */
         const char *drivers[CONFIG_DRIVERS_MAX]; /* the first is the default */
@@ -94,11 +81,6 @@ struct config {
         unsigned requests_max;    /* 0: no limit */
         unsigned connections_max; /* 0: the server's default */
         usec_t timeout_max;       /* of a sandbox; 0: the model's */
-
-        /* --- PURISTA --- */
-        struct purista_config purista;
-        struct api_bridge *bridges;
-        size_t n_bridges;
 
         /* --- times --- */
         usec_t create_wait, tombstone, reconcile, drain_timeout;

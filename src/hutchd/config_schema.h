@@ -24,16 +24,11 @@ struct raw_key {
 
 struct raw_quota {
         char *tenant; /* not of the default */
-        char *sandboxes, *cpu, *memory, *snapshots;
+        char *sandboxes, *cpu, *memory;
 };
 
 struct raw_engine {
         char *socket, *worker, *reach, *network;
-};
-
-struct raw_bridge {
-        char *uid, *key;
-        struct raw_list tenants;
 };
 
 struct config_raw {
@@ -57,19 +52,8 @@ struct config_raw {
         } volumes;
         struct raw_engine docker, podman;
         struct {
-                char *kind, *address, *user, *password_file, *database, *wait;
-        } store;
-        struct {
                 char *network, *private, *uids, *seeds, *networks, *subnet4, *subnet6, *dns;
         } native;
-        struct {
-                char *image, *driver, *network, *output_limit, *file_limit;
-                struct {
-                        char *cpu, *memory;
-                } resource_limits;
-                struct raw_bridge *bridges;
-                uint64_t n_bridges;
-        } purista;
         struct {
                 char *level, *format, *access;
         } log;

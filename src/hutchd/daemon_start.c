@@ -12,9 +12,6 @@
 /* And those of one: its socket, and a file or a connection into a sandbox. */
 #define FDS_PER_CONNECTION 2
 
-/* One in so many: drivers may keep a socket of each sandbox at hand (driver/native/native.c). */
-#define FDS_OF_SANDBOXES 4
-
 /* A request that goes into a sandbox: the app may think for long, but not for ever. */
 #define INTO_HEAD_TIMEOUT   (10 * 60 * USEC_PER_SEC)
 #define INTO_TUNNEL_TIMEOUT (24 * 3600 * USEC_PER_SEC)
@@ -24,6 +21,18 @@
 #define LISTEN_WAIT_MS 100
 
 /* --- parts --- */
+
+static int open_store(struct daemon *d, struct err *e)
+{
+        char path[PATH_MAX];
+        int r = data_open(&d->data, d->config->data, &d->ids, e);
+
+        if (r < 0)
+                return r;
+        d->data_open = true;
+        r = data_path(&d->data, "store.sqlite", path, sizeof(path), e);
+        return r < 0 ? r : store_sqlite_open(&d->loop, path, &d->store, e);
+}
 
 static struct str node_of(const struct daemon *d)
 {
@@ -119,7 +128,7 @@ static struct http_server_config server_config(struct daemon *d)
         config.drain_timeout = d->config->drain_timeout;
         if (d->config->connections_max > 0)
                 config.conns_max = d->config->connections_max;
-        room = (fds - fds / FDS_OF_SANDBOXES - FDS_RESERVED) / FDS_PER_CONNECTION;
+        room = (fds - FDS_RESERVED) / FDS_PER_CONNECTION;
         if (room > 0 && config.conns_max > room) {
                 config.conns_max = (unsigned) room;
                 if (d->config->connections_max > 0)
@@ -153,9 +162,6 @@ static void fill_api(struct daemon *d)
                 .insecure = d->config->insecure,
                 .keys_needed = !d->config->insecure && !config_is_local(d->config),
                 .requests_max = d->config->requests_max,
-                .purista = &d->config->purista,
-                .bridges = d->config->bridges,
-                .n_bridges = d->config->n_bridges,
                 .store = store_name(d->store),
         };
 }
@@ -338,7 +344,7 @@ static void records_loaded(struct op *op, int result)
 
 static int open_parts(struct daemon *d, struct err *e)
 {
-        int r = daemon_open_store(d, e);
+        int r = open_store(d, e);
 
         if (r == 0)
                 r = daemon_open_audit(d, d->config, e);
@@ -350,13 +356,6 @@ static int open_parts(struct daemon *d, struct err *e)
         return r < 0 ? r : make_service(d, e);
 }
 
-static void load_records(struct daemon *d)
-{
-        op_init(&d->load_records.req.op, records_loaded);
-        d->starting = &d->load_records.req.op;
-        registry_load(d->registry, &d->load_records);
-}
-
 void daemon_start(struct daemon *d)
 {
         struct err e;
@@ -366,5 +365,7 @@ void daemon_start(struct daemon *d)
                 daemon_fail(d, &e);
                 return;
         }
-        daemon_await_store(d, load_records);
+        op_init(&d->load_records.req.op, records_loaded);
+        d->starting = &d->load_records.req.op;
+        registry_load(d->registry, &d->load_records);
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -102,10 +101,8 @@ static void open_mounts(struct cgroup_tree *t, const char *root)
         (void) fd_close(fd);
         t->ours[CGROUP_UNIFIED] = open_mount(root, "unified");
         for (int i = 0; i < CGROUP_PART_MAX_; i++)
-                for (size_t j = 0; j < 2 && v1_folders[i][j] && t->ours[i] < 0; j++) {
-                        t->folders[i] = v1_folders[i][j];
+                for (size_t j = 0; j < 2 && v1_folders[i][j] && t->ours[i] < 0; j++)
                         t->ours[i] = open_mount(root, v1_folders[i][j]);
-                }
         /* What the unified tree does, too, and better, is not done twice. */
         if (t->ours[CGROUP_UNIFIED] >= 0)
                 t->ours[CGROUP_FREEZER] = fd_close(t->ours[CGROUP_FREEZER]);
@@ -120,12 +117,12 @@ static bool is_complete(const struct cgroup_tree *t)
 }
 
 /* A controller that is not there is noticed when a limit is set; io is a bonus. */
-static int hand_on_controllers(int dir, bool *ret_io)
+static int hand_on_controllers(int dir)
 {
         int r = put(dir, "cgroup.subtree_control", "+memory +cpu +pids");
 
         if (r == 0)
-                *ret_io = put(dir, "cgroup.subtree_control", "+io") == 0;
+                (void) put(dir, "cgroup.subtree_control", "+io");
         return r;
 }
 
@@ -150,16 +147,15 @@ int cgroup_tree_open(struct cgroup_tree *t, const char *root, const char *ours, 
         if (!is_name(ours))
                 return -EINVAL;
         open_mounts(t, root);
-        (void) snprintf(t->name, sizeof(t->name), "%s", ours);
         if (!is_complete(t))
                 r = -ENODATA;
         if (r == 0 && t->unified_controls)
-                r = hand_on_controllers(t->ours[CGROUP_UNIFIED], &t->io);
+                r = hand_on_controllers(t->ours[CGROUP_UNIFIED]);
         for (int i = 0; i < CGROUP_PART_MAX_ && r == 0; i++)
                 if (t->ours[i] >= 0)
                         r = enter_ours(&t->ours[i], ours);
         if (r == 0 && t->unified_controls)
-                r = hand_on_controllers(t->ours[CGROUP_UNIFIED], &t->io);
+                r = hand_on_controllers(t->ours[CGROUP_UNIFIED]);
         if (r == 0 && pids != CGROUP_KEEP)
                 r = put_limit(t->ours[t->unified_controls ? CGROUP_UNIFIED : CGROUP_PIDS],
                               "pids.max", pids, "max");
@@ -234,34 +230,6 @@ static int limit_memory_v1(int dir, uint64_t bytes)
         return r == 0 ? optional(put_limit(dir, "memory.memsw.limit_in_bytes", bytes, "-1")) : r;
 }
 
-static void add_rate(struct buf *b, const char *of, uint64_t v)
-{
-        if (v == CGROUP_NO_LIMIT)
-                buf_addf(b, " r%s=max w%s=max", of, of);
-        else if (v != CGROUP_KEEP)
-                buf_addf(b, " r%s=%llu w%s=%llu", of, (unsigned long long) v, of,
-                         (unsigned long long) v);
-}
-
-/* The keys that are not written stay as they are. */
-static int limit_io(const struct cgroup_tree *t, int dir, const struct cgroup_limits *limits)
-{
-        scoped(buf_done) struct buf line;
-
-        buf_init(&line, 256);
-        if (limits->io_bytes == CGROUP_KEEP && limits->io_operations == CGROUP_KEEP)
-                return 0;
-        if (!t->unified_controls || !t->io)
-                return -ENOTSUP;
-        if (major(limits->disk) == 0)
-                return -ENODEV;
-        buf_addf(&line, "%u:%u", major(limits->disk), minor(limits->disk));
-        add_rate(&line, "bps", limits->io_bytes);
-        add_rate(&line, "iops", limits->io_operations);
-        buf_add_char(&line, '\0');
-        return buf_failed(&line) ? -ENOMEM : put(dir, "io.max", buf_str(&line).p);
-}
-
 /* What is kept is not written: the kernel does not see that nothing changes, and takes its time. */
 int cgroup_limit(const struct cgroup_tree *t, const struct cgroup *g,
                  const struct cgroup_limits *limits)
@@ -277,7 +245,7 @@ int cgroup_limit(const struct cgroup_tree *t, const struct cgroup *g,
                 r = limit_cpu(v2 ? all : g->parts[CGROUP_CPU], v2, limits->cpu_millis);
         if (r == 0 && limits->pids != CGROUP_KEEP)
                 r = put_limit(v2 ? all : g->parts[CGROUP_PIDS], "pids.max", limits->pids, "max");
-        return r == 0 ? limit_io(t, all, limits) : r;
+        return r;
 }
 
 /* --- a group --- */
@@ -286,22 +254,6 @@ void cgroup_close(struct cgroup *g)
 {
         for (int i = 0; i < CGROUP_PART_MAX_; i++)
                 g->parts[i] = fd_close(g->parts[i]);
-}
-
-int cgroup_find(const struct cgroup_tree *t, enum cgroup_part part, const char *name)
-{
-        char path[PATH_MAX];
-        int n, fd;
-
-        if (t->ours[part] < 0 || !t->folders[part])
-                return -ENOENT;
-        if (!is_name(name))
-                return -EINVAL;
-        n = snprintf(path, sizeof(path), TREE "/%s/%s/%s", t->folders[part], t->name, name);
-        if (n < 0 || (size_t) n >= sizeof(path))
-                return -ENAMETOOLONG;
-        fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
 }
 
 int cgroup_open(const struct cgroup_tree *t, const char *name, struct cgroup *ret)

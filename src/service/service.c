@@ -26,12 +26,7 @@ struct service *service_new(const struct service_config *config)
         events_init(&s->events);
         list_init(&s->jobs);
         list_init(&s->visitors);
-        list_init(&s->awaiting);
-        list_init(&s->ensuring);
         list_init(&s->gate);
-        list_init(&s->keeping.works);
-        list_init(&s->keeping.waiting);
-        list_init(&s->keeping.looks);
         net_task_init(&s->stopped_task, stopped_task);
         due_init(&s->look_due, look__due);
         r = schedule_open(&s->schedule, config->loop, config->clock);
@@ -78,9 +73,8 @@ static void stopped_task(struct net_task *t)
 
 void service__settle(struct service *s)
 {
-        if (s->phase != PHASE_STOPPING || !s->schedule_closed || s->look || s->probing
-            || !list_empty(&s->jobs) || !list_empty(&s->visitors) || !list_empty(&s->awaiting)
-            || !list_empty(&s->ensuring) || !snapshot__is_quiet(s))
+        if (s->phase != PHASE_STOPPING || !s->schedule_closed || s->look || !list_empty(&s->jobs)
+            || !list_empty(&s->visitors))
                 return;
         net_task_queue(s->config.loop, &s->stopped_task);
 }
@@ -136,12 +130,8 @@ void service_stop(struct service *s, void (*stopped)(void *data), void *data)
                 driver_watch(s->members[i].driver, NULL);
         schedule_close(&s->schedule, schedule_closed);
         look__stop(s);
-        probe__stop(s);
         enter__stop(s);
-        await__stop(s);
-        ensure__stop(s);
         end_jobs(s);
-        snapshot__stop(s);
 }
 
 void service_free(struct service *s)

@@ -34,7 +34,6 @@
 #include "driver/driver.h"
 #include "registry/keyring.h"
 #include "registry/registry.h"
-#include "registry/snapshots.h"
 
 struct service;
 
@@ -55,7 +54,6 @@ struct quota {
         uint64_t sandboxes;
         uint64_t cpu_milli;
         uint64_t memory_bytes;
-        uint64_t snapshots;
 };
 
 struct tenant_quota {
@@ -85,8 +83,6 @@ struct service_config {
         usec_t tombstone_for;    /* how long Terminated and Failed can be looked at */
         usec_t reconcile_every;  /* 0: only at the start */
         unsigned tombstones_max; /* of a tenant; then the oldest go early */
-        unsigned snapshots_max;  /* of all tenants together */
-        unsigned snapshots_at_once; /* that drivers are asked for; others wait */
 };
 
 extern const struct service_config service_defaults; /* times and numbers only */
@@ -156,14 +152,11 @@ struct service_create {
         struct str body;            /* the wish as it came, what the key is compared by */
         const struct owner *owner;  /* NULL: of the caller, not bound */
         bool owner_bound;           /* takes the owner's one place, until it has ended */
-        bool git_configured;        /* it is to get somebody's git identity: for the record */
 
         char id[64];              /* there as soon as service_create returns; "": refused at once */
         struct problems problems; /* result of ERR_INVALID; empty if the message says it all */
         char other_id[64];        /* result of ERR_EXISTS: the sandbox that the owner has */
         bool replayed;            /* result: it was there already */
-        bool about_snapshot; /* result: it was refused because of the snapshot. ERR_NOT_FOUND; ERR_CONFLICT if
-                                it is not Ready; ERR_INVALID if the wish does not fit it */
 };
 
 void service_create(struct service *s, struct service_create *c);
@@ -191,113 +184,6 @@ void service_renew(struct service *s, struct service_command *c);
 
 /* ERR_INVALID if a label breaks a rule; ERR_CONFLICT if it is gone. */
 void service_patch_metadata(struct service *s, struct service_command *c);
-
-/* --- the one sandbox of an owner --- */
-
-/* Who commits, and how git shows it to others. The token is for the hosts that the agent was told of,
- * is kept in its memory and nowhere else. */
-struct git_identity {
-        struct str name, email;
-        struct str secret_token; /* null view: none */
-};
-
-/*
- * Gives the owner his one sandbox: the healthy one that he has, or a new one. All that is done for one
- * owner holds his lock (registry_lock_owner), so it is done once, also by several hutchd on one store.
- *
- *         none, or it has ended     is made
- *         Running, agent answers    is given back
- *         Paused                    is resumed first
- *         Pending, Resuming …       is waited for
- *         agent does not answer     is asked again, a few times, later and later; then the runtime is
- *                                   asked. One that has ended, or that runs with an agent that stays
- *                                   silent, is deleted and made anew. If the runtime can't tell, that
- *                                   is the result (ERR_UNAVAILABLE), and everything stays
- *
- * With must_be_new an owner that has one gets ERR_EXISTS, and other_id tells which.
- *
- * It is done when the sandbox runs, and git is set up if that was wished. A new one for which git can't
- * be set up is deleted again. Whoever leaves before may ask again: what was begun goes on.
- */
-struct service_ensure {
-        struct service_req req;
-        const struct caller *who;
-        const struct owner *owner;
-        struct create_request *wish;    /* may be changed, as service_create does */
-        struct arena *arena;            /* of the wish, for problems */
-        const struct git_identity *git; /* NULL: none is wished */
-        bool must_be_new;
-
-        char id[64];              /* results: the sandbox; "" if there is none */
-        bool created;             /* it is new */
-        char other_id[64];        /* of ERR_EXISTS */
-        struct problems problems; /* of ERR_INVALID; empty if the message says it all */
-};
-
-void service_ensure(struct service *s, struct service_ensure *x);
-
-/* The sandbox of that id for its owner: ERR_NOT_FOUND if the caller's tenant has none of that id (any
- * more), ERR_FORBIDDEN if somebody else of the tenant owns it, or the project is another one. *ret is good
- * until the caller returns to the loop. */
-struct owned {
-        const struct caller *who;
-        struct str id;
-        struct str project; /* null view: is not compared */
-};
-
-int service_find_owned(const struct service *s, const struct owned *which,
-                       const struct sandbox **ret, struct err *e) must_check;
-
-/* Done when the sandbox is neither Pending nor Pausing nor Resuming, whatever it is then; with
- * ERR_NOT_FOUND when it is gone. ERR_UNAVAILABLE if it is still so after `wait`. */
-struct service_await {
-        struct service_req req;
-        const struct caller *who;
-        struct str id; /* copied */
-        usec_t wait;
-};
-
-void service_await(struct service *s, struct service_await *w);
-
-/* Whether it is Pending, Pausing or Resuming: worth awaiting. */
-bool service_is_moving(const struct sandbox *record);
-
-/* --- snapshots --- */
-
-/*
- * A snapshot is a record of its own (model/snapshot.h), which is written before the driver is asked.
- * Taking one is a command on its sandbox, in turn with the others: a delete that comes meanwhile waits
- * until it is taken. What one may not see does not exist, as with sandboxes.
- */
-
-/* NULL if there is none that the caller may see. Good until the caller returns to the loop. */
-const struct snapshot *service_find_snapshot(const struct service *s, const struct caller *who,
-                                             struct str id);
-
-/* q->tenant is set by the caller's rights. */
-void service_list_snapshots(const struct service *s, const struct caller *who,
-                            const struct snapshots_query *q, struct snapshots_page *ret);
-
-/* -> Creating, and stored; it then becomes Ready or Failed by itself. ERR_NOT_FOUND of the sandbox,
- * ERR_CONFLICT if that is not Running, ERR_UNSUPPORTED by its driver, ERR_EXHAUSTED over a quota,
- * ERR_INVALID of the name. */
-struct service_snapshot {
-        struct service_req req; /* without a record */
-        const struct caller *who;
-        struct str id;   /* create: of the sandbox; delete: of the snapshot */
-        struct str name; /* create; null view: none */
-
-        const struct snapshot *snapshot; /* result of create, until `done` returns */
-        bool in_use;                     /* result of delete: why it is ERR_CONFLICT */
-        struct snapshot *_snapshot;
-        op_done_fn *_then;
-};
-
-void service_create_snapshot(struct service *s, struct service_snapshot *x);
-
-/* Gone from runtime and registry when done. ERR_NOT_FOUND; ERR_CONFLICT while it is being created, or
- * a sandbox that was made of it needs it: it then is what it was. */
-void service_delete_snapshot(struct service *s, struct service_snapshot *x);
 
 /* --- into a sandbox --- */
 
@@ -339,16 +225,7 @@ struct service_write {
         struct agent_write write;
 };
 
-/* A credential for git; no access in the sense above. */
-struct service_git {
-        struct service_req req;
-        const struct caller *who;
-        struct str id;
-        struct agent_git git;
-};
-
 void service_exec(struct service *s, struct service_exec *x);
-void service_hand_git(struct service *s, struct service_git *x);
 void service_read_file(struct service *s, struct service_read *x);
 void service_write_files(struct service *s, struct service_write *x);
 
@@ -382,40 +259,6 @@ struct service_note {
 
 size_t service_history(const struct service *s, const struct caller *who, struct str id,
                        struct service_note ret[static SERVICE_HISTORY_MAX]);
-
-/* --- drivers --- */
-
-/* What a driver says about this machine: if it is not ok, what to do. */
-struct service_fact {
-        struct str name;
-        bool ok;
-        struct str text;
-};
-
-struct service_driver {
-        struct str name;
-        bool is_default;
-        bool available;         /* it answers now */
-        struct str reason;      /* why not; else null */
-        struct json_strs caps;  /* what it can do, in words: pause, volumes … */
-        struct json_list facts; /* struct service_fact; none if it does not answer */
-};
-
-/* Asks all drivers, side by side. One that does not answer, also not within some seconds, is a result and no
- * failure. Whoever asks while others do is told the same as they: a driver is asked once at a time. */
-struct service_probe {
-        struct op op;
-        struct err err; /* ERR_UNAVAILABLE: not started yet, or stopping */
-
-        const struct service_driver *drivers; /* results, until `done` returns; the default first */
-        size_t n;
-
-        op_done_fn *_done;
-        struct list _node;
-        struct probe_round *_round;
-};
-
-void service_probe(struct service *s, struct service_probe *p);
 
 /* --- numbers --- */
 

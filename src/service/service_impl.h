@@ -40,15 +40,6 @@ struct member {
         struct service *service;
 };
 
-/* Snapshots that are on their way: snapshot.c. */
-struct keeping {
-        struct list works;   /* struct work: all */
-        struct list waiting; /* of these, those that are to be taken when there are fewer */
-        size_t taking;
-        struct list looks; /* struct snapshot_look: drivers that were asked for theirs */
-        uint64_t changes;  /* of records, ever: what changed meanwhile makes such an answer old */
-};
-
 enum service_phase { PHASE_NEW, PHASE_STARTING, PHASE_READY, PHASE_STOPPING, PHASE_STOPPED };
 
 struct service {
@@ -68,13 +59,8 @@ struct service {
 
         struct list jobs;     /* all that are under way */
         struct list visitors; /* requests into sandboxes that are under way */
-        struct list awaiting; /* who waits for a sandbox to come to rest */
-        struct list ensuring; /* who wants the one sandbox of an owner */
         size_t asking;        /* jobs that nobody waits for and that have asked a driver, and */
         struct list gate;     /* those that are to, when there are fewer */
-
-        struct probe_round *probing; /* if one is under way */
-        struct keeping keeping;
 
         struct look *look; /* the one over all records, if one is under way */
         struct due look_due;
@@ -164,7 +150,6 @@ struct job {
                 struct driver_pause pause;
                 struct driver_inspect inspect;
                 struct agent_ping ping;
-                struct driver_snapshot snapshot;
         } call;
         bool counted; /* in service->asking */
 
@@ -179,7 +164,6 @@ struct job {
                 struct registry_reconcile reconcile;
         } write;
 
-        char snapshot_id[SANDBOX_ID_MAX + 1]; /* SNAPSHOT */
         struct creation *creation;
         job_fn *ended; /* told at the end, from inside it; may be NULL */
         void *ended_data;
@@ -268,60 +252,8 @@ void look__at(struct place *p, const struct driver_health *health);
 void look__due(struct due *d);
 void look__stop(struct service *s);
 
-/* --- probe.c --- */
-
-void probe__stop(struct service *s);
-
-/* --- snapshot.c --- */
-
-/* Records against what one driver has: what a crash has left is finished or undone, what is gone is
- * marked so, what nobody knows is removed. */
-void snapshot__look(struct service *s, struct driver *d);
-void snapshot__stop_looks(struct service *s);
-
-/* Nothing of them is under way. */
-bool snapshot__is_quiet(const struct service *s);
-
-/* What waits goes; what is under way comes to its end. */
-void snapshot__stop(struct service *s);
-
 /* --- enter.c --- */
 
 void enter__stop(struct service *s);
-
-/* --- await.c, ensure.c --- */
-
-void await__stop(struct service *s);
-void ensure__stop(struct service *s);
-
-/* What is to be done for an owner who has this sandbox; NULL: none. */
-enum ensure_step {
-        ENSURE_CREATE,
-        ENSURE_WAIT,   /* it is between two states */
-        ENSURE_PING,   /* it should be in order: is it? */
-        ENSURE_RESUME, /* it is paused */
-        ENSURE_DELETE, /* it is going, or useless: see its end, then make another */
-};
-
-enum ensure_step ensure__step(const struct sandbox *record);
-
-/* The agent did not answer several times, and this is what the runtime says. A negative result: it says
- * nothing. The step is ENSURE_WAIT if nothing may be given up. */
-enum ensure_step ensure__judge(int result, const struct driver_health *health);
-
-/* --- git.c --- */
-
-/* What sets up git in a sandbox: one command, for service_exec; `ret` is zeroed before. The socket is
- * what git asks for a credential (service_hand_git); "": nothing is changed about that. */
-#define GIT_VARIABLES 4
-void git__command(const struct git_identity *git, const char *socket, struct agent_exec *ret,
-                  struct json_pair env[static GIT_VARIABLES]);
-
-/* Where tokens are for. Any host that git is talked into asking would get one otherwise. */
-#define GIT_HOST "github.com"
-#define GIT_USER "x-access-token" /* whom the host takes a token for, whoever owns it */
-
-/* How it ended: 0, or a domain code with its story. */
-int git__result(const struct service_exec *x, int result, struct err *e) must_check;
 
 #endif

@@ -3,10 +3,10 @@
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "warden/patience.h"
 #include "warden/warden_impl.h"
 
-#define PAUSE USEC_PER_SEC /* after a failure that would only come again */
+#define PAUSE USEC_PER_SEC         /* after a failure that would only come again */
+#define QUIET (10 * USEC_PER_MSEC) /* after an order: who asks for many is served first */
 
 /* --- uids --- */
 
@@ -108,14 +108,9 @@ bool pool_wants(const struct warden *w)
 
 void pool_fill(struct warden *w)
 {
-        struct pool_seed *p;
+        struct pool_seed *p = xnew(struct pool_seed);
         int r;
 
-        if (!room_for_seed(w)) {
-                w->pool.not_before = clock_mono(&clock_system) + PAUSE;
-                return;
-        }
-        p = xnew(struct pool_seed);
         p->source = SOURCE_NULL;
         r = make(w, &p->seed);
         if (r < 0) {
@@ -134,13 +129,12 @@ void pool_fill(struct warden *w)
         }
 }
 
-/* Making a seed takes longer than what a seed has to do with its orders, and stops every fork of the
- * machine for a moment where it joins groups of version 1. */
+/* Making a seed takes longer than what a seed has to do with its orders. Not when few are left: under
+ * a load that has no end it would never be quiet. */
 static void put_off(struct warden *w)
 {
-        usec_t rest = patience_of_pool((unsigned) w->pool.n, w->config->seeds);
-
-        w->pool.not_before = MAX_OF(w->pool.not_before, clock_mono(&clock_system) + rest);
+        if (w->pool.n > w->config->seeds / 8)
+                w->pool.not_before = MAX_OF(w->pool.not_before, clock_mono(&clock_system) + QUIET);
 }
 
 int pool_take(struct warden *w, struct seed *ret, bool *ret_ready, struct err *e)

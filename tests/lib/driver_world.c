@@ -27,14 +27,16 @@ static void wake(uv_timer_t *t)
         (void) t;
 }
 
-/* Waits for events. Some of what tests wait for is none of the loop (a file appears), so a turn is short, and
- * what never comes does not hang. One timer for all: a loop with a handle that is to be closed does not wait. */
+/* Waits for events, a second at most: what never comes must not hang the test. */
 void driver_world_turn(struct driver_world *w, usec_t until)
 {
+        uv_timer_t *timer = xnew(uv_timer_t);
+
         check_true(clock_mono(&clock_system) < until);
-        (void) uv_timer_start(&w->timer, wake, 20, 0);
+        (void) uv_timer_init(&w->loop.uv, timer);
+        (void) uv_timer_start(timer, wake, 1000, 0);
         net_loop_turn(&w->loop, /* wait= */ true);
-        (void) uv_timer_stop(&w->timer);
+        uv_close((uv_handle_t *) timer, (uv_close_cb) free);
 }
 
 /* --- life cycle --- */
@@ -70,7 +72,6 @@ void driver_world_open(struct driver_world *w, const struct driver_maker *maker)
         (void) signal(SIGPIPE, SIG_IGN);
         *w = (struct driver_world){ .maker = maker, .watcher.died = died };
         check_i64_eq(net_loop_init(&w->loop, &clock_system), 0);
-        check_i64_eq(uv_timer_init(&w->loop.uv, &w->timer), 0);
         (void) snprintf(w->folder, sizeof(w->folder), "%s/drvXXXXXX", check_tmp());
         check_true(mkdtemp(w->folder) != NULL);
         w->agents = agents_new(&w->loop);
@@ -194,7 +195,6 @@ void driver_world_close(struct driver_world *w)
         }
         if (w->maker && w->maker->end)
                 w->maker->end(w);
-        uv_close((uv_handle_t *) &w->timer, NULL);
         net_loop_done(&w->loop);
         remove_folder(w->folder);
 }
@@ -234,8 +234,6 @@ struct waiting {
                 struct driver_pause pause;
                 struct driver_inspect inspect;
                 struct driver_connect connect;
-                struct driver_snapshot snapshot;
-                struct driver_snapshot_remove snapshot_remove;
         };
         bool done;
         int result;
@@ -296,63 +294,6 @@ int driver_world_resume(struct driver_world *w, const struct sandbox *record)
         op_init(&x.req.op, waiting_done);
         driver_resume(w->driver, &x.pause, record);
         return await(w, &x);
-}
-
-int driver_world_snapshot(struct driver_world *w, const struct sandbox *record, const char *id)
-{
-        struct waiting x = { 0 };
-
-        op_init(&x.req.op, waiting_done);
-        driver_snapshot(w->driver, &x.snapshot, record, str_from(id));
-        return await(w, &x);
-}
-
-int driver_world_snapshot_remove(struct driver_world *w, const char *id)
-{
-        struct waiting x = { 0 };
-
-        op_init(&x.req.op, waiting_done);
-        driver_snapshot_remove(w->driver, &x.snapshot_remove, str_from(id));
-        return await(w, &x);
-}
-
-struct listing {
-        struct driver_snapshots call;
-        bool done;
-        int result;
-        struct buf *ids;
-};
-
-static int by_text(const void *a, const void *b)
-{
-        return strcmp(((const struct driver_snapshot_id *) a)->text,
-                      ((const struct driver_snapshot_id *) b)->text);
-}
-
-static void listing_done(struct op *op, int result)
-{
-        struct listing *l = container_of(op, struct listing, call.req.op);
-
-        if (l->call.n > 0)
-                qsort(l->call.ids, l->call.n, sizeof(*l->call.ids), by_text);
-        for (size_t i = 0; i < l->call.n; i++)
-                buf_addf(l->ids, "%s%s", i > 0 ? " " : "", l->call.ids[i].text);
-        l->result = result;
-        l->done = true;
-}
-
-int driver_world_snapshots(struct driver_world *w, char *ret, size_t size)
-{
-        struct buf ids;
-        struct listing l = { .ids = &ids };
-
-        buf_init_fixed(&ids, ret, size - 1);
-        op_init(&l.call.req.op, listing_done);
-        driver_snapshots(w->driver, &l.call);
-        driver_world_until(w, l.done);
-        ret[ids.n] = '\0';
-        w->err = l.call.req.err;
-        return l.result;
 }
 
 int driver_world_life(struct driver_world *w, const struct sandbox *record)

@@ -41,7 +41,6 @@ struct driver_maker {
 
 struct driver_world {
         struct net_loop loop;
-        uv_timer_t timer; /* of driver_world_turn */
         const struct driver_maker *maker;
         struct driver *driver;
         struct agents *agents;
@@ -90,12 +89,6 @@ int driver_world_create(struct driver_world *w, const struct sandbox *record);
 int driver_world_destroy(struct driver_world *w, const struct sandbox *record);
 int driver_world_pause(struct driver_world *w, const struct sandbox *record);
 int driver_world_resume(struct driver_world *w, const struct sandbox *record);
-
-int driver_world_snapshot(struct driver_world *w, const struct sandbox *record, const char *id);
-int driver_world_snapshot_remove(struct driver_world *w, const char *id);
-
-/* All that there are: "a b", in order. */
-int driver_world_snapshots(struct driver_world *w, char *ret, size_t size);
 
 /* enum driver_life, or a negative code. */
 int driver_world_life(struct driver_world *w, const struct sandbox *record);

@@ -15,8 +15,7 @@ struct store_world;
 struct store_maker {
         const char *name;
         struct store *(*open)(struct store_world *w);
-        bool reopen;                          /* world_pause closes and opens it */
-        void (*pause)(struct store_world *w); /* what world_pause does instead, or NULL */
+        bool reopen; /* world_pause closes and opens it */
 };
 
 struct store_world {

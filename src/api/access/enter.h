@@ -54,7 +54,6 @@ struct door {
 struct visitor {
         struct caller caller;
         struct door door;
-        const struct api_bridge *bridge; /* of scope API_BRIDGE */
 };
 
 /* The handler's view after authorization. */

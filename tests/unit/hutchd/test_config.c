@@ -145,42 +145,6 @@ static void test_quotas(void **state)
         config_free(c);
 }
 
-static void test_purista(void **state)
-{
-        struct config *c = parsed("purista:\n"
-                                  "  image: host\n"
-                                  "  driver: native\n"
-                                  "  network: none\n"
-                                  "  resource_limits: {cpu: 500m, memory: 1Gi}\n"
-                                  "  output_limit: 64Ki\n"
-                                  "  file_limit: 1Mi\n"
-                                  "  bridges:\n"
-                                  "  - {uid: 998, tenants: ['*']}\n"
-                                  "  - {key: bus, tenants: [acme, beta]}\n");
-        const struct purista_config *p = &c->purista;
-
-        check_str_eq(p->image, "host");
-        check_str_eq(p->driver, "native");
-        check_str_eq(p->network, "none");
-        check_u64_eq(p->limits.n, 2);
-        check_str_eq(p->limits.items[1].key, "memory");
-        check_str_eq(p->limits.items[1].value, "1Gi");
-        check_u64_eq(p->output_max, 64 * KiB);
-        check_u64_eq(p->file_max, MiB);
-        check_u64_eq(c->n_bridges, 2);
-        check_i64_eq(c->bridges[0].uid, 998);
-        check_true(!c->bridges[0].key.p);
-        check_str_eq(c->bridges[0].tenants.items[0], "*");
-        check_i64_eq(c->bridges[1].uid, -1);
-        check_str_eq(c->bridges[1].key, "bus");
-        check_u64_eq(c->bridges[1].tenants.n, 2);
-        config_free(c);
-        c = parsed("");
-        check_true(!c->purista.image.p && c->n_bridges == 0);
-        check_u64_eq(c->purista.output_max, PURISTA_OUTPUT_DEFAULT);
-        config_free(c);
-}
-
 /* --- what is refused, and how --- */
 
 static void test_errors_name_file_line_key_and_what_is_expected(void **state)
@@ -266,43 +230,6 @@ static void test_errors_name_file_line_key_and_what_is_expected(void **state)
                   "f:1: quotas.tenants[0].tenant: expected the name of a tenant" },
                 { "quotas: {tenants: [{tenant: a}, {tenant: a}]}\n",
                   "f:1: quotas.tenants[1].tenant: \"a\": is there twice" },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct err e = { 0 };
-                struct config *c = NULL;
-
-                check_case(cases[i].text);
-                check_i64_eq(config_parse(str_from(cases[i].text), "f", &c, &e),
-                             ERR_RETURN(ERR_INVALID));
-                check_z_eq(e.message, cases[i].message);
-                check_true(!c);
-        }
-}
-
-static void test_errors_about_purista(void **state)
-{
-        static const struct {
-                const char *text;
-                const char *message;
-        } cases[] = {
-                { "purista: {bridges: [{tenants: [a]}]}\n",
-                  "f:1: purista.bridges[0]: expected either uid or key" },
-                { "purista: {bridges: [{uid: 1, key: k, tenants: [a]}]}\n",
-                  "f:1: purista.bridges[0]: expected either uid or key" },
-                { "purista:\n  bridges:\n  - {uid: 1, tenants: [a]}\n  - {uid: 65534, tenants: [a]}\n",
-                  "f:4: purista.bridges[1].uid: \"65534\": expected the number of a user, and not "
-                  "65534, which stands for any that is unknown" },
-                { "purista: {bridges: [{uid: 4294967295, tenants: [a]}]}\n",
-                  "f:1: purista.bridges[0].uid: \"4294967295\": expected the number of a user, and "
-                  "not 65534, which stands for any that is unknown" },
-                { "purista: {bridges: [{key: k}]}\n",
-                  "f:1: purista.bridges[0]: expected tenants: a list of names, or [\"*\"] for all" },
-                { "purista: {file_limit: 65Mi}\n",
-                  "f:1: purista.file_limit: \"65Mi\": expected a size from 1Ki to 64Mi" },
-                { "purista: {resource_limits: {memory: much}}\n",
-                  "f:1: purista.resource_limits.memory: \"much\": expected an amount, such as 500m, "
-                  "4, 512Mi or 8Gi" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -495,9 +422,7 @@ int main(void)
                 cmocka_unit_test(test_every_key_arrives),
                 cmocka_unit_test(test_keys_become_digests),
                 cmocka_unit_test(test_quotas),
-                cmocka_unit_test(test_purista),
                 cmocka_unit_test(test_errors_name_file_line_key_and_what_is_expected),
-                cmocka_unit_test(test_errors_about_purista),
                 cmocka_unit_test(test_secrets_are_not_shown),
                 cmocka_unit_test(test_who_may_read_the_file),
                 cmocka_unit_test(test_files_that_are_none),
