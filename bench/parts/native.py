@@ -4,6 +4,7 @@
 
 import contextlib
 import ctypes
+import glob
 import json
 import os
 import shutil
@@ -63,13 +64,16 @@ class Hutchd:
     def __init__(self, bench, seeds=SEEDS):
         self.bench = bench
         folder = tempfile.mkdtemp(dir=bench.folder)
+        self.seeds = seeds
+        self.data = os.path.join(folder, "data")
         config = os.path.join(folder, "hutchd.yaml")
         with open(config, "w", encoding="utf-8") as f:
             f.write(CONFIG.format(seeds=seeds))
         for path in (bench.folder, folder):      # hutchd gives up root, and must still get there
             os.chmod(path, 0o755)
+        bench.at_end(self.remove_all)
         self.server = bench.start("../hutchd", "--listen", "127.0.0.1:0", "--driver", "native",
-                                  "--data", os.path.join(folder, "data"), "--config", config,
+                                  "--data", self.data, "--config", config,
                                   "--log-level", "error",
                                   cpus=bench.server_cpus | bench.load_cpus)
         self.port = self.server.host_port[1]
@@ -88,14 +92,38 @@ class Hutchd:
     def empty(self, ids):
         self.lives("d", len(ids), 8, ids=ids)
 
-    def wait_for_seeds(self, count):
-        """Sandboxes that are prepared wait as children of the warden."""
+    def wait_for_seeds(self, alive=0):
+        """Sandboxes that are prepared wait as children of the warden, beside those that are alive."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            if len(children(child(self.server.pid, "hutch-warden"))) >= count:
+            if len(children(child(self.server.pid, "hutch-warden"))) >= self.seeds + alive:
                 return
             time.sleep(0.05)
         raise Failure("the warden does not prepare as many as it was told to")
+
+    def remove_all(self):
+        """Sandboxes live on when hutchd ends. What a round that failed has left would be in the way of
+        all that comes after it."""
+        with open(os.path.join(self.data, "installation"), encoding="ascii") as f:
+            name = f"hutch-{f.read().strip()}"
+        groups = glob.glob(f"/sys/fs/cgroup/{name}") + glob.glob(f"/sys/fs/cgroup/*/{name}")
+        for group in groups:
+            with contextlib.suppress(FileNotFoundError), \
+                    open(f"{group}/cgroup.kill", "w", encoding="ascii") as f:
+                f.write("1")
+        deadline = time.monotonic() + 120
+        while groups and time.monotonic() < deadline:
+            groups = [group for group in groups if not remove_group(group)]
+            time.sleep(0.05)
+        shutil.rmtree(self.data, ignore_errors=True)
+
+
+def remove_group(path):
+    """Returns whether it is gone."""
+    for where, _, _ in os.walk(path, topdown=False):
+        with contextlib.suppress(OSError):      # of one whose last process has not ended yet
+            os.rmdir(where)
+    return not os.path.exists(path)
 
 
 def children(pid):
@@ -146,14 +174,20 @@ def floors(bench):
 
 
 def create(bench):
-    """One after the other, over a connection that is kept."""
+    """One after the other, over a connection that is kept. The floor has the machine for itself: what
+    hutchd makes ahead is made by then."""
     lives = CREATES // bench.rounds + 1
+
+    def quiet_floors():
+        hutchd.wait_for_seeds()
+        return floors(bench)
+
     with running(bench) as hutchd:
         for network in NETWORKS:
             hutchd.lives("cxd", 20, network=network)
             r = bench.interleave({
                 "ours": lambda n=network: hutchd.lives("cxd", lives, network=n),
-                "floor": lambda: floors(bench)})
+                "floor": quiet_floors})
             floor = statistics.median(x[0] for x in r["floor"])
             spawn = statistics.median(x[1] for x in r["floor"])
             made, output, removed = (statistics.median(together(r["ours"], key))
@@ -249,7 +283,7 @@ def burst(bench):
         with running(bench) as hutchd:
             times = []
             for _ in range(bench.rounds):
-                hutchd.wait_for_seeds(SEEDS)
+                hutchd.wait_for_seeds()
                 times.append(hutchd.lives("c|d", BURST, BURST, network)["reached"] * 1e3)
             yield result(f"burst of {BURST}, {network}", statistics.median(times), None, "ms",
                          at_most=500, rounds=times)
@@ -314,10 +348,10 @@ def memory(bench):
     need_root()
     floor = hold_floor(bench, IDLE)
     with running(bench) as hutchd:
-        hutchd.wait_for_seeds(SEEDS)
+        hutchd.wait_for_seeds()
         before = available()
         ids = hutchd.fill(IDLE, "none")
-        hutchd.wait_for_seeds(SEEDS)
+        hutchd.wait_for_seeds(alive=IDLE)
         ours = (before - available()) / IDLE
         hutchd.empty(ids)
     yield result(f"memory of {IDLE} idle, each", ours, floor, "KiB", ours / floor)
