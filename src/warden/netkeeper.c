@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "os/clone.h"
 #include "os/fd.h"
+#include "warden/patience.h"
 
 #define LOCK        "net.lock"
 #define FLUSH_AFTER (3 * USEC_PER_SEC)  /* nothing came or went for so long */
@@ -76,7 +77,9 @@ int netkeeper_receive(int socket, struct netkeeper_message *ret, int *ret_fd, in
 struct keeper {
         int socket;
         struct netpool *pool;
+        unsigned depth[NETPOOL_KINDS]; /* as in netpool_config */
         unsigned shown[NETPOOL_KINDS]; /* of those that are ready: known to the warden */
+        usec_t rests_until;
         usec_t quiet_since;
         usec_t returned_at; /* the first since the last sweep; 0: none */
         usec_t retry_at;    /* 0: no need */
@@ -117,6 +120,17 @@ static void show_ready(struct keeper *k)
         }
 }
 
+/* The kind that lacks most decides. */
+static usec_t rest(const struct keeper *k)
+{
+        usec_t shortest = UINT64_MAX;
+
+        for (size_t i = 0; i < NETPOOL_KINDS; i++)
+                if (k->depth[i] > 0)
+                        shortest = MIN_OF(shortest, patience_of_pool(k->shown[i], k->depth[i]));
+        return shortest;
+}
+
 /* Both sides have the same queue, so that an order in it is an order of both. */
 static void note_taken(struct keeper *k, const struct netkeeper_message *m)
 {
@@ -125,6 +139,7 @@ static void note_taken(struct keeper *k, const struct netkeeper_message *m)
         if (netpool_take(k->pool, m->kind, &item) < 0 || item.index != m->index)
                 _exit(1);
         k->shown[m->kind]--;
+        k->rests_until = k->quiet_since + rest(k);
 }
 
 static void note_returned(struct keeper *k, const struct netkeeper_message *m)
@@ -161,6 +176,18 @@ static int patience(const struct keeper *k, usec_t now)
         if (next == UINT64_MAX)
                 return -1;
         return next <= now ? 0 : (int) ((next - now) / USEC_PER_MSEC) + 1;
+}
+
+/* How long to listen before there is work to do. */
+static int listen_for(const struct keeper *k, bool more)
+{
+        usec_t now = clock_mono(&clock_system);
+
+        if (!more)
+                return patience(k, now);
+        if (now >= k->rests_until)
+                return 0;
+        return (int) ((k->rests_until - now) / USEC_PER_MSEC) + 1;
 }
 
 static void do_what_is_due(struct keeper *k, usec_t now)
@@ -214,12 +241,11 @@ never_returns static void run(struct keeper *k)
         bool more = true;
 
         for (;;) {
-                usec_t now = clock_mono(&clock_system);
                 struct pollfd p = { .fd = k->socket, .events = POLLIN };
                 struct netkeeper_message m;
                 int fd, r;
 
-                if (poll(&p, 1, more ? 0 : patience(k, now)) < 0 && errno != EINTR)
+                if (poll(&p, 1, listen_for(k, more)) < 0 && errno != EINTR)
                         _exit(1);
                 if (p.revents != 0) {
                         r = netkeeper_receive(k->socket, &m, &fd, MSG_DONTWAIT);
@@ -278,6 +304,7 @@ never_returns static void become(const struct netpool_config *c, int socket, int
                 _exit(1);
         (void) prctl(PR_SET_NAME, "hutch-netkeeper");
         k.socket = socket;
+        memcpy(k.depth, c->depth, sizeof(k.depth));
         if (netpool_open(c, &k.pool, &e) < 0) {
                 for (int i = 0; i < NETPOOL_KINDS; i++)
                         tell_trouble(&k, (enum netpool_kind) i, &e, false);

@@ -3,10 +3,10 @@
 
 #include "base/base.h"
 #include "os/fd.h"
+#include "warden/patience.h"
 #include "warden/warden_impl.h"
 
-#define PAUSE USEC_PER_SEC         /* after a failure that would only come again */
-#define QUIET (10 * USEC_PER_MSEC) /* after an order: who asks for many is served first */
+#define PAUSE USEC_PER_SEC /* after a failure that would only come again */
 
 /* --- uids --- */
 
@@ -129,12 +129,13 @@ void pool_fill(struct warden *w)
         }
 }
 
-/* Making a seed takes longer than what a seed has to do with its orders. Not when few are left: under
- * a load that has no end it would never be quiet. */
+/* Making a seed takes longer than what a seed has to do with its orders, and stops every fork of the
+ * machine for a moment where it joins groups of version 1. */
 static void put_off(struct warden *w)
 {
-        if (w->pool.n > w->config->seeds / 8)
-                w->pool.not_before = MAX_OF(w->pool.not_before, clock_mono(&clock_system) + QUIET);
+        usec_t rest = patience_of_pool((unsigned) w->pool.n, w->config->seeds);
+
+        w->pool.not_before = MAX_OF(w->pool.not_before, clock_mono(&clock_system) + rest);
 }
 
 int pool_take(struct warden *w, struct seed *ret, bool *ret_ready, struct err *e)
