@@ -87,7 +87,9 @@ static void make_folders(const struct life *x, uint32_t uid)
 static void make_resources(struct life *x, unsigned number)
 {
         const struct userns_range range = { FIRST + number * PLAN_UIDS, PLAN_UIDS };
-        const struct cgroup_limits limits = { 512 * MiB, 1000, 4096 };
+        const struct cgroup_limits limits = { .memory = 512 * MiB,
+                                              .cpu_millis = 1000,
+                                              .pids = 4096 };
 
         (void) snprintf(x->name, sizeof(x->name), "floor-%u", number);
         must(userns_make(&range, &x->floor.userns), "user namespace");

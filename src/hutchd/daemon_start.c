@@ -12,6 +12,9 @@
 /* And those of one: its socket, and a file or a connection into a sandbox. */
 #define FDS_PER_CONNECTION 2
 
+/* One in so many: drivers may keep a socket of each sandbox at hand (driver/native/native.c). */
+#define FDS_OF_SANDBOXES 4
+
 /* A request that goes into a sandbox: the app may think for long, but not for ever. */
 #define INTO_HEAD_TIMEOUT   (10 * 60 * USEC_PER_SEC)
 #define INTO_TUNNEL_TIMEOUT (24 * 3600 * USEC_PER_SEC)
@@ -128,7 +131,7 @@ static struct http_server_config server_config(struct daemon *d)
         config.drain_timeout = d->config->drain_timeout;
         if (d->config->connections_max > 0)
                 config.conns_max = d->config->connections_max;
-        room = (fds - FDS_RESERVED) / FDS_PER_CONNECTION;
+        room = (fds - fds / FDS_OF_SANDBOXES - FDS_RESERVED) / FDS_PER_CONNECTION;
         if (room > 0 && config.conns_max > room) {
                 config.conns_max = (unsigned) room;
                 if (d->config->connections_max > 0)

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,6 +38,10 @@
 #define LONG_ENOUGH (10 * USEC_PER_SEC)
 #define PAUSE_MIN   (100 * USEC_PER_MSEC)
 #define PAUSE_MAX   (5 * USEC_PER_SEC)
+
+/* Open files of each of the two: the warden needs one for each sandbox. Linux allows no more, unless
+ * it is told to (fs.nr_open). */
+#define FILES_MAX ((rlim_t) 1 << 20)
 
 enum who {
         WARDEN,
@@ -228,6 +233,19 @@ static int watch_signals(struct launcher *l)
         return sigprocmask(SIG_BLOCK, &l->signals, &l->before);
 }
 
+/* Only who may exceed limits (CAP_SYS_RESOURCE) gets it; others live with what they have. The soft limit
+ * stays: both raise it themselves, and programs that can't deal with many are not bothered. */
+static void raise_limits(void)
+{
+        struct rlimit has;
+
+        if (getrlimit(RLIMIT_NOFILE, &has) < 0)
+                return;
+        for (rlim_t n = FILES_MAX; n > has.rlim_max; n /= 2)
+                if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){ has.rlim_cur, n }) == 0)
+                        return;
+}
+
 static int make_pair(struct launcher *l)
 {
         int pair[2];
@@ -288,6 +306,7 @@ int main(int argc, char **argv)
         }
         l.children[WARDEN].envp = plain_environment();
         l.children[HUTCHD].envp = environ;
+        raise_limits();
         if (watch_signals(&l) < 0 || make_pair(&l) < 0
             || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
                 (void) dprintf(STDERR_FILENO, "hutch-launcher: can't begin: %s\n", strerror(errno));

@@ -19,7 +19,7 @@
  *
  * Known keys are cpu (thousandths of a core), memory (bytes) and gpu (a whole number, or "all").
  * Others (the interface is open for new kinds) must be readable quantities and are kept as they
- * are; what a driver makes of them is its own affair.
+ * are; what a driver makes of them is its own affair (native: pids, io and iops).
  *
  * Two rules are ours: memory below 1 MiB is refused, because "512m", half a byte, is what people
  * write who mean Docker's 512 megabytes; and there are maxima, so that sums cannot overflow.

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -117,12 +118,12 @@ static bool is_complete(const struct cgroup_tree *t)
 }
 
 /* A controller that is not there is noticed when a limit is set; io is a bonus. */
-static int hand_on_controllers(int dir)
+static int hand_on_controllers(int dir, bool *ret_io)
 {
         int r = put(dir, "cgroup.subtree_control", "+memory +cpu +pids");
 
         if (r == 0)
-                (void) put(dir, "cgroup.subtree_control", "+io");
+                *ret_io = put(dir, "cgroup.subtree_control", "+io") == 0;
         return r;
 }
 
@@ -150,12 +151,12 @@ int cgroup_tree_open(struct cgroup_tree *t, const char *root, const char *ours, 
         if (!is_complete(t))
                 r = -ENODATA;
         if (r == 0 && t->unified_controls)
-                r = hand_on_controllers(t->ours[CGROUP_UNIFIED]);
+                r = hand_on_controllers(t->ours[CGROUP_UNIFIED], &t->io);
         for (int i = 0; i < CGROUP_PART_MAX_ && r == 0; i++)
                 if (t->ours[i] >= 0)
                         r = enter_ours(&t->ours[i], ours);
         if (r == 0 && t->unified_controls)
-                r = hand_on_controllers(t->ours[CGROUP_UNIFIED]);
+                r = hand_on_controllers(t->ours[CGROUP_UNIFIED], &t->io);
         if (r == 0 && pids != CGROUP_KEEP)
                 r = put_limit(t->ours[t->unified_controls ? CGROUP_UNIFIED : CGROUP_PIDS],
                               "pids.max", pids, "max");
@@ -230,6 +231,34 @@ static int limit_memory_v1(int dir, uint64_t bytes)
         return r == 0 ? optional(put_limit(dir, "memory.memsw.limit_in_bytes", bytes, "-1")) : r;
 }
 
+static void add_rate(struct buf *b, const char *of, uint64_t v)
+{
+        if (v == CGROUP_NO_LIMIT)
+                buf_addf(b, " r%s=max w%s=max", of, of);
+        else if (v != CGROUP_KEEP)
+                buf_addf(b, " r%s=%llu w%s=%llu", of, (unsigned long long) v, of,
+                         (unsigned long long) v);
+}
+
+/* The keys that are not written stay as they are. */
+static int limit_io(const struct cgroup_tree *t, int dir, const struct cgroup_limits *limits)
+{
+        scoped(buf_done) struct buf line;
+
+        buf_init(&line, 256);
+        if (limits->io_bytes == CGROUP_KEEP && limits->io_operations == CGROUP_KEEP)
+                return 0;
+        if (!t->unified_controls || !t->io)
+                return -ENOTSUP;
+        if (major(limits->disk) == 0)
+                return -ENODEV;
+        buf_addf(&line, "%u:%u", major(limits->disk), minor(limits->disk));
+        add_rate(&line, "bps", limits->io_bytes);
+        add_rate(&line, "iops", limits->io_operations);
+        buf_add_char(&line, '\0');
+        return buf_failed(&line) ? -ENOMEM : put(dir, "io.max", buf_str(&line).p);
+}
+
 /* What is kept is not written: the kernel does not see that nothing changes, and takes its time. */
 int cgroup_limit(const struct cgroup_tree *t, const struct cgroup *g,
                  const struct cgroup_limits *limits)
@@ -245,7 +274,7 @@ int cgroup_limit(const struct cgroup_tree *t, const struct cgroup *g,
                 r = limit_cpu(v2 ? all : g->parts[CGROUP_CPU], v2, limits->cpu_millis);
         if (r == 0 && limits->pids != CGROUP_KEEP)
                 r = put_limit(v2 ? all : g->parts[CGROUP_PIDS], "pids.max", limits->pids, "max");
-        return r;
+        return r == 0 ? limit_io(t, all, limits) : r;
 }
 
 /* --- a group --- */

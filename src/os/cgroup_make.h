@@ -13,6 +13,9 @@
  * still freezes, kills and takes newborn processes (os/clone.h). On a machine with version 1 only,
  * the freezer's tree does what it can. The rest of the program does not see the difference.
  *
+ * What is read from and written to a disk is limited in the unified hierarchy only: version 1 does
+ * not know whose the bytes are that the kernel writes later.
+ *
  * A tree is open for the life of the program; a group is its folders' descriptors. All is done by
  * these: names come from us and have no slash.
  */
@@ -38,6 +41,7 @@ enum cgroup_part {
 struct cgroup_tree {
         int ours[CGROUP_PART_MAX_]; /* folders, -EBADF where a hierarchy is missing or not needed */
         bool unified_controls;      /* the unified hierarchy has the controllers */
+        bool io;                    /* and among them that of disks */
 };
 
 struct cgroup {
@@ -48,11 +52,15 @@ struct cgroup_limits {
         uint64_t memory;     /* bytes, without any swap besides */
         uint64_t cpu_millis; /* thousandths of a processor */
         uint64_t pids;
-        /* CGROUP_KEEP or CGROUP_NO_LIMIT for each */
+        uint64_t io_bytes;      /* in a second, read and written each; of one disk: */
+        uint64_t io_operations; /* the same */
+        dev_t disk;             /* os/disk.h */
+        /* CGROUP_KEEP or CGROUP_NO_LIMIT for each but the disk */
 };
 
-#define CGROUP_TREE_NULL ((struct cgroup_tree){ { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF }, false })
-#define CGROUP_NULL      ((struct cgroup){ { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF } })
+#define CGROUP_TREE_NULL \
+        ((struct cgroup_tree){ { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF }, false, false })
+#define CGROUP_NULL ((struct cgroup){ { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF } })
 
 /* --- the tree --- */
 
@@ -74,6 +82,7 @@ int cgroup_make(const struct cgroup_tree *t, const char *name, const struct cgro
 int cgroup_open(const struct cgroup_tree *t, const char *name, struct cgroup *ret) must_check;
 void cgroup_close(struct cgroup *g);
 
+/* -ENOTSUP for a limit of io without t->io, -ENODEV without a disk. */
 int cgroup_limit(const struct cgroup_tree *t, const struct cgroup *g,
                  const struct cgroup_limits *limits) must_check;
 

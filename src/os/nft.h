@@ -47,7 +47,8 @@ struct nft_chain {
 
 void nft_add_chain(struct netlink_batch *b, const char *table, const struct nft_chain *c);
 
-/* The policy of a chain, or a negative errno; -ENOENT if there is none. */
+/* The policy of a chain, or a negative errno; -ENOENT if there is none. -EAGAIN only if others change rules
+ * without end. */
 int nft_get_policy(struct netlink *nl, struct netlink_batch *b, const char *table,
                    const char *chain) must_check;
 

@@ -67,6 +67,10 @@ static void add_group(struct buf *b, const struct plan_spec *spec)
         add_u64(b, "memory", spec->memory);
         add_u64(b, "cpu-millis", spec->cpu_millis);
         add_u64(b, "pids", spec->pids > 0 ? spec->pids : PLAN_PIDS_DEFAULT);
+        if (spec->io_bytes > 0)
+                add_u64(b, "io", spec->io_bytes);
+        if (spec->io_operations > 0)
+                add_u64(b, "iops", spec->io_operations);
 }
 
 static void add_step(struct buf *b, const struct plan *p, const struct plan_step *s)

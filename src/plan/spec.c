@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "plan/bytes.h"
 
-#define MAGIC 0x31504c48U /* "HLP1", little-endian */
+#define MAGIC 0x32504c48U /* "HLP2", little-endian */
 
 static const char *const plan_image_names[] = {
         [PLAN_IMAGE_HOST] = "host",
@@ -96,6 +96,10 @@ static int check_limits(const struct plan_spec *s, struct err *e)
                                PLAN_MEMORY_MIN);
         if (s->memory > INT64_MAX || s->cpu_millis > PLAN_CPU_MAX || s->pids > PLAN_PIDS_MAX)
                 return err_set(e, ERR_INVALID, "a limit is too large");
+        if ((s->io_bytes > 0 && s->io_bytes < PLAN_IO_BYTES_MIN) || s->io_bytes > PLAN_IO_BYTES_MAX
+            || (s->io_operations > 0 && s->io_operations < PLAN_IO_OPERATIONS_MIN)
+            || s->io_operations > PLAN_IO_OPERATIONS_MAX)
+                return err_set(e, ERR_INVALID, "a limit of io is too small or too large");
         return 0;
 }
 
@@ -159,6 +163,8 @@ int plan_spec_encode(const struct plan_spec *s, struct buf *b, struct err *e)
         bytes_put_number(b, s->memory, 8);
         bytes_put_number(b, s->cpu_millis, 8);
         bytes_put_number(b, s->pids, 8);
+        bytes_put_number(b, s->io_bytes, 8);
+        bytes_put_number(b, s->io_operations, 8);
         put_list(b, &s->layers);
         put_list(b, &s->env);
         put_list(b, &s->args);
@@ -211,6 +217,8 @@ int plan_spec_decode(struct str message, const struct plan_uids *uids, struct ar
         s.memory = bytes_number(&in, 8);
         s.cpu_millis = bytes_number(&in, 8);
         s.pids = bytes_number(&in, 8);
+        s.io_bytes = bytes_number(&in, 8);
+        s.io_operations = bytes_number(&in, 8);
         s.layers = take_list(&in);
         s.env = take_list(&in);
         s.args = take_list(&in);

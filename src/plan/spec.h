@@ -38,6 +38,12 @@
 #define PLAN_CPU_MAX      (4096U * 1000) /* thousandths of a processor */
 #define PLAN_MEMORY_MIN   (8 * MiB)      /* below it not even the agent starts */
 
+/* In a second. A sandbox that hardly gets anything is in nobody's interest: what waits for a disk can't even be killed. */
+#define PLAN_IO_BYTES_MIN      (64 * KiB)
+#define PLAN_IO_BYTES_MAX      (1024 * GiB)
+#define PLAN_IO_OPERATIONS_MIN 16U
+#define PLAN_IO_OPERATIONS_MAX 1000000000U
+
 enum plan_image {
         PLAN_IMAGE_HOST,   /* a view of the machine's own /usr */
         PLAN_IMAGE_LAYERS, /* those that are named */
@@ -71,6 +77,8 @@ struct plan_spec {
         uint64_t memory;    /* bytes; 0: no limit */
         uint64_t cpu_millis;
         uint64_t pids;           /* 0: PLAN_PIDS_DEFAULT */
+        uint64_t io_bytes;       /* in a second, read and written each; 0: no limit */
+        uint64_t io_operations;  /* the same */
         struct plan_list layers; /* topmost first; empty for the host's image */
         struct plan_list env;    /* "NAME=value" */
         struct plan_list args;   /* the entrypoint; may be empty */

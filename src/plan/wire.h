@@ -45,7 +45,7 @@
 #include "base/str.h"
 #include "plan/spec.h"
 
-#define WIRE_VERSION     1U
+#define WIRE_VERSION     2U
 #define WIRE_MESSAGE_MAX (PLAN_SPEC_MAX + 256)
 #define WIRE_TEXT_MAX    ERR_MESSAGE_MAX
 #define WIRE_RECORD_MAX  (4 * MiB)

@@ -54,8 +54,12 @@ static int remove_folder(const struct seed_ground *g, const char *id)
 static int set_limits(const struct seed_ground *g, const struct seed *seed,
                       const struct plan_spec *s)
 {
-        const struct cgroup_limits limits = { s->memory, s->cpu_millis,
-                                              s->pids > 0 ? s->pids : PLAN_PIDS_DEFAULT };
+        const struct cgroup_limits limits = { .memory = s->memory,
+                                              .cpu_millis = s->cpu_millis,
+                                              .pids = s->pids > 0 ? s->pids : PLAN_PIDS_DEFAULT,
+                                              .io_bytes = s->io_bytes,
+                                              .io_operations = s->io_operations,
+                                              .disk = g->disk };
 
         return g->tree ? cgroup_limit(g->tree, &seed->group, &limits) : 0;
 }

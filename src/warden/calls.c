@@ -140,6 +140,38 @@ static int check_image(const struct warden *w, const struct plan_spec *s, struct
         return 0;
 }
 
+/* Version 1 can't, whatever is mounted. */
+static int check_io(const struct warden *w, const struct plan_spec *s, struct err *e)
+{
+        if (s->io_bytes == 0 && s->io_operations == 0)
+                return 0;
+        if (!w->ground.tree->unified_controls)
+                return err_set(e, ERR_UNSUPPORTED,
+                               "io and iops need control groups of version 2, and this machine's "
+                               "are of version 1: boot it with "
+                               "systemd.unified_cgroup_hierarchy=1, or leave them out");
+        if (!w->ground.tree->io)
+                return err_set(e, ERR_UNSUPPORTED,
+                               "io and iops need the controller 'io', which was not handed on to "
+                               "hutch-warden (see cgroup.controllers)");
+        if (w->ground.disk == 0)
+                return err_set(e, ERR_UNSUPPORTED,
+                               "io and iops: the kernel does not tell which disk the data folder "
+                               "'%s' is on; keep it on a file system such as ext4 or xfs",
+                               w->config->data);
+        return 0;
+}
+
+static int check_groups(const struct warden *w, const struct plan_spec *s, struct err *e)
+{
+        if (w->ground.tree)
+                return check_io(w, s, e);
+        if (!s->memory && !s->cpu_millis && !s->pids && !s->io_bytes && !s->io_operations)
+                return 0;
+        return err_set(e, ERR_UNSUPPORTED,
+                       "this machine has no control groups to limit a sandbox by");
+}
+
 static int read_spec(const struct warden *w, const struct wire_request *q, struct arena *a,
                      struct plan_spec *ret, struct err *e)
 {
@@ -150,11 +182,10 @@ static int read_spec(const struct warden *w, const struct wire_request *q, struc
         r = check_image(w, ret, e);
         if (r == 0)
                 r = network_check(w, ret->network, e);
+        if (r == 0)
+                r = check_groups(w, ret, e);
         if (r < 0)
                 return r;
-        if (!w->ground.tree && (ret->memory || ret->cpu_millis || ret->pids))
-                return err_set(e, ERR_UNSUPPORTED,
-                               "this machine has no control groups to limit a sandbox by");
         if (ward_find(w, ret->id))
                 return err_set(e, ERR_CONFLICT, "there is a sandbox '%s'", ret->id);
         return 0;
@@ -174,6 +205,8 @@ static int call_create(struct warden *w, const struct incoming *in, struct err *
         r = read_spec(w, q, &a, &spec, e);
         if (r == 0)
                 r = check_record(in->fds[0], e);
+        if (r == 0)
+                r = room_for_sandbox(w, e);
         if (r == 0)
                 r = pool_take(w, &seed, &ready, e);
         if (r < 0)

@@ -68,6 +68,8 @@ static const struct {
         { "memory", set_number, AT(memory) },
         { "cpu-millis", set_number, AT(cpu_millis) },
         { "pids", set_number, AT(pids) },
+        { "io", set_number, AT(io_bytes) },
+        { "iops", set_number, AT(io_operations) },
         { "layer", add_item, AT(layers) },
         { "env", add_item, AT(env) },
         { "arg", add_item, AT(args) },

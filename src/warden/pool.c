@@ -108,9 +108,14 @@ bool pool_wants(const struct warden *w)
 
 void pool_fill(struct warden *w)
 {
-        struct pool_seed *p = xnew(struct pool_seed);
+        struct pool_seed *p;
         int r;
 
+        if (!room_for_seed(w)) {
+                w->pool.not_before = clock_mono(&clock_system) + PAUSE;
+                return;
+        }
+        p = xnew(struct pool_seed);
         p->source = SOURCE_NULL;
         r = make(w, &p->seed);
         if (r < 0) {

@@ -38,11 +38,20 @@ struct ward *ward_new(struct warden *w, const char *id)
 static void forget_memory(struct warden *w, struct ward *x)
 {
         source_remove(w, &x->shortage);
+        w->room.watched -= x->oom.fd >= 0;
         cgroup_oom_close(&x->oom);
+}
+
+/* It has only what a living one has. */
+static void is_built(struct warden *w, struct ward *x)
+{
+        w->room.building -= x->building;
+        x->building = false;
 }
 
 void ward_free(struct warden *w, struct ward *x)
 {
+        is_built(w, x);
         source_remove(w, &x->process);
         source_remove(w, &x->step);
         forget_memory(w, x);
@@ -213,6 +222,7 @@ static void watch_memory(struct warden *w, struct ward *x)
 
         if (r == 0)
                 r = cgroup_oom_open(w->ground.tree, &g, &x->oom);
+        w->room.watched += x->oom.fd >= 0;
         if (r == 0)
                 r = source_add_for(w, &x->shortage, x->oom.fd, (uint32_t) x->oom.events,
                                    memory_is_short);
@@ -224,7 +234,7 @@ int ward_watch(struct warden *w, struct ward *x)
 {
         int r = source_add(w, &x->process, x->seed.pidfd, process_ended);
 
-        if (r == 0 && x->limited)
+        if (r == 0 && x->limited && room_for_watch(w))
                 watch_memory(w, x);
         return r;
 }
@@ -284,6 +294,7 @@ static void built(struct warden *w, struct source *s)
         arena_wipe(&x->arena);
         cgroup_close(&x->seed.group);
         x->net.fd = fd_close(x->net.fd);
+        is_built(w, x);
         x->phase = WARD_LIVES;
         x->limited = x->spec.memory > 0;
         r = ward_watch(w, x);
@@ -352,7 +363,8 @@ void ward_create(struct warden *w, struct ward *x)
         struct err e;
         int r;
 
-        x->child = true;
+        x->child = x->building = true;
+        w->room.building++;
         if (x->phase == WARD_BUILDING) {
                 ward_go_on(w, x);
                 return;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "os/disk.h"
 #include "os/fd.h"
 #include "os/inside.h"
 #include "os/mount.h"
@@ -119,6 +120,9 @@ static int open_data(struct warden *w, struct err *e)
                 r = inside_open(w->ground.data, DATA_TRASH, &how, &w->trash);
         if (r < 0)
                 return err_errno(e, r, "open the data folder '%s'", w->config->data);
+        r = disk_of("", w->ground.data, &w->ground.disk);
+        if (r < 0 && r != -ENODEV)
+                (void) log_err(r, w->log, "can't find the disk of the data folder");
         r = make_host_image(w);
         w->ground.host = r == 0;
         if (r == -ENOTSUP)

@@ -3,8 +3,8 @@
 #define HUTCH_WARDEN_WARDEN_IMPL_H
 
 /* Private to the files of the warden: warden.c (the loop), control.c (its socket), calls.c (requests),
- * ward.c (the life of a sandbox), pool.c (seeds and uids), network.c, adopt.c (what an earlier warden
- * has left) and janitor.c. */
+ * ward.c (the life of a sandbox), pool.c (seeds and uids), room.c (descriptors), network.c, adopt.c
+ * (what an earlier warden has left) and janitor.c. */
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -69,7 +69,8 @@ struct ward {
         struct source process, step, shortage;
         struct cgroup_oom oom; /* of one whose memory is limited */
         bool limited;
-        usec_t told; /* of the last shortage of memory */
+        bool building; /* is counted as one that is made, see struct room */
+        usec_t told;   /* of the last shortage of memory */
         struct asker asker;
         bool freezing;
         bool unburied; /* has ended, and its parent, who is not us, has not reaped it yet */
@@ -142,6 +143,25 @@ void pool_fill(struct warden *w);
 
 /* One that is ready if possible, or a new one. ERR_EXHAUSTED without uids. */
 int pool_take(struct warden *w, struct seed *ret, bool *ret_ready, struct err *e) must_check;
+
+/* --- descriptors --- */
+
+/*
+ * A sandbox that lives holds one descriptor, that of its process. While it is made it holds more, and so
+ * does a seed. One whose memory is limited has another one that tells of its want; a quarter of all
+ * descriptors may be for that, and beyond it is only found out when the sandbox ends.
+ *
+ * A create that would leave too few is refused before anything is made, so that all else (scan,
+ * destroy, what is under way) goes on.
+ */
+struct room {
+        uint64_t watched;  /* sandboxes whose memory is */
+        uint64_t building; /* sandboxes that are being made */
+};
+
+int room_for_sandbox(const struct warden *w, struct err *e) must_check; /* ERR_EXHAUSTED */
+bool room_for_seed(const struct warden *w);
+bool room_for_watch(const struct warden *w);
 
 /* --- networks --- */
 
@@ -232,6 +252,7 @@ struct warden {
         struct tree wards;
         struct list waiting;
         struct pool pool;
+        struct room room;
         struct network network;
         struct buf resolv; /* the text of a file */
         struct control control;

@@ -336,6 +336,10 @@ def what_cant_be_given_is_refused():
         has(refused(h, 400, extensions={"hutch.nothing": "x"}), "hutch.nothing")
         has(refused(h, 501, extensions={"bootstrap.execd.isolation": "enable"}), "isolation")
         has(refused(h, 501, extensions={"hutch.network": "private"}), "private")
+        has(refused(h, 400, resourceLimits={**limits, "io": "1"}), "from 64Ki")
+        if not os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
+            has(refused(h, 501, resourceLimits={**limits, "io": "10Mi"}), "version 2")
+            has(refused(h, 501, resourceLimits={**limits, "iops": "100"}), "version 2")
         eq(h.boxes(), set())
         h.create(extensions={"hutch.network": "none"}, resourceLimits={**limits, "pids": "100"})
 

@@ -113,29 +113,57 @@ static int check_wish(const struct driver_create *c, struct err *e)
 
 /* --- what is taken over --- */
 
+#define AT(field) offsetof(struct plan_spec, field)
+
+/* Besides cpu and memory, which the model knows. */
+static const struct limit {
+        struct str key;
+        size_t at; /* of a uint64_t */
+        int64_t min, max;
+        const char *expected;
+} others[] = {
+        { STR("pids"), AT(pids), 1, PLAN_PIDS_MAX, "a number up to 1048576" },
+        { STR("io"), AT(io_bytes), PLAN_IO_BYTES_MIN, PLAN_IO_BYTES_MAX,
+          "bytes in a second, from 64Ki to 1Ti" },
+        { STR("iops"), AT(io_operations), PLAN_IO_OPERATIONS_MIN, PLAN_IO_OPERATIONS_MAX,
+          "operations in a second, from 16 to 1G" },
+};
+
+#undef AT
+
+static int fill_other(const struct json_pair *p, struct plan_spec *ret, struct err *e)
+{
+        const struct limit *l = others;
+        int64_t n;
+
+        while (l < others + ARRAY_SIZE(others) && !str_eq(l->key, p->key))
+                l++;
+        if (l == others + ARRAY_SIZE(others))
+                return err_set(e, ERR_UNSUPPORTED,
+                               "the driver 'native' can't limit %s: it knows cpu, memory, pids, "
+                               "io and iops",
+                               QUOTED(p->key));
+        if (quantity_parse(p->value, 0, &n) < 0 || n < l->min || n > l->max)
+                return err_set(e, ERR_INVALID, "%s: %s: expected %s", l->key.p, QUOTED(p->value),
+                               l->expected);
+        *(uint64_t *) (void *) ((char *) ret + l->at) = (uint64_t) n;
+        return 0;
+}
+
 static int fill_limits(const struct sandbox *record, struct plan_spec *ret, struct err *e)
 {
         const struct resources *limits = &record->limits;
+        int r = 0;
 
         ret->memory = (uint64_t) limits->memory_bytes;
         ret->cpu_millis = (uint64_t) limits->cpu_milli;
-        for (size_t i = 0; i < limits->texts.n; i++) {
+        for (size_t i = 0; i < limits->texts.n && r == 0; i++) {
                 const struct json_pair *p = &limits->texts.items[i];
-                int64_t n;
 
-                if (str_eq(p->key, STR("cpu")) || str_eq(p->key, STR("memory")))
-                        continue;
-                if (!str_eq(p->key, STR("pids")))
-                        return err_set(e, ERR_UNSUPPORTED,
-                                       "the driver 'native' can't limit %s: it knows cpu, memory "
-                                       "and pids",
-                                       QUOTED(p->key));
-                if (quantity_parse(p->value, 0, &n) < 0 || n > (int64_t) PLAN_PIDS_MAX)
-                        return err_set(e, ERR_INVALID, "pids: %s: expected a number up to %u",
-                                       QUOTED(p->value), PLAN_PIDS_MAX);
-                ret->pids = (uint64_t) n;
+                if (!str_eq(p->key, STR("cpu")) && !str_eq(p->key, STR("memory")))
+                        r = fill_other(p, ret, e);
         }
-        return 0;
+        return r;
 }
 
 static int fill_network(const struct sandbox *record, enum plan_network otherwise,

@@ -40,7 +40,8 @@ static void what_is_wished_is_what_is_asked_for(void **state)
 
         arena_init(&a, MiB);
         check_i64_eq(make("\"image\":\"host\",\"resourceLimits\":{\"cpu\":\"500m\","
-                          "\"memory\":\"256Mi\",\"pids\":\"64\"},",
+                          "\"memory\":\"256Mi\",\"pids\":\"64\",\"io\":\"10Mi\","
+                          "\"iops\":\"2k\"},",
                           &wish, &a, &s, &e),
                      0);
         check_z_eq(s.id, "a1");
@@ -51,6 +52,8 @@ static void what_is_wished_is_what_is_asked_for(void **state)
         check_u64_eq(s.cpu_millis, 500);
         check_u64_eq(s.memory, 256 * MiB);
         check_u64_eq(s.pids, 64);
+        check_u64_eq(s.io_bytes, 10 * MiB);
+        check_u64_eq(s.io_operations, 2000);
         check_u64_eq(s.env.n, 2);
         check_z_eq(s.env.items[0], "NAME=a value");
         check_z_eq(s.env.items[1], "EMPTY=");
@@ -91,6 +94,12 @@ static void what_cannot_be_given_is_refused(void **state)
                   "gpu" },
                 { "\"image\":\"host\",\"resourceLimits\":{\"pids\":\"2M\"},", &plain, ERR_INVALID,
                   "pids" },
+                { "\"image\":\"host\",\"resourceLimits\":{\"io\":\"10m\"},", &plain, ERR_INVALID,
+                  "from 64Ki" },
+                { "\"image\":\"host\",\"resourceLimits\":{\"io\":\"2Ti\"},", &plain, ERR_INVALID,
+                  "to 1Ti" },
+                { "\"image\":\"host\",\"resourceLimits\":{\"iops\":\"15\"},", &plain, ERR_INVALID,
+                  "iops" },
                 { "\"image\":\"host\",\"resourceLimits\":{\"memory\":\"2Mi\"},", &plain,
                   ERR_INVALID, "memory" },
                 { "\"image\":\"host\",\"extensions\":{\"hutch.network\":\"bridge\"},", &plain,

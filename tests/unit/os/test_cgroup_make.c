@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 #include "base/base.h"
@@ -94,8 +95,11 @@ static void check_files(const struct fake_root *t, const struct fake_root_file *
 
 static void test_what_is_written(void **state)
 {
-        const struct cgroup_limits limits = { MiB, 500, 50 }, keep = { 0 };
-        const struct cgroup_limits none = { CGROUP_NO_LIMIT, CGROUP_NO_LIMIT, CGROUP_NO_LIMIT };
+        const struct cgroup_limits limits = { .memory = MiB, .cpu_millis = 500, .pids = 50 };
+        const struct cgroup_limits keep = { 0 };
+        const struct cgroup_limits none = { .memory = CGROUP_NO_LIMIT,
+                                            .cpu_millis = CGROUP_NO_LIMIT,
+                                            .pids = CGROUP_NO_LIMIT };
 
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -123,6 +127,103 @@ static void test_what_is_written(void **state)
                 cgroup_tree_close(&tree);
                 fake_root_close(&t);
         }
+}
+
+/* --- disks --- */
+
+#define BOX S "/hutch/box"
+
+static const struct fake_root_file unified_files[] = {
+        { S "/cgroup.controllers", "memory cpu pids io\n" },
+        { S "/cgroup.subtree_control", "" },
+        { S "/hutch/cgroup.subtree_control", "" },
+        { BOX "/io.max", "" },
+        { 0 },
+};
+
+static void test_io_is_limited_by_disk(void **state)
+{
+        const struct {
+                const char *name;
+                struct cgroup_limits limits;
+                const char *written;
+        } cases[] = {
+                { "bytes",
+                  { .io_bytes = MiB, .disk = makedev(8, 16) },
+                  "8:16 rbps=1048576 wbps=1048576" },
+                { "operations",
+                  { .io_operations = 100, .disk = makedev(259, 0) },
+                  "259:0 riops=100 wiops=100" },
+                { "both",
+                  { .io_bytes = 5, .io_operations = 6, .disk = makedev(8, 0) },
+                  "8:0 rbps=5 wbps=5 riops=6 wiops=6" },
+                { "neither",
+                  { .io_bytes = CGROUP_NO_LIMIT,
+                    .io_operations = CGROUP_NO_LIMIT,
+                    .disk = makedev(8, 0) },
+                  "8:0 rbps=max wbps=max riops=max wiops=max" },
+                { "as it is", { .disk = makedev(8, 0) }, "" },
+        };
+        struct cgroup_tree tree;
+        struct fake_root t;
+        struct cgroup g;
+
+        (void) state;
+        fake_root_open(&t);
+        fake_root_put_all(&t, unified_files);
+        check_i64_eq(cgroup_tree_open(&tree, t.root, "hutch", CGROUP_KEEP), 0);
+        check_true(tree.io);
+        /* A plain file keeps what is behind the last text. */
+        check_files(&t,
+                    (struct fake_root_file[]){
+                            { S "/hutch/cgroup.subtree_control", "+iomory +cpu +pids" }, { 0 } });
+        check_i64_eq(cgroup_open(&tree, "box", &g), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                check_case(cases[i].name);
+                check_i64_eq(cgroup_limit(&tree, &g, &cases[i].limits), 0);
+                check_files(&t, (struct fake_root_file[]){ { BOX "/io.max", cases[i].written },
+                                                           { 0 } });
+        }
+        check_case("no disk");
+        check_i64_eq(cgroup_limit(&tree, &g, &(struct cgroup_limits){ .io_bytes = 5 }), -ENODEV);
+        check_i64_eq(cgroup_limit(&tree, &g,
+                                  &(struct cgroup_limits){ .io_bytes = 5, .disk = makedev(0, 9) }),
+                     -ENODEV);
+        check_case("no controller");
+        tree.io = false;
+        check_i64_eq(cgroup_limit(&tree, &g, &cases[0].limits), -ENOTSUP);
+        check_files(&t, (struct fake_root_file[]){ { BOX "/io.max", "" }, { 0 } });
+        cgroup_close(&g);
+        cgroup_tree_close(&tree);
+        fake_root_close(&t);
+}
+
+static void test_version_1_limits_no_io(void **state)
+{
+        static const struct fake_root_file files[] = {
+                { S "/unified/hutch/box/cgroup.freeze", "" },
+                { S "/memory/hutch/box/x", "" },
+                { S "/cpu/hutch/box/x", "" },
+                { S "/pids/hutch/box/x", "" },
+                { S "/unified/hutch/box/io.max", "" },
+                { 0 },
+        };
+        const struct cgroup_limits limits = { .io_bytes = MiB, .disk = makedev(8, 0) };
+        struct cgroup_tree tree;
+        struct fake_root t;
+        struct cgroup g;
+
+        (void) state;
+        fake_root_open(&t);
+        fake_root_put_all(&t, files);
+        check_i64_eq(cgroup_tree_open(&tree, t.root, "hutch", CGROUP_KEEP), 0);
+        check_false(tree.io);
+        check_i64_eq(cgroup_open(&tree, "box", &g), 0);
+        check_i64_eq(cgroup_limit(&tree, &g, &limits), -ENOTSUP);
+        check_files(&t, (struct fake_root_file[]){ { S "/unified/hutch/box/io.max", "" }, { 0 } });
+        cgroup_close(&g);
+        cgroup_tree_close(&tree);
+        fake_root_close(&t);
 }
 
 static void test_incomplete_trees_and_bad_names(void **state)
@@ -327,7 +428,7 @@ static void fork_on(struct world *w)
 
 static void test_limits_hold(void **state)
 {
-        const struct cgroup_limits limits = { 16 * MiB, 0, 10 };
+        const struct cgroup_limits limits = { .memory = 16 * MiB, .pids = 10 };
         struct world w = { .g = CGROUP_NULL };
         int pidfd, status;
 
@@ -357,6 +458,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_what_is_written),
+                cmocka_unit_test(test_io_is_limited_by_disk),
+                cmocka_unit_test(test_version_1_limits_no_io),
                 cmocka_unit_test(test_incomplete_trees_and_bad_names),
                 cmocka_unit_test(test_killed_frozen_or_not),
                 cmocka_unit_test(test_frozen_and_thawed),

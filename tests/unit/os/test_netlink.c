@@ -2,6 +2,7 @@
 #include "os/netlink.h"
 
 #include <linux/rtnetlink.h>
+#include <signal.h>
 
 #include "os/fd.h"
 #include "os/link.h"
@@ -212,6 +213,79 @@ static void test_rules_change_all_or_nothing(void **state)
         apart_run(rules, NULL, CLONE_NEWNET);
 }
 
+/* --- rules that somebody else changes meanwhile --- */
+
+#define OTHERS "others"
+#define ROUNDS 60
+
+static int put_chains(struct netlink *nl, const char *table, int from, int n)
+{
+        nft_begin(&batch);
+        nft_add_table(&batch, table);
+        for (int i = from; i < from + n; i++) {
+                char name[16];
+
+                (void) snprintf(name, sizeof(name), "c%d", i);
+                nft_add_chain(&batch, table, &(struct nft_chain){ .name = name });
+        }
+        nft_end(&batch);
+        return netlink_send(nl, &batch, NULL);
+}
+
+never_returns static void change_without_end(void)
+{
+        struct netlink nl = NETLINK_NULL;
+        int r = netlink_open(NETLINK_NETFILTER, &nl);
+
+        while (r == 0) {
+                r = put_chains(&nl, OTHERS, 0, 1);
+                nft_begin(&batch);
+                nft_delete_table(&batch, OTHERS);
+                nft_end(&batch);
+                r = r == 0 ? netlink_send(&nl, &batch, NULL) : r;
+        }
+        _exit(1);
+}
+
+/* So many chains that the kernel lists them in several parts. */
+static int policy_among_changes(void *data)
+{
+        const struct nft_chain mine = { "mine", "filter", NF_INET_FORWARD, 0, NF_DROP };
+        struct netlink nl = NETLINK_NULL;
+        bool sure = true;
+        pid_t other;
+
+        (void) data;
+        apart_check(netlink_open(NETLINK_NETFILTER, &nl) == 0);
+        for (int i = 0; i < 10; i++)
+                apart_check(put_chains(&nl, "many", i * 100, 100) == 0);
+        nft_begin(&batch);
+        nft_add_table(&batch, "mine");
+        nft_add_chain(&batch, "mine", &mine);
+        nft_end(&batch);
+        apart_check(netlink_send(&nl, &batch, NULL) == 0);
+        other = fork();
+        apart_check(other >= 0);
+        if (other == 0)
+                change_without_end();
+        for (int i = 0; sure && i < ROUNDS; i++)
+                sure = nft_get_policy(&nl, &batch, "mine", "mine") == NF_DROP
+                       && nft_get_policy(&nl, &batch, "mine", "none") == -ENOENT;
+        (void) kill(other, SIGKILL);
+        apart_check(waitpid(other, NULL, 0) == other);
+        netlink_close(&nl);
+        apart_check(sure);
+        return 0;
+}
+
+static void test_a_policy_is_found_while_others_change_rules(void **state)
+{
+        (void) state;
+        if (!apart_possible())
+                skip_because("network namespaces need root");
+        apart_run(policy_among_changes, NULL, CLONE_NEWNET);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -220,6 +294,7 @@ int main(void)
                 cmocka_unit_test(test_a_damaged_answer_has_no_attributes),
                 cmocka_unit_test(test_links_are_made_and_deleted_in_batches),
                 cmocka_unit_test(test_rules_change_all_or_nothing),
+                cmocka_unit_test(test_a_policy_is_found_while_others_change_rules),
         };
 
         return cmocka_run_group_tests_name("netlink", tests, NULL, NULL);

@@ -110,10 +110,12 @@ static void test_everything(void **state)
         spec.memory = 64 * MiB;
         spec.cpu_millis = 500;
         spec.pids = 100;
+        spec.io_bytes = MiB;
+        spec.io_operations = 64;
         spec.uid_first += PLAN_UIDS;
         check_plan(
                 &spec,
-                BEGIN("268500992", "67108864", "500", "100",
+                BEGIN("268500992", "67108864", "500", "100 io=1048576 iops=64",
                       "private") "layers / layer:app layer:debian writable nosuid nodev\n" WALLS("private",
                                                                                                  "268500992",
                                                                                                  "268500997",

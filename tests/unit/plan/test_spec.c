@@ -21,6 +21,8 @@ static struct plan_spec layered(void)
                 .memory = 1ULL << 40,
                 .cpu_millis = 1500,
                 .pids = 10,
+                .io_bytes = 10 * MiB,
+                .io_operations = 300,
                 .layers = some_layers,
                 .env = some_env,
                 .args = some_args,
@@ -59,6 +61,8 @@ static void check_there_and_back(const struct plan_spec *s)
         check_u64_eq(out.memory, s->memory);
         check_u64_eq(out.cpu_millis, s->cpu_millis);
         check_u64_eq(out.pids, s->pids);
+        check_u64_eq(out.io_bytes, s->io_bytes);
+        check_u64_eq(out.io_operations, s->io_operations);
         check_lists(&out.layers, &s->layers);
         check_lists(&out.env, &s->env);
         check_lists(&out.args, &s->args);
@@ -178,6 +182,10 @@ SPOIL(memory_small, s->memory = 4096)
 SPOIL(memory_large, s->memory = UINT64_MAX)
 SPOIL(cpu, s->cpu_millis = UINT64_MAX)
 SPOIL(pids, s->pids = PLAN_PIDS_MAX + 1)
+SPOIL(io_little, s->io_bytes = PLAN_IO_BYTES_MIN - 1)
+SPOIL(io_much, s->io_bytes = PLAN_IO_BYTES_MAX + 1)
+SPOIL(iops_few, s->io_operations = PLAN_IO_OPERATIONS_MIN - 1)
+SPOIL(iops_many, s->io_operations = UINT64_MAX)
 SPOIL(work_relative, s->workspace = "work")
 SPOIL(work_up, s->workspace = "/a/../../etc")
 SPOIL(work_dot, s->workspace = "/a/.")
@@ -214,6 +222,10 @@ static const struct refusal refusals[] = {
         { "too much memory", spoil_memory_large, "limit" },
         { "too many processors", spoil_cpu, "limit" },
         { "too many processes", spoil_pids, "limit" },
+        { "hardly any bytes of a disk", spoil_io_little, "io" },
+        { "too many bytes of a disk", spoil_io_much, "io" },
+        { "hardly any operations", spoil_iops_few, "io" },
+        { "too many operations", spoil_iops_many, "io" },
         { "relative workspace", spoil_work_relative, "workspace" },
         { "workspace that leads up", spoil_work_up, "workspace" },
         { "workspace with a dot", spoil_work_dot, "workspace" },

@@ -5,6 +5,7 @@
 #include "warden/warden.h"
 
 #include <sys/mount.h>
+#include <sys/resource.h>
 
 #include "os/clone.h"
 #include "tests/lib/warden_client.h"
@@ -203,6 +204,38 @@ static void test_uids_run_out_and_come_back(void **state)
                 check_i64_eq(warden_client_create(&c, "a2", ""), ERR_RETURN(ERR_EXHAUSTED));
                 check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
         }
+        warden_client_close(&c);
+}
+
+static void set_open_files(pid_t pid, rlim_t soft)
+{
+        struct rlimit l;
+
+        check_i64_eq(prlimit(pid, RLIMIT_NOFILE, NULL, &l), 0);
+        l.rlim_cur = MIN_OF(soft, l.rlim_max);
+        check_i64_eq(prlimit(pid, RLIMIT_NOFILE, &l, NULL), 0);
+}
+
+/* Refused before anything is made, and all else goes on. */
+static void test_descriptors_run_out_and_come_back(void **state)
+{
+        struct warden_client c;
+
+        NEW_WARDEN(&c, UIDS);
+        check_i64_eq(warden_client_create(&c, "a1", "one"), 0);
+        set_open_files(c.pid, 300);
+        check_i64_eq(warden_client_create(&c, "a2", ""), ERR_RETURN(ERR_EXHAUSTED));
+        check_true(strstr(c.answer.text, "LimitNOFILE") != NULL);
+        check_i64_eq(warden_client_ask(&c, WIRE_SCAN, ""), 0);
+        check_u64_eq(c.answer.n_found, 1);
+        check_i64_eq(warden_client_ask(&c, WIRE_PAUSE, "a1"), 0);
+        check_i64_eq(warden_client_ask(&c, WIRE_RESUME, "a1"), 0);
+        check_i64_eq(warden_client_ask(&c, WIRE_INSPECT, "a1"), 0);
+        check_true(warden_client_ping(&c));
+        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
+        set_open_files(c.pid, RLIM_INFINITY);
+        check_i64_eq(warden_client_create(&c, "a2", ""), 0);
+        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a2"), 0);
         warden_client_close(&c);
 }
 
@@ -456,6 +489,7 @@ int main(void)
                 cmocka_unit_test(test_want_of_memory_is_told),
                 cmocka_unit_test(test_many),
                 cmocka_unit_test(test_uids_run_out_and_come_back),
+                cmocka_unit_test(test_descriptors_run_out_and_come_back),
                 cmocka_unit_test(test_sandboxes_outlive_the_warden),
                 cmocka_unit_test(test_death_of_an_adopted_one),
                 cmocka_unit_test(test_killed_in_the_middle),
