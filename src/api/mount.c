@@ -28,6 +28,7 @@ const struct http_api *const api_all[] = {
         &opensandbox_pools[0],
         &opensandbox_pools[1],
         &opensandbox_metrics_events[0],
+        &hutch_drivers,
         &hutch_events,
         &hutch_images,
         &hutch_keys,

@@ -175,7 +175,7 @@ struct driver_usage {
 
 void driver_usage(struct driver *d, struct driver_usage *u, const struct sandbox *record);
 
-/* What this host has and lacks, in words. */
+/* What this host has and lacks, in words. The first says whether the runtime answers. */
 struct driver_fact {
         const char *name; /* "cgroup", "engine version" */
         bool ok;

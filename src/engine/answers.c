@@ -151,6 +151,7 @@ int engine_container_decode(struct str text, struct arena *a, struct engine_cont
         *ret = (struct engine_container){ .id = raw.id,
                                           .name = raw.name,
                                           .labels = raw.config.labels,
+                                          .exit_code = raw.state.exit_code,
                                           .removing = str_eq(raw.state.status, STR("removing")) };
         return set_state(&raw.state, a, &ret->state, e);
 }
@@ -435,6 +436,16 @@ static const struct json_field info_fields[] = {
         JSON_BOOL(struct engine_info, cpu_limit, "CpuCfsQuota", JSON_NULL_OK),
         JSON_END,
 };
+
+bool engine_api_is(struct str version, unsigned minor)
+{
+        struct str major;
+        uint64_t first, second;
+
+        return str_split(&version, '.', &major) && version.p && parse_u64(major, &first) == 0
+               && parse_u64(version, &second) == 0
+               && (first > 1 || (first == 1 && second >= minor));
+}
 
 int engine_version_decode(struct str text, struct arena *a, struct engine_info *ret, struct err *e)
 {

@@ -21,6 +21,7 @@ struct engine_container {
         struct json_map labels;
         struct engine_state state; /* never ENGINE_GONE; message in the arena */
         bool removing;
+        int64_t exit_code; /* of one that has ended; else 0. Lists do not tell. */
 };
 
 int engine_container_decode(struct str text, struct arena *a, struct engine_container *ret,
@@ -71,6 +72,9 @@ struct engine_info {
         struct json_strs security;
         bool live_restore, memory_limit, pids_limit, cpu_limit;
 };
+
+/* Whether a version of the API is 1.MINOR or later. */
+bool engine_api_is(struct str version, unsigned minor);
 
 /* From the two documents that tell; the second fills in what the first has not. */
 int engine_version_decode(struct str text, struct arena *a, struct engine_info *ret, struct err *e)

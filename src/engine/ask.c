@@ -131,6 +131,12 @@ void ask_reset(struct ask *k)
         k->begun = NULL;
 }
 
+void ask_use_api(struct ask *k, const char *api)
+{
+        buf_reset(&k->target);
+        buf_add_str(&k->target, str_from(api));
+}
+
 void ask_to(struct ask *k, const char *fmt, ...)
 {
         va_list ap;

@@ -21,8 +21,10 @@ struct worker;
 
 typedef void ask_done_fn(struct ask *k);
 
-#define ASK_ANSWER_MAX (32 * MiB)
-#define ASK_API        "/v1.41"
+#define ASK_ANSWER_MAX  (32 * MiB)
+#define ASK_API         "/v1.41"
+#define ASK_API_BELOW   "/v1.45" /* from this one on an engine mounts sub-paths of volumes */
+#define ASK_MINOR_BELOW 45
 
 struct ask {
         struct worker *worker;
@@ -52,6 +54,9 @@ void ask_free(struct ask *k);
 
 /* Forgets the last question; k->target is then filled by ask_to, k->body by the caller. */
 void ask_reset(struct ask *k);
+
+/* Right behind it: another version of the API. */
+void ask_use_api(struct ask *k, const char *api);
 
 /* Appends to the target; names are to be harmless or encoded (http/url.h). */
 void ask_to(struct ask *k, const char *fmt, ...) printf_like(2, 3);

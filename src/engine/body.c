@@ -79,6 +79,33 @@ static void close_object(struct buf *b)
 
 /* --- what it is called --- */
 
+static bool is_part(const struct body_facts *f, size_t i)
+{
+        const struct volume *v = f->record->volumes.items;
+
+        return v[i].pvc && f->places->items[i].how == PLACE_BOUND;
+}
+
+/* One for each claim. */
+static void add_volume_labels(struct buf *b, const struct body_facts *f)
+{
+        const struct volume *v = f->record->volumes.items;
+        char name[sizeof(LABEL_VOLUME) + DNS_NAME_MAX];
+
+        for (size_t i = 0; i < f->places->n; i++) {
+                bool again = false;
+
+                for (size_t k = 0; k < i && is_part(f, i); k++)
+                        again |= is_part(f, k)
+                                 && str_eq(v[k].pvc->claim_name, v[i].pvc->claim_name);
+                if (again || !is_part(f, i))
+                        continue;
+                (void) snprintf(name, sizeof(name), LABEL_VOLUME "%.*s",
+                                STR_ARG(v[i].pvc->claim_name));
+                add_pair(b, name, STR("bound"));
+        }
+}
+
 static void add_labels(struct buf *b, const struct body_facts *f)
 {
         const struct sandbox *s = f->record;
@@ -100,6 +127,7 @@ static void add_labels(struct buf *b, const struct body_facts *f)
         }
         add_pair(b, "hutch.image", s->image);
         add_pair(b, LABEL_RECORD, f->record_text);
+        add_volume_labels(b, f);
         close_object(b);
 }
 
@@ -131,6 +159,23 @@ static struct str workspace_of(const struct body_facts *f)
         return f->image->workspace.p ? f->image->workspace : STR(DEFAULT_WORKSPACE);
 }
 
+/* The agent looks first of all whether what was mounted is what was found: see engine/place.h. */
+static void add_marks(struct buf *b, const struct body_facts *f)
+{
+        const struct volume *v = f->record->volumes.items;
+        scoped(buf_done) struct buf text;
+
+        buf_init(&text, 2 * PATH_MAX_TEXT);
+        for (size_t i = 0; i < f->places->n; i++) {
+                if (f->places->items[i].how != PLACE_BOUND)
+                        continue;
+                buf_reset(&text);
+                buf_add_str(&text, STR("--mounted="));
+                mark_write(&text, &f->places->items[i].mark, v[i].mount_path);
+                add_text(b, buf_str(&text));
+        }
+}
+
 static void add_command(struct buf *b, const struct body_facts *f)
 {
         const struct json_strs *parts[] = { &f->record->entrypoint, NULL };
@@ -147,6 +192,7 @@ static void add_command(struct buf *b, const struct body_facts *f)
         add_text(b, str_from(text));
         if (!f->folder.p) /* the program is a file of the sandbox's own then */
                 add_text(b, STR("--seal"));
+        add_marks(b, f);
         for (size_t i = 0; i < 2; i++) {
                 const struct json_strs *v = f->record->entrypoint.n > 0 ? parts[i] : image[i];
 
@@ -164,28 +210,40 @@ static void add_command(struct buf *b, const struct body_facts *f)
 
 /* --- what it is walled in by --- */
 
-static void add_mount(struct buf *b, const char *type, struct str source, struct str target,
-                      bool read_only)
+struct mounted {
+        const char *type;
+        struct str source, target;
+        bool read_only;
+        struct str below; /* or null: all of it */
+};
+
+static void add_mount(struct buf *b, const struct mounted *m)
 {
         open_object(b, NULL);
-        add_pair(b, "Type", str_from(type));
-        add_pair(b, "Source", source);
-        add_pair(b, "Target", target);
-        add_raw(b, "ReadOnly", read_only ? "true" : "false");
+        add_pair(b, "Type", str_from(m->type));
+        add_pair(b, "Source", m->source);
+        add_pair(b, "Target", m->target);
+        add_raw(b, "ReadOnly", m->read_only ? "true" : "false");
+        if (m->below.p) {
+                open_object(b, "VolumeOptions");
+                add_pair(b, "Subpath", m->below);
+                close_object(b);
+        }
         close_object(b);
 }
 
-static void add_volumes(struct buf *b, const struct sandbox *s)
+static void add_volumes(struct buf *b, const struct body_facts *f)
 {
-        const struct volume *v = s->volumes.items;
-        char path[2 * PATH_MAX_TEXT];
+        const struct volume *v = f->record->volumes.items;
 
-        for (size_t i = 0; i < s->volumes.n; i++) {
-                if (v[i].host && volume_host_path(&v[i], path, sizeof(path)))
-                        add_mount(b, "bind", str_from(path), v[i].mount_path, v[i].read_only);
-                else if (v[i].pvc)
-                        add_mount(b, "volume", v[i].pvc->claim_name, v[i].mount_path,
-                                  v[i].read_only);
+        for (size_t i = 0; i < f->places->n; i++) {
+                const struct place *p = &f->places->items[i];
+                struct mounted m = { .target = v[i].mount_path, .read_only = v[i].read_only };
+
+                m.type = p->how == PLACE_BOUND ? "bind" : "volume";
+                m.source = p->how == PLACE_BOUND ? p->source : v[i].pvc->claim_name;
+                m.below = p->how == PLACE_BELOW ? v[i].sub_path : STR_NULL;
+                add_mount(b, &m);
         }
 }
 
@@ -193,10 +251,15 @@ static void add_mounts(struct buf *b, const struct body_facts *f)
 {
         open_list(b, "Mounts");
         if (f->folder.p) {
-                add_mount(b, "bind", str_from(f->settings->agent), STR(INSIDE_AGENT), true);
-                add_mount(b, "bind", f->folder, STR(INSIDE_RUN), false);
+                add_mount(b, &(struct mounted){ .type = "bind",
+                                                .source = str_from(f->settings->agent),
+                                                .target = STR(INSIDE_AGENT),
+                                                .read_only = true });
+                add_mount(b, &(struct mounted){ .type = "bind",
+                                                .source = f->folder,
+                                                .target = STR(INSIDE_RUN) });
         }
-        add_volumes(b, f->record);
+        add_volumes(b, f);
         close_list(b);
 }
 
@@ -332,7 +395,7 @@ int body_check(const struct body_facts *f, struct err *e)
         if (r == 0)
                 r = check_platform(f->record->platform, f->image, e);
         if (r == 0)
-                r = volumes_look(f->settings, f->record, e);
+                r = volumes_look(f->settings, f->record, f->places, e);
         if (r == 0 && f->record->snapshot_id.p)
                 r = err_set(e, ERR_UNSUPPORTED, "this driver can't start from a snapshot");
         if (r == 0 && f->record->network_policy)

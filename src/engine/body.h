@@ -23,6 +23,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "engine/answers.h"
+#include "engine/place.h"
 #include "engine/settings.h"
 #include "model/sandbox.h"
 
@@ -35,12 +36,14 @@ struct body_facts {
         struct str record_text; /* as it was encoded */
         const struct json_map *secret_env;
         const struct engine_image *image;
+        struct places *places; /* of the record's volumes */
         struct str
                 folder; /* of the sandbox, on the host; null: the agent is not reached by a socket */
         struct str seccomp; /* what the engine wants to hear about the filter */
 };
 
-/* What the engine can't give is refused: ERR_UNSUPPORTED, ERR_INVALID with what it is. */
+/* What the engine can't give is refused: ERR_UNSUPPORTED, ERR_INVALID with what it is. Folders of the host get
+ * their places. */
 int body_check(const struct body_facts *f, struct err *e) must_check;
 
 /* Appends; a failure is b's. The document holds secrets: b is one that is wiped. */

@@ -23,9 +23,11 @@ struct create {
         struct engine_image image;
         struct arena arena; /* of the image */
         struct pull_wait pull;
+        struct places places;
         const struct volume *volume; /* that is being looked at */
         size_t next_volume;
         bool pulled;
+        bool version_seen, can_below; /* see engine/place.h */
         bool box_made, container_made;
         struct box_watch watch;
         uv_timer_t *timer;

@@ -55,50 +55,90 @@ static void prepare_network(struct job *j)
 
 /* --- named volumes --- */
 
+static struct str claim_of(const struct create *c)
+{
+        return c->volume->pvc->claim_name;
+}
+
+/* An engine that is asked to make a volume that somebody else has made meanwhile answers with that one: so
+ * what it says is looked at in both cases. */
+static void take_volume(struct job *j)
+{
+        struct create *c = j->impl;
+        const struct volume_ask q = { .settings = j->worker->settings,
+                                      .record = c->record,
+                                      .volume = c->volume,
+                                      .can_below = c->can_below };
+        int r = volume_take(buf_str(&j->ask.answer), &q, place_of(&c->places, c->record, c->volume),
+                            &j->ask.arena, &j->err);
+
+        return r < 0 ? create__undo(j, r) : prepare_volumes(j);
+}
+
 static void volume_made(struct job *j)
 {
         if (!ask_is_good(&j->ask))
                 return create__undo(j, ask_error(&j->ask, &j->err, "make the volume"));
         if (create__was_canceled(j))
                 return;
-        return prepare_volumes(j);
+        return take_volume(j);
 }
 
 static void volume_seen(struct job *j)
 {
         struct create *c = j->impl;
-        const struct engine_settings *s = j->worker->settings;
-        int r;
 
         if (create__was_canceled(j))
                 return;
-        if (ask_is_good(&j->ask)) {
-                r = volume_check_owner(buf_str(&j->ask.answer), s, c->record, &j->ask.arena,
-                                       &j->err);
-                return r < 0 ? create__undo(j, r) : prepare_volumes(j);
-        }
+        if (ask_is_good(&j->ask))
+                return take_volume(j);
         if (j->ask.result < 0 || j->ask.status != 404)
                 return create__undo(j, ask_error(&j->ask, &j->err, "look at the volume"));
         if (!c->volume->pvc->create_if_not_exists)
                 return create__undo(j, err_set(&j->err, ERR_NOT_FOUND, "there is no volume %s",
-                                               QUOTED(c->volume->pvc->claim_name)));
+                                               QUOTED(claim_of(c))));
         ask_reset(&j->ask);
         ask_to(&j->ask, "/volumes/create");
-        volume_write(&j->ask.body, c->volume, s, c->record);
+        volume_write(&j->ask.body, c->volume, j->worker->settings, c->record);
         return job_ask(j, "POST", volume_made);
 }
 
-/* One after the other. */
+static void version_seen(struct job *j)
+{
+        struct create *c = j->impl;
+        struct engine_info info = { 0 };
+        int r = 0;
+
+        if (create__was_canceled(j))
+                return;
+        if (!ask_is_good(&j->ask))
+                r = ask_error(&j->ask, &j->err, "ask for its version");
+        if (r == 0)
+                r = engine_version_decode(buf_str(&j->ask.answer), &j->ask.arena, &info, &j->err);
+        if (r < 0)
+                return create__undo(j, r);
+        c->version_seen = true;
+        c->can_below = engine_api_is(info.api_version, ASK_MINOR_BELOW);
+        return prepare_volumes(j);
+}
+
+/* One after the other. Podman's copy of the API does not tell by its version what it can. */
 static void prepare_volumes(struct job *j)
 {
         struct create *c = j->impl;
 
+        if (volumes_have_parts(c->record) && !c->version_seen
+            && j->worker->settings->kind == ENGINE_DOCKER) {
+                ask_reset(&j->ask);
+                ask_to(&j->ask, "/version");
+                return job_ask(j, "GET", version_seen);
+        }
         c->volume = volumes_next_named(c->record, &c->next_volume);
         if (!c->volume)
                 return prepare_network(j);
         ask_reset(&j->ask);
         ask_to(&j->ask, "/volumes/");
-        url_encode(&j->ask.target, c->volume->pvc->claim_name);
+        url_encode(&j->ask.target, claim_of(c));
         return job_ask(j, "GET", volume_seen);
 }
 

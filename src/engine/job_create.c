@@ -39,6 +39,7 @@ static void create_free(void *impl)
 
         stop_waiting(c);
         (void) fd_close(c->reached);
+        places_done(&c->places);
         sandbox_free(c->record);
         arena_done(&c->arena);
         free(c);
@@ -125,6 +126,15 @@ static void patience_over(uv_timer_t *t)
                 create__undo(j, err_set(&j->err, ERR_TIMEOUT, "its agent did not listen in time"));
 }
 
+/* What the agent has found in the place of a volume. */
+static int wrong_mount(struct job *j)
+{
+        return err_set(&j->err, ERR_INVALID,
+                       "a volume: something else was mounted than what its path led to when it was "
+                       "checked. Its folders were changed meanwhile, or there is a link in its "
+                       "mountPath, or the engine runs sandboxes with a kernel of their own");
+}
+
 static void recheck_seen(struct job *j)
 {
         struct create *c = j->impl;
@@ -139,6 +149,8 @@ static void recheck_seen(struct job *j)
         if (r == 0)
                 return create__undo(j,
                                     err_set(&j->err, ERR_UNAVAILABLE, "somebody has removed it"));
+        if (r > 0 && seen.exit_code == MARK_EXIT && places_have_bound(&c->places))
+                return create__undo(j, wrong_mount(j));
         if (r > 0 && seen.state.life != ENGINE_RUNNING && seen.state.life != ENGINE_PAUSED)
                 return create__undo(j, err_set(&j->err, ERR_INVALID,
                                                "it ended before its agent answered: %.*s",
@@ -273,6 +285,7 @@ struct body_facts create__facts(struct job *j, char *folder, size_t size)
                                     .record_text = j->q.record,
                                     .secret_env = &j->q.secret_env,
                                     .image = &c->image,
+                                    .places = &c->places,
                                     .folder = w->settings->reach == ENGINE_REACH_EXEC
                                                       ? STR_NULL
                                                       : str_from(folder),
@@ -287,6 +300,8 @@ static void ask_for_container(struct job *j)
 
         c->stage = STAGE_MAKING;
         ask_reset(&j->ask);
+        if (c->can_below)
+                ask_use_api(&j->ask, ASK_API_BELOW);
         ask_to(&j->ask, "/containers/create?name=%s", j->name);
         body_write(&j->ask.body, &facts);
         job_ask(j, "POST", made);
@@ -377,6 +392,7 @@ void job__create(struct job *j)
         r = sandbox_decode(j->q.record, &c->record, &j->err);
         if (r < 0)
                 return job_fail(j, r);
+        places_init(&c->places, c->record);
         if (job_is_about(j->worker, c->record->id))
                 return job_fail(j, err_set(&j->err, ERR_CONFLICT, "it is being made or removed"));
         if (!c->record->image.p)

@@ -47,6 +47,32 @@ static void volume_removed(struct job *j)
         return next_volume(j);
 }
 
+static void remove_volume(struct job *j)
+{
+        struct destroy *d = j->impl;
+
+        ask_reset(&j->ask);
+        ask_to(&j->ask, "/volumes/");
+        url_encode(&j->ask.target, d->volume->pvc->claim_name);
+        job_ask(j, "DELETE", volume_removed);
+}
+
+/* "[]", and Podman ends its line. */
+static bool is_empty_list(struct str text)
+{
+        return str_eq(text, STR("[]")) || str_eq(text, STR("[]\n"));
+}
+
+/* The engine knows who has mounted a volume, but not who has bound a part of it. */
+static void users_listed(struct job *j)
+{
+        if (j->ask.result < 0)
+                return job_fail(j, ask_error(&j->ask, &j->err, "look who uses a volume"));
+        if (!ask_is_good(&j->ask) || !is_empty_list(buf_str(&j->ask.answer)))
+                return next_volume(j);
+        return remove_volume(j);
+}
+
 static void volume_seen(struct job *j)
 {
         struct destroy *d = j->impl;
@@ -58,9 +84,9 @@ static void volume_seen(struct job *j)
                                &j->ask.arena))
                 return next_volume(j);
         ask_reset(&j->ask);
-        ask_to(&j->ask, "/volumes/");
-        url_encode(&j->ask.target, d->volume->pvc->claim_name);
-        return job_ask(j, "DELETE", volume_removed);
+        ask_to(&j->ask, "/containers/json?all=true&limit=1&filters=");
+        worker_add_volume_filter(j->worker, &j->ask.target, d->volume->pvc->claim_name);
+        return job_ask(j, "GET", users_listed);
 }
 
 static void next_volume(struct job *j)

@@ -42,6 +42,9 @@ int main(int argc, char **argv)
         struct err e;
         int r;
 
+        /* Values of variables and credentials pass through here, and perhaps connections to a root engine: not
+         * for others of our user. */
+        (void) prctl(PR_SET_DUMPABLE, 0);
         buf_init(&text, BUF_MAX_LOG_LINE);
         parsed = engine_settings_parse(argc, argv, &settings, &text);
         if (parsed != OPTIONS_RUN) {
@@ -52,7 +55,6 @@ int main(int argc, char **argv)
                                   &clock_system };
         log_ctx_init_root(&log, &sink);
         log_ctx_add_str(&log, "engine", str_from(engine_kind_to_string(settings.kind)));
-        (void) prctl(PR_SET_DUMPABLE, 0); /* values of variables pass through here */
         (void) signal(SIGPIPE, SIG_IGN);
         (void) fd_limit_raise();
         r = net_loop_init(&loop, &clock_system);

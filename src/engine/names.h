@@ -22,7 +22,9 @@
 #define LABEL_SANDBOX      "hutch.sandbox"
 #define LABEL_RECORD       "hutch.record"
 #define LABEL_TENANT       "hutch.tenant"
+#define LABEL_VOLUME       "hutch.volume." /* and the claim, of which a part is bound */
 
+#define INSIDE_FOLDER "/.hutch"
 #define INSIDE_AGENT  "/.hutch/execd"
 #define INSIDE_RUN    "/.hutch/run"
 #define AGENT_SOCKET  "agent.sock"

@@ -1,64 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/volumes.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-
 #include "base/base.h"
 #include "engine/answers.h"
 #include "engine/names.h"
 #include "model/text.h"
-#include "os/fd.h"
-#include "os/inside.h"
-
-/* --- folders of the host --- */
-
-bool volume_host_path(const struct volume *v, char *ret, size_t size)
-{
-        return snprintf(ret, size, "%.*s%s%.*s", STR_ARG(v->host->path), v->sub_path.n ? "/" : "",
-                        STR_ARG(v->sub_path))
-               < (int) size;
-}
-
-static const struct str *folder_of(const struct engine_settings *s, struct str path)
-{
-        for (size_t i = 0; i < s->n_host_folders; i++)
-                if (path_is_in(path, s->host_folders[i]))
-                        return &s->host_folders[i];
-        return NULL;
-}
-
-static int look_at_host(const struct engine_settings *s, const struct volume *v, struct err *e)
-{
-        scoped(fd_closep) int root = -EBADF, fd = -EBADF;
-        const struct str *folder = folder_of(s, v->host->path);
-        char path[2 * PATH_MAX_TEXT], top[PATH_MAX_TEXT];
-        int r;
-
-        if (!folder || !volume_host_path(v, path, sizeof(path)))
-                return err_set(e, ERR_INVALID, "volume %s: its path is not allowed",
-                               QUOTED(v->name));
-        (void) snprintf(top, sizeof(top), "%.*s", STR_ARG(*folder));
-        root = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (root < 0)
-                return err_errno(e, -errno, "volume %s: open %s", QUOTED(v->name), top);
-        r = inside_open(root, path[folder->n] ? path + folder->n : "/",
-                        &(struct inside_how){ .flags = O_PATH, .no_links = true }, &fd);
-        if (r == -ELOOP)
-                return err_set(e, ERR_INVALID, "volume %s: there is a link in its path",
-                               QUOTED(v->name));
-        return r < 0 ? err_errno(e, r, "volume %s: open its path", QUOTED(v->name)) : 0;
-}
 
 /* --- named ones --- */
 
 static int look_at_named(const struct volume *v, struct err *e)
 {
-        if (v->sub_path.n)
-                return err_set(
-                        e, ERR_UNSUPPORTED,
-                        "volume %s: this driver mounts named volumes as a whole, without subPath",
-                        QUOTED(v->name));
         if (v->pvc->storage.n || v->pvc->storage_class.n)
                 return err_set(e, ERR_UNSUPPORTED,
                                "volume %s: this driver knows neither sizes nor classes of volumes",
@@ -76,33 +27,61 @@ const struct volume *volumes_next_named(const struct sandbox *record, size_t *at
         return NULL;
 }
 
+bool volumes_have_parts(const struct sandbox *record)
+{
+        const struct volume *v = record->volumes.items;
+
+        for (size_t i = 0; i < record->volumes.n; i++)
+                if (v[i].pvc && v[i].sub_path.n)
+                        return true;
+        return false;
+}
+
 struct raw_volume {
-        struct json_map labels;
+        struct json_map labels, options;
+        struct str driver, mountpoint;
 };
 
 static const struct json_field raw_volume_fields[] = {
         JSON_MAP(struct raw_volume, labels, "Labels", JSON_NULL_OK),
+        JSON_MAP(struct raw_volume, options, "Options", JSON_NULL_OK),
+        JSON_STR(struct raw_volume, driver, "Driver", JSON_NULL_OK),
+        JSON_STR(struct raw_volume, mountpoint, "Mountpoint", JSON_NULL_OK),
         JSON_END,
 };
 
-int volume_check_owner(struct str text, const struct engine_settings *s,
-                       const struct sandbox *record, struct arena *a, struct err *e)
+static int check_owner(const struct raw_volume *raw, const struct volume_ask *q, struct err *e)
 {
-        struct raw_volume raw = { 0 };
-        struct json_error wrong;
-        struct str tenant, installation;
+        struct str tenant = engine_label(&raw->labels, LABEL_TENANT);
+        struct str installation = engine_label(&raw->labels, LABEL_INSTALLATION);
 
-        if (json_decode(text, raw_volume_fields, 0, a, &raw, &wrong) < 0)
-                return err_set(e, ERR_UNAVAILABLE, "the engine's answer can't be read: %s",
-                               wrong.message);
-        tenant = engine_label(&raw.labels, LABEL_TENANT);
-        installation = engine_label(&raw.labels, LABEL_INSTALLATION);
-        if ((installation.p && !str_eq(installation, s->installation))
-            || (!str_eq(tenant, STR("*")) && !str_eq(tenant, record->tenant)))
+        if ((installation.p && !str_eq(installation, q->settings->installation))
+            || (!str_eq(tenant, STR("*")) && !str_eq(tenant, q->record->tenant)))
                 return err_set(
                         e, ERR_NOT_FOUND,
                         "there is no such volume for this tenant; an operator may label one with " LABEL_TENANT);
         return 0;
+}
+
+int volume_take(struct str text, const struct volume_ask *q, struct place *ret, struct arena *a,
+                struct err *e)
+{
+        struct raw_volume raw = { 0 };
+        struct json_error wrong;
+        int r;
+
+        if (json_decode(text, raw_volume_fields, 0, a, &raw, &wrong) < 0)
+                return err_set(e, ERR_UNAVAILABLE, "the engine's answer can't be read: %s",
+                               wrong.message);
+        r = check_owner(&raw, q, e);
+        if (r < 0 || !q->volume->sub_path.n)
+                return r;
+        return place_below(ret, q->settings, q->volume,
+                           &(struct place_facts){ .driver = raw.driver,
+                                                  .mountpoint = raw.mountpoint,
+                                                  .has_options = raw.options.n > 0,
+                                                  .can_below = q->can_below },
+                           e);
 }
 
 bool volume_is_ours(struct str text, const struct engine_settings *s, const struct sandbox *record,
@@ -130,7 +109,32 @@ void volume_write(struct buf *b, const struct volume *v, const struct engine_set
 
 /* --- all --- */
 
-int volumes_look(const struct engine_settings *s, const struct sandbox *record, struct err *e)
+/* What may be bound by its path: see engine/place.h. */
+static bool may_be_bound(const struct volume *v)
+{
+        return v->host || (v->pvc && v->sub_path.n);
+}
+
+/* The agent can tell what was mounted by looking there, unless others can change what leads there: the
+ * folders of the volume that it lies in. With a named one around it, which has no mounts in it, the agent
+ * can still tell (os/mark.h). */
+static int check_nesting(const struct volume *v, size_t n, size_t i, struct err *e)
+{
+        if (path_is_in(v[i].mount_path, STR(INSIDE_FOLDER)))
+                return err_set(e, ERR_INVALID, "volume %s: " INSIDE_FOLDER " is the agent's",
+                               QUOTED(v[i].name));
+        for (size_t k = 0; k < n; k++)
+                if (k != i && may_be_bound(&v[i]) && may_be_bound(&v[k])
+                    && path_is_in(v[i].mount_path, v[k].mount_path))
+                        return err_set(e, ERR_UNSUPPORTED,
+                                       "volume %s is mounted inside of %s: this driver does that "
+                                       "with whole named volumes only",
+                                       QUOTED(v[i].name), QUOTED(v[k].name));
+        return 0;
+}
+
+int volumes_look(const struct engine_settings *s, const struct sandbox *record,
+                 struct places *places, struct err *e)
 {
         const struct volume *v = record->volumes.items;
         struct json_strs folders = { (struct str *) s->host_folders, s->n_host_folders };
@@ -143,8 +147,11 @@ int volumes_look(const struct engine_settings *s, const struct sandbox *record, 
             || volumes_check_allowed(&record->volumes, &folders, &wrong) < 0)
                 return err_set(e, ERR_INVALID, "%s", wrong.message);
         for (size_t i = 0; i < record->volumes.n && r == 0; i++) {
+                r = check_nesting(v, record->volumes.n, i, e);
+                if (r < 0)
+                        return r;
                 if (v[i].host)
-                        r = look_at_host(s, &v[i], e);
+                        r = place_host(&places->items[i], s, &v[i], e);
                 else if (v[i].pvc)
                         r = look_at_named(&v[i], e);
                 else

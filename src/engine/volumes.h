@@ -5,33 +5,45 @@
 /*
  * What of the host and of the engine a sandbox may mount.
  *
- * Folders of the host lie below those that the worker was started with. What is in them may have been
- * changed by a sandbox that has mounted it: so the way from the allowed folder down is walked without
- * following any link. The engine mounts by the path again, a moment later; who can change a folder on the
- * way in between wins. An operator who allows a folder whose parts are mounted writable into one sandbox and
- * by sub-path into another accepts that.
+ * Folders of the host lie below those that the worker was started with. Named volumes are the engine's, under
+ * the name of the claim. One that we make has the labels hutch.installation and hutch.tenant; one that is there
+ * is mounted if it has the tenant's label, or hutch.tenant=*: somebody's volume that says nothing about
+ * tenants is nobody's here. What a volume's subPath names, and how it is kept from being exchanged, is in
+ * engine/place.h.
  *
- * Named volumes are the engine's, under the name of the claim. One that we make has the labels
- * hutch.installation and hutch.tenant; one that is there is mounted if it has the tenant's label, or
- * hutch.tenant=*: somebody's volume that says nothing about tenants is nobody's here.
+ * A part of a named volume that is bound is nothing the engine knows of: it takes the volume for unused. So the
+ * container has a label of its own for it (LABEL_VOLUME), by which we find that a volume is in use.
  */
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "engine/place.h"
 #include "engine/settings.h"
 #include "model/sandbox.h"
 
-/* What can be told without asking the engine. ERR_INVALID, ERR_NOT_FOUND, ERR_UNSUPPORTED. */
-int volumes_look(const struct engine_settings *s, const struct sandbox *record, struct err *e)
-        must_check;
+/* What can be told without asking the engine; folders of the host get their places. ERR_INVALID,
+ * ERR_NOT_FOUND, ERR_UNSUPPORTED. */
+int volumes_look(const struct engine_settings *s, const struct sandbox *record,
+                 struct places *places, struct err *e) must_check;
 
 /* The next named one, from *at on, which moves behind it; NULL: there is none. */
 const struct volume *volumes_next_named(const struct sandbox *record, size_t *at);
 
-/* Whether the volume that the engine tells about (GET /volumes/NAME) is for this sandbox. */
-int volume_check_owner(struct str text, const struct engine_settings *s,
-                       const struct sandbox *record, struct arena *a, struct err *e) must_check;
+/* Whether a part of a named volume is asked for. */
+bool volumes_have_parts(const struct sandbox *record);
+
+struct volume_ask {
+        const struct engine_settings *settings;
+        const struct sandbox *record;
+        const struct volume *volume;
+        bool can_below; /* see engine/place.h */
+};
+
+/* The volume that the engine tells about (GET /volumes/NAME) is checked to be for this sandbox, and gets its
+ * place. */
+int volume_take(struct str text, const struct volume_ask *q, struct place *ret, struct arena *a,
+                struct err *e) must_check;
 
 /* Whether it was made for a sandbox of this tenant by us, and may be removed with one. */
 bool volume_is_ours(struct str text, const struct engine_settings *s, const struct sandbox *record,
@@ -40,8 +52,5 @@ bool volume_is_ours(struct str text, const struct engine_settings *s, const stru
 /* The document that makes one. */
 void volume_write(struct buf *b, const struct volume *v, const struct engine_settings *s,
                   const struct sandbox *record);
-
-/* "path" or "path/sub"; false if it is too long. */
-bool volume_host_path(const struct volume *v, char *ret, size_t size);
 
 #endif

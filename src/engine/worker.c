@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "engine/archive.h"
+#include "engine/names.h"
 #include "engine/seccomp.h"
 #include "http/url.h"
 #include "os/fd.h"
@@ -251,6 +252,16 @@ void worker_add_filter(struct worker *w, struct buf *b, bool events)
         (void) snprintf(json, sizeof(json), "{%s\"label\":[\"hutch.installation=%.*s\"]}",
                         events ? "\"type\":[\"container\"]," : "",
                         STR_ARG(w->settings->installation));
+        url_encode(b, str_from(json));
+}
+
+void worker_add_volume_filter(struct worker *w, struct buf *b, struct str claim)
+{
+        char json[256 + DNS_NAME_MAX];
+
+        (void) snprintf(json, sizeof(json),
+                        "{\"label\":[\"" LABEL_INSTALLATION "=%.*s\",\"" LABEL_VOLUME "%.*s\"]}",
+                        STR_ARG(w->settings->installation), STR_ARG(claim));
         url_encode(b, str_from(json));
 }
 

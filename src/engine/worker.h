@@ -166,4 +166,7 @@ void worker__go_on_ending(struct worker *w);
 /* Appends the filter for what is ours, encoded for a query. */
 void worker_add_filter(struct worker *w, struct buf *b, bool events);
 
+/* The same for those that have bound a part of this volume. */
+void worker_add_volume_filter(struct worker *w, struct buf *b, struct str claim);
+
 #endif

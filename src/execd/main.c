@@ -15,6 +15,7 @@
 #include "execd/protect.h"
 #include "execd/relay.h"
 #include "os/fd.h"
+#include "os/mark.h"
 
 struct execd {
         struct net_loop loop;
@@ -195,6 +196,20 @@ static int prepare(struct execd *x, const struct execd_options *o, char **argv)
         return r < 0 ? log_err(r, &x->log, "can't make an event loop") : 0;
 }
 
+/* Who has mounted volumes for us may have been led astray on the way to them. Nobody has seen them yet. */
+static int look_at_mounts(struct execd *x, const struct execd_options *o)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < o->n_mounted && r == 0; i++) {
+                r = mark_check(o->mounted[i]);
+                if (r < 0)
+                        (void) log_err(r, &x->log, "something else is mounted than %.*s",
+                                       STR_ARG(o->mounted[i]));
+        }
+        return r;
+}
+
 int main(int argc, char **argv)
 {
         static struct execd x;
@@ -217,6 +232,8 @@ int main(int argc, char **argv)
         log_ctx_init_root(&x.log, &x.sink);
         if (prepare(&x, &o, argv) < 0)
                 return 1;
+        if (look_at_mounts(&x, &o) < 0)
+                return MARK_EXIT;
         r = start(&x, &o);
         if (r < 0) {
                 x.exit_code = r == -ENOENT ? 127 : 126;

@@ -96,6 +96,16 @@ static const char *set_relay(void *target, struct str value)
         return NULL;
 }
 
+static const char *add_mounted(void *target, struct str value)
+{
+        struct execd_options *o = target;
+
+        if (o->n_mounted == EXECD_MOUNTS_MAX)
+                return "too many of them (at most 64)";
+        o->mounted[o->n_mounted++] = value;
+        return NULL;
+}
+
 static const char *set_log_level(void *target, struct str value)
 {
         return options_log_level(value, &((struct execd_options *) target)->log_level);
@@ -160,6 +170,10 @@ static const struct option options[] = {
           "outside, and nobody inside can ask for its end",
           set_deaf },
         { "seal", NULL, "run from a sealed copy of the program in memory", set_seal },
+        { "mounted", "DEV:INO:PATH",
+          "end with status 94, before anything else is done, unless this file\n"
+          "is mounted there; may be given up to 64 times",
+          add_mounted },
         { "relay", "PATH",
           "serve nothing: be the way between standard input and output and\n"
           "the socket of an agent that is running",

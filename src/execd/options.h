@@ -9,6 +9,7 @@
 #include "os/socket.h"
 
 #define EXECD_LISTEN_MAX 4
+#define EXECD_MOUNTS_MAX 64
 
 struct execd_options {
         struct sock_addr listen[EXECD_LISTEN_MAX];
@@ -16,6 +17,8 @@ struct execd_options {
         int listen_fd;   /* inherited, or -EBADF */
         int socket_mode; /* of unix sockets, set when they listen; -EINVAL: as the umask says */
         int token_fd;    /* to read the access token from, or -EBADF */
+        struct str mounted[EXECD_MOUNTS_MAX]; /* marks: see os/mark.h */
+        size_t n_mounted;
         struct str workspace, state_dir;
         uint64_t output_max, entrypoint_max;
         enum log_level log_level;

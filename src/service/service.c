@@ -73,8 +73,8 @@ static void stopped_task(struct net_task *t)
 
 void service__settle(struct service *s)
 {
-        if (s->phase != PHASE_STOPPING || !s->schedule_closed || s->look || !list_empty(&s->jobs)
-            || !list_empty(&s->visitors))
+        if (s->phase != PHASE_STOPPING || !s->schedule_closed || s->look || s->probing
+            || !list_empty(&s->jobs) || !list_empty(&s->visitors))
                 return;
         net_task_queue(s->config.loop, &s->stopped_task);
 }
@@ -130,6 +130,7 @@ void service_stop(struct service *s, void (*stopped)(void *data), void *data)
                 driver_watch(s->members[i].driver, NULL);
         schedule_close(&s->schedule, schedule_closed);
         look__stop(s);
+        probe__stop(s);
         enter__stop(s);
         end_jobs(s);
 }

@@ -260,6 +260,40 @@ struct service_note {
 size_t service_history(const struct service *s, const struct caller *who, struct str id,
                        struct service_note ret[static SERVICE_HISTORY_MAX]);
 
+/* --- drivers --- */
+
+/* What a driver says about this machine: if it is not ok, what to do. */
+struct service_fact {
+        struct str name;
+        bool ok;
+        struct str text;
+};
+
+struct service_driver {
+        struct str name;
+        bool is_default;
+        bool available;         /* it answers now */
+        struct str reason;      /* why not; else null */
+        struct json_strs caps;  /* what it can do, in words: pause, volumes … */
+        struct json_list facts; /* struct service_fact; none if it does not answer */
+};
+
+/* Asks all drivers, side by side. One that does not answer, also not within some seconds, is a result and no
+ * failure. Whoever asks while others do is told the same as they: a driver is asked once at a time. */
+struct service_probe {
+        struct op op;
+        struct err err; /* ERR_UNAVAILABLE: not started yet, or stopping */
+
+        const struct service_driver *drivers; /* results, until `done` returns; the default first */
+        size_t n;
+
+        op_done_fn *_done;
+        struct list _node;
+        struct probe_round *_round;
+};
+
+void service_probe(struct service *s, struct service_probe *p);
+
 /* --- numbers --- */
 
 #define SERVICE_CREATE_BUCKETS 14

@@ -62,6 +62,8 @@ struct service {
         size_t asking;        /* jobs that nobody waits for and that have asked a driver, and */
         struct list gate;     /* those that are to, when there are fewer */
 
+        struct probe_round *probing; /* if one is under way */
+
         struct look *look; /* the one over all records, if one is under way */
         struct due look_due;
 
@@ -251,6 +253,10 @@ void look__at(struct place *p, const struct driver_health *health);
 
 void look__due(struct due *d);
 void look__stop(struct service *s);
+
+/* --- probe.c --- */
+
+void probe__stop(struct service *s);
 
 /* --- enter.c --- */
 

@@ -92,6 +92,7 @@ ROUTES = [
     *both("DELETE", "/pools/{poolName}", "write", 501),
 
     Route("GET", "/v1/events", "read", stream=True),
+    Route("GET", "/v1/drivers", "admin"),
     Route("GET", "/v1/keys", "admin"),
     Route("POST", "/v1/keys", "admin", 201, body={"tenant": "acme", "role": "read"}),
     Route("DELETE", "/v1/keys/{keyId}", "admin", 204, used_up=True),

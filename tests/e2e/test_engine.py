@@ -100,6 +100,32 @@ def several_drivers():
         eq(h.listed(), {ours: "Running", fake: "Running"})
         h.restart()
         eq(h.listed()[ours], "Running")
+        eq([(d["name"], d["default"], d["available"]) for d in drivers(h)],
+           [(kind, True, True), ("fake", False, True)])
+
+
+def drivers(h):
+    answer = h.call("GET", "/v1/drivers")
+    eq(answer.status, 200, answer.body)
+    return answer.json["items"]
+
+
+@test
+def what_the_engine_has():
+    """version, control groups, storage, filter: as facts for operators"""
+    with start() as h:
+        found = drivers(h)
+        eq([(d["name"], d["available"], d.get("reason")) for d in found], [(kind, True, None)])
+        facts = {f["name"]: f for f in found[0]["facts"]}
+        has(facts["engine"]["text"], f"{kind} ")
+        has(facts["engine"]["text"], "API ")
+        info = e.api("GET", "/info").json
+        has(facts["storage"]["text"], info["Driver"])
+        has(facts["cgroup version"]["text"], str(info["CgroupVersion"]))
+        has(facts["rootless"]["text"], "root")
+        eq({n: f["ok"] for n, f in facts.items() if n in ("seccomp", "limits")},
+           {"seccomp": True, "limits": True})
+        eq({"pause", "volumes", "limits", "isolation"} - set(found[0]["capabilities"]), set())
 
 
 @test
@@ -207,6 +233,153 @@ def other_folders_of_the_host():
             assert 400 <= answer.status < 500, (wrong, answer.status, answer.body)
         eq(list(h.listed()), [box])
         eq(list(h.containers()), [box])
+
+
+@test
+def volumes_inside_of_volumes():
+    """a folder of the host in a named volume, and a named one in a folder; not where nobody could tell"""
+    def named(path):
+        return {"name": "named", "pvc": {"claimName": "outer"}, "mountPath": path}
+
+    with allowed() as (h, folder):
+        os.makedirs(f"{folder}/part")
+        for other, inner in ("/mnt", "/mnt/work"), ("/mnt/work/deep", "/mnt/work/deep"):
+            box = h.create(volumes=[volume(folder), named(other)])
+            eq(h.output(box, f"echo x > {inner}/file && ls /mnt/work"), {"/mnt": "file\npart"}.get(
+                other, "deep\nfile\npart"))
+            h.delete(box)
+        more = {**volume(folder, subPath="part"), "name": "more"}
+        for wrong in "/mnt/work", "/mnt/work/part", "/.hutch/run", "/.hutch":
+            answer = h.ask_create(volumes=[volume(folder), {**more, "mountPath": wrong}])
+            assert 400 <= answer.status < 500 or answer.status == 501, (wrong, answer.status, answer.body)
+        eq(h.containers(), {})
+    e.api("DELETE", "/volumes/outer")
+
+
+class Between:
+    """The engine's socket, for hutchd; something happens before a container is started."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = f"{self.folder.name}/engine.sock"
+        self.before_start = lambda: None
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(self.path)
+        self.socket.listen()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.socket.accept()
+                there = socket.socket(socket.AF_UNIX)
+                there.connect(e.socket)
+                for ends in (client, there, True), (there, client, False):
+                    threading.Thread(target=self.pump, args=ends, daemon=True).start()
+
+    def pump(self, source, target, asks):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if asks and b"/start HTTP/1.1" in data:
+                    self.before_start()
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        self.folder.cleanup()
+
+
+ENTERS = ["sh", "-c", "touch /mnt/work/was-here; exec sleep 1000"]
+
+
+def swap_tests(h, between, wish, top):
+    """top/part is checked; when the engine looks for it there is something else."""
+    with tempfile.TemporaryDirectory() as decoy:
+        def link():
+            os.rename(f"{top}/part", f"{top}/kept")
+            os.symlink(decoy, f"{top}/part")
+
+        def another():
+            os.rename(f"{top}/part", f"{top}/kept")
+            os.rename(f"{top}/other", f"{top}/part")
+
+        for swap in link, another:
+            for name in "part", "other":
+                os.makedirs(f"{top}/{name}", exist_ok=True)
+            between.before_start = swap
+            answer = h.ask_create(volumes=[wish], entrypoint=ENTERS)
+            eq(answer.status, 400, answer.body)
+            has(answer.json["message"], "something else was mounted")
+            eq((os.listdir(decoy), h.containers()), ([], {}))
+            eq([n for _, _, names in os.walk(top) for n in names if n == "was-here"], [])
+            (os.unlink if os.path.islink(f"{top}/part") else os.rmdir)(f"{top}/part")
+            os.rename(f"{top}/kept", f"{top}/part")
+        between.before_start = lambda: None
+        h.delete(h.create(volumes=[wish], entrypoint=ENTERS))
+        eq(sorted(os.listdir(f"{top}/part")), ["was-here"])
+
+
+@test
+def a_folder_that_is_swapped():
+    """after it was checked and before the engine mounts it: nothing runs in such a sandbox"""
+    with Between() as between, tempfile.TemporaryDirectory() as folder, \
+            start(setting={**NO_NETWORK, "socket": between.path},
+                  config_more={"volumes": {"host_folders": [folder]}}) as h:
+        swap_tests(h, between, volume(folder, subPath="part"), folder)
+        part = {"name": "work", "pvc": {"claimName": "swapped"}, "subPath": "part", "mountPath": "/mnt/work"}
+        h.delete(h.create(volumes=[part]))
+        swap_tests(h, between, part, e.api("GET", "/volumes/swapped").json["Mountpoint"])
+    e.api("DELETE", "/volumes/swapped")
+
+
+@test
+def parts_of_named_volumes():
+    """only that part is seen; a missing one is made; links in a volume lead nowhere"""
+    def part(path, **more):
+        return [{"name": "work", "pvc": {"claimName": "parted", **more}, "mountPath": "/mnt/work",
+                 **({"subPath": path} if path else {})}]
+
+    with start() as h:
+        box = h.create(volumes=part(None))
+        eq(h.output(box, "cd /mnt/work && mkdir -p data/train && echo marker > data/train/file && echo x > top && "
+                         "ln -s / out && ln -s ../../../.. data/up && ln -s data/train fine && echo made"), "made")
+        h.delete(box)
+        box = h.create(volumes=part("data/train"))
+        eq(h.output(box, "ls -A /mnt/work; ls -A /mnt/work/..; cat /mnt/work/file; echo more >> /mnt/work/file"),
+           "file\nwork\nmarker")
+        reader = h.create(volumes=[{**part("data/train")[0], "readOnly": True}])
+        has(h.output(reader, "echo > /mnt/work/file"), "Read-only")
+        eq(h.output(reader, "cat /mnt/work/file"), "marker\nmore")
+        for wrong in "out", "out/etc", "data/up", "data/up/etc", "fine", "../x", "/etc", "top/x":
+            answer = h.ask_create(volumes=part(wrong))
+            assert 400 <= answer.status < 500, (wrong, answer.status, answer.body)
+        eq(h.ask_create(volumes=part("missing", createIfNotExists=False)).status, 400)
+        fresh = h.create(volumes=part("missing/one"))
+        eq(h.output(fresh, "ls -A /mnt/work; stat -c %U /mnt/work"), "root")
+        for box in list(h.listed()):
+            h.delete(box)
+    e.api("DELETE", "/volumes/parted")
+
+
+@test
+def a_volume_goes_with_its_last_sandbox():
+    """if it was made for one and is to go; also when only parts of it are mounted"""
+    def part(path):
+        return [{"name": "work", "mountPath": "/mnt/work", "subPath": path,
+                 "pvc": {"claimName": "passing", "deleteOnSandboxTermination": True}}]
+
+    with start() as h:
+        one, other = h.create(volumes=part("one")), h.create(volumes=part("other"))
+        h.delete(one)
+        eq(h.output(other, "echo still > /mnt/work/file; cat /mnt/work/file"), "still")
+        e.api("GET", "/volumes/passing")
+        h.delete(other)
+        eq(e.api("GET", "/volumes/passing", good=[404]).status, 404)
 
 
 @test
@@ -512,6 +685,9 @@ def an_engine_that_goes_away_later():
         try:
             has(refused(h).lower(), kind)
             eq(h.call("GET", f"/v1/sandboxes/{box}").status, 200)
+            away = drivers(h)[0]
+            eq(away["available"], False)
+            has(away["reason"], e.socket)
         finally:
             e.start()
         fresh = until_created(h)

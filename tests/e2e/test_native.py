@@ -345,6 +345,18 @@ def what_cant_be_given_is_refused():
 
 
 @test
+def what_the_machine_has():
+    """as facts for operators"""
+    with start() as h:
+        answer = h.call("GET", "/v1/drivers")
+        eq(answer.status, 200, answer.body)
+        found = answer.json["items"]
+        eq([(d["name"], d["default"], d["available"]) for d in found], [("native", True, True)])
+        facts = {f["name"]: f["ok"] for f in found[0]["facts"]}
+        eq(facts, dict.fromkeys(["warden", "kernel", "control groups", "overlay", "user namespaces"], True))
+
+
+@test
 def limits_hold():
     """processes, and memory: what is killed for it is told, and the sandbox goes on"""
     with start() as h:

@@ -41,6 +41,7 @@ struct driver_maker {
 
 struct driver_world {
         struct net_loop loop;
+        uv_timer_t timer; /* of driver_world_turn */
         const struct driver_maker *maker;
         struct driver *driver;
         struct agents *agents;

@@ -16,6 +16,7 @@
                                       .authorize = access_authorize, \
                                       .invalid = api_fail_body }
 
+extern const struct http_api hutch_drivers;
 extern const struct http_api hutch_events;
 extern const struct http_api hutch_images;
 extern const struct http_api hutch_keys;

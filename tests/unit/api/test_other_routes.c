@@ -162,6 +162,20 @@ static void test_metrics_tell_what_happened(void **state)
         check_false(body_has("\nhutch_http_request_seconds_count 0\n"));
 }
 
+static void test_drivers_are_for_admins(void **state)
+{
+        api_world_add_keys(&w);
+        api_ask(&w, NULL, "GET", "/v1/drivers", NULL);
+        check_i64_eq(w.status, 401);
+        api_ask(&w, KEY_ACME, "GET", "/v1/drivers", NULL);
+        check_i64_eq(w.status, 403);
+        api_ask(&w, KEY_ADMIN, "GET", "/v1/drivers", NULL);
+        check_i64_eq(w.status, 200);
+        check_body_has("{\"items\":[{\"name\":\"fake\",\"default\":true,\"available\":true,"
+                       "\"capabilities\":[\"pause\",");
+        check_body_has("\"facts\":[{\"name\":\"runtime\",\"ok\":true,\"text\":\"in memory");
+}
+
 static void test_every_answer_has_a_request_id(void **state)
 {
         static const char *const targets[] = { "/health", "/v1/sandboxes", "/sandboxes/x",
@@ -187,6 +201,7 @@ int main(void)
                 test(test_health_version_and_description_are_public),
                 test(test_metrics_are_for_admins),
                 test(test_metrics_tell_what_happened),
+                test(test_drivers_are_for_admins),
                 test(test_every_answer_has_a_request_id),
         };
 

@@ -27,6 +27,7 @@ struct world {
         struct engine_image image;
         struct json_map env;
         struct sandbox *record;
+        struct places places;
         struct body_facts facts;
 };
 
@@ -42,13 +43,21 @@ static void world_open(struct world *w, const char *record)
         };
         if (sandbox_decode(str_from(record), &w->record, &e) < 0)
                 fail_msg("%s", e.message);
+        places_init(&w->places, w->record);
         w->facts = (struct body_facts){ .settings = &w->settings,
                                         .record = w->record,
                                         .record_text = str_from(record),
                                         .secret_env = &w->env,
                                         .image = &w->image,
+                                        .places = &w->places,
                                         .folder = STR("/var/lib/hutch/run/sb-1"),
                                         .seccomp = STR("seccomp={}") };
+}
+
+static void world_close(struct world *w)
+{
+        places_done(&w->places);
+        sandbox_free(w->record);
 }
 
 static json_t *written(struct world *w)
@@ -112,7 +121,7 @@ static void a_container_is_walled_in(void **state)
         check_true(at(doc, "HostConfig/Binds") == NULL);
         check_true(at(doc, "HostConfig/Devices") == NULL);
         json_decref(doc);
-        sandbox_free(w.record);
+        world_close(&w);
 }
 
 static void a_container_carries_its_record(void **state)
@@ -129,7 +138,7 @@ static void a_container_carries_its_record(void **state)
         check_z_eq(json_string_value(json_object_get(labels, "hutch.user")), "\xc3\xbc");
         check_z_eq(json_string_value(json_object_get(labels, "hutch.scope.key")), "c/1");
         json_decref(doc);
-        sandbox_free(w.record);
+        world_close(&w);
 }
 
 static void the_agent_is_first_and_the_entrypoint_behind_it(void **state)
@@ -159,7 +168,7 @@ static void the_agent_is_first_and_the_entrypoint_behind_it(void **state)
         check_z_eq(json_string_value(json_array_get(list, n - 3)), "/entry");
         check_z_eq(json_string_value(json_array_get(list, n - 1)), "b");
         json_decref(doc);
-        sandbox_free(w.record);
+        world_close(&w);
 }
 
 static void variables_are_in_the_environment_only(void **state)
@@ -177,7 +186,7 @@ static void variables_are_in_the_environment_only(void **state)
         check_i64_eq(json_array_size(at(doc, "Env")), 1);
         check_z_eq(text_at(doc, "Env/0"), "A=x=\"y\"\n");
         json_decref(doc);
-        sandbox_free(w.record);
+        world_close(&w);
 }
 
 static void limits_are_numbers(void **state)
@@ -194,7 +203,7 @@ static void limits_are_numbers(void **state)
         check_i64_eq(json_integer_value(at(doc, "HostConfig/MemorySwap")), 256 << 20);
         check_z_eq(text_at(doc, "HostConfig/NetworkMode"), "none");
         json_decref(doc);
-        sandbox_free(w.record);
+        world_close(&w);
 }
 
 #define E "\"entrypoint\":[\"sh\"],"
@@ -217,6 +226,15 @@ static void what_cannot_be_given_is_refused(void **state)
                   ERR_UNSUPPORTED },
                 { "a folder that is not allowed", RECORD(E HOST("/etc")), ERR_INVALID },
                 { "beside one that is", RECORD(E HOST("/data2")), ERR_INVALID },
+                { "upon the agent",
+                  RECORD(E "\"volumes\":[{\"name\":\"v\",\"mountPath\":\"/.hutch/run\",\"pvc\":"
+                           "{\"claimName\":\"c\"}}],"),
+                  ERR_INVALID },
+                { "a part inside of a part",
+                  RECORD(E "\"volumes\":[{\"name\":\"v\",\"mountPath\":\"/v\",\"subPath\":\"a\","
+                           "\"pvc\":{\"claimName\":\"c\"}},{\"name\":\"w\",\"mountPath\":\"/v/w\","
+                           "\"subPath\":\"b\",\"pvc\":{\"claimName\":\"c\"}}],"),
+                  ERR_UNSUPPORTED },
                 { "a bucket",
                   RECORD(E
                          "\"volumes\":[{\"name\":\"o\",\"mountPath\":\"/o\",\"ossfs\":{\"bucket\":"
@@ -233,8 +251,24 @@ static void what_cannot_be_given_is_refused(void **state)
                 w.settings.host_folders[0] = STR("/data");
                 w.settings.n_host_folders = 1;
                 check_i64_eq(body_check(&w.facts, &e), ERR_RETURN(cases[i].code));
-                sandbox_free(w.record);
+                world_close(&w);
         }
+}
+
+/* The agent is told which folder this was. */
+static void check_mark(json_t *doc, const char *path, const char *target)
+{
+        struct stat st;
+        char mark[128];
+        size_t found = 0;
+
+        check_i64_eq(stat(path, &st), 0);
+        (void) snprintf(mark, sizeof(mark), "--mounted=%llu:%llu:%s",
+                        (unsigned long long) st.st_dev, (unsigned long long) st.st_ino, target);
+        for (size_t i = 0; i < json_array_size(at(doc, "Entrypoint")); i++)
+                found += strcmp(json_string_value(json_array_get(at(doc, "Entrypoint"), i)), mark)
+                         == 0;
+        check_i64_eq(found, 1);
 }
 
 static void allowed_folders_are_mounted_unless_a_link_leads_out(void **state)
@@ -264,9 +298,10 @@ static void allowed_folders_are_mounted_unless_a_link_leads_out(void **state)
         doc = written(&w);
         check_z_eq(text_at(doc, "HostConfig/Mounts/2/Source"), path);
         check_z_eq(text_at(doc, "HostConfig/Mounts/2/Target"), "/v");
+        check_mark(doc, path, "/v");
         check_true(json_is_true(at(doc, "HostConfig/Mounts/2/ReadOnly")));
         json_decref(doc);
-        sandbox_free(w.record);
+        world_close(&w);
         check_i64_eq(rmdir(path), 0);
         path[strlen(folder) + 2] = '\0';
         check_i64_eq(rmdir(path), 0);

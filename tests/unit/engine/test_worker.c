@@ -400,6 +400,7 @@ static void a_named_volume_is_for_its_tenant(void **state)
                 const char *name, *volume, *record;
                 enum err_code code; /* UNAVAILABLE: it came as far as the container */
                 bool makes;
+                const char *made;
         } cases[] = {
                 { "ours", "200 {\"Name\":\"vol\",\"Labels\":{\"hutch.tenant\":\"t\"}}",
                   VOLUME_RECORD(",\"createIfNotExists\":true"), ERR_UNAVAILABLE, false },
@@ -413,7 +414,10 @@ static void a_named_volume_is_for_its_tenant(void **state)
                 { "nobody's", "200 {\"Labels\":null}", VOLUME_RECORD(",\"createIfNotExists\":true"),
                   ERR_NOT_FOUND, false },
                 { "none yet", "404 {}", VOLUME_RECORD(",\"createIfNotExists\":true"),
-                  ERR_UNAVAILABLE, true },
+                  ERR_UNAVAILABLE, true, "201 {\"Labels\":{\"hutch.tenant\":\"t\"}}" },
+                { "none yet, but another tenant is faster", "404 {}",
+                  VOLUME_RECORD(",\"createIfNotExists\":true"), ERR_NOT_FOUND, true,
+                  "201 {\"Labels\":{\"hutch.tenant\":\"t2\"}}" },
                 { "none, and not to be made", "404 {}",
                   VOLUME_RECORD(",\"createIfNotExists\":false"), ERR_NOT_FOUND, false },
         };
@@ -421,7 +425,7 @@ static void a_named_volume_is_for_its_tenant(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct fake_answer answers[] = { { "GET /images/", IMAGE },
                                                  { "GET /volumes/vol", cases[i].volume },
-                                                 { "POST /volumes/create", "201 {}" },
+                                                 { "POST /volumes/create", cases[i].made },
                                                  { "POST /containers/create", "500 {}" },
                                                  { 0 } };
                 struct engine_request q = { .call = ENGINE_CREATE,
@@ -434,6 +438,142 @@ static void a_named_volume_is_for_its_tenant(void **state)
                 check_i64_eq(x.code, cases[i].code);
                 check_i64_eq(fake_engine_was_asked(&x.engine, "POST /volumes/create"),
                              cases[i].makes);
+                end();
+        }
+}
+
+#define PART_RECORD(more, sub)                                                                   \
+        "{\"schema\":1,\"sandboxId\":\"sb-1\",\"organizationId\":\"o\",\"projectId\":\"p\","     \
+        "\"userId\":\"u\",\"containerName\":\"hutch-sb-1\",\"createdAt\":0,\"scope\":{\"kind\":" \
+        "\"shared-project-user\"},\"tenant\":\"t\",\"node\":\"n\",\"driver\":\"docker\","        \
+        "\"image\":\"debian:12\",\"entrypoint\":[\"sh\"],\"volumes\":[{\"name\":\"v\","          \
+        "\"subPath\":\"" sub "\",\"mountPath\":\"/v\",\"pvc\":{\"claimName\":\"vol\"" more       \
+        "}}],\"status\":{\"state\":\"Pending\",\"lastTransitionAt\":0},\"version\":1}"
+
+static bool was_sent(const char *what)
+{
+        return memmem(buf_str(&x.engine.bodies).p, x.engine.bodies.n, what, strlen(what)) != NULL;
+}
+
+/* The volume's folder has "there/in" and "link -> there". */
+static void a_part_of_a_named_volume(void **state)
+{
+        static const struct {
+                const char *name, *version, *about, *record;
+                enum engine_reach reach;
+                enum err_code code; /* UNAVAILABLE: it came as far as the container */
+                const char *sent;   /* to make it */
+        } cases[] = {
+                { "is bound", "1.41", "\"Driver\":\"local\",\"Options\":null",
+                  PART_RECORD("", "there/in"), ENGINE_REACH_SOCKET, ERR_UNAVAILABLE,
+                  "/there/in\",\"Target\":\"/v\"" },
+                { "has a label that keeps it", "1.41", "\"Driver\":\"local\",\"Options\":{}",
+                  PART_RECORD("", "there/in"), ENGINE_REACH_SOCKET, ERR_UNAVAILABLE,
+                  "\"hutch.volume.vol\":\"bound\"" },
+                { "is made", "1.41", "\"Driver\":\"local\"",
+                  PART_RECORD(",\"createIfNotExists\":true", "there/new/one"), ENGINE_REACH_SOCKET,
+                  ERR_UNAVAILABLE, "/there/new/one\",\"Target\":\"/v\"" },
+                { "is not to be made", "1.41", "\"Driver\":\"local\"",
+                  PART_RECORD(",\"createIfNotExists\":false", "there/other"), ENGINE_REACH_SOCKET,
+                  ERR_NOT_FOUND, NULL },
+                { "is a link", "1.41", "\"Driver\":\"local\"", PART_RECORD("", "link"),
+                  ENGINE_REACH_SOCKET, ERR_INVALID, NULL },
+                { "is behind a link", "1.41", "\"Driver\":\"local\"", PART_RECORD("", "link/in"),
+                  ENGINE_REACH_SOCKET, ERR_INVALID, NULL },
+                { "would be made behind a link", "1.41", "\"Driver\":\"local\"",
+                  PART_RECORD(",\"createIfNotExists\":true", "link/new"), ENGINE_REACH_SOCKET,
+                  ERR_INVALID, NULL },
+                { "of another driver", "1.41", "\"Driver\":\"nfs\"", PART_RECORD("", "there/in"),
+                  ENGINE_REACH_SOCKET, ERR_UNSUPPORTED, NULL },
+                { "with options", "1.44", "\"Driver\":\"local\",\"Options\":{\"type\":\"tmpfs\"}",
+                  PART_RECORD("", "there/in"), ENGINE_REACH_SOCKET, ERR_UNSUPPORTED, NULL },
+                { "of an engine far away", "1.44", "\"Driver\":\"local\"",
+                  PART_RECORD("", "there/in"), ENGINE_REACH_EXEC, ERR_UNSUPPORTED, NULL },
+                { "by the engine", "1.45", "\"Driver\":\"nfs\"", PART_RECORD("", "there/in"),
+                  ENGINE_REACH_SOCKET, ERR_UNAVAILABLE,
+                  "\"VolumeOptions\":{\"Subpath\":\"there/in\"}" },
+                { "by an engine far away", "1.51", "\"Driver\":\"local\"",
+                  PART_RECORD("", "there/in"), ENGINE_REACH_EXEC, ERR_UNAVAILABLE,
+                  "\"VolumeOptions\":{\"Subpath\":\"there/in\"}" },
+        };
+        char folder[64], path[128], about[512], version[64];
+
+        (void) snprintf(folder, sizeof(folder), "%s/partXXXXXX", check_tmp());
+        check_true(mkdtemp(folder) != NULL);
+        (void) snprintf(path, sizeof(path), "%s/there", folder);
+        check_i64_eq(mkdir(path, 0700), 0);
+        (void) snprintf(path, sizeof(path), "%s/there/in", folder);
+        check_i64_eq(mkdir(path, 0700), 0);
+        (void) snprintf(path, sizeof(path), "%s/link", folder);
+        check_i64_eq(symlink("there", path), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct fake_answer answers[] = { { "GET /images/", IMAGE },
+                                                 { "GET /version", version },
+                                                 { "GET /volumes/vol", about },
+                                                 { "GET /networks/", "200 {}" },
+                                                 { "POST /containers/create", "500 {}" },
+                                                 { 0 } };
+                struct engine_request q = { .call = ENGINE_CREATE,
+                                            .record = str_from(cases[i].record) };
+
+                check_case(cases[i].name);
+                (void) snprintf(version, sizeof(version),
+                                "200 {\"Version\":\"9\",\"ApiVersion\":\"%s\"}", cases[i].version);
+                (void) snprintf(
+                        about, sizeof(about),
+                        "200 {%s,\"Mountpoint\":\"%s\",\"Labels\":{\"hutch.tenant\":\"t\"}}",
+                        cases[i].about, folder);
+                begin_with(answers, cases[i].reach);
+                send_request(&q);
+                wire_until(&x.loop, x.answered);
+                check_i64_eq(x.code, cases[i].code);
+                check_i64_eq(fake_engine_was_asked(&x.engine, "POST /containers/create"),
+                             cases[i].sent != NULL);
+                check_true(!cases[i].sent || was_sent(cases[i].sent));
+                end();
+        }
+        check_i64_eq(walk_remove_all(AT_FDCWD, folder), 0);
+}
+
+#define DESTROY_RECORD \
+        PART_RECORD(",\"createIfNotExists\":true,\"deleteOnSandboxTermination\":true", "a")
+
+static void a_volume_of_which_parts_are_bound_stays(void **state)
+{
+        static const struct {
+                const char *name, *users;
+                bool removed;
+        } cases[] = {
+                { "nobody", "200 []\n", true },
+                { "somebody", "200 [{\"Id\":\"c2\"}]", false },
+                { "the engine does not say", "500 {}", false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                scoped(buf_done) struct buf text;
+                struct fake_answer answers[] = {
+                        { "GET /containers/" NAME "/json", NULL },
+                        { "GET /containers/json?all=true&limit=1&", cases[i].users },
+                        { "DELETE /containers/", "204" },
+                        { "GET /volumes/vol",
+                          "200 {\"Labels\":{\"hutch.tenant\":\"t\",\"hutch.installation\":"
+                          "\"" INSTALLATION "\"}}" },
+                        { "DELETE /volumes/vol", "204" },
+                        { 0 },
+                };
+
+                check_case(cases[i].name);
+                buf_init(&text, 64 * KiB);
+                buf_add_str(&text, STR("200 {\"Id\":\"c1\",\"Name\":\"/" NAME
+                                       "\",\"State\":{\"Status\":\"running\"},\"Config\":{"
+                                       "\"Labels\":{" LABELS ",\"hutch.record\":"));
+                buf_add_quoted(&text, STR(DESTROY_RECORD));
+                buf_add_str(&text, STR("}}}"));
+                answers[0].answer = buf_str(&text).p;
+                begin(answers);
+                check_i64_eq(ask(ENGINE_DESTROY), ERR_CODE_MAX_);
+                check_i64_eq(fake_engine_was_asked(&x.engine, "DELETE /volumes/vol"),
+                             cases[i].removed);
                 end();
         }
 }
@@ -584,6 +724,8 @@ int main(void)
                 cmocka_unit_test(what_hutchd_leaves_behind_is_undone),
                 cmocka_unit_test(a_sandbox_that_is_made_gets_a_connection),
                 cmocka_unit_test(a_named_volume_is_for_its_tenant),
+                cmocka_unit_test(a_part_of_a_named_volume),
+                cmocka_unit_test(a_volume_of_which_parts_are_bound_stays),
                 cmocka_unit_test(lists_are_read_one_by_one),
                 cmocka_unit_test(an_event_is_a_reason_to_look),
                 cmocka_unit_test(an_engine_that_is_away_is_a_fact),

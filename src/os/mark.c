@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/mark.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+#include "os/inside.h"
+
+int mark_of(int fd, struct mark *ret)
+{
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        *ret = (struct mark){ .dev = st.st_dev, .ino = st.st_ino };
+        return 0;
+}
+
+void mark_write(struct buf *b, const struct mark *m, struct str path)
+{
+        buf_addf(b, "%llu:%llu:", (unsigned long long) m->dev, (unsigned long long) m->ino);
+        buf_add_str(b, path);
+}
+
+static int parse(struct str text, struct mark *ret, char path[static PATH_MAX])
+{
+        struct str dev, ino;
+
+        if (!str_split(&text, ':', &dev) || !str_split(&text, ':', &ino) || !text.p
+            || parse_u64(dev, &ret->dev) < 0 || parse_u64(ino, &ret->ino) < 0
+            || !str_starts_with(text, STR("/")) || text.n >= PATH_MAX || memchr(text.p, 0, text.n))
+                return -EINVAL;
+        memcpy(path, text.p, text.n);
+        path[text.n] = '\0';
+        return 0;
+}
+
+/* 1, 0, or a negative errno: kernels before 5.8 can't tell. */
+static int is_mounted(int fd)
+{
+        struct statx stx;
+
+        if (statx(fd, "", AT_EMPTY_PATH, 0, &stx) < 0)
+                return -errno;
+        if (!(stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
+                return -EOPNOTSUPP;
+        return (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+int mark_check(struct str text)
+{
+        scoped(fd_closep) int root = -EBADF, fd = -EBADF;
+        struct mark wanted, found = { 0 };
+        char path[PATH_MAX];
+        int r = parse(text, &wanted, path);
+
+        if (r < 0)
+                return r;
+        root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (root < 0)
+                return -errno;
+        r = inside_open(root, path, &(struct inside_how){ .flags = O_PATH, .no_links = true }, &fd);
+        if (r == 0)
+                r = mark_of(fd, &found);
+        if (r < 0)
+                return r;
+        if (found.dev != wanted.dev || found.ino != wanted.ino)
+                return -ESTALE;
+        r = is_mounted(fd);
+        return r == 0 ? -ENOTUNIQ : r < 0 ? r : 0;
+}

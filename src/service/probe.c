@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What the drivers say about themselves and this machine.
+ *
+ * There is one round at a time, in which every driver is asked once and side by side; who asks meanwhile
+ * waits for its end. A driver that does not answer in time is given up, and told to be away.
+ */
+
+#include "service/service_impl.h"
+
+#include "base/base.h"
+
+/* An engine that works and has much to do takes seconds to tell about itself. */
+#define PROBE_PATIENCE  (15 * USEC_PER_SEC)
+#define PROBE_FACTS_MAX 64
+#define PROBE_MEMORY    (256 * KiB)
+
+struct part {
+        struct driver_probe probe;
+        struct probe_round *round;
+        size_t i;
+        bool late;
+};
+
+struct probe_round {
+        struct service *service;
+        struct part parts[SERVICE_DRIVERS_MAX];
+        struct service_driver drivers[SERVICE_DRIVERS_MAX];
+        size_t n, left;
+        struct list waiters; /* struct service_probe */
+        struct due patience;
+        struct arena memory; /* of what the drivers have said */
+        size_t refs;         /* who looks at the results; the round itself, until it is over */
+};
+
+static void unref(struct probe_round *r)
+{
+        if (--r->refs > 0)
+                return;
+        arena_done(&r->memory);
+        free(r);
+}
+
+/* --- in words --- */
+
+static const struct {
+        unsigned bit;
+        struct str name;
+} words[] = {
+        { DRIVER_PAUSE, STR("pause") },
+        { DRIVER_SNAPSHOT, STR("snapshot") },
+        { DRIVER_IMAGES, STR("images") },
+        { DRIVER_VOLUMES, STR("volumes") },
+        { DRIVER_NETWORK_POLICY, STR("networkPolicy") },
+        { DRIVER_LIMITS, STR("limits") },
+        { DRIVER_ISOLATION, STR("isolation") },
+        { DRIVER_USAGE, STR("usage") },
+        { DRIVER_NETWORKS, STR("networks") },
+};
+
+static void name_caps(struct json_strs *ret, const struct driver *d, struct arena *a)
+{
+        ret->items = arena_zalloc(a, ARRAY_SIZE(words) * sizeof(struct str));
+        for (size_t i = 0; ret->items && i < ARRAY_SIZE(words); i++)
+                if (driver_can(d, words[i].bit))
+                        ret->items[ret->n++] = words[i].name;
+}
+
+/* --- who asked --- */
+
+static void told(struct op *op, int result)
+{
+        struct service_probe *p = container_of(op, struct service_probe, op);
+        struct probe_round *r = TAKE_PTR(p->_round);
+
+        op->done = p->_done;
+        op->done(op, result); /* may free p */
+        if (r)
+                unref(r);
+}
+
+static void leave(struct op *op)
+{
+        struct service_probe *p = container_of(op, struct service_probe, op);
+
+        list_remove(&p->_node);
+        op_finish(op, err_set(&p->err, ERR_CANCELED, "canceled"));
+}
+
+static void tell(struct probe_round *r, struct service_probe *p)
+{
+        list_remove(&p->_node);
+        if (r->service->phase != PHASE_READY) {
+                op_finish(&p->op, service__ready(r->service, &p->err));
+                return;
+        }
+        p->drivers = r->drivers;
+        p->n = r->n;
+        p->_round = r;
+        r->refs++;
+        op_finish(&p->op, 0);
+}
+
+/* --- a round --- */
+
+static void round_end(struct probe_round *r)
+{
+        struct service *s = r->service;
+
+        due_clear(&s->schedule, &r->patience);
+        s->probing = NULL;
+        while (!list_empty(&r->waiters))
+                tell(r, container_of(list_first(&r->waiters), struct service_probe, _node));
+        unref(r);
+        service__settle(s);
+}
+
+static void keep_facts(struct service_driver *d, const struct driver_probe *p, struct arena *a)
+{
+        size_t n = MIN_OF(p->n, (size_t) PROBE_FACTS_MAX);
+        struct service_fact *facts = arena_zalloc(a, (n + 1) * sizeof(*facts));
+
+        for (size_t i = 0; facts && i < n; i++)
+                facts[i] = (struct service_fact){ .name = str_from(p->facts[i].name),
+                                                  .ok = p->facts[i].ok,
+                                                  .text = arena_dup_str(a, p->facts[i].text) };
+        d->facts = (struct json_list){ facts, facts ? n : 0 };
+}
+
+static void part_done(struct op *op, int result)
+{
+        struct part *part = container_of(op, struct part, probe.req.op);
+        struct probe_round *r = part->round;
+        struct service_driver *d = &r->drivers[part->i];
+        const struct driver_probe *p = &part->probe;
+
+        if (result == 0) {
+                keep_facts(d, p, &r->memory);
+                d->available = p->n > 0 && p->facts[0].ok;
+                if (!d->available)
+                        d->reason = p->n > 0 ? arena_dup_str(&r->memory, p->facts[0].text)
+                                             : STR("it says nothing");
+        } else {
+                d->reason = part->late ? STR("it did not answer within 15 seconds")
+                                       : arena_dup_str(&r->memory, str_from(p->req.err.message));
+        }
+        if (--r->left == 0)
+                round_end(r);
+}
+
+static void give_up(struct due *due)
+{
+        struct probe_round *r = container_of(due, struct probe_round, patience);
+
+        for (size_t i = 0; i < r->n; i++) {
+                if (!op_pending(&r->parts[i].probe.req.op))
+                        continue;
+                r->parts[i].late = true;
+                op_cancel(&r->parts[i].probe.req.op);
+        }
+}
+
+static struct probe_round *round_begin(struct service *s)
+{
+        struct probe_round *r = xnew(struct probe_round);
+
+        r->service = s;
+        r->n = r->left = s->n_members;
+        r->refs = 1;
+        list_init(&r->waiters);
+        arena_init(&r->memory, PROBE_MEMORY);
+        due_init(&r->patience, give_up);
+        due_set(&s->schedule, &r->patience, usec_add(clock_mono(s->config.clock), PROBE_PATIENCE));
+        for (size_t i = 0; i < r->n; i++) {
+                struct driver *d = s->members[i].driver;
+                struct part *part = &r->parts[i];
+
+                r->drivers[i] = (struct service_driver){ .name = str_from(driver_name(d)),
+                                                         .is_default = i == 0 };
+                name_caps(&r->drivers[i].caps, d, &r->memory);
+                part->round = r;
+                part->i = i;
+                op_init(&part->probe.req.op, part_done);
+                driver_probe(d, &part->probe);
+        }
+        return r;
+}
+
+void service_probe(struct service *s, struct service_probe *p)
+{
+        int r;
+
+        p->drivers = NULL;
+        p->n = 0;
+        p->_round = NULL;
+        p->_done = p->op.done;
+        p->op.done = told;
+        list_init(&p->_node);
+        op_begin(&p->op, s->config.loop, leave);
+        r = service__ready(s, &p->err);
+        if (r == 0 && s->n_members == 0)
+                r = err_set(&p->err, ERR_UNAVAILABLE, "no driver is enabled");
+        if (r < 0) {
+                op_finish(&p->op, r);
+                return;
+        }
+        if (!s->probing)
+                s->probing = round_begin(s);
+        list_append(&s->probing->waiters, &p->_node);
+}
+
+void probe__stop(struct service *s)
+{
+        struct probe_round *r = s->probing;
+
+        for (size_t i = 0; r && i < r->n; i++)
+                op_cancel(&r->parts[i].probe.req.op);
+}

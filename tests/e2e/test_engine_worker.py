@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""hutch-engine by itself: what others of its user can find out about it, and how its units start it.
+
+usage: test_engine_worker.py HUTCH_ENGINE HUTCHD HUTCH_EXECD BUILD_DIR
+"""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from tap import eq, has, run, skip, test  # noqa: E402
+
+worker, hutchd, agent, build_dir = map(os.path.abspath, sys.argv[1:5])
+del sys.argv[1:5]
+# The rights of a user over his own processes, also if that is root.
+PLAIN = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", "--"] if os.geteuid() == 0 else []
+LOOK = """
+cd /proc/$1 && shift && for name; do
+        if [ -L "$name" ]; then readlink "$name"; else true < "$name"; fi > /dev/null 2>&1 && echo "$name"
+done; true"""
+
+
+def look(pid):
+    """What another process of the same user can open of it."""
+    names = ["mem", "fd/0", "environ", "maps", "auxv", "cwd", "root"]
+    said = subprocess.run([*PLAIN, "sh", "-c", LOOK, "sh", str(pid), *names], text=True, check=True,
+                          capture_output=True).stdout
+    return set(said.split())
+
+
+@contextlib.contextmanager
+def running(folder):
+    """A worker that has answered, and who speaks with it."""
+    os.mkdir(f"{folder}/run")
+    ours, theirs = socket.socketpair()
+    with subprocess.Popen([*PLAIN, worker, "--engine=docker", f"--folder={folder}/run", f"--agent={agent}",
+                           f"--socket={folder}/nobody.sock"], stdin=theirs) as process:
+        theirs.close()
+        with ours:
+            hello = json.dumps({"call": "hello", "ticket": 1, "version": 1, "installation": "1" * 32}).encode()
+            ours.sendall(struct.pack("<I", len(hello)) + hello)
+            has(ours.recv(4096).decode(errors="replace"), '"version":1')
+            yield process
+    eq(process.returncode, 0)
+
+
+@test
+def others_of_its_user_see_nothing_of_it():
+    """neither memory nor descriptors nor environment: who takes over hutchd later does not get what passes through"""
+    with tempfile.TemporaryDirectory() as folder, running(folder) as process, \
+            subprocess.Popen([*PLAIN, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as plain:
+        try:
+            os.write(plain.stdin.fileno(), b"ready\n")
+            eq(plain.stdout.readline(), b"ready\n")
+            eq({"fd/0", "environ"} - look(plain.pid), set(), "not seen of a program that does not care")
+        finally:
+            plain.stdin.close()
+        eq(look(process.pid), set(), "what could be opened")
+
+
+# --- the units ---
+
+def installed_as():
+    """The programs by the paths that they have in units."""
+    with open(f"{build_dir}/packaging/hutch-engine-docker@.service", encoding="utf-8") as f:
+        text = f.read()
+    libexec = re.search(r"^ExecStart=(\S+)/hutch-engine ", text, re.M)[1]
+    with open(f"{build_dir}/packaging/hutchd.service", encoding="utf-8") as f:
+        daemon = re.search(r"^ExecStart=(\S+)", f.read(), re.M)[1]
+    return {f"{libexec}/hutch-engine": worker, f"{libexec}/hutch-execd": agent, daemon: hutchd}
+
+
+def units():
+    """{name: text}, with programs that are there."""
+    found = {}
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "systemd")
+    for folder in f"{build_dir}/packaging", source:
+        for name in os.listdir(folder):
+            if name.endswith((".service", ".socket")):
+                with open(f"{folder}/{name}", encoding="utf-8") as f:
+                    found[name] = f.read()
+    for path, program in installed_as().items():
+        found = {name: text.replace(path, program) for name, text in found.items()}
+    return found
+
+
+@test
+def systemd_takes_the_units():
+    """all of what is in them, without a word"""
+    if not shutil.which("systemd-analyze"):
+        skip("systemd-analyze is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in units().items():
+            with open(f"{folder}/{name}", "w", encoding="utf-8") as f:
+                f.write(text)
+        eq(len(os.listdir(folder)), 5)
+        said = subprocess.run(["systemd-analyze", "verify", "--man=no", *sorted(
+            f"{folder}/{n}" for n in os.listdir(folder))], text=True, capture_output=True, check=False)
+        ours = [line for line in said.stderr.splitlines() if "hutch" in line]
+        if said.returncode != 0 and not ours:
+            skip(f"systemd-analyze can't look at units here: {said.stderr.strip()[-200:]}")
+        eq((ours, said.returncode), ([], 0))
+
+
+@test
+def the_worker_takes_what_its_units_say():
+    """options that it knows: it comes as far as to the socket that is not there"""
+    for name, text in units().items():
+        if not name.startswith("hutch-engine") or name.endswith(".socket"):
+            continue
+        command = shlex.split(re.search(r"^ExecStart=(.*)$", text, re.M)[1])
+        said = subprocess.run(command, text=True, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+        eq(said.returncode, 1, (name, said.stderr))
+        has(said.stderr, "standard input is no socket")
+        kind = re.search("docker|podman", name)[0]
+        eq({f"--engine={kind}", f"--folder=/var/lib/hutch-engine/{kind}"} - set(command), set(), name)
+        eq(re.search(r"^StateDirectory=(.*)$", text, re.M)[1], f"hutch-engine/{kind}")
+
+
+run()
