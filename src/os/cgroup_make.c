@@ -102,8 +102,10 @@ static void open_mounts(struct cgroup_tree *t, const char *root)
         (void) fd_close(fd);
         t->ours[CGROUP_UNIFIED] = open_mount(root, "unified");
         for (int i = 0; i < CGROUP_PART_MAX_; i++)
-                for (size_t j = 0; j < 2 && v1_folders[i][j] && t->ours[i] < 0; j++)
+                for (size_t j = 0; j < 2 && v1_folders[i][j] && t->ours[i] < 0; j++) {
+                        t->folders[i] = v1_folders[i][j];
                         t->ours[i] = open_mount(root, v1_folders[i][j]);
+                }
         /* What the unified tree does, too, and better, is not done twice. */
         if (t->ours[CGROUP_UNIFIED] >= 0)
                 t->ours[CGROUP_FREEZER] = fd_close(t->ours[CGROUP_FREEZER]);
@@ -148,6 +150,7 @@ int cgroup_tree_open(struct cgroup_tree *t, const char *root, const char *ours, 
         if (!is_name(ours))
                 return -EINVAL;
         open_mounts(t, root);
+        (void) snprintf(t->name, sizeof(t->name), "%s", ours);
         if (!is_complete(t))
                 r = -ENODATA;
         if (r == 0 && t->unified_controls)
@@ -283,6 +286,22 @@ void cgroup_close(struct cgroup *g)
 {
         for (int i = 0; i < CGROUP_PART_MAX_; i++)
                 g->parts[i] = fd_close(g->parts[i]);
+}
+
+int cgroup_find(const struct cgroup_tree *t, enum cgroup_part part, const char *name)
+{
+        char path[PATH_MAX];
+        int n, fd;
+
+        if (t->ours[part] < 0 || !t->folders[part])
+                return -ENOENT;
+        if (!is_name(name))
+                return -EINVAL;
+        n = snprintf(path, sizeof(path), TREE "/%s/%s/%s", t->folders[part], t->name, name);
+        if (n < 0 || (size_t) n >= sizeof(path))
+                return -ENAMETOOLONG;
+        fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
 }
 
 int cgroup_open(const struct cgroup_tree *t, const char *name, struct cgroup *ret)

@@ -42,6 +42,8 @@ struct cgroup_tree {
         int ours[CGROUP_PART_MAX_]; /* folders, -EBADF where a hierarchy is missing or not needed */
         bool unified_controls;      /* the unified hierarchy has the controllers */
         bool io;                    /* and among them that of disks */
+        const char *folders[CGROUP_PART_MAX_]; /* names of those of version 1, NULL of others */
+        char name[CGROUP_NAME_MAX + 1];        /* of our group in each */
 };
 
 struct cgroup {
@@ -59,7 +61,7 @@ struct cgroup_limits {
 };
 
 #define CGROUP_TREE_NULL \
-        ((struct cgroup_tree){ { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF }, false, false })
+        ((struct cgroup_tree){ .ours = { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF } })
 #define CGROUP_NULL ((struct cgroup){ { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF } })
 
 /* --- the tree --- */
@@ -81,6 +83,11 @@ int cgroup_make(const struct cgroup_tree *t, const char *name, const struct cgro
                 struct cgroup *ret) must_check;
 int cgroup_open(const struct cgroup_tree *t, const char *name, struct cgroup *ret) must_check;
 void cgroup_close(struct cgroup *g);
+
+/* The folder of a group in a hierarchy of version 1, found by its path in the mount namespace that the
+ * caller is in now, as an O_PATH descriptor; -ENOENT if the hierarchy is not there or not of version
+ * 1. */
+int cgroup_find(const struct cgroup_tree *t, enum cgroup_part part, const char *name) must_check;
 
 /* -ENOTSUP for a limit of io without t->io, -ENODEV without a disk. */
 int cgroup_limit(const struct cgroup_tree *t, const struct cgroup *g,

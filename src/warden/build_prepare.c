@@ -2,6 +2,7 @@
 #include "warden/build.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -126,19 +127,31 @@ static int attach_hierarchy(const struct mount_new *m, const char *path)
 
 #define GROUPS "/" DATA_STAGE_GROUPS
 
-/* As the machine has them: processors alone or with their accounting, the other way is refused. */
-static int attach_v1(const struct builder *x)
+static const enum cgroup_part shown[] = { CGROUP_MEMORY, CGROUP_CPU };
+
+/* Of hierarchies of version 1, while the machine's tree is still there: views of the folders of its
+ * groups. To mount the hierarchy once more would show the same, but makes the kernel look at each group
+ * that there is on the machine. */
+static void view_groups(const struct build_ground *g, int views[static ARRAY_SIZE(shown)])
 {
-        static const struct {
-                const char *path, *type;
-                struct mount_option options[2];
-                size_t n;
-        } all[] = {
-                { GROUPS "/memory", "cgroup", { { "memory", NULL } }, 1 },
-                { GROUPS "/cpu", "cgroup", { { "cpu", NULL } }, 1 },
-                { GROUPS "/cpu,cpuacct", "cgroup", { { "cpu", NULL }, { "cpuacct", NULL } }, 2 },
-                { GROUPS "/unified", "cgroup2", { { NULL, NULL } }, 0 },
-        };
+        char name[BUILD_NAME_MAX];
+
+        build_name(g->uid_first, name);
+        for (size_t i = 0; i < ARRAY_SIZE(shown); i++) {
+                scoped(fd_closep) int folder = -EBADF, view = -EBADF;
+
+                views[i] = -EBADF;
+                folder = g->tree ? cgroup_find(g->tree, shown[i], name) : -EBADF;
+                if (folder >= 0 && mount_view(folder, "", false, &view) == 0
+                    && mount_restrict(view, MOUNT_SAFE | MOUNT_READONLY, false) == 0)
+                        views[i] = TAKE_FD(view);
+        }
+}
+
+static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(shown)])
+{
+        const struct mount_new unified = { .type = "cgroup2",
+                                           .attrs = MOUNT_SAFE | MOUNT_READONLY };
         scoped(fd_closep) int from = -EBADF, place = -EBADF, view = -EBADF;
         int r = build__open_data(x, DATA_GROUPS, &from);
 
@@ -148,25 +161,35 @@ static int attach_v1(const struct builder *x)
                 return r;
         place = open_place(GROUPS);
         r = place < 0 ? place : mount_attach(view, place);
-        for (size_t i = 0; i < ARRAY_SIZE(all) && r == 0; i++)
-                (void) attach_hierarchy(&(struct mount_new){ all[i].type, NULL, all[i].options,
-                                                             all[i].n,
-                                                             MOUNT_SAFE | MOUNT_READONLY },
-                                        all[i].path);
+        for (size_t i = 0; i < ARRAY_SIZE(shown) && r == 0; i++) {
+                scoped(fd_closep) int to = -EBADF;
+                char path[PATH_MAX];
+
+                if (views[i] < 0)
+                        continue;
+                (void) snprintf(path, sizeof(path), GROUPS "/%s",
+                                x->ground->tree->folders[shown[i]]);
+                to = open_place(path);
+                (void) (to < 0 ? to : mount_attach(views[i], to));
+        }
+        if (r == 0)
+                (void) attach_hierarchy(&unified, GROUPS "/unified");
         return r;
 }
 
 /* Read-only, and its own only, because it has a namespace for them: so its programs, the agent among
  * them, find their limits and not the machine's. What can't be mounted is not seen. */
-static void attach_groups(struct builder *x)
+static void attach_groups(struct builder *x, int views[static ARRAY_SIZE(shown)])
 {
         const struct mount_new unified = { .type = "cgroup2",
                                            .attrs = MOUNT_SAFE | MOUNT_READONLY };
 
         if (x->ground->tree)
                 x->groups = (x->ground->tree->unified_controls ? attach_hierarchy(&unified, GROUPS)
-                                                               : attach_v1(x))
+                                                               : attach_v1(x, views))
                             == 0;
+        for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
+                (void) fd_close(views[i]);
 }
 
 /* --- the sandbox's folder --- */
@@ -232,7 +255,7 @@ static int build_ahead(struct builder *x)
 
 int build_prepare(struct builder *x, const struct build_ground *g)
 {
-        int r;
+        int views[ARRAY_SIZE(shown)], r;
 
         *x = BUILDER_NULL;
         x->ground = g;
@@ -245,11 +268,13 @@ int build_prepare(struct builder *x, const struct build_ground *g)
                 r = -errno;
         if (r == 0)
                 r = mount_isolate();
-        if (r == 0)
-                r = leave_the_machine(x, g->data);
         if (r < 0)
                 return r;
-        attach_groups(x);
+        view_groups(g, views);
+        r = leave_the_machine(x, g->data);
+        if (r < 0)
+                return r; /* and so the process ends, with its descriptors */
+        attach_groups(x, views);
         r = make_folders(x);
         return r == 0 && g->host ? build_ahead(x) : r;
 }
