@@ -18,14 +18,17 @@
 
 /* What a route demands; a column of the route tables. */
 enum api_scope {
-        API_READ = 1 << 0,  /* any role; its tenant */
-        API_WRITE = 1 << 1, /* user, admin */
-        API_ADMIN = 1 << 2, /* admin */
-        API_ENTER = 1 << 3, /* into a sandbox: a token of sandbox and port, or user and admin */
+        API_READ = 1 << 0,   /* any role; its tenant */
+        API_WRITE = 1 << 1,  /* user, admin */
+        API_ADMIN = 1 << 2,  /* admin */
+        API_ENTER = 1 << 3,  /* into a sandbox: a token of sandbox and port, or user and admin */
+        API_BRIDGE = 1 << 4, /* acts for others: api/access/bridge.h */
 };
 
+struct api_bridge;
 struct audit;
 struct event_hub;
+struct purista_config;
 
 /* How long requests took; those that last as long as their client likes do not count. */
 #define API_LATENCY_BUCKETS 14
@@ -52,7 +55,10 @@ struct api {
         bool insecure;          /* without keys: also for hosts that are not this machine */
         bool keys_needed;       /* others can reach us: without any key, nobody gets in */
         unsigned requests_max;  /* in flight at once, without lasting ones; 0: no limit */
-        const char *store;      /* name of the store that is used, for /metrics; may be NULL */
+        const struct purista_config *purista; /* NULL: not offered */
+        const struct api_bridge *bridges;
+        size_t n_bridges;
+        const char *store; /* name of the store that is used, for /metrics; may be NULL */
 
         /* --- made by api_open (api/mount.h) --- */
         struct event_hub *events;

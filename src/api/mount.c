@@ -8,6 +8,7 @@
 #include "api/opensandbox/opensandbox.h"
 #include "api/ops/openapi.h"
 #include "api/ops/ops.h"
+#include "api/purista/purista.h"
 #include "base/base.h"
 
 /* Of what the API itself asks of an agent: long for a healthy one, short for who waits. */
@@ -33,6 +34,7 @@ const struct http_api *const api_all[] = {
         &hutch_images,
         &hutch_keys,
         &hutch_volumes,
+        &purista_api,
         &api_ops,
         NULL,
 };

@@ -113,4 +113,17 @@ struct agent_write {
 void agent_write(struct agents *a, struct agent_write *x, struct driver *d,
                  const struct sandbox *record);
 
+/* Hands a credential for one host to the agent, which keeps it in its memory and gives it to git. An
+ * agent that can't do that says ERR_NOT_FOUND. */
+struct agent_git {
+        struct agent_req req;
+        struct str host, username, secret_password; /* an empty password takes it away */
+
+        char socket
+                [108]; /* result: what git is to ask, a path without anything that a shell minds */
+};
+
+void agent_git(struct agents *a, struct agent_git *x, struct driver *d,
+               const struct sandbox *record);
+
 #endif

@@ -80,6 +80,7 @@ struct agent *agent_new(struct net_loop *loop, const struct agent_config *config
         http_sse_group_init(&a->event_group, loop, HTTP_SSE_BARE, PING_INTERVAL);
         metrics_init(&a->metrics, loop, "");
         tunnels_init(&a->tunnels, loop);
+        git_credential_init(&a->git, a);
         a->client = http_client_new(loop, &client_config);
         a->server = http_server_new(loop, server_config, log);
         http_server_set_data(a->server, a);
@@ -135,6 +136,7 @@ static void server_freed(void *data)
         http_client_free(e->agent->client, client_freed, e);
         metrics_close(&e->agent->metrics);
         tunnels_close(&e->agent->tunnels);
+        git_credential_close(&e->agent->git);
 }
 
 void agent_free(struct agent *a, agent_freed_fn *freed, void *data)

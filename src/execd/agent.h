@@ -15,6 +15,7 @@
 #include "execd/command.h"
 #include "execd/entrypoint.h"
 #include "execd/environment.h"
+#include "execd/git_credential.h"
 #include "execd/job.h"
 #include "execd/metrics.h"
 #include "execd/reaper.h"
@@ -56,6 +57,7 @@ struct agent {
         struct metrics metrics;
         struct http_client *client; /* to servers inside the sandbox */
         struct tunnels tunnels;
+        struct git_credential git;
         uint16_t own_ports[AGENT_PORTS_MAX];
         size_t n_own_ports;
 };

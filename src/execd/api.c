@@ -18,6 +18,7 @@ const struct http_api *const api_tables[] = {
         &api_files_move,
         &api_files_replace,
         &api_files_upload,
+        &api_git,
         &api_health,
         &api_metrics,
         &api_proxy,

@@ -42,6 +42,7 @@ extern const struct http_api api_files_info;
 extern const struct http_api api_files_move;
 extern const struct http_api api_files_replace;
 extern const struct http_api api_files_upload;
+extern const struct http_api api_git;
 extern const struct http_api api_health;
 extern const struct http_api api_metrics;
 extern const struct http_api api_proxy;

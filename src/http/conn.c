@@ -450,6 +450,7 @@ void http_conn_open(struct http_server *s, int fd, const struct sock_addr *peer)
         c->state = CONN_CLOSED;
         sock_addr_host(peer, host);
         (void) snprintf(c->peer, sizeof(c->peer), "%.60s", host);
+        c->peer_uid = sock_peer_uid(fd);
         buf_init(&c->pending, PENDING_MAX);
         timeout_init(&c->timeout);
         net_task_init(&c->task, advance_task);

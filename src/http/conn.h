@@ -69,6 +69,7 @@ struct http_conn {
         struct timeout timeout;
         struct net_task task; /* conn_advance, from the loop */
         char peer[64];
+        int64_t peer_uid;
 };
 
 /* Takes the descriptor. */

@@ -139,6 +139,7 @@ static void fill_request(struct http_conn *c)
         req->headers = c->message.headers;
         req->target = c->message.target;
         req->peer = arena_dup_str(&req->arena, str_from(c->peer));
+        req->peer_uid = c->peer_uid;
         req->has_body = chunked || parsed->content_length > 0;
         req->content_length = chunked ? HTTP_LENGTH_UNKNOWN : parsed->content_length;
         req->_head_only = req->method == METHOD_HEAD;

@@ -43,6 +43,7 @@ struct http_req *http_req_new(struct http_server *s, const struct http_transport
         *req = (struct http_req){
                 .arena = arena,
                 .server = s,
+                .peer_uid = -1,
                 .content_length = HTTP_LENGTH_UNKNOWN,
                 .res = { .length = HTTP_LENGTH_UNKNOWN, .file = -EBADF },
                 ._transport = ops,

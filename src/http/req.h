@@ -101,6 +101,7 @@ struct http_req {
         int minor;         /* HTTP/1.minor */
         struct http_headers headers;
         struct str peer;         /* host of the client, or "unix" */
+        int64_t peer_uid;        /* of a client on a unix socket, as the kernel knows it; else -1 */
         uint64_t content_length; /* HTTP_LENGTH_UNKNOWN when chunked */
         bool has_body;
         bool upgrade; /* the client asks for another protocol */

@@ -30,6 +30,8 @@ static struct config *config_new(void)
         c->audit = true;
         c->requests_max = REQUESTS_DEFAULT;
         c->native.network = "private";
+        c->purista.output_max = PURISTA_OUTPUT_DEFAULT;
+        c->purista.file_max = PURISTA_FILE_DEFAULT;
         c->native.has_private = true;
         c->create_wait = service_defaults.create_wait;
         c->tombstone = service_defaults.tombstone_for;

@@ -29,6 +29,8 @@
  * himself an administrator.
  */
 
+#include "api/access/bridge.h"
+#include "api/purista/purista.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json.h"
@@ -45,6 +47,7 @@
 #define CONFIG_KEYS_MAX    4096
 #define CONFIG_TENANTS_MAX 4096
 #define CONFIG_FOLDERS_MAX 64
+#define CONFIG_BRIDGES_MAX 64
 #define API_KEY_MIN        16 /* characters: a shorter one can be guessed */
 #define API_KEY_MAX        512
 #define API_KEY_VAR        "HUTCH_API_KEY"
@@ -81,6 +84,11 @@ struct config {
         unsigned requests_max;    /* 0: no limit */
         unsigned connections_max; /* 0: the server's default */
         usec_t timeout_max;       /* of a sandbox; 0: the model's */
+
+        /* --- PURISTA --- */
+        struct purista_config purista;
+        struct api_bridge *bridges;
+        size_t n_bridges;
 
         /* --- times --- */
         usec_t create_wait, tombstone, reconcile, drain_timeout;

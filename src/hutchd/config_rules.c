@@ -399,6 +399,8 @@ int config_rules_apply(const struct config_rules *c, struct err *e)
         if (r == 0)
                 r = rules__apply_engines(c, e);
         if (r == 0)
+                r = rules__apply_purista(c, e);
+        if (r == 0)
                 r = rules__apply_keys(c, e);
         if (r == 0)
                 r = rules__apply_quotas(c, e);

@@ -3,7 +3,8 @@
 #define HUTCH_HUTCHD_CONFIG_RULES_IMPL_H
 
 /* What the rules share: config_rules.c has those of single values and lists, config_rules_who.c those
- * of keys and quotas, config_rules_engines.c those of container engines. */
+ * of keys and quotas, config_rules_engines.c those of container engines, config_rules_purista.c those of
+ * PURISTA's sandboxes. */
 
 #include "hutchd/config_rules.h"
 
@@ -28,5 +29,6 @@ const char *rules__entry(char ret[static RULES_PATH_MAX], const char *list, uint
 int rules__apply_keys(const struct config_rules *r, struct err *e) must_check;
 int rules__apply_quotas(const struct config_rules *r, struct err *e) must_check;
 int rules__apply_engines(const struct config_rules *r, struct err *e) must_check;
+int rules__apply_purista(const struct config_rules *r, struct err *e) must_check;
 
 #endif

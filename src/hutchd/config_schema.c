@@ -101,6 +101,35 @@ static const cyaml_schema_field_t engine_fields[] = {
         CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t bridge_fields[] = {
+        TEXT(struct raw_bridge, "uid", uid),
+        TEXT(struct raw_bridge, "key", key),
+        LIST(struct raw_bridge, "tenants", tenants.items, tenants.n, &text_schema,
+             CONFIG_TENANTS_MAX),
+        CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t bridge_schema = {
+        CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct raw_bridge, bridge_fields),
+};
+
+static const cyaml_schema_field_t purista_limits_fields[] = {
+        TEXT(IN(purista.resource_limits), "cpu", cpu),
+        TEXT(IN(purista.resource_limits), "memory", memory),
+        CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t purista_fields[] = {
+        TEXT(IN(purista), "image", image),
+        TEXT(IN(purista), "driver", driver),
+        TEXT(IN(purista), "network", network),
+        TEXT(IN(purista), "output_limit", output_limit),
+        TEXT(IN(purista), "file_limit", file_limit),
+        PART(IN(purista), "resource_limits", resource_limits, purista_limits_fields),
+        LIST(IN(purista), "bridges", bridges, n_bridges, &bridge_schema, CONFIG_BRIDGES_MAX),
+        CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t log_fields_[] = {
         TEXT(IN(log), "level", level),
         TEXT(IN(log), "format", format),
@@ -134,6 +163,7 @@ static const cyaml_schema_field_t config_fields[] = {
         PART(RAW, "native", native, native_fields),
         PART(RAW, "docker", docker, engine_fields),
         PART(RAW, "podman", podman, engine_fields),
+        PART(RAW, "purista", purista, purista_fields),
         PART(RAW, "log", log, log_fields_),
         PART(RAW, "audit", audit, audit_fields),
         CYAML_FIELD_END,

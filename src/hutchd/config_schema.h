@@ -31,6 +31,11 @@ struct raw_engine {
         char *socket, *worker, *reach, *network;
 };
 
+struct raw_bridge {
+        char *uid, *key;
+        struct raw_list tenants;
+};
+
 struct config_raw {
         struct raw_list listen;
         char *data, *user, *driver, *agent, *public_address, *preview_domain, *insecure, *node;
@@ -54,6 +59,14 @@ struct config_raw {
         struct {
                 char *network, *private, *uids, *seeds, *networks, *subnet4, *subnet6, *dns;
         } native;
+        struct {
+                char *image, *driver, *network, *output_limit, *file_limit;
+                struct {
+                        char *cpu, *memory;
+                } resource_limits;
+                struct raw_bridge *bridges;
+                uint64_t n_bridges;
+        } purista;
         struct {
                 char *level, *format, *access;
         } log;

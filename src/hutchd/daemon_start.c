@@ -165,6 +165,9 @@ static void fill_api(struct daemon *d)
                 .insecure = d->config->insecure,
                 .keys_needed = !d->config->insecure && !config_is_local(d->config),
                 .requests_max = d->config->requests_max,
+                .purista = &d->config->purista,
+                .bridges = d->config->bridges,
+                .n_bridges = d->config->n_bridges,
                 .store = store_name(d->store),
         };
 }

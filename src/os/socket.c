@@ -271,3 +271,18 @@ int sock_error(int fd)
                 return -errno;
         return -v;
 }
+
+int64_t sock_peer_uid(int fd)
+{
+        struct ucred who;
+        socklen_t n = sizeof(who);
+        int domain = -1;
+        socklen_t size = sizeof(domain);
+
+        /* Other families have no such thing and some answer with zeroes, which would be root. */
+        if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 || domain != AF_UNIX)
+                return -1;
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0 || n != sizeof(who))
+                return -1;
+        return who.uid == (uid_t) -1 ? -1 : (int64_t) who.uid;
+}

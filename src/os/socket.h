@@ -61,6 +61,11 @@ int sock_connect(const struct sock_addr *a, int *ret_fd) must_check;
  * Does nothing to unix sockets. */
 void sock_keep_alive(int fd);
 
+/* The user whose process connected a unix socket (or made the pair), as it was then; -1 for any other
+ * socket. A user that our namespace has no number for has the kernel's overflow number. */
+int64_t sock_peer_uid(int fd);
+#define SOCK_OVERFLOW_UID 65534
+
 /* What became of a connection attempt: 0 or a negative errno. */
 int sock_error(int fd);
 

@@ -175,6 +175,7 @@ static int make_record(struct service *s, struct service_create *c, struct draft
                 .driver = str_from(driver_name(d->driver)),
                 .owner = owner_of(c),
                 .owner_bound = c->owner_bound,
+                .git_configured = c->git_configured,
                 .now = service__now(s),
         };
         struct create_request wish = *c->wish;

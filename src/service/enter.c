@@ -197,3 +197,21 @@ void service_write_files(struct service *s, struct service_write *x)
         op_init(v->inner, was_written);
         agent_write(s->config.agents, &x->write, v->driver, v->record);
 }
+
+static void was_handed(struct op *op, int result)
+{
+        struct service_git *x = container_of(op, struct service_git, git.req.op);
+
+        visit_end(x->req._impl, result, &x->git.req.err);
+}
+
+void service_hand_git(struct service *s, struct service_git *x)
+{
+        struct visit *v = visit_begin(s, &x->req, x->who, x->id);
+
+        if (!v)
+                return;
+        v->inner = &x->git.req.op;
+        op_init(v->inner, was_handed);
+        agent_git(s->config.agents, &x->git, v->driver, v->record);
+}

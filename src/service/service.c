@@ -26,6 +26,8 @@ struct service *service_new(const struct service_config *config)
         events_init(&s->events);
         list_init(&s->jobs);
         list_init(&s->visitors);
+        list_init(&s->awaiting);
+        list_init(&s->ensuring);
         list_init(&s->gate);
         net_task_init(&s->stopped_task, stopped_task);
         due_init(&s->look_due, look__due);
@@ -74,7 +76,8 @@ static void stopped_task(struct net_task *t)
 void service__settle(struct service *s)
 {
         if (s->phase != PHASE_STOPPING || !s->schedule_closed || s->look || s->probing
-            || !list_empty(&s->jobs) || !list_empty(&s->visitors))
+            || !list_empty(&s->jobs) || !list_empty(&s->visitors) || !list_empty(&s->awaiting)
+            || !list_empty(&s->ensuring))
                 return;
         net_task_queue(s->config.loop, &s->stopped_task);
 }
@@ -132,6 +135,8 @@ void service_stop(struct service *s, void (*stopped)(void *data), void *data)
         look__stop(s);
         probe__stop(s);
         enter__stop(s);
+        await__stop(s);
+        ensure__stop(s);
         end_jobs(s);
 }
 

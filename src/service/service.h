@@ -152,6 +152,7 @@ struct service_create {
         struct str body;            /* the wish as it came, what the key is compared by */
         const struct owner *owner;  /* NULL: of the caller, not bound */
         bool owner_bound;           /* takes the owner's one place, until it has ended */
+        bool git_configured;        /* it is to get somebody's git identity: for the record */
 
         char id[64];              /* there as soon as service_create returns; "": refused at once */
         struct problems problems; /* result of ERR_INVALID; empty if the message says it all */
@@ -184,6 +185,76 @@ void service_renew(struct service *s, struct service_command *c);
 
 /* ERR_INVALID if a label breaks a rule; ERR_CONFLICT if it is gone. */
 void service_patch_metadata(struct service *s, struct service_command *c);
+
+/* --- the one sandbox of an owner --- */
+
+/* Who commits, and how git shows it to others. The token is for the hosts that the agent was told of,
+ * is kept in its memory and nowhere else. */
+struct git_identity {
+        struct str name, email;
+        struct str secret_token; /* null view: none */
+};
+
+/*
+ * Gives the owner his one sandbox: the healthy one that he has, or a new one. All that is done for one
+ * owner holds his lock (registry_lock_owner), so it is done once, also by several hutchd on one store.
+ *
+ *         none, or it has ended     is made
+ *         Running, agent answers    is given back
+ *         Paused                    is resumed first
+ *         Pending, Resuming …       is waited for
+ *         agent does not answer     is asked again, a few times, later and later; then the runtime is
+ *                                   asked. One that has ended, or that runs with an agent that stays
+ *                                   silent, is deleted and made anew. If the runtime can't tell, that
+ *                                   is the result (ERR_UNAVAILABLE), and everything stays
+ *
+ * With must_be_new an owner that has one gets ERR_EXISTS, and other_id tells which.
+ *
+ * It is done when the sandbox runs, and git is set up if that was wished. A new one for which git can't
+ * be set up is deleted again. Whoever leaves before may ask again: what was begun goes on.
+ */
+struct service_ensure {
+        struct service_req req;
+        const struct caller *who;
+        const struct owner *owner;
+        struct create_request *wish;    /* may be changed, as service_create does */
+        struct arena *arena;            /* of the wish, for problems */
+        const struct git_identity *git; /* NULL: none is wished */
+        bool must_be_new;
+
+        char id[64];              /* results: the sandbox; "" if there is none */
+        bool created;             /* it is new */
+        char other_id[64];        /* of ERR_EXISTS */
+        struct problems problems; /* of ERR_INVALID; empty if the message says it all */
+};
+
+void service_ensure(struct service *s, struct service_ensure *x);
+
+/* The sandbox of that id for its owner: ERR_NOT_FOUND if the caller's tenant has none of that id (any
+ * more), ERR_FORBIDDEN if somebody else of the tenant owns it, or the project is another one. *ret is good
+ * until the caller returns to the loop. */
+struct owned {
+        const struct caller *who;
+        struct str id;
+        struct str project; /* null view: is not compared */
+};
+
+int service_find_owned(const struct service *s, const struct owned *which,
+                       const struct sandbox **ret, struct err *e) must_check;
+
+/* Done when the sandbox is neither Pending nor Pausing nor Resuming, whatever it is then; with
+ * ERR_NOT_FOUND when it is gone. ERR_UNAVAILABLE if it is still so after `wait`. */
+struct service_await {
+        struct service_req req;
+        const struct caller *who;
+        struct str id; /* copied */
+        usec_t wait;
+};
+
+void service_await(struct service *s, struct service_await *w);
+
+/* Whether it is Pending, Pausing or Resuming: worth awaiting. */
+bool service_is_moving(const struct sandbox *record);
 
 /* --- into a sandbox --- */
 
@@ -225,7 +296,16 @@ struct service_write {
         struct agent_write write;
 };
 
+/* A credential for git; no access in the sense above. */
+struct service_git {
+        struct service_req req;
+        const struct caller *who;
+        struct str id;
+        struct agent_git git;
+};
+
 void service_exec(struct service *s, struct service_exec *x);
+void service_hand_git(struct service *s, struct service_git *x);
 void service_read_file(struct service *s, struct service_read *x);
 void service_write_files(struct service *s, struct service_write *x);
 

@@ -59,6 +59,8 @@ struct service {
 
         struct list jobs;     /* all that are under way */
         struct list visitors; /* requests into sandboxes that are under way */
+        struct list awaiting; /* who waits for a sandbox to come to rest */
+        struct list ensuring; /* who wants the one sandbox of an owner */
         size_t asking;        /* jobs that nobody waits for and that have asked a driver, and */
         struct list gate;     /* those that are to, when there are fewer */
 
@@ -261,5 +263,40 @@ void probe__stop(struct service *s);
 /* --- enter.c --- */
 
 void enter__stop(struct service *s);
+
+/* --- await.c, ensure.c --- */
+
+void await__stop(struct service *s);
+void ensure__stop(struct service *s);
+
+/* What is to be done for an owner who has this sandbox; NULL: none. */
+enum ensure_step {
+        ENSURE_CREATE,
+        ENSURE_WAIT,   /* it is between two states */
+        ENSURE_PING,   /* it should be in order: is it? */
+        ENSURE_RESUME, /* it is paused */
+        ENSURE_DELETE, /* it is going, or useless: see its end, then make another */
+};
+
+enum ensure_step ensure__step(const struct sandbox *record);
+
+/* The agent did not answer several times, and this is what the runtime says. A negative result: it says
+ * nothing. The step is ENSURE_WAIT if nothing may be given up. */
+enum ensure_step ensure__judge(int result, const struct driver_health *health);
+
+/* --- git.c --- */
+
+/* What sets up git in a sandbox: one command, for service_exec; `ret` is zeroed before. The socket is
+ * what git asks for a credential (service_hand_git); "": nothing is changed about that. */
+#define GIT_VARIABLES 4
+void git__command(const struct git_identity *git, const char *socket, struct agent_exec *ret,
+                  struct json_pair env[static GIT_VARIABLES]);
+
+/* Where tokens are for. Any host that git is talked into asking would get one otherwise. */
+#define GIT_HOST "github.com"
+#define GIT_USER "x-access-token" /* whom the host takes a token for, whoever owns it */
+
+/* How it ended: 0, or a domain code with its story. */
+int git__result(const struct service_exec *x, int result, struct err *e) must_check;
 
 #endif

@@ -39,6 +39,7 @@ RULES = {
     "read one": [401, 401, 404, OK, OK, OK, 401, 401],
     "write one": [401, 401, 404, 403, OK, OK, 401, 401],
     "enter": [401, 401, 404, 403, OK, OK, 401, OK],
+    "bridge": [401, 401, 403, 403, 403, 403, 401, 401],     # none is configured
 }
 
 
@@ -90,6 +91,15 @@ ROUTES = [
     *both("GET", "/pools/{poolName}", "read", 501),
     *both("PUT", "/pools/{poolName}", "write", 501, body={}),
     *both("DELETE", "/pools/{poolName}", "write", 501),
+
+    # No image is configured for these.
+    Route("POST", "/api/v1/sandbox", "write", 501, body={}),
+    Route("POST", "/api/v1/sandbox/ensure", "write", 501, body={}),
+    Route("DELETE", "/api/v1/sandbox/{sandboxId}", "write", 501),
+    Route("POST", "/api/v1/sandbox/{sandboxId}/bash", "write", 501, body={}),
+    Route("GET", "/api/v1/sandbox/{sandboxId}/file", "write", 501),
+    Route("POST", "/api/v1/sandbox/{sandboxId}/files", "write", 501, body={}),
+    Route("POST", "/api/v1/purista/command", "bridge", body={}),
 
     Route("GET", "/v1/events", "read", stream=True),
     Route("GET", "/v1/drivers", "admin"),
@@ -204,8 +214,9 @@ def the_way_into_a_sandbox_by_everybody():
 def bare(status, headers, body, box):
     """An answer without what is new in each: its id, the time, the name that was asked for."""
     kept = sorted((k.lower(), v.replace(box, "ID")) for k, v in headers.items()
-                  if k.lower() not in ("x-request-id", "date"))
-    return status, kept, body.replace(box.encode(), b"ID")
+                  if k.lower() not in ("x-request-id", "x-trace-id", "date"))
+    return status, kept, body.replace(box.encode(), b"ID").replace(
+        headers["X-Request-ID"].encode(), b"REQUEST")
 
 
 @test

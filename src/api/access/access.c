@@ -2,6 +2,7 @@
 #include "api/access/access.h"
 
 #include "api/access/access_impl.h"
+#include "api/access/bridge.h"
 #include "api/access/host.h"
 #include "api/problem.h"
 #include "base/base.h"
@@ -110,6 +111,19 @@ bool access__set_guest(struct http_req *req, struct str tenant)
         return set_caller(req, &c);
 }
 
+bool access__set_bridge(struct http_req *req, const struct api_bridge *bridge,
+                        const struct api_key *key)
+{
+        struct caller c = { STR("bridge"), STR("bridge"), ROLE_USER, false };
+
+        if (key)
+                c = (struct caller){ key->tenant, key->name, ROLE_USER, false, .key = key->id };
+        if (!set_caller(req, &c))
+                return false;
+        container_of(req->principal, struct visitor, caller)->bridge = bridge;
+        return true;
+}
+
 void access__refuse(struct http_req *req, bool missing)
 {
         http_res_header_const(req, STR("WWW-Authenticate"), STR("Bearer"));
@@ -136,7 +150,7 @@ static struct str bearer_of(struct http_req *req)
 
 /* The first that is given decides: a second one can't make up for a wrong one. An empty one is none,
  * which is what clients without a key send. */
-static struct str key_of(struct http_req *req)
+struct str access__key_of(struct http_req *req)
 {
         const struct str given[] = {
                 http_req_header(req, STR("OPEN-SANDBOX-API-KEY")),
@@ -157,7 +171,7 @@ static bool identify(struct http_req *req)
         struct str text;
 
         if (!api_is_open(api)) {
-                text = key_of(req);
+                text = access__key_of(req);
                 key = text.p ? keyring_find(api->keyring, text) : NULL;
                 if (!key) {
                         access__refuse(req, !text.p);
@@ -223,6 +237,12 @@ int access_authorize(struct http_req *req, uint32_t scope)
 {
         if (scope == API_ENTER)
                 return access_enter(req);
+        if (scope == API_BRIDGE) {
+                if (!access__check_host(req) || !access__check_origin(req) || access_bridge(req) < 0
+                    || !has_room(req))
+                        return -EACCES;
+                return 0;
+        }
         if (!access__check_host(req) || !access__check_origin(req) || !identify(req)
             || !access__check_role(req, scope) || !has_room(req))
                 return -EACCES;

@@ -54,6 +54,7 @@ struct door {
 struct visitor {
         struct caller caller;
         struct door door;
+        const struct api_bridge *bridge; /* of scope API_BRIDGE */
 };
 
 /* The handler's view after authorization. */

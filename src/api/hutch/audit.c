@@ -118,7 +118,7 @@ static bool is_recorded(const struct http_req *req)
         if (req->method == METHOD_GET || req->method == METHOD_HEAD
             || req->method == METHOD_OPTIONS)
                 return false;
-        return req->route && (req->route->scope & (API_WRITE | API_ADMIN))
+        return req->route && (req->route->scope & (API_WRITE | API_ADMIN | API_BRIDGE))
                && !(req->route->scope & HTTP_SCOPE_PUBLIC);
 }
 

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/problem.h"
+#include "api/purista/call.h"
+#include "base/base.h"
+#include "http/status.h"
+#include "model/text.h"
+
+#define JSON    STR("application/json")
+#define PROBLEM STR("application/problem+json")
+
+#define TRACE_MAX 128
+
+#define ANONYMOUS \
+        "Sandbox commands require message tenantId and principalId for ownership enforcement."
+
+/* --- what the client wants to see --- */
+
+/* His own, if it may stand in a header; else the request's id. */
+static struct str trace_of(const struct http_req *req)
+{
+        struct str given = http_req_header(req, STR("x-trace-id"));
+
+        for (size_t i = 0; i < given.n; i++)
+                if (given.p[i] <= ' ' || given.p[i] > '~')
+                        return req->id;
+        return given.n > 0 && given.n <= TRACE_MAX ? given : req->id;
+}
+
+static bool wants_problem(const struct http_req *req)
+{
+        struct str accept = http_req_header(req, STR("Accept")), one;
+
+        while (str_split(&accept, ',', &one)) {
+                struct str type = one;
+                ssize_t end = str_find(one, ';');
+
+                if (end >= 0)
+                        type = str_of(one.p, (size_t) end);
+                if (str_caseeq(str_trim(type), PROBLEM))
+                        return true;
+        }
+        return false;
+}
+
+static void add_trace_header(struct http_req *req)
+{
+        (void) http_res_header(req, STR("x-trace-id"), trace_of(req));
+}
+
+/* --- sending --- */
+
+static void send_more(struct purista_call *c)
+{
+        struct http_req *req = c->req;
+        scoped(buf_done) struct buf part;
+
+        buf_init(&part, HTTP_WRITE_MAX);
+        while (http_stream_writable(req)) {
+                buf_reset(&part);
+                if (!purista_text_next(&c->out, &part)) {
+                        http_stream_end(req);
+                        purista_call_free(c);
+                        return;
+                }
+                if (buf_failed(&part)) {
+                        http_stream_fail(req);
+                        purista_call_free(c);
+                        return;
+                }
+                http_stream_write(req, buf_str(&part));
+        }
+}
+
+static void drain(struct http_req *req)
+{
+        send_more(req->data);
+}
+
+static void broken(struct http_req *req, int reason)
+{
+        (void) reason;
+        purista_call_free(req->data);
+}
+
+static const struct http_hooks sending_hooks = { .drain = drain, .abort = broken };
+
+/* Most answers are short, and need no chunks. */
+static bool send_short(struct purista_call *c, int status, struct str type)
+{
+        if (c->out.n != 1 || c->out.pieces[0].raw.p || c->out.plain.n > HTTP_COPY_MAX)
+                return false;
+        http_reply(c->req, status, type, buf_str(&c->out.plain));
+        purista_call_free(c);
+        return true;
+}
+
+static void send_answer(struct purista_call *c, int status, struct str type)
+{
+        struct http_req *req = c->req;
+
+        if (http_req_is_gone(req)) {
+                purista_call_free(c);
+                return;
+        }
+        add_trace_header(req);
+        if (buf_failed(&c->out.plain)) {
+                http_reply_error(req, 500, CODE_INTERNAL, "the answer does not fit into memory");
+                purista_call_free(c);
+                return;
+        }
+        if (send_short(c, status, type))
+                return;
+        http_res_header_const(req, STR("Content-Type"), type);
+        http_req_set_hooks(req, &sending_hooks, c);
+        http_stream_begin(req, status, HTTP_LENGTH_UNKNOWN);
+        send_more(c);
+}
+
+/* --- success --- */
+
+void purista_answer_begin(struct purista_call *c)
+{
+        purista_text_reset(&c->out);
+        if (c->bridged)
+                purista_text_add(&c->out, STR("{\"ok\":true,\"payload\":"));
+}
+
+static void add_started(struct purista_call *c)
+{
+        struct purista_text *t = &c->out;
+        const struct {
+                const char *name;
+                struct str value;
+        } members[] = {
+                { "sandboxId", str_from(c->u.ensure.id) },
+                { "organizationId", c->owner.organization_id },
+                { "projectId", c->owner.project_id },
+                { "userId", c->owner.user_id },
+        };
+
+        purista_text_add(t, STR(",\"events\":[{\"name\":\"SandboxStarted\",\"payload\":{"));
+        for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
+                purista_text_addf(t, "%s\"%s\":", i > 0 ? "," : "", members[i].name);
+                purista_text_add_string(t, members[i].value);
+        }
+        purista_text_add(t, STR("}}]"));
+}
+
+void purista_answer_end(struct purista_call *c, bool started)
+{
+        if (c->bridged && started)
+                add_started(c);
+        if (c->bridged)
+                purista_text_add(&c->out, STR("}"));
+        send_answer(c, 200, JSON);
+}
+
+void purista_answer_empty(struct purista_call *c)
+{
+        if (c->bridged) {
+                purista_answer_begin(c);
+                purista_text_add(&c->out, STR("\"\""));
+                purista_answer_end(c, false);
+                return;
+        }
+        add_trace_header(c->req);
+        http_reply_empty(c->req, 204);
+        purista_call_free(c);
+}
+
+/* --- failure --- */
+
+static void begin_problem(struct purista_text *t, int status, struct str message)
+{
+        purista_text_add(t, STR("{\"type\":\"about:blank\",\"title\":"));
+        purista_text_add_string(t, http_status_text(status));
+        purista_text_addf(t, ",\"status\":%d,\"detail\":", status);
+        purista_text_add_string(t, message);
+}
+
+static void begin_error(struct purista_text *t, int status, struct str message)
+{
+        purista_text_addf(t, "{\"status\":%d,\"message\":", status);
+        purista_text_add_string(t, message);
+}
+
+/* Until purista_fail_end has it. */
+static void fail_head(struct purista_call *c, const struct purista_failure *f)
+{
+        struct str message = f->unhandled ? http_status_text(f->status) : f->message;
+
+        purista_text_reset(&c->out);
+        c->status = f->status;
+        if (c->bridged) {
+                purista_text_add(&c->out, STR("{\"ok\":false,\"error\":"));
+                begin_error(&c->out, f->status, message);
+                purista_text_addf(&c->out, ",\"handled\":%s", f->unhandled ? "false" : "true");
+        } else if (wants_problem(c->req)) {
+                begin_problem(&c->out, f->status, message);
+        } else {
+                begin_error(&c->out, f->status, message);
+        }
+}
+
+void purista_fail_begin(struct purista_call *c, const struct purista_failure *f)
+{
+        bool list = f->status == 400 && !c->bridged && wants_problem(c->req);
+
+        fail_head(c, f);
+        purista_text_add(&c->out, list ? STR(",\"errors\":") : STR(",\"data\":"));
+}
+
+void purista_fail_end(struct purista_call *c)
+{
+        if (c->bridged) {
+                purista_text_add(&c->out, STR("},\"events\":[]}"));
+                send_answer(c, 200, JSON);
+                return;
+        }
+        purista_text_add(&c->out, STR(",\"traceId\":"));
+        purista_text_add_string(&c->out, trace_of(c->req));
+        purista_text_add(&c->out, STR("}"));
+        send_answer(c, c->status, wants_problem(c->req) ? PROBLEM : JSON);
+}
+
+void purista_fail(struct purista_call *c, int status, const char *fmt, ...)
+{
+        char message[ERR_MESSAGE_MAX];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(message, sizeof(message), fmt, ap);
+        va_end(ap);
+        fail_head(c, &(struct purista_failure){ .status = status, .message = str_from(message) });
+        purista_fail_end(c);
+}
+
+void purista_fail_service(struct purista_call *c, const struct service_req *r)
+{
+        int status = api_status(r->err.code);
+
+        if (status >= 500 && r->err.code != ERR_UNSUPPORTED && r->err.code != ERR_CANCELED)
+                log_warn(&c->req->log, "%s", r->err.message);
+        if ((status == 503 || status == 429) && !http_req_is_gone(c->req) && !c->bridged)
+                api_retry_after(c->req, r->retry_after);
+        fail_head(c, &(struct purista_failure){ .status = status,
+                                                .unhandled = status == 500,
+                                                .message = str_from(r->err.message) });
+        purista_fail_end(c);
+}
+
+/* --- what others have to say --- */
+
+struct str purista_shape(struct http_req *req, const struct http_problem *p, struct buf *ret_body)
+{
+        /* PURISTA's words for somebody without a name; a wrong name is told apart. */
+        const char *message = strcmp(p->code, CODE_MISSING_KEY) == 0 ? ANONYMOUS : p->message;
+        struct purista_text t;
+
+        purista_text_init(&t);
+        if (wants_problem(req))
+                begin_problem(&t, p->status, str_from(message));
+        else
+                begin_error(&t, p->status, str_from(message));
+        purista_text_add(&t, STR(",\"traceId\":"));
+        purista_text_add_string(&t, trace_of(req));
+        purista_text_add(&t, STR("}"));
+        buf_add_str(ret_body, buf_str(&t.plain));
+        purista_text_done(&t);
+        add_trace_header(req);
+        return wants_problem(req) ? PROBLEM : JSON;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/purista/call.h"
+
+#include "base/base.h"
+#include "base/secret.h"
+
+/* Around the contents of files: their paths, the rest of a message. */
+#define BODY_EXTRA MiB
+
+/* --- life --- */
+
+static void gone(struct http_req *req, int reason)
+{
+        struct purista_call *c = req->data;
+
+        (void) reason;
+        if (c->inner)
+                op_cancel(c->inner);
+        else
+                purista_call_free(c);
+}
+
+static const struct http_hooks waiting_hooks = { .abort = gone };
+
+static size_t body_max(const struct purista_config *config)
+{
+        return 2 * config->file_max + BODY_EXTRA; /* base64, and JSON's escapes of ordinary text */
+}
+
+struct purista_call *purista_call_new(struct http_req *req)
+{
+        const struct purista_config *config = api_of(req)->purista;
+        struct purista_call *c;
+
+        if (!config || !config->image.p) {
+                http_reply_error(
+                        req, 501, "PURISTA::NOT_CONFIGURED",
+                        "this server has no sandboxes for PURISTA; its operator names their "
+                        "image in the section purista of hutchd.yaml");
+                return NULL;
+        }
+        c = xnew(struct purista_call);
+        c->req = http_req_ref(req);
+        c->config = config;
+        arena_init(&c->arena, body_max(config) + ARENA_MAX_REQUEST);
+        buf_init(&c->body, body_max(config));
+        buf_mark_secret(&c->body);
+        purista_text_init(&c->out);
+        http_req_set_hooks(req, &waiting_hooks, c);
+        return c;
+}
+
+void purista_call_free(struct purista_call *c)
+{
+        struct http_req *req = c->req;
+
+        http_req_set_hooks(req, NULL, NULL);
+        if (c->has_exec)
+                agent_exec_done(&c->u.exec.exec);
+        if (c->has_read)
+                agent_read_done(&c->u.read.read);
+        purista_text_done(&c->out);
+        buf_done(&c->body);
+        /* The one copy of a token that is not ours to wipe by other means. */
+        if (c->in.git.secret_token.p)
+                wipe((char *) c->in.git.secret_token.p, c->in.git.secret_token.n);
+        json_decref(c->doc);
+        arena_wipe(&c->arena);
+        free(c);
+        http_req_unref(req);
+}
+
+void purista_call_wait(struct purista_call *c, struct op *op, op_done_fn *done)
+{
+        c->inner = op;
+        op_init(op, done);
+}
+
+bool purista_call_goes_on(struct purista_call *c)
+{
+        c->inner = NULL;
+        if (!http_req_is_gone(c->req))
+                return true;
+        purista_call_free(c);
+        return false;
+}
+
+/* --- the body --- */
+
+static void body(struct http_req *req, const char *p, size_t n)
+{
+        struct purista_call *c = req->data;
+
+        buf_add(&c->body, p, n); /* it was bounded by what it may hold */
+}
+
+static void parse(struct purista_call *c)
+{
+        struct json_error e;
+        int r;
+
+        http_req_set_hooks(c->req, &waiting_hooks, c);
+        if (buf_failed(&c->body)) {
+                purista_fail(c, 503, "no memory for the request; try again");
+                return;
+        }
+        r = c->body.n > 0 ? json_parse(buf_str(&c->body), JSON_ALLOW_NULS, &c->doc, &e) : 0;
+        buf_done(&c->body);
+        if (r < 0)
+                purista_fail(c, 400, "the body is no JSON: %s", e.message);
+        else
+                c->go(c);
+}
+
+static void body_end(struct http_req *req)
+{
+        parse(req->data);
+}
+
+static const struct http_hooks reading_hooks = { .body = body,
+                                                 .body_end = body_end,
+                                                 .abort = gone };
+
+void purista_call_read_body(struct purista_call *c, void (*go)(struct purista_call *c))
+{
+        c->go = go;
+        http_req_set_hooks(c->req, &reading_hooks, c);
+        http_body_start(c->req, body_max(c->config));
+}
+
+/* --- the way of every command --- */
+
+static int decode(struct purista_call *c, const json_t *payload, struct str sandbox_id)
+{
+        struct purista_decode d = { .fields = c->command->fields,
+                                    .doc = payload,
+                                    .sandbox_id = sandbox_id,
+                                    .arena = &c->arena };
+        int r = purista_payload_decode(&d, &c->in);
+
+        if (r == -EINVAL) {
+                purista_fail_begin(c,
+                                   &(struct purista_failure){
+                                           .status = 400,
+                                           .message = STR("input validation for payload failed:"),
+                                   });
+                purista_text_add(&c->out, STR("["));
+                purista_text_add(&c->out, buf_str(&d.issues));
+                purista_text_add(&c->out, STR("]"));
+                purista_fail_end(c);
+        } else if (r < 0) {
+                purista_fail(c, 413, "the payload does not fit into memory");
+        }
+        buf_done(&d.issues);
+        return r;
+}
+
+/* The payload may repeat who asks, but not differ. What is his own he may see in the answer. */
+static bool is_same(struct purista_call *c, struct str given, struct str is, const char *names[2],
+                    const char *message)
+{
+        if (!given.p || str_eq(given, is))
+                return true;
+        purista_fail_begin(c, &(struct purista_failure){ .status = 403,
+                                                         .message = str_from(message) });
+        purista_text_addf(&c->out, "{\"%s\":", names[0]);
+        purista_text_add_string(&c->out, is);
+        purista_text_addf(&c->out, ",\"%s\":", names[1]);
+        purista_text_add_string(&c->out, given);
+        purista_text_add(&c->out, STR("}"));
+        purista_fail_end(c);
+        return false;
+}
+
+static bool is_caller(struct purista_call *c)
+{
+        return is_same(c, c->in.organization_id, c->who.tenant,
+                       (const char *[2]){ "tenantId", "organizationId" },
+                       "Sandbox organizationId must match the caller tenantId.")
+               && is_same(c, c->in.user_id, c->who.principal,
+                          (const char *[2]){ "principalId", "userId" },
+                          "Sandbox userId must match the caller principalId.");
+}
+
+static bool has_name(struct purista_call *c)
+{
+        c->who.tenant = str_trim(c->who.tenant);
+        c->who.principal = str_trim(c->who.principal);
+        if (c->who.tenant.n > 0 && c->who.principal.n > 0)
+                return true;
+        purista_fail(c, 401,
+                     "Sandbox commands require message tenantId and principalId for ownership "
+                     "enforcement.");
+        return false;
+}
+
+static bool may_act_for(struct purista_call *c)
+{
+        if (!c->bridged || access_bridge_may(c->req, c->who.tenant))
+                return true;
+        purista_fail(c, 403, "this bridge may not act for the tenant");
+        return false;
+}
+
+void purista_call_run(struct purista_call *c, const json_t *payload, struct str sandbox_id)
+{
+        if (decode(c, payload, sandbox_id) < 0 || !has_name(c) || !may_act_for(c) || !is_caller(c))
+                return;
+        c->command->start(c);
+}

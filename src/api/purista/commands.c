@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The six commands. Each begins with what the caller may, and ends with the shape of its answer; what
+ * lies between is the service's. */
+
+#include "api/problem.h"
+#include "api/purista/call.h"
+#include "api/purista/place.h"
+#include "base/base.h"
+#include "model/extensions.h"
+
+#define DEFAULT_TIMEOUT_MS PURISTA_TIMEOUT_MAX_MS
+#define AWAIT_MAX          (60 * USEC_PER_SEC) /* for one that is being made or resumed */
+#define FILES_TIMEOUT      (120 * USEC_PER_SEC)
+
+static struct service *service_of(const struct purista_call *c)
+{
+        return api_of(c->req)->service;
+}
+
+/* --- createSandbox, ensureSandbox --- */
+
+static const struct str wait_for_ever[] = { STR("tail"), STR("-f"), STR("/dev/null") };
+
+static int make_wish(struct purista_call *c)
+{
+        const struct purista_config *config = c->config;
+        struct create_request *w = &c->wish;
+        const struct json_pair named[] = { { EXTENSION_NETWORK, config->network },
+                                           { STR("hutch.driver"), config->driver } };
+        struct create_image *image = arena_new(&c->arena, struct create_image);
+        struct json_pair *x = arena_alloc_array(&c->arena, ARRAY_SIZE(named), sizeof(*x));
+
+        if (!image || !x)
+                return -ENOMEM;
+        image->uri = config->image;
+        w->image = image;
+        w->entrypoint =
+                (struct json_strs){ (struct str *) wait_for_ever, ARRAY_SIZE(wait_for_ever) };
+        w->resource_limits = config->limits;
+        if (!w->resource_limits.items)
+                w->resource_limits.items = x; /* none, which is not the same as nothing said */
+        w->extensions.items = x;
+        for (size_t i = 0; i < ARRAY_SIZE(named); i++)
+                if (named[i].value.p)
+                        x[w->extensions.n++] = named[i];
+        return 0;
+}
+
+static void answer_ensured(struct purista_call *c)
+{
+        const struct service_ensure *x = &c->u.ensure;
+        bool created = x->created;
+
+        purista_answer_begin(c);
+        purista_text_add(&c->out, STR("{\"sandboxId\":"));
+        purista_text_add_string(&c->out, str_from(x->id));
+        purista_text_addf(&c->out, ",\"status\":\"%s\"", created ? "starting" : "ready");
+        if (!x->must_be_new)
+                purista_text_addf(&c->out, ",\"created\":%s", created ? "true" : "false");
+        purista_text_add(&c->out, STR("}"));
+        purista_answer_end(c, created);
+}
+
+static void fail_exists(struct purista_call *c)
+{
+        const char *id = c->u.ensure.other_id;
+        char message[160];
+
+        (void) snprintf(message, sizeof(message),
+                        "Sandbox %s already exists for this owner. Use ensureSandbox to reuse it.",
+                        id);
+        purista_fail_begin(c, &(struct purista_failure){ .status = 409,
+                                                         .message = str_from(message) });
+        purista_text_addf(&c->out, "{\"sandboxId\":\"%s\"}", id);
+        purista_fail_end(c);
+}
+
+static void ensured(struct op *op, int result)
+{
+        struct purista_call *c = container_of(op, struct purista_call, u.ensure.req.op);
+
+        if (!purista_call_goes_on(c))
+                return;
+        if (c->u.ensure.id[0])
+                log_ctx_add_str(&c->req->log, "sandbox", str_from(c->u.ensure.id));
+        if (result == 0)
+                answer_ensured(c);
+        else if (result == ERR_RETURN(ERR_EXISTS) && c->u.ensure.other_id[0])
+                fail_exists(c);
+        else
+                purista_fail_service(c, &c->u.ensure.req);
+}
+
+static void ensure(struct purista_call *c, bool must_be_new)
+{
+        struct service_ensure *x = &c->u.ensure;
+
+        c->owner = (struct owner){ .organization_id = c->who.tenant,
+                                   .project_id = c->in.project_id,
+                                   .user_id = c->who.principal,
+                                   .scope = c->in.scope };
+        if (make_wish(c) < 0) {
+                purista_fail(c, 413, "the request does not fit into memory");
+                return;
+        }
+        x->who = &c->who;
+        x->owner = &c->owner;
+        x->wish = &c->wish;
+        x->arena = &c->arena;
+        x->git = c->in.has_git ? &c->in.git : NULL;
+        x->must_be_new = must_be_new;
+        purista_call_wait(c, &x->req.op, ensured);
+        service_ensure(service_of(c), x);
+}
+
+static void create_sandbox(struct purista_call *c)
+{
+        ensure(c, /* must_be_new= */ true);
+}
+
+static void ensure_sandbox(struct purista_call *c)
+{
+        ensure(c, /* must_be_new= */ false);
+}
+
+/* --- those that go to one sandbox --- */
+
+static void fail_not_found(struct purista_call *c)
+{
+        char id[TEXT_CUT];
+
+        purista_fail(c, 404, "Sandbox %s not found in registry", place_cut(c->in.sandbox_id, id));
+}
+
+static void fail_forbidden(struct purista_call *c)
+{
+        purista_fail_begin(c,
+                           &(struct purista_failure){
+                                   .status = 403,
+                                   .message = STR("Caller is not allowed to access this sandbox."),
+                           });
+        purista_text_add(&c->out, STR("{\"sandboxId\":"));
+        purista_text_add_string(&c->out, c->in.sandbox_id);
+        purista_text_add(&c->out, STR(",\"organizationId\":"));
+        purista_text_add_string(&c->out, c->who.tenant);
+        purista_text_add(&c->out, STR("}"));
+        purista_fail_end(c);
+}
+
+static int look_up(struct purista_call *c)
+{
+        const struct owned which = { &c->who, c->in.sandbox_id, c->in.project_id };
+        struct err e;
+
+        return service_find_owned(service_of(c), &which, &c->record, &e);
+}
+
+static bool find(struct purista_call *c)
+{
+        int r = look_up(c);
+
+        if (r == 0)
+                log_ctx_add_str(&c->req->log, "sandbox", c->in.sandbox_id);
+        else if (r == ERR_RETURN(ERR_FORBIDDEN))
+                fail_forbidden(c);
+        else
+                fail_not_found(c);
+        return r == 0;
+}
+
+/* The sandbox may have gone between two steps. */
+static void fail_inside(struct purista_call *c, const struct service_req *r)
+{
+        if (look_up(c) < 0)
+                fail_not_found(c);
+        else
+                purista_fail_service(c, r);
+}
+
+static void awaited(struct op *op, int result)
+{
+        struct purista_call *c = container_of(op, struct purista_call, await.req.op);
+
+        if (!purista_call_goes_on(c))
+                return;
+        if (result < 0)
+                fail_inside(c, &c->await.req);
+        else
+                c->command->entered(c);
+}
+
+/* Who may enter, does so when it is there: it may just be made, or resumed. */
+static void enter(struct purista_call *c)
+{
+        if (!find(c))
+                return;
+        c->await.who = &c->who;
+        c->await.id = c->in.sandbox_id;
+        c->await.wait = AWAIT_MAX;
+        if (!service_is_moving(c->record)) {
+                c->command->entered(c);
+                return;
+        }
+        purista_call_wait(c, &c->await.req.op, awaited);
+        service_await(service_of(c), &c->await);
+}
+
+/* --- destroySandbox --- */
+
+static void destroyed(struct op *op, int result)
+{
+        struct purista_call *c = container_of(op, struct purista_call, u.command.req.op);
+
+        if (!purista_call_goes_on(c))
+                return;
+        if (result < 0 && result != ERR_RETURN(ERR_NOT_FOUND)) {
+                purista_fail_service(c, &c->u.command.req);
+                return;
+        }
+        purista_answer_begin(c);
+        purista_text_add(&c->out, STR("{\"sandboxId\":"));
+        purista_text_add_string(&c->out, c->in.sandbox_id);
+        purista_text_add(&c->out, STR(",\"destroyed\":true}"));
+        purista_answer_end(c, false);
+}
+
+static void destroy_sandbox(struct purista_call *c)
+{
+        if (!find(c))
+                return;
+        c->u.command.who = &c->who;
+        c->u.command.id = c->in.sandbox_id;
+        purista_call_wait(c, &c->u.command.req.op, destroyed);
+        service_delete(service_of(c), &c->u.command);
+}
+
+/* --- executeBash --- */
+
+static void add_output(struct purista_call *c, const char *name, const struct buf *bytes)
+{
+        purista_text_addf(&c->out, ",\"%s\":", name);
+        purista_text_add_long(&c->out, buf_str(bytes));
+}
+
+static int64_t timeout_of(const struct purista_call *c)
+{
+        return c->in.timeout_ms ? c->in.timeout_ms : DEFAULT_TIMEOUT_MS;
+}
+
+static void fail_timeout(struct purista_call *c)
+{
+        purista_fail_begin(c, &(struct purista_failure){
+                                      .status = 504, .message = STR("Sandbox command timed out") });
+        purista_text_add(&c->out, STR("{\"sandboxId\":"));
+        purista_text_add_string(&c->out, c->in.sandbox_id);
+        purista_text_add(&c->out, STR(",\"command\":"));
+        purista_text_add_long(&c->out, c->in.command);
+        if (c->in.cwd.p) {
+                purista_text_add(&c->out, STR(",\"cwd\":"));
+                purista_text_add_string(&c->out, c->in.cwd);
+        }
+        purista_text_addf(&c->out, ",\"timeoutMs\":%lld", (long long) timeout_of(c));
+        add_output(c, "stdout", &c->u.exec.exec.out);
+        add_output(c, "stderr", &c->u.exec.exec.err_out);
+        purista_text_add(&c->out, STR("}"));
+        purista_fail_end(c);
+}
+
+static void fail_limit(struct purista_call *c, const char *what, const char *setting, size_t limit)
+{
+        char message[256];
+
+        (void) snprintf(message, sizeof(message),
+                        "%s more than %zu bytes, the limit %s of this server; take it in parts",
+                        what, limit, setting);
+        purista_fail_begin(c, &(struct purista_failure){ .status = 413,
+                                                         .message = str_from(message) });
+        purista_text_add(&c->out, STR("{\"sandboxId\":"));
+        purista_text_add_string(&c->out, c->in.sandbox_id);
+        purista_text_addf(&c->out, ",\"limit\":%zu}", limit);
+        purista_fail_end(c);
+}
+
+static void executed(struct op *op, int result)
+{
+        struct purista_call *c = container_of(op, struct purista_call, u.exec.req.op);
+        const struct agent_exec *x = &c->u.exec.exec;
+
+        c->has_exec = true;
+        if (!purista_call_goes_on(c))
+                return;
+        if (result == ERR_RETURN(ERR_TIMEOUT)) {
+                fail_timeout(c);
+        } else if (result == ERR_RETURN(ERR_TOO_LARGE)) {
+                fail_limit(c, "Sandbox command printed", "purista.output_limit",
+                           c->config->output_max);
+        } else if (result < 0) {
+                fail_inside(c, &c->u.exec.req);
+        } else {
+                purista_answer_begin(c);
+                purista_text_add(&c->out, STR("{\"stdout\":"));
+                purista_text_add_long(&c->out, buf_str(&x->out));
+                add_output(c, "stderr", &x->err_out);
+                purista_text_addf(&c->out, ",\"exitCode\":%d}", x->exit_code);
+                purista_answer_end(c, false);
+        }
+}
+
+static void start_bash(struct purista_call *c)
+{
+        struct service_exec *x = &c->u.exec;
+
+        if (place_of_agent(&c->arena, c->in.cwd, &x->exec.cwd) < 0) {
+                purista_fail(c, 413, "cwd does not fit into memory");
+                return;
+        }
+        x->who = &c->who;
+        x->id = c->in.sandbox_id;
+        x->exec.command = c->in.command.n > 0 ? c->in.command
+                                              : STR(":"); /* nothing is a command, too */
+        x->exec.out_max = c->config->output_max;
+        x->exec.req.timeout = (usec_t) timeout_of(c) * USEC_PER_MSEC;
+        purista_call_wait(c, &x->req.op, executed);
+        service_exec(service_of(c), x);
+}
+
+/* --- readFile --- */
+
+static void fail_path(struct purista_call *c, const struct err *e, int status, struct str path)
+{
+        char cut[TEXT_CUT], message[ERR_MESSAGE_MAX + TEXT_CUT + 32];
+
+        (void) snprintf(message, sizeof(message), "%s: %s", place_cut(path, cut), e->message);
+        purista_fail_begin(c, &(struct purista_failure){ .status = status,
+                                                         .message = str_from(message) });
+        purista_text_add(&c->out, STR("{\"sandboxId\":"));
+        purista_text_add_string(&c->out, c->in.sandbox_id);
+        purista_text_add(&c->out, STR(",\"path\":"));
+        purista_text_add_string(&c->out, path);
+        purista_text_add(&c->out, STR("}"));
+        purista_fail_end(c);
+}
+
+/* What the file is to blame for; anything else is the sandbox's, or ours. */
+static bool blames_path(int result)
+{
+        return result == ERR_RETURN(ERR_NOT_FOUND) || result == ERR_RETURN(ERR_INVALID)
+               || result == ERR_RETURN(ERR_CONFLICT);
+}
+
+static bool is_inside(struct purista_call *c)
+{
+        struct err e;
+        usec_t after;
+
+        return look_up(c) == 0 && service_may_enter(c->record, &after, &e) == 0;
+}
+
+static void was_read(struct op *op, int result)
+{
+        struct purista_call *c = container_of(op, struct purista_call, u.read.req.op);
+        const struct buf *bytes = &c->u.read.read.bytes;
+
+        c->has_read = true;
+        if (!purista_call_goes_on(c))
+                return;
+        if (result == ERR_RETURN(ERR_TOO_LARGE)) {
+                fail_limit(c, "The file has", "purista.file_limit", c->config->file_max);
+        } else if (result < 0 && blames_path(result) && is_inside(c)) {
+                fail_path(c, &c->u.read.req.err, api_status(c->u.read.req.err.code), c->in.path);
+        } else if (result < 0) {
+                fail_inside(c, &c->u.read.req);
+        } else if (bytes->n == 0) {
+                purista_answer_empty(c);
+        } else {
+                purista_answer_begin(c);
+                purista_text_add_long(&c->out, buf_str(bytes));
+                purista_answer_end(c, false);
+        }
+}
+
+static void start_read(struct purista_call *c)
+{
+        struct service_read *x = &c->u.read;
+
+        if (place_of_agent(&c->arena, c->in.path, &x->read.path) < 0) {
+                purista_fail(c, 413, "the path does not fit into memory");
+                return;
+        }
+        x->who = &c->who;
+        x->id = c->in.sandbox_id;
+        x->read.max = c->config->file_max;
+        x->read.req.timeout = FILES_TIMEOUT;
+        purista_call_wait(c, &x->req.op, was_read);
+        service_read_file(service_of(c), x);
+}
+
+/* --- writeFiles --- */
+
+static void answer_written(struct purista_call *c)
+{
+        purista_answer_begin(c);
+        purista_text_addf(&c->out, "{\"updated\":%zu}", c->in.n_files);
+        purista_answer_end(c, false);
+}
+
+static void was_written(struct op *op, int result)
+{
+        struct purista_call *c = container_of(op, struct purista_call, u.write.req.op);
+        const struct service_write *x = &c->u.write;
+
+        if (!purista_call_goes_on(c))
+                return;
+        if (result == 0)
+                answer_written(c);
+        else if (x->write.failed < c->in.n_files)
+                fail_path(c, &x->req.err, api_status(x->req.err.code), c->paths[x->write.failed]);
+        else
+                fail_inside(c, &x->req);
+}
+
+static int make_paths(struct purista_call *c)
+{
+        c->paths = arena_alloc_array(&c->arena, c->in.n_files, sizeof(*c->paths));
+        if (!c->paths)
+                return -ENOMEM;
+        for (size_t i = 0; i < c->in.n_files; i++) {
+                c->paths[i] = c->in.files[i].path;
+                if (place_of_agent(&c->arena, c->paths[i], &c->in.files[i].path) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static void start_write(struct purista_call *c)
+{
+        struct service_write *x = &c->u.write;
+
+        if (c->in.files_bytes > c->config->file_max) {
+                fail_limit(c, "The files have", "purista.file_limit", c->config->file_max);
+                return;
+        }
+        if (c->in.n_files == 0) {
+                answer_written(c);
+                return;
+        }
+        if (make_paths(c) < 0) {
+                purista_fail(c, 413, "the paths do not fit into memory");
+                return;
+        }
+        x->who = &c->who;
+        x->id = c->in.sandbox_id;
+        x->write.files = c->in.files;
+        x->write.n = c->in.n_files;
+        x->write.req.timeout = FILES_TIMEOUT;
+        purista_call_wait(c, &x->req.op, was_written);
+        service_write_files(service_of(c), x);
+}
+
+/* --- all --- */
+
+const struct purista_command purista_commands[] = {
+        { "createSandbox", purista_owner_fields, create_sandbox, NULL },
+        { "ensureSandbox", purista_owner_fields, ensure_sandbox, NULL },
+        { "destroySandbox", purista_destroy_fields, destroy_sandbox, NULL },
+        { "executeBash", purista_bash_fields, enter, start_bash },
+        { "readFile", purista_read_fields, enter, start_read },
+        { "writeFiles", purista_write_fields, enter, start_write },
+        { 0 },
+};
+
+const struct purista_command *purista_command_find(struct str name)
+{
+        for (const struct purista_command *c = purista_commands; c->name; c++)
+                if (str_eq(name, str_from(c->name)))
+                        return c;
+        return NULL;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/purista/place.h"
+
+#include "base/base.h"
+#include "http/url.h"
+
+int place_of_agent(struct arena *a, struct str path, struct str *ret)
+{
+        bool variable = path.p && str_find(path, '$') >= 0;
+        bool special = path.n > 0 && (path.p[0] == '~' || str_starts_with(path, STR("file:")));
+        scoped(buf_done) struct buf b;
+
+        buf_init(&b, 3 * path.n + 64);
+        *ret = path;
+        if (!variable && !special)
+                return 0;
+        if (!variable) {
+                buf_add_str(&b, STR("./"));
+                buf_add_str(&b, path);
+        } else {
+                buf_add_str(&b, STR("file://"));
+                if (path.p[0] != '/')
+                        buf_add_str(&b, STR(PURISTA_WORKSPACE "/"));
+                url_encode_path(&b, path);
+        }
+        *ret = buf_failed(&b) ? STR_NULL : arena_dup_str(a, buf_str(&b));
+        return ret->p ? 0 : -ENOMEM;
+}
+
+const char *place_cut(struct str text, char ret[static TEXT_CUT])
+{
+        struct str cut = str_utf8_cut(text, TEXT_CUT - 1);
+
+        for (size_t i = 0; i < cut.n; i++)
+                ret[i] = (unsigned char) cut.p[i] < ' ' || cut.p[i] == 0x7f ? '?' : cut.p[i];
+        ret[cut.n] = '\0';
+        return ret;
+}

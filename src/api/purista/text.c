@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/purista/text.h"
+
+#include "base/base.h"
+
+/* Of a long string at a time: six times that when all of it is control characters. */
+#define SLICE (40 * KiB)
+
+void purista_text_init(struct purista_text *t)
+{
+        *t = (struct purista_text){ 0 };
+        buf_init(&t->plain, BUF_MAX_JSON);
+}
+
+void purista_text_done(struct purista_text *t)
+{
+        buf_done(&t->plain);
+}
+
+void purista_text_reset(struct purista_text *t)
+{
+        buf_reset(&t->plain);
+        t->n = t->at = t->sent = 0;
+}
+
+/* What was added to `plain` since `from` is a piece, or a part of the last one. */
+static void close_piece(struct purista_text *t, size_t from)
+{
+        if (t->n > 0 && !t->pieces[t->n - 1].raw.p) {
+                t->pieces[t->n - 1].to = t->plain.n;
+                return;
+        }
+        ASSERT(t->n < PURISTA_PIECES_MAX);
+        t->pieces[t->n].from = from;
+        t->pieces[t->n].to = t->plain.n;
+        t->pieces[t->n++].raw = STR_NULL;
+}
+
+void purista_text_add(struct purista_text *t, struct str json)
+{
+        size_t from = t->plain.n;
+
+        buf_add_str(&t->plain, json);
+        close_piece(t, from);
+}
+
+void purista_text_addf(struct purista_text *t, const char *fmt, ...)
+{
+        size_t from = t->plain.n;
+        va_list ap;
+
+        va_start(ap, fmt);
+        buf_vaddf(&t->plain, fmt, ap);
+        va_end(ap);
+        close_piece(t, from);
+}
+
+void purista_text_add_string(struct purista_text *t, struct str s)
+{
+        size_t from = t->plain.n;
+
+        buf_add_quoted(&t->plain, s);
+        close_piece(t, from);
+}
+
+void purista_text_add_long(struct purista_text *t, struct str s)
+{
+        if (s.n < SLICE / 8) {
+                purista_text_add_string(t, s);
+                return;
+        }
+        purista_text_add(t, STR("\""));
+        ASSERT(t->n < PURISTA_PIECES_MAX);
+        t->pieces[t->n++].raw = s;
+        purista_text_add(t, STR("\""));
+}
+
+/* A slice does not end within a character: the two halves of one would be two that are invalid. */
+static struct str slice(struct str left)
+{
+        size_t n = MIN_OF(left.n, SLICE);
+
+        for (size_t back = 0; n < left.n && back < 4; back++) {
+                if (((unsigned char) left.p[n - back] & 0xc0) != 0x80)
+                        return str_of(left.p, n - back);
+        }
+        return str_of(left.p, n);
+}
+
+/* Without the quotes that buf_add_quoted puts around it. */
+static void add_slice(struct buf *part, struct str s)
+{
+        size_t from = part->n;
+
+        buf_add_quoted(part, s);
+        if (buf_failed(part))
+                return;
+        memmove(part->p + part->start + from, part->p + part->start + from + 1, part->n - from - 2);
+        buf_truncate(part, part->n - 2);
+}
+
+bool purista_text_next(struct purista_text *t, struct buf *part)
+{
+        struct str s;
+
+        if (t->at == t->n)
+                return false;
+        if (!t->pieces[t->at].raw.p) {
+                s = buf_str(&t->plain);
+                s = str_of(s.p + t->pieces[t->at].from + t->sent,
+                           t->pieces[t->at].to - t->pieces[t->at].from - t->sent);
+                s.n = MIN_OF(s.n, 6 * SLICE);
+                buf_add_str(part, s);
+        } else {
+                s = slice(str_skip(t->pieces[t->at].raw, t->sent));
+                add_slice(part, s);
+        }
+        t->sent += s.n;
+        if (t->sent
+            == (t->pieces[t->at].raw.p ? t->pieces[t->at].raw.n
+                                       : t->pieces[t->at].to - t->pieces[t->at].from)) {
+                t->at++;
+                t->sent = 0;
+        }
+        return true;
+}

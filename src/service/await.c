@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Waiting for a sandbox to come to rest: its news are listened to, and looked at from the loop, because
+ * who tells them is in the middle of something. */
+
+#include "base/base.h"
+#include "service/service_impl.h"
+
+struct awaiting {
+        struct list node; /* service->awaiting */
+        struct service *service;
+        struct service_await *w;
+        char id[SANDBOX_ID_MAX + 1];
+        size_t id_n;
+        struct service_listener listener;
+        struct net_task look;
+        struct due deadline;
+};
+
+bool service_is_moving(const struct sandbox *record)
+{
+        int state = record->status.state;
+
+        return state == STATE_PENDING || state == STATE_PAUSING || state == STATE_RESUMING;
+}
+
+static struct str id_of(const struct awaiting *a)
+{
+        return str_of(a->id, a->id_n);
+}
+
+static void end(struct awaiting *a, int result)
+{
+        struct service *s = a->service;
+        struct service_req *req = &a->w->req;
+
+        list_remove(&a->node);
+        service_unlisten(&a->listener);
+        net_task_cancel(&a->look);
+        due_clear(&s->schedule, &a->deadline);
+        req__finish(req, place__get(s, id_of(a)), result, &req->err);
+        free(a);
+        service__settle(s);
+}
+
+static void look(struct net_task *t)
+{
+        struct awaiting *a = container_of(t, struct awaiting, look);
+        const struct sandbox *record = service_find(a->service, a->w->who, id_of(a));
+
+        if (!record)
+                end(a, service__not_found(&a->w->req.err));
+        else if (!service_is_moving(record))
+                end(a, 0);
+}
+
+static void heard(struct service_listener *l, const struct service_event *e)
+{
+        struct awaiting *a = container_of(l, struct awaiting, listener);
+
+        if (str_eq(e->record->id, id_of(a)))
+                net_task_queue(a->service->config.loop, &a->look);
+}
+
+static void too_late(struct due *d)
+{
+        struct awaiting *a = container_of(d, struct awaiting, deadline);
+
+        end(a, err_set(&a->w->req.err, ERR_UNAVAILABLE,
+                       "the sandbox is still not ready; ask again later"));
+}
+
+static void cancel(struct op *op)
+{
+        struct awaiting *a = container_of(op, struct service_req, op)->_impl;
+
+        end(a, err_set(&a->w->req.err, ERR_CANCELED, "nobody waits for the sandbox"));
+}
+
+void await__stop(struct service *s)
+{
+        while (!list_empty(&s->awaiting)) {
+                struct awaiting *a = container_of(list_first(&s->awaiting), struct awaiting, node);
+
+                end(a, err_set(&a->w->req.err, ERR_UNAVAILABLE, "the server is stopping"));
+        }
+}
+
+void service_await(struct service *s, struct service_await *w)
+{
+        struct awaiting *a;
+        int r;
+
+        req__begin(s, &w->req, cancel);
+        r = service__ready(s, &w->req.err);
+        if (r == 0 && !service_find(s, w->who, w->id))
+                r = service__not_found(&w->req.err);
+        if (r < 0) {
+                req__finish(&w->req, NULL, r, &w->req.err);
+                return;
+        }
+        a = xnew(struct awaiting);
+        a->service = s;
+        a->w = w;
+        a->id_n = w->id.n; /* of a record: it fits */
+        memcpy(a->id, w->id.p, w->id.n);
+        a->listener.event = heard;
+        net_task_init(&a->look, look);
+        due_init(&a->deadline, too_late);
+        w->req._impl = a;
+        list_append(&s->awaiting, &a->node);
+        service_listen(s, &a->listener);
+        due_set(&s->schedule, &a->deadline, usec_add(clock_mono(s->config.clock), w->wait));
+        net_task_queue(s->config.loop, &a->look);
+}
