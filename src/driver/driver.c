@@ -36,6 +36,10 @@ static const struct {
         [DRIVER_CALL_USAGE] = { DRIVER_USAGE, "measure",
                                 1 + offsetof(struct driver_usage, record) },
         [DRIVER_CALL_PROBE] = { 0, "probe", 0 },
+        [DRIVER_CALL_SNAPSHOT] = { DRIVER_SNAPSHOT, "take snapshots of",
+                                   1 + offsetof(struct driver_snapshot, record) },
+        [DRIVER_CALL_SNAPSHOT_REMOVE] = { DRIVER_SNAPSHOT, "take snapshots of", 0 },
+        [DRIVER_CALL_SNAPSHOTS] = { DRIVER_SNAPSHOT, "take snapshots of", 0 },
 };
 
 static_assert(offsetof(struct driver_create, req) == 0, "an operation begins with its request");
@@ -44,6 +48,7 @@ static_assert(offsetof(struct driver_pause, req) == 0, "an operation begins with
 static_assert(offsetof(struct driver_inspect, req) == 0, "an operation begins with its request");
 static_assert(offsetof(struct driver_connect, req) == 0, "an operation begins with its request");
 static_assert(offsetof(struct driver_usage, req) == 0, "an operation begins with its request");
+static_assert(offsetof(struct driver_snapshot, req) == 0, "an operation begins with its request");
 
 const struct sandbox *driver_req_record(const struct driver_req *req)
 {
@@ -192,6 +197,14 @@ void driver_scan_add(struct driver_scan *s, struct sandbox *record, int life)
         s->found[s->n++] = (struct driver_found){ record, life };
 }
 
+void driver_snapshots_add(struct driver_snapshots *x, struct str id)
+{
+        ASSERT(sandbox_id_is_valid(id));
+        x->ids = grown(x->ids, x->n, sizeof(*x->ids));
+        x->ids[x->n] = (struct driver_snapshot_id){ 0 };
+        memcpy(x->ids[x->n++].text, id.p, id.n);
+}
+
 void driver_probe_add(struct driver_probe *p, const char *name, bool ok, const char *fmt, ...)
 {
         char text[512];
@@ -210,6 +223,7 @@ struct results {
         struct driver_found *found;
         size_t n_found;
         struct driver_fact *facts;
+        struct driver_snapshot_id *ids;
 };
 
 static struct results results_take(struct driver_req *req)
@@ -222,6 +236,8 @@ static struct results results_take(struct driver_req *req)
                 r.n_found = DRIVER_AS(scan, req)->n;
         } else if (req->_call == DRIVER_CALL_PROBE) {
                 r.facts = DRIVER_AS(probe, req)->facts;
+        } else if (req->_call == DRIVER_CALL_SNAPSHOTS) {
+                r.ids = DRIVER_AS(snapshots, req)->ids;
         }
         return r;
 }
@@ -232,6 +248,7 @@ static void results_free(struct results *r)
                 sandbox_free(r->found[i].record);
         free(r->found);
         free(r->facts);
+        free(r->ids);
         arena_done(&r->memory);
 }
 
@@ -260,9 +277,15 @@ static void outputs_clear(struct driver_req *req)
                 DRIVER_AS(probe, req)->facts = NULL;
                 DRIVER_AS(probe, req)->n = 0;
                 break;
+        case DRIVER_CALL_SNAPSHOTS:
+                DRIVER_AS(snapshots, req)->ids = NULL;
+                DRIVER_AS(snapshots, req)->n = 0;
+                break;
         case DRIVER_CALL_DESTROY:
         case DRIVER_CALL_PAUSE:
         case DRIVER_CALL_RESUME:
+        case DRIVER_CALL_SNAPSHOT:
+        case DRIVER_CALL_SNAPSHOT_REMOVE:
         case DRIVER_CALL_MAX_:
         default:
                 break;
@@ -334,6 +357,19 @@ static int check_wish(const struct driver *d, const struct sandbox *s, struct er
         return 0;
 }
 
+/* It becomes a name, too, as ids of sandboxes do. */
+static bool snapshot_id_is_good(const struct driver_req *req)
+{
+        if (req->_call == DRIVER_CALL_CREATE)
+                return !DRIVER_AS(create, req)->record->snapshot_id.p
+                       || sandbox_id_is_valid(DRIVER_AS(create, req)->record->snapshot_id);
+        if (req->_call == DRIVER_CALL_SNAPSHOT)
+                return sandbox_id_is_valid(DRIVER_AS(snapshot, req)->snapshot_id);
+        if (req->_call == DRIVER_CALL_SNAPSHOT_REMOVE)
+                return sandbox_id_is_valid(DRIVER_AS(snapshot_remove, req)->snapshot_id);
+        return true;
+}
+
 static int check_arguments(const struct driver *d, struct driver_req *req)
 {
         const struct sandbox *record = driver_req_record(req);
@@ -349,6 +385,8 @@ static int check_arguments(const struct driver *d, struct driver_req *req)
         if (record && !sandbox_id_is_valid(record->id))
                 return err_set(&req->err, ERR_INVALID, "cannot %s a sandbox without a valid id",
                                calls[req->_call].verb);
+        if (!snapshot_id_is_good(req))
+                return err_set(&req->err, ERR_INVALID, "that is not the id of a snapshot");
         if (record && req->_call == DRIVER_CALL_CREATE)
                 return check_wish(d, record, &req->err);
         return 0;
@@ -438,4 +476,27 @@ void driver_probe(struct driver *d, struct driver_probe *p)
 {
         p->req._call = DRIVER_CALL_PROBE;
         driver_start(d, &p->req);
+}
+
+void driver_snapshot(struct driver *d, struct driver_snapshot *x, const struct sandbox *record,
+                     struct str snapshot_id)
+{
+        x->req._call = DRIVER_CALL_SNAPSHOT;
+        x->record = record;
+        x->snapshot_id = snapshot_id;
+        driver_start(d, &x->req);
+}
+
+void driver_snapshot_remove(struct driver *d, struct driver_snapshot_remove *x,
+                            struct str snapshot_id)
+{
+        x->req._call = DRIVER_CALL_SNAPSHOT_REMOVE;
+        x->snapshot_id = snapshot_id;
+        driver_start(d, &x->req);
+}
+
+void driver_snapshots(struct driver *d, struct driver_snapshots *x)
+{
+        x->req._call = DRIVER_CALL_SNAPSHOTS;
+        driver_start(d, &x->req);
 }

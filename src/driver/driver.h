@@ -36,6 +36,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "model/create.h"
+#include "model/limits.h"
 #include "model/sandbox.h"
 #include "net/op.h"
 
@@ -174,6 +175,50 @@ struct driver_usage {
 };
 
 void driver_usage(struct driver *d, struct driver_usage *u, const struct sandbox *record);
+
+/* --- snapshots: of drivers that have DRIVER_SNAPSHOT --- */
+
+/*
+ * The file system of a sandbox that runs, kept under an id of its own, in which the driver finds it
+ * again: a record with this snapshot_id is made of it. Nothing else of the sandbox is kept: no memory,
+ * no volumes, no value of a variable. ERR_CONFLICT if the sandbox does not run; ERR_EXISTS if there is
+ * such a snapshot. On failure, ERR_CANCELED too, nothing is left of it.
+ *
+ * Such a sandbox belongs to the record's tenant, and so does the snapshot: a create for another tenant
+ * does not find it.
+ */
+struct driver_snapshot {
+        struct driver_req req;
+        const struct sandbox *record;
+        struct str snapshot_id;
+};
+
+void driver_snapshot(struct driver *d, struct driver_snapshot *x, const struct sandbox *record,
+                     struct str snapshot_id);
+
+/* What is not there is removed already. ERR_CONFLICT if a sandbox that was made of it needs it. */
+struct driver_snapshot_remove {
+        struct driver_req req;
+        struct str snapshot_id;
+};
+
+void driver_snapshot_remove(struct driver *d, struct driver_snapshot_remove *x,
+                            struct str snapshot_id);
+
+/* All of this installation. What a snapshot that was begun and did not end has left is among them, or
+ * is gone afterwards. */
+struct driver_snapshot_id {
+        char text[SANDBOX_ID_MAX + 1];
+};
+
+struct driver_snapshots {
+        struct driver_req req;
+
+        struct driver_snapshot_id *ids; /* results; freed after `done` */
+        size_t n;
+};
+
+void driver_snapshots(struct driver *d, struct driver_snapshots *x);
 
 /* What this host has and lacks, in words. The first says whether the runtime answers. */
 struct driver_fact {

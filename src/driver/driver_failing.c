@@ -28,6 +28,9 @@ struct passing {
                 struct driver_connect connect;
                 struct driver_usage usage;
                 struct driver_probe probe;
+                struct driver_snapshot snapshot;
+                struct driver_snapshot_remove snapshot_remove;
+                struct driver_snapshots snapshots;
         };
         struct failing *f;
         struct driver_req *outer;
@@ -108,6 +111,13 @@ static int give_facts(struct driver_probe *to, const struct driver_probe *from)
         return 0;
 }
 
+static int give_ids(struct driver_snapshots *to, const struct driver_snapshots *from)
+{
+        for (size_t i = 0; i < from->n; i++)
+                driver_snapshots_add(to, str_from(from->ids[i].text));
+        return 0;
+}
+
 static int give_result(struct driver_req *to, struct passing *from)
 {
         switch ((enum driver_call) to->_call) {
@@ -127,9 +137,13 @@ static int give_result(struct driver_req *to, struct passing *from)
                 return 0;
         case DRIVER_CALL_PROBE:
                 return give_facts(DRIVER_AS(probe, to), &from->probe);
+        case DRIVER_CALL_SNAPSHOTS:
+                return give_ids(DRIVER_AS(snapshots, to), &from->snapshots);
         case DRIVER_CALL_DESTROY:
         case DRIVER_CALL_PAUSE:
         case DRIVER_CALL_RESUME:
+        case DRIVER_CALL_SNAPSHOT:
+        case DRIVER_CALL_SNAPSHOT_REMOVE:
         case DRIVER_CALL_MAX_:
         default:
                 return 0;
@@ -164,6 +178,9 @@ static const size_t call_sizes[DRIVER_CALL_MAX_] = {
         [DRIVER_CALL_CONNECT] = sizeof(struct driver_connect),
         [DRIVER_CALL_USAGE] = sizeof(struct driver_usage),
         [DRIVER_CALL_PROBE] = sizeof(struct driver_probe),
+        [DRIVER_CALL_SNAPSHOT] = sizeof(struct driver_snapshot),
+        [DRIVER_CALL_SNAPSHOT_REMOVE] = sizeof(struct driver_snapshot_remove),
+        [DRIVER_CALL_SNAPSHOTS] = sizeof(struct driver_snapshots),
 };
 
 static void failing_call(struct driver *d, struct driver_req *outer)
@@ -223,7 +240,9 @@ static const struct driver_ops failing_ops = {
                 [DRIVER_CALL_PAUSE] = failing_call,   [DRIVER_CALL_RESUME] = failing_call,
                 [DRIVER_CALL_INSPECT] = failing_call, [DRIVER_CALL_SCAN] = failing_call,
                 [DRIVER_CALL_CONNECT] = failing_call, [DRIVER_CALL_USAGE] = failing_call,
-                [DRIVER_CALL_PROBE] = failing_call,
+                [DRIVER_CALL_PROBE] = failing_call,   [DRIVER_CALL_SNAPSHOT] = failing_call,
+                [DRIVER_CALL_SNAPSHOT_REMOVE] = failing_call,
+                [DRIVER_CALL_SNAPSHOTS] = failing_call,
         },
         .cancel = failing_cancel,
         .close = failing_close,

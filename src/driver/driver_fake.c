@@ -42,6 +42,9 @@ static void run_create(struct driver *d, struct driver_req *req)
         if (fake__entry_get(f, c->record->id))
                 return driver_finish(req, err_set(&req->err, ERR_CONFLICT,
                                                   "there is such a sandbox already"));
+        if (!fake__has_source(f, c->record))
+                return driver_finish(req, err_set(&req->err, ERR_NOT_FOUND,
+                                                  "there is no such snapshot"));
         buf_init(&text, RECORD_TEXT_MAX);
         sandbox_encode(&text, c->record);
         c->handle = driver_keep(req, handle_of(handle, f->world->made + 1));
@@ -222,11 +225,18 @@ static void run_probe(struct driver *d, struct driver_req *req)
 }
 
 static driver_call_fn *const effects[DRIVER_CALL_MAX_] = {
-        [DRIVER_CALL_CREATE] = run_create,   [DRIVER_CALL_DESTROY] = run_destroy,
-        [DRIVER_CALL_PAUSE] = run_pause,     [DRIVER_CALL_RESUME] = run_resume,
-        [DRIVER_CALL_INSPECT] = run_inspect, [DRIVER_CALL_SCAN] = run_scan,
-        [DRIVER_CALL_CONNECT] = run_connect, [DRIVER_CALL_USAGE] = run_usage,
+        [DRIVER_CALL_CREATE] = run_create,
+        [DRIVER_CALL_DESTROY] = run_destroy,
+        [DRIVER_CALL_PAUSE] = run_pause,
+        [DRIVER_CALL_RESUME] = run_resume,
+        [DRIVER_CALL_INSPECT] = run_inspect,
+        [DRIVER_CALL_SCAN] = run_scan,
+        [DRIVER_CALL_CONNECT] = run_connect,
+        [DRIVER_CALL_USAGE] = run_usage,
         [DRIVER_CALL_PROBE] = run_probe,
+        [DRIVER_CALL_SNAPSHOT] = fake__snapshot,
+        [DRIVER_CALL_SNAPSHOT_REMOVE] = fake__snapshot_remove,
+        [DRIVER_CALL_SNAPSHOTS] = fake__snapshots,
 };
 
 /* --- time --- */
@@ -340,7 +350,9 @@ static const struct driver_ops fake_ops = {
                 [DRIVER_CALL_PAUSE] = fake_call,   [DRIVER_CALL_RESUME] = fake_call,
                 [DRIVER_CALL_INSPECT] = fake_call, [DRIVER_CALL_SCAN] = fake_call,
                 [DRIVER_CALL_CONNECT] = fake_call, [DRIVER_CALL_USAGE] = fake_call,
-                [DRIVER_CALL_PROBE] = fake_call,
+                [DRIVER_CALL_PROBE] = fake_call,   [DRIVER_CALL_SNAPSHOT] = fake_call,
+                [DRIVER_CALL_SNAPSHOT_REMOVE] = fake_call,
+                [DRIVER_CALL_SNAPSHOTS] = fake_call,
         },
         .cancel = fake_cancel,
         .close = fake_close,

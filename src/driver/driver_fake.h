@@ -76,6 +76,10 @@ int driver_fake_life(const struct driver_fake_world *w, struct str id);
 
 /* Of all installations. */
 size_t driver_fake_count(const struct driver_fake_world *w);
+size_t driver_fake_snapshots(const struct driver_fake_world *w);
+
+/* Somebody has removed a snapshot behind the driver's back. False if there is none. */
+bool driver_fake_lose_snapshot(struct driver_fake_world *w, struct str id);
 
 /* --- its agents --- */
 

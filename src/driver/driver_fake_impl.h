@@ -15,7 +15,8 @@
 
 struct driver_fake_world {
         struct tree sandboxes;
-        struct list drivers; /* open ones */
+        struct tree snapshots; /* struct kept, named as sandboxes are */
+        struct list drivers;   /* open ones */
         unsigned caps;
         unsigned held;
         unsigned delay;
@@ -46,10 +47,19 @@ struct entry {
         struct server *server;   /* of its agent, once somebody has connected */
         struct str id;           /* in the name */
         struct str record;
+        char snapshot_id[SANDBOX_ID_MAX + 1]; /* that it was made of; "": none */
         uint64_t number;
         int life;
         const char *reason;
         char *message; /* or NULL */
+        char name[];
+};
+
+/* A snapshot: whose it is, and nothing else. */
+struct kept {
+        struct tree_node node;
+        struct str id;     /* in the name */
+        struct str tenant; /* behind it */
         char name[];
 };
 
@@ -92,6 +102,19 @@ void fake__entry_free(struct driver_fake_world *w, struct entry *entry);
 /* The agent of a sandbox that has none yet. 0 or a negative errno. */
 int fake__agent_start(struct fake *f, struct entry *entry);
 void fake__agent_stop(struct entry *entry);
+
+/* --- snapshots (driver_fake_snapshot.c) --- */
+
+void fake__snapshot(struct driver *d, struct driver_req *req);
+void fake__snapshot_remove(struct driver *d, struct driver_req *req);
+void fake__snapshots(struct driver *d, struct driver_req *req);
+void fake__kept_free_all(struct driver_fake_world *w);
+
+/* Whether a record can be made of the snapshot that it names, if it names one. */
+bool fake__has_source(const struct fake *f, const struct sandbox *record);
+
+/* "<installation>/<id>" */
+struct str fake__name(char *storage, size_t size, const struct fake *f, struct str id);
 
 /* The call has its effect now. */
 void fake__go_on(struct waiting *x);

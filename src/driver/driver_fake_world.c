@@ -12,7 +12,7 @@
 
 /* --- the world --- */
 
-static struct str name_of(char *storage, size_t size, const struct fake *f, struct str id)
+struct str fake__name(char *storage, size_t size, const struct fake *f, struct str id)
 {
         int n = snprintf(storage, size, "%s%.*s", f->prefix, STR_ARG(id));
 
@@ -23,7 +23,7 @@ struct entry *fake__entry_get(const struct fake *f, struct str id)
 {
         char name[FAKE_NAME_SIZE];
 
-        return entry_of(tree_get(&f->world->sandboxes, name_of(name, sizeof(name), f, id)));
+        return entry_of(tree_get(&f->world->sandboxes, fake__name(name, sizeof(name), f, id)));
 }
 
 /* For tests, which know ids only. */
@@ -50,12 +50,14 @@ void fake__entry_free(struct driver_fake_world *w, struct entry *entry)
 struct entry *fake__entry_new(struct fake *f, const struct sandbox *record, struct str text)
 {
         char name[FAKE_NAME_SIZE];
-        struct str key = name_of(name, sizeof(name), f, record->id);
+        struct str key = fake__name(name, sizeof(name), f, record->id);
         struct entry *entry = xcalloc(1, sizeof(*entry) + key.n + 1);
 
         memcpy(entry->name, key.p, key.n);
         entry->id = str_of(entry->name + key.n - record->id.n, record->id.n);
         entry->record = text;
+        if (record->snapshot_id.p)
+                memcpy(entry->snapshot_id, record->snapshot_id.p, record->snapshot_id.n);
         entry->number = ++f->world->made;
         entry->life = DRIVER_RUNNING;
         entry->watched_by = f;
@@ -69,6 +71,7 @@ struct driver_fake_world *driver_fake_world_new(void)
         struct driver_fake_world *w = xnew(struct driver_fake_world);
 
         tree_init(&w->sandboxes);
+        tree_init(&w->snapshots);
         list_init(&w->drivers);
         w->caps = ALL_CAPS;
         return w;
@@ -81,6 +84,7 @@ void driver_fake_world_free(struct driver_fake_world *w)
         ASSERT(list_empty(&w->drivers));
         for (struct tree_node *n; (n = tree_from(&w->sandboxes, STR("")));)
                 fake__entry_free(w, entry_of(n));
+        fake__kept_free_all(w);
         free(w);
 }
 

@@ -28,6 +28,9 @@ enum driver_call {
         DRIVER_CALL_CONNECT,
         DRIVER_CALL_USAGE,
         DRIVER_CALL_PROBE,
+        DRIVER_CALL_SNAPSHOT,
+        DRIVER_CALL_SNAPSHOT_REMOVE,
+        DRIVER_CALL_SNAPSHOTS,
         DRIVER_CALL_MAX_,
 };
 
@@ -37,7 +40,7 @@ struct driver_ops {
         const char *name;
         unsigned caps;
 
-        /* By enum driver_call. NULL only where a capability says so (pause, resume, usage). */
+        /* By enum driver_call. NULL only where a capability says so (pause, resume, usage, snapshots). */
         driver_call_fn *calls[DRIVER_CALL_MAX_];
 
         /* The request is no longer wanted; it must still be finished, as soon as what it has begun
@@ -79,7 +82,7 @@ void driver_closed(struct driver *d);
 /* The operation that a request is part of: DRIVER_AS(create, req)->record. */
 #define DRIVER_AS(call, r) container_of(r, struct driver_##call, req)
 
-/* The record that a request is about, or NULL (scan, probe). */
+/* The record that a request is about, or NULL (scan, probe, those of snapshots but the first). */
 const struct sandbox *driver_req_record(const struct driver_req *req);
 
 /* --- results: they live until `done` has returned, and are dropped if the request fails --- */
@@ -89,6 +92,9 @@ struct str driver_keep(struct driver_req *req, struct str text) must_check;
 
 /* Takes the record. */
 void driver_scan_add(struct driver_scan *s, struct sandbox *record, int life);
+
+/* The id must be valid. */
+void driver_snapshots_add(struct driver_snapshots *x, struct str id);
 
 /* A text that does not fit is left out. */
 void driver_probe_add(struct driver_probe *p, const char *name, bool ok, const char *fmt, ...)

@@ -44,15 +44,17 @@ static const struct json_field raw_state_fields[] = {
 
 struct raw_config {
         struct json_map labels;
+        struct json_strs secret_env;
 };
 
 static const struct json_field raw_config_fields[] = {
         JSON_MAP(struct raw_config, labels, "Labels", JSON_NULL_OK),
+        JSON_STRS(struct raw_config, secret_env, "Env", JSON_NULL_OK),
         JSON_END,
 };
 
 struct raw_container {
-        struct str id, name;
+        struct str id, name, image;
         struct raw_state state;
         struct raw_config config;
 };
@@ -60,6 +62,7 @@ struct raw_container {
 static const struct json_field raw_container_fields[] = {
         JSON_STR(struct raw_container, id, "Id", JSON_REQUIRED | JSON_NONEMPTY),
         JSON_STR(struct raw_container, name, "Name", JSON_REQUIRED | JSON_NONEMPTY),
+        JSON_STR(struct raw_container, image, "Image", JSON_NULL_OK),
         JSON_OBJECT(struct raw_container, state, struct raw_state, "State", JSON_REQUIRED,
                     raw_state_fields),
         JSON_OBJECT(struct raw_container, config, struct raw_config, "Config", JSON_REQUIRED,
@@ -152,7 +155,9 @@ int engine_container_decode(struct str text, struct arena *a, struct engine_cont
                                           .name = raw.name,
                                           .labels = raw.config.labels,
                                           .exit_code = raw.state.exit_code,
-                                          .removing = str_eq(raw.state.status, STR("removing")) };
+                                          .removing = str_eq(raw.state.status, STR("removing")),
+                                          .image = raw.image,
+                                          .secret_env = raw.config.secret_env };
         return set_state(&raw.state, a, &ret->state, e);
 }
 
@@ -205,28 +210,45 @@ int engine_listed_decode(struct str text, struct arena *a, struct engine_contain
 /* --- images --- */
 
 struct raw_image_config {
-        struct json_strs entrypoint, cmd;
-        struct str workspace;
+        struct json_strs entrypoint, cmd, env;
+        struct str workspace, user;
+        struct json_map labels;
 };
 
 static const struct json_field raw_image_config_fields[] = {
         JSON_STRS(struct raw_image_config, entrypoint, "Entrypoint", JSON_NULL_OK),
         JSON_STRS(struct raw_image_config, cmd, "Cmd", JSON_NULL_OK),
         JSON_STR(struct raw_image_config, workspace, "WorkingDir", JSON_NULL_OK),
+        JSON_STRS(struct raw_image_config, env, "Env", JSON_NULL_OK),
+        JSON_STR(struct raw_image_config, user, "User", JSON_NULL_OK),
+        JSON_MAP(struct raw_image_config, labels, "Labels", JSON_NULL_OK),
+        JSON_END,
+};
+
+struct raw_root {
+        struct json_strs layers;
+};
+
+static const struct json_field raw_root_fields[] = {
+        JSON_STRS(struct raw_root, layers, "Layers", JSON_NULL_OK),
         JSON_END,
 };
 
 struct raw_image {
-        struct str id, os, arch;
+        struct str id, os, arch, created;
         struct raw_image_config *config;
+        struct raw_root root;
 };
 
 static const struct json_field raw_image_fields[] = {
         JSON_STR(struct raw_image, id, "Id", JSON_REQUIRED | JSON_NONEMPTY),
         JSON_STR(struct raw_image, os, "Os", JSON_NULL_OK),
         JSON_STR(struct raw_image, arch, "Architecture", JSON_NULL_OK),
+        JSON_STR(struct raw_image, created, "Created", JSON_NULL_OK),
         JSON_OPT(struct raw_image, config, struct raw_image_config, "Config", JSON_NULL_OK,
                  raw_image_config_fields),
+        JSON_OBJECT(struct raw_image, root, struct raw_root, "RootFS", JSON_NULL_OK,
+                    raw_root_fields),
         JSON_END,
 };
 
@@ -237,14 +259,76 @@ int engine_image_decode(struct str text, struct arena *a, struct engine_image *r
 
         if (r < 0)
                 return r;
-        *ret = (struct engine_image){ .id = raw.id, .os = raw.os, .arch = raw.arch };
+        *ret = (struct engine_image){
+                .id = raw.id,
+                .os = raw.os,
+                .arch = raw.arch,
+                .created = raw.created,
+                .layers = raw.root.layers,
+        };
         if (!raw.config)
                 return 0;
         ret->entrypoint = raw.config->entrypoint;
         ret->cmd = raw.config->cmd;
+        ret->folder = raw.config->workspace;
+        ret->user = raw.config->user;
+        ret->env = raw.config->env;
+        ret->labels = raw.config->labels;
         if (raw.config->workspace.n > 1 && text_is_plain_path(raw.config->workspace))
                 ret->workspace = raw.config->workspace;
         return 0;
+}
+
+static const struct json_field listed_image_fields[] = {
+        JSON_STR(struct engine_listed_image, id, "Id", JSON_REQUIRED | JSON_NONEMPTY),
+        JSON_STRS(struct engine_listed_image, tags, "RepoTags", JSON_NULL_OK),
+        JSON_MAP(struct engine_listed_image, labels, "Labels", JSON_NULL_OK),
+        JSON_END,
+};
+
+/* "sha256:" and digits, or digits only. */
+static bool is_image_id(struct str id)
+{
+        if (str_starts_with(id, STR("sha256:")))
+                id = str_skip(id, strlen("sha256:"));
+        return id.n == 64 && text_is_label(id, 64);
+}
+
+int engine_image_id_check(struct str id, struct err *e)
+{
+        return is_image_id(id)
+                       ? 0
+                       : err_set(e, ERR_UNAVAILABLE, "the engine calls an image %s", QUOTED(id));
+}
+
+int engine_listed_image_decode(struct str text, struct arena *a, struct engine_listed_image *ret,
+                               struct err *e)
+{
+        struct engine_listed_image raw = { 0 };
+        int r = decode(text, listed_image_fields, a, &raw, e);
+
+        if (r == 0)
+                r = engine_image_id_check(raw.id, e);
+        if (r == 0)
+                *ret = raw;
+        return r;
+}
+
+static const struct json_field commit_fields[] = {
+        JSON_STR(struct engine_listed_image, id, "Id", JSON_REQUIRED | JSON_NONEMPTY),
+        JSON_END,
+};
+
+int engine_commit_decode(struct str text, struct arena *a, struct str *ret, struct err *e)
+{
+        struct engine_listed_image raw = { 0 };
+        int r = decode(text, commit_fields, a, &raw, e);
+
+        if (r == 0)
+                r = engine_image_id_check(raw.id, e);
+        if (r == 0)
+                *ret = raw.id;
+        return r;
 }
 
 /* --- events --- */

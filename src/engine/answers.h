@@ -21,7 +21,9 @@ struct engine_container {
         struct json_map labels;
         struct engine_state state; /* never ENGINE_GONE; message in the arena */
         bool removing;
-        int64_t exit_code; /* of one that has ended; else 0. Lists do not tell. */
+        int64_t exit_code;           /* of one that has ended; else 0. Lists do not tell. */
+        struct str image;            /* its id; not of a list */
+        struct json_strs secret_env; /* the same */
 };
 
 int engine_container_decode(struct str text, struct arena *a, struct engine_container *ret,
@@ -37,9 +39,30 @@ struct engine_image {
         struct json_strs entrypoint, cmd;
         struct str workspace; /* null if it does not say */
         struct str os, arch;
+        struct str folder, user, created; /* as it says */
+        struct json_strs env;             /* "NAME=value" */
+        struct json_map labels;
+        struct json_strs layers; /* digests of their content, from below */
 };
 
 int engine_image_decode(struct str text, struct arena *a, struct engine_image *ret, struct err *e)
+        must_check;
+
+/* An image in a list. */
+struct engine_listed_image {
+        struct str id;
+        struct json_strs tags;
+        struct json_map labels;
+};
+
+int engine_listed_image_decode(struct str text, struct arena *a, struct engine_listed_image *ret,
+                               struct err *e) must_check;
+
+/* Whether it is the id of an image, which may stand in a path. ERR_UNAVAILABLE. */
+int engine_image_id_check(struct str id, struct err *e) must_check;
+
+/* What a commit has made: the id of an image. */
+int engine_commit_decode(struct str text, struct arena *a, struct str *ret, struct err *e)
         must_check;
 
 struct engine_event {

@@ -61,6 +61,19 @@ static int add_content(struct buf *b, int fd, size_t size)
         return 0;
 }
 
+void archive_add(struct buf *b, const char *name, struct str content)
+{
+        ASSERT(content.n > 0);
+        add_head(b, name, 0644, content.n);
+        buf_add_str(b, content);
+        add_zeros(b, (BLOCK - content.n % BLOCK) % BLOCK);
+}
+
+void archive_end(struct buf *b)
+{
+        add_zeros(b, 2 * BLOCK);
+}
+
 /* Names in an archive are relative to where it is unpacked. */
 int archive_write(struct buf *b, const char *agent)
 {
@@ -77,6 +90,6 @@ int archive_write(struct buf *b, const char *agent)
         add_head(b, &(INSIDE_AGENT)[1], 0755, (uint64_t) st.st_size);
         r = add_content(b, fd, (size_t) st.st_size);
         add_zeros(b, (BLOCK - (size_t) st.st_size % BLOCK) % BLOCK);
-        add_zeros(b, 2 * BLOCK);
+        archive_end(b);
         return r;
 }

@@ -2,8 +2,8 @@
 #ifndef HUTCH_ENGINE_ARCHIVE_H
 #define HUTCH_ENGINE_ARCHIVE_H
 
-/* The agent as an archive (tar), to be unpacked into a container that sees no folder of ours: the program
- * and the folder for its socket, all of it root's. */
+/* Archives (tar) that an engine is given: the agent, to be unpacked into a container that sees no folder of
+ * ours (the program and the folder for its socket, all of it root's), and small documents. */
 
 #include "base/buf.h"
 #include "base/compiler.h"
@@ -12,5 +12,9 @@
 
 /* Appends; a failure is b's, or a negative errno of reading the program. */
 int archive_write(struct buf *b, const char *agent) must_check;
+
+/* One file, not empty, and the end. Append; a failure is b's. */
+void archive_add(struct buf *b, const char *name, struct str content);
+void archive_end(struct buf *b);
 
 #endif

@@ -9,7 +9,7 @@
 #include "model/text.h"
 #include "os/socket.h"
 
-#define TARGET_MAX   (16 * KiB)
+#define TARGET_MAX   (64 * KiB)
 #define COMPLAIN_MAX (16 * KiB) /* collected of a refusal where a stream was expected */
 #define PORTION      (128 * KiB)
 
@@ -129,6 +129,7 @@ void ask_reset(struct ask *k)
         k->auth = k->borrowed = STR_NULL;
         k->pieces = NULL;
         k->begun = NULL;
+        k->slow = false;
 }
 
 void ask_use_api(struct ask *k, const char *api)
@@ -176,7 +177,7 @@ void ask_start(struct ask *k, const char *method, bool stream, ask_done_fn *done
         k->_call.body_length = body.n;
         if (set_headers(k) < 0 || buf_failed(&k->target) || buf_failed(&k->body))
                 k->_call.target = STR(""); /* the client refuses it, from the loop */
-        http_call_start(stream ? w->streams : w->client, &k->_call, &w->engine);
+        http_call_start(k->slow ? w->slow : stream ? w->streams : w->client, &k->_call, &w->engine);
 }
 
 void ask_cancel(struct ask *k)

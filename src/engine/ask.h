@@ -35,6 +35,7 @@ struct ask {
         struct str auth;  /* value of X-Registry-Auth, or null */
         struct pieces *pieces;        /* or NULL: the answer is collected */
         void (*begun)(struct ask *k); /* or NULL: a stream's head has come, status is 200 */
+        bool slow; /* the answer may take its time: it copies what may be large */
 
         int status;        /* of HTTP; 0: there was no answer */
         int result;        /* 0, or a negative errno if there was none, or not a whole one */

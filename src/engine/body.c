@@ -125,13 +125,31 @@ static void add_labels(struct buf *b, const struct body_facts *f)
                 (void) snprintf(ms, sizeof(ms), "%lld", (long long) s->expiry->wall_ms);
                 add_pair(b, "hutch.expires", str_from(ms));
         }
-        add_pair(b, "hutch.image", s->image);
+        if (s->image.p)
+                add_pair(b, "hutch.image", s->image);
         add_pair(b, LABEL_RECORD, f->record_text);
         add_volume_labels(b, f);
         close_object(b);
 }
 
 /* --- what runs in it --- */
+
+static bool names_host(const struct body_facts *f)
+{
+        for (size_t i = 0; i < f->secret_env->n; i++)
+                if (str_eq(f->secret_env->items[i].key, STR("HOSTNAME")))
+                        return true;
+        return false;
+}
+
+/* Podman's commits keep the variable of the sandbox that they are made of. */
+static void add_host_name(struct buf *b, struct str id)
+{
+        char text[SANDBOX_ID_MAX + 16];
+
+        (void) snprintf(text, sizeof(text), "HOSTNAME=%.*s", STR_ARG(id));
+        add_text(b, str_from(text));
+}
 
 static void add_env(struct buf *b, const struct body_facts *f)
 {
@@ -151,6 +169,8 @@ static void add_env(struct buf *b, const struct body_facts *f)
                 buf_add_str(&pair, v->value);
                 add_text(b, buf_str(&pair));
         }
+        if (f->record->snapshot_id.p && f->settings->kind == ENGINE_PODMAN && !names_host(f))
+                add_host_name(b, f->record->id);
         close_list(b);
 }
 
@@ -396,8 +416,6 @@ int body_check(const struct body_facts *f, struct err *e)
                 r = check_platform(f->record->platform, f->image, e);
         if (r == 0)
                 r = volumes_look(f->settings, f->record, f->places, e);
-        if (r == 0 && f->record->snapshot_id.p)
-                r = err_set(e, ERR_UNSUPPORTED, "this driver can't start from a snapshot");
         if (r == 0 && f->record->network_policy)
                 r = err_set(e, ERR_UNSUPPORTED, "this driver can't hold a network policy");
         for (size_t i = 0; i < f->secret_env->n && r == 0; i++)

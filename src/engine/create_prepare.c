@@ -160,6 +160,24 @@ static void pull_done(struct pull_wait *p, int code)
         return create__prepare(j);
 }
 
+static int no_snapshot(struct job *j)
+{
+        return err_set(&j->err, ERR_NOT_FOUND, "there is no such snapshot any more");
+}
+
+/* Who may name which snapshot was decided by hutchd. That it is the tenant's own is looked at here once
+ * more: a tag is only a name. */
+static bool snapshot_is_for(const struct engine_image *image, const struct job *j)
+{
+        const struct sandbox *record = ((const struct create *) j->impl)->record;
+        const struct json_map *labels = &image->labels;
+
+        return str_eq(engine_label(labels, LABEL_SNAPSHOT_INSTALLATION),
+                      j->worker->settings->installation)
+               && str_eq(engine_label(labels, LABEL_SNAPSHOT), record->snapshot_id)
+               && str_eq(engine_label(labels, LABEL_SNAPSHOT_TENANT), record->tenant);
+}
+
 static void image_seen(struct job *j)
 {
         struct create *c = j->impl;
@@ -169,6 +187,8 @@ static void image_seen(struct job *j)
 
         if (create__was_canceled(j))
                 return;
+        if (j->ask.result == 0 && j->ask.status == 404 && c->record->snapshot_id.p)
+                return create__undo(j, no_snapshot(j));
         if (j->ask.result == 0 && j->ask.status == 404 && !c->pulled) {
                 c->stage = STAGE_PULLING;
                 c->pull.done = pull_done;
@@ -177,6 +197,8 @@ static void image_seen(struct job *j)
         if (!ask_is_good(&j->ask))
                 return create__undo(j, ask_error(&j->ask, &j->err, "look at the image"));
         r = engine_image_decode(buf_str(&j->ask.answer), &c->arena, &c->image, &j->err);
+        if (r == 0 && c->record->snapshot_id.p && !snapshot_is_for(&c->image, j))
+                r = no_snapshot(j);
         if (r == 0) {
                 facts = create__facts(j, folder, sizeof(folder));
                 r = body_check(&facts, &j->err);
@@ -190,9 +212,17 @@ void create__prepare(struct job *j)
 {
         struct create *c = j->impl;
 
+        char name[ENGINE_NAME_MAX];
+
         ask_reset(&j->ask);
         ask_to(&j->ask, "/images/");
-        url_encode_path(&j->ask.target, c->record->image);
+        if (c->record->snapshot_id.p) {
+                engine_snapshot_name(c->record->snapshot_id, j->worker->settings->installation,
+                                     name);
+                ask_to(&j->ask, "%s", name);
+        } else {
+                url_encode_path(&j->ask.target, c->record->image);
+        }
         ask_to(&j->ask, "/json");
         job_ask(j, "GET", image_seen);
 }

@@ -6,11 +6,18 @@
 #include "os/fd.h"
 
 static job_step_fn *const starts[ENGINE_CALL_MAX_] = {
-        [ENGINE_CREATE] = job__create,   [ENGINE_DESTROY] = job__destroy,
-        [ENGINE_PAUSE] = job__pause,     [ENGINE_RESUME] = job__resume,
-        [ENGINE_INSPECT] = job__inspect, [ENGINE_SCAN] = job__scan,
-        [ENGINE_CONNECT] = job__connect, [ENGINE_USAGE] = job__usage,
+        [ENGINE_CREATE] = job__create,
+        [ENGINE_DESTROY] = job__destroy,
+        [ENGINE_PAUSE] = job__pause,
+        [ENGINE_RESUME] = job__resume,
+        [ENGINE_INSPECT] = job__inspect,
+        [ENGINE_SCAN] = job__scan,
+        [ENGINE_CONNECT] = job__connect,
+        [ENGINE_USAGE] = job__usage,
         [ENGINE_PROBE] = job__probe,
+        [ENGINE_SNAPSHOT] = job__snapshot,
+        [ENGINE_SNAPSHOT_REMOVE] = job__snapshot_remove,
+        [ENGINE_SNAPSHOTS] = job__snapshots,
 };
 
 /* --- life --- */
@@ -179,6 +186,14 @@ bool job_is_about(const struct worker *w, struct str id)
                 if ((j->call == ENGINE_CREATE || j->call == ENGINE_DESTROY) && str_eq(j->id, id))
                         return true;
         }
+        return false;
+}
+
+bool job_is_under_way(const struct worker *w, enum engine_call call)
+{
+        list_for_each (n, &w->jobs)
+                if (container_of(n, struct job, node)->call == call)
+                        return true;
         return false;
 }
 

@@ -395,8 +395,8 @@ void job__create(struct job *j)
         places_init(&c->places, c->record);
         if (job_is_about(j->worker, c->record->id))
                 return job_fail(j, err_set(&j->err, ERR_CONFLICT, "it is being made or removed"));
-        if (!c->record->image.p)
-                return job_fail(j, err_set(&j->err, ERR_UNSUPPORTED, "this driver needs an image"));
+        if (c->record->snapshot_id.p && !sandbox_id_is_valid(c->record->snapshot_id))
+                return job_fail(j, err_set(&j->err, ERR_INVALID, "that is no snapshot"));
         j->id = c->record->id;
         engine_container_name(j->id, j->worker->settings->installation, j->name);
         return job_inspect_container(j, nobody_seen);

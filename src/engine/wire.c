@@ -8,10 +8,20 @@
 /* --- names --- */
 
 static const char *const call_names[] = {
-        [ENGINE_HELLO] = "hello", [ENGINE_CREATE] = "create",   [ENGINE_DESTROY] = "destroy",
-        [ENGINE_PAUSE] = "pause", [ENGINE_RESUME] = "resume",   [ENGINE_INSPECT] = "inspect",
-        [ENGINE_SCAN] = "scan",   [ENGINE_CONNECT] = "connect", [ENGINE_USAGE] = "usage",
-        [ENGINE_PROBE] = "probe", [ENGINE_CANCEL] = "cancel",
+        [ENGINE_HELLO] = "hello",
+        [ENGINE_CREATE] = "create",
+        [ENGINE_DESTROY] = "destroy",
+        [ENGINE_PAUSE] = "pause",
+        [ENGINE_RESUME] = "resume",
+        [ENGINE_INSPECT] = "inspect",
+        [ENGINE_SCAN] = "scan",
+        [ENGINE_CONNECT] = "connect",
+        [ENGINE_USAGE] = "usage",
+        [ENGINE_PROBE] = "probe",
+        [ENGINE_CANCEL] = "cancel",
+        [ENGINE_SNAPSHOT] = "snapshot",
+        [ENGINE_SNAPSHOT_REMOVE] = "snapshot-remove",
+        [ENGINE_SNAPSHOTS] = "snapshots",
 };
 ENUM_TABLE(engine_call, call_names, ENGINE_CALL_MAX_);
 
@@ -48,6 +58,7 @@ const struct json_field engine_request_fields[] = {
         JSON_MAP(Q, secret_env, "env", JSON_OMIT_EMPTY),
         JSON_OPT(Q, auth, struct image_auth, "auth", 0, auth_fields),
         JSON_I64(Q, other, "other", JSON_OMIT_EMPTY, JSON_MIN(1)),
+        JSON_STR(Q, snapshot, "snapshot", 0),
         JSON_END,
 };
 #undef Q
@@ -86,6 +97,7 @@ const struct json_field engine_message_fields[] = {
         JSON_I64(M, skipped, "skipped", JSON_OMIT_EMPTY, JSON_MIN(0)),
         JSON_STR(M, found, "found", JSON_NONEMPTY),
         JSON_OPT(M, fact, struct engine_fact, "fact", 0, fact_fields),
+        JSON_STR(M, snapshot, "snapshot", JSON_NONEMPTY),
         JSON_STR(M, died, "died", JSON_NONEMPTY),
         JSON_BOOL(M, watching, "watching", JSON_OMIT_EMPTY),
         JSON_END,
@@ -100,21 +112,31 @@ enum member {
         RECORD = 1 << 2,
         SECRETS = 1 << 3, /* may be there */
         OTHER = 1 << 4,
+        SNAPSHOT = 1 << 5,
 };
 
 static const unsigned members_of[ENGINE_CALL_MAX_] = {
-        [ENGINE_HELLO] = VERSION, [ENGINE_CREATE] = RECORD | SECRETS,
-        [ENGINE_DESTROY] = ID,    [ENGINE_PAUSE] = ID,
-        [ENGINE_RESUME] = ID,     [ENGINE_INSPECT] = ID,
-        [ENGINE_SCAN] = 0,        [ENGINE_CONNECT] = ID,
-        [ENGINE_USAGE] = ID,      [ENGINE_PROBE] = 0,
+        [ENGINE_HELLO] = VERSION,
+        [ENGINE_CREATE] = RECORD | SECRETS,
+        [ENGINE_DESTROY] = ID,
+        [ENGINE_PAUSE] = ID,
+        [ENGINE_RESUME] = ID,
+        [ENGINE_INSPECT] = ID,
+        [ENGINE_SCAN] = 0,
+        [ENGINE_CONNECT] = ID,
+        [ENGINE_USAGE] = ID,
+        [ENGINE_PROBE] = 0,
         [ENGINE_CANCEL] = OTHER,
+        [ENGINE_SNAPSHOT] = ID | SNAPSHOT,
+        [ENGINE_SNAPSHOT_REMOVE] = SNAPSHOT,
+        [ENGINE_SNAPSHOTS] = 0,
 };
 
 static unsigned members_in(const struct engine_request *q)
 {
         return (q->version ? VERSION : 0) | (q->id.p ? ID : 0) | (q->record.p ? RECORD : 0)
-               | (q->secret_env.n || q->auth ? SECRETS : 0) | (q->other ? OTHER : 0);
+               | (q->secret_env.n || q->auth ? SECRETS : 0) | (q->other ? OTHER : 0)
+               | (q->snapshot.p ? SNAPSHOT : 0);
 }
 
 /* --- both ways --- */
@@ -146,7 +168,8 @@ int engine_request_decode(struct str text, struct arena *a, struct engine_reques
         if (!!q.version != !!q.installation.p || (q.version && !id_is_hex(q.installation)))
                 return err_set(e, ERR_INVALID, "%s: no installation",
                                engine_call_to_string(q.call));
-        if (q.id.p && !sandbox_id_is_valid(q.id))
+        if ((q.id.p && !sandbox_id_is_valid(q.id))
+            || (q.snapshot.p && !sandbox_id_is_valid(q.snapshot)))
                 return err_set(e, ERR_INVALID, "%s: that is no id", engine_call_to_string(q.call));
         *ret = q;
         return 0;
@@ -162,14 +185,15 @@ static bool state_makes_sense(struct engine_state *s)
 
 static bool message_makes_sense(const struct engine_message *m)
 {
-        bool part = m->found.p || m->fact, news = m->died.p || m->watching;
+        bool part = m->found.p || m->fact || m->snapshot.p, news = m->died.p || m->watching;
 
         if (m->state && !state_makes_sense(m->state))
                 return false;
         if (m->ticket == 0)
                 return news && !part && !m->done && !!m->died.p == !!m->state
                        && (!m->died.p || sandbox_id_is_valid(m->died));
-        return !news && part == !m->done && (!m->found.p || m->state);
+        return !news && part == !m->done && (!m->found.p || m->state)
+               && (!m->snapshot.p || sandbox_id_is_valid(m->snapshot));
 }
 
 static void no_reason(struct engine_state *s)

@@ -9,7 +9,7 @@
  *         hutchd                          hutch-engine
  *         ──────                          ────────────
  *         request ──────────────►
- *                 ◄──────────────  part   (scan, probe: any number)
+ *                 ◄──────────────  part   (scan, probe, snapshots: any number)
  *                 ◄──────────────  answer one for each request, in any order, with its ticket
  *                 ◄──────────────  news   when it likes
  *
@@ -34,7 +34,7 @@
 #include "base/json.h"
 #include "model/create.h"
 
-#define ENGINE_WIRE_VERSION 1
+#define ENGINE_WIRE_VERSION 2
 
 /* A record, with JSON's escapes once more, and what a request may bring besides. */
 #define ENGINE_FRAME_MAX (16 * MiB)
@@ -49,8 +49,11 @@ enum engine_call {
         ENGINE_SCAN,    /* parts: what was found */
         ENGINE_CONNECT, /* answer: a connection to the agent, as descriptor */
         ENGINE_USAGE,
-        ENGINE_PROBE,  /* parts: facts */
-        ENGINE_CANCEL, /* of another ticket, which is answered; itself it has no answer */
+        ENGINE_PROBE,           /* parts: facts */
+        ENGINE_SNAPSHOT,        /* of a sandbox, as an image of ours */
+        ENGINE_SNAPSHOT_REMOVE, /* done also if there is none */
+        ENGINE_SNAPSHOTS, /* parts: ids of those that are there; what was left half-made goes */
+        ENGINE_CANCEL,    /* of another ticket, which is answered; itself it has no answer */
         ENGINE_CALL_MAX_,
         ENGINE_CALL_INVALID_ = -EINVAL,
 };
@@ -62,11 +65,12 @@ struct engine_request {
         int64_t ticket;
         int64_t version;            /* hello */
         struct str installation;    /* hello: whose sandboxes this is about */
-        struct str id;              /* destroy to usage, but for scan */
+        struct str id;              /* destroy to usage, but for scan; snapshot */
         struct str record;          /* create: as sandbox_encode writes it */
         struct json_map secret_env; /* create */
         struct image_auth *auth;    /* create, or NULL */
         int64_t other;              /* cancel: the ticket */
+        struct str snapshot;        /* snapshot, snapshot_remove: its id */
 };
 
 /* As in enum driver_life. */
@@ -110,8 +114,8 @@ struct engine_fact {
         struct str text;
 };
 
-/* What the worker says. Exactly one of three: an answer (done), a part of one (found or fact), news (no
- * ticket). */
+/* What the worker says. Exactly one of three: an answer (done), a part of one (found, fact or
+ * snapshot), news (no ticket). */
 struct engine_message {
         int64_t ticket; /* 0: news */
 
@@ -128,6 +132,7 @@ struct engine_message {
         /* --- a part --- */
         struct str found; /* a record; `state` says how it is doing */
         struct engine_fact *fact;
+        struct str snapshot; /* the id of one */
 
         /* --- news --- */
         struct str died; /* the id of a sandbox; `state` says how */

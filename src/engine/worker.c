@@ -29,6 +29,17 @@ static struct http_client_config client_config(bool stream)
         return c;
 }
 
+/* A snapshot copies what a sandbox has written, and answers when it has. */
+#define SLOW_TIMEOUT (3600 * USEC_PER_SEC)
+
+static struct http_client_config slow_config(void)
+{
+        struct http_client_config c = client_config(false);
+
+        c.head_timeout = SLOW_TIMEOUT;
+        return c;
+}
+
 /* --- the end --- */
 
 static void channel_is_closed(struct channel *c)
@@ -79,13 +90,14 @@ void worker__go_on_ending(struct worker *w)
                 return;
         if (!w->parts_closed)
                 close_parts(w);
-        if (w->open > 2 || !w->client)
+        if (w->open > 3 || !w->client)
                 return;
         free(TAKE_PTR(w->folder));
         free(TAKE_PTR(w->box_path));
         w->lock = fd_close(w->lock);
         http_client_free(TAKE_PTR(w->client), client_freed, w);
         http_client_free(TAKE_PTR(w->streams), client_freed, w);
+        http_client_free(TAKE_PTR(w->slow), client_freed, w);
 }
 
 static void patience_over(uv_timer_t *t)
@@ -265,11 +277,22 @@ void worker_add_volume_filter(struct worker *w, struct buf *b, struct str claim)
         url_encode(b, str_from(json));
 }
 
+void worker_add_image_filter(struct worker *w, struct buf *b)
+{
+        char json[256];
+
+        (void) snprintf(json, sizeof(json),
+                        "{\"label\":[\"" LABEL_SNAPSHOT_INSTALLATION "=%.*s\"]}",
+                        STR_ARG(w->settings->installation));
+        url_encode(b, str_from(json));
+}
+
 /* --- the beginning --- */
 
 int worker_start(struct worker *w, int fd, struct err *e)
 {
         struct http_client_config config = client_config(false), stream = client_config(true);
+        struct http_client_config slow = slow_config();
         char text[PATH_MAX_TEXT + 8];
         int r;
 
@@ -285,9 +308,10 @@ int worker_start(struct worker *w, int fd, struct err *e)
         w->lock = -EBADF;
         w->client = http_client_new(w->loop, &config);
         w->streams = http_client_new(w->loop, &stream);
+        w->slow = http_client_new(w->loop, &slow);
         (void) uv_timer_init(&w->loop->uv, &w->patience);
         w->channel.frame_max = ENGINE_FRAME_MAX;
-        w->open = 4; /* channel, patience, two clients; boxes, when they are opened */
+        w->open = 5; /* channel, patience, three clients; boxes, when they are opened */
         r = channel_open(&w->channel, w->loop, fd, &channel_ops);
         return r < 0 ? err_errno(e, r, "listen to hutchd") : 0;
 }

@@ -43,6 +43,7 @@ struct worker {
         struct channel channel;
         struct http_client *client;  /* for questions */
         struct http_client *streams; /* for what may be silent for long */
+        struct http_client *slow;    /* for what may take long before it answers */
         struct boxes boxes;
         bool box_open;
         struct str seccomp; /* see body.h */
@@ -124,6 +125,12 @@ void job__scan(struct job *j);
 void job__connect(struct job *j);
 void job__usage(struct job *j);
 void job__probe(struct job *j);
+void job__snapshot(struct job *j);
+void job__snapshot_remove(struct job *j);
+void job__snapshots(struct job *j);
+
+/* Whether a job of that kind is under way. */
+bool job_is_under_way(const struct worker *w, enum engine_call call);
 
 /* GET of the container by its name; then `next`. */
 void job_inspect_container(struct job *j, job_step_fn *next);
@@ -163,8 +170,9 @@ void worker_tell(struct worker *w, const struct engine_message *m, int fd);
 void worker__closed(struct worker *w); /* a part is */
 void worker__go_on_ending(struct worker *w);
 
-/* Appends the filter for what is ours, encoded for a query. */
+/* Appends the filter for containers that are ours, encoded for a query; for images: of that label. */
 void worker_add_filter(struct worker *w, struct buf *b, bool events);
+void worker_add_image_filter(struct worker *w, struct buf *b);
 
 /* The same for those that have bound a part of this volume. */
 void worker_add_volume_filter(struct worker *w, struct buf *b, struct str claim);

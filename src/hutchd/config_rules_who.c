@@ -161,6 +161,10 @@ static int apply_quota(const struct config_rules *r, const char *where, const st
                   raw->memory
                           ? set_quantity(str_from(raw->memory), 0, MEMORY_MAX, &to->memory_bytes)
                           : NULL },
+                { "snapshots", raw->snapshots,
+                  raw->snapshots
+                          ? rules__set_number(str_from(raw->snapshots), INT32_MAX, &to->snapshots)
+                          : NULL },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {

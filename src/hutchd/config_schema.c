@@ -42,6 +42,7 @@ static const cyaml_schema_field_t quota_fields[] = {
         TEXT(struct raw_quota, "sandboxes", sandboxes),
         TEXT(struct raw_quota, "cpu", cpu),
         TEXT(struct raw_quota, "memory", memory),
+        TEXT(struct raw_quota, "snapshots", snapshots),
         CYAML_FIELD_END,
 };
 
@@ -50,6 +51,7 @@ static const cyaml_schema_field_t tenant_quota_fields[] = {
         TEXT(struct raw_quota, "sandboxes", sandboxes),
         TEXT(struct raw_quota, "cpu", cpu),
         TEXT(struct raw_quota, "memory", memory),
+        TEXT(struct raw_quota, "snapshots", snapshots),
         CYAML_FIELD_END,
 };
 

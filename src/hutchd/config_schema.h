@@ -24,7 +24,7 @@ struct raw_key {
 
 struct raw_quota {
         char *tenant; /* not of the default */
-        char *sandboxes, *cpu, *memory;
+        char *sandboxes, *cpu, *memory, *snapshots;
 };
 
 struct raw_engine {

@@ -8,10 +8,11 @@
 #include "model/owner.h"
 #include "store/store.h"
 
-#define RECORD_PREFIX  "sandbox/"
-#define OWNER_PREFIX   "owner/"
-#define LOCK_PREFIX    "lock/"
-#define API_KEY_PREFIX "key/"
+#define RECORD_PREFIX   "sandbox/"
+#define OWNER_PREFIX    "owner/"
+#define LOCK_PREFIX     "lock/"
+#define API_KEY_PREFIX  "key/"
+#define SNAPSHOT_PREFIX "snapshot/"
 
 #define RECORD_KEY_SIZE (sizeof(RECORD_PREFIX) + SANDBOX_ID_MAX)
 

@@ -29,6 +29,7 @@ struct registry *registry_new(struct net_loop *loop, struct store *store,
         tree_init(&r->writing);
         tree_init(&r->doubts);
         r->locks = locks_new(r);
+        snapshots__init(&r->snapshots);
         return r;
 }
 
@@ -43,6 +44,7 @@ void registry_free(struct registry *r)
         while ((n = tree_take_any(&r->doubts)))
                 free(container_of(n, struct doubt, by_id));
         records_done(&r->records);
+        snapshots__done(r);
         free(r->node);
         free(r);
 }

@@ -15,6 +15,7 @@
  *         owner/<owner's key>      the id of the one sandbox that is bound to this owner
  *         lock/<owner's key>       who holds the owner's lock, and until when
  *         key/<SHA-256>            an API key (registry/keyring.h)
+ *         snapshot/<id>            the record of a snapshot (registry/snapshots.h)
  *
  * (owner_add_key, or its SHA-256 if it is very long: registry/keys.h).
  *
@@ -64,8 +65,8 @@ struct registry_req {
         void *_job;
 };
 
-/* Reads all records of the node, once, before anything else is asked. A bound record whose index is
- * missing gets it back. */
+/* Reads all records of the node, once, before anything else is asked; snapshots are counted like
+ * sandboxes. A bound record whose index is missing gets it back. */
 struct registry_load {
         struct registry_req req;
 

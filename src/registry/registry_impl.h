@@ -8,7 +8,13 @@
 #include "registry/keys.h"
 #include "registry/records.h"
 #include "registry/registry.h"
+#include "registry/snapshots.h"
 #include "registry/sure.h"
+
+/* Of snapshots.c. */
+struct snapshots {
+        struct tree by_id, in_order; /* struct kept */
+};
 
 struct registry {
         struct net_loop *loop;
@@ -20,6 +26,7 @@ struct registry {
         struct tree writing; /* struct writing: ids of which a write is under way */
         struct tree doubts;  /* struct doubt */
         struct locks *locks;
+        struct snapshots snapshots;
         size_t under_way; /* operations */
 };
 
@@ -111,5 +118,15 @@ void release_owner(struct registry *r, const struct owner *o, uint64_t version);
 
 struct locks *locks_new(struct registry *r) must_check;
 void locks_free(struct locks *ls);
+
+/* --- snapshots --- */
+
+void snapshots__init(struct snapshots *x);
+void snapshots__done(struct registry *r);
+
+enum snapshot_loaded { SNAPSHOT_LOADED, SNAPSHOT_FOREIGN, SNAPSHOT_DAMAGED };
+
+/* What was read from the store becomes known. */
+enum snapshot_loaded snapshots__take(struct registry *r, const struct store_entry *e);
 
 #endif

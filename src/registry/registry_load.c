@@ -64,6 +64,7 @@ static bool turn_page(struct load *l)
 /* --- indexes that are missing --- */
 
 static void restore_next(struct load *l);
+static void load_snapshots(struct load *l);
 
 static void index_restored(struct claim *c, int result)
 {
@@ -90,11 +91,47 @@ static void restore_next(struct load *l)
         }
         l->entry = entry;
         if (!entry) {
-                finish(l, 0);
+                load_snapshots(l);
                 return;
         }
         l->claim.done = index_restored;
         claim_start(&l->claim, l->r, entry->record);
+}
+
+/* --- snapshots --- */
+
+static void note_damaged(struct load *l, struct str key)
+{
+        if (l->out->damaged++ == 0)
+                buf_add_str(&l->damaged, key);
+}
+
+static void snapshots_read(struct op *op, int result)
+{
+        struct load *l = container_of(op, struct load, scan.req.op);
+
+        if (result < 0) {
+                fail(l, &l->scan.req.err);
+                return;
+        }
+        for (unsigned i = 0; i < l->scan.n; i++) {
+                enum snapshot_loaded what = snapshots__take(l->r, &l->scan.entries[i]);
+
+                if (what == SNAPSHOT_DAMAGED)
+                        note_damaged(l, l->scan.entries[i].key);
+                l->out->loaded += what == SNAPSHOT_LOADED;
+                l->out->foreign += what == SNAPSHOT_FOREIGN;
+        }
+        if (turn_page(l))
+                scan_on(l, SNAPSHOT_PREFIX, snapshots_read);
+        else
+                finish(l, 0);
+}
+
+static void load_snapshots(struct load *l)
+{
+        buf_reset(&l->after);
+        scan_on(l, SNAPSHOT_PREFIX, snapshots_read);
 }
 
 /* --- indexes that are there --- */
@@ -137,8 +174,7 @@ static void take_record(struct load *l, const struct store_entry *e)
         struct err err = { 0 };
 
         if (read_record(e->key, e->value, &s, &err) < 0) {
-                if (l->out->damaged++ == 0)
-                        buf_add_str(&l->damaged, e->key);
+                note_damaged(l, e->key);
         } else if (is_ours(l->r, s)) {
                 (void) records_add(&l->r->records, s, e->version);
                 l->out->loaded++;

@@ -18,6 +18,7 @@ SAME_BEGIN(driver_destroy);
 SAME_BEGIN(driver_pause);
 SAME_BEGIN(driver_inspect);
 SAME_BEGIN(agent_ping);
+SAME_BEGIN(driver_snapshot);
 
 static void ask_now(struct job *j);
 
@@ -131,6 +132,9 @@ static void start(struct job *j, struct driver *d)
                 break;
         case ASK_PING:
                 agent_ping(j->service->config.agents, &j->call.ping, d, j->asked);
+                break;
+        case ASK_SNAPSHOT:
+                driver_snapshot(d, &j->call.snapshot, j->asked, str_from(j->snapshot_id));
                 break;
         case ASK_NOTHING:
         case ASK_MAX_:

@@ -48,6 +48,43 @@ static int check(struct service *s, struct service_create *c)
         return check_names(c);
 }
 
+static bool can_restore(const struct service *s)
+{
+        for (size_t i = 0; i < s->n_members; i++)
+                if (driver_can(s->members[i].driver, DRIVER_SNAPSHOT))
+                        return true;
+        return false;
+}
+
+/* What is made of a snapshot is made by the driver that keeps it. */
+static int choose_by_snapshot(struct service *s, struct service_create *c, struct driver **ret)
+{
+        const struct snapshot *from = service_find_snapshot(s, c->who, c->wish->snapshot_id);
+        struct str name = extensions_get(&c->wish->extensions, EXTENSION_DRIVER);
+        struct err *e = &c->req.err;
+
+        if (!from && !can_restore(s))
+                return err_set(e, ERR_UNSUPPORTED,
+                               "snapshotId: no driver of this server can take snapshots");
+        c->about_snapshot = true;
+        /* An admin sees all, and makes sandboxes of his own tenant only. */
+        if (!from || !str_eq(from->tenant, c->who->tenant))
+                return err_set(e, ERR_NOT_FOUND, "there is no such snapshot");
+        if (from->status.state != SNAPSHOT_READY)
+                return err_set(e, ERR_CONFLICT, "the snapshot is %s, not Ready",
+                               snapshot_state_to_string(from->status.state));
+        if (name.p && !str_eq(name, from->driver))
+                return err_set(e, ERR_INVALID,
+                               "extensions.hutch.driver: the snapshot is one of the driver '%.*s'",
+                               STR_ARG(from->driver));
+        *ret = service__driver(s, from->driver);
+        if (!*ret)
+                return err_set(e, ERR_UNAVAILABLE,
+                               "the driver of this snapshot is not enabled on this server");
+        c->about_snapshot = false;
+        return 0;
+}
+
 static int choose_driver(struct service *s, struct service_create *c, struct driver **ret)
 {
         struct str name = extensions_get(&c->wish->extensions, EXTENSION_DRIVER);
@@ -57,6 +94,8 @@ static int choose_driver(struct service *s, struct service_create *c, struct dri
                 return err_set(&c->req.err, ERR_UNAVAILABLE,
                                "this server has no driver, so it can make no sandbox; its operator "
                                "chooses one with hutchd --driver");
+        if (c->wish->snapshot_id.p)
+                return choose_by_snapshot(s, c, ret);
         *ret = name.p ? service__driver(s, name) : s->members[0].driver;
         if (*ret)
                 return 0;
@@ -285,7 +324,7 @@ void service_create(struct service *s, struct service_create *c)
         req__begin(s, &c->req, job__cancel_wait);
         c->problems = (struct problems){ 0 };
         c->id[0] = c->other_id[0] = '\0';
-        c->replayed = false;
+        c->replayed = c->about_snapshot = false;
         r = begin(s, c);
         if (r < 0)
                 req__finish(&c->req, NULL, r, &c->req.err);

@@ -6,10 +6,10 @@
 #include "model/text.h"
 
 static const char *const command_names[] = {
-        [COMMAND_CREATE] = "create", [COMMAND_DELETE] = "delete", [COMMAND_PAUSE] = "pause",
-        [COMMAND_RESUME] = "resume", [COMMAND_RENEW] = "renew",   [COMMAND_PATCH] = "patch",
-        [COMMAND_ACCESS] = "access", [COMMAND_EXPIRE] = "expire", [COMMAND_FORGET] = "forget",
-        [COMMAND_LOOK] = "look",
+        [COMMAND_CREATE] = "create", [COMMAND_DELETE] = "delete",     [COMMAND_PAUSE] = "pause",
+        [COMMAND_RESUME] = "resume", [COMMAND_RENEW] = "renew",       [COMMAND_PATCH] = "patch",
+        [COMMAND_ACCESS] = "access", [COMMAND_EXPIRE] = "expire",     [COMMAND_FORGET] = "forget",
+        [COMMAND_LOOK] = "look",     [COMMAND_SNAPSHOT] = "snapshot",
 };
 ENUM_TABLE(command, command_names, COMMAND_MAX_);
 
@@ -151,6 +151,15 @@ static struct decision begin_patch(const struct matter *m)
         if (has_left(m->state))
                 return not_so(m, "changed");
         return (struct decision){ .next = NEXT_DONE, .patches = true, .event = "sandbox.metadata" };
+}
+
+static struct decision begin_snapshot(const struct matter *m)
+{
+        if (m->state != STATE_RUNNING)
+                return not_so(m, "kept");
+        if (!(m->w->caps & DRIVER_SNAPSHOT))
+                return refuse(ERR_UNSUPPORTED, "the driver of this sandbox cannot take snapshots");
+        return ask(ASK_SNAPSHOT);
 }
 
 static struct decision begin_access(const struct matter *m)
@@ -393,21 +402,34 @@ static struct decision after_ping(const struct matter *m)
         return d;
 }
 
+/* The sandbox is as it was; that it failed is for the snapshot's record. */
+static struct decision after_snapshot(const struct matter *m)
+{
+        struct decision d = done();
+
+        if (m->a->result < 0)
+                return failing(d);
+        d.event = "sandbox.snapshot";
+        return d;
+}
+
 /* --- all together --- */
 
 typedef struct decision decide_fn(const struct matter *m);
 
 static decide_fn *const begins[COMMAND_MAX_] = {
-        [COMMAND_CREATE] = begin_create, [COMMAND_DELETE] = begin_delete,
-        [COMMAND_PAUSE] = begin_pause,   [COMMAND_RESUME] = begin_resume,
-        [COMMAND_RENEW] = begin_renew,   [COMMAND_PATCH] = begin_patch,
-        [COMMAND_ACCESS] = begin_access, [COMMAND_EXPIRE] = begin_expire,
-        [COMMAND_FORGET] = begin_forget, [COMMAND_LOOK] = begin_look,
+        [COMMAND_CREATE] = begin_create,     [COMMAND_DELETE] = begin_delete,
+        [COMMAND_PAUSE] = begin_pause,       [COMMAND_RESUME] = begin_resume,
+        [COMMAND_RENEW] = begin_renew,       [COMMAND_PATCH] = begin_patch,
+        [COMMAND_ACCESS] = begin_access,     [COMMAND_EXPIRE] = begin_expire,
+        [COMMAND_FORGET] = begin_forget,     [COMMAND_LOOK] = begin_look,
+        [COMMAND_SNAPSHOT] = begin_snapshot,
 };
 
 static decide_fn *const afters[ASK_MAX_] = {
-        [ASK_CREATE] = after_create, [ASK_DESTROY] = after_destroy, [ASK_PAUSE] = after_pause,
-        [ASK_RESUME] = after_pause,  [ASK_INSPECT] = after_inspect, [ASK_PING] = after_ping,
+        [ASK_CREATE] = after_create,     [ASK_DESTROY] = after_destroy, [ASK_PAUSE] = after_pause,
+        [ASK_RESUME] = after_pause,      [ASK_INSPECT] = after_inspect, [ASK_PING] = after_ping,
+        [ASK_SNAPSHOT] = after_snapshot,
 };
 
 static bool stays_in_runtime(const struct decision *d, enum state now)

@@ -32,6 +32,7 @@ enum command {
         COMMAND_RESUME,
         COMMAND_RENEW,
         COMMAND_PATCH,
+        COMMAND_SNAPSHOT,
         COMMAND_ACCESS, /* somebody went into it: renews if the extension is there */
         COMMAND_EXPIRE, /* its time may be over */
         COMMAND_FORGET, /* the tombstone's time is over */
@@ -50,6 +51,7 @@ enum ask {
         ASK_RESUME,
         ASK_INSPECT,
         ASK_PING, /* its agent */
+        ASK_SNAPSHOT,
         ASK_MAX_,
 };
 
@@ -106,7 +108,7 @@ struct decision {
         bool patches;     /* the metadata */
         bool explains;    /* the state stays, with the reason and message of `step` */
 
-        const char *event; /* told when it was written */
+        const char *event; /* told when it was written, or at once if nothing is */
         struct err err;    /* of NEXT_REFUSE */
 };
 

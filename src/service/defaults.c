@@ -8,4 +8,6 @@ const struct service_config service_defaults = {
         .tombstone_for = 3600 * USEC_PER_SEC,
         .reconcile_every = 60 * USEC_PER_SEC,
         .tombstones_max = 1000,
+        .snapshots_max = 10000,
+        .snapshots_at_once = 4,
 };

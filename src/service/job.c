@@ -362,6 +362,8 @@ static void decide_step(struct job *j)
         }
         if (d->changes || d->renews || d->patches || d->explains)
                 return write_record(j, record);
+        if (d->event && record)
+                tell_change(j, d->event, record);
         return go_on(j);
 }
 

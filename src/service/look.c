@@ -111,8 +111,11 @@ static void look_end(struct look *l)
         struct service_start *start = l->start;
 
         net_task_cancel(&l->step);
-        for (size_t i = 0; i < s->n_members; i++)
+        for (size_t i = 0; i < s->n_members; i++) {
                 results_free(&l->scans[i]);
+                if (l->scans[i].ok && s->phase < PHASE_STOPPING)
+                        snapshot__look(s, l->scans[i].member->driver);
+        }
         while (!list_empty(&l->found))
                 found_free(l, container_of(list_first(&l->found), struct found, node));
         map_done(&l->by_id);

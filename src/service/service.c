@@ -29,6 +29,9 @@ struct service *service_new(const struct service_config *config)
         list_init(&s->awaiting);
         list_init(&s->ensuring);
         list_init(&s->gate);
+        list_init(&s->keeping.works);
+        list_init(&s->keeping.waiting);
+        list_init(&s->keeping.looks);
         net_task_init(&s->stopped_task, stopped_task);
         due_init(&s->look_due, look__due);
         r = schedule_open(&s->schedule, config->loop, config->clock);
@@ -77,7 +80,7 @@ void service__settle(struct service *s)
 {
         if (s->phase != PHASE_STOPPING || !s->schedule_closed || s->look || s->probing
             || !list_empty(&s->jobs) || !list_empty(&s->visitors) || !list_empty(&s->awaiting)
-            || !list_empty(&s->ensuring))
+            || !list_empty(&s->ensuring) || !snapshot__is_quiet(s))
                 return;
         net_task_queue(s->config.loop, &s->stopped_task);
 }
@@ -138,6 +141,7 @@ void service_stop(struct service *s, void (*stopped)(void *data), void *data)
         await__stop(s);
         ensure__stop(s);
         end_jobs(s);
+        snapshot__stop(s);
 }
 
 void service_free(struct service *s)

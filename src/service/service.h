@@ -34,6 +34,7 @@
 #include "driver/driver.h"
 #include "registry/keyring.h"
 #include "registry/registry.h"
+#include "registry/snapshots.h"
 
 struct service;
 
@@ -54,6 +55,7 @@ struct quota {
         uint64_t sandboxes;
         uint64_t cpu_milli;
         uint64_t memory_bytes;
+        uint64_t snapshots;
 };
 
 struct tenant_quota {
@@ -83,6 +85,8 @@ struct service_config {
         usec_t tombstone_for;    /* how long Terminated and Failed can be looked at */
         usec_t reconcile_every;  /* 0: only at the start */
         unsigned tombstones_max; /* of a tenant; then the oldest go early */
+        unsigned snapshots_max;  /* of all tenants together */
+        unsigned snapshots_at_once; /* that drivers are asked for; others wait */
 };
 
 extern const struct service_config service_defaults; /* times and numbers only */
@@ -158,6 +162,8 @@ struct service_create {
         struct problems problems; /* result of ERR_INVALID; empty if the message says it all */
         char other_id[64];        /* result of ERR_EXISTS: the sandbox that the owner has */
         bool replayed;            /* result: it was there already */
+        bool about_snapshot; /* result: it was refused because of the snapshot. ERR_NOT_FOUND; ERR_CONFLICT if
+                                it is not Ready; ERR_INVALID if the wish does not fit it */
 };
 
 void service_create(struct service *s, struct service_create *c);
@@ -255,6 +261,43 @@ void service_await(struct service *s, struct service_await *w);
 
 /* Whether it is Pending, Pausing or Resuming: worth awaiting. */
 bool service_is_moving(const struct sandbox *record);
+
+/* --- snapshots --- */
+
+/*
+ * A snapshot is a record of its own (model/snapshot.h), which is written before the driver is asked.
+ * Taking one is a command on its sandbox, in turn with the others: a delete that comes meanwhile waits
+ * until it is taken. What one may not see does not exist, as with sandboxes.
+ */
+
+/* NULL if there is none that the caller may see. Good until the caller returns to the loop. */
+const struct snapshot *service_find_snapshot(const struct service *s, const struct caller *who,
+                                             struct str id);
+
+/* q->tenant is set by the caller's rights. */
+void service_list_snapshots(const struct service *s, const struct caller *who,
+                            const struct snapshots_query *q, struct snapshots_page *ret);
+
+/* -> Creating, and stored; it then becomes Ready or Failed by itself. ERR_NOT_FOUND of the sandbox,
+ * ERR_CONFLICT if that is not Running, ERR_UNSUPPORTED by its driver, ERR_EXHAUSTED over a quota,
+ * ERR_INVALID of the name. */
+struct service_snapshot {
+        struct service_req req; /* without a record */
+        const struct caller *who;
+        struct str id;   /* create: of the sandbox; delete: of the snapshot */
+        struct str name; /* create; null view: none */
+
+        const struct snapshot *snapshot; /* result of create, until `done` returns */
+        bool in_use;                     /* result of delete: why it is ERR_CONFLICT */
+        struct snapshot *_snapshot;
+        op_done_fn *_then;
+};
+
+void service_create_snapshot(struct service *s, struct service_snapshot *x);
+
+/* Gone from runtime and registry when done. ERR_NOT_FOUND; ERR_CONFLICT while it is being created, or
+ * a sandbox that was made of it needs it: it then is what it was. */
+void service_delete_snapshot(struct service *s, struct service_snapshot *x);
 
 /* --- into a sandbox --- */
 

@@ -40,6 +40,15 @@ struct member {
         struct service *service;
 };
 
+/* Snapshots that are on their way: snapshot.c. */
+struct keeping {
+        struct list works;   /* struct work: all */
+        struct list waiting; /* of these, those that are to be taken when there are fewer */
+        size_t taking;
+        struct list looks; /* struct snapshot_look: drivers that were asked for theirs */
+        uint64_t changes;  /* of records, ever: what changed meanwhile makes such an answer old */
+};
+
 enum service_phase { PHASE_NEW, PHASE_STARTING, PHASE_READY, PHASE_STOPPING, PHASE_STOPPED };
 
 struct service {
@@ -65,6 +74,7 @@ struct service {
         struct list gate;     /* those that are to, when there are fewer */
 
         struct probe_round *probing; /* if one is under way */
+        struct keeping keeping;
 
         struct look *look; /* the one over all records, if one is under way */
         struct due look_due;
@@ -154,6 +164,7 @@ struct job {
                 struct driver_pause pause;
                 struct driver_inspect inspect;
                 struct agent_ping ping;
+                struct driver_snapshot snapshot;
         } call;
         bool counted; /* in service->asking */
 
@@ -168,6 +179,7 @@ struct job {
                 struct registry_reconcile reconcile;
         } write;
 
+        char snapshot_id[SANDBOX_ID_MAX + 1]; /* SNAPSHOT */
         struct creation *creation;
         job_fn *ended; /* told at the end, from inside it; may be NULL */
         void *ended_data;
@@ -259,6 +271,19 @@ void look__stop(struct service *s);
 /* --- probe.c --- */
 
 void probe__stop(struct service *s);
+
+/* --- snapshot.c --- */
+
+/* Records against what one driver has: what a crash has left is finished or undone, what is gone is
+ * marked so, what nobody knows is removed. */
+void snapshot__look(struct service *s, struct driver *d);
+void snapshot__stop_looks(struct service *s);
+
+/* Nothing of them is under way. */
+bool snapshot__is_quiet(const struct service *s);
+
+/* What waits goes; what is under way comes to its end. */
+void snapshot__stop(struct service *s);
 
 /* --- enter.c --- */
 

@@ -58,6 +58,11 @@ static const struct quota *quota_of(const struct tenants *t, struct str tenant)
         return &t->each;
 }
 
+uint64_t tenants_snapshots(const struct tenants *t, struct str tenant)
+{
+        return quota_of(t, tenant)->snapshots;
+}
+
 /* --- tenants --- */
 
 static struct tenant *tenant_find(const struct tenants *t, struct str name)

@@ -58,6 +58,9 @@ int tenants_charge(struct tenants *t, struct str tenant, const struct resources 
 void tenants_charge_anyway(struct tenants *t, struct str tenant, const struct resources *limits,
                            struct charge *ret);
 
+/* How many snapshots a tenant may have; 0: as many as there is room for. */
+uint64_t tenants_snapshots(const struct tenants *t, struct str tenant);
+
 /* Does nothing to an empty charge; empties it. */
 void tenants_give_back(struct tenants *t, struct charge *c);
 

@@ -343,6 +343,9 @@ int driver_contract_run(const struct driver_maker *maker)
                        driver_contract_agent_n * sizeof(struct CMUnitTest));
                 n += driver_contract_agent_n;
         }
+        memcpy(tests + n, driver_contract_snapshot,
+               driver_contract_snapshot_n * sizeof(struct CMUnitTest));
+        n += driver_contract_snapshot_n;
         ASSERT(n <= TESTS_MAX);
         return _cmocka_run_group_tests(maker->name, tests, n, NULL, NULL);
 }

@@ -29,6 +29,10 @@ int driver_contract_tear_down(void **state);
 extern const struct CMUnitTest driver_contract_flow[];
 extern const size_t driver_contract_flow_n;
 
+/* Snapshots: driver_contract_snapshot.c. */
+extern const struct CMUnitTest driver_contract_snapshot[];
+extern const size_t driver_contract_snapshot_n;
+
 /* What an agent does: driver_contract_agent.c. */
 extern const struct CMUnitTest driver_contract_agent[];
 extern const size_t driver_contract_agent_n;

@@ -185,6 +185,100 @@ def secrets_are_not_kept_by_us():
         h.start()
 
 
+# --- snapshots ---
+
+def image_of(h, snapshot):
+    """All that the engine knows about it."""
+    tag, = [tag for tag in h.images() if tag.endswith(f"-{snapshot}")]
+    return tag, e.api("GET", f"/images/{tag}/json").json
+
+
+def said_by(tag, script):
+    """What somebody else's container of an image prints."""
+    made = e.api("POST", f"/containers/create?name=foreign-{os.urandom(4).hex()}", {
+        "Image": tag, "Entrypoint": ["sh", "-c", script], "HostConfig": {"NetworkMode": "none"},
+        "Tty": True}).json["Id"]
+    e.api("POST", f"/containers/{made}/start")
+    e.api("POST", f"/containers/{made}/wait", timeout=60)
+    text = e.api("GET", f"/containers/{made}/logs?stdout=1&stderr=1").body.decode()
+    e.api("DELETE", f"/containers/{made}?force=1")
+    return text.split()
+
+
+@test
+def a_snapshot():
+    """what was written is there in a sandbox made of it, with owners and modes, when the first one is gone"""
+    with start() as h:
+        box = h.create(env={"PASSWORD": "hush-variable"})
+        h.output(box, "echo kept >/srv/note; chmod 640 /srv/note; chown 5:6 /srv/note; ln -s note /srv/link")
+        snapshot = h.keep(box, name="before")
+        eq(h.kept(snapshot), "Ready")
+        eq(h.output(box, "echo later >/srv/note; cat /srv/note"), "later")
+        h.delete(box)
+        box = h.create(image=None, snapshotId=snapshot)
+        eq(h.call("GET", f"/v1/sandboxes/{box}").json["snapshotId"], snapshot)
+        eq(h.output(box, "cat /srv/note; stat -c '%a %u %g' /srv/note; readlink /srv/link"),
+           "kept\n640 5 6\nnote")
+        eq(h.output(box, 'echo "<$PASSWORD> $HOSTNAME $(hostname)"').split(), ["<>", box, box])
+        eq(h.output(box, "pwd"), "/root", "the folder of the image")
+        # One of what was made of one, and its own end.
+        second = h.keep(box)
+        eq(h.kept(second), "Ready")
+        answer = h.call("DELETE", f"/v1/snapshots/{snapshot}")
+        eq((answer.status, answer.json["code"]), (409, "SNAPSHOT::DELETE_CONFLICT"))
+        h.delete(box)
+        eq(h.call("DELETE", f"/v1/snapshots/{snapshot}").status, 204)
+        box = h.create(image=None, snapshotId=second)
+        eq(h.output(box, "cat /srv/note"), "kept")
+        h.delete(box)
+        eq(h.call("DELETE", f"/v1/snapshots/{second}").status, 204)
+        eq((h.call("GET", "/v1/snapshots").json["items"], h.images()), ([], {}))
+
+
+@test
+def what_is_in_the_image_of_a_snapshot():
+    """the image's own configuration; no value of a variable, no agent, no socket, no record"""
+    with start() as h:
+        box = h.create(env={"PASSWORD": "hush-variable", "PATH": "/usr/bin:/bin:/hush-path"})
+        eq(h.output(box, "test -S /.hutch/run/agent.sock && echo there"), "there")
+        snapshot = h.keep(box)
+        eq(h.kept(snapshot), "Ready")
+        tag, image = image_of(h, snapshot)
+        text = json.dumps([image, e.api("GET", f"/images/{tag}/history").json])
+        assert "hush-" not in text, text
+        own = e.api("GET", "/images/debian:12/json").json["Config"]
+        config = image["Config"]
+        for name in "Entrypoint", "Cmd", "WorkingDir", "User":
+            eq(config[name] or None, own[name] or None, name)
+        eq([v for v in config["Env"] if not v.endswith("=") and v.split("=")[0] not in OF_PODMAN], own["Env"])
+        eq({k for k, v in config["Labels"].items() if v}, {
+            "hutch.snapshot", "hutch.snapshot.installation", "hutch.snapshot.sandbox", "hutch.snapshot.tenant"})
+        eq(said_by(tag, "stat -c %s /.hutch/execd; ls -A /.hutch/run; echo end"), ["0", "end"])
+        # What somebody else has made of it is nobody's sandbox, and no snapshot.
+        other = e.foreign("foreign-of-snapshot", Image=tag)
+        h.restart()
+        eq((set(h.listed()), [i["id"] for i in h.call("GET", "/v1/snapshots").json["items"]]),
+           ({box}, [snapshot]))
+        e.api("DELETE", f"/containers/{other}?force=1")
+
+
+OF_PODMAN = ["TERM", "container", "HOSTNAME", "HOME"]
+
+
+@test
+def a_snapshot_that_somebody_else_removes():
+    """is Failed after the next look; a sandbox can't be made of it"""
+    with start(config_more={"reconcile": "1s"}) as h:
+        snapshot = h.keep(h.create())
+        eq(h.kept(snapshot), "Ready")
+        e.api("DELETE", f"/images/{image_of(h, snapshot)[0]}")
+        until = time.monotonic() + 30
+        while h.kept(snapshot) != "Failed":
+            assert time.monotonic() < until, h.log()[-3000:]
+        answer = h.ask_create(image=None, snapshotId=snapshot)
+        eq((answer.status, answer.json["code"]), (409, "SNAPSHOT::NOT_READY"))
+
+
 # --- volumes ---
 
 def volume(path, **more):

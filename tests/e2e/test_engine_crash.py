@@ -11,6 +11,7 @@ usage: test_engine_crash.py docker|podman HUTCHD HUTCH_EXECD BUILD_DIR
 import os
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from engine_hutchd import EngineHutchd, arguments, engine  # noqa: E402
@@ -84,6 +85,47 @@ def hutchd_and_its_worker_are_killed():
     """when the engine has made some of 50: nobody is left who could undo anything"""
     with EngineHutchd(programs, e, setting={"network": "none"}, config_more=LOOK) as h:
         check(h, "create", MANY // 3, h.kill_all)
+
+
+def killed_while_keeping(kill):
+    """kill -9 when the engine has frozen the container: afterwards there is no image without a record, and the other
+    way round, and nothing is being created for ever."""
+    with EngineHutchd(programs, e, setting={"network": "none"}, config_more=LOOK) as h:
+        box = h.create(**SMALL)
+        h.output(box, "head -c 30000000 /dev/urandom >/large")
+        events = e.events()
+        snapshot = h.keep(box)
+        # Podman does not tell; there it is killed as soon as the intent is written.
+        while kind == "docker" and next(events)["Action"] != "pause":
+            pass
+        kill(h)
+        h.drain_manager()
+        h.start()
+        state = h.kept(snapshot)
+        diag(f"the snapshot is {state}")
+        until = time.monotonic() + 60
+        expected = [snapshot] if state == "Ready" else []
+        while sorted(tag[-len(snapshot):] for tag in h.images()) != expected:
+            assert time.monotonic() < until, f"{state}, and the engine has {h.images()}\n{h.log()[-3000:]}"
+        while h.state(box) != "Running":    # an engine that goes on alone thaws it when it is done
+            assert time.monotonic() < until, f"{h.status(box)}\n{h.log()[-3000:]}"
+        again = h.keep(box)
+        eq(h.kept(again), "Ready")
+        for one in snapshot, again:
+            eq(h.call("DELETE", f"/v1/snapshots/{one}").status, 204)
+        eq(h.images(), {})
+
+
+@test
+def hutchd_is_killed_while_it_takes_a_snapshot():
+    """its worker undoes what it has begun, or the next start does"""
+    killed_while_keeping(EngineHutchd.kill)
+
+
+@test
+def all_is_killed_while_a_snapshot_is_taken():
+    """hutchd and its worker: the engine goes on alone"""
+    killed_while_keeping(EngineHutchd.kill_all)
 
 
 with engine(kind, build_dir) as e:

@@ -16,6 +16,7 @@ static void read_document(unsigned kind, struct str text)
 {
         struct engine_container container;
         struct engine_image image;
+        struct engine_listed_image listed;
         struct engine_event event;
         struct engine_usage usage;
         struct engine_progress progress;
@@ -56,6 +57,12 @@ static void read_document(unsigned kind, struct str text)
                 break;
         case 8:
                 r = engine_info_decode(text, &a, &info, &e);
+                break;
+        case 12:
+                r = engine_listed_image_decode(text, &a, &listed, &e);
+                break;
+        case 13:
+                r = engine_commit_decode(text, &a, &id, &e);
                 break;
         default:
                 (void) engine_complaint(text, &a);
@@ -123,7 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 
         if (n == 0)
                 return 0;
-        kind = p[0] % 12;
+        kind = p[0] % 14;
         in = str_skip(in, 1);
         if (kind == 10)
                 same_however_cut(in_pieces, in);

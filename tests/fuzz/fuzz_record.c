@@ -9,6 +9,7 @@
 #include "model/create.h"
 #include "model/limits.h"
 #include "model/sandbox.h"
+#include "model/snapshot.h"
 
 static void check_round_trip(const struct sandbox *s)
 {
@@ -38,6 +39,24 @@ static void try_record(struct str text)
                 check_round_trip(s);
         else
                 ASSERT(!s && e.message[0]);
+}
+
+static void try_snapshot(struct str text)
+{
+        scoped(snapshot_freep) struct snapshot *s = NULL, *back = NULL;
+        scoped(buf_done) struct buf first, second;
+        struct err e = { 0 };
+
+        buf_init(&first, RECORD_TEXT_MAX);
+        buf_init(&second, RECORD_TEXT_MAX);
+        if (snapshot_decode(text, &s, &e) < 0) {
+                ASSERT(!s && e.message[0]);
+                return;
+        }
+        snapshot_encode(&first, s);
+        ASSERT(snapshot_decode(buf_str(&first), &back, &e) == 0);
+        snapshot_encode(&second, back);
+        ASSERT(str_eq(buf_str(&first), buf_str(&second)));
 }
 
 static void try_create(struct str text, struct arena *a)
@@ -76,6 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
                 return 0;
         arena_init(&a, ARENA_MAX_REQUEST);
         try_record(text);
+        try_snapshot(text);
         try_create(text, &a);
         arena_done(&a);
         return 0;

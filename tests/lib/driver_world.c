@@ -234,6 +234,8 @@ struct waiting {
                 struct driver_pause pause;
                 struct driver_inspect inspect;
                 struct driver_connect connect;
+                struct driver_snapshot snapshot;
+                struct driver_snapshot_remove snapshot_remove;
         };
         bool done;
         int result;
@@ -294,6 +296,63 @@ int driver_world_resume(struct driver_world *w, const struct sandbox *record)
         op_init(&x.req.op, waiting_done);
         driver_resume(w->driver, &x.pause, record);
         return await(w, &x);
+}
+
+int driver_world_snapshot(struct driver_world *w, const struct sandbox *record, const char *id)
+{
+        struct waiting x = { 0 };
+
+        op_init(&x.req.op, waiting_done);
+        driver_snapshot(w->driver, &x.snapshot, record, str_from(id));
+        return await(w, &x);
+}
+
+int driver_world_snapshot_remove(struct driver_world *w, const char *id)
+{
+        struct waiting x = { 0 };
+
+        op_init(&x.req.op, waiting_done);
+        driver_snapshot_remove(w->driver, &x.snapshot_remove, str_from(id));
+        return await(w, &x);
+}
+
+struct listing {
+        struct driver_snapshots call;
+        bool done;
+        int result;
+        struct buf *ids;
+};
+
+static int by_text(const void *a, const void *b)
+{
+        return strcmp(((const struct driver_snapshot_id *) a)->text,
+                      ((const struct driver_snapshot_id *) b)->text);
+}
+
+static void listing_done(struct op *op, int result)
+{
+        struct listing *l = container_of(op, struct listing, call.req.op);
+
+        if (l->call.n > 0)
+                qsort(l->call.ids, l->call.n, sizeof(*l->call.ids), by_text);
+        for (size_t i = 0; i < l->call.n; i++)
+                buf_addf(l->ids, "%s%s", i > 0 ? " " : "", l->call.ids[i].text);
+        l->result = result;
+        l->done = true;
+}
+
+int driver_world_snapshots(struct driver_world *w, char *ret, size_t size)
+{
+        struct buf ids;
+        struct listing l = { .ids = &ids };
+
+        buf_init_fixed(&ids, ret, size - 1);
+        op_init(&l.call.req.op, listing_done);
+        driver_snapshots(w->driver, &l.call);
+        driver_world_until(w, l.done);
+        ret[ids.n] = '\0';
+        w->err = l.call.req.err;
+        return l.result;
 }
 
 int driver_world_life(struct driver_world *w, const struct sandbox *record)

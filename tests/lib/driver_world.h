@@ -91,6 +91,12 @@ int driver_world_destroy(struct driver_world *w, const struct sandbox *record);
 int driver_world_pause(struct driver_world *w, const struct sandbox *record);
 int driver_world_resume(struct driver_world *w, const struct sandbox *record);
 
+int driver_world_snapshot(struct driver_world *w, const struct sandbox *record, const char *id);
+int driver_world_snapshot_remove(struct driver_world *w, const char *id);
+
+/* All that there are: "a b", in order. */
+int driver_world_snapshots(struct driver_world *w, char *ret, size_t size);
+
 /* enum driver_life, or a negative code. */
 int driver_world_life(struct driver_world *w, const struct sandbox *record);
 

@@ -14,6 +14,8 @@ import json
 import os
 import signal
 import sys
+import time
+from urllib.parse import quote
 
 from engine import Engine, why_not
 from execd import Answer, Connection, events
@@ -66,6 +68,8 @@ class EngineHutchd(Hutchd):
             with contextlib.suppress(OSError, AssertionError):
                 for name in self.engine.containers(label="hutch.installation"):
                     self.engine.api("DELETE", f"/containers/{name}?force=1", good=range(600))
+                for image in self.images().values():
+                    self.engine.api("DELETE", f"/images/{image}?force=1", good=range(600))
 
     def workers(self):
         """The processes that talk to engines for it."""
@@ -133,6 +137,29 @@ class EngineHutchd(Hutchd):
             if not answer.json["pagination"]["hasNextPage"]:
                 return found
             page += 1
+
+    def keep(self, box, **wish):
+        """The id of a snapshot that is being created."""
+        answer = self.call("POST", f"/v1/sandboxes/{box}/snapshots", wish)
+        assert answer.status == 202, answer.body
+        assert answer.headers["Location"] == f"/v1/snapshots/{answer.json['id']}", answer.headers
+        return answer.json["id"]
+
+    def kept(self, snapshot):
+        """Its state, when it is clear; how soon is the engine's business."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            answer = self.call("GET", f"/v1/snapshots/{snapshot}")
+            assert answer.status == 200, answer.body
+            if answer.json["status"]["state"] != "Creating":
+                return answer.json["status"]["state"]
+            assert time.monotonic() < until, f"still: {answer.body!r}\n{self.log()[-3000:]}"
+
+    def images(self):
+        """Images of snapshots, of all installations, and what is on its way to be one: ids by tag."""
+        query = quote(json.dumps({"label": ["hutch.snapshot.installation"]}))
+        found = self.engine.api("GET", f"/images/json?filters={query}").json
+        return {(i["RepoTags"] or ["-"])[0]: i["Id"] for i in found}
 
     def installation(self):
         """Its id, as it is in labels."""

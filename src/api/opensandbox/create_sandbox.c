@@ -29,9 +29,28 @@ static bool is_about_image(enum err_code code)
         return code == ERR_NOT_FOUND || code == ERR_UNAUTHORIZED || code == ERR_FORBIDDEN;
 }
 
-static void reply_failed(struct http_req *req, const struct service_req *r)
+/* What is wrong with the snapshot that was named; the wish itself is in order. */
+static void reply_no_snapshot(struct http_req *req, const struct service_req *r)
 {
-        if (is_about_image(r->err.code))
+        enum err_code code = r->err.code;
+
+        if (code == ERR_INVALID)
+                http_reply_error(req, 409, "SNAPSHOT::INVALID_RESTORE_CONFIG", "%s",
+                                 r->err.message);
+        else
+                api_fail_service(req, r,
+                                 code == ERR_NOT_FOUND  ? CODE_SNAPSHOT_NOT_FOUND
+                                 : code == ERR_CONFLICT ? "SNAPSHOT::NOT_READY"
+                                                        : NULL);
+}
+
+static void reply_failed(struct http_req *req, const struct service_create *c)
+{
+        const struct service_req *r = &c->req;
+
+        if (c->about_snapshot)
+                reply_no_snapshot(req, r);
+        else if (is_about_image(r->err.code))
                 http_reply_error(req, 400, "DOCKER::SANDBOX_IMAGE_PULL_FAILED", "%s",
                                  r->err.message);
         else
@@ -52,7 +71,7 @@ static void create_done(struct op *op, int result)
         else if (c->create.problems.detail.n > 0)
                 api_fail_problems(req, &c->create.problems);
         else
-                reply_failed(req, r);
+                reply_failed(req, &c->create);
         http_req_unref(req);
 }
 

@@ -86,14 +86,24 @@ static int parse_metadata(struct http_req *req, struct list_query *q)
         return r;
 }
 
-static int parse_page(struct http_req *req, struct list_query *q)
+int list_query_page(struct http_req *req, int64_t *ret_page, int64_t *ret_size)
 {
         static const struct query_int page = { "page", NULL, 1, INT32_MAX };
         static const struct query_int size = { "pageSize", "page_size", 1, REGISTRY_PAGE_MAX };
-        int r = query_get_int(req, &page, &q->page);
+        int r;
 
+        *ret_page = 1;
+        *ret_size = LIST_PAGE_SIZE;
+        r = query_get_int(req, &page, ret_page);
         if (r >= 0)
-                r = query_get_int(req, &size, &q->page_size);
+                r = query_get_int(req, &size, ret_size);
+        return r < 0 ? r : 0;
+}
+
+static int parse_page(struct http_req *req, struct list_query *q)
+{
+        int r = list_query_page(req, &q->page, &q->page_size);
+
         if (r < 0)
                 return r;
         q->registry.skip = (uint64_t) (q->page - 1) * (uint64_t) q->page_size;
@@ -105,7 +115,7 @@ int list_query_parse(struct http_req *req, struct list_query *ret)
 {
         int r;
 
-        *ret = (struct list_query){ .page = 1, .page_size = LIST_PAGE_SIZE };
+        *ret = (struct list_query){ 0 };
         r = parse_page(req, ret);
         if (r >= 0)
                 r = parse_states(req, ret);

@@ -25,6 +25,9 @@ struct list_query {
         bool nothing; /* only states were asked for that do not exist */
 };
 
+/* page and pageSize; 1 and LIST_PAGE_SIZE if they are not said. A negative value: it has answered. */
+int list_query_page(struct http_req *req, int64_t *ret_page, int64_t *ret_size) must_check;
+
 /* A negative value: it has answered. The views live as long as the request. */
 int list_query_parse(struct http_req *req, struct list_query *ret) must_check;
 

@@ -5,6 +5,7 @@
 #include "api/opensandbox/create_sandbox.h"
 #include "api/opensandbox/list_query.h"
 #include "api/opensandbox/opensandbox.h"
+#include "api/opensandbox/pagination.h"
 #include "api/problem.h"
 #include "base/base.h"
 #include "model/labels.h"
@@ -29,22 +30,6 @@ static void get_sandbox(struct http_req *req)
         reply_sandbox(req, service_find(api_of(req)->service, api_caller(req), req->params[0]));
 }
 
-struct pagination {
-        int64_t page, page_size, total_items, total_pages;
-        bool has_next_page;
-};
-
-#define P struct pagination
-
-static const struct json_field pagination_fields[] = {
-        JSON_I64(P, page, "page", JSON_REQUIRED),
-        JSON_I64(P, page_size, "pageSize", JSON_REQUIRED),
-        JSON_I64(P, total_items, "totalItems", JSON_REQUIRED),
-        JSON_I64(P, total_pages, "totalPages", JSON_REQUIRED),
-        JSON_BOOL(P, has_next_page, "hasNextPage", JSON_REQUIRED),
-        JSON_END,
-};
-
 /* What a list looks like, for the description; it is written without making one. */
 struct listed {
         struct json_list items;
@@ -54,7 +39,8 @@ struct listed {
 static const struct json_field listed_fields[] = {
         JSON_LIST(struct listed, items, struct sandbox, "items", JSON_REQUIRED,
                   answer_sandbox_fields),
-        JSON_OBJECT(struct listed, pagination, P, "pagination", JSON_REQUIRED, pagination_fields),
+        JSON_OBJECT(struct listed, pagination, struct pagination, "pagination", JSON_REQUIRED,
+                    pagination_fields),
         JSON_END,
 };
 
@@ -78,19 +64,6 @@ static void write_page(struct buf *b, const void *data)
         buf_add_char(b, '}');
 }
 
-static struct pagination paginate(const struct list_query *q, uint64_t total)
-{
-        int64_t items = (int64_t) total, pages = (items + q->page_size - 1) / q->page_size;
-
-        return (struct pagination){
-                .page = q->page,
-                .page_size = q->page_size,
-                .total_items = items,
-                .total_pages = pages,
-                .has_next_page = q->page < pages,
-        };
-}
-
 static void list_sandboxes(struct http_req *req)
 {
         struct list_query q;
@@ -102,7 +75,7 @@ static void list_sandboxes(struct http_req *req)
         page.registry.total = 0;
         if (!q.nothing)
                 service_list(api_of(req)->service, api_caller(req), &q.registry, &page.registry);
-        page.pagination = paginate(&q, page.registry.total);
+        page.pagination = paginate(q.page, q.page_size, page.registry.total);
         if (answer_write(req, 200, write_page, &page) < 0)
                 http_reply_error(req, 400, CODE_INVALID_PARAMETER,
                                  "this page is too large to be sent at once; ask for a smaller "

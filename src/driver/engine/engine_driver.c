@@ -338,14 +338,46 @@ static void run_probe(struct driver *d, struct driver_req *req)
         ask(d, req, ENGINE_PROBE, &ops);
 }
 
+/* --- snapshots --- */
+
+static void run_snapshot(struct driver *d, struct driver_req *req)
+{
+        struct engine_request q = request(ENGINE_SNAPSHOT, req);
+
+        q.snapshot = DRIVER_AS(snapshot, req)->snapshot_id;
+        req->_impl = engine__ask(engine_of(d), &q, &plain_ops, req);
+}
+
+static void run_snapshot_remove(struct driver *d, struct driver_req *req)
+{
+        struct engine_request q = { .call = ENGINE_SNAPSHOT_REMOVE };
+
+        q.snapshot = DRIVER_AS(snapshot_remove, req)->snapshot_id;
+        req->_impl = engine__ask(engine_of(d), &q, &plain_ops, req);
+}
+
+static void listed(struct asking *a, const struct engine_message *m)
+{
+        if (m->snapshot.p)
+                driver_snapshots_add(DRIVER_AS(snapshots, (struct driver_req *) a->data),
+                                     m->snapshot);
+}
+
+static void run_snapshots(struct driver *d, struct driver_req *req)
+{
+        static const struct asking_ops ops = { .part = listed, .end = plain_end };
+
+        ask(d, req, ENGINE_SNAPSHOTS, &ops);
+}
+
 /* --- cancel --- */
 
 /* Nothing has to be undone for these; what still comes is dropped. */
 static bool may_be_dropped(unsigned call)
 {
         return call == DRIVER_CALL_CONNECT || call == DRIVER_CALL_INSPECT
-               || call == DRIVER_CALL_USAGE || call == DRIVER_CALL_SCAN
-               || call == DRIVER_CALL_PROBE;
+               || call == DRIVER_CALL_USAGE || call == DRIVER_CALL_SCAN || call == DRIVER_CALL_PROBE
+               || call == DRIVER_CALL_SNAPSHOTS;
 }
 
 static void run_cancel(struct driver *d, struct driver_req *req)
@@ -354,6 +386,8 @@ static void run_cancel(struct driver *d, struct driver_req *req)
 
         if (req->_call == DRIVER_CALL_CREATE)
                 return cancel_create(req);
+        if (req->_call == DRIVER_CALL_SNAPSHOT && a)
+                return engine__ask_cancel(a); /* what it has begun is undone first */
         if (!may_be_dropped(req->_call) || !a)
                 return;
         engine__ask_cancel(a);
@@ -389,13 +423,16 @@ static void close_engine(struct driver *d)
         {                                                                                            \
                 .name = (text),                                                                    \
                 .caps = DRIVER_PAUSE | DRIVER_IMAGES | DRIVER_LIMITS | DRIVER_ISOLATION            \
-                        | DRIVER_USAGE | DRIVER_VOLUMES,                                           \
+                        | DRIVER_USAGE | DRIVER_VOLUMES | DRIVER_SNAPSHOT,                                           \
                 .calls = {                                                                         \
                         [DRIVER_CALL_CREATE] = run_create,   [DRIVER_CALL_DESTROY] = run_destroy,  \
                         [DRIVER_CALL_PAUSE] = run_pause,     [DRIVER_CALL_RESUME] = run_resume,    \
                         [DRIVER_CALL_INSPECT] = run_inspect, [DRIVER_CALL_SCAN] = run_scan,        \
                         [DRIVER_CALL_CONNECT] = run_connect, [DRIVER_CALL_USAGE] = run_usage,      \
                         [DRIVER_CALL_PROBE] = run_probe,                                           \
+                        [DRIVER_CALL_SNAPSHOT] = run_snapshot,                                     \
+                        [DRIVER_CALL_SNAPSHOT_REMOVE] = run_snapshot_remove,                       \
+                        [DRIVER_CALL_SNAPSHOTS] = run_snapshots,                                   \
                 },                                                                                 \
                 .cancel = run_cancel, .close = close_engine, \
         }

@@ -492,6 +492,34 @@ check('pause and resume', async () => {
   await refuses(manager.resumeSandbox(box.id), 409);
 });
 
+if (sdk.SandboxManager.prototype.createSnapshot) { // the first versions do not have it
+  check('snapshots', async () => {
+    if (!('SCENARIO_SNAPSHOTS' in process.env)) {
+      await refuses(manager.createSnapshot(box.id, { name: 's' }), 501, 'SNAPSHOT::NOT_IMPLEMENTED');
+      return;
+    }
+    await box.files.writeFiles([{ path: '/srv/kept', data: 'over the snapshot', mode: 644 }]);
+    const { id, status } = await manager.createSnapshot(box.id, { name: 'before' });
+    assert.equal(status.state, 'Creating');
+    let info;
+    do info = await manager.getSnapshot(id); while (info.status.state === 'Creating');
+    assert.equal(info.status.state, 'Ready');
+    assert.equal(info.name, 'before');
+    const page = await manager.listSnapshots({ sandboxId: box.id, states: ['Ready'] });
+    assert.deepEqual(page.items.map((i) => i.id), [id]);
+    const second = await sdk.Sandbox.create({ connectionConfig, snapshotId: id });
+    try {
+      assert.equal(await second.files.readFile('/srv/kept'), 'over the snapshot');
+      await refuses(manager.deleteSnapshot(id), 409, 'SNAPSHOT::DELETE_CONFLICT');
+    } finally {
+      await second.kill();
+      await second.close();
+    }
+    await manager.deleteSnapshot(id);
+    await refuses(manager.getSnapshot(id), 404, 'SNAPSHOT::NOT_FOUND');
+  });
+}
+
 check('what nobody knows has a request id', async () => {
   const e = await manager.getSandboxInfo('no-such-sandbox').catch((x) => x);
   assert.equal(e.statusCode, 404);

@@ -31,7 +31,7 @@ from opensandbox.models.execd import ExecutionHandlers, RunCommandOpts  # noqa: 
 from opensandbox.models.execd_sync import ExecutionHandlersSync  # noqa: E402
 from opensandbox.models.filesystem import (  # noqa: E402
     ContentReplaceEntry, DirectoryListEntry, MoveEntry, SearchEntry, SetPermissionEntry, WriteEntry)
-from opensandbox.models.sandboxes import SandboxFilter  # noqa: E402
+from opensandbox.models.sandboxes import SandboxFilter, SnapshotFilter  # noqa: E402
 from opensandbox.sync import SandboxManagerSync, SandboxSync  # noqa: E402
 
 logging.disable(logging.CRITICAL)       # it tells of each refusal, and refusals are wanted here
@@ -461,8 +461,28 @@ async def what_it_says_about_itself():
 
 
 @check
-async def snapshots_are_not_there():
-    await refused(lambda: box.create_snapshot("s"), 501)
+async def snapshots():
+    if "SCENARIO_SNAPSHOTS" not in os.environ:
+        await refused(lambda: box.create_snapshot("s"), 501)
+        return
+    await do(box.files.write_file("/srv/kept", "over the snapshot"))
+    made = await do(box.create_snapshot("before"))
+    eq((made.sandbox_id, made.name, made.status.state), (box.id, "before", "Creating"))
+    while (info := await do(manager.get_snapshot(made.id))).status.state == "Creating":
+        pass
+    eq(info.status.state, "Ready")
+    page = await do(manager.list_snapshots(SnapshotFilter(sandbox_id=box.id, states=["Ready"])))
+    eq([i.id for i in page.snapshot_infos], [made.id])
+    second = await do(Box.create(snapshot_id=made.id, timeout=timedelta(minutes=5),
+                                 connection_config=config()))
+    try:
+        eq(await do(second.files.read_file("/srv/kept")), "over the snapshot")
+        await refused(lambda: manager.delete_snapshot(made.id), 409)
+    finally:
+        await do(second.kill())
+        await do(second.close())
+    await do(manager.delete_snapshot(made.id))
+    await refused(lambda: manager.get_snapshot(made.id), 404)
 
 
 @check

@@ -51,5 +51,6 @@ def run_everywhere(programs, commands, build_dir, kind=None):
     if kind == "native":
         sys.exit(0 if run_all(programs, [(None, commands), (KEYS, commands)], None, Native) else 1)
     rounds = [(None, commands[:1]), (KEYS, commands[1:])]
+    os.environ["SCENARIO_SNAPSHOTS"] = "1"      # these drivers take them
     with engine(kind, build_dir) as e:
         sys.exit(0 if run_all(programs, rounds, settings(e, network="none")) else 1)

@@ -48,11 +48,6 @@ static void check_all(const struct fixed *cases, size_t n)
 static void test_what_no_driver_can_do_is_501(void **state)
 {
         static const struct fixed cases[] = {
-                { "POST", "/sandboxes/x/snapshots", "{}", 501, "\"SNAPSHOT::NOT_IMPLEMENTED\"" },
-                { "POST", "/v1/sandboxes/x/snapshots", NULL, 501, "\"SNAPSHOT::NOT_IMPLEMENTED\"" },
-                { "GET", "/snapshots", NULL, 501, "\"SNAPSHOT::NOT_IMPLEMENTED\"" },
-                { "GET", "/v1/snapshots/s", NULL, 501, "\"SNAPSHOT::NOT_IMPLEMENTED\"" },
-                { "DELETE", "/v1/snapshots/s", NULL, 501, "\"SNAPSHOT::NOT_IMPLEMENTED\"" },
                 { "POST", "/pools", "{}", 501, "\"KUBERNETES::POOL_NOT_SUPPORTED\"" },
                 { "GET", "/v1/pools", NULL, 501, "\"KUBERNETES::POOL_NOT_SUPPORTED\"" },
                 { "GET", "/pools/p", NULL, 501, "\"KUBERNETES::POOL_NOT_SUPPORTED\"" },

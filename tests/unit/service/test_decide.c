@@ -23,7 +23,7 @@ static struct sandbox *record_in(enum state state, const char *reason)
 static const char *text_of(const struct decision *d)
 {
         static const char *const asks[] = { "-",      "CREATE",  "DESTROY", "PAUSE",
-                                            "RESUME", "INSPECT", "PING" };
+                                            "RESUME", "INSPECT", "PING",    "SNAPSHOT" };
         static const char *const nexts[] = {
                 "done", "refuse", "ask", "again", "unregister", "later"
         };
@@ -84,6 +84,9 @@ static const struct {
             "refuse conflict", "refuse conflict", "refuse conflict" } },
         { COMMAND_PATCH,
           { "labels done", "labels done", "labels done", "labels done", "labels done",
+            "refuse conflict", "refuse conflict", "refuse conflict" } },
+        { COMMAND_SNAPSHOT,
+          { "refuse conflict", "SNAPSHOT", "refuse conflict", "refuse conflict", "refuse conflict",
             "refuse conflict", "refuse conflict", "refuse conflict" } },
         { COMMAND_ACCESS,
           { "done", "expiry done", "done", "done", "done", "done", "done", "done" } },

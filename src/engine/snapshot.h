@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_ENGINE_SNAPSHOT_H
+#define HUTCH_ENGINE_SNAPSHOT_H
+
+/*
+ * What the image of a snapshot looks like: the layers of the container, and of its configuration that of the
+ * image the sandbox was made of. Nothing of the container's own: its variables are secrets of whoever made the
+ * sandbox, its program is our agent.
+ *
+ * Engines would keep all of it. Docker merges the container's variables into whatever a commit says, and keeps the
+ * container's configuration a second time; so what a commit has made is only an intermediate, and the snapshot is a
+ * document of our own about the same layers, which is loaded (an archive without the layers, which the engine
+ * has). Podman takes no such archive, but keeps nothing twice and lets each value be overwritten; there variables stay
+ * as names with empty values.
+ */
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "engine/answers.h"
+#include "engine/settings.h"
+
+struct snapshot_facts_of {
+        const struct engine_settings *settings;
+        struct str id, sandbox, tenant;
+        const struct engine_image *source;  /* what the sandbox was made of */
+        const struct json_strs *secret_env; /* of the container: "NAME=value" */
+        const struct json_strs *env_names;  /* of these, what the sandbox's maker has named */
+        const struct json_map *labels;      /* of the container */
+};
+
+/* --- Docker --- */
+
+/* The document of the commit: labels by which what it makes is found again, should we end here. */
+void snapshot_write_commit(struct buf *b, const struct snapshot_facts_of *f);
+
+/* The archive that becomes the snapshot. `made` is what the commit has made. */
+int snapshot_write_archive(struct buf *b, const struct snapshot_facts_of *f,
+                           const struct engine_image *made, struct err *e) must_check;
+
+/* --- Podman --- */
+
+/* Appends "&changes=…" to a target. */
+void snapshot_add_changes(struct buf *b, const struct snapshot_facts_of *f);
+
+/* --- both --- */
+
+/* Whether an image is the snapshot, and holds no value of a variable that the source does not have.
+ * ERR_INTERNAL. */
+int snapshot_check_image(const struct engine_image *image, const struct snapshot_facts_of *f,
+                         struct err *e) must_check;
+
+#endif

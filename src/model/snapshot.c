@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/snapshot.h"
+
+#include "base/base.h"
+#include "base/json.h"
+#include "model/limits.h"
+#include "model/sandbox.h"
+#include "model/text.h"
+
+/* A handful of short texts: more than this was not written by us. */
+#define SNAPSHOT_TEXT_MAX  (64 * KiB)
+#define SNAPSHOT_ARENA_MAX (256 * KiB)
+#define SNAPSHOT_FIRST     512
+
+static const char *const snapshot_state_names[] = {
+        [SNAPSHOT_CREATING] = "Creating",
+        [SNAPSHOT_READY] = "Ready",
+        [SNAPSHOT_FAILED] = "Failed",
+        [SNAPSHOT_DELETING] = "Deleting",
+};
+ENUM_TABLE(snapshot_state, snapshot_state_names, SNAPSHOT_STATE_MAX_);
+
+int snapshot_state_from_string_any_case(struct str s)
+{
+        for (int i = 0; i < SNAPSHOT_STATE_MAX_; i++)
+                if (str_caseeq(s, str_from(snapshot_state_names[i])))
+                        return i;
+        return -EINVAL;
+}
+
+static const struct json_field snapshot_status_fields[] = {
+        JSON_ENUM(struct status, state, "state", JSON_REQUIRED, &snapshot_state_table),
+        JSON_STR(struct status, reason, "reason", JSON_OMIT_EMPTY | JSON_NONEMPTY),
+        JSON_STR(struct status, message, "message", JSON_OMIT_EMPTY | JSON_NONEMPTY),
+        JSON_I64(struct status, changed_ms, "lastTransitionAt", JSON_REQUIRED, JSON_MIN(0)),
+        JSON_END,
+};
+
+#define S struct snapshot
+
+static const struct json_field snapshot_fields[] = {
+        JSON_I64(S, schema, "schema", JSON_REQUIRED, JSON_MIN(1)),
+        JSON_STR(S, id, "id", JSON_REQUIRED),
+        JSON_STR(S, sandbox_id, "sandboxId", JSON_REQUIRED),
+        JSON_STR(S, name, "name", JSON_NONEMPTY),
+        JSON_STR(S, tenant, "tenant", JSON_REQUIRED),
+        JSON_STR(S, node, "node", JSON_REQUIRED),
+        JSON_STR(S, driver, "driver", JSON_REQUIRED),
+        JSON_I64(S, created_ms, "createdAt", JSON_REQUIRED, JSON_MIN(0)),
+        JSON_OBJECT(S, status, struct status, "status", JSON_REQUIRED, snapshot_status_fields),
+        JSON_I64(S, version, "version", JSON_REQUIRED, JSON_MIN(1)),
+        JSON_END,
+};
+
+/* What is looked at before anything else: the rest may not fit our table. */
+static const struct json_field schema_fields[] = {
+        JSON_I64(S, schema, "schema", JSON_REQUIRED, JSON_MIN(1)),
+        JSON_END,
+};
+
+/* --- life --- */
+
+struct snapshot *snapshot_new(void)
+{
+        struct snapshot *s = xnew(struct snapshot);
+
+        arena_init_small(&s->arena, SNAPSHOT_ARENA_MAX, SNAPSHOT_FIRST);
+        s->schema = SNAPSHOT_SCHEMA;
+        s->version = 1;
+        return s;
+}
+
+void snapshot_free(struct snapshot *s)
+{
+        if (!s)
+                return;
+        arena_done(&s->arena);
+        free(s);
+}
+
+void snapshot_freep(struct snapshot **s)
+{
+        snapshot_free(*s);
+        *s = NULL;
+}
+
+struct snapshot *snapshot_copy(const struct snapshot *s)
+{
+        scoped(snapshot_freep) struct snapshot *copy = snapshot_new();
+
+        if (json_copy_struct(snapshot_fields, s, &copy->arena, copy) < 0)
+                return NULL;
+        return TAKE_PTR(copy);
+}
+
+int snapshot_make(const struct snapshot_facts *f, struct snapshot **ret, struct err *e)
+{
+        const struct snapshot draft = {
+                .schema = SNAPSHOT_SCHEMA,
+                .id = f->id,
+                .sandbox_id = f->sandbox_id,
+                .name = f->name,
+                .tenant = f->tenant,
+                .node = f->node,
+                .driver = f->driver,
+                .created_ms = f->now_ms,
+                .status = { .state = SNAPSHOT_CREATING,
+                            .reason = STR(SNAPSHOT_REASON_ACCEPTED),
+                            .changed_ms = f->now_ms },
+                .version = 1,
+        };
+        struct snapshot *s;
+        int r = snapshot_check(&draft, e);
+
+        if (r < 0)
+                return r;
+        s = snapshot_copy(&draft);
+        if (!s)
+                return err_set(e, ERR_TOO_LARGE, "the snapshot does not fit into a record");
+        *ret = s;
+        return 0;
+}
+
+/* --- changes --- */
+
+#define BIT(name) (1u << SNAPSHOT_##name)
+
+static const unsigned ways_out[SNAPSHOT_STATE_MAX_] = {
+        [SNAPSHOT_CREATING] = BIT(READY) | BIT(FAILED),
+        [SNAPSHOT_READY] = BIT(DELETING) | BIT(FAILED),
+        [SNAPSHOT_FAILED] = BIT(DELETING),
+        [SNAPSHOT_DELETING] = BIT(READY) | BIT(FAILED),
+};
+
+int snapshot_change(struct snapshot *s, const struct snapshot_step *to, struct err *e)
+{
+        int r;
+
+        if (!(ways_out[s->status.state] & 1u << to->state))
+                return err_set(e, ERR_CONFLICT, "the snapshot is %s and cannot become %s",
+                               snapshot_state_to_string(s->status.state),
+                               snapshot_state_to_string((int) to->state));
+        r = status_explain(&s->status, &s->arena, to->reason, to->message, e);
+        if (r < 0)
+                return r;
+        s->status.state = (int) to->state;
+        s->status.changed_ms = to->at_ms;
+        return 0;
+}
+
+bool snapshot_name_is_valid(struct str name)
+{
+        return text_is_clean(name, NAME_MAX_TEXT);
+}
+
+/* --- stored form --- */
+
+static int wrong(struct err *e, const char *member, const char *what)
+{
+        return err_set(e, ERR_INVALID, "%s: %s", member, what);
+}
+
+static int check_status(const struct status *s, struct err *e)
+{
+        if (!snapshot_state_to_string(s->state))
+                return wrong(e, "status", "state is none that we know");
+        if (s->reason.p && !text_is_label(s->reason, REASON_MAX))
+                return wrong(e, "status", "reason is not a word");
+        if (s->message.p && !text_is_clean(s->message, MESSAGE_MAX))
+                return wrong(e, "status", "message is empty, too long or not clean text");
+        return s->changed_ms < 0 ? wrong(e, "status", "lastTransitionAt is negative") : 0;
+}
+
+int snapshot_check(const struct snapshot *s, struct err *e)
+{
+        const struct {
+                const char *member;
+                struct str value;
+        } names[] = { { "tenant", s->tenant }, { "node", s->node }, { "driver", s->driver } };
+
+        if (!sandbox_id_is_valid(s->id))
+                return wrong(e, "id", "is not an id");
+        if (!sandbox_id_is_valid(s->sandbox_id))
+                return wrong(e, "sandboxId", "is not an id");
+        if (s->name.p && !snapshot_name_is_valid(s->name))
+                return wrong(e, "name", "is empty, too long or not clean text");
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (!text_is_clean(names[i].value, NAME_MAX_TEXT))
+                        return wrong(e, names[i].member, "is empty, too long or not clean text");
+        if (s->created_ms < 0)
+                return wrong(e, "createdAt", "is negative");
+        if (s->schema != SNAPSHOT_SCHEMA || s->version < 1)
+                return wrong(e, "version", "is not one, or schema is not ours");
+        return check_status(&s->status, e);
+}
+
+void snapshot_encode(struct buf *b, const struct snapshot *s)
+{
+        json_encode(b, snapshot_fields, s);
+}
+
+static int decode_into(const json_t *doc, struct snapshot *s, struct err *e)
+{
+        struct json_error je;
+        int r = json_decode_value(doc, schema_fields, 0, &s->arena, s, &je);
+
+        if (r == 0 && s->schema > SNAPSHOT_SCHEMA)
+                return err_set(e, ERR_UNSUPPORTED,
+                               "snapshot record: schema %lld was written by a newer hutchd; this "
+                               "one knows %d",
+                               (long long) s->schema, SNAPSHOT_SCHEMA);
+        if (r == 0)
+                r = json_decode_value(doc, snapshot_fields, JSON_REFUSE_UNKNOWN, &s->arena, s, &je);
+        if (r < 0)
+                return err_set(e, r == -ENOMEM ? ERR_TOO_LARGE : ERR_INVALID, "snapshot record: %s",
+                               je.message);
+        return 0;
+}
+
+int snapshot_decode(struct str text, struct snapshot **ret, struct err *e)
+{
+        scoped(snapshot_freep) struct snapshot *s = snapshot_new();
+        struct json_error je;
+        json_t *doc;
+        int r;
+
+        if (text.n > SNAPSHOT_TEXT_MAX)
+                return err_set(e, ERR_TOO_LARGE, "snapshot record: more than %zu bytes",
+                               SNAPSHOT_TEXT_MAX);
+        if (json_parse(text, 0, &doc, &je) < 0)
+                return err_set(e, ERR_INVALID, "snapshot record: %s", je.message);
+        r = decode_into(doc, s, e);
+        json_decref(doc);
+        if (r < 0)
+                return r;
+        if (snapshot_check(s, e) < 0)
+                return err_wrap(e, "snapshot record of %s", QUOTED(s->id));
+        *ret = TAKE_PTR(s);
+        return 0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_MODEL_SNAPSHOT_H
+#define HUTCH_MODEL_SNAPSHOT_H
+
+/*
+ * The record of a snapshot: the file system of a sandbox, kept by the sandbox's driver under the
+ * snapshot's id. It outlives the sandbox; processes, memory, volumes, values of variables are not in
+ * it.
+ *
+ *         CREATING ──► READY ◄──► DELETING ──► (the record goes)
+ *             │          │           ▲
+ *             └──► FAILED ◄──────────┘ (and back)
+ *
+ * As with sandboxes, a state says what the record promises: CREATING and DELETING are written before
+ * the driver is asked, so what a crash has left says which call is to be repeated or undone.
+ *
+ * A struct snapshot has one owner and is freed by snapshot_free; all its views point into its own
+ * arena. A change is made in a copy, which takes the place of the old one once it is stored. Reading
+ * is as strict as writing (model/sandbox.h).
+ */
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/compiler.h"
+#include "base/enum.h"
+#include "base/err.h"
+#include "model/state.h"
+
+#define SNAPSHOT_SCHEMA 1
+
+enum snapshot_state {
+        SNAPSHOT_CREATING, /* the driver was or will be asked for it */
+        SNAPSHOT_READY,    /* sandboxes can be made of it */
+        SNAPSHOT_FAILED,   /* there is none, or not any more: reason and message say why */
+        SNAPSHOT_DELETING, /* the driver was or will be asked to remove it */
+        SNAPSHOT_STATE_MAX_,
+        SNAPSHOT_STATE_INVALID_ = -EINVAL,
+};
+
+ENUM_DECLARE(snapshot_state); /* Creating, Ready, Failed, Deleting */
+
+/* The same without regard to case, for filters. -EINVAL if it is none. */
+int snapshot_state_from_string_any_case(struct str s);
+
+/* Reasons that we give; upstream's words where it has one. */
+#define SNAPSHOT_REASON_ACCEPTED    "snapshot_accepted"
+#define SNAPSHOT_REASON_READY       "snapshot_ready"
+#define SNAPSHOT_REASON_FAILED      "snapshot_capture_failed"
+#define SNAPSHOT_REASON_INTERRUPTED "snapshot_interrupted"
+#define SNAPSHOT_REASON_GONE        "snapshot_gone"
+#define SNAPSHOT_REASON_DELETING    "snapshot_deleting"
+#define SNAPSHOT_REASON_IN_USE      "snapshot_in_use"
+
+struct snapshot {
+        struct arena arena; /* all below */
+        int64_t schema;
+        struct str id;         /* as ids of sandboxes */
+        struct str sandbox_id; /* what it was made of */
+        struct str name;       /* what people call it; null if nothing */
+        struct str tenant;     /* who may see it */
+        struct str node;       /* which hutchd looks after it */
+        struct str driver;     /* that keeps it, and can make sandboxes of it */
+        int64_t created_ms;
+        struct status status; /* its state is an enum snapshot_state */
+        int64_t version;      /* 1 when it is made, one more with each write */
+};
+
+/* Empty, and invalid until it is filled. */
+struct snapshot *snapshot_new(void) must_check;
+void snapshot_free(struct snapshot *s);
+void snapshot_freep(struct snapshot **s);
+
+/* NULL when memory is gone. */
+struct snapshot *snapshot_copy(const struct snapshot *s) must_check;
+
+/* What is known when it begins; the views are copied. */
+struct snapshot_facts {
+        struct str id, sandbox_id, name, tenant, node, driver;
+        int64_t now_ms;
+};
+
+/* In state CREATING. ERR_INVALID with the member that breaks a rule. */
+int snapshot_make(const struct snapshot_facts *f, struct snapshot **ret, struct err *e) must_check;
+
+struct snapshot_step {
+        enum snapshot_state state;
+        struct str reason;  /* a label-like word of ours */
+        struct str message; /* whatever a driver said: cleaned and cut */
+        int64_t at_ms;
+};
+
+/* ERR_CONFLICT if that change is not legal; *s then is as it was. */
+int snapshot_change(struct snapshot *s, const struct snapshot_step *to, struct err *e) must_check;
+
+/* Whether it is a name that a snapshot may have. */
+bool snapshot_name_is_valid(struct str name);
+
+/* --- stored form --- */
+
+int snapshot_check(const struct snapshot *s, struct err *e) must_check;
+
+/* Appends; a failure is b's. The record must have passed snapshot_check. */
+void snapshot_encode(struct buf *b, const struct snapshot *s);
+
+/* ERR_INVALID if it is not a record as we write it, ERR_UNSUPPORTED if a newer hutchd wrote it. */
+int snapshot_decode(struct str text, struct snapshot **ret, struct err *e) must_check;
+
+#endif

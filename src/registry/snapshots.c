@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "registry/snapshots.h"
+
+#include <endian.h>
+
+#include "base/base.h"
+#include "model/text.h"
+#include "registry/registry_impl.h"
+
+/* One in memory. Its key in the order is that of sandboxes' entries (registry/records.h): the time
+ * counted backwards, and the id. */
+struct kept {
+        struct tree_node by_id, in_order;
+        struct snapshot *record;
+        uint64_t version; /* in the store */
+        bool writing;
+        size_t order_n;
+        char order[ORDER_TIME + SANDBOX_ID_MAX];
+};
+
+static struct kept *kept_of(struct tree_node *n)
+{
+        return n ? container_of(n, struct kept, by_id) : NULL;
+}
+
+static struct kept *find(const struct registry *r, struct str id)
+{
+        return kept_of(tree_get(&r->snapshots.by_id, id));
+}
+
+static void set_order(struct kept *k)
+{
+        uint64_t backwards = htobe64(UINT64_MAX - (uint64_t) k->record->created_ms);
+        struct str id = k->record->id;
+
+        memcpy(k->order, &backwards, ORDER_TIME);
+        memcpy(k->order + ORDER_TIME, id.p, id.n);
+        k->order_n = ORDER_TIME + id.n;
+}
+
+static void keep(struct registry *r, struct snapshot *record, uint64_t version)
+{
+        struct kept *k = xnew(struct kept);
+
+        k->record = record;
+        k->version = version;
+        set_order(k);
+        tree_add(&r->snapshots.by_id, &k->by_id,
+                 str_of(k->order + ORDER_TIME, k->order_n - ORDER_TIME));
+        tree_add(&r->snapshots.in_order, &k->in_order, str_of(k->order, k->order_n));
+}
+
+static void forget(struct registry *r, struct kept *k)
+{
+        tree_remove(&r->snapshots.by_id, &k->by_id);
+        tree_remove(&r->snapshots.in_order, &k->in_order);
+        snapshot_free(k->record);
+        free(k);
+}
+
+void snapshots__init(struct snapshots *x)
+{
+        tree_init(&x->by_id);
+        tree_init(&x->in_order);
+}
+
+void snapshots__done(struct registry *r)
+{
+        for (struct tree_node *n; (n = tree_nth(&r->snapshots.by_id, 0));)
+                forget(r, kept_of(n));
+}
+
+/* --- reading what is stored --- */
+
+static int read_snapshot(struct str key, struct str value, struct snapshot **ret)
+{
+        scoped(snapshot_freep) struct snapshot *s = NULL;
+        struct err e;
+
+        if (snapshot_decode(value, &s, &e) < 0
+            || !str_eq(str_skip(key, strlen(SNAPSHOT_PREFIX)), s->id))
+                return -EBADMSG;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+enum snapshot_loaded snapshots__take(struct registry *r, const struct store_entry *e)
+{
+        struct snapshot *s;
+
+        if (read_snapshot(e->key, e->value, &s) < 0)
+                return SNAPSHOT_DAMAGED;
+        if (!str_eq(s->node, str_from(r->node))) {
+                snapshot_free(s);
+                return SNAPSHOT_FOREIGN;
+        }
+        keep(r, s, e->version);
+        return SNAPSHOT_LOADED;
+}
+
+/* --- writing --- */
+
+struct change {
+        struct registry *r;
+        struct registry_req *req;
+        struct kept *kept;       /* what is there, or NULL */
+        struct snapshot *record; /* what is to be there, or was read */
+        enum { CHANGE_NOTHING, CHANGE_ADD, CHANGE_REPLACE, CHANGE_REMOVE } effect;
+        uint64_t version;
+        struct buf value;
+        struct sure sure;
+        size_t key_n;
+        char key[sizeof(SNAPSHOT_PREFIX) + SANDBOX_ID_MAX];
+};
+
+static void take_effect(struct change *c)
+{
+        if (c->kept)
+                c->kept->writing = false;
+        if (c->effect == CHANGE_ADD) {
+                keep(c->r, TAKE_PTR(c->record), c->version);
+        } else if (c->effect == CHANGE_REPLACE) {
+                snapshot_free(c->kept->record);
+                c->kept->record = TAKE_PTR(c->record);
+                c->kept->version = c->version;
+        } else if (c->effect == CHANGE_REMOVE && c->kept) {
+                forget(c->r, c->kept);
+        }
+}
+
+static void change_end(struct op *op, int result)
+{
+        struct registry_req *req = container_of(op, struct registry_req, op);
+        struct change *c = req->_job;
+
+        take_effect(c);
+        request_end(c->r, req, result);
+        snapshot_free(c->record);
+        buf_done(&c->value);
+        free(c);
+}
+
+static struct change *change_begin(struct registry *r, struct snapshots_write *w, struct str id,
+                                   struct snapshot *record)
+{
+        struct change *c = xnew(struct change);
+        struct buf key;
+
+        c->r = r;
+        c->req = &w->req;
+        c->record = record;
+        buf_init(&c->value, STORE_VALUE_MAX);
+        request_begin(r, &w->req, change_end, c);
+        if (!sandbox_id_is_valid(id))
+                return c; /* there is no such record, and can't be */
+        buf_init_fixed(&key, c->key, sizeof(c->key));
+        buf_add_str(&key, STR(SNAPSHOT_PREFIX));
+        buf_add_str(&key, id);
+        c->key_n = key.n;
+        c->kept = find(r, id);
+        if (c->kept) {
+                ASSERT(!c->kept->writing);
+                c->kept->writing = true;
+        }
+        return c;
+}
+
+static struct str key_of(const struct change *c)
+{
+        return str_of(c->key, c->key_n);
+}
+
+static void finish(struct change *c, int result)
+{
+        op_finish(&c->req->op, result);
+}
+
+static int encode(struct change *c)
+{
+        struct err *e = &c->req->err;
+        int r = snapshot_check(c->record, e);
+
+        if (r < 0)
+                return r;
+        if (!str_eq(c->record->node, str_from(c->r->node)))
+                return err_set(e, ERR_INVALID, "a snapshot of node %s", QUOTED(c->record->node));
+        snapshot_encode(&c->value, c->record);
+        if (buf_failed(&c->value))
+                return err_set(e, ERR_TOO_LARGE, "the record of a snapshot is too long");
+        return 0;
+}
+
+static void added(struct sure *s, int result)
+{
+        struct change *c = container_of(s, struct change, sure);
+
+        if (result == 0) {
+                c->version = s->version;
+                c->effect = CHANGE_ADD;
+        } else if (result == ERR_RETURN(ERR_CONFLICT)) {
+                result = err_set(&c->req->err, ERR_EXISTS, "there is such a snapshot");
+        } else {
+                c->req->err = s->err;
+        }
+        finish(c, result);
+}
+
+void snapshots_add(struct registry *r, struct snapshots_write *w, struct snapshot *record)
+{
+        struct change *c = change_begin(r, w, record->id, record);
+        int res = c->kept ? err_set(&w->req.err, ERR_EXISTS, "there is such a snapshot")
+                          : encode(c);
+
+        if (res < 0) {
+                finish(c, res);
+                return;
+        }
+        c->sure.done = added;
+        sure_cas(&c->sure, r->store, key_of(c), STORE_ABSENT, buf_str(&c->value));
+}
+
+/* A write of ours that seemed to have failed did not, or somebody else was here: what is in the store is
+ * true. */
+static void learn(struct change *c, const struct sure *s)
+{
+        struct snapshot *found;
+
+        if (!s->found.p || read_snapshot(key_of(c), s->found, &found) < 0)
+                return;
+        snapshot_free(c->record);
+        c->record = found;
+        c->version = s->found_version;
+        c->effect = CHANGE_REPLACE;
+}
+
+static void updated(struct sure *s, int result)
+{
+        struct change *c = container_of(s, struct change, sure);
+
+        if (result == 0) {
+                c->version = s->version;
+                c->effect = CHANGE_REPLACE;
+        } else {
+                c->req->err = s->err;
+                if (result == ERR_RETURN(ERR_CONFLICT))
+                        learn(c, s);
+        }
+        finish(c, result);
+}
+
+static int check_update(struct change *c)
+{
+        const struct snapshot *old = c->kept ? c->kept->record : NULL;
+        struct err *e = &c->req->err;
+
+        if (!old)
+                return err_set(e, ERR_NOT_FOUND, "there is no such snapshot");
+        if (!str_eq(old->tenant, c->record->tenant) || !str_eq(old->driver, c->record->driver)
+            || !str_eq(old->sandbox_id, c->record->sandbox_id)
+            || old->created_ms != c->record->created_ms)
+                return err_set(e, ERR_INVALID, "a snapshot stays what it is");
+        c->record->version = old->version + 1;
+        return encode(c);
+}
+
+void snapshots_update(struct registry *r, struct snapshots_write *w, struct snapshot *next)
+{
+        struct change *c = change_begin(r, w, next->id, next);
+        int res = check_update(c);
+
+        if (res < 0) {
+                finish(c, res);
+                return;
+        }
+        c->sure.done = updated;
+        sure_cas(&c->sure, r->store, key_of(c), c->kept->version, buf_str(&c->value));
+}
+
+static void removed(struct sure *s, int result)
+{
+        struct change *c = container_of(s, struct change, sure);
+
+        if (result == 0)
+                c->effect = CHANGE_REMOVE;
+        else
+                c->req->err = s->err;
+        finish(c, result);
+}
+
+void snapshots_remove(struct registry *r, struct snapshots_write *w, struct str id)
+{
+        struct change *c = change_begin(r, w, id, NULL);
+
+        if (!c->kept) {
+                finish(c, 0);
+                return;
+        }
+        c->sure.done = removed;
+        sure_remove(&c->sure, r->store, key_of(c), STORE_ANY);
+}
+
+/* --- looking --- */
+
+const struct snapshot *snapshots_get(const struct registry *r, struct str id)
+{
+        const struct kept *k = find(r, id);
+
+        return k ? k->record : NULL;
+}
+
+const struct snapshot *snapshots_next(const struct registry *r, struct str after)
+{
+        const struct kept *k = kept_of(tree_after(&r->snapshots.by_id, after));
+
+        return k ? k->record : NULL;
+}
+
+static bool is_wanted(const struct snapshot *s, const struct snapshots_query *q)
+{
+        return (!q->tenant.p || str_eq(s->tenant, q->tenant))
+               && (!q->sandbox_id.p || str_eq(s->sandbox_id, q->sandbox_id))
+               && (!q->name.p || (s->name.p && str_eq(s->name, q->name)))
+               && (!q->states || (q->states & STATE_SET((unsigned) s->status.state)));
+}
+
+size_t snapshots_count(const struct registry *r, struct str tenant)
+{
+        const struct snapshots_query q = { .tenant = tenant };
+        const struct tree *all = &r->snapshots.by_id;
+        size_t count = 0;
+
+        if (!tenant.p)
+                return all->n;
+        for (struct tree_node *n = tree_nth(all, 0); n; n = tree_after(all, n->key))
+                count += is_wanted(kept_of(n)->record, &q);
+        return count;
+}
+
+void snapshots_list(const struct registry *r, const struct snapshots_query *q,
+                    struct snapshots_page *ret)
+{
+        const struct tree *all = &r->snapshots.in_order;
+
+        ASSERT(q->limit >= 1 && q->limit <= REGISTRY_PAGE_MAX);
+        ret->n = 0;
+        ret->total = 0;
+        for (struct tree_node *n = tree_nth(all, 0); n; n = tree_after(all, n->key)) {
+                const struct snapshot *s = container_of(n, struct kept, in_order)->record;
+
+                if (!is_wanted(s, q))
+                        continue;
+                if (ret->total >= q->skip && ret->n < q->limit)
+                        ret->items[ret->n++] = s;
+                ret->total++;
+        }
+}

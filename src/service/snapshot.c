@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/snapshot_impl.h"
+
+#include "base/base.h"
+
+#define REWRITES_MAX 3
+
+static void begin(struct work *w);
+static void remove_it(struct work *w);
+
+static const struct snapshot *record_of(const struct work *w)
+{
+        return snapshots_get(w->service->config.registry, str_from(w->id));
+}
+
+/* --- who waits --- */
+
+static struct service_snapshot *request_of(struct service_req *r)
+{
+        return container_of(r, struct service_snapshot, req);
+}
+
+/* The record that is told lives until `done` has returned. */
+static void request_done(struct op *op, int result)
+{
+        struct service_snapshot *x = container_of(op, struct service_snapshot, req.op);
+        struct snapshot *kept = TAKE_PTR(x->_snapshot);
+
+        x->snapshot = kept;
+        op->done = x->_then;
+        op->done(op, result); /* may free x, or start it again */
+        snapshot_free(kept);
+}
+
+static void cancel_wait(struct op *op)
+{
+        struct service_req *r = container_of(op, struct service_req, op);
+        int result = err_set(&r->err, ERR_CANCELED, "canceled");
+
+        req__finish(r, NULL, result, &r->err);
+}
+
+static void request_begin(struct service *s, struct service_snapshot *x)
+{
+        x->snapshot = NULL;
+        x->in_use = false;
+        x->_snapshot = NULL;
+        x->_then = x->req.op.done;
+        x->req.op.done = request_done;
+        req__begin(s, &x->req, cancel_wait);
+}
+
+static void tell(struct work *w, int result, const struct err *err)
+{
+        const struct snapshot *record = record_of(w);
+
+        for (struct list *n; (n = list_first(&w->waiters));) {
+                struct service_req *r = container_of(n, struct service_req, _node);
+
+                if (result == 0 && record && w->kind == WORK_TAKE)
+                        request_of(r)->_snapshot = snapshot_copy(record);
+                request_of(r)->in_use = w->kind == WORK_DELETE
+                                        && w->result == ERR_RETURN(ERR_CONFLICT);
+                req__finish(r, NULL, result, err);
+        }
+}
+
+/* --- works --- */
+
+struct work *work__new(struct service *s, enum work_kind kind, struct str id)
+{
+        struct work *w = xnew(struct work);
+
+        w->service = s;
+        w->kind = kind;
+        memcpy(w->id, id.p, id.n);
+        list_init(&w->gate);
+        list_init(&w->waiters);
+        list_append(&s->keeping.works, &w->node);
+        s->stats.under_way++;
+        return w;
+}
+
+struct work *work__of(const struct service *s, struct str id)
+{
+        list_for_each (n, &s->keeping.works) {
+                struct work *w = container_of(n, struct work, node);
+
+                if (str_eq(str_from(w->id), id))
+                        return w;
+        }
+        return NULL;
+}
+
+static void give_place(struct service *s)
+{
+        struct list *n = list_first(&s->keeping.waiting);
+
+        if (!n || s->keeping.taking >= s->config.snapshots_at_once || s->phase >= PHASE_STOPPING)
+                return;
+        list_remove(n);
+        begin(container_of(n, struct work, gate));
+}
+
+static void work_end(struct work *w, int result, const struct err *err)
+{
+        struct service *s = w->service;
+
+        tell(w, result, err);
+        list_remove(&w->node);
+        list_remove(&w->gate);
+        s->keeping.taking -= w->counted;
+        s->stats.under_way--;
+        free(w);
+        give_place(s);
+        service__settle(s);
+}
+
+void work__start(struct work *w)
+{
+        struct service *s = w->service;
+
+        if (s->keeping.taking < s->config.snapshots_at_once)
+                begin(w);
+        else
+                list_append(&s->keeping.waiting, &w->gate);
+}
+
+/* --- writing --- */
+
+static void written(struct op *op, int result);
+
+static void log_state(const struct work *w)
+{
+        const struct snapshot *record = record_of(w);
+
+        log_fields(w->service->config.log, LOG_INFO, "snapshot", LOG_F_STR("snapshot", record->id),
+                   LOG_F_STR("sandbox", record->sandbox_id),
+                   LOG_F_STR("state", str_from(snapshot_state_to_string(record->status.state))),
+                   LOG_F_STR("reason", record->status.reason),
+                   LOG_F_STR("message", record->status.message));
+}
+
+static void log_failure(const struct work *w, const struct err *e)
+{
+        log_fields(w->service->config.log, LOG_WARN, "a snapshot is to be looked at again",
+                   LOG_F_STR("snapshot", str_from(w->id)),
+                   LOG_F_STR("error", str_from(e->message)));
+}
+
+/* What the driver's answer makes of the record. */
+static struct snapshot_step outcome(const struct work *w)
+{
+        bool ok = w->result == 0;
+        struct str why = ok ? STR_NULL : str_from(w->err.message);
+        const struct snapshot_step steps[] = {
+                [WORK_TAKE] = { ok ? SNAPSHOT_READY : SNAPSHOT_FAILED,
+                                ok ? STR(SNAPSHOT_REASON_READY) : STR(SNAPSHOT_REASON_FAILED), why,
+                                0 },
+                [WORK_DELETE] = { w->was == SNAPSHOT_FAILED ? SNAPSHOT_FAILED : SNAPSHOT_READY,
+                                  STR(SNAPSHOT_REASON_IN_USE), why, 0 },
+                [WORK_UNDO] = { SNAPSHOT_FAILED, STR(SNAPSHOT_REASON_INTERRUPTED),
+                                STR("it was not finished, and has been undone"), 0 },
+                [WORK_GONE] = { SNAPSHOT_FAILED, STR(SNAPSHOT_REASON_GONE),
+                                STR("the runtime does not have it any more"), 0 },
+        };
+
+        return steps[w->kind];
+}
+
+static void write_step(struct work *w, struct snapshot_step step, op_done_fn *done)
+{
+        struct service *s = w->service;
+        const struct snapshot *record = record_of(w);
+        scoped(snapshot_freep) struct snapshot *next = record ? snapshot_copy(record) : NULL;
+        int r = next ? 0 : err_set(&w->err, ERR_NOT_FOUND, "there is no such snapshot");
+
+        step.at_ms = (int64_t) (clock_wall(s->config.clock) / USEC_PER_MSEC);
+        if (r == 0)
+                r = snapshot_change(next, &step, &w->err);
+        if (r < 0)
+                return work_end(w, r, &w->err);
+        op_init(&w->write.req.op, done);
+        return snapshots_update(s->config.registry, &w->write, TAKE_PTR(next));
+}
+
+static void write_outcome(struct work *w)
+{
+        write_step(w, outcome(w), written);
+}
+
+static void written(struct op *op, int result)
+{
+        struct work *w = container_of(op, struct work, write.req.op);
+
+        w->service->keeping.changes++;
+        if (result == ERR_RETURN(ERR_CONFLICT) && w->rewrites++ < REWRITES_MAX)
+                return write_outcome(w);
+        if (result < 0) {
+                log_failure(w, &w->write.req.err);
+                return work_end(w, result, &w->write.req.err);
+        }
+        log_state(w);
+        return work_end(w, w->kind == WORK_DELETE ? w->result : 0, &w->err);
+}
+
+/* --- taking --- */
+
+/* The sandbox's turn is over. A server that stops leaves the record as it is: the next start undoes what
+ * there may be. */
+static void taken(struct job *j)
+{
+        struct work *w = j->ended_data;
+
+        w->result = j->result;
+        w->err = j->err;
+        if (w->result < 0 && w->service->phase >= PHASE_STOPPING)
+                return work_end(w, w->result, &w->err);
+        return write_outcome(w);
+}
+
+static void take(struct work *w)
+{
+        struct service *s = w->service;
+        const struct snapshot *record = record_of(w);
+        const struct sandbox *box = registry_peek(s->config.registry, record->sandbox_id);
+        struct place *p = box ? place__of(s, box->id) : NULL;
+        struct job *j;
+
+        if (!p || p->n_jobs >= PLACE_JOBS_MAX) {
+                w->result = p ? err_set(&w->err, ERR_UNAVAILABLE,
+                                        "too many commands wait for this sandbox")
+                              : err_set(&w->err, ERR_NOT_FOUND,
+                                        "the sandbox was gone before it could be kept");
+                return write_outcome(w);
+        }
+        j = job__new(s, p, COMMAND_SNAPSHOT);
+        memcpy(j->snapshot_id, w->id, sizeof(w->id));
+        j->ended = taken;
+        j->ended_data = w;
+        return job__start(j);
+}
+
+static void begin(struct work *w)
+{
+        w->counted = true;
+        w->service->keeping.taking++;
+        if (w->kind == WORK_TAKE)
+                take(w);
+        else if (w->kind == WORK_GONE)
+                write_outcome(w);
+        else
+                remove_it(w);
+}
+
+static void registered(struct op *op, int result)
+{
+        struct work *w = container_of(op, struct work, write.req.op);
+
+        w->service->keeping.changes++;
+        if (result < 0)
+                return work_end(w, result, &w->write.req.err);
+        log_state(w);
+        tell(w, 0, NULL);
+        return work__start(w);
+}
+
+/* Those whose record is on its way to the store are counted, too. */
+static size_t count(const struct service *s, struct str tenant)
+{
+        size_t sum = snapshots_count(s->config.registry, tenant);
+
+        list_for_each (n, &s->keeping.works) {
+                const struct work *w = container_of(n, struct work, node);
+
+                sum += w->kind == WORK_TAKE && !record_of(w)
+                       && (!tenant.p || str_eq(str_from(w->tenant), tenant));
+        }
+        return sum;
+}
+
+static int check_room(const struct service *s, struct str tenant, struct err *e)
+{
+        uint64_t quota = tenants_snapshots(&s->tenants, tenant);
+
+        if (count(s, STR_NULL) >= s->config.snapshots_max)
+                return err_set(e, ERR_EXHAUSTED,
+                               "this server is full: it has %u snapshots; delete some first",
+                               s->config.snapshots_max);
+        if (quota && count(s, tenant) >= quota)
+                return err_set(e, ERR_EXHAUSTED,
+                               "the tenant's quota of snapshots is used up: it has %llu; delete "
+                               "some first",
+                               (unsigned long long) quota);
+        return 0;
+}
+
+static int check_source(const struct service *s, const struct sandbox *box, struct err *e)
+{
+        const struct driver *d = service__driver(s, box->driver);
+
+        if (!d)
+                return err_set(e, ERR_UNAVAILABLE,
+                               "the driver of this sandbox is not enabled on this server");
+        if (!driver_can(d, DRIVER_SNAPSHOT))
+                return err_set(e, ERR_UNSUPPORTED, "the driver '%s' cannot take snapshots",
+                               driver_name(d));
+        if (box->status.state != STATE_RUNNING)
+                return err_set(e, ERR_CONFLICT,
+                               "the sandbox is %s: a snapshot is taken of one "
+                               "that is Running",
+                               state_to_string(box->status.state));
+        return check_room(s, box->tenant, e);
+}
+
+static int begin_create(struct service *s, struct service_snapshot *x)
+{
+        struct err *e = &x->req.err;
+        int r = service__ready(s, e);
+        const struct sandbox *box = r == 0 ? service_find(s, x->who, x->id) : NULL;
+        struct snapshot *record = NULL;
+        char id[ID_UUID_LEN + 1];
+        struct work *w;
+
+        if (r < 0)
+                return r;
+        if (!box)
+                return service__not_found(e);
+        r = check_source(s, box, e);
+        if (r < 0)
+                return r;
+        ids_uuid(s->config.ids, id);
+        r = snapshot_make(&(struct snapshot_facts){ .id = str_from(id),
+                                                    .sandbox_id = box->id,
+                                                    .name = x->name,
+                                                    .tenant = box->tenant,
+                                                    .node = s->config.node,
+                                                    .driver = box->driver,
+                                                    .now_ms = (int64_t) (clock_wall(s->config.clock)
+                                                                         / USEC_PER_MSEC) },
+                          &record, e);
+        if (r < 0)
+                return r;
+        w = work__new(s, WORK_TAKE, str_from(id));
+        memcpy(w->tenant, box->tenant.p, box->tenant.n); /* a record's, which has been checked */
+        list_append(&w->waiters, &x->req._node);
+        op_init(&w->write.req.op, registered);
+        snapshots_add(s->config.registry, &w->write, record);
+        return 0;
+}
+
+void service_create_snapshot(struct service *s, struct service_snapshot *x)
+{
+        int r;
+
+        request_begin(s, x);
+        r = begin_create(s, x);
+        if (r < 0)
+                req__finish(&x->req, NULL, r, &x->req.err);
+}
+
+/* --- removing --- */
+
+static void forgotten(struct op *op, int result)
+{
+        struct work *w = container_of(op, struct work, write.req.op);
+
+        w->service->keeping.changes++;
+        if (result < 0)
+                log_failure(w, &w->write.req.err);
+        else
+                log_fields(w->service->config.log, LOG_INFO, "snapshot deleted",
+                           LOG_F_STR("snapshot", str_from(w->id)));
+        work_end(w, result, &w->write.req.err);
+}
+
+static void removed(struct op *op, int result)
+{
+        struct work *w = container_of(op, struct work, removing.req.op);
+
+        w->result = result;
+        w->err = w->removing.req.err;
+        if (result < 0 && (w->kind != WORK_DELETE || result != ERR_RETURN(ERR_CONFLICT))) {
+                log_failure(w, &w->err);
+                return work_end(w, result, &w->err);
+        }
+        if (w->kind == WORK_SWEEP)
+                return work_end(w, 0, NULL);
+        if (w->kind != WORK_DELETE || result < 0)
+                return write_outcome(w);
+        op_init(&w->write.req.op, forgotten);
+        return snapshots_remove(w->service->config.registry, &w->write, str_from(w->id));
+}
+
+static void remove_it(struct work *w)
+{
+        op_init(&w->removing.req.op, removed);
+        driver_snapshot_remove(w->driver, &w->removing, str_from(w->id));
+}
+
+static void intent_written(struct op *op, int result)
+{
+        struct work *w = container_of(op, struct work, write.req.op);
+
+        w->service->keeping.changes++;
+        if (result < 0)
+                return work_end(w, result, &w->write.req.err);
+        return remove_it(w);
+}
+
+static int begin_delete(struct service *s, struct service_snapshot *x)
+{
+        static const struct snapshot_step deleting = { .state = SNAPSHOT_DELETING,
+                                                       .reason = STR(SNAPSHOT_REASON_DELETING) };
+        struct err *e = &x->req.err;
+        int r = service__ready(s, e);
+        const struct snapshot *record = r == 0 ? service_find_snapshot(s, x->who, x->id) : NULL;
+        struct driver *d = record ? service__driver(s, record->driver) : NULL;
+        struct work *w = record ? work__of(s, record->id) : NULL;
+
+        if (r < 0)
+                return r;
+        if (!record)
+                return err_set(e, ERR_NOT_FOUND, "there is no such snapshot");
+        if (w && w->kind == WORK_DELETE) {
+                list_append(&w->waiters, &x->req._node);
+                return 0;
+        }
+        if (w || record->status.state == SNAPSHOT_CREATING)
+                return err_set(e, ERR_CONFLICT,
+                               "the snapshot is being created: wait until it is Ready or Failed");
+        if (!d)
+                return err_set(e, ERR_UNAVAILABLE,
+                               "the driver of this snapshot is not enabled on this server");
+        w = work__new(s, WORK_DELETE, record->id);
+        w->driver = d;
+        w->was = record->status.state;
+        list_append(&w->waiters, &x->req._node);
+        if (record->status.state == SNAPSHOT_DELETING)
+                remove_it(w);
+        else
+                write_step(w, deleting, intent_written);
+        return 0;
+}
+
+void service_delete_snapshot(struct service *s, struct service_snapshot *x)
+{
+        int r;
+
+        request_begin(s, x);
+        r = begin_delete(s, x);
+        if (r < 0)
+                req__finish(&x->req, NULL, r, &x->req.err);
+}
+
+/* --- looking --- */
+
+const struct snapshot *service_find_snapshot(const struct service *s, const struct caller *who,
+                                             struct str id)
+{
+        const struct snapshot *x = snapshots_get(s->config.registry, id);
+
+        return x && (who->all_tenants || str_eq(x->tenant, who->tenant)) ? x : NULL;
+}
+
+void service_list_snapshots(const struct service *s, const struct caller *who,
+                            const struct snapshots_query *q, struct snapshots_page *ret)
+{
+        struct snapshots_query own = *q;
+
+        if (!who->all_tenants)
+                own.tenant = who->tenant;
+        snapshots_list(s->config.registry, &own, ret);
+}
+
+/* --- the end --- */
+
+bool snapshot__is_quiet(const struct service *s)
+{
+        return list_empty(&s->keeping.works) && list_empty(&s->keeping.looks);
+}
+
+void snapshot__stop(struct service *s)
+{
+        struct err e;
+        int r = err_set(&e, ERR_UNAVAILABLE, "the server is stopping");
+
+        snapshot__stop_looks(s);
+        for (struct list *n; (n = list_first(&s->keeping.waiting));)
+                work_end(container_of(n, struct work, gate), r, &e);
+        list_for_each (n, &s->keeping.works) {
+                struct op *asking = &container_of(n, struct work, node)->removing.req.op;
+
+                if (op_pending(asking))
+                        op_cancel(asking); /* `done` comes from the loop */
+        }
+}

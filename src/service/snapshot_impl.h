@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_SERVICE_SNAPSHOT_IMPL_H
+#define HUTCH_SERVICE_SNAPSHOT_IMPL_H
+
+/*
+ * A work is what is being done about one snapshot; there is at most one for each id, so writes of one
+ * record never overlap.
+ *
+ *         TAKE    record Creating ─► job on the sandbox (COMMAND_SNAPSHOT) ─► Ready or Failed
+ *         DELETE  record Deleting ─► driver removes ─► record goes; or as it was
+ *         UNDO    a record that a crash has left Creating: driver removes ─► Failed
+ *         GONE    the driver has it no more ─► Failed
+ *         SWEEP   the driver has one that nobody knows, or that has failed: driver removes
+ *
+ * Those that nobody waits for, and TAKE, share a number of places at the drivers (snapshots_at_once):
+ * the record of one that waits is Creating already.
+ */
+
+#include "service/service_impl.h"
+
+enum work_kind { WORK_TAKE, WORK_DELETE, WORK_UNDO, WORK_GONE, WORK_SWEEP };
+
+struct work {
+        struct service *service;
+        enum work_kind kind;
+        char id[SANDBOX_ID_MAX + 1];
+        char tenant[NAME_MAX_TEXT + 1]; /* TAKE: whose it will be */
+        struct list node, gate;
+        struct list waiters; /* struct service_req, each in a struct service_snapshot */
+        bool counted;        /* in service->keeping.taking */
+        int was;             /* DELETE: enum snapshot_state before it */
+        struct driver *driver;
+
+        int result; /* of the driver */
+        struct err err;
+        struct driver_snapshot_remove removing;
+        struct snapshots_write write;
+        unsigned rewrites;
+};
+
+/* A new one, which is under way from now on. */
+struct work *work__new(struct service *s, enum work_kind kind, struct str id);
+
+/* NULL if nothing is being done about that snapshot. */
+struct work *work__of(const struct service *s, struct str id);
+
+/* Begins, when there is a place. For UNDO, GONE and SWEEP, whose record is there, or never was. */
+void work__start(struct work *w);
+
+#endif
