@@ -58,6 +58,29 @@ int hutch_read_file(struct hutch_client *client, const char *sandbox_id, const c
 int hutch_write_files(struct hutch_client *client, const char *sandbox_id,
                       const struct hutch_file_upload *files, size_t n, struct hutch_call *call);
 
+/* --- the same commands as PURISTA's messages carry them, on behalf of whoever sent one --- */
+
+struct hutch_purista {
+        size_t size;
+        const char *command;      /* "executeBash" */
+        const char *tenant_id;    /* as in the message; NULL: it had none */
+        const char *principal_id; /* as in the message; NULL: it had none */
+        const char *payload;      /* the command's own payload, a JSON value; NULL: it had none */
+};
+HUTCH_INITIALISER_(hutch_purista)
+
+/* For bridges between a message bus and Hutch, and no other server: the command is carried out for its
+ * tenant and principal, so hutchd lets only those call this whom its configuration names as bridges. The
+ * answer is JSON,
+ *
+ *         {"ok":true,"payload":…,"events":[{"name":"SandboxStarted","payload":{…}}]}
+ *         {"ok":false,"error":{"status":404,"message":"…","data":…,"handled":true}}
+ *
+ * and both are a success of this call. Without a timeout of the call, 31 minutes: a command may run for
+ * 30. */
+int hutch_purista_command(struct hutch_client *client, const struct hutch_purista *what,
+                          struct hutch_data **ret, struct hutch_call *call);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/base.h"
+#include "base/json.h"
 
 static bool can(const struct op *op)
 {
@@ -52,6 +53,26 @@ void body_text(struct op *op, const char *key, const char *value)
                 return;
         begin_member(op, key);
         add_quoted(op, value);
+}
+
+/* Members could be smuggled in behind what is not one value. */
+void body_json(struct op *op, const char *key, const char *value)
+{
+        struct json_error e;
+        json_t *doc = NULL;
+        int r;
+
+        if (!can(op) || !value)
+                return;
+        r = json_parse(str_from(value), JSON_ALLOW_NULS, &doc, &e);
+        json_decref(doc);
+        if (r < 0) {
+                op_refuse(op, r == -ENOMEM ? HUTCH_NO_MEMORY : HUTCH_INVALID, "%s: %s", key,
+                          e.message);
+                return;
+        }
+        begin_member(op, key);
+        buf_add_str(&op->body, str_from(value));
 }
 
 void body_i64(struct op *op, const char *key, int64_t value)

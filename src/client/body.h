@@ -15,6 +15,8 @@ void body_open(struct op *op, const char *key, char bracket);
 void body_close(struct op *op, char bracket);
 
 void body_text(struct op *op, const char *key, const char *value);
+/* A JSON value as it is; what is none, or more than one, refuses the call. */
+void body_json(struct op *op, const char *key, const char *value);
 void body_i64(struct op *op, const char *key, int64_t value);
 void body_true(struct op *op, const char *key, bool value); /* left out if false */
 void body_null(struct op *op, const char *key);

@@ -223,6 +223,15 @@ bool op__to_server(struct op *op)
         return is_fine(op);
 }
 
+void op_to_root(struct op *op, const char *path)
+{
+        if (!op__to_server(op))
+                return;
+        buf_reset(&op->url);
+        url_add_root(&op->url, &op->client->url);
+        buf_add_str(&op->url, str_from(path));
+}
+
 bool op__to_agent(struct op *op, const struct hutch_endpoint *agent)
 {
         struct str key = str_from(op && op->client ? op->client->secret_key : NULL);

@@ -79,6 +79,9 @@ struct op *op_new(size_t size, const struct op_kind *kind, struct hutch_client *
                         url_add(&(op)->url, __VA_ARGS__); \
         } while (0)
 bool op__to_server(struct op *op);
+
+/* The same, of what the server has besides the lifecycle API. */
+void op_to_root(struct op *op, const char *path);
 bool op__to_agent(struct op *op, const struct hutch_endpoint *agent);
 
 /* A value with control characters is HUTCH_INVALID. NULL: curl is to leave this header out. */

@@ -99,6 +99,17 @@ void url_add_base(struct buf *b, const struct url *server)
                 buf_add_str(b, STR("/v1"));
 }
 
+void url_add_root(struct buf *b, const struct url *server)
+{
+        struct str text = server->text;
+
+        if (str_ends_with(text, STR("/v1")))
+                text.n -= strlen("/v1");
+        while (text.n > 0 && text.p[text.n - 1] == '/')
+                text.n--;
+        buf_add_str(b, text);
+}
+
 void url_add_endpoint(struct buf *b, struct str scheme, struct str endpoint)
 {
         struct url u;

@@ -29,6 +29,9 @@ int url_parse(struct str text, struct url *ret) must_check;
  * had one or not. */
 void url_add_base(struct buf *b, const struct url *server);
 
+/* The server's address without that /v1, for what is not of the lifecycle API. */
+void url_add_root(struct buf *b, const struct url *server);
+
 /* An agent's address as servers tell it, which may lack the scheme: then it is `scheme`. */
 void url_add_endpoint(struct buf *b, struct str scheme, struct str endpoint);
 

@@ -174,7 +174,7 @@ static int door_listen(struct git_door *d, struct git_credential *g)
 {
         struct sock_addr addr;
         char text[sizeof(d->path) + 8];
-        int fd, r;
+        int fd = -EBADF, r;
 
         (void) snprintf(text, sizeof(text), "unix:%s", d->path);
         r = sock_addr_from_string(str_from(text), &addr);

@@ -119,7 +119,7 @@ static void take_effect(struct change *c)
                 c->kept->writing = false;
         if (c->effect == CHANGE_ADD) {
                 keep(c->r, TAKE_PTR(c->record), c->version);
-        } else if (c->effect == CHANGE_REPLACE) {
+        } else if (c->effect == CHANGE_REPLACE && c->kept) {
                 snapshot_free(c->kept->record);
                 c->kept->record = TAKE_PTR(c->record);
                 c->kept->version = c->version;

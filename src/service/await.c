@@ -79,9 +79,12 @@ static void cancel(struct op *op)
 
 void await__stop(struct service *s)
 {
-        while (!list_empty(&s->awaiting)) {
-                struct awaiting *a = container_of(list_first(&s->awaiting), struct awaiting, node);
+        struct list *next;
 
+        for (struct list *n = s->awaiting.next; n != &s->awaiting; n = next) {
+                struct awaiting *a = container_of(n, struct awaiting, node);
+
+                next = n->next; /* the end of one is the end of no other */
                 end(a, err_set(&a->w->req.err, ERR_UNAVAILABLE, "the server is stopping"));
         }
 }

@@ -433,6 +433,25 @@ def what_a_timeout_leaves_is_told():
 
 
 @test
+def who_leaves_ends_his_command():
+    ok(bash("mkfifo began alive"))
+    connection, reader = Connection(hutchd().socket), Connection(hutchd().socket)
+
+    def begin(where, command):
+        where.request("POST", f"/api/v1/sandbox/{box()}/bash", json.dumps(
+            {"command": command, "timeoutMs": 20000}), {"Host": "localhost", "X-API-Key": ANN})
+
+    begin(connection, "trap '' HUP TERM; exec 3> alive; (trap '' HUP TERM; sleep 7392) & "
+                      "echo > began; sleep 7392")
+    begin(reader, "cat alive")
+    ok(bash("cat began"))
+    connection.close()
+    # It comes to an end when the last that holds the other end is gone.
+    eq(json.loads(reader.getresponse().read()), {"stdout": "", "stderr": "", "exitCode": 0})
+    reader.close()
+
+
+@test
 def too_much_output_is_an_error_and_not_cut():
     error(bash("head -c 70000 /dev/zero | tr '\\0' x"), 413,
           "Sandbox command printed more than 65536 bytes, the limit purista.output_limit of this "
@@ -591,6 +610,15 @@ def captured_messages_get_the_captured_replies():
     for ours in known.values():
         bus("destroySandbox", {"sandboxId": ours})
     assert n >= 10, n
+
+
+@test
+def the_audit_log_says_for_whom_a_bridge_acted():
+    bus("destroySandbox", {"sandboxId": "nope"}, tenant="org-9", principal="user-9", key=BUS)
+    with open(f"{hutchd().data}/audit.log", encoding="utf-8") as f:
+        line = [json.loads(text) for text in f][-1]
+    eq((line["tenant"], line["principal"], line["operation"], line["status"]),
+       ("org-9", "user-9", "puristaCommand", 200))
 
 
 @test

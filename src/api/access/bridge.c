@@ -58,12 +58,26 @@ int access_bridge(struct http_req *req)
         return bridge ? let_in(req, bridge, key) : refuse(req);
 }
 
-bool access_bridge_may(const struct http_req *req, struct str tenant)
+static bool may(const struct api_bridge *b, struct str tenant)
 {
-        const struct api_bridge *b = container_of(req->principal, struct visitor, caller)->bridge;
-
         for (size_t i = 0; b && i < b->tenants.n; i++)
                 if (str_eq(b->tenants.items[i], STR("*")) || str_eq(b->tenants.items[i], tenant))
                         return true;
         return false;
+}
+
+bool access_bridge_acts(struct http_req *req, struct str tenant, struct str principal)
+{
+        struct visitor *v = container_of(req->principal, struct visitor, caller);
+        struct str names[] = { tenant, principal };
+
+        if (!may(v->bridge, tenant))
+                return false;
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                names[i] = arena_dup_str(&req->arena, names[i]);
+        if (names[0].p && names[1].p) {
+                v->caller.tenant = names[0];
+                v->caller.principal = names[1];
+        }
+        return true;
 }

@@ -24,7 +24,8 @@ struct api_bridge {
 /* Called by access_authorize. 0, or negative after a reply. */
 int access_bridge(struct http_req *req);
 
-/* Whether the bridge that was let in may act for that tenant. */
-bool access_bridge_may(const struct http_req *req, struct str tenant);
+/* Whether the bridge that was let in may act for that tenant. If so, the audit log has the request as
+ * theirs, by the bridge's key. */
+bool access_bridge_acts(struct http_req *req, struct str tenant, struct str principal);
 
 #endif

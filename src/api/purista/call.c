@@ -196,7 +196,7 @@ static bool has_name(struct purista_call *c)
 
 static bool may_act_for(struct purista_call *c)
 {
-        if (!c->bridged || access_bridge_may(c->req, c->who.tenant))
+        if (!c->bridged || access_bridge_acts(c->req, c->who.tenant, c->who.principal))
                 return true;
         purista_fail(c, 403, "this bridge may not act for the tenant");
         return false;

@@ -18,6 +18,15 @@ static struct service *service_of(const struct purista_call *c)
         return api_of(c->req)->service;
 }
 
+/* For the logs, which are written when the call is gone. */
+static void note_sandbox(struct purista_call *c, struct str id)
+{
+        struct str copy = arena_dup_str(&c->req->arena, id);
+
+        if (copy.p)
+                log_ctx_add_str(&c->req->log, "sandbox", copy);
+}
+
 /* --- createSandbox, ensureSandbox --- */
 
 static const struct str wait_for_ever[] = { STR("tail"), STR("-f"), STR("/dev/null") };
@@ -83,7 +92,7 @@ static void ensured(struct op *op, int result)
         if (!purista_call_goes_on(c))
                 return;
         if (c->u.ensure.id[0])
-                log_ctx_add_str(&c->req->log, "sandbox", str_from(c->u.ensure.id));
+                note_sandbox(c, str_from(c->u.ensure.id));
         if (result == 0)
                 answer_ensured(c);
         else if (result == ERR_RETURN(ERR_EXISTS) && c->u.ensure.other_id[0])
@@ -161,7 +170,7 @@ static bool find(struct purista_call *c)
         int r = look_up(c);
 
         if (r == 0)
-                log_ctx_add_str(&c->req->log, "sandbox", c->in.sandbox_id);
+                note_sandbox(c, c->in.sandbox_id);
         else if (r == ERR_RETURN(ERR_FORBIDDEN))
                 fail_forbidden(c);
         else
@@ -323,6 +332,8 @@ static void start_bash(struct purista_call *c)
         x->exec.req.timeout = (usec_t) timeout_of(c) * USEC_PER_MSEC;
         purista_call_wait(c, &x->req.op, executed);
         service_exec(service_of(c), x);
+        /* It may run for long, and nobody would see it end. May tell at once that the client is gone. */
+        http_req_eof_is_gone(c->req);
 }
 
 /* --- readFile --- */

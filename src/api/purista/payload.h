@@ -64,7 +64,7 @@ struct purista_decode {
 
 #define PURISTA_ISSUES_MAX 32
 
-/* 0; -EINVAL with issues; -ENOMEM if the arena is full. d->issues is made by this in any case. */
-int purista_payload_decode(struct purista_decode *d, struct purista_payload *ret) must_check;
+/* 0; -EINVAL with issues; -ENOMEM if the arena is full. in->issues is made by this in any case. */
+int purista_payload_decode(struct purista_decode *in, struct purista_payload *ret) must_check;
 
 #endif

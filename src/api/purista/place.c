@@ -7,7 +7,7 @@
 int place_of_agent(struct arena *a, struct str path, struct str *ret)
 {
         bool variable = path.p && str_find(path, '$') >= 0;
-        bool special = path.n > 0 && (path.p[0] == '~' || str_starts_with(path, STR("file:")));
+        bool special = str_starts_with(path, STR("~")) || str_starts_with(path, STR("file:"));
         scoped(buf_done) struct buf b;
 
         buf_init(&b, 3 * path.n + 64);
@@ -19,7 +19,7 @@ int place_of_agent(struct arena *a, struct str path, struct str *ret)
                 buf_add_str(&b, path);
         } else {
                 buf_add_str(&b, STR("file://"));
-                if (path.p[0] != '/')
+                if (!str_starts_with(path, STR("/")))
                         buf_add_str(&b, STR(PURISTA_WORKSPACE "/"));
                 url_encode_path(&b, path);
         }
@@ -31,8 +31,13 @@ const char *place_cut(struct str text, char ret[static TEXT_CUT])
 {
         struct str cut = str_utf8_cut(text, TEXT_CUT - 1);
 
-        for (size_t i = 0; i < cut.n; i++)
-                ret[i] = (unsigned char) cut.p[i] < ' ' || cut.p[i] == 0x7f ? '?' : cut.p[i];
+        for (size_t i = 0; i < cut.n; i++) {
+                bool control = (unsigned char) cut.p[i] < ' ' || cut.p[i] == 0x7f;
+
+                ret[i] = '?';
+                if (!control)
+                        ret[i] = cut.p[i];
+        }
         ret[cut.n] = '\0';
         return ret;
 }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* hutch-bridge: what was said on the command line, and then bridge/bridge.h. */
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "bridge/bridge.h"
+#include "bridge/settings.h"
+
+static int run(const struct settings *s)
+{
+        struct log_sink sink = { .fd = STDERR_FILENO,
+                                 .level = s->log_level,
+                                 .format = s->log_format,
+                                 .clock = &clock_system };
+        struct log_ctx log;
+
+        log_ctx_init_root(&log, &sink);
+        (void) signal(SIGPIPE, SIG_IGN);
+        return bridge_run(s, &log);
+}
+
+int main(int argc, char **argv)
+{
+        scoped(buf_done) struct buf text;
+        struct settings *s = NULL;
+        enum options_result parsed;
+        int status;
+
+        buf_init(&text, BUF_MAX_LOG_LINE);
+        parsed = settings_parse(argc, argv, &s, &text);
+        if (parsed != OPTIONS_RUN) {
+                (void) fputs(buf_str(&text).p, parsed == OPTIONS_EXIT_OK ? stdout : stderr);
+                return parsed == OPTIONS_EXIT_OK ? 0 : 2;
+        }
+        status = run(s);
+        settings_free(s);
+        return status;
+}

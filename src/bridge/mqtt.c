@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <mosquitto.h>
+#include <mqtt_protocol.h>
+
+#include "base/base.h"
+#include "bridge/wire.h"
+
+/*
+ * MQTT 5, by libmosquitto without its thread: the wire waits for the socket and lets the library read and
+ * write.
+ *
+ * Commands are a shared subscription, so that each goes to one bridge. A reply has no address of its own on
+ * this bus: it goes to the topic of the caller's instance. Everything is sent with QoS 1, and the broker's
+ * acknowledgement also tells whether anybody subscribes ("no matching subscribers").
+ *
+ * The library acknowledges a message when its callback returns, so the broker can't be made to keep what
+ * does not fit here; the bridge answers that itself.
+ */
+
+#define KEEPALIVE_S     10
+#define TICK_MS         1000 /* how often the library wants to look at its own times */
+#define TOPIC_MAX       (16 * KiB)
+#define EXPIRY_REPLY_S  30000
+#define EXPIRY_OTHERS_S 2592000
+#define SYSTEM_CA       "/etc/ssl/certs"
+
+struct mqtt {
+        struct mosquitto *client;
+        bool connected;
+        int refused; /* reason of the broker's refusal, or 0 */
+        unsigned subscribed;
+        uint32_t packet_max; /* 0: none was told */
+        bool ended;          /* by the broker, or the network */
+};
+
+static struct mqtt *mqtt_of(struct wire *w)
+{
+        return w->transport;
+}
+
+static int fail(struct err *e, int r, const char *doing)
+{
+        return err_set(e, ERR_UNAVAILABLE, "%s: %s", doing,
+                       r == MOSQ_ERR_ERRNO ? strerrordesc_np(errno) : mosquitto_strerror(r));
+}
+
+/* --- called by the library, from inside its own functions --- */
+
+static void on_connect(struct mosquitto *client, void *data, int reason, int flags,
+                       const mosquitto_property *properties)
+{
+        struct mqtt *t = mqtt_of(data);
+
+        (void) client;
+        (void) flags;
+        t->connected = reason == 0;
+        t->refused = reason;
+        (void) mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE,
+                                             &t->packet_max, false);
+}
+
+static void on_disconnect(struct mosquitto *client, void *data, int reason,
+                          const mosquitto_property *properties)
+{
+        struct mqtt *t = mqtt_of(data);
+
+        (void) client;
+        (void) reason;
+        (void) properties;
+        t->ended = true;
+}
+
+static void on_subscribe(struct mosquitto *client, void *data, int mid, int n, const int *granted,
+                         const mosquitto_property *properties)
+{
+        struct mqtt *t = mqtt_of(data);
+
+        (void) client;
+        (void) mid;
+        (void) properties;
+        for (int i = 0; i < n; i++)
+                if (granted[i] >= 128)
+                        t->refused = granted[i];
+        t->subscribed++;
+}
+
+static void on_message(struct mosquitto *client, void *data, const struct mosquitto_message *msg,
+                       const mosquitto_property *properties)
+{
+        struct wire *w = data;
+        struct incoming *m = incoming_new();
+        void *correlation = NULL;
+        uint16_t n = 0;
+
+        (void) client;
+        if (msg->payloadlen > 0)
+                buf_add(&m->body, msg->payload, (size_t) msg->payloadlen);
+        if (mosquitto_property_read_binary(properties, MQTT_PROP_CORRELATION_DATA, &correlation, &n,
+                                           false))
+                buf_add(&m->correlation, correlation, n);
+        free(correlation);
+        m->epoch = w->epoch;
+        wire_deliver(w, m);
+}
+
+static enum outcome outcome_of(int reason)
+{
+        if (reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS)
+                return OUTCOME_NO_RECEIVER;
+        if (reason == MQTT_RC_PACKET_TOO_LARGE)
+                return OUTCOME_TOO_LARGE;
+        return reason < 128 ? OUTCOME_SENT : OUTCOME_REFUSED;
+}
+
+static void on_publish(struct mosquitto *client, void *data, int mid, int reason,
+                       const mosquitto_property *properties)
+{
+        struct wire *w = data;
+
+        (void) client;
+        (void) properties;
+        list_for_each (n, &w->sent) {
+                struct outgoing *m = container_of(n, struct outgoing, node);
+
+                if (m->ticket != (uint64_t) mid)
+                        continue;
+                wire_sent(w, m, outcome_of(reason));
+                return;
+        }
+}
+
+/* --- connections --- */
+
+static int mqtt_open(struct wire *w, struct err *e)
+{
+        int r = mosquitto_lib_init();
+
+        if (r != MOSQ_ERR_SUCCESS)
+                return fail(e, r, "prepare for MQTT");
+        w->transport = xnew(struct mqtt);
+        return 0;
+}
+
+static void mqtt_close(struct wire *w)
+{
+        free(TAKE_PTR(w->transport));
+        (void) mosquitto_lib_cleanup();
+}
+
+static int set_options(struct wire *w, struct mosquitto *client)
+{
+        const struct settings *s = w->settings;
+        int r = mosquitto_int_option(client, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
+
+        mosquitto_connect_v5_callback_set(client, on_connect);
+        mosquitto_disconnect_v5_callback_set(client, on_disconnect);
+        mosquitto_subscribe_v5_callback_set(client, on_subscribe);
+        mosquitto_message_v5_callback_set(client, on_message);
+        mosquitto_publish_v5_callback_set(client, on_publish);
+        if (r == MOSQ_ERR_SUCCESS)
+                r = mosquitto_int_option(client, MOSQ_OPT_RECEIVE_MAXIMUM,
+                                         (int) MIN_OF(s->in_flight, 65535U));
+        if (r == MOSQ_ERR_SUCCESS && s->user)
+                r = mosquitto_username_pw_set(client, s->user,
+                                              s->password ? secret_expose(s->password).p : NULL);
+        if (r == MOSQ_ERR_SUCCESS && s->tls)
+                r = mosquitto_tls_set(client, s->ca, s->ca ? NULL : SYSTEM_CA, s->cert, s->cert_key,
+                                      NULL);
+        return r;
+}
+
+/* Lets the library work until `done`, or the time is over. */
+static int work_until(struct wire *w, bool (*done)(const struct mqtt *t), const char *doing,
+                      struct err *e)
+{
+        struct mqtt *t = mqtt_of(w);
+        usec_t until = clock_mono(&clock_system) + (usec_t) w->timeout_ms * USEC_PER_MSEC;
+
+        while (!done(t)) {
+                int r = mosquitto_loop(t->client, TICK_MS, 1);
+
+                if (t->refused)
+                        return err_set(e, ERR_UNAVAILABLE, "%s: the broker refuses: %s", doing,
+                                       mosquitto_reason_string(t->refused));
+                if (r != MOSQ_ERR_SUCCESS)
+                        return fail(e, r, doing);
+                if (clock_mono(&clock_system) >= until)
+                        return err_set(e, ERR_TIMEOUT, "%s: the broker does not answer", doing);
+        }
+        return 0;
+}
+
+static bool is_connected(const struct mqtt *t)
+{
+        return t->connected;
+}
+
+static bool is_subscribed(const struct mqtt *t)
+{
+        return t->subscribed == COMMANDS_N && !t->refused;
+}
+
+static void mqtt_disconnect(struct wire *w)
+{
+        struct mqtt *t = mqtt_of(w);
+
+        if (t->client && t->connected && !t->ended)
+                (void) mosquitto_disconnect_v5(t->client, 0, NULL);
+        mosquitto_destroy(TAKE_PTR(t->client));
+}
+
+/* The library takes an address without brackets. */
+static const char *host_of(const struct settings *s, char *room, size_t size)
+{
+        size_t n = strlen(s->host);
+
+        if (s->host[0] != '[' || n < 2 || n - 2 >= size)
+                return s->host;
+        memcpy(room, s->host + 1, n - 2);
+        room[n - 2] = '\0';
+        return room;
+}
+
+static int mqtt_connect(struct wire *w, struct err *e)
+{
+        struct mqtt *t = mqtt_of(w);
+        char room[64];
+        int r;
+
+        *t = (struct mqtt){ .client = mosquitto_new(w->instance, true, w) };
+        if (!t->client)
+                return err_errno(e, -ENOMEM, "connect to MQTT");
+        r = set_options(w, t->client);
+        if (r == MOSQ_ERR_SUCCESS)
+                r = mosquitto_connect_bind_async(t->client,
+                                                 host_of(w->settings, room, sizeof(room)),
+                                                 w->settings->port, KEEPALIVE_S, NULL);
+        r = r == MOSQ_ERR_SUCCESS ? work_until(w, is_connected, "connect to MQTT", e)
+                                  : fail(e, r, "connect to MQTT");
+        if (r < 0)
+                mqtt_disconnect(w);
+        w->body_max = t->packet_max;
+        return r;
+}
+
+static void add_topic(struct buf *b, struct wire *w, size_t i)
+{
+        struct address to = command_address(&command_kinds[i]);
+
+        buf_add_str(b, STR("$share/sharedpurista/"));
+        names_add_commands(b, &name_style_mqtt, w->settings->prefix, &to);
+}
+
+static int mqtt_serve(struct wire *w, struct err *e)
+{
+        struct mqtt *t = mqtt_of(w);
+
+        for (size_t i = 0; i < COMMANDS_N; i++) {
+                scoped(buf_done) struct buf topic;
+                int r;
+
+                buf_init(&topic, TOPIC_MAX);
+                add_topic(&topic, w, i);
+                r = mosquitto_subscribe_v5(t->client, NULL, buf_str(&topic).p, 1, 0, NULL);
+                if (r != MOSQ_ERR_SUCCESS)
+                        return fail(e, r, "subscribe to MQTT");
+        }
+        return work_until(w, is_subscribed, "subscribe to MQTT", e);
+}
+
+static int mqtt_pause(struct wire *w, struct err *e)
+{
+        struct mqtt *t = mqtt_of(w);
+
+        (void) e;
+        for (size_t i = 0; i < COMMANDS_N; i++) {
+                scoped(buf_done) struct buf topic;
+
+                buf_init(&topic, TOPIC_MAX);
+                add_topic(&topic, w, i);
+                (void) mosquitto_unsubscribe_v5(t->client, NULL, buf_str(&topic).p, NULL);
+        }
+        return 0;
+}
+
+static size_t mqtt_poll(struct wire *w, struct pollfd *ret, int *timeout_ms)
+{
+        struct mqtt *t = mqtt_of(w);
+
+        *ret = (struct pollfd){ .fd = mosquitto_socket(t->client), .events = POLLIN };
+        if (mosquitto_want_write(t->client))
+                ret->events |= POLLOUT;
+        *timeout_ms = TICK_MS;
+        return 1;
+}
+
+static int mqtt_run(struct wire *w, short revents, struct err *e)
+{
+        struct mqtt *t = mqtt_of(w);
+        int r = MOSQ_ERR_SUCCESS;
+
+        if (revents & (POLLIN | POLLERR | POLLHUP))
+                r = mosquitto_loop_read(t->client, 1);
+        if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(t->client))
+                r = mosquitto_loop_write(t->client, 1);
+        if (r == MOSQ_ERR_SUCCESS)
+                r = mosquitto_loop_misc(t->client);
+        return r == MOSQ_ERR_SUCCESS && !t->ended ? 0 : fail(e, r ? r : MOSQ_ERR_CONN_LOST, "MQTT");
+}
+
+/* --- sending --- */
+
+static int add_properties(const struct outgoing *m, mosquitto_property **to)
+{
+        int r = mosquitto_property_add_string(to, MQTT_PROP_CONTENT_TYPE, "application/json");
+
+        if (r == MOSQ_ERR_SUCCESS && m->correlation.n > 0)
+                r = mosquitto_property_add_binary(to, MQTT_PROP_CORRELATION_DATA, m->correlation.p,
+                                                  (uint16_t) m->correlation.n);
+        if (r == MOSQ_ERR_SUCCESS)
+                r = mosquitto_property_add_int32(to, MQTT_PROP_MESSAGE_EXPIRY_INTERVAL,
+                                                 m->is_reply ? EXPIRY_REPLY_S : EXPIRY_OTHERS_S);
+        for (size_t i = 0; i < m->n_headers && r == MOSQ_ERR_SUCCESS; i++)
+                r = mosquitto_property_add_string_pair(to, MQTT_PROP_USER_PROPERTY,
+                                                       m->headers[i].name, m->headers[i].value.p);
+        return r;
+}
+
+static int publish(struct wire *w, struct outgoing *m)
+{
+        scoped(buf_done) struct buf topic;
+        mosquitto_property *properties = NULL;
+        struct str body = buf_str(&m->body);
+        int mid = 0;
+        int r = add_properties(m, &properties);
+
+        buf_init(&topic, TOPIC_MAX);
+        names_add_address(&topic, &name_style_mqtt, w->settings->prefix, &m->head);
+        if (r == MOSQ_ERR_SUCCESS)
+                r = mosquitto_publish_v5(mqtt_of(w)->client, &mid, buf_str(&topic).p, (int) body.n,
+                                         body.p, 1, false, properties);
+        mosquitto_property_free_all(&properties);
+        m->ticket = (uint64_t) mid;
+        return r;
+}
+
+static int mqtt_send(struct wire *w, struct outgoing *m, struct err *e)
+{
+        int r = publish(w, m);
+
+        switch (r) {
+        case MOSQ_ERR_SUCCESS:
+                return 0;
+        case MOSQ_ERR_OVERSIZE_PACKET:
+        case MOSQ_ERR_PAYLOAD_SIZE:
+                wire_sent(w, m, OUTCOME_TOO_LARGE);
+                return 0;
+        case MOSQ_ERR_INVAL:
+        case MOSQ_ERR_MALFORMED_UTF8:
+        case MOSQ_ERR_QOS_NOT_SUPPORTED:
+                wire_sent(w, m, OUTCOME_REFUSED);
+                return 0;
+        default:
+                return fail(e, r, "publish");
+        }
+}
+
+static const char *const schemes[] = { "mqtt", "mqtts" };
+
+const struct transport_ops transport_mqtt = {
+        .name = "mqtt",
+        .schemes = schemes,
+        .port = 1883,
+        .tls_port = 8883,
+        .reply_by_sender = true,
+        .needs_correlation = true,
+        .open = mqtt_open,
+        .close = mqtt_close,
+        .connect = mqtt_connect,
+        .serve = mqtt_serve,
+        .disconnect = mqtt_disconnect,
+        .poll = mqtt_poll,
+        .run = mqtt_run,
+        .send = mqtt_send,
+        .pause = mqtt_pause,
+};

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bridge/names.h"
+
+#include "base/base.h"
+
+const struct name_style name_style_nats = {
+        .separator = '.', .any = '*', .none = "empty", .bad = "."
+};
+const struct name_style name_style_mqtt = {
+        .separator = '/', .any = '+', .none = "none", .bad = "/+#"
+};
+
+/* --- snake case --- */
+
+static bool is_upper(char c)
+{
+        return c >= 'A' && c <= 'Z';
+}
+
+static bool is_lower(char c)
+{
+        return c >= 'a' && c <= 'z';
+}
+
+static bool is_digit(char c)
+{
+        return c >= '0' && c <= '9';
+}
+
+static size_t run_of(struct str s, size_t at, bool (*is)(char c))
+{
+        size_t n = 0;
+
+        while (at + n < s.n && is(s.p[at + n]))
+                n++;
+        return n;
+}
+
+/* [A-Z]{2,}(?=[A-Z][a-z]+[0-9]*|\b). A run of capitals may end where the word ends, or one before its
+ * last, which then begins a word; at every other place a capital follows that no small letter does. */
+static size_t match_capitals(struct str s, size_t at)
+{
+        size_t n = run_of(s, at, is_upper);
+        char next = ' ';
+
+        if (at + n < s.n)
+                next = s.p[at + n];
+
+        if (n >= 2 && next != '_' && !is_lower(next) && !is_digit(next))
+                return n;
+        return n >= 3 && is_lower(next) ? n - 1 : 0;
+}
+
+/* [A-Z]?[a-z]+[0-9]* */
+static size_t match_word(struct str s, size_t at)
+{
+        size_t capital = at < s.n && is_upper(s.p[at]) ? 1 : 0;
+        size_t n = run_of(s, at + capital, is_lower);
+
+        return n == 0 ? 0 : capital + n + run_of(s, at + capital + n, is_digit);
+}
+
+static size_t match(struct str s, size_t at)
+{
+        size_t n = match_capitals(s, at);
+
+        if (n == 0)
+                n = match_word(s, at);
+        if (n == 0 && is_upper(s.p[at]))
+                n = 1;
+        return n ? n : run_of(s, at, is_digit);
+}
+
+static void add_with(struct buf *b, struct str s, char from, char to, int by)
+{
+        for (size_t i = 0; i < s.n; i++) {
+                char c = s.p[i];
+
+                if (c >= from && c <= to)
+                        c = (char) (c + by);
+                buf_add_char(b, c);
+        }
+}
+
+static void add_lower(struct buf *b, struct str s)
+{
+        add_with(b, s, 'A', 'Z', 'a' - 'A');
+}
+
+static void add_upper(struct buf *b, struct str s)
+{
+        add_with(b, s, 'a', 'z', 'A' - 'a');
+}
+
+void names_add_snake(struct buf *b, struct str text)
+{
+        bool found = false;
+
+        for (size_t at = 0; at < text.n;) {
+                size_t n = match(text, at);
+
+                if (n > 0) {
+                        if (found)
+                                buf_add_char(b, '_');
+                        found = true;
+                        add_lower(b, str_of(text.p + at, n));
+                }
+                at += n ? n : 1;
+        }
+        if (!found)
+                buf_add_str(b, text);
+}
+
+/* --- addresses --- */
+
+static bool is_bad(const struct name_style *style, char c)
+{
+        return (unsigned char) c <= ' ' || c == 0x7f || strchr(style->bad, c);
+}
+
+void names_add_part(struct buf *b, const struct name_style *style, struct str text)
+{
+        size_t from = b->n;
+        char *p;
+
+        if (text.n == 0) {
+                buf_add_str(b, str_from(style->none));
+                return;
+        }
+        names_add_snake(b, text);
+        if (buf_failed(b))
+                return;
+        p = b->p + b->start;
+        for (size_t i = from; i < b->n; i++)
+                if (is_bad(style, p[i]))
+                        p[i] = '_';
+}
+
+void names_add_address(struct buf *b, const struct name_style *style, struct str prefix,
+                       const struct message_head *head)
+{
+        const struct str parts[] = {
+                head->type,
+                head->principal,
+                head->tenant,
+                head->sender.instance,
+                head->sender.service,
+                head->sender.version,
+                head->sender.target,
+                head->event,
+                head->receiver.instance,
+                head->receiver.service,
+                head->receiver.version,
+                head->receiver.target,
+        };
+
+        buf_add_str(b, prefix);
+        for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+                buf_add_char(b, style->separator);
+                names_add_part(b, style, parts[i]);
+        }
+}
+
+#define ANY_PARTS 8 /* between the type and the receiver's service */
+
+void names_add_commands(struct buf *b, const struct name_style *style, struct str prefix,
+                        const struct address *receiver)
+{
+        const struct str parts[] = { receiver->service, receiver->version, receiver->target };
+
+        buf_add_str(b, prefix);
+        buf_add_char(b, style->separator);
+        buf_add_str(b, STR("command"));
+        for (size_t i = 0; i < ANY_PARTS; i++) {
+                buf_add_char(b, style->separator);
+                buf_add_char(b, style->any);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+                buf_add_char(b, style->separator);
+                names_add_part(b, style, parts[i]);
+        }
+}
+
+void names_add_queue_group(struct buf *b, struct str prefix, const struct address *receiver)
+{
+        const struct str parts[] = { STR("queue"), receiver->service, receiver->version,
+                                     receiver->target };
+
+        add_upper(b, prefix);
+        for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+                buf_add_char(b, '_');
+                add_upper(b, parts[i]);
+        }
+}
+
+void names_add_queue(struct buf *b, struct str prefix, const struct address *receiver)
+{
+        const struct str parts[] = { STR("cmd"), receiver->service, receiver->version,
+                                     receiver->target };
+
+        buf_add_str(b, prefix);
+        for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+                buf_add_char(b, '.');
+                buf_add_str(b, parts[i]);
+        }
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bridge/queue.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+int queue_init(struct queue *q, size_t max)
+{
+        int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+        if (fd < 0)
+                return -errno;
+        *q = (struct queue){ .max = max, .fd = fd };
+        list_init(&q->_items);
+        ASSERT(pthread_mutex_init(&q->_lock, NULL) == 0);
+        return 0;
+}
+
+void queue_done(struct queue *q)
+{
+        ASSERT(list_empty(&q->_items));
+        (void) pthread_mutex_destroy(&q->_lock);
+        (void) close(TAKE_FD(q->fd));
+}
+
+static void lock(struct queue *q)
+{
+        ASSERT(pthread_mutex_lock(&q->_lock) == 0);
+}
+
+static void unlock(struct queue *q)
+{
+        ASSERT(pthread_mutex_unlock(&q->_lock) == 0);
+}
+
+/* The descriptor changes with the list, under the lock: otherwise one who takes between both would be
+ * woken for nothing, or not at all. */
+bool queue_put(struct queue *q, struct list *item)
+{
+        const uint64_t one = 1;
+        bool fits;
+
+        lock(q);
+        fits = q->max == 0 || q->n < q->max;
+        if (fits) {
+                list_append(&q->_items, item);
+                if (q->n++ == 0)
+                        ASSERT(write(q->fd, &one, sizeof(one)) == sizeof(one));
+        }
+        unlock(q);
+        return fits;
+}
+
+void queue_take(struct queue *q, struct list *ret)
+{
+        uint64_t count;
+
+        lock(q);
+        if (q->n > 0)
+                ASSERT(read(q->fd, &count, sizeof(count)) == sizeof(count));
+        q->n = 0;
+        list_for_each (item, &q->_items) {
+                list_remove(item);
+                list_append(ret, item);
+        }
+        unlock(q);
+}

@@ -1,0 +1,450 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""hutch-bridge on a real broker: what PURISTA's applications send and get, and what brokers and their clients do when
+things go wrong.
+
+usage: test_bridge.py nats|mqtt|amqp BRIDGE
+
+hutchd is a stand-in (tests/lib/fake_hutchd.py), callers are our own (tests/lib/purista_bus.py).
+"""
+
+import json
+import os
+import signal
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import brokers  # noqa: E402
+import purista_bus  # noqa: E402
+from bridge import Bridge  # noqa: E402
+from fake_hutchd import BOX, NO_IDENTITY, FakeHutchd  # noqa: E402
+from tap import eq, has, run, skip, test  # noqa: E402
+
+kind, program = sys.argv[1], os.path.abspath(sys.argv[2])
+MAKERS = {"nats": brokers.Nats, "mqtt": brokers.Mosquitto, "amqp": brokers.RabbitMq}
+
+
+class World:
+    """One broker and one hutchd for all of it, and the caller that is there from the beginning."""
+
+    broker = hutchd = caller = None
+
+    def start(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="hutch-bus-")
+        self.folder = self._folder.name
+        self.broker = MAKERS[kind](self.folder)
+        self.hutchd = FakeHutchd(self.folder)
+        self.caller = purista_bus.connect(self.broker)
+
+    def stop(self):
+        if self.caller:
+            self.caller.close()
+        if self.hutchd:
+            self.hutchd.__exit__()
+        if self.broker:
+            self.broker.__exit__()
+        self._folder.cleanup()
+
+
+world = World()
+
+
+def serving(*arguments):
+    """A bridge that has announced its commands."""
+    bridge = Bridge(program, world.broker, f"unix:{world.hutchd.path}", *arguments)
+    try:
+        bridge.announced = world.caller.announcements(bridge.instance)
+    except BaseException:
+        bridge.__exit__(True)
+        raise
+    return bridge
+
+
+def eq_reply(sent, reply, bridge, payload, handled=None):
+    """The whole of a reply, field by field."""
+    got = dict(reply.body)
+    trace, stamp, otp = got.pop("traceId"), got.pop("timestamp"), json.loads(got.pop("otp"))
+    want = {
+        "id": sent["id"], "correlationId": sent["correlationId"],
+        "contentType": "application/json", "contentEncoding": "utf-8",
+        "messageType": "commandSuccessResponse" if handled is None else "commandErrorResponse",
+        "sender": {**sent["receiver"], "instanceId": bridge.instance},
+        "receiver": sent["sender"],
+        "payload": payload,
+    }
+    want.update({k: sent[k] for k in ("principalId", "tenantId") if k in sent})
+    if handled is not None:
+        want["isHandledError"] = handled
+        want["payload"] = {**payload, "traceId": trace}
+    eq(got, want, "reply")
+    eq(len(trace), 32, "length of the trace id")
+    assert abs(stamp - sent["timestamp"]) < 120_000, stamp
+    eq(otp["traceparent"].split("-")[1], json.loads(sent["otp"])["traceparent"].split("-")[1], "trace")
+    headers = {
+        "messageType": want["messageType"],
+        "senderServiceName": "Sandbox", "senderServiceVersion": "1",
+        "senderServiceTarget": sent["receiver"]["serviceTarget"], "senderInstanceId": bridge.instance,
+        "receiverServiceName": "BashToolAdapter", "receiverServiceVersion": "1",
+        "receiverServiceTarget": "executeCommand",
+        "receiverServiceInstanceId" if kind == "amqp" else "receiverInstanceId": sent["sender"]["instanceId"],
+        "traceparent": otp["traceparent"],
+        **{k: sent[k] for k in ("principalId", "tenantId") if k in sent},
+    }
+    if kind == "amqp":
+        headers["replyTo"] = world.caller.reply_queue
+    eq(reply.headers, headers, "headers")
+
+
+# --- what is there ---
+
+@test
+def every_command_is_announced():
+    """each command is announced once, as gateways want it"""
+    with serving() as bridge:
+        for target, m in bridge.announced.items():
+            body = dict(m.body)
+            eq(body["sender"], {"serviceName": "Sandbox", "serviceVersion": "1", "serviceTarget": target,
+                                "instanceId": bridge.instance}, "sender")
+            eq((len(body["id"]), len(body["traceId"]), body["contentType"], body["contentEncoding"]),
+               (32, 32, "application/json", "utf-8"))
+            expose = body["payload"]["expose"]
+            eq(expose["http"]["openApi"]["operationId"], target)
+            eq(m.headers["senderInstanceId"], bridge.instance)
+        bash = bridge.announced["executeBash"].body["payload"]["expose"]
+        eq((bash["http"]["method"], bash["http"]["path"]), ("POST", "sandbox/:sandboxId/bash"))
+        eq(bash["inputPayload"]["required"], ["sandboxId", "command"])
+        eq(bash["outputPayload"]["required"], ["stdout", "stderr", "exitCode"])
+        counted = bridge.stop()
+        eq((counted["connections"], counted["received"]), (1, 0))
+
+
+# --- every captured exchange, field by field ---
+
+EXCHANGES = [
+    # target, payload, changes of the message, reply, handled
+    ("createSandbox", {"projectId": "project-1"}, {}, {"sandboxId": BOX, "status": "starting"}, None),
+    ("createSandbox", {"projectId": "project-1"}, {},
+     {"status": 409, "message": f"Sandbox {BOX} already exists for this owner. Use ensureSandbox to reuse it.",
+      "data": {"sandboxId": BOX}}, True),
+    ("ensureSandbox", {"projectId": "project-1"}, {},
+     {"sandboxId": BOX, "status": "ready", "created": False}, None),
+    ("executeBash", {"sandboxId": BOX, "command": "echo hello"}, {},
+     {"stdout": "hello", "stderr": "", "exitCode": 0}, None),
+    ("executeBash", {"sandboxId": BOX, "command": "echo hello"}, {"tenantId": "org-2"},
+     {"status": 403, "message": "Caller is not allowed to access this sandbox.",
+      "data": {"sandboxId": BOX, "organizationId": "org-1", "userId": "user-1"}}, True),
+    ("executeBash", {"sandboxId": BOX, "command": "echo hello"}, {"tenantId": None, "principalId": None},
+     {"status": 401, "message": NO_IDENTITY}, True),
+    ("executeBash", {"sandboxId": "nope", "command": "x"}, {},
+     {"status": 404, "message": "Sandbox nope not found in registry"}, True),
+    ("executeBash", {"sandboxId": ""}, {},
+     {"status": 400, "message": "input validation for payload failed:",
+      "data": [{"message": "String must contain at least 1 character(s)", "path": ["sandboxId"]},
+               {"message": "Required", "path": ["command"]}]}, True),
+    ("executeBash", {"sandboxId": BOX, "command": "boom"}, {},
+     {"status": 500, "message": "Internal Server Error"}, False),
+    ("executeBash", {"sandboxId": BOX, "command": "echo \u0000 nul, \u2028, \U0001f407 \x7f \"'\\"}, {},
+     {"stdout": "\u0000 nul, \u2028, \U0001f407 \x7f \"'\\", "stderr": "", "exitCode": 0}, None),
+    ("readFile", {"sandboxId": BOX, "path": "/tmp/a"}, {}, "file content\n", None),
+    ("writeFiles", {"sandboxId": BOX, "files": {"a": "b", "c": {"encoding": "base64", "content": "AA=="}}}, {},
+     {"updated": 2}, None),
+    # A gateway puts the parameters of a path, and of a query, beside the payload.
+    ("readFile", None, {"payload": {"parameter": {"sandboxId": BOX, "path": "/tmp/a"}}}, "file content\n", None),
+    ("destroySandbox", {"sandboxId": BOX}, {}, {"sandboxId": BOX, "destroyed": True}, None),
+]
+
+
+@test
+def exchanges():
+    """each command and each failure is answered as PURISTA's own service answers, field by field"""
+    with serving() as bridge:
+        for target, payload, more, want, handled in EXCHANGES:
+            sent = world.caller.send(target, payload, more)
+            eq_reply(sent, world.caller.reply_of(sent), bridge, want, handled)
+        counted = bridge.stop()
+        eq((counted["received"], counted["started"]), (len(EXCHANGES), len(EXCHANGES)))
+        eq((counted["succeeded"], counted["failed"]), (8, 6))
+
+
+def recorded(path):
+    """Commands and their responses of a file of captured messages, of this broker's, in order."""
+    found, section = {}, {"nats": "12", "mqtt": "3", "amqp": "4"}[kind]
+    with open(path, encoding="utf-8") as f:
+        for title, what, body in re.findall(
+                r"^### ([^\n]*?) \u2014 (command|response)\b.*?^```json\n(.*?)\n```$", f.read(), re.M | re.S):
+            if title[0] in section:
+                found.setdefault(title, {})[what] = json.loads(body)
+    return [p for p in found.values() if {"command", "response"} <= set(p)]
+
+
+def timeless(body):
+    """A reply without what is new in each, and without what one version of PURISTA's adds by mistake."""
+    body = json.loads(json.dumps(body))
+    for key in ("traceId", "timestamp", "otp", "sennder"):
+        body.pop(key, None)
+    body["sender"].pop("instanceId")
+    if isinstance(body["payload"], dict):
+        body["payload"].pop("traceId", None)
+        if "origin" in json.dumps(body["payload"]):         # another generation's words for the same mistakes
+            body["payload"].pop("data")
+    return body
+
+
+@test
+def captured():
+    """messages that were recorded between PURISTA's own programs are answered as they were"""
+    path = os.environ.get("HUTCH_PURISTA_SAMPLES")
+    if not path:
+        skip("HUTCH_PURISTA_SAMPLES names no file of captured messages")
+    pairs = recorded(path)
+    assert len(pairs) >= 3, len(pairs)
+    caller = purista_bus.connect(world.broker, pairs[0]["command"]["sender"]["instanceId"])
+    with serving() as bridge:
+        for pair in pairs:
+            sent, want = pair["command"], timeless(pair["response"])
+            if sent["receiver"]["serviceTarget"] == "createSandbox" and "isHandledError" not in want:
+                world.hutchd.service.owner = None
+            caller.send_body(sent)
+            got = timeless(caller.reply_of(sent).body)
+            if "data" not in want["payload"] and "data" in got["payload"]:
+                got["payload"].pop("data")
+            eq(got, want)
+        bridge.stop()
+    caller.close()
+    world.hutchd.service.owner = None
+
+
+@test
+def events():
+    """SandboxStarted is published for its tenant and principal"""
+    with serving() as bridge:
+        sent = world.caller.send("createSandbox", {"projectId": "project-1"})
+        world.caller.reply_of(sent)
+        m = world.caller.published(lambda b: b["messageType"] == "customMessage"
+                                   and b["sender"]["instanceId"] == bridge.instance)
+        eq({k: m.body[k] for k in ("eventName", "payload", "principalId", "tenantId", "sender")},
+           {"eventName": "SandboxStarted", "principalId": "user-1", "tenantId": "org-1",
+            "payload": {"sandboxId": BOX, "organizationId": "org-1", "projectId": "project-1", "userId": "user-1"},
+            "sender": {"serviceName": "Sandbox", "serviceVersion": "1", "serviceTarget": "createSandbox",
+                       "instanceId": bridge.instance}})
+        eq({k: m.headers.get(k) for k in ("eventName", "messageType", "tenantId", "receiverServiceName")},
+           {"eventName": "SandboxStarted", "messageType": "customMessage", "tenantId": "org-1",
+            "receiverServiceName": None})
+        if kind != "amqp":
+            eq(m.name.replace("/", ".").split(".")[1:4], ["custom_message", "user_1", "org_1"])
+            eq(m.name.replace("/", ".").split(".")[8], "sandbox_started")
+        world.caller.call("destroySandbox", {"sandboxId": BOX})
+        bridge.stop()
+
+
+# --- what is wrong ---
+
+@test
+def malformed():
+    """what is no command is counted and dropped, and the next one is served"""
+    bad = [b"", b"no json", b"{}", b"[]", b"\xff\xfe", b'{"messageType":"customMessage"}', b"[" * 100000,
+           json.dumps({**purista_bus.command("executeBash", {}, "x"), "sender": 1}).encode(),
+           json.dumps({**purista_bus.command("executeBash", {}, "x"), "tenantId": {"a": 1}}).encode(),
+           json.dumps({**purista_bus.command("executeBash", {}, "x"), "id": "x" * 5000}).encode()]
+    with serving() as bridge:
+        for data in bad:
+            world.caller.send_raw(world.caller.name_of("executeBash"), data)
+        eq(world.caller.bash("echo still there").body["payload"]["stdout"], "still there")
+        counted = bridge.stop()
+        eq((counted["malformed"], counted["started"]), (len(bad), 1))
+        has(bridge.log(), "no command was dropped")
+
+
+@test
+def unknown():
+    """a command of another service, or an unknown one, is answered with 501"""
+    with serving() as bridge:
+        sent = purista_bus.command("executeBash", {}, world.caller.instance)
+        sent["receiver"] = {**sent["receiver"], "serviceTarget": "formatDisk"}
+        world.caller.send_body(sent, name=world.caller.name_of("executeBash"))
+        eq_reply(sent, world.caller.reply_of(sent), bridge, {"status": 501, "message": "Not Implemented"}, False)
+        eq(bridge.stop()["started"], 0)
+
+
+@test
+def unaddressed():
+    """a command that names no address for a reply is carried out, and nobody is told"""
+    with serving() as bridge:
+        seen = len(world.hutchd.service.seen)
+        sent = purista_bus.command("executeBash", {"sandboxId": BOX, "command": "echo a"}, world.caller.instance)
+        world.caller.send_unaddressed(sent)
+        eq(world.caller.bash("echo b").body["payload"]["stdout"], "b")
+        counted = bridge.stop()
+        eq((counted["unaddressed"], counted["started"]), (1, 2))
+        eq(len(world.hutchd.service.seen) - seen, 2)
+        assert world.caller.expect(sent["correlationId"]).empty()
+
+
+@test
+def hutchd_is_away():
+    """while hutchd can't be reached, callers are told so at once"""
+    with serving("--hutchd", f"unix:{world.folder}/nothing") as bridge:
+        sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": "echo"})
+        eq_reply(sent, world.caller.reply_of(sent), bridge,
+                 {"status": 503, "message": "The sandbox server can't be reached now. Try again later."}, True)
+        bridge.stop()
+
+
+# --- much ---
+
+@test
+def many():
+    """1,000 commands at once, and never more in flight than allowed"""
+    with serving("--in-flight", "32") as bridge:
+        world.hutchd.service.most = 0
+        sent = [world.caller.send("executeBash", {"sandboxId": BOX, "command": f"echo {i}"}) for i in range(1000)]
+        for i, s in enumerate(sent):
+            eq(world.caller.reply_of(s).body["payload"]["stdout"], str(i))
+        assert world.hutchd.service.most <= 32, world.hutchd.service.most
+        counted = bridge.stop()
+        eq((counted["succeeded"], counted["dropped"], counted["busy"]), (1000, 0, 0))
+
+
+@test
+def two_bridges():
+    """two bridges share the load: each command is carried out once"""
+    with serving() as one, serving() as two:
+        seen = len(world.hutchd.service.seen)
+        sent = [world.caller.send("executeBash", {"sandboxId": BOX, "command": f"echo {i}"}) for i in range(200)]
+        by = [world.caller.reply_of(s).body["sender"]["instanceId"] for s in sent]
+        eq(set(by), {one.instance, two.instance})
+        eq(len(world.hutchd.service.seen) - seen, 200)
+        eq(one.stop()["started"] + two.stop()["started"], 200)
+
+
+@test
+def crowded():
+    """more commands than may wait are refused, not forgotten"""
+    if kind == "amqp":
+        skip("RabbitMQ keeps what does not fit")
+    with serving("--in-flight", "1", "--waiting", "2") as bridge:
+        first = world.caller.send("executeBash", {"sandboxId": BOX, "command": "wait crowd"})
+        world.hutchd.arrived("crowd")
+        rest = [world.caller.send("executeBash", {"sandboxId": BOX, "command": "echo x"}) for _ in range(5)]
+        refused = [world.caller.reply_of(s) for s in rest[2:]]
+        eq([r.body["payload"]["status"] for r in refused], [503] * 3)
+        world.hutchd.release("crowd")
+        for s in [first, *rest[:2]]:
+            eq(world.caller.reply_of(s).body["messageType"], "commandSuccessResponse")
+        eq(bridge.stop()["busy"], 3)
+
+
+# --- the end ---
+
+@test
+def the_last_command_is_finished():
+    """SIGTERM: what runs is finished and answered; what waits is refused or left to others"""
+    with serving("--in-flight", "1") as bridge:
+        sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": "wait term"})
+        world.hutchd.arrived("term")
+        bridge.process.send_signal(signal.SIGTERM)
+        bridge.said("stopping")
+        world.hutchd.release("term")
+        eq(world.caller.reply_of(sent).body["payload"]["exitCode"], 0)
+        eq(bridge.process.wait(timeout=60), 0)
+
+
+# --- brokers that go and come ---
+
+@test
+def restart():
+    """a broker restart in the middle of a command: the reply comes when all are back"""
+    with serving() as bridge:
+        name = f"restart-{bridge.instance}"
+        sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": f"wait {name}"})
+        world.hutchd.arrived(name)
+        world.broker.restart()
+        # The bridge is back before its caller, and has something to say.
+        watcher = purista_bus.connect(world.broker)
+        watcher.announcements(bridge.instance)
+        watcher.close()
+        world.hutchd.release(name)
+        bridge.said("nobody listens")
+        world.caller.reconnect()
+        reply = world.caller.reply_of(sent)
+        eq(reply.body["payload"], {"stdout": "", "stderr": "", "exitCode": 0})
+        eq(world.caller.bash("echo again").body["payload"]["stdout"], "again")
+        counted = bridge.stop()
+        eq((counted["connections"], counted["undeliverable"]), (2, 0))
+
+
+@test
+def replies_wait_for_the_broker():
+    """commands that end while the broker is away are answered when it is back"""
+    with serving() as bridge:
+        names = [f"away-{i}-{bridge.instance}" for i in range(20)]
+        sent = [world.caller.send("executeBash", {"sandboxId": BOX, "command": f"wait {n}"}) for n in names]
+        for n in names:
+            world.hutchd.arrived(n)
+        world.broker.stop()
+        for n in names:
+            world.hutchd.release(n)
+        world.broker.start()
+        world.caller.reconnect()
+        for s in sent:
+            eq(world.caller.reply_of(s).body["payload"]["exitCode"], 0)
+        eq(bridge.stop()["undeliverable"], 0)
+
+
+@test
+def too_large():
+    """a reply over the broker's limit becomes a 413"""
+    limit = world.caller.limit
+    with serving() as bridge:
+        sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": f"big {limit + 100}"})
+        reply = world.caller.reply_of(sent)
+        eq((reply.body["isHandledError"], reply.body["payload"]["status"]), (True, 413))
+        has(reply.body["payload"]["message"], "larger than the message broker takes")
+        fits = world.caller.bash(f"big {limit // 2}")
+        eq(len(fits.body["payload"]["stdout"]), limit // 2)
+        if kind == "nats":      # with its headers it does not fit
+            eq(world.caller.bash(f"big {limit - 900}").body["payload"]["status"], 413)
+        eq(bridge.stop()["too_large"], 2 if kind == "nats" else 1)
+
+
+def try_door(broker, host, ca, password):
+    """A bridge with TLS: what it logged when it was in, or was not."""
+    path = f"{broker.folder}/password"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as f:
+        f.write(f"{password}\n")
+    scheme = {"nats": "tls", "mqtt": "mqtts", "amqp": "amqps"}[kind]
+    arguments = ["--user", broker.user, "--password-file", path, *(["--ca", f"{broker.folder}/ca.pem"] if ca else [])]
+    with Bridge(program, broker, f"unix:{world.hutchd.path}", *arguments,
+                url=f"{scheme}://{host}:{broker.tls_port}") as bridge:
+        bridge.said("connect")
+        counted = bridge.stop()
+        assert "wrong-guess" not in bridge.log(), bridge.log()
+        return counted["connections"]
+
+
+@test
+def guarded():
+    """TLS and a password from a file; a wrong password, a strange authority and a wrong name are refused"""
+    with tempfile.TemporaryDirectory(prefix="hutch-bus-") as folder:
+        brokers.certify(folder)
+        broker = world.broker if kind == "amqp" else MAKERS[kind](folder, guarded=True)
+        try:
+            eq(try_door(broker, "localhost", True, broker.password), 1)
+            eq(try_door(broker, "localhost", True, "wrong-guess"), 0)
+            eq(try_door(broker, "localhost", False, broker.password), 0)
+            eq(try_door(broker, "127.0.0.1", True, broker.password), 0)
+        finally:
+            if broker is not world.broker:
+                broker.__exit__()
+
+
+if __name__ == "__main__":
+    try:
+        world.start()
+        run()
+    except brokers.Missing as missing:
+        print(f"1..0 # SKIP {missing}")
+    finally:
+        world.stop()

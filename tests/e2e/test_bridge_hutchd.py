@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""hutch-bridge between a real broker and a real hutchd: the life of a sandbox as PURISTA's applications see it.
+
+usage: test_bridge_hutchd.py HUTCHD HUTCH_EXECD BRIDGE
+"""
+
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import brokers  # noqa: E402
+import purista_bus  # noqa: E402
+from bridge import Bridge  # noqa: E402
+from hutchd import Hutchd  # noqa: E402
+from tap import eq, has, run, test  # noqa: E402
+
+program, agent, bridge_program = map(os.path.abspath, sys.argv[1:4])
+KEY, OTHER = "bus-0123456789abcdef", "other-0123456789abcdef"
+CONFIG = f"""
+agent: {agent}
+driver: direct
+keys:
+- {{key: {KEY}, name: bus, tenant: ops}}
+- {{key: {OTHER}, name: other, tenant: ops}}
+purista:
+  image: scratch
+  bridges:
+  - {{uid: {os.getuid()}, tenants: ["*"]}}
+  - {{key: bus, tenants: [org-1]}}
+"""
+
+
+class World:
+    pass
+
+
+world = World()
+
+
+def bridge(*arguments, hutchd=None):
+    b = Bridge(bridge_program, world.broker, f"unix:{(hutchd or world.hutchd).socket}", *arguments)
+    world.caller.announcements(b.instance)
+    return b
+
+
+def payload(target, wish, **more):
+    reply = world.caller.call(target, wish, **more).body
+    return reply.get("isHandledError"), reply["payload"]
+
+
+@test
+def a_life():
+    """created, used, and destroyed, over the bus"""
+    with bridge() as b:
+        failed, made = payload("createSandbox", {"projectId": "p"})
+        eq((failed, made["status"]), (None, "starting"))
+        box = made["sandboxId"]
+        event = world.caller.published(lambda m: m["messageType"] == "customMessage").body
+        eq((event["eventName"], event["payload"]["sandboxId"]), ("SandboxStarted", box))
+        eq(payload("ensureSandbox", {"projectId": "p"})[1], {"sandboxId": box, "status": "ready", "created": False})
+        eq(payload("writeFiles", {"sandboxId": box, "files": {"a.txt": "hutch\n"}})[1], {"updated": 1})
+        eq(payload("readFile", {"sandboxId": box, "path": "a.txt"})[1], "hutch\n")
+        eq(payload("executeBash", {"sandboxId": box, "command": "cat a.txt; exit 3"})[1],
+           {"stdout": "hutch\n", "stderr": "", "exitCode": 3})
+        failed, error = payload("executeBash", {"sandboxId": box, "command": "true"}, tenantId="org-2")
+        eq((failed, error["status"]), (True, 404))
+        failed, error = payload("executeBash", {"sandboxId": box, "command": "true"}, tenantId=None)
+        eq((failed, error["status"]), (True, 401))
+        eq(payload("destroySandbox", {"sandboxId": box})[1], {"sandboxId": box, "destroyed": True})
+        counted = b.stop()
+        eq((counted["succeeded"], counted["failed"], counted["events"]), (6, 2, 1))
+
+
+def key_file(name, key):
+    path = f"{world.folder.name}/{name}"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
+        f.write(key + "\n")
+    return path
+
+
+@test
+def keys():
+    """a bridge's key is as good as its user; any other gets callers a 500, and the operator the reason"""
+    by_key = "\n".join(line for line in CONFIG.splitlines() if "uid:" not in line)
+    wish = {"sandboxId": "x", "command": "true"}
+    with Hutchd(program, config=by_key, env={"HUTCH_TEST_DIRECT": "1", "HOME": world.folder.name}) as hutchd:
+        with bridge("--key-file", key_file("bus", KEY), hutchd=hutchd) as b:
+            eq(payload("executeBash", wish)[1]["message"], "Sandbox x not found in registry")
+            eq(payload("executeBash", wish, tenantId="org-2")[1]["status"], 403)      # not one that it may act for
+            b.stop()
+        with bridge("--key-file", key_file("other", OTHER), hutchd=hutchd) as b:
+            failed, error = payload("executeBash", wish)
+            eq((failed, error["status"], error["message"]), (False, 500, "Internal Server Error"))
+            b.said("executeBash failed")
+            assert OTHER not in b.log()
+            b.stop()
+
+
+@test
+def many_at_once():
+    """200 ensureSandbox of one owner at once make one sandbox"""
+    with bridge() as b:
+        sent = [world.caller.send("ensureSandbox", {"projectId": "crowd"}) for _ in range(200)]
+        got = [world.caller.reply_of(s).body["payload"] for s in sent]
+        eq(len({g.get("sandboxId") for g in got}), 1, got[0])
+        eq(sum(g["created"] for g in got), 1)
+        payload("destroySandbox", {"sandboxId": got[0]["sandboxId"]})
+        b.stop()
+
+
+if __name__ == "__main__":
+    world.folder = tempfile.TemporaryDirectory(prefix="hutch-bus-")
+    try:
+        world.broker = brokers.Nats(world.folder.name)
+    except brokers.Missing as missing:
+        print(f"1..0 # SKIP {missing}")
+        sys.exit(0)
+    with world.broker, Hutchd(program, config=CONFIG,
+                              env={"HUTCH_TEST_DIRECT": "1", "HOME": world.folder.name}) as world.hutchd:
+        world.caller = purista_bus.connect(world.broker)
+        run()

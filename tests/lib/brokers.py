@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real message brokers of Debian's packages, on a loopback port and in a folder of their own.
+
+    with Nats(folder) as broker:
+        ... broker.url ...
+        broker.restart()
+
+They are found by their commands, wherever the packages put them; Missing says that one is not there.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+
+PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/lib/rabbitmq/bin"
+
+
+class Missing(Exception):
+    pass
+
+
+def program(name):
+    found = shutil.which(name, path=PATH)
+    if not found:
+        raise Missing(f"{name} is not installed")
+    return found
+
+
+def certify(folder):
+    """ca.pem, and cert.pem with key.pem for localhost, by that name only."""
+    run = lambda *words: subprocess.run([program("openssl"), *words], cwd=folder, check=True, capture_output=True)
+    with open(f"{folder}/ext", "w", encoding="ascii") as f:
+        f.write("subjectAltName=DNS:localhost\n")
+    run("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+        "/CN=hutch test CA", "-keyout", "ca.key", "-out", "ca.pem")
+    run("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost", "-keyout",
+        "key.pem", "-out", "request.pem")
+    run("x509", "-req", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+        "-extfile", "ext", "-out", "cert.pem")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Broker:
+    """kind, scheme: of URLs; ready: what its log says when it serves."""
+
+    kind = scheme = ready = ""
+    user, password = "bridge", "word"
+
+    def __init__(self, folder, guarded=False):
+        """guarded: TLS with a certificate of folder/ca.pem, and the user "bridge" with the password "word". RabbitMQ,
+        which takes long to start, has both in any case, and its own user."""
+        self.folder, self.port, self.guarded = folder, free_port(), guarded
+        self.tls_port = self.port
+        self.log_path = f"{folder}/{self.kind}.log"
+        self.url = f"{self.scheme}://127.0.0.1:{self.port}"
+        self.process = None
+        self.prepare()
+        try:
+            self.start()
+        except BaseException:
+            if self.process:
+                self.process.kill()
+            raise
+
+    def prepare(self):
+        pass
+
+    def command(self):
+        raise NotImplementedError
+
+    def env(self):
+        return dict(os.environ, PATH=PATH)
+
+    def start(self):
+        """Returns when it serves: its log is a pipe that we read until it says so, and copy on."""
+        self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        stdin=subprocess.DEVNULL, text=True, env=self.env(),
+                                        start_new_session=True)
+        said = []
+        for line in self.process.stdout:
+            said.append(line)
+            if self.ready in line:
+                break
+        else:
+            raise RuntimeError(f"{self.kind} did not start:\n{''.join(said)}")
+        # From here on nobody reads: let the rest go where it does no harm.
+        self.rest = subprocess.Popen(["cat"], stdin=self.process.stdout, stdout=subprocess.DEVNULL)
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        self.process.wait(timeout=60)
+        self.process.stdout.close()
+        self.rest.wait(timeout=60)
+
+    def restart(self):
+        self.stop()
+        self.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.stop()
+
+
+class Nats(Broker):
+    kind, scheme, ready = "nats", "nats", "Server is ready"
+
+    def command(self):
+        guard = ["--tls", "--tlscert", f"{self.folder}/cert.pem", "--tlskey", f"{self.folder}/key.pem", "--user", "bridge",
+                 "--pass", "word"] if self.guarded else []
+        return [program("nats-server"), "-a", "127.0.0.1", "-p", str(self.port), *guard]
+
+
+class Mosquitto(Broker):
+    kind, scheme, ready = "mqtt", "mqtt", "running"
+
+    def prepare(self):
+        with open(f"{self.folder}/mosquitto.conf", "w", encoding="ascii") as f:
+            f.write(f"listener {self.port} 127.0.0.1\nallow_anonymous {'false' if self.guarded else 'true'}\npersistence false\n"
+                    "message_size_limit 1048576\nmax_queued_messages 10000\nmax_inflight_messages 100\n")
+            if os.geteuid() == 0:
+                f.write("user root\n")
+            if self.guarded:
+                f.write(f"certfile {self.folder}/cert.pem\nkeyfile {self.folder}/key.pem\n"
+                        f"password_file {self.folder}/passwords\n")
+        if self.guarded:
+            subprocess.run([program("mosquitto_passwd"), "-b", "-c", f"{self.folder}/passwords", "bridge", "word"],
+                           check=True, capture_output=True)
+
+    def command(self):
+        return [program("mosquitto"), "-v", "-c", f"{self.folder}/mosquitto.conf"]
+
+
+class RabbitMq(Broker):
+    kind, scheme, ready = "amqp", "amqp", "Server startup complete"
+    user = password = "guest"
+
+    def prepare(self):
+        self.dist, self.epmd, self.tls_port = free_port(), free_port(), free_port()
+        certify(self.folder)
+        with open(f"{self.folder}/rabbitmq.conf", "w", encoding="ascii") as f:
+            f.write(f"listeners.tcp.local = 127.0.0.1:{self.port}\nlisteners.ssl.local = 127.0.0.1:{self.tls_port}\n"
+                    f"ssl_options.certfile = {self.folder}/cert.pem\nssl_options.keyfile = {self.folder}/key.pem\n"
+                    "log.console = true\nlog.console.level = info\nlog.file = false\nmax_message_size = 1048576\n")
+        with open(f"{self.folder}/enabled_plugins", "w", encoding="ascii") as f:
+            f.write("[].\n")
+
+    def env(self):
+        mine = {
+            "HOME": self.folder,
+            "RABBITMQ_NODENAME": f"hutch{self.port}@localhost",
+            "RABBITMQ_DIST_PORT": str(self.dist),
+            "ERL_EPMD_PORT": str(self.epmd),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "RABBITMQ_MNESIA_BASE": f"{self.folder}/mnesia",
+            "RABBITMQ_LOG_BASE": f"{self.folder}/log",
+            "RABBITMQ_CONFIG_FILE": f"{self.folder}/rabbitmq.conf",
+            "RABBITMQ_ENABLED_PLUGINS_FILE": f"{self.folder}/enabled_plugins",
+            "RABBITMQ_PID_FILE": f"{self.folder}/pid",
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS":
+                "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}",
+        }
+        return {**super().env(), **mine}
+
+    def command(self):
+        # The script of Debian's wants to become another user; the one behind it does not.
+        for path in ("/usr/lib/rabbitmq/bin/rabbitmq-server",):
+            if os.access(path, os.X_OK):
+                return [path]
+        raise Missing("rabbitmq-server is not installed")
+
+    def stop(self, how=signal.SIGTERM):
+        super().stop(how)
+
+    def __exit__(self, *_):
+        super().__exit__()
+        # epmd was started by it, on a port of ours, and outlives it.
+        subprocess.run(["epmd", "-port", str(self.epmd), "-kill"], env=self.env(), check=False,
+                       capture_output=True)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hutchd is to a bridge: one route, on a unix socket, that carries out PURISTA's commands.
+
+    with FakeHutchd(folder) as hutchd:
+        ... --hutchd unix:{hutchd.path}
+
+It has one sandbox at most and runs nothing, but answers as hutchd does. Two commands are for tests: "wait NAME"
+goes on when release(NAME) is called, and "big N" prints N bytes.
+"""
+
+import http.server
+import json
+import socketserver
+import threading
+
+BOX = "0f1e2d3c-4b5a-4978-8796-a5b4c3d2e1f0"
+NO_IDENTITY = "Sandbox commands require message tenantId and principalId for ownership enforcement."
+
+
+class Refusal(Exception):
+    def __init__(self, status, message, data=None, handled=True):
+        super().__init__(message)
+        self.error = {"status": status, "message": message, "handled": handled}
+        if data is not None:
+            self.error["data"] = data
+
+
+class Service:
+    def __init__(self):
+        self.owner = None
+        self.lock = threading.Lock()
+        self.waits = {}
+        self.seen = []
+        self.running, self.most = 0, 0
+
+    def gate(self, name):
+        """A pair of events: a command arrived there, and it may go on."""
+        with self.lock:
+            return self.waits.setdefault(name, (threading.Event(), threading.Event()))
+
+    def carry_out(self, request):
+        with self.lock:
+            self.seen.append(request)
+            self.running += 1
+            self.most = max(self.most, self.running)
+        try:
+            payload, events = getattr(self, request["command"])(request)
+            return {"ok": True, "payload": payload, "events": events}
+        except Refusal as r:
+            return {"ok": False, "error": r.error}
+        finally:
+            with self.lock:
+                self.running -= 1
+
+    # --- what all of them ask for ---
+
+    def identity(self, request):
+        who = request.get("tenantId"), request.get("principalId")
+        if not all(who):
+            raise Refusal(401, NO_IDENTITY)
+        return who
+
+    def box(self, request, *needed):
+        payload = request.get("payload") or {}
+        issues = [] if payload.get("sandboxId") else [
+            {"message": "String must contain at least 1 character(s)", "path": ["sandboxId"]}]
+        issues += [{"message": "Required", "path": [n]} for n in needed if n not in payload]
+        if issues:
+            raise Refusal(400, "input validation for payload failed:", issues)
+        who = self.identity(request)
+        if payload["sandboxId"] != BOX:
+            raise Refusal(404, f"Sandbox {payload['sandboxId']} not found in registry")
+        if who != ("org-1", "user-1"):
+            raise Refusal(403, "Caller is not allowed to access this sandbox.",
+                          {"sandboxId": BOX, "organizationId": "org-1", "userId": "user-1"})
+        return payload
+
+    # --- the six ---
+
+    def createSandbox(self, request):
+        tenant, principal = self.identity(request)
+        with self.lock:
+            if self.owner:
+                raise Refusal(409, f"Sandbox {BOX} already exists for this owner. Use ensureSandbox to reuse it.",
+                              {"sandboxId": BOX})
+            self.owner = tenant, principal
+        started = {"sandboxId": BOX, "organizationId": tenant, "projectId": request["payload"]["projectId"],
+                   "userId": principal}
+        return {"sandboxId": BOX, "status": "starting"}, [{"name": "SandboxStarted", "payload": started}]
+
+    def ensureSandbox(self, request):
+        self.identity(request)
+        return {"sandboxId": BOX, "status": "ready", "created": False}, []
+
+    def destroySandbox(self, request):
+        self.box(request)
+        self.owner = None
+        return {"sandboxId": BOX, "destroyed": True}, []
+
+    def executeBash(self, request):
+        payload = self.box(request, "command")
+        word, _, rest = payload["command"].partition(" ")
+        if word == "boom":
+            raise Refusal(500, "the driver says: no space left on /secret/path", handled=False)
+        if word == "wait":
+            arrived, released = self.gate(rest)
+            arrived.set()
+            assert released.wait(60)
+        if word == "big":
+            return {"stdout": "x" * int(rest), "stderr": "", "exitCode": 0}, []
+        return {"stdout": rest if word == "echo" else "", "stderr": "", "exitCode": 0}, []
+
+    def readFile(self, request):
+        self.box(request, "path")
+        return "file content\n", []
+
+    def writeFiles(self, request):
+        return {"updated": len(self.box(request, "files")["files"])}, []
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = False
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        assert self.path == "/api/v1/purista/command", self.path
+        answer = json.dumps(self.server.service.carry_out(json.loads(body))).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def address_string(self):
+        return "unix"
+
+    def log_message(self, format, *args):
+        pass
+
+
+class Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+    request_queue_size = 1024
+
+    def handle_error(self, request, client_address):
+        pass                                        # a bridge that left
+
+
+class FakeHutchd:
+    def __init__(self, folder):
+        self.path = f"{folder}/hutchd.sock"
+        self.server = Server(self.path, Handler)
+        self.service = self.server.service = Service()
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def arrived(self, name):
+        """Waits until a command "wait NAME" runs."""
+        assert self.service.gate(name)[0].wait(60), f"nobody came to {name}"
+
+    def release(self, name):
+        self.service.gate(name)[1].set()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
