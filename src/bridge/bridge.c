@@ -153,7 +153,7 @@ static void take_note(struct bridge *b, struct note *n)
 {
         switch (n->kind) {
         case NOTE_MESSAGE:
-                atomic_fetch_sub(&b->wire.undelivered, 1);
+                wire_taken(&b->wire, n->incoming);
                 job_take(b, TAKE_PTR(n->incoming));
                 break;
         case NOTE_END:

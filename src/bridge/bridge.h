@@ -72,6 +72,7 @@ struct bridge {
 
         struct list waiting, running; /* struct job */
         size_t n_waiting, n_running;
+        size_t waiting_bytes;
         size_t n_answering; /* jobs that only wait for their reply to go */
         struct map by_key;
         struct list unsent; /* struct parcel: until the broker is back */

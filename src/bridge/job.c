@@ -13,12 +13,14 @@ static void leave_lists(struct job *job)
         if (list_empty(&job->node))
                 return;
         list_remove(&job->node);
-        if (job->is_running)
+        if (job->is_running) {
                 b->n_running--;
-        else if (job->is_answering)
+        } else if (job->is_answering) {
                 b->n_answering--;
-        else
+        } else {
                 b->n_waiting--;
+                b->waiting_bytes -= job->size;
+        }
 }
 
 void job_free(struct job *job)
@@ -263,7 +265,6 @@ void job_start(struct job *job)
         b->n_running++;
         b->count.started++;
         wire_accept(&b->wire, job->incoming);
-        buf_done(&job->incoming->body);
 
         what.command = text_or_null(job->command.kind->name);
         what.tenant_id = text_or_null(job->command.tenant);
@@ -290,7 +291,6 @@ static void answer_only(struct job *job, const struct failure *failure)
         list_append(&b->running, &job->node);
         b->n_answering++;
         wire_accept(&b->wire, job->incoming);
-        buf_done(&job->incoming->body);
         reply_failure(job, failure);
         settle(job);
 }
@@ -329,6 +329,7 @@ static int read_message(struct job *job)
                 return -EMSGSIZE;
         }
         r = message_read_command(buf_str(&m->body), &job->memory, &job->command, &e);
+        buf_done(&m->body); /* all that is needed was copied out of it */
         if (r < 0) {
                 log_warn(b->log, "a message that is no command was dropped: %s", e.message);
                 return r;
@@ -359,6 +360,7 @@ static void complete(struct job *job)
                 ids_hex(&job->bridge->ids, id);
                 c->trace_id = arena_dup_str(&job->memory, str_from(id));
         }
+        job->size = job->memory.used;
         job->answerable = is_answerable(job);
         if (!job->answerable)
                 job->bridge->count.unaddressed++;
@@ -379,7 +381,8 @@ static void wait_or_refuse(struct job *job)
                 answer_only(job, &(struct failure){ .status = 501, .handled = false });
                 return;
         }
-        if (b->n_waiting >= b->settings->waiting || b->stopping) {
+        if (b->n_waiting >= b->settings->waiting || b->stopping
+            || b->waiting_bytes + job->size > WAITING_BYTES_MAX) {
                 job_refuse(job, b->stopping
                                         ? STR("This sandbox service is being stopped. Try again.")
                                         : STR("Too many sandbox commands are waiting. Try again "
@@ -388,6 +391,7 @@ static void wait_or_refuse(struct job *job)
         }
         list_append(&b->waiting, &job->node);
         b->n_waiting++;
+        b->waiting_bytes += job->size;
 }
 
 /* Replies of refusal pile up if the broker takes none; whoever sends that much gets no answer. */

@@ -19,6 +19,8 @@
 
 struct parcel;
 
+#define WAITING_BYTES_MAX (256 * MiB) /* of all commands that wait */
+
 struct job {
         struct list node;
         struct map_node by_key;
@@ -31,6 +33,7 @@ struct job {
         struct hutch_call call;
         struct hutch_data *answer;
         size_t parcels; /* not ended */
+        size_t size;    /* of what was read */
 };
 
 /* Reads the message, which is the job's now. If it is nothing that can be carried out, it is counted,

@@ -108,7 +108,9 @@ static int read_secret(const char *path, struct secret **ret, struct err *e)
                 text.n--;
         if (text.n == 0 || memchr(text.p, '\0', text.n))
                 return err_set(e, ERR_INVALID, "%s: there is no secret in it", path);
-        *ret = secret_new(text);
+        /* With the NUL that libraries want; buffers have one behind their content. */
+        buf_truncate(&b, text.n);
+        *ret = secret_new(str_of(buf_str(&b).p, text.n + 1));
         return 0;
 }
 

@@ -33,7 +33,7 @@ struct settings {
         bool tls;
         const char *ca, *cert, *cert_key; /* files */
         const char *user;                 /* NULL: none */
-        struct secret *password, *token;  /* NULL: none */
+        struct secret *password, *token;  /* NULL: none; their NUL is a part of them */
         const char *credentials;          /* NATS: a file of its own form */
         struct str prefix;
 
@@ -41,7 +41,7 @@ struct settings {
         const char *hutchd_url;
         const char *hutchd_socket; /* NULL: by the URL */
         const char *hutchd_ca;
-        struct secret *key;
+        struct secret *key; /* the same */
 
         /* --- how much --- */
         unsigned in_flight, waiting;

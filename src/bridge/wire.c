@@ -97,18 +97,28 @@ static void tell(struct wire *w, struct note *n)
         ASSERT(queue_put(&w->notes, &n->node));
 }
 
+static size_t cost_of(const struct incoming *m)
+{
+        return sizeof(struct note) + sizeof(*m) + m->body.n;
+}
+
 void wire_deliver(struct wire *w, struct incoming *m)
 {
         struct note *n = note_new(NOTE_MESSAGE);
 
         n->incoming = m;
-        if (atomic_fetch_add(&w->undelivered, 1) < WIRE_NOTES_MAX) {
+        if (atomic_fetch_add(&w->undelivered, cost_of(m)) < WIRE_NOTES_MAX) {
                 tell(w, n);
                 return;
         }
-        atomic_fetch_sub(&w->undelivered, 1);
+        wire_taken(w, m);
         atomic_fetch_add(&w->dropped, 1);
         note_free(n);
+}
+
+void wire_taken(struct wire *w, const struct incoming *m)
+{
+        atomic_fetch_sub(&w->undelivered, cost_of(m));
 }
 
 void wire_sent(struct wire *w, struct outgoing *m, enum outcome outcome)

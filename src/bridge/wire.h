@@ -29,7 +29,7 @@
 #define WIRE_BACKOFF_MIN_MS 100
 #define WIRE_BACKOFF_MAX_MS 10000
 #define WIRE_TIMEOUT_MS     10000
-#define WIRE_NOTES_MAX      65536 /* messages that wait for the loop, which takes all at once */
+#define WIRE_NOTES_MAX      (128 * MiB) /* of messages that wait for the loop, which takes all at once */
 
 enum note_kind {
         NOTE_MESSAGE, /* incoming */
@@ -54,7 +54,7 @@ struct wire {
         const struct transport_ops *ops;
         const char *instance;
         struct queue notes; /* the loop takes */
-        /* Messages that the loop has not taken yet, and those for which there was no room. */
+        /* Bytes of messages that the loop has not taken yet; messages for which there was no room. */
         atomic_uint_fast64_t undelivered, dropped;
 
         /* --- the thread's --- */
@@ -88,6 +88,9 @@ void wire_accept(struct wire *w, const struct incoming *m);
 void wire_pause(struct wire *w);
 
 void note_free(struct note *n);
+
+/* The loop has taken the message of a note. */
+void wire_taken(struct wire *w, const struct incoming *m);
 
 /* --- the transport's side --- */
 

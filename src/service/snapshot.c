@@ -486,7 +486,7 @@ void snapshot__stop(struct service *s)
         int r = err_set(&e, ERR_UNAVAILABLE, "the server is stopping");
 
         snapshot__stop_looks(s);
-        for (struct list *n; (n = list_first(&s->keeping.waiting));) {
+        list_for_each (n, &s->keeping.waiting) {
                 list_remove(n);
                 work_end(container_of(n, struct work, gate), r, &e);
         }

@@ -230,8 +230,8 @@ static void run_probe(struct driver *driver, struct driver_req *req)
         const char *agent = direct_of(driver)->agent;
         bool runs = access(agent, X_OK) == 0;
 
-        driver_probe_add(p, "isolation", false, "there is none: for tests only");
         driver_probe_add(p, "agent", runs, "%s%s", agent, runs ? "" : ": build it first");
+        driver_probe_add(p, "isolation", false, "there is none: for tests only");
         driver_finish(req, 0);
 }
 

@@ -11,6 +11,7 @@ hutchd is a stand-in (tests/lib/fake_hutchd.py), callers are our own (tests/lib/
 import json
 import os
 import signal
+import subprocess
 import re
 import sys
 import tempfile
@@ -116,8 +117,21 @@ def every_command_is_announced():
         eq((bash["http"]["method"], bash["http"]["path"]), ("POST", "sandbox/:sandboxId/bash"))
         eq(bash["inputPayload"]["required"], ["sandboxId", "command"])
         eq(bash["outputPayload"]["required"], ["stdout", "stderr", "exitCode"])
+        bridge.process.send_signal(signal.SIGUSR1)
+        bridge.said("msg=counters")
         counted = bridge.stop()
         eq((counted["connections"], counted["received"]), (1, 0))
+
+
+@test
+def manual():
+    """each option of --help is in the manual, and the other way round"""
+    shown = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+    here = os.path.dirname(os.path.abspath(__file__))
+    with open(f"{here}/../../docs/man/hutch-bridge.8", encoding="utf-8") as f:
+        page = f.read().replace("\\-", "-")
+    eq(set(re.findall(r"\\fB(--[a-z-]+)\\fR", page.split(".SH OPTIONS")[1])) - {"--name"},
+       set(re.findall(r"^  (--[a-z-]+)", shown, re.M)))
 
 
 # --- every captured exchange, field by field ---
@@ -355,42 +369,27 @@ def the_last_command_is_finished():
 
 @test
 def restart():
-    """a broker restart in the middle of a command: the reply comes when all are back"""
+    """a broker restart in the middle of commands: replies come when all are back, in whatever order"""
     with serving() as bridge:
-        name = f"restart-{bridge.instance}"
-        sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": f"wait {name}"})
-        world.hutchd.arrived(name)
-        world.broker.restart()
-        # The bridge is back before its caller, and has something to say.
-        watcher = purista_bus.connect(world.broker)
-        watcher.announcements(bridge.instance)
-        watcher.close()
-        world.hutchd.release(name)
-        bridge.said("nobody listens")
-        world.caller.reconnect()
-        reply = world.caller.reply_of(sent)
-        eq(reply.body["payload"], {"stdout": "", "stderr": "", "exitCode": 0})
-        eq(world.caller.bash("echo again").body["payload"]["stdout"], "again")
-        counted = bridge.stop()
-        eq((counted["connections"], counted["undeliverable"]), (2, 0))
-
-
-@test
-def replies_wait_for_the_broker():
-    """commands that end while the broker is away are answered when it is back"""
-    with serving() as bridge:
-        names = [f"away-{i}-{bridge.instance}" for i in range(20)]
-        sent = [world.caller.send("executeBash", {"sandboxId": BOX, "command": f"wait {n}"}) for n in names]
-        for n in names:
-            world.hutchd.arrived(n)
+        early = [f"early-{i}-{bridge.instance}" for i in range(20)]
+        late = f"late-{bridge.instance}"
+        sent = [world.caller.send("executeBash", {"sandboxId": BOX, "command": f"wait {n}"}) for n in [late, *early]]
+        for name in [late, *early]:
+            world.hutchd.arrived(name)
         world.broker.stop()
-        for n in names:
-            world.hutchd.release(n)
+        bridge.said("no connection")
+        for name in early:                  # while there is nobody to tell
+            world.hutchd.release(name)
         world.broker.start()
+        # The bridge is back before its caller, and has something to say.
+        bridge.said("nobody listens")
+        world.hutchd.release(late)
         world.caller.reconnect()
         for s in sent:
-            eq(world.caller.reply_of(s).body["payload"]["exitCode"], 0)
-        eq(bridge.stop()["undeliverable"], 0)
+            eq(world.caller.reply_of(s).body["payload"], {"stdout": "", "stderr": "", "exitCode": 0})
+        eq(world.caller.bash("echo again").body["payload"]["stdout"], "again")
+        counted = bridge.stop()
+        eq((counted["connections"], counted["started"], counted["undeliverable"]), (2, 22, 0))
 
 
 @test

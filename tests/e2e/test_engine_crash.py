@@ -113,7 +113,8 @@ def killed_while_keeping(kill):
         eq(h.kept(again), "Ready")
         for one in snapshot, again:
             eq(h.call("DELETE", f"/v1/snapshots/{one}").status, 204)
-        eq(h.images(), {})
+        while h.images():       # what it has made alone came after the first look, and goes with a later one
+            assert time.monotonic() < until, f"the engine has {h.images()}\n{h.log()[-3000:]}"
 
 
 @test

@@ -38,6 +38,12 @@ def look(pid):
     return set(said.split())
 
 
+def wire_version():
+    """That hutchd and its worker have to agree on."""
+    with open(f"{os.path.dirname(__file__)}/../../src/engine/wire.h", encoding="utf-8") as f:
+        return int(re.search(r"ENGINE_WIRE_VERSION (\d+)", f.read())[1])
+
+
 @contextlib.contextmanager
 def running(folder):
     """A worker that has answered, and who speaks with it."""
@@ -47,9 +53,10 @@ def running(folder):
                            f"--socket={folder}/nobody.sock"], stdin=theirs) as process:
         theirs.close()
         with ours:
-            hello = json.dumps({"call": "hello", "ticket": 1, "version": 1, "installation": "1" * 32}).encode()
+            hello = json.dumps({"call": "hello", "ticket": 1, "version": wire_version(),
+                                "installation": "1" * 32}).encode()
             ours.sendall(struct.pack("<I", len(hello)) + hello)
-            has(ours.recv(4096).decode(errors="replace"), '"version":1')
+            has(ours.recv(4096).decode(errors="replace"), f'"version":{wire_version()}')
             yield process
     eq(process.returncode, 0)
 
@@ -75,9 +82,12 @@ def installed_as():
     with open(f"{build_dir}/packaging/hutch-engine-docker@.service", encoding="utf-8") as f:
         text = f.read()
     libexec = re.search(r"^ExecStart=(\S+)/hutch-engine ", text, re.M)[1]
-    with open(f"{build_dir}/packaging/hutchd.service", encoding="utf-8") as f:
-        daemon = re.search(r"^ExecStart=(\S+)", f.read(), re.M)[1]
-    return {f"{libexec}/hutch-engine": worker, f"{libexec}/hutch-execd": agent, daemon: hutchd}
+    found = {f"{libexec}/hutch-engine": worker, f"{libexec}/hutch-execd": agent}
+    for name in "hutchd", "hutch-bridge":
+        with open(f"{build_dir}/packaging/{name}.service", encoding="utf-8") as f:
+            path = re.search(r"^ExecStart=(\S+)", f.read(), re.M)[1]
+        found[path] = f"{os.path.dirname(hutchd)}/{name}"
+    return found
 
 
 def units():
@@ -103,7 +113,7 @@ def systemd_takes_the_units():
         for name, text in units().items():
             with open(f"{folder}/{name}", "w", encoding="utf-8") as f:
                 f.write(text)
-        eq(len(os.listdir(folder)), 5)
+        eq(len(os.listdir(folder)), 6)
         said = subprocess.run(["systemd-analyze", "verify", "--man=no", *sorted(
             f"{folder}/{n}" for n in os.listdir(folder))], text=True, capture_output=True, check=False)
         ours = [line for line in said.stderr.splitlines() if "hutch" in line]

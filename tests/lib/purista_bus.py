@@ -17,7 +17,7 @@ import socket
 import threading
 import time
 
-WAIT = 20
+WAIT = 60
 SNAKE = re.compile(r"[A-Z]{2,}(?=[A-Z][a-z]+[0-9]*|\b)|[A-Z]?[a-z]+[0-9]*|[A-Z]|[0-9]+", re.A)
 TARGETS = ["createSandbox", "ensureSandbox", "destroySandbox", "executeBash", "readFile", "writeFiles"]
 

@@ -6,7 +6,8 @@
 
 static void what_is_not_of_the_lifecycle_api_has_no_v1(void **state)
 {
-        static const char *const given[] = { "http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/v1//" };
+        static const char *const given[] = { "http://h:1", "http://h:1/", "http://h:1/v1",
+                                             "http://h:1/v1//" };
 
         for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
                 scoped(buf_done) struct buf b;
