@@ -61,6 +61,16 @@ struct config {
         struct str public_address; /* null view: that of the request */
         struct str preview_domain; /* null view: none */
 
+        /* --- where it is kept --- */
+        struct {
+                bool redis; /* or a file in the data folder */
+                struct sock_addr address;
+                struct str user;           /* null view: the default one */
+                const char *password_file; /* NULL: no password */
+                unsigned database;
+                usec_t wait; /* of a request, for a server that is away */
+        } store;
+
         /* --- what makes sandboxes --- */
         const char *drivers[CONFIG_DRIVERS_MAX]; /* the first is the default */
         size_t n_drivers;

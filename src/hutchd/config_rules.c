@@ -42,7 +42,7 @@ static const char *set_unsigned(struct str value, const char *expected, unsigned
         return NULL;
 }
 
-static const char *set_time(struct str value, usec_t max, usec_t *ret)
+const char *rules__set_time(struct str value, usec_t max, usec_t *ret)
 {
         usec_t v;
 
@@ -223,7 +223,7 @@ static const char *set_timeout_max(struct config *c, struct str v)
 {
         usec_t t;
 
-        if (set_time(v, 10 * YEAR, &t) || (t > 0 && t < TIMEOUT_MIN_S * USEC_PER_SEC))
+        if (rules__set_time(v, 10 * YEAR, &t) || (t > 0 && t < TIMEOUT_MIN_S * USEC_PER_SEC))
                 return "expected a time of at least 60s, such as 24h; 0s means no limit";
         c->timeout_max = t;
         return NULL;
@@ -231,19 +231,19 @@ static const char *set_timeout_max(struct config *c, struct str v)
 
 static const char *set_create_wait(struct config *c, struct str v)
 {
-        return set_time(v, HOUR, &c->create_wait);
+        return rules__set_time(v, HOUR, &c->create_wait);
 }
 
 static const char *set_tombstone(struct config *c, struct str v)
 {
-        return set_time(v, YEAR, &c->tombstone);
+        return rules__set_time(v, YEAR, &c->tombstone);
 }
 
 static const char *set_reconcile(struct config *c, struct str v)
 {
         usec_t t;
 
-        if (set_time(v, YEAR, &t) || (t > 0 && t < USEC_PER_SEC))
+        if (rules__set_time(v, YEAR, &t) || (t > 0 && t < USEC_PER_SEC))
                 return "expected a time of at least 1s; 0s means only at the start";
         c->reconcile = t;
         return NULL;
@@ -251,7 +251,7 @@ static const char *set_reconcile(struct config *c, struct str v)
 
 static const char *set_drain_timeout(struct config *c, struct str v)
 {
-        return set_time(v, HOUR, &c->drain_timeout);
+        return rules__set_time(v, HOUR, &c->drain_timeout);
 }
 
 static const struct {
@@ -400,6 +400,8 @@ int config_rules_apply(const struct config_rules *c, struct err *e)
                 r = rules__apply_engines(c, e);
         if (r == 0)
                 r = rules__apply_purista(c, e);
+        if (r == 0)
+                r = rules__apply_store(c, e);
         if (r == 0)
                 r = rules__apply_keys(c, e);
         if (r == 0)

@@ -4,7 +4,7 @@
 
 /* What the rules share: config_rules.c has those of single values and lists, config_rules_who.c those
  * of keys and quotas, config_rules_engines.c those of container engines, config_rules_purista.c those of
- * PURISTA's sandboxes. */
+ * PURISTA's sandboxes, config_rules_store.c those of the store. */
 
 #include "hutchd/config_rules.h"
 
@@ -13,6 +13,7 @@
 /* They take a value, or return what is expected instead. */
 const char *rules__set_text(struct config *c, struct str value, struct str *ret);
 const char *rules__set_path(struct config *c, struct str value, const char **ret);
+const char *rules__set_time(struct str value, usec_t max, usec_t *ret);
 const char *rules__set_number(struct str value, uint64_t max, uint64_t *ret);
 
 /* The error about the value at a path; a null view is a value that is not shown. */
@@ -28,6 +29,7 @@ const char *rules__entry(char ret[static RULES_PATH_MAX], const char *list, uint
 
 int rules__apply_keys(const struct config_rules *r, struct err *e) must_check;
 int rules__apply_quotas(const struct config_rules *r, struct err *e) must_check;
+int rules__apply_store(const struct config_rules *r, struct err *e) must_check;
 int rules__apply_engines(const struct config_rules *r, struct err *e) must_check;
 int rules__apply_purista(const struct config_rules *r, struct err *e) must_check;
 

@@ -132,6 +132,16 @@ static const cyaml_schema_field_t purista_fields[] = {
         CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t store_fields[] = {
+        TEXT(IN(store), "kind", kind),
+        TEXT(IN(store), "address", address),
+        TEXT(IN(store), "user", user),
+        TEXT(IN(store), "password_file", password_file),
+        TEXT(IN(store), "database", database),
+        TEXT(IN(store), "wait", wait),
+        CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t log_fields_[] = {
         TEXT(IN(log), "level", level),
         TEXT(IN(log), "format", format),
@@ -166,6 +176,7 @@ static const cyaml_schema_field_t config_fields[] = {
         PART(RAW, "docker", docker, engine_fields),
         PART(RAW, "podman", podman, engine_fields),
         PART(RAW, "purista", purista, purista_fields),
+        PART(RAW, "store", store, store_fields),
         PART(RAW, "log", log, log_fields_),
         PART(RAW, "audit", audit, audit_fields),
         CYAML_FIELD_END,

@@ -57,6 +57,9 @@ struct config_raw {
         } volumes;
         struct raw_engine docker, podman;
         struct {
+                char *kind, *address, *user, *password_file, *database, *wait;
+        } store;
+        struct {
                 char *network, *private, *uids, *seeds, *networks, *subnet4, *subnet6, *dns;
         } native;
         struct {

@@ -50,6 +50,8 @@ struct daemon {
         bool data_open;
         char boot_id[ID_UUID_LEN + 2]; /* and the newline */
         struct store *store;
+        char store_where[SOCK_ADDR_TEXT_MAX]; /* of a server */
+        struct secret *store_password;
         struct registry *registry;
         struct keyring *keyring;
         struct agents *agents;
@@ -62,14 +64,17 @@ struct daemon {
         struct api api;
 
         /* --- the start --- */
+        struct store_scan look; /* whether the store is there */
+        bool store_away;        /* it was not, and it was said */
         struct registry_load load_records;
         struct keyring_load load_keys;
         struct service_start adopt;
+        void (*store_there)(struct daemon *d);
         struct op *starting;   /* which of these is under way, or NULL */
         int bound[LISTEN_MAX]; /* what was taken as root, and is not listened on yet; or -EBADF */
         struct sock_addr listening[LISTEN_MAX]; /* as the kernel has them */
         size_t n_listening;
-        uv_timer_t listen_timer; /* to try again */
+        uv_timer_t listen_timer; /* to try again: to listen, and before that to reach the store */
         unsigned listen_tries;
         bool reload_due; /* a SIGHUP came before it was ready */
         usec_t began;
@@ -91,6 +96,13 @@ void daemon_start(struct daemon *d);
 
 /* A step of the start that was under way is done; true if the start goes on. */
 bool daemon_goes_on(struct daemon *d, int result, const struct err *e);
+
+/* The data folder and the store. A store on a server may be away: see daemon_await_store. */
+int daemon_open_store(struct daemon *d, struct err *e) must_check;
+
+/* Calls `there` from the loop once the store answers. As long as it does not, the start waits and says
+ * so: without the records nobody could tell which sandboxes there are. */
+void daemon_await_store(struct daemon *d, void (*there)(struct daemon *d));
 
 /* --- the end --- */
 

@@ -25,18 +25,6 @@
 
 /* --- parts --- */
 
-static int open_store(struct daemon *d, struct err *e)
-{
-        char path[PATH_MAX];
-        int r = data_open(&d->data, d->config->data, &d->ids, e);
-
-        if (r < 0)
-                return r;
-        d->data_open = true;
-        r = data_path(&d->data, "store.sqlite", path, sizeof(path), e);
-        return r < 0 ? r : store_sqlite_open(&d->loop, path, &d->store, e);
-}
-
 static struct str node_of(const struct daemon *d)
 {
         return d->config->node.p ? d->config->node : str_from(d->data.installation);
@@ -350,7 +338,7 @@ static void records_loaded(struct op *op, int result)
 
 static int open_parts(struct daemon *d, struct err *e)
 {
-        int r = open_store(d, e);
+        int r = daemon_open_store(d, e);
 
         if (r == 0)
                 r = daemon_open_audit(d, d->config, e);
@@ -362,6 +350,13 @@ static int open_parts(struct daemon *d, struct err *e)
         return r < 0 ? r : make_service(d, e);
 }
 
+static void load_records(struct daemon *d)
+{
+        op_init(&d->load_records.req.op, records_loaded);
+        d->starting = &d->load_records.req.op;
+        registry_load(d->registry, &d->load_records);
+}
+
 void daemon_start(struct daemon *d)
 {
         struct err e;
@@ -371,7 +366,5 @@ void daemon_start(struct daemon *d)
                 daemon_fail(d, &e);
                 return;
         }
-        op_init(&d->load_records.req.op, records_loaded);
-        d->starting = &d->load_records.req.op;
-        registry_load(d->registry, &d->load_records);
+        daemon_await_store(d, load_records);
 }

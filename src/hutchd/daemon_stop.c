@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/secret.h"
 #include "hutchd/daemon.h"
 
 /*
@@ -81,6 +82,7 @@ static void store_gone(struct op *op, int result)
         if (result < 0)
                 (void) log_err(result, &d->log, "can't close the store");
         d->store = NULL;
+        secret_free(TAKE_PTR(d->store_password));
         next(d);
 }
 
@@ -142,6 +144,8 @@ static void end_gently(struct daemon *d)
 {
         d->ending = true;
         notify_stopping(&d->notify);
+        if (d->starting == &d->look.req.op)
+                op_cancel(d->starting);
         /* A load takes a moment, and its `done` sees that it is over; its own start the service ends. */
         if (d->starting && d->starting != &d->adopt.op)
                 return;

@@ -35,7 +35,7 @@ class Bridge:
     def said(self, text):
         """Waits until it has logged this."""
         with self.more:
-            assert self.more.wait_for(lambda: any(text in line for line in self.lines), 20), f"it never said {text}"
+            assert self.more.wait_for(lambda: any(text in line for line in self.lines), 60), f"it never said {text}"
 
     def stop(self):
         """SIGTERM; what it counted."""

@@ -62,6 +62,8 @@ void world_close_store(struct store_world *w)
 
 void world_pause(struct store_world *w)
 {
+        if (w->maker->pause)
+                w->maker->pause(w);
         if (!w->maker->reopen)
                 return;
         world_close_store(w);

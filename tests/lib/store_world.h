@@ -15,7 +15,8 @@ struct store_world;
 struct store_maker {
         const char *name;
         struct store *(*open)(struct store_world *w);
-        bool reopen; /* world_pause closes and opens it */
+        bool reopen;                          /* world_pause closes and opens it */
+        void (*pause)(struct store_world *w); /* what world_pause does instead, or NULL */
 };
 
 struct store_world {

@@ -183,114 +183,136 @@ static void test_purista(void **state)
 
 /* --- what is refused, and how --- */
 
-static const struct {
-        const char *text;
-        const char *message;
-} refused[] = {
-        { "listen:\n- 127.0.0.1:80\n- nowhere\n",
-          "f:3: listen[1]: \"nowhere\": expected an address such as 127.0.0.1:8080 or "
-          "unix:/run/hutchd.sock" },
-        { "a: b\n", "f:1: \"a\": unknown key; hutchd.yaml(5) has the list" },
-        { "log:\n  level: info\n  levle: info\n",
-          "f:3: log.\"levle\": unknown key; hutchd.yaml(5) has the list" },
-        { "keys:\n- {key: " PLAIN "}\n- name: x\n  rolle: y\n",
-          "f:4: keys[1].\"rolle\": unknown key; hutchd.yaml(5) has the list" },
-        { "\"\\x1b[31m\": b\n", "f:1: \"\\u001b[31m\": unknown key; hutchd.yaml(5) has the list" },
-        { "data: /x\ninsecure: true\ndata: /y\n", "f:3: \"data\": is there twice" },
-        { "keys: [{name: a, name: b}]\n", "f:1: keys[0].\"name\": is there twice" },
-        { "node: n\nkeys:\n", "f:2: keys: expected a list; an empty one is written []" },
-        { "log: []\n", "f:1: log: expected keys with values; none at all are written {}" },
-        { "data: [a]\n", "f:1: data: expected a text or a number, not a list or keys with values" },
-        { "- a\n", "f:1: expected keys with values; none at all are written {}" },
-        { "listen: [1,2,3,4,5,6,7,8,9]\n", "f:1: listen[7]: too many entries" },
-        { "listen: [a\nb: c\n",
-          "f:2: did not find expected ',' or ']' while parsing a flow sequence" },
-        { "data: /x\n\tnode: b\n",
-          "f:2: found a tab character that violates indentation while scanning a plain "
-          "scalar" },
-        { "data: \"\xff\"\n", "f: invalid leading UTF-8 octet at byte 8" },
-        { "node: a\n---\nnode: b\n", "f:3: a second document; one is expected" },
-        { "? [a]\n: b\n", "f:1: a key that is no plain text" },
-        { "node: a\ndata: \"/a\\0b\"\n", "f:2: a value with a NUL in it" },
-        { "listen: &x [a]\ndrivers: *x\n", "f:2: drivers: anchors and aliases are not "
-                                           "supported" },
-        { "insecure: maybe\n", "f:1: insecure: \"maybe\": expected true or false" },
-        { "insecure: \n", "f:1: insecure: \"\": expected true or false" },
-        { "data: relative\n",
-          "f:1: data: \"relative\": expected an absolute path without . and .." },
-        { "audit: {file: x}\n",
-          "f:1: audit.file: \"x\": expected an absolute path without . and .., or off" },
-        { "tombstone: 5\n",
-          "f:1: tombstone: \"5\": expected a time such as 500ms, 30s, 5m or 24h" },
-        { "limits:\n  timeout_max: 5s\n",
-          "f:2: limits.timeout_max: \"5s\": expected a time of at least 60s, such as 24h; "
-          "0s means no limit" },
-        { "limits: {requests: -1}\n",
-          "f:1: limits.requests: \"-1\": expected a number up to 1000000; 0 means no "
-          "limit" },
-        { "limits: {connections: x}\n",
-          "f:1: limits.connections: \"x\": expected a number up to 1000000; 0 means the "
-          "default" },
-        { "log: {level: loud}\n",
-          "f:1: log.level: \"loud\": not a level; try debug, info, warn or error" },
-        { "public_address: http://x\n",
-          "f:1: public_address: \"http://x\": expected HOST or HOST:PORT, without http://" },
-        { "preview_domain: X.org\n",
-          "f:1: preview_domain: \"X.org\": expected a domain name in lower case, such as "
-          "preview.example.org" },
-        { "driver: Docker!\n", "f:1: driver: \"Docker!\": expected the name of a driver" },
-        { "volumes: {host_folders: [/a/../b]}\n",
-          "f:1: volumes.host_folders[0]: \"/a/../b\": expected an absolute path without . "
-          "and .." },
-        { "keys:\n- role: boss\n  key: " PLAIN "\n",
-          "f:2: keys[0].role: \"boss\": expected read, user or admin" },
-        { "keys:\n- role: user\n", "f:2: keys[0]: expected either key or sha256" },
-        { "keys: [{key: " PLAIN ", sha256: " DIGEST "}]\n",
-          "f:1: keys[0]: expected either key or sha256" },
-        { "keys:\n- key: " PLAIN "\n- key: " PLAIN "\n",
-          "f:3: keys[1]: the same key is there twice" },
-        { "keys: [{key: " PLAIN ", tenant: ''}]\n",
-          "f:1: keys[0].tenant: \"\": expected a name of 1 to 128 bytes without control "
-          "characters" },
-        { "quotas: {default: {memory: 512m}}\n",
-          "f:1: quotas.default.memory: \"512m\": expected a size of at least 1Mi, such as "
-          "512Mi or 8Gi" },
-        { "quotas:\n  tenants:\n  - tenant: a\n    cpu: many\n",
-          "f:4: quotas.tenants[0].cpu: \"many\": expected a number of processors, such as 4 "
-          "or 500m" },
-        { "quotas: {tenants: [{cpu: 1}]}\n",
-          "f:1: quotas.tenants[0].tenant: expected the name of a tenant" },
-        { "purista: {bridges: [{tenants: [a]}]}\n",
-          "f:1: purista.bridges[0]: expected either uid or key" },
-        { "purista: {bridges: [{uid: 1, key: k, tenants: [a]}]}\n",
-          "f:1: purista.bridges[0]: expected either uid or key" },
-        { "purista:\n  bridges:\n  - {uid: 1, tenants: [a]}\n  - {uid: 65534, tenants: [a]}\n",
-          "f:4: purista.bridges[1].uid: \"65534\": expected the number of a user, and not "
-          "65534, which stands for any that is unknown" },
-        { "purista: {bridges: [{uid: 4294967295, tenants: [a]}]}\n",
-          "f:1: purista.bridges[0].uid: \"4294967295\": expected the number of a user, and "
-          "not 65534, which stands for any that is unknown" },
-        { "purista: {bridges: [{key: k}]}\n",
-          "f:1: purista.bridges[0]: expected tenants: a list of names, or [\"*\"] for all" },
-        { "purista: {file_limit: 65Mi}\n",
-          "f:1: purista.file_limit: \"65Mi\": expected a size from 1Ki to 64Mi" },
-        { "purista: {resource_limits: {memory: much}}\n",
-          "f:1: purista.resource_limits.memory: \"much\": expected an amount, such as 500m, "
-          "4, 512Mi or 8Gi" },
-        { "quotas: {tenants: [{tenant: a}, {tenant: a}]}\n",
-          "f:1: quotas.tenants[1].tenant: \"a\": is there twice" },
-};
-
 static void test_errors_name_file_line_key_and_what_is_expected(void **state)
 {
-        for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        static const struct {
+                const char *text;
+                const char *message;
+        } cases[] = {
+                { "listen:\n- 127.0.0.1:80\n- nowhere\n",
+                  "f:3: listen[1]: \"nowhere\": expected an address such as 127.0.0.1:8080 or "
+                  "unix:/run/hutchd.sock" },
+                { "a: b\n", "f:1: \"a\": unknown key; hutchd.yaml(5) has the list" },
+                { "log:\n  level: info\n  levle: info\n",
+                  "f:3: log.\"levle\": unknown key; hutchd.yaml(5) has the list" },
+                { "keys:\n- {key: " PLAIN "}\n- name: x\n  rolle: y\n",
+                  "f:4: keys[1].\"rolle\": unknown key; hutchd.yaml(5) has the list" },
+                { "\"\\x1b[31m\": b\n",
+                  "f:1: \"\\u001b[31m\": unknown key; hutchd.yaml(5) has the list" },
+                { "data: /x\ninsecure: true\ndata: /y\n", "f:3: \"data\": is there twice" },
+                { "keys: [{name: a, name: b}]\n", "f:1: keys[0].\"name\": is there twice" },
+                { "node: n\nkeys:\n", "f:2: keys: expected a list; an empty one is written []" },
+                { "log: []\n", "f:1: log: expected keys with values; none at all are written {}" },
+                { "data: [a]\n",
+                  "f:1: data: expected a text or a number, not a list or keys with values" },
+                { "- a\n", "f:1: expected keys with values; none at all are written {}" },
+                { "listen: [1,2,3,4,5,6,7,8,9]\n", "f:1: listen[7]: too many entries" },
+                { "listen: [a\nb: c\n",
+                  "f:2: did not find expected ',' or ']' while parsing a flow sequence" },
+                { "data: /x\n\tnode: b\n",
+                  "f:2: found a tab character that violates indentation while scanning a plain "
+                  "scalar" },
+                { "data: \"\xff\"\n", "f: invalid leading UTF-8 octet at byte 8" },
+                { "node: a\n---\nnode: b\n", "f:3: a second document; one is expected" },
+                { "? [a]\n: b\n", "f:1: a key that is no plain text" },
+                { "node: a\ndata: \"/a\\0b\"\n", "f:2: a value with a NUL in it" },
+                { "listen: &x [a]\ndrivers: *x\n", "f:2: drivers: anchors and aliases are not "
+                                                   "supported" },
+                { "insecure: maybe\n", "f:1: insecure: \"maybe\": expected true or false" },
+                { "insecure: \n", "f:1: insecure: \"\": expected true or false" },
+                { "data: relative\n",
+                  "f:1: data: \"relative\": expected an absolute path without . and .." },
+                { "audit: {file: x}\n",
+                  "f:1: audit.file: \"x\": expected an absolute path without . and .., or off" },
+                { "tombstone: 5\n",
+                  "f:1: tombstone: \"5\": expected a time such as 500ms, 30s, 5m or 24h" },
+                { "limits:\n  timeout_max: 5s\n",
+                  "f:2: limits.timeout_max: \"5s\": expected a time of at least 60s, such as 24h; "
+                  "0s means no limit" },
+                { "limits: {requests: -1}\n",
+                  "f:1: limits.requests: \"-1\": expected a number up to 1000000; 0 means no "
+                  "limit" },
+                { "limits: {connections: x}\n",
+                  "f:1: limits.connections: \"x\": expected a number up to 1000000; 0 means the "
+                  "default" },
+                { "log: {level: loud}\n",
+                  "f:1: log.level: \"loud\": not a level; try debug, info, warn or error" },
+                { "public_address: http://x\n",
+                  "f:1: public_address: \"http://x\": expected HOST or HOST:PORT, without http://" },
+                { "preview_domain: X.org\n",
+                  "f:1: preview_domain: \"X.org\": expected a domain name in lower case, such as "
+                  "preview.example.org" },
+                { "driver: Docker!\n", "f:1: driver: \"Docker!\": expected the name of a driver" },
+                { "volumes: {host_folders: [/a/../b]}\n",
+                  "f:1: volumes.host_folders[0]: \"/a/../b\": expected an absolute path without . "
+                  "and .." },
+                { "keys:\n- role: boss\n  key: " PLAIN "\n",
+                  "f:2: keys[0].role: \"boss\": expected read, user or admin" },
+                { "keys:\n- role: user\n", "f:2: keys[0]: expected either key or sha256" },
+                { "keys: [{key: " PLAIN ", sha256: " DIGEST "}]\n",
+                  "f:1: keys[0]: expected either key or sha256" },
+                { "keys:\n- key: " PLAIN "\n- key: " PLAIN "\n",
+                  "f:3: keys[1]: the same key is there twice" },
+                { "keys: [{key: " PLAIN ", tenant: ''}]\n",
+                  "f:1: keys[0].tenant: \"\": expected a name of 1 to 128 bytes without control "
+                  "characters" },
+                { "quotas: {default: {memory: 512m}}\n",
+                  "f:1: quotas.default.memory: \"512m\": expected a size of at least 1Mi, such as "
+                  "512Mi or 8Gi" },
+                { "quotas:\n  tenants:\n  - tenant: a\n    cpu: many\n",
+                  "f:4: quotas.tenants[0].cpu: \"many\": expected a number of processors, such as 4 "
+                  "or 500m" },
+                { "quotas: {tenants: [{cpu: 1}]}\n",
+                  "f:1: quotas.tenants[0].tenant: expected the name of a tenant" },
+                { "quotas: {tenants: [{tenant: a}, {tenant: a}]}\n",
+                  "f:1: quotas.tenants[1].tenant: \"a\": is there twice" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct err e = { 0 };
                 struct config *c = NULL;
 
-                check_case(refused[i].text);
-                check_i64_eq(config_parse(str_from(refused[i].text), "f", &c, &e),
+                check_case(cases[i].text);
+                check_i64_eq(config_parse(str_from(cases[i].text), "f", &c, &e),
                              ERR_RETURN(ERR_INVALID));
-                check_z_eq(e.message, refused[i].message);
+                check_z_eq(e.message, cases[i].message);
+                check_true(!c);
+        }
+}
+
+static void test_errors_about_purista(void **state)
+{
+        static const struct {
+                const char *text;
+                const char *message;
+        } cases[] = {
+                { "purista: {bridges: [{tenants: [a]}]}\n",
+                  "f:1: purista.bridges[0]: expected either uid or key" },
+                { "purista: {bridges: [{uid: 1, key: k, tenants: [a]}]}\n",
+                  "f:1: purista.bridges[0]: expected either uid or key" },
+                { "purista:\n  bridges:\n  - {uid: 1, tenants: [a]}\n  - {uid: 65534, tenants: [a]}\n",
+                  "f:4: purista.bridges[1].uid: \"65534\": expected the number of a user, and not "
+                  "65534, which stands for any that is unknown" },
+                { "purista: {bridges: [{uid: 4294967295, tenants: [a]}]}\n",
+                  "f:1: purista.bridges[0].uid: \"4294967295\": expected the number of a user, and "
+                  "not 65534, which stands for any that is unknown" },
+                { "purista: {bridges: [{key: k}]}\n",
+                  "f:1: purista.bridges[0]: expected tenants: a list of names, or [\"*\"] for all" },
+                { "purista: {file_limit: 65Mi}\n",
+                  "f:1: purista.file_limit: \"65Mi\": expected a size from 1Ki to 64Mi" },
+                { "purista: {resource_limits: {memory: much}}\n",
+                  "f:1: purista.resource_limits.memory: \"much\": expected an amount, such as 500m, "
+                  "4, 512Mi or 8Gi" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct err e = { 0 };
+                struct config *c = NULL;
+
+                check_case(cases[i].text);
+                check_i64_eq(config_parse(str_from(cases[i].text), "f", &c, &e),
+                             ERR_RETURN(ERR_INVALID));
+                check_z_eq(e.message, cases[i].message);
                 check_true(!c);
         }
 }
@@ -475,6 +497,7 @@ int main(void)
                 cmocka_unit_test(test_quotas),
                 cmocka_unit_test(test_purista),
                 cmocka_unit_test(test_errors_name_file_line_key_and_what_is_expected),
+                cmocka_unit_test(test_errors_about_purista),
                 cmocka_unit_test(test_secrets_are_not_shown),
                 cmocka_unit_test(test_who_may_read_the_file),
                 cmocka_unit_test(test_files_that_are_none),

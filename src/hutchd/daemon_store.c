@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "base/secret.h"
+#include "hutchd/daemon.h"
+#include "os/fd.h"
+#include "os/small_file.h"
+#include "store/store_redis.h"
+
+#define PASSWORD_MAX 1024
+
+/* Between two looks at a store that is away; each waits for store.wait besides. */
+#define AWAY_WAIT_MS 500
+
+/* --- opening --- */
+
+/* One line; nobody else may read it. */
+static int read_password(const char *path, struct secret **ret, struct err *e)
+{
+        char text[PASSWORD_MAX + 2];
+        struct stat st;
+        struct str password;
+        ssize_t n;
+
+        if (stat(path, &st) < 0)
+                return err_errno(e, -errno, "store.password_file %s", path);
+        if ((st.st_mode & S_IRWXO) != 0)
+                return err_set(e, ERR_FORBIDDEN,
+                               "store.password_file %s: others may read it; chmod o= it", path);
+        n = small_file_read(path, text, sizeof(text));
+        if (n < 0)
+                return err_errno(e, (int) n, "store.password_file %s", path);
+        password = str_of(text, (size_t) n);
+        while (password.n > 0 && strchr("\r\n", password.p[password.n - 1]))
+                password.n--;
+        if (password.n > 0 && n <= PASSWORD_MAX)
+                *ret = secret_new(password);
+        wipe(text, sizeof(text));
+        return *ret ? 0
+                    : err_set(e, ERR_INVALID,
+                              "store.password_file %s: expected one line of 1 to %d bytes", path,
+                              PASSWORD_MAX);
+}
+
+static int open_redis(struct daemon *d, struct err *e)
+{
+        const struct config *c = d->config;
+        struct store_redis_config config = {
+                .address = c->store.address.ss,
+                .address_len = c->store.address.len,
+                .user = c->store.user,
+                .database = c->store.database,
+                .wait = c->store.wait,
+                .log = &d->log,
+        };
+        int r = c->store.password_file
+                        ? read_password(c->store.password_file, &d->store_password, e)
+                        : 0;
+
+        if (r < 0)
+                return r;
+        sock_addr_to_string(&c->store.address, d->store_where);
+        config.where = d->store_where;
+        if (str_starts_with(str_from(config.where), STR("http://")))
+                config.where += strlen("http://");
+        config.password = d->store_password;
+        d->store = store_redis_open(&d->loop, &config);
+        return 0;
+}
+
+int daemon_open_store(struct daemon *d, struct err *e)
+{
+        char path[PATH_MAX];
+        int r = data_open(&d->data, d->config->data, &d->ids, e);
+
+        if (r < 0)
+                return r;
+        d->data_open = true;
+        if (d->config->store.redis)
+                return open_redis(d, e);
+        r = data_path(&d->data, "store.sqlite", path, sizeof(path), e);
+        return r < 0 ? r : store_sqlite_open(&d->loop, path, &d->store, e);
+}
+
+/* --- waiting for it --- */
+
+static void look(struct daemon *d);
+
+static void look_again(uv_timer_t *t)
+{
+        struct daemon *d = t->data;
+
+        if (!d->ending)
+                look(d);
+}
+
+static void looked(struct op *op, int result)
+{
+        struct daemon *d = container_of(op, struct daemon, look.req.op);
+        const char *why = d->look.req.err.message;
+
+        if (result != ERR_RETURN(ERR_UNAVAILABLE) || d->ending) {
+                if (daemon_goes_on(d, result, &d->look.req.err))
+                        d->store_there(d);
+                return;
+        }
+        d->starting = NULL;
+        if (!d->store_away)
+                log_fields(&d->log, LOG_WARN, "the store is away: the start waits for it",
+                           LOG_F_STR("reason", str_from(why)));
+        d->store_away = true;
+        notify_status(&d->notify, "waiting for the store: %s", why);
+        (void) uv_timer_start(&d->listen_timer, look_again, AWAY_WAIT_MS, 0);
+}
+
+static void look(struct daemon *d)
+{
+        op_init(&d->look.req.op, looked);
+        d->starting = &d->look.req.op;
+        store_scan(d->store, &d->look, STR_NULL, STR_NULL, 1);
+}
+
+void daemon_await_store(struct daemon *d, void (*there)(struct daemon *d))
+{
+        d->store_there = there;
+        look(d);
+}

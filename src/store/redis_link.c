@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/redis_link.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "store/store_redis.h"
+
+static void try_later(uv_timer_t *t);
+static void too_slow(uv_timer_t *t);
+static void introduce(struct redis_link *l);
+
+/* --- the end of a connection --- */
+
+static void tell(struct redis_link *l, const redisReply *reply)
+{
+        struct redis_answer *a = container_of(l->_expected.next, struct redis_answer, _node);
+
+        list_remove(&a->_node);
+        l->_n_expected--;
+        a->told(a, reply);
+}
+
+static void note_failure(struct redis_link *l, const char *why)
+{
+        bool was_ready = l->state == REDIS_READY;
+
+        (void) err_set(&l->failure, ERR_UNAVAILABLE, "Redis at %s: %s", l->where, why);
+        if (!l->_ending && (was_ready || l->_tries == 0))
+                log_fields(l->config->log, LOG_WARN, "no connection to Redis, trying again",
+                           LOG_F_STR("address", str_from(l->where)),
+                           LOG_F_STR("reason", str_from(why)));
+}
+
+static void wait_and_retry(struct redis_link *l)
+{
+        usec_t wait = REDIS_BACKOFF_MIN << MIN_OF(l->_tries, 10U);
+
+        l->state = REDIS_DOWN;
+        l->_tries++;
+        wait = MIN_OF(wait, REDIS_BACKOFF_MAX);
+        (void) uv_timer_start(&l->_timer, try_later, wait / USEC_PER_MSEC, 0);
+}
+
+void redis_link_drop(struct redis_link *l, const char *why)
+{
+        if (l->state == REDIS_DOWN || l->state == REDIS_CLOSING)
+                return;
+        note_failure(l, why);
+        l->state = REDIS_CLOSING;
+        (void) uv_timer_stop(&l->_timer);
+        stream_close(&l->_stream);
+        while (!list_empty(&l->_expected))
+                tell(l, NULL);
+}
+
+static void timer_closed(uv_handle_t *h)
+{
+        struct redis_link *l = container_of((uv_timer_t *) h, struct redis_link, _timer);
+
+        l->ended(l);
+}
+
+static void link_closed(struct net_stream *s)
+{
+        struct redis_link *l = container_of(s, struct redis_link, _stream);
+
+        redis_reader_done(&l->_reader);
+        if (l->_ending)
+                uv_close((uv_handle_t *) &l->_timer, timer_closed);
+        else
+                wait_and_retry(l);
+}
+
+void redis_link_end(struct redis_link *l)
+{
+        l->_ending = true;
+        if (l->state == REDIS_DOWN)
+                uv_close((uv_handle_t *) &l->_timer, timer_closed);
+        else
+                redis_link_drop(l, "closed");
+}
+
+/* --- input --- */
+
+static void link_data(struct net_stream *s, char *p, size_t n)
+{
+        struct redis_link *l = container_of(s, struct redis_link, _stream);
+        redisReply *reply = NULL;
+        int r = redis_reader_feed(&l->_reader, str_of(p, n));
+
+        if (r < 0)
+                return redis_link_drop(l, "its answer is too large");
+        while (l->state != REDIS_CLOSING && (r = redis_reader_next(&l->_reader, &reply)) > 0) {
+                if (list_empty(&l->_expected))
+                        redis_link_drop(l, "it speaks without being asked");
+                else
+                        tell(l, reply);
+                freeReplyObject(reply);
+        }
+        if (r < 0)
+                redis_link_drop(l, "it answers something that is not Redis' protocol");
+}
+
+static void link_eof(struct net_stream *s)
+{
+        redis_link_drop(container_of(s, struct redis_link, _stream), "it closed the connection");
+}
+
+static void link_error(struct net_stream *s, int r)
+{
+        redis_link_drop(container_of(s, struct redis_link, _stream), strerror(-r));
+}
+
+static void link_drained(struct net_stream *s)
+{
+        struct redis_link *l = container_of(s, struct redis_link, _stream);
+
+        if (l->state == REDIS_READY)
+                l->ready(l);
+}
+
+static void link_connected(struct net_stream *s)
+{
+        struct redis_link *l = container_of(s, struct redis_link, _stream);
+
+        stream_resume_reading(s);
+        l->state = REDIS_INTRODUCING;
+        introduce(l);
+}
+
+static const struct net_stream_ops stream_ops = {
+        .data = link_data,
+        .eof = link_eof,
+        .drained = link_drained,
+        .error = link_error,
+        .closed = link_closed,
+        .connected = link_connected,
+};
+
+/* --- output --- */
+
+bool redis_link_has_room(const struct redis_link *l, size_t bytes)
+{
+        return l->state == REDIS_READY && bytes + 4 * KiB <= buf_room(&l->_stream.out);
+}
+
+size_t redis_link_asked(const struct redis_link *l)
+{
+        return l->_n_expected;
+}
+
+void redis_link_send(struct redis_link *l, struct redis_answer *a, const struct str *args, size_t n)
+{
+        struct buf *out = &l->_stream.out;
+
+        ASSERT(l->state == REDIS_READY || l->state == REDIS_INTRODUCING);
+        buf_addf(out, "*%zu\r\n", n);
+        for (size_t i = 0; i < n; i++) {
+                buf_addf(out, "$%zu\r\n", args[i].n);
+                buf_add_str(out, args[i]);
+                buf_add_str(out, STR("\r\n"));
+        }
+        list_append(&l->_expected, &a->_node);
+        l->_n_expected++;
+        stream_queue_flush(&l->_stream);
+}
+
+/* --- connecting --- */
+
+static int connect_to(const struct store_redis_config *c, int *ret)
+{
+        int fd = socket(c->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        int one = 1, r;
+
+        if (fd < 0)
+                return -errno;
+        if (c->address.ss_family != AF_UNIX) {
+                (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+                (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+        }
+        if (connect(fd, (const struct sockaddr *) &c->address, c->address_len) < 0
+            && errno != EINPROGRESS) {
+                r = -errno;
+                (void) close(fd);
+                return r;
+        }
+        *ret = fd;
+        return 0;
+}
+
+static void step_timer(struct redis_link *l)
+{
+        (void) uv_timer_start(&l->_timer, too_slow, l->config->wait / USEC_PER_MSEC, 0);
+}
+
+static void try_now(struct redis_link *l)
+{
+        int fd = -EBADF, r = connect_to(l->config, &fd);
+
+        if (r == 0)
+                r = stream_open_connecting(&l->_stream, l->loop, fd, REDIS_OUT_MAX, &stream_ops);
+        if (r < 0) {
+                note_failure(l, strerror(-r));
+                return wait_and_retry(l);
+        }
+        redis_reader_init(&l->_reader);
+        l->state = REDIS_CONNECTING;
+        l->_step = 0;
+        l->_cursor[0] = '\0';
+        l->_n_digests = 0; /* it may be another server, or a new one */
+        step_timer(l);
+}
+
+static void try_later(uv_timer_t *t)
+{
+        try_now(container_of(t, struct redis_link, _timer));
+}
+
+static void too_slow(uv_timer_t *t)
+{
+        redis_link_drop(container_of(t, struct redis_link, _timer), "it does not answer");
+}
+
+void redis_link_open(struct redis_link *l)
+{
+        list_init(&l->_expected);
+        (void) uv_timer_init(&l->loop->uv, &l->_timer);
+        (void) err_set(&l->failure, ERR_UNAVAILABLE, "Redis at %s: not connected yet", l->where);
+        try_now(l);
+}
+
+/* --- introducing --- */
+
+/* False: there is nothing to do here. */
+typedef bool step_fn(struct redis_link *l);
+
+static void step_done(struct redis_link *l)
+{
+        l->_step++;
+        introduce(l);
+}
+
+static void send_step(struct redis_link *l, redis_answer_fn *told, const struct str *args, size_t n)
+{
+        l->_told.told = told;
+        step_timer(l);
+        redis_link_send(l, &l->_told, args, n);
+}
+
+/* What Redis says, for people, unless it may know a password. */
+static void refused(struct redis_link *l, const redisReply *reply)
+{
+        char words[REDIS_WORDS_MAX], text[REDIS_WORDS_MAX + 16];
+
+        (void) snprintf(text, sizeof(text), "it refuses: %s", redis_words(reply, words));
+        redis_link_drop(l, reply->type == REDIS_REPLY_ERROR ? text : "it answers nonsense");
+}
+
+static void told_ok(struct redis_answer *a, const redisReply *reply)
+{
+        struct redis_link *l = container_of(a, struct redis_link, _told);
+
+        if (!reply)
+                return;
+        if (reply->type == REDIS_REPLY_STATUS)
+                step_done(l);
+        else
+                refused(l, reply);
+}
+
+static void told_auth(struct redis_answer *a, const redisReply *reply)
+{
+        struct redis_link *l = container_of(a, struct redis_link, _told);
+
+        if (!reply)
+                return;
+        if (reply->type == REDIS_REPLY_STATUS)
+                step_done(l);
+        else
+                redis_link_drop(l, "it refuses the user and password");
+}
+
+static bool step_auth(struct redis_link *l)
+{
+        struct str args[3] = { STR("AUTH") };
+        size_t n = 1;
+
+        if (!l->config->password)
+                return false;
+        if (l->config->user.n > 0)
+                args[n++] = l->config->user;
+        args[n++] = secret_expose(l->config->password);
+        buf_mark_secret(&l->_stream.out);
+        send_step(l, told_auth, args, n);
+        return true;
+}
+
+static bool step_select(struct redis_link *l)
+{
+        char number[16];
+
+        if (l->config->database == 0)
+                return false;
+        (void) snprintf(number, sizeof(number), "%u", l->config->database);
+        send_step(l, told_ok, (struct str[]){ STR("SELECT"), str_from(number) }, 2);
+        return true;
+}
+
+static void told_script(struct redis_answer *a, const redisReply *reply)
+{
+        struct redis_link *l = container_of(a, struct redis_link, _told);
+        unsigned i = l->_n_digests;
+
+        if (!reply)
+                return;
+        if (reply->type != REDIS_REPLY_STRING || reply->len != REDIS_DIGEST_LEN)
+                return refused(l, reply);
+        memcpy(l->_digests[i], reply->str, REDIS_DIGEST_LEN);
+        l->digests[i] = str_of(l->_digests[i], REDIS_DIGEST_LEN);
+        l->_n_digests++;
+        introduce(l);
+}
+
+static bool step_scripts(struct redis_link *l)
+{
+        if (l->_n_digests == REDIS_SCRIPT_MAX_)
+                return false;
+        send_step(l, told_script,
+                  (struct str[]){ STR("SCRIPT"), STR("LOAD"),
+                                  str_from(redis_scripts[l->_n_digests]) },
+                  3);
+        return true;
+}
+
+static void told_indexed(struct redis_answer *a, const redisReply *reply)
+{
+        struct redis_link *l = container_of(a, struct redis_link, _told);
+
+        if (!reply)
+                return;
+        if (reply->type == REDIS_REPLY_ERROR)
+                return refused(l, reply);
+        l->_indexed = str_eq(str_from(l->_cursor), STR("0"));
+        introduce(l);
+}
+
+static void index_keys(struct redis_link *l, const redisReply *keys)
+{
+        enum { FIRST = 3 + REDIS_OWN_KEYS };
+        struct str args[FIRST + REDIS_ARRAY_MAX] = { STR("EVALSHA"), l->digests[REDIS_SCRIPT_INDEX],
+                                                     STR("3") };
+        size_t n = 3;
+
+        for (size_t i = 0; i < REDIS_OWN_KEYS; i++)
+                args[n++] = str_from(redis_own_keys[i]);
+        for (size_t i = 0; i < keys->elements; i++) {
+                struct str key = redis_text(keys->element[i]);
+
+                if (key.n > 0 && key.n <= STORE_KEY_MAX)
+                        args[n++] = key;
+        }
+        send_step(l, told_indexed, args, n);
+}
+
+static void told_keys(struct redis_answer *a, const redisReply *reply)
+{
+        struct redis_link *l = container_of(a, struct redis_link, _told);
+        struct str cursor;
+
+        if (!reply)
+                return;
+        if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2
+            || reply->element[1]->type != REDIS_REPLY_ARRAY)
+                return refused(l, reply);
+        cursor = redis_text(reply->element[0]);
+        if (cursor.n == 0 || cursor.n >= sizeof(l->_cursor))
+                return refused(l, reply);
+        memcpy(l->_cursor, cursor.p, cursor.n);
+        l->_cursor[cursor.n] = '\0';
+        index_keys(l, reply->element[1]);
+}
+
+static bool step_index(struct redis_link *l)
+{
+        if (l->_indexed)
+                return false;
+        if (l->_cursor[0] == '\0')
+                l->_cursor[0] = '0';
+        send_step(l, told_keys,
+                  (struct str[]){ STR("SCAN"), str_from(l->_cursor), STR("MATCH"),
+                                  STR(REDIS_FOREIGN_KEYS), STR("COUNT"), STR(REDIS_FOREIGN_PAGE) },
+                  6);
+        return true;
+}
+
+static step_fn *const steps[] = { step_auth, step_select, step_scripts, step_index };
+
+static void introduce(struct redis_link *l)
+{
+        for (; l->_step < ARRAY_SIZE(steps); l->_step++)
+                if (steps[l->_step](l))
+                        return;
+        (void) uv_timer_stop(&l->_timer);
+        if (l->_tries > 0)
+                log_fields(l->config->log, LOG_INFO, "connected to Redis again",
+                           LOG_F_STR("address", str_from(l->where)));
+        l->_tries = 0;
+        l->state = REDIS_READY;
+        l->ready(l);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_STORE_REDIS_LINK_H
+#define HUTCH_STORE_REDIS_LINK_H
+
+/*
+ * A connection to a Redis server that comes back.
+ *
+ *         down ── timer ── connecting ── introducing ── ready
+ *          └──────── closing ◄─────┴───────────┴──────────┘
+ *
+ * Introducing: AUTH, SELECT, SCRIPT LOAD of each script; and, once in a life, SCAN for keys that
+ * other programs wrote before us (REDIS_FOREIGN_KEYS), by batches, which are added to the index.
+ * Each step has as long as a request has; then, as after any error, the connection is closed and
+ * tried again after a time that doubles from REDIS_BACKOFF_MIN to REDIS_BACKOFF_MAX.
+ *
+ * Only hiredis' reader is used (store/redis_reader.h). Its event interface ends the process by
+ * assert(3) when a server says something it was not asked for, collects without bounds, and looks
+ * up names while everybody waits; a stream of ours (net/stream.h) does none of that.
+ *
+ * Commands may be sent while it is ready. Each has a struct redis_answer, the asker's, which is told
+ * the answer exactly once, or NULL if the connection was lost before: then nobody knows whether
+ * Redis has done it. The process must ignore SIGPIPE.
+ */
+
+#include "base/log.h"
+#include "base/secret.h"
+#include "net/stream.h"
+#include "store/redis_reader.h"
+#include "store/redis_scripts.h"
+
+#define REDIS_BACKOFF_MIN  (50 * USEC_PER_MSEC)
+#define REDIS_BACKOFF_MAX  (2 * USEC_PER_SEC)
+#define REDIS_OUT_MAX      (16 * MiB)
+#define REDIS_FOREIGN_KEYS "sandbox:*"
+#define REDIS_FOREIGN_PAGE "500"
+#define REDIS_DIGEST_LEN   40
+
+struct redis_link;
+
+struct redis_answer;
+typedef void redis_answer_fn(struct redis_answer *a, const redisReply *reply);
+
+struct redis_answer {
+        redis_answer_fn *told;
+        struct list _node;
+};
+
+enum redis_state {
+        REDIS_DOWN,
+        REDIS_CONNECTING,
+        REDIS_INTRODUCING,
+        REDIS_READY,
+        REDIS_CLOSING,
+};
+
+struct redis_link {
+        struct net_loop *loop;
+        const struct store_redis_config *config; /* all of these are the owner's */
+        const char *where;
+        void (*ready)(struct redis_link *l);
+        void (*ended)(struct redis_link *l);
+
+        enum redis_state state;
+        struct err failure; /* why it is not ready */
+        struct str digests[REDIS_SCRIPT_MAX_];
+
+        struct net_stream _stream;
+        struct redis_reader _reader;
+        struct list _expected;
+        size_t _n_expected;
+        uv_timer_t _timer; /* down: to try again; later: how long a step may take */
+        unsigned _tries;   /* that failed, since it was ready */
+        unsigned _step;
+        unsigned _n_digests;
+        bool _indexed;
+        bool _ending;
+        char _cursor[24];
+        struct redis_answer _told;
+        char _digests[REDIS_SCRIPT_MAX_][REDIS_DIGEST_LEN];
+};
+
+/* The first attempt begins at once. */
+void redis_link_open(struct redis_link *l);
+
+/* Leads to `ended`, from the loop. */
+void redis_link_end(struct redis_link *l);
+
+/* Closes the connection, whatever was asked is told NULL, and tries again later. */
+void redis_link_drop(struct redis_link *l, const char *why);
+
+/* Ready, and room for a command with that many bytes in it. */
+bool redis_link_has_room(const struct redis_link *l, size_t bytes);
+size_t redis_link_asked(const struct redis_link *l);
+
+void redis_link_send(struct redis_link *l, struct redis_answer *a, const struct str *args,
+                     size_t n);
+
+#endif
