@@ -102,16 +102,31 @@ class Hutchd:
             time.sleep(0.05)
         raise Failure("the warden does not prepare as many as it was told to")
 
+    def wait_for_networks(self):
+        """Networks are made by a child of the warden, which also takes away, when nothing has come or gone
+        for 3 s, those that have come back. So it is done when it has done nothing for longer."""
+        keeper = child(child(self.server.pid, "hutch-warden"), "hutch-netkeeper")
+        deadline = time.monotonic() + 60
+        before = None
+        while time.monotonic() < deadline:
+            with open(f"/proc/{keeper}/schedstat", encoding="ascii") as f:
+                now = f.read()
+            if now == before:
+                return
+            before = now
+            time.sleep(3.5)
+        raise Failure("the warden does not come to an end with its networks")
+
     def remove_all(self):
         """Sandboxes live on when hutchd ends. What a round that failed has left would be in the way of
         all that comes after it."""
         with open(os.path.join(self.data, "installation"), encoding="ascii") as f:
             name = f"hutch-{f.read().strip()}"
         groups = glob.glob(f"/sys/fs/cgroup/{name}") + glob.glob(f"/sys/fs/cgroup/*/{name}")
-        for group in groups:
-            with contextlib.suppress(FileNotFoundError), \
-                    open(f"{group}/cgroup.kill", "w", encoding="ascii") as f:
-                f.write("1")
+        for path in (f"{group}/cgroup.kill" for group in groups):
+            if os.path.exists(path):
+                with open(path, "w", encoding="ascii") as f:
+                    f.write("1")
         deadline = time.monotonic() + 120
         while groups and time.monotonic() < deadline:
             groups = [group for group in groups if not remove_group(group)]
@@ -181,6 +196,7 @@ def create(bench):
 
     def quiet_floors():
         hutchd.wait_for_seeds()
+        hutchd.wait_for_networks()
         return floors(bench)
 
     with running(bench) as hutchd:
@@ -265,8 +281,9 @@ def runc(bench):
 def rate(bench):
     """Create, a command, delete; by some at a time, and many more than were prepared. The floor has
     the machine for itself."""
-    def floor(network):
+    def quiet_floor(network):
         hutchd.wait_for_seeds()
+        hutchd.wait_for_networks()
         return run_json(bench, "floor_bench", "rate", bench.program("tiny_init"), network, WORKERS,
                         bench.seconds)
 
@@ -275,7 +292,7 @@ def rate(bench):
             hutchd.lives("cxd", 50, WORKERS, network)
             r = bench.interleave({
                 "ours": lambda n=network: hutchd.lives("cxd", 300, WORKERS, n),
-                "floor": lambda n=network: floor(n)})
+                "floor": lambda n=network: quiet_floor(n)})
             ours = statistics.median(x["life"]["rate"] for x in r["ours"])
             floor = statistics.median(x["rate"] for x in r["floor"])
             yield result(f"lives per second, {network} / floor", ours, floor, "/s", ours / floor,
@@ -289,6 +306,7 @@ def burst(bench):
             times = []
             for _ in range(bench.rounds):
                 hutchd.wait_for_seeds()
+                hutchd.wait_for_networks()
                 times.append(hutchd.lives("c|d", BURST, BURST, network)["reached"] * 1e3)
             yield result(f"burst of {BURST}, {network}", statistics.median(times), None, "ms",
                          at_most=500, rounds=times)
@@ -302,19 +320,25 @@ def burst(bench):
 
 
 def crowd(bench):
-    """Does it matter how many there are?"""
+    """Does it matter how many there are? Each time with as much prepared."""
+    def creates():
+        hutchd.wait_for_seeds(alive=len(ids))
+        hutchd.wait_for_networks()
+        return hutchd.lives("cd", CREATES, 1, network)["create"]
+
     for network, bound, most in (("none", 2.0, CROWD_MOST), ("private", 3.0, None)):
         with running(bench) as hutchd:
+            ids = []
             hutchd.lives("cd", 20, 1, network)
-            alone = hutchd.lives("cd", CREATES, 1, network)["create"]
-            ids = hutchd.fill(CROWD, network)
-            among = hutchd.lives("cd", CREATES, 1, network)["create"]
+            alone = creates()
+            ids += hutchd.fill(CROWD, network)
+            among = creates()
             yield result(f"create among {CROWD}, {network} / alone", among["p50_us"], alone["p50_us"],
                          "us", among["p50_us"] / alone["p50_us"], at_most=bound, alone=alone,
                          among=among)
             if most:
                 ids += hutchd.fill(most - CROWD, network)
-                among = hutchd.lives("cd", CREATES, 1, network)["create"]
+                among = creates()
                 yield result(f"  among {most}, {network}", among["p50_us"], alone["p50_us"], "us",
                              among["p50_us"] / alone["p50_us"], among=among)
             hutchd.empty(ids)
