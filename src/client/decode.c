@@ -34,6 +34,25 @@ void *decode__finish(void *result, const struct decode *d, bool whole, int *ret_
         return NULL;
 }
 
+void *decode__make(const struct decode_kind *kind, struct str text, const void *more, int *ret_code)
+{
+        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
+        struct decode d = { .more = more };
+        bool whole = false;
+        void *result;
+
+        if (!doc)
+                return NULL;
+        result = result_new(kind->size);
+        if (result && kind->secret)
+                result_mark_secret(result);
+        if (result) {
+                d.arena = result_arena(result);
+                whole = kind->fill(&d, doc, result);
+        }
+        return decode__finish(result, &d, whole, ret_code);
+}
+
 /* --- members --- */
 
 static const json_t *member(const json_t *o, const char *key, const char *alias)

@@ -24,6 +24,7 @@
 struct decode {
         struct arena *arena;
         bool no_memory;
+        const void *more; /* what is known besides the answer */
 };
 
 /* --- members --- */

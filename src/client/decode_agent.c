@@ -10,8 +10,9 @@
 
 /* --- commands --- */
 
-static bool fill_status(struct decode *d, const json_t *o, struct hutch_command_status *s)
+static bool fill_status(struct decode *d, const json_t *o, void *result)
 {
+        struct hutch_command_status *s = result;
         const json_t *code = json_object_get(o, "exit_code");
 
         if (!json_is_object(o))
@@ -32,33 +33,26 @@ static bool fill_status(struct decode *d, const json_t *o, struct hutch_command_
 
 struct hutch_command_status *decode_command_status(struct str text, int *ret_code)
 {
-        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
-        struct hutch_command_status *s = doc ? result_new(sizeof(*s)) : NULL;
-        struct decode d = { 0 };
-        bool whole = false;
+        static const struct decode_kind kind = { sizeof(struct hutch_command_status), fill_status,
+                                                 false };
 
-        if (!doc)
-                return NULL;
-        if (s) {
-                d.arena = result_arena(s);
-                whole = fill_status(&d, doc, s);
-        }
-        return decode__finish(s, &d, whole, ret_code);
+        return decode__make(&kind, text, NULL, ret_code);
+}
+
+static bool fill_session(struct decode *d, const json_t *o, void *result)
+{
+        struct hutch_session *s = result;
+
+        s->id = decode_text(d, o, "session_id", "id");
+        return s->id && *s->id;
 }
 
 struct hutch_session *decode_session(struct str text, int *ret_code)
 {
-        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
-        struct hutch_session *s = doc ? result_new(sizeof(*s)) : NULL;
-        struct decode d = { 0 };
+        static const struct decode_kind kind = { sizeof(struct hutch_session), fill_session,
+                                                 false };
 
-        if (!doc)
-                return NULL;
-        if (s) {
-                d.arena = result_arena(s);
-                s->id = decode_text(&d, doc, "session_id", "id");
-        }
-        return decode__finish(s, &d, s && s->id && *s->id, ret_code);
+        return decode__make(&kind, text, NULL, ret_code);
 }
 
 /* --- files --- */
@@ -199,9 +193,10 @@ struct hutch_file_list *decode_files(struct str text, int *ret_code)
         return decode__finish(l, &d, whole, ret_code);
 }
 
-static bool fill_file_map(struct decode *d, const json_t *doc, const struct hutch_paths *paths,
-                          struct hutch_file_list *l)
+static bool fill_file_map(struct decode *d, const json_t *doc, void *result)
 {
+        const struct hutch_paths *paths = d->more; /* that were asked for */
+        struct hutch_file_list *l = result;
         const struct hutch_file_info **items =
                 arena_alloc_array(d->arena, paths->n, sizeof(void *));
 
@@ -221,36 +216,31 @@ static bool fill_file_map(struct decode *d, const json_t *doc, const struct hutc
 struct hutch_file_list *decode_file_map(struct str text, const struct hutch_paths *paths,
                                         int *ret_code)
 {
-        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
-        struct hutch_file_list *l = doc ? result_new(sizeof(*l)) : NULL;
-        struct decode d = { 0 };
-        bool whole = false;
+        static const struct decode_kind kind = { sizeof(struct hutch_file_list), fill_file_map,
+                                                 false };
 
-        if (!doc)
-                return NULL;
-        if (l) {
-                d.arena = result_arena(l);
-                whole = fill_file_map(&d, doc, paths, l);
-        }
-        return decode__finish(l, &d, whole, ret_code);
+        return decode__make(&kind, text, paths, ret_code);
 }
 
 /* --- metrics --- */
 
+static bool fill_metrics(struct decode *d, const json_t *o, void *result)
+{
+        struct hutch_metrics *m = result;
+
+        (void) d;
+        m->cpu_count = decode_double(o, "cpu_count");
+        m->cpu_used_pct = decode_double(o, "cpu_used_pct");
+        m->mem_total_mib = decode_double(o, "mem_total_mib");
+        m->mem_used_mib = decode_double(o, "mem_used_mib");
+        m->timestamp = decode_i64(o, "timestamp", NULL);
+        return json_is_number(json_object_get(o, "cpu_count"));
+}
+
 struct hutch_metrics *decode_metrics(struct str text, int *ret_code)
 {
-        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
-        struct hutch_metrics *m = doc ? result_new(sizeof(*m)) : NULL;
-        struct decode d = { 0 };
+        static const struct decode_kind kind = { sizeof(struct hutch_metrics), fill_metrics,
+                                                 false };
 
-        if (!doc)
-                return NULL;
-        if (m) {
-                m->cpu_count = decode_double(doc, "cpu_count");
-                m->cpu_used_pct = decode_double(doc, "cpu_used_pct");
-                m->mem_total_mib = decode_double(doc, "mem_total_mib");
-                m->mem_used_mib = decode_double(doc, "mem_used_mib");
-                m->timestamp = decode_i64(doc, "timestamp", NULL);
-        }
-        return decode__finish(m, &d, json_is_number(json_object_get(doc, "cpu_count")), ret_code);
+        return decode__make(&kind, text, NULL, ret_code);
 }

@@ -17,4 +17,14 @@ const char *decode__copy(struct decode *d, const json_t *v);
 /* The result if it is whole and nothing was lacking, else NULL and why. */
 void *decode__finish(void *result, const struct decode *d, bool whole, int *ret_code);
 
+/* A result that is made of one document. `fill` says whether it is whole. */
+struct decode_kind {
+        size_t size;
+        bool (*fill)(struct decode *d, const json_t *doc, void *result);
+        bool secret;
+};
+
+void *decode__make(const struct decode_kind *kind, struct str text, const void *more,
+                   int *ret_code);
+
 #endif

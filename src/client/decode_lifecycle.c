@@ -11,8 +11,9 @@
 
 /* --- sandboxes --- */
 
-static bool fill_sandbox(struct decode *d, const json_t *o, struct hutch_sandbox *s)
+static bool fill_sandbox(struct decode *d, const json_t *o, void *result)
 {
+        struct hutch_sandbox *s = result;
         const json_t *status = json_object_get(o, "status");
 
         s->id = decode_text(d, o, "id", NULL);
@@ -32,22 +33,15 @@ static bool fill_sandbox(struct decode *d, const json_t *o, struct hutch_sandbox
 
 struct hutch_sandbox *decode_sandbox(struct str text, int *ret_code)
 {
-        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
-        struct hutch_sandbox *s = doc ? result_new(sizeof(*s)) : NULL;
-        struct decode d = { 0 };
-        bool whole = false;
+        static const struct decode_kind kind = { sizeof(struct hutch_sandbox), fill_sandbox,
+                                                 false };
 
-        if (!doc)
-                return NULL;
-        if (s) {
-                d.arena = result_arena(s);
-                whole = fill_sandbox(&d, doc, s);
-        }
-        return decode__finish(s, &d, whole, ret_code);
+        return decode__make(&kind, text, NULL, ret_code);
 }
 
-static bool fill_list(struct decode *d, const json_t *doc, struct hutch_sandbox_list *l)
+static bool fill_list(struct decode *d, const json_t *doc, void *result)
 {
+        struct hutch_sandbox_list *l = result;
         const json_t *items = json_is_array(doc) ? doc : json_object_get(doc, "items");
         const json_t *page = json_object_get(doc, "pagination");
         const struct hutch_sandbox **list;
@@ -77,18 +71,10 @@ static bool fill_list(struct decode *d, const json_t *doc, struct hutch_sandbox_
 
 struct hutch_sandbox_list *decode_sandbox_list(struct str text, int *ret_code)
 {
-        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
-        struct hutch_sandbox_list *l = doc ? result_new(sizeof(*l)) : NULL;
-        struct decode d = { 0 };
-        bool whole = false;
+        static const struct decode_kind kind = { sizeof(struct hutch_sandbox_list), fill_list,
+                                                 false };
 
-        if (!doc)
-                return NULL;
-        if (l) {
-                d.arena = result_arena(l);
-                whole = fill_list(&d, doc, l);
-        }
-        return decode__finish(l, &d, whole, ret_code);
+        return decode__make(&kind, text, NULL, ret_code);
 }
 
 /* --- endpoints --- */
@@ -112,9 +98,10 @@ static bool has_good_headers(const json_t *o)
 
 /* `endpoint` is what the API describes; `url` what others answer, and may hold a token, which headers
  * hold as well. */
-static bool fill_endpoint(struct decode *d, const json_t *o, struct str scheme,
-                          struct hutch_endpoint *e)
+static bool fill_endpoint(struct decode *d, const json_t *o, void *result)
 {
+        const struct str *scheme = d->more; /* of the server */
+        struct hutch_endpoint *e = result;
         const char *told = decode_text(d, o, "endpoint", "url");
         scoped(buf_done) struct buf b;
         struct url u;
@@ -123,7 +110,7 @@ static bool fill_endpoint(struct decode *d, const json_t *o, struct str scheme,
         buf_init(&b, URL_MAX);
         if (!told || !*told)
                 return false;
-        url_add_endpoint(&b, scheme, str_from(told));
+        url_add_endpoint(&b, *scheme, str_from(told));
         e->url = buf_failed(&b) ? NULL : arena_dup(d->arena, buf_str(&b));
         d->no_memory |= !e->url;
         if (!e->url || url_parse(str_from(e->url), &u) < 0 || !has_good_headers(o))
@@ -138,24 +125,17 @@ static bool fill_endpoint(struct decode *d, const json_t *o, struct str scheme,
 
 struct hutch_endpoint *decode_endpoint(struct str text, struct str scheme, int *ret_code)
 {
-        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
-        struct hutch_endpoint *e = doc ? result_new(sizeof(*e)) : NULL;
-        struct decode d = { 0 };
-        bool whole = false;
+        static const struct decode_kind kind = { sizeof(struct hutch_endpoint), fill_endpoint,
+                                                 false };
 
-        if (!doc)
-                return NULL;
-        if (e) {
-                d.arena = result_arena(e);
-                whole = fill_endpoint(&d, doc, scheme, e);
-        }
-        return decode__finish(e, &d, whole, ret_code);
+        return decode__make(&kind, text, &scheme, ret_code);
 }
 
 /* --- keys --- */
 
-static bool fill_key(struct decode *d, const json_t *o, struct hutch_key *k)
+static bool fill_key(struct decode *d, const json_t *o, void *result)
 {
+        struct hutch_key *k = result;
         k->id = decode_text(d, o, "id", NULL);
         k->name = decode_text(d, o, "name", NULL);
         k->tenant = decode_text(d, o, "tenant", NULL);
@@ -169,23 +149,14 @@ static bool fill_key(struct decode *d, const json_t *o, struct hutch_key *k)
 
 struct hutch_key *decode_key(struct str text, int *ret_code)
 {
-        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
-        struct hutch_key *k = doc ? result_new(sizeof(*k)) : NULL;
-        struct decode d = { 0 };
-        bool whole = false;
+        static const struct decode_kind kind = { sizeof(struct hutch_key), fill_key, true };
 
-        if (!doc)
-                return NULL;
-        if (k) {
-                result_mark_secret(k);
-                d.arena = result_arena(k);
-                whole = fill_key(&d, doc, k);
-        }
-        return decode__finish(k, &d, whole, ret_code);
+        return decode__make(&kind, text, NULL, ret_code);
 }
 
-static bool fill_keys(struct decode *d, const json_t *doc, struct hutch_key_list *l)
+static bool fill_keys(struct decode *d, const json_t *doc, void *result)
 {
+        struct hutch_key_list *l = result;
         const json_t *items = json_is_array(doc) ? doc : json_object_get(doc, "items");
         const struct hutch_key **list;
 
@@ -208,18 +179,9 @@ static bool fill_keys(struct decode *d, const json_t *doc, struct hutch_key_list
 
 struct hutch_key_list *decode_key_list(struct str text, int *ret_code)
 {
-        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
-        struct hutch_key_list *l = doc ? result_new(sizeof(*l)) : NULL;
-        struct decode d = { 0 };
-        bool whole = false;
+        static const struct decode_kind kind = { sizeof(struct hutch_key_list), fill_keys, false };
 
-        if (!doc)
-                return NULL;
-        if (l) {
-                d.arena = result_arena(l);
-                whole = fill_keys(&d, doc, l);
-        }
-        return decode__finish(l, &d, whole, ret_code);
+        return decode__make(&kind, text, NULL, ret_code);
 }
 
 /* --- events --- */
