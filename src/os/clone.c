@@ -18,9 +18,10 @@ pid_t clone_child(const struct clone_child *c, int *ret_pidfd)
 {
         int pidfd = -EBADF;
         struct clone_args args = {
-                .flags = CLONE_PIDFD | c->namespaces | (c->cgroup >= 0 ? CLONE_INTO_CGROUP : 0),
+                .flags = CLONE_PIDFD | c->namespaces | (c->cgroup >= 0 ? CLONE_INTO_CGROUP : 0)
+                         | (c->sibling ? CLONE_PARENT : 0),
                 .pidfd = (uint64_t) (uintptr_t) &pidfd,
-                .exit_signal = SIGCHLD,
+                .exit_signal = c->sibling ? 0 : SIGCHLD,
                 .cgroup = c->cgroup >= 0 ? (uint64_t) c->cgroup : 0,
         };
         pid_t pid;

@@ -17,8 +17,9 @@
 
 struct clone_child {
         uint64_t namespaces; /* CLONE_NEWNS … */
-        int cgroup; /* folder of a group of the unified hierarchy the child is born in, or -EBADF.
+        int cgroup;   /* folder of a group of the unified hierarchy the child is born in, or -EBADF.
                      * Moving a process later takes a lock that all of the machine waits for. */
+        bool sibling; /* its parent is ours, who gets what we have been made to send at our end */
 };
 
 /* 0 in the child, its process id in the parent, or a negative errno. ret_pidfd is written in the

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include "base/base.h"
+#include "os/clone.h"
 #include "os/fd.h"
+#include "warden/nursery.h"
 #include "warden/patience.h"
 #include "warden/warden_impl.h"
 
-#define PAUSE USEC_PER_SEC /* after a failure that would only come again */
+#define PAUSE      USEC_PER_SEC /* after a failure that would only come again */
+#define COMING_MAX 2            /* so that the nursery need not wait for the next question */
 
 /* --- uids --- */
 
@@ -83,6 +88,11 @@ static void discard(struct warden *w, struct pool_seed *p)
                 pool_free_uids(w, s.uid_first);
 }
 
+static void rest(struct warden *w)
+{
+        w->pool.not_before = clock_mono(&clock_system) + PAUSE;
+}
+
 /* One byte: it is ready. The end of the stream: it has ended, ready or not. */
 static void seed_spoke(struct warden *w, struct source *source)
 {
@@ -97,42 +107,158 @@ static void seed_spoke(struct warden *w, struct source *source)
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
         log_warn(w->log, "a seed has ended before its time");
-        w->pool.not_before = clock_mono(&clock_system) + PAUSE;
+        rest(w);
         discard(w, p);
 }
 
-bool pool_wants(const struct warden *w)
+/* --- from the nursery --- */
+
+/* Of one whose descriptors have not come: it ends because its socket has, and is ours to reap. */
+static void look_for(const struct warden *w, struct seed *s)
 {
-        return w->pool.n < w->config->seeds && clock_mono(&clock_system) >= w->pool.not_before;
+        char name[SEED_GROUP_MAX];
+
+        seed_group_name(s->uid_first, name);
+        if (w->ground.tree && cgroup_open(w->ground.tree, name, &s->group) == 0)
+                s->pidfd = cgroup_pidfd(&s->group);
+}
+
+static void close_nursery(struct warden *w)
+{
+        struct pool *pool = &w->pool;
+        const int fd = pool->nursery.fd;
+        int status;
+
+        source_remove(w, &pool->nursery);
+        (void) fd_close(fd);
+        if (pool->nursery_pidfd >= 0 && pidfd_kill(pool->nursery_pidfd, SIGKILL) == 0)
+                (void) !pidfd_wait(pool->nursery_pidfd, &status);
+        pool->nursery_pidfd = fd_close(pool->nursery_pidfd);
+        list_for_each (n, &pool->seeds) {
+                struct pool_seed *p = container_of(n, struct pool_seed, node);
+
+                if (!p->coming)
+                        continue;
+                look_for(w, &p->seed);
+                pool->coming--;
+                discard(w, p);
+        }
+}
+
+static struct pool_seed *find_coming(const struct warden *w, uint32_t uid_first)
+{
+        list_for_each (n, &w->pool.seeds) {
+                struct pool_seed *p = container_of(n, struct pool_seed, node);
+
+                if (p->coming && p->seed.uid_first == uid_first)
+                        return p;
+        }
+        return NULL;
+}
+
+static void has_come(struct warden *w, struct pool_seed *p, const struct seed *s)
+{
+        int r;
+
+        p->seed = *s;
+        r = source_add(w, &p->source, s->socket, seed_spoke);
+        if (r == 0)
+                return;
+        (void) log_err(r, w->log, "can't watch a seed");
+        discard(w, p);
+}
+
+/* A group of that name is somebody's, so the uids are his. */
+static void has_failed(struct warden *w, struct pool_seed *p, int result)
+{
+        if (result != -EEXIST)
+                pool_free_uids(w, p->seed.uid_first);
+        drop(w, p);
+        rest(w);
+        (void) log_err(result, w->log, "can't make a seed");
+}
+
+static void nursery_spoke(struct warden *w, struct source *source)
+{
+        struct pool_seed *p;
+        struct seed s;
+        int result = 0, r = nursery_receive(source->fd, &s, &result);
+
+        if (r == -EAGAIN)
+                return;
+        p = r > 0 ? find_coming(w, s.uid_first) : NULL;
+        if (!p) {
+                seed_close(&s);
+                log_warn(w->log, "who makes seeds has ended");
+                close_nursery(w);
+                rest(w);
+                return;
+        }
+        p->coming = false;
+        w->pool.coming--;
+        if (result == 0)
+                has_come(w, p, &s);
+        else
+                has_failed(w, p, result);
+}
+
+static int open_nursery(struct warden *w)
+{
+        int fd = -EBADF, r = nursery_start(&w->ground, &fd, &w->pool.nursery_pidfd);
+
+        if (r == 0)
+                r = source_add(w, &w->pool.nursery, fd, nursery_spoke);
+        if (r < 0)
+                (void) fd_close(fd);
+        return r;
+}
+
+static int ask(struct warden *w)
+{
+        struct pool_seed *p;
+        uint32_t first;
+        int r = w->pool.nursery.fd >= 0 ? 0 : open_nursery(w);
+
+        if (r < 0)
+                return r;
+        first = find_uids(w);
+        if (first == 0)
+                return -EUSERS;
+        r = nursery_ask(w->pool.nursery.fd, first);
+        if (r < 0) {
+                pool_free_uids(w, first);
+                return r;
+        }
+        p = xnew(struct pool_seed);
+        *p = (struct pool_seed){ .source = SOURCE_NULL, .seed = SEED_NULL, .coming = true };
+        p->seed.uid_first = first;
+        list_append(&w->pool.seeds, &p->node);
+        w->pool.n++;
+        w->pool.coming++;
+        return 0;
+}
+
+int pool_until(const struct warden *w)
+{
+        const usec_t now = clock_mono(&clock_system), then = w->pool.not_before;
+
+        if (w->pool.n >= w->config->seeds || w->pool.coming >= COMING_MAX)
+                return -1;
+        return then <= now ? 0 : (int) ((then - now) / USEC_PER_MSEC) + 1;
 }
 
 void pool_fill(struct warden *w)
 {
-        struct pool_seed *p;
-        int r;
+        int r = room_for_seed(w) ? ask(w) : -EMFILE;
 
-        if (!room_for_seed(w)) {
-                w->pool.not_before = clock_mono(&clock_system) + PAUSE;
+        if (r == 0)
                 return;
-        }
-        p = xnew(struct pool_seed);
-        p->source = SOURCE_NULL;
-        r = make(w, &p->seed);
-        if (r < 0) {
-                free(p);
-                w->pool.not_before = clock_mono(&clock_system) + PAUSE;
-                if (r != -EUSERS)
-                        (void) log_err(r, w->log, "can't make a seed");
-                return;
-        }
-        list_append(&w->pool.seeds, &p->node);
-        w->pool.n++;
-        r = source_add(w, &p->source, p->seed.socket, seed_spoke);
-        if (r < 0) {
-                (void) log_err(r, w->log, "can't watch a seed");
-                discard(w, p);
-        }
+        rest(w);
+        if (r != -EUSERS && r != -EMFILE)
+                (void) log_err(r, w->log, "can't make a seed");
 }
+
+/* --- for sandboxes --- */
 
 /* Making a seed takes longer than what a seed has to do with its orders, and stops every fork of the
  * machine for a moment where it joins groups of version 1. */
@@ -143,17 +269,38 @@ static void put_off(struct warden *w)
         w->pool.not_before = MAX_OF(w->pool.not_before, clock_mono(&clock_system) + rest);
 }
 
-int pool_take(struct warden *w, struct seed *ret, bool *ret_ready, struct err *e)
+static struct pool_seed *find_best(const struct warden *w)
 {
         struct pool_seed *best = NULL;
-        int r;
 
         list_for_each (n, &w->pool.seeds) {
                 struct pool_seed *p = container_of(n, struct pool_seed, node);
 
-                if (!best || (p->ready && !best->ready))
+                if (!p->coming && (!best || (p->ready && !best->ready)))
                         best = p;
         }
+        return best;
+}
+
+/* One that is coming is here sooner than one that is begun now, and may have the last uids. */
+static struct pool_seed *wait_for_one(struct warden *w)
+{
+        struct pool_seed *best;
+
+        while (!(best = find_best(w)) && w->pool.coming > 0) {
+                struct pollfd p = { .fd = w->pool.nursery.fd, .events = POLLIN };
+
+                if (poll(&p, 1, -1) > 0)
+                        nursery_spoke(w, &w->pool.nursery);
+        }
+        return best;
+}
+
+int pool_take(struct warden *w, struct seed *ret, bool *ret_ready, struct err *e)
+{
+        struct pool_seed *best = wait_for_one(w);
+        int r;
+
         if (best) {
                 *ret = best->seed;
                 *ret_ready = best->ready;
@@ -172,11 +319,14 @@ int pool_take(struct warden *w, struct seed *ret, bool *ret_ready, struct err *e
 void pool_open(struct warden *w)
 {
         list_init(&w->pool.seeds);
+        w->pool.nursery = SOURCE_NULL;
+        w->pool.nursery_pidfd = -EBADF;
         w->pool.uids = xcalloc(w->config->uids.ranges, 1);
 }
 
 void pool_close(struct warden *w)
 {
+        close_nursery(w);
         list_for_each (n, &w->pool.seeds)
                 discard(w, container_of(n, struct pool_seed, node));
         free(w->pool.uids);

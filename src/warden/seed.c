@@ -125,7 +125,7 @@ static int start(const struct seed_ground *g, struct seed *s)
         theirs = pair[1];
         ground.userns = userns;
         s->pid = clone_child(&(struct clone_child){ BUILD_NAMESPACES,
-                                                    s->group.parts[CGROUP_UNIFIED] },
+                                                    s->group.parts[CGROUP_UNIFIED], g->nursery },
                              &s->pidfd);
         if (s->pid == 0)
                 run(&ground, theirs, s->uid_first);

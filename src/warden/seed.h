@@ -30,6 +30,7 @@ struct seed_ground {
         int agent;                /* sealed (os/sealed.h) */
         bool host;                /* the host's image is there (warden/host_image.h) */
         const char *resolv; /* /etc/resolv.conf of sandboxes with a network; NULL: an empty one */
+        bool nursery;       /* who makes seeds does it for its parent (warden/nursery.h) */
 };
 
 struct seed {

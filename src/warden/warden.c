@@ -281,15 +281,6 @@ static int look_at_waiting(struct warden *w)
         return list_empty(&w->waiting) ? -1 : 1 + (int) (youngest / 8 / USEC_PER_MSEC);
 }
 
-static int until_pool(const struct warden *w)
-{
-        const usec_t now = clock_mono(&clock_system), then = w->pool.not_before;
-
-        if (w->pool.n >= w->config->seeds)
-                return -1;
-        return then <= now ? 0 : (int) ((then - now) / USEC_PER_MSEC) + 1;
-}
-
 /* Of two that may be "never", -1. */
 static int sooner(int a, int b)
 {
@@ -300,14 +291,14 @@ static void use_idle_time(struct warden *w)
 {
         if (network_until(w) == 0)
                 network_start(w);
-        else if (pool_wants(w))
+        else if (pool_until(w) == 0)
                 pool_fill(w);
 }
 
 /* One event at a time: what it does may take away another one's source. */
 static int turn(struct warden *w)
 {
-        const int look = look_at_waiting(w), pool = until_pool(w);
+        const int look = look_at_waiting(w), pool = pool_until(w);
         struct epoll_event ev;
         struct source *s;
         int n = epoll_wait(w->epoll, &ev, 1, sooner(look, sooner(pool, network_until(w))));

@@ -119,13 +119,17 @@ int ward_folder(const struct warden *w, const struct ward *x, int *ret_fd) must_
 struct pool_seed {
         struct list node;
         struct source source;
-        struct seed seed;
+        struct seed seed; /* of one that is coming: only its uids */
+        bool coming;      /* the nursery was asked for it (warden/nursery.h) */
         bool ready;
 };
 
 struct pool {
         struct list seeds; /* the oldest first */
-        unsigned n;
+        unsigned n;        /* with those that are coming */
+        unsigned coming;
+        struct source nursery; /* its socket */
+        int nursery_pidfd;
         unsigned char *uids; /* one for each range: taken? */
         uint32_t next;
         usec_t not_before; /* making one failed */
@@ -137,8 +141,9 @@ void pool_close(struct warden *w);
 bool pool_take_uids(struct warden *w, uint32_t uid_first); /* false: they are taken */
 void pool_free_uids(struct warden *w, uint32_t uid_first);
 
-/* Whether there is something to do when nothing else is; and doing it: one seed. */
-bool pool_wants(const struct warden *w);
+/* In how many milliseconds there is something to do when nothing else is, or -1; and doing it: asking
+ * for one seed. */
+int pool_until(const struct warden *w);
 void pool_fill(struct warden *w);
 
 /* One that is ready if possible, or a new one. ERR_EXHAUSTED without uids. */

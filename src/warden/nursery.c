@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "warden/nursery.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/clone.h"
+#include "os/fd.h"
+
+/* The process, its socket, and its groups where there are any. */
+#define FDS_MAX (2 + CGROUP_PART_MAX_)
+
+/* Between two processes of the same program: as it is in memory. */
+struct answer {
+        uint32_t uid_first;
+        int result;
+        pid_t pid;
+        bool parts[CGROUP_PART_MAX_]; /* that have a descriptor, behind the first two */
+};
+
+union control {
+        struct cmsghdr head; /* for its alignment */
+        char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
+};
+
+/* --- in the nursery --- */
+
+static size_t descriptors(const struct seed *s, struct answer *a, int fds[static FDS_MAX])
+{
+        size_t n = 0;
+
+        fds[n++] = s->pidfd;
+        fds[n++] = s->socket;
+        for (size_t i = 0; i < CGROUP_PART_MAX_; i++) {
+                a->parts[i] = s->group.parts[i] >= 0;
+                if (a->parts[i])
+                        fds[n++] = s->group.parts[i];
+        }
+        return n;
+}
+
+static int answer(int socket, struct answer *a, const struct seed *s)
+{
+        union control control = { { 0 } };
+        struct iovec iov = { a, sizeof(*a) };
+        struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+        int fds[FDS_MAX];
+        size_t n = a->result == 0 ? descriptors(s, a, fds) : 0;
+
+        if (n > 0) {
+                msg.msg_control = &control;
+                msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+                control.head.cmsg_level = SOL_SOCKET;
+                control.head.cmsg_type = SCM_RIGHTS;
+                control.head.cmsg_len = CMSG_LEN(n * sizeof(int));
+                memcpy(CMSG_DATA(&control.head), fds, n * sizeof(int));
+        }
+        return sendmsg(socket, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+never_returns static void run(const struct seed_ground *g, int socket)
+{
+        for (;;) {
+                struct seed s = SEED_NULL;
+                struct answer a = { 0 };
+                ssize_t n = recv(socket, &a.uid_first, sizeof(a.uid_first), 0);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n != sizeof(a.uid_first))
+                        _exit(n == 0 ? 0 : 1);
+                a.result = seed_make(g, a.uid_first, &s);
+                a.pid = s.pid;
+                if (answer(socket, &a, &s) < 0)
+                        _exit(1);
+                seed_close(&s);
+        }
+}
+
+/* The tree's descriptors are the warden's own, and are kept under new numbers. */
+never_returns static void become(const struct seed_ground *ground, int socket, pid_t warden)
+{
+        struct cgroup_tree tree = ground->tree ? *ground->tree : CGROUP_TREE_NULL;
+        struct seed_ground g = *ground;
+        int *kept[3 + CGROUP_PART_MAX_];
+        size_t n = 0;
+
+        kept[n++] = &socket;
+        kept[n++] = &g.data;
+        kept[n++] = &g.agent;
+        for (size_t i = 0; i < CGROUP_PART_MAX_; i++)
+                if (tree.ours[i] >= 0)
+                        kept[n++] = &tree.ours[i];
+        g.tree = ground->tree ? &tree : NULL;
+        g.nursery = true;
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != warden
+            || fd_keep_only(kept, n) < 0)
+                _exit(1);
+        (void) prctl(PR_SET_NAME, "hutch-nursery");
+        run(&g, socket);
+}
+
+/* --- in the warden --- */
+
+int nursery_start(const struct seed_ground *g, int *ret_socket, int *ret_pidfd)
+{
+        scoped(fd_closep) int ours = -EBADF, theirs = -EBADF;
+        pid_t pid, warden = getpid();
+        int pair[2];
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        ours = pair[0];
+        theirs = pair[1];
+        pid = clone_child(&(struct clone_child){ .cgroup = -EBADF }, ret_pidfd);
+        if (pid == 0)
+                become(g, theirs, warden);
+        if (pid < 0)
+                return pid;
+        *ret_socket = TAKE_FD(ours);
+        return 0;
+}
+
+int nursery_ask(int socket, uint32_t uid_first)
+{
+        ssize_t n = send(socket, &uid_first, sizeof(uid_first), MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        return n < 0 ? -errno : 0;
+}
+
+/* Descriptors that do not fit what was said are closed. */
+static int take(struct seed *s, const struct answer *a, const int *fds, size_t n)
+{
+        size_t next = 0;
+
+        if (n < 2)
+                return -EBADMSG;
+        s->pidfd = fds[next++];
+        s->socket = fds[next++];
+        for (size_t i = 0; i < CGROUP_PART_MAX_ && next < n; i++)
+                if (a->parts[i])
+                        s->group.parts[i] = fds[next++];
+        return next == n ? 1 : -EBADMSG;
+}
+
+int nursery_receive(int socket, struct seed *ret, int *ret_result)
+{
+        union control control;
+        struct answer a;
+        struct iovec iov = { &a, sizeof(a) };
+        struct msghdr msg = { .msg_iov = &iov,
+                              .msg_iovlen = 1,
+                              .msg_control = &control,
+                              .msg_controllen = sizeof(control) };
+        const struct cmsghdr *c;
+        ssize_t n;
+
+        *ret = SEED_NULL;
+        do
+                n = recvmsg(socket, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        while (n < 0 && errno == EINTR);
+        if (n <= 0)
+                return n < 0 && errno != ECONNRESET ? -errno : 0;
+        if (n != sizeof(a))
+                return -EBADMSG;
+        ret->uid_first = a.uid_first;
+        ret->pid = a.pid;
+        *ret_result = a.result;
+        c = CMSG_FIRSTHDR(&msg);
+        if (a.result < 0)
+                return 1;
+        if (!c || c->cmsg_type != SCM_RIGHTS)
+                return -EBADMSG;
+        return take(ret, &a, (const int *) (const void *) CMSG_DATA(c),
+                    (c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+}
