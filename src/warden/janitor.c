@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -12,23 +14,19 @@
 
 /* --- in the child --- */
 
-/* Until a pass finds nothing: more comes while it is at work. What can't be removed stays, and is tried
- * again by the next janitor. */
-never_returns static void clean(int trash)
+/* Until a pass finds nothing: more comes while it is at work. False: something can't be removed. It stays,
+ * and is tried again the next time. */
+static bool clean(int trash)
 {
-        int *const kept[] = { &trash };
         bool found = true, failed = false;
 
-        (void) setpriority(PRIO_PROCESS, 0, 10);
-        if (fd_keep_only(kept, ARRAY_SIZE(kept)) < 0)
-                _exit(2);
         while (found && !failed) {
                 int fd = openat(trash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
                 DIR *d = fd < 0 ? NULL : fdopendir(fd);
                 const struct dirent *entry;
 
                 if (!d)
-                        _exit(2);
+                        return false;
                 found = false;
                 while ((entry = readdir(d))) {
                         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -38,42 +36,90 @@ never_returns static void clean(int trash)
                 }
                 (void) closedir(d);
         }
-        _exit(failed ? 1 : 0);
+        return !failed;
+}
+
+/* When the warden has ended, it looks once more: what came last may have been passed already. */
+never_returns static void run(int trash, int socket)
+{
+        int *const kept[] = { &trash, &socket };
+        char word;
+        ssize_t n;
+
+        (void) prctl(PR_SET_NAME, "hutch-janitor");
+        (void) setpriority(PRIO_PROCESS, 0, 10);
+        if (fd_keep_only(kept, ARRAY_SIZE(kept)) < 0)
+                _exit(1);
+        do {
+                n = recv(socket, &word, 1, 0);
+                if (!clean(trash))
+                        (void) send(socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        } while (n > 0 || (n < 0 && errno == EINTR));
+        _exit(0);
 }
 
 /* --- in the warden --- */
 
-static void ended(struct warden *w, struct source *source)
-{
-        struct janitor *j = container_of(source, struct janitor, source);
-        int status = 0, r;
-
-        source_remove(w, source);
-        r = pidfd_wait(j->pidfd, &status);
-        j->pidfd = fd_close(j->pidfd);
-        if (r < 0 || status != 0)
-                log_warn(w->log, "not all of the trash could be removed");
-        if (j->more)
-                janitor_start(w);
-}
-
-void janitor_start(struct warden *w)
+static void let_go(struct warden *w)
 {
         struct janitor *j = &w->janitor;
-        pid_t pid;
-        int r;
+        const int fd = j->source.fd;
 
-        j->more = j->pidfd >= 0;
-        if (j->more)
+        source_remove(w, &j->source);
+        (void) fd_close(fd);
+        j->pidfd = fd_close(j->pidfd);
+}
+
+static void spoke(struct warden *w, struct source *source)
+{
+        struct janitor *j = container_of(source, struct janitor, source);
+        ssize_t n;
+        char word;
+        int status;
+
+        n = recv(source->fd, &word, 1, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
-        pid = clone_child(&(struct clone_child){ 0, -EBADF }, &j->pidfd);
+        log_warn(w->log, "not all of the trash could be removed");
+        if (n > 0)
+                return;
+        (void) !pidfd_wait(j->pidfd, &status);
+        let_go(w);
+}
+
+static int start(struct warden *w)
+{
+        struct janitor *j = &w->janitor;
+        scoped(fd_closep) int ours = -EBADF, theirs = -EBADF;
+        int pair[2], r;
+        pid_t pid;
+
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        ours = pair[0];
+        theirs = pair[1];
+        pid = clone_child(&(struct clone_child){ .cgroup = -EBADF }, &j->pidfd);
         if (pid == 0)
-                clean(w->trash);
-        r = pid < 0 ? pid : source_add(w, &j->source, j->pidfd, ended);
+                run(w->trash, theirs);
+        r = pid < 0 ? pid : source_add(w, &j->source, ours, spoke);
         if (r < 0) {
                 j->pidfd = fd_close(j->pidfd);
-                (void) log_err(r, w->log, "can't start a janitor");
+                return r;
         }
+        ours = -EBADF;
+        return 0;
+}
+
+/* A word that does not fit into the socket stands behind so many others that it will be looked at. */
+void janitor_start(struct warden *w)
+{
+        int r = w->janitor.source.fd >= 0 ? 0 : start(w);
+
+        if (r == 0 && send(w->janitor.source.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0
+            && errno != EAGAIN)
+                r = -errno;
+        if (r < 0)
+                (void) log_err(r, w->log, "can't start a janitor");
 }
 
 /* The name in there is new each time, also after a restart. */
@@ -90,18 +136,8 @@ int janitor_take(struct warden *w, int from, const char *name)
         return 0;
 }
 
-static void let_go(struct warden *w)
-{
-        source_remove(w, &w->janitor.source);
-        w->janitor.pidfd = fd_close(w->janitor.pidfd);
-}
-
-/* It goes on alone; a second one sees to what the first may have passed already. */
+/* It goes on alone, until nothing is left. */
 void janitor_close(struct warden *w)
 {
-        let_go(w);
-        if (!w->janitor.more)
-                return;
-        janitor_start(w);
         let_go(w);
 }

@@ -325,7 +325,7 @@ int warden_run(const struct warden_config *config, struct err *e)
                 .nowhere = -EBADF,
                 .ground = { .data_path = config->data, .data = -EBADF, .agent = -EBADF },
                 .control.source = SOURCE_NULL,
-                .janitor = { SOURCE_NULL, -EBADF, false },
+                .janitor = { SOURCE_NULL, -EBADF },
                 .signals = SOURCE_NULL
         };
         int r;

@@ -236,9 +236,8 @@ void calls_run(struct warden *w, const struct wire_request *q, int *fds);
 int adopt_all(struct warden *w, struct err *e) must_check;
 
 struct janitor {
-        struct source source;
+        struct source source; /* its socket */
         int pidfd;
-        bool more; /* came while it was at work */
 };
 
 /* Moves a folder of `from` to the trash; it is removed later. 0 if there is none. */
