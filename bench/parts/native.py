@@ -93,13 +93,14 @@ class Hutchd:
     def empty(self, ids):
         self.lives("d", len(ids), 8, ids=ids)
 
-    def wait_for_seeds(self, alive=0):
+    def wait_for_seeds(self):
         """Sandboxes that are prepared wait as children of the warden, beside those that are alive."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            if len(children(child(self.server.pid, "hutch-warden"))) >= self.seeds + alive:
+            warden = child(self.server.pid, "hutch-warden")
+            if sum(name_of(one) == "hutch-seed" for one in children(warden)) >= self.seeds:
                 return
-            time.sleep(0.05)
+            time.sleep(0.1)
         raise Failure("the warden does not prepare as many as it was told to")
 
     def wait_for_networks(self):
@@ -147,11 +148,16 @@ def children(pid):
         return [int(word) for word in f.read().split()]
 
 
+def name_of(pid):
+    """None if it has ended."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="ascii") as f:
+        return f.read().strip()
+
+
 def child(pid, name):
     for one in children(pid):
-        with open(f"/proc/{one}/comm", encoding="ascii") as f:
-            if f.read().strip() == name:
-                return one
+        if name_of(one) == name:
+            return one
     raise Failure(f"{name} does not run")
 
 
@@ -322,7 +328,7 @@ def burst(bench):
 def crowd(bench):
     """Does it matter how many there are? Each time with as much prepared."""
     def creates():
-        hutchd.wait_for_seeds(alive=len(ids))
+        hutchd.wait_for_seeds()
         hutchd.wait_for_networks()
         return hutchd.lives("cd", CREATES, 1, network)["create"]
 
@@ -380,7 +386,7 @@ def memory(bench):
         hutchd.wait_for_seeds()
         before = available()
         ids = hutchd.fill(IDLE, "none")
-        hutchd.wait_for_seeds(alive=IDLE)
+        hutchd.wait_for_seeds()
         ours = (before - available()) / IDLE
         hutchd.empty(ids)
     yield result(f"memory of {IDLE} idle, each", ours, floor, "KiB", ours / floor)

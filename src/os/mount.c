@@ -187,3 +187,14 @@ int mount_become_root(int fd)
                 return -errno;
         return 0;
 }
+
+int mount_cover_root(int fd, int ground, int old)
+{
+        int r = mount_attach(fd, ground);
+
+        if (r < 0)
+                return r;
+        return fchdir(old) < 0 || umount2(".", MNT_DETACH) < 0 || fchdir(fd) < 0 || chroot(".") < 0
+                       ? -errno
+                       : 0;
+}

@@ -96,4 +96,10 @@ int mount_attach(int fd, int place) must_check;
  * gone, for good. */
 int mount_become_root(int fd) must_check;
 
+/* The attached mount covers `ground`, the root of the namespace, and becomes the root and working folder;
+ * `old` and all below it, where the mount has stood perhaps, is gone. The ground itself stays below for
+ * ever, out of everybody's reach: it should be an empty folder. The way up ends on top of it, also for who
+ * may use chroot. pivot_root leaves nothing behind, but looks at every process of the machine. */
+int mount_cover_root(int fd, int ground, int old) must_check;
+
 #endif

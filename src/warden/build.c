@@ -239,7 +239,7 @@ static int do_groups(struct builder *x, const struct plan_step *s)
 static int do_root(struct builder *x, const struct plan_step *s)
 {
         (void) s;
-        return mount_become_root(x->root);
+        return mount_cover_root(x->root, x->ground_root, x->stage);
 }
 
 /* --- privileges --- */

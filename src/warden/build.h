@@ -46,6 +46,8 @@ struct build_order {
 struct builder {
         const struct build_ground *ground;
         const struct build_order *order;
+        int ground_root; /* of our mount namespace */
+        int stage;       /* our root, until the sandbox has its own */
         int data;        /* the data folder, as our mount namespace has it */
         int lowers;      /* where views of layers are attached */
         int upper, work; /* of the sandbox's own folder, whatever that is called by now */
@@ -54,8 +56,9 @@ struct builder {
         bool groups;     /* a view of its control groups stands in DATA_STAGE_GROUPS */
 };
 
-#define BUILDER_NULL \
-        ((struct builder){ NULL, NULL, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, 0, false })
+#define BUILDER_NULL                                                                              \
+        ((struct builder){ NULL, NULL, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, 0, \
+                           false })
 
 /* The name of its folder in DATA_SEEDS, and of its control group: its uids are its alone while it
  * lives, and are known before its id. */

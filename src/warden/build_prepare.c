@@ -52,52 +52,68 @@ static void forget_parent(void)
 
 /* --- a small tree in place of the machine's --- */
 
-/* The folder itself and what is mounted below it, or not. */
-static int attach_view(int from, const char *path, bool whole, int place_at, const char *place)
+static int attach_at(int fd, int folder, const char *name)
 {
-        scoped(fd_closep) int view = -EBADF, to = -EBADF;
-        int r = mount_view(from, path, whole, &view);
+        scoped(fd_closep) int place =
+                openat(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-        if (r < 0)
-                return r;
-        to = openat(place_at, place, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return to < 0 ? -errno : mount_attach(view, to);
+        return place < 0 ? -errno : mount_attach(fd, place);
+}
+
+static int attach_usr(int stage)
+{
+        scoped(fd_closep) int usr = -EBADF;
+        int r = mount_view(AT_FDCWD, "/usr", false, &usr);
+
+        return r == 0 ? attach_at(usr, stage, DATA_STAGE_USR) : r;
 }
 
 static int attach_proc(int stage)
 {
-        scoped(fd_closep) int proc = -EBADF, place = -EBADF;
+        scoped(fd_closep) int proc = -EBADF;
         int r = mount_make(&(struct mount_new){ .type = "proc", .attrs = MOUNT_SAFE }, &proc);
 
-        if (r < 0)
-                return r;
-        place = openat(stage, DATA_STAGE_PROC, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return place < 0 ? -errno : mount_attach(proc, place);
+        return r == 0 ? attach_at(proc, stage, DATA_STAGE_PROC) : r;
+}
+
+/* The data folder with what is mounted below it, seen before we mount anything there. */
+static int attach_stage(int data, int ground, int *ret_stage)
+{
+        scoped(fd_closep) int stage = -EBADF, whole = -EBADF;
+        int r = mount_view(data, "", true, &whole);
+
+        if (r == 0)
+                r = mount_view(data, DATA_STAGE, false, &stage);
+        if (r == 0)
+                r = attach_at(ground, data, DATA_GROUND);
+        if (r == 0)
+                r = attach_at(stage, ground, DATA_GROUND_STAGE);
+        if (r == 0)
+                r = attach_at(whole, stage, DATA_STAGE_DATA);
+        if (r == 0)
+                r = attach_usr(stage);
+        if (r == 0)
+                r = attach_proc(stage);
+        if (r == 0)
+                *ret_stage = TAKE_FD(stage);
+        return r;
 }
 
 /* Older kernels make no views of a place that is not in our namespace: what was open before we were
  * born is opened anew, and again when its old place is gone. */
 static int leave_the_machine(struct builder *x, const char *data)
 {
-        scoped(fd_closep) int old = -EBADF, stage = -EBADF, place = -EBADF;
-        int r;
+        scoped(fd_closep) int old = open(data, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int r = old < 0 ? -errno : mount_view(old, DATA_GROUND, false, &x->ground_root);
 
-        old = open(data, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        place = old < 0 ? -EBADF
-                        : openat(old, DATA_STAGE, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (place < 0)
-                return -errno;
-        r = mount_view(place, "", false, &stage);
         if (r == 0)
-                r = mount_attach(stage, place);
+                r = mount_restrict(x->ground_root, MOUNT_SAFE | MOUNT_READONLY, false);
         if (r == 0)
-                r = attach_view(old, "", true, stage, DATA_STAGE_DATA);
+                r = attach_stage(old, x->ground_root, &x->stage);
         if (r == 0)
-                r = attach_view(AT_FDCWD, "/usr", false, stage, DATA_STAGE_USR);
-        if (r == 0)
-                r = attach_proc(stage);
-        if (r == 0)
-                r = mount_become_root(stage);
+                r = mount_become_root(x->ground_root);
+        if (r == 0 && (fchdir(x->stage) < 0 || chroot(".") < 0))
+                r = -errno;
         if (r < 0)
                 return r;
         x->data = open("/" DATA_STAGE_DATA, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -253,6 +269,21 @@ static int build_ahead(struct builder *x)
         return r;
 }
 
+/* After what has to do with the disk: the kernel keeps a group of memory, removed or not, as long as it
+ * keeps a page of a folder that was first touched from in there, and all that looks at groups looks at those
+ * as well. The namespace after the joining: it shows what is below the group that it is made in. */
+static int join_groups(struct builder *x, int views[static ARRAY_SIZE(shown)])
+{
+        const struct build_ground *g = x->ground;
+        int r = g->tree ? cgroup_join(g->tree, g->group) : 0;
+
+        if (r == 0 && unshare(CLONE_NEWCGROUP) < 0)
+                r = -errno;
+        if (r == 0)
+                attach_groups(x, views);
+        return r;
+}
+
 int build_prepare(struct builder *x, const struct build_ground *g)
 {
         int views[ARRAY_SIZE(shown)], r;
@@ -262,19 +293,16 @@ int build_prepare(struct builder *x, const struct build_ground *g)
         x->done = PLAN_PREPARED;
         forget_parent();
         r = be_killed_like_others();
-        if (r == 0 && g->tree)
-                r = cgroup_join(g->tree, g->group);
-        if (r == 0 && unshare(CLONE_NEWCGROUP) < 0)
-                r = -errno;
         if (r == 0)
                 r = mount_isolate();
         if (r < 0)
                 return r;
         view_groups(g, views);
         r = leave_the_machine(x, g->data);
-        if (r < 0)
-                return r; /* and so the process ends, with its descriptors */
-        attach_groups(x, views);
-        r = make_folders(x);
-        return r == 0 && g->host ? build_ahead(x) : r;
+        if (r == 0)
+                r = make_folders(x);
+        if (r == 0 && g->host)
+                r = build_ahead(x);
+        /* Who fails ends, with all descriptors. */
+        return r == 0 ? join_groups(x, views) : r;
 }

@@ -382,10 +382,21 @@ static call_fn *const calls[WIRE_CALL_MAX_] = {
         [WIRE_SCAN] = call_scan,   [WIRE_USAGE] = call_usage,
 };
 
+/* That change something: who looks disturbs nobody, and is not disturbed. */
+static bool is_work(enum wire_call call)
+{
+        return call == WIRE_CREATE || call == WIRE_DESTROY || call == WIRE_PAUSE
+               || call == WIRE_RESUME;
+}
+
 void calls_run(struct warden *w, const struct wire_request *q, int *fds)
 {
         struct err e;
-        int r = calls[q->call](w, &(struct incoming){ q, fds }, &e);
+        int r;
+
+        if (is_work(q->call))
+                pool_put_off(w);
+        r = calls[q->call](w, &(struct incoming){ q, fds }, &e);
 
         if (r < 0)
                 control_answer(w,

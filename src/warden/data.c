@@ -17,6 +17,7 @@ static const char *const folders[] = {
         DATA_LAYERS,
         DATA_HOST,
         DATA_EMPTY,
+        DATA_GROUND "/" DATA_GROUND_STAGE,
         DATA_STAGE "/" DATA_STAGE_DATA,
         DATA_STAGE "/" DATA_STAGE_USR,
         DATA_STAGE "/" DATA_STAGE_PROC,

@@ -8,7 +8,9 @@
  *         layers/NAME         layers of images, unpacked
  *         host                what the host's image has besides /usr (warden/host_image.h)
  *         empty               nothing
- *         stage               all that is left of the machine for a process that is to be a sandbox:
+ *         ground              the root of a process that is to be a sandbox, with nothing but
+ *                 stage               where this stands as long as the sandbox is made:
+ *         stage               all that is left of the machine:
  *                 data, usr, proc, groups  this folder, /usr, its own processes and control groups
  *                 root, lowers        where its root and its layers stand while they are made
  *                             always empty out here
@@ -30,6 +32,7 @@
 #define DATA_LAYERS  "layers"
 #define DATA_HOST    "host"
 #define DATA_EMPTY   "empty"
+#define DATA_GROUND  "ground"
 #define DATA_STAGE   "stage"
 #define DATA_DEVICES "shared/devices"
 #define DATA_MASKS   "shared/masks"
@@ -37,6 +40,8 @@
 #define DATA_SEEDS   "seeds"
 #define DATA_BOXES   "boxes"
 #define DATA_TRASH   "trash"
+
+#define DATA_GROUND_STAGE "stage" /* in DATA_GROUND */
 
 #define DATA_STAGE_DATA   "data" /* in DATA_STAGE */
 #define DATA_STAGE_USR    "usr"

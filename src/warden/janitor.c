@@ -90,24 +90,22 @@ static void spoke(struct warden *w, struct source *source)
 static int start(struct warden *w)
 {
         struct janitor *j = &w->janitor;
-        scoped(fd_closep) int ours = -EBADF, theirs = -EBADF;
+        scoped(fd_closep) int theirs = -EBADF;
         int pair[2], r;
         pid_t pid;
 
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
                 return -errno;
-        ours = pair[0];
         theirs = pair[1];
         pid = clone_child(&(struct clone_child){ .cgroup = -EBADF }, &j->pidfd);
         if (pid == 0)
                 run(w->trash, theirs);
-        r = pid < 0 ? pid : source_add(w, &j->source, ours, spoke);
+        r = pid < 0 ? pid : source_add(w, &j->source, pair[0], spoke);
         if (r < 0) {
+                (void) fd_close(pair[0]);
                 j->pidfd = fd_close(j->pidfd);
-                return r;
         }
-        ours = -EBADF;
-        return 0;
+        return r;
 }
 
 /* A word that does not fit into the socket stands behind so many others that it will be looked at. */

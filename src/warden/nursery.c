@@ -13,9 +13,14 @@
 /* The process, its socket, and its groups where there are any. */
 #define FDS_MAX (2 + CGROUP_PART_MAX_)
 
-/* Between two processes of the same program: as it is in memory. */
-struct answer {
+/* Between two processes of the same program: as they are in memory. */
+struct question {
+        enum nursery_work work;
         uint32_t uid_first;
+};
+
+struct answer {
+        struct question of;
         int result;
         pid_t pid;
         bool parts[CGROUP_PART_MAX_]; /* that have a descriptor, behind the first two */
@@ -48,7 +53,7 @@ static int answer(int socket, struct answer *a, const struct seed *s)
         struct iovec iov = { a, sizeof(*a) };
         struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
         int fds[FDS_MAX];
-        size_t n = a->result == 0 ? descriptors(s, a, fds) : 0;
+        size_t n = s->pidfd >= 0 ? descriptors(s, a, fds) : 0;
 
         if (n > 0) {
                 msg.msg_control = &control;
@@ -61,18 +66,28 @@ static int answer(int socket, struct answer *a, const struct seed *s)
         return sendmsg(socket, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+static int work(const struct seed_ground *g, const struct question *q, struct seed *ret)
+{
+        char name[SEED_GROUP_MAX];
+
+        if (q->work == NURSERY_MAKE)
+                return seed_make(g, q->uid_first, ret);
+        seed_group_name(q->uid_first, name);
+        return g->tree ? cgroup_remove(g->tree, name) : 0;
+}
+
 never_returns static void run(const struct seed_ground *g, int socket)
 {
         for (;;) {
                 struct seed s = SEED_NULL;
                 struct answer a = { 0 };
-                ssize_t n = recv(socket, &a.uid_first, sizeof(a.uid_first), 0);
+                ssize_t n = recv(socket, &a.of, sizeof(a.of), 0);
 
                 if (n < 0 && errno == EINTR)
                         continue;
-                if (n != sizeof(a.uid_first))
+                if (n != sizeof(a.of))
                         _exit(n == 0 ? 0 : 1);
-                a.result = seed_make(g, a.uid_first, &s);
+                a.result = work(g, &a.of, &s);
                 a.pid = s.pid;
                 if (answer(socket, &a, &s) < 0)
                         _exit(1);
@@ -124,9 +139,10 @@ int nursery_start(const struct seed_ground *g, int *ret_socket, int *ret_pidfd)
         return 0;
 }
 
-int nursery_ask(int socket, uint32_t uid_first)
+int nursery_ask(int socket, enum nursery_work work, uint32_t uid_first)
 {
-        ssize_t n = send(socket, &uid_first, sizeof(uid_first), MSG_DONTWAIT | MSG_NOSIGNAL);
+        const struct question q = { work, uid_first };
+        ssize_t n = send(socket, &q, sizeof(q), MSG_DONTWAIT | MSG_NOSIGNAL);
 
         return n < 0 ? -errno : 0;
 }
@@ -146,7 +162,7 @@ static int take(struct seed *s, const struct answer *a, const int *fds, size_t n
         return next == n ? 1 : -EBADMSG;
 }
 
-int nursery_receive(int socket, struct seed *ret, int *ret_result)
+int nursery_receive(int socket, struct nursery_answer *ret)
 {
         union control control;
         struct answer a;
@@ -158,7 +174,7 @@ int nursery_receive(int socket, struct seed *ret, int *ret_result)
         const struct cmsghdr *c;
         ssize_t n;
 
-        *ret = SEED_NULL;
+        *ret = (struct nursery_answer){ .seed = SEED_NULL };
         do
                 n = recvmsg(socket, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         while (n < 0 && errno == EINTR);
@@ -166,14 +182,15 @@ int nursery_receive(int socket, struct seed *ret, int *ret_result)
                 return n < 0 && errno != ECONNRESET ? -errno : 0;
         if (n != sizeof(a))
                 return -EBADMSG;
-        ret->uid_first = a.uid_first;
-        ret->pid = a.pid;
-        *ret_result = a.result;
+        ret->work = a.of.work;
+        ret->result = a.result;
+        ret->seed.uid_first = a.of.uid_first;
+        ret->seed.pid = a.pid;
         c = CMSG_FIRSTHDR(&msg);
-        if (a.result < 0)
+        if (a.result < 0 || a.of.work == NURSERY_REMOVE)
                 return 1;
         if (!c || c->cmsg_type != SCM_RIGHTS)
                 return -EBADMSG;
-        return take(ret, &a, (const int *) (const void *) CMSG_DATA(c),
+        return take(&ret->seed, &a, (const int *) (const void *) CMSG_DATA(c),
                     (c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 }

@@ -3,15 +3,19 @@
 #define HUTCH_WARDEN_NURSERY_H
 
 /*
- * The process that makes seeds (warden/seed.h).
+ * The process that makes seeds (warden/seed.h), and removes the control groups of what they became.
  *
  * To make one takes milliseconds in which the warden could not serve anybody, and a copy of the warden
- * has a descriptor of every sandbox, to be copied and closed again. So the warden has a child that was
- * made before there were any, and has nothing else to do:
+ * has a descriptor of every sandbox, to be copied and closed again. To remove a group takes as long where
+ * there are many, because the kernel looks at every file system that is mounted, under the lock that
+ * all control groups have in common. So the warden has a child that was made before there were any
+ * sandboxes, and has nothing else to do:
  *
  *         warden                            nursery
- *            the uids         ──────────►   seed_make, as a child of the warden's (CLONE_PARENT)
+ *            uids, to make    ──────────►   seed_make, as a child of the warden's (CLONE_PARENT)
  *                             ◄──────────   the seed's descriptors, or why there is none
+ *            uids, to remove  ──────────►   cgroup_remove
+ *                             ◄──────────   done, or why not
  *
  * Answers come in the order of the questions. The nursery ends when the warden does, or closes its end. A
  * seed whose descriptors did not arrive sees the end of its socket, and ends, too.
@@ -23,10 +27,18 @@
 /* *ret_socket is the warden's end, *ret_pidfd the process, a child of the caller. */
 int nursery_start(const struct seed_ground *g, int *ret_socket, int *ret_pidfd) must_check;
 
-/* -EAGAIN: it has enough to do. */
-int nursery_ask(int socket, uint32_t uid_first) must_check;
+enum nursery_work { NURSERY_MAKE, NURSERY_REMOVE };
 
-/* 1: *ret_result is that of seed_make for ret->uid_first. 0 when the nursery has ended; -EAGAIN. */
-int nursery_receive(int socket, struct seed *ret, int *ret_result) must_check;
+struct nursery_answer {
+        enum nursery_work work;
+        int result;       /* of seed_make or cgroup_remove */
+        struct seed seed; /* of one that was removed: only its uids */
+};
+
+/* -EAGAIN: it has enough to do. */
+int nursery_ask(int socket, enum nursery_work work, uint32_t uid_first) must_check;
+
+/* 1, or 0 when the nursery has ended; -EAGAIN. */
+int nursery_receive(int socket, struct nursery_answer *ret) must_check;
 
 #endif

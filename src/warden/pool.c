@@ -52,11 +52,54 @@ static uint32_t find_uids(struct warden *w)
         return 0;
 }
 
+/* --- the nursery --- */
+
+static void nursery_spoke(struct warden *w, struct source *source);
+
+static int open_nursery(struct warden *w)
+{
+        int fd = -EBADF, r = nursery_start(&w->ground, &fd, &w->pool.nursery_pidfd);
+
+        if (r == 0)
+                r = source_add(w, &w->pool.nursery, fd, nursery_spoke);
+        if (r < 0)
+                (void) fd_close(fd);
+        return r;
+}
+
+int pool_ask(struct warden *w, enum nursery_work work, uint32_t uid_first)
+{
+        int r = w->pool.nursery.fd >= 0 ? 0 : open_nursery(w);
+
+        return r == 0 ? nursery_ask(w->pool.nursery.fd, work, uid_first) : r;
+}
+
+/* Until it has said something, or is no more. */
+static void wait_for_nursery(struct warden *w)
+{
+        struct pollfd p = { .fd = w->pool.nursery.fd, .events = POLLIN };
+
+        if (poll(&p, 1, -1) > 0)
+                nursery_spoke(w, &w->pool.nursery);
+}
+
+/* Those of a group that is being removed, if there are no others. */
+static uint32_t get_uids(struct warden *w)
+{
+        uint32_t first = find_uids(w);
+
+        while (first == 0 && (first = leave_now(w)) == 0 && w->leaving.asked > 0) {
+                wait_for_nursery(w);
+                first = find_uids(w);
+        }
+        return first;
+}
+
 /* --- seeds --- */
 
 static int make(struct warden *w, struct seed *ret)
 {
-        uint32_t first = find_uids(w);
+        uint32_t first = get_uids(w);
         int r;
 
         if (first == 0)
@@ -134,6 +177,7 @@ static void close_nursery(struct warden *w)
         if (pool->nursery_pidfd >= 0 && pidfd_kill(pool->nursery_pidfd, SIGKILL) == 0)
                 (void) !pidfd_wait(pool->nursery_pidfd, &status);
         pool->nursery_pidfd = fd_close(pool->nursery_pidfd);
+        leave_ask_again(w);
         list_for_each (n, &pool->seeds) {
                 struct pool_seed *p = container_of(n, struct pool_seed, node);
 
@@ -180,15 +224,19 @@ static void has_failed(struct warden *w, struct pool_seed *p, int result)
 
 static void nursery_spoke(struct warden *w, struct source *source)
 {
+        struct nursery_answer a;
         struct pool_seed *p;
-        struct seed s;
-        int result = 0, r = nursery_receive(source->fd, &s, &result);
+        int r = nursery_receive(source->fd, &a);
 
         if (r == -EAGAIN)
                 return;
-        p = r > 0 ? find_coming(w, s.uid_first) : NULL;
+        if (r > 0 && a.work == NURSERY_REMOVE) {
+                leave_answered(w, a.seed.uid_first, a.result);
+                return;
+        }
+        p = r > 0 ? find_coming(w, a.seed.uid_first) : NULL;
         if (!p) {
-                seed_close(&s);
+                seed_close(&a.seed);
                 log_warn(w->log, "who makes seeds has ended");
                 close_nursery(w);
                 rest(w);
@@ -196,35 +244,21 @@ static void nursery_spoke(struct warden *w, struct source *source)
         }
         p->coming = false;
         w->pool.coming--;
-        if (result == 0)
-                has_come(w, p, &s);
+        if (a.result == 0)
+                has_come(w, p, &a.seed);
         else
-                has_failed(w, p, result);
-}
-
-static int open_nursery(struct warden *w)
-{
-        int fd = -EBADF, r = nursery_start(&w->ground, &fd, &w->pool.nursery_pidfd);
-
-        if (r == 0)
-                r = source_add(w, &w->pool.nursery, fd, nursery_spoke);
-        if (r < 0)
-                (void) fd_close(fd);
-        return r;
+                has_failed(w, p, a.result);
 }
 
 static int ask(struct warden *w)
 {
         struct pool_seed *p;
-        uint32_t first;
-        int r = w->pool.nursery.fd >= 0 ? 0 : open_nursery(w);
+        uint32_t first = find_uids(w);
+        int r;
 
-        if (r < 0)
-                return r;
-        first = find_uids(w);
         if (first == 0)
                 return -EUSERS;
-        r = nursery_ask(w->pool.nursery.fd, first);
+        r = pool_ask(w, NURSERY_MAKE, first);
         if (r < 0) {
                 pool_free_uids(w, first);
                 return r;
@@ -244,6 +278,8 @@ int pool_until(const struct warden *w)
 
         if (w->pool.n >= w->config->seeds || w->pool.coming >= COMING_MAX)
                 return -1;
+        if (w->room.building > 0 && patience_of_pool(w->pool.n, w->config->seeds) > 0)
+                return -1;
         return then <= now ? 0 : (int) ((then - now) / USEC_PER_MSEC) + 1;
 }
 
@@ -258,16 +294,15 @@ void pool_fill(struct warden *w)
                 (void) log_err(r, w->log, "can't make a seed");
 }
 
-/* --- for sandboxes --- */
-
-/* Making a seed takes longer than what a seed has to do with its orders, and stops every fork of the
- * machine for a moment where it joins groups of version 1. */
-static void put_off(struct warden *w)
+void pool_put_off(struct warden *w)
 {
-        usec_t rest = patience_of_pool((unsigned) w->pool.n, w->config->seeds);
+        usec_t rest = patience_of_pool(w->pool.n, w->config->seeds);
 
         w->pool.not_before = MAX_OF(w->pool.not_before, clock_mono(&clock_system) + rest);
+        leave_put_off(w);
 }
+
+/* --- for sandboxes --- */
 
 static struct pool_seed *find_best(const struct warden *w)
 {
@@ -287,12 +322,8 @@ static struct pool_seed *wait_for_one(struct warden *w)
 {
         struct pool_seed *best;
 
-        while (!(best = find_best(w)) && w->pool.coming > 0) {
-                struct pollfd p = { .fd = w->pool.nursery.fd, .events = POLLIN };
-
-                if (poll(&p, 1, -1) > 0)
-                        nursery_spoke(w, &w->pool.nursery);
-        }
+        while (!(best = find_best(w)) && w->pool.coming > 0)
+                wait_for_nursery(w);
         return best;
 }
 
@@ -305,7 +336,7 @@ int pool_take(struct warden *w, struct seed *ret, bool *ret_ready, struct err *e
                 *ret = best->seed;
                 *ret_ready = best->ready;
                 drop(w, best);
-                put_off(w);
+                pool_put_off(w);
                 return 0;
         }
         *ret_ready = false;
@@ -319,6 +350,7 @@ int pool_take(struct warden *w, struct seed *ret, bool *ret_ready, struct err *e
 void pool_open(struct warden *w)
 {
         list_init(&w->pool.seeds);
+        leave_open(w);
         w->pool.nursery = SOURCE_NULL;
         w->pool.nursery_pidfd = -EBADF;
         w->pool.uids = xcalloc(w->config->uids.ranges, 1);
@@ -329,5 +361,6 @@ void pool_close(struct warden *w)
         close_nursery(w);
         list_for_each (n, &w->pool.seeds)
                 discard(w, container_of(n, struct pool_seed, node));
+        leave_close(w);
         free(w->pool.uids);
 }

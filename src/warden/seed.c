@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -88,10 +89,12 @@ never_returns static void run(const struct build_ground *ground, int socket, uin
 {
         struct build_ground g = *ground;
         struct builder x = { 0 };
-        int *const kept[] = { &socket,   &g.userns, &g.agent, &x.data,
-                              &x.lowers, &x.upper,  &x.work,  &x.root };
-        int r = build_prepare(&x, &g);
+        int *const kept[] = { &socket, &g.userns, &g.agent, &x.ground_root, &x.stage,
+                              &x.data, &x.lowers, &x.upper, &x.work,        &x.root };
+        int r;
 
+        (void) prctl(PR_SET_NAME, "hutch-seed"); /* until it is the agent */
+        r = build_prepare(&x, &g);
         if (r < 0)
                 _exit(-r & 0x7f);
         if (fd_keep_only(kept, ARRAY_SIZE(kept) - (g.host ? 0 : 1)) < 0

@@ -378,17 +378,36 @@ void ward_create(struct warden *w, struct ward *x)
 
 /* --- its removal --- */
 
+static int kill_group(struct warden *w, struct ward *x)
+{
+        scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
+        int r = ward_group(w, x, &g);
+
+        if (r == 0)
+                r = cgroup_kill(&g);
+        return r == -ENOENT ? 0 : r;
+}
+
+/* 1 as long as there are any. */
+static int end_others(struct warden *w, struct ward *x)
+{
+        scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
+        int r = ward_group(w, x, &g);
+
+        if (r == 0)
+                r = cgroup_is_populated(&g);
+        if (r > 0 && kill_group(w, x) < 0)
+                log_debug(w->log, "processes of sandbox '%s' are left", x->id);
+        return r == -ENOENT ? 0 : r;
+}
+
 /* Processes are gone; what is left are names. False: done, and the sandbox is freed. */
 static bool take_away(struct warden *w, struct ward *x)
 {
-        char name[SEED_GROUP_MAX];
         struct err e;
-        int r = 0;
+        int r = end_others(w, x);
 
-        seed_group_name(x->seed.uid_first, name);
-        if (w->ground.tree)
-                r = cgroup_remove(w->ground.tree, name);
-        if (r == -EBUSY)
+        if (r > 0)
                 return true;
         if (r == 0)
                 r = seed_drop_folder(&w->ground, x->seed.uid_first);
@@ -404,22 +423,19 @@ static bool take_away(struct warden *w, struct ward *x)
         }
         control_tell(w, &x->asker, NULL, NULL);
         network_give_back(w, x);
-        pool_free_uids(w, x->seed.uid_first);
+        leave_add(w, x->seed.uid_first);
         ward_free(w, x);
         return false;
 }
 
+/* With the first process of a namespace all others end; to kill the group would wait for everybody who
+ * makes or removes one. But that reaches what is frozen, and what has no first process any more. */
 static int end_processes(struct warden *w, struct ward *x)
 {
-        scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
-        int r = ward_group(w, x, &g), killed;
+        const bool frozen = x->freezing || x->state.life == WIRE_PAUSED;
+        int r = x->seed.pidfd >= 0 ? pidfd_kill(x->seed.pidfd, SIGKILL) : -ESRCH;
 
-        if (r == 0)
-                r = cgroup_kill(&g);
-        killed = x->seed.pidfd >= 0 ? pidfd_kill(x->seed.pidfd, SIGKILL) : 0;
-        if (r == -ENOENT)
-                r = 0;
-        return r == 0 && killed != -ESRCH ? killed : r;
+        return r == -ESRCH || frozen ? kill_group(w, x) : r;
 }
 
 void ward_destroy(struct warden *w, struct ward *x)

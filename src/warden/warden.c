@@ -293,12 +293,14 @@ static void use_idle_time(struct warden *w)
                 network_start(w);
         else if (pool_until(w) == 0)
                 pool_fill(w);
+        else if (leave_until(w) == 0)
+                leave_next(w);
 }
 
 /* One event at a time: what it does may take away another one's source. */
 static int turn(struct warden *w)
 {
-        const int look = look_at_waiting(w), pool = pool_until(w);
+        const int look = look_at_waiting(w), pool = sooner(pool_until(w), leave_until(w));
         struct epoll_event ev;
         struct source *s;
         int n = epoll_wait(w->epoll, &ev, 1, sooner(look, sooner(pool, network_until(w))));

@@ -3,8 +3,8 @@
 #define HUTCH_WARDEN_WARDEN_IMPL_H
 
 /* Private to the files of the warden: warden.c (the loop), control.c (its socket), calls.c (requests),
- * ward.c (the life of a sandbox), pool.c (seeds and uids), room.c (descriptors), network.c, adopt.c
- * (what an earlier warden has left) and janitor.c. */
+ * ward.c (the life of a sandbox), pool.c (seeds and uids), leave.c (groups of those that are gone),
+ * room.c (descriptors), network.c, adopt.c (what an earlier warden has left) and janitor.c. */
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -14,6 +14,7 @@
 #include "plan/wire.h"
 #include "warden/box.h"
 #include "warden/netpool.h"
+#include "warden/nursery.h"
 #include "warden/seed.h"
 #include "warden/state.h"
 #include "warden/warden.h"
@@ -141,13 +142,53 @@ void pool_close(struct warden *w);
 bool pool_take_uids(struct warden *w, uint32_t uid_first); /* false: they are taken */
 void pool_free_uids(struct warden *w, uint32_t uid_first);
 
+/* Somebody is served, and may want more. Making a seed takes longer than what a seed has to do with its
+ * orders; it needs the lock of all control groups, and stops every fork of the machine for a moment where
+ * it joins groups of version 1. */
+void pool_put_off(struct warden *w);
+
 /* In how many milliseconds there is something to do when nothing else is, or -1; and doing it: asking
- * for one seed. */
+ * for one seed. Not while sandboxes are made, as long as there are enough. */
 int pool_until(const struct warden *w);
 void pool_fill(struct warden *w);
 
 /* One that is ready if possible, or a new one. ERR_EXHAUSTED without uids. */
 int pool_take(struct warden *w, struct seed *ret, bool *ret_ready, struct err *e) must_check;
+
+/* Of the nursery, which is started if there is none. */
+int pool_ask(struct warden *w, enum nursery_work work, uint32_t uid_first) must_check;
+
+/* --- groups of those that are gone --- */
+
+/*
+ * To remove a control group makes all others wait, see warden/nursery.h, and whoever has removed one
+ * sandbox is likely to want another. So groups without processes wait for a quiet moment, and their uids
+ * with them. They are in no book: whoever comes after us finds them by their names.
+ */
+struct leaving {
+        struct list groups; /* the oldest first */
+        unsigned n, asked;
+        usec_t not_before;
+};
+
+void leave_open(struct warden *w);
+void leave_close(struct warden *w);
+
+/* Frees the uids when the group is gone. */
+void leave_add(struct warden *w, uint32_t uid_first);
+
+/* As pool_put_off, which calls it. */
+void leave_put_off(struct warden *w);
+
+/* As pool_until, and asking for one of them. */
+int leave_until(const struct warden *w);
+void leave_next(struct warden *w);
+
+void leave_answered(struct warden *w, uint32_t uid_first, int result);
+void leave_ask_again(struct warden *w); /* there is another nursery */
+
+/* When there are no others: uids of one that was removed at once, still taken; 0 if none could be. */
+uint32_t leave_now(struct warden *w);
 
 /* --- descriptors --- */
 
@@ -256,6 +297,7 @@ struct warden {
         struct tree wards;
         struct list waiting;
         struct pool pool;
+        struct leaving leaving;
         struct room room;
         struct network network;
         struct buf resolv; /* the text of a file */

@@ -9,6 +9,7 @@ Sandboxes are of the image "host" and have no network unless a test wants it oth
 that look behind the API's back are methods here and in hutchd.Hutchd alike.
 """
 
+import contextlib
 import glob
 import json
 import os
@@ -22,6 +23,8 @@ from hutchd import Hutchd, end, wait_gone
 
 USER = 268435455        # whom hutchd becomes on a machine without the user hutch
 NEEDS = "root is needed, and leave to make namespaces"
+# Of those that wait to become a sandbox, from their first moment on.
+SEED_NAMES = ("hutch-seed", "hutch-nursery", "hutch-warden")
 NATIVE = {"network": "none", "private": "off", "seeds": 2, "networks": 4}
 
 
@@ -129,10 +132,12 @@ class Native(Hutchd):
     # --- its sandboxes ---
 
     def _members(self):
+        """Groups that have no processes any more go when it is quiet, also while this looks at them."""
         for group in groups_of(self.data):
             for where, _, names in os.walk(group):
                 if "cgroup.procs" in names:
-                    with open(f"{where}/cgroup.procs", encoding="ascii") as f:
+                    with contextlib.suppress(OSError), \
+                            open(f"{where}/cgroup.procs", encoding="ascii") as f:
                         yield from map(int, f.read().split())
 
     def processes(self):
@@ -144,7 +149,7 @@ class Native(Hutchd):
                     found[pid] = f.read().strip()
             except OSError:
                 pass        # it has ended
-        return {pid: name for pid, name in found.items() if name != "hutch-warden"}
+        return {pid: name for pid, name in found.items() if name not in SEED_NAMES}
 
     def folder_of(self, box):
         return next(where for where, _, _ in os.walk(f"{self.data}/drivers/native/boxes")

@@ -23,6 +23,7 @@
 #include "base/id.h"
 #include "os/cgroup_make.h"
 #include "os/fd.h"
+#include "os/small_file.h"
 #include "plan/wire.h"
 #include "tests/lib/check.h"
 #include "tests/lib/fake_root.h"
@@ -105,6 +106,32 @@ static inline void warden_client_open(struct warden_client *c, const char *uids)
 static inline void warden_client_open_private(struct warden_client *c, const char *uids)
 {
         warden_client_open_with(c, uids, true);
+}
+
+/* Of the warden's; the first of that name. */
+static inline pid_t warden_client_child(const struct warden_client *c, const char *name)
+{
+        char path[64], text[256], comm[32];
+        struct str rest, word;
+        ssize_t n;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int) c->pid,
+                        (int) c->pid);
+        n = small_file_read(path, text, sizeof(text));
+        check_true(n > 0);
+        rest = str_of(text, (size_t) n);
+        while (str_split(&rest, ' ', &word)) {
+                uint64_t child;
+
+                if (parse_u64_max(word, INT32_MAX, &child) < 0)
+                        continue;
+                (void) snprintf(path, sizeof(path), "/proc/%d/comm", (int) child);
+                n = small_file_read(path, comm, sizeof(comm));
+                if (n > 0 && strncmp(comm, name, strlen(name)) == 0)
+                        return (pid_t) child;
+        }
+        fail_msg("no child '%s'", name);
+        return 0;
 }
 
 /* Ends it and returns its status. */

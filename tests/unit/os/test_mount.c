@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -306,6 +307,57 @@ static int root_is_exchanged(void *data)
         return 0;
 }
 
+/* As who may use chroot tries to get out of one: with a root below the working folder. */
+static int climb(void)
+{
+        if (mkdir("deep", 0755) < 0 || chroot("deep") < 0)
+                return -errno;
+        for (int i = 0; i < 4; i++)
+                if (chdir("..") < 0)
+                        return -errno;
+        return chroot(".") < 0 ? -errno : 0;
+}
+
+static int attach_to(int fd, const char *path)
+{
+        scoped(fd_closep) int place = open(path, O_PATH | O_CLOEXEC);
+
+        return mount_attach(fd, place);
+}
+
+static int root_is_covered(void *data)
+{
+        scoped(fd_closep) int ground = make_tmpfs(0), stage = make_tmpfs(0), fd = make_tmpfs(0);
+
+        apart_check(put(fd, "only", "this") == 0);
+        apart_check(mkdirat(ground, "stage", 0755) == 0 && mkdirat(stage, "root", 0755) == 0);
+        apart_check(attach_to(ground, data) == 0);
+        apart_check(mount_become_root(ground) == 0);
+        apart_check(attach_to(stage, "/stage") == 0);
+        apart_check(attach_to(fd, "/stage/root") == 0);
+        apart_check(fchdir(stage) == 0 && chroot(".") == 0);
+        apart_check(mount_cover_root(fd, ground, stage) == 0);
+        apart_check(holds(AT_FDCWD, "/only", "this") && holds(AT_FDCWD, "only", "this"));
+        apart_check(climb() == 0);
+        apart_check(holds(AT_FDCWD, "/only", "this"));
+        apart_check(access("/stage", F_OK) < 0 && errno == ENOENT);
+        /* User namespaces can't be made by who has another root than his mount namespace. */
+        apart_check(unshare(CLONE_NEWUSER) == 0);
+        return 0;
+}
+
+static void test_a_covered_root(void **state)
+{
+        struct fake_root t;
+
+        (void) state;
+        if (!apart_possible())
+                skip_because("mounting needs root");
+        fake_root_open(&t);
+        apart_run(root_is_covered, t.root, CLONE_NEWNS);
+        fake_root_close(&t);
+}
+
 static void test_a_new_root(void **state)
 {
         struct fake_root t;
@@ -328,6 +380,7 @@ int main(void)
                 cmocka_unit_test(test_layers_are_one_tree),
                 cmocka_unit_test(test_number_of_layers),
                 cmocka_unit_test(test_a_new_root),
+                cmocka_unit_test(test_a_covered_root),
         };
 
         return cmocka_run_group_tests_name("mount", tests, NULL, NULL);

@@ -393,30 +393,6 @@ static void test_inside(void **state)
 
 /* --- coming and going --- */
 
-static pid_t only_child(pid_t pid, const char *name)
-{
-        char path[64], text[256], comm[32];
-        struct str rest, word;
-        ssize_t n;
-
-        (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int) pid, (int) pid);
-        n = small_file_read(path, text, sizeof(text));
-        check_true(n > 0);
-        rest = str_of(text, (size_t) n);
-        while (str_split(&rest, ' ', &word)) {
-                uint64_t child;
-
-                if (parse_u64_max(word, INT32_MAX, &child) < 0)
-                        continue;
-                (void) snprintf(path, sizeof(path), "/proc/%d/comm", (int) child);
-                n = small_file_read(path, comm, sizeof(comm));
-                if (n > 0 && strncmp(comm, name, strlen(name)) == 0)
-                        return (pid_t) child;
-        }
-        fail_msg("no child '%s'", name);
-        return 0;
-}
-
 static void test_networks_outlive_the_warden(void **state)
 {
         static const int signals[] = { SIGKILL, SIGTERM };
@@ -446,7 +422,7 @@ static void test_networks_outlive_their_keeper(void **state)
 
         NEW_SCENE(&s);
         a = create(&s, "a1");
-        check_i64_eq(kill(only_child(s.c.pid, "hutch-netkeeper"), SIGKILL), 0);
+        check_i64_eq(kill(warden_client_child(&s.c, "hutch-netkeeper"), SIGKILL), 0);
         for (int i = 0; i < 6; i++) { /* more than were ready */
                 b = create(&s, "b1");
                 check_reaches_outside(&b);
