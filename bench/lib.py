@@ -71,6 +71,12 @@ def important():
                 f.write(before)
 
 
+def make_important(pid):
+    """One that was started in a session of its own: its niceness counts there only."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/autogroup", "w", encoding="ascii") as f:
+        f.write(str(NICENESS))
+
+
 def need_descriptors(n):
     """Raises the soft limit, which children inherit; skips if the hard one is too low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -62,18 +62,20 @@ native: {{seeds: {seeds}, network: none, uids: "268435456:1310720000"}}
 class Hutchd:
     """hutchd with the native driver, in the network namespace of the caller."""
 
-    def __init__(self, bench, seeds=SEEDS):
+    def __init__(self, bench, seeds=SEEDS, more="", listen=None):
+        """more: of the configuration; listen: another address, besides one of TCP."""
         self.bench = bench
         folder = tempfile.mkdtemp(dir=bench.folder)
         self.seeds = seeds
         self.data = os.path.join(folder, "data")
         config = os.path.join(folder, "hutchd.yaml")
         with open(config, "w", encoding="utf-8") as f:
-            f.write(CONFIG.format(seeds=seeds))
+            f.write(CONFIG.format(seeds=seeds) + more)
         for path in (bench.folder, folder):      # hutchd gives up root, and must still get there
             os.chmod(path, 0o755)
         bench.at_end(self.remove_all)
-        self.server = bench.start("../hutchd", "--listen", "127.0.0.1:0", "--driver", "native",
+        self.server = bench.start("../hutchd", "--listen", "127.0.0.1:0",
+                                  *(["--listen", listen] if listen else []), "--driver", "native",
                                   "--data", self.data, "--config", config,
                                   "--log-level", "error",
                                   cpus=bench.server_cpus | bench.load_cpus)
