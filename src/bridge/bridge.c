@@ -120,6 +120,7 @@ static void announce(struct bridge *b)
                 struct message_head head = message_announcement_head(&who, &command_kinds[i]);
                 struct parcel *p = parcel_new(b, &head, NULL);
 
+                who = parcel_author(p);
                 message_add_announcement(&p->message.body, &who, &p->message.head,
                                          &command_kinds[i]);
                 if (buf_failed(&p->message.body))
@@ -194,6 +195,8 @@ static void on_notes(uv_poll_t *p, int status, int events)
         (void) events;
         take_notes(b);
         bridge_next(b);
+        /* What was begun goes out at once, not when its timer tells of it. */
+        (void) hutch_loop_run(b->calls, 0);
 }
 
 static void on_calls(uv_poll_t *p, int status, int events)

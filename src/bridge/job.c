@@ -82,16 +82,17 @@ static struct parcel *new_reply(struct job *job, struct str type)
 
 static void reply_failure(struct job *job, const struct failure *failure)
 {
-        struct author who = bridge_author(job->bridge);
         struct failure small = { .status = failure->status,
                                  .message = message_status_text(failure->status),
                                  .handled = failure->handled };
+        struct author who;
         struct parcel *p;
 
         job->bridge->count.failed++;
         if (!job->answerable)
                 return;
         p = new_reply(job, TYPE_ERROR);
+        who = parcel_author(p);
         message_add_failure(&p->message.body, &who, &job->command, &p->message.head, failure);
         if (buf_failed(&p->message.body)) {
                 buf_reset(&p->message.body);
@@ -118,7 +119,7 @@ static void reply_too_large(struct job *job)
 
 static void reply_success(struct job *job, struct str payload)
 {
-        struct author who = bridge_author(job->bridge);
+        struct author who;
         struct parcel *p;
 
         if (!job->answerable) {
@@ -126,6 +127,7 @@ static void reply_success(struct job *job, struct str payload)
                 return;
         }
         p = new_reply(job, TYPE_SUCCESS);
+        who = parcel_author(p);
         message_add_success(&p->message.body, &who, &job->command, &p->message.head, payload);
         if (buf_failed(&p->message.body)) {
                 parcel_free(p);
@@ -138,8 +140,8 @@ static void reply_success(struct job *job, struct str payload)
 
 static void publish_event(struct job *job, const struct answer_event *event)
 {
-        struct author who = bridge_author(job->bridge);
         struct parcel *p = new_parcel(job, TYPE_EVENT, event->name);
+        struct author who = parcel_author(p);
 
         message_add_event(&p->message.body, &who, &job->command, &p->message.head, event->payload);
         if (buf_failed(&p->message.body)) {
@@ -219,8 +221,22 @@ static const struct {
           STR("The result is larger than the bridge takes. Ask for less at a time.") },
 };
 
+static const struct failure too_large_for_hutchd = {
+        .status = 413,
+        .message = STR(
+                "The command is larger than the sandbox server takes. Send files in parts, or let "
+                "its operator raise purista.file_limit."),
+        .handled = true,
+};
+
 static void take_failure(struct job *job, int code)
 {
+        if (job->call.error.http_status == 413) {
+                log_warn(job->bridge->log, "%.*s failed: %s", STR_ARG(job->command.kind->name),
+                         job->call.error.message);
+                reply_failure(job, &too_large_for_hutchd);
+                return;
+        }
         for (size_t i = 0; i < ARRAY_SIZE(call_failures); i++) {
                 if (call_failures[i].code != code)
                         continue;

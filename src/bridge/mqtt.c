@@ -157,6 +157,10 @@ static int set_options(struct wire *w, struct mosquitto *client)
         mosquitto_subscribe_v5_callback_set(client, on_subscribe);
         mosquitto_message_v5_callback_set(client, on_message);
         mosquitto_publish_v5_callback_set(client, on_publish);
+        /* Otherwise a reply waits until the broker's kernel has acknowledged the PUBACK before it, which
+         * it does in its own time. */
+        if (r == MOSQ_ERR_SUCCESS)
+                r = mosquitto_int_option(client, MOSQ_OPT_TCP_NODELAY, 1);
         if (r == MOSQ_ERR_SUCCESS)
                 r = mosquitto_int_option(client, MOSQ_OPT_RECEIVE_MAXIMUM,
                                          (int) MIN_OF(s->in_flight, 65535U));

@@ -69,8 +69,8 @@ static void on_message(natsConnection *nc, natsSubscription *sub, natsMsg *msg, 
         copy(&m->body, natsMsg_GetData(msg), natsMsg_GetDataLength(msg));
         copy(&m->reply_to, reply, reply ? (int) strlen(reply) : 0);
         m->epoch = atomic_load(&nats_of(w)->epoch);
-        natsMsg_Destroy(msg);
         wire_deliver(w, m);
+        natsMsg_Destroy(msg); /* wakes a thread of the library's; nobody has to wait for that */
 }
 
 static void on_closed(natsConnection *nc, void *closure)
@@ -140,6 +140,9 @@ static natsStatus set_options(struct wire *w, natsOptions *o)
                 r = natsOptions_SetTimeout(o, w->timeout_ms);
         if (r == NATS_OK)
                 r = natsOptions_SetWriteDeadline(o, w->timeout_ms);
+        /* Otherwise another thread sends, a millisecond later, and whoever flushes has to fight it. */
+        if (r == NATS_OK)
+                r = natsOptions_SetSendAsap(o, true);
         if (r == NATS_OK)
                 r = natsOptions_SetPingInterval(o, PING_MS);
         if (r == NATS_OK)

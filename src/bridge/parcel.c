@@ -73,6 +73,14 @@ struct parcel *parcel_new(struct bridge *b, const struct message_head *head, str
         return p;
 }
 
+struct author parcel_author(const struct parcel *p)
+{
+        struct author who = bridge_author(p->bridge);
+
+        who.now = p->message.timestamp;
+        return who;
+}
+
 void parcel_free(struct parcel *p)
 {
         if (!p)

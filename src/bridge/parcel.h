@@ -36,6 +36,9 @@ struct parcel *parcel_new(struct bridge *b, const struct message_head *head, str
         must_check;
 void parcel_free(struct parcel *p);
 
+/* Who writes its body: at the time that is beside it, too. */
+struct author parcel_author(const struct parcel *p);
+
 void parcel_send(struct parcel *p);
 
 /* What the wire told. It is sent again, or told to its job, or gone. */

@@ -35,21 +35,23 @@ static void unlock(struct queue *q)
         ASSERT(pthread_mutex_unlock(&q->_lock) == 0);
 }
 
-/* The descriptor changes with the list, under the lock: otherwise one who takes between both would be
- * woken for nothing, or not at all. */
+/* Who takes is woken outside the lock, or he would wake up only to wait for it. He calms the descriptor
+ * before he looks: what is put after that finds an empty list, or is seen. So nothing is missed, and the
+ * worst that happens is that he comes once for nothing. */
 bool queue_put(struct queue *q, struct list *item)
 {
         const uint64_t one = 1;
-        bool fits;
+        bool fits, first = false;
 
         lock(q);
         fits = q->max == 0 || q->n < q->max;
         if (fits) {
                 list_append(&q->_items, item);
-                if (q->n++ == 0)
-                        ASSERT(write(q->fd, &one, sizeof(one)) == sizeof(one));
+                first = q->n++ == 0;
         }
         unlock(q);
+        if (first)
+                ASSERT(write(q->fd, &one, sizeof(one)) == sizeof(one));
         return fits;
 }
 
@@ -57,9 +59,8 @@ void queue_take(struct queue *q, struct list *ret)
 {
         uint64_t count;
 
+        ASSERT(read(q->fd, &count, sizeof(count)) == sizeof(count) || errno == EAGAIN);
         lock(q);
-        if (q->n > 0)
-                ASSERT(read(q->fd, &count, sizeof(count)) == sizeof(count));
         q->n = 0;
         list_for_each (item, &q->_items) {
                 list_remove(item);

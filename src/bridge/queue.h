@@ -6,8 +6,8 @@
  * How things go from one thread to another: the only place of the bridge with a lock.
  *
  * What is put in belongs to the queue, and then to who takes it; nothing is ever looked at by two
- * threads. The descriptor is readable as long as there is something to take, so the taker waits for it
- * with everything else it waits for. Anybody may put, one thread takes.
+ * threads. The descriptor is readable when there is something to take, and at times when there is not, so
+ * the taker waits for it with everything else it waits for. Anybody may put, one thread takes.
  */
 
 #include <pthread.h>

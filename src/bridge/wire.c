@@ -213,7 +213,7 @@ static int serve_once(struct wire *w, struct err *e)
                 revents = fds[1].revents;
         if (w->ops->run(w, revents, e) < 0)
                 return err_wrap(e, "connection to the broker");
-        return carry_out_all(w, true, e);
+        return fds[0].revents ? carry_out_all(w, true, e) : 0;
 }
 
 static int connect_and_serve(struct wire *w, struct err *e)

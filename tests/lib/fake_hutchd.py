@@ -4,8 +4,8 @@
     with FakeHutchd(folder) as hutchd:
         ... --hutchd unix:{hutchd.path}
 
-It has one sandbox at most and runs nothing, but answers as hutchd does. Two commands are for tests: "wait NAME"
-goes on when release(NAME) is called, and "big N" prints N bytes.
+It has one sandbox at most and runs nothing, but answers as hutchd does. Three commands are for tests: "wait NAME"
+goes on when release(NAME) is called, "big N" prints N bytes, and "too large" is a request that hutchd does not take.
 """
 
 import http.server
@@ -125,8 +125,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         assert self.path == "/api/v1/purista/command", self.path
-        answer = json.dumps(self.server.service.carry_out(json.loads(body))).encode()
-        self.send_response(200)
+        too_large = b'"command": "too large"' in body or b'"command":"too large"' in body
+        answer = json.dumps({"status": 413, "message": "so large"} if too_large
+                            else self.server.service.carry_out(json.loads(body))).encode()
+        self.send_response(413 if too_large else 200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
