@@ -111,16 +111,19 @@ bool access__set_guest(struct http_req *req, struct str tenant)
         return set_caller(req, &c);
 }
 
-bool access__set_bridge(struct http_req *req, const struct api_bridge *bridge,
-                        const struct api_key *key)
+bool access__set_bridge(struct http_req *req, const struct api_key *key)
 {
         struct caller c = { STR("bridge"), STR("bridge"), ROLE_USER, false };
+        struct visitor *v;
 
         if (key)
                 c = (struct caller){ key->tenant, key->name, ROLE_USER, false, .key = key->id };
         if (!set_caller(req, &c))
                 return false;
-        container_of(req->principal, struct visitor, caller)->bridge = bridge;
+        v = container_of(req->principal, struct visitor, caller);
+        v->is_bridge = true;
+        if (key)
+                v->bridge_key = v->caller.principal;
         return true;
 }
 

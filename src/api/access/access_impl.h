@@ -23,9 +23,8 @@ bool access__set_caller(struct http_req *req, const struct api_key *key);
 /* One that is bound to a tenant only: who came with a token. */
 bool access__set_guest(struct http_req *req, struct str tenant);
 
-/* A bridge, which is no tenant: its own name is for the records of what it did. key may be NULL. */
-bool access__set_bridge(struct http_req *req, const struct api_bridge *bridge,
-                        const struct api_key *key);
+/* A bridge, which is no tenant: its own name is for the records of what it did. NULL: by its user. */
+bool access__set_bridge(struct http_req *req, const struct api_key *key);
 
 /* The key that a request shows; the null view if it shows none. */
 struct str access__key_of(struct http_req *req);

@@ -15,10 +15,12 @@ static const struct api_bridge *by_user(const struct http_req *req)
         return NULL;
 }
 
-static const struct api_bridge *by_key(const struct api *api, const struct api_key *key)
+static const struct api_bridge *by_key(const struct http_req *req, struct str name)
 {
-        for (size_t i = 0; key && i < api->n_bridges; i++)
-                if (api->bridges[i].key.p && str_eq(api->bridges[i].key, key->name))
+        const struct api *api = api_of(req);
+
+        for (size_t i = 0; i < api->n_bridges; i++)
+                if (api->bridges[i].key.p && str_eq(api->bridges[i].key, name))
                         return &api->bridges[i];
         return NULL;
 }
@@ -31,31 +33,40 @@ static int refuse(struct http_req *req)
         return -EACCES;
 }
 
-static int let_in(struct http_req *req, const struct api_bridge *bridge, const struct api_key *key)
+static int let_in(struct http_req *req, const struct api_key *key)
 {
-        if (!access__set_bridge(req, bridge, key)) {
+        if (!access__set_bridge(req, key)) {
                 http_reply_error(req, 431, "HEADERS_TOO_LARGE", "the request is too large");
                 return -EACCES;
         }
         return 0;
 }
 
+static int bridge_without_key(struct http_req *req)
+{
+        if (by_user(req))
+                return let_in(req, NULL);
+        if (api_is_open(api_of(req)))
+                return refuse(req);
+        access__refuse(req, true);
+        return -EACCES;
+}
+
+/* Who shows a key is whose key it is: its user must not make up for a wrong one, or nobody would notice
+ * that it is wrong before the day on which the bridge moves to another host. */
 int access_bridge(struct http_req *req)
 {
-        const struct api *api = api_of(req);
-        const struct api_bridge *bridge = by_user(req);
         struct str text = access__key_of(req);
         const struct api_key *key;
 
-        if (bridge)
-                return let_in(req, bridge, NULL);
-        key = text.p ? keyring_find(api->keyring, text) : NULL;
-        if (!key && !api_is_open(api)) {
-                access__refuse(req, !text.p);
+        if (!text.p)
+                return bridge_without_key(req);
+        key = keyring_find(api_of(req)->keyring, text);
+        if (!key) {
+                access__refuse(req, false);
                 return -EACCES;
         }
-        bridge = by_key(api, key);
-        return bridge ? let_in(req, bridge, key) : refuse(req);
+        return by_key(req, key->name) ? let_in(req, key) : refuse(req);
 }
 
 static bool may(const struct api_bridge *b, struct str tenant)
@@ -71,7 +82,8 @@ bool access_bridge_acts(struct http_req *req, struct str tenant, struct str prin
         struct visitor *v = container_of(req->principal, struct visitor, caller);
         struct str names[] = { tenant, principal };
 
-        if (!may(v->bridge, tenant))
+        if (!v->is_bridge
+            || !may(v->bridge_key.p ? by_key(req, v->bridge_key) : by_user(req), tenant))
                 return false;
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 names[i] = arena_dup_str(&req->arena, names[i]);

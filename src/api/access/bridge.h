@@ -8,7 +8,8 @@
  *
  *         its user    it has connected to a unix socket of ours, and the kernel tells whose process
  *                     that was. No key is needed then
- *         a key       the name of an API key, which it shows as everybody does
+ *         a key       the name of an API key, which it shows as everybody does. A request that shows
+ *                     one is judged by it alone, whoever its sender is
  *
  * Nothing else makes a bridge: not the role of a key, nor that nobody needs one here.
  */
@@ -24,8 +25,8 @@ struct api_bridge {
 /* Called by access_authorize. 0, or negative after a reply. */
 int access_bridge(struct http_req *req);
 
-/* Whether the bridge that was let in may act for that tenant. If so, the audit log has the request as
- * theirs, by the bridge's key. */
+/* Whether the bridge that was let in may act for that tenant, by the configuration of this moment: it may
+ * have changed since. If so, the audit log has the request as theirs, by the bridge's key. */
 bool access_bridge_acts(struct http_req *req, struct str tenant, struct str principal);
 
 #endif

@@ -54,7 +54,8 @@ struct door {
 struct visitor {
         struct caller caller;
         struct door door;
-        const struct api_bridge *bridge; /* of scope API_BRIDGE */
+        bool is_bridge;        /* of scope API_BRIDGE */
+        struct str bridge_key; /* the name of its key; null view: it is known by its user */
 };
 
 /* The handler's view after authorization. */

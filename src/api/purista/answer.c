@@ -253,8 +253,11 @@ void purista_fail_service(struct purista_call *c, const struct service_req *r)
 
 struct str purista_shape(struct http_req *req, const struct http_problem *p, struct buf *ret_body)
 {
-        /* PURISTA's words for somebody without a name; a wrong name is told apart. */
-        const char *message = strcmp(p->code, CODE_MISSING_KEY) == 0 ? ANONYMOUS : p->message;
+        /* PURISTA's words for somebody without a name; a wrong name is told apart. A bridge brings the
+         * names of others, and lacks a key. */
+        bool anonymous = strcmp(p->code, CODE_MISSING_KEY) == 0
+                         && !(req->route && req->route->scope == API_BRIDGE);
+        const char *message = anonymous ? ANONYMOUS : p->message;
         struct purista_text t;
 
         purista_text_init(&t);

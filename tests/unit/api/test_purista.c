@@ -95,7 +95,7 @@ static void only_bridges_act_for_others(void **state)
                 int status;
                 const char *says;
         } cases[] = {
-                { NULL, "org-1", 401, "Sandbox commands require" },
+                { NULL, "org-1", 401, "an API key is needed" },
                 { "wrong", "org-1", 401, "the API key is not valid" },
                 { KEY_READ, "org-1", 403, "only bridges may act for others" },
                 { KEY_ADMIN, "org-1", 403, "only bridges may act for others" },
