@@ -180,5 +180,6 @@ int daemon_run(const struct options *o, char **argv)
                 serve(&d);
         }
         config_free(d.config);
+        config_free(d.reloaded);
         return d.exit_code;
 }

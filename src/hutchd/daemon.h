@@ -37,7 +37,9 @@ struct daemon {
         const struct options *options;
         struct api_key env; /* of the environment; good if has_env */
         bool has_env;
-        struct config *config; /* that of the start; a reload brings only keys, quotas, log */
+        struct config *config; /* that of the start */
+        struct config
+                *reloaded; /* NULL: none. Of this one are keys, quotas, log level and purista */
 
         struct log_sink sink;
         struct log_ctx log;
@@ -117,7 +119,7 @@ void daemon_fail(struct daemon *d, const struct err *e);
 
 /* --- what may change while it runs --- */
 
-/* Keys, quotas, log level, audit file. What is wrong is told, and changes nothing. */
+/* Keys, quotas, the section purista, log level, audit file. What is wrong is told, and changes nothing. */
 void daemon_reload(struct daemon *d);
 
 /* The parts of that, which the start needs, too. */

@@ -112,6 +112,16 @@ static void tell_unchanged(struct daemon *d, const struct config *c)
                 log_warn(&d->log, "listen, data, insecure and drivers change with a restart only");
 }
 
+/* A command that is under way has a copy of what it needs (api/purista/call.h). */
+static void offer_purista(struct daemon *d, struct config *c)
+{
+        d->api.purista = &c->purista;
+        d->api.bridges = c->bridges;
+        d->api.n_bridges = c->n_bridges;
+        config_free(d->reloaded);
+        d->reloaded = c;
+}
+
 static int reload(struct daemon *d, struct err *e)
 {
         scoped(config_freep) struct config *c = NULL;
@@ -132,8 +142,9 @@ static int reload(struct daemon *d, struct err *e)
                 audit_reopen(d->audit, TAKE_FD(audit));
         d->sink.level = c->log_level;
         tell_unchanged(d, c);
-        log_info(&d->log, "reloaded: %zu keys, quotas of %zu tenants", c->n_keys,
-                 c->quotas.n_tenants);
+        log_info(&d->log, "reloaded: %zu keys, quotas of %zu tenants, %zu bridges", c->n_keys,
+                 c->quotas.n_tenants, c->n_bridges);
+        offer_purista(d, TAKE_PTR(c));
         return 0;
 }
 

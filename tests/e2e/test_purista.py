@@ -9,6 +9,7 @@ usage: test_purista.py HUTCHD HUTCH_EXECD [native]
 
 import base64
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
@@ -19,7 +20,7 @@ import tempfile
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from execd import Connection  # noqa: E402
+from execd import Answer, Connection  # noqa: E402
 from hutchd import Hutchd  # noqa: E402
 from native import NEEDS, Native, can_run, open_way  # noqa: E402
 from tap import eq, has, run, skip, test  # noqa: E402
@@ -283,6 +284,10 @@ def a_bridge_acts_for_its_tenants_only():
     missing = "Sandbox nope not found in registry"
     failed(bus("executeBash", payload), 404, missing)
     failed(bus("executeBash", payload, key=BUS), 404, missing)
+    # A key that is shown decides, though the user of this process is a bridge's.
+    eq([send("executeBash", payload, key=key).status for key in (ANN, "admin-0123456789abcdef", "nobody-0123456789")],
+       [403, 403, 401])
+    failed(bus("executeBash", payload, tenant="org-2", key=SMALL), 403, "this bridge may not act for the tenant")
     if os.getuid() != 0:
         return      # what follows needs to be somebody else than the bridge by user
     open_way(hutchd().folder)
@@ -495,14 +500,20 @@ def which_file_failed_is_told():
     missing = http("GET", f"/sandbox/{box()}/file?path=no-such-file")
     eq((missing.status, missing.json["data"]), (404, {"sandboxId": box(), "path": "no-such-file"}))
     large = "x" * (256 * 1024 + 1)
-    eq(http("POST", f"/sandbox/{box()}/files", {"files": {"large": large}}).status, 413)
+    error(http("POST", f"/sandbox/{box()}/files", {"files": {"large": large}}), 413,
+          "The files have more than 262144 bytes, the limit purista.file_limit of this server; take it in parts",
+          {"sandboxId": box(), "limit": 262144})
     eq(http("GET", f"/sandbox/{box()}/file?path=large").status, 404)
     ok(bash("head -c 300000 /dev/zero > big"))
     eq(http("GET", f"/sandbox/{box()}/file?path=big").status, 413)
     nearly = "\u00fc\"" * (256 * 1024 // 3)
     ok(http("POST", f"/sandbox/{box()}/files", {"files": {"nearly": nearly}}))
     eq(ok(http("GET", f"/sandbox/{box()}/file?path=nearly")), nearly)
-    eq(http("POST", f"/sandbox/{box()}/files", b"x" * (3 << 20)).status, 413)
+    too_much = http("POST", f"/sandbox/{box()}/files", b"x" * (3 << 20))
+    error(too_much, 413, "The request has more than 1572864 bytes, and the limit purista.file_limit of this server is "
+          "262144; send files in parts", {"limit": 262144})
+    answer = send("writeFiles", {"sandboxId": box(), "files": {"a": "x" * (3 << 20)}})
+    eq((answer.status, answer.json["data"]), (413, {"limit": 262144}), answer.body)
 
 
 # --- the shape of it ---
@@ -620,6 +631,56 @@ def the_audit_log_says_for_whom_a_bridge_acted():
         line = [json.loads(text) for text in f][-1]
     eq((line["tenant"], line["principal"], line["operation"], line["status"]),
        ("org-9", "user-9", "puristaCommand", 200))
+
+
+@test
+def a_reload_brings_another_section():
+    """limits and bridges of the section purista change with SIGHUP; what is wrong changes nothing"""
+    text = "abc" * 700
+    wish = {"files": {"reloaded": text}}
+    ok(http("POST", f"/sandbox/{box()}/files", wish))
+    hutchd().configure(CONFIG.replace("file_limit: 256Ki", "file_limit: 2Ki").replace("{key: bus,", "{key: other,"))
+    try:
+        has(hutchd().reload(), "quotas of 0 tenants, 3 bridges")
+        answer = http("POST", f"/sandbox/{box()}/files", wish)
+        eq((answer.status, answer.json["data"]["limit"]), (413, 2048), answer.body)
+        eq(send("executeBash", {"sandboxId": "nope", "command": "true"}, key=BUS).status, 403)
+        hutchd().configure(CONFIG.replace("file_limit: 256Ki", "file_limit: a lot"))
+        has(hutchd().reload(), "not reloaded")
+        eq(http("POST", f"/sandbox/{box()}/files", wish).status, 413)
+        hutchd().configure(CONFIG.replace("purista:", "purista_off:").split("purista_off:")[0])
+        hutchd().reload()
+        eq(http("POST", "/sandbox/ensure", {"projectId": "shared"}).status, 501)
+    finally:
+        hutchd().configure(CONFIG)
+        hutchd().reload()
+    ok(http("POST", f"/sandbox/{box()}/files", wish))
+    failed(bus("executeBash", {"sandboxId": "nope", "command": "true"}, key=BUS), 404,
+           "Sandbox nope not found in registry")
+
+
+@test
+def a_command_under_way_keeps_what_it_began_with():
+    """a reload while a command runs: it ends by the limits that it began with"""
+    ok(bash("mkfifo began goes-on"))
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, contextlib.closing(Connection(hutchd().socket)) as own:
+        def run_it():
+            own.request("POST", f"/api/v1/sandbox/{box()}/bash",
+                        json.dumps({"command": "echo > began; cat goes-on; yes | head -c 3000"}),
+                        {"Host": "localhost", "X-API-Key": ANN, "Content-Type": "application/json"})
+            return Answer(own.getresponse())
+
+        running = pool.submit(run_it)
+        ok(bash("cat began"))
+        hutchd().configure(CONFIG.replace("output_limit: 64Ki", "output_limit: 1Ki"))
+        try:
+            hutchd().reload()
+            ok(bash("echo > goes-on"))
+            eq(len(ok(running.result(timeout=60))["stdout"]), 3001)
+            eq(bash("yes | head -c 3000").status, 413)
+        finally:
+            hutchd().configure(CONFIG)
+            hutchd().reload()
 
 
 @test

@@ -9,22 +9,68 @@
 
 /* --- life --- */
 
+static size_t body_max(const struct purista_config *config)
+{
+        return 2 * config->file_max + BODY_EXTRA; /* base64, and JSON's escapes of ordinary text */
+}
+
+/* It was not read, so nobody knows which command it is; but only files make one that large. */
+static void fail_too_large(struct purista_call *c)
+{
+        char message[256];
+
+        (void) snprintf(message, sizeof(message),
+                        "The request has more than %zu bytes, and the limit purista.file_limit of "
+                        "this server is %zu; send files in parts",
+                        body_max(&c->config), c->config.file_max);
+        purista_fail_begin(c, &(struct purista_failure){ .status = 413,
+                                                         .message = str_from(message) });
+        purista_text_addf(&c->out, "{\"limit\":%zu}", c->config.file_max);
+        purista_fail_end(c);
+}
+
 static void gone(struct http_req *req, int reason)
 {
         struct purista_call *c = req->data;
 
-        (void) reason;
         if (c->inner)
                 op_cancel(c->inner);
+        else if (reason == -EMSGSIZE)
+                fail_too_large(c);
         else
                 purista_call_free(c);
 }
 
 static const struct http_hooks waiting_hooks = { .abort = gone };
 
-static size_t body_max(const struct purista_config *config)
+static bool copy_text(struct arena *a, struct str *s)
 {
-        return 2 * config->file_max + BODY_EXTRA; /* base64, and JSON's escapes of ordinary text */
+        if (!s->p)
+                return true;
+        *s = arena_dup_str(a, *s);
+        return s->p != NULL;
+}
+
+static bool copy_limits(struct arena *a, struct json_map *m)
+{
+        struct json_pair *copy = arena_alloc_array(a, m->n, sizeof(*copy));
+        bool good = copy || m->n == 0;
+
+        for (size_t i = 0; i < m->n && good; i++) {
+                copy[i] = m->items[i];
+                good = copy_text(a, &copy[i].key) && copy_text(a, &copy[i].value);
+        }
+        m->items = copy;
+        return good;
+}
+
+static bool copy_config(struct purista_call *c, const struct purista_config *from)
+{
+        struct purista_config *to = &c->config;
+
+        *to = *from;
+        return copy_text(&c->arena, &to->image) && copy_text(&c->arena, &to->driver)
+               && copy_text(&c->arena, &to->network) && copy_limits(&c->arena, &to->limits);
 }
 
 struct purista_call *purista_call_new(struct http_req *req)
@@ -41,13 +87,16 @@ struct purista_call *purista_call_new(struct http_req *req)
         }
         c = xnew(struct purista_call);
         c->req = http_req_ref(req);
-        c->config = config;
         arena_init(&c->arena, body_max(config) + ARENA_MAX_REQUEST);
         buf_init(&c->body, body_max(config));
         buf_mark_secret(&c->body);
         purista_text_init(&c->out);
         http_req_set_hooks(req, &waiting_hooks, c);
-        return c;
+        if (copy_config(c, config))
+                return c;
+        purista_call_free(c);
+        http_reply_error(req, 503, "SERVER_BUSY", "no memory for the request; try again");
+        return NULL;
 }
 
 void purista_call_free(struct purista_call *c)
@@ -125,7 +174,7 @@ void purista_call_read_body(struct purista_call *c, void (*go)(struct purista_ca
 {
         c->go = go;
         http_req_set_hooks(c->req, &reading_hooks, c);
-        http_body_start(c->req, body_max(c->config));
+        http_body_start(c->req, body_max(&c->config));
 }
 
 /* --- the way of every command --- */

@@ -36,7 +36,7 @@ const struct purista_command *purista_command_find(struct str name);
 
 struct purista_call {
         struct http_req *req;
-        const struct purista_config *config;
+        struct purista_config config; /* a copy: a reload may bring another one meanwhile */
         const struct purista_command *command;
         bool bridged; /* the answer is for a bridge */
 

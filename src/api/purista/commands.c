@@ -33,7 +33,7 @@ static const struct str wait_for_ever[] = { STR("tail"), STR("-f"), STR("/dev/nu
 
 static int make_wish(struct purista_call *c)
 {
-        const struct purista_config *config = c->config;
+        const struct purista_config *config = &c->config;
         struct create_request *w = &c->wish;
         const struct json_pair named[] = { { EXTENSION_NETWORK, config->network },
                                            { STR("hutch.driver"), config->driver } };
@@ -303,7 +303,7 @@ static void executed(struct op *op, int result)
                 fail_timeout(c);
         } else if (result == ERR_RETURN(ERR_TOO_LARGE)) {
                 fail_limit(c, "Sandbox command printed", "purista.output_limit",
-                           c->config->output_max);
+                           c->config.output_max);
         } else if (result < 0) {
                 fail_inside(c, &c->u.exec.req);
         } else {
@@ -328,7 +328,7 @@ static void start_bash(struct purista_call *c)
         x->id = c->in.sandbox_id;
         x->exec.command = c->in.command.n > 0 ? c->in.command
                                               : STR(":"); /* nothing is a command, too */
-        x->exec.out_max = c->config->output_max;
+        x->exec.out_max = c->config.output_max;
         x->exec.req.timeout = (usec_t) timeout_of(c) * USEC_PER_MSEC;
         purista_call_wait(c, &x->req.op, executed);
         service_exec(service_of(c), x);
@@ -377,7 +377,7 @@ static void was_read(struct op *op, int result)
         if (!purista_call_goes_on(c))
                 return;
         if (result == ERR_RETURN(ERR_TOO_LARGE)) {
-                fail_limit(c, "The file has", "purista.file_limit", c->config->file_max);
+                fail_limit(c, "The file has", "purista.file_limit", c->config.file_max);
         } else if (result < 0 && blames_path(result) && is_inside(c)) {
                 fail_path(c, &c->u.read.req.err, api_status(c->u.read.req.err.code), c->in.path);
         } else if (result < 0) {
@@ -401,7 +401,7 @@ static void start_read(struct purista_call *c)
         }
         x->who = &c->who;
         x->id = c->in.sandbox_id;
-        x->read.max = c->config->file_max;
+        x->read.max = c->config.file_max;
         x->read.req.timeout = FILES_TIMEOUT;
         purista_call_wait(c, &x->req.op, was_read);
         service_read_file(service_of(c), x);
@@ -448,8 +448,8 @@ static void start_write(struct purista_call *c)
 {
         struct service_write *x = &c->u.write;
 
-        if (c->in.files_bytes > c->config->file_max) {
-                fail_limit(c, "The files have", "purista.file_limit", c->config->file_max);
+        if (c->in.files_bytes > c->config.file_max) {
+                fail_limit(c, "The files have", "purista.file_limit", c->config.file_max);
                 return;
         }
         if (c->in.n_files == 0) {
