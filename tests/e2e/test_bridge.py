@@ -18,6 +18,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import brokers  # noqa: E402
+import captured  # noqa: E402
 import purista_bus  # noqa: E402
 from bridge import Bridge  # noqa: E402
 from fake_hutchd import BOX, NO_IDENTITY, FakeHutchd  # noqa: E402
@@ -96,6 +97,22 @@ def eq_reply(sent, reply, bridge, payload, handled=None):
     if kind == "amqp":
         headers["replyTo"] = world.caller.reply_queue
     eq(reply.headers, headers, "headers")
+    eq_place(sent, reply, want)
+
+
+def eq_place(sent, reply, want):
+    """Where a reply came to, and what the broker has beside it."""
+    if kind == "nats":
+        eq(reply.name, f"{world.caller.inbox}.{sent['correlationId']}")
+        return
+    expected = {"contentType": "application/json"}
+    if kind == "mqtt":
+        eq(reply.name, "/".join(["purista", *purista_bus.parts(want, "none")]))
+        expected.update(correlationData=sent["correlationId"], expiry=30000)
+    else:
+        expected.update(contentEncoding="utf-8", deliveryMode=2, correlationId=sent["correlationId"],
+                        messageId=sent["id"], type=want["messageType"], timestamp=reply.body["timestamp"])
+    eq(reply.properties, expected, "properties")
 
 
 # --- what is there ---
@@ -182,51 +199,90 @@ def exchanges():
         eq((counted["succeeded"], counted["failed"]), (8, 6))
 
 
-def recorded(path):
-    """Commands and their responses of a file of captured messages, of this broker's, in order."""
-    found, section = {}, {"nats": "12", "mqtt": "3", "amqp": "4"}[kind]
-    with open(path, encoding="utf-8") as f:
-        for title, what, body in re.findall(
-                r"^### ([^\n]*?) \u2014 (command|response)\b.*?^```json\n(.*?)\n```$", f.read(), re.M | re.S):
-            if title[0] in section:
-                found.setdefault(title, {})[what] = json.loads(body)
-    return [p for p in found.values() if {"command", "response"} <= set(p)]
+def same_words(got, want):
+    """Another generation has other words for the same mistakes of a payload: both by where they are."""
+    if "origin" in json.dumps(want["body"]["payload"]):
+        for message in (got, want):
+            payload = message["body"]["payload"]
+            payload["data"] = [issue["path"] for issue in payload["data"]]
 
 
-def timeless(body):
-    """A reply without what is new in each, and without what one version of PURISTA's adds by mistake."""
-    body = json.loads(json.dumps(body))
-    for key in ("traceId", "timestamp", "otp", "sennder"):
-        body.pop(key, None)
-    body["sender"].pop("instanceId")
-    if isinstance(body["payload"], dict):
-        body["payload"].pop("traceId", None)
-        if "origin" in json.dumps(body["payload"]):         # another generation's words for the same mistakes
-            body["payload"].pop("data")
-    return body
+def replay(exchange, caller):
+    """A captured command, and its answer against the captured one: of its own broker the whole message, of others the
+    body, and the rest by what the command says."""
+    sent, want = exchange["command"], exchange["response"]
+    if kind == sent.kind and kind != "amqp":
+        eq(("." if kind == "nats" else "/").join(["purista", *purista_bus.parts(sent.body, NONE[kind])]), sent.name)
+    caller.send_body(sent.body)
+    got = caller.reply_of(sent.body)
+    ours, theirs = captured.shape(got, kind), captured.shape(want, want.kind)
+    same_words(ours, theirs)
+    for part in ours if kind == sent.kind else ["body"]:
+        eq(ours[part], theirs[part], f"{sent.title}: {part}")
+    return got
+
+
+def is_part(small, large):
+    """Whether all that a document says is in another one, which may say more."""
+    if isinstance(small, dict):
+        return all(k in large and is_part(v, large[k]) for k, v in small.items())
+    return small == large
+
+
+NONE = {"nats": "empty", "mqtt": "none", "amqp": ""}
+
+
+def replay_events(bridge, found):
+    event = world.caller.published(lambda b: b["messageType"] == "customMessage"
+                                   and b["sender"]["instanceId"] == bridge.instance)
+    for want in [m for m in found if m.body["messageType"] == "customMessage"]:
+        ours, theirs = captured.shape(event, kind), captured.shape(want, want.kind)
+        for part in ours if kind == want.kind else ["body"]:
+            if part == "body":      # of another creation
+                ours[part].pop("otp"), theirs[part].pop("otp")
+            if part == "headers":
+                ours[part].pop("traceparent"), theirs[part].pop("traceparent")
+            eq(ours[part], theirs[part], f"{want.title}: {part}")
+
+
+def replay_announcements(bridge, found):
+    for want in [m for m in found if m.body["messageType"] == "infoServiceFunctionAdded"]:
+        ours = captured.shape(bridge.announced[want.body["sender"]["serviceTarget"]], kind)
+        theirs = captured.shape(want, want.kind)
+        expose = theirs["body"]["payload"]["expose"]
+        for schema in (expose["inputPayload"], expose["outputPayload"]):
+            schema.pop("$schema", None), schema.pop("additionalProperties", None)     # of one generation
+        expose["http"].pop("mode", None)
+        for part in ours if kind == want.kind else ["body"]:
+            assert is_part(theirs[part], ours[part]), f"{want.title}: {theirs[part]} is not all in {ours[part]}"
 
 
 @test
-def captured():
-    """messages that were recorded between PURISTA's own programs are answered as they were"""
+def captured_messages():
+    """every message that was recorded between PURISTA's own programs, on whatever broker, is answered or sent here, too"""
     path = os.environ.get("HUTCH_PURISTA_SAMPLES")
     if not path:
         skip("HUTCH_PURISTA_SAMPLES names no file of captured messages")
-    pairs = recorded(path)
-    assert len(pairs) >= 3, len(pairs)
-    caller = purista_bus.connect(world.broker, pairs[0]["command"]["sender"]["instanceId"])
+    found = captured.messages(path)
+    exchanges_ = captured.exchanges(found)
+    assert len(exchanges_) >= 3, len(exchanges_)
+    callers = {instance: purista_bus.connect(world.broker, instance)
+               for instance in {e["command"].body["sender"]["instanceId"] for e in exchanges_}}
     with serving() as bridge:
-        for pair in pairs:
-            sent, want = pair["command"], timeless(pair["response"])
-            if sent["receiver"]["serviceTarget"] == "createSandbox" and "isHandledError" not in want:
+        replay_announcements(bridge, found)
+        for e in exchanges_:
+            sent = e["command"].body
+            creates = sent["receiver"]["serviceTarget"] == "createSandbox" and "isHandledError" not in e["response"].body
+            if creates:
                 world.hutchd.service.owner = None
-            caller.send_body(sent)
-            got = timeless(caller.reply_of(sent).body)
-            if "data" not in want["payload"] and "data" in got["payload"]:
-                got["payload"].pop("data")
-            eq(got, want)
-        bridge.stop()
-    caller.close()
+            replay(e, callers[sent["sender"]["instanceId"]])
+            if creates:
+                replay_events(bridge, found)
+        counted = bridge.stop()
+        eq((counted["received"], counted["started"]), (len(exchanges_), len(exchanges_)))
+        print(f"# {len(exchanges_)} exchanges of {len(found)} captured messages")
+    for caller in callers.values():
+        caller.close()
     world.hutchd.service.owner = None
 
 
@@ -303,6 +359,18 @@ def hutchd_is_away():
         sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": "echo"})
         eq_reply(sent, world.caller.reply_of(sent), bridge,
                  {"status": 503, "message": "The sandbox server can't be reached now. Try again later."}, True)
+        bridge.stop()
+
+
+@test
+def hutchd_takes_no_more():
+    """a command that is larger than hutchd takes is answered with 413, and with whose limit that is"""
+    with serving() as bridge:
+        sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": "too large"})
+        eq_reply(sent, world.caller.reply_of(sent), bridge,
+                 {"status": 413, "message": "The command is larger than the sandbox server takes. Send files in parts, or "
+                                            "let its operator raise purista.file_limit."}, True)
+        bridge.said("so large")
         bridge.stop()
 
 

@@ -15,6 +15,7 @@ import purista_bus  # noqa: E402
 from bridge import Bridge  # noqa: E402
 from hutchd import Hutchd  # noqa: E402
 from tap import eq, has, run, test  # noqa: E402
+from tls_door import TlsDoor  # noqa: E402
 
 program, agent, bridge_program = map(os.path.abspath, sys.argv[1:4])
 KEY, OTHER = "bus-0123456789abcdef", "other-0123456789abcdef"
@@ -39,8 +40,16 @@ class World:
 world = World()
 
 
-def bridge(*arguments, hutchd=None):
-    b = Bridge(bridge_program, world.broker, f"unix:{(hutchd or world.hutchd).socket}", *arguments)
+BY_KEY = "\n".join(line for line in CONFIG.splitlines() if "uid:" not in line)
+
+
+def by_key():
+    """A hutchd that knows bridges by their keys alone."""
+    return Hutchd(program, config=BY_KEY, env={"HUTCH_TEST_DIRECT": "1", "HOME": world.folder.name})
+
+
+def bridge(*arguments, hutchd=None, url=None):
+    b = Bridge(bridge_program, world.broker, url or f"unix:{(hutchd or world.hutchd).socket}", *arguments)
     world.caller.announcements(b.instance)
     return b
 
@@ -80,22 +89,70 @@ def key_file(name, key):
     return path
 
 
+WISH = {"sandboxId": "x", "command": "true"}
+NOT_THERE = "Sandbox x not found in registry"
+
+
+REFUSED = (False, 500, "Internal Server Error")
+AWAY = (True, 503, "The sandbox server can't be reached now. Try again later.")
+
+
+def refused(b, why, told=REFUSED):
+    """Callers get an error without details, and the operator the reason."""
+    failed, error = payload("executeBash", WISH)
+    eq((failed, error["status"], error["message"]), told)
+    b.said("executeBash failed")
+    has(b.log(), why)
+    assert OTHER not in b.log() and KEY not in b.log()
+    b.stop()
+
+
 @test
 def keys():
     """a bridge's key is as good as its user; any other gets callers a 500, and the operator the reason"""
-    by_key = "\n".join(line for line in CONFIG.splitlines() if "uid:" not in line)
-    wish = {"sandboxId": "x", "command": "true"}
-    with Hutchd(program, config=by_key, env={"HUTCH_TEST_DIRECT": "1", "HOME": world.folder.name}) as hutchd:
+    with by_key() as hutchd:
         with bridge("--key-file", key_file("bus", KEY), hutchd=hutchd) as b:
-            eq(payload("executeBash", wish)[1]["message"], "Sandbox x not found in registry")
-            eq(payload("executeBash", wish, tenantId="org-2")[1]["status"], 403)      # not one that it may act for
+            eq(payload("executeBash", WISH)[1]["message"], NOT_THERE)
+            eq(payload("executeBash", WISH, tenantId="org-2")[1]["status"], 403)      # not one that it may act for
             b.stop()
         with bridge("--key-file", key_file("other", OTHER), hutchd=hutchd) as b:
-            failed, error = payload("executeBash", wish)
-            eq((failed, error["status"], error["message"]), (False, 500, "Internal Server Error"))
-            b.said("executeBash failed")
-            assert OTHER not in b.log()
+            refused(b, "only bridges may act for others")
+
+
+@test
+def a_key_that_is_shown_counts():
+    """a wrong key is not made up for by the user of the process"""
+    with bridge("--key-file", key_file("other", OTHER)) as b:
+        refused(b, "only bridges may act for others")
+    with bridge("--key-file", key_file("none", "no-such-key-0123456789")) as b:
+        refused(b, "the API key is not valid")
+    with bridge("--key-file", key_file("bus", KEY)) as b:       # it is that bridge now, with its tenants
+        eq(payload("executeBash", WISH, tenantId="org-2")[1]["status"], 403)
+        b.stop()
+
+
+@test
+def by_tls():
+    """over https:// with the authority of its certificate and a bridge's key; else not"""
+    good, strange = f"{world.folder.name}/good", f"{world.folder.name}/strange"
+    for folder in (good, strange):
+        os.mkdir(folder)
+        brokers.certify(folder)
+    right = ["--key-file", key_file("bus", KEY)]
+    with by_key() as hutchd, TlsDoor(good, hutchd.socket) as door:
+        url = f"https://localhost:{door.port}"
+        with bridge(*right, "--hutchd-ca", f"{good}/ca.pem", url=url) as b:
+            eq(payload("executeBash", WISH)[1]["message"], NOT_THERE)
             b.stop()
+        for ca in ["--hutchd-ca", f"{strange}/ca.pem"], []:     # another authority, and those of the system
+            with bridge(*right, *ca, url=url) as b:
+                refused(b, "SSL certificate problem", AWAY)
+        with bridge(*right, "--hutchd-ca", f"{good}/ca.pem", url=f"https://127.0.0.1:{door.port}") as b:
+            refused(b, "matches target host name '127.0.0.1'", AWAY)     # the certificate is for another name
+        with bridge("--key-file", key_file("other", OTHER), "--hutchd-ca", f"{good}/ca.pem", url=url) as b:
+            refused(b, "only bridges may act for others")
+        with bridge("--hutchd-ca", f"{good}/ca.pem", url=url) as b:
+            refused(b, "an API key is needed")
 
 
 @test
