@@ -200,20 +200,22 @@ static int carry_out_all(struct wire *w, bool connected, struct err *e)
 
 /* --- the thread: connections --- */
 
+/* Orders first: somebody waits for a reply, and the library, if it has nothing to read, need not look. */
 static int serve_once(struct wire *w, struct err *e)
 {
         struct pollfd fds[2] = { { .fd = w->_orders.fd, .events = POLLIN } };
         int timeout = -1;
         size_t n = 1 + w->ops->poll(w, &fds[1], &timeout);
-        short revents = 0;
+        int ready = poll(fds, n, timeout), r = 0;
 
-        if (poll(fds, n, timeout) < 0 && errno != EINTR)
+        if (ready < 0 && errno != EINTR)
                 return err_errno(e, -errno, "wait for the broker");
-        if (n > 1)
-                revents = fds[1].revents;
-        if (w->ops->run(w, revents, e) < 0)
-                return err_wrap(e, "connection to the broker");
-        return fds[0].revents ? carry_out_all(w, true, e) : 0;
+        if (fds[0].revents)
+                r = carry_out_all(w, true, e);
+        if (r < 0 || (n > 1 && ready > 0 && timeout != 0 && !fds[1].revents))
+                return r;
+        r = w->ops->run(w, fds[1].revents, e);
+        return r < 0 ? err_wrap(e, "connection to the broker") : 0;
 }
 
 static int connect_and_serve(struct wire *w, struct err *e)
