@@ -52,6 +52,12 @@
 #define API_KEY_MAX        512
 #define API_KEY_VAR        "HUTCH_API_KEY"
 
+enum config_store {
+        CONFIG_STORE_SQLITE, /* a file in the data folder */
+        CONFIG_STORE_REDIS,
+        CONFIG_STORE_NATS,
+};
+
 struct config {
         /* --- where --- */
         struct sock_addr listen[LISTEN_MAX];
@@ -63,12 +69,17 @@ struct config {
 
         /* --- where it is kept --- */
         struct {
-                bool redis; /* or a file in the data folder */
+                enum config_store kind;
                 struct sock_addr address;
-                struct str user;           /* null view: the default one */
+                struct str user;           /* null view: the default one, or nobody */
                 const char *password_file; /* NULL: no password */
                 unsigned database;
                 usec_t wait; /* of a request, for a server that is away */
+
+                /* Of NATS; files that are not named are NULL. */
+                const char *urls, *bucket;
+                unsigned replicas;
+                const char *token_file, *credentials_file, *ca_file, *cert_file, *key_file;
         } store;
 
         /* --- what makes sandboxes --- */

@@ -139,6 +139,14 @@ static const cyaml_schema_field_t store_fields[] = {
         TEXT(IN(store), "password_file", password_file),
         TEXT(IN(store), "database", database),
         TEXT(IN(store), "wait", wait),
+        TEXT(IN(store), "url", url),
+        TEXT(IN(store), "bucket", bucket),
+        TEXT(IN(store), "replicas", replicas),
+        TEXT(IN(store), "token_file", token_file),
+        TEXT(IN(store), "credentials_file", credentials_file),
+        TEXT(IN(store), "ca_file", ca_file),
+        TEXT(IN(store), "cert_file", cert_file),
+        TEXT(IN(store), "key_file", key_file),
         CYAML_FIELD_END,
 };
 

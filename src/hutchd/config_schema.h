@@ -58,6 +58,8 @@ struct config_raw {
         struct raw_engine docker, podman;
         struct {
                 char *kind, *address, *user, *password_file, *database, *wait;
+                char *url, *bucket, *replicas, *token_file, *credentials_file;
+                char *ca_file, *cert_file, *key_file;
         } store;
         struct {
                 char *network, *private, *uids, *seeds, *networks, *subnet4, *subnet6, *dns;

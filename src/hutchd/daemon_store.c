@@ -8,6 +8,7 @@
 #include "hutchd/daemon.h"
 #include "os/fd.h"
 #include "os/small_file.h"
+#include "store/store_nats.h"
 #include "store/store_redis.h"
 
 #define PASSWORD_MAX 1024
@@ -17,19 +18,28 @@
 
 /* --- opening --- */
 
-/* One line; nobody else may read it. */
+/* Nobody else may read it. */
+static int check_secret_file(const char *name, const char *path, struct err *e)
+{
+        struct stat st;
+
+        if (stat(path, &st) < 0)
+                return err_errno(e, -errno, "store.%s %s", name, path);
+        if ((st.st_mode & S_IRWXO) != 0)
+                return err_set(e, ERR_FORBIDDEN, "store.%s %s: others may read it; chmod o= it",
+                               name, path);
+        return access(path, R_OK) < 0 ? err_errno(e, -errno, "store.%s %s", name, path) : 0;
+}
+
+/* One line. */
 static int read_password(const char *path, struct secret **ret, struct err *e)
 {
         char text[PASSWORD_MAX + 2];
-        struct stat st;
         struct str password;
-        ssize_t n;
+        ssize_t n = check_secret_file("password_file", path, e);
 
-        if (stat(path, &st) < 0)
-                return err_errno(e, -errno, "store.password_file %s", path);
-        if ((st.st_mode & S_IRWXO) != 0)
-                return err_set(e, ERR_FORBIDDEN,
-                               "store.password_file %s: others may read it; chmod o= it", path);
+        if (n < 0)
+                return (int) n;
         n = small_file_read(path, text, sizeof(text));
         if (n < 0)
                 return err_errno(e, (int) n, "store.password_file %s", path);
@@ -71,6 +81,58 @@ static int open_redis(struct daemon *d, struct err *e)
         return 0;
 }
 
+/* What the process will read is better known now. */
+static int check_nats_files(const struct config *c, struct err *e)
+{
+        const struct {
+                const char *name, *path;
+                bool secret;
+        } files[] = {
+                { "password_file", c->store.password_file, true },
+                { "token_file", c->store.token_file, true },
+                { "credentials_file", c->store.credentials_file, true },
+                { "key_file", c->store.key_file, true },
+                { "ca_file", c->store.ca_file, false },
+                { "cert_file", c->store.cert_file, false },
+        };
+        int r = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(files) && r == 0; i++) {
+                if (!files[i].path)
+                        continue;
+                if (files[i].secret)
+                        r = check_secret_file(files[i].name, files[i].path, e);
+                else if (access(files[i].path, R_OK) < 0)
+                        r = err_errno(e, -errno, "store.%s %s", files[i].name, files[i].path);
+        }
+        return r;
+}
+
+static int open_nats(struct daemon *d, struct err *e)
+{
+        struct config *c = d->config;
+        struct store_nats_config config = {
+                .program = config_program(c, "hutch-store-nats"),
+                .urls = c->store.urls,
+                .bucket = c->store.bucket,
+                .replicas = c->store.replicas,
+                .user = c->store.user.p,
+                .password_file = c->store.password_file,
+                .token_file = c->store.token_file,
+                .credentials_file = c->store.credentials_file,
+                .ca_file = c->store.ca_file,
+                .cert_file = c->store.cert_file,
+                .key_file = c->store.key_file,
+                .wait = c->store.wait,
+                .log = &d->log,
+        };
+        int r = check_nats_files(c, e);
+
+        if (r == 0 && !config.program)
+                r = err_set(e, ERR_TOO_LARGE, "the configuration is too large");
+        return r < 0 ? r : store_nats_open(&d->loop, &config, &d->store, e);
+}
+
 int daemon_open_store(struct daemon *d, struct err *e)
 {
         char path[PATH_MAX];
@@ -79,8 +141,10 @@ int daemon_open_store(struct daemon *d, struct err *e)
         if (r < 0)
                 return r;
         d->data_open = true;
-        if (d->config->store.redis)
+        if (d->config->store.kind == CONFIG_STORE_REDIS)
                 return open_redis(d, e);
+        if (d->config->store.kind == CONFIG_STORE_NATS)
+                return open_nats(d, e);
         r = data_path(&d->data, "store.sqlite", path, sizeof(path), e);
         return r < 0 ? r : store_sqlite_open(&d->loop, path, &d->store, e);
 }

@@ -20,7 +20,6 @@ static void tell(struct redis_link *l, const redisReply *reply)
         struct redis_answer *a = container_of(l->_expected.next, struct redis_answer, _node);
 
         list_remove(&a->_node);
-        l->_n_expected--;
         a->told(a, reply);
 }
 
@@ -148,11 +147,6 @@ bool redis_link_has_room(const struct redis_link *l, size_t bytes)
         return l->state == REDIS_READY && bytes + 4 * KiB <= buf_room(&l->_stream.out);
 }
 
-size_t redis_link_asked(const struct redis_link *l)
-{
-        return l->_n_expected;
-}
-
 void redis_link_send(struct redis_link *l, struct redis_answer *a, const struct str *args, size_t n)
 {
         struct buf *out = &l->_stream.out;
@@ -165,7 +159,6 @@ void redis_link_send(struct redis_link *l, struct redis_answer *a, const struct 
                 buf_add_str(out, STR("\r\n"));
         }
         list_append(&l->_expected, &a->_node);
-        l->_n_expected++;
         stream_queue_flush(&l->_stream);
 }
 

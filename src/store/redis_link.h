@@ -67,7 +67,6 @@ struct redis_link {
         struct net_stream _stream;
         struct redis_reader _reader;
         struct list _expected;
-        size_t _n_expected;
         uv_timer_t _timer; /* down: to try again; later: how long a step may take */
         unsigned _tries;   /* that failed, since it was ready */
         unsigned _step;
@@ -90,7 +89,6 @@ void redis_link_drop(struct redis_link *l, const char *why);
 
 /* Ready, and room for a command with that many bytes in it. */
 bool redis_link_has_room(const struct redis_link *l, size_t bytes);
-size_t redis_link_asked(const struct redis_link *l);
 
 void redis_link_send(struct redis_link *l, struct redis_answer *a, const struct str *args,
                      size_t n);

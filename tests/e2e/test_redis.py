@@ -135,7 +135,7 @@ def configurations_are_checked():
             ("store: {kind: redis, address: 127.0.0.1:6379}", None),
             ("store: {kind: sqlite}", None),
             ("store: {kind: redis}", "needs store.address"),
-            ("store: {kind: mongo}", "expected sqlite or redis"),
+            ("store: {kind: mongo}", "expected sqlite, redis or nats"),
             ("store: {address: 127.0.0.1:6379}", "only a store of kind redis"),
             ("store: {kind: redis, address: 'rediss://127.0.0.1:6379'}", "TLS to Redis is not supported"),
             ("store: {kind: redis, address: redis.example.org:6379}", "names are not looked up"),

@@ -53,7 +53,7 @@ class Broker:
     kind = scheme = ready = ""
     user, password = "bridge", "word"
 
-    def __init__(self, folder, guarded=False):
+    def __init__(self, folder, guarded=False, start=True):
         """guarded: TLS with a certificate of folder/ca.pem, and the user "bridge" with the password "word". RabbitMQ,
         which takes long to start, has both in any case, and its own user."""
         self.folder, self.port, self.guarded = folder, free_port(), guarded
@@ -62,6 +62,8 @@ class Broker:
         self.url = f"{self.scheme}://127.0.0.1:{self.port}"
         self.process = None
         self.prepare()
+        if not start:
+            return
         try:
             self.start()
         except BaseException:
@@ -108,7 +110,7 @@ class Broker:
         return self
 
     def __exit__(self, *_):
-        if self.process.poll() is None:
+        if self.process and self.process.poll() is None:
             self.stop()
 
 
@@ -118,7 +120,17 @@ class Nats(Broker):
     def command(self):
         guard = ["--tls", "--tlscert", f"{self.folder}/cert.pem", "--tlskey", f"{self.folder}/key.pem", "--user", "bridge",
                  "--pass", "word"] if self.guarded else []
-        return [program("nats-server"), "-a", "127.0.0.1", "-p", str(self.port), *guard]
+        return [program("nats-server"), "-a", "127.0.0.1", "-p", str(self.port), *guard, *self.more()]
+
+    def more(self):
+        return []
+
+
+class NatsWithJetStream(Nats):
+    """Keeps streams in its folder."""
+
+    def more(self):
+        return ["--jetstream", "--store_dir", self.folder]
 
 
 class Mosquitto(Broker):

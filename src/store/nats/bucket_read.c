@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/base.h"
+#include "base/base64.h"
+#include "base/parse.h"
+#include "store/nats/bucket.h"
+
+/*
+ * The library reads one message at a time. Here are several requests under way at once, and their answers are read as
+ * JetStream writes them:
+ *
+ *         {"message": {"subject": "$KV.hutch.a", "seq": 7, "hdrs": "<base64>", "data": "<base64>", "time": "2026-…"}}
+ *         {"error": {"err_code": 10037, …}}
+ */
+
+#define PENDING_MAX ((int) (BUCKET_READ_MAX * 2 * STORE_VALUE_MAX))
+
+struct reading {
+        struct bucket *bucket;
+        natsInbox *inbox;
+        natsSubscription *answers;
+};
+
+static void reading_done(struct reading *r)
+{
+        natsSubscription_Destroy(r->answers);
+        natsInbox_Destroy(r->inbox);
+}
+
+void bucket__value_done(struct bucket_value *v)
+{
+        free(v->data);
+        *v = (struct bucket_value){ 0 };
+}
+
+/* --- asking --- */
+
+static natsStatus open_inbox(struct reading *r)
+{
+        char subject[128];
+        natsStatus s = natsInbox_Create(&r->inbox);
+
+        if (s != NATS_OK)
+                return s;
+        (void) snprintf(subject, sizeof(subject), "%s.*", r->inbox);
+        s = natsConnection_SubscribeSync(&r->answers, r->bucket->connection, subject);
+        return s == NATS_OK ? natsSubscription_SetPendingLimits(r->answers, -1, PENDING_MAX) : s;
+}
+
+static natsStatus ask(struct reading *r, size_t i, struct str key)
+{
+        char api[sizeof(r->bucket->stream) + 32], reply[128];
+        char subject[BUCKET_SUBJECT_MAX + 1], body[BUCKET_SUBJECT_MAX + 32];
+
+        (void) snprintf(api, sizeof(api), "$JS.API.STREAM.MSG.GET.%s", r->bucket->stream);
+        (void) snprintf(reply, sizeof(reply), "%s.%zu", r->inbox, i);
+        (void) snprintf(body, sizeof(body), "{\"last_by_subj\":\"%s\"}",
+                        bucket__subject(r->bucket, key, subject));
+        return natsConnection_PublishRequestString(r->bucket->connection, api, reply, body);
+}
+
+/* --- answers --- */
+
+static bool decode(const json_t *text, char **ret, size_t *ret_n)
+{
+        struct str s = str_of(json_string_value(text), json_string_length(text));
+
+        *ret = xcalloc(1, BASE64_DECODED_MAX(s.n) + 1);
+        return base64_decode(s, *ret, ret_n) == 0;
+}
+
+static bool is_marker(const json_t *headers)
+{
+        char *text = NULL;
+        size_t n = 0;
+        bool marker = headers && decode(headers, &text, &n)
+                      && memmem(text, n, BUCKET_OPERATION ":", strlen(BUCKET_OPERATION ":"));
+
+        free(text);
+        return marker;
+}
+
+/* What is too large is somebody else's, and as good as missing. */
+static bool read_value(const json_t *message, struct bucket_value *ret)
+{
+        const json_t *data = json_object_get(message, "data");
+        const char *when = json_string_value(json_object_get(message, "time"));
+        struct bucket_value v = {
+                .version = (uint64_t) json_integer_value(json_object_get(message, "seq")),
+                .marker = is_marker(json_object_get(message, "hdrs")),
+        };
+
+        if (v.version == 0 || !when || time_from_rfc3339(str_from(when), &v.when) < 0)
+                return false;
+        if (json_string_length(data) > BASE64_ENCODED(STORE_VALUE_MAX))
+                return true;
+        if (data && !decode(data, &v.data, &v.n)) {
+                free(v.data);
+                return false;
+        }
+        *ret = v;
+        return true;
+}
+
+static int read_answer(struct reading *r, const json_t *answer, struct bucket_value *ret,
+                       struct err *e)
+{
+        const json_t *wrong = json_object_get(answer, "error");
+        jsErrCode code = (jsErrCode) json_integer_value(json_object_get(wrong, "err_code"));
+
+        if (code == JSNoMessageFoundErr)
+                return 0;
+        if (wrong && code != 0)
+                return bucket__failed(r->bucket, NATS_ERR, code, false, e);
+        if (!read_value(json_object_get(answer, "message"), ret))
+                return err_set(e, ERR_UNAVAILABLE, "NATS' answer makes no sense; is it a NATS?");
+        return 0;
+}
+
+static int take_answer(struct reading *r, size_t n, struct bucket_value *ret, struct err *e)
+{
+        natsMsg *msg = NULL;
+        natsStatus s = natsSubscription_NextMsg(&msg, r->answers, r->bucket->settings->wait_ms);
+        const char *point = s == NATS_OK ? strrchr(natsMsg_GetSubject(msg), '.') : NULL;
+        json_t *answer = NULL;
+        uint64_t i;
+        int result;
+
+        if (s != NATS_OK)
+                return bucket__failed(r->bucket, s, 0, false, e);
+        if (point && parse_u64_max(str_from(point + 1), n - 1, &i) == 0 && ret[i].version == 0)
+                answer = json_loadb(natsMsg_GetData(msg), (size_t) natsMsg_GetDataLength(msg), 0,
+                                    NULL);
+        if (json_is_object(answer))
+                result = read_answer(r, answer, &ret[i], e);
+        else
+                result = err_set(e, ERR_UNAVAILABLE, "NATS' answer is none to what was asked");
+        json_decref(answer);
+        natsMsg_Destroy(msg);
+        return result;
+}
+
+int bucket__read(struct bucket *b, const struct str *keys, size_t n, struct bucket_value *ret,
+                 struct err *e)
+{
+        scoped(reading_done) struct reading r = { .bucket = b };
+        natsStatus s = open_inbox(&r);
+        int result = 0;
+
+        for (size_t i = 0; i < n; i++)
+                ret[i] = (struct bucket_value){ 0 };
+        for (size_t i = 0; i < n && s == NATS_OK; i++)
+                s = ask(&r, i, keys[i]);
+        if (s != NATS_OK)
+                return bucket__failed(b, s, 0, false, e);
+        for (size_t i = 0; i < n && result == 0; i++)
+                result = take_answer(&r, n, ret, e);
+        return result;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * hutch-store-nats: carries out a store's calls on a bucket of NATS (store/nats/bucket.h), for hutchd, which is at the
+ * other end of standard input (store/nats_wire.h).
+ *
+ *         main thread   reads requests, and nothing else: it sees at once when hutchd is gone
+ *         first worker  connects, says so, and works on
+ *         workers       each carries out one request at a time and writes its answer
+ *         sweeper       removes old markers
+ *
+ * hutchd never asks two things about one key at a time, so workers need no order. A connection that is lost is
+ * told, and the process ends, whatever its threads are at: hutchd starts another one. There is nothing to be
+ * tidied up that the kernel would not.
+ */
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "store/nats/bucket.h"
+#include "store/nats_wire.h"
+#include "store/store_impl.h"
+
+#define WORKERS   16
+#define STACK_MAX (1 * MiB)
+
+struct request {
+        struct list node;
+        struct nats_frame frame;
+        char bytes[];
+};
+
+static struct {
+        struct nats_settings settings;
+        struct bucket bucket;
+        pthread_mutex_t lock; /* of the requests; hutchd limits their number */
+        pthread_cond_t there;
+        struct list requests;
+        pthread_mutex_t out; /* of the socket, for writing */
+} helper = { .lock = PTHREAD_MUTEX_INITIALIZER,
+             .there = PTHREAD_COND_INITIALIZER,
+             .out = PTHREAD_MUTEX_INITIALIZER };
+
+/* --- answers --- */
+
+static bool write_all(struct str text)
+{
+        while (text.n > 0) {
+                ssize_t n = send(STDIN_FILENO, text.p, text.n, MSG_NOSIGNAL);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return false;
+                text = str_skip(text, (size_t) n);
+        }
+        return true;
+}
+
+static void answer(struct nats_frame f)
+{
+        scoped(buf_done) struct buf out;
+
+        buf_init(&out, NATS_FRAME_MAX);
+        nats_frame_add(&out, f);
+        (void) pthread_mutex_lock(&helper.out);
+        if (buf_failed(&out) || !write_all(buf_str(&out)))
+                _exit(1);
+        (void) pthread_mutex_unlock(&helper.out);
+}
+
+static struct nats_frame failure(uint64_t ticket, enum err_code code, const char *message)
+{
+        return (struct nats_frame){ .head = { .ticket = ticket, .what = 1 + (uint32_t) code },
+                                    .first = str_from(message) };
+}
+
+/* The lock of the socket stays: nobody says anything behind it. */
+static never_returns void fail(const char *why)
+{
+        scoped(buf_done) struct buf out;
+
+        buf_init(&out, NATS_FRAME_MAX);
+        nats_frame_add(&out, failure(0, ERR_UNAVAILABLE, why));
+        (void) pthread_mutex_lock(&helper.out);
+        (void) write_all(buf_str(&out));
+        _exit(1);
+}
+
+static void lost(struct bucket *b, const char *why)
+{
+        (void) b;
+        fail(why);
+}
+
+/* --- requests --- */
+
+static int scan(const struct nats_frame *q, struct buf *out, struct nats_frame *a, struct err *e)
+{
+        struct bucket_page page = {
+                .prefix = q->first, .after = q->second, .limit = q->head.limit, .entries = out
+        };
+        int r = bucket_scan(&helper.bucket, &page, e);
+
+        a->head.limit = page.more;
+        return r;
+}
+
+static int carry_out(const struct nats_frame *q, struct buf *out, struct nats_frame *a,
+                     struct err *e)
+{
+        struct bucket_write w = { .key = q->first,
+                                  .value = q->second,
+                                  .expected = q->head.version };
+        struct bucket *b = &helper.bucket;
+        int r;
+
+        switch (q->head.what) {
+        case STORE_CALL_GET:
+                return bucket_get(b, q->first, out, &a->head.version, e);
+        case STORE_CALL_PUT:
+                r = bucket_put(b, &w, e);
+                break;
+        case STORE_CALL_REMOVE:
+                return bucket_remove(b, q->first, q->head.version, e);
+        case STORE_CALL_CAS:
+                r = bucket_cas(b, &w, e);
+                break;
+        case STORE_CALL_SCAN:
+                return scan(q, out, a, e);
+        default:
+                return err_set(e, ERR_INTERNAL, "a call that does not exist");
+        }
+        a->head.version = w.version;
+        return r;
+}
+
+static struct request *next_request(void)
+{
+        struct request *q;
+
+        (void) pthread_mutex_lock(&helper.lock);
+        while (list_empty(&helper.requests))
+                (void) pthread_cond_wait(&helper.there, &helper.lock);
+        q = container_of(list_first(&helper.requests), struct request, node);
+        list_remove(&q->node);
+        (void) pthread_mutex_unlock(&helper.lock);
+        return q;
+}
+
+static void *work(void *unused)
+{
+        (void) unused;
+        for (;;) {
+                struct request *q = next_request();
+                struct nats_frame a = { .head = { .ticket = q->frame.head.ticket } };
+                scoped(buf_done) struct buf out;
+                struct err e;
+
+                buf_init(&out, NATS_FRAME_MAX - sizeof(struct nats_head));
+                if (carry_out(&q->frame, &out, &a, &e) < 0)
+                        a = failure(a.head.ticket, e.code, e.message);
+                else
+                        a.first = buf_str(&out);
+                answer(a);
+                free(q);
+        }
+        return NULL;
+}
+
+/* --- threads --- */
+
+static void *sweep(void *unused)
+{
+        (void) unused;
+        bucket_sweep(&helper.bucket);
+}
+
+static void start(void *(*run)(void *) )
+{
+        pthread_attr_t attributes;
+        pthread_t thread;
+
+        if (pthread_attr_init(&attributes) != 0
+            || pthread_attr_setstacksize(&attributes, STACK_MAX) != 0
+            || pthread_create(&thread, &attributes, run, NULL) != 0)
+                fail("its process can't have threads");
+}
+
+static void *connect_and_work(void *unused)
+{
+        struct err e;
+
+        if (bucket_open(&helper.bucket, &helper.settings, lost, &e) < 0)
+                fail(e.message);
+        for (int i = 1; i < WORKERS; i++)
+                start(work);
+        start(sweep);
+        answer((struct nats_frame){ 0 });
+        return work(unused);
+}
+
+/* --- reading --- */
+
+static void hand_on(const struct nats_frame *f)
+{
+        struct request *q = xcalloc(1, sizeof(*q) + f->first.n + f->second.n);
+
+        memcpy(q->bytes, f->first.p, f->first.n + f->second.n); /* one behind the other */
+        q->frame.head = f->head;
+        q->frame.first = str_of(q->bytes, f->first.n);
+        q->frame.second = str_of(q->bytes + f->first.n, f->second.n);
+        (void) pthread_mutex_lock(&helper.lock);
+        list_append(&helper.requests, &q->node);
+        (void) pthread_cond_signal(&helper.there);
+        (void) pthread_mutex_unlock(&helper.lock);
+}
+
+static int read_requests(void)
+{
+        scoped(buf_done) struct buf in;
+        struct nats_frame f;
+        ssize_t n, r;
+
+        buf_init(&in, NATS_FRAME_MAX + 64 * KiB);
+        for (;;) {
+                char *room = buf_reserve(&in, 64 * KiB);
+
+                if (!room)
+                        return 1;
+                n = read(STDIN_FILENO, room, 64 * KiB);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0;
+                buf_advance(&in, (size_t) n);
+                while ((r = nats_frame_read(buf_str(&in), &f)) > 0) {
+                        hand_on(&f);
+                        buf_consume(&in, (size_t) r);
+                }
+                if (r < 0)
+                        return 1;
+                buf_release(&in);
+        }
+}
+
+int main(int argc, char **argv)
+{
+        scoped(buf_done) struct buf text;
+        enum options_result parsed;
+        struct stat st;
+
+        (void) prctl(PR_SET_DUMPABLE, 0); /* passwords are in here: not for others of our user */
+        (void) signal(SIGPIPE, SIG_IGN);
+        list_init(&helper.requests);
+        buf_init(&text, BUF_MAX_LOG_LINE);
+        parsed = nats_settings_parse(argc, argv, &helper.settings, &text);
+        if (parsed != OPTIONS_RUN) {
+                (void) fputs(buf_str(&text).p, parsed == OPTIONS_EXIT_OK ? stdout : stderr);
+                return parsed == OPTIONS_EXIT_OK ? 0 : 2;
+        }
+        if (fstat(STDIN_FILENO, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+                (void) fputs(
+                        "hutch-store-nats: standard input is no socket; it is started by hutchd\n",
+                        stderr);
+                return 2;
+        }
+        start(connect_and_work);
+        _exit(read_requests());
+}

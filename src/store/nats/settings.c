@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/nats/settings.h"
+
+#include <sys/stat.h>
+
+#include "base/base.h"
+#include "base/parse.h"
+#include "os/small_file.h"
+#include "store/nats_url.h"
+#include "store/store_nats.h"
+
+#define MARKER_MS 600000U
+
+/* --- single values --- */
+
+static const char *set_urls(void *target, struct str value)
+{
+        struct str rest = value;
+        struct nats_url url;
+
+        ((struct nats_settings *) target)->urls = value;
+        while (rest.n > 0) {
+                const char *wrong = nats_url_take(&rest, &url);
+
+                if (wrong)
+                        return wrong;
+        }
+        return value.n > 0 ? NULL : "expected a URL";
+}
+
+static const char *set_bucket(void *target, struct str value)
+{
+        ((struct nats_settings *) target)->bucket = value.p;
+        return nats_is_bucket(value) ? NULL : "expected letters, digits, - and _";
+}
+
+static const char *set_number(struct str value, uint64_t max, unsigned *ret)
+{
+        uint64_t n;
+
+        if (parse_u64_max(value, max, &n) < 0 || n == 0)
+                return "expected a number";
+        *ret = (unsigned) n;
+        return NULL;
+}
+
+static const char *set_replicas(void *target, struct str value)
+{
+        return set_number(value, STORE_NATS_REPLICAS_MAX,
+                          &((struct nats_settings *) target)->replicas);
+}
+
+static const char *set_wait(void *target, struct str value)
+{
+        return set_number(value, 3600000, &((struct nats_settings *) target)->wait_ms);
+}
+
+static const char *set_marker(void *target, struct str value)
+{
+        return set_number(value, UINT32_MAX, &((struct nats_settings *) target)->marker_ms);
+}
+
+#define SET_TEXT(member)                                                \
+        static const char *set_##member(void *target, struct str value) \
+        {                                                               \
+                ((struct nats_settings *) target)->member = value.p;    \
+                return value.n > 0 ? NULL : "expected a text";          \
+        }
+
+SET_TEXT(user)
+SET_TEXT(password_file)
+SET_TEXT(token_file)
+SET_TEXT(credentials_file)
+SET_TEXT(ca_file)
+SET_TEXT(cert_file)
+SET_TEXT(key_file)
+
+static const struct option options[] = {
+        { "url", "URL,...", "servers, tried in this order", set_urls },
+        { "bucket", "NAME", "the bucket; made if it is missing", set_bucket },
+        { "replicas", "N", "of the bucket", set_replicas },
+        { "wait-ms", "N", "for an answer of the server", set_wait },
+        { "marker-ms", "N", "how long markers of removed keys stay (default 600000)", set_marker },
+        { "user", "NAME", "who we are", set_user },
+        { "password-file", "FILE", "holds the password", set_password_file },
+        { "token-file", "FILE", "holds a token", set_token_file },
+        { "credentials-file", "FILE", "holds credentials as nsc makes them", set_credentials_file },
+        { "ca-file", "FILE", "certificates of whom we trust", set_ca_file },
+        { "cert-file", "FILE", "our certificate", set_cert_file },
+        { "key-file", "FILE", "its key", set_key_file },
+};
+
+enum options_result nats_settings_parse(int argc, char **argv, struct nats_settings *ret,
+                                        struct buf *text)
+{
+        static const struct option_table table = {
+                .program = "hutch-store-nats",
+                .usage = "[OPTION]...",
+                .summary = "Keeps hutchd's records in NATS; started by hutchd, not by people.",
+                .manual = "hutchd.yaml(5)",
+                .options = options,
+                .n = ARRAY_SIZE(options),
+        };
+        enum options_result r;
+
+        *ret = (struct nats_settings){
+                .bucket = STORE_NATS_BUCKET, .replicas = 1, .wait_ms = 5000, .marker_ms = MARKER_MS
+        };
+        r = options_parse(&table, argc, argv, ret, NULL, text);
+        if (r != OPTIONS_RUN || ret->urls.n > 0)
+                return r;
+        buf_add_str(text, STR("hutch-store-nats: --url is missing; it is started by hutchd\n"));
+        return OPTIONS_EXIT_USAGE;
+}
+
+/* --- secrets --- */
+
+int nats_settings_secret(const char *path, struct secret **ret, struct err *e)
+{
+        char text[SETTINGS_SECRET_MAX + 2];
+        struct stat st;
+        ssize_t n;
+
+        if (!path) {
+                *ret = NULL;
+                return 0;
+        }
+        if (stat(path, &st) < 0)
+                return err_errno(e, -errno, "%s", path);
+        if ((st.st_mode & S_IRWXO) != 0)
+                return err_set(e, ERR_FORBIDDEN, "%s: others may read it; chmod o= it", path);
+        n = small_file_read(path, text, sizeof(text));
+        if (n < 0)
+                return err_errno(e, (int) n, "%s", path);
+        while (n > 0 && strchr("\r\n", text[n - 1]))
+                n--;
+        text[n] = '\0';
+        *ret = n > 0 && n <= SETTINGS_SECRET_MAX ? secret_new(str_of(text, (size_t) n + 1)) : NULL;
+        wipe(text, sizeof(text));
+        return *ret ? 0
+                    : err_set(e, ERR_INVALID, "%s: expected one line of 1 to %d bytes", path,
+                              SETTINGS_SECRET_MAX);
+}

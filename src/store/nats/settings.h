@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_STORE_NATS_SETTINGS_H
+#define HUTCH_STORE_NATS_SETTINGS_H
+
+/* The command line of hutch-store-nats, as hutchd makes it. All texts live as long as argv. */
+
+#include "base/err.h"
+#include "base/options.h"
+#include "base/secret.h"
+
+#define SETTINGS_SECRET_MAX 4096
+
+struct nats_settings {
+        struct str urls;
+        const char *bucket;
+        unsigned replicas;
+        unsigned wait_ms;
+        unsigned marker_ms; /* how long markers of removed keys stay */
+        const char *user, *password_file, *token_file, *credentials_file;
+        const char *ca_file, *cert_file, *key_file;
+};
+
+enum options_result nats_settings_parse(int argc, char **argv, struct nats_settings *ret,
+                                        struct buf *text);
+
+/* The only line of a file that others may not read; its NUL is a part of it. NULL for no path. */
+int nats_settings_secret(const char *path, struct secret **ret, struct err *e) must_check;
+
+#endif

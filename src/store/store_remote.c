@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store_remote.h"
+
+#include "base/base.h"
+
+/*
+ * Of each key the last request is in a tree, so that the next one finds it and queues behind it. They are
+ * not pipelined: a server may refuse one request for a reason that is gone when the next one comes (a
+ * forgotten script, another worker), and repeating the first would then put it behind the second.
+ */
+
+/* --- arguments --- */
+
+struct str remote_key(struct store_req *req)
+{
+        switch ((enum store_call) req->_call) {
+        case STORE_CALL_GET:
+                return STORE_AS(get, req)->key;
+        case STORE_CALL_PUT:
+                return STORE_AS(put, req)->key;
+        case STORE_CALL_REMOVE:
+                return STORE_AS(remove, req)->key;
+        case STORE_CALL_CAS:
+                return STORE_AS(cas, req)->key;
+        case STORE_CALL_SCAN:
+        case STORE_CALL_MAX_:
+        default:
+                return STR_NULL;
+        }
+}
+
+struct str remote_value(struct store_req *req)
+{
+        if (req->_call == STORE_CALL_PUT)
+                return STORE_AS(put, req)->value;
+        return req->_call == STORE_CALL_CAS ? STORE_AS(cas, req)->value : STR_NULL;
+}
+
+static int check_request(const struct remote *r, struct store_req *req)
+{
+        if (req->_call == STORE_CALL_SCAN
+            && MAX_OF(STORE_AS(scan, req)->prefix.n, STORE_AS(scan, req)->after.n) > STORE_KEY_MAX)
+                return err_set(&req->err, ERR_TOO_LARGE, "a prefix or cursor above %zu bytes",
+                               STORE_KEY_MAX);
+        return r->ops->check ? r->ops->check(req) : 0;
+}
+
+/* --- answers --- */
+
+int remote_nonsense(struct store_req *req, const char *server)
+{
+        return err_set(&req->err, ERR_INTERNAL, "the answer of %s makes no sense; is it a %s?",
+                       server, server);
+}
+
+int remote_add_entry(struct store_scan *sc, struct store_entry entry, const char *server)
+{
+        bool exclusive;
+        struct str start = store_scan_start(sc, &exclusive);
+
+        if (entry.key.n == 0 || entry.key.n > STORE_KEY_MAX || entry.value.n > STORE_VALUE_MAX
+            || entry.version == 0 || !str_starts_with(entry.key, sc->prefix)
+            || str_cmp(entry.key, start) < (exclusive ? 1 : 0))
+                return remote_nonsense(&sc->req, server);
+        if (sc->n > 0 && str_cmp(sc->entries[sc->n - 1].key, entry.key) >= 0)
+                return remote_nonsense(&sc->req, server);
+        if (!store_scan_add(sc, entry) && store_scan_result(sc) == 0)
+                return remote_nonsense(&sc->req, server);
+        return store_scan_result(sc);
+}
+
+/* --- the way of a request --- */
+
+/* Of its key the next one is on, or the one before is the last. */
+static void release(struct remote_ask *x)
+{
+        struct remote *r = x->remote;
+        bool last = x->node._size > 0;
+
+        timeout_clear(&x->timeout);
+        list_remove(&x->in_waiting);
+        tree_remove(&r->last, &x->node);
+        if (x->asked)
+                r->n_asked--;
+        if (x->before)
+                x->before->behind = x->behind;
+        if (x->before && last)
+                tree_add(&r->last, &x->before->node, x->node.key);
+        if (x->behind)
+                x->behind->before = x->before;
+        if (x->behind && !x->before)
+                list_prepend(&r->waiting, &x->behind->in_waiting);
+}
+
+void remote_end(struct remote_ask *x, int result)
+{
+        struct store_req *req = x->req;
+
+        release(x);
+        free(x);
+        store_finish(req, result);
+}
+
+static int give_up(struct remote_ask *x)
+{
+        const struct remote *r = x->remote;
+        const char *unsure = x->asked && store_call_writes(x->req) ? "; it may have been written"
+                                                                   : "";
+        const char *why = r->ops->failure(r);
+
+        if (!why)
+                return err_set(&x->req->err, ERR_UNAVAILABLE, "%s at %s: no answer in time%s",
+                               r->ops->server, r->where, unsure);
+        return err_set(&x->req->err, ERR_UNAVAILABLE, "%s%s", why, unsure);
+}
+
+void remote_go(struct remote *r)
+{
+        struct list *n = list_first(&r->waiting), *next;
+
+        for (; n && r->n_asked < REMOTE_ASKED_MAX; n = next) {
+                struct remote_ask *x = container_of(n, struct remote_ask, in_waiting);
+
+                next = n->next == &r->waiting ? NULL : n->next;
+                if (!r->ops->has_room(r, remote_value(x->req).n + STORE_KEY_MAX))
+                        return;
+                list_remove(n);
+                x->asked = true;
+                r->n_asked++;
+                r->ops->send(r, x);
+        }
+}
+
+/* Before those that came later: it is as old as it was. */
+void remote_again(struct remote_ask *x)
+{
+        x->asked = false;
+        x->remote->n_asked--;
+        list_prepend(&x->remote->waiting, &x->in_waiting);
+}
+
+/* A read whose time is up is not asked again. */
+void remote_lost(struct remote_ask *x)
+{
+        if (!store_call_writes(x->req) && x->timeout.kind)
+                remote_again(x);
+        else
+                remote_end(x, give_up(x));
+}
+
+/* One that was asked has its answer outstanding: only the end of the connection takes that back. */
+static void waited_too_long(struct timeout *t)
+{
+        struct remote_ask *x = container_of(t, struct remote_ask, timeout);
+
+        if (x->asked)
+                x->remote->ops->drop(x->remote, "it does not answer");
+        else
+                remote_end(x, give_up(x)); /* no room, or no connection: no other one goes either */
+}
+
+static void take(struct remote *r, struct store_req *req)
+{
+        struct str key = remote_key(req);
+        struct tree_node *before;
+        struct remote_ask *x = xcalloc(1, r->ops->ask_size);
+
+        x->remote = r;
+        x->req = req;
+        timeout_init(&x->timeout);
+        timeout_set(&x->timeout, &r->wait);
+        list_init(&x->in_waiting);
+        before = key.p ? tree_get(&r->last, key) : NULL;
+        if (before) {
+                x->before = container_of(before, struct remote_ask, node);
+                x->before->behind = x;
+                tree_remove(&r->last, before);
+        } else {
+                list_append(&r->waiting, &x->in_waiting);
+        }
+        if (key.p)
+                tree_add(&r->last, &x->node, key);
+}
+
+static struct remote_ask *find(struct remote *r, struct store_req *req)
+{
+        struct str key = remote_key(req);
+        struct tree_node *last = key.p ? tree_get(&r->last, key) : NULL;
+        struct remote_ask *x = last ? container_of(last, struct remote_ask, node) : NULL;
+
+        while (x && x->req != req)
+                x = x->before;
+        if (key.p)
+                return x;
+        list_for_each (n, &r->waiting)
+                if (container_of(n, struct remote_ask, in_waiting)->req == req)
+                        return container_of(n, struct remote_ask, in_waiting);
+        return NULL;
+}
+
+/* --- the member --- */
+
+/* What was sent can't be called back. */
+void remote_cancel(struct store *s, struct store_req *req)
+{
+        struct remote *r = container_of(s, struct remote, store);
+        struct remote_ask *x = find(r, req);
+
+        if (x && !x->asked)
+                remote_end(x, err_set(&req->err, ERR_CANCELED, "canceled before it was sent to %s",
+                                      r->ops->server));
+}
+
+void remote_run(struct store *s)
+{
+        struct remote *r = container_of(s, struct remote, store);
+
+        for (struct store_req *req; (req = store_next(s));) {
+                int result = check_request(r, req);
+
+                if (result < 0)
+                        store_finish(req, result);
+                else
+                        take(r, req);
+        }
+        remote_go(r);
+}
+
+void remote_init(struct remote *r, const struct store_ops *store_ops, const struct remote_ops *ops,
+                 struct net_loop *loop, usec_t wait)
+{
+        store_init(&r->store, store_ops, loop);
+        r->ops = ops;
+        list_init(&r->waiting);
+        tree_init(&r->last);
+        timeout_kind_init(&r->wait, loop, wait, waited_too_long);
+}
+
+void remote_done(struct remote *r)
+{
+        timeout_kind_close(&r->wait);
+}
