@@ -330,7 +330,8 @@ static void records_loaded(struct op *op, int result)
                            LOG_F_U64("count", d->load_records.damaged),
                            LOG_F_STR("first", d->load_records.damaged_key));
         if (d->load_records.foreign > 0)
-                log_info(&d->log, "%zu records belong to other nodes", d->load_records.foreign);
+                log_info(&d->log, "%zu records belong to other nodes or to PURISTA",
+                         d->load_records.foreign);
         op_init(&d->load_keys.req.op, keys_loaded);
         d->starting = &d->load_keys.req.op;
         keyring_load(d->keyring, &d->load_keys);

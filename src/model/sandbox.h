@@ -21,7 +21,8 @@
  *
  * Stored form. One JSON object, by table; schema says which table. The names of the first members
  * are those of PURISTA's registry entry (sandboxId, organizationId, projectId, userId, containerName,
- * createdAt, gitConfigured, scope), which is thus a part of ours; times are milliseconds since 1970.
+ * createdAt, gitConfigured, scope), which is thus a part of ours, and PURISTA reads it; times are
+ * milliseconds since 1970.
  * Reading is as strict as writing: unknown keys, a member that breaks a rule, texts that are not in
  * their canonical form, another schema: each is an error, and nothing is returned. A record is read
  * whole or not at all.
@@ -41,7 +42,8 @@
 
 /* Grows when the stored form changes its meaning. A record with a larger number was written by a
  * newer hutchd and is refused; for smaller ones there will be a migration. */
-#define SANDBOX_SCHEMA 1
+#define SANDBOX_SCHEMA         1
+#define SANDBOX_SCHEMA_PURISTA 0 /* not stored: see sandbox_decode_purista */
 
 struct platform {
         struct str os;   /* linux, windows */
@@ -134,5 +136,18 @@ void sandbox_encode(struct buf *b, const struct sandbox *s);
 
 /* ERR_INVALID if it is not a record as we write it, ERR_UNSUPPORTED if a newer hutchd wrote it. */
 int sandbox_decode(struct str text, struct sandbox **ret, struct err *e) must_check;
+
+/* An entry as PURISTA's own registry writes it, of any generation: unknown keys are ignored, scope may be
+ * absent. It says whose the sandbox is and not where: who made it is another program, which no hutchd
+ * can ask. So the result has an owner, to whom it is bound, his organization as its tenant, and neither
+ * node nor driver nor image; it can be looked at and never be written (sandbox_check refuses it).
+ * ERR_INVALID if it is none, or has a schema. */
+int sandbox_decode_purista(struct str text, struct sandbox **ret, struct err *e) must_check;
+
+/* It is such a one. */
+static inline bool sandbox_is_foreign(const struct sandbox *s)
+{
+        return s->schema == SANDBOX_SCHEMA_PURISTA;
+}
 
 #endif

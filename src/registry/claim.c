@@ -28,7 +28,8 @@ static void finish_taken(struct claim *c)
 
 static void write_index(struct claim *c, uint64_t expected)
 {
-        sure_cas(&c->_sure, c->_registry->store, claim_key(c), expected, c->_record->id);
+        sure_cas(&c->_sure, c->_registry->store, claim_key(c), expected,
+                 index_value(c->_record->id, c->_value));
 }
 
 /* --- who is there --- */
@@ -108,21 +109,34 @@ static void judge_other(struct claim *c)
 
 /* --- the index --- */
 
+/* The version of the index that would be replaced, which need not be the one it was found in. */
 static void judge_found(struct claim *c, struct str id, uint64_t version)
 {
-        if (str_eq(id, c->_record->id)) {
-                c->version = version; /* left by a register that did not come to its end */
-                finish(c, 0);
-                return;
-        }
         c->_stale = version;
-        if (!sandbox_id_is_valid(id)) {
+        if (!id.p) {
                 write_index(c, version);
                 return;
         }
         memcpy(c->other, id.p, id.n);
         c->other[id.n] = '\0';
         judge_other(c);
+}
+
+static bool is_own(const struct claim *c, struct str id)
+{
+        return id.p && str_eq(id, c->_record->id);
+}
+
+static void judge_index(struct claim *c, struct str value, uint64_t version)
+{
+        struct str id = index_id(value);
+
+        if (is_own(c, id)) {
+                c->version = version; /* left by a register that did not come to its end */
+                finish(c, 0);
+        } else {
+                judge_found(c, id, version);
+        }
 }
 
 static void index_written(struct sure *s, int result)
@@ -140,14 +154,31 @@ static void index_written(struct sure *s, int result)
                 finish(c, err_set(&c->err, ERR_UNAVAILABLE,
                                   "the index of the owner changes too often"));
         } else if (s->found.p) {
-                judge_found(c, s->found, s->found_version);
+                judge_index(c, s->found, s->found_version);
         } else {
                 write_index(c, STORE_ABSENT);
         }
 }
 
+/* Who is there by an index without a scope keeps his place, and his index: ours would be a new one. */
+static void older_read(struct op *op, int result)
+{
+        struct claim *c = container_of(op, struct claim, _get.req.op);
+        struct str id = result == 0 ? index_id(c->_get.value) : STR_NULL;
+
+        if (result == 0 && !is_own(c, id)) {
+                judge_found(c, id, STORE_ABSENT);
+        } else if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND)) {
+                write_index(c, STORE_ABSENT);
+        } else {
+                c->err = c->_get.req.err;
+                finish(c, result);
+        }
+}
+
 void claim_start(struct claim *c, struct registry *r, const struct sandbox *record)
 {
+        struct str older;
         struct buf key;
 
         ASSERT(record->owner_bound);
@@ -160,7 +191,13 @@ void claim_start(struct claim *c, struct registry *r, const struct sandbox *reco
         add_owner_key(&key, OWNER_PREFIX, &record->owner);
         c->_key_n = key.n;
         c->_sure.done = index_written;
-        write_index(c, STORE_ABSENT);
+        older = older_owner_key(claim_key(c), &record->owner);
+        if (!older.p) {
+                write_index(c, STORE_ABSENT);
+                return;
+        }
+        op_init(&c->_get.req.op, older_read);
+        store_get(r->store, &c->_get, older);
 }
 
 void release_owner(struct registry *r, const struct owner *o, uint64_t version)

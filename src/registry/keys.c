@@ -3,6 +3,11 @@
 
 #include "base/base.h"
 #include "base/sha256.h"
+#include "model/sandbox.h"
+
+static_assert(sizeof(OWNER_PREFIX) <= OWNER_KEY_SIZE - OWNER_TEXT_MAX
+                      && sizeof(LOCK_PREFIX) <= OWNER_KEY_SIZE - OWNER_TEXT_MAX,
+              "OWNER_KEY_SIZE is too small");
 
 struct str record_key(struct str id, char ret[static RECORD_KEY_SIZE])
 {
@@ -13,6 +18,8 @@ struct str record_key(struct str id, char ret[static RECORD_KEY_SIZE])
         memcpy(ret + n, id.p, id.n);
         return str_of(ret, n + id.n);
 }
+
+/* --- owners --- */
 
 void add_owner_key(struct buf *b, const char *prefix, const struct owner *o)
 {
@@ -31,4 +38,35 @@ void add_owner_key(struct buf *b, const char *prefix, const struct owner *o)
                 buf_add_hex(b, digest, sizeof(digest));
         }
         ASSERT(!buf_failed(b));
+}
+
+struct str older_owner_key(struct str key, const struct owner *o)
+{
+        struct str kind = str_from(scope_kind_to_string(SCOPE_SHARED_PROJECT_USER));
+
+        if (o->scope.kind != SCOPE_SHARED_PROJECT_USER || !str_ends_with(key, kind))
+                return STR_NULL;
+        return str_of(key.p, key.n - kind.n - 1); /* and the ':' before it */
+}
+
+/* --- indexes --- */
+
+/* No valid id has a character that JSON would escape. */
+struct str index_value(struct str id, char ret[static INDEX_VALUE_SIZE])
+{
+        ASSERT(sandbox_id_is_valid(id));
+        ret[0] = '"';
+        memcpy(ret + 1, id.p, id.n);
+        ret[1 + id.n] = '"';
+        return str_of(ret, id.n + 2);
+}
+
+struct str index_id(struct str value)
+{
+        struct str id;
+
+        if (value.n < 2 || value.p[0] != '"' || value.p[value.n - 1] != '"')
+                return STR_NULL;
+        id = str_of(value.p + 1, value.n - 2);
+        return sandbox_id_is_valid(id) ? id : STR_NULL;
 }

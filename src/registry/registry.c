@@ -136,11 +136,12 @@ int read_record(struct str key, struct str value, struct sandbox **ret, struct e
 {
         scoped(sandbox_freep) struct sandbox *s = NULL;
         char own[RECORD_KEY_SIZE];
+        struct err ignored;
         int r = sandbox_decode(value, &s, e);
 
         if (r == ERR_RETURN(ERR_UNSUPPORTED))
                 return r;
-        if (r < 0)
+        if (r < 0 && sandbox_decode_purista(value, &s, &ignored) < 0)
                 return err_set(e, ERR_INVALID, "%s", e->message);
         if (!str_eq(record_key(s->id, own), key))
                 return err_set(e, ERR_INVALID, "the record of '%.*s' under another key",

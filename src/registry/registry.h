@@ -11,13 +11,17 @@
  *
  * Keys in the store:
  *
- *         sandbox/<id>             the record (model/sandbox.h), JSON
- *         owner/<owner's key>      the id of the one sandbox that is bound to this owner
- *         lock/<owner's key>       who holds the owner's lock, and until when
- *         key/<SHA-256>            an API key (registry/keyring.h)
- *         snapshot/<id>            the record of a snapshot (registry/snapshots.h)
+ *         sandbox:registry:<id>         the record (model/sandbox.h), JSON
+ *         sandbox:owner:<owner's key>   the id of the one sandbox that is bound to this owner, "<id>"
+ *         hutch:lock:<owner's key>      who holds the owner's lock, and until when
+ *         hutch:key:<SHA-256>           an API key (registry/keyring.h)
+ *         hutch:snapshot:<id>           the record of a snapshot (registry/snapshots.h)
  *
  * (owner_add_key, or its SHA-256 if it is very long: registry/keys.h).
+ *
+ * The first two are PURISTA's, and its own registry may have written them: such a record is shown to
+ * who asks for it or for its owner (sandbox_is_foreign), takes its owner's place, and is neither changed nor
+ * removed. Its older generation had keys without a scope; they are read where there is none with one.
  *
  * Records are validated when they are written and when they are read. One that can't be read is
  * never returned and never overwritten: it is counted, and left for people.
@@ -66,12 +70,13 @@ struct registry_req {
 };
 
 /* Reads all records of the node, once, before anything else is asked; snapshots are counted like
- * sandboxes. A bound record whose index is missing gets it back. */
+ * sandboxes. A bound record whose index is missing gets it back. What a hutchd of an older layout of keys
+ * has left is brought forward before, keys of the keyring included. */
 struct registry_load {
         struct registry_req req;
 
         size_t loaded;          /* results */
-        size_t foreign;         /* other nodes' */
+        size_t foreign;         /* other nodes', and PURISTA's */
         size_t damaged;         /* can't be read: left alone */
         struct str damaged_key; /* the first of these, until `done` returns */
 };
@@ -125,7 +130,7 @@ void registry_reconcile(struct registry *r, struct registry_reconcile *c,
 /* Of this node, from memory. NULL if there is none. */
 const struct sandbox *registry_peek(const struct registry *r, struct str id);
 
-/* Of any node. ERR_NOT_FOUND also for a record that can't be read. */
+/* Of any node, or of none (sandbox_is_foreign). ERR_NOT_FOUND also for a record that can't be read. */
 struct registry_get {
         struct registry_req req;
         const struct sandbox *record; /* result, until `done` returns */

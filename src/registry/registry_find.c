@@ -8,6 +8,8 @@ struct find {
         struct sandbox *record; /* read from the store */
         const struct owner *owner;
         uint64_t index_version;
+        struct str older; /* the key without a scope, or null */
+        bool in_older;    /* it was, or is being, read */
         struct store_get read;
         size_t id_n;
         char id[SANDBOX_ID_MAX];
@@ -62,11 +64,30 @@ static struct find *find_begin(struct registry *r, struct registry_get *g)
         return f;
 }
 
+static op_done_fn index_read;
+
+/* There is none with a scope. */
+static void try_older(struct find *f)
+{
+        struct str key = f->older;
+
+        if (f->in_older || !key.p) {
+                finish_not_found(f);
+                return;
+        }
+        f->in_older = true;
+        op_init(&f->read.req.op, index_read);
+        store_get(f->r->store, &f->read, key);
+}
+
 /* The index means nothing: it points to nothing, or to somebody else. */
 static void repair(struct find *f)
 {
-        release_owner(f->r, f->owner, f->index_version);
-        finish_not_found(f);
+        sandbox_free(f->record);
+        f->record = NULL;
+        if (!f->in_older)
+                release_owner(f->r, f->owner, f->index_version);
+        try_older(f);
 }
 
 static void record_read(struct op *op, int result)
@@ -128,9 +149,10 @@ static void index_read(struct op *op, int result)
 {
         struct find *f = container_of(op, struct find, read.req.op);
         const struct sandbox *s;
+        struct str id;
 
         if (result == ERR_RETURN(ERR_NOT_FOUND)) {
-                finish_not_found(f);
+                try_older(f);
                 return;
         }
         if (result < 0) {
@@ -139,11 +161,12 @@ static void index_read(struct op *op, int result)
                 return;
         }
         f->index_version = f->read.version;
-        if (!sandbox_id_is_valid(f->read.value)) {
+        id = index_id(f->read.value);
+        if (!id.p) {
                 repair(f);
                 return;
         }
-        set_id(f, f->read.value);
+        set_id(f, id);
         s = registry_peek(f->r, id_of(f));
         if (s && is_bound_to(s, f->owner))
                 finish(f, 0);
@@ -169,6 +192,7 @@ void registry_find_by_owner(struct registry *r, struct registry_get *g, const st
         f->owner = owner;
         buf_init_fixed(&key, f->index_key, sizeof(f->index_key));
         add_owner_key(&key, OWNER_PREFIX, owner);
+        f->older = older_owner_key(buf_str(&key), owner);
         op_init(&f->read.req.op, index_read);
         store_get(r->store, &f->read, buf_str(&key));
 }

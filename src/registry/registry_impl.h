@@ -65,8 +65,8 @@ void doubt_forget(struct registry *r, struct str id);
 
 /* --- records that are read --- */
 
-/* As sandbox_decode, and the record must be the one of that key. ERR_UNSUPPORTED if a newer hutchd
- * wrote it, else ERR_INVALID. */
+/* As sandbox_decode, or else sandbox_decode_purista, and the record must be the one of that key.
+ * ERR_UNSUPPORTED if a newer hutchd wrote it, else ERR_INVALID. */
 int read_record(struct str key, struct str value, struct sandbox **ret, struct err *e) must_check;
 
 static inline bool is_ours(const struct registry *r, const struct sandbox *s)
@@ -82,7 +82,8 @@ static inline bool is_bound_to(const struct sandbox *s, const struct owner *o)
 /* --- the owner's index --- */
 
 /*
- * Writes the index of a bound record. Whoever is in its place is looked at: ERR_EXISTS and `other` if
+ * Writes the index of a bound record, at a key with a scope; one without, as PURISTA's older generation
+ * wrote it, is read before that and never written. Whoever is in its place is looked at: ERR_EXISTS and `other` if
  * he has a right to it, else he is replaced, by compare-and-set. The caller embeds it, sets `done`,
  * and keeps the record.
  */
@@ -106,13 +107,42 @@ struct claim {
         struct store_get _get;
         size_t _key_n;
         char _key[OWNER_KEY_SIZE];
+        char _value[INDEX_VALUE_SIZE];
         char _other_key[RECORD_KEY_SIZE];
 };
 
 void claim_start(struct claim *c, struct registry *r, const struct sandbox *record);
 
-/* Removes the index that claim_start has given, or that was found to mean nothing; nobody waits. */
+/* Removes the index that claim_start has given, or that was found to mean nothing; nobody waits. One
+ * without a scope stays: it is not ours, and whoever reads it compares. */
 void release_owner(struct registry *r, const struct owner *o, uint64_t version);
+
+/* --- the layout before this one --- */
+
+/*
+ * Until now keys were "sandbox/<id>", "owner/<owner>", "key/<digest>", "snapshot/<id>", "lock/<owner>",
+ * and an index held the bare id. What is there is written anew and then removed, one after the other; so
+ * it may be cut off anywhere and begun again. Locks go: who held them is no more. The caller embeds it,
+ * sets `done`, and keeps it until then.
+ */
+struct forward;
+typedef void forward_done_fn(struct forward *f, int result);
+
+struct forward {
+        forward_done_fn *done;
+        struct err err; /* result */
+
+        struct registry *_registry;
+        size_t _kind;
+        struct store_scan _scan;
+        union {
+                struct store_cas _cas;
+                struct store_remove _remove;
+        };
+        struct buf _old, _new, _value, _after;
+};
+
+void forward_start(struct forward *f, struct registry *r);
 
 /* --- locks --- */
 

@@ -3,7 +3,7 @@
 #include "registry/registry_impl.h"
 
 /*
- * Three walks, a page at a time: the records; the owners' indexes, to learn which records have theirs;
+ * First what an older layout has left is brought forward. Then three walks, a page at a time: the records; the owners' indexes, to learn which records have theirs;
  * and the bound records that have none, which get it back. Pages are small, because decoding one
  * holds up the loop.
  */
@@ -14,6 +14,7 @@ struct load {
         struct registry *r;
         struct registry_load *out;
         struct store_scan scan;
+        struct forward forward;
         struct claim claim;
         struct entry *entry; /* that gets its index back */
         struct buf after;
@@ -138,7 +139,8 @@ static void load_snapshots(struct load *l)
 
 static void note_index(struct load *l, const struct store_entry *e)
 {
-        struct entry *entry = records_get(&l->r->records, e->value);
+        struct str id = index_id(e->value);
+        struct entry *entry = id.p ? records_get(&l->r->records, id) : NULL;
         char storage[OWNER_KEY_SIZE];
         struct buf key;
 
@@ -200,6 +202,16 @@ static void records_read(struct op *op, int result)
                 scan_on(l, OWNER_PREFIX, indexes_read);
 }
 
+static void brought_forward(struct forward *f, int result)
+{
+        struct load *l = container_of(f, struct load, forward);
+
+        if (result < 0)
+                fail(l, &f->err);
+        else
+                scan_on(l, RECORD_PREFIX, records_read);
+}
+
 void registry_load(struct registry *r, struct registry_load *l)
 {
         struct load *job = xnew(struct load);
@@ -212,5 +224,6 @@ void registry_load(struct registry *r, struct registry_load *l)
         buf_init(&job->after, STORE_KEY_MAX);
         buf_init(&job->damaged, STORE_KEY_MAX);
         request_begin(r, &l->req, load_end, job);
-        scan_on(job, RECORD_PREFIX, records_read);
+        job->forward.done = brought_forward;
+        forward_start(&job->forward, r);
 }

@@ -3,7 +3,7 @@
 #define HUTCH_REGISTRY_SNAPSHOTS_H
 
 /*
- * Which snapshots there are: records in the store under "snapshot/<id>", those of this node in memory
+ * Which snapshots there are: records in the store under "hutch:snapshot:<id>", those of this node in memory
  * as well, as with sandboxes (registry/registry.h, whose rules about views, operations and writes of
  * unknown outcome hold here, too). They are read by registry_load.
  *

@@ -485,27 +485,43 @@ static void look(struct ensuring *e)
 
 /* --- the beginning --- */
 
-/* It may be one that another node looks after. */
-static void take(struct ensuring *e, const struct sandbox *record)
+/* Another node looks after it, or none. Nobody else can say how it is: nothing is given up. */
+static void not_here(struct ensuring *e, const struct sandbox *record)
 {
         struct err err;
-        bool ends = has_left((enum state) record->status.state);
 
-        if (!service_find(e->service, e->x->who, record->id)) {
-                end(e,
-                    err_set(&err, ERR_UNAVAILABLE,
-                            "the sandbox of this owner is looked after by node '%.*s'",
-                            STR_ARG(record->node)),
-                    &err);
-                return;
-        }
+        if (sandbox_is_foreign(record))
+                (void) err_set(&err, ERR_CONFLICT,
+                               "the sandbox '%.*s' of this owner was made by PURISTA's own service "
+                               "and can't be reached from here; destroy it there, or remove its "
+                               "entry from the store",
+                               STR_ARG(record->id));
+        else
+                (void) err_set(&err, ERR_UNAVAILABLE,
+                               "the sandbox of this owner is looked after by node '%.*s'",
+                               STR_ARG(record->node));
+        end(e, ERR_RETURN(err.code), &err);
+}
+
+static void take(struct ensuring *e, const struct sandbox *record)
+{
+        bool ends = has_left((enum state) record->status.state);
+        struct err err;
+
         keep_id(e, record->id);
-        if (!e->x->must_be_new || ends)
-                return look(e);
-        memcpy(e->x->other_id, e->x->id, sizeof(e->x->other_id));
-        e->x->id[0] = '\0';
-        end(e, err_set(&err, ERR_EXISTS, "the owner has a sandbox already: '%s'", e->x->other_id),
-            &err);
+        if (e->x->must_be_new && !ends) {
+                memcpy(e->x->other_id, e->x->id, sizeof(e->x->other_id));
+                e->x->id[0] = '\0';
+                end(e,
+                    err_set(&err, ERR_EXISTS, "the owner has a sandbox already: '%s'",
+                            e->x->other_id),
+                    &err);
+        } else if (service_find(e->service, e->x->who, record->id)) {
+                look(e);
+        } else {
+                e->x->id[0] = '\0';
+                not_here(e, record);
+        }
 }
 
 static void found(struct op *op, int result)

@@ -6,7 +6,6 @@ usage: test_redis.py HUTCHD
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,54 +13,10 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from hutchd import Hutchd  # noqa: E402
-from tap import eq, has, run, skip, test  # noqa: E402
+from redis_server import PASSWORD, Redis  # noqa: E402
+from tap import eq, has, run, test  # noqa: E402
 
 program = os.path.abspath(sys.argv[1])
-PASSWORD = "a-password-of-redis"
-
-
-class Redis:
-    """A redis-server on a unix socket, every write on disk before it is acknowledged."""
-
-    def __init__(self, start=True):
-        if not shutil.which("redis-server"):
-            skip("there is no redis-server")
-        self._folder = tempfile.TemporaryDirectory(prefix="redis-")
-        self.folder = self._folder.name
-        self.socket = f"{self.folder}/socket"
-        with open(f"{self.folder}/redis.conf", "w", encoding="ascii") as f:
-            f.write(f"port 0\nunixsocket {self.socket}\ndir {self.folder}\nsave \"\"\nappendonly yes\n"
-                    f"appendfsync always\nrequirepass {PASSWORD}\n")
-        with open(os.open(f"{self.folder}/password", os.O_WRONLY | os.O_CREAT, 0o600), "w",
-                  encoding="ascii") as f:
-            f.write(PASSWORD + "\n")
-        self.process = None
-        if start:
-            self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(["redis-server", f"{self.folder}/redis.conf"],
-                                        stdout=subprocess.PIPE, text=True)
-        while "eady to accept" not in (line := self.process.stdout.readline()):
-            assert line, "redis-server did not start"
-
-    def kill(self):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-            self.process.stdout.close()
-        self.process = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.kill()
-        self._folder.cleanup()
-
-    def config(self, wait="5s"):
-        return (f"driver: fake\nstore:\n  kind: redis\n  address: unix:{self.socket}\n"
-                f"  password_file: {self.folder}/password\n  database: 2\n  wait: {wait}\n")
 
 
 def create(h):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A stored record, and a create request with the same bytes: what is read whole is written as what
- * reads back the same, and so is the record that a request becomes. */
+/* A stored record, an entry of PURISTA's, and a create request with the same bytes: what is read whole is
+ * written as what reads back the same, and so is the record that a request becomes. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -39,6 +39,20 @@ static void try_record(struct str text)
                 check_round_trip(s);
         else
                 ASSERT(!s && e.message[0]);
+}
+
+/* It is never both, and never written. */
+static void try_purista(struct str text)
+{
+        scoped(sandbox_freep) struct sandbox *s = NULL, *ours = NULL;
+        struct err e = { 0 };
+
+        if (sandbox_decode_purista(text, &s, &e) < 0) {
+                ASSERT(!s && e.message[0]);
+                return;
+        }
+        ASSERT(sandbox_is_foreign(s) && owner_is_complete(&s->owner) && sandbox_id_is_valid(s->id));
+        ASSERT(sandbox_check(s, NULL) < 0 && sandbox_decode(text, &ours, &e) < 0);
 }
 
 static void try_snapshot(struct str text)
@@ -95,6 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
                 return 0;
         arena_init(&a, ARENA_MAX_REQUEST);
         try_record(text);
+        try_purista(text);
         try_snapshot(text);
         try_create(text, &a);
         arena_done(&a);

@@ -246,7 +246,7 @@ void rw_put_sample(struct registry_world *w, const struct sample *s)
 
         buf_init(&b, STORE_VALUE_MAX);
         sample_text(&b, s);
-        (void) snprintf(key, sizeof(key), "sandbox/%s", s->id);
+        (void) snprintf(key, sizeof(key), "sandbox:registry:%s", s->id);
         check_i64_eq(world_put(&w->store, str_from(key), buf_str(&b), NULL), 0);
         buf_done(&b);
 }

@@ -231,6 +231,31 @@ static void test_what_is_no_record(void **state)
         }
 }
 
+/* With an owner, and with nothing that could be mistaken for a sandbox of ours. */
+static void test_an_entry_of_purista_is_read_and_never_written(void **state)
+{
+        scoped(sandbox_freep) struct sandbox *s = NULL, *copy = NULL;
+        struct err e = { 0 };
+
+        check_i64_eq(sandbox_decode_purista(
+                             STR("{\"sandboxId\":\"sb-1\",\"organizationId\":\"o\","
+                                 "\"projectId\":\"p\",\"userId\":\"u\",\"containerName\":\"c\","
+                                 "\"createdAt\":7,\"gitConfigured\":true,\"more\":1}"),
+                             &s, &e),
+                     0);
+        check_true(sandbox_is_foreign(s) && s->owner_bound && s->git_configured);
+        check_str_eq(s->id, "sb-1");
+        check_str_eq(s->tenant, "o");
+        check_i64_eq(s->owner.scope.kind, SCOPE_SHARED_PROJECT_USER);
+        check_i64_eq(s->created_ms, 7);
+        check_true(!s->node.p && !s->driver.p && !s->image.p);
+        check_i64_eq(sandbox_check(s, &e), ERR_RETURN(ERR_INVALID));
+        copy = sandbox_copy(s);
+        check_true(copy && sandbox_is_foreign(copy) && owner_eq(&copy->owner, &s->owner));
+        check_i64_eq(sandbox_decode_purista(STR(SAMPLE_SMALL), &s, &e), ERR_RETURN(ERR_INVALID));
+        check_z_eq(e.message, "entry of PURISTA: schema: is a record of Hutch");
+}
+
 static void test_a_record_that_is_too_large(void **state)
 {
         char *text = malloc(RECORD_TEXT_MAX + 1);
@@ -264,6 +289,7 @@ int main(void)
                 cmocka_unit_test(test_members),
                 cmocka_unit_test(test_tampered_records_are_refused),
                 cmocka_unit_test(test_a_newer_schema_is_refused),
+                cmocka_unit_test(test_an_entry_of_purista_is_read_and_never_written),
                 cmocka_unit_test(test_what_is_no_record),
                 cmocka_unit_test(test_a_record_that_is_too_large),
                 cmocka_unit_test(test_derived_numbers_are_checked),

@@ -145,13 +145,13 @@ static void the_store_knows_digests_only(void **state)
         struct registry_world w;
         struct keyring *kr;
         struct buf text;
-        char name[4 + 64 + 1] = "key/";
+        char name[sizeof("hutch:key:") + 64] = "hutch:key:";
         struct api_key k = key("k-1");
 
         rw_open(&w);
         kr = open_ring(&w);
         check_i64_eq(add(&w, kr, "k-1"), 0);
-        hex_encode(name + 4, k.digest, sizeof(k.digest));
+        hex_encode(name + strlen("hutch:key:"), k.digest, sizeof(k.digest));
         buf_init(&text, STORE_VALUE_MAX);
         rw_text(&w, name, &text);
         check_str_eq(buf_str(&text),
@@ -178,9 +178,11 @@ static void keys_survive_and_are_listed_in_order(void **state)
                 check_i64_eq(add(&w, kr, id), 0);
         }
         keyring_free(kr);
-        rw_put(&w, "key/0123", "{}");
-        rw_put(&w, "key/00000000000000000000000000000000000000000000000000000000000000zz", "{}");
-        rw_put(&w, "key/0000000000000000000000000000000000000000000000000000000000000000", "{}");
+        rw_put(&w, "hutch:key:0123", "{}");
+        rw_put(&w, "hutch:key:00000000000000000000000000000000000000000000000000000000000000zz",
+               "{}");
+        rw_put(&w, "hutch:key:0000000000000000000000000000000000000000000000000000000000000000",
+               "{}");
         kr = open_ring(&w);
         check_i64_eq(load(&w, kr, &loaded, &damaged), 0);
         check_u64_eq(loaded, COUNT);
@@ -223,7 +225,7 @@ static void the_configuration_is_replaced_as_a_whole(void **state)
         check_true(opens(kr, "K-1") && opens(kr, "K-2") && opens(kr, "K-9"));
         check_true(keyring_find(kr, STR("K-1"))->configured);
         check_u64_eq(keyring_count(kr), 3);
-        check_u64_eq(rw_stored(&w, "key/"), 1);
+        check_u64_eq(rw_stored(&w, "hutch:key:"), 1);
         check_i64_eq(drop(&w, kr, "k-1"), E(FORBIDDEN));
         check_i64_eq(add(&w, kr, "k-1"), E(EXISTS));
 
@@ -267,7 +269,7 @@ static void once_locked_it_stays_so(void **state)
         check_true(!keyring_get(kr, STR("k-1")) && keyring_is_locked(kr));
         keyring_free(kr);
 
-        rw_put(&w, "key/0123", "{}");
+        rw_put(&w, "hutch:key:0123", "{}");
         kr = open_ring(&w);
         check_i64_eq(load(&w, kr, &loaded, &damaged), 0);
         check_u64_eq(damaged, 1);

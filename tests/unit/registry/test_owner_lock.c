@@ -4,7 +4,7 @@
 #include "tests/lib/registry_world.h"
 
 #define E(code)  ERR_RETURN(ERR_##code)
-#define LOCK_KEY "lock/o:p:u:shared-project-user"
+#define LOCK_KEY "hutch:lock:o:p:u:shared-project-user"
 
 struct locking {
         struct registry_lock l;
@@ -99,10 +99,10 @@ static void owners_do_not_wait_for_each_other(void **state)
         start(&b, w.r, "v", LONG);
         check_i64_eq(await(&w, &a), 0);
         check_i64_eq(await(&w, &b), 0);
-        check_u64_eq(rw_stored(&w, "lock/"), 2);
+        check_u64_eq(rw_stored(&w, "hutch:lock:"), 2);
         unlock(&a);
         unlock(&b);
-        check_u64_eq(rw_stored(&w, "lock/"), 0);
+        check_u64_eq(rw_stored(&w, "hutch:lock:"), 0);
         rw_close(&w);
 }
 

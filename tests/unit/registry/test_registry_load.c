@@ -36,7 +36,7 @@ static void loads_many_pages(void **state)
         }
         check_u64_eq(n, COUNT);
         /* The bound ones had lost their indexes. */
-        check_u64_eq(rw_stored(&w, "owner/"), (COUNT + 2) / 3);
+        check_u64_eq(rw_stored(&w, "sandbox:owner:"), (COUNT + 2) / 3);
         rw_close(&w);
 }
 
@@ -45,12 +45,12 @@ static void leaves_alone_what_it_cannot_read(void **state)
         static const struct {
                 const char *key, *value;
         } damaged_ones[] = {
-                { "sandbox/b", "" },
-                { "sandbox/c", "{\"schema\":1}" },
-                { "sandbox/d", SAMPLE_SMALL }, /* whose id is "a" */
-                { "sandbox/e", "{\"schema\":99}" },
-                { "sandbox/", SAMPLE_SMALL },
-                { "sandbox/a/b", SAMPLE_SMALL },
+                { "sandbox:registry:b", "" },
+                { "sandbox:registry:c", "{\"schema\":1}" },
+                { "sandbox:registry:d", SAMPLE_SMALL }, /* whose id is "a" */
+                { "sandbox:registry:e", "{\"schema\":99}" },
+                { "sandbox:registry:", SAMPLE_SMALL },
+                { "sandbox:registry:a/b", SAMPLE_SMALL },
         };
         struct registry_load load;
         struct registry_world w;
@@ -68,7 +68,7 @@ static void leaves_alone_what_it_cannot_read(void **state)
         check_u64_eq(load.loaded, 1);
         check_u64_eq(load.foreign, 1);
         check_u64_eq(load.damaged, ARRAY_SIZE(damaged_ones));
-        check_z_eq(damaged, "sandbox/");
+        check_z_eq(damaged, "sandbox:registry:");
         for (size_t i = 0; i < ARRAY_SIZE(damaged_ones); i++) {
                 rw_text(&w, damaged_ones[i].key, &text);
                 check_str_eq(buf_str(&text), damaged_ones[i].value);
@@ -97,7 +97,7 @@ static void a_place_that_is_taken_by_right_stays_so(void **state)
                 rw_open(&w);
                 rw_put_sample(&w, &(struct sample){ .id = "a", .bound = true });
                 rw_put_sample(&w, &(struct sample){ .id = "b", .bound = true, .node = nodes[i] });
-                rw_put(&w, "owner/o:p:u:shared-project-user", "b");
+                rw_put(&w, "sandbox:owner:o:p:u:shared-project-user", "\"b\"");
                 rw_restart(&w);
                 check_i64_eq(rw_load(&w, w.r, &load, damaged), 0);
                 check_i64_eq(rw_find(&w, "u", id), 0);
@@ -115,15 +115,15 @@ static void any_number_of_stale_indexes_is_replaced(void **state)
         enum { COUNT = 30 };
         struct registry_load load;
         struct registry_world w;
-        char id[32], user[32], key[64], found[64], damaged[128];
+        char id[32], user[32], key[96], found[64], damaged[128];
 
         rw_open(&w);
         for (unsigned i = 0; i < COUNT; i++) {
                 (void) snprintf(id, sizeof(id), "s%u", i);
                 (void) snprintf(user, sizeof(user), "u%u", i);
-                (void) snprintf(key, sizeof(key), "owner/o:p:%s:shared-project-user", user);
+                (void) snprintf(key, sizeof(key), "sandbox:owner:o:p:%s:shared-project-user", user);
                 rw_put_sample(&w, &(struct sample){ .id = id, .user = user, .bound = true });
-                rw_put(&w, key, i == 0 || i % 2 ? "nothing" : "s0");
+                rw_put(&w, key, i == 0 || i % 2 ? "\"nothing\"" : "\"s0\"");
         }
         rw_restart(&w);
         check_i64_eq(rw_load(&w, w.r, &load, damaged), 0);
@@ -144,7 +144,8 @@ static void a_store_that_fails_is_told(void **state)
 
         rw_open(&w);
         rw_put_sample(&w, &(struct sample){ .id = "a", .bound = true });
-        for (unsigned n = 1; n <= 3; n++) { /* two scans, and the index that is missing */
+        for (unsigned n = 1; n <= 9;
+             n++) { /* seven scans, and the index that is missing: two keys */
                 rw_restart(&w);
                 rw_plan(&w, &(struct store_failing_plan){ STORE_FAILING_FROM, .n = n });
                 check_i64_eq(rw_load(&w, w.r, &load, damaged), E(UNAVAILABLE));
@@ -152,7 +153,7 @@ static void a_store_that_fails_is_told(void **state)
         rw_plan(&w, &(struct store_failing_plan){ 0 });
         rw_restart(&w);
         check_i64_eq(rw_load(&w, w.r, &load, damaged), 0);
-        check_u64_eq(rw_stored(&w, "owner/"), 1);
+        check_u64_eq(rw_stored(&w, "sandbox:owner:"), 1);
         rw_close(&w);
 }
 
@@ -208,7 +209,7 @@ static void what_was_found_is_added_if_it_may(void **state)
         check_i64_eq(rw_find(&w, "u", id), 0);
         check_z_eq(id, "new");
         check_i64_eq(registry_peek(w.r, STR("known"))->status.state, STATE_PAUSED);
-        check_u64_eq(rw_stored(&w, "sandbox/"), 3);
+        check_u64_eq(rw_stored(&w, "sandbox:registry:"), 3);
         check_i64_eq(reconcile(&w, &x, NULL, 0), 0);
         rw_close(&w);
 }
@@ -232,7 +233,7 @@ static void many_are_found(void **state)
                 check_u64_eq(x.c.added, again ? 0 : COUNT);
                 check_u64_eq(x.c.skipped, again ? COUNT : 0);
         }
-        check_u64_eq(rw_stored(&w, "sandbox/"), COUNT);
+        check_u64_eq(rw_stored(&w, "sandbox:registry:"), COUNT);
         rw_close(&w);
 }
 
@@ -254,7 +255,7 @@ static void reconcile_tells_when_the_store_fails(void **state)
         check_i64_eq(reconcile(&w, &x, found, ARRAY_SIZE(found)), E(EXHAUSTED));
         check_u64_eq(x.c.added, 40);
         rw_plan(&w, &(struct store_failing_plan){ 0 });
-        check_u64_eq(rw_stored(&w, "sandbox/"), 40);
+        check_u64_eq(rw_stored(&w, "sandbox:registry:"), 40);
         rw_close(&w);
 }
 

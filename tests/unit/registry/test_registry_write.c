@@ -17,7 +17,7 @@ static void a_record_comes_changes_and_goes(void **state)
         s = registry_peek(w.r, STR("a"));
         check_true(s != NULL);
         check_i64_eq(s->version, 1);
-        check_true(rw_has(&w, "sandbox/a"));
+        check_true(rw_has(&w, "sandbox:registry:a"));
         check_u64_eq(rw_stored(&w, ""), 1); /* no index: it is not bound */
         check_i64_eq(rw_get(&w, "a", id), 0);
         check_z_eq(id, "a");
@@ -69,9 +69,9 @@ static void an_id_is_there_once(void **state)
         rw_put_sample(&w, &(struct sample){ .id = "b", .node = "n2" });
         check_i64_eq(rw_register(&w, &(struct sample){ .id = "b", .bound = true }), E(EXISTS));
         check_z_eq(rw_other_id(), "b");
-        check_u64_eq(rw_stored(&w, "owner/"), 0); /* the index was taken back */
+        check_u64_eq(rw_stored(&w, "sandbox:owner:"), 0); /* the index was taken back */
         /* Somebody else's damaged record is not overwritten. */
-        rw_put(&w, "sandbox/c", "{");
+        rw_put(&w, "sandbox:registry:c", "{");
         check_i64_eq(rw_register(&w, &(struct sample){ .id = "c" }), E(EXISTS));
         rw_close(&w);
 }
@@ -166,17 +166,17 @@ static void a_foreign_write_is_noticed_and_seen(void **state)
         check_i64_eq(rw_update(&w, rw_changed(w.r, "a", STATE_RUNNING)), 0);
 
         check_case("removed");
-        check_i64_eq(world_remove(&w.store, STR("sandbox/a"), STORE_ANY), 0);
+        check_i64_eq(world_remove(&w.store, STR("sandbox:registry:a"), STORE_ANY), 0);
         check_i64_eq(rw_update(&w, rw_changed(w.r, "a", STATE_PAUSED)), E(NOT_FOUND));
         check_true(registry_peek(w.r, STR("a")) == NULL);
 
         check_case("overwritten with something else");
         check_i64_eq(rw_register(&w, &(struct sample){ .id = "a" }), 0);
-        rw_put(&w, "sandbox/a", "?");
+        rw_put(&w, "sandbox:registry:a", "?");
         check_i64_eq(rw_update(&w, rw_changed(w.r, "a", STATE_RUNNING)), E(CONFLICT));
         check_i64_eq(registry_peek(w.r, STR("a"))->status.state, STATE_PENDING);
         check_i64_eq(rw_unregister(&w, "a"), E(CONFLICT));
-        check_true(rw_has(&w, "sandbox/a"));
+        check_true(rw_has(&w, "sandbox:registry:a"));
 
         check_case("changed, then unregistered");
         rw_put_sample(&w, &(struct sample){ .id = "a", .state = STATE_PAUSED });
@@ -191,7 +191,7 @@ static void only_what_is_ours_is_unregistered(void **state)
 
         rw_open(&w);
         rw_put_sample(&w, &(struct sample){ .id = "a", .node = "n2" });
-        rw_put(&w, "sandbox/b", "{");
+        rw_put(&w, "sandbox:registry:b", "{");
         rw_put_sample(&w, &(struct sample){ .id = "c" });
         check_i64_eq(rw_unregister(&w, "a"), E(CONFLICT));
         check_i64_eq(rw_unregister(&w, "b"), E(CONFLICT));
@@ -210,12 +210,12 @@ static void an_owner_has_one_bound_sandbox(void **state)
         rw_open(&w);
         check_i64_eq(rw_find(&w, "u", id), E(NOT_FOUND));
         check_i64_eq(rw_register(&w, &(struct sample){ .id = "a", .bound = true }), 0);
-        check_true(rw_has(&w, "owner/o:p:u:shared-project-user"));
+        check_true(rw_has(&w, "sandbox:owner:o:p:u:shared-project-user"));
         check_i64_eq(rw_find(&w, "u", id), 0);
         check_z_eq(id, "a");
         check_i64_eq(rw_register(&w, &(struct sample){ .id = "b", .bound = true }), E(EXISTS));
         check_z_eq(rw_other_id(), "a");
-        check_false(rw_has(&w, "sandbox/b"));
+        check_false(rw_has(&w, "sandbox:registry:b"));
         /* Others of the same owner, and the bound one of another. */
         check_i64_eq(rw_register(&w, &(struct sample){ .id = "c" }), 0);
         check_i64_eq(rw_register(&w, &(struct sample){ .id = "d", .bound = true, .user = "v" }), 0);
@@ -225,7 +225,7 @@ static void an_owner_has_one_bound_sandbox(void **state)
         check_i64_eq(rw_find(&w, "u", id), 0);
         check_i64_eq(rw_unregister(&w, "a"), 0);
         check_i64_eq(rw_find(&w, "u", id), E(NOT_FOUND));
-        check_u64_eq(rw_stored(&w, "owner/"), 1);
+        check_u64_eq(rw_stored(&w, "sandbox:owner:"), 1);
         check_i64_eq(rw_register(&w, &(struct sample){ .id = "b", .bound = true }), 0);
         rw_close(&w);
 }
@@ -258,16 +258,19 @@ static const struct {
         bool taken;                  /* he has a right to it */
         bool kept;                   /* it is not known: nothing is repaired */
 } stale_indexes[] = {
-        { "points to nothing", "x", NULL, NULL, false, false },
-        { "is no id", "../x", NULL, NULL, false, false },
+        { "points to nothing", "\"x\"", NULL, NULL, false, false },
+        { "is no id", "\"../x\"", NULL, NULL, false, false },
+        { "is no JSON", "x", &(struct sample){ .id = "x", .bound = true, .node = "n2" }, NULL,
+          false, false },
+        { "is half a text", "\"", NULL, NULL, false, false },
         { "is empty", "", NULL, NULL, false, false },
-        { "record of another owner", "x", &(struct sample){ .id = "x", .user = "v", .bound = true },
-          NULL, false, false },
-        { "record that is not bound", "x", &(struct sample){ .id = "x" }, NULL, false, false },
-        { "damaged record", "x", NULL, "{\"schema\":1}", false, false },
-        { "bound record of another node", "x",
+        { "record of another owner", "\"x\"",
+          &(struct sample){ .id = "x", .user = "v", .bound = true }, NULL, false, false },
+        { "record that is not bound", "\"x\"", &(struct sample){ .id = "x" }, NULL, false, false },
+        { "damaged record", "\"x\"", NULL, "{\"schema\":1}", false, false },
+        { "bound record of another node", "\"x\"",
           &(struct sample){ .id = "x", .bound = true, .node = "n2" }, NULL, true, false },
-        { "record of a newer hutchd", "x", NULL, "{\"schema\":99}", true, true },
+        { "record of a newer hutchd", "\"x\"", NULL, "{\"schema\":99}", true, true },
 };
 
 static void open_stale(struct registry_world *w, size_t i)
@@ -277,8 +280,8 @@ static void open_stale(struct registry_world *w, size_t i)
         if (stale_indexes[i].record)
                 rw_put_sample(w, stale_indexes[i].record);
         if (stale_indexes[i].text)
-                rw_put(w, "sandbox/x", stale_indexes[i].text);
-        rw_put(w, "owner/o:p:u:shared-project-user", stale_indexes[i].value);
+                rw_put(w, "sandbox:registry:x", stale_indexes[i].text);
+        rw_put(w, "sandbox:owner:o:p:u:shared-project-user", stale_indexes[i].value);
 }
 
 static void a_search_removes_a_stale_index(void **state)
@@ -290,11 +293,11 @@ static void a_search_removes_a_stale_index(void **state)
                 char id[64];
 
                 open_stale(&w, i);
-                records = rw_stored(&w, "sandbox/");
+                records = rw_stored(&w, "sandbox:registry:");
                 check_i64_eq(rw_find(&w, "u", id), taken && !kept ? 0 : E(NOT_FOUND));
                 check_z_eq(id, taken && !kept ? "x" : "");
-                check_u64_eq(rw_stored(&w, "owner/"), taken);
-                check_u64_eq(rw_stored(&w, "sandbox/"), records); /* never touched */
+                check_u64_eq(rw_stored(&w, "sandbox:owner:"), taken);
+                check_u64_eq(rw_stored(&w, "sandbox:registry:"), records); /* never touched */
                 rw_close(&w);
         }
 }
@@ -308,16 +311,16 @@ static void a_register_replaces_a_stale_index(void **state)
                 char id[64];
 
                 open_stale(&w, i);
-                records = rw_stored(&w, "sandbox/");
+                records = rw_stored(&w, "sandbox:registry:");
                 check_i64_eq(rw_register(&w, &(struct sample){ .id = "a", .bound = true }),
                              taken ? E(EXISTS) : 0);
                 check_z_eq(rw_other_id(), taken ? "x" : "");
-                check_u64_eq(rw_stored(&w, "sandbox/"), records + !taken);
+                check_u64_eq(rw_stored(&w, "sandbox:registry:"), records + !taken);
                 if (!taken) {
                         check_i64_eq(rw_find(&w, "u", id), 0);
                         check_z_eq(id, "a");
                         check_i64_eq(rw_unregister(&w, "a"), 0);
-                        check_u64_eq(rw_stored(&w, "owner/"), 0);
+                        check_u64_eq(rw_stored(&w, "sandbox:owner:"), 0);
                 }
                 rw_close(&w);
         }
@@ -329,7 +332,7 @@ static void an_index_of_its_own_is_used_again(void **state)
         char id[64];
 
         rw_open(&w);
-        rw_put(&w, "owner/o:p:u:shared-project-user", "a");
+        rw_put(&w, "sandbox:owner:o:p:u:shared-project-user", "\"a\"");
         check_i64_eq(rw_register(&w, &(struct sample){ .id = "a", .bound = true }), 0);
         check_i64_eq(rw_find(&w, "u", id), 0);
         check_i64_eq(rw_unregister(&w, "a"), 0);
@@ -387,8 +390,8 @@ static void long_owners_have_short_keys(void **state)
 
                 buf_init_fixed(&keys[i], texts[i], sizeof(texts[i]));
                 add_owner_key(&keys[i], OWNER_PREFIX, &o);
-                check_true(str_starts_with(buf_str(&keys[i]), STR("owner/%sha256:")));
-                check_u64_eq(keys[i].n, strlen("owner/%sha256:") + 64);
+                check_true(str_starts_with(buf_str(&keys[i]), STR("sandbox:owner:%sha256:")));
+                check_u64_eq(keys[i].n, strlen("sandbox:owner:%sha256:") + 64);
         }
         check_false(str_eq(buf_str(&keys[0]), buf_str(&keys[1])));
 }

@@ -110,13 +110,13 @@ static void what_is_written_is_there_after_a_restart(void **state)
         check_i64_eq(drop("b"), 0);
         check_i64_eq(drop("b"), 0);
         check_i64_eq(drop("../b"), 0);
-        check_u64_eq(rw_stored(&w, "snapshot/"), 1);
-        rw_put(&w, "snapshot/c", "{}");
+        check_u64_eq(rw_stored(&w, "hutch:snapshot:"), 1);
+        rw_put(&w, "hutch:snapshot:c", "{}");
         rw_restart(&w);
         check_i64_eq(rw_load(&w, w.r, &load, damaged), 0);
         check_u64_eq(load.loaded, 1);
         check_u64_eq(load.damaged, 1);
-        check_z_eq(damaged, "snapshot/c");
+        check_z_eq(damaged, "hutch:snapshot:c");
         check_i64_eq(state_of("a"), SNAPSHOT_READY);
         check_i64_eq(state_of("b"), -1);
         check_i64_eq(state_of("c"), -1);

@@ -195,6 +195,53 @@ static void who_wants_a_new_one_is_told_of_the_old(void **state)
         check_u64_eq(world_live(&w), 1);
 }
 
+struct putting {
+        struct store_put put;
+        bool done;
+};
+
+static void put_done(struct op *op, int result)
+{
+        struct putting *p = container_of(op, struct putting, put.req.op);
+
+        check_i64_eq(result, 0);
+        p->done = true;
+}
+
+static void put(const char *key, const char *value)
+{
+        struct putting p = { 0 };
+
+        op_init(&p.put.req.op, put_done);
+        store_put(w.store, &p.put, str_from(key), str_from(value));
+        service_world_until(&w, p.done);
+}
+
+static void one_that_puristas_own_service_made_is_not_given_up(void **state)
+{
+        static const char *const indexes[] = { "sandbox:owner:t:a:p",
+                                               "sandbox:owner:t:a:p:shared-project-user" };
+
+        put("sandbox:registry:sb-1",
+            "{\"sandboxId\":\"sb-1\",\"organizationId\":\"t\",\"projectId\":\"a\","
+            "\"userId\":\"p\",\"containerName\":\"purista-sb-1\",\"createdAt\":7}");
+        for (size_t i = 0; i < ARRAY_SIZE(indexes); i++) {
+                struct got ensured, new;
+
+                check_case(indexes[i]);
+                put(indexes[i], "\"sb-1\"");
+                ensured = ask("a");
+                check_i64_eq(ensured.result, ERR_RETURN(ERR_CONFLICT));
+                check_z_eq(ensured.id, "");
+                new = ask_new("a", true);
+                check_i64_eq(new.result, ERR_RETURN(ERR_EXISTS));
+                check_z_eq(new.other_id, "sb-1");
+                check_true(world_find(&w, "sb-1") == NULL);
+        }
+        check_u64_eq(world_live(&w), 0);
+        check_true(ask("b").created);
+}
+
 static void many_at_once_make_one(void **state)
 {
         struct asking *all[200];
@@ -479,6 +526,7 @@ int main(void)
                 cmocka_unit_test(nothing_is_given_up_on_a_runtimes_silence),
                 WITH_WORLD(an_owner_gets_one_and_keeps_it),
                 WITH_WORLD(who_wants_a_new_one_is_told_of_the_old),
+                WITH_WORLD(one_that_puristas_own_service_made_is_not_given_up),
                 WITH_WORLD(many_at_once_make_one),
                 WITH_WORLD(one_that_is_being_made_is_waited_for),
                 WITH_WORLD(one_that_can_not_be_made_is_an_error),
