@@ -30,6 +30,13 @@ struct audit;
 struct event_hub;
 struct purista_config;
 
+/* One of several nodes on one store. */
+struct api_cluster {
+        struct str secret_key; /* that all of them have */
+        struct str node;
+        struct str process; /* nodes_process */
+};
+
 /* How long requests took; those that last as long as their client likes do not count. */
 #define API_LATENCY_BUCKETS 14
 extern const usec_t api_latency_bounds[API_LATENCY_BUCKETS]; /* the last: infinity */
@@ -58,6 +65,7 @@ struct api {
         const struct purista_config *purista; /* NULL: not offered */
         const struct api_bridge *bridges;
         size_t n_bridges;
+        const struct api_cluster *cluster; /* NULL: there are no others */
         const char *store; /* name of the store that is used, for /metrics; may be NULL */
 
         /* --- made by api_open (api/mount.h) --- */

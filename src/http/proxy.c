@@ -20,8 +20,12 @@ struct proxied {
         http_proxy_failed_fn *failed;
         http_proxy_answer_fn *answer;
         size_t n_headers; /* of our answer, before the server's were added */
-        bool switched;    /* the pump holds the reference */
-        bool refused;     /* we cancelled the call because of its answer */
+        struct buf body;  /* in the place of the request's */
+        size_t body_sent;
+        bool own_body; /* there is one, and */
+        bool has_own;  /* it is not complete yet */
+        bool switched; /* the pump holds the reference */
+        bool refused;  /* we cancelled the call because of its answer */
 };
 
 struct switched {
@@ -151,11 +155,32 @@ static void call_body(struct http_call *call, const char *p, size_t n)
                 http_call_pause(call);
 }
 
+/* A body that is here already. */
+static void send_own(struct proxied *x)
+{
+        struct str all = buf_str(&x->body);
+
+        while (x->body_sent < all.n && http_call_writable(&x->call)) {
+                size_t n = MIN_OF(all.n - x->body_sent, (size_t) HTTP_WRITE_MAX);
+
+                http_call_write(&x->call, str_of(all.p + x->body_sent, n));
+                x->body_sent += n;
+        }
+        if (x->body_sent == all.n && x->has_own) {
+                x->has_own = false;
+                http_call_end_body(&x->call);
+        }
+}
+
 /* The first one tells that the connection stands: the client may send its body. */
 static void call_drain(struct http_call *call)
 {
         struct http_req *req = proxied_of(call)->req;
 
+        if (proxied_of(call)->own_body) {
+                send_own(proxied_of(call));
+                return;
+        }
         http_body_start(req, HTTP_LENGTH_UNKNOWN);
         http_body_resume(req);
 }
@@ -198,6 +223,8 @@ static void call_end(struct http_call *call, int r)
         else
                 give_up(x, r);
         http_req_set_hooks(req, NULL, NULL);
+        if (x->own_body)
+                buf_done(&x->body);
         http_req_unref(req);
 }
 
@@ -267,7 +294,12 @@ static int prepare(struct http_req *req, const struct http_proxy_target *t, stru
         http_call_init(&x->call, &call_hooks, &req->arena);
         x->call.method = req->method_name;
         x->call.fallback = t->fallback;
-        describe_body(req, &x->call);
+        if (t->body) {
+                x->call.body = HTTP_CALL_SIZED;
+                x->call.body_length = t->body->bytes.n;
+        } else {
+                describe_body(req, &x->call);
+        }
         r = join_target(req, t, &x->call.target);
         if (r == 0)
                 r = proxy__request_headers(req, t, &x->call.headers);
@@ -286,6 +318,8 @@ void http_proxy(struct http_req *req, const struct http_proxy_target *t)
         if (r < 0) {
                 if (!t->addr)
                         (void) fd_close(t->fd);
+                if (t->body)
+                        buf_done(&t->body->bytes);
                 reply_failure(req, failed, r);
                 return;
         }
@@ -293,12 +327,20 @@ void http_proxy(struct http_req *req, const struct http_proxy_target *t)
         x->failed = failed;
         x->answer = t->answer;
         x->n_headers = req->res.headers.n;
+        if (t->body) {
+                x->own_body = x->has_own = true;
+                x->body = t->body->bytes;
+        }
+        http_body_stream(req);
         http_req_set_hooks(req, &req_hooks, x);
         http_req_eof_is_gone(req);
         if (t->addr)
                 http_call_start(t->client, &x->call, t->addr);
         else
                 http_call_start_fd(t->client, &x->call, t->fd);
-        if (http_call_writable(&x->call))
+        if (http_call_writable(&x->call) && x->own_body)
+                send_own(x);
+        else if (http_call_writable(&x->call))
                 http_body_start(req, HTTP_LENGTH_UNKNOWN);
+        http_req_release(req);
 }

@@ -10,7 +10,7 @@
  * and are never held whole; whoever is slow slows the other. What is removed, added and answered
  * when something fails is told in docs/internals/proxy.md.
  *
- * To be called from the exec of a route with HTTP_BODY_STREAM:
+ * To be called before the body of the request is asked for, as from the exec of a route with HTTP_BODY_STREAM:
  *
  *         http_proxy(req, &(struct http_proxy_target){
  *                                 .client = client, .addr = &addr,
@@ -40,6 +40,11 @@ typedef void http_proxy_failed_fn(struct http_req *req, const struct http_proble
  * called: they are part of whatever becomes of it, failures too. */
 typedef int http_proxy_answer_fn(struct http_req *req, struct http_header *h);
 
+/* A body that was read already, to be sent in the place of the request's: taken, and freed. */
+struct http_proxy_body {
+        struct buf bytes;
+};
+
 /* Views and lists live in the request's arena or are constants, except for `strip`, which is only
  * looked at during the call of http_proxy. */
 struct http_proxy_target {
@@ -58,6 +63,8 @@ struct http_proxy_target {
         size_t n_add;
         const struct str *strip; /* names that must not reach the server */
         size_t n_strip;
+
+        struct http_proxy_body *body; /* NULL: the request's own streams */
 
         http_proxy_answer_fn *answer; /* NULL: all of them go */
         http_proxy_failed_fn *failed; /* NULL: in the error shape of the API */

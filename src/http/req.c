@@ -191,7 +191,7 @@ void http_body_resume(struct http_req *req)
 
 static bool collects(const struct http_req *req)
 {
-        return req->route
+        return req->route && !req->_body_streams
                && (req->route->body == HTTP_BODY_COLLECT || req->route->body == HTTP_BODY_JSON);
 }
 
@@ -218,14 +218,25 @@ void http_req_deliver_end(struct http_req *req)
                                                        "there is no memory for the body" };
 
         req->_body_done = true;
+        if (req->_held)
+                return;
         if (buf_failed(&req->_collected)) {
                 http_req_refuse(req, -ENOMEM, &no_memory); /* a part of it is not the body */
-        } else if (req->route && req->route->body != HTTP_BODY_STREAM) {
+        } else if (req->route && req->route->body != HTTP_BODY_STREAM && !req->_body_streams) {
                 req->body = buf_str(&req->_collected);
                 http_router_body(req);
         } else if (req->hooks && req->hooks->body_end) {
                 req->hooks->body_end(req);
         }
+}
+
+void http_req_release(struct http_req *req)
+{
+        bool held = req->_held;
+
+        req->_held = false;
+        if (held && req->_body_done && !http_req_is_gone(req))
+                http_req_deliver_end(req);
 }
 
 void http_req_abort(struct http_req *req, int reason)

@@ -136,6 +136,8 @@ struct http_req {
         bool _body_done;   /* the whole body was read */
         bool _body_wanted; /* somebody reads the body */
         bool _body_paused;
+        bool _body_streams; /* to the hooks, whatever the route says */
+        bool _held;         /* see http_req_hold */
         uint64_t _body_max;
         uint64_t _body_seen;
         struct buf _collected;
@@ -169,6 +171,15 @@ void http_req_eof_is_gone(struct http_req *req);
  * as a client likes (http_route.lasting) should not. */
 void http_req_count(struct http_req *req);
 
+/* Nothing is done about the request until it is released, also if it is complete without a body: for an
+ * authorization that takes its time. The end of its body, if that came meanwhile, is told then. */
+static inline void http_req_hold(struct http_req *req)
+{
+        req->_held = true;
+}
+
+void http_req_release(struct http_req *req);
+
 /* --- asking --- */
 
 /* The null view if there is no such header. */
@@ -191,6 +202,14 @@ struct str http_path_for_log(struct arena *a, struct str path);
  * HTTP_LENGTH_UNKNOWN for none. A longer one is answered with 413 and abort(-EMSGSIZE), from inside
  * this call if its Content-Length tells. */
 void http_body_start(struct http_req *req, uint64_t max);
+
+/* From now on it is a stream to the hooks, also if the route says otherwise: for who takes a request out of
+ * the hands of its route before the body was asked for. */
+static inline void http_body_stream(struct http_req *req)
+{
+        req->_body_streams = true;
+}
+
 void http_body_pause(struct http_req *req);
 void http_body_resume(struct http_req *req);
 

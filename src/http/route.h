@@ -101,7 +101,8 @@ struct http_problem {
 typedef struct str http_shape_fn(struct http_req *req, const struct http_problem *p,
                                  struct buf *ret_body);
 
-/* 0: go on (req->principal may be set). Else it has replied, and returns a negative value. */
+/* 0: go on (req->principal may be set). Else it has replied, and returns a negative value; or it holds the
+ * request (http_req_hold, and a reference) and will reply, or call http_router_go_on, later. */
 typedef int http_authorize_fn(struct http_req *req, uint32_t scope);
 
 /* May answer a request whose JSON body did not decode in the API's own way; NULL: 400. */
@@ -139,6 +140,9 @@ void http_router_head(struct http_router *r, struct http_req *req);
 
 /* Only decides which API a path belongs to, for the shape of an error before routing. */
 void http_router_claim(const struct http_router *r, struct http_req *req);
+
+/* The request's own route, whose authorization was left open: its body, then its exec. */
+void http_router_go_on(struct http_req *req);
 
 /* Called when the body of a non-streaming route is complete. */
 void http_router_body(struct http_req *req);

@@ -367,12 +367,17 @@ void http_router_head(struct http_router *r, struct http_req *req)
                 http_reply_error(req, 400, "BAD_REQUEST", "the path is badly encoded");
                 return;
         }
-        if (!is_allowed(req))
-                return;
+        if (is_allowed(req))
+                http_router_go_on(req);
+}
+
+void http_router_go_on(struct http_req *req)
+{
         if (req->route->body == HTTP_BODY_STREAM)
                 req->route->exec(req);
         else
                 http_body_start(req, req->route->body_max ? req->route->body_max : HTTP_BODY_MAX);
+        http_req_release(req);
 }
 
 /* --- decoded bodies --- */

@@ -82,6 +82,13 @@ struct config {
                 const char *token_file, *credentials_file, *ca_file, *cert_file, *key_file;
         } store;
 
+        /* --- who else is on it --- */
+        struct {
+                const char *advertise; /* where other nodes reach this one; NULL: there are none */
+                const char *key_file;
+                usec_t lease, grace;
+        } cluster;
+
         /* --- what makes sandboxes --- */
         const char *drivers[CONFIG_DRIVERS_MAX]; /* the first is the default */
         size_t n_drivers;

@@ -403,6 +403,8 @@ int config_rules_apply(const struct config_rules *c, struct err *e)
         if (r == 0)
                 r = rules__apply_store(c, e);
         if (r == 0)
+                r = rules__apply_cluster(c, e);
+        if (r == 0)
                 r = rules__apply_keys(c, e);
         if (r == 0)
                 r = rules__apply_quotas(c, e);

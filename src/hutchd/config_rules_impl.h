@@ -4,7 +4,7 @@
 
 /* What the rules share: config_rules.c has those of single values and lists, config_rules_who.c those
  * of keys and quotas, config_rules_engines.c those of container engines, config_rules_purista.c those of
- * PURISTA's sandboxes, config_rules_store.c those of the store. */
+ * PURISTA's sandboxes, config_rules_store.c those of the store, config_rules_cluster.c those of other nodes. */
 
 #include "hutchd/config_rules.h"
 
@@ -29,6 +29,7 @@ const char *rules__entry(char ret[static RULES_PATH_MAX], const char *list, uint
 
 int rules__apply_keys(const struct config_rules *r, struct err *e) must_check;
 int rules__apply_quotas(const struct config_rules *r, struct err *e) must_check;
+int rules__apply_cluster(const struct config_rules *r, struct err *e) must_check;
 int rules__apply_store(const struct config_rules *r, struct err *e) must_check;
 int rules__apply_engines(const struct config_rules *r, struct err *e) must_check;
 int rules__apply_purista(const struct config_rules *r, struct err *e) must_check;

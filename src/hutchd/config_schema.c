@@ -150,6 +150,14 @@ static const cyaml_schema_field_t store_fields[] = {
         CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t cluster_fields[] = {
+        TEXT(IN(cluster), "advertise", advertise),
+        TEXT(IN(cluster), "key_file", key_file),
+        TEXT(IN(cluster), "lease", lease),
+        TEXT(IN(cluster), "grace", grace),
+        CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t log_fields_[] = {
         TEXT(IN(log), "level", level),
         TEXT(IN(log), "format", format),
@@ -185,6 +193,7 @@ static const cyaml_schema_field_t config_fields[] = {
         PART(RAW, "podman", podman, engine_fields),
         PART(RAW, "purista", purista, purista_fields),
         PART(RAW, "store", store, store_fields),
+        PART(RAW, "cluster", cluster, cluster_fields),
         PART(RAW, "log", log, log_fields_),
         PART(RAW, "audit", audit, audit_fields),
         CYAML_FIELD_END,

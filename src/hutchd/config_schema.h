@@ -62,6 +62,9 @@ struct config_raw {
                 char *ca_file, *cert_file, *key_file;
         } store;
         struct {
+                char *advertise, *key_file, *lease, *grace;
+        } cluster;
+        struct {
                 char *network, *private, *uids, *seeds, *networks, *subnet4, *subnet6, *dns;
         } native;
         struct {

@@ -6,9 +6,9 @@
  * hutchd as a whole: which parts there are, in which order they begin and end.
  *
  *         begin   data folder ─ store ─ registry, keyring ─ drivers ─ service        daemon_start.c
- *                    ─ load records ─ load keys ─ adopt what runs ─ listen ─ ready
+ *                    ─ lease (if others are on the store) ─ load records ─ load keys ─ adopt what runs ─ listen ─ ready
  *         end     drain the server ─ service ─ client, agents ─ drivers              daemon_stop.c
- *                    ─ registry, keyring ─ store ─ data folder
+ *                    ─ lease ─ registry, keyring ─ store ─ data folder
  *
  * Nothing is answered before everything that runs has been adopted. A start that fails, at whatever
  * step, and a signal that comes meanwhile, go the same way to the end: it takes what is there and
@@ -54,6 +54,9 @@ struct daemon {
         struct store *store;
         char store_where[SOCK_ADDR_TEXT_MAX]; /* of a server */
         struct secret *store_password;
+        struct nodes *nodes; /* NULL: nobody else is on the store */
+        struct secret *cluster_key;
+        struct api_cluster cluster;
         struct registry *registry;
         struct keyring *keyring;
         struct agents *agents;
@@ -68,8 +71,10 @@ struct daemon {
         /* --- the start --- */
         struct store_scan look; /* whether the store is there */
         bool store_away;        /* it was not, and it was said */
+        struct nodes_join join;
         struct registry_load load_records;
-        struct keyring_load load_keys;
+        struct keyring_load load_keys, read_keys;
+        bool reading_keys, stop_waits; /* once more, and the end waits for that */
         struct service_start adopt;
         void (*store_there)(struct daemon *d);
         struct op *starting;   /* which of these is under way, or NULL */
@@ -106,10 +111,21 @@ int daemon_open_store(struct daemon *d, struct err *e) must_check;
  * so: without the records nobody could tell which sandboxes there are. */
 void daemon_await_store(struct daemon *d, void (*there)(struct daemon *d));
 
+/* One line of a file that nobody else may read; `name` is the key of the configuration. */
+int daemon_read_secret(const char *name, const char *path, struct secret **ret, struct err *e)
+        must_check;
+
+/* With other nodes on the store: who they are, and a lease of our own before anything is loaded. */
+int daemon_open_nodes(struct daemon *d, struct str node, struct err *e) must_check;
+void daemon_join(struct daemon *d, void (*then)(struct daemon *d));
+
 /* --- the end --- */
 
 /* The first time gently, the second time at once. */
 void daemon_end(struct daemon *d);
+
+/* The step of the end that gives up the lease. */
+void daemon_stop_nodes(struct daemon *d);
 
 /* Without draining. */
 void daemon_end_steps(struct daemon *d);

@@ -30,12 +30,28 @@ static struct str node_of(const struct daemon *d)
         return d->config->node.p ? d->config->node : str_from(d->data.installation);
 }
 
-static void make_registry(struct daemon *d)
+static int make_registry(struct daemon *d, struct err *e)
 {
+        int r = daemon_open_nodes(d, node_of(d), e);
+
+        if (r < 0)
+                return r;
         d->registry = registry_new(&d->loop, d->store,
                                    &(struct registry_config){ .node = node_of(d),
-                                                              .clock = &clock_system });
+                                                              .clock = &clock_system,
+                                                              .nodes = d->nodes });
         d->keyring = keyring_new(&d->loop, d->store);
+        return 0;
+}
+
+static int read_boot_id(struct daemon *d, struct err *e)
+{
+        ssize_t n =
+                small_file_read("/proc/sys/kernel/random/boot_id", d->boot_id, sizeof(d->boot_id));
+
+        if (n < ID_UUID_LEN)
+                return err_errno(e, n < 0 ? (int) n : -EIO, "read the boot id of the kernel");
+        return 0;
 }
 
 static int open_driver(struct daemon *d, const char *name, struct err *e)
@@ -77,20 +93,17 @@ static int open_drivers(struct daemon *d, struct err *e)
         return r;
 }
 
-static int make_service(struct daemon *d, struct err *e)
+static void make_service(struct daemon *d)
 {
         struct service_config config = service_defaults;
         const struct config *c = d->config;
-        ssize_t n =
-                small_file_read("/proc/sys/kernel/random/boot_id", d->boot_id, sizeof(d->boot_id));
 
-        if (n < ID_UUID_LEN)
-                return err_errno(e, n < 0 ? (int) n : -EIO, "read the boot id of the kernel");
         config.loop = &d->loop;
         config.clock = &clock_system;
         config.ids = &d->ids;
         config.log = &d->log;
         config.registry = d->registry;
+        config.nodes = d->nodes;
         config.agents = d->agents;
         config.node = node_of(d);
         config.boot_id = str_of(d->boot_id, ID_UUID_LEN);
@@ -105,7 +118,6 @@ static int make_service(struct daemon *d, struct err *e)
         d->service = service_new(&config);
         for (size_t i = 0; i < d->n_drivers; i++)
                 service_add_driver(d->service, d->drivers[i]);
-        return 0;
 }
 
 /* --- the server --- */
@@ -156,6 +168,7 @@ static void fill_api(struct daemon *d)
                 .purista = &d->config->purista,
                 .bridges = d->config->bridges,
                 .n_bridges = d->config->n_bridges,
+                .cluster = d->nodes ? &d->cluster : NULL,
                 .store = store_name(d->store),
         };
 }
@@ -345,10 +358,16 @@ static int open_parts(struct daemon *d, struct err *e)
                 r = daemon_open_audit(d, d->config, e);
         if (r < 0)
                 return r;
-        make_registry(d);
+        r = read_boot_id(d, e);
+        if (r == 0)
+                r = make_registry(d, e);
+        if (r < 0)
+                return r;
         d->agents = agents_new(&d->loop);
         r = open_drivers(d, e);
-        return r < 0 ? r : make_service(d, e);
+        if (r == 0)
+                make_service(d);
+        return r;
 }
 
 static void load_records(struct daemon *d)
@@ -356,6 +375,11 @@ static void load_records(struct daemon *d)
         op_init(&d->load_records.req.op, records_loaded);
         d->starting = &d->load_records.req.op;
         registry_load(d->registry, &d->load_records);
+}
+
+static void join(struct daemon *d)
+{
+        daemon_join(d, load_records);
 }
 
 void daemon_start(struct daemon *d)
@@ -367,5 +391,5 @@ void daemon_start(struct daemon *d)
                 daemon_fail(d, &e);
                 return;
         }
-        daemon_await_store(d, load_records);
+        daemon_await_store(d, join);
 }

@@ -86,8 +86,18 @@ static void store_gone(struct op *op, int result)
         next(d);
 }
 
+void daemon_stop_nodes(struct daemon *d)
+{
+        d->stop_waits = d->reading_keys;
+        if (d->stop_waits)
+                return;
+        d->nodes ? nodes_stop(d->nodes, part_gone, d) : next(d);
+}
+
 static void close_store(struct daemon *d)
 {
+        nodes_free(TAKE_PTR(d->nodes));
+        secret_free(TAKE_PTR(d->cluster_key));
         registry_free(TAKE_PTR(d->registry));
         keyring_free(TAKE_PTR(d->keyring));
         if (!d->store) {
@@ -117,7 +127,8 @@ static void close_rest(struct daemon *d)
 typedef void step_fn(struct daemon *d);
 
 static step_fn *const steps[] = {
-        free_server, stop_service, free_client, free_agents, close_drivers, close_store, close_rest,
+        free_server,   stop_service,      free_client, free_agents,
+        close_drivers, daemon_stop_nodes, close_store, close_rest,
 };
 
 static void next(struct daemon *d)
@@ -144,7 +155,7 @@ static void end_gently(struct daemon *d)
 {
         d->ending = true;
         notify_stopping(&d->notify);
-        if (d->starting == &d->look.req.op)
+        if (d->starting == &d->look.req.op || d->starting == &d->join.req.op)
                 op_cancel(d->starting);
         /* A load takes a moment, and its `done` sees that it is over; its own start the service ends. */
         if (d->starting && d->starting != &d->adopt.op)

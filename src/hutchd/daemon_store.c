@@ -24,25 +24,24 @@ static int check_secret_file(const char *name, const char *path, struct err *e)
         struct stat st;
 
         if (stat(path, &st) < 0)
-                return err_errno(e, -errno, "store.%s %s", name, path);
+                return err_errno(e, -errno, "%s %s", name, path);
         if ((st.st_mode & S_IRWXO) != 0)
-                return err_set(e, ERR_FORBIDDEN, "store.%s %s: others may read it; chmod o= it",
-                               name, path);
-        return access(path, R_OK) < 0 ? err_errno(e, -errno, "store.%s %s", name, path) : 0;
+                return err_set(e, ERR_FORBIDDEN, "%s %s: others may read it; chmod o= it", name,
+                               path);
+        return access(path, R_OK) < 0 ? err_errno(e, -errno, "%s %s", name, path) : 0;
 }
 
-/* One line. */
-static int read_password(const char *path, struct secret **ret, struct err *e)
+int daemon_read_secret(const char *name, const char *path, struct secret **ret, struct err *e)
 {
         char text[PASSWORD_MAX + 2];
         struct str password;
-        ssize_t n = check_secret_file("password_file", path, e);
+        ssize_t n = check_secret_file(name, path, e);
 
         if (n < 0)
                 return (int) n;
         n = small_file_read(path, text, sizeof(text));
         if (n < 0)
-                return err_errno(e, (int) n, "store.password_file %s", path);
+                return err_errno(e, (int) n, "%s %s", name, path);
         password = str_of(text, (size_t) n);
         while (password.n > 0 && strchr("\r\n", password.p[password.n - 1]))
                 password.n--;
@@ -50,9 +49,8 @@ static int read_password(const char *path, struct secret **ret, struct err *e)
                 *ret = secret_new(password);
         wipe(text, sizeof(text));
         return *ret ? 0
-                    : err_set(e, ERR_INVALID,
-                              "store.password_file %s: expected one line of 1 to %d bytes", path,
-                              PASSWORD_MAX);
+                    : err_set(e, ERR_INVALID, "%s %s: expected one line of 1 to %d bytes", name,
+                              path, PASSWORD_MAX);
 }
 
 static int open_redis(struct daemon *d, struct err *e)
@@ -67,7 +65,8 @@ static int open_redis(struct daemon *d, struct err *e)
                 .log = &d->log,
         };
         int r = c->store.password_file
-                        ? read_password(c->store.password_file, &d->store_password, e)
+                        ? daemon_read_secret("store.password_file", c->store.password_file,
+                                             &d->store_password, e)
                         : 0;
 
         if (r < 0)
@@ -88,12 +87,12 @@ static int check_nats_files(const struct config *c, struct err *e)
                 const char *name, *path;
                 bool secret;
         } files[] = {
-                { "password_file", c->store.password_file, true },
-                { "token_file", c->store.token_file, true },
-                { "credentials_file", c->store.credentials_file, true },
-                { "key_file", c->store.key_file, true },
-                { "ca_file", c->store.ca_file, false },
-                { "cert_file", c->store.cert_file, false },
+                { "store.password_file", c->store.password_file, true },
+                { "store.token_file", c->store.token_file, true },
+                { "store.credentials_file", c->store.credentials_file, true },
+                { "store.key_file", c->store.key_file, true },
+                { "store.ca_file", c->store.ca_file, false },
+                { "store.cert_file", c->store.cert_file, false },
         };
         int r = 0;
 
@@ -103,7 +102,7 @@ static int check_nats_files(const struct config *c, struct err *e)
                 if (files[i].secret)
                         r = check_secret_file(files[i].name, files[i].path, e);
                 else if (access(files[i].path, R_OK) < 0)
-                        r = err_errno(e, -errno, "store.%s %s", files[i].name, files[i].path);
+                        r = err_errno(e, -errno, "%s %s", files[i].name, files[i].path);
         }
         return r;
 }

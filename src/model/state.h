@@ -108,6 +108,9 @@ struct status {
 
 extern const struct json_field status_fields[];
 
+/* Of FAILED: the node that looked after it is gone, and nothing of it is here. */
+#define REASON_NODE_LOST "NODE_LOST"
+
 struct status_step {
         enum state state;
         struct str reason;

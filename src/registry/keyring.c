@@ -18,6 +18,7 @@ enum key_state {
 struct key {
         struct api_key key;
         enum key_state state;
+        uint64_t round; /* the load that has seen it, or that was the last when it was made */
         struct tree_node by_id;
         struct map_node by_digest; /* of those that are open */
         char text[];
@@ -30,6 +31,7 @@ struct keyring {
         struct map by_digest;
         size_t under_way;
         size_t shown;
+        uint64_t round; /* of loads */
         bool locked;
 };
 
@@ -131,6 +133,7 @@ static void key_open(struct keyring *kr, struct key *k)
         bool taken = find_digest(kr, digest_of(&k->key));
 
         k->state = taken ? KEY_CLOSED : KEY_OPEN;
+        k->round = kr->round;
         if (!taken)
                 map_add(&kr->by_digest, &k->by_digest, digest_of(&k->key));
         kr->shown++;
@@ -453,6 +456,32 @@ static bool read_digest(struct str hex, uint8_t ret[static SHA256_SIZE])
         return true;
 }
 
+/* It is the one that we have under this id. */
+static bool is_known(struct keyring *kr, const struct api_key *key)
+{
+        struct key *k = key->id.n > 0 ? find_id(kr, key->id) : NULL;
+
+        if (!k || k->key.configured || !str_eq(digest_of(&k->key), digest_of(key)))
+                return false;
+        k->round = kr->round;
+        return true;
+}
+
+/* Others have removed them, since the last load. */
+static void drop_gone(struct keyring *kr)
+{
+        struct tree_node *n = tree_nth(&kr->by_id, 0), *next;
+
+        for (; n; n = next) {
+                struct key *k = container_of(n, struct key, by_id);
+
+                next = tree_after(&kr->by_id, n->key);
+                if (!k->key.configured && k->round != kr->round
+                    && (k->state == KEY_OPEN || k->state == KEY_CLOSED))
+                        key_free(kr, k);
+        }
+}
+
 static bool take_key(struct keyring *kr, const struct store_entry *e)
 {
         struct api_key key = { 0 };
@@ -464,8 +493,12 @@ static bool take_key(struct keyring *kr, const struct store_entry *e)
         arena_init(&a, 64 * KiB);
         ok = read_digest(str_skip(e->key, strlen(API_KEY_PREFIX)), key.digest)
              && json_decode(e->value, key_fields, JSON_REFUSE_UNKNOWN, &a, &key, &je) == 0
-             && check_key(&key, NULL) == 0 && !find_id(kr, key.id)
-             && !find_digest(kr, digest_of(&key));
+             && check_key(&key, NULL) == 0;
+        if (ok && is_known(kr, &key)) {
+                arena_done(&a);
+                return true;
+        }
+        ok = ok && !find_id(kr, key.id) && !find_digest(kr, digest_of(&key));
         if (ok) {
                 k = key_copy(&key);
                 key_enter(kr, k);
@@ -494,6 +527,7 @@ static void page_read(struct op *op, int result)
                 w->kr->locked = true;
         }
         if (!more) {
+                drop_gone(w->kr);
                 finish(w, 0);
                 return;
         }
@@ -508,6 +542,7 @@ void keyring_load(struct keyring *kr, struct keyring_load *l)
         struct work *w = work_begin(kr, &l->req);
 
         l->loaded = l->damaged = 0;
+        kr->round++;
         op_init(&w->scan.req.op, page_read);
         store_scan(kr->store, &w->scan, STR(API_KEY_PREFIX), STR_NULL, PAGE);
 }

@@ -49,6 +49,7 @@ struct keyring_load {
         size_t loaded, damaged; /* results; what is damaged opens nothing, and is left alone */
 };
 
+/* Again, when others on the store may have made and removed some: not before the last one is done. */
 void keyring_load(struct keyring *kr, struct keyring_load *l);
 
 /* Replaces those of the configuration, at once; the array is copied. ERR_EXISTS if two have the same

@@ -19,6 +19,7 @@
 #define LOCK_PREFIX     "hutch:lock:"
 #define API_KEY_PREFIX  "hutch:key:"
 #define SNAPSHOT_PREFIX "hutch:snapshot:"
+#define NODE_PREFIX     "hutch:node:"
 
 #define RECORD_KEY_SIZE (sizeof(RECORD_PREFIX) + SANDBOX_ID_MAX)
 

@@ -24,6 +24,7 @@ struct registry *registry_new(struct net_loop *loop, struct store *store,
         r->store = store;
         r->clock = config->clock;
         r->node = xstrndup_str(config->node);
+        r->nodes = config->nodes;
         ids_init(&r->ids);
         records_init(&r->records);
         tree_init(&r->writing);

@@ -16,6 +16,7 @@
  *         hutch:lock:<owner's key>      who holds the owner's lock, and until when
  *         hutch:key:<SHA-256>           an API key (registry/keyring.h)
  *         hutch:snapshot:<id>           the record of a snapshot (registry/snapshots.h)
+ *         hutch:node:<id>               one that shares the store (registry/nodes.h)
  *
  * (owner_add_key, or its SHA-256 if it is very long: registry/keys.h).
  *
@@ -44,11 +45,13 @@
 #include "model/sandbox.h"
 #include "store/store.h"
 
+struct nodes; /* registry/nodes.h */
 struct registry;
 
 struct registry_config {
         struct str node;           /* whose records are kept in memory */
         const struct clock *clock; /* leases of locks, on the wall clock: other machines share it */
+        struct nodes *nodes; /* who else is on the store; NULL: nobody. Outlives the registry */
 };
 
 /* --- life --- */
@@ -125,6 +128,28 @@ struct registry_reconcile {
 void registry_reconcile(struct registry *r, struct registry_reconcile *c,
                         const struct sandbox *const *found, size_t n);
 
+/* --- records of nodes that are lost (nodes_life) --- */
+
+/* Gives up the sandbox of another node: from then on it is a tombstone of this one, Failed by
+ * REASON_NODE_LOST, and its owner's place is free. What was a tombstone already goes. ERR_CONFLICT if its node is not lost or somebody else was faster, ERR_NOT_FOUND. */
+struct registry_lose {
+        struct registry_req req;
+};
+
+void registry_lose(struct registry *r, struct registry_lose *l, struct str id);
+
+/* All of them, of all nodes that are lost. */
+struct registry_sweep {
+        struct registry_req req;
+        void (*each)(struct registry_sweep *s, const struct sandbox *record); /* may be NULL */
+        bool stop; /* may be set meanwhile: it then ends soon */
+
+        size_t lost; /* results */
+        size_t left; /* that could not be given up: look again */
+};
+
+void registry_sweep(struct registry *r, struct registry_sweep *s);
+
 /* --- reading --- */
 
 /* Of this node, from memory. NULL if there is none. */
@@ -133,13 +158,15 @@ const struct sandbox *registry_peek(const struct registry *r, struct str id);
 /* Of any node, or of none (sandbox_is_foreign). ERR_NOT_FOUND also for a record that can't be read. */
 struct registry_get {
         struct registry_req req;
+        bool unlocked; /* find_by_owner: the starter does not hold the owner's lock */
         const struct sandbox *record; /* result, until `done` returns */
 };
 
 void registry_get_metadata(struct registry *r, struct registry_get *g, struct str id);
 
 /* The sandbox that is bound to this owner. An index that points to nothing, or to a record of
- * another owner, is removed, and the answer is ERR_NOT_FOUND. */
+ * another owner, is removed, and the answer is ERR_NOT_FOUND; without the owner's lock it may be one whose record is
+ * on its way, and stays. */
 void registry_find_by_owner(struct registry *r, struct registry_get *g, const struct owner *owner);
 
 /* The next record of this node behind that id, in order of ids; the null view begins. NULL at the
@@ -170,6 +197,20 @@ struct registry_page {
  * on how many there are. Several labels walk the records of the rarest one. */
 void registry_list(const struct registry *r, const struct registry_query *q,
                    struct registry_page *ret);
+
+/* The same with those of all nodes: the store is walked, and what others have and matches is decoded. At most
+ * REGISTRY_OTHERS_MAX of these, else ERR_UNAVAILABLE. What the query points to stays until `done`, the results until
+ * `done` returns. */
+#define REGISTRY_OTHERS_MAX 20000
+
+struct registry_list_all {
+        struct registry_req req;
+        struct registry_query query;
+
+        struct registry_page page; /* result */
+};
+
+void registry_list_all(struct registry *r, struct registry_list_all *l);
 
 /* How many, by state; null views: of all tenants, of all drivers. */
 size_t registry_count(const struct registry *r, struct str tenant, struct str driver,

@@ -85,7 +85,7 @@ static void repair(struct find *f)
 {
         sandbox_free(f->record);
         f->record = NULL;
-        if (!f->in_older)
+        if (!f->in_older && !f->get->unlocked)
                 release_owner(f->r, f->owner, f->index_version);
         try_older(f);
 }

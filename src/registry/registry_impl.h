@@ -21,6 +21,7 @@ struct registry {
         struct store *store;
         const struct clock *clock;
         char *node;
+        struct nodes *nodes; /* or NULL */
         struct ids ids;
         struct records records;
         struct tree writing; /* struct writing: ids of which a write is under way */
@@ -78,6 +79,12 @@ static inline bool is_bound_to(const struct sandbox *s, const struct owner *o)
 {
         return s->owner_bound && owner_eq(&s->owner, o);
 }
+
+/* --- lists --- */
+
+/* As registry_list. */
+void records_list(const struct records *rs, const struct registry_query *q,
+                  struct registry_page *ret);
 
 /* --- the owner's index --- */
 

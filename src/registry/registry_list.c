@@ -231,7 +231,13 @@ static void list_filtered(const struct plan *p, const struct registry_query *q, 
 void registry_list(const struct registry *r, const struct registry_query *q,
                    struct registry_page *ret)
 {
-        const struct index *x = records_index(&r->records, q->tenant);
+        records_list(&r->records, q, ret);
+}
+
+void records_list(const struct records *rs, const struct registry_query *q,
+                  struct registry_page *ret)
+{
+        const struct index *x = records_index(rs, q->tenant);
         unsigned states = q->states ? q->states & ALL_STATES : LIVE_STATES;
         struct plan p;
 

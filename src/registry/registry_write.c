@@ -188,13 +188,53 @@ static bool may_overwrite(struct write *w)
         return w->tries++ < TRIES_MAX && (!s->found.p || doubt_is(w->r, id_of(w), s->found));
 }
 
+/*
+ * With other nodes on the store. A lock is a lease, and whoever stalls between its index and its record may have lost
+ * it: to the next holder an index without a record means nothing, and he takes the place. So the index is looked at
+ * once more when the record is there. Either he has seen the record, or the index is not ours any more; never
+ * have two the place.
+ */
+static void taken_back(struct sure *s, int result)
+{
+        struct write *w = container_of(s, struct write, sure);
+
+        if (result < 0 && s->unsure)
+                doubt_add(w->r, id_of(w), buf_str(&w->value));
+        finish(w, err_set(&w->req->err, ERR_UNAVAILABLE,
+                          "another node has taken the owner's place; ask again"));
+}
+
+static void claim_seen(struct op *op, int result)
+{
+        struct write *w = container_of(op, struct write, get.req.op);
+
+        if (result == 0 && w->get.version == w->claim->version) {
+                finish_effect(w, EFFECT_ADD);
+        } else if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND)) {
+                w->sure.done = taken_back;
+                sure_remove(&w->sure, w->r->store, w->key, w->version);
+        } else {
+                doubt_add(w->r, id_of(w), buf_str(&w->value));
+                fail(w, &w->get.req.err);
+        }
+}
+
+static void see_claim(struct write *w)
+{
+        op_init(&w->get.req.op, claim_seen);
+        store_get(w->r->store, &w->get, str_of(w->claim->_key, w->claim->_key_n));
+}
+
 static void record_added(struct sure *s, int result)
 {
         struct write *w = container_of(s, struct write, sure);
 
         if (result == 0) {
                 w->version = s->version;
-                finish_effect(w, EFFECT_ADD);
+                if (w->claim && w->r->nodes)
+                        see_claim(w);
+                else
+                        finish_effect(w, EFFECT_ADD);
                 return;
         }
         if (result == ERR_RETURN(ERR_CONFLICT) && may_overwrite(w)) {
@@ -271,8 +311,15 @@ static void refresh(struct write *w)
                 finish(w, err_set(&w->req->err, ERR_NOT_FOUND, "somebody else has removed it"));
                 return;
         }
-        if (read_record(w->key, s->found, &found, &e) < 0
-            || !records_same(w->entry->record, found)) {
+        if (read_record(w->key, s->found, &found, &e) == 0 && !sandbox_is_foreign(found)
+            && !is_ours(w->r, found)) {
+                sandbox_free(found);
+                w->effect = EFFECT_REMOVE;
+                finish(w, err_set(&w->req->err, ERR_NOT_FOUND,
+                                  "another node took this one for lost and has given it up"));
+                return;
+        }
+        if (!found || !records_same(w->entry->record, found)) {
                 sandbox_free(found);
                 finish(w, err_set(&w->req->err, ERR_CONFLICT,
                                   "somebody else has written something that is no such record"));

@@ -317,6 +317,12 @@ static int begin(struct service *s, struct service_create *c)
         return r;
 }
 
+void service_replay_id(const struct service *s, const struct caller *who, struct str key,
+                       char ret[static 64])
+{
+        replay_id(s->config.secret, who->tenant, key, ret);
+}
+
 void service_create(struct service *s, struct service_create *c)
 {
         int r;

@@ -105,8 +105,16 @@ static struct decision begin_create(const struct matter *m)
         return m->state == STATE_PENDING ? ask(ASK_CREATE) : done();
 }
 
+/* What there may be of it is on a node that is gone, and no driver of ours has it. */
+static bool is_lost(const struct matter *m)
+{
+        return m->state == STATE_FAILED && str_eq(m->record->status.reason, STR(REASON_NODE_LOST));
+}
+
 static struct decision begin_delete(const struct matter *m)
 {
+        if (is_lost(m))
+                return unregister();
         if (m->state == STATE_STOPPING || state_is_final(m->state))
                 return ask(ASK_DESTROY);
         return then_ask(become(m, STATE_STOPPING, REASON_DELETED, STR_NULL), ASK_DESTROY);
@@ -190,6 +198,8 @@ static struct decision begin_expire(const struct matter *m)
 
 static struct decision begin_forget(const struct matter *m)
 {
+        if (is_lost(m))
+                return unregister();
         return state_is_final(m->state) ? ask(ASK_DESTROY) : done();
 }
 

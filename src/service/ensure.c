@@ -9,6 +9,10 @@
  *                           │ silent: ping again, later and later
  *                           └─ inspect ─ delete ─ create
  *
+ * On a store that several nodes share the owner is looked up before that, without the lock: what another node
+ * has, that node is to be asked for, and it takes the lock itself. What is found to be another's while the lock is
+ * held leads there, too.
+ *
  * The lease is renewed beside that. Its loss ends the whole: somebody else may be at work by now.
  */
 
@@ -47,7 +51,10 @@ struct ensuring {
                 struct service_git git;
                 struct agent_ping ping;
                 struct driver_inspect inspect;
+                struct nodes_find node;
+                struct registry_lose lose;
         } u;
+        char others[SANDBOX_ID_MAX + 1]; /* the sandbox of another node */
 
         int result; /* once it is over */
         struct err err;
@@ -285,6 +292,7 @@ static void found(struct op *op, int result);
 static void find(struct ensuring *e)
 {
         begin(e, &e->u.get.req.op, found);
+        e->u.get.unlocked = !e->locked;
         registry_find_by_owner(e->service->config.registry, &e->u.get, e->x->owner);
 }
 
@@ -483,6 +491,64 @@ static void look(struct ensuring *e)
         }
 }
 
+/* --- one of another node --- */
+
+static void lock(struct ensuring *e);
+
+static void was_lost(struct op *op, int result)
+{
+        struct ensuring *e = container_of(op, struct ensuring, u.lose.req.op);
+        struct err err = e->u.lose.req.err;
+
+        if (result == 0)
+                elsewhere__lost(e->service, str_from(e->others));
+        if (!goes_on(e))
+                return;
+        /* ERR_CONFLICT: another node was faster, or that node is back. */
+        if (result < 0 && result != ERR_RETURN(ERR_CONFLICT) && result != ERR_RETURN(ERR_NOT_FOUND))
+                end(e, result, &err);
+        else if (!e->locked)
+                lock(e);
+        else if (e->rounds++ < ROUNDS_MAX)
+                find(e);
+        else
+                end(e, err_set(&err, ERR_UNAVAILABLE, "the sandbox does not come to rest"), &err);
+}
+
+static void node_found(struct op *op, int result)
+{
+        struct ensuring *e = container_of(op, struct ensuring, u.node.req.op);
+        const struct nodes_find *f = &e->u.node;
+        struct err err = f->req.err;
+
+        if (!goes_on(e))
+                return;
+        if (result < 0) {
+                end(e, result, &err);
+        } else if (f->life == NODE_LIVE) {
+                elsewhere__copy(&e->x->elsewhere, f);
+                end(e,
+                    err_set(&err, ERR_UNAVAILABLE,
+                            "the sandbox of this owner is looked after by node '%s'", f->id),
+                    &err);
+        } else if (f->life == NODE_LOST) {
+                begin(e, &e->u.lose.req.op, was_lost);
+                registry_lose(e->service->config.registry, &e->u.lose, str_from(e->others));
+        } else {
+                end(e, elsewhere__silent(f, &err), &err);
+        }
+}
+
+static void look_elsewhere(struct ensuring *e, const struct sandbox *record)
+{
+        struct str node = record->node;
+
+        memcpy(e->others, record->id.p, record->id.n);
+        e->others[record->id.n] = '\0';
+        begin(e, &e->u.node.req.op, node_found);
+        nodes_find(e->service->config.nodes, &e->u.node, node);
+}
+
 /* --- the beginning --- */
 
 /* Another node looks after it, or none. Nobody else can say how it is: nothing is given up. */
@@ -508,6 +574,8 @@ static void take(struct ensuring *e, const struct sandbox *record)
         bool ends = has_left((enum state) record->status.state);
         struct err err;
 
+        if (elsewhere__is(e->service, record))
+                return look_elsewhere(e, record);
         keep_id(e, record->id);
         if (e->x->must_be_new && !ends) {
                 memcpy(e->x->other_id, e->x->id, sizeof(e->x->other_id));
@@ -532,7 +600,9 @@ static void found(struct op *op, int result)
 
         if (!goes_on(e))
                 return;
-        if (result == 0)
+        if (!e->locked && (result < 0 || !elsewhere__is(e->service, record)))
+                lock(e);
+        else if (result == 0)
                 take(e, record);
         else if (result == ERR_RETURN(ERR_NOT_FOUND))
                 create(e);
@@ -581,6 +651,15 @@ static void locked(struct op *op, int result)
         find(e);
 }
 
+static void lock(struct ensuring *e)
+{
+        e->lock.lease = REGISTRY_LEASE;
+        e->lock.wait = WAIT_MAX;
+        e->inner = &e->lock.req.op;
+        op_init(e->inner, locked);
+        registry_lock_owner(e->service->config.registry, &e->lock, e->x->owner);
+}
+
 void ensure__stop(struct service *s)
 {
         struct list *next;
@@ -601,6 +680,7 @@ void service_ensure(struct service *s, struct service_ensure *x)
         x->id[0] = x->other_id[0] = '\0';
         x->created = false;
         x->problems = (struct problems){ 0 };
+        x->elsewhere.id[0] = '\0';
         r = service__ready(s, &x->req.err);
         if (r == 0)
                 r = owner_check(x->owner, &x->req.err);
@@ -616,9 +696,8 @@ void service_ensure(struct service *s, struct service_ensure *x)
         x->req._impl = e;
         list_append(&s->ensuring, &e->node);
         s->stats.under_way++;
-        e->lock.lease = REGISTRY_LEASE;
-        e->lock.wait = WAIT_MAX;
-        e->inner = &e->lock.req.op;
-        op_init(e->inner, locked);
-        registry_lock_owner(s->config.registry, &e->lock, x->owner);
+        if (s->config.nodes)
+                find(e);
+        else
+                lock(e);
 }

@@ -374,11 +374,12 @@ static bool is_unknown(const struct job *j)
 }
 
 static void looked_again(struct job *j);
+static void cleared_away(struct job *j);
 
 void job__answered(struct job *j)
 {
         if (is_unknown(j))
-                return looked_again(j);
+                return j->answer.asked == ASK_DESTROY ? cleared_away(j) : looked_again(j);
         j->answered_by_driver = true;
         if (j->answer.result < 0 && !j->troubled) {
                 j->troubled = true;
@@ -426,6 +427,69 @@ static void register_record(struct job *j)
 
 /* --- how something that was found begins --- */
 
+/*
+ * On a store that several nodes share, one whose record is somebody else's was given up while this node was
+ * away; and one whose owner has another by now is one too many. Both go: nobody has an owner's sandbox twice. Anything
+ * else that keeps it from being registered leaves it alone.
+ */
+static void let_be(struct job *j)
+{
+        j->decision = (struct decision){ .next = NEXT_DONE };
+        return go_on(j);
+}
+
+static void clear_away(struct job *j, struct str why)
+{
+        log_fields(j->service->config.log, LOG_WARN,
+                   "a sandbox that was given up while this node was away is removed",
+                   LOG_F_STR("sandbox", j->found->id), LOG_F_STR("reason", why));
+        j->decision = (struct decision){ .next = NEXT_ASK, .ask = ASK_DESTROY };
+        return go_on(j);
+}
+
+static void owner_asked(struct op *op, int result)
+{
+        struct job *j = container_of(op, struct job, write.get.req.op);
+
+        if (result == 0 && !str_eq(j->write.get.record->id, j->found->id))
+                return clear_away(j, STR("its owner has another"));
+        return let_be(j);
+}
+
+static void record_asked(struct op *op, int result)
+{
+        struct job *j = container_of(op, struct job, write.get.req.op);
+
+        if (result == 0 && elsewhere__is(j->service, j->write.get.record))
+                return clear_away(j, STR("its record is another node's"));
+        if (result != ERR_RETURN(ERR_NOT_FOUND) || !j->found->owner_bound)
+                return let_be(j);
+        memset(&j->write, 0, sizeof(j->write));
+        op_init(&j->write.get.req.op, owner_asked);
+        j->write.get.unlocked = true;
+        registry_find_by_owner(j->service->config.registry, &j->write.get, &j->found->owner);
+}
+
+static void was_it_given_up(struct job *j)
+{
+        /* Of another name that this node had: then nobody has said anything about it. */
+        if (!str_eq(j->found->node, j->service->config.node))
+                return let_be(j);
+        memset(&j->write, 0, sizeof(j->write));
+        op_init(&j->write.get.req.op, record_asked);
+        registry_get_metadata(j->service->config.registry, &j->write.get, j->found->id);
+}
+
+static void cleared_away(struct job *j)
+{
+        if (j->answer.result < 0)
+                (void) log_err(j->answer.result, j->service->config.log,
+                               "cannot remove a sandbox that was given up: %s",
+                               j->answer_err.message);
+        j->decision = (struct decision){ .next = NEXT_DONE };
+        return job_end(j);
+}
+
 static void found_registered(struct op *op, int result)
 {
         struct job *j = container_of(op, struct job, write.reconcile.req.op);
@@ -439,8 +503,7 @@ static void found_registered(struct op *op, int result)
                 (void) log_err(result, j->service->config.log,
                                "cannot register a sandbox that was found: %s",
                                j->write.req.err.message);
-        j->decision = (struct decision){ .next = NEXT_DONE };
-        return go_on(j);
+        return result == 0 && service_is_shared(j->service) ? was_it_given_up(j) : let_be(j);
 }
 
 /* Nobody knows it, but the runtime has it, whole. */

@@ -80,7 +80,8 @@ void service__settle(struct service *s)
 {
         if (s->phase != PHASE_STOPPING || !s->schedule_closed || s->look || s->probing
             || !list_empty(&s->jobs) || !list_empty(&s->visitors) || !list_empty(&s->awaiting)
-            || !list_empty(&s->ensuring) || !snapshot__is_quiet(s))
+            || !list_empty(&s->ensuring) || s->locating > 0 || s->sweeping
+            || !snapshot__is_quiet(s))
                 return;
         net_task_queue(s->config.loop, &s->stopped_task);
 }
@@ -140,6 +141,7 @@ void service_stop(struct service *s, void (*stopped)(void *data), void *data)
         enter__stop(s);
         await__stop(s);
         ensure__stop(s);
+        elsewhere__stop(s);
         end_jobs(s);
         snapshot__stop(s);
 }
@@ -203,6 +205,13 @@ void service_list(const struct service *s, const struct caller *who, const struc
         if (!who->all_tenants)
                 own.tenant = who->tenant;
         registry_list(s->config.registry, &own, ret);
+}
+
+void service_list_all(struct service *s, const struct caller *who, struct registry_list_all *l)
+{
+        if (!who->all_tenants)
+                l->query.tenant = who->tenant;
+        registry_list_all(s->config.registry, l);
 }
 
 int service_may_enter(const struct sandbox *record, usec_t *ret_retry_after, struct err *e)

@@ -33,6 +33,7 @@
 #include "driver/agent.h"
 #include "driver/driver.h"
 #include "registry/keyring.h"
+#include "registry/nodes.h"
 #include "registry/registry.h"
 #include "registry/snapshots.h"
 
@@ -76,6 +77,7 @@ struct service_config {
         struct ids *ids;
         const struct log_ctx *log;
         struct registry *registry;
+        struct nodes *nodes; /* who else is on the store; NULL: nobody */
         struct agents *agents;
         struct str node;
         struct str boot_id; /* /proc/sys/kernel/random/boot_id */
@@ -127,7 +129,17 @@ const struct sandbox *service_find(const struct service *s, const struct caller 
 void service_list(const struct service *s, const struct caller *who, const struct registry_query *q,
                   struct registry_page *ret);
 
+/* With those of all nodes: see registry_list_all. l->query.tenant is set as above. */
+void service_list_all(struct service *s, const struct caller *who, struct registry_list_all *l);
+
 /* --- commands --- */
+
+/* A node that is not this one, as service_locate and service_ensure tell of it. */
+struct service_node {
+        char id[NODE_ID_MAX + 1]; /* "": none */
+        char address[NODE_ADDRESS_MAX + 1];
+        char process[NODE_PROCESS_LEN + 1];
+};
 
 struct service_req {
         struct op op;
@@ -168,6 +180,10 @@ struct service_create {
 
 void service_create(struct service *s, struct service_create *c);
 
+/* The id that a create of that key has, of that caller. */
+void service_replay_id(const struct service *s, const struct caller *who, struct str key,
+                       char ret[static 64]);
+
 /* All of these: ERR_NOT_FOUND. */
 struct service_command {
         struct service_req req;
@@ -191,6 +207,32 @@ void service_renew(struct service *s, struct service_command *c);
 
 /* ERR_INVALID if a label breaks a rule; ERR_CONFLICT if it is gone. */
 void service_patch_metadata(struct service *s, struct service_command *c);
+
+/* --- several nodes on one store --- */
+
+/*
+ * Where the sandbox of that id is, if it is not here. Done with 0 if another node has it, which lives: that one is to
+ * be asked. ERR_NOT_FOUND: none has, or none that the caller may see, or it has become one of ours since, a
+ * tombstone of a node that is lost; so go on here. ERR_UNAVAILABLE: its node does not answer, or the
+ * store. The record tells what is known, where there is one.
+ */
+struct service_locate {
+        struct service_req req;
+        const struct caller *who; /* NULL: who asks is not known yet, and everything is told */
+        struct str id;
+
+        struct service_node node; /* result */
+};
+
+void service_locate(struct service *s, struct service_locate *l);
+
+/* Whether this is one of several nodes; and whether it may serve now: ERR_UNAVAILABLE while its lease is
+ * over. */
+bool service_is_shared(const struct service *s);
+int service_may_serve(const struct service *s, struct err *e) must_check;
+
+/* A node is lost: its sandboxes are given up. For nodes_config.lost. */
+void service_give_up(struct service *s, struct str node);
 
 /* --- the one sandbox of an owner --- */
 
@@ -228,10 +270,11 @@ struct service_ensure {
         const struct git_identity *git; /* NULL: none is wished */
         bool must_be_new;
 
-        char id[64];              /* results: the sandbox; "" if there is none */
-        bool created;             /* it is new */
-        char other_id[64];        /* of ERR_EXISTS */
-        struct problems problems; /* of ERR_INVALID; empty if the message says it all */
+        char id[64];                   /* results: the sandbox; "" if there is none */
+        bool created;                  /* it is new */
+        char other_id[64];             /* of ERR_EXISTS */
+        struct problems problems;      /* of ERR_INVALID; empty if the message says it all */
+        struct service_node elsewhere; /* of ERR_UNAVAILABLE: ask this one, which has it */
 };
 
 void service_ensure(struct service *s, struct service_ensure *x);

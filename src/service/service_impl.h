@@ -70,8 +70,12 @@ struct service {
         struct list visitors; /* requests into sandboxes that are under way */
         struct list awaiting; /* who waits for a sandbox to come to rest */
         struct list ensuring; /* who wants the one sandbox of an owner */
-        size_t asking;        /* jobs that nobody waits for and that have asked a driver, and */
-        struct list gate;     /* those that are to, when there are fewer */
+        size_t locating;      /* who looks for a sandbox of another node */
+        bool sweeping;        /* records of nodes that are lost */
+        struct registry_sweep sweep;
+        char sweep_node[NODE_ID_MAX + 1];
+        size_t asking;    /* jobs that nobody waits for and that have asked a driver, and */
+        struct list gate; /* those that are to, when there are fewer */
 
         struct probe_round *probing; /* if one is under way */
         struct keeping keeping;
@@ -177,6 +181,7 @@ struct job {
                 struct registry_update update;
                 struct registry_unregister remove;
                 struct registry_reconcile reconcile;
+                struct registry_get get;
         } write;
 
         char snapshot_id[SANDBOX_ID_MAX + 1]; /* SNAPSHOT */
@@ -308,6 +313,17 @@ enum ensure_step ensure__step(const struct sandbox *record);
 /* The agent did not answer several times, and this is what the runtime says. A negative result: it says
  * nothing. The step is ENSURE_WAIT if nothing may be given up. */
 enum ensure_step ensure__judge(int result, const struct driver_health *health);
+
+/* --- elsewhere.c --- */
+
+/* The record of a node that was lost has become one of ours. */
+void elsewhere__lost(struct service *s, struct str id);
+
+bool elsewhere__is(const struct service *s, const struct sandbox *record);
+void elsewhere__copy(struct service_node *to, const struct nodes_find *from);
+int elsewhere__silent(const struct nodes_find *f, struct err *e);
+
+void elsewhere__stop(struct service *s);
 
 /* --- git.c --- */
 

@@ -6,6 +6,7 @@
 
 #include "api/access/cookie.h"
 #include "api/access/host.h"
+#include "api/access/peer.h"
 #include "api/access/token.h"
 #include "base/base.h"
 #include "http/req.h"
@@ -90,6 +91,26 @@ static void check_cookies(struct str in)
         arena_done(&a);
 }
 
+/* What one node says to another: nothing made up is believed, whatever is said comes back as it was. */
+static void check_peer(struct str in)
+{
+        struct peer_seal seal = { SECRET, STR("one"), STR("process"), STR("GET"), STR("/") };
+        struct peer_identity who = { .known = true, .principal = STR("p"), .role = 1 }, got;
+        struct str text;
+        struct arena a;
+
+        arena_init(&a, 256 * KiB);
+        ASSERT(peer_read(in, &seal, &a, &got) == -EACCES);
+        seal.from = STR("one");
+        who.tenant = in;
+        if (str_is_utf8(in) && !memchr(in.p, '\0', in.n)
+            && peer_write(&seal, &who, &a, &text) == 0) {
+                ASSERT(peer_read(text, &seal, &a, &got) == 0);
+                ASSERT(str_eq(got.tenant, in));
+        }
+        arena_done(&a);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
         struct str in = str_of((const char *) p, n);
@@ -100,5 +121,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         check_round_trip(in);
         check_host(in);
         check_cookies(in);
+        check_peer(in);
         return 0;
 }

@@ -4,6 +4,7 @@
 #include "api/access/access_impl.h"
 #include "api/access/bridge.h"
 #include "api/access/host.h"
+#include "api/forward.h"
 #include "api/problem.h"
 #include "base/base.h"
 
@@ -236,8 +237,36 @@ static bool has_room(struct http_req *req)
         return true;
 }
 
+/* The first node has let him in; what he may is looked at again. */
+static int authorize_passed_on(struct http_req *req, uint32_t scope)
+{
+        const struct visitor *v = container_of(req->principal, struct visitor, caller);
+
+        if (scope == API_ENTER)
+                return access_enter(req);
+        if (!v->is_known || v->acts != (scope == API_BRIDGE)) {
+                http_reply_error(req, 403, CODE_FORBIDDEN, "nobody is named who may do this");
+                return -EACCES;
+        }
+        if ((scope != API_BRIDGE && !access__check_role(req, scope)) || !has_room(req))
+                return -EACCES;
+        return 0;
+}
+
+static bool is_about_sandbox(const struct http_route *route)
+{
+        return str_starts_with(str_from(route->pattern), STR("/sandboxes/{"))
+               || str_starts_with(str_from(route->pattern), STR("/sandbox/{"));
+}
+
 int access_authorize(struct http_req *req, uint32_t scope)
 {
+        int passed_on = forward_arrive(req);
+
+        if (passed_on < 0)
+                return passed_on;
+        if (passed_on > 0)
+                return authorize_passed_on(req, scope);
         if (scope == API_ENTER)
                 return access_enter(req);
         if (scope == API_BRIDGE) {
@@ -249,8 +278,9 @@ int access_authorize(struct http_req *req, uint32_t scope)
         if (!access__check_host(req) || !access__check_origin(req) || !identify(req)
             || !access__check_role(req, scope) || !has_room(req))
                 return -EACCES;
-        if (str_starts_with(str_from(req->route->pattern), STR("/sandboxes/{"))
-            && sandbox_id_is_valid(req->params[0]))
+        if (!is_about_sandbox(req->route) || !sandbox_id_is_valid(req->params[0]))
+                return 0;
+        if (str_starts_with(str_from(req->route->pattern), STR("/sandboxes/{")))
                 log_ctx_add_str(&req->log, "sandbox", req->params[0]);
-        return 0;
+        return forward_look(req, req->params[0], /* check= */ NULL) ? -EINPROGRESS : 0;
 }

@@ -82,6 +82,8 @@ bool access_bridge_acts(struct http_req *req, struct str tenant, struct str prin
         struct visitor *v = container_of(req->principal, struct visitor, caller);
         struct str names[] = { tenant, principal };
 
+        if (v->acts) /* the first node has judged, and said for whom */
+                return str_eq(v->caller.tenant, tenant) && str_eq(v->caller.principal, principal);
         if (!v->is_bridge
             || !may(v->bridge_key.p ? by_key(req, v->bridge_key) : by_user(req), tenant))
                 return false;

@@ -5,6 +5,7 @@
 #include "api/access/cookie.h"
 #include "api/access/host.h"
 #include "api/access/token.h"
+#include "api/forward.h"
 #include "api/problem.h"
 #include "base/base.h"
 #include "http/url.h"
@@ -195,6 +196,23 @@ static int enter_by_token(struct shown *s)
                          : not_found(s->req);
 }
 
+static bool may_see(const struct shown *s)
+{
+        const struct caller *who = api_caller(s->req);
+
+        return s->record && (who->all_tenants || str_eq(s->record->tenant, who->tenant));
+}
+
+static int enter_as_caller(struct shown *s)
+{
+        if (api_caller(s->req)->role == ROLE_READ) {
+                http_reply_error(s->req, 403, CODE_FORBIDDEN,
+                                 "the role of this API key does not allow it");
+                return -EACCES;
+        }
+        return may_see(s) ? come_in(s, true) : not_found(s->req);
+}
+
 static int enter_by_key(struct shown *s)
 {
         struct http_req *req = s->req;
@@ -204,27 +222,26 @@ static int enter_by_key(struct shown *s)
                 return refuse(req, !s->anything);
         if (!access__set_caller(req, key))
                 return come_in(s, false);
-        if (key->role == ROLE_READ) {
-                http_reply_error(req, 403, CODE_FORBIDDEN,
-                                 "the role of this API key does not allow it");
-                return -EACCES;
-        }
-        if (!service_find(api_of(req)->service, api_caller(req), s->door->id))
-                return not_found(req);
-        return come_in(s, true);
+        return enter_as_caller(s);
+}
+
+/* He was known to another node, by a key; or he was not, and his token is none. */
+static int enter_passed_on(struct shown *s)
+{
+        const struct visitor *v = container_of(s->req->principal, struct visitor, caller);
+
+        return v->is_known ? enter_as_caller(s) : refuse(s->req, false);
 }
 
 static int enter_freely(struct shown *s)
 {
         struct http_req *req = s->req;
-        const struct sandbox *record;
 
         if (!access__set_caller(req, NULL))
                 return come_in(s, false);
-        record = service_find(api_of(req)->service, api_caller(req), s->door->id);
-        if (!record)
+        if (!s->record)
                 return not_found(req);
-        if (record->secure_access) {
+        if (s->record->secure_access) {
                 http_reply_error(req, 401, "MISSING_OR_INVALID_SECURE_ACCESS",
                                  "this sandbox takes requests with its token only");
                 return -EACCES;
@@ -242,30 +259,67 @@ static int check_port(const struct shown *s)
         return -EACCES;
 }
 
+/* Whoever is asked for by id: the record of the door, if there is one. */
+static int enter_door_of(struct shown *s)
+{
+        struct http_req *req = s->req;
+        const struct visitor *v =
+                req->principal ? container_of(req->principal, struct visitor, caller) : NULL;
+        bool passed_on = v && v->passed_on; /* then its origin was looked at there */
+        bool by_token = s->door->port > 0 && has_token(s);
+        int r;
+
+        if (!passed_on && (!by_token || s->ambient) && !check_origins(s))
+                return -EACCES;
+        if (by_token)
+                r = enter_by_token(s);
+        else if (api_is_open(api_of(req)))
+                r = enter_freely(s);
+        else
+                r = passed_on ? enter_passed_on(s) : enter_by_key(s);
+        if (r == 0 && sandbox_id_is_valid(s->door->id))
+                log_ctx_add_str(&req->log, "sandbox", s->door->id);
+        return r == 0 ? check_port(s) : r;
+}
+
+static void show(struct http_req *req, struct door *door, struct shown *ret)
+{
+        *ret = (struct shown){ .req = req,
+                               .door = door,
+                               .now = clock_wall(api_of(req)->clock) / USEC_PER_SEC };
+        find_door(req, door);
+}
+
+static int enter_elsewhere(struct http_req *req, const struct sandbox *record)
+{
+        struct door door;
+        struct shown s;
+
+        show(req, &door, &s);
+        s.record = record;
+        return enter_door_of(&s);
+}
+
+/* Who shows nothing is not looked up anywhere. */
+static bool shows_anything(struct shown *s)
+{
+        return has_token(s) || find_key(s) || s->anything;
+}
+
 int access_enter(struct http_req *req)
 {
         static const struct caller anybody = { .role = ROLE_ADMIN, .all_tenants = true };
         struct api *api = api_of(req);
         struct door door;
-        struct shown s = { .req = req,
-                           .door = &door,
-                           .now = clock_wall(api->clock) / USEC_PER_SEC };
-        bool by_token;
-        int r;
+        struct shown s;
 
-        find_door(req, &door);
+        show(req, &door, &s);
         /* Below the preview domain the name is ours by configuration. */
-        if (!door.is_preview && !access__check_host(req))
+        if (!door.is_preview && !req->principal && !access__check_host(req))
                 return -EACCES;
         s.record = service_find(api->service, &anybody, door.id);
-        by_token = door.port > 0 && has_token(&s);
-        if ((!by_token || s.ambient) && !check_origins(&s))
-                return -EACCES;
-        if (by_token)
-                r = enter_by_token(&s);
-        else
-                r = api_is_open(api) ? enter_freely(&s) : enter_by_key(&s);
-        if (r == 0 && sandbox_id_is_valid(door.id))
-                log_ctx_add_str(&req->log, "sandbox", door.id);
-        return r == 0 ? check_port(&s) : r;
+        if (!s.record && forward_may(req) && (api_is_open(api) || shows_anything(&s))
+            && forward_look(req, door.id, enter_elsewhere))
+                return -EINPROGRESS;
+        return enter_door_of(&s);
 }

@@ -56,6 +56,9 @@ struct visitor {
         struct door door;
         bool is_bridge;        /* of scope API_BRIDGE */
         struct str bridge_key; /* the name of its key; null view: it is known by its user */
+        bool passed_on; /* by another node (api/forward.h), which says whether he is known, and */
+        bool is_known;
+        bool acts; /* is a bridge that acts for the caller */
 };
 
 /* The handler's view after authorization. */

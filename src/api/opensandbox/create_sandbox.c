@@ -2,6 +2,7 @@
 #include "api/opensandbox/create_sandbox.h"
 
 #include "api/answer.h"
+#include "api/forward.h"
 #include "api/opensandbox/answer_sandbox.h"
 #include "api/opensandbox/opensandbox.h"
 #include "base/base.h"
@@ -9,6 +10,8 @@
 struct create_call {
         struct service_create create;
         struct http_req *req;
+        struct service_locate locate; /* of an Idempotency-Key, at other nodes */
+        char id[64];
 };
 
 static void write_created(struct buf *b, const void *data)
@@ -97,6 +100,63 @@ static bool idempotency_key_is_valid(struct str key)
         return true;
 }
 
+static void start(struct create_call *c)
+{
+        struct http_req *req = c->req;
+
+        op_init(&c->create.req.op, create_done);
+        http_req_set_hooks(req, &create_hooks, c);
+        service_create(api_of(req)->service, &c->create);
+        if (c->create.id[0])
+                log_ctx_add_str(&req->log, "sandbox", str_from(c->create.id));
+}
+
+static void pass_on(struct create_call *c)
+{
+        struct buf body;
+
+        buf_init(&body, c->req->body.n + 1);
+        buf_add_str(&body, c->req->body);
+        if (buf_failed(&body))
+                answer_too_large(c->req);
+        else
+                forward_to(c->req, &c->locate.node, &body);
+        buf_done(&body);
+}
+
+static void located(struct op *op, int result)
+{
+        struct create_call *c = container_of(op, struct create_call, locate.req.op);
+        struct http_req *req = c->req;
+
+        if (!http_req_is_gone(req) && result == ERR_RETURN(ERR_NOT_FOUND)) {
+                start(c);
+                return;
+        }
+        if (result == 0 && !http_req_is_gone(req))
+                pass_on(c);
+        else
+                api_fail_service(req, &c->locate.req, NULL);
+        http_req_unref(req);
+}
+
+/* The same key may have made one elsewhere. */
+static bool look_elsewhere(struct create_call *c)
+{
+        struct service *service = api_of(c->req)->service;
+
+        if (!c->create.idempotency_key.p || !forward_may(c->req))
+                return false;
+        service_replay_id(service, c->create.who, c->create.idempotency_key, c->id);
+        if (service_find(service, c->create.who, str_from(c->id)))
+                return false;
+        c->locate.who = c->create.who;
+        c->locate.id = str_from(c->id);
+        op_init(&c->locate.req.op, located);
+        service_locate(service, &c->locate);
+        return true;
+}
+
 void create_sandbox(struct http_req *req)
 {
         struct str key = http_req_header(req, STR("Idempotency-Key"));
@@ -121,9 +181,6 @@ void create_sandbox(struct http_req *req)
         c->create.arena = &req->arena;
         c->create.idempotency_key = key;
         c->create.body = req->body;
-        op_init(&c->create.req.op, create_done);
-        http_req_set_hooks(req, &create_hooks, c);
-        service_create(api_of(req)->service, &c->create);
-        if (c->create.id[0])
-                log_ctx_add_str(&req->log, "sandbox", str_from(c->create.id));
+        if (!look_elsewhere(c))
+                start(c);
 }

@@ -2,6 +2,7 @@
 #include "api/opensandbox/into.h"
 
 #include "api/access/enter.h"
+#include "api/access/peer.h"
 #include "api/problem.h"
 #include "base/base.h"
 #include "http/proxy.h"
@@ -85,17 +86,10 @@ static void connect_failed(struct http_req *req, const struct service_req *why)
 
 /* What opens the sandbox, or all of them; and what a client says of where it comes from. */
 static const struct str never[] = {
-        STR("OPEN-SANDBOX-API-KEY"),
-        STR("X-API-Key"),
-        STR(HEADER_EXECD),
-        STR(HEADER_EGRESS),
-        STR(HEADER_SECURE),
-        STR("Cookie"),
-        STR("Forwarded"),
-        STR("X-Forwarded-For"),
-        STR("X-Forwarded-Host"),
-        STR("X-Forwarded-Proto"),
-        STR("X-Real-IP"),
+        STR("OPEN-SANDBOX-API-KEY"), STR("X-API-Key"),         STR(HEADER_EXECD),
+        STR(HEADER_EGRESS),          STR(HEADER_SECURE),       STR("Cookie"),
+        STR(HEADER_FORWARDED),       STR("Forwarded"),         STR("X-Forwarded-For"),
+        STR("X-Forwarded-Host"),     STR("X-Forwarded-Proto"), STR("X-Real-IP"),
 };
 
 static size_t list_strip(const struct passage *p, struct str ret[static STRIP_MAX])

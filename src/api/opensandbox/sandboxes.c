@@ -64,6 +64,50 @@ static void write_page(struct buf *b, const void *data)
         buf_add_char(b, '}');
 }
 
+static void reply_page(struct http_req *req, const struct page *page)
+{
+        if (answer_write(req, 200, write_page, page) < 0)
+                http_reply_error(req, 400, CODE_INVALID_PARAMETER,
+                                 "this page is too large to be sent at once; ask for a smaller "
+                                 "pageSize");
+}
+
+/* --- with other nodes on the store --- */
+
+struct listing {
+        struct registry_list_all all;
+        struct list_query query;
+        struct http_req *req;
+};
+
+static void all_listed(struct op *op, int result)
+{
+        struct listing *l = container_of(op, struct listing, all.req.op);
+        struct page page = { .registry = l->all.page };
+
+        page.pagination = paginate(l->query.page, l->query.page_size, page.registry.total);
+        if (result < 0)
+                api_fail(l->req, &l->all.req.err, NULL);
+        else
+                reply_page(l->req, &page);
+        http_req_unref(l->req); /* `l` is in its arena */
+}
+
+static void list_all(struct http_req *req, const struct list_query *q)
+{
+        struct listing *l = arena_new(&req->arena, struct listing);
+
+        if (!l) {
+                answer_too_large(req);
+                return;
+        }
+        l->query = *q;
+        l->all.query = q->registry;
+        l->req = http_req_ref(req);
+        op_init(&l->all.req.op, all_listed);
+        service_list_all(api_of(req)->service, api_caller(req), &l->all);
+}
+
 static void list_sandboxes(struct http_req *req)
 {
         struct list_query q;
@@ -71,15 +115,16 @@ static void list_sandboxes(struct http_req *req)
 
         if (list_query_parse(req, &q) < 0)
                 return;
+        if (!q.nothing && service_is_shared(api_of(req)->service)) {
+                list_all(req, &q);
+                return;
+        }
         page.registry.n = 0;
         page.registry.total = 0;
         if (!q.nothing)
                 service_list(api_of(req)->service, api_caller(req), &q.registry, &page.registry);
         page.pagination = paginate(q.page, q.page_size, page.registry.total);
-        if (answer_write(req, 200, write_page, &page) < 0)
-                http_reply_error(req, 400, CODE_INVALID_PARAMETER,
-                                 "this page is too large to be sent at once; ask for a smaller "
-                                 "pageSize");
+        reply_page(req, &page);
 }
 
 /* --- commands --- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/purista/call.h"
 
+#include "api/forward.h"
 #include "base/base.h"
 #include "base/secret.h"
 
@@ -154,7 +155,8 @@ static void parse(struct purista_call *c)
                 return;
         }
         r = c->body.n > 0 ? json_parse(buf_str(&c->body), JSON_ALLOW_NULS, &c->doc, &e) : 0;
-        buf_done(&c->body);
+        if (!forward_may(c->req))
+                buf_done(&c->body);
         if (r < 0)
                 purista_fail(c, 400, "the body is no JSON: %s", e.message);
         else
@@ -175,6 +177,49 @@ void purista_call_read_body(struct purista_call *c, void (*go)(struct purista_ca
         c->go = go;
         http_req_set_hooks(c->req, &reading_hooks, c);
         http_body_start(c->req, body_max(&c->config));
+}
+
+/* --- other nodes --- */
+
+void purista_call_pass_on(struct purista_call *c, const struct service_node *node)
+{
+        struct http_req *req = http_req_ref(c->req);
+        struct service_node to = *node; /* which may be the call's own */
+        struct buf body = c->body;
+
+        c->body = (struct buf){ 0 };
+        purista_call_free(c);
+        forward_to(req, &to, &body);
+        http_req_unref(req);
+}
+
+static void located(struct op *op, int result)
+{
+        struct purista_call *c = container_of(op, struct purista_call, locate.req.op);
+
+        if (!purista_call_goes_on(c))
+                return;
+        if (result == 0)
+                purista_call_pass_on(c, &c->locate.node);
+        else if (result == ERR_RETURN(ERR_NOT_FOUND))
+                c->command->start(c);
+        else
+                purista_fail_service(c, &c->locate.req);
+}
+
+/* What a path names was looked for before (access_authorize); this is what only the body does. */
+static bool is_elsewhere(struct purista_call *c)
+{
+        struct service *service = api_of(c->req)->service;
+
+        if (!c->bridged || !c->in.sandbox_id.p || !forward_may(c->req)
+            || service_find(service, &c->who, c->in.sandbox_id))
+                return false;
+        c->locate.who = &c->who;
+        c->locate.id = c->in.sandbox_id;
+        purista_call_wait(c, &c->locate.req.op, located);
+        service_locate(service, &c->locate);
+        return true;
 }
 
 /* --- the way of every command --- */
@@ -255,5 +300,6 @@ void purista_call_run(struct purista_call *c, const json_t *payload, struct str 
 {
         if (decode(c, payload, sandbox_id) < 0 || !has_name(c) || !may_act_for(c) || !is_caller(c))
                 return;
-        c->command->start(c);
+        if (!is_elsewhere(c))
+                c->command->start(c);
 }

@@ -52,6 +52,7 @@ struct purista_call {
         bool has_exec, has_read; /* u.exec, u.read have results to be freed */
         struct str *paths;       /* of in.files, as the caller wrote them */
         struct service_await await;
+        struct service_locate locate;
         struct create_request wish;
         union {
                 struct service_ensure ensure;
@@ -80,6 +81,9 @@ void purista_call_run(struct purista_call *c, const json_t *payload, struct str 
 void purista_call_wait(struct purista_call *c, struct op *op, op_done_fn *done);
 /* It is done: false, and everything is freed, if the client is gone. */
 bool purista_call_goes_on(struct purista_call *c);
+
+/* That node has the sandbox: the request goes there, with the body as it came. The call is gone. */
+void purista_call_pass_on(struct purista_call *c, const struct service_node *node);
 
 /* --- the answer --- */
 

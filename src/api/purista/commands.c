@@ -3,6 +3,7 @@
 /* The six commands. Each begins with what the caller may, and ends with the shape of its answer; what
  * lies between is the service's. */
 
+#include "api/forward.h"
 #include "api/problem.h"
 #include "api/purista/call.h"
 #include "api/purista/place.h"
@@ -93,7 +94,9 @@ static void ensured(struct op *op, int result)
                 return;
         if (c->u.ensure.id[0])
                 note_sandbox(c, str_from(c->u.ensure.id));
-        if (result == 0)
+        if (result < 0 && c->u.ensure.elsewhere.id[0] && forward_may(c->req))
+                purista_call_pass_on(c, &c->u.ensure.elsewhere);
+        else if (result == 0)
                 answer_ensured(c);
         else if (result == ERR_RETURN(ERR_EXISTS) && c->u.ensure.other_id[0])
                 fail_exists(c);

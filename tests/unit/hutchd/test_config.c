@@ -317,6 +317,46 @@ static void test_errors_about_purista(void **state)
         }
 }
 
+static void test_cluster(void **state)
+{
+#define REDIS "store: {kind: redis, address: 127.0.0.1:6379}\n"
+        static const struct {
+                const char *text;
+                const char *message; /* NULL: it is right */
+        } cases[] = {
+                { REDIS "cluster: {advertise: 'http://10.0.0.7:8080', key_file: /k}\n", NULL },
+                { "cluster: {advertise: 'http://10.0.0.7:8080', key_file: /k}\n",
+                  "f:1: cluster: a store of kind sqlite has one node; several need redis or nats" },
+                { REDIS "cluster: {key_file: /k}\n", "f:2: cluster: cluster.advertise is missing" },
+                { REDIS "cluster: {advertise: '10.0.0.7:1'}\n",
+                  "f:2: cluster: cluster.key_file is missing" },
+                { REDIS "cluster: {advertise: somewhere, key_file: /k}\n",
+                  "f:2: cluster.advertise: \"somewhere\": expected where other nodes reach this one, such as "
+                  "http://10.0.0.7:8080; names are not looked up" },
+                { REDIS "cluster: {lease: 5ms}\n",
+                  "f:2: cluster.lease: \"5ms\": expected a time from 100ms to 24h, such as 10s" },
+                { REDIS "cluster: {grace: ever}\n",
+                  "f:2: cluster.grace: \"ever\": expected a time of at most 24h, such as 60s" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct err e = { 0 };
+                struct config *c = NULL;
+                int r = config_parse(str_from(cases[i].text), "f", &c, &e);
+
+                check_case(cases[i].text);
+                check_i64_eq(r, cases[i].message ? ERR_RETURN(ERR_INVALID) : 0);
+                if (cases[i].message) {
+                        check_z_eq(e.message, cases[i].message);
+                        continue;
+                }
+                check_z_eq(c->cluster.advertise, "http://10.0.0.7:8080");
+                check_u64_eq(c->cluster.lease, 10 * USEC_PER_SEC);
+                check_u64_eq(c->cluster.grace, 60 * USEC_PER_SEC);
+                config_free(c);
+        }
+}
+
 /* However wrong a key is, its text is in no message. */
 static void test_secrets_are_not_shown(void **state)
 {
@@ -498,6 +538,7 @@ int main(void)
                 cmocka_unit_test(test_purista),
                 cmocka_unit_test(test_errors_name_file_line_key_and_what_is_expected),
                 cmocka_unit_test(test_errors_about_purista),
+                cmocka_unit_test(test_cluster),
                 cmocka_unit_test(test_secrets_are_not_shown),
                 cmocka_unit_test(test_who_may_read_the_file),
                 cmocka_unit_test(test_files_that_are_none),

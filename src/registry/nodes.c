@@ -1,0 +1,689 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "registry/nodes.h"
+
+#include "base/base.h"
+#include "base/id.h"
+#include "model/text.h"
+#include "registry/alarm.h"
+#include "registry/keys.h"
+#include "registry/sure.h"
+
+#define PAGE      100
+#define NODES_MAX 1000 /* more are not looked at: a store that is not ours alone */
+#define LEASE_MAX (24 * 3600 * USEC_PER_SEC) /* that is believed of others */
+
+/* A node as it was seen. */
+struct seen {
+        struct tree_node by_id;
+        uint64_t version;
+        uint64_t round; /* the last scan that had it */
+        usec_t looked;  /* the last look */
+        usec_t quiet;   /* how long this version was looked at */
+        usec_t lease, grace;
+        enum node_life told; /* in the log */
+        char address[NODE_ADDRESS_MAX + 1];
+        char process[NODE_PROCESS_LEN + 1];
+        char id[];
+};
+
+enum phase { PHASE_OUT, PHASE_JOINING, PHASE_IN, PHASE_ENDED };
+
+struct nodes {
+        struct net_loop *loop;
+        struct store *store;
+        struct nodes_config config;
+        char *texts[4]; /* what the views of config look at */
+        char process[ID_HEX_LEN + 1];
+        char key[NODE_ID_MAX + 32];
+
+        enum phase phase;
+        struct nodes_join *join;
+        struct alarms alarms;
+        struct alarm alarm;
+        bool waiting; /* the alarm is set */
+
+        struct sure sure;
+        bool writing, scanning;
+        struct buf value;
+        uint64_t version; /* of our record */
+        usec_t asked;     /* when the write under way began */
+        usec_t renewed;   /* when the last one began that took effect */
+        bool fenced;      /* it was said */
+
+        struct store_scan scan;
+        struct buf after;
+        struct tree seen;
+        uint64_t round;
+        size_t finding;
+
+        void (*stopped)(void *data);
+        void *stopped_data;
+        struct net_task stopped_task;
+        bool stopping;
+};
+
+/* --- the record --- */
+
+struct text {
+        struct str address, process, installation, boot_id;
+        int64_t lease_ms, grace_ms;
+        bool ended;
+};
+
+static const struct json_field text_fields[] = {
+        JSON_STR(struct text, address, "address", JSON_REQUIRED),
+        JSON_STR(struct text, process, "process", JSON_REQUIRED),
+        JSON_STR(struct text, installation, "installation", JSON_REQUIRED),
+        JSON_STR(struct text, boot_id, "bootId", JSON_REQUIRED),
+        JSON_I64(struct text, lease_ms, "leaseMs", JSON_REQUIRED, JSON_MIN(1)),
+        JSON_I64(struct text, grace_ms, "graceMs", JSON_REQUIRED, JSON_MIN(0)),
+        JSON_BOOL(struct text, ended, "ended", JSON_OMIT_EMPTY),
+        JSON_END,
+};
+
+static usec_t usec_of(int64_t ms)
+{
+        return MIN_OF((usec_t) ms, LEASE_MAX / USEC_PER_MSEC) * USEC_PER_MSEC;
+}
+
+static int read_text(struct str value, struct arena *a, struct text *ret)
+{
+        struct json_error je;
+
+        if (json_decode(value, text_fields, 0, a, ret, &je) < 0 || ret->address.n > NODE_ADDRESS_MAX
+            || ret->process.n > NODE_PROCESS_LEN)
+                return -EBADMSG;
+        return 0;
+}
+
+static void make_value(struct nodes *ns, bool ended)
+{
+        const struct text t = {
+                .address = ns->config.address,
+                .process = str_from(ns->process),
+                .installation = ns->config.installation,
+                .boot_id = ns->config.boot_id,
+                .lease_ms = (int64_t) (ns->config.lease / USEC_PER_MSEC),
+                .grace_ms = (int64_t) (ns->config.grace / USEC_PER_MSEC),
+                .ended = ended,
+        };
+
+        buf_reset(&ns->value);
+        json_encode(&ns->value, text_fields, &t);
+        ASSERT(!buf_failed(&ns->value));
+}
+
+static struct str node_key(struct str id, char *ret, size_t size)
+{
+        struct buf b;
+
+        buf_init_fixed(&b, ret, size);
+        buf_add_str(&b, STR(NODE_PREFIX));
+        buf_add_str(&b, id);
+        ASSERT(!buf_failed(&b));
+        return buf_str(&b);
+}
+
+static usec_t now_of(const struct nodes *ns)
+{
+        return clock_mono(ns->config.clock);
+}
+
+/* --- what was seen --- */
+
+static struct seen *find_seen(const struct nodes *ns, struct str id)
+{
+        struct tree_node *n = tree_get(&ns->seen, id);
+
+        return n ? container_of(n, struct seen, by_id) : NULL;
+}
+
+static enum node_life life_of(const struct seen *s)
+{
+        if (s->quiet < s->lease)
+                return NODE_LIVE;
+        return s->quiet - s->lease < s->grace ? NODE_SILENT : NODE_LOST;
+}
+
+static void seen_free(struct nodes *ns, struct seen *s)
+{
+        tree_remove(&ns->seen, &s->by_id);
+        free(s);
+}
+
+static struct seen *seen_new(struct nodes *ns, struct str id)
+{
+        struct seen *s;
+
+        if (ns->seen.n >= NODES_MAX || id.n == 0 || id.n > NODE_ID_MAX)
+                return NULL;
+        s = xcalloc(1, sizeof(*s) + id.n + 1);
+        memcpy(s->id, id.p, id.n);
+        tree_add(&ns->seen, &s->by_id, str_of(s->id, id.n));
+        return s;
+}
+
+static void copy_text(char *ret, struct str from)
+{
+        memcpy(ret, from.p, from.n);
+        ret[from.n] = '\0';
+}
+
+static void note_version(struct nodes *ns, struct seen *s, struct str value, uint64_t version)
+{
+        usec_t now = now_of(ns);
+        struct text t = { 0 };
+        struct arena a;
+
+        if (s->version == version) {
+                s->quiet = usec_add(s->quiet, MIN_OF(now - s->looked, ns->config.lease));
+                s->looked = now;
+                return;
+        }
+        arena_init(&a, 16 * KiB);
+        s->version = version;
+        s->looked = now;
+        s->quiet = 0;
+        if (read_text(value, &a, &t) == 0) {
+                copy_text(s->address, t.address);
+                copy_text(s->process, t.process);
+                s->lease = usec_of(t.lease_ms);
+                s->grace = usec_of(t.grace_ms);
+                if (t.ended) /* nobody is there; what it has it has yet */
+                        s->quiet = s->lease;
+        } else { /* of a newer hutchd, perhaps: never lost */
+                s->address[0] = s->process[0] = '\0';
+                s->lease = 0;
+                s->grace = USEC_INFINITY;
+        }
+        arena_done(&a);
+}
+
+static void tell_life(struct nodes *ns, struct seen *s)
+{
+        static const char *const words[] = {
+                [NODE_LIVE] = "a node is there",
+                [NODE_SILENT] = "a node is silent",
+                [NODE_LOST] = "a node is lost: its sandboxes are given up",
+        };
+        enum node_life life = life_of(s);
+
+        if (life != s->told && ns->config.log)
+                log_fields(ns->config.log, life == NODE_LIVE ? LOG_INFO : LOG_WARN, words[life],
+                           LOG_F_STR("node", s->by_id.key),
+                           LOG_F_STR("address", str_from(s->address)));
+        s->told = life;
+}
+
+/* NULL: it is we, or there are too many. */
+static struct seen *look_at(struct nodes *ns, struct str id, struct str value, uint64_t version)
+{
+        struct seen *s = find_seen(ns, id);
+
+        if (str_eq(id, ns->config.id))
+                return NULL;
+        if (!s)
+                s = seen_new(ns, id);
+        if (!s)
+                return NULL;
+        note_version(ns, s, value, version);
+        s->round = ns->round;
+        tell_life(ns, s);
+        return s;
+}
+
+enum node_life nodes_life(const struct nodes *ns, struct str id)
+{
+        const struct seen *s = find_seen(ns, id);
+
+        return s ? life_of(s) : NODE_UNKNOWN;
+}
+
+/* --- our own --- */
+
+bool nodes_may_serve(const struct nodes *ns)
+{
+        return ns->phase == PHASE_IN && now_of(ns) - ns->renewed < ns->config.lease;
+}
+
+struct str nodes_process(const struct nodes *ns)
+{
+        return str_from(ns->process);
+}
+
+static void write_own(struct nodes *ns, uint64_t expected, sure_done_fn *done)
+{
+        make_value(ns, ns->stopping);
+        ns->writing = true;
+        ns->asked = now_of(ns);
+        ns->sure.done = done;
+        sure_cas(&ns->sure, ns->store, str_from(ns->key), expected, buf_str(&ns->value));
+}
+
+static void beat_again(struct nodes *ns);
+static void scan_on(struct nodes *ns);
+
+static void set_alarm(struct nodes *ns, usec_t wait, alarm_fn *ring)
+{
+        ns->waiting = true;
+        alarm_set(&ns->alarms, &ns->alarm, usec_add(net_loop_now(ns->loop), wait), ring);
+}
+
+static void settle_stop(struct nodes *ns)
+{
+        if (ns->stopping && !ns->writing && !ns->scanning && ns->finding == 0)
+                net_task_queue(ns->loop, &ns->stopped_task);
+}
+
+static void end(struct nodes *ns, const struct err *why)
+{
+        ns->phase = PHASE_ENDED;
+        if (ns->config.ended)
+                ns->config.ended(ns->config.data, why);
+}
+
+/* Whose record is it that was found in the place of ours? */
+static bool is_of_ours(const struct nodes *ns, struct str value)
+{
+        struct text t = { 0 };
+        struct arena a;
+        bool ours;
+
+        arena_init(&a, 16 * KiB);
+        ours = read_text(value, &a, &t) == 0 && str_eq(t.process, str_from(ns->process));
+        arena_done(&a);
+        return ours;
+}
+
+static void taken(struct nodes *ns)
+{
+        struct err e;
+
+        (void) err_set(&e, ERR_CONFLICT,
+                       "another hutchd has taken the node id '%.*s'; give each its own 'node'",
+                       STR_ARG(ns->config.id));
+        end(ns, &e);
+}
+
+static void say_fence(struct nodes *ns, const char *why)
+{
+        bool fenced = !nodes_may_serve(ns);
+
+        if (fenced != ns->fenced && ns->config.log)
+                log_fields(ns->config.log, fenced ? LOG_ERROR : LOG_INFO,
+                           fenced ? "the lease of this node is over: nobody is served"
+                                  : "the lease of this node holds again",
+                           LOG_F_STR("reason", str_from(why)));
+        ns->fenced = fenced;
+}
+
+/* Somebody may have called us lost meanwhile. */
+static bool is_too_late(const struct nodes *ns, usec_t before)
+{
+        return ns->asked - before >= usec_add(ns->config.lease, ns->config.grace);
+}
+
+static void renewed(struct nodes *ns, uint64_t version)
+{
+        usec_t before = ns->renewed;
+        struct err e;
+
+        ns->version = version;
+        ns->renewed = ns->asked;
+        if (!is_too_late(ns, before)) {
+                say_fence(ns, "the store answers");
+                scan_on(ns);
+                return;
+        }
+        (void) err_set(
+                &e, ERR_UNAVAILABLE,
+                "the lease of node '%.*s' was over for longer than its grace time: others may "
+                "have given up its sandboxes; the next start finds out",
+                STR_ARG(ns->config.id));
+        end(ns, &e);
+}
+
+static void written(struct sure *s, int result)
+{
+        struct nodes *ns = container_of(s, struct nodes, sure);
+
+        ns->writing = false;
+        if (ns->stopping) {
+                settle_stop(ns);
+        } else if (result == 0) {
+                renewed(ns, s->version);
+        } else if (result != ERR_RETURN(ERR_CONFLICT)) {
+                say_fence(ns, s->err.message);
+                beat_again(ns);
+        } else if (!s->found.p) {
+                write_own(ns, STORE_ABSENT, written); /* somebody has emptied the store */
+        } else if (is_of_ours(ns, s->found)) {
+                /* An earlier write took effect after all. */
+                ns->version = s->found_version;
+                write_own(ns, ns->version, written);
+        } else {
+                taken(ns);
+        }
+}
+
+static void beat(struct alarm *a)
+{
+        struct nodes *ns = container_of(a, struct nodes, alarm);
+
+        ns->waiting = false;
+        write_own(ns, ns->version, written);
+}
+
+static void beat_again(struct nodes *ns)
+{
+        set_alarm(ns, ns->config.lease / 3, beat);
+}
+
+/* --- all others --- */
+
+static void drop_gone(struct nodes *ns)
+{
+        struct tree_node *n = tree_nth(&ns->seen, 0), *next;
+
+        for (; n; n = next) {
+                struct seen *s = container_of(n, struct seen, by_id);
+
+                next = tree_after(&ns->seen, n->key);
+                if (s->round != ns->round)
+                        seen_free(ns, s);
+        }
+}
+
+/* `lost` may look, but frees nothing of what is seen. */
+static void tell_lost(struct nodes *ns)
+{
+        struct tree_node *n = tree_nth(&ns->seen, 0);
+
+        for (; n && ns->config.lost && nodes_may_serve(ns); n = tree_after(&ns->seen, n->key))
+                if (life_of(container_of(n, struct seen, by_id)) == NODE_LOST)
+                        ns->config.lost(ns->config.data, n->key);
+}
+
+static void scanned(struct op *op, int result)
+{
+        struct nodes *ns = container_of(op, struct nodes, scan.req.op);
+        const struct store_scan *sc = &ns->scan;
+
+        ns->scanning = false;
+        for (unsigned i = 0; result == 0 && i < sc->n; i++)
+                (void) look_at(ns, str_skip(sc->entries[i].key, strlen(NODE_PREFIX)),
+                               sc->entries[i].value, sc->entries[i].version);
+        buf_reset(&ns->after);
+        if (ns->stopping) {
+                settle_stop(ns);
+                return;
+        }
+        if (result == 0 && sc->more) {
+                buf_add_str(&ns->after, sc->entries[sc->n - 1].key);
+                ns->round--; /* the same round */
+                scan_on(ns);
+                return;
+        }
+        if (result == 0) {
+                drop_gone(ns);
+                tell_lost(ns);
+                if (ns->config.looked)
+                        ns->config.looked(ns->config.data);
+        }
+        beat_again(ns);
+}
+
+static void scan_on(struct nodes *ns)
+{
+        ns->scanning = true;
+        ns->round++;
+        op_init(&ns->scan.req.op, scanned);
+        store_scan(ns->store, &ns->scan, STR(NODE_PREFIX), buf_str(&ns->after), PAGE);
+}
+
+/* --- one of the others --- */
+
+static void found(struct op *op, int result)
+{
+        struct nodes_find *f = container_of(op, struct nodes_find, _get.req.op);
+        struct nodes *ns = f->_nodes;
+        const struct seen *s = NULL;
+
+        if (result == 0)
+                s = look_at(ns, str_from(f->id), f->_get.value, f->_get.version);
+        if (result == ERR_RETURN(ERR_NOT_FOUND))
+                result = 0;
+        else if (result < 0)
+                f->req.err = f->_get.req.err;
+        f->life = s ? life_of(s) : NODE_UNKNOWN;
+        if (s) {
+                memcpy(f->address, s->address, sizeof(f->address));
+                memcpy(f->process, s->process, sizeof(f->process));
+        }
+        ns->finding--;
+        op_finish(&f->req.op, result);
+        settle_stop(ns);
+}
+
+void nodes_find(struct nodes *ns, struct nodes_find *f, struct str id)
+{
+        ASSERT(id.n <= NODE_ID_MAX);
+        f->req.err = (struct err){ 0 };
+        f->life = NODE_UNKNOWN;
+        f->address[0] = f->process[0] = '\0';
+        f->_nodes = ns;
+        copy_text(f->id, id);
+        ns->finding++;
+        op_begin(&f->req.op, ns->loop, /* cancel= */ NULL);
+        op_init(&f->_get.req.op, found);
+        store_get(ns->store, &f->_get, node_key(id, f->_key, sizeof(f->_key)));
+}
+
+void nodes_forget(struct nodes *ns, struct str id)
+{
+        const struct seen *s = find_seen(ns, id);
+        char key[NODE_ID_MAX + 32];
+
+        if (s && life_of(s) == NODE_LOST)
+                remove_and_forget(ns->store, node_key(id, key, sizeof(key)), s->version);
+}
+
+/* --- joining --- */
+
+static void join_end(struct nodes *ns, int result)
+{
+        struct nodes_join *j = TAKE_PTR(ns->join);
+
+        if (result < 0)
+                ns->phase = PHASE_OUT;
+        op_finish(&j->req.op, result);
+}
+
+static void joined(struct nodes *ns)
+{
+        ns->phase = PHASE_IN;
+        ns->version = ns->sure.version;
+        ns->renewed = ns->asked;
+        join_end(ns, 0);
+        scan_on(ns);
+}
+
+/* Whether the process that wrote it has ended for sure. */
+static bool is_over(const struct nodes *ns, const struct text *t)
+{
+        return t->ended
+               || (str_eq(t->installation, ns->config.installation)
+                   && str_eq(t->boot_id, ns->config.boot_id));
+}
+
+static void try_again(struct sure *s, int result);
+
+static void waited(struct alarm *a)
+{
+        struct nodes *ns = container_of(a, struct nodes, alarm);
+
+        ns->waiting = false;
+        write_own(ns, ns->version, try_again); /* of the record that was found */
+}
+
+static void in_use(struct nodes *ns, struct str address)
+{
+        join_end(ns, err_set(&ns->join->req.err, ERR_CONFLICT,
+                             "the node id '%.*s' is in use by the hutchd at %s: give each its own "
+                             "'node'",
+                             STR_ARG(ns->config.id), QUOTED(address)));
+}
+
+static void meet(struct nodes *ns, const struct text *t)
+{
+        ns->version = ns->sure.found_version;
+        if (is_over(ns, t)) {
+                write_own(ns, ns->version, try_again);
+                return;
+        }
+        if (ns->config.log)
+                log_fields(ns->config.log, LOG_WARN,
+                           "the node id is that of another process, which may have ended: it is "
+                           "watched for a lease",
+                           LOG_F_STR("node", ns->config.id), LOG_F_STR("address", t->address));
+        set_alarm(ns, usec_of(t->lease_ms), waited);
+}
+
+static void tried(struct sure *s, int result, bool again)
+{
+        struct nodes *ns = container_of(s, struct nodes, sure);
+        struct text t = { 0 };
+        struct arena a;
+
+        ns->writing = false;
+        if (result == 0) {
+                joined(ns);
+                return;
+        }
+        if (result != ERR_RETURN(ERR_CONFLICT) || !s->found.p) {
+                ns->join->req.err = s->err;
+                join_end(ns, result);
+                return;
+        }
+        arena_init(&a, 16 * KiB);
+        if (read_text(s->found, &a, &t) < 0)
+                join_end(ns,
+                         err_set(&ns->join->req.err, ERR_CONFLICT,
+                                 "the record of node '%.*s' in the store can't be read: remove it, "
+                                 "or choose another 'node'",
+                                 STR_ARG(ns->config.id)));
+        else if (again)
+                in_use(ns, t.address);
+        else
+                meet(ns, &t);
+        arena_done(&a);
+}
+
+static void try_again(struct sure *s, int result)
+{
+        tried(s, result, true);
+}
+
+static void try_first(struct sure *s, int result)
+{
+        tried(s, result, false);
+}
+
+static void join_cancel(struct op *op)
+{
+        struct nodes_join *j = container_of(op, struct nodes_join, req.op);
+        struct nodes *ns = j->req._job;
+
+        if (!ns->waiting)
+                return;
+        ns->waiting = false;
+        alarm_clear(&ns->alarms, &ns->alarm);
+        join_end(ns, err_set(&j->req.err, ERR_CANCELED, "canceled"));
+}
+
+void nodes_join(struct nodes *ns, struct nodes_join *j)
+{
+        ASSERT(ns->phase == PHASE_OUT);
+        ns->phase = PHASE_JOINING;
+        ns->join = j;
+        j->req.err = (struct err){ 0 };
+        j->req._job = ns;
+        op_begin(&j->req.op, ns->loop, join_cancel);
+        write_own(ns, STORE_ABSENT, try_first);
+}
+
+/* --- life --- */
+
+static void stopped_task(struct net_task *t)
+{
+        struct nodes *ns = container_of(t, struct nodes, stopped_task);
+
+        ns->stopped(ns->stopped_data);
+}
+
+static void keep(struct nodes *ns, size_t i, struct str *view)
+{
+        ns->texts[i] = xstrndup_str(*view);
+        *view = str_of(ns->texts[i], view->n);
+}
+
+struct nodes *nodes_new(struct net_loop *loop, struct store *store,
+                        const struct nodes_config *config)
+{
+        struct nodes *ns = xnew(struct nodes);
+        struct ids ids;
+
+        ASSERT(config->id.n > 0 && config->id.n <= NODE_ID_MAX
+               && config->address.n <= NODE_ADDRESS_MAX && config->lease > 0);
+        ns->loop = loop;
+        ns->store = store;
+        ns->config = *config;
+        keep(ns, 0, &ns->config.id);
+        keep(ns, 1, &ns->config.address);
+        keep(ns, 2, &ns->config.installation);
+        keep(ns, 3, &ns->config.boot_id);
+        ids_init(&ids);
+        ids_hex(&ids, ns->process);
+        (void) node_key(config->id, ns->key, sizeof(ns->key));
+        buf_init(&ns->value, 4 * KiB);
+        buf_init(&ns->after, STORE_KEY_MAX);
+        alarms_init(&ns->alarms, loop);
+        tree_init(&ns->seen);
+        net_task_init(&ns->stopped_task, stopped_task);
+        return ns;
+}
+
+/* Whoever comes next may have the id at once. */
+void nodes_stop(struct nodes *ns, void (*stopped)(void *data), void *data)
+{
+        bool in = ns->phase == PHASE_IN;
+
+        ASSERT(!ns->stopping && ns->phase != PHASE_JOINING);
+        ns->stopping = true;
+        ns->phase = PHASE_ENDED;
+        ns->stopped = stopped;
+        ns->stopped_data = data;
+        if (ns->waiting)
+                alarm_clear(&ns->alarms, &ns->alarm);
+        ns->waiting = false;
+        if (in && !ns->writing)
+                write_own(ns, ns->version, written);
+        settle_stop(ns);
+}
+
+void nodes_free(struct nodes *ns)
+{
+        struct tree_node *n;
+
+        if (!ns)
+                return;
+        ASSERT(!ns->writing && !ns->scanning && !ns->waiting && ns->finding == 0);
+        while ((n = tree_nth(&ns->seen, 0)))
+                seen_free(ns, container_of(n, struct seen, by_id));
+        alarms_done(&ns->alarms);
+        buf_done(&ns->value);
+        buf_done(&ns->after);
+        for (size_t i = 0; i < ARRAY_SIZE(ns->texts); i++)
+                free(ns->texts[i]);
+        free(ns);
+}

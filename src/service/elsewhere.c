@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Sandboxes that other nodes on the same store look after: where they are, and what becomes of them when
+ * their node is lost. */
+
+#include "base/base.h"
+#include "service/service_impl.h"
+
+/* --- small things --- */
+
+bool service_is_shared(const struct service *s)
+{
+        return s->config.nodes != NULL;
+}
+
+int service_may_serve(const struct service *s, struct err *e)
+{
+        if (!s->config.nodes || nodes_may_serve(s->config.nodes))
+                return 0;
+        return err_set(
+                e, ERR_UNAVAILABLE,
+                "this node could not renew its lease in the store: it serves nobody until it can");
+}
+
+bool elsewhere__is(const struct service *s, const struct sandbox *record)
+{
+        return s->config.nodes && !sandbox_is_foreign(record)
+               && !str_eq(record->node, s->config.node);
+}
+
+void elsewhere__copy(struct service_node *to, const struct nodes_find *from)
+{
+        memcpy(to->id, from->id, sizeof(to->id));
+        memcpy(to->address, from->address, sizeof(to->address));
+        memcpy(to->process, from->process, sizeof(to->process));
+}
+
+int elsewhere__silent(const struct nodes_find *f, struct err *e)
+{
+        if (f->life == NODE_UNKNOWN)
+                return err_set(
+                        e, ERR_UNAVAILABLE,
+                        "the sandbox is on node '%s', of which nothing is known here: start it, "
+                        "or delete its records from the store",
+                        f->id);
+        return err_set(e, ERR_UNAVAILABLE,
+                       "the sandbox is on node '%s', which does not answer now; ask again later",
+                       f->id);
+}
+
+void elsewhere__lost(struct service *s, struct str id)
+{
+        const struct sandbox *record = registry_peek(s->config.registry, id);
+
+        if (!record)
+                return;
+        log_fields(s->config.log, LOG_WARN, "a sandbox of a lost node is given up",
+                   LOG_F_STR("sandbox", record->id), LOG_F_STR("message", record->status.message));
+        events_tell(&s->events, "sandbox.state", clock_wall(s->config.clock), record);
+        place__settle(place__of(s, record->id));
+}
+
+/* --- one --- */
+
+struct locating {
+        struct service *service;
+        struct service_locate *l;
+        struct sandbox *record;
+        struct registry_get get;
+        struct nodes_find find;
+        struct registry_lose lose;
+};
+
+static void leave(struct locating *x, int result, const struct err *err)
+{
+        struct service *s = x->service;
+        struct service_locate *l = x->l;
+
+        req__finish(&l->req, NULL, result, err);
+        l->req._kept = TAKE_PTR(x->record);
+        free(x);
+        s->locating--;
+        service__settle(s);
+}
+
+static void not_found(struct locating *x)
+{
+        struct err e;
+
+        sandbox_freep(&x->record);
+        leave(x, service__not_found(&e), &e);
+}
+
+static void was_lost(struct op *op, int result)
+{
+        struct locating *x = container_of(op, struct locating, lose.req.op);
+
+        if (result == 0)
+                elsewhere__lost(x->service, x->record->id);
+        if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND))
+                not_found(x);
+        else
+                leave(x, elsewhere__silent(&x->find, &x->lose.req.err), &x->lose.req.err);
+}
+
+static void node_found(struct op *op, int result)
+{
+        struct locating *x = container_of(op, struct locating, find.req.op);
+        struct err e = x->find.req.err;
+
+        if (result == 0 && x->find.life == NODE_LIVE) {
+                elsewhere__copy(&x->l->node, &x->find);
+                leave(x, 0, NULL);
+        } else if (result == 0 && x->find.life == NODE_LOST) {
+                op_init(&x->lose.req.op, was_lost);
+                registry_lose(x->service->config.registry, &x->lose, x->record->id);
+        } else {
+                leave(x, result < 0 ? result : elsewhere__silent(&x->find, &e), &e);
+        }
+}
+
+static bool may_see(const struct locating *x, const struct sandbox *record)
+{
+        const struct caller *who = x->l->who;
+
+        return !who || who->all_tenants || str_eq(record->tenant, who->tenant);
+}
+
+static void record_found(struct op *op, int result)
+{
+        struct locating *x = container_of(op, struct locating, get.req.op);
+        const struct sandbox *record = x->get.record;
+
+        if (result < 0 && result != ERR_RETURN(ERR_NOT_FOUND)) {
+                leave(x, result, &x->get.req.err);
+                return;
+        }
+        if (result < 0 || !elsewhere__is(x->service, record) || !may_see(x, record)) {
+                not_found(x);
+                return;
+        }
+        x->record = sandbox_copy(record);
+        if (!x->record) {
+                not_found(x);
+                return;
+        }
+        op_init(&x->find.req.op, node_found);
+        nodes_find(x->service->config.nodes, &x->find, record->node);
+}
+
+void service_locate(struct service *s, struct service_locate *l)
+{
+        struct locating *x;
+        int r;
+
+        l->node = (struct service_node){ 0 };
+        req__begin(s, &l->req, /* cancel= */ NULL);
+        r = service__ready(s, &l->req.err);
+        if (r == 0 && !s->config.nodes)
+                r = service__not_found(&l->req.err);
+        if (r < 0) {
+                req__finish(&l->req, NULL, r, &l->req.err);
+                return;
+        }
+        x = xnew(struct locating);
+        x->service = s;
+        x->l = l;
+        s->locating++;
+        op_init(&x->get.req.op, record_found);
+        registry_get_metadata(s->config.registry, &x->get, l->id);
+}
+
+/* --- all of a node --- */
+
+static void lost_one(struct registry_sweep *sweep, const struct sandbox *record)
+{
+        elsewhere__lost(container_of(sweep, struct service, sweep), record->id);
+}
+
+static void swept(struct op *op, int result)
+{
+        struct service *s = container_of(op, struct service, sweep.req.op);
+
+        s->sweeping = false;
+        if (result < 0)
+                (void) log_err(result, s->config.log,
+                               "cannot give up the sandboxes of node '%s': %s", s->sweep_node,
+                               s->sweep.req.err.message);
+        else if (s->sweep.left == 0 && !s->sweep.stop)
+                nodes_forget(s->config.nodes, str_from(s->sweep_node));
+        service__settle(s);
+}
+
+void service_give_up(struct service *s, struct str node)
+{
+        if (s->sweeping || s->phase != PHASE_READY)
+                return; /* it will be told again */
+        s->sweeping = true;
+        ASSERT(node.n < sizeof(s->sweep_node));
+        memcpy(s->sweep_node, node.p, node.n);
+        s->sweep_node[node.n] = '\0';
+        s->sweep.each = lost_one;
+        op_init(&s->sweep.req.op, swept);
+        registry_sweep(s->config.registry, &s->sweep);
+}
+
+void elsewhere__stop(struct service *s)
+{
+        s->sweep.stop = true;
+}
