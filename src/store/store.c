@@ -164,7 +164,7 @@ void store_again(struct store *s)
 
 /* --- starting --- */
 
-static struct str req_key(const struct store_req *req)
+struct str store_req_key(const struct store_req *req)
 {
         switch ((enum store_call) req->_call) {
         case STORE_CALL_GET:
@@ -182,7 +182,7 @@ static struct str req_key(const struct store_req *req)
         }
 }
 
-static struct str req_value(const struct store_req *req)
+struct str store_req_value(const struct store_req *req)
 {
         if (req->_call == STORE_CALL_PUT)
                 return STORE_AS(put, req)->value;
@@ -193,7 +193,7 @@ static struct str req_value(const struct store_req *req)
 
 static int check_arguments(struct store_req *req)
 {
-        struct str key = req_key(req), value = req_value(req);
+        struct str key = store_req_key(req), value = store_req_value(req);
 
         if (req->_call == STORE_CALL_SCAN) {
                 if (STORE_AS(scan, req)->limit == 0)

@@ -81,6 +81,10 @@ void store_closed(struct store *s);
 /* The operation that a request is part of: STORE_AS(get, req)->key. */
 #define STORE_AS(call, r) container_of(r, struct store_##call, req)
 
+/* Null views for a scan, and where there is no value. */
+struct str store_req_key(const struct store_req *req);
+struct str store_req_value(const struct store_req *req);
+
 static inline bool store_call_writes(const struct store_req *req)
 {
         return req->_call == STORE_CALL_PUT || req->_call == STORE_CALL_REMOVE

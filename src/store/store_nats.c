@@ -58,8 +58,8 @@ static void nats_send(struct remote *r, struct remote_ask *x)
 {
         struct nats *n = nats_of(r);
         struct nats_frame f = { .head = { .what = x->req->_call, .ticket = new_ticket(n, x) },
-                                .first = remote_key(x->req),
-                                .second = remote_value(x->req) };
+                                .first = store_req_key(x->req),
+                                .second = store_req_value(x->req) };
 
         if (x->req->_call == STORE_CALL_CAS)
                 f.head.version = STORE_AS(cas, x->req)->expected;

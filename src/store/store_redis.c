@@ -85,7 +85,7 @@ static void add_arguments(struct arguments *a, struct store_req *req)
                 a->items[a->n++] = number(a->numbers[0], STORE_VALUE_MAX);
                 break;
         case STORE_CALL_PUT:
-                a->items[a->n++] = remote_value(req);
+                a->items[a->n++] = store_req_value(req);
                 break;
         case STORE_CALL_REMOVE:
                 a->items[a->n++] = STORE_AS(remove, req)->expected == STORE_ANY
@@ -93,7 +93,7 @@ static void add_arguments(struct arguments *a, struct store_req *req)
                                            : number(a->numbers[0], STORE_AS(remove, req)->expected);
                 break;
         case STORE_CALL_CAS:
-                a->items[a->n++] = remote_value(req);
+                a->items[a->n++] = store_req_value(req);
                 a->items[a->n++] = number(a->numbers[0], STORE_AS(cas, req)->expected);
                 break;
         case STORE_CALL_SCAN:
@@ -107,7 +107,7 @@ static void add_arguments(struct arguments *a, struct store_req *req)
 
 static int check(struct store_req *req)
 {
-        struct str key = remote_key(req);
+        struct str key = store_req_key(req);
 
         for (size_t i = 0; i < REDIS_OWN_KEYS; i++)
                 if (str_eq(key, str_from(redis_own_keys[i])))
@@ -268,7 +268,7 @@ static void redis_send(struct remote *r, struct remote_ask *a)
         struct redis *redis = redis_of(r);
         struct ask *x = container_of(a, struct ask, ask);
         enum redis_script script = script_of[a->req->_call];
-        struct str key = remote_key(a->req);
+        struct str key = store_req_key(a->req);
         struct arguments args = { .n = 3 };
 
         args.items[0] = x->in_full ? STR("EVAL") : STR("EVALSHA");

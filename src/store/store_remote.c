@@ -9,33 +9,6 @@
  * forgotten script, another worker), and repeating the first would then put it behind the second.
  */
 
-/* --- arguments --- */
-
-struct str remote_key(struct store_req *req)
-{
-        switch ((enum store_call) req->_call) {
-        case STORE_CALL_GET:
-                return STORE_AS(get, req)->key;
-        case STORE_CALL_PUT:
-                return STORE_AS(put, req)->key;
-        case STORE_CALL_REMOVE:
-                return STORE_AS(remove, req)->key;
-        case STORE_CALL_CAS:
-                return STORE_AS(cas, req)->key;
-        case STORE_CALL_SCAN:
-        case STORE_CALL_MAX_:
-        default:
-                return STR_NULL;
-        }
-}
-
-struct str remote_value(struct store_req *req)
-{
-        if (req->_call == STORE_CALL_PUT)
-                return STORE_AS(put, req)->value;
-        return req->_call == STORE_CALL_CAS ? STORE_AS(cas, req)->value : STR_NULL;
-}
-
 static int check_request(const struct remote *r, struct store_req *req)
 {
         if (req->_call == STORE_CALL_SCAN
@@ -122,7 +95,7 @@ void remote_go(struct remote *r)
                 struct remote_ask *x = container_of(n, struct remote_ask, in_waiting);
 
                 next = n->next == &r->waiting ? NULL : n->next;
-                if (!r->ops->has_room(r, remote_value(x->req).n + STORE_KEY_MAX))
+                if (!r->ops->has_room(r, store_req_value(x->req).n + STORE_KEY_MAX))
                         return;
                 list_remove(n);
                 x->asked = true;
@@ -161,7 +134,7 @@ static void waited_too_long(struct timeout *t)
 
 static void take(struct remote *r, struct store_req *req)
 {
-        struct str key = remote_key(req);
+        struct str key = store_req_key(req);
         struct tree_node *before;
         struct remote_ask *x = xcalloc(1, r->ops->ask_size);
 
@@ -184,7 +157,7 @@ static void take(struct remote *r, struct store_req *req)
 
 static struct remote_ask *find(struct remote *r, struct store_req *req)
 {
-        struct str key = remote_key(req);
+        struct str key = store_req_key(req);
         struct tree_node *last = key.p ? tree_get(&r->last, key) : NULL;
         struct remote_ask *x = last ? container_of(last, struct remote_ask, node) : NULL;
 

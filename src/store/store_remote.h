@@ -86,10 +86,6 @@ void remote_lost(struct remote_ask *x);
 
 /* --- for what members do alike --- */
 
-/* Null views for a scan, and where there is no value. */
-struct str remote_key(struct store_req *req);
-struct str remote_value(struct store_req *req);
-
 /* An entry of a page, whoever says it: 0, or a code with its err. Keys have to be in order, and those that
  * were asked for: callers lean on it. */
 int remote_add_entry(struct store_scan *sc, struct store_entry entry, const char *server)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <unistd.h>
-
 #include "base/base.h"
 #include "warden/nursery.h"
 #include "warden/patience.h"

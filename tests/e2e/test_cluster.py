@@ -18,34 +18,13 @@ import threading
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from brokers import Missing, NatsWithJetStream  # noqa: E402
 from execd import Answer, Connection  # noqa: E402
 from hutchd import Events, Hutchd, wait_gone  # noqa: E402
+from nats_store import Nats  # noqa: E402
 from redis_server import Redis  # noqa: E402
-from tap import eq, has, run, runnable_folder, skip, test  # noqa: E402
+from tap import eq, has, run, runnable_folder, test  # noqa: E402
 
 program, agent = map(os.path.abspath, sys.argv[1:3])
-
-
-class Nats:
-    """A bucket of a nats-server of the test's own."""
-
-    def __init__(self):
-        self._folder = tempfile.TemporaryDirectory(prefix="nats-")
-        try:
-            self.server = NatsWithJetStream(self._folder.name)
-        except Missing as e:
-            skip(str(e))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.__exit__()
-        self._folder.cleanup()
-
-    def config(self):
-        return f"driver: fake\nstore:\n  kind: nats\n  url: {self.server.url}\n"
 
 
 STORES = {"redis": Redis, "nats": Nats}

@@ -10,51 +10,14 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
-import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from brokers import Missing, NatsWithJetStream, certify  # noqa: E402
 from hutchd import Hutchd  # noqa: E402
-from tap import eq, has, run, skip, test  # noqa: E402
+from nats_store import Nats  # noqa: E402
+from store_checks import Patient, check_configurations  # noqa: E402
+from tap import eq, has, run, test  # noqa: E402
 
 program = os.path.abspath(sys.argv[1])
-
-
-class Nats:
-    """A nats-server, and a folder that all may enter: hutchd may run as somebody else."""
-
-    def __init__(self, start=True, guarded=False):
-        self._folder = tempfile.TemporaryDirectory(prefix="nats-")
-        self.folder = self._folder.name
-        if guarded:
-            certify(self.folder)
-        with open(os.open(f"{self.folder}/password", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
-            f.write(NatsWithJetStream.password + "\n")
-        try:
-            self.server = NatsWithJetStream(self.folder, guarded, start)
-        except Missing as e:
-            skip(str(e))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.__exit__()
-        self._folder.cleanup()
-
-    def start(self):
-        self.server.start()
-
-    def kill(self):
-        self.server.stop(signal.SIGKILL)
-
-    def config(self, wait="5s"):
-        if not self.server.guarded:
-            return f"driver: fake\nstore:\n  kind: nats\n  url: {self.server.url}\n  wait: {wait}\n"
-        return (f"driver: fake\nstore:\n  kind: nats\n  url: tls://localhost:{self.server.port}\n  bucket: guarded\n"
-                f"  ca_file: {self.folder}/ca.pem\n  user: {self.server.user}\n"
-                f"  password_file: {self.folder}/password\n  wait: {wait}\n")
 
 
 def create(h):
@@ -130,21 +93,7 @@ def a_process_that_is_killed_is_started_anew():
 @test
 def a_nats_that_comes_late_is_waited_for():
     with Nats(start=False) as nats:
-        class Late(Hutchd):
-            """Starts NATS once hutchd has said that it waits."""
-
-            def start(self):
-                thread = threading.Thread(target=self.watch)
-                thread.start()
-                super().start()
-                thread.join()
-
-            def watch(self):
-                while b"waiting for the store" not in self.manager.recv(4096):
-                    pass
-                nats.start()
-
-        with Late(program, config=nats.config("200ms")) as h:
+        with Patient(program, nats.start, config=nats.config("200ms")) as h:
             has(h.log(), "the start waits for it")
             while (made := create(h)).status == 503:
                 pass
@@ -153,34 +102,27 @@ def a_nats_that_comes_late_is_waited_for():
 
 @test
 def configurations_are_checked():
-    with tempfile.TemporaryDirectory() as folder:
-        url = "url: 'nats://127.0.0.1:4222'"
-        rows = [
-            ("store: {kind: nats, %s}" % url, None),
-            ("store: {kind: nats, url: 'tls://a.example.org,tls://[::1]:4223', bucket: b-1, replicas: 3, "
-             "ca_file: /ca, cert_file: /c, key_file: /k, credentials_file: /creds, wait: 10s}", None),
-            ("store: {kind: nats}", "needs store.url"),
-            ("store: {kind: nats, url: 'nats://u:word@a'}", "must not hold a name or password"),
-            ("store: {kind: nats, url: 'http://a'}", "expected URLs such as"),
-            ("store: {kind: nats, %s, bucket: a.b}" % url, "letters, digits"),
-            ("store: {kind: nats, %s, replicas: 6}" % url, "1 to 5"),
-            ("store: {kind: nats, %s, address: 127.0.0.1:1}" % url, "only a store of kind redis"),
-            ("store: {kind: redis, address: 127.0.0.1:1, bucket: b}", "only a store of kind nats"),
-            ("store: {wait: 5s}", "only stores of kind redis and nats"),
-            ("store: {kind: nats, %s, user: u}" % url, "needs store.password_file"),
-            ("store: {kind: nats, %s, password_file: /p}" % url, "needs store.user"),
-            ("store: {kind: nats, %s, token_file: /t, credentials_file: /c}" % url, "only one"),
-            ("store: {kind: nats, %s, ca_file: /ca}" % url, "expected tls://"),
-            ("store: {kind: nats, url: 'tls://a', cert_file: /c}", "belong together"),
-            ("store: {kind: nats, %s, password: x}" % url, "unknown key"),
-        ]
-        for text, wrong in rows:
-            with open(f"{folder}/c.yaml", "w", encoding="ascii") as f:
-                f.write(text + "\n")
-            p = subprocess.run([program, "--config", f"{folder}/c.yaml", "--data", f"{folder}/data",
-                                "--check-config"], capture_output=True, text=True, timeout=30)
-            eq(p.returncode == 0, wrong is None, f"{text}: {p.stderr}")
-            has(p.stderr, wrong or "")
+    url = "url: 'nats://127.0.0.1:4222'"
+    rows = [
+        ("store: {kind: nats, %s}" % url, None),
+        ("store: {kind: nats, url: 'tls://a.example.org,tls://[::1]:4223', bucket: b-1, replicas: 3, "
+         "ca_file: /ca, cert_file: /c, key_file: /k, credentials_file: /creds, wait: 10s}", None),
+        ("store: {kind: nats}", "needs store.url"),
+        ("store: {kind: nats, url: 'nats://u:word@a'}", "must not hold a name or password"),
+        ("store: {kind: nats, url: 'http://a'}", "expected URLs such as"),
+        ("store: {kind: nats, %s, bucket: a.b}" % url, "letters, digits"),
+        ("store: {kind: nats, %s, replicas: 6}" % url, "1 to 5"),
+        ("store: {kind: nats, %s, address: 127.0.0.1:1}" % url, "only a store of kind redis"),
+        ("store: {kind: redis, address: 127.0.0.1:1, bucket: b}", "only a store of kind nats"),
+        ("store: {wait: 5s}", "only stores of kind redis and nats"),
+        ("store: {kind: nats, %s, user: u}" % url, "needs store.password_file"),
+        ("store: {kind: nats, %s, password_file: /p}" % url, "needs store.user"),
+        ("store: {kind: nats, %s, token_file: /t, credentials_file: /c}" % url, "only one"),
+        ("store: {kind: nats, %s, ca_file: /ca}" % url, "expected tls://"),
+        ("store: {kind: nats, url: 'tls://a', cert_file: /c}", "belong together"),
+        ("store: {kind: nats, %s, password: x}" % url, "unknown key"),
+    ]
+    check_configurations(program, rows)
 
 
 @test

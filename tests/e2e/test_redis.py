@@ -6,14 +6,12 @@ usage: test_redis.py HUTCHD
 """
 
 import os
-import subprocess
 import sys
-import tempfile
-import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from hutchd import Hutchd  # noqa: E402
 from redis_server import PASSWORD, Redis  # noqa: E402
+from store_checks import Patient, check_configurations  # noqa: E402
 from tap import eq, has, run, test  # noqa: E402
 
 program = os.path.abspath(sys.argv[1])
@@ -64,48 +62,27 @@ def a_redis_that_is_away_is_a_503():
 @test
 def a_redis_that_comes_late_is_waited_for():
     with Redis(start=False) as redis:
-        class Late(Hutchd):
-            """Starts Redis once hutchd has said that it waits."""
-
-            def start(self):
-                thread = threading.Thread(target=self.watch)
-                thread.start()
-                super().start()
-                thread.join()
-
-            def watch(self):
-                while b"waiting for the store" not in self.manager.recv(4096):
-                    pass
-                redis.start()
-
-        with Late(program, config=redis.config("200ms")) as h:
+        with Patient(program, redis.start, config=redis.config("200ms")) as h:
             has(h.log(), "the start waits for it")
             eq(create(h).status, 202)
 
 
 @test
 def configurations_are_checked():
-    with tempfile.TemporaryDirectory() as folder:
-        rows = [
-            ("store: {kind: redis, address: 127.0.0.1:6379}", None),
-            ("store: {kind: sqlite}", None),
-            ("store: {kind: redis}", "needs store.address"),
-            ("store: {kind: mongo}", "expected sqlite, redis or nats"),
-            ("store: {address: 127.0.0.1:6379}", "only a store of kind redis"),
-            ("store: {kind: redis, address: 'rediss://127.0.0.1:6379'}", "TLS to Redis is not supported"),
-            ("store: {kind: redis, address: redis.example.org:6379}", "names are not looked up"),
-            ("store: {kind: redis, address: 127.0.0.1:6379, database: 9999}", "0 to 1023"),
-            ("store: {kind: redis, address: 127.0.0.1:6379, wait: 1ms}", "100ms to 1h"),
-            ("store: {kind: redis, address: 127.0.0.1:6379, user: x}", "needs store.password_file"),
-            ("store: {kind: redis, address: 127.0.0.1:6379, password: x}", "unknown key"),
-        ]
-        for text, wrong in rows:
-            with open(f"{folder}/c.yaml", "w", encoding="ascii") as f:
-                f.write(text + "\n")
-            p = subprocess.run([program, "--config", f"{folder}/c.yaml", "--data", f"{folder}/data",
-                                "--check-config"], capture_output=True, text=True, timeout=30)
-            eq(p.returncode == 0, wrong is None, f"{text}: {p.stderr}")
-            has(p.stderr, wrong or "")
+    rows = [
+        ("store: {kind: redis, address: 127.0.0.1:6379}", None),
+        ("store: {kind: sqlite}", None),
+        ("store: {kind: redis}", "needs store.address"),
+        ("store: {kind: mongo}", "expected sqlite, redis or nats"),
+        ("store: {address: 127.0.0.1:6379}", "only a store of kind redis"),
+        ("store: {kind: redis, address: 'rediss://127.0.0.1:6379'}", "TLS to Redis is not supported"),
+        ("store: {kind: redis, address: redis.example.org:6379}", "names are not looked up"),
+        ("store: {kind: redis, address: 127.0.0.1:6379, database: 9999}", "0 to 1023"),
+        ("store: {kind: redis, address: 127.0.0.1:6379, wait: 1ms}", "100ms to 1h"),
+        ("store: {kind: redis, address: 127.0.0.1:6379, user: x}", "needs store.password_file"),
+        ("store: {kind: redis, address: 127.0.0.1:6379, password: x}", "unknown key"),
+    ]
+    check_configurations(program, rows)
 
 
 run()
