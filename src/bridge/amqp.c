@@ -11,8 +11,11 @@
  *
  * PURISTA has one exchange, by whose headers everything is routed, and a queue for each command, from which
  * all bridges consume. We take no more from the queues than may run, and acknowledge a command when it is
- * taken up: what waits here is still the broker's, and goes to another bridge if this one ends; what was
- * begun is never begun twice.
+ * taken up: what waits here is still the broker's, and goes to another bridge if this one ends, or if the
+ * connection does. What was begun is not begun again, unless the acknowledgement is lost on its way.
+ *
+ * The library waits for a broker that does not take a message, and for the rest of one that has begun to
+ * come, until the connection is given up.
  *
  * What we publish is confirmed by the broker (an extension of RabbitMQ's that others have, too). Replies
  * are mandatory: one that no queue gets comes back before it is confirmed. So after a confirmation one knows.
@@ -58,9 +61,11 @@ static int check_reply(struct amqp *t, const char *doing, struct err *e)
 
 /* --- connections --- */
 
-#define FRAME_MAX   131072
-#define HEARTBEAT_S 10
-#define SYSTEM_CA   "/etc/ssl/certs/ca-certificates.crt"
+#define FRAME_MAX    131072
+#define HEARTBEAT_S  10
+#define ACCEPTED_MAX (1 * MiB) /* many times what may be in flight */
+#define TICK_MS      3000      /* heartbeats are sent from inside the library's reading */
+#define SYSTEM_CA    "/etc/ssl/certs/ca-certificates.crt"
 
 static int amqp_open(struct wire *w, struct err *e)
 {
@@ -80,6 +85,7 @@ static void amqp_disconnect(struct wire *w)
 
         if (t->connection)
                 (void) amqp_destroy_connection(TAKE_PTR(t->connection));
+        buf_done(&t->accepted);
 }
 
 static struct timeval timeout_of(const struct wire *w)
@@ -172,6 +178,7 @@ static int amqp_connect(struct wire *w, struct err *e)
         int r;
 
         *t = (struct amqp){ .connection = amqp_new_connection() };
+        buf_init(&t->accepted, ACCEPTED_MAX);
         if (!t->connection)
                 return err_errno(e, -ENOMEM, "connect to AMQP");
         r = open_socket(w, e);
@@ -251,23 +258,57 @@ static int amqp_serve(struct wire *w, struct err *e)
         return r;
 }
 
+/* Its answer is not waited for: what comes all the same is not accepted, and goes back. */
 static int amqp_pause(struct wire *w, struct err *e)
 {
-        struct amqp *t = amqp_of(w);
-        int r = 0;
+        int status = AMQP_STATUS_OK;
 
-        for (size_t i = 0; i < COMMANDS_N && r == 0; i++) {
-                (void) amqp_basic_cancel(t->connection, CHANNEL, bytes_of(command_kinds[i].name));
-                r = check_reply(t, "stop consuming", e);
+        for (size_t i = 0; i < COMMANDS_N && status == AMQP_STATUS_OK; i++) {
+                amqp_basic_cancel_t cancel = { .consumer_tag = bytes_of(command_kinds[i].name),
+                                               .nowait = true };
+
+                status = amqp_send_method(amqp_of(w)->connection, CHANNEL, AMQP_BASIC_CANCEL_METHOD,
+                                          &cancel);
         }
-        return r;
+        return status == AMQP_STATUS_OK ? 0 : fail_status(e, status, "stop consuming");
 }
 
-static int amqp_accept(struct wire *w, uint64_t tag, struct err *e)
+static int amqp_fd(struct wire *w)
 {
-        int status = amqp_basic_ack(amqp_of(w)->connection, CHANNEL, tag, false);
+        return amqp_get_sockfd(amqp_of(w)->connection);
+}
 
+static void amqp_accept(struct wire *w, uint64_t tag)
+{
+        buf_add(&amqp_of(w)->accepted, &tag, sizeof(tag));
+}
+
+static int tell_accepted(struct wire *w, struct err *e)
+{
+        struct amqp *t = amqp_of(w);
+        struct str tags = buf_str(&t->accepted);
+        int status = AMQP_STATUS_OK;
+
+        for (size_t i = 0; i + sizeof(uint64_t) <= tags.n && status == AMQP_STATUS_OK;
+             i += sizeof(uint64_t)) {
+                uint64_t tag;
+
+                memcpy(&tag, tags.p + i, sizeof(tag));
+                status = amqp_basic_ack(t->connection, CHANNEL, tag, false);
+        }
+        buf_reset(&t->accepted);
         return status == AMQP_STATUS_OK ? 0 : fail_status(e, status, "acknowledge");
+}
+
+/* To send, the library may have read (heartbeats are late); nothing else would tell. */
+static int amqp_flush(struct wire *w, struct err *e)
+{
+        struct amqp *t = amqp_of(w);
+        int r = tell_accepted(w, e);
+
+        if (amqp_frames_enqueued(t->connection) || amqp_data_in_buffer(t->connection))
+                wire_wake(w);
+        return r;
 }
 
 /* --- sending --- */
@@ -318,8 +359,10 @@ static bool is_speakable(const struct outgoing *m)
 static int amqp_send(struct wire *w, struct outgoing *m, struct err *e)
 {
         struct amqp *t = amqp_of(w);
-        int status;
+        int status, r = tell_accepted(w, e); /* before something large */
 
+        if (r < 0)
+                return r;
         if (!is_speakable(m)) {
                 wire_sent(w, m, OUTCOME_REFUSED);
                 return 0;
@@ -344,9 +387,11 @@ const struct transport_ops transport_amqp = {
         .connect = amqp_connect,
         .serve = amqp_serve,
         .disconnect = amqp_disconnect,
-        .poll = amqp_poll,
+        .fd = amqp_fd,
         .run = amqp_run,
+        .tick_ms = TICK_MS,
         .send = amqp_send,
+        .flush = amqp_flush,
         .accept = amqp_accept,
         .pause = amqp_pause,
 };

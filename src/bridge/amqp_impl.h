@@ -15,7 +15,8 @@
 
 struct amqp {
         amqp_connection_state_t connection;
-        uint64_t published; /* on this channel: the broker counts, too */
+        uint64_t published;  /* on this channel: the broker counts, too */
+        struct buf accepted; /* uint64_t: tags of which the broker is to be told */
 };
 
 static inline struct amqp *amqp_of(struct wire *w)
@@ -31,7 +32,6 @@ static inline amqp_bytes_t amqp_exchange(struct wire *w)
         return (amqp_bytes_t){ .len = name.n, .bytes = (void *) name.p };
 }
 
-size_t amqp_poll(struct wire *w, struct pollfd *ret, int *timeout_ms);
 int amqp_run(struct wire *w, short revents, struct err *e);
 
 #endif

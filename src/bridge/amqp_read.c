@@ -2,8 +2,6 @@
 #include "base/base.h"
 #include "bridge/amqp_impl.h"
 
-#define TICK_MS 3000 /* heartbeats are sent from inside the library's reading */
-
 static struct str str_of_bytes(amqp_bytes_t b)
 {
         return str_of(b.bytes ? b.bytes : "", b.len);
@@ -39,7 +37,6 @@ static int delivered(struct wire *w, const amqp_basic_deliver_t *d, struct err *
         if (msg.properties._flags & AMQP_BASIC_CORRELATION_ID_FLAG)
                 buf_add_str(&m->correlation, str_of_bytes(msg.properties.correlation_id));
         m->tag = tag;
-        m->epoch = w->epoch;
         amqp_destroy_message(&msg);
         wire_deliver(w, m);
         return 0;
@@ -141,17 +138,6 @@ static int take_method(struct wire *w, const amqp_method_t *method, struct err *
         }
 }
 
-size_t amqp_poll(struct wire *w, struct pollfd *ret, int *timeout_ms)
-{
-        struct amqp *t = amqp_of(w);
-
-        *ret = (struct pollfd){ .fd = amqp_get_sockfd(t->connection), .events = POLLIN };
-        *timeout_ms = amqp_frames_enqueued(t->connection) || amqp_data_in_buffer(t->connection)
-                              ? 0
-                              : TICK_MS;
-        return 1;
-}
-
 int amqp_run(struct wire *w, short revents, struct err *e)
 {
         struct amqp *t = amqp_of(w);
@@ -173,5 +159,8 @@ int amqp_run(struct wire *w, short revents, struct err *e)
                 r = take_method(w, &frame.payload.method, e);
                 if (r < 0)
                         return r;
+                /* What is still in the socket makes it ready again. */
+                if (!amqp_frames_enqueued(t->connection) && !amqp_data_in_buffer(t->connection))
+                        return 0;
         }
 }

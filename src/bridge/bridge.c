@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bridge/bridge.h"
 
-#include <hutch/hutch.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -19,7 +18,6 @@ struct author bridge_author(struct bridge *b)
 
 static void log_counters(struct bridge *b, const char *what)
 {
-        b->count.dropped += atomic_exchange(&b->wire.dropped, 0);
 #define X(name) LOG_F_U64(#name, b->count.name),
         log_fields(b->log, LOG_INFO, what, COUNTER_MAP(X) LOG_F_U64("waiting", b->n_waiting),
                    LOG_F_U64("running", b->n_running));
@@ -35,21 +33,23 @@ static bool is_idle(const struct bridge *b)
 
 static void leave_when_idle(struct bridge *b)
 {
-        if (b->stopping && is_idle(b))
-                uv_stop(&b->loop);
+        if (b->stopping && is_idle(b) && wire_is_quiet(&b->wire))
+                uv_stop(&b->loop.uv);
+}
+
+static void forget_waiting(struct bridge *b)
+{
+        list_for_each (n, &b->waiting)
+                job_free(container_of(n, struct job, node));
 }
 
 /* What was not taken up is the broker's, if it keeps such things: then somebody else gets it. */
 static void give_up_waiting(struct bridge *b)
 {
-        list_for_each (n, &b->waiting) {
-                struct job *job = container_of(n, struct job, node);
-
-                if (b->settings->transport->accept)
-                        job_free(job);
-                else
-                        job_refuse(job, STR("This sandbox service is being stopped. Try again."));
-        }
+        if (b->settings->transport->accept)
+                forget_waiting(b);
+        list_for_each (n, &b->waiting)
+                job_refuse(container_of(n, struct job, node), JOB_STOPPING);
 }
 
 static void drain_over(uv_timer_t *t)
@@ -57,7 +57,7 @@ static void drain_over(uv_timer_t *t)
         struct bridge *b = t->data;
 
         log_warn(b->log, "commands are still running, and are left to themselves");
-        uv_stop(&b->loop);
+        uv_stop(&b->loop.uv);
 }
 
 static void on_stop(uv_signal_t *s, int number)
@@ -66,7 +66,7 @@ static void on_stop(uv_signal_t *s, int number)
 
         (void) number;
         if (b->stopping) { /* twice: at once */
-                uv_stop(&b->loop);
+                uv_stop(&b->loop.uv);
                 return;
         }
         log_info(b->log, "stopping, %zu commands are running", b->n_running);
@@ -83,9 +83,6 @@ static void on_stop(uv_signal_t *s, int number)
 
 void bridge_next(struct bridge *b)
 {
-        if (b->starting) /* by one that failed before it began */
-                return;
-        b->starting = true;
         while (b->n_running < b->settings->in_flight && !b->stopping) {
                 struct list *n = list_first(&b->waiting);
 
@@ -93,7 +90,6 @@ void bridge_next(struct bridge *b)
                         break;
                 job_start(container_of(n, struct job, node));
         }
-        b->starting = false;
         leave_when_idle(b);
 }
 
@@ -130,83 +126,63 @@ static void announce(struct bridge *b)
         }
 }
 
-static void is_up(struct bridge *b, const struct note *n)
+static struct bridge *bridge_of(struct wire *w)
 {
+        return container_of(w, struct bridge, wire);
+}
+
+static void is_up(struct wire *w)
+{
+        struct bridge *b = bridge_of(w);
+
         b->up = true;
-        b->epoch = n->epoch;
-        b->body_max = n->body_max;
+        b->epoch = w->epoch;
+        b->body_max = w->body_max;
         b->count.connections++;
         log_fields(b->log, LOG_INFO, "connected", LOG_F_STR("broker", str_from(b->settings->url)),
-                   LOG_F_STR("instance", str_from(b->instance)), LOG_F_U64("largest", n->body_max));
+                   LOG_F_STR("instance", str_from(b->instance)), LOG_F_U64("largest", w->body_max));
         notify_ready();
         if (!b->stopping)
                 announce(b);
         parcel_send_all(&b->unsent);
 }
 
-static void is_down(struct bridge *b, const struct note *n)
+static void is_down(struct wire *w, const char *why)
 {
+        struct bridge *b = bridge_of(w);
+
         b->up = false;
-        log_warn(b->log, "no connection to the broker: %s", n->text);
+        log_warn(b->log, "no connection to the broker: %s", why);
+        if (b->settings->transport->accept)
+                forget_waiting(b); /* the broker gives them to somebody else */
 }
 
-static void take_note(struct bridge *b, struct note *n)
+static void is_quiet(struct wire *w)
 {
-        switch (n->kind) {
-        case NOTE_MESSAGE:
-                wire_taken(&b->wire, n->incoming);
-                job_take(b, TAKE_PTR(n->incoming));
-                break;
-        case NOTE_END:
-                parcel_ended(parcel_of(n->outgoing));
-                break;
-        case NOTE_UP:
-                is_up(b, n);
-                break;
-        case NOTE_DOWN:
-                is_down(b, n);
-                break;
-        case NOTE_STOPPED:
-        default:
-                break;
-        }
+        leave_when_idle(bridge_of(w));
 }
 
-static void take_notes(struct bridge *b)
+static void came(struct wire *w, struct incoming *m)
 {
-        struct list notes;
+        struct bridge *b = bridge_of(w);
 
-        list_init(&notes);
-        queue_take(&b->wire.notes, &notes);
-        list_for_each (i, &notes) {
-                struct note *n = container_of(i, struct note, node);
-
-                list_remove(i);
-                take_note(b, n);
-                note_free(n);
-        }
-}
-
-static void on_notes(uv_poll_t *p, int status, int events)
-{
-        struct bridge *b = p->data;
-
-        (void) status;
-        (void) events;
-        take_notes(b);
+        job_take(b, m);
         bridge_next(b);
-        /* What was begun goes out at once, not when its timer tells of it. */
-        (void) hutch_loop_run(b->calls, 0);
 }
 
-static void on_calls(uv_poll_t *p, int status, int events)
+static void ended(struct wire *w, struct outgoing *m)
 {
-        struct bridge *b = p->data;
-
-        (void) status;
-        (void) events;
-        (void) hutch_loop_run(b->calls, 0);
+        (void) w;
+        parcel_ended(parcel_of(m));
 }
+
+static const struct wire_hooks hooks = {
+        .message = came,
+        .ended = ended,
+        .up = is_up,
+        .down = is_down,
+        .quiet = is_quiet,
+};
 
 static void on_usr1(uv_signal_t *s, int number)
 {
@@ -216,75 +192,48 @@ static void on_usr1(uv_signal_t *s, int number)
 
 /* --- life --- */
 
-static int open_client(struct bridge *b, struct err *e)
-{
-        const struct settings *s = b->settings;
-        struct hutch_client_options o = hutch_client_options_init();
-        int r;
-
-        o.ca_file = s->hutchd_ca;
-        o.unix_socket = s->hutchd_socket;
-        o.user_agent = "hutch-bridge/" HUTCH_VERSION;
-        r = hutch_client_new(s->hutchd_url, s->key ? secret_expose(s->key).p : NULL, &o,
-                             &b->client);
-        if (r == 0)
-                r = hutch_loop_new(NULL, &b->calls);
-        return r == 0 ? 0 : err_set(e, ERR_INVALID, "hutchd: %s", hutch_code_text(r));
-}
-
-static void watch(struct bridge *b, uv_poll_t *p, int fd, uv_poll_cb then)
-{
-        ASSERT(uv_poll_init(&b->loop, p, fd) == 0);
-        p->data = b;
-        ASSERT(uv_poll_start(p, UV_READABLE, then) == 0);
-}
-
 static void listen_to(struct bridge *b, uv_signal_t *s, int number, uv_signal_cb then)
 {
-        ASSERT(uv_signal_init(&b->loop, s) == 0);
+        ASSERT(uv_signal_init(&b->loop.uv, s) == 0);
         s->data = b;
         ASSERT(uv_signal_start(s, then, number) == 0);
 }
 
 static void open_loop(struct bridge *b)
 {
-        ASSERT(uv_loop_init(&b->loop) == 0);
-        b->opened = true;
-        watch(b, &b->on_notes, b->wire.notes.fd, on_notes);
-        watch(b, &b->on_calls, hutch_loop_fd(b->calls), on_calls);
+        uv_loop_t *uv = &b->loop.uv;
+
+        ASSERT(net_loop_init(&b->loop, &clock_system) == 0);
         listen_to(b, &b->on_term, SIGTERM, on_stop);
         listen_to(b, &b->on_int, SIGINT, on_stop);
         listen_to(b, &b->on_usr1, SIGUSR1, on_usr1);
-        ASSERT(uv_timer_init(&b->loop, &b->retry_timer) == 0);
-        ASSERT(uv_timer_init(&b->loop, &b->drain_timer) == 0);
+        ASSERT(uv_timer_init(uv, &b->retry_timer) == 0);
+        ASSERT(uv_timer_init(uv, &b->drain_timer) == 0);
         b->retry_timer.data = b->drain_timer.data = b;
-}
-
-static void close_handle(uv_handle_t *h, void *data)
-{
-        (void) data;
-        uv_close(h, NULL);
 }
 
 static void close_loop(struct bridge *b)
 {
-        if (!b->opened)
-                return;
-        uv_walk(&b->loop, close_handle, NULL);
-        (void) uv_run(&b->loop, UV_RUN_DEFAULT);
-        ASSERT(uv_loop_close(&b->loop) == 0);
+        uv_handle_t *const handles[] = {
+                (uv_handle_t *) &b->on_term,     (uv_handle_t *) &b->on_int,
+                (uv_handle_t *) &b->on_usr1,     (uv_handle_t *) &b->retry_timer,
+                (uv_handle_t *) &b->drain_timer,
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(handles); i++)
+                uv_close(handles[i], NULL);
+        net_loop_done(&b->loop);
 }
 
-/* Calls that still run end now, and their jobs with them: with the wire stopped nothing of it goes out. */
+/* Questions that are open end now, and their jobs with them: with the wire stopped nothing of it goes
+ * out. */
 static void free_all(struct bridge *b)
 {
         b->stopping = true;
         b->up = false;
         wire_stop(&b->wire);
-        if (b->wire.notes.fd >= 0)
-                take_notes(b);
-        hutch_loop_free(b->calls);
-        hutch_client_free(b->client);
+        hutchd_close(&b->hutchd);
+        net_loop_turn(&b->loop, /* wait= */ false);
         list_for_each (n, &b->unsent)
                 parcel_free(container_of(n, struct parcel, node));
         list_for_each (n, &b->retry)
@@ -293,21 +242,18 @@ static void free_all(struct bridge *b)
                 job_free(container_of(n, struct job, node));
         list_for_each (n, &b->running)
                 job_free(container_of(n, struct job, node));
-        wire_free(&b->wire);
         close_loop(b);
         map_done(&b->by_key);
 }
 
 static int start(struct bridge *b, struct err *e)
 {
-        /* The transport first: it may have something to say about how libraries are set up. */
-        int r = wire_start(&b->wire, b->settings, b->instance, e);
+        int r;
 
-        if (r == 0)
-                r = open_client(b, e);
-        if (r == 0)
-                open_loop(b);
-        return r;
+        open_loop(b);
+        /* The transport first: it may have something to say about how libraries are set up. */
+        r = wire_start(&b->wire, &b->loop, b->settings, b->instance, &hooks, e);
+        return r < 0 ? r : hutchd_open(&b->hutchd, &b->loop, b->settings, e);
 }
 
 static void choose_instance(struct bridge *b)
@@ -324,7 +270,6 @@ int bridge_run(const struct settings *settings, const struct log_ctx *log)
         struct err e = { 0 };
         int r;
 
-        b.wire.notes.fd = b.wire._orders.fd = -EBADF;
         list_init(&b.waiting);
         list_init(&b.running);
         list_init(&b.unsent);
@@ -336,7 +281,7 @@ int bridge_run(const struct settings *settings, const struct log_ctx *log)
         if (r < 0)
                 (void) log_err(0, log, "%s", e.message);
         else
-                (void) uv_run(&b.loop, UV_RUN_DEFAULT);
+                net_loop_run(&b.loop);
         free_all(&b);
         log_counters(&b, "left");
         return r < 0 ? 1 : 0;

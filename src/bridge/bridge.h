@@ -9,8 +9,8 @@
  *                     ▲                   │ answer
  *                     └───── replies ◄────┘
  *
- * One loop (libuv) has everything but the connection to the broker, which is a thread's (wire.h). hutchd is
- * asked with libhutch, whose own loop is one descriptor of ours.
+ * One loop has everything: the connection to the broker (wire.h), once a thread has made it, and hutchd
+ * (hutchd.h).
  *
  * A command is a job (job.h) from the moment it is read until its reply is the broker's. At most in_flight
  * jobs run. That counts those, too, which are done but whose reply the broker does not have yet: so what is
@@ -19,17 +19,14 @@
  * (AMQP) is asked for no more than can run.
  */
 
-#include <uv.h>
-
 #include "base/base.h"
 #include "base/id.h"
 #include "base/map.h"
+#include "bridge/hutchd.h"
 #include "bridge/message.h"
 #include "bridge/settings.h"
 #include "bridge/wire.h"
-
-struct hutch_client;
-struct hutch_loop;
+#include "net/loop.h"
 
 /* clang-format off */
 #define COUNTER_MAP(X)                                                              \
@@ -67,8 +64,7 @@ struct bridge {
         uint64_t epoch;
         size_t body_max;
 
-        struct hutch_client *client;
-        struct hutch_loop *calls;
+        struct hutchd hutchd;
 
         struct list waiting, running; /* struct job */
         size_t n_waiting, n_running;
@@ -78,13 +74,10 @@ struct bridge {
         struct list unsent; /* struct parcel: until the broker is back */
         struct list retry;  /* struct parcel: until somebody listens */
 
-        uv_loop_t loop;
-        uv_poll_t on_notes, on_calls;
+        struct net_loop loop;
         uv_signal_t on_term, on_int, on_usr1;
         uv_timer_t retry_timer, drain_timer;
-        bool opened; /* the handles are the loop's */
         bool stopping;
-        bool starting; /* bridge_next is at it */
 };
 
 /* Runs until a signal ends it; the exit status. */

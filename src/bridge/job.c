@@ -27,7 +27,7 @@ void job_free(struct job *job)
 {
         leave_lists(job);
         map_remove(&job->bridge->by_key, &job->by_key);
-        hutch_data_free(job->answer);
+        question_free(&job->question);
         incoming_free(job->incoming);
         arena_done(&job->memory);
         free(job);
@@ -194,8 +194,7 @@ static void take_answer(struct job *job)
 {
         struct json_error e;
         struct answer answer;
-        int r = message_read_answer(str_of(job->answer->data, job->answer->n), &job->memory,
-                                    &answer, &e);
+        int r = message_read_answer(job->question.answer, &job->memory, &answer, &e);
 
         if (r == -ENOMEM)
                 reply_too_large(job);
@@ -229,71 +228,59 @@ static const struct failure too_large_for_hutchd = {
         .handled = true,
 };
 
-static void take_failure(struct job *job, int code)
+static void take_failure(struct job *job)
 {
-        if (job->call.error.http_status == 413) {
+        const struct question *q = &job->question;
+
+        if (q->status == 413) {
                 log_warn(job->bridge->log, "%.*s failed: %s", STR_ARG(job->command.kind->name),
-                         job->call.error.message);
+                         q->why);
                 reply_failure(job, &too_large_for_hutchd);
                 return;
         }
         for (size_t i = 0; i < ARRAY_SIZE(call_failures); i++) {
-                if (call_failures[i].code != code)
+                if (call_failures[i].code != q->code)
                         continue;
                 log_warn(job->bridge->log, "%.*s failed: %s", STR_ARG(job->command.kind->name),
-                         job->call.error.message);
+                         q->why);
                 reply_failure(job, &(struct failure){ .status = call_failures[i].status,
                                                       .message = call_failures[i].message,
                                                       .handled = true });
                 return;
         }
-        fail_internally(job, job->call.error.message);
+        fail_internally(job, q->why);
 }
 
-static void call_done(struct hutch_call *call, int result)
+static void answered(struct question *q)
 {
-        struct job *job = container_of(call, struct job, call);
+        struct job *job = container_of(q, struct job, question);
 
-        if (result == 0)
+        if (q->code == HUTCH_OK)
                 take_answer(job);
         else
-                take_failure(job, result);
-        hutch_data_free(TAKE_PTR(job->answer));
+                take_failure(job);
+        question_free(q);
         settle(job);
 }
 
 /* --- starting --- */
 
-static const char *text_or_null(struct str s)
-{
-        return s.p;
-}
-
 void job_start(struct job *job)
 {
         struct bridge *b = job->bridge;
-        struct hutch_purista what = hutch_purista_init();
-        int r;
 
         leave_lists(job);
         job->is_running = true;
         list_append(&b->running, &job->node);
         b->n_running++;
         b->count.started++;
+        job->question.command = &job->command;
+        job->question.memory = &job->memory;
+        job->question.done = answered;
+        hutchd_ask(&b->hutchd, &job->question);
+        /* It goes out behind the question, for which somebody waits. If we end between the two, the broker
+         * gives the command to another bridge, as it does if a connection takes the news with it. */
         wire_accept(&b->wire, job->incoming);
-
-        what.command = text_or_null(job->command.kind->name);
-        what.tenant_id = text_or_null(job->command.tenant);
-        what.principal_id = text_or_null(job->command.principal);
-        what.payload = text_or_null(job->command.payload);
-        job->call = hutch_call_init();
-        job->call.loop = b->calls;
-        job->call.done = call_done;
-        r = hutch_purista_command(b->client, &what, &job->answer, &job->call);
-        if (r < 0) {
-                take_failure(job, r);
-                settle(job);
-        }
 }
 
 /* --- what is not carried out --- */
@@ -397,12 +384,15 @@ static void wait_or_refuse(struct job *job)
                 answer_only(job, &(struct failure){ .status = 501, .handled = false });
                 return;
         }
+        if (b->stopping && b->settings->transport->accept) {
+                job_free(job); /* the broker gives it to somebody else */
+                return;
+        }
         if (b->n_waiting >= b->settings->waiting || b->stopping
             || b->waiting_bytes + job->size > WAITING_BYTES_MAX) {
-                job_refuse(job, b->stopping
-                                        ? STR("This sandbox service is being stopped. Try again.")
-                                        : STR("Too many sandbox commands are waiting. Try again "
-                                              "later."));
+                job_refuse(job, b->stopping ? JOB_STOPPING
+                                            : STR("Too many sandbox commands are waiting. Try "
+                                                  "again later."));
                 return;
         }
         list_append(&b->waiting, &job->node);

@@ -13,12 +13,11 @@
  * where a reply goes is carried out and not answered.
  */
 
-#include <hutch/hutch.h>
-
 #include "bridge/bridge.h"
 
 struct parcel;
 
+#define JOB_STOPPING      STR("This sandbox service is being stopped. Try again.")
 #define WAITING_BYTES_MAX (256 * MiB) /* of all commands that wait */
 
 struct job {
@@ -30,8 +29,7 @@ struct job {
         struct command command;
         bool is_running, is_answering;
         bool answerable;
-        struct hutch_call call;
-        struct hutch_data *answer;
+        struct question question;
         size_t parcels; /* not ended */
         size_t size;    /* of what was read */
 };

@@ -83,7 +83,9 @@ struct message_head message_announcement_head(const struct author *who,
 void message_add_announcement(struct buf *b, const struct author *who,
                               const struct message_head *head, const struct command_kind *kind);
 
-/* --- what hutchd answers --- */
+/* --- what hutchd is asked, and answers --- */
+
+void message_add_question(struct buf *b, const struct command *c);
 
 struct answer_event {
         struct str name, payload;

@@ -229,3 +229,15 @@ struct str message_status_text(int status)
                         return status_texts[i].text;
         return STR("Internal Server Error");
 }
+
+/* --- what hutchd is asked --- */
+
+void message_add_question(struct buf *b, const struct command *c)
+{
+        buf_add_char(b, '{');
+        add_text(b, "command", c->kind->name);
+        add_text(b, "tenantId", c->tenant);
+        add_text(b, "principalId", c->principal);
+        add_json(b, "payload", c->payload);
+        buf_add_char(b, '}');
+}

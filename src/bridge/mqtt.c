@@ -7,7 +7,7 @@
 
 /*
  * MQTT 5, by libmosquitto without its thread: the wire waits for the socket and lets the library read and
- * write.
+ * write. What the socket does not take the library keeps.
  *
  * Commands are a shared subscription, so that each goes to one bridge. A reply has no address of its own on
  * this bus: it goes to the topic of the caller's instance. Everything is sent with QoS 1, and the broker's
@@ -28,7 +28,7 @@ struct mqtt {
         struct mosquitto *client;
         bool connected;
         int refused; /* reason of the broker's refusal, or 0 */
-        unsigned subscribed;
+        unsigned subscribed, unsubscribed;
         uint32_t packet_max; /* 0: none was told */
         bool ended;          /* by the broker, or the network */
 };
@@ -84,6 +84,15 @@ static void on_subscribe(struct mosquitto *client, void *data, int mid, int n, c
         t->subscribed++;
 }
 
+static void on_unsubscribe(struct mosquitto *client, void *data, int mid,
+                           const mosquitto_property *properties)
+{
+        (void) client;
+        (void) mid;
+        (void) properties;
+        mqtt_of(data)->unsubscribed++;
+}
+
 static void on_message(struct mosquitto *client, void *data, const struct mosquitto_message *msg,
                        const mosquitto_property *properties)
 {
@@ -99,7 +108,6 @@ static void on_message(struct mosquitto *client, void *data, const struct mosqui
                                            false))
                 buf_add(&m->correlation, correlation, n);
         free(correlation);
-        m->epoch = w->epoch;
         wire_deliver(w, m);
 }
 
@@ -155,6 +163,7 @@ static int set_options(struct wire *w, struct mosquitto *client)
         mosquitto_connect_v5_callback_set(client, on_connect);
         mosquitto_disconnect_v5_callback_set(client, on_disconnect);
         mosquitto_subscribe_v5_callback_set(client, on_subscribe);
+        mosquitto_unsubscribe_v5_callback_set(client, on_unsubscribe);
         mosquitto_message_v5_callback_set(client, on_message);
         mosquitto_publish_v5_callback_set(client, on_publish);
         /* Otherwise a reply waits until the broker's kernel has acknowledged the PUBACK before it, which
@@ -208,8 +217,10 @@ static void mqtt_disconnect(struct wire *w)
 {
         struct mqtt *t = mqtt_of(w);
 
-        if (t->client && t->connected && !t->ended)
+        if (t->client && t->connected && !t->ended) {
                 (void) mosquitto_disconnect_v5(t->client, 0, NULL);
+                (void) mosquitto_loop_write(t->client, 1);
+        }
         mosquitto_destroy(TAKE_PTR(t->client));
 }
 
@@ -243,6 +254,9 @@ static int mqtt_connect(struct wire *w, struct err *e)
                                   : fail(e, r, "connect to MQTT");
         if (r < 0)
                 mqtt_disconnect(w);
+        else
+                /* From now on what is to be written is kept until it is flushed. */
+                (void) mosquitto_threaded_set(t->client, true);
         w->body_max = t->packet_max;
         return r;
 }
@@ -287,15 +301,19 @@ static int mqtt_pause(struct wire *w, struct err *e)
         return 0;
 }
 
-static size_t mqtt_poll(struct wire *w, struct pollfd *ret, int *timeout_ms)
+static bool mqtt_is_quiet(struct wire *w)
 {
-        struct mqtt *t = mqtt_of(w);
+        return mqtt_of(w)->unsubscribed >= COMMANDS_N;
+}
 
-        *ret = (struct pollfd){ .fd = mosquitto_socket(t->client), .events = POLLIN };
-        if (mosquitto_want_write(t->client))
-                ret->events |= POLLOUT;
-        *timeout_ms = TICK_MS;
-        return 1;
+static int mqtt_fd(struct wire *w)
+{
+        return mosquitto_socket(mqtt_of(w)->client);
+}
+
+static bool mqtt_wants_write(struct wire *w)
+{
+        return mosquitto_want_write(mqtt_of(w)->client);
 }
 
 static int mqtt_run(struct wire *w, short revents, struct err *e)
@@ -305,11 +323,20 @@ static int mqtt_run(struct wire *w, short revents, struct err *e)
 
         if (revents & (POLLIN | POLLERR | POLLHUP))
                 r = mosquitto_loop_read(t->client, 1);
-        if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(t->client))
+        if (r == MOSQ_ERR_SUCCESS && (revents & POLLOUT))
                 r = mosquitto_loop_write(t->client, 1);
-        if (r == MOSQ_ERR_SUCCESS)
+        if (r == MOSQ_ERR_SUCCESS && !revents)
                 r = mosquitto_loop_misc(t->client);
         return r == MOSQ_ERR_SUCCESS && !t->ended ? 0 : fail(e, r ? r : MOSQ_ERR_CONN_LOST, "MQTT");
+}
+
+static int mqtt_flush(struct wire *w, struct err *e)
+{
+        struct mqtt *t = mqtt_of(w);
+        int r = mosquitto_want_write(t->client) ? mosquitto_loop_write(t->client, 1)
+                                                : MOSQ_ERR_SUCCESS;
+
+        return r == MOSQ_ERR_SUCCESS ? 0 : fail(e, r, "MQTT");
 }
 
 /* --- sending --- */
@@ -383,8 +410,12 @@ const struct transport_ops transport_mqtt = {
         .connect = mqtt_connect,
         .serve = mqtt_serve,
         .disconnect = mqtt_disconnect,
-        .poll = mqtt_poll,
+        .fd = mqtt_fd,
+        .wants_write = mqtt_wants_write,
         .run = mqtt_run,
+        .tick_ms = TICK_MS,
         .send = mqtt_send,
+        .flush = mqtt_flush,
         .pause = mqtt_pause,
+        .is_quiet = mqtt_is_quiet,
 };

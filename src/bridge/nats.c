@@ -2,26 +2,33 @@
 #include <nats/nats.h>
 #include <openssl/crypto.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 
 #include "base/base.h"
 #include "bridge/wire.h"
 
 /*
- * NATS, by cnats. The library reads in a thread of its own and calls us from another, so what comes is
- * copied and handed to the loop there; everything else is done by the wire.
+ * NATS, by cnats, which is told to leave reading and writing to our loop: otherwise what comes would go
+ * through two threads of its own. Messages wait in the library's subscriptions for as long as it takes to
+ * look there after each reading. It could reconnect by itself, and is told not to: what was published
+ * meanwhile would be sent blindly, and one way of coming back is enough for three transports.
  *
- * It could reconnect by itself, and is told not to: what was published meanwhile would be sent blindly,
- * and one way of coming back is enough for three transports.
+ * The protocol has no acknowledgements. But a server carries out what a connection sends in its order, so
+ * behind our messages we send a mark to ourselves: when it is back, the server has had them. Its PING would
+ * do the same, but the library waits for the answer to that.
  *
  * A message to which nobody listens vanishes on NATS, and after a restart of the server bridges may be
  * back before callers are. A reply that matters therefore asks for an answer itself: the server then tells
- * at once if nobody is there ("no responders"), before it answers the PING of a flush. So after a flush one
- * knows.
+ * at once if nobody is there ("no responders"), and so before the mark is back. It does not tell which
+ * message that was about, which is why such a reply has a mark of its own.
  */
 
 #define PENDING_MESSAGES (64 * 1024)
 #define PENDING_BYTES    ((int) (64 * MiB))
-#define PING_MS          20000
+#define PING_MS          10000 /* without a mark: then there is one */
+#define SILENCE_MS       20000 /* without one that comes back */
+#define TICK_MS          5000
+#define READS_MAX        1024
 #define SUBJECT_MAX      (16 * KiB)
 #define INBOX_MAX        64
 
@@ -29,12 +36,17 @@ struct nats {
         natsOptions *options;
         natsConnection *connection;
         natsSubscription *commands[COMMANDS_N];
-        natsSubscription *probes;
+        natsSubscription *marks; /* also what says that nobody listens */
+        struct ids ids;
         char inbox[INBOX_MAX];
+        int fd;
+        uint64_t sent, marked, returned; /* messages; those with a mark behind them; its number */
+        uint64_t paused;                 /* number of the mark after which nothing more comes */
+        usec_t marked_at;
+        bool nobody; /* listened to what the next mark is about */
 
-        /* Also of the library's threads. */
-        atomic_bool broken;
-        atomic_uint_fast64_t epoch;
+        /* Also of a thread of the library's, which there is while subscriptions are drained. */
+        atomic_bool has_output; /* that is to be written */
 };
 
 static struct nats *nats_of(struct wire *w)
@@ -52,45 +64,48 @@ static int fail(struct err *e, natsStatus s, const char *doing)
 
 /* --- called by the library --- */
 
-static void copy(struct buf *to, const char *p, int n)
-{
-        if (p && n > 0)
-                buf_add(to, p, (size_t) n);
-}
-
-static void on_message(natsConnection *nc, natsSubscription *sub, natsMsg *msg, void *closure)
-{
-        struct wire *w = closure;
-        struct incoming *m = incoming_new();
-        const char *reply = natsMsg_GetReply(msg);
-
-        (void) nc;
-        (void) sub;
-        copy(&m->body, natsMsg_GetData(msg), natsMsg_GetDataLength(msg));
-        copy(&m->reply_to, reply, reply ? (int) strlen(reply) : 0);
-        m->epoch = atomic_load(&nats_of(w)->epoch);
-        wire_deliver(w, m);
-        natsMsg_Destroy(msg); /* wakes a thread of the library's; nobody has to wait for that */
-}
-
-static void on_closed(natsConnection *nc, void *closure)
-{
-        struct wire *w = closure;
-
-        (void) nc;
-        atomic_store(&nats_of(w)->broken, true);
-        wire_wake(w);
-}
-
 /* Without one of ours the library prints. What it tells is told again by what fails. */
 static void on_error(natsConnection *nc, natsSubscription *sub, natsStatus s, void *closure)
 {
-        struct wire *w = closure;
-
         (void) nc;
         (void) sub;
-        if (s == NATS_SLOW_CONSUMER)
-                atomic_fetch_add(&w->dropped, 1);
+        (void) s;
+        (void) closure;
+}
+
+static natsStatus attach(void **ret, void *loop, natsConnection *nc, natsSock fd)
+{
+        (void) nc;
+        nats_of(loop)->fd = fd;
+        *ret = loop;
+        return NATS_OK;
+}
+
+static natsStatus detach(void *loop)
+{
+        (void) loop;
+        return NATS_OK;
+}
+
+static natsStatus want_read(void *loop, bool add)
+{
+        (void) loop;
+        (void) add; /* always */
+        return NATS_OK;
+}
+
+/* Whether this thread is one of ours, and will look by itself whether something is to be written. */
+static _Thread_local bool is_ours;
+
+/* A thread of the library's that has something to say has to wake us. */
+static natsStatus want_write(void *loop, bool add)
+{
+        struct wire *w = loop;
+
+        atomic_store(&nats_of(w)->has_output, add);
+        if (add && !is_ours)
+                wire_wake(w);
+        return NATS_OK;
 }
 
 /* --- options --- */
@@ -139,18 +154,15 @@ static natsStatus set_options(struct wire *w, natsOptions *o)
         if (r == NATS_OK)
                 r = natsOptions_SetTimeout(o, w->timeout_ms);
         if (r == NATS_OK)
-                r = natsOptions_SetWriteDeadline(o, w->timeout_ms);
-        /* Otherwise another thread sends, a millisecond later, and whoever flushes has to fight it. */
+                r = natsOptions_SetEventLoop(o, w, attach, want_read, want_write, detach);
+        /* Otherwise another thread sends, a millisecond later. */
         if (r == NATS_OK)
                 r = natsOptions_SetSendAsap(o, true);
         if (r == NATS_OK)
-                r = natsOptions_SetPingInterval(o, PING_MS);
-        if (r == NATS_OK)
-                r = natsOptions_UseGlobalMessageDelivery(o, true);
+                r = natsOptions_SetPingInterval(o,
+                                                0); /* ours are the marks; its come from a thread */
         if (r == NATS_OK)
                 r = natsOptions_SetMaxPendingMsgs(o, PENDING_MESSAGES);
-        if (r == NATS_OK)
-                r = natsOptions_SetClosedCB(o, on_closed, w);
         if (r == NATS_OK)
                 r = natsOptions_SetErrorHandler(o, on_error, w);
         if (r == NATS_OK)
@@ -164,6 +176,7 @@ static int nats_open(struct wire *w, struct err *e)
         natsStatus s;
 
         w->transport = t;
+        ids_init(&t->ids);
         /* Its end frees things of OpenSSL's that OpenSSL frees again when the process exits. */
         (void) OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
         s = nats_Open(-1);
@@ -187,28 +200,48 @@ static void nats_close(struct wire *w)
 
 /* --- connections --- */
 
+/* To close a connection that stands the library would wait for an answer of the server's, in the thread
+ * that reads what that answers. So it is to find that it does not stand any more. */
+static void hang_up(struct nats *t)
+{
+        if (natsConnection_IsClosed(t->connection))
+                return;
+        if (atomic_load(&t->has_output))
+                natsConnection_ProcessWriteEvent(t->connection);
+        (void) shutdown(t->fd, SHUT_RDWR);
+        /* What lies in the socket is read first, a portion each time. */
+        for (unsigned i = 0; i < READS_MAX && !natsConnection_IsClosed(t->connection); i++)
+                natsConnection_ProcessReadEvent(t->connection);
+}
+
 static void nats_disconnect(struct wire *w)
 {
         struct nats *t = nats_of(w);
 
+        if (t->connection)
+                hang_up(t);
+        natsConnection_Destroy(TAKE_PTR(t->connection));
         for (size_t i = 0; i < ARRAY_SIZE(t->commands); i++)
                 natsSubscription_Destroy(TAKE_PTR(t->commands[i]));
-        natsSubscription_Destroy(TAKE_PTR(t->probes));
-        natsConnection_Destroy(TAKE_PTR(t->connection));
+        natsSubscription_Destroy(TAKE_PTR(t->marks));
 }
 
 static int nats_connect(struct wire *w, struct err *e)
 {
         struct nats *t = nats_of(w);
+        char id[ID_HEX_LEN + 1];
         natsStatus s;
 
-        atomic_store(&t->broken, false);
-        atomic_store(&t->epoch, w->epoch + 1);
+        is_ours = true;
+        t->sent = t->marked = t->returned = t->paused = 0;
+        t->nobody = false;
+        atomic_store(&t->has_output, false);
         s = natsConnection_Connect(&t->connection, t->options);
         if (s != NATS_OK)
                 return fail(e, s, "connect to NATS");
-        (void) snprintf(t->inbox, sizeof(t->inbox), "_INBOX.%.32s", w->instance);
-        s = natsConnection_SubscribeSync(&t->probes, t->connection, t->inbox);
+        ids_hex(&t->ids, id); /* our instance everybody knows, and could send marks to it */
+        (void) snprintf(t->inbox, sizeof(t->inbox), "_INBOX.%s", id);
+        s = natsConnection_SubscribeSync(&t->marks, t->connection, t->inbox);
         if (s != NATS_OK) {
                 nats_disconnect(w);
                 return fail(e, s, "subscribe to NATS");
@@ -217,71 +250,156 @@ static int nats_connect(struct wire *w, struct err *e)
         return 0;
 }
 
-static natsStatus subscribe(struct wire *w, size_t i)
-{
-        struct nats *t = nats_of(w);
-        struct address to = command_address(&command_kinds[i]);
-        scoped(buf_done) struct buf subject, group;
-        natsStatus s = NATS_NO_MEMORY;
+/* --- reading --- */
 
-        buf_init(&subject, SUBJECT_MAX);
-        buf_init(&group, SUBJECT_MAX);
-        names_add_commands(&subject, &name_style_nats, w->settings->prefix, &to);
-        names_add_queue_group(&group, w->settings->prefix, &to);
-        if (!buf_failed(&subject) && !buf_failed(&group))
-                s = natsConnection_QueueSubscribe(&t->commands[i], t->connection,
-                                                  buf_str(&subject).p, buf_str(&group).p,
-                                                  on_message, w);
-        if (s == NATS_OK)
-                s = natsSubscription_SetPendingLimits(t->commands[i], PENDING_MESSAGES,
-                                                      PENDING_BYTES);
-        return s;
+static bool has_message(natsSubscription *sub)
+{
+        uint64_t n = 0;
+
+        return sub && natsSubscription_QueuedMsgs(sub, &n) == NATS_OK && n > 0;
 }
 
-/* The flush shows that the server has them: who is told that we are there may ask at once. */
-static int nats_serve(struct wire *w, struct err *e)
+static void copy(struct buf *to, const char *p, int n)
 {
-        struct nats *t = nats_of(w);
-        natsStatus s = NATS_OK;
-
-        for (size_t i = 0; i < COMMANDS_N && s == NATS_OK; i++)
-                s = subscribe(w, i);
-        if (s == NATS_OK)
-                s = natsConnection_FlushTimeout(t->connection, w->timeout_ms);
-        return s == NATS_OK ? 0 : fail(e, s, "subscribe to NATS");
+        if (p && n > 0)
+                buf_add(to, p, (size_t) n);
 }
 
-/* The library's threads do the reading. */
-/* NOLINTNEXTLINE(readability-non-const-parameter): transport.h has it so */
-static size_t nats_poll(struct wire *w, struct pollfd *ret, int *timeout_ms)
+static void take_command(struct wire *w, natsSubscription *sub)
 {
-        (void) w;
-        (void) ret;
-        (void) timeout_ms;
-        return 0;
+        struct incoming *m;
+        natsMsg *msg = NULL;
+        const char *reply;
+
+        if (natsSubscription_NextMsg(&msg, sub, 1) != NATS_OK) /* it is there: nobody waits */
+                return;
+        m = incoming_new();
+        reply = natsMsg_GetReply(msg);
+        copy(&m->body, natsMsg_GetData(msg), natsMsg_GetDataLength(msg));
+        copy(&m->reply_to, reply, reply ? (int) strlen(reply) : 0);
+        wire_deliver(w, m);
+        natsMsg_Destroy(msg);
 }
 
-static int nats_run(struct wire *w, short revents, struct err *e)
+/* The messages up to this number are the server's. */
+static void take_mark(struct wire *w, const char *mark)
 {
         struct nats *t = nats_of(w);
+        uint64_t number;
+
+        memcpy(&number, mark, sizeof(number));
+        if (number > t->marked)
+                return; /* none of ours */
+        t->returned = number;
+        list_for_each (n, &w->sent) {
+                struct outgoing *m = container_of(n, struct outgoing, node);
+
+                if (m->ticket > number)
+                        continue;
+                wire_sent(w, m, m->probe && t->nobody ? OUTCOME_NO_RECEIVER : OUTCOME_SENT);
+        }
+        t->nobody = false;
+}
+
+static void take_marks(struct wire *w)
+{
+        struct nats *t = nats_of(w);
+        natsMsg *msg = NULL;
+        natsStatus s = natsSubscription_NextMsg(&msg, t->marks, 1);
+
+        /* The library makes a failure of what the server says about it. */
+        if (s == NATS_NO_RESPONDERS)
+                t->nobody = true;
+        else if (s == NATS_OK && natsMsg_GetDataLength(msg) == sizeof(uint64_t))
+                take_mark(w, natsMsg_GetData(msg));
+        natsMsg_Destroy(msg);
+}
+
+static void take_all(struct wire *w)
+{
+        struct nats *t = nats_of(w);
+
+        while (has_message(t->marks))
+                take_marks(w);
+        for (size_t i = 0; i < ARRAY_SIZE(t->commands); i++)
+                while (has_message(t->commands[i]))
+                        take_command(w, t->commands[i]);
+}
+
+static int check(struct nats *t, struct err *e)
+{
         const char *why = NULL;
 
-        (void) revents;
-        if (!atomic_load(&t->broken))
+        if (!natsConnection_IsClosed(t->connection))
                 return 0;
         (void) natsConnection_GetLastError(t->connection, &why);
         return err_set(e, ERR_UNAVAILABLE, "NATS: %s", why && *why ? why : "closed");
 }
 
-static int nats_pause(struct wire *w, struct err *e)
+static int check_rights(struct nats *t, struct err *e)
+{
+        const char *why = NULL;
+
+        if (natsConnection_GetLastError(t->connection, &why) != NATS_NOT_PERMITTED)
+                return 0;
+        return err_set(e, ERR_UNAVAILABLE,
+                       "NATS: %s; this user must be allowed to subscribe to the commands, and to "
+                       "publish and subscribe to _INBOX.>",
+                       why ? why : "not permitted");
+}
+
+/* --- marks --- */
+
+/* Its bytes are for us alone. */
+static int send_mark(struct nats *t, struct err *e)
+{
+        natsStatus s = natsConnection_Publish(t->connection, t->inbox, &t->sent, sizeof(t->sent));
+
+        if (s != NATS_OK)
+                return fail(e, s, "publish");
+        t->marked = t->sent;
+        t->marked_at = clock_mono(&clock_system);
+        return 0;
+}
+
+/* The library would do this by itself, in a thread that closes the connection under us. */
+static int ping(struct nats *t, struct err *e)
+{
+        usec_t quiet = clock_mono(&clock_system) - t->marked_at;
+
+        if (t->returned < t->marked)
+                return quiet < SILENCE_MS * USEC_PER_MSEC
+                               ? 0
+                               : err_set(e, ERR_TIMEOUT, "NATS: the server does not answer");
+        if (quiet < PING_MS * USEC_PER_MSEC)
+                return 0;
+        t->sent++;
+        return send_mark(t, e);
+}
+
+static int nats_fd(struct wire *w)
+{
+        return nats_of(w)->fd;
+}
+
+static bool nats_wants_write(struct wire *w)
+{
+        return atomic_load(&nats_of(w)->has_output);
+}
+
+static int nats_run(struct wire *w, short revents, struct err *e)
 {
         struct nats *t = nats_of(w);
+        int r;
 
-        (void) e;
-        for (size_t i = 0; i < ARRAY_SIZE(t->commands); i++)
-                if (t->commands[i])
-                        (void) natsSubscription_Drain(t->commands[i]);
-        return 0;
+        is_ours = true;
+        if (revents & (POLLIN | POLLERR))
+                natsConnection_ProcessReadEvent(t->connection);
+        if (atomic_load(&t->has_output))
+                natsConnection_ProcessWriteEvent(t->connection);
+        take_all(w);
+        r = check(t, e);
+        return r == 0 ? ping(t, e) : r;
 }
 
 /* --- sending --- */
@@ -311,36 +429,15 @@ static natsStatus make(struct wire *w, const struct outgoing *m, natsMsg **ret)
         return s;
 }
 
-/* Whether the server told that nobody listens to what was flushed last. The library keeps such a message
- * for itself, so one does not learn which one it was about: probes are sent one at a time. */
-static bool nobody_listened(struct nats *t)
-{
-        natsMsg *msg = NULL;
-        uint64_t n = 0;
-        bool nobody = false;
-
-        while (natsSubscription_QueuedMsgs(t->probes, &n) == NATS_OK && n > 0) {
-                /* It is there: a millisecond is none. */
-                nobody |= natsSubscription_NextMsg(&msg, t->probes, 1) == NATS_NO_RESPONDERS;
-                natsMsg_Destroy(TAKE_PTR(msg));
-        }
-        return nobody;
-}
-
-static void sent_all(struct wire *w)
-{
-        list_for_each (n, &w->sent)
-                wire_sent(w, container_of(n, struct outgoing, node), OUTCOME_SENT);
-}
-
+/* What the socket does not take is waited for by the loop. */
 static int nats_flush(struct wire *w, struct err *e)
 {
-        natsStatus s = natsConnection_FlushTimeout(nats_of(w)->connection, w->timeout_ms);
+        struct nats *t = nats_of(w);
+        int r = t->marked < t->sent ? send_mark(t, e) : 0;
 
-        if (s != NATS_OK)
-                return fail(e, s, "flush");
-        sent_all(w);
-        return 0;
+        if (r == 0 && atomic_load(&t->has_output))
+                natsConnection_ProcessWriteEvent(t->connection);
+        return r == 0 ? check(t, e) : r;
 }
 
 static int nats_send(struct wire *w, struct outgoing *m, struct err *e)
@@ -355,21 +452,89 @@ static int nats_send(struct wire *w, struct outgoing *m, struct err *e)
         }
         s = natsConnection_PublishMsg(t->connection, msg);
         natsMsg_Destroy(msg);
-        if (s == NATS_MAX_PAYLOAD) {
-                wire_sent(w, m, OUTCOME_TOO_LARGE);
+        if (s == NATS_MAX_PAYLOAD || s == NATS_NO_SERVER_SUPPORT) { /* for headers */
+                wire_sent(w, m, s == NATS_MAX_PAYLOAD ? OUTCOME_TOO_LARGE : OUTCOME_REFUSED);
                 return 0;
         }
         if (s != NATS_OK)
                 return fail(e, s, "publish");
-        if (!m->probe)
-                return 0;
-        s = natsConnection_FlushTimeout(t->connection, w->timeout_ms);
-        if (s != NATS_OK)
-                return fail(e, s, "flush");
-        if (nobody_listened(t))
-                wire_sent(w, m, OUTCOME_NO_RECEIVER);
-        sent_all(w);
-        return 0;
+        m->ticket = ++t->sent;
+        return m->probe ? send_mark(t, e) : 0;
+}
+
+/* --- commands --- */
+
+static natsStatus subscribe(struct wire *w, size_t i)
+{
+        struct nats *t = nats_of(w);
+        struct address to = command_address(&command_kinds[i]);
+        scoped(buf_done) struct buf subject, group;
+        natsStatus s = NATS_NO_MEMORY;
+
+        buf_init(&subject, SUBJECT_MAX);
+        buf_init(&group, SUBJECT_MAX);
+        names_add_commands(&subject, &name_style_nats, w->settings->prefix, &to);
+        names_add_queue_group(&group, w->settings->prefix, &to);
+        if (!buf_failed(&subject) && !buf_failed(&group))
+                s = natsConnection_QueueSubscribeSync(&t->commands[i], t->connection,
+                                                      buf_str(&subject).p, buf_str(&group).p);
+        if (s == NATS_OK)
+                s = natsSubscription_SetPendingLimits(t->commands[i], PENDING_MESSAGES,
+                                                      PENDING_BYTES);
+        return s;
+}
+
+/* A mark that comes back shows that the server has all before it: who is told that we are there may ask
+ * at once. And it shows that marks do come back, for which a user needs the right. */
+static int wait_for_mark(struct wire *w, struct err *e)
+{
+        struct nats *t = nats_of(w);
+        usec_t until = clock_mono(&clock_system) + (usec_t) w->timeout_ms * USEC_PER_MSEC;
+        int r;
+
+        t->sent++;
+        r = nats_flush(w, e);
+        while (r == 0 && t->returned < t->sent) {
+                struct pollfd fd = { .fd = t->fd, .events = POLLIN };
+                usec_t now = clock_mono(&clock_system);
+
+                if (now >= until)
+                        return err_set(e, ERR_TIMEOUT, "subscribe to NATS: no answer");
+                if (nats_wants_write(w))
+                        fd.events |= POLLOUT;
+                (void) poll(&fd, 1, (int) ((until - now) / USEC_PER_MSEC) + 1);
+                r = nats_run(w, fd.revents, e);
+                if (r == 0)
+                        r = check_rights(t, e);
+        }
+        return r;
+}
+
+static int nats_serve(struct wire *w, struct err *e)
+{
+        natsStatus s = NATS_OK;
+
+        for (size_t i = 0; i < COMMANDS_N && s == NATS_OK; i++)
+                s = subscribe(w, i);
+        return s == NATS_OK ? wait_for_mark(w, e) : fail(e, s, "subscribe to NATS");
+}
+
+/* The library goes on delivering what the server sends until it has heard of it. */
+static int nats_pause(struct wire *w, struct err *e)
+{
+        struct nats *t = nats_of(w);
+
+        for (size_t i = 0; i < ARRAY_SIZE(t->commands); i++)
+                if (t->commands[i])
+                        (void) natsSubscription_Drain(t->commands[i]);
+        t->sent++; /* a mark behind it */
+        t->paused = t->sent;
+        return nats_flush(w, e);
+}
+
+static bool nats_is_quiet(struct wire *w)
+{
+        return nats_of(w)->returned >= nats_of(w)->paused;
 }
 
 static const char *const schemes[] = { "nats", "tls" };
@@ -384,9 +549,12 @@ const struct transport_ops transport_nats = {
         .connect = nats_connect,
         .serve = nats_serve,
         .disconnect = nats_disconnect,
-        .poll = nats_poll,
+        .fd = nats_fd,
+        .wants_write = nats_wants_write,
         .run = nats_run,
+        .tick_ms = TICK_MS,
         .send = nats_send,
         .flush = nats_flush,
         .pause = nats_pause,
+        .is_quiet = nats_is_quiet,
 };

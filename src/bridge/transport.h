@@ -5,15 +5,12 @@
 /*
  * A kind of broker: NATS, MQTT or AMQP.
  *
- * Their client libraries block, each at other places (names are resolved, TLS is agreed upon, what a slow
- * broker does not take is waited for), and one of them has threads of its own. So all of them live in one
- * thread of the bridge, the wire (wire.h), where blocking harms nobody, and where each transport is
- * plain code from top to bottom:
+ *         connect ─► serve ─► run, send, … ─► disconnect
  *
- *         connect ─► serve ─► run … run ─► disconnect
- *
- * All functions are called by that thread. What a transport gets from its broker it hands on with
- * wire_deliver, which may be called by a library's own threads, too.
+ * connect and serve are called by a thread that is there for them and may block; everything else is
+ * called by the loop (wire.h), and waits only where a library knows no other way. Never do both at the
+ * same time. What a transport gets from its broker it hands on with wire_deliver, and what it learns
+ * about messages of ours with wire_sent.
  */
 
 #include <poll.h>
@@ -38,7 +35,7 @@ struct incoming {
         struct buf reply_to; /* where a reply is wanted; empty: told by the body, or not at all */
         struct buf correlation; /* as the broker tells it; empty: the body does */
         uint64_t tag;           /* for wire_accept */
-        uint64_t epoch;         /* number of the connection it came by */
+        uint64_t epoch;         /* number of the connection it came by; the wire's */
 };
 
 struct incoming *incoming_new(void) must_check;
@@ -94,27 +91,31 @@ struct transport_ops {
         int (*open)(struct wire *w, struct err *e);
         void (*close)(struct wire *w);
 
-        /* All of it may block, for w->timeout_ms at most. The largest body goes to w->body_max. */
+        /* By a thread; no step of it takes longer than w->timeout_ms. The largest body goes to
+         * w->body_max. */
         int (*connect)(struct wire *w, struct err *e);
         int (*serve)(struct wire *w, struct err *e); /* subscribes to the commands */
         void (*disconnect)(struct wire *w);
 
-        /* What to wait for besides the wire's own descriptor; returns how many (0 or 1), and lowers
-         * *timeout_ms to when it wants to run even if nothing happens. */
-        size_t (*poll)(struct wire *w, struct pollfd *ret, int *timeout_ms);
-        /* Something happened, or it is time. A failure ends the connection. */
+        /* What to wait for: to read always, to write if it says so (NULL: never). */
+        int (*fd)(struct wire *w);
+        bool (*wants_write)(struct wire *w);
+        /* Something happened, or tick_ms are over. A failure ends the connection. */
         int (*run)(struct wire *w, short revents, struct err *e);
+        unsigned tick_ms;
 
         /* Sends one, which is in w->sent then; its end is told by wire_sent, at once or later. A failure
          * ends the connection. What has had no end when it ends is OUTCOME_LOST. */
         int (*send)(struct wire *w, struct outgoing *m, struct err *e);
-        /* After some were sent. NULL: nothing is to be done. */
+        /* After some were sent or accepted. NULL: nothing is to be done. */
         int (*flush)(struct wire *w, struct err *e);
 
-        /* A message was taken up: the broker may forget it. NULL: it has. */
-        int (*accept)(struct wire *w, uint64_t tag, struct err *e);
-        /* No more messages, please. */
+        /* A message was taken up: the broker may forget it, and is told by the next flush. NULL: it has. */
+        void (*accept)(struct wire *w, uint64_t tag);
+        /* No more messages, please; then, whether those have come that were on their way (NULL: they do
+         * not matter). */
         int (*pause)(struct wire *w, struct err *e);
+        bool (*is_quiet)(struct wire *w);
 };
 
 /* Those this program was built with; ends in NULL. */

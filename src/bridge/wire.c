@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bridge/wire.h"
 
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/base.h"
+
+#define ACCEPT_MS  1 /* what nobody waits for: that we have taken up a command, */
+#define OWN_MS     5 /* and what libraries say by themselves */
+#define PATIENCE_S 20
 
 /* --- messages --- */
 
@@ -30,265 +39,218 @@ void incoming_free(struct incoming *m)
         free(m);
 }
 
-/* --- orders, to the thread --- */
+/* --- what transports tell --- */
 
-enum order_kind { ORDER_SEND, ORDER_ACCEPT, ORDER_PAUSE, ORDER_STOP, ORDER_WAKE };
-
-struct order {
-        struct list node;
-        enum order_kind kind;
-        struct outgoing *outgoing;
-        uint64_t tag, epoch;
-};
-
-static void give_order(struct wire *w, struct order order)
-{
-        struct order *o = xnew(struct order);
-
-        *o = order;
-        list_init(&o->node);
-        ASSERT(queue_put(&w->_orders, &o->node));
-}
-
-void wire_send(struct wire *w, struct outgoing *m)
-{
-        give_order(w, (struct order){ .kind = ORDER_SEND, .outgoing = m });
-}
-
-void wire_accept(struct wire *w, const struct incoming *m)
-{
-        if (w->ops->accept)
-                give_order(w, (struct order){
-                                      .kind = ORDER_ACCEPT, .tag = m->tag, .epoch = m->epoch });
-}
-
-void wire_pause(struct wire *w)
-{
-        give_order(w, (struct order){ .kind = ORDER_PAUSE });
-}
-
-void wire_wake(struct wire *w)
-{
-        give_order(w, (struct order){ .kind = ORDER_WAKE });
-}
-
-/* --- notes, to the loop --- */
-
-static struct note *note_new(enum note_kind kind)
-{
-        struct note *n = xnew(struct note);
-
-        list_init(&n->node);
-        n->kind = kind;
-        return n;
-}
-
-void note_free(struct note *n)
-{
-        if (!n)
-                return;
-        incoming_free(n->incoming);
-        free(n);
-}
-
-/* Only messages are limited in number by this queue; all else is by what it is about. */
-static void tell(struct wire *w, struct note *n)
-{
-        ASSERT(queue_put(&w->notes, &n->node));
-}
-
-static size_t cost_of(const struct incoming *m)
-{
-        return sizeof(struct note) + sizeof(*m) + m->body.n;
-}
-
+/* While it connects, what comes is the thread's business. */
 void wire_deliver(struct wire *w, struct incoming *m)
 {
-        struct note *n = note_new(NOTE_MESSAGE);
-
-        n->incoming = m;
-        if (atomic_fetch_add(&w->undelivered, cost_of(m)) < WIRE_NOTES_MAX) {
-                tell(w, n);
-                return;
-        }
-        wire_taken(w, m);
-        atomic_fetch_add(&w->dropped, 1);
-        note_free(n);
-}
-
-void wire_taken(struct wire *w, const struct incoming *m)
-{
-        atomic_fetch_sub(&w->undelivered, cost_of(m));
+        m->epoch = w->epoch;
+        list_append(&w->_came, &m->node);
+        if (w->_state == WIRE_UP)
+                net_task_queue(w->_loop, &w->_hand_on);
 }
 
 void wire_sent(struct wire *w, struct outgoing *m, enum outcome outcome)
 {
-        struct note *n = note_new(NOTE_END);
-
         list_remove(&m->node);
         m->outcome = outcome;
-        n->outgoing = m;
-        tell(w, n);
+        list_append(&w->_ended, &m->node);
+        net_task_queue(w->_loop, &w->_hand_on);
 }
 
-static void tell_up(struct wire *w)
+/* The end of a connection is not where it is noticed, either. */
+static void note(struct wire *w, int r)
 {
-        struct note *n = note_new(NOTE_UP);
-
-        n->epoch = w->epoch;
-        n->body_max = w->body_max;
-        tell(w, n);
+        w->_failed = r < 0;
+        if (w->_failed)
+                net_task_queue(w->_loop, &w->_hand_on);
 }
 
-static void tell_down(struct wire *w, const struct err *e)
+static bool is_up(const struct wire *w)
 {
-        struct note *n = note_new(NOTE_DOWN);
-
-        (void) snprintf(n->text, sizeof(n->text), "%s", e->message);
-        tell(w, n);
+        return w->_state == WIRE_UP && !w->_failed;
 }
 
-/* --- the thread: orders --- */
-
-static int carry_out(struct wire *w, const struct order *o, bool connected, struct err *e)
+void wire_wake(struct wire *w)
 {
-        switch (o->kind) {
-        case ORDER_SEND:
-                list_append(&w->sent, &o->outgoing->node);
-                if (connected)
-                        return w->ops->send(w, o->outgoing, e);
-                wire_sent(w, o->outgoing, OUTCOME_LOST);
-                return 0;
-        case ORDER_ACCEPT:
-                return connected && o->epoch == w->epoch ? w->ops->accept(w, o->tag, e) : 0;
-        case ORDER_PAUSE:
-                w->paused = true;
-                return connected ? w->ops->pause(w, e) : 0;
-        case ORDER_STOP:
-                w->stopping = true;
-                return 0;
-        case ORDER_WAKE:
-        default:
-                return 0;
+        (void) uv_async_send(&w->_wake);
+}
+
+/* --- the descriptor --- */
+
+/* A copy of the library's: that one closes its own whenever it finds that the connection is over, and a
+ * number that is closed, or somebody else's by then, is nothing to wait for. */
+struct watched {
+        uv_poll_t poll;
+        struct wire *wire;
+        int fd;
+        int events; /* of libuv's, that are waited for */
+};
+
+static void on_ready(uv_poll_t *p, int status, int events);
+
+/* Some libraries wait until what they write is taken, or the rest of what they read is there. A broker
+ * that takes nothing for so long, or whose machine does not answer, is gone: the kernel then ends the
+ * connection, and with it the waiting. */
+static void limit_patience(int fd)
+{
+        static const struct {
+                int level, name, value;
+        } options[] = {
+                { IPPROTO_TCP, TCP_USER_TIMEOUT, PATIENCE_S * 1000 },
+                { IPPROTO_TCP, TCP_KEEPIDLE, PATIENCE_S / 4 },
+                { IPPROTO_TCP, TCP_KEEPINTVL, PATIENCE_S / 4 },
+                { IPPROTO_TCP, TCP_KEEPCNT, 3 },
+                { SOL_SOCKET, SO_KEEPALIVE, 1 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+                (void) setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                                  sizeof(options[i].value));
+}
+
+static int watch(struct wire *w, struct err *e)
+{
+        int fd = fcntl(w->ops->fd(w), F_DUPFD_CLOEXEC, 3), r;
+        struct watched *d;
+
+        if (fd < 0)
+                return err_errno(e, -errno, "watch the connection to the broker");
+        d = xnew(struct watched);
+        d->wire = w;
+        d->fd = fd;
+        r = uv_poll_init(&w->_loop->uv, &d->poll, fd);
+        if (r < 0) {
+                (void) close(fd);
+                free(d);
+                return err_errno(e, r, "watch the connection to the broker");
         }
+        d->poll.data = d;
+        w->_watched = d;
+        limit_patience(fd);
+        return 0;
 }
 
-/* All that there are, even if one fails: the rest then is told that there is no connection. */
-static int carry_out_all(struct wire *w, bool connected, struct err *e)
+static void free_watched(uv_handle_t *h)
 {
-        struct list orders;
-        bool sent = false;
-        int r = 0;
-
-        list_init(&orders);
-        queue_take(&w->_orders, &orders);
-        list_for_each (n, &orders) {
-                struct order *o = container_of(n, struct order, node);
-
-                sent = sent || o->kind == ORDER_SEND;
-                list_remove(n);
-                if (r == 0)
-                        r = carry_out(w, o, connected, e);
-                else
-                        (void) carry_out(w, o, false, NULL);
-                free(o);
-        }
-        if (r == 0 && connected && sent && w->ops->flush)
-                r = w->ops->flush(w, e);
-        return r;
+        free(h->data);
 }
 
-/* --- the thread: connections --- */
-
-/* Orders first: somebody waits for a reply, and the library, if it has nothing to read, need not look. */
-static int serve_once(struct wire *w, struct err *e)
+static void unwatch(struct wire *w)
 {
-        struct pollfd fds[2] = { { .fd = w->_orders.fd, .events = POLLIN } };
-        int timeout = -1;
-        size_t n = 1 + w->ops->poll(w, &fds[1], &timeout);
-        int ready = poll(fds, n, timeout), r = 0;
+        struct watched *d = TAKE_PTR(w->_watched);
 
-        if (ready < 0 && errno != EINTR)
-                return err_errno(e, -errno, "wait for the broker");
-        if (fds[0].revents)
-                r = carry_out_all(w, true, e);
-        if (r < 0 || (n > 1 && ready > 0 && timeout != 0 && !fds[1].revents))
-                return r;
-        r = w->ops->run(w, fds[1].revents, e);
-        return r < 0 ? err_wrap(e, "connection to the broker") : 0;
+        if (!d)
+                return;
+        uv_close((uv_handle_t *) &d->poll, free_watched);
+        (void) close(d->fd);
 }
 
-static int connect_and_serve(struct wire *w, struct err *e)
+static bool wants_write(struct wire *w)
 {
-        int r = w->ops->connect(w, e);
-
-        if (r < 0)
-                return r;
-        w->epoch++;
-        if (!w->paused)
-                r = w->ops->serve(w, e);
-        if (r == 0) {
-                w->attempts = 0;
-                tell_up(w);
-        }
-        while (r == 0 && !w->stopping)
-                r = serve_once(w, e);
-        w->ops->disconnect(w);
-        return r;
+        return w->ops->wants_write && w->ops->wants_write(w);
 }
 
-static void lose_sent(struct wire *w)
+static void wait_for_broker(struct wire *w)
 {
-        list_for_each (n, &w->sent)
-                wire_sent(w, container_of(n, struct outgoing, node), OUTCOME_LOST);
+        int events = UV_READABLE;
+
+        if (!is_up(w))
+                return;
+        if (wants_write(w))
+                events |= UV_WRITABLE;
+        if (events == w->_watched->events)
+                return;
+        w->_watched->events = events;
+        ASSERT(uv_poll_start(&w->_watched->poll, events, on_ready) == 0);
 }
 
-/* Between half and all of a time that doubles. */
-static int backoff_ms(struct wire *w)
+/* --- when something happens --- */
+
+static void on_later(uv_timer_t *t)
 {
-        unsigned doublings = MIN_OF(w->attempts, 10U);
-        uint32_t full = MIN_OF(WIRE_BACKOFF_MIN_MS << doublings, WIRE_BACKOFF_MAX_MS), chance;
+        struct wire *w = t->data;
 
-        w->attempts++;
-        ids_random(&w->ids, &chance, sizeof(chance));
-        return (int) (full / 2 + chance % (full / 2 + 1));
+        net_task_queue(w->_loop, &w->_send);
 }
 
-static void wait_before_next(struct wire *w)
+/* Acknowledgements, pings: the broker would take them up at once, and a processor away from hutchd, which
+ * has just been asked for something. Or with the next message that is sent. */
+static void send_later(struct wire *w, uint64_t ms)
 {
-        usec_t until = clock_mono(&clock_system) + (usec_t) backoff_ms(w) * USEC_PER_MSEC;
-
-        for (;;) {
-                struct pollfd fd = { .fd = w->_orders.fd, .events = POLLIN };
-                usec_t now = clock_mono(&clock_system);
-
-                if (w->stopping || now >= until)
-                        return;
-                (void) poll(&fd, 1, (int) ((until - now) / USEC_PER_MSEC) + 1);
-                (void) carry_out_all(w, false, NULL);
-        }
+        if (!uv_is_active((uv_handle_t *) &w->_later))
+                (void) uv_timer_start(&w->_later, on_later, ms, 0);
 }
 
-static void *wire_main(void *data)
+/* One that is not there says nothing more, either. */
+static void look_for_quiet(struct wire *w)
+{
+        if (!w->_paused || w->_quiet)
+                return;
+        w->_quiet = !is_up(w) || !w->ops->is_quiet || w->ops->is_quiet(w);
+        if (w->_quiet)
+                net_task_queue(w->_loop, &w->_hand_on);
+}
+
+bool wire_is_quiet(const struct wire *w)
+{
+        return w->_quiet;
+}
+
+static void run(struct wire *w, short revents)
+{
+        if (!is_up(w))
+                return;
+        note(w, w->ops->run(w, revents, &w->_error));
+        if (revents & POLLOUT)
+                wait_for_broker(w);
+        else if (is_up(w) && wants_write(w))
+                send_later(w, OWN_MS);
+        look_for_quiet(w);
+}
+
+/* libuv stops waiting after an error; most times the library sees it, too, and that was that. */
+static void on_ready(uv_poll_t *p, int status, int events)
+{
+        struct watched *d = p->data;
+        int revents = status < 0 ? POLLIN | POLLERR : 0;
+
+        if (status < 0)
+                d->events = 0;
+        if (events & UV_READABLE)
+                revents |= POLLIN;
+        if (events & UV_WRITABLE)
+                revents |= POLLOUT;
+        run(d->wire, (short) revents);
+        if (status < 0)
+                wait_for_broker(d->wire);
+}
+
+/* One that has lived so long was worth connecting to. */
+static void on_tick(uv_timer_t *t)
+{
+        struct wire *w = t->data;
+
+        w->_attempts = 0;
+        run(w, 0);
+}
+
+/* --- the thread --- */
+
+static void *connect_main(void *data)
 {
         struct wire *w = data;
 
-        while (!w->stopping) {
-                struct err e = { 0 };
-                int r = connect_and_serve(w, &e);
-
-                lose_sent(w);
-                if (r == 0)
-                        break;
-                tell_down(w, &e);
-                wait_before_next(w);
+        w->_result = w->ops->connect(w, &w->_error);
+        if (w->_result == 0 && w->_serve) {
+                w->_result = w->ops->serve(w, &w->_error);
+                if (w->_result < 0)
+                        w->ops->disconnect(w);
         }
-        (void) carry_out_all(w, false, NULL);
-        tell(w, note_new(NOTE_STOPPED));
+        atomic_store(&w->_is_done, true);
+        wire_wake(w);
         return NULL;
 }
-
-/* --- life --- */
 
 /* Signals are the loop's. */
 static int start_thread(struct wire *w)
@@ -298,68 +260,273 @@ static int start_thread(struct wire *w)
 
         (void) sigfillset(&all);
         (void) pthread_sigmask(SIG_SETMASK, &all, &before);
-        r = pthread_create(&w->_thread, NULL, wire_main, w);
+        r = pthread_create(&w->_thread, NULL, connect_main, w);
         (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
-        w->_started = r == 0;
         return -r;
 }
 
-int wire_start(struct wire *w, const struct settings *settings, const char *instance, struct err *e)
+/* --- up and down --- */
+
+static void begin_to_connect(uv_timer_t *t);
+static void pause_it(struct wire *w);
+
+/* Between half and all of a time that doubles. */
+static uint64_t backoff_ms(struct wire *w)
+{
+        unsigned doublings = MIN_OF(w->_attempts, 10U);
+        uint32_t full = MIN_OF(WIRE_BACKOFF_MIN_MS << doublings, WIRE_BACKOFF_MAX_MS), chance;
+
+        w->_attempts++;
+        ids_random(&w->_ids, &chance, sizeof(chance));
+        return full / 2 + chance % (full / 2 + 1);
+}
+
+static void lose_sent(struct wire *w)
+{
+        list_for_each (n, &w->sent)
+                wire_sent(w, container_of(n, struct outgoing, node), OUTCOME_LOST);
+        list_for_each (n, &w->_unsent)
+                wire_sent(w, container_of(n, struct outgoing, node), OUTCOME_LOST);
+}
+
+static void drop_came(struct wire *w)
+{
+        list_for_each (n, &w->_came) {
+                list_remove(n);
+                incoming_free(container_of(n, struct incoming, node));
+        }
+}
+
+static void come_down(struct wire *w)
+{
+        w->_state = WIRE_WAITING;
+        w->_failed = false;
+        lose_sent(w);
+        if (w->ops->accept)
+                drop_came(w); /* the broker gives it to somebody else */
+        look_for_quiet(w);
+        w->hooks->down(w, w->_error.message);
+        uv_update_time(&w->_loop->uv); /* a library may have taken its time to hang up */
+        (void) uv_timer_start(&w->_timer, begin_to_connect, backoff_ms(w), 0);
+}
+
+static void begin_to_connect(uv_timer_t *t)
+{
+        struct wire *w = t->data;
+        int r;
+
+        w->_state = WIRE_CONNECTING;
+        w->epoch++;
+        w->_error = (struct err){ 0 };
+        w->_serve = !w->_paused;
+        atomic_store(&w->_is_done, false);
+        r = start_thread(w);
+        if (r < 0) {
+                (void) err_errno(&w->_error, r, "start a thread");
+                come_down(w);
+        }
+}
+
+static void disconnect(struct wire *w)
+{
+        unwatch(w);
+        (void) uv_timer_stop(&w->_timer);
+        (void) uv_timer_stop(&w->_later);
+        w->ops->disconnect(w);
+}
+
+static void come_up(struct wire *w)
+{
+        if (watch(w, &w->_error) < 0) {
+                disconnect(w);
+                come_down(w);
+                return;
+        }
+        w->_state = WIRE_UP;
+        (void) uv_timer_start(&w->_timer, on_tick, w->ops->tick_ms, w->ops->tick_ms);
+        wait_for_broker(w);
+        w->hooks->up(w);
+        if (w->_paused && w->_serve)
+                pause_it(w);
+        run(w, 0); /* the library may have read more than it was waiting for */
+}
+
+static void on_wake(uv_async_t *a)
+{
+        struct wire *w = a->data;
+
+        if (w->_state != WIRE_CONNECTING) {
+                run(w, 0);
+                return;
+        }
+        if (!atomic_load(&w->_is_done))
+                return;
+        ASSERT(pthread_join(w->_thread, NULL) == 0);
+        if (w->_result == 0)
+                come_up(w);
+        else
+                come_down(w);
+        net_task_queue(w->_loop, &w->_hand_on);
+}
+
+/* --- what the loop gives --- */
+
+void wire_send(struct wire *w, struct outgoing *m)
+{
+        list_append(&w->_unsent, &m->node);
+        if (is_up(w))
+                net_task_queue(w->_loop, &w->_send);
+        else
+                wire_sent(w, m, OUTCOME_LOST);
+}
+
+void wire_accept(struct wire *w, const struct incoming *m)
+{
+        if (!w->ops->accept || !is_up(w) || m->epoch != w->epoch)
+                return;
+        w->ops->accept(w, m->tag);
+        send_later(w, ACCEPT_MS);
+}
+
+static void pause_it(struct wire *w)
+{
+        note(w, w->ops->pause(w, &w->_error));
+        net_task_queue(w->_loop, &w->_send);
+}
+
+static void on_patience(uv_timer_t *t)
+{
+        struct wire *w = t->data;
+
+        w->_quiet = true;
+        net_task_queue(w->_loop, &w->_hand_on);
+}
+
+void wire_pause(struct wire *w)
+{
+        w->_paused = true;
+        if (is_up(w))
+                pause_it(w);
+        look_for_quiet(w);
+        (void) uv_timer_start(&w->_patience, on_patience, WIRE_QUIET_MS, 0);
+}
+
+static int send_all(struct wire *w)
+{
+        int r = 0;
+
+        while (r == 0 && !list_empty(&w->_unsent)) {
+                struct list *n = list_first(&w->_unsent);
+
+                list_remove(n);
+                list_append(&w->sent, n);
+                r = w->ops->send(w, container_of(n, struct outgoing, node), &w->_error);
+        }
+        return r == 0 && w->ops->flush ? w->ops->flush(w, &w->_error) : r;
+}
+
+static void send_task(struct net_task *t)
+{
+        struct wire *w = container_of(t, struct wire, _send);
+
+        if (!is_up(w))
+                return;
+        note(w, send_all(w));
+        wait_for_broker(w);
+}
+
+/* --- what the loop gets --- */
+
+static void hand_on_ended(struct wire *w)
+{
+        while (!list_empty(&w->_ended)) {
+                struct list *n = list_first(&w->_ended);
+
+                list_remove(n);
+                w->hooks->ended(w, container_of(n, struct outgoing, node));
+        }
+}
+
+static void hand_on_came(struct wire *w)
+{
+        while (w->_state != WIRE_CONNECTING && !list_empty(&w->_came)) {
+                struct list *n = list_first(&w->_came);
+
+                list_remove(n);
+                w->hooks->message(w, container_of(n, struct incoming, node));
+        }
+}
+
+static void hand_on_task(struct net_task *t)
+{
+        struct wire *w = container_of(t, struct wire, _hand_on);
+
+        if (w->_failed) {
+                disconnect(w);
+                come_down(w);
+        }
+        hand_on_ended(w);
+        hand_on_came(w);
+        if (w->_quiet && !w->_quiet_told) {
+                w->_quiet_told = true;
+                w->hooks->quiet(w);
+        }
+}
+
+/* --- life --- */
+
+int wire_start(struct wire *w, struct net_loop *loop, const struct settings *settings,
+               const char *instance, const struct wire_hooks *hooks, struct err *e)
 {
         int r;
 
         *w = (struct wire){ .settings = settings,
                             .ops = settings->transport,
+                            .hooks = hooks,
                             .instance = instance,
                             .timeout_ms = WIRE_TIMEOUT_MS,
-                            .notes.fd = -EBADF,
-                            ._orders.fd = -EBADF };
+                            ._state = WIRE_WAITING,
+                            ._loop = loop };
         list_init(&w->sent);
-        ids_init(&w->ids);
-        r = queue_init(&w->notes, 0);
-        if (r == 0)
-                r = queue_init(&w->_orders, 0);
-        if (r < 0)
-                return err_errno(e, r, "make the queues");
+        list_init(&w->_came);
+        list_init(&w->_ended);
+        list_init(&w->_unsent);
+        net_task_init(&w->_hand_on, hand_on_task);
+        net_task_init(&w->_send, send_task);
+        ids_init(&w->_ids);
+        ASSERT(uv_timer_init(&loop->uv, &w->_timer) == 0);
+        ASSERT(uv_timer_init(&loop->uv, &w->_later) == 0);
+        ASSERT(uv_timer_init(&loop->uv, &w->_patience) == 0);
+        ASSERT(uv_async_init(&loop->uv, &w->_wake, on_wake) == 0);
+        w->_timer.data = w->_later.data = w->_patience.data = w->_wake.data = w;
         r = w->ops->open(w, e);
         if (r < 0)
                 return r;
-        r = start_thread(w);
-        return r < 0 ? err_errno(e, r, "start a thread") : 0;
+        return uv_timer_start(&w->_timer, begin_to_connect, 0, 0);
 }
 
 void wire_stop(struct wire *w)
 {
-        if (!w->_started)
+        enum wire_state before = w->_state;
+
+        if (before == WIRE_NEW || before == WIRE_STOPPED)
                 return;
-        give_order(w, (struct order){ .kind = ORDER_STOP });
-        ASSERT(pthread_join(w->_thread, NULL) == 0);
-        w->_started = false;
-}
-
-/* A library's threads may have said something more before they ended. */
-static void empty_queues(struct wire *w)
-{
-        struct list left;
-
-        list_init(&left);
-        queue_take(&w->_orders, &left);
-        list_for_each (n, &left)
-                free(container_of(n, struct order, node));
-        list_init(&left);
-        queue_take(&w->notes, &left);
-        list_for_each (n, &left)
-                note_free(container_of(n, struct note, node));
-}
-
-void wire_free(struct wire *w)
-{
+        if (before == WIRE_CONNECTING)
+                ASSERT(pthread_join(w->_thread, NULL) == 0);
+        if (is_up(w))
+                (void) send_all(w); /* acknowledgements that wait */
+        if (before == WIRE_UP || (before == WIRE_CONNECTING && w->_result == 0))
+                disconnect(w);
+        w->_state = WIRE_STOPPED;
         if (w->transport)
-                w->ops->close(w);
-        if (w->_orders.fd >= 0 && w->notes.fd >= 0)
-                empty_queues(w);
-        if (w->_orders.fd >= 0)
-                queue_done(&w->_orders);
-        if (w->notes.fd >= 0)
-                queue_done(&w->notes);
+                w->ops->close(w); /* and with it a library's threads, which might wake us */
+        uv_close((uv_handle_t *) &w->_timer, NULL);
+        uv_close((uv_handle_t *) &w->_later, NULL);
+        uv_close((uv_handle_t *) &w->_patience, NULL);
+        uv_close((uv_handle_t *) &w->_wake, NULL);
+        lose_sent(w);
+        hand_on_ended(w);
+        net_task_cancel(&w->_hand_on);
+        net_task_cancel(&w->_send);
+        drop_came(w);
 }

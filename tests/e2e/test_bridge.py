@@ -8,6 +8,7 @@ usage: test_bridge.py nats|mqtt|amqp BRIDGE
 hutchd is a stand-in (tests/lib/fake_hutchd.py), callers are our own (tests/lib/purista_bus.py).
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -25,6 +26,7 @@ from fake_hutchd import BOX, NO_IDENTITY, FakeHutchd  # noqa: E402
 from tap import eq, has, run, skip, test  # noqa: E402
 
 kind, program = sys.argv[1], os.path.abspath(sys.argv[2])
+TLS_SCHEMES = {"nats": "tls", "mqtt": "mqtts", "amqp": "amqps"}
 MAKERS = {"nats": brokers.Nats, "mqtt": brokers.Mosquitto, "amqp": brokers.RabbitMq}
 
 
@@ -363,6 +365,20 @@ def hutchd_is_away():
 
 
 @test
+def hutchd_ends():
+    """hutchd ends when it was asked, or while it answers: the command may have been begun, and nobody says "try again\""""
+    with serving() as bridge:
+        for command in ("crash", "echo before", "crash in it", "echo after"):
+            sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": command})
+            reply = world.caller.reply_of(sent)
+            if command.startswith("echo"):
+                eq(reply.body["messageType"], "commandSuccessResponse")
+            else:
+                eq_reply(sent, reply, bridge, {"status": 500, "message": "Internal Server Error"}, False)
+        eq(bridge.stop()["failed"], 2)
+
+
+@test
 def hutchd_takes_no_more():
     """a command that is larger than hutchd takes is answered with 413, and with whose limit that is"""
     with serving() as bridge:
@@ -421,6 +437,20 @@ def crowded():
 # --- the end ---
 
 @test
+def one_of_two_ends():
+    """SIGTERM to one of two bridges, while commands come: each is answered, by whomever"""
+    with serving() as one, serving() as two:
+        sent = [world.caller.send("executeBash", {"sandboxId": BOX, "command": f"echo {i}"}) for i in range(300)]
+        one.process.send_signal(signal.SIGTERM)
+        sent += [world.caller.send("executeBash", {"sandboxId": BOX, "command": f"echo {i}"}) for i in range(300)]
+        replies = [world.caller.reply_of(s).body for s in sent]
+        refused = [r for r in replies if r["messageType"] != "commandSuccessResponse"]
+        eq({(r["payload"]["status"], r["sender"]["instanceId"]) for r in refused} - {(503, one.instance)}, set())
+        eq(one.process.wait(timeout=60), 0)
+        two.stop()
+
+
+@test
 def the_last_command_is_finished():
     """SIGTERM: what runs is finished and answered; what waits is refused or left to others"""
     with serving("--in-flight", "1") as bridge:
@@ -476,15 +506,19 @@ def too_large():
         eq(bridge.stop()["too_large"], 2 if kind == "nats" else 1)
 
 
-def try_door(broker, host, ca, password):
-    """A bridge with TLS: what it logged when it was in, or was not."""
+def password_file(broker, password):
     path = f"{broker.folder}/password"
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as f:
         f.write(f"{password}\n")
-    scheme = {"nats": "tls", "mqtt": "mqtts", "amqp": "amqps"}[kind]
+    return path
+
+
+def try_door(broker, host, ca, password):
+    """A bridge with TLS: what it logged when it was in, or was not."""
+    path = password_file(broker, password)
     arguments = ["--user", broker.user, "--password-file", path, *(["--ca", f"{broker.folder}/ca.pem"] if ca else [])]
     with Bridge(program, broker, f"unix:{world.hutchd.path}", *arguments,
-                url=f"{scheme}://{host}:{broker.tls_port}") as bridge:
+                url=f"{TLS_SCHEMES[kind]}://{host}:{broker.tls_port}") as bridge:
         bridge.said("connect")
         counted = bridge.stop()
         assert "wrong-guess" not in bridge.log(), bridge.log()
@@ -505,6 +539,51 @@ def guarded():
         finally:
             if broker is not world.broker:
                 broker.__exit__()
+
+
+@contextlib.contextmanager
+def both_doors(folder):
+    """A broker that has a door with TLS and one without, and a caller behind that one."""
+    if kind == "amqp":
+        yield world.broker, world.caller
+        return
+    brokers.certify(folder)
+    makers = {"nats": brokers.NatsWithBothDoors, "mqtt": brokers.MosquittoWithBothDoors}
+    with makers[kind](folder) as broker:
+        caller = purista_bus.connect(broker)
+        yield broker, caller
+        caller.close()
+
+
+@test
+def over_tls():
+    """commands over TLS: many at once, and large ones in both directions"""
+    with tempfile.TemporaryDirectory(prefix="hutch-bus-") as folder, both_doors(folder) as (broker, caller):
+        with Bridge(program, broker, f"unix:{world.hutchd.path}", "--ca", f"{broker.folder}/ca.pem",
+                    *(["--user", broker.user, "--password-file", password_file(broker, broker.password)]
+                      if kind == "amqp" else []),
+                    url=f"{TLS_SCHEMES[kind]}://localhost:{broker.tls_port}") as bridge:
+            caller.announcements(bridge.instance)
+            sent = [caller.send("executeBash", {"sandboxId": BOX, "command": f"echo {i}"}) for i in range(200)]
+            sent += [caller.send("executeBash", {"sandboxId": BOX, "command": f"big {400_000}"}) for _ in range(20)]
+            sent += [caller.send("executeBash", {"sandboxId": BOX, "command": f"echo {'x' * 400_000}"}) for _ in range(20)]
+            for s in sent:
+                eq(caller.reply_of(s).body["messageType"], "commandSuccessResponse")
+            eq(bridge.stop()["succeeded"], len(sent))
+
+
+@test
+def rights():
+    """what a user of NATS must be allowed is enough; one who is allowed less is told what is missing"""
+    if kind != "nats":
+        skip("other brokers confirm messages by themselves")
+    with tempfile.TemporaryDirectory(prefix="hutch-bus-") as folder, brokers.NatsWithRights(folder) as broker:
+        for user, words in (("bridge", "msg=connected"), ("narrow", "must be allowed to")):
+            with Bridge(program, broker, f"unix:{world.hutchd.path}", "--user", user, "--password-file",
+                        password_file(broker, broker.password)) as bridge:
+                bridge.said(words)
+                eq(bridge.stop()["connections"], int(user == "bridge"))
+                has(bridge.log(), "Permissions Violation" if user == "narrow" else "")
 
 
 if __name__ == "__main__":

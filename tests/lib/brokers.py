@@ -8,6 +8,7 @@
 They are found by their commands, wherever the packages put them; Missing says that one is not there.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -126,6 +127,54 @@ class Nats(Broker):
         return []
 
 
+class NatsWithRights(Nats):
+    """Its users may do something and not something else: {name: subjects to publish to}."""
+
+    RIGHTS = {"bridge": ["purista.>", "_INBOX.>"], "narrow": ["purista.>"]}
+
+    def prepare(self):
+        users = ", ".join(f'{{user: {name}, password: word, permissions: {{publish: {json.dumps(to)}, '
+                          f'subscribe: ["purista.>", "_INBOX.>"]}}}}' for name, to in self.RIGHTS.items())
+        with open(f"{self.folder}/nats.conf", "w", encoding="ascii") as f:
+            f.write(f"authorization {{ users: [{users}] }}\n")
+
+    def more(self):
+        return ["-c", f"{self.folder}/nats.conf"]
+
+
+class NatsBehindTls(Nats):
+    """A server that asks for TLS (folder/ca.pem), in a cluster with another one."""
+
+    ready = "Route connection created"
+
+    def __init__(self, folder, other):
+        self.other = other
+        super().__init__(folder)
+
+    def more(self):
+        return ["--tls", "--tlscert", f"{self.folder}/cert.pem", "--tlskey", f"{self.folder}/key.pem", "--cluster_name", "hutch",
+                "--cluster", f"nats://127.0.0.1:{free_port()}", "--routes", f"nats://127.0.0.1:{self.other.route_port}"]
+
+
+class NatsWithBothDoors(Nats):
+    """Without TLS, and in a cluster with one that has it, on tls_port: the library knows no server that does both."""
+
+    def prepare(self):
+        self.route_port = free_port()
+
+    def more(self):
+        return ["--cluster_name", "hutch", "--cluster", f"nats://127.0.0.1:{self.route_port}"]
+
+    def start(self):
+        super().start()
+        self.behind = NatsBehindTls(self.folder, self)
+        self.tls_port = self.behind.port
+
+    def stop(self, how=signal.SIGTERM):
+        self.behind.stop(how)
+        super().stop(how)
+
+
 class NatsWithJetStream(Nats):
     """Keeps streams in its folder."""
 
@@ -151,6 +200,16 @@ class Mosquitto(Broker):
 
     def command(self):
         return [program("mosquitto"), "-v", "-c", f"{self.folder}/mosquitto.conf"]
+
+
+class MosquittoWithBothDoors(Mosquitto):
+    """With TLS (folder/ca.pem) on tls_port, and without."""
+
+    def prepare(self):
+        super().prepare()
+        self.tls_port = free_port()
+        with open(f"{self.folder}/mosquitto.conf", "a", encoding="ascii") as f:
+            f.write(f"listener {self.tls_port} 127.0.0.1\ncertfile {self.folder}/cert.pem\nkeyfile {self.folder}/key.pem\n")
 
 
 class RabbitMq(Broker):

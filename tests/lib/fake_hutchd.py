@@ -4,8 +4,9 @@
     with FakeHutchd(folder) as hutchd:
         ... --hutchd unix:{hutchd.path}
 
-It has one sandbox at most and runs nothing, but answers as hutchd does. Three commands are for tests: "wait NAME"
-goes on when release(NAME) is called, "big N" prints N bytes, and "too large" is a request that hutchd does not take.
+It has one sandbox at most and runs nothing, but answers as hutchd does. Some commands are for tests: "wait NAME"
+goes on when release(NAME) is called, "big N" prints N bytes, "too large" is a request that hutchd does not take, "crash"
+ends the connection without an answer, and "crash in it" in the middle of one.
 """
 
 import http.server
@@ -125,6 +126,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         assert self.path == "/api/v1/purista/command", self.path
+        if b'"command":"crash' in body.replace(b": ", b":"):
+            if b"crash in it" in body:
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+            self.close_connection = True
+            return
         too_large = b'"command": "too large"' in body or b'"command":"too large"' in body
         answer = json.dumps({"status": 413, "message": "so large"} if too_large
                             else self.server.service.carry_out(json.loads(body))).encode()

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bridge/hutchd.h"
+
+#include "base/base.h"
+
+#define COMMAND_TIMEOUT (31 * 60 * USEC_PER_SEC) /* longer than any command may take */
+#define BODY_TIMEOUT    (60 * USEC_PER_SEC)
+#define ANSWER_MAX      (64 * MiB)
+#define PROBLEM_MAX     160 /* of a refusal's text, for the log */
+#define PORTION         (128 * KiB)
+#define TARGET          STR("/api/v1/purista/command")
+#define KEY_HEADER      STR("OPEN-SANDBOX-API-KEY")
+#define USER_AGENT      "hutch-bridge/" HUTCH_VERSION
+
+/* --- near: the end --- */
+
+static struct question *question_of(struct http_call *call)
+{
+        return container_of(call, struct question, _near);
+}
+
+static const struct {
+        int result, code;
+} results[] = {
+        { -ECONNREFUSED, HUTCH_CONNECT }, { -ENOENT, HUTCH_CONNECT },
+        { -EACCES, HUTCH_CONNECT },       { -EAGAIN, HUTCH_CONNECT }, /* its queue is full */
+        { -EMFILE, HUTCH_CONNECT },       { -ENFILE, HUTCH_CONNECT },
+        { -ECONNRESET, HUTCH_BROKEN },    { -EPIPE, HUTCH_BROKEN }, /* it may have begun */
+        { -ETIMEDOUT, HUTCH_TIMEOUT },    { -EFBIG, HUTCH_TOO_LARGE },
+        { -ECANCELED, HUTCH_CANCELED },   { -ENOMEM, HUTCH_NO_MEMORY },
+};
+
+static int code_of_result(int r)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+                if (results[i].result == r)
+                        return results[i].code;
+        return HUTCH_PROTOCOL;
+}
+
+static int code_of_status(int status)
+{
+        if (status == 429 || status == 503)
+                return HUTCH_BUSY;
+        return status >= 500 ? HUTCH_SERVER : HUTCH_REFUSED;
+}
+
+/* {"status":403,"message":"only bridges may act for others"} */
+static void explain_refusal(struct question *q)
+{
+        struct problem {
+                struct str message;
+        } p = { STR_NULL };
+        static const struct json_field fields[] = {
+                JSON_STR(struct problem, message, "message", JSON_REQUIRED),
+                JSON_END,
+        };
+        char words[PROBLEM_MAX];
+        struct json_error e;
+        struct buf b;
+
+        if (json_decode(buf_str(&q->_answer), fields, 0, q->memory, &p, &e) < 0)
+                p.message = buf_str(&q->_answer);
+        buf_init_fixed(&b, words, sizeof(words));
+        (void) buf_add_quoted_cut(&b, p.message, sizeof(words) - 1);
+        (void) snprintf(q->why, sizeof(q->why), "hutchd answers %d: %s", q->status, words);
+}
+
+static void on_end(struct http_call *call, int r)
+{
+        struct question *q = question_of(call);
+
+        if (buf_failed(&q->_answer))
+                r = q->_answer.no_memory ? -ENOMEM : -EFBIG;
+        if (r < 0) {
+                q->code = code_of_result(r);
+                (void) snprintf(q->why, sizeof(q->why), "hutchd at %s: %s",
+                                q->_hutchd->settings->hutchd_socket, err_text(r));
+        } else if (q->status != 200) {
+                q->code = code_of_status(q->status);
+                explain_refusal(q);
+        } else {
+                q->answer = buf_str(&q->_answer);
+        }
+        q->done(q);
+}
+
+/* --- near: the way there --- */
+
+static void on_head(struct http_call *call)
+{
+        question_of(call)->status = call->status;
+}
+
+static void on_body(struct http_call *call, const char *p, size_t n)
+{
+        struct question *q = question_of(call);
+
+        buf_add(&q->_answer, p, n);
+        if (buf_failed(&q->_answer))
+                http_call_cancel(call);
+}
+
+static void write_text(struct http_call *call)
+{
+        struct question *q = question_of(call);
+        struct str all = buf_str(&q->_text);
+
+        while (q->_sent < all.n && http_call_writable(call)) {
+                size_t n = MIN_OF(all.n - q->_sent, PORTION);
+
+                http_call_write(call, str_of(all.p + q->_sent, n));
+                q->_sent += n;
+        }
+        if (q->_sent == all.n)
+                http_call_end_body(call);
+}
+
+static const struct http_call_hooks hooks = {
+        .head = on_head,
+        .body = on_body,
+        .drain = write_text,
+        .end = on_end,
+};
+
+static int add_headers(struct question *q)
+{
+        const struct settings *s = q->_hutchd->settings;
+        struct http_headers *h = &q->_near.headers;
+        int r = http_headers_add(h, q->memory, STR("Host"), STR("localhost"));
+
+        if (r == 0)
+                r = http_headers_add(h, q->memory, STR("Content-Type"), STR("application/json"));
+        if (r == 0)
+                r = http_headers_add(h, q->memory, STR("User-Agent"), STR(USER_AGENT));
+        if (r == 0 && s->key)
+                r = http_headers_add(h, q->memory, KEY_HEADER, str_from(secret_expose(s->key).p));
+        return r;
+}
+
+static void ask_near(struct hutchd *h, struct question *q)
+{
+        buf_init(&q->_answer, ANSWER_MAX);
+        buf_init(&q->_text, MESSAGE_MAX + 64 * KiB); /* names besides */
+        message_add_question(&q->_text, q->command);
+        http_call_init(&q->_near, &hooks, q->memory);
+        q->_near.method = STR("POST");
+        q->_near.target = TARGET;
+        q->_near.body = HTTP_CALL_SIZED;
+        q->_near.body_length = q->_text.n;
+        if (buf_failed(&q->_text) || add_headers(q) < 0)
+                q->_near.target = STR(""); /* the client refuses it, from the loop */
+        http_call_start(h->_http, &q->_near, &h->_addr);
+        /* In one go with the head, if a connection was there. */
+        if (http_call_writable(&q->_near))
+                write_text(&q->_near);
+}
+
+/* --- elsewhere --- */
+
+struct far {
+        struct hutch_call call;
+        struct hutch_data *data;
+        struct question *question;
+        struct net_task task; /* the end of one that did not begin */
+        int result;
+};
+
+static void far_done(struct hutch_call *call, int result)
+{
+        struct far *f = container_of(call, struct far, call);
+        struct question *q = f->question;
+
+        q->code = result;
+        q->status = call->error.http_status;
+        if (result == 0)
+                q->answer = str_of(f->data->data, f->data->n);
+        (void) snprintf(q->why, sizeof(q->why), "%.*s", (int) sizeof(q->why) - 1,
+                        call->error.message);
+        q->done(q);
+}
+
+static void far_failed(struct net_task *t)
+{
+        struct far *f = container_of(t, struct far, task);
+
+        far_done(&f->call, f->result);
+}
+
+static void ask_far(struct hutchd *h, struct question *q)
+{
+        struct hutch_purista what = hutch_purista_init();
+        struct far *f = xnew(struct far);
+
+        what.command = q->command->kind->name.p;
+        what.tenant_id = q->command->tenant.p;
+        what.principal_id = q->command->principal.p;
+        what.payload = q->command->payload.p;
+        q->_far = f;
+        f->question = q;
+        f->call = hutch_call_init();
+        f->call.loop = h->_calls.loop;
+        f->call.done = far_done;
+        net_task_init(&f->task, far_failed);
+        f->result = hutch_purista_command(h->_client, &what, &f->data, &f->call);
+        if (f->result < 0)
+                net_task_queue(h->_calls._net, &f->task);
+}
+
+/* --- both --- */
+
+void hutchd_ask(struct hutchd *h, struct question *q)
+{
+        q->_hutchd = h;
+        (h->is_near ? ask_near : ask_far)(h, q);
+}
+
+void question_free(struct question *q)
+{
+        buf_done(&q->_text);
+        buf_done(&q->_answer);
+        if (q->_far)
+                hutch_data_free(q->_far->data);
+        free(TAKE_PTR(q->_far));
+}
+
+static int open_near(struct hutchd *h, struct net_loop *l, struct err *e)
+{
+        struct http_client_config config = http_client_defaults;
+        char text[SOCK_ADDR_TEXT_MAX];
+
+        (void) snprintf(text, sizeof(text), "unix:%s", h->settings->hutchd_socket);
+        if (sock_addr_from_string(str_from(text), &h->_addr) < 0)
+                return err_set(e, ERR_INVALID, "hutchd: %s is no path of a socket",
+                               h->settings->hutchd_socket);
+        config.idle_max = config.idle_total = h->settings->in_flight;
+        config.head_timeout = COMMAND_TIMEOUT;
+        config.body_timeout = BODY_TIMEOUT;
+        h->_http = http_client_new(l, &config);
+        return 0;
+}
+
+static int open_far(struct hutchd *h, struct net_loop *l, struct err *e)
+{
+        const struct settings *s = h->settings;
+        struct hutch_client_options o = hutch_client_options_init();
+        int r;
+
+        o.ca_file = s->hutchd_ca;
+        o.user_agent = USER_AGENT;
+        r = hutch_client_new(s->hutchd_url, s->key ? secret_expose(s->key).p : NULL, &o,
+                             &h->_client);
+        if (r == 0)
+                r = calls_open(&h->_calls, l);
+        return r == 0 ? 0 : err_set(e, ERR_INVALID, "hutchd: %s", hutch_code_text(r));
+}
+
+int hutchd_open(struct hutchd *h, struct net_loop *l, const struct settings *settings,
+                struct err *e)
+{
+        *h = (struct hutchd){ .settings = settings, .is_near = settings->hutchd_socket != NULL };
+        return (h->is_near ? open_near : open_far)(h, l, e);
+}
+
+void hutchd_close(struct hutchd *h)
+{
+        http_client_free(TAKE_PTR(h->_http), NULL, NULL);
+        calls_close(&h->_calls);
+        hutch_client_free(TAKE_PTR(h->_client));
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_BRIDGE_HUTCHD_H
+#define HUTCH_BRIDGE_HUTCHD_H
+
+/*
+ * hutchd, as the bridge asks it.
+ *
+ * One that is near, behind a unix socket, is asked by the client of http/client.h: what a command costs on
+ * its way through the bridge is memory that nobody has looked at for a while, and that client touches the
+ * least of it. One that is elsewhere is asked with libhutch, which has TLS.
+ */
+
+#include <hutch/hutch.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "bridge/calls.h"
+#include "bridge/message.h"
+#include "bridge/settings.h"
+#include "http/client.h"
+
+struct hutchd {
+        const struct settings *settings;
+        bool is_near;
+
+        /* --- near --- */
+        struct http_client *_http;
+        struct sock_addr _addr;
+
+        /* --- elsewhere --- */
+        struct hutch_client *_client;
+        struct calls _calls;
+};
+
+/* A command that hutchd is asked to carry out; embedded by who asks. */
+struct question {
+        const struct command *command;
+        struct arena *memory; /* for as long as it runs */
+        void (*done)(struct question *q);
+
+        /* --- the answer --- */
+        int code;          /* HUTCH_OK, or why there is none (hutch/call.h) */
+        int status;        /* of HTTP, or 0 */
+        struct str answer; /* as long as the question */
+        char why[200];     /* one line, if there is none */
+
+        /* --- hutchd's --- */
+        struct hutchd *_hutchd;
+        struct buf _text, _answer;
+        size_t _sent;
+        struct http_call _near;
+        struct far *_far;
+};
+
+int hutchd_open(struct hutchd *h, struct net_loop *l, const struct settings *settings,
+                struct err *e) must_check;
+
+/* Ends the questions that are open, in the next turn of the loop at the latest. */
+void hutchd_close(struct hutchd *h);
+
+/* `done` is called exactly once, later, by the loop. */
+void hutchd_ask(struct hutchd *h, struct question *q);
+
+/* After done, or if it was never asked. */
+void question_free(struct question *q);
+
+#endif
