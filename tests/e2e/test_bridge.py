@@ -451,6 +451,22 @@ def one_of_two_ends():
 
 
 @test
+def a_frozen_broker():
+    """a broker that says nothing any more does not keep the bridge from ending"""
+    for command in (None, "wait frozen"):
+        with serving("--drain-timeout", "1s") as bridge:
+            if command:
+                world.caller.send("executeBash", {"sandboxId": BOX, "command": command})
+                world.hutchd.arrived("frozen")
+            os.killpg(world.broker.process.pid, signal.SIGSTOP)
+            try:
+                bridge.stop()
+            finally:
+                os.killpg(world.broker.process.pid, signal.SIGCONT)
+    world.hutchd.release("frozen")
+
+
+@test
 def the_last_command_is_finished():
     """SIGTERM: what runs is finished and answered; what waits is refused or left to others"""
     with serving("--in-flight", "1") as bridge:
