@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "base/secret.h"
 #include "os/fd.h"
+#include "os/pass.h"
 
 #define HEAD 4
 
@@ -59,28 +60,6 @@ static void watch(struct channel *c)
 
 /* --- out --- */
 
-union control {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof(int) * CHANNEL_FDS_MAX)];
-};
-
-static ssize_t send_some(int fd, struct frame *f)
-{
-        struct iovec v = { f->bytes + f->sent, f->n - f->sent };
-        struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
-        union control control = { 0 };
-
-        if (f->fd >= 0) {
-                m.msg_control = &control;
-                m.msg_controllen = CMSG_SPACE(sizeof(int));
-                control.head.cmsg_level = SOL_SOCKET;
-                control.head.cmsg_type = SCM_RIGHTS;
-                control.head.cmsg_len = CMSG_LEN(sizeof(int));
-                memcpy(CMSG_DATA(&control.head), &f->fd, sizeof(int));
-        }
-        return sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 static void flush(struct channel *c)
 {
         if (c->_over || c->_closing)
@@ -89,12 +68,13 @@ static void flush(struct channel *c)
                 return fail(c, -ENOBUFS);
         list_for_each (node, &c->_out) {
                 struct frame *f = container_of(node, struct frame, node);
-                ssize_t n = send_some(c->fd, f);
+                ssize_t n = pass_send(c->fd, str_of(f->bytes + f->sent, f->n - f->sent), &f->fd,
+                                      f->fd >= 0, MSG_DONTWAIT);
 
-                if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                if (n == -EAGAIN)
                         break;
                 if (n < 0)
-                        return fail(c, -errno);
+                        return fail(c, (int) n);
                 f->fd = fd_close(f->fd);
                 f->sent += (size_t) n;
                 if (f->sent < f->n)
@@ -132,24 +112,15 @@ void channel_send(struct channel *c, struct str text, int fd)
 
 /* --- in --- */
 
-static int take_fds(struct channel *c, struct msghdr *m)
+static int take_fds(struct channel *c, const struct passed *m)
 {
-        int r = m->msg_flags & MSG_CTRUNC ? -EPROTO : 0;
+        int r = m->cut ? -EPROTO : 0;
 
-        for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
-                size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-                if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-                        continue;
-                for (size_t i = 0; i < n; i++) {
-                        int fd;
-
-                        memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(int));
-                        if (c->may_receive_fds && c->_n_fds < CHANNEL_FDS_MAX)
-                                c->_fds[c->_n_fds++] = fd;
-                        else
-                                r = -EPROTO, (void) fd_close(fd);
-                }
+        for (size_t i = 0; i < m->n_fds; i++) {
+                if (c->may_receive_fds && c->_n_fds < CHANNEL_FDS_MAX)
+                        c->_fds[c->_n_fds++] = m->fds[i];
+                else
+                        r = -EPROTO, (void) fd_close(m->fds[i]);
         }
         return r;
 }
@@ -157,19 +128,18 @@ static int take_fds(struct channel *c, struct msghdr *m)
 static ssize_t receive(struct channel *c)
 {
         char *p = buf_reserve(&c->_in, MIN_OF(PORTION, buf_room(&c->_in)));
-        union control control;
-        struct iovec v = { p, MIN_OF(PORTION, buf_room(&c->_in)) };
-        struct msghdr m = { .msg_iov = &v,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof(control) };
+        int fds[CHANNEL_FDS_MAX];
+        struct passed m = { .p = p,
+                            .size = MIN_OF(PORTION, buf_room(&c->_in)),
+                            .fds = fds,
+                            .fds_max = CHANNEL_FDS_MAX };
         ssize_t n;
 
         if (!p)
                 return -ENOMEM;
-        n = recvmsg(c->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        n = pass_receive(c->fd, &m, MSG_DONTWAIT);
         if (n < 0)
-                return -errno;
+                return n;
         buf_advance(&c->_in, (size_t) n);
         return take_fds(c, &m) < 0 ? -EPROTO : n;
 }

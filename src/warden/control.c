@@ -7,15 +7,10 @@
 #include "base/base.h"
 #include "base/secret.h"
 #include "os/fd.h"
+#include "os/pass.h"
 #include "warden/warden_impl.h"
 
 #define REQUEST_FDS 4 /* more than any request has */
-
-union control_room {
-        struct cmsghdr head; /* for its alignment */
-        char in[CMSG_SPACE(REQUEST_FDS * sizeof(int))];
-        char out[CMSG_SPACE(WIRE_FDS_MAX * sizeof(int))];
-};
 
 /* --- sending --- */
 
@@ -34,27 +29,11 @@ static void free_outgoing(struct outgoing *o)
         free(o);
 }
 
-static int send_one(int socket, struct outgoing *o)
+static int send_one(int socket, const struct outgoing *o)
 {
-        union control_room room = { { 0 } };
-        struct iovec iov = { o->message.p + o->message.start, o->message.n };
-        struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-        ssize_t n;
+        ssize_t n = pass_send(socket, buf_str(&o->message), o->fds, o->n_fds, MSG_DONTWAIT);
 
-        if (o->n_fds > 0) {
-                struct cmsghdr *c = &room.head;
-
-                msg.msg_control = &room;
-                msg.msg_controllen = CMSG_SPACE(o->n_fds * sizeof(int));
-                c->cmsg_level = SOL_SOCKET;
-                c->cmsg_type = SCM_RIGHTS;
-                c->cmsg_len = CMSG_LEN(o->n_fds * sizeof(int));
-                memcpy(CMSG_DATA(c), o->fds, o->n_fds * sizeof(int));
-        }
-        do
-                n = sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-        while (n < 0 && errno == EINTR);
-        return n < 0 ? -errno : 0;
+        return n < 0 ? (int) n : 0;
 }
 
 /* Who does not read gets no further requests done: what waits here is bounded by what there is. */
@@ -153,23 +132,6 @@ void control_forget(struct warden *w)
 
 /* --- receiving --- */
 
-static size_t take_fds(struct msghdr *msg, int fds[static REQUEST_FDS])
-{
-        size_t n = 0;
-
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-                size_t bytes;
-
-                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-                        continue;
-                bytes = c->cmsg_len - CMSG_LEN(0);
-                ASSERT(n * sizeof(int) + bytes <= REQUEST_FDS * sizeof(int));
-                memcpy(&fds[n], CMSG_DATA(c), bytes);
-                n += bytes / sizeof(int);
-        }
-        return n;
-}
-
 static void refuse(struct warden *w, struct str message, const struct err *e)
 {
         struct wire_answer a = { .result = ERR_RETURN(e->code), .text = e->message };
@@ -198,24 +160,21 @@ static void take_message(struct warden *w, const struct wire_envelope *m, bool w
 /* A message of no bytes can't be told from the end, and is none of ours. */
 static void receive(struct warden *w)
 {
-        union control_room room;
-        struct iovec iov = { w->control.room, WIRE_MESSAGE_MAX + 1 };
-        struct msghdr msg = { .msg_iov = &iov,
-                              .msg_iovlen = 1,
-                              .msg_control = &room,
-                              .msg_controllen = sizeof(room.in) };
         int fds[REQUEST_FDS] = { -EBADF, -EBADF, -EBADF, -EBADF };
-        struct wire_envelope m;
-        ssize_t n = recvmsg(w->config->socket, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        struct passed m = { .p = w->control.room,
+                            .size = WIRE_MESSAGE_MAX + 1,
+                            .fds = fds,
+                            .fds_max = REQUEST_FDS };
+        ssize_t n = pass_receive(w->config->socket, &m, MSG_DONTWAIT);
 
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        if (n == -EAGAIN)
                 return;
         if (n <= 0) {
                 w->stop = true;
                 return;
         }
-        m = (struct wire_envelope){ str_of(w->control.room, (size_t) n), take_fds(&msg, fds) };
-        take_message(w, &m, !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)), fds);
+        take_message(w, &(struct wire_envelope){ str_of(w->control.room, (size_t) n), m.n_fds },
+                     !m.cut, fds);
         for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
                 (void) fd_close(fds[i]);
         wipe(w->control.room, (size_t) n);

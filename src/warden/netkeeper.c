@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "os/clone.h"
 #include "os/fd.h"
+#include "os/pass.h"
 #include "warden/patience.h"
 
 #define LOCK        "net.lock"
@@ -23,53 +24,28 @@
 
 /* --- messages --- */
 
-union control {
-        struct cmsghdr head; /* for its alignment */
-        char room[CMSG_SPACE(sizeof(int))];
-};
-
 int netkeeper_send(int socket, const struct netkeeper_message *m, int fd, int flags)
 {
-        union control control = { { 0 } };
-        struct iovec iov = { (void *) (uintptr_t) m, sizeof(*m) };
-        struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-        ssize_t n;
+        ssize_t n = pass_send(socket, str_of((const char *) m, sizeof(*m)), &fd, fd >= 0, flags);
 
-        if (fd >= 0) {
-                msg.msg_control = &control;
-                msg.msg_controllen = sizeof(control);
-                control.head.cmsg_level = SOL_SOCKET;
-                control.head.cmsg_type = SCM_RIGHTS;
-                control.head.cmsg_len = CMSG_LEN(sizeof(int));
-                memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-        }
-        do
-                n = sendmsg(socket, &msg, flags | MSG_NOSIGNAL);
-        while (n < 0 && errno == EINTR);
-        return n < 0 ? -errno : 0;
+        return n < 0 ? (int) n : 0;
 }
 
 int netkeeper_receive(int socket, struct netkeeper_message *ret, int *ret_fd, int flags)
 {
-        union control control;
-        struct iovec iov = { ret, sizeof(*ret) };
-        struct msghdr msg = { .msg_iov = &iov,
-                              .msg_iovlen = 1,
-                              .msg_control = &control,
-                              .msg_controllen = sizeof(control) };
-        const struct cmsghdr *c;
-        ssize_t n;
+        int fd = -EBADF;
+        struct passed m = { .p = ret, .size = sizeof(*ret), .fds = &fd, .fds_max = 1 };
+        ssize_t n = pass_receive(socket, &m, flags);
 
         *ret_fd = -EBADF;
-        do
-                n = recvmsg(socket, &msg, flags | MSG_CMSG_CLOEXEC);
-        while (n < 0 && errno == EINTR);
         if (n <= 0)
-                return n < 0 && errno != ECONNRESET ? -errno : 0;
-        c = CMSG_FIRSTHDR(&msg);
-        if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
-                memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
-        return n == sizeof(*ret) ? 1 : -EBADMSG;
+                return n == -ECONNRESET ? 0 : (int) n;
+        if (n != sizeof(*ret)) {
+                (void) fd_close(fd);
+                return -EBADMSG;
+        }
+        *ret_fd = fd;
+        return 1;
 }
 
 /* --- the keeper --- */

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "os/clone.h"
 #include "os/fd.h"
+#include "os/pass.h"
 
 /* The process, its socket, and its groups where there are any. */
 #define FDS_MAX (2 + CGROUP_PART_MAX_)
@@ -24,11 +25,6 @@ struct answer {
         int result;
         pid_t pid;
         bool parts[CGROUP_PART_MAX_]; /* that have a descriptor, behind the first two */
-};
-
-union control {
-        struct cmsghdr head; /* for its alignment */
-        char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
 };
 
 /* --- in the nursery --- */
@@ -49,21 +45,11 @@ static size_t descriptors(const struct seed *s, struct answer *a, int fds[static
 
 static int answer(int socket, struct answer *a, const struct seed *s)
 {
-        union control control = { { 0 } };
-        struct iovec iov = { a, sizeof(*a) };
-        struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
         int fds[FDS_MAX];
         size_t n = s->pidfd >= 0 ? descriptors(s, a, fds) : 0;
+        ssize_t sent = pass_send(socket, str_of((const char *) a, sizeof(*a)), fds, n, 0);
 
-        if (n > 0) {
-                msg.msg_control = &control;
-                msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
-                control.head.cmsg_level = SOL_SOCKET;
-                control.head.cmsg_type = SCM_RIGHTS;
-                control.head.cmsg_len = CMSG_LEN(n * sizeof(int));
-                memcpy(CMSG_DATA(&control.head), fds, n * sizeof(int));
-        }
-        return sendmsg(socket, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+        return sent < 0 ? (int) sent : 0;
 }
 
 static int work(const struct seed_ground *g, const struct question *q, struct seed *ret)
@@ -147,50 +133,47 @@ int nursery_ask(int socket, enum nursery_work work, uint32_t uid_first)
         return n < 0 ? -errno : 0;
 }
 
-/* Descriptors that do not fit what was said are closed. */
-static int take(struct seed *s, const struct answer *a, const int *fds, size_t n)
+static size_t count_of(const struct answer *a)
 {
-        size_t next = 0;
+        size_t n = 2;
 
-        if (n < 2)
-                return -EBADMSG;
-        s->pidfd = fds[next++];
-        s->socket = fds[next++];
-        for (size_t i = 0; i < CGROUP_PART_MAX_ && next < n; i++)
-                if (a->parts[i])
-                        s->group.parts[i] = fds[next++];
-        return next == n ? 1 : -EBADMSG;
+        if (a->result < 0 || a->of.work == NURSERY_REMOVE)
+                return 0;
+        for (size_t i = 0; i < CGROUP_PART_MAX_; i++)
+                n += a->parts[i];
+        return n;
 }
 
+static void take(struct seed *s, const struct answer *a, const int *fds)
+{
+        s->pidfd = *fds++;
+        s->socket = *fds++;
+        for (size_t i = 0; i < CGROUP_PART_MAX_; i++)
+                if (a->parts[i])
+                        s->group.parts[i] = *fds++;
+}
+
+/* Descriptors that do not fit what was said are closed. */
 int nursery_receive(int socket, struct nursery_answer *ret)
 {
-        union control control;
+        int fds[FDS_MAX];
         struct answer a;
-        struct iovec iov = { &a, sizeof(a) };
-        struct msghdr msg = { .msg_iov = &iov,
-                              .msg_iovlen = 1,
-                              .msg_control = &control,
-                              .msg_controllen = sizeof(control) };
-        const struct cmsghdr *c;
-        ssize_t n;
+        struct passed m = { .p = &a, .size = sizeof(a), .fds = fds, .fds_max = FDS_MAX };
+        ssize_t n = pass_receive(socket, &m, MSG_DONTWAIT);
 
         *ret = (struct nursery_answer){ .seed = SEED_NULL };
-        do
-                n = recvmsg(socket, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        while (n < 0 && errno == EINTR);
         if (n <= 0)
-                return n < 0 && errno != ECONNRESET ? -errno : 0;
-        if (n != sizeof(a))
+                return n == -ECONNRESET ? 0 : (int) n;
+        if (n != sizeof(a) || m.cut || m.n_fds != count_of(&a)) {
+                for (size_t i = 0; i < m.n_fds; i++)
+                        (void) fd_close(fds[i]);
                 return -EBADMSG;
+        }
         ret->work = a.of.work;
         ret->result = a.result;
         ret->seed.uid_first = a.of.uid_first;
         ret->seed.pid = a.pid;
-        c = CMSG_FIRSTHDR(&msg);
-        if (a.result < 0 || a.of.work == NURSERY_REMOVE)
-                return 1;
-        if (!c || c->cmsg_type != SCM_RIGHTS)
-                return -EBADMSG;
-        return take(&ret->seed, &a, (const int *) (const void *) CMSG_DATA(c),
-                    (c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        if (m.n_fds > 0)
+                take(&ret->seed, &a, fds);
+        return 1;
 }

@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "os/clone.h"
 #include "os/fd.h"
+#include "os/pass.h"
 #include "os/userns.h"
 #include "os/walk.h"
 #include "warden/build.h"
@@ -26,34 +27,13 @@ void seed_group_name(uint32_t uid_first, char ret[static SEED_GROUP_MAX])
 
 /* --- in the seed --- */
 
-union control {
-        struct cmsghdr head; /* for its alignment */
-        char room[CMSG_SPACE(SEED_FDS * sizeof(int))];
-};
-
 /* The message, or 0 at the end of the warden. It has exactly the descriptors that belong to it, or
  * it is none. */
-static ssize_t receive(int socket, struct iovec *room, int fds[static SEED_FDS])
+static ssize_t receive(int socket, struct passed *m)
 {
-        union control control;
-        struct msghdr msg = { .msg_iov = room,
-                              .msg_iovlen = 1,
-                              .msg_control = &control,
-                              .msg_controllen = sizeof(control) };
-        const struct cmsghdr *c;
-        ssize_t n;
+        ssize_t n = pass_receive(socket, m, 0);
 
-        do
-                n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
-        while (n < 0 && errno == EINTR);
-        if (n <= 0)
-                return n < 0 ? -errno : 0;
-        c = CMSG_FIRSTHDR(&msg);
-        if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !c || c->cmsg_type != SCM_RIGHTS
-            || c->cmsg_len != CMSG_LEN(SEED_FDS * sizeof(int)))
-                return -EBADMSG;
-        memcpy(fds, CMSG_DATA(c), SEED_FDS * sizeof(int));
-        return n;
+        return n > 0 && (m->cut || m->n_fds != SEED_FDS) ? -EBADMSG : n;
 }
 
 /* A message that is none ends it, and the sender sees an end of file where a report should be. */
@@ -68,7 +48,10 @@ never_returns static void become(struct builder *x, int socket, uint32_t uid_fir
         struct arena arena;
         struct err e;
         int r;
-        ssize_t n = receive(socket, &(struct iovec){ message, sizeof(message) }, fds);
+        struct passed m = {
+                .p = message, .size = sizeof(message), .fds = fds, .fds_max = SEED_FDS
+        };
+        ssize_t n = receive(socket, &m);
 
         if (n <= 0)
                 _exit(n < 0 ? 1 : 0);
@@ -166,21 +149,9 @@ int seed_wait(const struct seed *s)
 
 int seed_send(const struct seed *s, struct str spec, const int fds[static SEED_FDS])
 {
-        union control control = { { 0 } };
-        struct iovec iov = { (char *) (uintptr_t) spec.p, spec.n };
-        struct msghdr msg = { .msg_iov = &iov,
-                              .msg_iovlen = 1,
-                              .msg_control = &control,
-                              .msg_controllen = sizeof(control) };
-        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-        ssize_t n;
+        ssize_t n = pass_send(s->socket, spec, fds, SEED_FDS, 0);
 
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(SEED_FDS * sizeof(int));
-        memcpy(CMSG_DATA(c), fds, SEED_FDS * sizeof(int));
-        n = sendmsg(s->socket, &msg, MSG_NOSIGNAL);
-        return n < 0 ? -errno : 0;
+        return n < 0 ? (int) n : 0;
 }
 
 static int end_process(struct seed *s)

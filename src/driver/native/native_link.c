@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "driver/native/native_impl.h"
 #include "os/fd.h"
+#include "os/pass.h"
 
 /* The warden answers at once, or when processes have ended: one that does not has a problem, and so
  * has who waits for it. */
@@ -13,12 +14,6 @@
 
 /* Messages that a turn of the loop takes. */
 #define MESSAGES_A_TURN 32
-
-union link_room {
-        struct cmsghdr head; /* for its alignment */
-        char in[CMSG_SPACE(WIRE_FDS_MAX * sizeof(int))];
-        char out[CMSG_SPACE(sizeof(int))];
-};
 
 /* --- questions --- */
 
@@ -75,19 +70,9 @@ void native_ask(struct native *n, struct native_ask *q)
 
 static int send_message(int socket, struct str message, int fd)
 {
-        union link_room room = { { 0 } };
-        struct iovec iov = { (char *) (uintptr_t) message.p, message.n };
-        struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+        ssize_t n = pass_send(socket, message, &fd, fd >= 0, MSG_DONTWAIT);
 
-        if (fd >= 0) {
-                msg.msg_control = &room;
-                msg.msg_controllen = CMSG_SPACE(sizeof(int));
-                room.head.cmsg_level = SOL_SOCKET;
-                room.head.cmsg_type = SCM_RIGHTS;
-                room.head.cmsg_len = CMSG_LEN(sizeof(int));
-                memcpy(CMSG_DATA(&room.head), &fd, sizeof(int));
-        }
-        return sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+        return n < 0 ? (int) n : 0;
 }
 
 static int send_request(struct native_link *l, const struct wire_request *q, int fd)
@@ -285,23 +270,6 @@ static void take_answer(struct native *n, const struct wire_envelope *m, struct 
                        &(struct native_answer){ w.result, w.text, &w, fds });
 }
 
-static size_t take_fds(struct msghdr *msg, int fds[static WIRE_FDS_MAX])
-{
-        size_t n = 0;
-
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-                size_t bytes;
-
-                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-                        continue;
-                bytes = c->cmsg_len - CMSG_LEN(0);
-                ASSERT(n * sizeof(int) + bytes <= WIRE_FDS_MAX * sizeof(int));
-                memcpy(&fds[n], CMSG_DATA(c), bytes);
-                n += bytes / sizeof(int);
-        }
-        return n;
-}
-
 static void take_message(struct native *n, struct str message, int *fds, size_t n_fds)
 {
         const struct wire_envelope m = { message, n_fds };
@@ -319,23 +287,16 @@ static void take_message(struct native *n, struct str message, int *fds, size_t 
 static int receive(struct native *n)
 {
         struct native_link *l = &n->link;
-        union link_room room;
-        struct iovec iov = { l->room, WIRE_MESSAGE_MAX + 1 };
-        struct msghdr msg = { .msg_iov = &iov,
-                              .msg_iovlen = 1,
-                              .msg_control = &room,
-                              .msg_controllen = sizeof(room.in) };
         int fds[WIRE_FDS_MAX];
-        size_t n_fds;
-        ssize_t got = recvmsg(l->fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        struct passed m = {
+                .p = l->room, .size = WIRE_MESSAGE_MAX + 1, .fds = fds, .fds_max = WIRE_FDS_MAX
+        };
+        ssize_t got = pass_receive(l->fd, &m, MSG_DONTWAIT);
 
-        if (got < 0)
-                return errno == EINTR ? 0 : -errno;
-        if (got == 0)
-                return -EPIPE;
-        n_fds = take_fds(&msg, fds);
-        take_message(n, str_of(l->room, (size_t) got), fds, n_fds);
-        for (size_t i = 0; i < n_fds; i++)
+        if (got <= 0)
+                return got == 0 ? -EPIPE : (int) got;
+        take_message(n, str_of(l->room, (size_t) got), fds, m.n_fds);
+        for (size_t i = 0; i < m.n_fds; i++)
                 (void) fd_close(fds[i]);
         return 0;
 }
