@@ -238,8 +238,7 @@ static void free_all(struct bridge *b)
                 parcel_free(container_of(n, struct parcel, node));
         list_for_each (n, &b->retry)
                 parcel_free(container_of(n, struct parcel, node));
-        list_for_each (n, &b->waiting)
-                job_free(container_of(n, struct job, node));
+        forget_waiting(b);
         list_for_each (n, &b->running)
                 job_free(container_of(n, struct job, node));
         close_loop(b);

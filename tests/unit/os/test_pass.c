@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/pass.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -9,20 +8,9 @@
 
 #include "base/base.h"
 #include "tests/lib/check.h"
+#include "tests/lib/tree.h"
 
 #define MESSAGE STR("a message")
-
-static size_t count_open(void)
-{
-        DIR *d = opendir("/proc/self/fd");
-        size_t n = 0;
-
-        check_true(d != NULL);
-        while (readdir(d))
-                n++;
-        (void) closedir(d);
-        return n;
-}
 
 static void open_pair(int fds[static 2])
 {
@@ -65,14 +53,14 @@ static void what_comes_is_what_was_sent(void **state)
                 struct passed m = {
                         .p = room, .size = cases[i].size, .fds = in, .fds_max = cases[i].fds_max
                 };
-                size_t before = count_open();
+                unsigned before = tree_open_fds();
 
                 check_case(cases[i].what);
                 check_i64_eq(pass_send(pair[1], MESSAGE, out, cases[i].sent, 0), MESSAGE.n);
                 check_i64_eq(pass_receive(pair[0], &m, 0), MIN_OF(MESSAGE.n, cases[i].size));
                 check_u64_eq(m.n_fds, cases[i].n_fds);
                 check_i64_eq(m.cut, cases[i].cut);
-                check_u64_eq(count_open() - before, m.n_fds);
+                check_u64_eq(tree_open_fds() - before, m.n_fds);
                 for (size_t j = 0; j < m.n_fds; j++) {
                         check_i64_eq(fcntl(in[j], F_GETFD), FD_CLOEXEC);
                         (void) close(in[j]);
