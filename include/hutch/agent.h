@@ -45,7 +45,7 @@ struct hutch_command_options {
         /* The id, as soon as there is one: for status, stdin and signals meanwhile. */
         void (*started)(void *data, const char *id);
         void *data;
-        uint64_t output_max; /* bytes collected of each stream; 0: the client's answer_max */
+        uint64_t output_max; /* bytes collected of each stream; 0: the client's response_max */
 };
 HUTCH_INITIALISER_(hutch_command_options)
 
@@ -55,7 +55,7 @@ struct hutch_command_result {
          * lines of text, those lines, each with a newline. */
         const char *out, *err;
         size_t out_n, err_n;
-        bool out_cut, err_cut; /* there was more than output_max */
+        bool out_truncated, err_truncated; /* there was more than output_max */
         /* What the program returned, whatever form the server told it in. -1: it was killed by a
          * signal, or the server does not say; for one that could not be started -1, 127 or 255, as
          * the server likes. `error` says what it was. */

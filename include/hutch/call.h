@@ -175,8 +175,8 @@ struct hutch_client_options {
         /* Streams (commands, events, files in and out) have no deadline but that of the call; they end
          * with HUTCH_TIMEOUT after so long without a byte. Agents send something every 3 s.
          * 0: 60 s; negative: never. Whole seconds. */
-        int64_t silence_ms;
-        uint64_t answer_max;    /* bytes of an answer that is held in memory; 0: 64 MiB */
+        int64_t idle_timeout_ms;
+        uint64_t response_max;  /* bytes of an answer that is held in memory; 0: 64 MiB */
         uint64_t event_max;     /* bytes of one event of a stream; 0: 16 MiB */
         const char *user_agent; /* NULL: "libhutch/" and the version */
         const char *ca_file;    /* certificates to trust instead of the system's, PEM */

@@ -125,7 +125,7 @@ static void decide(struct looking *x, int result)
                         forward_to(req, &l->node, NULL);
         } else if (result == ERR_RETURN(ERR_NOT_FOUND)) {
                 if (may(x, service_find(api_of(req)->service, &anybody, l->id)))
-                        http_router_go_on(req);
+                        http_router_continue(req);
         } else if (!l->req.record || may(x, l->req.record)) {
                 api_fail_service(req, &l->req, NULL);
         }

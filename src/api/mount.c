@@ -75,7 +75,7 @@ int api_open(struct api *api, struct http_server *server)
         scoped(buf_done) struct buf b;
 
         http_server_set_data(server, api);
-        http_server_on_ended(server, request_ended);
+        http_server_on_request_done(server, request_ended);
         timeout_kind_init(&api->into_deadline, loop, INTO_DEADLINE, agent_log__expired);
         api->events = event_hub_new(loop, api->service);
         buf_init(&b, BUF_MAX_JSON);

@@ -113,7 +113,7 @@ struct stdin_op {
 
 static void written(struct op *op)
 {
-        if (op_answered_well(op))
+        if (op_check_response(op))
                 op_succeed(op, NULL);
 }
 
@@ -121,7 +121,7 @@ static void stdin_begin(struct op *op)
 {
         op_send(op, &(struct request){ .method = "POST",
                                        .source = &container_of(op, struct stdin_op, op)->source,
-                                       .answered = written });
+                                       .on_response = written });
 }
 
 int hutch_write_stdin(struct hutch_client *client, const struct hutch_endpoint *agent,

@@ -91,8 +91,9 @@ static int take_options(struct hutch_client *c, const struct hutch_client_option
         o->user_agent = o->ca_file = o->unix_socket = NULL;
         o->timeout_ms = or_default(o->timeout_ms, DEFAULT_TIMEOUT_MS);
         o->connect_timeout_ms = or_default(o->connect_timeout_ms, DEFAULT_CONNECT_MS);
-        o->silence_ms = or_default(o->silence_ms, DEFAULT_SILENCE_MS);
-        o->answer_max = MIN_OF(o->answer_max ? o->answer_max : DEFAULT_ANSWER_MAX, LARGEST_MAX);
+        o->idle_timeout_ms = or_default(o->idle_timeout_ms, DEFAULT_SILENCE_MS);
+        o->response_max =
+                MIN_OF(o->response_max ? o->response_max : DEFAULT_ANSWER_MAX, LARGEST_MAX);
         o->event_max = MIN_OF(o->event_max ? o->event_max : DEFAULT_EVENT_MAX, LARGEST_MAX);
         r = make_headers(c, &given);
         if (r < 0)
@@ -203,7 +204,7 @@ void client_give_loop(struct hutch_client *c, struct hutch_loop *l)
         if (!l)
                 return;
         (void) pthread_mutex_lock(&c->lock);
-        if (c->n_loops < LOOPS_KEPT) {
+        if (c->n_loops < LOOPS_IDLE_MAX) {
                 l->next = c->loops;
                 c->loops = l;
                 c->n_loops++;

@@ -15,7 +15,7 @@
 #include "client/url.h"
 
 /* Loops, and with them connections, kept for blocking calls to come. */
-#define LOOPS_KEPT 8
+#define LOOPS_IDLE_MAX 8
 
 struct hutch_client {
         struct hutch_client_options o; /* defaults filled in; texts are ours */

@@ -11,7 +11,7 @@
 #include "client/endpoints.h"
 #include "client/framing.h"
 #include "client/options.h"
-#include "client/outcome.h"
+#include "client/command_event.h"
 #include "client/result.h"
 #include "client/simple.h"
 
@@ -27,13 +27,13 @@
 
 struct run_op {
         struct op op;
-        char *sandbox_id;               /* to be discovered first; else NULL */
+        char *sandbox_id;               /* to be on_endpoint first; else NULL */
         struct hutch_command_options o; /* of which only callbacks and limits are used */
         struct framing framing;
         struct buf out[2]; /* stdout, stderr */
         bool cut[2];
         struct buf id, error, scratch;
-        struct outcome end;
+        struct command_event end;
         bool started, ended, background;
 };
 
@@ -94,9 +94,9 @@ static int emit_line(struct run_op *r, enum hutch_stream stream, struct str line
         return buf_failed(&r->scratch) ? no_memory(r) : emit(r, stream, buf_str(&r->scratch));
 }
 
-static int take_output(struct run_op *r, const struct outcome *o)
+static int take_output(struct run_op *r, const struct command_event *o)
 {
-        enum hutch_stream stream = o->kind == OUTCOME_STDOUT ? HUTCH_STDOUT : HUTCH_STDERR;
+        enum hutch_stream stream = o->kind == COMMAND_EVENT_STDOUT ? HUTCH_STDOUT : HUTCH_STDERR;
 
         if (o->is_base64)
                 return emit_base64(r, stream, o->text);
@@ -125,7 +125,7 @@ static int take_start(struct run_op *r, struct str id)
         return 0;
 }
 
-static int take_end(struct run_op *r, const struct outcome *o)
+static int take_end(struct run_op *r, const struct command_event *o)
 {
         if (r->ended)
                 return 0;
@@ -138,28 +138,28 @@ static int take_end(struct run_op *r, const struct outcome *o)
         return 0;
 }
 
-static int take_failure(struct run_op *r, const struct outcome *o)
+static int take_failure(struct run_op *r, const struct command_event *o)
 {
         struct exchange *x = &r->op.x;
 
-        fail_text(x->error.server_code, sizeof(x->error.server_code), o->code);
+        error_copy_text(x->error.server_code, sizeof(x->error.server_code), o->code);
         return exchange_fail(x, HUTCH_SERVER, "the agent failed: %.*s",
                              STR_ARG(o->text.p ? o->text : o->code));
 }
 
-static int take_outcome(struct run_op *r, const struct outcome *o)
+static int take_event(struct run_op *r, const struct command_event *o)
 {
         switch (o->kind) {
-        case OUTCOME_STARTED:
+        case COMMAND_EVENT_STARTED:
                 return take_start(r, o->text);
-        case OUTCOME_STDOUT:
-        case OUTCOME_STDERR:
+        case COMMAND_EVENT_STDOUT:
+        case COMMAND_EVENT_STDERR:
                 return o->text.p ? take_output(r, o) : 0;
-        case OUTCOME_ENDED:
+        case COMMAND_EVENT_ENDED:
                 return take_end(r, o);
-        case OUTCOME_FAILED:
+        case COMMAND_EVENT_FAILED:
                 return take_failure(r, o);
-        case OUTCOME_NOTHING:
+        case COMMAND_EVENT_NONE:
         default:
                 return 0;
         }
@@ -169,7 +169,7 @@ static int on_event(void *data, struct str text)
 {
         struct run_op *r = data;
         struct json_error e;
-        struct outcome o;
+        struct command_event o;
         json_t *doc = NULL;
         int code = json_parse(text, JSON_ALLOW_NULS, &doc, &e); /* programs print what they like */
 
@@ -178,11 +178,11 @@ static int on_event(void *data, struct str text)
         if (code < 0)
                 return exchange_fail(&r->op.x, HUTCH_PROTOCOL, "an event that is no JSON came: %s",
                                      e.message);
-        if (outcome_read(doc, &o) < 0)
+        if (command_event_read(doc, &o) < 0)
                 code = exchange_fail(&r->op.x, HUTCH_PROTOCOL,
                                      "an event came that has no type, or whose output is no text");
         else
-                code = take_outcome(r, &o);
+                code = take_event(r, &o);
         json_decref(doc);
         return code;
 }
@@ -215,8 +215,8 @@ static struct hutch_command_result *make_result(struct run_op *r)
                 return NULL;
         c->out_n = r->out[0].n;
         c->err_n = r->out[1].n;
-        c->out_cut = r->cut[0];
-        c->err_cut = r->cut[1];
+        c->out_truncated = r->cut[0];
+        c->err_truncated = r->cut[1];
         c->out = result_adopt(c, &r->out[0]);
         c->err = result_adopt(c, &r->out[1]);
         c->id = arena_dup(a, buf_str(&r->id));
@@ -241,7 +241,7 @@ static void finish(struct run_op *r)
                 op_fail(&r->op, HUTCH_NO_MEMORY, "out of memory");
 }
 
-static void answered(struct op *op)
+static void on_response(struct op *op)
 {
         struct run_op *r = run_of(op);
         struct exchange *x = &op->x;
@@ -258,12 +258,12 @@ static void answered(struct op *op)
                 op_fail(op, code, "%.400s", x->error.message);
                 return;
         }
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         if (framed(r, framing_finish(&r->framing, on_event, r)) < 0)
                 op_fail(op, x->failure, "%.400s", x->error.message);
         else if (r->ended)
-                answered(op);
+                on_response(op);
         else
                 op_fail(op, HUTCH_BROKEN, "the stream ended before the command did%s",
                         r->started ? "" : ", without a single event");
@@ -276,7 +276,7 @@ static void run_send(struct op *op)
         op_send(op, &(struct request){ .method = "POST",
                                        .has_body = true,
                                        .bytes = on_bytes,
-                                       .answered = answered,
+                                       .on_response = on_response,
                                        .try_only = true });
 }
 
@@ -322,7 +322,7 @@ static const struct op_kind start_kind = {
 
 static void init_buffers(struct run_op *r, const struct hutch_client *c)
 {
-        uint64_t max = r->o.output_max ? r->o.output_max : c->o.answer_max;
+        uint64_t max = r->o.output_max ? r->o.output_max : c->o.response_max;
 
         framing_init(&r->framing, (size_t) c->o.event_max, false);
         for (size_t i = 0; i < ARRAY_SIZE(r->out); i++)

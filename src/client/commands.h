@@ -4,7 +4,7 @@
 
 /* Commands: those that run to their end are in commands.c, all about the others in background.c. */
 
-#include "client/fail.h"
+#include "client/error.h"
 #include "client/op.h"
 
 /* Where the result goes, and the call. */

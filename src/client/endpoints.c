@@ -11,7 +11,7 @@ static void *to_endpoint(struct op *op, struct str text, int *ret_code)
         return decode_endpoint(text, op->client->url.scheme, ret_code);
 }
 
-static void ask(struct op *op, const char *id, int port)
+static void request_endpoint(struct op *op, const char *id, int port)
 {
         char number[16];
 
@@ -31,7 +31,7 @@ int hutch_get_endpoint(struct hutch_client *client, const char *id, int port,
         if (port < 1 || port > UINT16_MAX)
                 op_refuse(op, HUTCH_INVALID, "a port is a number from 1 to 65535");
         if (op_need(op, id, "the id of the sandbox"))
-                ask(op, id, port);
+                request_endpoint(op, id, port);
         return op_start(op, ret);
 }
 
@@ -48,22 +48,22 @@ static void found(struct op *op)
         int code = HUTCH_PROTOCOL;
         struct hutch_endpoint *e;
 
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         e = to_endpoint(op, buf_str(&op->x.answer), &code);
         if (e)
-                op->discovered(op, e);
+                op->on_endpoint(op, e);
         else
-                op_fail_answer(op, code);
+                op_fail_response(op, code);
         hutch_endpoint_free(e);
 }
 
 void op_discover(struct op *op, const char *id,
                  void (*next)(struct op *op, const struct hutch_endpoint *agent))
 {
-        op->discovered = next;
-        ask(op, id, HUTCH_EXECD_PORT);
-        op_send(op, &(struct request){ .method = "GET", .answered = found });
+        op->on_endpoint = next;
+        request_endpoint(op, id, HUTCH_EXECD_PORT);
+        op_send(op, &(struct request){ .method = "GET", .on_response = found });
 }
 
 /* --- made by hand --- */

@@ -63,7 +63,7 @@ static void deleted(struct op *op)
 {
         struct ensure_op *e = ensure_of(op);
 
-        if (op->x.status == 404 || op_answered_well(op))
+        if (op->x.status == 404 || op_check_response(op))
                 search(e);
 }
 
@@ -78,7 +78,7 @@ static void replace(struct ready_op *r)
                 return;
         }
         op_to_server(&r->op, "/sandboxes/{}", r->id);
-        op_send(&r->op, &(struct request){ .method = "DELETE", .answered = deleted });
+        op_send(&r->op, &(struct request){ .method = "DELETE", .on_response = deleted });
 }
 
 /* --- one that lives --- */
@@ -96,7 +96,7 @@ static bool wait_for(struct ensure_op *e, const struct hutch_sandbox *s, usec_t 
 /* One that is no longer paused refuses it, which is as good. */
 static void resumed(struct op *op)
 {
-        if (op->x.status == 409 || op_answered_well(op))
+        if (op->x.status == 409 || op_check_response(op))
                 ready_begin(&ensure_of(op)->ready);
 }
 
@@ -112,7 +112,7 @@ static void use(struct ensure_op *e, const struct hutch_sandbox *s)
                 replace(&e->ready);
         } else if (paused) {
                 op_to_server(op, "/sandboxes/{}/resume", e->ready.id);
-                op_send(op, &(struct request){ .method = "POST", .answered = resumed });
+                op_send(op, &(struct request){ .method = "POST", .on_response = resumed });
         } else {
                 ready_begin(&e->ready);
         }
@@ -130,11 +130,11 @@ static void created(struct op *op)
                 search(e);
                 return;
         }
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         s = decode_sandbox(buf_str(&op->x.answer), &code);
         if (!s) {
-                op_fail_answer(op, code);
+                op_fail_response(op, code);
         } else if (wait_for(e, s, 0)) {
                 e->created = true;
                 ready_begin(&e->ready);
@@ -150,7 +150,8 @@ static void create(struct ensure_op *e)
         (void) snprintf(key, sizeof(key), "hutch-ensure-%s", e->owner);
         op_to_server(op, "/sandboxes");
         op_header(op, "Idempotency-Key", key);
-        op_send(op, &(struct request){ .method = "POST", .has_body = true, .answered = created });
+        op_send(op,
+                &(struct request){ .method = "POST", .has_body = true, .on_response = created });
 }
 
 static void searched(struct op *op)
@@ -160,12 +161,12 @@ static void searched(struct op *op)
         struct hutch_sandbox_list *l;
         int code = HUTCH_PROTOCOL;
 
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         l = decode_sandbox_list(buf_str(&op->x.answer), &code);
         s = l ? sandboxes_pick(l) : NULL;
         if (!l)
-                op_fail_answer(op, code);
+                op_fail_response(op, code);
         else if (s)
                 use(e, s);
         else
@@ -181,7 +182,7 @@ static void search(struct ensure_op *e)
                 return;
         }
         sandboxes_search_owner(&e->ready.op, e->owner);
-        op_send(&e->ready.op, &(struct request){ .method = "GET", .answered = searched });
+        op_send(&e->ready.op, &(struct request){ .method = "GET", .on_response = searched });
 }
 
 /* --- the call --- */
@@ -204,7 +205,7 @@ int hutch_ensure_sandbox(struct hutch_client *client, const struct hutch_sandbox
                 .begin = ensure_begin,
                 .release = ensure_release,
                 .timeout_ms = CREATE_TIMEOUT_MS,
-                .late = ready_late,
+                .timeout_text = ready_timeout_text,
         };
         struct op *op = op_new(sizeof(struct ensure_op), &kind, client, call);
         struct ensure_op *e = op ? ensure_of(op) : NULL;

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "client/fail.h"
+#include "client/error.h"
 #include "client/op.h"
 
 /* curl reads up to a hundred of these in one go, in which nobody else gets a turn. */
@@ -16,7 +16,7 @@ int exchange_fail(struct exchange *x, int code, const char *fmt, ...)
         va_list ap;
 
         va_start(ap, fmt);
-        (void) fail_vset(&x->error, code, fmt, ap);
+        (void) error_vset(&x->error, code, fmt, ap);
         va_end(ap);
         x->failure = code;
         return code;
@@ -38,7 +38,7 @@ static int take(struct exchange *x, struct str bytes)
 }
 
 /* curl reads on as long as there is something: an endless answer would keep the timers waiting. */
-static bool is_late(const struct op *op)
+static bool is_timeout(const struct op *op)
 {
         return !list_empty(&op->deadline.node) && op->deadline.at <= loop__now();
 }
@@ -50,15 +50,15 @@ static size_t on_body(char *p, size_t size, size_t n, void *data)
 
         if (x->op->canceled) /* will be told at the top; no need to go on until then */
                 return 0;
-        if (is_late(x->op)) {
-                (void) exchange_fail(x, HUTCH_TIMEOUT, OP_LATE);
+        if (is_timeout(x->op)) {
+                (void) exchange_fail(x, HUTCH_TIMEOUT, OP_RESPONSE_LATE);
                 return 0;
         }
         if (x->status < 200 || x->status >= 300) {
-                x->enough = bytes.n > buf_room(&x->problem);
+                x->problem_truncated = bytes.n > buf_room(&x->problem);
                 bytes.n = MIN_OF(bytes.n, buf_room(&x->problem));
                 buf_add_str(&x->problem, bytes);
-                return x->enough ? 0 : size * n; /* it may be endless */
+                return x->problem_truncated ? 0 : size * n; /* it may be endless */
         }
         return take(x, bytes) < 0 ? 0 : size * n;
 }
@@ -92,7 +92,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *data)
         if (line.n == 0 && status >= 200 && status < 300 && x->r.opened)
                 x->r.opened(x->op);
         else if (header_is(line, STR("X-Request-ID"), &value))
-                fail_text(x->request_id, sizeof(x->request_id), value);
+                error_copy_text(x->request_id, sizeof(x->request_id), value);
         else if (header_is(line, STR("EXECD-COMMANDS-TAIL-CURSOR"), &value))
                 (void) !parse_u64(value, &x->cursor);
         else if (header_is(line, STR("EXECD-COMMANDS-DROPPED"), &value))
@@ -282,17 +282,17 @@ static void set_connection(struct exchange *x)
                 SET(x, CURLOPT_CAINFO, o->ca_file);
         if (o->unix_socket && same_host(x->op))
                 SET(x, CURLOPT_UNIX_SOCKET_PATH, o->unix_socket);
-        if (x->op->kind->stream && o->silence_ms > 0) {
+        if (x->op->kind->stream && o->idle_timeout_ms > 0) {
                 SET(x, CURLOPT_LOW_SPEED_LIMIT, 1L);
                 SET(x, CURLOPT_LOW_SPEED_TIME,
-                    (long) MIN_OF((o->silence_ms + 999) / 1000, INT32_MAX));
+                    (long) MIN_OF((o->idle_timeout_ms + 999) / 1000, INT32_MAX));
         }
 }
 
 static void set_callbacks(struct exchange *x)
 {
         SET(x, CURLOPT_PRIVATE, x);
-        SET(x, CURLOPT_ERRORBUFFER, x->words);
+        SET(x, CURLOPT_ERRORBUFFER, x->curl_error);
         SET(x, CURLOPT_WRITEFUNCTION, on_body);
         SET(x, CURLOPT_WRITEDATA, x);
         SET(x, CURLOPT_HEADERFUNCTION, on_header);
@@ -318,7 +318,7 @@ int exchange_send(struct exchange *x, struct op *op, const struct request *r)
 {
         exchange_drop(x);
         *x = (struct exchange){ .op = op, .r = *r, .origin = -1, .result = CURLE_OK };
-        buf_init(&x->answer, (size_t) op->client->o.answer_max);
+        buf_init(&x->answer, (size_t) op->client->o.response_max);
         buf_init(&x->problem, PROBLEM_MAX);
         x->easy = curl_easy_init();
         if (!x->easy)
@@ -403,18 +403,18 @@ static int code_of(CURLcode c)
 
 void exchange_ended(struct exchange *x, CURLcode result)
 {
-        x->result = x->enough ? CURLE_OK : result;
+        x->result = x->problem_truncated ? CURLE_OK : result;
         if (x->result != CURLE_OK || x->head_done || x->r.connect_only || x->failure < 0)
                 return;
         x->result = CURLE_RECV_ERROR;
-        (void) snprintf(x->words, sizeof(x->words),
+        (void) snprintf(x->curl_error, sizeof(x->curl_error),
                         "the connection ended in the head of the answer");
 }
 
 int exchange_explain(struct exchange *x)
 {
         int code = code_of(x->result);
-        const char *words = x->words[0] ? x->words : curl_easy_strerror(x->result);
+        const char *curl_error = x->curl_error[0] ? x->curl_error : curl_easy_strerror(x->result);
 
         x->error.http_status = x->status;
         memcpy(x->error.request_id, x->request_id, sizeof(x->request_id));
@@ -422,10 +422,10 @@ int exchange_explain(struct exchange *x)
                 return x->failure;
         /* What curl says about a line of a head that is over its limit. */
         if (code == HUTCH_NO_MEMORY && x->head_lines > 0 && !x->head_done)
-                return fail_set(&x->error, HUTCH_TOO_LARGE, "the head of the answer is too large");
+                return error_set(&x->error, HUTCH_TOO_LARGE, "the head of the answer is too large");
         /* Not before there was a connection: then it is the connection that took too long. */
         if (code == HUTCH_TIMEOUT && x->status)
-                return fail_set(&x->error, code, "nothing came for %lld s",
-                                (long long) (x->op->client->o.silence_ms / 1000));
-        return fail_set(&x->error, code, "%s", words);
+                return error_set(&x->error, code, "nothing came for %lld s",
+                                 (long long) (x->op->client->o.idle_timeout_ms / 1000));
+        return error_set(&x->error, code, "%s", curl_error);
 }

@@ -21,7 +21,7 @@
 struct op;
 struct exchange;
 
-/* 0, or a negative code after fail_set on x->error; called inside curl. */
+/* 0, or a negative code after error_set on x->error; called inside curl. */
 typedef int exchange_bytes_fn(struct op *op, struct str bytes);
 
 struct request {
@@ -33,8 +33,8 @@ struct request {
         void (*opened)(struct op *op); /* the head of a good answer is there; inside curl */
         const char *range;             /* "0-99" */
         bool connect_only;             /* no request at all: a connection, for tunnels */
-        void (*answered)(struct op *op);
-        bool try_only; /* answered is called, too, if there is no whole answer: x->result says so */
+        void (*on_response)(struct op *op);
+        bool try_only; /* on_response is called, too, if there is no whole answer: x->result says so */
 };
 
 struct exchange {
@@ -47,10 +47,10 @@ struct exchange {
         unsigned head_lines; /* of the head so far */
         unsigned interims;   /* answers of 1xx before the real one */
         bool head_done; /* its empty line was there: curl takes an end of the connection for one, too */
-        bool enough;              /* of a problem: the rest is not read */
+        bool problem_truncated;   /* of a problem: the rest is not read */
         uint64_t cursor, dropped; /* headers of logs */
         char request_id[96];
-        char words[CURL_ERROR_SIZE];
+        char curl_error[CURL_ERROR_SIZE];
         CURLcode result;
         int failure;    /* of a callback, which has filled the error */
         uint64_t sent;  /* of the source */

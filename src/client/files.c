@@ -77,18 +77,18 @@ static void informed(struct op *op)
         int code = HUTCH_PROTOCOL;
         struct hutch_file_list *l;
 
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         l = decode_file_map(buf_str(&op->x.answer), &i->paths, &code);
         if (l)
                 op_succeed(op, l);
         else
-                op_fail_answer(op, code);
+                op_fail_response(op, code);
 }
 
 static void info_begin(struct op *op)
 {
-        op_send(op, &(struct request){ .method = "GET", .answered = informed });
+        op_send(op, &(struct request){ .method = "GET", .on_response = informed });
 }
 
 static void info_release(struct op *op)
@@ -96,7 +96,7 @@ static void info_release(struct op *op)
         arena_done(&container_of(op, struct info_op, op)->arena);
 }
 
-static void keep_paths(struct info_op *i, const struct hutch_paths *paths)
+static void copy_paths(struct info_op *i, const struct hutch_paths *paths)
 {
         const char **copies;
 
@@ -126,7 +126,7 @@ int hutch_get_file_info(struct hutch_client *client, const struct hutch_endpoint
         op_to_agent(op, agent, "/files/info");
         add_paths(op, paths);
         if (op && op->failed == 0)
-                keep_paths(container_of(op, struct info_op, op), paths);
+                copy_paths(container_of(op, struct info_op, op), paths);
         return op_start(op, ret);
 }
 
@@ -240,7 +240,7 @@ static void replaced(struct op *op)
         int ignored; /* an answer without counts */
         json_t *doc;
 
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         doc = decode__parse(buf_str(&op->x.answer), &ignored);
         count(r, doc);
@@ -250,7 +250,8 @@ static void replaced(struct op *op)
 
 static void replace_begin(struct op *op)
 {
-        op_send(op, &(struct request){ .method = "POST", .has_body = true, .answered = replaced });
+        op_send(op,
+                &(struct request){ .method = "POST", .has_body = true, .on_response = replaced });
 }
 
 int hutch_replace_in_files(struct hutch_client *client, const struct hutch_endpoint *agent,

@@ -38,7 +38,7 @@ static int deliver(struct framing *f, framing_event_fn *event, void *data)
 }
 
 /* The line at f->line, with what is in front of its content taken off in place. */
-static void keep_line(struct framing *f, size_t skip)
+static void save_line(struct framing *f, size_t skip)
 {
         struct str line = str_skip(buf_str(&f->block), f->line + skip);
 
@@ -65,9 +65,9 @@ static int end_line(struct framing *f, framing_event_fn *event, void *data)
                 return 0;
         }
         if (str_starts_with(line, STR("data: ")))
-                keep_line(f, 6);
+                save_line(f, 6);
         else
-                keep_line(f, str_starts_with(line, STR("data:")) ? 5 : 0);
+                save_line(f, str_starts_with(line, STR("data:")) ? 5 : 0);
         if (f->lines)
                 return deliver(f, event, data);
         buf_add_char(&f->block, '\n');

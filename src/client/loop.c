@@ -20,7 +20,7 @@ usec_t loop__now(void)
 
 /* --- descriptors and timers, as somebody waits for them --- */
 
-static void own_watch(struct hutch_loop *l, int fd, unsigned events)
+static void epoll_watch(struct hutch_loop *l, int fd, unsigned events)
 {
         struct epoll_event e = { .data.fd = fd };
 
@@ -35,7 +35,7 @@ static void own_watch(struct hutch_loop *l, int fd, unsigned events)
 }
 
 /* What is watched, by descriptor. Without memory for it, nothing is: then nothing is left out below. */
-static bool note_watched(struct hutch_loop *l, int fd, bool on)
+static bool set_watched(struct hutch_loop *l, int fd, bool on)
 {
         size_t need = (size_t) fd + 1;
         bool was;
@@ -57,12 +57,12 @@ static bool note_watched(struct hutch_loop *l, int fd, bool on)
 
 static void watch(struct hutch_loop *l, int fd, unsigned events)
 {
-        if (!note_watched(l, fd, events != 0) && events == 0)
+        if (!set_watched(l, fd, events != 0) && events == 0)
                 return;
         if (l->ops.watch)
                 l->ops.watch(l->ops.data, fd, events);
         else
-                own_watch(l, fd, events);
+                epoll_watch(l, fd, events);
 }
 
 static usec_t next_due(const struct hutch_loop *l)
@@ -224,7 +224,7 @@ static bool run_queue(struct hutch_loop *l)
                 struct list *n = list_first(&now);
 
                 list_remove(n);
-                op__turn(container_of(n, struct op, queue_node));
+                op__run_queued(container_of(n, struct op, queue_node));
                 any = true;
         }
         return any;
@@ -323,7 +323,7 @@ static int64_t shorter(int64_t a, int64_t b)
         return MIN_OF(a, b);
 }
 
-bool loop__turn(struct hutch_loop *l, int64_t timeout_ms, int extra_fd)
+bool loop__run_once(struct hutch_loop *l, int64_t timeout_ms, int extra_fd)
 {
         struct epoll_event events[64];
         int64_t wait = shorter(timeout_ms, until(next_due(l)));
@@ -364,7 +364,7 @@ int hutch_loop_run(struct hutch_loop *loop, int64_t timeout_ms)
         if (timeout_ms >= 0)
                 end = usec_add(loop__now(), (usec_t) timeout_ms * USEC_PER_MSEC);
         while (loop->n_calls > 0) {
-                (void) loop__turn(loop, end == USEC_INFINITY ? -1 : until(end), -1);
+                (void) loop__run_once(loop, end == USEC_INFINITY ? -1 : until(end), -1);
                 if (loop__now() >= end)
                         break;
         }

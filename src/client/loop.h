@@ -69,12 +69,12 @@ void loop__watch(struct hutch_loop *l, struct watch *w, unsigned events);
 /* curl is about to close it. */
 void loop__unwatch(struct hutch_loop *l, int fd);
 
-/* The operation is to be looked at (op__turn), from the top. */
+/* The operation is to be looked at (op__run_queued), from the top. */
 void loop__queue(struct hutch_loop *l, struct op *op);
 
 /* For a loop that waits by itself: one wait, of at most timeout_ms (negative: no limit), and what comes
  * of it. Returns whether `extra_fd` (if not negative) was readable. */
-bool loop__turn(struct hutch_loop *l, int64_t timeout_ms, int extra_fd);
+bool loop__run_once(struct hutch_loop *l, int64_t timeout_ms, int extra_fd);
 
 /* Now, on the clock of the timers. */
 usec_t loop__now(void);

@@ -4,7 +4,7 @@
 #include <sys/epoll.h>
 
 #include "base/base.h"
-#include "client/fail.h"
+#include "client/error.h"
 #include "client/result.h"
 
 #define BODY_MAX (256 * MiB)
@@ -58,7 +58,7 @@ static void op_free(struct op *op)
         free(op);
 }
 
-static void keep_error(struct hutch_call *call, const struct hutch_error *e)
+static void save_error(struct hutch_call *call, const struct hutch_error *e)
 {
         if (call)
                 call->error = *e;
@@ -73,7 +73,7 @@ static void op_end(struct op *op, int code)
         op->loop->n_calls--;
         call->_op = NULL;
         if (code < 0)
-                keep_error(call, &op->x.error);
+                save_error(call, &op->x.error);
         else if (op->ret)
                 *op->ret = TAKE_PTR(op->result);
         op_free(op);
@@ -89,8 +89,8 @@ void op_succeed(struct op *op, void *result)
 
 static printf_like(3, 0) void describe(struct op *op, int code, const char *fmt, va_list ap)
 {
-        (void) fail_vset(&op->x.error, code, fmt, ap);
-        fail_prefix(&op->x.error, op->kind->doing);
+        (void) error_vset(&op->x.error, code, fmt, ap);
+        error_prefix(&op->x.error, op->kind->doing);
 }
 
 void op_fail(struct op *op, int code, const char *fmt, ...)
@@ -108,8 +108,8 @@ static void deadline_due(struct timer *t)
         struct op *op = op_of_deadline(t);
 
         op->x.error.http_status = op->x.status;
-        if (op->kind->late)
-                op_fail(op, HUTCH_TIMEOUT, "%s by the deadline", op->kind->late(op));
+        if (op->kind->timeout_text)
+                op_fail(op, HUTCH_TIMEOUT, "%s by the deadline", op->kind->timeout_text(op));
         else
                 op_fail(op, HUTCH_TIMEOUT, "%s by the deadline",
                         op->x.status ? "the answer had begun, but did not end" : "no answer");
@@ -144,12 +144,12 @@ static int check_call(const struct hutch_client *client, struct hutch_call *call
         if (call)
                 memset(&call->error, 0, sizeof(call->error));
         if (!client)
-                return call ? fail_set(&call->error, HUTCH_INVALID, "there is no client")
+                return call ? error_set(&call->error, HUTCH_INVALID, "there is no client")
                             : HUTCH_INVALID;
         if (call && call->_op)
-                return fail_set(&call->error, HUTCH_INVALID, "the call is still running");
+                return error_set(&call->error, HUTCH_INVALID, "the call is still running");
         if (call && call->loop && !call->done)
-                return fail_set(&call->error, HUTCH_INVALID, "a call on a loop needs done");
+                return error_set(&call->error, HUTCH_INVALID, "a call on a loop needs done");
         return 0;
 }
 
@@ -161,8 +161,8 @@ struct op *op_new(size_t size, const struct op_kind *kind, struct hutch_client *
 
         if (!op) {
                 if (r == 0 && call)
-                        (void) fail_set(&call->error, HUTCH_NO_MEMORY, "%s: out of memory",
-                                        kind->doing);
+                        (void) error_set(&call->error, HUTCH_NO_MEMORY, "%s: out of memory",
+                                         kind->doing);
                 return NULL;
         }
         list_init(&op->node);
@@ -336,7 +336,7 @@ static int run_blocking(struct op *op)
 
         if (!l) {
                 op_refuse(op, HUTCH_NO_MEMORY, "out of memory or descriptors");
-                keep_error(call, &op->x.error);
+                save_error(call, &op->x.error);
                 op_free(op);
                 return HUTCH_NO_MEMORY;
         }
@@ -350,11 +350,11 @@ static int run_blocking(struct op *op)
         if (watch_cancel(l, cancel, EPOLL_CTL_ADD) < 0)
                 op_fail(op, HUTCH_INVALID, "cancel_fd is nothing that can be waited for");
         while (!b.over)
-                if (loop__turn(l, -1, cancel > 0 ? cancel : -1) && !b.over)
+                if (loop__run_once(l, -1, cancel > 0 ? cancel : -1) && !b.over)
                         op__cancel_now(b.call._op);
         (void) watch_cancel(l, cancel, EPOLL_CTL_DEL);
         if (b.result < 0)
-                keep_error(call, &b.call.error);
+                save_error(call, &b.call.error);
         if (!l->taken)
                 client_give_loop(client, l);
         return b.result;
@@ -379,7 +379,7 @@ int op_start(struct op *op, void *ret)
                 return HUTCH_NO_MEMORY;
         r = check_request(op);
         if (r < 0) {
-                keep_error(op->call, &op->x.error);
+                save_error(op->call, &op->x.error);
                 op_free(op);
                 return r;
         }
@@ -392,7 +392,7 @@ int op_start(struct op *op, void *ret)
 
 /* --- running --- */
 
-void op__turn(struct op *op)
+void op__run_queued(struct op *op)
 {
         if (op->canceled) {
                 op__cancel_now(op);
@@ -427,27 +427,27 @@ void op__ended(struct exchange *x, CURLcode result)
         if (op->canceled) {
                 op__cancel_now(op);
         } else if (told) {
-                x->r.answered(op);
+                x->r.on_response(op);
         } else {
                 code = exchange_explain(x);
                 op_fail(op, code, "%.400s", x->error.message);
         }
 }
 
-bool op_answered_well(struct op *op)
+bool op_check_response(struct op *op)
 {
         struct exchange *x = &op->x;
-        char words[400];
+        char problem_text[400];
         int code;
 
         if (x->status >= 200 && x->status < 300)
                 return true;
         x->error.http_status = x->status;
         memcpy(x->error.request_id, x->request_id, sizeof(x->request_id));
-        fail_read_problem(buf_str(&x->problem), &x->error, words, sizeof(words));
-        code = fail_code_of_status(x->status);
-        op_fail(op, code, "%s (%d%s%s)", words[0] ? words : hutch_code_text(code), x->status,
-                x->error.server_code[0] ? " " : "", x->error.server_code);
+        error_read_problem(buf_str(&x->problem), &x->error, problem_text, sizeof(problem_text));
+        code = error_code_of_status(x->status);
+        op_fail(op, code, "%s (%d%s%s)", problem_text[0] ? problem_text : hutch_code_text(code),
+                x->status, x->error.server_code[0] ? " " : "", x->error.server_code);
         return false;
 }
 

@@ -15,7 +15,7 @@
  *         return op_start(op, ret);
  *
  * kind.begin is called from the loop and sends the first request; what comes back is told to its
- * `answered`, which sends the next one or ends the operation with op_succeed or op_fail. After either
+ * `on_response`, which sends the next one or ends the operation with op_succeed or op_fail. After either
  * the operation is gone. op_new may fail: all functions here take NULL for an operation that could not
  * be made, so that a starting function asks once, in op_start.
  */
@@ -25,7 +25,7 @@
 #include "client/exchange.h"
 #include "client/loop.h"
 
-#define OP_LATE "the answer had begun, but did not end by the deadline"
+#define OP_RESPONSE_LATE "the answer had begun, but did not end by the deadline"
 
 struct op_kind {
         const char *doing; /* "create a sandbox", for messages */
@@ -34,7 +34,7 @@ struct op_kind {
         int64_t timeout_ms; /* if the call does not say; 0: the client's */
         bool stream;        /* no deadline unless the call has one */
         /* What was not to be had "by the deadline". */
-        const char *(*late)(struct op *op);
+        const char *(*timeout_text)(struct op *op);
         /* At the end, while all descriptors are still open. */
         void (*stop)(struct op *op);
         /* What the operation owns besides. */
@@ -53,7 +53,7 @@ struct op {
         struct timer deadline;
         struct timer pause; /* for kinds that wait */
         bool begun, canceled;
-        void (*discovered)(struct op *op, const struct hutch_endpoint *agent); /* endpoints.h */
+        void (*on_endpoint)(struct op *op, const struct hutch_endpoint *agent); /* endpoints.h */
         int failed; /* while it is being made: a code, told by op_start */
 
         /* The request that is being made. */
@@ -102,7 +102,7 @@ int op_start(struct op *op, void *ret);
 void op_send(struct op *op, const struct request *r);
 
 /* Whether the answer is a success; if not, the operation has ended. */
-bool op_answered_well(struct op *op);
+bool op_check_response(struct op *op);
 
 void op_succeed(struct op *op, void *result);
 void op_fail(struct op *op, int code, const char *fmt, ...) printf_like(3, 4);
@@ -112,7 +112,7 @@ void op_wait(struct op *op, usec_t time, void (*next)(struct timer *t));
 
 /* --- for the loop --- */
 
-void op__turn(struct op *op);
+void op__run_queued(struct op *op);
 void op__ended(struct exchange *x, CURLcode result);
 void op__cancel_now(struct op *op);
 

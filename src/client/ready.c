@@ -22,22 +22,22 @@ static bool is_one_of(const char *state, const char *const *states)
         return false;
 }
 
-static void look(struct ready_op *r);
+static void get_sandbox(struct ready_op *r);
 
-static void look_again(struct timer *t)
+static void poll_again(struct timer *t)
 {
-        look(ready_of(container_of(t, struct op, pause)));
+        get_sandbox(ready_of(container_of(t, struct op, pause)));
 }
 
 static void wait_more(struct ready_op *r)
 {
-        op_wait(&r->op, r->interval, look_again);
+        op_wait(&r->op, r->interval, poll_again);
         r->interval = MIN_OF(r->interval + r->interval / 2, LAST_INTERVAL);
 }
 
 /* --- the agent --- */
 
-static void gone(struct ready_op *r)
+static void never_ready(struct ready_op *r)
 {
         const struct hutch_sandbox *s = r->sandbox;
 
@@ -54,7 +54,7 @@ static void pinged(struct op *op)
 
         if (op->x.result != CURLE_OK || op->x.status < 200 || op->x.status >= 300) {
                 if (r->agent_by > 0 && loop__now() >= r->agent_by)
-                        gone(r);
+                        never_ready(r);
                 else
                         wait_more(r);
                 return;
@@ -68,12 +68,12 @@ static void pinged(struct op *op)
 static void ping(struct op *op, const struct hutch_endpoint *agent)
 {
         op_to_agent(op, agent, "/ping");
-        op_send(op, &(struct request){ .method = "GET", .answered = pinged, .try_only = true });
+        op_send(op, &(struct request){ .method = "GET", .on_response = pinged, .try_only = true });
 }
 
 /* --- the sandbox --- */
 
-static void looked(struct op *op)
+static void got_sandbox(struct op *op)
 {
         /* Kubernetes says Allocated for what has its pod. */
         static const char *const running[] = { "Running", "Allocated", NULL };
@@ -85,30 +85,30 @@ static void looked(struct op *op)
                 r->otherwise(r);
                 return;
         }
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         hutch_sandbox_free(r->sandbox);
         r->sandbox = decode_sandbox(buf_str(&op->x.answer), &code);
         if (!r->sandbox)
-                op_fail_answer(op, code);
+                op_fail_response(op, code);
         else if (is_one_of(r->sandbox->state, running))
                 op_discover(op, r->id, ping);
         else if (is_one_of(r->sandbox->state, over))
-                gone(r);
+                never_ready(r);
         else
                 wait_more(r);
 }
 
-static void look(struct ready_op *r)
+static void get_sandbox(struct ready_op *r)
 {
         op_to_server(&r->op, "/sandboxes/{}", r->id);
-        op_send(&r->op, &(struct request){ .method = "GET", .answered = looked });
+        op_send(&r->op, &(struct request){ .method = "GET", .on_response = got_sandbox });
 }
 
 void ready_begin(struct ready_op *r)
 {
         r->interval = FIRST_INTERVAL;
-        look(r);
+        get_sandbox(r);
 }
 
 void ready_done(struct ready_op *r)
@@ -117,7 +117,7 @@ void ready_done(struct ready_op *r)
         free(TAKE_PTR(r->id));
 }
 
-const char *ready_late(struct op *op)
+const char *ready_timeout_text(struct op *op)
 {
         const struct hutch_sandbox *s = ready_of(op)->sandbox;
 
@@ -147,7 +147,7 @@ int hutch_wait_ready(struct hutch_client *client, const char *id, struct hutch_s
                 .begin = wait_begin,
                 .release = wait_release,
                 .timeout_ms = READY_TIMEOUT_MS,
-                .late = ready_late,
+                .timeout_text = ready_timeout_text,
         };
         struct op *op = op_new(sizeof(struct ready_op), &kind, client, call);
 

@@ -28,8 +28,8 @@ struct ready_op {
 /* Begins to ask; r->id is set. */
 void ready_begin(struct ready_op *r);
 
-/* For op_kind.late. */
-const char *ready_late(struct op *op);
+/* For op_kind.timeout_text. */
+const char *ready_timeout_text(struct op *op);
 
 /* Frees what the struct owns besides the operation. */
 void ready_done(struct ready_op *r);

@@ -168,13 +168,13 @@ static void created(struct op *op)
         int code = HUTCH_PROTOCOL;
         struct hutch_sandbox *s;
 
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         s = decode_sandbox(buf_str(&op->x.answer), &code);
         if (s)
                 op_succeed(op, s);
         else
-                op_fail_answer(op, code);
+                op_fail_response(op, code);
 }
 
 static void send_create(struct op *op)
@@ -184,7 +184,8 @@ static void send_create(struct op *op)
         op_to_server(op, "/sandboxes");
         if (c->idempotency_key)
                 op_header(op, "Idempotency-Key", c->idempotency_key);
-        op_send(op, &(struct request){ .method = "POST", .has_body = true, .answered = created });
+        op_send(op,
+                &(struct request){ .method = "POST", .has_body = true, .on_response = created });
 }
 
 static void searched(struct op *op)
@@ -193,12 +194,12 @@ static void searched(struct op *op)
         const struct hutch_sandbox *s;
         struct hutch_sandbox_list *l;
 
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         l = decode_sandbox_list(buf_str(&op->x.answer), &code);
         s = l ? sandboxes_pick(l) : NULL;
         if (!l)
-                op_fail_answer(op, code);
+                op_fail_response(op, code);
         else if (s && sandbox_is_alive(s))
                 op_fail(op, HUTCH_CONFLICT, "the owner has sandbox %s already; ensure reuses it",
                         s->id);
@@ -214,7 +215,7 @@ static void create_begin(struct op *op)
                 return;
         }
         sandboxes_search_owner(op, create_of(op)->owner);
-        op_send(op, &(struct request){ .method = "GET", .answered = searched });
+        op_send(op, &(struct request){ .method = "GET", .on_response = searched });
 }
 
 static void create_release(struct op *op)
@@ -378,7 +379,7 @@ static void renewed(struct op *op)
         struct renew_op *r = container_of(op, struct renew_op, op);
         int64_t at;
 
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         at = decode_expires(buf_str(&op->x.answer));
         if (at == 0) {
@@ -392,7 +393,8 @@ static void renewed(struct op *op)
 
 static void renew_begin(struct op *op)
 {
-        op_send(op, &(struct request){ .method = "POST", .has_body = true, .answered = renewed });
+        op_send(op,
+                &(struct request){ .method = "POST", .has_body = true, .on_response = renewed });
 }
 
 int hutch_renew_sandbox(struct hutch_client *client, const char *id, int64_t seconds,

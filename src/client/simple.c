@@ -8,7 +8,7 @@ static const struct simple_kind *kind_of(const struct op *op)
         return container_of(op->kind, struct simple_kind, op);
 }
 
-void op_fail_answer(struct op *op, int code)
+void op_fail_response(struct op *op, int code)
 {
         op->x.error.http_status = op->x.status;
         memcpy(op->x.error.request_id, op->x.request_id, sizeof(op->x.request_id));
@@ -20,13 +20,13 @@ void op_fail_answer(struct op *op, int code)
                         op->x.status, op->x.answer.n);
 }
 
-static void answered(struct op *op)
+static void on_response(struct op *op)
 {
         const struct simple_kind *k = kind_of(op);
         int code = HUTCH_PROTOCOL;
         void *result;
 
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         if (!k->decode) {
                 op_succeed(op, NULL);
@@ -36,13 +36,14 @@ static void answered(struct op *op)
         if (result)
                 op_succeed(op, result);
         else
-                op_fail_answer(op, code);
+                op_fail_response(op, code);
 }
 
 void simple_begin(struct op *op)
 {
         const struct simple_kind *k = kind_of(op);
 
-        op_send(op, &(struct request){
-                            .method = k->method, .has_body = k->has_body, .answered = answered });
+        op_send(op, &(struct request){ .method = k->method,
+                                       .has_body = k->has_body,
+                                       .on_response = on_response });
 }

@@ -32,6 +32,6 @@ void simple_begin(struct op *op);
         }
 
 /* Says what could not be made of an answer. */
-void op_fail_answer(struct op *op, int code);
+void op_fail_response(struct op *op, int code);
 
 #endif

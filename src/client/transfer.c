@@ -14,7 +14,7 @@
 
 struct get_op {
         struct op op;
-        char *sandbox_id, *path; /* to be discovered first; else NULL */
+        char *sandbox_id, *path; /* to be on_endpoint first; else NULL */
         struct hutch_sink sink;
         struct buf memory;
         uint64_t n; /* delivered */
@@ -114,7 +114,7 @@ static void got(struct op *op)
         struct get_op *g = get_of(op);
         struct hutch_data *d;
 
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         d = result_new(sizeof(*d));
         if (d) {
@@ -137,7 +137,7 @@ static void get_send(struct op *op)
                                        .bytes = on_bytes,
                                        .opened = opened,
                                        .range = g->ranged ? g->range : NULL,
-                                       .answered = got });
+                                       .on_response = got });
 }
 
 static void get_discovered(struct op *op, const struct hutch_endpoint *agent)
@@ -173,7 +173,7 @@ static struct get_op *new_get(const struct op_kind *kind, struct hutch_client *c
                 return NULL;
         if (sink)
                 g->sink = *sink;
-        buf_init(&g->memory, client ? (size_t) client->o.answer_max : 1);
+        buf_init(&g->memory, client ? (size_t) client->o.response_max : 1);
         return g;
 }
 
@@ -287,7 +287,7 @@ static void put_done(struct op *op)
         struct put_op *p = container_of(op, struct put_op, op);
         struct str text = buf_str(&op->x.answer);
 
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         p->what->entries = (uint64_t) MAX_OF(decode_number(text, "entries"), 0);
         p->what->bytes = (uint64_t) MAX_OF(decode_number(text, "bytes"), 0);
@@ -298,7 +298,7 @@ static void put_begin(struct op *op)
 {
         op_send(op, &(struct request){ .method = "POST",
                                        .source = &container_of(op, struct put_op, op)->what->source,
-                                       .answered = put_done });
+                                       .on_response = put_done });
 }
 
 int hutch_upload_archive(struct hutch_client *client, const struct hutch_endpoint *agent,

@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 #include "base/base64.h"
-#include "client/fail.h"
+#include "client/error.h"
 #include "client/op.h"
 #include "client/tunnel.h"
 
@@ -106,7 +106,7 @@ static void refused(struct open_op *o, int status, struct str body)
         else if (status == 0 || (status >= 200 && status < 300))
                 op_fail(&o->op, HUTCH_PROTOCOL, "the agent does not speak WebSocket");
         else
-                (void) op_answered_well(&o->op);
+                (void) op_check_response(&o->op);
 }
 
 static void opened(struct open_op *o)
@@ -138,7 +138,7 @@ static void judge(struct open_op *o)
         int status = status_of(head);
 
         if (header_of(head, STR("X-Request-ID"), &value))
-                fail_text(o->op.x.request_id, sizeof(o->op.x.request_id), value);
+                error_copy_text(o->op.x.request_id, sizeof(o->op.x.request_id), value);
         if (status != 101) {
                 refused(o, status, str_skip(all, head.n + 4));
                 return;
@@ -203,8 +203,8 @@ static void connected(struct op *op)
 
 static void open_begin(struct op *op)
 {
-        op_send(op,
-                &(struct request){ .method = "GET", .connect_only = true, .answered = connected });
+        op_send(op, &(struct request){
+                            .method = "GET", .connect_only = true, .on_response = connected });
 }
 
 static void open_stop(struct op *op)

@@ -35,7 +35,7 @@ static ssize_t put(int fd, struct str s)
 }
 
 /* 0, HUTCH_AGAIN, or a failure. */
-static int write_near(struct pump_op *p)
+static int write_local(struct pump_op *p)
 {
         while (p->held.n > 0) {
                 struct str s = buf_str(&p->held);
@@ -57,7 +57,7 @@ static int write_near(struct pump_op *p)
 static int move_out(struct pump_op *p)
 {
         for (;;) {
-                int r = write_near(p);
+                int r = write_local(p);
                 char *room;
                 int64_t n;
 
@@ -76,7 +76,7 @@ static int move_out(struct pump_op *p)
 
 /* --- into the tunnel --- */
 
-static int end_near(struct pump_op *p)
+static int end_local(struct pump_op *p)
 {
         int r;
 
@@ -98,7 +98,7 @@ static int move_in(struct pump_op *p)
                 if (n < 0 && errno == EAGAIN)
                         return 0;
                 if (n <= 0) /* broken is an end, too: nobody is there who could be told */
-                        return end_near(p);
+                        return end_local(p);
                 /* All of it is taken, as nothing was left over. */
                 r = (int) MIN_OF(hutch_tunnel_write(p->tunnel, piece, (size_t) n), (int64_t) 0);
                 if (r == 0)
@@ -133,7 +133,7 @@ static void turn(struct pump_op *p)
         int out = move_out(p), in = is_failure(out) ? 0 : move_in(p);
         int failure = is_failure(out) ? out : is_failure(in) ? in : 0;
 
-        /* Our own close is answered by theirs, or by the end of the connection. */
+        /* Our own close is on_response by theirs, or by the end of the connection. */
         if (failure == HUTCH_BROKEN && p->near_ended && p->tunnel->out.n == 0)
                 failure = 0, p->far_ended = true;
         if (failure < 0) {
@@ -148,12 +148,12 @@ static void turn(struct pump_op *p)
         }
 }
 
-static void near_ready(struct watch *w)
+static void local_ready(struct watch *w)
 {
         turn(container_of(w, struct pump_op, near));
 }
 
-static void far_ready(struct watch *w)
+static void remote_ready(struct watch *w)
 {
         turn(container_of(w, struct pump_op, far));
 }
@@ -198,8 +198,8 @@ int hutch_pump_tunnel(struct hutch_client *client, struct hutch_tunnel *tunnel, 
         p->tunnel = tunnel;
         p->near.fd = fd;
         p->far.fd = tunnel ? tunnel->fd : -EBADF;
-        p->near.ready = near_ready;
-        p->far.ready = far_ready;
+        p->near.ready = local_ready;
+        p->far.ready = remote_ready;
         buf_init(&p->held, TUNNEL_PIECE + 1);
         return op_start(op, NULL);
 }

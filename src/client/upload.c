@@ -23,7 +23,7 @@ struct part {
 
 struct upload_op {
         struct op op;
-        char *sandbox_id; /* to be discovered first; else NULL */
+        char *sandbox_id; /* to be on_endpoint first; else NULL */
         struct arena arena;
         struct part *parts;
         size_t n;
@@ -147,13 +147,14 @@ static curl_mime *make_mime(struct op *op, CURL *easy)
 
 static void uploaded(struct op *op)
 {
-        if (op_answered_well(op))
+        if (op_check_response(op))
                 op_succeed(op, NULL);
 }
 
 static void upload_send(struct op *op)
 {
-        op_send(op, &(struct request){ .method = "POST", .mime = make_mime, .answered = uploaded });
+        op_send(op,
+                &(struct request){ .method = "POST", .mime = make_mime, .on_response = uploaded });
 }
 
 static void upload_discovered(struct op *op, const struct hutch_endpoint *agent)

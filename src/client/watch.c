@@ -67,7 +67,7 @@ static void ended(struct op *op)
 {
         struct watch_op *w = watch_of(op);
 
-        if (!op_answered_well(op))
+        if (!op_check_response(op))
                 return;
         if (framed(w, framing_finish(&w->framing, on_event, w)) < 0)
                 op_fail(op, op->x.failure, "%.400s", op->x.error.message);
@@ -77,9 +77,10 @@ static void ended(struct op *op)
 
 static void watch_begin(struct op *op)
 {
-        op_send(op,
-                &(struct request){
-                        .method = "GET", .bytes = on_bytes, .opened = opened, .answered = ended });
+        op_send(op, &(struct request){ .method = "GET",
+                                       .bytes = on_bytes,
+                                       .opened = opened,
+                                       .on_response = ended });
 }
 
 static void watch_release(struct op *op)
@@ -89,7 +90,7 @@ static void watch_release(struct op *op)
 
 /* --- events --- */
 
-static bool tell_event(struct watch_op *w, struct str text, int *ret_code)
+static bool deliver_event(struct watch_op *w, struct str text, int *ret_code)
 {
         struct hutch_event e;
         struct arena a;
@@ -122,7 +123,7 @@ int hutch_watch_events(struct hutch_client *client, const struct hutch_event_wat
         if (w) {
                 framing_init(&w->framing, client ? (size_t) client->o.event_max : 1, false);
                 w->events = o;
-                w->tell = tell_event;
+                w->tell = deliver_event;
         }
         op_to_server(op, "/events");
         return op_start(op, NULL);
@@ -130,7 +131,7 @@ int hutch_watch_events(struct hutch_client *client, const struct hutch_event_wat
 
 /* --- metrics --- */
 
-static bool tell_metrics(struct watch_op *w, struct str text, int *ret_code)
+static bool deliver_metrics(struct watch_op *w, struct str text, int *ret_code)
 {
         struct hutch_metrics *m = decode_metrics(text, ret_code);
         bool more = m && w->metrics.metrics(w->metrics.data, m) == 0;
@@ -158,7 +159,7 @@ int hutch_watch_metrics(struct hutch_client *client, const struct hutch_endpoint
         if (w) {
                 framing_init(&w->framing, client ? (size_t) client->o.event_max : 1, true);
                 w->metrics = o;
-                w->tell = tell_metrics;
+                w->tell = deliver_metrics;
         }
         op_to_agent(op, agent, "/metrics/watch");
         return op_start(op, NULL);

@@ -165,7 +165,7 @@ void session_run(struct session *s, struct http_req *req, const struct session_i
         s->_n_queued++;
         http_req_set_hooks(req, &queued_hooks, run);
         if (s->_shell.busy)
-                http_req_eof_is_gone(req);
+                http_req_abort_on_eof(req);
         else
                 begin_next(s);
 }

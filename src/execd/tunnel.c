@@ -285,7 +285,7 @@ static void begin(struct http_req *req, const struct local_port *port)
         list_append(&t->all->all, &t->node);
         timeout_init(&t->timeout);
         http_req_set_hooks(req, &req_hooks, t);
-        http_req_eof_is_gone(req);
+        http_req_abort_on_eof(req);
         t->failure = connect_to(t, &t->port.v4);
         if (t->failure < 0)
                 connect_next(t);

@@ -84,7 +84,7 @@ typedef void http_client_freed_fn(void *data);
 void http_client_free(struct http_client *cl, http_client_freed_fn *freed, void *data);
 
 /* Closes the idle connections to an endpoint that is known to be gone. */
-void http_client_forget(struct http_client *cl, const struct sock_addr *to);
+void http_client_close_idle(struct http_client *cl, const struct sock_addr *to);
 
 struct http_client_stats http_client_stats(const struct http_client *cl);
 struct net_loop *http_client_loop(const struct http_client *cl);

@@ -49,7 +49,7 @@ void http_call_cancel(struct http_call *call)
 /* --- the request's head --- */
 
 /* Framing and the life of the connection are decided by the client alone. */
-static bool is_clients_own(struct str name)
+static bool is_reserved_header(struct str name)
 {
         static const struct str own[] = {
                 STR("Connection"), STR("Content-Length"), STR("Transfer-Encoding"),
@@ -86,7 +86,7 @@ static int check_request(const struct http_call *call)
                 const struct http_header *h = &call->headers.v[i];
 
                 if (!http_token_is_valid(h->name) || !http_field_value_is_valid(h->value)
-                    || is_clients_own(h->name))
+                    || is_reserved_header(h->name))
                         return -EINVAL;
         }
         return 0;
@@ -209,8 +209,8 @@ bool call__may_retry(const struct http_call *call, const struct http_client_conn
 {
         if (!c->reused || call->_retried || call->_body_begun)
                 return false;
-        return c->stream.bytes_out == c->out_mark
-               || (c->stream.bytes_in == c->in_mark && is_idempotent(call->method));
+        return c->stream.bytes_out == c->bytes_out_start
+               || (c->stream.bytes_in == c->bytes_in_start && is_idempotent(call->method));
 }
 
 void call__retry(struct http_call *call)

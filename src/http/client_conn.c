@@ -51,9 +51,9 @@ static void update_timeout(struct http_client_conn *c)
 
         if (!kind || kind->length == USEC_INFINITY)
                 timeout_clear(&c->timeout);
-        else if (c->timeout.kind != kind || (renewable && seen != c->timeout_mark))
+        else if (c->timeout.kind != kind || (renewable && seen != c->timeout_bytes))
                 timeout_set(&c->timeout, kind);
-        c->timeout_mark = seen;
+        c->timeout_bytes = seen;
 }
 
 void client_conn__update(struct http_client_conn *c)
@@ -152,7 +152,7 @@ static void close_tunnel(struct http_tunnel *t)
         net_task_queue(c->client->loop, &c->task);
 }
 
-static void enter_tunnel(struct http_client_conn *c, char *p, size_t n)
+static void begin_tunnel(struct http_client_conn *c, char *p, size_t n)
 {
         struct http_call *call = c->call;
         struct http_tunnel *t = call->hooks->upgrade ? call->hooks->upgrade(call) : NULL;
@@ -201,7 +201,7 @@ static void parse_all(struct http_client_conn *c, char *p, size_t n)
                 if (!c->message.got_message)
                         continue;
                 if (c->call->status == 101)
-                        enter_tunnel(c, p + used, n - used);
+                        begin_tunnel(c, p + used, n - used);
                 else
                         finish_call(c, n - used);
                 return;
@@ -217,7 +217,7 @@ static void conn_data(struct net_stream *st, char *p, size_t n)
                 c->tunnel->ops->data(c->tunnel, p, n);
         else if (c->state == CLIENT_IDLE)
                 client_conn__close(c, -EBADMSG); /* an answer nobody asked for */
-        else if (c->state == CLIENT_HEAD && c->stream.bytes_out == c->out_mark)
+        else if (c->state == CLIENT_HEAD && c->stream.bytes_out == c->bytes_out_start)
                 client_conn__fail(c, -ECONNRESET); /* the same: of our request nothing went yet */
         else
                 parse_all(c, p, n);
@@ -237,7 +237,7 @@ static void conn_eof(struct net_stream *st)
                 client_conn__fail(c, -ECONNRESET);
 }
 
-static void tell_drained(struct http_client_conn *c)
+static void notify_drained(struct http_client_conn *c)
 {
         if (c->call && !c->call->_body_ended && c->call->hooks->drain)
                 c->call->hooks->drain(c->call);
@@ -251,7 +251,7 @@ static void conn_drained(struct net_stream *st)
         if (c->state == CLIENT_TUNNEL)
                 c->tunnel->ops->drained(c->tunnel);
         else
-                tell_drained(c);
+                notify_drained(c);
 }
 
 static void conn_stalled(struct net_stream *st)
@@ -272,7 +272,7 @@ static void conn_error(struct net_stream *st, int r)
                 c->broken = true;
                 stream_drop_output(st);
                 client_conn__update(c);
-                tell_drained(c);
+                notify_drained(c);
                 return;
         }
         client_conn__fail(c, r);
@@ -357,8 +357,8 @@ void client_conn__begin(struct http_client_conn *c, struct http_call *call, bool
         c->client->stats.reuses += reused;
         c->interim = 0;
         c->head_only = str_eq(call->method, STR("HEAD"));
-        c->in_mark = c->stream.bytes_in;
-        c->out_mark = c->stream.bytes_out;
+        c->bytes_in_start = c->stream.bytes_in;
+        c->bytes_out_start = c->stream.bytes_out;
         client__parse_begin(c);
         call__write_head(call, &c->stream.out, c->endpoint != NULL);
         stream_queue_flush(&c->stream);

@@ -50,12 +50,12 @@ struct http_client_conn {
         struct list idle_node;          /* in endpoint->idle */
         enum client_state state;
 
-        struct http_call *call; /* NULL when idle, cancelled, or a tunnel */
-        bool reused;            /* the call got it from the pool */
-        bool broken;            /* the socket failed; what it still holds is being read */
-        uint64_t in_mark;       /* bytes_in and bytes_out when the call began */
-        uint64_t out_mark;
-        uint64_t timeout_mark; /* bytes in the direction the timeout watches, at the last look */
+        struct http_call *call;  /* NULL when idle, cancelled, or a tunnel */
+        bool reused;             /* the call got it from the pool */
+        bool broken;             /* the socket failed; what it still holds is being read */
+        uint64_t bytes_in_start; /* bytes_in and bytes_out when the call began */
+        uint64_t bytes_out_start;
+        uint64_t timeout_bytes; /* bytes in the direction the timeout watches, at the last look */
 
         struct http_message message;
         bool head_only; /* the request was HEAD */

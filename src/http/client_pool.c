@@ -68,7 +68,7 @@ struct http_client_conn *endpoint__take_idle(struct http_endpoint *e)
 }
 
 /* Whoever has idled longest, at whatever endpoint, goes: descriptors are everybody's. */
-static bool make_room(struct http_client *cl)
+static bool evict_idle(struct http_client *cl)
 {
         struct timeout *t;
 
@@ -83,14 +83,14 @@ static bool make_room(struct http_client *cl)
 
 bool endpoint__give_idle(struct http_endpoint *e, struct http_client_conn *c)
 {
-        if (e->n_idle >= c->client->config.idle_max || !make_room(c->client))
+        if (e->n_idle >= c->client->config.idle_max || !evict_idle(c->client))
                 return false;
         list_prepend(&e->idle, &c->idle_node);
         e->n_idle++;
         return true;
 }
 
-void http_client_forget(struct http_client *cl, const struct sock_addr *to)
+void http_client_close_idle(struct http_client *cl, const struct sock_addr *to)
 {
         struct http_endpoint *e = endpoint__find(cl, to, /* make= */ false);
 

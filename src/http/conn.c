@@ -25,7 +25,7 @@ static bool can_parse(const struct http_conn *c)
                 return true;
         if (c->state != CONN_BODY || !c->req)
                 return false;
-        return c->answered || (c->req->_body_wanted && !c->req->_body_paused);
+        return c->answered || (c->req->_body_requested && !c->req->_body_paused);
 }
 
 static void update_reading(struct http_conn *c)
@@ -54,7 +54,7 @@ static struct timeout_kind *timeout_for(struct http_conn *c)
                 return can_parse(c) ? &s->body_timeout : NULL;
         case CONN_LINGER:
                 return &s->linger_timeout;
-        case CONN_ANSWER:
+        case CONN_RESPONSE:
         case CONN_REFUSED:
         case CONN_TUNNEL:
         case CONN_CLOSED:
@@ -74,21 +74,21 @@ void conn__update_timeout(struct http_conn *c)
 
         if (!kind)
                 timeout_clear(&c->timeout);
-        else if (c->timeout.kind != kind || (renewable && seen != c->timeout_mark))
+        else if (c->timeout.kind != kind || (renewable && seen != c->timeout_bytes))
                 timeout_set(&c->timeout, kind);
-        c->timeout_mark = seen;
+        c->timeout_bytes = seen;
 }
 
 void conn__timed_out(struct timeout *t)
 {
-        static const struct http_problem late = { 408, "REQUEST_TIMEOUT",
-                                                  "the request did not arrive in time" };
+        static const struct http_problem request_timeout = { 408, "REQUEST_TIMEOUT",
+                                                             "the request did not arrive in time" };
         struct http_conn *c = container_of(t, struct http_conn, timeout);
 
         c->server->stats.timeouts++;
         if (c->state != CONN_IDLE && c->state != CONN_LINGER && !c->stream._blocked && c->req
             && c->req->res.state == HTTP_RES_NONE) {
-                conn__refuse(c, &late);
+                conn__refuse(c, &request_timeout);
                 return;
         }
         http_conn_close(c, -ETIMEDOUT);
@@ -101,7 +101,7 @@ void conn__timed_out(struct timeout *t)
  * answer from the client again. */
 static void start_linger(struct http_conn *c)
 {
-        bool unread = (c->state != CONN_ANSWER && c->state != CONN_IDLE) || c->pending.n > 0;
+        bool unread = (c->state != CONN_RESPONSE && c->state != CONN_IDLE) || c->pending.n > 0;
 
         buf_done(&c->pending);
         if (stream_pending(&c->stream) == 0 && (c->stream.eof || !unread)) {
@@ -112,7 +112,7 @@ static void start_linger(struct http_conn *c)
         stream_shutdown(&c->stream);
 }
 
-static bool answer_is_out(const struct http_conn *c)
+static bool response_is_sent(const struct http_conn *c)
 {
         return c->answered && stream_pending(&c->stream) - c->stream.out.n == 0
                && c->stream.out.n <= CONN_OUT_LOW;
@@ -127,7 +127,7 @@ static void finish_request(struct http_conn *c)
         http_req_unref(req);
         c->answered = false;
         timeout_clear(&c->timeout);
-        if (c->keep_alive && c->state == CONN_ANSWER && !c->server->draining)
+        if (c->keep_alive && c->state == CONN_RESPONSE && !c->server->draining)
                 conn__set_state(c, CONN_IDLE);
         else
                 start_linger(c);
@@ -141,7 +141,7 @@ static bool body_is_hopeless(const struct http_conn *c)
 }
 
 /* HTTP is over on this connection; the request has served its purpose. */
-static void enter_tunnel(struct http_conn *c)
+static void begin_tunnel(struct http_conn *c)
 {
         struct http_req *req = TAKE_PTR(c->req);
 
@@ -160,13 +160,13 @@ static void settle(struct http_conn *c)
                 http_conn_close(c, -ECONNABORTED);
                 return;
         }
-        if (c->tunnel && c->state == CONN_ANSWER) {
-                enter_tunnel(c);
+        if (c->tunnel && c->state == CONN_RESPONSE) {
+                begin_tunnel(c);
                 return;
         }
-        if (!c->req || !answer_is_out(c))
+        if (!c->req || !response_is_sent(c))
                 return;
-        if (c->state == CONN_ANSWER || c->state == CONN_REFUSED || body_is_hopeless(c))
+        if (c->state == CONN_RESPONSE || c->state == CONN_REFUSED || body_is_hopeless(c))
                 finish_request(c);
 }
 
@@ -209,20 +209,20 @@ static void pass_pending_to_tunnel(struct http_conn *c)
 
 /* The client has closed at least its sending side. A plain answer may still be read by it; whoever
  * gets a stream and says nothing more is taken for gone. */
-static bool is_gone_by_eof(const struct http_conn *c)
+static bool aborts_on_eof(const struct http_conn *c)
 {
         const struct http_req *req = c->req;
 
         return req
                && (req->res.state == HTTP_RES_STREAM
-                   || (req->res.state == HTTP_RES_NONE && req->_eof_is_gone));
+                   || (req->res.state == HTTP_RES_NONE && req->_abort_on_eof));
 }
 
 static void settle_after_eof(struct http_conn *c)
 {
         bool waiting = c->state == CONN_HEAD || (c->state == CONN_BODY && !c->answered);
 
-        if ((waiting && c->pending.n == 0) || is_gone_by_eof(c))
+        if ((waiting && c->pending.n == 0) || aborts_on_eof(c))
                 http_conn_close(c, -ECONNRESET);
         else if (c->state == CONN_IDLE)
                 start_linger(c);
@@ -245,7 +245,7 @@ static void advance(struct http_conn *c)
         }
         if (c->stream.eof)
                 settle_after_eof(c);
-        else if (c->stream.hung && is_gone_by_eof(c))
+        else if (c->stream.hung && aborts_on_eof(c))
                 http_conn_close(c, -ECONNRESET);
         after_events(c);
 }
@@ -360,7 +360,7 @@ static void conn_closed(struct net_stream *st)
         list_remove(&c->node);
         free(c);
         s->stats.connections--;
-        http_server_check_end(s);
+        http_server__check_end(s);
 }
 
 static const struct net_stream_ops conn_stream_ops = {
@@ -418,7 +418,7 @@ static struct http_conn *longest_stalled(struct http_server *s)
 }
 
 /* Who waits for nothing goes first, then who has not finished asking. */
-static bool make_room(struct http_server *s)
+static bool evict_conn(struct http_server *s)
 {
         struct http_conn *c;
 
@@ -441,7 +441,7 @@ void http_conn_open(struct http_server *s, int fd, const struct sock_addr *peer)
         struct http_conn *c;
         char host[SOCK_ADDR_TEXT_MAX];
 
-        if (!make_room(s)) {
+        if (!evict_conn(s)) {
                 turn_away(s, fd);
                 return;
         }

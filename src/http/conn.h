@@ -26,7 +26,7 @@ enum conn_state {
          *   Leaves by: end of message -> ANSWER. caveat: the answer may end first.             */
         CONN_BODY,
         /* ANSWER – the request is complete; input waits. Leaves by: answer out -> IDLE, LINGER. */
-        CONN_ANSWER,
+        CONN_RESPONSE,
         /* REFUSED – the input can't be trusted any more and is thrown away; the error answer is
          *   on its way. Leaves by: answer out -> LINGER.                                       */
         CONN_REFUSED,
@@ -63,7 +63,7 @@ struct http_conn {
         bool until_eof;  /* this answer: only the end of the connection ends it */
         bool continued;  /* 100 Continue was sent or is not needed */
         uint64_t discarded;
-        uint64_t timeout_mark; /* bytes seen at the last look, see conn__update_timeout */
+        uint64_t timeout_bytes; /* bytes seen at the last look, see conn__update_timeout */
 
         struct http_tunnel *tunnel;
         struct timeout timeout;

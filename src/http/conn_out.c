@@ -17,7 +17,7 @@ static struct http_conn *conn_of(const struct http_req *req)
 
 /* Whether what is left of the request's body is short enough, and surely coming, to be read over
  * for the sake of the connection. */
-static bool rest_of_body_is_bearable(const struct http_conn *c)
+static bool can_discard_body(const struct http_conn *c)
 {
         const struct http_req *req = c->req;
 
@@ -70,7 +70,7 @@ static void out_head(struct http_req *req)
         struct buf *b = &c->stream.out;
         bool has_date = false, has_server = false;
 
-        if (c->server->draining || !rest_of_body_is_bearable(c))
+        if (c->server->draining || !can_discard_body(c))
                 c->keep_alive = false;
         (void) !buf_reserve(b, HEAD_ROOM); /* a failure is remembered by the buffer */
         add_status_line(b, req->res.status);
@@ -148,7 +148,7 @@ static void out_body_flow(struct http_req *req)
 {
         struct http_conn *c = conn_of(req);
 
-        if (req->_body_wanted && !c->continued && c->state == CONN_BODY) {
+        if (req->_body_requested && !c->continued && c->state == CONN_BODY) {
                 c->continued = true;
                 if (req->res.state == HTTP_RES_NONE)
                         stream_queue(&c->stream, STR("HTTP/1.1 100 Continue\r\n\r\n"));

@@ -51,7 +51,7 @@ void conn__refuse(struct http_conn *c, const struct http_problem *p)
                 http_req_identify(req);
         }
         if (!req->api)
-                http_router_claim(c->server->router, req);
+                http_router_find_api(c->server->router, req);
         http_req_refuse(req, p->status == 408 ? -ETIMEDOUT : -EBADMSG, p);
 }
 
@@ -210,7 +210,7 @@ static void message_complete(struct http_conn *c)
 {
         if (c->state != CONN_BODY)
                 return;
-        conn__set_state(c, CONN_ANSWER);
+        conn__set_state(c, CONN_RESPONSE);
         if (!c->answered && !c->failed)
                 http_req_deliver_end(c->req);
 }

@@ -16,14 +16,14 @@
 #define ADVISE_MIN (256 * KiB)
 
 /* What is known of the file, and the texts made of it. */
-struct facts {
+struct file_info {
         uint64_t size;
         struct validators validators;
         char modified[TIME_HTTP_MAX];
         char etag[64];
 };
 
-static int look_at(int fd, unsigned flags, struct facts *ret)
+static int stat_file(int fd, unsigned flags, struct file_info *ret)
 {
         struct stat st;
         uint64_t nsec;
@@ -51,7 +51,7 @@ static int look_at(int fd, unsigned flags, struct facts *ret)
         return 0;
 }
 
-static void add_validators(struct http_req *req, const struct facts *f)
+static void add_validators(struct http_req *req, const struct file_info *f)
 {
         http_res_header_const(req, STR("Accept-Ranges"), STR("bytes"));
         if (f->validators.modified != USEC_INFINITY)
@@ -60,7 +60,7 @@ static void add_validators(struct http_req *req, const struct facts *f)
                 (void) http_res_header(req, STR("ETag"), f->validators.etag);
 }
 
-static bool is_unchanged(const struct http_req *req, const struct facts *f)
+static bool is_unchanged(const struct http_req *req, const struct file_info *f)
 {
         if (req->method != METHOD_GET && req->method != METHOD_HEAD)
                 return false;
@@ -69,7 +69,7 @@ static bool is_unchanged(const struct http_req *req, const struct facts *f)
 }
 
 /* Range belongs to GET alone (RFC 9110, 14.2). */
-static enum range_result choose_range(const struct http_req *req, const struct facts *f,
+static enum range_result choose_range(const struct http_req *req, const struct file_info *f,
                                       unsigned flags, struct range *ret)
 {
         struct str field = http_req_header(req, STR("Range"));
@@ -77,9 +77,9 @@ static enum range_result choose_range(const struct http_req *req, const struct f
 
         if (!field.p || req->method != METHOD_GET
             || !range_if_range(http_req_header(req, STR("If-Range")), &f->validators))
-                return RANGE_WHOLE;
+                return RANGE_FULL;
         result = range_parse(field, f->size, ret);
-        if (result == RANGE_WHOLE && f->size > 0 && (flags & HTTP_FILE_STRICT_RANGE))
+        if (result == RANGE_FULL && f->size > 0 && (flags & HTTP_FILE_STRICT_RANGE))
                 return RANGE_UNSATISFIABLE;
         return result;
 }
@@ -118,35 +118,35 @@ int http_reply_file(struct http_req *req, int fd, const struct http_file_options
 {
         static const struct http_file_options none;
         const struct http_file_options *o = options ? options : &none;
-        struct facts facts = { 0 };
+        struct file_info file_info = { 0 };
         struct range range;
         enum range_result result;
-        int r = look_at(fd, o->flags, &facts);
+        int r = stat_file(fd, o->flags, &file_info);
 
         if (r < 0 || http_req_is_gone(req)) {
                 (void) fd_close(fd);
                 return r;
         }
         req->res.file = fd;
-        add_validators(req, &facts);
-        if (is_unchanged(req, &facts)) {
+        add_validators(req, &file_info);
+        if (is_unchanged(req, &file_info)) {
                 http_reply_empty(req, 304);
                 return 0;
         }
-        result = choose_range(req, &facts, o->flags, &range);
+        result = choose_range(req, &file_info, o->flags, &range);
         if (result == RANGE_UNSATISFIABLE) {
-                reply_unsatisfiable(req, facts.size, o->range_code);
+                reply_unsatisfiable(req, file_info.size, o->range_code);
                 return 0;
         }
         (void) http_res_header(req, STR("Content-Type"),
                                o->type.p ? o->type : STR("application/octet-stream"));
         if (o->name.p)
                 (void) http_res_attachment(req, o->name);
-        if (result == RANGE_WHOLE) {
-                send_bytes(req, 200, 0, facts.size);
+        if (result == RANGE_FULL) {
+                send_bytes(req, 200, 0, file_info.size);
                 return 0;
         }
-        add_content_range(req, &range, facts.size);
+        add_content_range(req, &range, file_info.size);
         send_bytes(req, 206, range.start, range.end - range.start + 1);
         return 0;
 }

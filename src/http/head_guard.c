@@ -28,7 +28,7 @@ enum state {
 void head_guard_init(struct head_guard *g, enum head_guard_mode mode, size_t max)
 {
         *g = (struct head_guard){
-                ._room = max,
+                ._left = max,
                 ._state = mode == HEAD_GUARD_TRAILER ? LINE_START : BEFORE,
         };
 }
@@ -155,10 +155,10 @@ int head_guard_feed(struct head_guard *g, const char *p, size_t n, size_t *ret_c
                 *ret_consumed = 0;
                 return g->_state == COMPLETE;
         }
-        r = scan(g, p, MIN_OF(n, g->_room), &used);
+        r = scan(g, p, MIN_OF(n, g->_left), &used);
         if (r < 0)
                 return r;
-        g->_room -= used;
+        g->_left -= used;
         if (r == 0 && used < n)
                 return fail(g, -E2BIG, "message head too large");
         *ret_consumed = used;

@@ -32,7 +32,7 @@ enum head_guard_mode { HEAD_GUARD_MESSAGE, HEAD_GUARD_TRAILER };
 
 struct head_guard {
         const char *reason; /* after an error: what was wrong, static text */
-        size_t _room;       /* bytes that may still come */
+        size_t _left;       /* bytes that may still come */
         int _error;
         uint8_t _state;
         uint8_t _blanks; /* empty lines skipped so far */

@@ -68,7 +68,7 @@ static void feed(struct http_loopback *lb)
 {
         struct http_req *req = lb->_req;
 
-        while (req->_body_wanted && !req->_body_paused && !lb->ended
+        while (req->_body_requested && !req->_body_paused && !lb->ended
                && lb->_fed < lb->_request_body.n) {
                 size_t n = MIN_OF((size_t) PIECE, lb->_request_body.n - lb->_fed);
 
@@ -77,7 +77,7 @@ static void feed(struct http_loopback *lb)
                         return;
         }
         if (!lb->ended && !lb->_fed_end && lb->_fed == lb->_request_body.n && !req->_body_paused
-            && (req->_body_wanted || !req->has_body)) {
+            && (req->_body_requested || !req->has_body)) {
                 lb->_fed_end = true;
                 http_req_deliver_end(req);
         }

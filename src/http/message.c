@@ -13,7 +13,7 @@ static struct http_message *message_of(llhttp_t *p)
         return container_of(p, struct http_message, llhttp);
 }
 
-static int note_failure(struct http_message *m, int r)
+static int set_failure(struct http_message *m, int r)
 {
         m->_failure = r == -ENOMEM ? -E2BIG : r; /* the arena is full: the same to the sender */
         return HPE_USER;
@@ -71,10 +71,10 @@ static int on_url(llhttp_t *p, const char *at, size_t n)
         if (!m->target.p && before(m, at, 2) == ' ')
                 return superfluous_space(p);
         if (m->target.n + n > m->_target_max)
-                return note_failure(m, -ENAMETOOLONG);
+                return set_failure(m, -ENAMETOOLONG);
         target = arena_append(m->_arena, (char *) m->target.p, m->target.n, str_of(at, n));
         if (!target)
-                return note_failure(m, -ENOMEM);
+                return set_failure(m, -ENOMEM);
         m->target = str_of(target, m->target.n + n);
         return 0;
 }
@@ -86,7 +86,7 @@ static int on_header_field(llhttp_t *p, const char *at, size_t n)
         struct http_message *m = message_of(p);
         int r = m->_in_trailer ? 0 : http_head_name(&m->_head, str_of(at, n));
 
-        return r < 0 ? note_failure(m, r) : 0;
+        return r < 0 ? set_failure(m, r) : 0;
 }
 
 static int on_header_value(llhttp_t *p, const char *at, size_t n)
@@ -94,7 +94,7 @@ static int on_header_value(llhttp_t *p, const char *at, size_t n)
         struct http_message *m = message_of(p);
         int r = m->_in_trailer ? 0 : http_head_value(&m->_head, str_of(at, n));
 
-        return r < 0 ? note_failure(m, r) : 0;
+        return r < 0 ? set_failure(m, r) : 0;
 }
 
 static int on_headers_complete(llhttp_t *p)
@@ -103,7 +103,7 @@ static int on_headers_complete(llhttp_t *p)
         int r = http_head_finish(&m->_head);
 
         if (r < 0)
-                return note_failure(m, r);
+                return set_failure(m, r);
         m->headers = m->_head.headers;
         m->got_head = true;
         if (m->ops->is_bodiless && m->ops->is_bodiless(m))

@@ -18,7 +18,7 @@ struct proxied {
         struct http_call call;
         struct http_req *req;
         http_proxy_failed_fn *failed;
-        http_proxy_answer_fn *answer;
+        http_proxy_response_fn *answer;
         size_t n_headers; /* of our answer, before the server's were added */
         struct buf body;  /* in the place of the request's */
         size_t body_sent;
@@ -138,7 +138,7 @@ static void call_head(struct http_call *call)
 {
         struct proxied *x = proxied_of(call);
 
-        if (proxy__answer_headers(x->req, &call->answer, x->answer) < 0) {
+        if (proxy__response_headers(x->req, &call->answer, x->answer) < 0) {
                 x->refused = true;
                 http_call_cancel(call);
                 return;
@@ -156,7 +156,7 @@ static void call_body(struct http_call *call, const char *p, size_t n)
 }
 
 /* A body that is here already. */
-static void send_own(struct proxied *x)
+static void send_saved_body(struct proxied *x)
 {
         struct str all = buf_str(&x->body);
 
@@ -178,7 +178,7 @@ static void call_drain(struct http_call *call)
         struct http_req *req = proxied_of(call)->req;
 
         if (proxied_of(call)->own_body) {
-                send_own(proxied_of(call));
+                send_saved_body(proxied_of(call));
                 return;
         }
         http_body_start(req, HTTP_LENGTH_UNKNOWN);
@@ -196,7 +196,7 @@ static struct http_tunnel *call_upgrade(struct http_call *call)
         struct http_req *req = x->req;
         struct switched *s = arena_new(&req->arena, struct switched);
 
-        if (!s || proxy__answer_headers(req, &call->answer, x->answer) < 0)
+        if (!s || proxy__response_headers(req, &call->answer, x->answer) < 0)
                 return NULL;
         http_res_header_const(req, STR("Connection"), STR("Upgrade"));
         http_res_header_const(req, STR("Upgrade"), http_headers_get(&call->answer, STR("Upgrade")));
@@ -333,13 +333,13 @@ void http_proxy(struct http_req *req, const struct http_proxy_target *t)
         }
         http_body_stream(req);
         http_req_set_hooks(req, &req_hooks, x);
-        http_req_eof_is_gone(req);
+        http_req_abort_on_eof(req);
         if (t->addr)
                 http_call_start(t->client, &x->call, t->addr);
         else
                 http_call_start_fd(t->client, &x->call, t->fd);
         if (http_call_writable(&x->call) && x->own_body)
-                send_own(x);
+                send_saved_body(x);
         else if (http_call_writable(&x->call))
                 http_body_start(req, HTTP_LENGTH_UNKNOWN);
         http_req_release(req);

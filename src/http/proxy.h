@@ -38,7 +38,7 @@ typedef void http_proxy_failed_fn(struct http_req *req, const struct http_proble
  * 1: it goes, with the value that is in *h now (which lives in the request's arena); 0: it does not;
  * negative: the answer is refused. Headers of our own are added to the answer before http_proxy is
  * called: they are part of whatever becomes of it, failures too. */
-typedef int http_proxy_answer_fn(struct http_req *req, struct http_header *h);
+typedef int http_proxy_response_fn(struct http_req *req, struct http_header *h);
 
 /* A body that was read already, to be sent in the place of the request's: taken, and freed. */
 struct http_proxy_body {
@@ -66,8 +66,8 @@ struct http_proxy_target {
 
         struct http_proxy_body *body; /* NULL: the request's own streams */
 
-        http_proxy_answer_fn *answer; /* NULL: all of them go */
-        http_proxy_failed_fn *failed; /* NULL: in the error shape of the API */
+        http_proxy_response_fn *answer; /* NULL: all of them go */
+        http_proxy_failed_fn *failed;   /* NULL: in the error shape of the API */
 };
 
 /* The answer, whatever it will be, is the proxy's business from now on. */

@@ -163,7 +163,8 @@ static int add_forwarded(struct http_req *req, const struct http_proxy_target *t
         return r;
 }
 
-static int add_own(struct http_req *req, const struct http_proxy_target *t, struct http_headers *h)
+static int add_configured(struct http_req *req, const struct http_proxy_target *t,
+                          struct http_headers *h)
 {
         struct str host = t->flags & HTTP_PROXY_KEEP_HOST ? http_req_header(req, STR("Host"))
                                                           : t->host;
@@ -183,7 +184,7 @@ int proxy__request_headers(struct http_req *req, const struct http_proxy_target 
 {
         struct http_headers list = { 0 };
         int named = connection_names_headers(&req->headers);
-        int r = named < 0 ? named : add_own(req, t, &list);
+        int r = named < 0 ? named : add_configured(req, t, &list);
 
         for (size_t i = 0; i < req->headers.n && r == 0; i++) {
                 const struct http_header *h = &req->headers.v[i];
@@ -199,15 +200,15 @@ int proxy__request_headers(struct http_req *req, const struct http_proxy_target 
 
 /* --- answers --- */
 
-static int pass_judged(struct http_req *req, struct http_header h, http_proxy_answer_fn *judge)
+static int pass_judged(struct http_req *req, struct http_header h, http_proxy_response_fn *judge)
 {
         int r = judge ? judge(req, &h) : 1;
 
         return r > 0 ? add(req, &req->res.headers, h.name, h.value) : r;
 }
 
-int proxy__answer_headers(struct http_req *req, const struct http_headers *answer,
-                          http_proxy_answer_fn *judge)
+int proxy__response_headers(struct http_req *req, const struct http_headers *answer,
+                            http_proxy_response_fn *judge)
 {
         int named = connection_names_headers(answer);
         bool dated = false;

@@ -16,7 +16,7 @@ int proxy__request_headers(struct http_req *req, const struct http_proxy_target 
 
 /* Adds the server's headers to the answer of req; `judge` may be NULL. The same errors, and those of
  * the judge. */
-int proxy__answer_headers(struct http_req *req, const struct http_headers *answer,
-                          http_proxy_answer_fn *judge) must_check;
+int proxy__response_headers(struct http_req *req, const struct http_headers *answer,
+                            http_proxy_response_fn *judge) must_check;
 
 #endif

@@ -18,7 +18,7 @@ static bool is_open(const struct pump_end *e)
         return !e->closed && e->tunnel.stream;
 }
 
-static void sign_of_life(struct http_pump *p)
+static void note_activity(struct http_pump *p)
 {
         struct timeout_kind *kind;
 
@@ -56,7 +56,7 @@ static void pump_data(struct http_tunnel *t, char *p, size_t n)
         stream_queue(to->tunnel.stream, str_of(p, n));
         if (stream_pending(to->tunnel.stream) >= PUMP_LOW)
                 stream_pause_reading(t->stream);
-        sign_of_life(e->pump);
+        note_activity(e->pump);
 }
 
 static void pump_eof(struct http_tunnel *t)
@@ -66,7 +66,7 @@ static void pump_eof(struct http_tunnel *t)
         e->eof = true;
         if (is_open(to))
                 stream_shutdown(to->tunnel.stream);
-        sign_of_life(e->pump);
+        note_activity(e->pump);
         settle(e->pump);
 }
 
@@ -76,7 +76,7 @@ static void pump_drained(struct http_tunnel *t)
 
         if (is_open(from) && !from->eof && !from->tunnel.stream->reading)
                 stream_resume_reading(from->tunnel.stream);
-        sign_of_life(e->pump);
+        note_activity(e->pump);
         settle(e->pump);
 }
 

@@ -72,26 +72,26 @@ enum range_result range_parse(struct str field, uint64_t size, struct range *ret
         size_t n_items = 0, n_specs = 0;
 
         if (rest.n < 6 || !str_caseeq(str_of(rest.p, 6), STR("bytes=")))
-                return RANGE_WHOLE;
+                return RANGE_FULL;
         rest = str_skip(rest, 6);
 
         while (str_split(&rest, ',', &item)) {
                 struct spec spec;
 
                 if (++n_items > RANGE_SPECS_MAX)
-                        return RANGE_WHOLE;
+                        return RANGE_FULL;
                 item = str_trim(item);
                 if (item.n == 0)
                         continue; /* empty list members are to be tolerated (RFC 9110, 5.6.1) */
                 if (!parse_spec(item, &spec))
-                        return RANGE_WHOLE;
+                        return RANGE_FULL;
                 n_specs++;
                 if (size == 0 && !spec.has_first && spec.last > 0)
-                        return RANGE_WHOLE;
+                        return RANGE_FULL;
                 if (result == RANGE_UNSATISFIABLE && size > 0 && resolve(&spec, size, ret))
                         result = RANGE_PARTIAL;
         }
-        return n_specs == 0 ? RANGE_WHOLE : result;
+        return n_specs == 0 ? RANGE_FULL : result;
 }
 
 /* --- conditions --- */

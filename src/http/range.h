@@ -21,7 +21,7 @@
 #define RANGE_SPECS_MAX 16
 
 enum range_result {
-        RANGE_WHOLE,         /* no Range, or one to be ignored: 200 and everything */
+        RANGE_FULL,          /* no Range, or one to be ignored: 200 and everything */
         RANGE_PARTIAL,       /* 206 and [start, end] */
         RANGE_UNSATISFIABLE, /* 416 */
 };
@@ -32,7 +32,7 @@ struct range {
 };
 
 /* *ret is written for RANGE_PARTIAL only. An empty thing has no byte to be named in a
- * Content-Range; a suffix of it ("-5") is RANGE_WHOLE. */
+ * Content-Range; a suffix of it ("-5") is RANGE_FULL. */
 enum range_result range_parse(struct str field, uint64_t size, struct range *ret);
 
 /* --- conditions --- */

@@ -81,14 +81,14 @@ void http_req_unref(struct http_req *req)
                 arena_done(&req->arena);
                 free(req);
         }
-        http_server_check_end(s);
+        http_server__check_end(s);
 }
 
-void http_req_eof_is_gone(struct http_req *req)
+void http_req_abort_on_eof(struct http_req *req)
 {
         if (http_req_is_gone(req))
                 return;
-        req->_eof_is_gone = true;
+        req->_abort_on_eof = true;
         req->_transport->body_flow(req); /* the FIN may have come before */
 }
 
@@ -160,14 +160,14 @@ static void refuse_body(struct http_req *req)
 
 void http_body_start(struct http_req *req, uint64_t max)
 {
-        if (http_req_is_gone(req) || req->_body_wanted)
+        if (http_req_is_gone(req) || req->_body_requested)
                 return;
         req->_body_max = max;
         if (req->content_length != HTTP_LENGTH_UNKNOWN && req->content_length > max) {
                 refuse_body(req);
                 return;
         }
-        req->_body_wanted = true;
+        req->_body_requested = true;
         req->_transport->body_flow(req);
 }
 

@@ -130,11 +130,11 @@ struct http_req {
         void *_conn;    /* of the transport; NULL once the client is gone */
         bool _given_up; /* the engine has answered in the handler's place, or broken off */
         unsigned _refs;
-        bool _counted;     /* see http_req_count */
-        bool _eof_is_gone; /* see http_req_eof_is_gone */
-        bool _head_only;   /* answer to HEAD */
-        bool _body_done;   /* the whole body was read */
-        bool _body_wanted; /* somebody reads the body */
+        bool _counted;        /* see http_req_count */
+        bool _abort_on_eof;   /* see http_req_abort_on_eof */
+        bool _head_only;      /* answer to HEAD */
+        bool _body_done;      /* the whole body was read */
+        bool _body_requested; /* somebody reads the body */
         bool _body_paused;
         bool _body_streams; /* to the hooks, whatever the route says */
         bool _held;         /* see http_req_hold */
@@ -164,7 +164,7 @@ static inline void http_req_set_hooks(struct http_req *req, const struct http_ho
 }
 
 /* A client that closes its sending side, or has done so already, is not waited upon: abort. */
-void http_req_eof_is_gone(struct http_req *req);
+void http_req_abort_on_eof(struct http_req *req);
 
 /* From now on, until the request is gone, it is one of those in flight (http_server_stats). Who may
  * cause work counts, once he is known: so nobody without a name can use up a limit. What lasts as long

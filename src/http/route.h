@@ -65,10 +65,10 @@ struct http_doc {
         const char *summary;                 /* one line */
         const char *tag;                     /* group: "Sandboxes"; may be NULL */
         int status;                          /* of success */
-        const char *answer_name;             /* of the answer's schema: "Sandbox"; NULL: no body */
-        const struct json_field *answer;     /* its members; NULL: not JSON, see answer_type */
-        bool answer_is_list;                 /* an array of these */
-        const char *answer_type;             /* content type; NULL: application/json */
+        const char *response_name;           /* of the answer's schema: "Sandbox"; NULL: no body */
+        const struct json_field *answer;     /* its members; NULL: not JSON, see response_type */
+        bool response_is_list;               /* an array of these */
+        const char *response_type;           /* content type; NULL: application/json */
         const char *input_name;              /* of the body's schema; NULL: it gets none */
         const struct http_doc_param *params; /* besides those of the path; ends in a NULL name */
         const uint16_t *errors;              /* further statuses; ends in 0 */
@@ -102,7 +102,7 @@ typedef struct str http_shape_fn(struct http_req *req, const struct http_problem
                                  struct buf *ret_body);
 
 /* 0: go on (req->principal may be set). Else it has replied, and returns a negative value; or it holds the
- * request (http_req_hold, and a reference) and will reply, or call http_router_go_on, later. */
+ * request (http_req_hold, and a reference) and will reply, or call http_router_continue, later. */
 typedef int http_authorize_fn(struct http_req *req, uint32_t scope);
 
 /* May answer a request whose JSON body did not decode in the API's own way; NULL: 400. */
@@ -139,10 +139,10 @@ int http_router_add(struct http_router *r, const struct http_api *api) must_chec
 void http_router_head(struct http_router *r, struct http_req *req);
 
 /* Only decides which API a path belongs to, for the shape of an error before routing. */
-void http_router_claim(const struct http_router *r, struct http_req *req);
+void http_router_find_api(const struct http_router *r, struct http_req *req);
 
 /* The request's own route, whose authorization was left open: its body, then its exec. */
-void http_router_go_on(struct http_req *req);
+void http_router_continue(struct http_req *req);
 
 /* Called when the body of a non-streaming route is complete. */
 void http_router_body(struct http_req *req);

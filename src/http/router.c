@@ -26,15 +26,15 @@ struct node {
 };
 
 /* The routes of an API that has hosts of its own. */
-struct realm {
+struct vhost {
         const struct http_api *api;
         struct node root;
-        struct realm *next;
+        struct vhost *next;
 };
 
 struct http_router {
         struct node root;
-        struct realm *realms;
+        struct vhost *vhosts;
         const struct http_api **apis;
         size_t n_apis;
 };
@@ -81,7 +81,7 @@ void http_router_free(struct http_router *r)
         if (!r)
                 return;
         node_done(&r->root);
-        for (struct realm *m = r->realms, *next; m; m = next) {
+        for (struct vhost *m = r->vhosts, *next; m; m = next) {
                 next = m->next;
                 node_done(&m->root);
                 free(m);
@@ -164,17 +164,17 @@ static int add_route(struct node *root, const struct http_api *api, const struct
 /* Where the routes of an API grow. */
 static struct node *root_for(struct http_router *r, const struct http_api *api)
 {
-        struct realm *m;
+        struct vhost *m;
 
         if (!api->claims) {
                 r->apis = xrealloc(r->apis, r->n_apis + 1, sizeof(struct http_api *));
                 r->apis[r->n_apis++] = api;
                 return &r->root;
         }
-        m = xnew(struct realm);
+        m = xnew(struct vhost);
         m->api = api;
-        m->next = r->realms;
-        r->realms = m;
+        m->next = r->vhosts;
+        r->vhosts = m;
         return &m->root;
 }
 
@@ -249,9 +249,9 @@ static bool owns(const struct http_api *api, struct str path)
         return str_starts_with(path, prefix) && (path.n == prefix.n || path.p[prefix.n] == '/');
 }
 
-static const struct realm *realm_of(const struct http_router *r, const struct http_req *req)
+static const struct vhost *vhost_of(const struct http_router *r, const struct http_req *req)
 {
-        const struct realm *m = r->realms;
+        const struct vhost *m = r->vhosts;
 
         while (m && !m->api->claims(req))
                 m = m->next;
@@ -342,9 +342,9 @@ static bool is_allowed(struct http_req *req)
         return req->api->authorize(req, scope) == 0;
 }
 
-void http_router_claim(const struct http_router *r, struct http_req *req)
+void http_router_find_api(const struct http_router *r, struct http_req *req)
 {
-        const struct realm *m = realm_of(r, req);
+        const struct vhost *m = vhost_of(r, req);
 
         req->api = m ? m->api : api_by_prefix(r, req->path);
 }
@@ -353,10 +353,10 @@ void http_router_head(struct http_router *r, struct http_req *req)
 {
         struct match m = { .method = req->method };
         bool absolute = req->path.n > 0 && req->path.p[0] == '/';
-        const struct realm *realm = realm_of(r, req);
-        const struct node *root = realm ? &realm->root : &r->root;
+        const struct vhost *vhost = vhost_of(r, req);
+        const struct node *root = vhost ? &vhost->root : &r->root;
 
-        req->api = realm ? realm->api : api_by_prefix(r, req->path);
+        req->api = vhost ? vhost->api : api_by_prefix(r, req->path);
         if (!absolute || !walk(root, str_skip(req->path, 1), &m, 0)) {
                 reply_unrouted(req, &m);
                 return;
@@ -368,10 +368,10 @@ void http_router_head(struct http_router *r, struct http_req *req)
                 return;
         }
         if (is_allowed(req))
-                http_router_go_on(req);
+                http_router_continue(req);
 }
 
-void http_router_go_on(struct http_req *req)
+void http_router_continue(struct http_req *req)
 {
         if (req->route->body == HTTP_BODY_STREAM)
                 req->route->exec(req);

@@ -38,7 +38,7 @@ static void listener_closed(struct net_listener *n)
 
         free(l);
         s->open_handles--;
-        http_server_check_end(s);
+        http_server__check_end(s);
 }
 
 static const struct net_listener_ops listener_ops = {
@@ -137,7 +137,7 @@ static void end_task(struct net_task *t)
         }
 }
 
-void http_server_check_end(struct http_server *s)
+void http_server__check_end(struct http_server *s)
 {
         if ((s->draining || s->freeing) && !is_in_use(s))
                 net_task_queue(s->loop, &s->end);
@@ -184,7 +184,7 @@ void http_server_free(struct http_server *s, http_server_freed_fn *freed, void *
         s->freed_data = data;
         stop_listening(s);
         close_all(s);
-        http_server_check_end(s);
+        http_server__check_end(s);
 }
 
 static void drain_expired(uv_timer_t *t)
@@ -204,7 +204,7 @@ void http_server_drain(struct http_server *s, http_server_freed_fn *drained, voi
                 http_conn_retire(container_of(n, struct http_conn, node));
         (void) uv_timer_start(&s->drain_timer, drain_expired,
                               s->config.drain_timeout / USEC_PER_MSEC, 0);
-        http_server_check_end(s);
+        http_server__check_end(s);
 }
 
 /* --- small things --- */
@@ -224,7 +224,7 @@ void *http_server_data(const struct http_server *s)
         return s->data;
 }
 
-void http_server_on_ended(struct http_server *s, http_ended_fn *ended)
+void http_server_on_request_done(struct http_server *s, http_request_done_fn *ended)
 {
         s->ended = ended;
 }

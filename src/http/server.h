@@ -73,8 +73,8 @@ void *http_server_data(const struct http_server *s);
 /* Told of every request once, when its answer is complete or broken off and nobody but the caller
  * looks at it any more: for counters and records of what was asked. res.status is 0 if there was no
  * answer. `took` is the time since its first byte. NULL: nobody is told. */
-typedef void http_ended_fn(const struct http_req *req, usec_t took);
-void http_server_on_ended(struct http_server *s, http_ended_fn *ended);
+typedef void http_request_done_fn(const struct http_req *req, usec_t took);
+void http_server_on_request_done(struct http_server *s, http_request_done_fn *ended);
 
 /* --- running --- */
 

@@ -19,7 +19,7 @@ struct http_server {
         struct log_ctx log;
         struct http_router *router;
         void *data;
-        http_ended_fn *ended;
+        http_request_done_fn *ended;
 
         struct list listeners;
         struct list conns;
@@ -47,6 +47,6 @@ struct str http_server_date(struct http_server *s);
 
 /* A connection, a request or a handle of the server is gone: goes on with draining or freeing, from
  * the loop. */
-void http_server_check_end(struct http_server *s);
+void http_server__check_end(struct http_server *s);
 
 #endif

@@ -24,7 +24,7 @@ struct http_transport_ops {
         void (*end)(struct http_req *req);
         void (*fail)(struct http_req *req); /* break off */
         bool (*writable)(const struct http_req *req);
-        void (*body_flow)(struct http_req *req); /* _body_* or _eof_is_gone changed */
+        void (*body_flow)(struct http_req *req); /* _body_* or _abort_on_eof changed */
         int (*upgrade)(struct http_req *req, struct http_tunnel *t);
 };
 

@@ -78,7 +78,7 @@ static void decide(struct http_ws *ws, uint16_t code, struct str reason)
         if (ws->_code != 0)
                 return;
         ws->_code = code;
-        ws->_pong_wanted = false;
+        ws->_pong_due = false;
         ws->_payload_n = (uint8_t) MIN_OF(reason.n, sizeof(ws->_payload));
         if (ws->_payload_n > 0)
                 memcpy(ws->_payload, reason.p, ws->_payload_n);
@@ -148,7 +148,7 @@ static int got_ping(struct ws_parser *p, struct str payload)
                 add_frame(ws, WS_PONG, payload);
                 return 0;
         }
-        ws->_pong_wanted = true;
+        ws->_pong_due = true;
         ws->_payload_n = (uint8_t) payload.n;
         memcpy(ws->_payload, payload.p, payload.n);
         return 0;
@@ -200,8 +200,8 @@ static void tunnel_drained(struct http_tunnel *t)
 
         if (ws->state != HTTP_WS_OPEN)
                 return;
-        if (ws->_pong_wanted) {
-                ws->_pong_wanted = false;
+        if (ws->_pong_due) {
+                ws->_pong_due = false;
                 add_frame(ws, WS_PONG, str_of(ws->_payload, ws->_payload_n));
         }
         if (ws->ops->drain)

@@ -82,7 +82,7 @@ struct http_ws {
         struct timeout _timeout; /* ping, then close */
         uint64_t _heard;         /* bytes_in when the last ping was sent */
         bool _pinged;            /* and whether one was */
-        bool _pong_wanted;
+        bool _pong_due;
         uint8_t _payload_n; /* of the pong owed, later of the reason of the end */
         uint16_t _code;     /* 0: not decided */
         char _payload[WS_CONTROL_MAX];

@@ -163,7 +163,7 @@ static int feed_payload(struct ws_parser *w, char *p, size_t n, size_t *ret_used
 }
 
 /* Is there something to do? An empty payload needs no more bytes to be complete. */
-static bool can_go_on(const struct ws_parser *w, size_t n)
+static bool can_continue(const struct ws_parser *w, size_t n)
 {
         return !w->_closed && (n > 0 || (w->_in_payload && w->_at == w->_head.length));
 }
@@ -172,7 +172,7 @@ int ws_parser_feed(struct ws_parser *w, char *p, size_t n)
 {
         if (w->_error < 0)
                 return w->_error;
-        while (can_go_on(w, n)) {
+        while (can_continue(w, n)) {
                 size_t used = 0;
                 int r = w->_in_payload ? feed_payload(w, p, n, &used) : feed_head(w, p, n, &used);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 #include "client/decode.h"
-#include "client/fail.h"
+#include "client/error.h"
 #include "client/result.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -129,10 +129,10 @@ static void problems(struct str text)
         struct hutch_error e = { .code = 0 };
         char words[400];
 
-        fail_read_problem(text, &e, words, sizeof(words));
+        error_read_problem(text, &e, words, sizeof(words));
         check_printable(words, sizeof(words));
         check_printable(e.server_code, sizeof(e.server_code));
-        (void) fail_set(&e, HUTCH_SERVER, "%s: %s", words, words);
+        (void) error_set(&e, HUTCH_SERVER, "%s: %s", words, words);
         check_printable(e.message, sizeof(e.message));
 }
 

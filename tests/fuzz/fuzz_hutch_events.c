@@ -2,7 +2,7 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "client/framing.h"
-#include "client/outcome.h"
+#include "client/command_event.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Event streams as servers send them. However the bytes are cut into pieces, the events are the same; none
@@ -21,14 +21,14 @@ struct reading {
 static void check_outcome(struct str event)
 {
         struct json_error e;
-        struct outcome o;
+        struct command_event o;
         json_t *doc;
 
         if (json_parse(event, 0, &doc, &e) < 0)
                 return;
-        if (outcome_read(doc, &o) == 0) {
+        if (command_event_read(doc, &o) == 0) {
                 ASSERT(o.signal >= 0 && o.signal < 1024);
-                ASSERT(o.kind != OUTCOME_FAILED || o.code.p || o.text.p);
+                ASSERT(o.kind != COMMAND_EVENT_FAILED || o.code.p || o.text.p);
                 ASSERT(!(o.is_line && o.is_base64));
         }
         json_decref(doc);

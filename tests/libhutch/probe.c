@@ -277,9 +277,10 @@ static json_t *show_command(struct probe *p)
                               text(c->id), "out",
                               c->out ? json_stringn(c->out, c->out_n) : json_null(), "err",
                               c->err ? json_stringn(c->err, c->err_n) : json_null(), "exit_code",
-                              c->exit_code, "signal", c->signal, "error", text(c->error), "out_cut",
-                              c->out_cut, "err_cut", c->err_cut, "duration_ms",
-                              (json_int_t) c->duration_ms, "streamed", (json_int_t) p->streamed);
+                              c->exit_code, "signal", c->signal, "error", text(c->error),
+                              "out_truncated", c->out_truncated, "err_truncated", c->err_truncated,
+                              "duration_ms", (json_int_t) c->duration_ms, "streamed",
+                              (json_int_t) p->streamed);
 
         hutch_command_result_free(p->ret.command);
         return o;
@@ -414,7 +415,7 @@ static int new_client(const char *url, struct probe *p)
         struct hutch_pair header = { "X-EXECD-ACCESS-TOKEN", "box-token" };
         int r;
 
-        o.answer_max = ANSWER_MAX;
+        o.response_max = ANSWER_MAX;
         o.event_max = EVENT_MAX;
         r = hutch_client_new(url, KEY, &o, &p->client);
         return r < 0 ? r : hutch_endpoint_new(url, &header, 1, &p->agent);

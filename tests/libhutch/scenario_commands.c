@@ -18,7 +18,7 @@ static void collected(struct world *w)
         CHECK_TEXT(w, ran->out, "one\nhello there\n");
         CHECK_TEXT(w, ran->err, "two\n");
         CHECK(w, ran->exit_code == 3 && ran->out_n == 16 && ran->err_n == 4);
-        CHECK(w, !ran->out_cut && !ran->err_cut && !ran->timed_out && ran->signal == 0);
+        CHECK(w, !ran->out_truncated && !ran->err_truncated && !ran->timed_out && ran->signal == 0);
         CHECK(w, ran->id && ran->id[0] && ran->duration_ms >= 0);
         hutch_command_result_free(ran);
         WORKS(w, hutch_run_command(w->client, w->agent, &o, NULL, &w->call));
@@ -155,7 +155,8 @@ static void much_output(struct world *w)
         o.output = NULL;
         o.output_max = 1000;
         WORKS(w, hutch_run_command(w->client, w->agent, &o, &ran, &w->call));
-        CHECK(w, ran->out_n <= 1000 && ran->out_n > 900 && ran->out_cut && ran->exit_code == 0);
+        CHECK(w,
+              ran->out_n <= 1000 && ran->out_n > 900 && ran->out_truncated && ran->exit_code == 0);
         hutch_command_result_free(ran);
 }
 

@@ -436,7 +436,7 @@ def collected_output_is_cut_not_unbounded():
     with BrokenServer({"much": [streaming(INIT, *[LINE * 1000] * 200, DONE) + LAST_CHUNK]}) as server:
         for s in probe.ask([(mode, "run", 0, server.url("much")) for mode in MODES]):
             r = s.get("result", {})
-            eq((code(s), r.get("exit_code"), r.get("out_cut"), len(r.get("out", "")) <= 256 * 1024),
+            eq((code(s), r.get("exit_code"), r.get("out_truncated"), len(r.get("out", "")) <= 256 * 1024),
                ("OK", 0, True, True), {**s, "result": {**r, "out": ""}})
 
 

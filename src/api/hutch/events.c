@@ -190,7 +190,7 @@ static void get_events(struct http_req *req)
                 return;
         list_append(&h->streams, &s->node);
         h->n++;
-        http_req_eof_is_gone(req); /* may call stream_gone at once */
+        http_req_abort_on_eof(req); /* may call stream_gone at once */
 }
 
 /* --- the hub --- */
@@ -236,7 +236,7 @@ static const struct http_doc events_doc = {
         "What happens to sandboxes, as it happens",
         "Events",
         200,
-        .answer_type = "text/event-stream",
+        .response_type = "text/event-stream",
         .errors = errors,
 };
 

@@ -15,8 +15,8 @@ static const uint16_t errors[] = { 401, 403, 501, 0 };
 
 static const struct http_doc list_doc = { "listImages", "List images", TAG, 200, .errors = errors };
 static const struct http_doc pull_doc = {
-        "pullImage", "Fetch an image from a registry",   TAG,
-        200,         .answer_type = "text/event-stream", .errors = errors
+        "pullImage", "Fetch an image from a registry",     TAG,
+        200,         .response_type = "text/event-stream", .errors = errors
 };
 static const struct http_doc import_doc = { "importImage", "Make an image of an archive", TAG, 201,
                                             .errors = errors };

@@ -301,7 +301,7 @@ static const struct http_doc inspect_doc = {
         "What the sandbox is, for people",
         TAG,
         200,
-        .answer_type = "text/plain",
+        .response_type = "text/plain",
         .errors = errors,
 };
 static const struct http_doc summary_doc = {
@@ -309,7 +309,7 @@ static const struct http_doc summary_doc = {
         "All of that in one text",
         TAG,
         200,
-        .answer_type = "text/plain",
+        .response_type = "text/plain",
         .params = summary_params,
         .errors = errors,
 };

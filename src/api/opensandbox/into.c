@@ -216,5 +216,5 @@ void into_pass(struct http_req *req, const struct into_kind *kind, const struct 
         op_init(&p->connect.req.op, connect_done);
         http_req_set_hooks(req, &waiting, p);
         service_connect(api_of(req)->service, &p->connect);
-        http_req_eof_is_gone(req); /* may tell at once that the client is gone */
+        http_req_abort_on_eof(req); /* may tell at once that the client is gone */
 }

@@ -135,14 +135,14 @@ static void add_success(struct buf *b, const struct http_doc *d)
 {
         buf_addf(b, "\"%d\":{", d->status);
         add_member(b, "description", http_status_text(d->status).p);
-        if (d->answer_name) {
+        if (d->response_name) {
                 add_content(b, "application/json");
-                if (d->answer_is_list)
+                if (d->response_is_list)
                         buf_add_str(b, STR("{\"type\":\"array\",\"items\":"));
-                add_ref(b, d->answer_name);
-                buf_add_str(b, d->answer_is_list ? STR("}}}") : STR("}}"));
-        } else if (d->answer_type) {
-                add_content(b, d->answer_type);
+                add_ref(b, d->response_name);
+                buf_add_str(b, d->response_is_list ? STR("}}}") : STR("}}"));
+        } else if (d->response_type) {
+                add_content(b, d->response_type);
                 buf_add_str(b, STR("{\"type\":\"string\"}}}"));
         }
         buf_add_char(b, '}');
@@ -214,7 +214,7 @@ static bool is_first(const struct places *all, size_t at, const char *name)
         for (size_t i = 0; i < at; i++) {
                 const struct http_doc *d = all->v[i].route->doc;
 
-                if ((d->answer_name && strcmp(d->answer_name, name) == 0)
+                if ((d->response_name && strcmp(d->response_name, name) == 0)
                     || (d->input_name && strcmp(d->input_name, name) == 0))
                         return false;
         }
@@ -245,8 +245,8 @@ static void add_schemas(struct buf *b, const struct places *all)
         for (size_t i = 0; i < all->n; i++) {
                 const struct http_route *r = all->v[i].route;
 
-                if (r->doc->answer_name && is_first(all, i, r->doc->answer_name))
-                        add_schema(b, r->doc->answer_name, r->doc->answer, SCHEMA_ANSWER);
+                if (r->doc->response_name && is_first(all, i, r->doc->response_name))
+                        add_schema(b, r->doc->response_name, r->doc->answer, SCHEMA_ANSWER);
                 if (r->doc->input_name && is_first(all, i, r->doc->input_name))
                         add_schema(b, r->doc->input_name, r->fields, SCHEMA_INPUT);
         }

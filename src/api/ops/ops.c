@@ -64,10 +64,10 @@ static const struct http_doc version_doc = { "getVersion", "Which version is it?
                                              "Version",    version_fields };
 static const struct http_doc metrics_doc = {
         "getMetrics", "Numbers, as Prometheus reads them", TAG,
-        200,          .answer_type = "text/plain",         .errors = metrics_errors
+        200,          .response_type = "text/plain",       .errors = metrics_errors
 };
 static const struct http_doc openapi_doc = { "getOpenapi", "This description", TAG, 200,
-                                             .answer_type = "application/json" };
+                                             .response_type = "application/json" };
 
 static const struct http_route routes[] = {
         { METHOD_GET, "/health", HTTP_SCOPE_PUBLIC, .doc = &health_doc, .exec = get_health },

@@ -336,7 +336,7 @@ static void start_bash(struct purista_call *c)
         purista_call_wait(c, &x->req.op, executed);
         service_exec(service_of(c), x);
         /* It may run for long, and nobody would see it end. May tell at once that the client is gone. */
-        http_req_eof_is_gone(c->req);
+        http_req_abort_on_eof(c->req);
 }
 
 /* --- readFile --- */

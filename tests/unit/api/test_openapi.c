@@ -49,7 +49,7 @@ static const struct http_doc make_doc = {
 };
 static const struct http_doc get_doc = { "getThing", "Get", NULL, 200, "Thing", fields };
 static const struct http_doc text_doc = { "getText", "Text", NULL, 200,
-                                          .answer_type = "text/plain" };
+                                          .response_type = "text/plain" };
 
 static const struct http_route routes[] = {
         { METHOD_POST, "/things/{a}/x/{b}", 1, HTTP_JSON(struct input, fields), .doc = &make_doc,

@@ -2,7 +2,7 @@
 #include "client/decode.h"
 
 #include "base/buf.h"
-#include "client/fail.h"
+#include "client/error.h"
 #include "tests/lib/check.h"
 
 static void sandboxes_in_both_spellings(void **state)
@@ -224,7 +224,7 @@ static void problems_in_every_shape(void **state)
                 char words[64];
 
                 check_case(cases[i].body);
-                fail_read_problem(str_from(cases[i].body), &e, words, sizeof(words));
+                error_read_problem(str_from(cases[i].body), &e, words, sizeof(words));
                 check_z_eq(e.server_code, cases[i].code);
                 check_z_eq(words, cases[i].words);
         }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/outcome.h"
+#include "client/command_event.h"
 
 #include <signal.h>
 
 #include "tests/lib/check.h"
 
-static int read_text(const char *text, struct outcome *o, json_t **ret_doc)
+static int read_text(const char *text, struct command_event *o, json_t **ret_doc)
 {
         json_error_t e;
 
         *ret_doc = json_loads(text, JSON_DECODE_ANY, &e);
         check_true(*ret_doc != NULL);
-        return outcome_read(*ret_doc, o);
+        return command_event_read(*ret_doc, o);
 }
 
 #define FAILS(value)        "{\"type\":\"error\",\"error\":{\"evalue\":\"" value "\"}}"
@@ -48,12 +48,12 @@ static void exit_codes_in_every_form(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct outcome o;
+                struct command_event o;
                 json_t *doc;
 
                 check_case(cases[i].event);
                 check_i64_eq(read_text(cases[i].event, &o, &doc), 0);
-                check_i64_eq(o.kind, OUTCOME_ENDED);
+                check_i64_eq(o.kind, COMMAND_EVENT_ENDED);
                 check_i64_eq(o.exit_code, cases[i].exit_code);
                 json_decref(doc);
         }
@@ -81,7 +81,7 @@ static void signals_in_words_and_numbers(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct outcome o;
+                struct command_event o;
                 json_t *doc;
 
                 check_case(cases[i].event);
@@ -95,24 +95,27 @@ static void output_in_every_spelling(void **state)
 {
         static const struct {
                 const char *event, *text;
-                enum outcome_kind kind;
+                enum command_event_type kind;
                 bool line, base64;
         } cases[] = {
-                { "{\"type\":\"stdout\",\"text\":\"a\"}", "a", OUTCOME_STDOUT, true, false },
-                { "{\"type\":\"stderr\",\"text\":\"a\"}", "a", OUTCOME_STDERR, true, false },
-                { "{\"type\":\"stdout\",\"text\":\"\\n\"}", "\n", OUTCOME_STDOUT, false, false },
-                { "{\"type\":\"stdout\",\"data\":\"a\"}", "a", OUTCOME_STDOUT, false, false },
-                { "{\"type\":\"stdout\",\"base64\":\"YQ==\"}", "YQ==", OUTCOME_STDOUT, false,
+                { "{\"type\":\"stdout\",\"text\":\"a\"}", "a", COMMAND_EVENT_STDOUT, true, false },
+                { "{\"type\":\"stderr\",\"text\":\"a\"}", "a", COMMAND_EVENT_STDERR, true, false },
+                { "{\"type\":\"stdout\",\"text\":\"\\n\"}", "\n", COMMAND_EVENT_STDOUT, false,
+                  false },
+                { "{\"type\":\"stdout\",\"data\":\"a\"}", "a", COMMAND_EVENT_STDOUT, false, false },
+                { "{\"type\":\"stdout\",\"base64\":\"YQ==\"}", "YQ==", COMMAND_EVENT_STDOUT, false,
                   true },
-                { "{\"type\":\"stdout\",\"text\":null}", NULL, OUTCOME_STDOUT, false, false },
-                { "{\"type\":\"init\",\"text\":\"id\"}", "id", OUTCOME_STARTED, false, false },
-                { "{\"type\":\"ping\",\"text\":\"pong\"}", NULL, OUTCOME_NOTHING, false, false },
-                { "{\"type\":\"unheard of\"}", NULL, OUTCOME_NOTHING, false, false },
-                { "{\"code\":\"X\",\"message\":\"why\"}", "why", OUTCOME_FAILED, false, false },
+                { "{\"type\":\"stdout\",\"text\":null}", NULL, COMMAND_EVENT_STDOUT, false, false },
+                { "{\"type\":\"init\",\"text\":\"id\"}", "id", COMMAND_EVENT_STARTED, false,
+                  false },
+                { "{\"type\":\"ping\",\"text\":\"pong\"}", NULL, COMMAND_EVENT_NONE, false, false },
+                { "{\"type\":\"unheard of\"}", NULL, COMMAND_EVENT_NONE, false, false },
+                { "{\"code\":\"X\",\"message\":\"why\"}", "why", COMMAND_EVENT_FAILED, false,
+                  false },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct outcome o;
+                struct command_event o;
                 json_t *doc;
 
                 check_case(cases[i].event);
@@ -127,7 +130,7 @@ static void output_in_every_spelling(void **state)
 
 static void durations_and_words(void **state)
 {
-        struct outcome o;
+        struct command_event o;
         json_t *doc;
 
         check_i64_eq(read_text("{\"type\":\"execution_complete\",\"execution_time\":12}", &o, &doc),
@@ -152,7 +155,7 @@ static void what_is_no_event(void **state)
                                              "{}", "{\"a\":1}", "{\"type\":7}" };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct outcome o;
+                struct command_event o;
                 json_t *doc;
 
                 check_case(cases[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/outcome.h"
+#include "client/command_event.h"
 
 #include <signal.h>
 
@@ -29,7 +29,7 @@ static bool number_of(const json_t *o, const char *key, int64_t *ret)
 
 /* --- signals --- */
 
-int outcome_signal(struct str text)
+int signal_from_text(struct str text)
 {
         if (text.n > 3 && str_caseeq(str_of(text.p, 3), STR("SIG")))
                 text = str_skip(text, 3);
@@ -61,7 +61,7 @@ static int signal_of_trace(const json_t *error)
                 paren = str_find(line, '('); /* "segmentation fault (core dumped)" */
                 if (paren > 0)
                         line = str_trim(str_of(line.p, (size_t) paren));
-                return outcome_signal(line);
+                return signal_from_text(line);
         }
         return 0;
 }
@@ -99,7 +99,7 @@ static int exit_code_of_error(const json_t *event, const json_t *error)
         return has_said && said < 0 ? fit(said) : -1;
 }
 
-static void read_words(const json_t *error, struct outcome *o)
+static void read_error_text(const json_t *error, struct command_event *o)
 {
         const json_t *trace = json_object_get(error, "traceback");
         const json_t *first = json_array_get(trace, 0);
@@ -113,15 +113,15 @@ static void read_words(const json_t *error, struct outcome *o)
                 o->text = str_of(json_string_value(first), json_string_length(first));
 }
 
-static void read_end(const json_t *event, bool failed, struct outcome *o)
+static void read_end(const json_t *event, bool failed, struct command_event *o)
 {
         const json_t *error = json_object_get(event, "error");
         int64_t n = 0;
 
-        o->kind = OUTCOME_ENDED;
+        o->kind = COMMAND_EVENT_ENDED;
         if (failed) {
                 o->exit_code = exit_code_of_error(event, error);
-                read_words(error, o);
+                read_error_text(error, o);
         } else if (number_of(event, "exitCode", &n) || number_of(event, "exit_code", &n)) {
                 o->exit_code = fit(n);
         }
@@ -142,7 +142,7 @@ static bool is_no_text(const json_t *event, const char *key)
 }
 
 /* Output that can't be read is not to be lost in silence; none at all is an empty one. */
-static int read_output(const json_t *event, enum outcome_kind kind, struct outcome *o)
+static int read_output(const json_t *event, enum command_event_type kind, struct command_event *o)
 {
         if (is_no_text(event, "base64") || is_no_text(event, "text") || is_no_text(event, "data"))
                 return -EINVAL;
@@ -160,20 +160,20 @@ static int read_output(const json_t *event, enum outcome_kind kind, struct outco
         return 0;
 }
 
-static int read_untyped(const json_t *event, struct outcome *o)
+static int read_untyped(const json_t *event, struct command_event *o)
 {
         o->code = text_of(event, "code");
         o->text = text_of(event, "message");
         if (!o->code.p && !o->text.p)
                 return -EINVAL;
-        o->kind = OUTCOME_FAILED;
+        o->kind = COMMAND_EVENT_FAILED;
         return 0;
 }
 
-int outcome_read(const json_t *event, struct outcome *ret)
+int command_event_read(const json_t *event, struct command_event *ret)
 {
         struct str type = text_of(event, "type");
-        struct outcome o = { .text = STR_NULL };
+        struct command_event o = { .text = STR_NULL };
         int r = 0;
 
         if (!json_is_object(event))
@@ -181,12 +181,12 @@ int outcome_read(const json_t *event, struct outcome *ret)
         if (!type.p) {
                 r = read_untyped(event, &o);
         } else if (str_eq(type, STR("init"))) {
-                o.kind = OUTCOME_STARTED;
+                o.kind = COMMAND_EVENT_STARTED;
                 o.text = text_of(event, "text");
         } else if (str_eq(type, STR("stdout"))) {
-                r = read_output(event, OUTCOME_STDOUT, &o);
+                r = read_output(event, COMMAND_EVENT_STDOUT, &o);
         } else if (str_eq(type, STR("stderr"))) {
-                r = read_output(event, OUTCOME_STDERR, &o);
+                r = read_output(event, COMMAND_EVENT_STDERR, &o);
         } else if (str_eq(type, STR("execution_complete"))) {
                 read_end(event, false, &o);
         } else if (str_eq(type, STR("error"))) {

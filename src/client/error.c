@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/fail.h"
+#include "client/error.h"
 
 #include <stdio.h>
 
@@ -40,7 +40,7 @@ const char *hutch_code_text(int code)
 
 /* --- texts --- */
 
-void fail_text(char *ret, size_t size, struct str text)
+void error_copy_text(char *ret, size_t size, struct str text)
 {
         size_t n = 0;
 
@@ -61,7 +61,7 @@ void fail_text(char *ret, size_t size, struct str text)
         ret[n] = '\0';
 }
 
-int fail_vset(struct hutch_error *e, int code, const char *fmt, va_list ap)
+int error_vset(struct hutch_error *e, int code, const char *fmt, va_list ap)
 {
         char room[2 * sizeof(e->message)];
 
@@ -69,31 +69,31 @@ int fail_vset(struct hutch_error *e, int code, const char *fmt, va_list ap)
         if (vsnprintf(room, sizeof(room), fmt, ap) < 0)
                 room[0] = '\0';
         e->code = code;
-        fail_text(e->message, sizeof(e->message), str_from(room));
+        error_copy_text(e->message, sizeof(e->message), str_from(room));
         return code;
 }
 
-int fail_set(struct hutch_error *e, int code, const char *fmt, ...)
+int error_set(struct hutch_error *e, int code, const char *fmt, ...)
 {
         va_list ap;
 
         va_start(ap, fmt);
-        (void) fail_vset(e, code, fmt, ap);
+        (void) error_vset(e, code, fmt, ap);
         va_end(ap);
         return code;
 }
 
-void fail_prefix(struct hutch_error *e, const char *doing)
+void error_prefix(struct hutch_error *e, const char *doing)
 {
         char room[sizeof(e->message)];
 
         memcpy(room, e->message, sizeof(room));
-        (void) fail_set(e, e->code, "%s: %s", doing, room);
+        (void) error_set(e, e->code, "%s: %s", doing, room);
 }
 
 /* --- answers --- */
 
-int fail_code_of_status(int status)
+int error_code_of_status(int status)
 {
         static const struct {
                 int status, code;
@@ -151,7 +151,7 @@ static void read_object(const json_t *doc, struct hutch_error *e, struct buf *b)
                 return;
         }
         if (code.p)
-                fail_text(e->server_code, sizeof(e->server_code), code);
+                error_copy_text(e->server_code, sizeof(e->server_code), code);
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
                 struct str text = text_of(json_object_get(doc, keys[i]));
 
@@ -164,7 +164,7 @@ static void read_object(const json_t *doc, struct hutch_error *e, struct buf *b)
                 add_detail(b, json_array_get(detail, i));
 }
 
-void fail_read_problem(struct str body, struct hutch_error *e, char *ret, size_t size)
+void error_read_problem(struct str body, struct hutch_error *e, char *ret, size_t size)
 {
         scoped(buf_done) struct buf b;
         struct json_error je;
@@ -173,11 +173,11 @@ void fail_read_problem(struct str body, struct hutch_error *e, char *ret, size_t
         buf_init(&b, 4 * KiB);
         ret[0] = '\0';
         if (json_parse(body, 0, &doc, &je) < 0) {
-                fail_text(ret, size, str_trim(str_of(body.p, MIN_OF(body.n, size))));
+                error_copy_text(ret, size, str_trim(str_of(body.p, MIN_OF(body.n, size))));
                 return;
         }
         if (json_is_object(doc))
                 read_object(doc, e, &b);
-        fail_text(ret, size, buf_str(&b));
+        error_copy_text(ret, size, buf_str(&b));
         json_decref(doc);
 }

@@ -26,7 +26,7 @@ static void exec_now(struct http_req *req)
 static void exec_hold(struct http_req *req)
 {
         held = http_req_ref(req);
-        http_req_eof_is_gone(req);
+        http_req_abort_on_eof(req);
 }
 
 static const struct http_route routes[] = {
@@ -40,7 +40,7 @@ static const struct http_api api = {
 static int set_up(void **state)
 {
         world_open(&world, NULL, &api);
-        http_server_on_ended(world.server, ended);
+        http_server_on_request_done(world.server, ended);
         told = 0;
         return 0;
 }

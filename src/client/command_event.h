@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_CLIENT_OUTCOME_H
-#define HUTCH_CLIENT_OUTCOME_H
+#ifndef HUTCH_CLIENT_COMMAND_EVENT_H
+#define HUTCH_CLIENT_COMMAND_EVENT_H
 
 /*
  * What the events of a command say, whatever spelling they have.
@@ -22,21 +22,21 @@
 
 #include "base/str.h"
 
-enum outcome_kind {
-        OUTCOME_NOTHING, /* pings, and what we do not know */
-        OUTCOME_STARTED, /* id */
-        OUTCOME_STDOUT,
-        OUTCOME_STDERR,
-        OUTCOME_ENDED,
-        OUTCOME_FAILED, /* code, message */
+enum command_event_type {
+        COMMAND_EVENT_NONE,    /* pings, and what we do not know */
+        COMMAND_EVENT_STARTED, /* id */
+        COMMAND_EVENT_STDOUT,
+        COMMAND_EVENT_STDERR,
+        COMMAND_EVENT_ENDED,
+        COMMAND_EVENT_FAILED, /* code, message */
 };
 
-struct outcome {
-        enum outcome_kind kind;
+struct command_event {
+        enum command_event_type kind;
         struct str text; /* of output; the id; the words of a failure or an error, or null */
         bool is_line;    /* the text is a line that lost its end */
         bool is_base64;
-        struct str code; /* of OUTCOME_FAILED */
+        struct str code; /* of COMMAND_EVENT_FAILED */
         int exit_code;
         int signal;
         bool timed_out;
@@ -44,10 +44,10 @@ struct outcome {
 };
 
 /* -EINVAL if it is no event at all. Texts are views into the document. */
-int outcome_read(const json_t *event, struct outcome *ret) must_check;
+int command_event_read(const json_t *event, struct command_event *ret) must_check;
 
 /* The number of a signal by its name or description, any case: "killed", "SIGTERM", "terminated"; or
  * 0. */
-int outcome_signal(struct str text);
+int signal_from_text(struct str text);
 
 #endif
