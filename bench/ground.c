@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "os/mount.h"
-#include "os/sealed.h"
+#include "os/memfd.h"
 #include "os/walk.h"
 #include "warden/data.h"
 #include "warden/host_image.h"
@@ -27,7 +27,7 @@ int ground_seal(const char *path)
         int from = open(path, O_RDONLY | O_CLOEXEC), fd = -EBADF;
 
         must(sys(from), path);
-        must(sealed_copy(from, "bench", &fd), path);
+        must(memfd_sealed_copy(from, "bench", &fd), path);
         (void) close(from);
         return fd;
 }
@@ -39,7 +39,7 @@ void ground_open(struct ground *g, const char *group)
         *g = (struct ground){ .path = "/tmp/hutch-bench-XXXXXX", .group = group };
         must(mkdtemp(g->path) ? 0 : -errno, "make a folder");
         must(sys(unshare(CLONE_NEWNS)), "mount namespace (needs root)");
-        must(mount_isolate(), "isolate");
+        must(mount_make_private(), "isolate");
         (void) umask(022);
         must(data_open(g->path, &g->seed.data), "data folder");
         machine = open("/", O_PATH | O_CLOEXEC);

@@ -99,7 +99,7 @@ struct json_field {
         size_t item_size;                /* OPT, LIST: size of the struct */
         size_t items_max;                /* LIST, STRS, MAP: 0 means JSON_ITEMS_MAX */
         bool limited;                    /* I64: see JSON_MIN and JSON_RANGE */
-        int64_t lowest, highest;
+        int64_t min_value, max_value;
         const struct enum_table *table; /* ENUM */
         json_check_fn *check;
 };
@@ -141,7 +141,7 @@ struct json_field {
 /* Among the last arguments: JSON_HAS(struct create, has_timeout). */
 #define JSON_HAS(T, m) .has_offset = 1 + JSON_OFFSET_(T, m, bool)
 /* Among the last arguments of JSON_I64: the values that are accepted, both ends included. */
-#define JSON_RANGE(lo, hi) .limited = true, .lowest = (lo), .highest = (hi)
+#define JSON_RANGE(lo, hi) .limited = true, .min_value = (lo), .max_value = (hi)
 #define JSON_MIN(lo)       JSON_RANGE(lo, INT64_MAX)
 #define JSON_END                   \
         {                          \
@@ -154,7 +154,7 @@ struct json_error {
         /* "path: what", "what" about the document itself, or "line 1 column 8: what" for bad
          * syntax. One line of printable text, cut with "…". */
         char message[JSON_ERROR_MAX];
-        unsigned what_at; /* where in the message the path is over and "what" begins */
+        unsigned text_at; /* where in the message the path is over and "what" begins */
         /* The path as the inside of a JSON array, "volumes",2,"mountPath"; empty for the document.
          * Parts that do not fit are left out at the end, so it is JSON in any case. */
         char loc[JSON_ERROR_MAX];

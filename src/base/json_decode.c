@@ -73,12 +73,12 @@ static int decode_i64(struct decoder *d, const struct json_path *at, const struc
         if (!json_is_integer(v))
                 return json_path__fail(d->reterr, at, "must be an integer");
         n = json_integer_value(v);
-        if (f->limited && n < f->lowest)
+        if (f->limited && n < f->min_value)
                 return json_path__fail(d->reterr, at, "must be at least %lld",
-                                       (long long) f->lowest);
-        if (f->limited && n > f->highest)
+                                       (long long) f->min_value);
+        if (f->limited && n > f->max_value)
                 return json_path__fail(d->reterr, at, "must be at most %lld",
-                                       (long long) f->highest);
+                                       (long long) f->max_value);
         *(int64_t *) ret = n;
         return 0;
 }

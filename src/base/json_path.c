@@ -75,7 +75,7 @@ int json_path__fail(struct json_error *reterr, const struct json_path *at, const
         add_path(&b, at);
         if (at)
                 buf_add_str(&b, STR(": "));
-        reterr->what_at = (unsigned) MIN_OF(b.n, JSON_ERROR_MAX - 1);
+        reterr->text_at = (unsigned) MIN_OF(b.n, JSON_ERROR_MAX - 1);
         set_loc(reterr, at);
         va_start(ap, fmt);
         buf_vaddf(&b, fmt, ap);
@@ -83,7 +83,7 @@ int json_path__fail(struct json_error *reterr, const struct json_path *at, const
         s = str_utf8_cut(buf_str(&b), JSON_ERROR_MAX - sizeof(ELLIPSIS));
         (void) snprintf(reterr->message, sizeof(reterr->message), "%.*s%s", STR_ARG(s),
                         buf_failed(&b) || s.n < b.n ? ELLIPSIS : "");
-        reterr->what_at = (unsigned) MIN_OF(reterr->what_at, strlen(reterr->message));
+        reterr->text_at = (unsigned) MIN_OF(reterr->text_at, strlen(reterr->message));
         return -EINVAL;
 }
 

@@ -81,7 +81,7 @@ enum options_result options_parse(const struct option_table *t, int argc, char *
         for (int used; i < argc; i += used) {
                 struct str arg = str_from(argv[i]);
 
-                if (t->takes_rest && str_eq(arg, STR("--"))) {
+                if (t->takes_args && str_eq(arg, STR("--"))) {
                         i++;
                         break;
                 }

@@ -36,7 +36,7 @@ struct option_table {
         const char *manual;  /* "hutchd(8)" */
         const struct option *options;
         size_t n;
-        bool takes_rest; /* words behind "--" belong to another program */
+        bool takes_args; /* words behind "--" belong to another program */
 };
 
 enum options_result {

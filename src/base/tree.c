@@ -84,7 +84,7 @@ struct tree_node *tree_nth(const struct tree *t, size_t i)
         return n;
 }
 
-static uint32_t place_below(const struct tree_node *n, struct str key)
+static uint32_t rank_below(const struct tree_node *n, struct str key)
 {
         uint32_t before = 0;
 
@@ -99,9 +99,9 @@ static uint32_t place_below(const struct tree_node *n, struct str key)
         return before;
 }
 
-size_t tree_place(const struct tree *t, struct str key)
+size_t tree_rank(const struct tree *t, struct str key)
 {
-        return place_below(t->_root, key);
+        return rank_below(t->_root, key);
 }
 
 /* The nodes from the i-th to before the end-th of the subtree, clipped to what there is. */
@@ -134,7 +134,7 @@ size_t tree_range(const struct tree *t, size_t i, size_t n, struct tree_node **r
 static void split(struct tree_node *below, struct tree_node *n)
 {
         struct tree_node **left = &n->_left, **right = &n->_right;
-        uint32_t to_left = place_below(below, n->key), to_right = size_of(below) - to_left;
+        uint32_t to_left = rank_below(below, n->key), to_right = size_of(below) - to_left;
 
         n->_size = size_of(below) + 1;
         while (below) {

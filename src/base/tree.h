@@ -56,7 +56,7 @@ struct tree_node *tree_after(const struct tree *t, struct str key);
 struct tree_node *tree_nth(const struct tree *t, size_t i);
 
 /* How many keys lie before this one, which need not be there. */
-size_t tree_place(const struct tree *t, struct str key);
+size_t tree_rank(const struct tree *t, struct str key);
 
 /* Up to n nodes from the i-th on, in order; returns how many. O(log + n) steps. */
 size_t tree_range(const struct tree *t, size_t i, size_t n, struct tree_node **ret);

@@ -233,7 +233,7 @@ static void free_all(struct bridge *b)
         b->up = false;
         wire_stop(&b->wire);
         hutchd_close(&b->hutchd);
-        net_loop_turn(&b->loop, /* wait= */ false);
+        net_loop_run_once(&b->loop, /* wait= */ false);
         list_for_each (n, &b->unsent)
                 parcel_free(container_of(n, struct parcel, node));
         list_for_each (n, &b->retry)

@@ -191,7 +191,7 @@ static void add_marks(struct buf *b, const struct body_facts *f)
                         continue;
                 buf_reset(&text);
                 buf_add_str(&text, STR("--mounted="));
-                mark_write(&text, &f->places->items[i].mark, v[i].mount_path);
+                mount_identity_write(&text, &f->places->items[i].mount_identity, v[i].mount_path);
                 add_text(b, buf_str(&text));
         }
 }

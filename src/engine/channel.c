@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "base/secret.h"
 #include "os/fd.h"
-#include "os/pass.h"
+#include "os/fd_pass.h"
 
 #define HEAD 4
 
@@ -68,8 +68,8 @@ static void flush(struct channel *c)
                 return fail(c, -ENOBUFS);
         list_for_each (node, &c->_out) {
                 struct frame *f = container_of(node, struct frame, node);
-                ssize_t n = pass_send(c->fd, str_of(f->bytes + f->sent, f->n - f->sent), &f->fd,
-                                      f->fd >= 0, MSG_DONTWAIT);
+                ssize_t n = fd_pass_send(c->fd, str_of(f->bytes + f->sent, f->n - f->sent), &f->fd,
+                                         f->fd >= 0, MSG_DONTWAIT);
 
                 if (n == -EAGAIN)
                         break;
@@ -112,7 +112,7 @@ void channel_send(struct channel *c, struct str text, int fd)
 
 /* --- in --- */
 
-static int take_fds(struct channel *c, const struct passed *m)
+static int take_fds(struct channel *c, const struct fd_pass_msg *m)
 {
         int r = m->cut ? -EPROTO : 0;
 
@@ -129,15 +129,15 @@ static ssize_t receive(struct channel *c)
 {
         char *p = buf_reserve(&c->_in, MIN_OF(PORTION, buf_room(&c->_in)));
         int fds[CHANNEL_FDS_MAX];
-        struct passed m = { .p = p,
-                            .size = MIN_OF(PORTION, buf_room(&c->_in)),
-                            .fds = fds,
-                            .fds_max = CHANNEL_FDS_MAX };
+        struct fd_pass_msg m = { .p = p,
+                                 .size = MIN_OF(PORTION, buf_room(&c->_in)),
+                                 .fds = fds,
+                                 .fds_max = CHANNEL_FDS_MAX };
         ssize_t n;
 
         if (!p)
                 return -ENOMEM;
-        n = pass_receive(c->fd, &m, MSG_DONTWAIT);
+        n = fd_pass_receive(c->fd, &m, MSG_DONTWAIT);
         if (n < 0)
                 return n;
         buf_advance(&c->_in, (size_t) n);

@@ -149,7 +149,7 @@ static void recheck_seen(struct job *j)
         if (r == 0)
                 return create__undo(j,
                                     err_set(&j->err, ERR_UNAVAILABLE, "somebody has removed it"));
-        if (r > 0 && seen.exit_code == MARK_EXIT && places_have_bound(&c->places))
+        if (r > 0 && seen.exit_code == MOUNT_IDENTITY_EXIT && places_have_bound(&c->places))
                 return create__undo(j, wrong_mount(j));
         if (r > 0 && seen.state.life != ENGINE_RUNNING && seen.state.life != ENGINE_PAUSED)
                 return create__undo(j, err_set(&j->err, ERR_INVALID,

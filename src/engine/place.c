@@ -9,7 +9,7 @@
 #include "base/base.h"
 #include "model/text.h"
 #include "os/fd.h"
-#include "os/inside.h"
+#include "os/in_root.h"
 
 /* --- life --- */
 
@@ -54,7 +54,7 @@ static int bind_to(struct place *p, const struct volume *v, int fd, const char *
 
         place_clear(p);
         p->fd = fd;
-        r = mark_of(fd, &p->mark);
+        r = mount_identity_of(fd, &p->mount_identity);
         if (r < 0)
                 return err_errno(e, r, "volume %s: look at it", QUOTED(v->name));
         p->how = PLACE_BOUND;
@@ -114,8 +114,8 @@ int place_host(struct place *p, const struct engine_settings *s, const struct vo
         root = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root < 0)
                 return err_errno(e, -errno, "volume %s: open %s", QUOTED(v->name), top);
-        r = inside_open(root, path[folder->n] ? path + folder->n : "/",
-                        &(struct inside_how){ .flags = O_PATH, .no_links = true }, &fd);
+        r = in_root_open(root, path[folder->n] ? path + folder->n : "/",
+                         &(struct in_root_how){ .flags = O_PATH, .no_symlinks = true }, &fd);
         return r < 0 ? not_opened(v, r, e) : bind_to(p, v, TAKE_FD(fd), path, e);
 }
 
@@ -128,13 +128,13 @@ static int open_part(int root, const struct volume *v, int *ret_fd)
         int r;
 
         (void) snprintf(sub, sizeof(sub), "%.*s", STR_ARG(v->sub_path));
-        r = inside_open(root, sub, &(struct inside_how){ .flags = O_PATH, .no_links = true },
-                        ret_fd);
+        r = in_root_open(root, sub, &(struct in_root_how){ .flags = O_PATH, .no_symlinks = true },
+                         ret_fd);
         if (r != -ENOENT || !v->pvc->create_if_not_exists)
                 return r;
         /* For whoever the image's user is, as the volume's own folder; our umask is for what is ours. */
         mask = umask(022);
-        r = inside_make_folder(root, sub, geteuid(), ret_fd);
+        r = in_root_mkdirs(root, sub, geteuid(), ret_fd);
         (void) umask(mask);
         return r;
 }

@@ -10,16 +10,16 @@
  *         bound    a folder of the host, or the part of a named volume that it is
  *
  * What is in a bound place may be a sandbox's work: links, and folders that are exchanged while we look. So
- * the way there is walked without following any link, and what was found is kept open and marked (os/mark.h).
+ * the way there is walked without following any link, and what was found is kept open and marked (os/mount_identity.h).
  * The engine walks the same path again, perhaps to something else; the agent compares what was mounted with
- * the mark before it serves or starts anything, and ends if it is not the same. Until then nobody but the
+ * the mount_identity before it serves or starts anything, and ends if it is not the same. Until then nobody but the
  * kernel has touched it.
  */
 
 #include "base/err.h"
 #include "engine/settings.h"
 #include "model/sandbox.h"
-#include "os/mark.h"
+#include "os/mount_identity.h"
 
 enum place_how {
         PLACE_WHOLE,
@@ -30,7 +30,7 @@ enum place_how {
 struct place {
         enum place_how how;
         int fd; /* bound: what was found; stays open until it is mounted */
-        struct mark mark;
+        struct mount_identity mount_identity;
         struct str source; /* bound: the path for the engine */
 };
 

@@ -117,7 +117,7 @@ static bool may_be_bound(const struct volume *v)
 
 /* The agent can tell what was mounted by looking there, unless others can change what leads there: the
  * folders of the volume that it lies in. With a named one around it, which has no mounts in it, the agent
- * can still tell (os/mark.h). */
+ * can still tell (os/mount_identity.h). */
 static int check_nesting(const struct volume *v, size_t n, size_t i, struct err *e)
 {
         if (path_is_in(v[i].mount_path, STR(INSIDE_FOLDER)))

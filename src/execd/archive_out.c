@@ -115,7 +115,7 @@ static int add_entry(struct archive_out *a, const struct walk_entry *e, struct b
 
         if (e->what == WALK_FAILED)
                 r = e->error;
-        else if (e->what == WALK_ENTER)
+        else if (e->what == WALK_DIR)
                 r = add_dir(e->dirfd, e->name, e->path, out);
         else if (e->what == WALK_ENTRY && e->type == DT_LNK)
                 r = add_link(e->dirfd, e->name, e->path, out);

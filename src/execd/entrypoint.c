@@ -88,7 +88,7 @@ static int spawn_it(struct entrypoint *e, char *const *argv, int out)
         scoped(fd_closep) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
         struct agent *a = e->agent;
         struct arena arena;
-        struct spawn s = { .argv = argv, .fds = { null, out, out }, .die_first = true };
+        struct spawn s = { .argv = argv, .fds = { null, out, out }, .oom_first = true };
         int r;
 
         if (null < 0)

@@ -7,7 +7,7 @@
 
 struct commit {
         struct list node;
-        struct file_new file;
+        struct atomic_file file;
         struct file_attrs attrs;
         char *path;
         size_t number;
@@ -18,7 +18,7 @@ static void commit_free(struct file_commits *c, struct commit *one)
 {
         list_remove(&one->node);
         c->n--;
-        file_new_discard(&one->file);
+        atomic_file_discard(&one->file);
         free(one->path);
         free(one);
 }
@@ -51,12 +51,12 @@ static int note_failure(struct file_commits *c, const struct commit *one, int r)
 static int place(struct file_commits *c, struct commit *one)
 {
         one->placed = true;
-        return note_failure(c, one, file_new_commit(&one->file, &one->attrs));
+        return note_failure(c, one, atomic_file_commit(&one->file, &one->attrs));
 }
 
 static void settle(struct file_commits *c, struct commit *one)
 {
-        if (note_failure(c, one, file_new_settle(&one->file)) == 0)
+        if (note_failure(c, one, atomic_file_sync_dir(&one->file)) == 0)
                 commit_free(c, one);
 }
 
@@ -83,17 +83,17 @@ static void make_room(struct file_commits *c)
                 settle(c, one);
 }
 
-void file_commits_add(struct file_commits *c, struct file_new *file, const struct file_attrs *attrs,
-                      struct str path)
+void file_commits_add(struct file_commits *c, struct atomic_file *file,
+                      const struct file_attrs *attrs, struct str path)
 {
         struct commit *one = xnew(struct commit);
 
         one->file = *file;
-        *file = FILE_NEW_NULL;
+        *file = ATOMIC_FILE_NULL;
         one->attrs = *attrs;
         one->path = xstrndup_str(path);
         one->number = c->added++;
-        file_new_push(&one->file);
+        atomic_file_start_writeback(&one->file);
         list_append(&c->queue, &one->node);
         c->n++;
         if (c->n > WAITING_MAX)

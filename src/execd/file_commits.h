@@ -31,8 +31,8 @@ void file_commits_init(struct file_commits *c);
 void file_commits_done(struct file_commits *c);
 
 /* Takes *file. Too many that wait hold too many descriptors: then a step or two are done here. */
-void file_commits_add(struct file_commits *c, struct file_new *file, const struct file_attrs *attrs,
-                      struct str path);
+void file_commits_add(struct file_commits *c, struct atomic_file *file,
+                      const struct file_attrs *attrs, struct str path);
 
 /* One that waits for the disk, once or not at all; false when nothing is left to do. */
 bool file_commits_step(struct file_commits *c);

@@ -91,7 +91,7 @@ static void get_download(struct http_req *req)
                 return;
         if (wanted)
                 file_stream_lines(req, TAKE_FD(fd), path, &lines);
-        else if (file_size_is_untold(fd, &st))
+        else if (file_size_is_unknown(fd, &st))
                 file_stream_bytes(req, TAKE_FD(fd), path);
         else
                 reply_bytes(req, TAKE_FD(fd), path);

@@ -126,14 +126,14 @@ struct replace {
         size_t spent; /* of this turn's TURN_BYTES */
         struct edit edit;
         struct finder finder;
-        struct file_new file;
+        struct atomic_file file;
         struct buf out;
 };
 
 static void close_file(struct replace *w)
 {
         finder_close(&w->finder);
-        file_new_discard(&w->file);
+        atomic_file_discard(&w->file);
         buf_done(&w->out);
         w->open = w->writing = false;
 }
@@ -145,7 +145,7 @@ static int open_file(struct replace *w, const char *path)
         if (r < 0)
                 return r;
         finder_open(&w->finder, fd, w->edit.old);
-        w->file = FILE_NEW_NULL;
+        w->file = ATOMIC_FILE_NULL;
         buf_init(&w->out, OUT_MAX);
         w->open = true;
         w->count = 0;
@@ -156,14 +156,14 @@ static int open_file(struct replace *w, const char *path)
  * by now, and one file's content must not get another's owner and mode. */
 static int begin_writing(struct replace *w, const char *path, struct ids *ids)
 {
-        int fd = -EBADF, r = file_new_open(&w->file, path, ids);
+        int fd = -EBADF, r = atomic_file_open(&w->file, path, ids);
 
         if (r == 0)
-                r = file_new_open_old(&w->file, &fd);
+                r = atomic_file_open_old(&w->file, &fd);
         if (r < 0)
                 return r;
         finder_restart(&w->finder, fd);
-        if (file_new_is_in_place(&w->file))
+        if (atomic_file_is_in_place(&w->file))
                 buf_init(&w->out, IN_PLACE_MAX);
         w->writing = true;
         return 0;
@@ -171,7 +171,7 @@ static int begin_writing(struct replace *w, const char *path, struct ids *ids)
 
 static int flush(struct replace *w)
 {
-        int r = file_new_write(&w->file, buf_str(&w->out).p, w->out.n);
+        int r = atomic_file_write(&w->file, buf_str(&w->out).p, w->out.n);
 
         buf_reset(&w->out);
         return r;
@@ -182,12 +182,12 @@ static int emit(struct replace *w, struct str bytes)
 {
         int r = 0;
 
-        if (bytes.n > buf_room(&w->out) && file_new_is_in_place(&w->file))
+        if (bytes.n > buf_room(&w->out) && atomic_file_is_in_place(&w->file))
                 return -EFBIG;
         if (bytes.n > buf_room(&w->out))
                 r = flush(w);
-        if (r == 0 && bytes.n > OUT_MAX && !file_new_is_in_place(&w->file))
-                return file_new_write(&w->file, bytes.p, bytes.n);
+        if (r == 0 && bytes.n > OUT_MAX && !atomic_file_is_in_place(&w->file))
+                return atomic_file_write(&w->file, bytes.p, bytes.n);
         buf_add_str(&w->out, bytes);
         return buf_failed(&w->out) ? -ENOMEM : r;
 }
@@ -200,8 +200,8 @@ static int finish_file(struct replace *w)
                 return 0;
         r = flush(w);
         if (r == 0)
-                r = file_new_commit(&w->file, &FILE_ATTRS_KEEP);
-        return r < 0 ? r : file_new_settle(&w->file);
+                r = atomic_file_commit(&w->file, &FILE_ATTRS_KEEP);
+        return r < 0 ? r : atomic_file_sync_dir(&w->file);
 }
 
 /* A piece of the file; enum batch_step or a negative errno. */

@@ -67,7 +67,7 @@ struct upload {
         struct arena arena;
         struct str path;
         struct file_attrs attrs;
-        struct file_new file;
+        struct atomic_file file;
 
         /* --- those that were --- */
         struct file_commits commits;
@@ -108,7 +108,7 @@ printf_like(4, 5) static int refuse(struct upload *u, int status, const char *co
         f->status = status;
         f->code = code;
         u->part = PART_OTHER;
-        file_new_discard(&u->file);
+        atomic_file_discard(&u->file);
         if (file_commits_pending(&u->commits))
                 return 0;
         reply_failure(u);
@@ -145,7 +145,7 @@ static int open_target(struct upload *u)
 {
         int r = file_make_parents(u->path.p, 0777, &u->attrs);
 
-        return r < 0 ? r : file_new_open(&u->file, u->path.p, &u->agent->ids);
+        return r < 0 ? r : atomic_file_open(&u->file, u->path.p, &u->agent->ids);
 }
 
 static int begin_file(struct upload *u)
@@ -230,7 +230,7 @@ static int got_data(struct http_upload *http, const char *p, size_t n)
                 return got_metadata(u, p, n);
         if (u->part != PART_FILE || has_failed(u))
                 return 0;
-        r = file_new_write(&u->file, p, n);
+        r = atomic_file_write(&u->file, p, n);
         return r < 0 ? refuse_file(u, u->n_files - 1, u->path, r) : 0;
 }
 
@@ -259,7 +259,7 @@ static void upload_free(struct upload *u)
 {
         net_task_cancel(&u->task);
         file_commits_done(&u->commits);
-        file_new_discard(&u->file);
+        atomic_file_discard(&u->file);
         buf_done(&u->waiting);
         arena_done(&u->arena);
         http_req_unref(u->req);
@@ -351,7 +351,7 @@ static void post_upload(struct http_req *req)
 
         u->req = http_req_ref(req);
         u->agent = agent_of(req);
-        u->file = FILE_NEW_NULL;
+        u->file = ATOMIC_FILE_NULL;
         u->failure.file = NO_FILE;
         file_commits_init(&u->commits);
         net_task_init(&u->task, run_commits);

@@ -375,7 +375,7 @@ static int open_ends(const struct job_spec *spec, struct ends *e)
 static int start_keeper(struct job *j, const struct job_spec *spec, const struct ends *e)
 {
         const struct spawn s = {
-                .die_first = true,
+                .oom_first = true,
                 .argv = spec->argv,
                 .envp = spec->envp,
                 .search = spec->search,

@@ -15,7 +15,7 @@
 #include "execd/protect.h"
 #include "execd/relay.h"
 #include "os/fd.h"
-#include "os/mark.h"
+#include "os/mount_identity.h"
 
 struct execd {
         struct net_loop loop;
@@ -188,7 +188,7 @@ static int prepare(struct execd *x, const struct execd_options *o, char **argv)
         if (r < 0)
                 return log_err(r, &x->log, "can't protect memory");
         protect_descriptors();
-        spawn_keep_limits();
+        spawn_save_limits();
         x->fds_max = fd_limit_raise();
         (void) signal(SIGPIPE, SIG_IGN); /* a client that is gone is an error code, not our end, */
         (void) signal(SIGXFSZ, SIG_IGN); /* and so is a file over its limit */
@@ -202,7 +202,7 @@ static int look_at_mounts(struct execd *x, const struct execd_options *o)
         int r = 0;
 
         for (size_t i = 0; i < o->n_mounted && r == 0; i++) {
-                r = mark_check(o->mounted[i]);
+                r = mount_identity_check(o->mounted[i]);
                 if (r < 0)
                         (void) log_err(r, &x->log, "something else is mounted than %.*s",
                                        STR_ARG(o->mounted[i]));
@@ -233,7 +233,7 @@ int main(int argc, char **argv)
         if (prepare(&x, &o, argv) < 0)
                 return 1;
         if (look_at_mounts(&x, &o) < 0)
-                return MARK_EXIT;
+                return MOUNT_IDENTITY_EXIT;
         r = start(&x, &o);
         if (r < 0) {
                 x.exit_code = r == -ENOENT ? 127 : 126;

@@ -4,8 +4,8 @@
 #include "base/base.h"
 #include "execd/agent.h"
 #include "execd/api.h"
-#include "os/cgroup.h"
-#include "os/machine.h"
+#include "os/cgroup_self.h"
+#include "os/host.h"
 
 #define JSON_MAX    256
 #define MILLI       ((uint64_t) 1000)
@@ -17,14 +17,14 @@
 static struct cpu_look look(const struct metrics *m, uint64_t *ret_milli)
 {
         struct cpu_look l = { .at = clock_mono(m->clock) };
-        struct cgroup_use use;
+        struct cgroup_self_usage use;
 
-        *ret_milli = machine_cpus() * MILLI;
-        if (cgroup_cpu(m->root, &use) == 0) {
+        *ret_milli = host_cpus() * MILLI;
+        if (cgroup_self_cpu(m->root, &use) == 0) {
                 l.source = CPU_OF_GROUP;
                 l.used = use.used;
                 *ret_milli = MIN_OF(*ret_milli, use.limit);
-        } else if (machine_cpu_time(m->root, &l.used, &l.offered) == 0) {
+        } else if (host_cpu_time(m->root, &l.used, &l.offered) == 0) {
                 l.source = CPU_OF_MACHINE;
         }
         return l;
@@ -61,10 +61,10 @@ static void read_cpu(struct metrics *m, struct metrics_values *ret)
 
 static void read_memory(const struct metrics *m, struct metrics_values *ret)
 {
-        struct cgroup_use use;
+        struct cgroup_self_usage use;
 
-        machine_memory(m->root, &ret->memory_used, &ret->memory_total);
-        if (cgroup_memory(m->root, &use) < 0)
+        host_memory(m->root, &ret->memory_used, &ret->memory_total);
+        if (cgroup_self_memory(m->root, &use) < 0)
                 return;
         ret->memory_total = MIN_OF(ret->memory_total, use.limit);
         ret->memory_used = MIN_OF(use.used, ret->memory_total);

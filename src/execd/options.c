@@ -190,7 +190,7 @@ static const struct option_table table = {
         .manual = "hutch-execd(8)",
         .options = options,
         .n = ARRAY_SIZE(options),
-        .takes_rest = true,
+        .takes_args = true,
 };
 
 enum options_result execd_options_parse(int argc, char **argv, struct execd_options *ret,

@@ -17,7 +17,7 @@ struct execd_options {
         int listen_fd;   /* inherited, or -EBADF */
         int socket_mode; /* of unix sockets, set when they listen; -EINVAL: as the umask says */
         int token_fd;    /* to read the access token from, or -EBADF */
-        struct str mounted[EXECD_MOUNTS_MAX]; /* marks: see os/mark.h */
+        struct str mounted[EXECD_MOUNTS_MAX]; /* marks: see os/mount_identity.h */
         size_t n_mounted;
         struct str workspace, state_dir;
         uint64_t output_max, entrypoint_max;

@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "os/sealed.h"
+#include "os/memfd.h"
 
 #define TOKEN_MAX 4096
 #define TOKEN_VAR "EXECD_ACCESS_TOKEN"
@@ -83,9 +83,9 @@ int protect_seal(char **argv, char **envp)
 
         if (self < 0)
                 return -errno;
-        if (sealed_is(self))
+        if (memfd_is_sealed(self))
                 return 0;
-        r = sealed_copy(self, "hutch-execd", &copy);
+        r = memfd_sealed_copy(self, "hutch-execd", &copy);
         if (r < 0)
                 return r;
         (void) fexecve(copy, argv, envp);

@@ -38,7 +38,7 @@ static bool is_shortage(const struct walk_entry *e)
 
 static bool is_wanted(const struct tree_answer *t, const struct walk_entry *e)
 {
-        if (e->what == WALK_ENTER)
+        if (e->what == WALK_DIR)
                 return !t->q.files_only;
         return e->what == WALK_ENTRY && (!t->q.glob || glob_matches(t->q.glob, str_from(e->name)));
 }

@@ -172,7 +172,7 @@ void http_loopback_run(struct http_loopback *lb, const char *method, const char 
         while (!lb->ended) {
                 feed(lb);
                 if (!lb->ended)
-                        net_loop_turn(lb->_server->loop, /* wait= */ true);
+                        net_loop_run_once(lb->_server->loop, /* wait= */ true);
         }
 }
 

@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "hutchd/daemon.h"
 #include "os/fd.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 
 /* Descriptors that belong to no connection: listeners, the store, the loop, drivers' own. */
 #define FDS_RESERVED 256
@@ -46,8 +46,8 @@ static int make_registry(struct daemon *d, struct err *e)
 
 static int read_boot_id(struct daemon *d, struct err *e)
 {
-        ssize_t n =
-                small_file_read("/proc/sys/kernel/random/boot_id", d->boot_id, sizeof(d->boot_id));
+        ssize_t n = virtual_file_read("/proc/sys/kernel/random/boot_id", d->boot_id,
+                                      sizeof(d->boot_id));
 
         if (n < ID_UUID_LEN)
                 return err_errno(e, n < 0 ? (int) n : -EIO, "read the boot id of the kernel");

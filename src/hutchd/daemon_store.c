@@ -7,7 +7,7 @@
 #include "base/secret.h"
 #include "hutchd/daemon.h"
 #include "os/fd.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 #include "store/store_nats.h"
 #include "store/store_redis.h"
 
@@ -39,7 +39,7 @@ int daemon_read_secret(const char *name, const char *path, struct secret **ret, 
 
         if (n < 0)
                 return (int) n;
-        n = small_file_read(path, text, sizeof(text));
+        n = virtual_file_read(path, text, sizeof(text));
         if (n < 0)
                 return err_errno(e, (int) n, "%s %s", name, path);
         password = str_of(text, (size_t) n);

@@ -9,7 +9,7 @@
 #include "base/secret.h"
 #include "os/fd.h"
 #include "os/file.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 
 #define OTHERS_WRITE (S_IWGRP | S_IWOTH)
 #define OTHERS_ANY   (S_IRWXG | S_IRWXO)
@@ -130,18 +130,18 @@ static int take_lock(struct data *d, struct err *e)
 static int write_once(const char *path, struct str bytes, struct ids *ids, struct err *e)
 {
         struct file_attrs attrs = FILE_ATTRS_KEEP;
-        struct file_new f = FILE_NEW_NULL;
+        struct atomic_file f = ATOMIC_FILE_NULL;
         int r;
 
         attrs.mode = 0600;
-        r = file_new_open(&f, path, ids);
+        r = atomic_file_open(&f, path, ids);
         if (r == 0)
-                r = file_new_write(&f, bytes.p, bytes.n);
+                r = atomic_file_write(&f, bytes.p, bytes.n);
         if (r == 0)
-                r = file_new_commit(&f, &attrs);
+                r = atomic_file_commit(&f, &attrs);
         if (r == 0)
-                r = file_new_settle(&f);
-        file_new_discard(&f);
+                r = atomic_file_sync_dir(&f);
+        atomic_file_discard(&f);
         return r < 0 ? err_errno(e, r, "write %s", path) : 0;
 }
 
@@ -155,7 +155,7 @@ static int read_once(const char *path, char *ret, size_t size, struct err *e)
         ASSERT(size < sizeof(text) - 1);
         if (lstat(path, &st) < 0)
                 return errno == ENOENT ? 0 : err_errno(e, -errno, "look at %s", path);
-        n = small_file_read(path, text, sizeof(text));
+        n = virtual_file_read(path, text, sizeof(text));
         if (n < 0)
                 return err_errno(e, (int) n, "read %s", path);
         if ((size_t) n != size) {

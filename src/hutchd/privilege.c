@@ -119,7 +119,7 @@ int identity_become(const struct identity *i, struct err *e)
         if (r == 0)
                 r = confine_no_new_privs();
         if (r == 0)
-                r = confine_filter(seccomp_filter, seccomp_filter_n);
+                r = confine_seccomp(seccomp_filter, seccomp_filter_n);
         /* If there is a way back we have not become anybody. */
         if (r == 0 && i->uid != 0 && (setuid(0) == 0 || geteuid() == 0))
                 r = -EPERM;

@@ -69,7 +69,7 @@ static const struct {
 
 void problems_add_json(struct problems *p, struct arena *a, const struct json_error *e)
 {
-        const char *what = e->message + e->what_at, *type = "value_error";
+        const char *what = e->message + e->text_at, *type = "value_error";
         char position[24];
 
         if (e->syntax) {

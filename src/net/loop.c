@@ -35,7 +35,7 @@ static void run_and_rest(struct net_loop *l)
                 (void) uv_idle_stop(&l->idle);
 }
 
-const unsigned net_turn_bounds_ms[NET_TURN_BUCKETS - 1] = { 1, 2, 5, 10, 25, 50, 100, 1000 };
+const unsigned net_loop_bounds_ms[NET_LOOP_BUCKETS - 1] = { 1, 2, 5, 10, 25, 50, 100, 1000 };
 
 /* The loop is about to wait. Its idea of now is from before the callbacks of this turn ran. */
 static void count_turn(struct net_loop *l)
@@ -46,11 +46,11 @@ static void count_turn(struct net_loop *l)
         if (l->_turn == 0)
                 return;
         took = uv_hrtime() / 1000000 - l->_turn;
-        while (i < NET_TURN_BUCKETS - 1 && took > net_turn_bounds_ms[i])
+        while (i < NET_LOOP_BUCKETS - 1 && took > net_loop_bounds_ms[i])
                 i++;
-        l->turns.buckets[i]++;
-        l->turns.msec += took;
-        l->turns.slowest = MAX_OF(l->turns.slowest, took);
+        l->stats.buckets[i]++;
+        l->stats.msec += took;
+        l->stats.slowest = MAX_OF(l->stats.slowest, took);
         l->_turn = 0;
 }
 
@@ -77,7 +77,7 @@ int net_loop_init(struct net_loop *l, const struct clock *clock)
         if (r < 0)
                 return r;
         l->clock = clock;
-        l->turns = (struct net_turns){ 0 };
+        l->stats = (struct net_loop_stats){ 0 };
         l->_turn = 0;
         /* Not cleared: a page that was never read into costs nothing. */
         l->read_buf = xrealloc(NULL, 1, NET_READ_SIZE);
@@ -112,7 +112,7 @@ void net_loop_run(struct net_loop *l)
         (void) uv_run(&l->uv, UV_RUN_DEFAULT);
 }
 
-void net_loop_turn(struct net_loop *l, bool wait)
+void net_loop_run_once(struct net_loop *l, bool wait)
 {
         (void) uv_run(&l->uv, wait ? UV_RUN_ONCE : UV_RUN_NOWAIT);
 }

@@ -35,13 +35,13 @@ struct net_task {
         net_task_fn *run;
 };
 
-/* How long turns take, from the end of the wait to the next one: what an event that comes meanwhile
+/* How long stats take, from the end of the wait to the next one: what an event that comes meanwhile
  * has to wait. To the millisecond, because the start is libuv's own note of it. */
-#define NET_TURN_BUCKETS 9
-extern const unsigned net_turn_bounds_ms[NET_TURN_BUCKETS - 1]; /* the last bucket has none */
+#define NET_LOOP_BUCKETS 9
+extern const unsigned net_loop_bounds_ms[NET_LOOP_BUCKETS - 1]; /* the last bucket has none */
 
-struct net_turns {
-        uint64_t buckets[NET_TURN_BUCKETS]; /* not cumulative */
+struct net_loop_stats {
+        uint64_t buckets[NET_LOOP_BUCKETS]; /* not cumulative */
         uint64_t msec;                      /* sum */
         uint64_t slowest;                   /* milliseconds */
 };
@@ -54,7 +54,7 @@ struct net_loop {
         struct list tasks;
         const struct clock *clock;
         char *read_buf;
-        struct net_turns turns;
+        struct net_loop_stats stats;
         uint64_t _turn; /* when the present one began, in libuv's milliseconds; 0: not known */
 };
 
@@ -68,7 +68,7 @@ void net_loop_done(struct net_loop *l);
 void net_loop_run(struct net_loop *l);
 
 /* One turn; for tests. Does not wait when !wait. */
-void net_loop_turn(struct net_loop *l, bool wait);
+void net_loop_run_once(struct net_loop *l, bool wait);
 
 /* The loop's idea of now, taken once a turn; monotonic. */
 static inline usec_t net_loop_now(const struct net_loop *l)

@@ -263,8 +263,8 @@ static int limit_io(const struct cgroup_tree *t, int dir, const struct cgroup_li
 }
 
 /* What is kept is not written: the kernel does not see that nothing changes, and takes its time. */
-int cgroup_limit(const struct cgroup_tree *t, const struct cgroup *g,
-                 const struct cgroup_limits *limits)
+int cgroup_set_limits(const struct cgroup_tree *t, const struct cgroup *g,
+                      const struct cgroup_limits *limits)
 {
         const bool v2 = t->unified_controls;
         const int all = g->parts[CGROUP_UNIFIED];
@@ -288,7 +288,7 @@ void cgroup_close(struct cgroup *g)
                 g->parts[i] = fd_close(g->parts[i]);
 }
 
-int cgroup_find(const struct cgroup_tree *t, enum cgroup_part part, const char *name)
+int cgroup_open_v1(const struct cgroup_tree *t, enum cgroup_part part, const char *name)
 {
         char path[PATH_MAX];
         int n, fd;
@@ -358,7 +358,7 @@ int cgroup_make(const struct cgroup_tree *t, const char *name, const struct cgro
                 return r;
         r = cgroup_open(t, name, &g);
         if (r == 0)
-                r = cgroup_limit(t, &g, limits);
+                r = cgroup_set_limits(t, &g, limits);
         if (r < 0) {
                 cgroup_close(&g);
                 remove_folders(t, name, CGROUP_PART_MAX_);

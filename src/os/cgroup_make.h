@@ -87,11 +87,11 @@ void cgroup_close(struct cgroup *g);
 /* The folder of a group in a hierarchy of version 1, found by its path in the mount namespace that the
  * caller is in now, as an O_PATH descriptor; -ENOENT if the hierarchy is not there or not of version
  * 1. */
-int cgroup_find(const struct cgroup_tree *t, enum cgroup_part part, const char *name) must_check;
+int cgroup_open_v1(const struct cgroup_tree *t, enum cgroup_part part, const char *name) must_check;
 
 /* -ENOTSUP for a limit of io without t->io, -ENODEV without a disk. */
-int cgroup_limit(const struct cgroup_tree *t, const struct cgroup *g,
-                 const struct cgroup_limits *limits) must_check;
+int cgroup_set_limits(const struct cgroup_tree *t, const struct cgroup *g,
+                      const struct cgroup_limits *limits) must_check;
 
 /* The caller moves into all parts where a process can't be born: none if the unified hierarchy has
  * the controllers. Waits for a lock of the whole machine, for milliseconds at times: not while

@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 
 #define TEXT_MAX 1024
 
@@ -20,7 +20,7 @@ static uint64_t read_kills(int fd)
         uint64_t kills = 0;
         ssize_t n = pread(fd, text, sizeof(text), 0);
 
-        if (n > 0 && small_file_value(str_of(text, (size_t) n), STR("oom_kill"), &kills) < 0)
+        if (n > 0 && virtual_file_value(str_of(text, (size_t) n), STR("oom_kill"), &kills) < 0)
                 kills = 0;
         return kills;
 }

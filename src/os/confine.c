@@ -16,7 +16,7 @@ int confine_no_new_privs(void)
         return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
-int confine_filter(const struct sock_filter *filter, size_t n)
+int confine_seccomp(const struct sock_filter *filter, size_t n)
 {
         struct sock_fprog prog = { (unsigned short) n, (struct sock_filter *) (uintptr_t) filter };
 

@@ -16,7 +16,7 @@
 int confine_no_new_privs(void) must_check;
 
 /* A filter of system calls, for us and all that comes from us. Needs the above, or CAP_SYS_ADMIN. */
-int confine_filter(const struct sock_filter *filter, size_t n) must_check;
+int confine_seccomp(const struct sock_filter *filter, size_t n) must_check;
 
 /* An empty session keyring in the place of the inherited one. 0 also on a kernel without keys. */
 int confine_keyring(void) must_check;

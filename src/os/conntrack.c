@@ -14,7 +14,7 @@
 
 /* What was picked: tuples as they came, each behind its family; and sources that had too many. */
 struct picked {
-        conntrack_pick_fn *pick;
+        conntrack_match_fn *pick;
         void *data;
         struct buf tuples;
         struct link_addr crowded[CROWDED_MAX];
@@ -150,7 +150,7 @@ static int delete_source(struct netlink *nl, struct netlink_batch *b, const stru
 }
 
 /* A list that changed meanwhile may have entries twice, and lacks none that was there all the time. */
-int conntrack_forget(struct netlink *nl, struct netlink_batch *b, conntrack_pick_fn *pick,
+int conntrack_delete(struct netlink *nl, struct netlink_batch *b, conntrack_match_fn *pick,
                      void *data)
 {
         struct picked p = { .pick = pick, .data = data };

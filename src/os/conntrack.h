@@ -14,12 +14,12 @@
 #include "os/netlink.h"
 
 /* Whether connections that came from there are to be forgotten. */
-typedef bool conntrack_pick_fn(void *data, const struct link_addr *source);
+typedef bool conntrack_match_fn(void *data, const struct link_addr *source);
 
 /* One list of all connections, whatever they are, and a message for each that was picked; addresses
  * with very many are dealt with one by one, which is slower and has no bound of memory. -EOPNOTSUPP or
  * -EINVAL from a kernel that knows no such messages. */
-int conntrack_forget(struct netlink *nl, struct netlink_batch *b, conntrack_pick_fn *pick,
+int conntrack_delete(struct netlink *nl, struct netlink_batch *b, conntrack_match_fn *pick,
                      void *data) must_check;
 
 #endif

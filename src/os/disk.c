@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 
 #define NUMBER_MAX 1048575U /* of a minor; a major has fewer */
 
@@ -47,7 +47,7 @@ int disk_of_number(const char *root, dev_t number, dev_t *ret)
         }
         (void) snprintf(path, sizeof(path), "%s/sys/dev/block/%u:%u/../dev", root, major(number),
                         minor(number));
-        size = small_file_read(path, text, sizeof(text));
+        size = virtual_file_read(path, text, sizeof(text));
         return size < 0 ? (int) size : parse_number(str_of(text, (size_t) size), ret);
 }
 

@@ -49,7 +49,7 @@ int file_open_read(const char *path, struct stat *ret_st, int *ret_fd)
         return open_regular(path, O_RDONLY, ret_st ? ret_st : &st, ret_fd);
 }
 
-bool file_size_is_untold(int fd, const struct stat *st)
+bool file_size_is_unknown(int fd, const struct stat *st)
 {
         /* Files of sysfs say 4096 and have less. */
         static const unsigned long kinds[] = { PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC,

@@ -22,7 +22,7 @@
 int file_open_read(const char *path, struct stat *ret_st, int *ret_fd) must_check;
 
 /* Whether reads tell a file's content and its size does not: /proc, /sys and their like. */
-bool file_size_is_untold(int fd, const struct stat *st);
+bool file_size_is_unknown(int fd, const struct stat *st);
 
 /* --- owner and mode --- */
 
@@ -62,11 +62,11 @@ int file_move(const char *from, const char *to) must_check;
 /*
  * A file that takes the place of another when it is complete, or appears when there was none:
  *
- *         r = file_new_open(&f, path, ids);
- *         r = file_new_write(&f, p, n);            as often as there is something
- *         r = file_new_commit(&f, &attrs);
- *         r = file_new_settle(&f);
- *         file_new_discard(&f);                    always; after a commit it does nothing
+ *         r = atomic_file_open(&f, path, ids);
+ *         r = atomic_file_write(&f, p, n);            as often as there is something
+ *         r = atomic_file_commit(&f, &attrs);
+ *         r = atomic_file_sync_dir(&f);
+ *         atomic_file_discard(&f);                    always; after a commit it does nothing
  *
  * Until the commit the data are in a file of a random hidden name in the same folder, and what was
  * there stays as it was; discard removes the hidden one. A link at the end of the path is followed
@@ -75,9 +75,9 @@ int file_move(const char *from, const char *to) must_check;
  * Some files can't be replaced, only overwritten: those something is mounted upon (/etc/hosts in
  * containers), and those in folders we may not write to. They are emptied by the first write
  * and filled in place, and a failure leaves a part. Whoever reads the old content while it writes
- * must not have them (file_new_is_in_place).
+ * must not have them (atomic_file_is_in_place).
  */
-struct file_new {
+struct atomic_file {
         int fd;          /* to write to, or -EBADF */
         bool exists;     /* something will be replaced, as it looked last: */
         struct stat old; /* its owner and mode are kept unless attrs say otherwise */
@@ -91,34 +91,34 @@ struct file_new {
         char _temp[sizeof(".hutch-") + ID_HEX_LEN]; /* "" when there is none */
 };
 
-static inline bool file_new_is_in_place(const struct file_new *f)
+static inline bool atomic_file_is_in_place(const struct atomic_file *f)
 {
         return f->_in_place;
 }
 
 /* The null file, for a discard without an open. */
-#define FILE_NEW_NULL ((struct file_new){ .fd = -EBADF, ._dir = -EBADF })
+#define ATOMIC_FILE_NULL ((struct atomic_file){ .fd = -EBADF, ._dir = -EBADF })
 
 /* The folder must exist. -EISDIR, -EINVAL for what else is not a regular file, -ELOOP … */
-int file_new_open(struct file_new *f, const char *path, struct ids *ids) must_check;
+int atomic_file_open(struct atomic_file *f, const char *path, struct ids *ids) must_check;
 
 /* What will be replaced, to read it: the path may lead somewhere else by now. */
-int file_new_open_old(const struct file_new *f, int *ret_fd) must_check;
+int atomic_file_open_old(const struct atomic_file *f, int *ret_fd) must_check;
 
 /* Also tells the kernel, every few MiB, to begin bringing the data to disk, so that the commit has
  * little left to wait for. */
-int file_new_write(struct file_new *f, const void *p, size_t n) must_check;
+int atomic_file_write(struct atomic_file *f, const void *p, size_t n) must_check;
 
 /* Begins with that at once, for a file whose commit will come later. */
-void file_new_push(struct file_new *f);
+void atomic_file_start_writeback(struct atomic_file *f);
 
 /* The file takes its place, with its data on disk. A new file without a mode gets 0777 less the
  * umask; a file whose owner can't be kept becomes ours. */
-int file_new_commit(struct file_new *f, const struct file_attrs *attrs) must_check;
+int atomic_file_commit(struct atomic_file *f, const struct file_attrs *attrs) must_check;
 
 /* Behind a commit: its folder is on disk, too. A step of its own, because of many files of one
  * folder the first that settles does it for all. */
-int file_new_settle(struct file_new *f) must_check;
-void file_new_discard(struct file_new *f);
+int atomic_file_sync_dir(struct atomic_file *f) must_check;
+void atomic_file_discard(struct atomic_file *f);
 
 #endif

@@ -62,7 +62,7 @@ void link_set_up(struct netlink_batch *b, int index)
         set_link(b, index, IFF_UP);
 }
 
-void link_set_no_auto(struct netlink_batch *b, int index)
+void link_set_addr_gen_none(struct netlink_batch *b, int index)
 {
         size_t spec, inet6;
 
@@ -149,7 +149,7 @@ static int name_request(struct ifreq *req, const char *name)
         return 0;
 }
 
-void link_settle(const struct netlink *nl, const char *name)
+void link_update_carrier(const struct netlink *nl, const char *name)
 {
         struct ethtool_value value = { .cmd = ETHTOOL_GLINK };
         struct ifreq req;
@@ -161,7 +161,7 @@ void link_settle(const struct netlink *nl, const char *name)
 }
 
 /* The kernel tells nobody who has no number of his own. */
-int link_listen(int fd)
+int link_watch_addresses(int fd)
 {
         const struct sockaddr_nl me = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_IPV6_ROUTE };
 
@@ -183,7 +183,7 @@ static bool is_address(const struct nlmsghdr *h, size_t n, int *ret_link)
 }
 
 /* Each of the news is a message of its own. */
-int link_hear_address(int fd, int *ret_link)
+int link_next_address(int fd, int *ret_link)
 {
         _Alignas(struct nlmsghdr) char news[4 * KiB];
         ssize_t n;

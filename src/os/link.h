@@ -44,7 +44,7 @@ void link_set_up(struct netlink_batch *b, int index);
 
 /* No address of its own making (fe80::…): before it is up. Saves the kernel's asking around for
  * whether somebody has that address already, and our having to filter it. */
-void link_set_no_auto(struct netlink_batch *b, int index);
+void link_set_addr_gen_none(struct netlink_batch *b, int index);
 
 /* v6 addresses can be used at once: we know that nobody else has them. */
 void link_add_address(struct netlink_batch *b, int index, const struct link_addr *a,
@@ -71,13 +71,13 @@ int link_index(const struct netlink *nl, const char *name) must_check;
 
 /* The end of a pair that went up first sends when a worker of the kernel has noticed the other. This asks
  * for its state, which makes it notice (since Linux 6.8). */
-void link_settle(const struct netlink *nl, const char *name);
+void link_update_carrier(const struct netlink *nl, const char *name);
 
 /* A new address of IPv6 takes packets when another worker has made a route for it, which the kernel
- * then tells to sockets of NETLINK_ROUTE that listen. link_hear_address: 1, and on which link; 0 if
+ * then tells to sockets of NETLINK_ROUTE that listen. link_next_address: 1, and on which link; 0 if
  * there are no news; negative if some were lost. Does not wait. */
-int link_listen(int fd) must_check;
-int link_hear_address(int fd, int *ret_link) must_check;
+int link_watch_addresses(int fd) must_check;
+int link_next_address(int fd, int *ret_link) must_check;
 
 /* Calls for each link whose name starts so; see netlink_list. */
 typedef int link_each_fn(void *data, const char *name, int index);

@@ -39,7 +39,7 @@ static int finish(int fs, unsigned attrs, int *ret_fd)
         return 0;
 }
 
-int mount_make(const struct mount_new *m, int *ret_fd)
+int mount_new_fs(const struct mount_fs_spec *m, int *ret_fd)
 {
         scoped(fd_closep) int fs = fsopen(m->type, FSOPEN_CLOEXEC);
         int r;
@@ -52,7 +52,7 @@ int mount_make(const struct mount_new *m, int *ret_fd)
         return r < 0 ? r : finish(fs, m->attrs, ret_fd);
 }
 
-int mount_view(int dirfd, const char *path, bool whole, int *ret_fd)
+int mount_clone(int dirfd, const char *path, bool whole, int *ret_fd)
 {
         int fd = open_tree(dirfd, path,
                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW
@@ -74,7 +74,7 @@ static const char *fd_path(int fd, char ret[static FD_PATH_MAX])
 }
 
 /* One after the other; since 6.5. */
-static int add_lowers(int fs, const struct mount_layers *l)
+static int add_lowers(int fs, const struct mount_overlay_spec *l)
 {
         char path[FD_PATH_MAX];
         int r = 0;
@@ -85,7 +85,7 @@ static int add_lowers(int fs, const struct mount_layers *l)
 }
 
 /* All in one text, which every kernel takes, or as above if it is too long. */
-static int set_lowers(int fs, const struct mount_layers *l)
+static int set_lowers(int fs, const struct mount_overlay_spec *l)
 {
         char text[FSCONFIG_VALUE], path[FD_PATH_MAX];
         struct buf b;
@@ -109,7 +109,7 @@ static int set_features(int fs)
         return r == 0 ? configure(fs, "index", "off") : r;
 }
 
-int mount_overlay(const struct mount_layers *l, int *ret_fd)
+int mount_overlay(const struct mount_overlay_spec *l, int *ret_fd)
 {
         scoped(fd_closep) int fs = -EBADF;
         char path[FD_PATH_MAX];
@@ -139,7 +139,7 @@ static int set_attrs(int fd, const char *path, unsigned flags, struct mount_attr
         return mount_setattr(fd, path, flags, attr, sizeof(*attr)) < 0 ? -errno : 0;
 }
 
-int mount_restrict(int fd, unsigned attrs, bool whole)
+int mount_set_attrs(int fd, unsigned attrs, bool whole)
 {
         struct mount_attr attr = { .attr_set = attrs };
 
@@ -160,12 +160,12 @@ static int propagate(unsigned how)
         return set_attrs(AT_FDCWD, "/", AT_RECURSIVE, &attr);
 }
 
-int mount_isolate(void)
+int mount_make_private(void)
 {
         return propagate(MS_PRIVATE);
 }
 
-int mount_follow(void)
+int mount_make_slave(void)
 {
         return propagate(MS_SLAVE);
 }
@@ -180,7 +180,7 @@ int mount_attach(int fd, int place)
 }
 
 /* pivot_root(".", "."): the old root is put on top of the new one, and taken off from there. */
-int mount_become_root(int fd)
+int mount_pivot_root(int fd)
 {
         if (fchdir(fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0
             || chdir("/") < 0)
@@ -188,7 +188,7 @@ int mount_become_root(int fd)
         return 0;
 }
 
-int mount_cover_root(int fd, int ground, int old)
+int mount_over_root(int fd, int ground, int old)
 {
         int r = mount_attach(fd, ground);
 

@@ -22,7 +22,7 @@ static_assert(NLMSG_ALIGNTO == NLA_ALIGNTO, "one alignment for both");
 void netlink_reset(struct netlink_batch *b)
 {
         b->n = b->start = 0;
-        b->messages = b->answers = 0;
+        b->messages = b->acks = 0;
         b->failed = false;
 }
 
@@ -60,7 +60,7 @@ void netlink_begin(struct netlink_batch *b, const struct netlink_head *h, const 
         }
         b->start = b->n;
         b->messages++;
-        b->answers += !h->silent;
+        b->acks += !h->silent;
         m = netlink_reserve(b, NLMSG_HDRLEN + n);
         if (!m)
                 return;
@@ -222,7 +222,7 @@ static int error_of(const struct nlmsghdr *h)
 
 struct verdict {
         uint32_t first; /* number of the first message */
-        unsigned answers;
+        unsigned acks;
         unsigned failed; /* place of the first one that failed */
         int error;
 };
@@ -236,7 +236,7 @@ static void judge(struct verdict *v, const struct nlmsghdr *h)
         if (h->nlmsg_type != NLMSG_ERROR || place >= NETLINK_MESSAGES_MAX)
                 return;
         r = error_of(h);
-        v->answers++;
+        v->acks++;
         if (r < 0 && (v->error == 0 || place < v->failed)) {
                 v->error = r;
                 v->failed = place;
@@ -247,7 +247,7 @@ int netlink_send(struct netlink *nl, struct netlink_batch *b, unsigned *ret_fail
 {
         _Alignas(struct nlmsghdr) char answer[4 * KiB];
         struct verdict v = { 0 };
-        unsigned expected = b->answers;
+        unsigned expected = b->acks;
         ssize_t n;
         int r;
 
@@ -268,7 +268,7 @@ int netlink_send(struct netlink *nl, struct netlink_batch *b, unsigned *ret_fail
                 *ret_failed = v.failed;
         if (v.error < 0)
                 return v.error;
-        return v.answers < expected ? -EPROTO : 0;
+        return v.acks < expected ? -EPROTO : 0;
 }
 
 /* --- lists --- */
@@ -306,7 +306,7 @@ int netlink_list(struct netlink *nl, struct netlink_batch *b, netlink_each_fn *f
         int r;
 
         /* An acknowledgement would be taken for the end of the list. */
-        r = b->messages == 1 && b->answers == 0 ? transmit(nl, b, &l.number) : -EINVAL;
+        r = b->messages == 1 && b->acks == 0 ? transmit(nl, b, &l.number) : -EINVAL;
         netlink_reset(b);
         if (r < 0)
                 return r;

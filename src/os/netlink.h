@@ -7,7 +7,7 @@
  * (os/nft.h), by messages instead of programs.
  *
  * Messages are put into a batch and go out together: one system call, and the kernel carries them out
- * in their order before that call returns, so there is nothing to wait for. Then the answers
+ * in their order before that call returns, so there is nothing to wait for. Then the acks
  * are read. Whether a batch is all or nothing is the business of the family: nf_tables is, links
  * and addresses are not: there the messages behind a failed one are carried out as well.
  *
@@ -30,15 +30,14 @@
 
 /* --- a batch --- */
 
-#define NETLINK_BATCH_MAX (32 * KiB)
-#define NETLINK_MESSAGES_MAX \
-        128 /* so that all answers fit into a socket's buffer of default size */
+#define NETLINK_BATCH_MAX    (32 * KiB)
+#define NETLINK_MESSAGES_MAX 128 /* so that all acks fit into a socket's buffer of default size */
 
 struct netlink_batch {
         size_t n;     /* bytes */
         size_t start; /* of the last message */
         unsigned messages;
-        unsigned answers; /* that are to come */
+        unsigned acks; /* that are to come */
         bool failed;
         _Alignas(struct nlmsghdr) char bytes[NETLINK_BATCH_MAX];
 };
@@ -87,9 +86,9 @@ int netlink_adopt(int fd, struct netlink *ret) must_check;
 
 void netlink_close(struct netlink *nl);
 
-/* Sends, reads the answers, and empties the batch. 0, or the error of the first message that failed,
+/* Sends, reads the acks, and empties the batch. 0, or the error of the first message that failed,
  * and, if ret_failed is not NULL, its place in the batch. -EMSGSIZE if the batch was too
- * large (nothing was sent), -EPROTO if answers are missing. */
+ * large (nothing was sent), -EPROTO if acks are missing. */
 int netlink_send(struct netlink *nl, struct netlink_batch *b, unsigned *ret_failed) must_check;
 
 /* One silent message that asks for a list (NLM_F_DUMP); each answer goes to the function, which returns 0 to go

@@ -55,10 +55,10 @@ int netns_make(int *ret_fd)
 {
         scoped(fd_closep) int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-        return proc < 0 ? -errno : netns_make_by(proc, ret_fd);
+        return proc < 0 ? -errno : netns_make_via(proc, ret_fd);
 }
 
-int netns_make_by(int proc, int *ret_fd)
+int netns_make_via(int proc, int *ret_fd)
 {
         scoped(fd_closep) int ours = open(OURS, O_RDONLY | O_CLOEXEC);
         int r;

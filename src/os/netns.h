@@ -19,7 +19,7 @@ int netns_make(int *ret_fd) must_check;
 /* The same, with settings made through that view of /proc. A view remembers the folder /proc/sys/net of
  * every namespace that was ever looked at, all under the same name, and walks over all of them to
  * find the one it needs: who makes thousands uses a new view now and then. */
-int netns_make_by(int proc, int *ret_fd) must_check;
+int netns_make_via(int proc, int *ret_fd) must_check;
 
 /* A socket that belongs to that namespace, whoever uses it. The calling process is in it for a moment. */
 int netns_socket(int fd, int domain, int type, int protocol) must_check;

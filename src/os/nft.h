@@ -99,7 +99,7 @@ struct nft_payload_at {
 void nft_load_meta(struct netlink_batch *b, uint32_t key, uint32_t reg);
 void nft_load_payload(struct netlink_batch *b, const struct nft_payload_at *at, uint32_t reg);
 void nft_load_ct_state(struct netlink_batch *b, uint32_t reg);
-void nft_load_address_kind(struct netlink_batch *b, uint32_t reg); /* RTN_LOCAL …, destination */
+void nft_load_fib_addrtype(struct netlink_batch *b, uint32_t reg); /* RTN_LOCAL …, destination */
 
 /* Hold or do not, for the value in NFT_REG_1. A shorter value is compared with the beginning. */
 void nft_is(struct netlink_batch *b, const void *value, size_t n);

@@ -79,7 +79,7 @@ void nft_load_ct_state(struct netlink_batch *b, uint32_t reg)
         SIMPLE(b, "ct", { NFTA_CT_KEY, NFT_CT_STATE }, { NFTA_CT_DREG, reg });
 }
 
-void nft_load_address_kind(struct netlink_batch *b, uint32_t reg)
+void nft_load_fib_addrtype(struct netlink_batch *b, uint32_t reg)
 {
         SIMPLE(b, "fib", { NFTA_FIB_DREG, reg }, { NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE },
                { NFTA_FIB_FLAGS, NFTA_FIB_F_DADDR });

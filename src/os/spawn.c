@@ -40,7 +40,7 @@ struct child {
         int error; /* written by the child */
 };
 
-void spawn_keep_limits(void)
+void spawn_save_limits(void)
 {
         struct rlimit lim;
 
@@ -171,7 +171,7 @@ static int prepare(const struct child *c)
         (void) setsid();
         reset_signals();
         reset_limits();
-        if (s->die_first)
+        if (s->oom_first)
                 die_before_others();
         r = place_fds(s->fds);
         if (r == 0 && s->user)

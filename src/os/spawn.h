@@ -33,7 +33,7 @@ struct spawn {
         int fds[3];                    /* become 0, 1, 2; may be equal */
         const struct spawn_user *user; /* NULL: ours */
         bool die_with_parent;          /* SIGKILL when we end */
-        bool die_first;                /* rather than we, when memory is short */
+        bool oom_first;                /* rather than we, when memory is short */
 };
 
 /* Where argv[0] is looked for when there is no PATH. */
@@ -50,6 +50,6 @@ const char *spawn_search_path(char *const *envp);
 bool spawn_exists(const char *program, char *const *envp);
 
 /* Remembers the limit of open files for children; to be called before it is raised. */
-void spawn_keep_limits(void);
+void spawn_save_limits(void);
 
 #endif

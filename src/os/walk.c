@@ -41,9 +41,9 @@ struct walk_level {
 
 enum state {
         READING,  /* the next entry of the innermost level */
-        ENTERING, /* WALK_ENTER was told: open it */
-        SKIPPING, /* WALK_ENTER was told: it is not, or could not be, opened */
-        ENDING,   /* the innermost level has no more: WALK_LEAVE */
+        ENTERING, /* WALK_DIR was told: open it */
+        SKIPPING, /* WALK_DIR was told: it is not, or could not be, opened */
+        ENDING,   /* the innermost level has no more: WALK_DIR_END */
 };
 
 static struct walk_level *top(const struct walk *w)
@@ -312,7 +312,7 @@ static int read_sorted(struct walk *w, struct walk_level *l, struct found *ret)
 /* --- telling --- */
 
 /* The entry at the end of _path, which starts there at `name`. */
-static int tell(const struct walk *w, enum walk_what what, size_t name, struct walk_entry *ret)
+static int tell(const struct walk *w, enum walk_event what, size_t name, struct walk_entry *ret)
 {
         struct str path = buf_str(&w->_path);
 
@@ -375,7 +375,7 @@ static int tell_found(struct walk *w, struct found *f, struct walk_entry *ret)
                 ret->name = f->name;
                 return 1;
         }
-        (void) tell(w, f->type == DT_DIR ? WALK_ENTER : WALK_ENTRY, w->_pending_name, ret);
+        (void) tell(w, f->type == DT_DIR ? WALK_DIR : WALK_ENTRY, w->_pending_name, ret);
         ret->type = f->type;
         if (f->type == DT_DIR)
                 w->_state = w->_options.depth_max && w->_n >= w->_options.depth_max ? SKIPPING
@@ -416,7 +416,7 @@ static int enter(struct walk *w, struct walk_entry *ret)
 static int skip(struct walk *w, struct walk_entry *ret)
 {
         w->_state = READING;
-        return tell(w, WALK_LEAVE, w->_pending_name, ret);
+        return tell(w, WALK_DIR_END, w->_pending_name, ret);
 }
 
 static int leave(struct walk *w, struct walk_entry *ret)
@@ -430,7 +430,7 @@ static int leave(struct walk *w, struct walk_entry *ret)
                 return r;
         w->_state = READING;
         parent_n = top(w)->path_n;
-        return tell(w, WALK_LEAVE, parent_n > 0 ? parent_n + 1 : 0, ret);
+        return tell(w, WALK_DIR_END, parent_n > 0 ? parent_n + 1 : 0, ret);
 }
 
 int walk_next(struct walk *w, struct walk_entry *ret)

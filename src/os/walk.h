@@ -14,7 +14,7 @@
  *                 …
  *         walk_close(&w);
  *
- * Order. A directory comes before its content as WALK_ENTER and behind it as WALK_LEAVE. Within a
+ * Order. A directory comes before its content as WALK_DIR and behind it as WALK_DIR_END. Within a
  * directory the order is the kernel's, or with WALK_SORTED ascending by bytes. The root itself is
  * not an entry.
  *
@@ -46,16 +46,16 @@
 #define WALK_SORT_MAX  (8 * MiB)
 #define WALK_SORT_MIN  (16 * KiB)
 
-enum walk_what {
-        WALK_ENTRY,  /* not a directory */
-        WALK_ENTER,  /* a directory; walk_skip leaves its content out */
-        WALK_LEAVE,  /* the same, after its content */
-        WALK_FAILED, /* a directory could not be opened or read (further); the walk goes on */
-        WALK_AGAIN,  /* nothing yet; call again */
+enum walk_event {
+        WALK_ENTRY,   /* not a directory */
+        WALK_DIR,     /* a directory; walk_skip leaves its content out */
+        WALK_DIR_END, /* the same, after its content */
+        WALK_FAILED,  /* a directory could not be opened or read (further); the walk goes on */
+        WALK_AGAIN,   /* nothing yet; call again */
 };
 
 struct walk_entry {
-        enum walk_what what;
+        enum walk_event what;
         int error;        /* WALK_FAILED: negative errno */
         int dirfd;        /* of the directory that has it; the walk's, valid until the next call */
         const char *name; /* in that directory */
@@ -95,7 +95,7 @@ void walk_close(struct walk *w);
 /* 1 with *ret filled, 0 at the end, or the negative errno that ended the walk. */
 int walk_next(struct walk *w, struct walk_entry *ret) must_check;
 
-/* Right after WALK_ENTER: its content is left out; WALK_LEAVE comes all the same. */
+/* Right after WALK_DIR: its content is left out; WALK_DIR_END comes all the same. */
 void walk_skip(struct walk *w);
 
 /* --- removing a tree --- */

@@ -89,7 +89,7 @@ static int remove_entry(const struct walk_entry *e)
 
         if (e->what == WALK_ENTRY)
                 r = unlink_one(e->dirfd, e->name, 0);
-        else if (e->what == WALK_LEAVE)
+        else if (e->what == WALK_DIR_END)
                 r = unlink_one(e->dirfd, e->name, AT_REMOVEDIR);
         else if (e->what == WALK_FAILED && unlinkat(e->dirfd, e->name, AT_REMOVEDIR) < 0)
                 r = e->error; /* it could be neither read nor removed unread */

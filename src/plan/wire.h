@@ -28,7 +28,7 @@
  *
  * Descriptors:
  *         create     request: the sandbox's record, as bytes that mean nothing to the warden, in a sealed
- *                    memfd (os/sealed.h): what can't change nor keep a reader waiting. It is kept
+ *                    memfd (os/memfd.h): what can't change nor keep a reader waiting. It is kept
  *                    beside the sandbox, for scan
  *                    answer: WIRE_FD_PIDFD, WIRE_FD_SOCKET
  *         inspect    answer: the same, if it lives

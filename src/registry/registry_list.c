@@ -150,7 +150,7 @@ static uint64_t place_in_all(const struct plan *p, struct str key)
         uint64_t n = 0;
 
         for (unsigned i = 0; i < p->n; i++)
-                n += tree_place(p->runs[i], key);
+                n += tree_rank(p->runs[i], key);
         return n;
 }
 
@@ -186,7 +186,7 @@ static void merge_begin(struct merge *m, const struct plan *p, uint64_t skip)
                 first = find_in_run(p, p->runs[i], skip);
         for (unsigned i = 0; i < p->n; i++) {
                 m->runs[i] = (struct run){ .tree = p->runs[i], .chunk = m->chunks[i] };
-                m->runs[i].next = first ? tree_place(p->runs[i], first->key) : (size_t) skip;
+                m->runs[i].next = first ? tree_rank(p->runs[i], first->key) : (size_t) skip;
         }
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "os/inside.h"
+#include "os/in_root.h"
 #include "os/socket.h"
 #include "os/walk.h"
 #include "warden/build.h"
@@ -20,9 +20,9 @@
 
 static int open_boxes(const struct seed_ground *g, int *ret_fd)
 {
-        const struct inside_how how = { O_PATH | O_DIRECTORY, 0, true };
+        const struct in_root_how how = { O_PATH | O_DIRECTORY, 0, true };
 
-        return inside_open(g->data, DATA_BOXES, &how, ret_fd);
+        return in_root_open(g->data, DATA_BOXES, &how, ret_fd);
 }
 
 /* The address of a socket has room for 108 bytes; a data folder may be anywhere. Whoever is given a
@@ -61,7 +61,7 @@ static int set_limits(const struct seed_ground *g, const struct seed *seed,
                                               .io_operations = s->io_operations,
                                               .disk = g->disk };
 
-        return g->tree ? cgroup_limit(g->tree, &seed->group, &limits) : 0;
+        return g->tree ? cgroup_set_limits(g->tree, &seed->group, &limits) : 0;
 }
 
 /* Where it failed, in words: the plan is made again, which costs nothing. */

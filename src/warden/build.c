@@ -12,7 +12,7 @@
 #include "os/caps.h"
 #include "os/confine.h"
 #include "os/fd.h"
-#include "os/inside.h"
+#include "os/in_root.h"
 #include "os/mount.h"
 #include "os/netns.h"
 #include "os/userns.h"
@@ -44,14 +44,14 @@ typedef int step_fn(struct builder *x, const struct plan_step *s);
 /* A folder of the sandbox to mount something upon; images need not have it. */
 static int place_in_root(const struct builder *x, const char *target, int *ret_fd)
 {
-        return inside_make_folder(x->root, target, x->ground->uid_first, ret_fd);
+        return in_root_mkdirs(x->root, target, x->ground->uid_first, ret_fd);
 }
 
 int build__open_data(const struct builder *x, const char *path, int *ret_fd)
 {
-        const struct inside_how how = { .flags = O_PATH | O_NOFOLLOW, .no_links = true };
+        const struct in_root_how how = { .flags = O_PATH | O_NOFOLLOW, .no_symlinks = true };
 
-        return inside_open(x->data, path, &how, ret_fd);
+        return in_root_open(x->data, path, &how, ret_fd);
 }
 
 static int attach_in_root(const struct builder *x, int fd, const char *target)
@@ -112,11 +112,11 @@ static int view_lower(const struct builder *x, const struct plan_layer *l, int *
         int r = open_lower(x, l, &folder);
 
         if (r == 0)
-                r = mount_view(folder, "", false, &view);
+                r = mount_clone(folder, "", false, &view);
         if (r == 0 && l->folder != PLAN_FOLDER_HOST_USR)
                 r = mount_idmap(view, x->ground->userns);
         if (r == 0)
-                r = mount_restrict(view, MOUNT_READONLY, false);
+                r = mount_set_attrs(view, MOUNT_READONLY, false);
         if (r == 0)
                 r = mount_attach(view, x->lowers);
         if (r == 0)
@@ -136,8 +136,8 @@ static int attach_root(const struct builder *x)
 static int do_layers(struct builder *x, const struct plan_step *s)
 {
         int lowers[PLAN_LAYERS_MAX], fd = -EBADF, r = 0;
-        struct mount_layers l = { lowers, s->n_layers, s->writable ? x->upper : -EBADF,
-                                  s->writable ? x->work : -EBADF, s->attrs };
+        struct mount_overlay_spec l = { lowers, s->n_layers, s->writable ? x->upper : -EBADF,
+                                        s->writable ? x->work : -EBADF, s->attrs };
 
         if (s->n_layers > ARRAY_SIZE(lowers))
                 return -EINVAL;
@@ -164,7 +164,7 @@ static int do_mount(struct builder *x, const struct plan_step *s)
 
         for (; n < PLAN_OPTIONS_MAX && s->options[n].key; n++)
                 options[n] = (struct mount_option){ s->options[n].key, s->options[n].value };
-        r = mount_make(&(struct mount_new){ s->name, NULL, options, n, s->attrs }, &fd);
+        r = mount_new_fs(&(struct mount_fs_spec){ s->name, NULL, options, n, s->attrs }, &fd);
         return r == 0 ? attach_in_root(x, fd, s->target) : r;
 }
 
@@ -174,9 +174,9 @@ static int do_shared(struct builder *x, const struct plan_step *s)
         int r = build__open_data(x, DATA_DEVICES, &folder);
 
         if (r == 0)
-                r = mount_view(folder, "", false, &view);
+                r = mount_clone(folder, "", false, &view);
         if (r == 0)
-                r = mount_restrict(view, s->attrs, false);
+                r = mount_set_attrs(view, s->attrs, false);
         return r == 0 ? attach_in_root(x, view, s->target) : r;
 }
 
@@ -184,11 +184,11 @@ static int do_shared(struct builder *x, const struct plan_step *s)
  * systems are not what a plan means. */
 static int open_target(const struct builder *x, const char *target, int *ret_fd)
 {
-        const struct inside_how how = { .flags = O_PATH | O_NOFOLLOW, .no_links = true };
+        const struct in_root_how how = { .flags = O_PATH | O_NOFOLLOW, .no_symlinks = true };
         const bool proc = str_starts_with(str_from(target), STR("/proc/"));
-        int r = inside_open(x->root, target, &how, ret_fd);
+        int r = in_root_open(x->root, target, &how, ret_fd);
 
-        return r == 0 ? inside_check_fs(*ret_fd, proc ? PROC_SUPER_MAGIC : SYSFS_MAGIC) : r;
+        return r == 0 ? in_root_check_fs(*ret_fd, proc ? PROC_SUPER_MAGIC : SYSFS_MAGIC) : r;
 }
 
 static int do_read_only(struct builder *x, const struct plan_step *s)
@@ -199,9 +199,9 @@ static int do_read_only(struct builder *x, const struct plan_step *s)
         if (r == -ENOENT)
                 return 0;
         if (r == 0)
-                r = mount_view(place, "", true, &view);
+                r = mount_clone(place, "", true, &view);
         if (r == 0)
-                r = mount_restrict(view, MOUNT_READONLY, true);
+                r = mount_set_attrs(view, MOUNT_READONLY, true);
         return r == 0 ? mount_attach(view, place) : r;
 }
 
@@ -221,7 +221,7 @@ static int do_mask(struct builder *x, const struct plan_step *s)
                                                          : DATA_MASKS "/" DATA_MASK_FILE,
                                      &mask);
         if (r == 0)
-                r = mount_view(mask, "", false, &view);
+                r = mount_clone(mask, "", false, &view);
         return r == 0 ? mount_attach(view, place) : r;
 }
 
@@ -239,7 +239,7 @@ static int do_groups(struct builder *x, const struct plan_step *s)
 static int do_root(struct builder *x, const struct plan_step *s)
 {
         (void) s;
-        return mount_cover_root(x->root, x->ground_root, x->stage);
+        return mount_over_root(x->root, x->ground_root, x->stage);
 }
 
 /* --- privileges --- */
@@ -299,7 +299,7 @@ static int do_filter(struct builder *x, const struct plan_step *s)
 {
         (void) x;
         (void) s;
-        return confine_filter(seccomp_filter, seccomp_filter_n);
+        return confine_seccomp(seccomp_filter, seccomp_filter_n);
 }
 
 /* --- the agent --- */

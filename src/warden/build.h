@@ -7,7 +7,7 @@
  *
  * It starts as a copy of the warden, born in its own namespaces (but for those of users, control
  * groups and networks), as root. Everything that an image can have a say in is found through
- * descriptors in the image's own root (os/inside.h): a link where a folder should be ends the build.
+ * descriptors in the image's own root (os/in_root.h): a link where a folder should be ends the build.
  *
  * Before anybody asks for a sandbox (warden/seed.h), build_prepare leaves the machine's mounts for a
  * tree with the data folder, /usr and nothing else, so that it neither keeps a disk of the machine

@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "os/inside.h"
+#include "os/in_root.h"
 #include "os/mount.h"
 #include "os/walk.h"
 #include "warden/build_impl.h"
@@ -63,7 +63,7 @@ static int attach_at(int fd, int folder, const char *name)
 static int attach_usr(int stage)
 {
         scoped(fd_closep) int usr = -EBADF;
-        int r = mount_view(AT_FDCWD, "/usr", false, &usr);
+        int r = mount_clone(AT_FDCWD, "/usr", false, &usr);
 
         return r == 0 ? attach_at(usr, stage, DATA_STAGE_USR) : r;
 }
@@ -71,7 +71,7 @@ static int attach_usr(int stage)
 static int attach_proc(int stage)
 {
         scoped(fd_closep) int proc = -EBADF;
-        int r = mount_make(&(struct mount_new){ .type = "proc", .attrs = MOUNT_SAFE }, &proc);
+        int r = mount_new_fs(&(struct mount_fs_spec){ .type = "proc", .attrs = MOUNT_SAFE }, &proc);
 
         return r == 0 ? attach_at(proc, stage, DATA_STAGE_PROC) : r;
 }
@@ -80,10 +80,10 @@ static int attach_proc(int stage)
 static int attach_stage(int data, int ground, int *ret_stage)
 {
         scoped(fd_closep) int stage = -EBADF, whole = -EBADF;
-        int r = mount_view(data, "", true, &whole);
+        int r = mount_clone(data, "", true, &whole);
 
         if (r == 0)
-                r = mount_view(data, DATA_STAGE, false, &stage);
+                r = mount_clone(data, DATA_STAGE, false, &stage);
         if (r == 0)
                 r = attach_at(ground, data, DATA_GROUND);
         if (r == 0)
@@ -104,14 +104,14 @@ static int attach_stage(int data, int ground, int *ret_stage)
 static int leave_the_machine(struct builder *x, const char *data)
 {
         scoped(fd_closep) int old = open(data, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        int r = old < 0 ? -errno : mount_view(old, DATA_GROUND, false, &x->ground_root);
+        int r = old < 0 ? -errno : mount_clone(old, DATA_GROUND, false, &x->ground_root);
 
         if (r == 0)
-                r = mount_restrict(x->ground_root, MOUNT_SAFE | MOUNT_READONLY, false);
+                r = mount_set_attrs(x->ground_root, MOUNT_SAFE | MOUNT_READONLY, false);
         if (r == 0)
                 r = attach_stage(old, x->ground_root, &x->stage);
         if (r == 0)
-                r = mount_become_root(x->ground_root);
+                r = mount_pivot_root(x->ground_root);
         if (r == 0 && (fchdir(x->stage) < 0 || chroot(".") < 0))
                 r = -errno;
         if (r < 0)
@@ -130,10 +130,10 @@ static int open_place(const char *path)
         return fd < 0 ? -errno : fd;
 }
 
-static int attach_hierarchy(const struct mount_new *m, const char *path)
+static int attach_hierarchy(const struct mount_fs_spec *m, const char *path)
 {
         scoped(fd_closep) int fd = -EBADF, place = -EBADF;
-        int r = mount_make(m, &fd);
+        int r = mount_new_fs(m, &fd);
 
         if (r < 0)
                 return r;
@@ -157,22 +157,22 @@ static void view_groups(const struct build_ground *g, int views[static ARRAY_SIZ
                 scoped(fd_closep) int folder = -EBADF, view = -EBADF;
 
                 views[i] = -EBADF;
-                folder = g->tree ? cgroup_find(g->tree, shown[i], name) : -EBADF;
-                if (folder >= 0 && mount_view(folder, "", false, &view) == 0
-                    && mount_restrict(view, MOUNT_SAFE | MOUNT_READONLY, false) == 0)
+                folder = g->tree ? cgroup_open_v1(g->tree, shown[i], name) : -EBADF;
+                if (folder >= 0 && mount_clone(folder, "", false, &view) == 0
+                    && mount_set_attrs(view, MOUNT_SAFE | MOUNT_READONLY, false) == 0)
                         views[i] = TAKE_FD(view);
         }
 }
 
 static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(shown)])
 {
-        const struct mount_new unified = { .type = "cgroup2",
-                                           .attrs = MOUNT_SAFE | MOUNT_READONLY };
+        const struct mount_fs_spec unified = { .type = "cgroup2",
+                                               .attrs = MOUNT_SAFE | MOUNT_READONLY };
         scoped(fd_closep) int from = -EBADF, place = -EBADF, view = -EBADF;
         int r = build__open_data(x, DATA_GROUPS, &from);
 
         if (r == 0)
-                r = mount_view(from, "", false, &view);
+                r = mount_clone(from, "", false, &view);
         if (r < 0)
                 return r;
         place = open_place(GROUPS);
@@ -197,8 +197,8 @@ static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(shown)
  * them, find their limits and not the machine's. What can't be mounted is not seen. */
 static void attach_groups(struct builder *x, int views[static ARRAY_SIZE(shown)])
 {
-        const struct mount_new unified = { .type = "cgroup2",
-                                           .attrs = MOUNT_SAFE | MOUNT_READONLY };
+        const struct mount_fs_spec unified = { .type = "cgroup2",
+                                               .attrs = MOUNT_SAFE | MOUNT_READONLY };
 
         if (x->ground->tree)
                 x->groups = (x->ground->tree->unified_controls ? attach_hierarchy(&unified, GROUPS)
@@ -294,7 +294,7 @@ int build_prepare(struct builder *x, const struct build_ground *g)
         forget_parent();
         r = be_killed_like_others();
         if (r == 0)
-                r = mount_isolate();
+                r = mount_make_private();
         if (r < 0)
                 return r;
         view_groups(g, views);

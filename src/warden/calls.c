@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "os/cgroup_count.h"
+#include "os/cgroup_stats.h"
 #include "os/fd.h"
-#include "os/sealed.h"
+#include "os/memfd.h"
 #include "warden/data.h"
 #include "warden/warden_impl.h"
 
@@ -115,7 +115,7 @@ static int check_record(int fd, struct err *e)
 {
         struct stat st;
 
-        if (!sealed_is(fd) || fstat(fd, &st) < 0 || st.st_size > (off_t) WIRE_RECORD_MAX)
+        if (!memfd_is_sealed(fd) || fstat(fd, &st) < 0 || st.st_size > (off_t) WIRE_RECORD_MAX)
                 return err_set(e, ERR_INVALID, "a record is a sealed memfd of at most %zu bytes",
                                WIRE_RECORD_MAX);
         return 0;
@@ -317,7 +317,7 @@ static int call_usage(struct warden *w, const struct incoming *in, struct err *e
 {
         const struct wire_request *q = in->q;
         scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
-        struct cgroup_count c = { 0 };
+        struct cgroup_stats c = { 0 };
         struct ward *x = find(w, q->id, e);
         int r;
 
@@ -325,7 +325,7 @@ static int call_usage(struct warden *w, const struct incoming *in, struct err *e
                 return ERR_RETURN(e->code);
         r = ward_group(w, x, &g);
         if (r == 0)
-                r = cgroup_count(w->ground.tree, &g, &c);
+                r = cgroup_stats(w->ground.tree, &g, &c);
         if (r < 0 && r != -ENOENT)
                 return err_errno(e, r, "look at the group of sandbox '%s'", q->id);
         control_answer(w,

@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "base/secret.h"
 #include "os/fd.h"
-#include "os/pass.h"
+#include "os/fd_pass.h"
 #include "warden/warden_impl.h"
 
 #define REQUEST_FDS 4 /* more than any request has */
@@ -31,7 +31,7 @@ static void free_outgoing(struct outgoing *o)
 
 static int send_one(int socket, const struct outgoing *o)
 {
-        ssize_t n = pass_send(socket, buf_str(&o->message), o->fds, o->n_fds, MSG_DONTWAIT);
+        ssize_t n = fd_pass_send(socket, buf_str(&o->message), o->fds, o->n_fds, MSG_DONTWAIT);
 
         return n < 0 ? (int) n : 0;
 }
@@ -161,11 +161,11 @@ static void take_message(struct warden *w, const struct wire_envelope *m, bool w
 static void receive(struct warden *w)
 {
         int fds[REQUEST_FDS] = { -EBADF, -EBADF, -EBADF, -EBADF };
-        struct passed m = { .p = w->control.room,
-                            .size = WIRE_MESSAGE_MAX + 1,
-                            .fds = fds,
-                            .fds_max = REQUEST_FDS };
-        ssize_t n = pass_receive(w->config->socket, &m, MSG_DONTWAIT);
+        struct fd_pass_msg m = { .p = w->control.room,
+                                 .size = WIRE_MESSAGE_MAX + 1,
+                                 .fds = fds,
+                                 .fds_max = REQUEST_FDS };
+        ssize_t n = fd_pass_receive(w->config->socket, &m, MSG_DONTWAIT);
 
         if (n == -EAGAIN)
                 return;

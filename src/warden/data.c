@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "os/inside.h"
+#include "os/in_root.h"
 #include "os/mount.h"
 
 static const char *const folders[] = {
@@ -90,14 +90,14 @@ static int make_shared(int data, const char *name, int (*fill)(int fd), unsigned
 {
         const struct mount_option options[] = { { "mode", "0755" }, { "size", "64k" } };
         scoped(fd_closep) int fd = -EBADF, place = -EBADF;
-        int r = mount_make(&(struct mount_new){ "tmpfs", "hutch", options, 2, attrs }, &fd);
+        int r = mount_new_fs(&(struct mount_fs_spec){ "tmpfs", "hutch", options, 2, attrs }, &fd);
 
         if (r == 0)
                 r = fill(fd);
         if (r == 0)
-                r = mount_restrict(fd, MOUNT_READONLY, false);
+                r = mount_set_attrs(fd, MOUNT_READONLY, false);
         if (r == 0)
-                r = inside_make_folder(data, name, 0, &place);
+                r = in_root_mkdirs(data, name, 0, &place);
         return r == 0 ? mount_attach(fd, place) : r;
 }
 
@@ -149,7 +149,7 @@ int data_open(const char *path, int *ret_fd)
         for (size_t i = 0; i < ARRAY_SIZE(folders) && r == 0; i++) {
                 scoped(fd_closep) int fd = -EBADF;
 
-                r = inside_make_folder(data, folders[i], 0, &fd);
+                r = in_root_mkdirs(data, folders[i], 0, &fd);
         }
         spread(data, DATA_SEEDS);
         if (r == 0)
@@ -167,5 +167,5 @@ int data_open_layers(const char *path, int *ret_fd)
 {
         scoped(fd_closep) int data = open_for_us_alone(path);
 
-        return data < 0 ? data : inside_make_folder(data, DATA_LAYERS, 0, ret_fd);
+        return data < 0 ? data : in_root_mkdirs(data, DATA_LAYERS, 0, ret_fd);
 }

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "os/inside.h"
+#include "os/in_root.h"
 
 #define TEXT_MAX KiB
 
@@ -51,11 +51,11 @@ int etc_make(int upper, uid_t owner)
 
 static int put(int folder, const char *name, const char *text)
 {
-        const struct inside_how how = { .flags = O_WRONLY | O_NOFOLLOW, .no_links = true };
+        const struct in_root_how how = { .flags = O_WRONLY | O_NOFOLLOW, .no_symlinks = true };
         scoped(fd_closep) int fd = -EBADF;
         const size_t n = strlen(text);
         ssize_t written;
-        int r = n > 0 ? inside_open(folder, name, &how, &fd) : 0;
+        int r = n > 0 ? in_root_open(folder, name, &how, &fd) : 0;
 
         if (r < 0 || n == 0)
                 return r;
@@ -65,10 +65,10 @@ static int put(int folder, const char *name, const char *text)
 
 int etc_write(int root, const struct etc *e)
 {
-        const struct inside_how how = { .flags = O_PATH | O_DIRECTORY, .no_links = true };
+        const struct in_root_how how = { .flags = O_PATH | O_DIRECTORY, .no_symlinks = true };
         scoped(fd_closep) int folder = -EBADF;
         char text[TEXT_MAX];
-        int r = inside_open(root, "etc", &how, &folder);
+        int r = in_root_open(root, "etc", &how, &folder);
 
         (void) snprintf(text, sizeof(text), "%s\n", e->hostname);
         if (r == 0)

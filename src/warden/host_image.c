@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "os/inside.h"
+#include "os/in_root.h"
 #include "os/walk.h"
 
 #define FILE_MAX (16 * MiB)
@@ -238,14 +238,14 @@ static bool is_open(int at, const char *name)
 /* All folders on the way to "etc/a/b/c". A link among them could lead around one that is shut. */
 static bool is_way_open(const struct copier *c, const char *path)
 {
-        const struct inside_how how = { .flags = O_PATH | O_DIRECTORY, .no_links = true };
+        const struct in_root_how how = { .flags = O_PATH | O_DIRECTORY, .no_symlinks = true };
         char part[PATH_MAX];
 
         for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
                 scoped(fd_closep) int fd = -EBADF;
 
                 (void) snprintf(part, sizeof(part), "%.*s", (int) (slash - path), path);
-                if (inside_open(c->machine, part, &how, &fd) < 0 || !is_open(fd, ""))
+                if (in_root_open(c->machine, part, &how, &fd) < 0 || !is_open(fd, ""))
                         return false;
         }
         return true;
@@ -262,7 +262,7 @@ static int make_parent(int root, const char *path, int *ret_fd, const char **ret
         if (slash)
                 memcpy(parent, path, (size_t) (slash - path));
         *ret_name = slash ? slash + 1 : path;
-        return inside_make_folder(root, parent, 0, ret_fd);
+        return in_root_mkdirs(root, parent, 0, ret_fd);
 }
 
 static int copy_content(int from, int to)
@@ -324,13 +324,13 @@ static int copy_tree(const struct copier *c, int fd, const char *path)
         while (r >= 0 && (r = walk_next(&w, &entry)) > 0) {
                 char whole[PATH_MAX];
 
-                if ((entry.what != WALK_ENTRY && entry.what != WALK_ENTER)
+                if ((entry.what != WALK_ENTRY && entry.what != WALK_DIR)
                     || snprintf(whole, sizeof(whole), "%s/%.*s", path, STR_ARG(entry.path))
                                >= (int) sizeof(whole))
                         continue;
                 if (is_secret(whole + strlen("etc/"))
-                    || (entry.what == WALK_ENTER && !is_open(entry.dirfd, entry.name))) {
-                        if (entry.what == WALK_ENTER)
+                    || (entry.what == WALK_DIR && !is_open(entry.dirfd, entry.name))) {
+                        if (entry.what == WALK_DIR)
                                 walk_skip(&w);
                         continue;
                 }
@@ -346,19 +346,19 @@ static int copy_tree(const struct copier *c, int fd, const char *path)
 /* `path` begins with "etc/". What is not there is not missed. */
 static int copy(const struct copier *c, const char *path)
 {
-        const struct inside_how how = { .flags = O_PATH | O_NOFOLLOW };
+        const struct in_root_how how = { .flags = O_PATH | O_NOFOLLOW };
         scoped(fd_closep) int fd = -EBADF, tree = -EBADF;
         struct stat st;
 
         if (is_secret(path + strlen("etc/")) || !is_way_open(c, path)
-            || inside_open(c->machine, path, &how, &fd) < 0)
+            || in_root_open(c->machine, path, &how, &fd) < 0)
                 return 0;
         if (fstat(fd, &st) < 0)
                 return -errno;
         if (S_ISDIR(st.st_mode)) {
                 if (!(st.st_mode & S_IXOTH)
-                    || inside_open(c->machine, path,
-                                   &(struct inside_how){ .flags = O_RDONLY | O_DIRECTORY }, &tree)
+                    || in_root_open(c->machine, path,
+                                    &(struct in_root_how){ .flags = O_RDONLY | O_DIRECTORY }, &tree)
                                < 0)
                         return 0;
                 return copy_tree(c, TAKE_FD(tree), path);
@@ -404,11 +404,11 @@ static bool leads_to_etc(struct str path, const char *target, char ret[static PA
 
 static int copy_linked(const struct copier *c)
 {
-        const struct inside_how how = { .flags = O_RDONLY | O_DIRECTORY };
+        const struct in_root_how how = { .flags = O_RDONLY | O_DIRECTORY };
         char target[PATH_MAX], path[PATH_MAX];
         struct walk_entry entry;
         struct walk w;
-        int usr, r = inside_open(c->machine, "usr", &how, &usr);
+        int usr, r = in_root_open(c->machine, "usr", &how, &usr);
 
         if (r < 0)
                 return r;
@@ -436,7 +436,7 @@ static int make_folders(int image)
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
                 scoped(fd_closep) int parent = -EBADF, fd = -EBADF;
                 const char *name = folders[i].path;
-                int r = inside_make_folder(image, folders[i].path, 0, &fd);
+                int r = in_root_mkdirs(image, folders[i].path, 0, &fd);
 
                 if (r == 0)
                         r = make_parent(image, folders[i].path, &parent, &name);

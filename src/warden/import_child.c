@@ -22,19 +22,19 @@
 static int see_nothing_else(const struct import_child *c)
 {
         scoped(fd_closep) int place = -EBADF, view = -EBADF;
-        int r = mount_isolate();
+        int r = mount_make_private();
 
         if (r < 0)
                 return r;
         place = open(c->folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        r = place < 0 ? -errno : mount_view(place, "", false, &view);
+        r = place < 0 ? -errno : mount_clone(place, "", false, &view);
         if (r == 0)
                 r = mount_idmap(view, c->userns);
         if (r == 0)
-                r = mount_restrict(view, MOUNT_SAFE, false);
+                r = mount_set_attrs(view, MOUNT_SAFE, false);
         if (r == 0)
                 r = mount_attach(view, place);
-        return r == 0 ? mount_become_root(view) : r;
+        return r == 0 ? mount_pivot_root(view) : r;
 }
 
 static int lose_everything(struct import_child *c)
@@ -52,7 +52,7 @@ static int lose_everything(struct import_child *c)
                 r = caps_reduce(CAPS_KEPT);
         if (r == 0)
                 r = confine_no_new_privs();
-        return r == 0 ? confine_filter(seccomp_filter, seccomp_filter_n) : r;
+        return r == 0 ? confine_seccomp(seccomp_filter, seccomp_filter_n) : r;
 }
 
 /* --- unpacking --- */

@@ -183,7 +183,7 @@ static const struct option_table table = {
         .manual = "hutch-warden(8)",
         .options = options,
         .n = ARRAY_SIZE(options),
-        .takes_rest = true,
+        .takes_args = true,
 };
 
 static int run_explain(const struct wishes *o, char **words, int n)

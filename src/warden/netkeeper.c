@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "os/clone.h"
 #include "os/fd.h"
-#include "os/pass.h"
+#include "os/fd_pass.h"
 #include "warden/patience.h"
 
 #define LOCK        "net.lock"
@@ -26,7 +26,7 @@
 
 int netkeeper_send(int socket, const struct netkeeper_message *m, int fd, int flags)
 {
-        ssize_t n = pass_send(socket, str_of((const char *) m, sizeof(*m)), &fd, fd >= 0, flags);
+        ssize_t n = fd_pass_send(socket, str_of((const char *) m, sizeof(*m)), &fd, fd >= 0, flags);
 
         return n < 0 ? (int) n : 0;
 }
@@ -34,8 +34,8 @@ int netkeeper_send(int socket, const struct netkeeper_message *m, int fd, int fl
 int netkeeper_receive(int socket, struct netkeeper_message *ret, int *ret_fd, int flags)
 {
         int fd = -EBADF;
-        struct passed m = { .p = ret, .size = sizeof(*ret), .fds = &fd, .fds_max = 1 };
-        ssize_t n = pass_receive(socket, &m, flags);
+        struct fd_pass_msg m = { .p = ret, .size = sizeof(*ret), .fds = &fd, .fds_max = 1 };
+        ssize_t n = fd_pass_receive(socket, &m, flags);
 
         *ret_fd = -EBADF;
         if (n <= 0)

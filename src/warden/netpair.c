@@ -19,7 +19,7 @@ int netpair_open(struct netpair *x, const struct netpair_ground *g, int netns)
         if (r < 0 || !g->v6)
                 return r;
         x->news = netns_socket(netns, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
-        return x->news < 0 ? x->news : link_listen(x->news);
+        return x->news < 0 ? x->news : link_watch_addresses(x->news);
 }
 
 void netpair_close(struct netpair *x)
@@ -49,7 +49,7 @@ static void add_addresses(const struct netpair_ground *g, int link, uint32_t ind
         struct link_addr addr;
 
         if (g->v6)
-                link_set_no_auto(g->batch, link);
+                link_set_addr_gen_none(g->batch, link);
         link_set_up(g->batch, link);
         netscheme_v4(g->scheme, index, side, &addr);
         link_add_address(g->batch, link, &addr, NETSCHEME_V4_BITS);
@@ -103,6 +103,6 @@ int netpair_make(struct netpair *x, uint32_t index)
         x->link = link_index(x->ground->route, name);
         r = x->link < 0 ? x->link : connect_outside(x, index);
         if (r == 0)
-                link_settle(&x->inside, NAME);
+                link_update_carrier(&x->inside, NAME);
         return r;
 }

@@ -25,7 +25,7 @@ struct netpair_ground {
 struct netpair {
         const struct netpair_ground *ground;
         struct netlink inside; /* sockets in the other namespace: to ask, */
-        int news;              /* and to hear of addresses (link_hear_address); not without IPv6 */
+        int news;              /* and to hear of addresses (link_next_address); not without IPv6 */
         int link;              /* the machine's end, once it is made */
 };
 

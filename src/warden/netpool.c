@@ -10,18 +10,18 @@
 #include "base/base.h"
 #include "os/conntrack.h"
 #include "os/fd.h"
-#include "os/forward.h"
+#include "os/ip_forward.h"
 #include "os/link.h"
 #include "os/mount.h"
 #include "os/netns.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 #include "warden/netpair.h"
 
 #define LIST_TRIES   5
 #define INDEX_TRIES  8
 #define SETTLE_MAX   50 /* milliseconds */
 #define SETTLING_MAX 16
-#define PROC_USES    64 /* see netns_make_by */
+#define PROC_USES    64 /* see netns_make_via */
 
 /* Indices, first in, first out; never more than there are. */
 struct queue {
@@ -150,7 +150,7 @@ static int open_sockets(struct netpool *p, struct err *e)
         r = netlink_open(NETLINK_ROUTE, &p->route);
         if (r == 0 && p->v6) {
                 p->news = netns_socket(p->machine, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
-                r = p->news < 0 ? p->news : link_listen(p->news);
+                r = p->news < 0 ? p->news : link_watch_addresses(p->news);
         }
         return r < 0 ? err_errno(e, r, "ask the kernel for its links") : 0;
 }
@@ -164,7 +164,7 @@ static bool has_v6(void)
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
                 char text[16];
 
-                if (small_file_read(paths[i], text, sizeof(text)) < 1 || text[0] != '0')
+                if (virtual_file_read(paths[i], text, sizeof(text)) < 1 || text[0] != '0')
                         return false;
         }
         return true;
@@ -322,7 +322,8 @@ static int was_router(struct netpool *p)
 
         if (only_ours < 0 && only_ours != -ENOENT)
                 return only_ours;
-        return only_ours != 1 && (forward_is_on(AF_INET) == 1 || forward_is_on(AF_INET6) == 1);
+        return only_ours != 1
+               && (ip_forward_is_on(AF_INET) == 1 || ip_forward_is_on(AF_INET6) == 1);
 }
 
 static int start_private(struct netpool *p, struct err *e)
@@ -350,9 +351,9 @@ static int start_private(struct netpool *p, struct err *e)
                 r = add_adopted(p);
         if (r < 0)
                 return err_errno(e, r, "put packet rules for sandboxes in place");
-        r = forward_turn_on(AF_INET);
+        r = ip_forward_enable(AF_INET);
         if (r == 0 && p->v6)
-                r = forward_turn_on(AF_INET6);
+                r = ip_forward_enable(AF_INET6);
         return r < 0 ? err_errno(e, r, "turn on the forwarding of packets") : 0;
 }
 
@@ -389,9 +390,9 @@ int netpool_withdraw(struct netpool *p)
         if (is_used(&p->kinds[NETPOOL_PRIVATE]))
                 return -EBUSY;
         if (p->only_ours)
-                r = forward_turn_off(AF_INET);
+                r = ip_forward_disable(AF_INET);
         if (r == 0 && p->only_ours && p->v6)
-                r = forward_turn_off(AF_INET6);
+                r = ip_forward_disable(AF_INET6);
         return r == 0 ? netrules_remove(&p->filter, &p->batch, &p->scheme) : r;
 }
 
@@ -430,12 +431,12 @@ static int make_private_somewhere(struct netpool *p, int fd, uint32_t *ret_index
 
 static int renew_proc(struct netpool *p)
 {
-        const struct mount_new m = { .type = "proc", .attrs = MOUNT_SAFE };
+        const struct mount_fs_spec m = { .type = "proc", .attrs = MOUNT_SAFE };
         int fd, r;
 
         if (p->proc >= 0 && p->proc_uses++ < PROC_USES)
                 return 0;
-        r = mount_make(&m, &fd);
+        r = mount_new_fs(&m, &fd);
         if (r < 0)
                 return r;
         (void) fd_close(p->proc);
@@ -462,7 +463,7 @@ static int begin(struct netpool *p, enum netpool_kind kind)
                 return -EBUSY;
         r = renew_proc(p);
         if (r == 0)
-                r = netns_make_by(p->proc, &fd);
+                r = netns_make_via(p->proc, &fd);
         if (r < 0)
                 return r;
         if (kind == NETPOOL_PRIVATE)
@@ -483,7 +484,7 @@ static void hear_machine(struct netpool *p)
 {
         int link, r;
 
-        while ((r = link_hear_address(p->news, &link)) > 0)
+        while ((r = link_next_address(p->news, &link)) > 0)
                 for (unsigned i = 0; i < p->n_settling; i++)
                         p->settling[i].machine |= p->settling[i].link == link;
         for (unsigned i = 0; r < 0 && i < p->n_settling; i++) /* lost: not worth to wait for */
@@ -507,7 +508,7 @@ static void look_at_settling(struct netpool *p)
         for (unsigned i = 0; i < p->n_settling;) {
                 struct settling *s = &p->settling[i];
 
-                if (!s->inside && link_hear_address(s->news, &link) != 0)
+                if (!s->inside && link_next_address(s->news, &link) != 0)
                         s->inside = true;
                 if (s->inside && s->machine)
                         settled(p, i);
@@ -577,7 +578,7 @@ static int forget(struct netpool *p, const uint32_t *indices, size_t n)
                 return r;
         for (size_t i = 0; i < n; i++)
                 p->kinds[NETPOOL_PRIVATE].slots[indices[i]].state = CLOSING;
-        (void) !conntrack_forget(&p->filter, &p->batch, is_closing, p);
+        (void) !conntrack_delete(&p->filter, &p->batch, is_closing, p);
         return 0;
 }
 

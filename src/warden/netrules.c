@@ -235,7 +235,7 @@ static void add_from_sandbox(const struct context *c)
         for (size_t i = 0; i < ARRAY_SIZE(families); i++)
                 add_source_check(c, &families[i]);
         at = rule(c, FROM_BOX);
-        nft_load_address_kind(c->b, NFT_REG_1);
+        nft_load_fib_addrtype(c->b, NFT_REG_1);
         nft_is_not(c->b, &(uint32_t){ RTN_UNICAST }, sizeof(uint32_t));
         nft_verdict(c->b, NFT_GOTO, TO_HOST);
         nft_rule_end(c->b, at);

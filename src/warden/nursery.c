@@ -9,7 +9,7 @@
 #include "base/base.h"
 #include "os/clone.h"
 #include "os/fd.h"
-#include "os/pass.h"
+#include "os/fd_pass.h"
 
 /* The process, its socket, and its groups where there are any. */
 #define FDS_MAX (2 + CGROUP_PART_MAX_)
@@ -47,7 +47,7 @@ static int answer(int socket, struct answer *a, const struct seed *s)
 {
         int fds[FDS_MAX];
         size_t n = s->pidfd >= 0 ? descriptors(s, a, fds) : 0;
-        ssize_t sent = pass_send(socket, str_of((const char *) a, sizeof(*a)), fds, n, 0);
+        ssize_t sent = fd_pass_send(socket, str_of((const char *) a, sizeof(*a)), fds, n, 0);
 
         return sent < 0 ? (int) sent : 0;
 }
@@ -158,8 +158,8 @@ int nursery_receive(int socket, struct nursery_answer *ret)
 {
         int fds[FDS_MAX];
         struct answer a;
-        struct passed m = { .p = &a, .size = sizeof(a), .fds = fds, .fds_max = FDS_MAX };
-        ssize_t n = pass_receive(socket, &m, MSG_DONTWAIT);
+        struct fd_pass_msg m = { .p = &a, .size = sizeof(a), .fds = fds, .fds_max = FDS_MAX };
+        ssize_t n = fd_pass_receive(socket, &m, MSG_DONTWAIT);
 
         *ret = (struct nursery_answer){ .seed = SEED_NULL };
         if (n <= 0)

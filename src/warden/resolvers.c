@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 #include "warden/netrules.h"
 
 #define FILE_MAX   (4 * KiB)
@@ -118,7 +118,7 @@ static void find_machines(struct resolvers *ret)
 
         find_own(&own);
         for (size_t i = 0; i < ARRAY_SIZE(files) && ret->n == 0; i++) {
-                ssize_t n = small_file_read(files[i], text, sizeof(text));
+                ssize_t n = virtual_file_read(files[i], text, sizeof(text));
 
                 if (n > 0)
                         resolvers_read(str_of(text, (size_t) n), own.v, own.n, ret);

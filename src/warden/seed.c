@@ -13,7 +13,7 @@
 #include "base/base.h"
 #include "os/clone.h"
 #include "os/fd.h"
-#include "os/pass.h"
+#include "os/fd_pass.h"
 #include "os/userns.h"
 #include "os/walk.h"
 #include "warden/build.h"
@@ -29,9 +29,9 @@ void seed_group_name(uint32_t uid_first, char ret[static SEED_GROUP_MAX])
 
 /* The message, or 0 at the end of the warden. It has exactly the descriptors that belong to it, or
  * it is none. */
-static ssize_t receive(int socket, struct passed *m)
+static ssize_t receive(int socket, struct fd_pass_msg *m)
 {
-        ssize_t n = pass_receive(socket, m, 0);
+        ssize_t n = fd_pass_receive(socket, m, 0);
 
         return n > 0 && (m->cut || m->n_fds != SEED_FDS) ? -EBADMSG : n;
 }
@@ -48,7 +48,7 @@ never_returns static void become(struct builder *x, int socket, uint32_t uid_fir
         struct arena arena;
         struct err e;
         int r;
-        struct passed m = {
+        struct fd_pass_msg m = {
                 .p = message, .size = sizeof(message), .fds = fds, .fds_max = SEED_FDS
         };
         ssize_t n = receive(socket, &m);
@@ -149,7 +149,7 @@ int seed_wait(const struct seed *s)
 
 int seed_send(const struct seed *s, struct str spec, const int fds[static SEED_FDS])
 {
-        ssize_t n = pass_send(s->socket, spec, fds, SEED_FDS, 0);
+        ssize_t n = fd_pass_send(s->socket, spec, fds, SEED_FDS, 0);
 
         return n < 0 ? (int) n : 0;
 }

@@ -27,7 +27,7 @@ struct seed_ground {
         int data;                 /* the folder (warden/data.h) */
         struct cgroup_tree *tree; /* NULL: without groups, and without their limits */
         dev_t disk;               /* that the folder is on (os/disk.h), or 0: nobody knows */
-        int agent;                /* sealed (os/sealed.h) */
+        int agent;                /* sealed (os/memfd.h) */
         bool host;                /* the host's image is there (warden/host_image.h) */
         const char *resolv; /* /etc/resolv.conf of sandboxes with a network; NULL: an empty one */
         bool nursery;       /* who makes seeds does it for its parent (warden/nursery.h) */

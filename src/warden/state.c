@@ -10,8 +10,8 @@
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "os/sealed.h"
-#include "os/small_file.h"
+#include "os/memfd.h"
+#include "os/virtual_file.h"
 #include "plan/bytes.h"
 
 #define MAGIC_STATE 0x31535748U /* "HWS1", little-endian */
@@ -27,7 +27,7 @@
 
 int state_boot(char ret[static STATE_BOOT_LEN + 1])
 {
-        ssize_t n = small_file_read("/proc/sys/kernel/random/boot_id", ret, STATE_BOOT_LEN + 1);
+        ssize_t n = virtual_file_read("/proc/sys/kernel/random/boot_id", ret, STATE_BOOT_LEN + 1);
 
         if (n < 0)
                 return (int) n;
@@ -44,7 +44,7 @@ int state_start_time(pid_t pid, uint64_t *ret)
         ssize_t n;
 
         (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-        n = small_file_read(path, text, sizeof(text));
+        n = virtual_file_read(path, text, sizeof(text));
         if (n < 0)
                 return n == -ENOENT ? -ESRCH : (int) n;
         bracket = memrchr(text, ')', (size_t) n);
@@ -121,7 +121,7 @@ static int put_record(int folder, int record, uint64_t *ret_size)
         struct stat st;
         off_t pos = 0;
 
-        if (!sealed_is(record))
+        if (!memfd_is_sealed(record))
                 return -EINVAL;
         if (fstat(record, &st) < 0)
                 return -errno;

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "os/cgroup_count.h"
+#include "os/cgroup_stats.h"
 #include "os/clone.h"
 #include "os/fd.h"
 #include "warden/warden_impl.h"
@@ -106,9 +106,9 @@ void ward_wait(struct warden *w, struct ward *x)
 static bool was_out_of_memory(const struct warden *w, const struct ward *x)
 {
         scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
-        struct cgroup_count c = { 0 };
+        struct cgroup_stats c = { 0 };
 
-        return ward_group(w, x, &g) == 0 && cgroup_count(w->ground.tree, &g, &c) == 0
+        return ward_group(w, x, &g) == 0 && cgroup_stats(w->ground.tree, &g, &c) == 0
                && c.oom_kills > 0;
 }
 

@@ -13,10 +13,10 @@
 #include "base/base.h"
 #include "os/disk.h"
 #include "os/fd.h"
-#include "os/inside.h"
+#include "os/in_root.h"
 #include "os/mount.h"
-#include "os/sealed.h"
-#include "os/small_file.h"
+#include "os/memfd.h"
+#include "os/virtual_file.h"
 #include "warden/data.h"
 #include "warden/host_image.h"
 #include "warden/warden_impl.h"
@@ -105,19 +105,19 @@ static int make_host_image(struct warden *w)
 
 static int open_data(struct warden *w, struct err *e)
 {
-        const struct inside_how how = { O_PATH | O_DIRECTORY, 0, true };
+        const struct in_root_how how = { O_PATH | O_DIRECTORY, 0, true };
         int r = 0;
 
         (void) umask(022);
         if (unshare(CLONE_NEWNS) < 0)
                 return err_errno(e, -errno, "make a mount namespace");
-        r = mount_follow();
+        r = mount_make_slave();
         if (r == 0)
                 r = data_open(w->config->data, &w->ground.data);
         if (r == 0)
-                r = inside_open(w->ground.data, DATA_BOXES, &how, &w->boxes);
+                r = in_root_open(w->ground.data, DATA_BOXES, &how, &w->boxes);
         if (r == 0)
-                r = inside_open(w->ground.data, DATA_TRASH, &how, &w->trash);
+                r = in_root_open(w->ground.data, DATA_TRASH, &how, &w->trash);
         if (r < 0)
                 return err_errno(e, r, "open the data folder '%s'", w->config->data);
         r = disk_of("", w->ground.data, &w->ground.disk);
@@ -133,7 +133,7 @@ static int open_data(struct warden *w, struct err *e)
 static int open_agent(struct warden *w, struct err *e)
 {
         scoped(fd_closep) int fd = open(w->config->agent, O_RDONLY | O_CLOEXEC);
-        int r = fd < 0 ? -errno : sealed_copy(fd, "hutch-execd", &w->ground.agent);
+        int r = fd < 0 ? -errno : memfd_sealed_copy(fd, "hutch-execd", &w->ground.agent);
 
         if (r < 0)
                 return err_errno(e, r, "open the agent '%s'", w->config->agent);
@@ -146,7 +146,7 @@ static uint64_t pids_of_all(void)
 {
         char text[32];
         uint64_t max = 32768;
-        ssize_t n = small_file_read("/proc/sys/kernel/pid_max", text, sizeof(text));
+        ssize_t n = virtual_file_read("/proc/sys/kernel/pid_max", text, sizeof(text));
 
         while (n > 0 && text[n - 1] == '\n')
                 n--;

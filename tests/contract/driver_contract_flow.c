@@ -304,7 +304,7 @@ static void a_canceled_create_leaves_nothing(void **state)
                 started_init(&x);
                 driver_create(w->driver, &x.create, s, &wish);
                 for (int i = 0; i < turns && !x.done; i++)
-                        net_loop_turn(&w->loop, /* wait= */ false);
+                        net_loop_run_once(&w->loop, /* wait= */ false);
                 op_cancel(&x.req.op);
                 driver_world_until(w, x.done);
                 check_i64_eq(x.done, 1);
@@ -334,7 +334,7 @@ static void a_canceled_connect_ends_and_leaks_nothing(void **state)
                         started_init(&x);
                         driver_connect(w->driver, &x.connect, s);
                         for (int t = 0; t < turns && !x.done; t++)
-                                net_loop_turn(&w->loop, /* wait= */ false);
+                                net_loop_run_once(&w->loop, /* wait= */ false);
                         op_cancel(&x.req.op);
                         driver_world_until(w, x.done);
                         check_true(x.result == 0 || x.result == CODE(CANCELED));

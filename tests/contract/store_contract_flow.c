@@ -73,7 +73,7 @@ static void done_is_never_inside_the_starting_call(void **state)
         check_u64_eq(trace.done, 0);
         world_until(&world, trace.done == ARRAY_SIZE(x));
         for (unsigned turns = 0; turns < 5; turns++)
-                net_loop_turn(&world.loop, false);
+                net_loop_run_once(&world.loop, false);
         for (unsigned i = 0; i < ARRAY_SIZE(x); i++)
                 check_u64_eq(x[i].calls, 1);
 }
@@ -288,7 +288,7 @@ static void cancel_at_any_moment(void **state)
                 for (unsigned i = 0; i < ARRAY_SIZE(x); i++)
                         store_get(world.store, &x[i].get, STR("k"));
                 for (unsigned turn = 0; turn < moment && trace.done < ARRAY_SIZE(x); turn++)
-                        net_loop_turn(&world.loop, false);
+                        net_loop_run_once(&world.loop, false);
                 op_cancel(&x[1].req.op);
                 world_until(&world, trace.done == ARRAY_SIZE(x));
                 for (unsigned i = 0; i < ARRAY_SIZE(x); i++)
@@ -406,7 +406,7 @@ static void an_idle_store_closes_and_refuses(void **state)
                         store_get(world.store, &late[asked].get, STR("k"));
                         asked++;
                 }
-                net_loop_turn(&world.loop, false);
+                net_loop_run_once(&world.loop, false);
         }
         world.store = NULL;
         check_u64_eq(trace.done, asked + 1);

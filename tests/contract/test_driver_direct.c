@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 #include "tests/contract/driver_contract.h"
 #include "tests/direct/driver_direct.h"
 
@@ -31,7 +31,7 @@ static void direct_kill(struct driver_world *w, struct str id, int life)
         path_of(w, id, "work/.ready", path);
         driver_world_until(w, access(path, F_OK) == 0);
         path_of(w, id, "agent", path);
-        n = small_file_read(path, text, sizeof(text));
+        n = virtual_file_read(path, text, sizeof(text));
         check_true(n > 0);
         pid = strtol(text, NULL, 10);
         check_true(pid > 1);

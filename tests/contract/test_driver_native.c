@@ -12,7 +12,7 @@
 #include "base/id.h"
 #include "os/cgroup_make.h"
 #include "os/fd.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 #include "tests/contract/driver_contract.h"
 #include "tests/lib/check.h"
 #include "tests/lib/fake_root.h"
@@ -180,7 +180,7 @@ static bool is_entrypoint(const char *pid, const char *namespace)
         if (readlink(path, ns, sizeof(ns) - 1) < 0 || strcmp(ns, namespace) != 0)
                 return false;
         (void) snprintf(path, sizeof(path), "/proc/%.20s/cmdline", pid);
-        return small_file_read(path, text, sizeof(text)) > 0 && strcmp(text, "sh") == 0;
+        return virtual_file_read(path, text, sizeof(text)) > 0 && strcmp(text, "sh") == 0;
 }
 
 /* The one shell in there. */

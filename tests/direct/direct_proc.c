@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 
 struct proc {
         pid_t pid, parent;
@@ -59,7 +59,7 @@ static bool read_proc(struct str name, struct proc *ret)
         if (parse_u64_max(name, INT32_MAX, &pid) < 0)
                 return false;
         (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-        n = small_file_read(path, text, sizeof(text));
+        n = virtual_file_read(path, text, sizeof(text));
         *ret = (struct proc){ .pid = (pid_t) pid };
         return n > 0 && parse(str_of(text, (size_t) n), ret);
 }

@@ -121,13 +121,13 @@ static struct run run(struct http_client *client, struct str in, uint8_t what, s
 
         ASSERT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) == 0);
         start(&x, client, what, fds[0]);
-        net_loop_turn(loop, /* wait= */ false); /* the request leaves */
+        net_loop_run_once(loop, /* wait= */ false); /* the request leaves */
         (void) pieces_feed(in, cut, feed, &x);
         (void) fd_close(fds[1]); /* FIN */
         for (int i = 0; i < 100 && (!x.ends || http_client_stats(client).connections); i++) {
                 if (x.tunnel_open)
                         http_tunnel_close(&x.tunnel);
-                net_loop_turn(loop, /* wait= */ false);
+                net_loop_run_once(loop, /* wait= */ false);
         }
         ASSERT(x.ends == 1 && !x.tunnel_open);
         ASSERT(http_client_stats(client).connections == 0);

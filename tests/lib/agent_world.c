@@ -41,7 +41,7 @@ void agent_world_open_with(struct agent_world *w, const struct agent_config *con
 void agent_world_turn(struct agent_world *w)
 {
         uv_ref((uv_handle_t *) &w->awake);
-        net_loop_turn(&w->loop, /* wait= */ false);
+        net_loop_run_once(&w->loop, /* wait= */ false);
         uv_unref((uv_handle_t *) &w->awake);
 }
 
@@ -68,7 +68,7 @@ void agent_world_close(struct agent_world *w)
         agent_free(w->agent, set_flag, &w->freed);
         while (!w->freed) {
                 check_true(clock_mono(&clock_system) - started < PATIENCE);
-                net_loop_turn(&w->loop, /* wait= */ false);
+                net_loop_run_once(&w->loop, /* wait= */ false);
         }
         uv_close((uv_handle_t *) &w->awake, NULL);
         net_loop_done(&w->loop);

@@ -57,7 +57,7 @@ static inline int apart_status(apart_fn *fn, void *data, int namespaces)
                 int r = unshare(namespaces);
 
                 if (r == 0 && (namespaces & CLONE_NEWNS))
-                        r = mount_isolate();
+                        r = mount_make_private();
                 _exit(r == 0 ? fn(data) : 99);
         }
         check_i64_eq(waitpid(pid, &status, 0), pid);

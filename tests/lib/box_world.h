@@ -22,7 +22,7 @@
 #include "os/fd.h"
 #include "os/mount.h"
 #include "os/netns.h"
-#include "os/sealed.h"
+#include "os/memfd.h"
 #include "plan/plan.h"
 #include "tests/lib/check.h"
 #include "tests/lib/fake_root.h"
@@ -49,7 +49,7 @@ static inline int box_world_seal(const char *path)
         ASSERT(path);
         from = open(path, O_RDONLY | O_CLOEXEC);
         check_true(from >= 0);
-        check_i64_eq(sealed_copy(from, "hutch-execd", &fd), 0);
+        check_i64_eq(memfd_sealed_copy(from, "hutch-execd", &fd), 0);
         return fd;
 }
 
@@ -68,7 +68,7 @@ static inline void box_world_open(struct box_world *w, const char *agent)
         ids_hex(&ids, id);
         (void) snprintf(w->ours, sizeof(w->ours), "hutch-test-%s", id);
         check_i64_eq(unshare(CLONE_NEWNS), 0);
-        check_i64_eq(mount_isolate(), 0);
+        check_i64_eq(mount_make_private(), 0);
         (void) umask(022);
         fake_root_open(&w->root);
         w->ground = (struct seed_ground){ .data_path = w->root.root, .host = true };

@@ -101,7 +101,7 @@ static void trace_turn(struct conn_trace *t)
 {
         char sink[4096];
 
-        net_loop_turn(&t->loop, /* wait= */ false);
+        net_loop_run_once(&t->loop, /* wait= */ false);
         while (recv(t->peer, sink, sizeof(sink), MSG_DONTWAIT) > 0)
                 ;
         if (list_empty(&t->server->conns) || t->conn->state == CONN_CLOSED)
@@ -144,7 +144,7 @@ static inline void conn_trace_run(struct conn_trace *t, struct str input, struct
                 trace_turn(t);
         t->peer = fd_close(t->peer);
         for (int i = 0; i < 100 && !list_empty(&t->server->conns); i++)
-                net_loop_turn(&t->loop, /* wait= */ false);
+                net_loop_run_once(&t->loop, /* wait= */ false);
         ASSERT(list_empty(&t->server->conns));
         ASSERT(t->server->live_reqs == 0);
 

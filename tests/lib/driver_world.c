@@ -33,7 +33,7 @@ void driver_world_turn(struct driver_world *w, usec_t until)
 {
         check_true(clock_mono(&clock_system) < until);
         (void) uv_timer_start(&w->timer, wake, 20, 0);
-        net_loop_turn(&w->loop, /* wait= */ true);
+        net_loop_run_once(&w->loop, /* wait= */ true);
         (void) uv_timer_stop(&w->timer);
 }
 

@@ -67,7 +67,7 @@ static void turn_patiently(struct world *w, usec_t *started)
         if (*started == 0)
                 *started = now;
         check_true(now - *started < PEER_PATIENCE);
-        net_loop_turn(&w->loop, /* wait= */ false);
+        net_loop_run_once(&w->loop, /* wait= */ false);
 }
 
 void world_until(struct world *w, const bool *flag)
@@ -79,7 +79,7 @@ void world_until(struct world *w, const bool *flag)
 void world_turn(struct world *w, int n)
 {
         while (n-- > 0)
-                net_loop_turn(&w->loop, /* wait= */ false);
+                net_loop_run_once(&w->loop, /* wait= */ false);
 }
 
 /* --- clients --- */

@@ -3,11 +3,11 @@
 #define HUTCH_TESTS_LIB_NET_WORLD_H
 
 /*
- * A small world of network namespaces: a machine and the outside, joined by a link.
+ * A small world of network namespaces: a host and the outside, joined by a link.
  *
- *         machine  up0  192.0.2.1, 2001:db8::1 ─── 192.0.2.2, 2001:db8::2  up0  outside
+ *         host  up0  192.0.2.1, 2001:db8::1 ─── 192.0.2.2, 2001:db8::2  up0  outside
  *
- * The machine is the namespace that the calling child is in (apart_run with CLONE_NEWNET). Each sends
+ * The host is the namespace that the calling child is in (apart_run with CLONE_NEWNET). Each sends
  * what it does not know to the other, so that nothing but rules can be in the way of a packet, and the
  * outside has the metadata address of clouds.
  *
@@ -22,14 +22,14 @@
 #include <sys/socket.h>
 
 #include "os/fd.h"
-#include "os/forward.h"
+#include "os/ip_forward.h"
 #include "os/link.h"
 #include "os/netns.h"
 #include "tests/lib/apart.h"
 
-#define WORLD_MACHINE4  "192.0.2.1"
+#define WORLD_HOST4     "192.0.2.1"
 #define WORLD_OUTSIDE4  "192.0.2.2"
-#define WORLD_MACHINE6  "2001:db8::1"
+#define WORLD_HOST6     "2001:db8::1"
 #define WORLD_OUTSIDE6  "2001:db8::2"
 #define WORLD_METADATA4 "169.254.169.254"
 #define WORLD_METADATA6 "fd00:ec2::254"
@@ -37,8 +37,8 @@
 #define WORLD_OUT_INDEX 20
 
 struct net_world {
-        int machine, outside; /* namespaces */
-        struct netlink route; /* of the machine */
+        int host, outside;    /* namespaces */
+        struct netlink route; /* of the host */
         struct netlink_batch batch;
 };
 
@@ -72,8 +72,9 @@ static inline void world_default(struct netlink_batch *b, int link, const char *
 
 static inline int world_outside(struct net_world *w)
 {
-        const struct link_veth veth = { WORLD_LINK, WORLD_OUT_INDEX, WORLD_LINK, w->machine, NULL,
-                                        NULL };
+        const struct link_veth veth = {
+                WORLD_LINK, WORLD_OUT_INDEX, WORLD_LINK, w->host, NULL, NULL
+        };
         struct netlink_batch *b = &w->batch;
         struct netlink nl;
         int r = netlink_adopt(netns_socket(w->outside, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE), &nl);
@@ -87,14 +88,14 @@ static inline int world_outside(struct net_world *w)
         world_address(b, WORLD_OUT_INDEX, WORLD_OUTSIDE6, 64);
         world_address(b, WORLD_OUT_INDEX, WORLD_METADATA4, 32);
         world_address(b, WORLD_OUT_INDEX, WORLD_METADATA6, 128);
-        world_default(b, WORLD_OUT_INDEX, WORLD_MACHINE4);
-        world_default(b, WORLD_OUT_INDEX, WORLD_MACHINE6);
+        world_default(b, WORLD_OUT_INDEX, WORLD_HOST4);
+        world_default(b, WORLD_OUT_INDEX, WORLD_HOST6);
         r = netlink_send(&nl, b, NULL);
         netlink_close(&nl);
         return r;
 }
 
-static inline int world_machine(struct net_world *w)
+static inline int world_host(struct net_world *w)
 {
         struct netlink_batch *b = &w->batch;
         int link = link_index(&w->route, WORLD_LINK);
@@ -102,8 +103,8 @@ static inline int world_machine(struct net_world *w)
         netlink_reset(b);
         link_set_up(b, 1);
         link_set_up(b, link);
-        world_address(b, link, WORLD_MACHINE4, 24);
-        world_address(b, link, WORLD_MACHINE6, 64);
+        world_address(b, link, WORLD_HOST4, 24);
+        world_address(b, link, WORLD_HOST6, 64);
         world_default(b, link, WORLD_OUTSIDE4);
         world_default(b, link, WORLD_OUTSIDE6);
         return link < 0 ? link : netlink_send(&w->route, b, NULL);
@@ -129,7 +130,7 @@ static inline int world_settle(int news, unsigned addresses)
 {
         while (addresses > 0) {
                 struct pollfd p = { news, POLLIN, 0 };
-                int link, r = link_hear_address(news, &link);
+                int link, r = link_next_address(news, &link);
 
                 if (r < 0)
                         return r;
@@ -142,17 +143,17 @@ static inline int world_settle(int news, unsigned addresses)
 
 static inline int world_join(struct net_world *w)
 {
-        scoped(fd_closep) int here = netns_socket(w->machine, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+        scoped(fd_closep) int here = netns_socket(w->host, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
         scoped(fd_closep) int there = netns_socket(w->outside, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
-        int r = link_listen(here);
+        int r = link_watch_addresses(here);
 
         if (r == 0)
-                r = link_listen(there);
+                r = link_watch_addresses(there);
         if (r == 0)
                 r = world_outside(w);
         if (r == 0)
-                r = world_machine(w);
-        link_settle(&(struct netlink){ there, 0 }, WORLD_LINK);
+                r = world_host(w);
+        link_update_carrier(&(struct netlink){ there, 0 }, WORLD_LINK);
         if (r == 0)
                 r = world_settle(here, 2); /* its loopback is new as well */
         return r == 0 ? world_settle(there, 2) : r;
@@ -162,12 +163,12 @@ static inline int net_world_open(struct net_world *w)
 {
         int r;
 
-        w->machine = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+        w->host = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
         r = world_talkative();
-        if (r == 0) /* a new namespace has it from the first one of the machine */
-                r = forward_turn_off(AF_INET);
+        if (r == 0) /* a new namespace has it from the first one of the host */
+                r = ip_forward_disable(AF_INET);
         if (r == 0)
-                r = forward_turn_off(AF_INET6);
+                r = ip_forward_disable(AF_INET6);
         if (r == 0)
                 r = netns_make(&w->outside);
         if (r == 0)

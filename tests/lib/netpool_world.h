@@ -2,7 +2,7 @@
 #ifndef HUTCH_TESTS_LIB_NETPOOL_WORLD_H
 #define HUTCH_TESTS_LIB_NETPOOL_WORLD_H
 
-/* A machine in a small world (tests/lib/net_world.h) that has a pool of networks. */
+/* A host in a small world (tests/lib/net_world.h) that has a pool of networks. */
 
 #include "tests/lib/net_world.h"
 #include "warden/netpool.h"
@@ -39,7 +39,7 @@ static inline int fill(struct netpool *p)
         return r;
 }
 
-/* A machine with a full pool, and two sandboxes' namespaces. */
+/* A host with a full pool, and two sandboxes' namespaces. */
 static inline int open_world(struct world *w)
 {
         int r = net_world_open(&w->net);

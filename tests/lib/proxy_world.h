@@ -252,7 +252,7 @@ static inline void stream_big(struct wire_peer *from, struct wire_peer *to)
                         wire_forget(to);
                         check_false(to->eof);
                 }
-                net_loop_turn(&loop, /* wait= */ false);
+                net_loop_run_once(&loop, /* wait= */ false);
                 note_high_water();
         }
         check_u64_eq(got, BIG);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "os/fd.h"
-#include "os/sealed.h"
+#include "os/memfd.h"
 #include "tests/lib/check.h"
 
 static inline int sealed_text(struct str s)
@@ -19,7 +19,7 @@ static inline int sealed_text(struct str s)
 
         check_true(plain >= 0);
         check_i64_eq(write(plain, s.p, s.n), s.n);
-        check_i64_eq(sealed_copy(plain, "text", &fd), 0);
+        check_i64_eq(memfd_sealed_copy(plain, "text", &fd), 0);
         return fd;
 }
 

@@ -21,7 +21,7 @@ const struct err *world_service_err(void)
 void service_world_turn(struct service_world *w)
 {
         uv_ref((uv_handle_t *) &w->awake);
-        net_loop_turn(&w->loop, /* wait= */ false);
+        net_loop_run_once(&w->loop, /* wait= */ false);
         uv_unref((uv_handle_t *) &w->awake);
 }
 

@@ -210,7 +210,7 @@ static void turn(struct session_world *s, usec_t *started)
         if (*started == 0)
                 *started = now;
         check_true(now - *started < PATIENCE);
-        net_loop_turn(&s->w.loop, /* wait= */ false);
+        net_loop_run_once(&s->w.loop, /* wait= */ false);
 }
 
 void pending_start(struct pending *p, struct session_world *s, const char *id, const char *command)

@@ -40,10 +40,10 @@ void world_close_store(struct store_world *w);
 void world_pause(struct store_world *w);
 
 /* Turns the loop until it is so. */
-#define world_until(w, condition)                        \
-        do {                                             \
-                while (!(condition))                     \
-                        net_loop_turn(&(w)->loop, true); \
+#define world_until(w, condition)                            \
+        do {                                                 \
+                while (!(condition))                         \
+                        net_loop_run_once(&(w)->loop, true); \
         } while (0)
 
 /* --- calls that wait --- */

@@ -23,7 +23,7 @@
 #include "base/id.h"
 #include "os/cgroup_make.h"
 #include "os/fd.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 #include "plan/wire.h"
 #include "tests/lib/check.h"
 #include "tests/lib/fake_root.h"
@@ -117,7 +117,7 @@ static inline pid_t warden_client_child(const struct warden_client *c, const cha
 
         (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int) c->pid,
                         (int) c->pid);
-        n = small_file_read(path, text, sizeof(text));
+        n = virtual_file_read(path, text, sizeof(text));
         check_true(n > 0);
         rest = str_of(text, (size_t) n);
         while (str_split(&rest, ' ', &word)) {
@@ -126,7 +126,7 @@ static inline pid_t warden_client_child(const struct warden_client *c, const cha
                 if (parse_u64_max(word, INT32_MAX, &child) < 0)
                         continue;
                 (void) snprintf(path, sizeof(path), "/proc/%d/comm", (int) child);
-                n = small_file_read(path, comm, sizeof(comm));
+                n = virtual_file_read(path, comm, sizeof(comm));
                 if (n > 0 && strncmp(comm, name, strlen(name)) == 0)
                         return (pid_t) child;
         }

@@ -31,7 +31,7 @@ struct wire_peer {
         do {                                                                 \
                 usec_t give_up_ = clock_mono(&clock_system) + WIRE_PATIENCE; \
                 while (!(cond)) {                                            \
-                        net_loop_turn((loop), /* wait= */ false);            \
+                        net_loop_run_once((loop), /* wait= */ false);        \
                         if (clock_mono(&clock_system) > give_up_)            \
                                 CHECK_FAIL_("never happened: %s", #cond);    \
                 }                                                            \
@@ -40,7 +40,7 @@ struct wire_peer {
 static inline void wire_settle(struct net_loop *loop)
 {
         for (int i = 0; i < 20; i++)
-                net_loop_turn(loop, /* wait= */ false);
+                net_loop_run_once(loop, /* wait= */ false);
 }
 
 static inline void wire_take(struct wire_peer *p, int fd)
@@ -108,7 +108,7 @@ static inline void wire_send(struct net_loop *loop, struct wire_peer *p, struct 
                 if (n > 0)
                         bytes = str_skip(bytes, (size_t) n);
                 else
-                        net_loop_turn(loop, /* wait= */ false);
+                        net_loop_run_once(loop, /* wait= */ false);
         }
 }
 
@@ -118,7 +118,7 @@ static inline void wire_send_cut(struct net_loop *loop, struct wire_peer *p, str
 {
         while (bytes.n > 0) {
                 wire_send(loop, p, str_of(bytes.p, MIN_OF(n, bytes.n)));
-                net_loop_turn(loop, /* wait= */ false);
+                net_loop_run_once(loop, /* wait= */ false);
                 bytes = str_skip(bytes, MIN_OF(n, bytes.n));
         }
 }

@@ -145,14 +145,14 @@ static void add_service(struct buf *b, const struct service *service)
 
 static usec_t turn_bound(size_t i)
 {
-        return net_turn_bounds_ms[i] * USEC_PER_MSEC;
+        return net_loop_bounds_ms[i] * USEC_PER_MSEC;
 }
 
-static void add_loop(struct buf *b, const struct net_turns *t)
+static void add_loop(struct buf *b, const struct net_loop_stats *t)
 {
         add_histogram(b, &(struct histogram){ "hutch_loop_turn_seconds",
                                               "What an event may have to wait for the loop.",
-                                              t->buckets, NET_TURN_BUCKETS, t->msec * USEC_PER_MSEC,
+                                              t->buckets, NET_LOOP_BUCKETS, t->msec * USEC_PER_MSEC,
                                               turn_bound });
         add_head(b, "hutch_loop_turn_max_seconds", "gauge", "The slowest turn so far.");
         buf_add_str(b, STR("hutch_loop_turn_max_seconds "));
@@ -199,7 +199,7 @@ void metrics_write(struct buf *b, const struct api *api, struct http_server *ser
                                               api->latency.usec, latency_bound });
         add_service(b, api->service);
         add_metrics(b, ours, ARRAY_SIZE(ours));
-        add_loop(b, &http_server_loop(server)->turns);
+        add_loop(b, &http_server_loop(server)->stats);
         add_process(b);
         if (api->store)
                 add_info(b, "hutch_store_info", "name", api->store);

@@ -13,9 +13,9 @@ static void add_integer(struct buf *b, const struct json_field *f)
         buf_add_str(b, STR("\"type\":\"integer\",\"format\":\"int64\""));
         if (!f->limited)
                 return;
-        buf_addf(b, ",\"minimum\":%lld", (long long) f->lowest);
-        if (f->highest != INT64_MAX)
-                buf_addf(b, ",\"maximum\":%lld", (long long) f->highest);
+        buf_addf(b, ",\"minimum\":%lld", (long long) f->min_value);
+        if (f->max_value != INT64_MAX)
+                buf_addf(b, ",\"maximum\":%lld", (long long) f->max_value);
 }
 
 static void add_enum(struct buf *b, const struct enum_table *t)

@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "driver/native/native_impl.h"
 #include "os/fd.h"
-#include "os/pass.h"
+#include "os/fd_pass.h"
 
 /* The warden answers at once, or when processes have ended: one that does not has a problem, and so
  * has who waits for it. */
@@ -70,7 +70,7 @@ void native_ask(struct native *n, struct native_ask *q)
 
 static int send_message(int socket, struct str message, int fd)
 {
-        ssize_t n = pass_send(socket, message, &fd, fd >= 0, MSG_DONTWAIT);
+        ssize_t n = fd_pass_send(socket, message, &fd, fd >= 0, MSG_DONTWAIT);
 
         return n < 0 ? (int) n : 0;
 }
@@ -288,10 +288,10 @@ static int receive(struct native *n)
 {
         struct native_link *l = &n->link;
         int fds[WIRE_FDS_MAX];
-        struct passed m = {
+        struct fd_pass_msg m = {
                 .p = l->room, .size = WIRE_MESSAGE_MAX + 1, .fds = fds, .fds_max = WIRE_FDS_MAX
         };
-        ssize_t got = pass_receive(l->fd, &m, MSG_DONTWAIT);
+        ssize_t got = fd_pass_receive(l->fd, &m, MSG_DONTWAIT);
 
         if (got <= 0)
                 return got == 0 ? -EPIPE : (int) got;

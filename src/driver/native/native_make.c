@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "driver/native/native_impl.h"
 #include "os/fd.h"
-#include "os/sealed.h"
+#include "os/memfd.h"
 
 /* Of an agent that is there already. A sandbox with a hundredth of a processor takes its time. */
 #define READY_TIMEOUT (20 * USEC_PER_SEC)
@@ -188,7 +188,7 @@ static int seal_record(const struct sandbox *record, int *ret_fd, struct err *e)
         sandbox_encode(&text, record);
         if (buf_failed(&text))
                 return err_set(e, ERR_TOO_LARGE, "the record is too large");
-        r = sealed_bytes(buf_str(&text), "record", ret_fd);
+        r = memfd_sealed_bytes(buf_str(&text), "record", ret_fd);
         return r < 0 ? err_errno(e, r, "seal the record") : 0;
 }
 

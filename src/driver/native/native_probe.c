@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 #include "driver/native/native_impl.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 
 /* Overlays of idmapped layers: the youngest thing that is needed. */
 #define KERNEL_MAJOR 5
@@ -29,7 +29,7 @@ static void probe_kernel(struct driver_probe *p)
 static bool file_has(const char *path, const char *text)
 {
         char all[4096];
-        ssize_t n = small_file_read(path, all, sizeof(all));
+        ssize_t n = virtual_file_read(path, all, sizeof(all));
 
         return n > 0 && strstr(all, text) != NULL;
 }
@@ -37,7 +37,7 @@ static bool file_has(const char *path, const char *text)
 static bool file_is(const char *path, const char *text)
 {
         char all[64];
-        ssize_t n = small_file_read(path, all, sizeof(all));
+        ssize_t n = virtual_file_read(path, all, sizeof(all));
 
         return n > 0 && strcmp(all, text) == 0;
 }

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 #include "base/parse.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 #include "store/nats_url.h"
 #include "store/store_nats.h"
 
@@ -129,7 +129,7 @@ int nats_settings_secret(const char *path, struct secret **ret, struct err *e)
                 return err_errno(e, -errno, "%s", path);
         if ((st.st_mode & S_IRWXO) != 0)
                 return err_set(e, ERR_FORBIDDEN, "%s: others may read it; chmod o= it", path);
-        n = small_file_read(path, text, sizeof(text));
+        n = virtual_file_read(path, text, sizeof(text));
         if (n < 0)
                 return err_errno(e, (int) n, "%s", path);
         while (n > 0 && strchr("\r\n", text[n - 1]))

@@ -54,7 +54,7 @@ static int tear_down(void **state)
 {
         http_server_free(server, on_freed, NULL);
         while (!freed)
-                net_loop_turn(&loop, true);
+                net_loop_run_once(&loop, true);
         net_loop_done(&loop);
         return 0;
 }

@@ -428,7 +428,7 @@ static void says_where_as_json(void **state)
                 check_i64_eq(json_decode(str_from(cases[i].text), create_fields, 0, &a, &c, &e),
                              -EINVAL);
                 check_z_eq(e.loc, cases[i].loc);
-                check_z_eq(e.message + e.what_at, cases[i].what);
+                check_z_eq(e.message + e.text_at, cases[i].what);
                 arena_done(&a);
         }
 }

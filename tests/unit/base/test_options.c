@@ -35,7 +35,7 @@ static const struct option_table table = {
         .manual = "prog(1)",
         .options = options,
         .n = ARRAY_SIZE(options),
-        .takes_rest = true,
+        .takes_args = true,
 };
 
 static void test_command_lines(void **state)

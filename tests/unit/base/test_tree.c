@@ -111,7 +111,7 @@ static void places_agree_with_a_sorted_array(void **state)
                 else
                         thing_add(&t, &things[i], i);
                 in[i] = !in[i];
-                check_u64_eq(tree_place(&t, str_of(things[i].name, things[i].n)),
+                check_u64_eq(tree_rank(&t, str_of(things[i].name, things[i].n)),
                              count_before(in, i));
                 for (unsigned k = 0; k < COUNT; k++)
                         if (in[k])

@@ -214,9 +214,9 @@ static void send_one(struct outgoing *m)
         me.inside = false;
 }
 
-#define turn_until(condition)                              \
-        do                                                 \
-                net_loop_turn(&me.loop, /* wait= */ true); \
+#define turn_until(condition)                                  \
+        do                                                     \
+                net_loop_run_once(&me.loop, /* wait= */ true); \
         while (!(condition))
 
 static void say(char c)
@@ -348,7 +348,7 @@ static void a_pause_is_for_good(void **state)
 static void a_pause_comes_while_it_connects(void **state)
 {
         (void) state;
-        net_loop_turn(&me.loop, /* wait= */ false);
+        net_loop_run_once(&me.loop, /* wait= */ false);
         wire_pause(&me.wire);
         turn_until(me.ups == 1);
         check_true(broker.paused || !broker.served);
@@ -370,7 +370,7 @@ static void it_is_stopped_while_it_connects(void **state)
         (void) state;
         check_i64_eq(sem_init(&held, 0, 0), 0);
         broker.held = &held;
-        net_loop_turn(&me.loop, /* wait= */ false);
+        net_loop_run_once(&me.loop, /* wait= */ false);
         check_i64_eq(pthread_create(&thread, NULL, let_go, &held), 0);
         wire_stop(&me.wire);
         check_i64_eq(pthread_join(thread, NULL), 0);

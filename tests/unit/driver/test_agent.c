@@ -148,7 +148,7 @@ static void hear(void)
         while (recv(peer, text, sizeof(text), MSG_DONTWAIT) < 0)
                 driver_world_turn(&w, driver_world_patience());
         for (int i = 0; i < 3; i++) {
-                net_loop_turn(&w.loop, /* wait= */ false);
+                net_loop_run_once(&w.loop, /* wait= */ false);
                 (void) !recv(peer, text, sizeof(text), MSG_DONTWAIT);
         }
 }
@@ -325,7 +325,7 @@ static void who_talks_on_and_on_is_cut_off(void **state)
                 for (int n = 0; n < 10000 && !c.done; n++) {
                         say(str_from(cases[i].piece));
                         say(str_of(filler, sizeof(filler)));
-                        net_loop_turn(&w.loop, /* wait= */ false);
+                        net_loop_run_once(&w.loop, /* wait= */ false);
                 }
                 check_true(c.done);
                 check_i64_eq(c.result, cases[i].result);
@@ -380,7 +380,7 @@ static void cancel_ends_a_call_wherever_it_is(void **state)
                                 hear();
                                 say(str_from(said[i]));
                                 for (int n = 0; n < 5; n++)
-                                        net_loop_turn(&w.loop, /* wait= */ false);
+                                        net_loop_run_once(&w.loop, /* wait= */ false);
                         }
                         check_false(c.done);
                         op_cancel(&c.req.op);
@@ -507,7 +507,7 @@ static void values_of_variables_are_sent_and_not_told(void **state)
         driver_world_until(&w,
                            peer >= 0 && (n = recv(peer, text, sizeof(text) - 1, MSG_DONTWAIT)) > 0);
         while (!strstr(text, "}")) {
-                net_loop_turn(&w.loop, /* wait= */ false);
+                net_loop_run_once(&w.loop, /* wait= */ false);
                 n += MAX_OF(recv(peer, text + n, sizeof(text) - 1 - (size_t) n, MSG_DONTWAIT), 0);
         }
         check_true(strstr(text, "POST /command HTTP/1.1\r\n") == text);

@@ -48,7 +48,7 @@ static void create(struct creating *c, const struct sandbox *s)
 static void turn(int n)
 {
         while (n-- > 0)
-                net_loop_turn(&w.loop, /* wait= */ false);
+                net_loop_run_once(&w.loop, /* wait= */ false);
 }
 
 static void what_is_held_waits_until_it_is_released(void **state)

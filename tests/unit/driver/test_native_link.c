@@ -142,7 +142,7 @@ static void come_anew(void)
 static void turn(void)
 {
         for (int i = 0; i < 5; i++)
-                net_loop_turn(&peer.world.loop, /* wait= */ false);
+                net_loop_run_once(&peer.world.loop, /* wait= */ false);
 }
 
 /* --- operations --- */

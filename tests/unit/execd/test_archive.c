@@ -225,7 +225,7 @@ static void test_file_that_changes_while_it_is_read(void **state)
                 check_false(lb.ended);
                 check_i64_eq(truncate(path_in(&w, "f"), sizes[i]), 0);
                 while (!lb.ended)
-                        net_loop_turn(&w.loop, /* wait= */ false);
+                        net_loop_run_once(&w.loop, /* wait= */ false);
                 check_i64_eq(lb.status, 200);
                 check_i64_eq(lb.failed, sizes[i] < SIZE);
                 check_i64_eq(tar_trace_run(buf_str(&lb.body), CUT_WHOLE, &log),
@@ -247,7 +247,7 @@ static void test_get_stops_when_the_client_leaves(void **state)
         check_false(lb.ended);
         http_loopback_abort(&lb, -ECONNRESET);
         http_loopback_done(&lb);
-        net_loop_turn(&w.loop, /* wait= */ false);
+        net_loop_run_once(&w.loop, /* wait= */ false);
         check_u64_eq(tree_open_fds(), fds);
 }
 
@@ -529,7 +529,7 @@ static void test_client_leaves_in_the_middle(void **state)
         check_false(lb.ended);
         http_loopback_abort(&lb, -ECONNRESET);
         http_loopback_done(&lb);
-        net_loop_turn(&w.loop, /* wait= */ false);
+        net_loop_run_once(&w.loop, /* wait= */ false);
         check_true(file_is(&w, "f", STR("old")));
         check_u64_eq(tree_open_fds(), fds);
         check_no_leftovers(".");
@@ -560,7 +560,7 @@ static void test_many_small_files_with_others_served(void **state)
         check_false(w.lb.ended);
         http_loopback_done(&other);
         http_loopback_done(&w.lb);
-        net_loop_turn(&w.loop, /* wait= */ false);
+        net_loop_run_once(&w.loop, /* wait= */ false);
         w.asked = false;
         /* And once more to its end. */
         r = post("/files/archive?path=t", buf_str(&archive));

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 #include "tests/lib/agent_world.h"
 
 /* Output byte for byte, and commands that end with their client. */
@@ -115,7 +115,7 @@ static void until_pid(const char *name, pid_t *ret)
         char text[32];
 
         for (*ret = 0; *ret == 0;) {
-                ssize_t n = small_file_read(path_in(&w, name), text, sizeof(text));
+                ssize_t n = virtual_file_read(path_in(&w, name), text, sizeof(text));
 
                 check_true(clock_mono(&clock_system) - started < 20 * USEC_PER_SEC);
                 if (n > 1 && text[n - 1] == '\n')

@@ -295,7 +295,7 @@ static void a_lost_client_leaves_no_trace(void **state)
         while (entries() != 2) {
                 check_false(lb.ended);
                 check_true(clock_mono(&clock_system) - started < 10 * USEC_PER_SEC);
-                net_loop_turn(&w.loop, /* wait= */ false);
+                net_loop_run_once(&w.loop, /* wait= */ false);
         }
         http_loopback_abort(&lb, -ECONNRESET);
         http_loopback_done(&lb);

@@ -432,7 +432,7 @@ static void client_send(struct client *c, struct str bytes)
 
                 check_true(n > 0 || errno == EAGAIN);
                 bytes = str_skip(bytes, n > 0 ? (size_t) n : 0);
-                net_loop_turn(&w.loop, /* wait= */ false);
+                net_loop_run_once(&w.loop, /* wait= */ false);
         }
 }
 
@@ -446,7 +446,7 @@ static int client_status(struct client *c)
                 check_true(n > 0 || (n < 0 && errno == EAGAIN));
                 c->n += n > 0 ? (size_t) n : 0;
                 check_true(clock_mono(&clock_system) - started < 20 * USEC_PER_SEC);
-                net_loop_turn(&w.loop, /* wait= */ false);
+                net_loop_run_once(&w.loop, /* wait= */ false);
         }
         return (c->in[9] - '0') * 100 + (c->in[10] - '0') * 10 + c->in[11] - '0';
 }
@@ -564,12 +564,12 @@ static void a_lost_client_leaves_no_trace(void **state)
         client_send(&c, str_of(text.p, text.n / 2));
         while (entries() != 3) {
                 check_true(clock_mono(&clock_system) - started < 20 * USEC_PER_SEC);
-                net_loop_turn(&w.loop, /* wait= */ false);
+                net_loop_run_once(&w.loop, /* wait= */ false);
         }
         (void) fd_close(c.fd);
         while (entries() != 2) {
                 check_true(clock_mono(&clock_system) - started < 20 * USEC_PER_SEC);
-                net_loop_turn(&w.loop, /* wait= */ false);
+                net_loop_run_once(&w.loop, /* wait= */ false);
         }
         check_true(file_is(&w, "shared", STR("old")));
         buf_done(&b);

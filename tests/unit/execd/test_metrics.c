@@ -2,7 +2,7 @@
 #include "execd/metrics.h"
 
 #include "base/base.h"
-#include "os/machine.h"
+#include "os/host.h"
 #include "tests/lib/agent_world.h"
 #include "tests/lib/fake_root.h"
 #include "tests/lib/wire.h"
@@ -104,13 +104,13 @@ static void test_group_without_limits(void **state)
         fake_root_put(&b.tree, S "/cpu.max", "max 100000\n");
         fake_root_put(&b.tree, S "/memory.max", "max\n");
         metrics_read(&b.m, &v);
-        check_u64_eq(v.cpu_milli, machine_cpus() * 1000ULL);
+        check_u64_eq(v.cpu_milli, host_cpus() * 1000ULL);
         check_u64_eq(v.memory_total, 4 * MiB);
         check_u64_eq(v.memory_used, 1 * MiB);
         check_case("more processors allowed than there are");
         fake_root_put(&b.tree, S "/cpu.max", "999999999 1000\n");
         metrics_read(&b.m, &v);
-        check_u64_eq(v.cpu_milli, machine_cpus() * 1000ULL);
+        check_u64_eq(v.cpu_milli, host_cpus() * 1000ULL);
         bench_close(&b);
 }
 

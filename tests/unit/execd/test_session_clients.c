@@ -97,15 +97,15 @@ static void test_a_slow_client_slows_the_run(void **state)
         client_send(&c, "head -c 20000000 /dev/zero | tr '\\\\0' a; echo 1 >done");
         check_case("nothing is read: the pipes fill and the program waits");
         while (ioctl(c.fd, FIONREAD, &waiting) == 0 && waiting < 64 * (int) KiB)
-                net_loop_turn(&s.w.loop, /* wait= */ true);
+                net_loop_run_once(&s.w.loop, /* wait= */ true);
         for (int i = 0; i < 1000; i++)
-                net_loop_turn(&s.w.loop, /* wait= */ false);
+                net_loop_run_once(&s.w.loop, /* wait= */ false);
         check_true(access(path_in(&s.w, "done"), F_OK) < 0);
         check_case("all of it comes");
         started = clock_mono(&clock_system);
         while (!c.eof) {
                 check_true(clock_mono(&clock_system) - started < 30 * USEC_PER_SEC);
-                net_loop_turn(&s.w.loop, /* wait= */ false);
+                net_loop_run_once(&s.w.loop, /* wait= */ false);
                 while (client_read(&c))
                         ;
         }
@@ -140,7 +140,7 @@ static void until_queued(struct session_world *s, size_t n)
 
         while (session_find(&s->w.agent->sessions, str_from(s->id))->_n_queued != n) {
                 check_true(clock_mono(&clock_system) - started < 10 * USEC_PER_SEC);
-                net_loop_turn(&s->w.loop, /* wait= */ false);
+                net_loop_run_once(&s->w.loop, /* wait= */ false);
         }
 }
 

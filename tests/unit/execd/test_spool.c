@@ -86,15 +86,15 @@ static void test_readers_are_told_once_a_turn(void **state)
         spool_add(s, STR("a"));
         spool_add(s, STR("b"));
         check_i64_eq(r.calls, 0);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(r.calls, 1);
         spool_finish(s);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(r.calls, 2);
         check_true(spool_finished(s));
         spool_add(s, STR("c"));
         spool_unwait(&r.reader);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(r.calls, 2);
         spool_unref(s);
 }

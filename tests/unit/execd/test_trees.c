@@ -349,7 +349,7 @@ static void test_many_files_in_bounded_memory_with_others_served(void **state)
                 http_loopback_start(&other, "GET", "/ping", STR_NULL);
                 check_i64_eq(other.status, 200);
                 http_loopback_done(&other);
-                net_loop_turn(&w.loop, /* wait= */ false);
+                net_loop_run_once(&w.loop, /* wait= */ false);
                 most = MAX_OF(most, heap_in_use());
                 turns++;
         }
@@ -429,7 +429,7 @@ static void test_client_leaves(void **state)
                 check_true(tree_open_fds() > fds);
                 http_loopback_abort(&lb, -ECONNRESET);
                 http_loopback_done(&lb);
-                net_loop_turn(&w.loop, /* wait= */ false);
+                net_loop_run_once(&w.loop, /* wait= */ false);
                 check_u64_eq(tree_open_fds(), fds);
         }
 }
@@ -449,7 +449,7 @@ static void test_changes_meanwhile(void **state)
                 (void) unlinkat(root, name, 0);
                 (void) snprintf(name, sizeof(name), "many/new%u", i);
                 (void) mknodat(root, name, S_IFREG | 0600, 0);
-                net_loop_turn(&w.loop, /* wait= */ false);
+                net_loop_run_once(&w.loop, /* wait= */ false);
         }
         check_i64_eq(lb.status, 200);
         check_false(lb.failed);

@@ -395,7 +395,7 @@ static void test_much_both_ways(void **state)
 
                 if (up_went || down_went)
                         still = 0;
-                net_loop_turn(LOOP, /* wait= */ false);
+                net_loop_run_once(LOOP, /* wait= */ false);
         }
         check_true(up.sent < BIG && down.sent < BIG);
         give_up = clock_mono(&clock_system) + 60 * USEC_PER_SEC;
@@ -404,7 +404,7 @@ static void test_much_both_ways(void **state)
                 (void) push(&server, &down, &down_frame, false);
                 (void) pull_server(&server, &up, 100 * KiB);
                 (void) client_read(&c, 30 * KiB);
-                net_loop_turn(LOOP, /* wait= */ false);
+                net_loop_run_once(LOOP, /* wait= */ false);
                 check_true(clock_mono(&clock_system) < give_up);
         }
         check_u64_eq(up.got, BIG);
@@ -432,13 +432,13 @@ static void test_server_ends_before_a_slow_client(void **state)
         for (int still = 0; still < 100; still++) {
                 if (push(&server, &down, &frame, false))
                         still = 0;
-                net_loop_turn(LOOP, /* wait= */ false);
+                net_loop_run_once(LOOP, /* wait= */ false);
         }
         down.sent -= frame.n; /* not sent */
         wire_done(&server);
         while (!c.close_code) {
                 (void) client_read(&c, 16 * KiB);
-                net_loop_turn(LOOP, /* wait= */ false);
+                net_loop_run_once(LOOP, /* wait= */ false);
         }
         check_i64_eq(c.close_code, 1000);
         check_u64_eq(c.n_got, down.sent);
@@ -514,7 +514,7 @@ static void test_client_closes(void **state)
                 got += wire_read(&server, 64 * KiB) ? server.in.n : 0;
                 wire_forget(&server);
                 leave_when_told(&c);
-                net_loop_turn(LOOP, /* wait= */ false);
+                net_loop_run_once(LOOP, /* wait= */ false);
         }
         check_u64_eq(got, sizeof(big));
         check_case("what the server still says goes nowhere and blocks nothing");

@@ -508,7 +508,7 @@ static void test_pause(void **state)
 
                 sent += n > 0 ? (size_t) n : 0;
                 idle = n > 0 ? 0 : idle + 1;
-                net_loop_turn(&loop, /* wait= */ false);
+                net_loop_run_once(&loop, /* wait= */ false);
         }
         check_true(sent < 2 * MiB);
         check_true(x.body.n <= 2 * NET_READ_SIZE);

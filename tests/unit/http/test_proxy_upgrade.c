@@ -176,14 +176,14 @@ static void test_stop_with_full_tunnel(void **state)
 
                 sent += n > 0 ? (size_t) n : 0;
                 still = n > 0 ? 0 : still;
-                net_loop_turn(&loop, /* wait= */ false);
+                net_loop_run_once(&loop, /* wait= */ false);
         }
         remake_client();
         wire_settle(&loop);
         while (!c.eof) {
                 got += wire_read(&c, 64 * KiB) ? c.in.n : 0;
                 wire_forget(&c);
-                net_loop_turn(&loop, /* wait= */ false);
+                net_loop_run_once(&loop, /* wait= */ false);
         }
         check_true(got > 64 * KiB && got <= sent);
         both_done(&c, &server);

@@ -54,7 +54,7 @@ static int tear_down(void **state)
 static void until_told(int n)
 {
         for (int i = 0; i < 1000 && told < n; i++)
-                net_loop_turn(&world.loop, false);
+                net_loop_run_once(&world.loop, false);
         check_i64_eq(told, n);
 }
 
@@ -81,7 +81,7 @@ static void test_of_a_client_that_left(void **state)
         peer_open(&p, &world);
         peer_sendz(&p, "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
         while (!held)
-                net_loop_turn(&world.loop, true);
+                net_loop_run_once(&world.loop, true);
         peer_close(&p);
         until_told(1);
         check_i64_eq(last_status, 0);

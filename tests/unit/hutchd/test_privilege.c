@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 #include "tests/lib/apart.h"
 #include "tests/lib/fake_root.h"
 
@@ -122,7 +122,7 @@ static uint64_t status_of(const char *key, int base)
 {
         char text[4096], *line;
 
-        if (small_file_read("/proc/self/status", text, sizeof(text)) < 0)
+        if (virtual_file_read("/proc/self/status", text, sizeof(text)) < 0)
                 return UINT64_MAX;
         line = strstr(text, key);
         return line ? strtoull(line + strlen(key), NULL, base) : UINT64_MAX;

@@ -258,7 +258,7 @@ static void test_bodies_of_patches(void **state)
                 if (cases[i].loc)
                         check_z_eq(e.loc, cases[i].loc);
                 if (cases[i].what)
-                        check_z_eq(e.message + e.what_at, cases[i].what);
+                        check_z_eq(e.message + e.text_at, cases[i].what);
                 check_true(patch.n < 2 || (patch.items[0].value.p && !patch.items[1].value.p));
                 arena_done(&a);
         }

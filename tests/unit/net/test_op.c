@@ -55,11 +55,11 @@ static void done_runs_once_and_never_inside_the_starting_call(void **state)
         op_finish(&w.op, 42);
         check_i64_eq(w.calls, 0);
         check_true(op_pending(&w.op));
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(w.calls, 1);
         check_i64_eq(w.result, 42);
         check_false(op_pending(&w.op));
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(w.calls, 1);
 }
 
@@ -72,7 +72,7 @@ static void cancel_leads_to_done(void **state)
         op_cancel(&w.op);
         op_cancel(&w.op);
         check_i64_eq(w.calls, 0);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(w.calls, 1);
         check_i64_eq(w.result, -ECANCELED);
 }
@@ -85,7 +85,7 @@ static void cancel_after_the_result_keeps_the_result(void **state)
         op_begin(&w.op, &loop, cancel_at_once);
         op_finish(&w.op, 3);
         op_cancel(&w.op);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(w.calls, 1);
         check_i64_eq(w.result, 3);
 }
@@ -97,10 +97,10 @@ static void what_can_not_be_stopped_is_awaited(void **state)
         op_init(&w.op, work_done);
         op_begin(&w.op, &loop, NULL);
         op_cancel(&w.op);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(w.calls, 0);
         op_finish(&w.op, 5);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(w.result, 5);
 }
 
@@ -111,8 +111,8 @@ static void an_op_may_be_started_again_from_done(void **state)
         op_init(&w.op, work_done);
         op_begin(&w.op, &loop, NULL);
         op_finish(&w.op, 1);
-        net_loop_turn(&loop, false);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(w.calls, 2);
         check_i64_eq(w.result, 7);
 }
@@ -144,10 +144,10 @@ static void a_task_that_queues_itself_does_not_keep_the_loop(void **state)
         net_task_init(&greedy.task, count);
         net_task_queue(&loop, &greedy.task);
         net_task_queue(&loop, &greedy.task);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_true(greedy.runs >= 1 && greedy.runs <= 2);
         greedy.limit = 0;
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
 }
 
 static void the_loop_does_not_wait_while_tasks_are_left(void **state)
@@ -158,7 +158,7 @@ static void the_loop_does_not_wait_while_tasks_are_left(void **state)
         net_task_init(&c.task, count);
         net_task_queue(&loop, &c.task);
         for (int turns = 0; c.runs < 100 && turns < 200; turns++)
-                net_loop_turn(&loop, true);
+                net_loop_run_once(&loop, true);
         check_i64_eq(c.runs, 100);
 }
 
@@ -171,7 +171,7 @@ static void a_task_can_cancel_another_of_the_same_turn(void **state)
         first.victim = &second.task;
         net_task_queue(&loop, &first.task);
         net_task_queue(&loop, &second.task);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(first.runs, 1);
         check_i64_eq(second.runs, 0);
 }

@@ -51,7 +51,7 @@ static void close_world(struct world *w)
         net_pipe_close(&w->pipe);
         net_pipe_close(&w->pipe); /* twice is fine */
         check_i64_eq(w->closed, 0);
-        net_loop_turn(&w->loop, false);
+        net_loop_run_once(&w->loop, false);
         check_i64_eq(w->closed, 1);
         w->writer = fd_close(w->writer);
         buf_done(&w->got);
@@ -64,14 +64,14 @@ static void test_data_and_end(void **state)
 
         open_world(&w);
         check_i64_eq(write(w.writer, "abc", 3), 3);
-        net_loop_turn(&w.loop, false);
+        net_loop_run_once(&w.loop, false);
         check_i64_eq(w.got.n, 0); /* starts paused */
         net_pipe_resume(&w.pipe);
-        net_loop_turn(&w.loop, true);
+        net_loop_run_once(&w.loop, true);
         check_str_eq(buf_str(&w.got), "abc");
         net_pipe_pause(&w.pipe);
         check_i64_eq(write(w.writer, "def", 3), 3);
-        net_loop_turn(&w.loop, false);
+        net_loop_run_once(&w.loop, false);
         check_str_eq(buf_str(&w.got), "abc");
         check_u64_eq(net_pipe_pending(&w.pipe), 3);
         check_false(net_pipe_read_now(&w.pipe));
@@ -80,10 +80,10 @@ static void test_data_and_end(void **state)
         check_false(net_pipe_read_now(&w.pipe));
         check_str_eq(buf_str(&w.got), "abcdef");
         w.writer = fd_close(w.writer);
-        net_loop_turn(&w.loop, true);
+        net_loop_run_once(&w.loop, true);
         check_i64_eq(w.ended, 1);
         check_u64_eq(net_pipe_pending(&w.pipe), 0);
-        net_loop_turn(&w.loop, false);
+        net_loop_run_once(&w.loop, false);
         check_i64_eq(w.ended, 1);
         close_world(&w);
 }
@@ -102,7 +102,7 @@ static void test_a_full_pipe_waits_while_paused(void **state)
         check_u64_eq(net_pipe_pending(&w.pipe), sent);
         net_pipe_resume(&w.pipe);
         while (w.got.n < sent)
-                net_loop_turn(&w.loop, true);
+                net_loop_run_once(&w.loop, true);
         check_u64_eq(w.got.n, sent);
         close_world(&w);
 }

@@ -122,7 +122,7 @@ static void close_side(struct side *d, int peer)
 {
         stream_close(&d->s);
         while (d->closes == 0)
-                net_loop_turn(&loop, false);
+                net_loop_run_once(&loop, false);
         check_i64_eq(d->closes, 1);
         check_true(stream_is_closed(&d->s));
         buf_done(&d->in);
@@ -138,13 +138,13 @@ static void bytes_go_both_ways_once_a_turn(void **state)
         stream_queue(&d.s, STR("one "));
         stream_queue(&d.s, STR("two"));
         check_i64_eq(recv(peer, got, sizeof(got), 0), -1); /* nothing is sent inside the call */
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(recv(peer, got, sizeof(got), 0), 7);
         check_z_eq(got, "one two");
         check_i64_eq(d.drains, 1);
 
         check_i64_eq(send(peer, "hello", 5, 0), 5);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_str_eq(buf_str(&d.in), "hello");
         close_side(&d, peer);
 }
@@ -159,7 +159,7 @@ static size_t drain_peer(struct side *d, int peer, char *into, size_t size)
 
                 idle = n > 0 ? 0 : idle + 1;
                 total += n > 0 ? (size_t) n : 0;
-                net_loop_turn(&loop, false);
+                net_loop_run_once(&loop, false);
         }
         check_u64_eq(stream_pending(&d->s), 0);
         return total;
@@ -216,7 +216,7 @@ static void a_file_that_ends_early_fails_the_stream(void **state)
         check_i64_eq(write(file, "abc", 3), 3);
         stream_queue_file(&d.s, file, 0, 10);
         for (int i = 0; i < 10 && d.errors == 0; i++)
-                net_loop_turn(&loop, false);
+                net_loop_run_once(&loop, false);
         check_i64_eq(d.error, -EIO);
         (void) fd_close(file);
         close_side(&d, peer);
@@ -229,7 +229,7 @@ static void output_beyond_its_maximum_fails_the_stream(void **state)
 
         stream_queue(&d.s, STR("1234567"));
         stream_queue(&d.s, STR("89"));
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(d.error, -ENOBUFS);
         close_side(&d, peer);
 }
@@ -241,11 +241,11 @@ static void paused_reading_leaves_bytes_in_the_kernel(void **state)
 
         stream_pause_reading(&d.s);
         check_i64_eq(send(peer, "x", 1, 0), 1);
-        net_loop_turn(&loop, false);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
+        net_loop_run_once(&loop, false);
         check_u64_eq(d.in.n, 0);
         stream_resume_reading(&d.s);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_u64_eq(d.in.n, 1);
         close_side(&d, peer);
 }
@@ -257,16 +257,16 @@ static void paused_reading_hears_of_a_close_once(void **state)
 
         stream_pause_reading(&d.s);
         check_i64_eq(send(peer, "x", 1, 0), 1);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(d.hangups, 0);
         check_i64_eq(shutdown(peer, SHUT_WR), 0);
         for (int i = 0; i < 5; i++)
-                net_loop_turn(&loop, false);
+                net_loop_run_once(&loop, false);
         check_i64_eq(d.hangups, 1);
         check_i64_eq(d.eofs, 0);
         stream_resume_reading(&d.s);
         for (int i = 0; i < 5; i++)
-                net_loop_turn(&loop, false);
+                net_loop_run_once(&loop, false);
         check_u64_eq(d.in.n, 1);
         check_i64_eq(d.eofs, 1);
         check_i64_eq(d.hangups, 1);
@@ -280,12 +280,12 @@ static void eof_is_told_once_and_writing_goes_on(void **state)
         char got[4];
 
         check_i64_eq(shutdown(peer, SHUT_WR), 0);
-        net_loop_turn(&loop, false);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(d.eofs, 1);
         stream_queue(&d.s, STR("bye"));
         stream_shutdown(&d.s);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(recv(peer, got, sizeof(got), 0), 3);
         check_i64_eq(recv(peer, got, sizeof(got), 0), 0); /* our FIN */
         close_side(&d, peer);
@@ -300,7 +300,7 @@ static void a_peer_that_is_gone_is_an_error_not_a_signal(void **state)
         peer = fd_close(peer);
         stream_queue(&d.s, STR("anybody?"));
         for (int i = 0; i < 10 && d.errors == 0; i++)
-                net_loop_turn(&loop, false);
+                net_loop_run_once(&loop, false);
         check_i64_eq(d.error, -EPIPE);
         close_side(&d, peer);
 }
@@ -313,8 +313,8 @@ static void closing_inside_a_callback_is_the_last_of_it(void **state)
         d.close_on_data = true;
         stream_queue(&d.s, STR("never"));
         check_i64_eq(send(peer, "x", 1, 0), 1);
-        net_loop_turn(&loop, false);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
+        net_loop_run_once(&loop, false);
         check_i64_eq(d.closes, 1);
         check_i64_eq(d.drains + d.errors, d.drains); /* no error told after the close */
         buf_done(&d.in);
@@ -366,7 +366,7 @@ static void output_queued_while_connecting_arrives(void **state)
         check_i64_eq(stream_open_connecting(&d.s, &loop, fd, KiB, &ops), 0);
         stream_queue(&d.s, STR("early"));
         while ((door.fd < 0 || d.drains == 0) && tries++ < 100)
-                net_loop_turn(&loop, false);
+                net_loop_run_once(&loop, false);
         check_true(door.fd >= 0);
         check_i64_eq(d.connects, 1);
         check_i64_eq(recv(door.fd, got, sizeof(got), 0), 5);
@@ -397,7 +397,7 @@ static void a_refused_connection_is_an_error(void **state)
         buf_init(&d.in, KiB);
         check_i64_eq(stream_open_connecting(&d.s, &loop, fd, KiB, &ops), 0);
         while (d.errors == 0 && tries++ < 1000)
-                net_loop_turn(&loop, true);
+                net_loop_run_once(&loop, true);
         check_i64_eq(d.error, -ECONNREFUSED);
         check_i64_eq(d.connects, 0);
         close_side(&d, -EBADF);

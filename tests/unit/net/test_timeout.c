@@ -53,9 +53,9 @@ static void run_until(const int *counter, int value)
         (void) uv_timer_init(&loop.uv, &guard);
         (void) uv_timer_start(&guard, nothing, 5000, 0);
         while (*counter < value && uv_is_active((uv_handle_t *) &guard))
-                net_loop_turn(&loop, true);
+                net_loop_run_once(&loop, true);
         uv_close((uv_handle_t *) &guard, NULL);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
 }
 
 static void they_end_in_the_order_they_were_set(void **state)

@@ -57,9 +57,9 @@ static void turn_for(unsigned ms, int until)
         guard.data = &over;
         (void) uv_timer_start(&guard, give_up, ms, 0);
         while (!over && fired_count < until)
-                net_loop_turn(&loop, true);
+                net_loop_run_once(&loop, true);
         uv_close((uv_handle_t *) &guard, NULL);
-        net_loop_turn(&loop, false);
+        net_loop_run_once(&loop, false);
 }
 
 static usec_t now(void)

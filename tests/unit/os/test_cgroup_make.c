@@ -112,15 +112,15 @@ static void test_what_is_written(void **state)
                 fake_root_put_all(&t, kinds[i].files);
                 check_i64_eq(cgroup_tree_open(&tree, t.root, "hutch", 20000), 0);
                 check_i64_eq(cgroup_open(&tree, "box", &g), 0);
-                check_i64_eq(cgroup_limit(&tree, &g, &limits), 0);
+                check_i64_eq(cgroup_set_limits(&tree, &g, &limits), 0);
                 check_files(&t, kinds[i].written);
                 for (const struct fake_root_file *f = kinds[i].written; f->name; f++)
                         fake_root_put(&t, f->name, "as it was");
-                check_i64_eq(cgroup_limit(&tree, &g, &keep), 0);
+                check_i64_eq(cgroup_set_limits(&tree, &g, &keep), 0);
                 for (const struct fake_root_file *f = kinds[i].written; f->name; f++)
                         check_files(&t,
                                     (struct fake_root_file[]){ { f->name, "as it was" }, { 0 } });
-                check_i64_eq(cgroup_limit(&tree, &g, &none), 0);
+                check_i64_eq(cgroup_set_limits(&tree, &g, &none), 0);
                 check_files(&t, kinds[i].without);
                 check_i64_eq(cgroup_make(&tree, "box", &none, &g), -EEXIST);
                 cgroup_close(&g);
@@ -180,18 +180,20 @@ static void test_io_is_limited_by_disk(void **state)
         check_i64_eq(cgroup_open(&tree, "box", &g), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].name);
-                check_i64_eq(cgroup_limit(&tree, &g, &cases[i].limits), 0);
+                check_i64_eq(cgroup_set_limits(&tree, &g, &cases[i].limits), 0);
                 check_files(&t, (struct fake_root_file[]){ { BOX "/io.max", cases[i].written },
                                                            { 0 } });
         }
         check_case("no disk");
-        check_i64_eq(cgroup_limit(&tree, &g, &(struct cgroup_limits){ .io_bytes = 5 }), -ENODEV);
-        check_i64_eq(cgroup_limit(&tree, &g,
-                                  &(struct cgroup_limits){ .io_bytes = 5, .disk = makedev(0, 9) }),
+        check_i64_eq(cgroup_set_limits(&tree, &g, &(struct cgroup_limits){ .io_bytes = 5 }),
+                     -ENODEV);
+        check_i64_eq(cgroup_set_limits(&tree, &g,
+                                       &(struct cgroup_limits){ .io_bytes = 5,
+                                                                .disk = makedev(0, 9) }),
                      -ENODEV);
         check_case("no controller");
         tree.io = false;
-        check_i64_eq(cgroup_limit(&tree, &g, &cases[0].limits), -ENOTSUP);
+        check_i64_eq(cgroup_set_limits(&tree, &g, &cases[0].limits), -ENOTSUP);
         check_files(&t, (struct fake_root_file[]){ { BOX "/io.max", "" }, { 0 } });
         cgroup_close(&g);
         cgroup_tree_close(&tree);
@@ -219,7 +221,7 @@ static void test_version_1_limits_no_io(void **state)
         check_i64_eq(cgroup_tree_open(&tree, t.root, "hutch", CGROUP_KEEP), 0);
         check_false(tree.io);
         check_i64_eq(cgroup_open(&tree, "box", &g), 0);
-        check_i64_eq(cgroup_limit(&tree, &g, &limits), -ENOTSUP);
+        check_i64_eq(cgroup_set_limits(&tree, &g, &limits), -ENOTSUP);
         check_files(&t, (struct fake_root_file[]){ { S "/unified/hutch/box/io.max", "" }, { 0 } });
         cgroup_close(&g);
         cgroup_tree_close(&tree);

@@ -23,12 +23,12 @@ static int filtered(void *data)
         (void) data;
         apart_check(confine_no_new_privs() == 0);
         apart_check(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
-        apart_check(confine_filter(filter, ARRAY_SIZE(filter)) == 0);
+        apart_check(confine_seccomp(filter, ARRAY_SIZE(filter)) == 0);
         apart_check(syscall(SYS_getppid) < 0 && errno == EDOM);
         apart_check(getpid() > 0);
-        apart_check(confine_filter(filter, 0) == -EINVAL);
-        apart_check(confine_filter(filter, BPF_MAXINSNS + 1) == -EINVAL);
-        apart_check(confine_filter(filter, 1) == -EINVAL); /* does not end in a verdict */
+        apart_check(confine_seccomp(filter, 0) == -EINVAL);
+        apart_check(confine_seccomp(filter, BPF_MAXINSNS + 1) == -EINVAL);
+        apart_check(confine_seccomp(filter, 1) == -EINVAL); /* does not end in a verdict */
         return 0;
 }
 

@@ -139,10 +139,10 @@ static void sizes_of_proc_are_untold(void **state)
 
         put("empty", "", 0644);
         check_i64_eq(file_open_read(in_dir("empty"), &st, &fd), 0);
-        check_false(file_size_is_untold(fd, &st));
+        check_false(file_size_is_unknown(fd, &st));
         (void) fd_close(fd);
         check_i64_eq(file_open_read("/proc/self/status", &st, &fd), 0);
-        check_true(file_size_is_untold(fd, &st));
+        check_true(file_size_is_unknown(fd, &st));
         (void) fd_close(fd);
 }
 
@@ -214,34 +214,34 @@ static void a_move_replaces_nothing(void **state)
 
 static int write_all(const char *name, const char *text, const struct file_attrs *attrs)
 {
-        struct file_new f;
-        int r = file_new_open(&f, in_dir(name), &ids);
+        struct atomic_file f;
+        int r = atomic_file_open(&f, in_dir(name), &ids);
 
         if (r == 0)
-                r = file_new_write(&f, text, strlen(text));
+                r = atomic_file_write(&f, text, strlen(text));
         if (r == 0)
-                r = file_new_commit(&f, attrs);
+                r = atomic_file_commit(&f, attrs);
         if (r == 0)
-                r = file_new_settle(&f);
-        file_new_discard(&f);
+                r = atomic_file_sync_dir(&f);
+        atomic_file_discard(&f);
         return r;
 }
 
 static void a_file_appears_or_is_replaced_whole(void **state)
 {
         struct file_attrs attrs = FILE_ATTRS_KEEP;
-        struct file_new f;
+        struct atomic_file f;
 
         check_i64_eq(write_all("new", "1", &attrs), 0);
         check_true(is("new", "1"));
         check_i64_eq(mode_of("new"), 0755);
         put("old", "old", 0640);
-        check_i64_eq(file_new_open(&f, in_dir("old"), &ids), 0);
+        check_i64_eq(atomic_file_open(&f, in_dir("old"), &ids), 0);
         check_true(f.exists);
-        check_i64_eq(file_new_write(&f, "new", 3), 0);
+        check_i64_eq(atomic_file_write(&f, "new", 3), 0);
         check_true(is("old", "old"));
-        check_i64_eq(file_new_commit(&f, &attrs), 0);
-        file_new_discard(&f);
+        check_i64_eq(atomic_file_commit(&f, &attrs), 0);
+        atomic_file_discard(&f);
         check_true(is("old", "new"));
         check_i64_eq(mode_of("old"), 0640);
         attrs.mode = 04711;
@@ -254,16 +254,16 @@ static void a_file_appears_or_is_replaced_whole(void **state)
 static void of_two_new_files_the_later_keeps_what_the_earlier_got(void **state)
 {
         struct file_attrs attrs = FILE_ATTRS_KEEP;
-        struct file_new one, two;
+        struct atomic_file one, two;
 
-        check_i64_eq(file_new_open(&one, in_dir("new"), &ids), 0);
-        check_i64_eq(file_new_open(&two, in_dir("new"), &ids), 0);
-        check_i64_eq(file_new_write(&two, "two", 3), 0);
+        check_i64_eq(atomic_file_open(&one, in_dir("new"), &ids), 0);
+        check_i64_eq(atomic_file_open(&two, in_dir("new"), &ids), 0);
+        check_i64_eq(atomic_file_write(&two, "two", 3), 0);
         attrs.mode = 0600;
-        check_i64_eq(file_new_commit(&one, &attrs), 0);
-        check_i64_eq(file_new_commit(&two, &FILE_ATTRS_KEEP), 0);
-        file_new_discard(&one);
-        file_new_discard(&two);
+        check_i64_eq(atomic_file_commit(&one, &attrs), 0);
+        check_i64_eq(atomic_file_commit(&two, &FILE_ATTRS_KEEP), 0);
+        atomic_file_discard(&one);
+        atomic_file_discard(&two);
         check_true(is("new", "two"));
         check_i64_eq(mode_of("new"), 0600);
         check_u64_eq(entries(), 1);
@@ -272,24 +272,24 @@ static void of_two_new_files_the_later_keeps_what_the_earlier_got(void **state)
 /* The path comes to mean another file while the new one is written. */
 static void what_will_be_replaced_can_be_read(void **state)
 {
-        struct file_new f;
+        struct atomic_file f;
         char text[8] = "";
         int fd;
 
         put("a", "a", 0600);
         put("b", "b", 0600);
         check_i64_eq(symlink("a", in_dir("link")), 0);
-        check_i64_eq(file_new_open(&f, in_dir("link"), &ids), 0);
+        check_i64_eq(atomic_file_open(&f, in_dir("link"), &ids), 0);
         check_i64_eq(unlink(in_dir("link")), 0);
         check_i64_eq(symlink("b", in_dir("link")), 0);
-        check_i64_eq(file_new_open_old(&f, &fd), 0);
+        check_i64_eq(atomic_file_open_old(&f, &fd), 0);
         check_i64_eq(read(fd, text, sizeof(text)), 1);
         check_true(text[0] == 'a');
         (void) fd_close(fd);
-        file_new_discard(&f);
-        check_i64_eq(file_new_open(&f, in_dir("none"), &ids), 0);
-        check_i64_eq(file_new_open_old(&f, &fd), -ENOENT);
-        file_new_discard(&f);
+        atomic_file_discard(&f);
+        check_i64_eq(atomic_file_open(&f, in_dir("none"), &ids), 0);
+        check_i64_eq(atomic_file_open_old(&f, &fd), -ENOENT);
+        atomic_file_discard(&f);
 }
 
 /* The text of such a link is no name of the file it leads to. */
@@ -310,17 +310,17 @@ static void links_to_descriptors_are_not_written_through(void **state)
 
 static void a_discarded_file_leaves_no_trace(void **state)
 {
-        struct file_new f;
+        struct atomic_file f;
 
         put("old", "old", 0640);
-        check_i64_eq(file_new_open(&f, in_dir("old"), &ids), 0);
-        check_i64_eq(file_new_write(&f, "new", 3), 0);
+        check_i64_eq(atomic_file_open(&f, in_dir("old"), &ids), 0);
+        check_i64_eq(atomic_file_write(&f, "new", 3), 0);
         check_u64_eq(entries(), 2);
-        file_new_discard(&f);
+        atomic_file_discard(&f);
         check_true(is("old", "old"));
         check_u64_eq(entries(), 1);
-        f = FILE_NEW_NULL;
-        file_new_discard(&f);
+        f = ATOMIC_FILE_NULL;
+        atomic_file_discard(&f);
 }
 
 static void links_are_written_through(void **state)
@@ -343,7 +343,7 @@ static void links_are_written_through(void **state)
 static void what_is_no_file_is_not_written(void **state)
 {
         static char name[300];
-        struct file_new f;
+        struct atomic_file f;
 
         check_i64_eq(mkfifo(in_dir("fifo"), 0600), 0);
         check_i64_eq(mkdir(in_dir("sub"), 0755), 0);
@@ -358,10 +358,11 @@ static void what_is_no_file_is_not_written(void **state)
         check_i64_eq(write_all("none/x", "x", &FILE_ATTRS_KEEP), -ENOENT);
         memset(name, 'x', 299);
         check_i64_eq(write_all(name, "x", &FILE_ATTRS_KEEP), -ENAMETOOLONG);
-        check_i64_eq(file_new_open(&f, "/dev/null", &ids), -EINVAL);
-        check_i64_eq(file_new_open(&f, "/", &ids), -EISDIR);
-        check_true(file_new_open(&f, "/proc/self/mem", &ids) < 0 || file_new_write(&f, "x", 1) < 0);
-        file_new_discard(&f);
+        check_i64_eq(atomic_file_open(&f, "/dev/null", &ids), -EINVAL);
+        check_i64_eq(atomic_file_open(&f, "/", &ids), -EISDIR);
+        check_true(atomic_file_open(&f, "/proc/self/mem", &ids) < 0
+                   || atomic_file_write(&f, "x", 1) < 0);
+        atomic_file_discard(&f);
         check_u64_eq(entries(), 4);
 }
 
@@ -385,16 +386,16 @@ static void a_failed_write_leaves_the_old_file(void **state)
 static void a_full_disk_leaves_the_old_file(void **state)
 {
         static char big[64 * 1024];
-        struct file_new f;
+        struct atomic_file f;
         int r;
 
         check_i64_eq(mkdir(in_dir("small"), 0755), 0);
         if (mount("none", in_dir("small"), "tmpfs", 0, "size=65536") < 0)
                 skip_because("may not mount");
         put("small/old", "old", 0640);
-        check_i64_eq(file_new_open(&f, in_dir("small/old"), &ids), 0);
-        r = file_new_write(&f, big, sizeof(big));
-        file_new_discard(&f);
+        check_i64_eq(atomic_file_open(&f, in_dir("small/old"), &ids), 0);
+        r = atomic_file_write(&f, big, sizeof(big));
+        atomic_file_discard(&f);
         check_i64_eq(r, -ENOSPC);
         check_true(is("small/old", "old"));
         check_i64_eq(write_all("small/old", "fits again", &FILE_ATTRS_KEEP), 0);

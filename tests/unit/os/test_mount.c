@@ -33,7 +33,7 @@ static int make_tmpfs(unsigned attrs)
 {
         const struct mount_option options[] = { { "size", "1m" }, { "mode", "0755" } };
         int fd = -EBADF;
-        int r = mount_make(&(struct mount_new){ "tmpfs", "box", options, 2, attrs }, &fd);
+        int r = mount_new_fs(&(struct mount_fs_spec){ "tmpfs", "box", options, 2, attrs }, &fd);
 
         return r < 0 ? r : fd;
 }
@@ -58,7 +58,7 @@ static int made_and_attached(void *data)
         apart_check((st.f_flag & (ST_NOSUID | ST_NODEV | ST_NOEXEC))
                     == (ST_NOSUID | ST_NODEV | ST_NOEXEC));
         apart_check(st.f_blocks * st.f_frsize == MiB);
-        apart_check(mount_restrict(fd, MOUNT_READONLY, false) == 0);
+        apart_check(mount_set_attrs(fd, MOUNT_READONLY, false) == 0);
         apart_check(put(AT_FDCWD, "other", "") == -EROFS);
         return 0;
 }
@@ -83,8 +83,9 @@ static void test_bad_options(void **state)
         (void) state;
         if (!apart_possible())
                 skip_because("mounting needs root");
-        check_i64_eq(mount_make(&(struct mount_new){ .type = "nofs" }, &fd), -ENODEV);
-        check_i64_eq(mount_make(&(struct mount_new){ "tmpfs", NULL, bad, 1, 0 }, &fd), -EINVAL);
+        check_i64_eq(mount_new_fs(&(struct mount_fs_spec){ .type = "nofs" }, &fd), -ENODEV);
+        check_i64_eq(mount_new_fs(&(struct mount_fs_spec){ "tmpfs", NULL, bad, 1, 0 }, &fd),
+                     -EINVAL);
         check_i64_eq(fd, -EBADF);
 }
 
@@ -98,13 +99,13 @@ static int owners_are_translated(void *data)
         int place;
 
         apart_check(userns_make(&range, &userns) == 0);
-        apart_check(mount_view(AT_FDCWD, data, false, &view) == 0);
+        apart_check(mount_clone(AT_FDCWD, data, false, &view) == 0);
         apart_check(mount_idmap(view, userns) == 0);
         apart_check(fstatat(view, "a", &st, 0) == 0);
         apart_check(st.st_uid == FIRST && st.st_gid == FIRST);
         apart_check(lstat(fake_root_path(data, "/a"), &st) == 0);
         apart_check(st.st_uid == 0);
-        apart_check(mount_restrict(view, MOUNT_READONLY, true) == 0);
+        apart_check(mount_set_attrs(view, MOUNT_READONLY, true) == 0);
         apart_check(put(view, "b", "") == -EROFS);
 
         /* What is attached can't be changed any more. */
@@ -133,7 +134,7 @@ static int links_are_not_followed(void *data)
         struct stat st;
 
         apart_check(symlinkat("/etc", root, "link") == 0);
-        apart_check(mount_view(root, "link", false, &view) == 0);
+        apart_check(mount_clone(root, "link", false, &view) == 0);
         apart_check(fstat(view, &st) == 0);
         apart_check(S_ISLNK(st.st_mode));
         return 0;
@@ -210,8 +211,8 @@ static int open_lowers(const struct layers_world *w, int *lowers)
                 (void) snprintf(name, sizeof(name), "/%zu", i);
                 lowers[i] = -EBADF;
                 if (w->c->detached)
-                        apart_check(mount_view(AT_FDCWD, fake_root_path(w->root, name), false,
-                                               &lowers[i])
+                        apart_check(mount_clone(AT_FDCWD, fake_root_path(w->root, name), false,
+                                                &lowers[i])
                                     == 0);
                 else
                         lowers[i] = open(fake_root_path(w->root, name), O_PATH | O_CLOEXEC);
@@ -223,7 +224,7 @@ static int open_lowers(const struct layers_world *w, int *lowers)
 static int layers_are_one(void *data)
 {
         const struct layers_world *w = data;
-        struct mount_layers l = { .n_lowers = w->c->lowers };
+        struct mount_overlay_spec l = { .n_lowers = w->c->lowers };
         int lowers[MOUNT_LOWERS_MAX], fd = -EBADF, place, r;
 
         if (open_lowers(w, lowers) != 0)
@@ -276,8 +277,8 @@ static void test_layers_are_one_tree(void **state)
 
 static void test_number_of_layers(void **state)
 {
-        struct mount_layers none = { .upper = -EBADF, .work = -EBADF };
-        struct mount_layers many = none;
+        struct mount_overlay_spec none = { .upper = -EBADF, .work = -EBADF };
+        struct mount_overlay_spec many = none;
         int fd;
 
         (void) state;
@@ -297,7 +298,7 @@ static int root_is_exchanged(void *data)
         apart_check(put(fd, "only", "this") == 0);
         place = open(data, O_PATH | O_CLOEXEC);
         apart_check(mount_attach(fd, place) == 0);
-        apart_check(mount_become_root(fd) == 0);
+        apart_check(mount_pivot_root(fd) == 0);
         apart_check(holds(AT_FDCWD, "/only", "this"));
         apart_check(holds(AT_FDCWD, "only", "this"));
         apart_check(access("/proc", F_OK) < 0 && errno == ENOENT);
@@ -332,11 +333,11 @@ static int root_is_covered(void *data)
         apart_check(put(fd, "only", "this") == 0);
         apart_check(mkdirat(ground, "stage", 0755) == 0 && mkdirat(stage, "root", 0755) == 0);
         apart_check(attach_to(ground, data) == 0);
-        apart_check(mount_become_root(ground) == 0);
+        apart_check(mount_pivot_root(ground) == 0);
         apart_check(attach_to(stage, "/stage") == 0);
         apart_check(attach_to(fd, "/stage/root") == 0);
         apart_check(fchdir(stage) == 0 && chroot(".") == 0);
-        apart_check(mount_cover_root(fd, ground, stage) == 0);
+        apart_check(mount_over_root(fd, ground, stage) == 0);
         apart_check(holds(AT_FDCWD, "/only", "this") && holds(AT_FDCWD, "only", "this"));
         apart_check(climb() == 0);
         apart_check(holds(AT_FDCWD, "/only", "this"));

@@ -73,7 +73,7 @@ static void test_messages_look_as_the_kernel_wants(void **state)
         check_u64_eq(h->nlmsg_len, 16 + 4 + (4 + (4 + 12) + 8) + 8);
         check_u64_eq(h->nlmsg_flags, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE);
         check_u64_eq(batch.n, h->nlmsg_len + 16);
-        check_u64_eq(batch.answers, 1);
+        check_u64_eq(batch.acks, 1);
         check_true(memcmp(netlink_find(h, 4, 9, 4), "\1\2\3\4", 4) == 0);
         check_true(netlink_find(h, 4, 1, 24) != NULL);
         check_true(netlink_find(h, 4, 9, 5) == NULL);

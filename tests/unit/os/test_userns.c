@@ -112,7 +112,7 @@ static int dies_halfway(void *data)
         int fd = -EBADF;
 
         (void) data;
-        apart_check(confine_filter(code, ARRAY_SIZE(code)) == 0);
+        apart_check(confine_seccomp(code, ARRAY_SIZE(code)) == 0);
         return userns_make(&range, &fd); /* which kills us */
 }
 

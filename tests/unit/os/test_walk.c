@@ -6,8 +6,8 @@
 
 static const char *const what_names[] = {
         [WALK_ENTRY] = "",
-        [WALK_ENTER] = "+",
-        [WALK_LEAVE] = "-",
+        [WALK_DIR] = "+",
+        [WALK_DIR_END] = "-",
         [WALK_FAILED] = "!",
 };
 
@@ -101,7 +101,7 @@ static void test_types_and_names(void **state)
         tree_fill(t.fd, list);
         open_walk(&w, &t, &(struct walk_options){ .flags = WALK_SORTED });
         while (next(&w, &e) > 0) {
-                if (e.what == WALK_LEAVE)
+                if (e.what == WALK_DIR_END)
                         continue;
                 check_i64_eq(e.type, types[i++]);
                 check_true(tree_has(e.dirfd, e.name));
@@ -125,7 +125,7 @@ static void test_skip(void **state)
         open_walk(&w, &t, &(struct walk_options){ .flags = WALK_SORTED });
         while (next(&w, &e) > 0) {
                 buf_addf(&b, "%s%.*s ", what_names[e.what], STR_ARG(e.path));
-                if (e.what == WALK_ENTER)
+                if (e.what == WALK_DIR)
                         walk_skip(&w);
         }
         check_str_eq(buf_str(&b), "+a -a a.txt b +c -c l p ");
@@ -152,7 +152,7 @@ static void test_directory_swapped_for_a_link_is_not_entered(void **state)
         check_i64_eq(e.what, WALK_FAILED);
         check_true(e.error == -ENOTDIR || e.error == -ELOOP);
         check_i64_eq(next(&w, &e), 1);
-        check_i64_eq(e.what, WALK_LEAVE);
+        check_i64_eq(e.what, WALK_DIR_END);
         check_str_eq(e.path, "d");
         walk_close(&w);
         remove_tree(&t);
@@ -176,8 +176,8 @@ static void test_deep_trees_need_few_descriptors(void **state)
                 open_walk(&w, &t, &(struct walk_options){ .flags = flags[i] });
                 while (next(&w, &e) > 0) {
                         files += e.what == WALK_ENTRY;
-                        enters += e.what == WALK_ENTER;
-                        leaves += e.what == WALK_LEAVE;
+                        enters += e.what == WALK_DIR;
+                        leaves += e.what == WALK_DIR_END;
                         deepest = MAX_OF(deepest, e.depth);
                         check_true(e.what != WALK_FAILED);
                         check_true(tree_has(e.dirfd, e.name));

@@ -373,7 +373,7 @@ static void a_place_that_was_taken_meanwhile_is_not_had_twice(void **state)
                                   sample_record(&(struct sample){
                                           .id = "x", .node = "a", .bound = true }));
                 for (unsigned i = 0; i < turns; i++)
-                        net_loop_turn(&w.store.loop, false);
+                        net_loop_run_once(&w.store.loop, false);
                 op_init(&put.req.op, put_done);
                 store_put(w.store.store, &put, STR("sandbox:owner:o:p:u:shared-project-user"),
                           STR("\"y\""));

@@ -38,7 +38,7 @@ static int await(struct writing *x)
 {
         check_false(x->done);
         while (!x->done)
-                net_loop_turn(&w.store.loop, true);
+                net_loop_run_once(&w.store.loop, true);
         return x->result;
 }
 

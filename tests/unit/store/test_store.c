@@ -97,7 +97,7 @@ static void closing_done(struct op *op, int result)
 static void turns(void)
 {
         for (int i = 0; i < 3; i++)
-                net_loop_turn(&loop, false);
+                net_loop_run_once(&loop, false);
 }
 
 static void start(struct call *c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "warden/netpool.h"
 
-#include "os/forward.h"
+#include "os/ip_forward.h"
 #include "os/nft.h"
 #include "os/userns.h"
 #include "tests/lib/netpool_world.h"
@@ -35,12 +35,12 @@ static int outside_is_reached(void *data)
                                           .to = w->net.outside,
                                           .addr = WORLD_OUTSIDE4,
                                           .source = address(w, AF_INET, &w->a, NETSCHEME_SANDBOX),
-                                          .seen = WORLD_MACHINE4 };
+                                          .seen = WORLD_HOST4 };
         const struct world_attempt v6 = { .from = w->a.fd,
                                           .to = w->net.outside,
                                           .addr = WORLD_OUTSIDE6,
                                           .source = address(w, AF_INET6, &w->a, NETSCHEME_SANDBOX),
-                                          .seen = WORLD_MACHINE6 };
+                                          .seen = WORLD_HOST6 };
 
         check_case("v4");
         apart_check(reaches(&v4, 0) == 0);
@@ -76,11 +76,9 @@ static int closed_places(void *data)
                         const char *addr;
                 } closed[] = {
                         { "another sandbox", w->b.fd, address(w, f, &w->b, NETSCHEME_SANDBOX) },
-                        { "the machine", w->net.machine,
-                          f == AF_INET ? WORLD_MACHINE4 : WORLD_MACHINE6 },
-                        { "its own gateway", w->net.machine,
-                          address(w, f, &w->a, NETSCHEME_MACHINE) },
-                        { "another's gateway", w->net.machine,
+                        { "the host", w->net.host, f == AF_INET ? WORLD_HOST4 : WORLD_HOST6 },
+                        { "its own gateway", w->net.host, address(w, f, &w->a, NETSCHEME_MACHINE) },
+                        { "another's gateway", w->net.host,
                           address(w, f, &w->b, NETSCHEME_MACHINE) },
                         { "metadata", w->net.outside,
                           f == AF_INET ? WORLD_METADATA4 : WORLD_METADATA6 },
@@ -108,10 +106,10 @@ static int closed_places(void *data)
                                                     .addr = address(w, families[i], &w->b,
                                                                     NETSCHEME_SANDBOX) };
                 const struct world_attempt to_machine = { .from = w->a.fd,
-                                                          .to = w->net.machine,
+                                                          .to = w->net.host,
                                                           .addr = families[i] == AF_INET
-                                                                          ? WORLD_MACHINE4
-                                                                          : WORLD_MACHINE6 };
+                                                                          ? WORLD_HOST4
+                                                                          : WORLD_HOST6 };
                 const struct world_attempt metadata = { .from = w->a.fd,
                                                         .to = w->net.outside,
                                                         .addr = families[i] == AF_INET
@@ -207,7 +205,7 @@ static int named_service(void *data)
         for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
                 struct world_attempt a = { .how = WORLD_UDP,
                                            .from = w->a.fd,
-                                           .to = w->net.machine,
+                                           .to = w->net.host,
                                            .addr = address(w, families[i], &w->a,
                                                            NETSCHEME_MACHINE) };
 
@@ -225,7 +223,7 @@ static void test_a_named_service_of_the_machine_is_reached(void **state)
         run(named_service);
 }
 
-/* What container engines do for a published port: the machine's address means another one. */
+/* What container engines do for a published port: the host's address means another one. */
 static void add_dnat(struct netlink_batch *b, const char *from, const char *to)
 {
         static const struct nft_chain chain = { "c", "nat", NF_INET_PRE_ROUTING, -100, NF_ACCEPT };
@@ -267,9 +265,9 @@ static int other_rules(void *data)
         /* Of what is asked for, and what it is made to mean. */
         static const struct {
                 const char *asked, *meant;
-        } cases[] = { { WORLD_MACHINE4, WORLD_OUTSIDE4 },
+        } cases[] = { { WORLD_HOST4, WORLD_OUTSIDE4 },
                       { "203.0.113.1", WORLD_METADATA4 },
-                      { "203.0.113.1", WORLD_MACHINE4 } };
+                      { "203.0.113.1", WORLD_HOST4 } };
         struct world *w = data;
         struct netlink filter;
 
@@ -451,7 +449,7 @@ static int after_a_crash(void *data)
         int kept;
 
         apart_check((errno = -open_world(w)) == 0);
-        apart_check(forward_is_on(AF_INET) == 1 && forward_is_on(AF_INET6) == 1);
+        apart_check(ip_forward_is_on(AF_INET) == 1 && ip_forward_is_on(AF_INET6) == 1);
         a = w->a;
         b = w->b;
         a.fd = dup(w->a.fd);
@@ -540,7 +538,7 @@ static int same_subnet(void *data)
         apart_check(netpool_open(&two, &second, &e) == 0);
         apart_check(netpool_start(second, &e) == ERR_RETURN(ERR_CONFLICT));
 
-        check_case("of the machine");
+        check_case("of the host");
         apart_check(netpool_open(&three, &third, &e) == 0);
         netlink_reset(&w->net.batch);
         world_address(&w->net.batch, 1, "10.77.44.1", 32);
@@ -573,7 +571,7 @@ static void test_opening_and_closing_leaves_nothing(void **state)
         (void) fd_close(first);
 }
 
-/* Made a router for sandboxes, the machine is none for others. */
+/* Made a router for sandboxes, the host is none for others. */
 static int no_router_for_others(void *data)
 {
         struct world *w = data;
@@ -585,8 +583,8 @@ static int no_router_for_others(void *data)
         int lan, link;
 
         apart_check((errno = -net_world_open(&w->net)) == 0);
-        apart_check(forward_turn_on(AF_INET) == 0); /* first: it was one */
-        v.peer_netns = w->net.machine;
+        apart_check(ip_forward_enable(AF_INET) == 0); /* first: it was one */
+        v.peer_netns = w->net.host;
         apart_check(netns_make(&lan) == 0);
         apart_check(netlink_adopt(netns_socket(lan, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE), &nl)
                     == 0);
@@ -610,7 +608,7 @@ static int no_router_for_others(void *data)
                 check_case(was ? "was a router" : "was none");
                 apart_check(netpool_open(&w->config, &w->pool, NULL) == 0);
                 apart_check(netpool_start(w->pool, NULL) == 0);
-                apart_check(forward_is_on(AF_INET) == 1 && forward_is_on(AF_INET6) == 1);
+                apart_check(ip_forward_is_on(AF_INET) == 1 && ip_forward_is_on(AF_INET6) == 1);
                 a.patience = was ? 0 : 100;
                 apart_check(world_try(&a) == (was ? 0 : -ETIMEDOUT));
                 a.patience = 0;

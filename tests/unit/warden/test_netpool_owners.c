@@ -105,12 +105,12 @@ static int crowd(void *data)
                 (void) !sendto(fd, "a", 1, 0, &to.any, to.n);
         }
         (void) fd_close(fd);
-        apart_check((errno = -conntrack_forget(&filter, &w->net.batch, count_from, w)) == 0);
+        apart_check((errno = -conntrack_delete(&filter, &w->net.batch, count_from, w)) == 0);
         apart_check(w->from_a > N / 2);
         netpool_return(w->pool, &w->a);
         apart_check(netpool_flush(w->pool) == 0);
         w->from_a = 0;
-        apart_check((errno = -conntrack_forget(&filter, &w->net.batch, count_from, w)) == 0);
+        apart_check((errno = -conntrack_delete(&filter, &w->net.batch, count_from, w)) == 0);
         apart_check(w->from_a == 0);
         return 0;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Sandboxes with the network 'private', made by the program hutch-warden, in a small world of its own:
- * the machine is a network namespace of this test, and so is the outside. */
+ * the host is a network namespace of this test, and so is the outside. */
 
 #include "warden/netkeeper.h"
 
 #include <linux/rtnetlink.h>
 
-#include "os/forward.h"
+#include "os/ip_forward.h"
 #include "os/nft.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 #include "tests/lib/net_world.h"
 #include "tests/lib/warden_client.h"
 
@@ -40,7 +40,7 @@ struct place {
         uint32_t index;
 };
 
-/* --- the machine --- */
+/* --- the host --- */
 
 static int count_link(void *data, const char *name, int index)
 {
@@ -112,13 +112,13 @@ static void open_scene(struct scene *s)
         warden_client_hello(&s->c);
 }
 
-/* It leaves nothing on the machine. */
+/* It leaves nothing on the host. */
 static void close_scene(struct scene *s)
 {
         warden_client_close(&s->c);
         check_false(has_rules(s));
-        check_i64_eq(forward_is_on(AF_INET), 0);
-        check_i64_eq(forward_is_on(AF_INET6), 0);
+        check_i64_eq(ip_forward_is_on(AF_INET), 0);
+        check_i64_eq(ip_forward_is_on(AF_INET6), 0);
         wait_until_links_are(s, 0);
 }
 
@@ -137,7 +137,7 @@ static pid_t pid_of(int pidfd)
         ssize_t n;
 
         (void) snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-        n = small_file_read(path, text, sizeof(text));
+        n = virtual_file_read(path, text, sizeof(text));
         check_true(n > 0);
         at = strstr(text, "\nPid:");
         check_true(at != NULL);
@@ -188,7 +188,7 @@ static void check_reaches_outside(const struct place *p)
 {
         static const struct {
                 const char *to, *seen;
-        } cases[] = { { WORLD_OUTSIDE4, WORLD_MACHINE4 }, { WORLD_OUTSIDE6, WORLD_MACHINE6 } };
+        } cases[] = { { WORLD_OUTSIDE4, WORLD_HOST4 }, { WORLD_OUTSIDE6, WORLD_HOST6 } };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 for (size_t j = 0; j < ARRAY_SIZE(ways); j++) {
@@ -231,7 +231,7 @@ static const char *own_address(const struct place *p, int family, char *text)
                          text, INET6_ADDRSTRLEN);
 }
 
-/* The machine's end of the same link. */
+/* The host's end of the same link. */
 static const char *gateway(const struct place *p, int family, char *text)
 {
         struct link_addr a = world_addr(own_address(p, family, text));
@@ -268,11 +268,11 @@ static void test_sandboxes_machine_and_metadata_are_closed(void **state)
         b = create(&s, "b1");
         for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
                 check_closed(&a, b.netns, own_address(&b, families[i], text));
-                check_closed(&a, net.machine, gateway(&a, families[i], text));
-                check_closed(&a, net.machine, gateway(&b, families[i], text));
+                check_closed(&a, net.host, gateway(&a, families[i], text));
+                check_closed(&a, net.host, gateway(&b, families[i], text));
         }
-        check_closed(&a, net.machine, WORLD_MACHINE4);
-        check_closed(&a, net.machine, WORLD_MACHINE6);
+        check_closed(&a, net.host, WORLD_HOST4);
+        check_closed(&a, net.host, WORLD_HOST6);
         check_closed(&a, net.outside, WORLD_METADATA4);
         check_closed(&a, net.outside, WORLD_METADATA6);
         check_case("an address that another one could have");
@@ -298,8 +298,8 @@ static void test_sandboxes_machine_and_metadata_are_closed(void **state)
 
 static void test_none_reaches_nothing(void **state)
 {
-        static const char *const places[] = { WORLD_OUTSIDE4, WORLD_OUTSIDE6, WORLD_MACHINE4,
-                                              WORLD_MACHINE6 };
+        static const char *const places[] = { WORLD_OUTSIDE4, WORLD_OUTSIDE6, WORLD_HOST4,
+                                              WORLD_HOST6 };
         struct scene s;
         struct place a;
 

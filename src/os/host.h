@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_OS_MACHINE_H
-#define HUTCH_OS_MACHINE_H
+#ifndef HUTCH_OS_HOST_H
+#define HUTCH_OS_HOST_H
 
 /*
  * Processors and memory of the machine, for when no control group tells about a part of it.
@@ -11,13 +11,13 @@
 #include "base/compiler.h"
 
 /* Processors this process may run on; at least 1. */
-unsigned machine_cpus(void);
+unsigned host_cpus(void);
 
 /* Microseconds of all processors since the start, and how many of them were not idle. -ENODATA
  * without a /proc/stat that makes sense. */
-int machine_cpu_time(const char *root, uint64_t *ret_busy, uint64_t *ret_total) must_check;
+int host_cpu_time(const char *root, uint64_t *ret_busy, uint64_t *ret_total) must_check;
 
 /* Bytes. Without /proc/meminfo the kernel is asked directly, which counts caches as used. */
-void machine_memory(const char *root, uint64_t *ret_used, uint64_t *ret_total);
+void host_memory(const char *root, uint64_t *ret_used, uint64_t *ret_total);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/inside.h"
+#include "os/in_root.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -14,13 +14,13 @@
 
 #define TRIES 16 /* a rename elsewhere makes the kernel say EAGAIN for a path with ".." */
 
-int inside_open(int root, const char *path, const struct inside_how *how, int *ret_fd)
+int in_root_open(int root, const char *path, const struct in_root_how *how, int *ret_fd)
 {
         struct open_how h = {
                 .flags = (uint64_t) (unsigned) (how->flags | O_CLOEXEC),
                 .mode = how->flags & O_CREAT ? how->mode : 0,
                 .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS
-                           | (how->no_links ? RESOLVE_NO_SYMLINKS : 0),
+                           | (how->no_symlinks ? RESOLVE_NO_SYMLINKS : 0),
         };
 
         for (int i = 0; i < TRIES; i++) {
@@ -63,7 +63,7 @@ static int enter_or_make(int at, const char *name, uid_t owner)
         return -errno;
 }
 
-int inside_make_folder(int root, const char *path, uid_t owner, int *ret_fd)
+int in_root_mkdirs(int root, const char *path, uid_t owner, int *ret_fd)
 {
         scoped(fd_closep) int at = fcntl(root, F_DUPFD_CLOEXEC, 3);
         struct str rest = str_from(path), part;
@@ -94,7 +94,7 @@ int inside_make_folder(int root, const char *path, uid_t owner, int *ret_fd)
 
 /* --- is it what we think? --- */
 
-int inside_check_fs(int fd, long magic)
+int in_root_check_fs(int fd, long magic)
 {
         struct statfs st;
 
@@ -103,7 +103,7 @@ int inside_check_fs(int fd, long magic)
         return st.f_type == magic ? 0 : -EINVAL;
 }
 
-int inside_check_device(int fd, unsigned major, unsigned minor)
+int in_root_check_device(int fd, unsigned major, unsigned minor)
 {
         struct stat st;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_OS_SMALL_FILE_H
-#define HUTCH_OS_SMALL_FILE_H
+#ifndef HUTCH_OS_VIRTUAL_FILE_H
+#define HUTCH_OS_VIRTUAL_FILE_H
 
 /*
  * The small text files in which the kernel tells about itself (/proc, /sys).
@@ -15,10 +15,10 @@
 
 /* The file's beginning, at most size - 1 bytes, and a NUL behind it: a longer file is cut. Returns
  * the number of bytes, or a negative errno; -EINVAL if it is not a regular file. */
-ssize_t small_file_read(const char *path, char *ret, size_t size) must_check;
+ssize_t virtual_file_read(const char *path, char *ret, size_t size) must_check;
 
 /* The value of "key value" lines: "inactive_file 123", "MemTotal:  123 kB" (key "MemTotal:"). -ENODATA
  * if there is no such line. */
-int small_file_value(struct str text, struct str key, uint64_t *ret) must_check;
+int virtual_file_value(struct str text, struct str key, uint64_t *ret) must_check;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_OS_CGROUP_H
-#define HUTCH_OS_CGROUP_H
+#ifndef HUTCH_OS_CGROUP_SELF_H
+#define HUTCH_OS_CGROUP_SELF_H
 
 /*
  * What the control group we run in has used, and what it may use.
@@ -29,15 +29,15 @@
 
 #define CGROUP_UNLIMITED UINT64_MAX
 
-struct cgroup_use {
+struct cgroup_self_usage {
         uint64_t used;
         uint64_t limit; /* CGROUP_UNLIMITED if there is none */
 };
 
 /* used: microseconds of all processors since the group was made. limit: thousandths of a processor. */
-int cgroup_cpu(const char *root, struct cgroup_use *ret) must_check;
+int cgroup_self_cpu(const char *root, struct cgroup_self_usage *ret) must_check;
 
 /* Bytes. Cached files that can be dropped at once (inactive_file) do not count as used. */
-int cgroup_memory(const char *root, struct cgroup_use *ret) must_check;
+int cgroup_self_memory(const char *root, struct cgroup_self_usage *ret) must_check;
 
 #endif

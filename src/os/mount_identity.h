@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_OS_MARK_H
-#define HUTCH_OS_MARK_H
+#ifndef HUTCH_OS_MOUNT_IDENTITY_H
+#define HUTCH_OS_MOUNT_IDENTITY_H
 
 /*
  * What is to be mounted at a path, told from who has checked it to who finds it there.
@@ -10,9 +10,9 @@
  * that was checked is kept open, which keeps its inode from being used for another, and its device and inode
  * are told to a program that looks at what was mounted before anybody else can use it.
  *
- *         checks:  fd = inside_open(…); mark_of(fd, &m); mark_write(b, &m, "/mnt/work")
+ *         checks:  fd = in_root_open(…); mount_identity_of(fd, &m); mount_identity_write(b, &m, "/mnt/work")
  *         mounts:  mount(PATH, "/mnt/work")                               perhaps of something else by now
- *         looks:   mark_check("2049:131074:/mnt/work") == 0, or it ends with MARK_EXIT
+ *         looks:   mount_identity_check("2049:131074:/mnt/work") == 0, or it ends with MOUNT_IDENTITY_EXIT
  *
  * The look takes a path without any link and insists on a mount point: a link could lead to the right file
  * while the wrong one is mounted where it led to before, and the right file could have been moved to where
@@ -27,20 +27,20 @@
 #include "base/compiler.h"
 #include "base/str.h"
 
-struct mark {
+struct mount_identity {
         uint64_t dev, ino;
 };
 
 /* The exit status of a program that has found something else. */
-#define MARK_EXIT 94
+#define MOUNT_IDENTITY_EXIT 94
 
-int mark_of(int fd, struct mark *ret) must_check;
+int mount_identity_of(int fd, struct mount_identity *ret) must_check;
 
 /* Appends "DEV:INO:PATH". */
-void mark_write(struct buf *b, const struct mark *m, struct str path);
+void mount_identity_write(struct buf *b, const struct mount_identity *m, struct str path);
 
 /* -ESTALE: it is another file; -ELOOP: there is a link in the path; -ENOTUNIQ: nothing is mounted there;
- * -EINVAL: this is no mark; or why the path can't be opened. */
-int mark_check(struct str text) must_check;
+ * -EINVAL: this is no mount_identity; or why the path can't be opened. */
+int mount_identity_check(struct str text) must_check;
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_OS_CGROUP_COUNT_H
-#define HUTCH_OS_CGROUP_COUNT_H
+#ifndef HUTCH_OS_CGROUP_STATS_H
+#define HUTCH_OS_CGROUP_STATS_H
 
 /* What a group of ours (os/cgroup_make.h) has used and uses, seen from outside. */
 
 #include "base/compiler.h"
 #include "os/cgroup_make.h"
 
-struct cgroup_count {
+struct cgroup_stats {
         uint64_t cpu_usec;  /* since it was made */
         uint64_t memory;    /* bytes, without cached files that can be dropped at once */
         uint64_t processes; /* and threads */
@@ -15,7 +15,7 @@ struct cgroup_count {
 };
 
 /* What this machine does not count is 0. */
-int cgroup_count(const struct cgroup_tree *t, const struct cgroup *g, struct cgroup_count *ret)
+int cgroup_stats(const struct cgroup_tree *t, const struct cgroup *g, struct cgroup_stats *ret)
         must_check;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/mark.h"
+#include "os/mount_identity.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,28 +10,28 @@
 #include "tests/lib/check.h"
 
 /* /proc is a mount point on every machine, and no link is on the way there. */
-static struct mark mark_at(const char *path)
+static struct mount_identity mark_at(const char *path)
 {
         scoped(fd_closep) int fd = open(path, O_PATH | O_CLOEXEC);
-        struct mark m;
+        struct mount_identity m;
 
         check_true(fd >= 0);
-        check_i64_eq(mark_of(fd, &m), 0);
+        check_i64_eq(mount_identity_of(fd, &m), 0);
         return m;
 }
 
-static int check(const struct mark *m, const char *path)
+static int check(const struct mount_identity *m, const char *path)
 {
         scoped(buf_done) struct buf b;
 
         buf_init(&b, KiB);
-        mark_write(&b, m, str_from(path));
-        return mark_check(buf_str(&b));
+        mount_identity_write(&b, m, str_from(path));
+        return mount_identity_check(buf_str(&b));
 }
 
 static void what_is_mounted_is_known_again(void **state)
 {
-        struct mark proc = mark_at("/proc"), other = proc;
+        struct mount_identity proc = mark_at("/proc"), other = proc;
 
         check_i64_eq(check(&proc, "/proc"), 0);
         other.ino++;
@@ -47,7 +47,7 @@ static void what_is_mounted_is_known_again(void **state)
 static void a_way_there_is_not_enough(void **state)
 {
         char folder[64], link[96], inner[96];
-        struct mark m, proc = mark_at("/proc");
+        struct mount_identity m, proc = mark_at("/proc");
 
         (void) snprintf(folder, sizeof(folder), "%s/markXXXXXX", check_tmp());
         check_true(mkdtemp(folder) != NULL);
@@ -83,12 +83,12 @@ static void what_is_no_mark_is_refused(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].name);
-                check_i64_eq(mark_check(str_from(cases[i].text)), -EINVAL);
+                check_i64_eq(mount_identity_check(str_from(cases[i].text)), -EINVAL);
         }
         memset(long_path, '/', sizeof(long_path));
         memcpy(long_path, "1:2:", 4);
-        check_i64_eq(mark_check(str_of(long_path, sizeof(long_path))), -EINVAL);
-        check_i64_eq(mark_check(str_of("1:2:/a\0b", 8)), -EINVAL);
+        check_i64_eq(mount_identity_check(str_of(long_path, sizeof(long_path))), -EINVAL);
+        check_i64_eq(mount_identity_check(str_of("1:2:/a\0b", 8)), -EINVAL);
 }
 
 int main(void)
@@ -99,5 +99,5 @@ int main(void)
                 cmocka_unit_test(what_is_no_mark_is_refused),
         };
 
-        return cmocka_run_group_tests_name("mark", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("mount_identity", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/machine.h"
+#include "os/host.h"
 
 #include <limits.h>
 #include <sched.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 
 /* The kernel refuses a mask that is smaller than its own; 8192 processors are its maximum. */
 #define CPU_SETS (8192 / CPU_SETSIZE)
@@ -17,7 +17,7 @@
  * alpha and ia64. */
 #define USEC_PER_TICK (USEC_PER_SEC / 100)
 
-unsigned machine_cpus(void)
+unsigned host_cpus(void)
 {
         cpu_set_t sets[CPU_SETS] = { 0 };
         int n = 0;
@@ -58,10 +58,10 @@ static ssize_t read_proc(const char *root, const char *name, char *ret, size_t s
 
         if (snprintf(path, sizeof(path), "%s/proc/%s", root, name) >= PATH_MAX)
                 return -ENAMETOOLONG;
-        return small_file_read(path, ret, size);
+        return virtual_file_read(path, ret, size);
 }
 
-int machine_cpu_time(const char *root, uint64_t *ret_busy, uint64_t *ret_total)
+int host_cpu_time(const char *root, uint64_t *ret_busy, uint64_t *ret_total)
 {
         char text[512]; /* the first line is the sum */
         ssize_t n = read_proc(root, "stat", text, sizeof(text));
@@ -78,12 +78,12 @@ static bool read_meminfo(const char *root, uint64_t *ret_available, uint64_t *re
         ssize_t n = read_proc(root, "meminfo", text, sizeof(text));
         struct str s = str_of(text, (size_t) MAX_OF(n, 0));
 
-        return n > 0 && small_file_value(s, STR("MemTotal:"), ret_total) == 0
-               && small_file_value(s, STR("MemAvailable:"), ret_available) == 0
+        return n > 0 && virtual_file_value(s, STR("MemTotal:"), ret_total) == 0
+               && virtual_file_value(s, STR("MemAvailable:"), ret_available) == 0
                && *ret_total <= UINT64_MAX / KiB && *ret_available <= *ret_total;
 }
 
-void machine_memory(const char *root, uint64_t *ret_used, uint64_t *ret_total)
+void host_memory(const char *root, uint64_t *ret_used, uint64_t *ret_total)
 {
         uint64_t available, total;
         struct sysinfo si = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_OS_FORWARD_H
-#define HUTCH_OS_FORWARD_H
+#ifndef HUTCH_OS_IP_FORWARD_H
+#define HUTCH_OS_IP_FORWARD_H
 
 /*
  * Whether the machine sends packets on from one link to another (the caller's network namespace).
@@ -12,12 +12,12 @@
 #include "base/compiler.h"
 
 /* Family: AF_INET, AF_INET6. 1, 0; -ENOENT without that family. */
-int forward_is_on(int family) must_check;
+int ip_forward_is_on(int family) must_check;
 
 /* Does nothing if it is on. */
-int forward_turn_on(int family) must_check;
+int ip_forward_enable(int family) must_check;
 
 /* Does nothing if it is off, or if there is no such family. */
-int forward_turn_off(int family) must_check;
+int ip_forward_disable(int family) must_check;
 
 #endif

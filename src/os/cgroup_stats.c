@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/cgroup_count.h"
+#include "os/cgroup_stats.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 
 #define TEXT_MAX (8 * KiB)
 
@@ -42,11 +42,11 @@ static int get_value(int dir, const char *file, struct str key, uint64_t *ret)
 
         if (n <= 0)
                 return (int) n;
-        r = small_file_value(str_of(text, (size_t) n), key, ret);
+        r = virtual_file_value(str_of(text, (size_t) n), key, ret);
         return r == -ENODATA ? 0 : r;
 }
 
-static int count_memory(int dir, bool unified, struct cgroup_count *c)
+static int count_memory(int dir, bool unified, struct cgroup_stats *c)
 {
         uint64_t cached = 0;
         int r = get_number(dir, unified ? "memory.current" : "memory.usage_in_bytes", &c->memory);
@@ -62,7 +62,7 @@ static int count_memory(int dir, bool unified, struct cgroup_count *c)
 }
 
 /* The unified hierarchy counts time whether it has a controller of processors or not. */
-static int count_cpu(const struct cgroup *g, struct cgroup_count *c)
+static int count_cpu(const struct cgroup *g, struct cgroup_stats *c)
 {
         uint64_t nsec = 0;
         int r;
@@ -75,10 +75,10 @@ static int count_cpu(const struct cgroup *g, struct cgroup_count *c)
         return r;
 }
 
-int cgroup_count(const struct cgroup_tree *t, const struct cgroup *g, struct cgroup_count *ret)
+int cgroup_stats(const struct cgroup_tree *t, const struct cgroup *g, struct cgroup_stats *ret)
 {
         const bool v2 = t->unified_controls;
-        struct cgroup_count c = { 0 };
+        struct cgroup_stats c = { 0 };
         int r = count_cpu(g, &c);
 
         if (r == 0)

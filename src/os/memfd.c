@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/sealed.h"
+#include "os/memfd.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -43,7 +43,7 @@ static int open_memory(const char *name)
         return fd < 0 ? -errno : fd;
 }
 
-int sealed_copy(int from, const char *name, int *ret_fd)
+int memfd_sealed_copy(int from, const char *name, int *ret_fd)
 {
         scoped(fd_closep) int copy = open_memory(name);
         int r;
@@ -59,7 +59,7 @@ int sealed_copy(int from, const char *name, int *ret_fd)
         return 0;
 }
 
-int sealed_bytes(struct str bytes, const char *name, int *ret_fd)
+int memfd_sealed_bytes(struct str bytes, const char *name, int *ret_fd)
 {
         scoped(fd_closep) int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -78,7 +78,7 @@ int sealed_bytes(struct str bytes, const char *name, int *ret_fd)
         return 0;
 }
 
-bool sealed_is(int fd)
+bool memfd_is_sealed(int fd)
 {
         int seals = fcntl(fd, F_GET_SEALS);
 

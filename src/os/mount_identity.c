@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/mark.h"
+#include "os/mount_identity.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -7,25 +7,25 @@
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "os/inside.h"
+#include "os/in_root.h"
 
-int mark_of(int fd, struct mark *ret)
+int mount_identity_of(int fd, struct mount_identity *ret)
 {
         struct stat st;
 
         if (fstat(fd, &st) < 0)
                 return -errno;
-        *ret = (struct mark){ .dev = st.st_dev, .ino = st.st_ino };
+        *ret = (struct mount_identity){ .dev = st.st_dev, .ino = st.st_ino };
         return 0;
 }
 
-void mark_write(struct buf *b, const struct mark *m, struct str path)
+void mount_identity_write(struct buf *b, const struct mount_identity *m, struct str path)
 {
         buf_addf(b, "%llu:%llu:", (unsigned long long) m->dev, (unsigned long long) m->ino);
         buf_add_str(b, path);
 }
 
-static int parse(struct str text, struct mark *ret, char path[static PATH_MAX])
+static int parse(struct str text, struct mount_identity *ret, char path[static PATH_MAX])
 {
         struct str dev, ino;
 
@@ -50,10 +50,10 @@ static int is_mounted(int fd)
         return (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-int mark_check(struct str text)
+int mount_identity_check(struct str text)
 {
         scoped(fd_closep) int root = -EBADF, fd = -EBADF;
-        struct mark wanted, found = { 0 };
+        struct mount_identity wanted, found = { 0 };
         char path[PATH_MAX];
         int r = parse(text, &wanted, path);
 
@@ -62,9 +62,10 @@ int mark_check(struct str text)
         root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root < 0)
                 return -errno;
-        r = inside_open(root, path, &(struct inside_how){ .flags = O_PATH, .no_links = true }, &fd);
+        r = in_root_open(root, path, &(struct in_root_how){ .flags = O_PATH, .no_symlinks = true },
+                         &fd);
         if (r == 0)
-                r = mark_of(fd, &found);
+                r = mount_identity_of(fd, &found);
         if (r < 0)
                 return r;
         if (found.dev != wanted.dev || found.ino != wanted.ino)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/inside.h"
+#include "os/in_root.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -32,7 +32,7 @@ static int open_tree_of_links(struct fake_root *t)
 
 static const struct {
         const char *path;
-        bool no_links;
+        bool no_symlinks;
         int r;
         const char *content; /* of what is found */
 } opens[] = {
@@ -59,12 +59,12 @@ static void test_no_path_leads_out(void **state)
         (void) state;
         root = open_tree_of_links(&t);
         for (size_t i = 0; i < ARRAY_SIZE(opens); i++) {
-                const struct inside_how how = { O_RDONLY, 0, opens[i].no_links };
+                const struct in_root_how how = { O_RDONLY, 0, opens[i].no_symlinks };
                 scoped(fd_closep) int fd = -EBADF;
                 char text[32] = "";
 
                 check_case(opens[i].path);
-                check_i64_eq(inside_open(root, opens[i].path, &how, &fd), opens[i].r);
+                check_i64_eq(in_root_open(root, opens[i].path, &how, &fd), opens[i].r);
                 if (opens[i].r < 0)
                         continue;
                 check_true(read(fd, text, sizeof(text) - 1) > 0);
@@ -79,9 +79,9 @@ static void test_links_of_proc_are_not_followed(void **state)
         int fd = -EBADF;
 
         (void) state;
-        check_i64_eq(inside_open(proc, "self/root/etc/passwd", &(struct inside_how){ 0 }, &fd),
+        check_i64_eq(in_root_open(proc, "self/root/etc/passwd", &(struct in_root_how){ 0 }, &fd),
                      -ELOOP);
-        check_i64_eq(inside_open(proc, "self/fd/0", &(struct inside_how){ .flags = O_PATH }, &fd),
+        check_i64_eq(in_root_open(proc, "self/fd/0", &(struct in_root_how){ .flags = O_PATH }, &fd),
                      -ELOOP);
 }
 
@@ -115,8 +115,7 @@ static void test_folders_are_made_without_links(void **state)
                 struct stat is, should;
 
                 check_case(folders[i].path);
-                check_i64_eq(inside_make_folder(root, folders[i].path, geteuid(), &fd),
-                             folders[i].r);
+                check_i64_eq(in_root_mkdirs(root, folders[i].path, geteuid(), &fd), folders[i].r);
                 if (folders[i].r < 0)
                         continue;
                 check_i64_eq(fstat(fd, &is), 0);
@@ -138,7 +137,7 @@ static void test_folders_have_an_owner(void **state)
         if (geteuid() != 0)
                 skip_because("only root gives folders away");
         root = open_tree_of_links(&t);
-        check_i64_eq(inside_make_folder(root, "dir/a/b", 4711, &fd), 0);
+        check_i64_eq(in_root_mkdirs(root, "dir/a/b", 4711, &fd), 0);
         check_i64_eq(fstat(fd, &st), 0);
         check_u64_eq(st.st_uid, 4711);
         check_u64_eq(st.st_gid, 4711);
@@ -158,7 +157,7 @@ static void test_names_that_are_too_long(void **state)
         (void) state;
         memset(name, 'a', sizeof(name) - 1);
         name[sizeof(name) - 1] = '\0';
-        check_i64_eq(inside_make_folder(root, name, 0, &fd), -ENAMETOOLONG);
+        check_i64_eq(in_root_mkdirs(root, name, 0, &fd), -ENAMETOOLONG);
 }
 
 static void test_what_it_really_is(void **state)
@@ -168,12 +167,12 @@ static void test_what_it_really_is(void **state)
         scoped(fd_closep) int tmp = open("/tmp", O_PATH | O_CLOEXEC);
 
         (void) state;
-        check_i64_eq(inside_check_fs(proc, PROC_SUPER_MAGIC), 0);
-        check_i64_eq(inside_check_fs(tmp, PROC_SUPER_MAGIC), -EINVAL);
-        check_i64_eq(inside_check_device(null, 1, 3), 0);
-        check_i64_eq(inside_check_device(null, 1, 5), -EINVAL);
-        check_i64_eq(inside_check_device(tmp, 1, 3), -EINVAL);
-        check_i64_eq(inside_check_device(-EBADF, 1, 3), -EBADF);
+        check_i64_eq(in_root_check_fs(proc, PROC_SUPER_MAGIC), 0);
+        check_i64_eq(in_root_check_fs(tmp, PROC_SUPER_MAGIC), -EINVAL);
+        check_i64_eq(in_root_check_device(null, 1, 3), 0);
+        check_i64_eq(in_root_check_device(null, 1, 5), -EINVAL);
+        check_i64_eq(in_root_check_device(tmp, 1, 3), -EINVAL);
+        check_i64_eq(in_root_check_device(-EBADF, 1, 3), -EBADF);
 }
 
 int main(void)

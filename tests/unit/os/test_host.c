@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/machine.h"
+#include "os/host.h"
 
 #include "base/base.h"
 #include "tests/lib/fake_root.h"
@@ -31,7 +31,7 @@ static void test_cpu_time(void **state)
                 fake_root_open(&t);
                 if (cases[i].text)
                         fake_root_put(&t, "/proc/stat", cases[i].text);
-                check_i64_eq(machine_cpu_time(t.root, &busy, &total), cases[i].r);
+                check_i64_eq(host_cpu_time(t.root, &busy, &total), cases[i].r);
                 check_u64_eq(busy, cases[i].busy);
                 check_u64_eq(total, cases[i].total);
                 fake_root_close(&t);
@@ -52,17 +52,17 @@ static void test_memory(void **state)
 
         (void) state;
         fake_root_open(&t);
-        machine_memory(t.root, &real_used, &real_total);
+        host_memory(t.root, &real_used, &real_total);
         check_true(real_total > MiB && real_used <= real_total);
         fake_root_put(&t, "/proc/meminfo",
                       "MemTotal:        1000 kB\nMemFree:   1 kB\nMemAvailable:  300 kB\n");
-        machine_memory(t.root, &used, &total);
+        host_memory(t.root, &used, &total);
         check_u64_eq(used, 700 * KiB);
         check_u64_eq(total, 1000 * KiB);
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 check_case(bad[i]);
                 fake_root_put(&t, "/proc/meminfo", bad[i]);
-                machine_memory(t.root, &used, &total);
+                host_memory(t.root, &used, &total);
                 check_u64_eq(total, real_total); /* the kernel's own word */
         }
         fake_root_close(&t);
@@ -71,7 +71,7 @@ static void test_memory(void **state)
 static void test_cpus(void **state)
 {
         (void) state;
-        check_true(machine_cpus() >= 1);
+        check_true(host_cpus() >= 1);
 }
 
 int main(void)

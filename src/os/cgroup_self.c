@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/cgroup.h"
+#include "os/cgroup_self.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 
 #define TREE      "/sys/fs/cgroup"
 #define SELF_MAX  (8 * KiB)  /* of /proc/self/cgroup: a dozen lines */
@@ -96,7 +96,7 @@ static int place_find(struct place *p, const char *root, struct str controller)
 
         if (n < 0 || n >= PATH_MAX)
                 return -ENODATA;
-        n = small_file_read(p->path, self, sizeof(self));
+        n = virtual_file_read(p->path, self, sizeof(self));
         if (n < 0)
                 return -ENODATA;
         p->unified = false;
@@ -158,7 +158,7 @@ static int read_at(const char *dir, const char *name, char *ret, size_t size, st
 
         if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int) sizeof(path))
                 return -ENAMETOOLONG;
-        n = small_file_read(path, ret, size);
+        n = virtual_file_read(path, ret, size);
         if (n < 0)
                 return (int) n;
         *ret_text = str_of(ret, (size_t) n);
@@ -184,7 +184,7 @@ static int stat_at(const char *dir, const char *name, struct str key, uint64_t *
         struct str s;
         int r = read_at(dir, name, text, sizeof(text), &s);
 
-        return r < 0 ? r : small_file_value(s, key, ret);
+        return r < 0 ? r : virtual_file_value(s, key, ret);
 }
 
 /* --- processors --- */
@@ -239,10 +239,10 @@ static int cpu_used_v1(const char *dir, uint64_t *ret)
         return r;
 }
 
-int cgroup_cpu(const char *root, struct cgroup_use *ret)
+int cgroup_self_cpu(const char *root, struct cgroup_self_usage *ret)
 {
         struct place cpu, acct;
-        struct cgroup_use use;
+        struct cgroup_self_usage use;
         int r = place_find(&cpu, root, STR("cpu"));
 
         if (r < 0)
@@ -295,10 +295,10 @@ static int memory_used_v1(const char *dir, uint64_t *ret)
         return r;
 }
 
-int cgroup_memory(const char *root, struct cgroup_use *ret)
+int cgroup_self_memory(const char *root, struct cgroup_self_usage *ret)
 {
         struct place p;
-        struct cgroup_use use;
+        struct cgroup_self_usage use;
         int r = place_find(&p, root, STR("memory"));
 
         if (r < 0)

@@ -79,7 +79,7 @@ static int find_target(const char *given, char ret[static PATH_MAX])
 
 /* Cuts the path in two: its folder is opened, its last name copied. "x/", "." and ".." name
  * folders. */
-static int open_folder(struct file_new *f, char path[static PATH_MAX])
+static int open_folder(struct atomic_file *f, char path[static PATH_MAX])
 {
         char *slash = strrchr(path, '/');
         const char *name = slash ? slash + 1 : path;
@@ -96,7 +96,7 @@ static int open_folder(struct file_new *f, char path[static PATH_MAX])
         return f->_dir < 0 ? -errno : 0;
 }
 
-static int look_at_old(struct file_new *f)
+static int look_at_old(struct atomic_file *f)
 {
         f->exists = false;
         if (fstatat(f->_dir, f->_name, &f->old, AT_SYMLINK_NOFOLLOW) < 0)
@@ -111,7 +111,7 @@ static int look_at_old(struct file_new *f)
 
 /* --- the two ways of writing --- */
 
-static bool is_mount_point(const struct file_new *f)
+static bool is_mount_point(const struct atomic_file *f)
 {
         struct statx st;
 
@@ -120,7 +120,7 @@ static bool is_mount_point(const struct file_new *f)
                && (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
-static int open_in_place(struct file_new *f)
+static int open_in_place(struct atomic_file *f)
 {
         struct stat st;
 
@@ -134,7 +134,7 @@ static int open_in_place(struct file_new *f)
         return 0;
 }
 
-static int open_temp(struct file_new *f, struct ids *ids)
+static int open_temp(struct atomic_file *f, struct ids *ids)
 {
         char id[ID_HEX_LEN + 1];
 
@@ -148,7 +148,7 @@ static int open_temp(struct file_new *f, struct ids *ids)
         return -errno;
 }
 
-static int open_output(struct file_new *f, struct ids *ids)
+static int open_output(struct atomic_file *f, struct ids *ids)
 {
         int r;
 
@@ -161,12 +161,12 @@ static int open_output(struct file_new *f, struct ids *ids)
         return r;
 }
 
-int file_new_open(struct file_new *f, const char *path, struct ids *ids)
+int atomic_file_open(struct atomic_file *f, const char *path, struct ids *ids)
 {
         char target[PATH_MAX];
         int r;
 
-        *f = FILE_NEW_NULL;
+        *f = ATOMIC_FILE_NULL;
         r = find_target(path, target);
         if (r == 0)
                 r = open_folder(f, target);
@@ -175,11 +175,11 @@ int file_new_open(struct file_new *f, const char *path, struct ids *ids)
         if (r == 0)
                 r = open_output(f, ids);
         if (r < 0)
-                file_new_discard(f);
+                atomic_file_discard(f);
         return r;
 }
 
-int file_new_open_old(const struct file_new *f, int *ret_fd)
+int atomic_file_open_old(const struct atomic_file *f, int *ret_fd)
 {
         scoped(fd_closep) int fd =
                 openat(f->_dir, f->_name,
@@ -196,7 +196,7 @@ int file_new_open_old(const struct file_new *f, int *ret_fd)
 
 /* --- writing --- */
 
-static int empty_first(struct file_new *f)
+static int empty_first(struct atomic_file *f)
 {
         if (!f->_in_place || f->_emptied)
                 return 0;
@@ -204,7 +204,7 @@ static int empty_first(struct file_new *f)
         return ftruncate(f->fd, 0) < 0 ? -errno : 0;
 }
 
-int file_new_write(struct file_new *f, const void *p, size_t n)
+int atomic_file_write(struct atomic_file *f, const void *p, size_t n)
 {
         const char *bytes = p;
         int r = empty_first(f);
@@ -223,13 +223,13 @@ int file_new_write(struct file_new *f, const void *p, size_t n)
                 f->_written += (uint64_t) MAX_OF(w, 0);
         }
         if (f->_written - f->_pushed >= PUSH_BYTES)
-                file_new_push(f);
+                atomic_file_start_writeback(f);
         return 0;
 }
 
 /* Starts to write this stretch and waits for the one before, which has had time: so a disk slower
  * than the network costs many short waits and not one of the whole file's length at its end. */
-void file_new_push(struct file_new *f)
+void atomic_file_start_writeback(struct atomic_file *f)
 {
         if (f->_pushing > 0)
                 (void) sync_file_range(f->fd, (off_t) (f->_pushed - f->_pushing),
@@ -250,7 +250,7 @@ static mode_t current_umask(void)
         return mask;
 }
 
-static mode_t final_mode(const struct file_new *f, const struct file_attrs *attrs)
+static mode_t final_mode(const struct atomic_file *f, const struct file_attrs *attrs)
 {
         if (attrs->mode != FILE_MODE_KEEP)
                 return attrs->mode;
@@ -259,7 +259,7 @@ static mode_t final_mode(const struct file_new *f, const struct file_attrs *attr
 
 /* Whoever is not root can't give files away: the copy of another's file becomes ours, and then it
  * must not be setuid. */
-static int keep_owner(struct file_new *f, mode_t *mode)
+static int keep_owner(struct atomic_file *f, mode_t *mode)
 {
         if (!f->exists || f->_in_place || fchown(f->fd, f->old.st_uid, f->old.st_gid) == 0)
                 return 0;
@@ -269,7 +269,7 @@ static int keep_owner(struct file_new *f, mode_t *mode)
         return 0;
 }
 
-static int dress(struct file_new *f, const struct file_attrs *attrs)
+static int dress(struct atomic_file *f, const struct file_attrs *attrs)
 {
         mode_t mode = final_mode(f, attrs);
         int r = keep_owner(f, &mode);
@@ -284,7 +284,7 @@ static int dress(struct file_new *f, const struct file_attrs *attrs)
         return fchmod(f->fd, mode) < 0 ? -errno : 0;
 }
 
-int file_new_commit(struct file_new *f, const struct file_attrs *attrs)
+int atomic_file_commit(struct atomic_file *f, const struct file_attrs *attrs)
 {
         int r = empty_first(f);
 
@@ -306,7 +306,7 @@ int file_new_commit(struct file_new *f, const struct file_attrs *attrs)
 }
 
 /* Some filesystems can't sync folders; the data are safe all the same. */
-int file_new_settle(struct file_new *f)
+int atomic_file_sync_dir(struct atomic_file *f)
 {
         scoped(fd_closep) int fd = openat(f->_dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -315,7 +315,7 @@ int file_new_settle(struct file_new *f)
         return -errno;
 }
 
-void file_new_discard(struct file_new *f)
+void atomic_file_discard(struct atomic_file *f)
 {
         if (f->_temp[0])
                 (void) unlinkat(f->_dir, f->_temp, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "os/fd.h"
 
-ssize_t small_file_read(const char *path, char *ret, size_t size)
+ssize_t virtual_file_read(const char *path, char *ret, size_t size)
 {
         scoped(fd_closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         struct stat st;
@@ -33,7 +33,7 @@ ssize_t small_file_read(const char *path, char *ret, size_t size)
         return (ssize_t) n;
 }
 
-int small_file_value(struct str text, struct str key, uint64_t *ret)
+int virtual_file_value(struct str text, struct str key, uint64_t *ret)
 {
         struct str line;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/pass.h"
+#include "os/fd_pass.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,17 +9,17 @@
 
 union control {
         struct cmsghdr head; /* for its alignment */
-        char room[CMSG_SPACE(PASS_FDS_MAX * sizeof(int))];
+        char room[CMSG_SPACE(FD_PASS_MAX * sizeof(int))];
 };
 
-ssize_t pass_send(int socket, struct str message, const int *fds, size_t n_fds, int flags)
+ssize_t fd_pass_send(int socket, struct str message, const int *fds, size_t n_fds, int flags)
 {
         struct iovec iov = { (char *) (uintptr_t) message.p, message.n };
         struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
         union control control;
         ssize_t n;
 
-        ASSERT(n_fds <= PASS_FDS_MAX);
+        ASSERT(n_fds <= FD_PASS_MAX);
         if (n_fds > 0) {
                 msg.msg_control = &control;
                 msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
@@ -35,7 +35,7 @@ ssize_t pass_send(int socket, struct str message, const int *fds, size_t n_fds, 
         return n < 0 ? -errno : n;
 }
 
-static void take_fds(struct msghdr *msg, struct passed *m)
+static void take_fds(struct msghdr *msg, struct fd_pass_msg *m)
 {
         for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
                 size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -49,14 +49,14 @@ static void take_fds(struct msghdr *msg, struct passed *m)
 }
 
 /* The room is told without the padding behind it, in which the kernel would find place for one more. */
-ssize_t pass_receive(int socket, struct passed *m, int flags)
+ssize_t fd_pass_receive(int socket, struct fd_pass_msg *m, int flags)
 {
         struct iovec iov = { m->p, m->size };
         union control control;
         struct msghdr msg;
         ssize_t n;
 
-        ASSERT(m->fds_max <= PASS_FDS_MAX);
+        ASSERT(m->fds_max <= FD_PASS_MAX);
         m->n_fds = 0;
         do {
                 msg = (struct msghdr){ .msg_iov = &iov,

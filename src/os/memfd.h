@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_OS_SEALED_H
-#define HUTCH_OS_SEALED_H
+#ifndef HUTCH_OS_MEMFD_H
+#define HUTCH_OS_MEMFD_H
 
 /*
  * Programs in memory that nobody can change, not even who may write to every file: sealed memfds.
@@ -11,11 +11,11 @@
 #include "base/str.h"
 
 /* A sealed, executable copy of a file. */
-int sealed_copy(int from, const char *name, int *ret_fd) must_check;
+int memfd_sealed_copy(int from, const char *name, int *ret_fd) must_check;
 
 /* Bytes that are no program. */
-int sealed_bytes(struct str bytes, const char *name, int *ret_fd) must_check;
+int memfd_sealed_bytes(struct str bytes, const char *name, int *ret_fd) must_check;
 
-bool sealed_is(int fd);
+bool memfd_is_sealed(int fd);
 
 #endif

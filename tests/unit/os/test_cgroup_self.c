@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/cgroup.h"
+#include "os/cgroup_self.h"
 
 #include "base/base.h"
 #include "tests/lib/fake_root.h"
@@ -26,7 +26,7 @@ struct world {
         struct fake_root_file files[16];
         struct {
                 int r;
-                struct cgroup_use use;
+                struct cgroup_self_usage use;
         } cpu, memory;
 };
 
@@ -148,17 +148,17 @@ static void test_worlds(void **state)
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(worlds); i++) {
                 const struct world *w = &worlds[i];
-                struct cgroup_use use = { 0 };
+                struct cgroup_self_usage use = { 0 };
                 struct fake_root t;
 
                 check_case(w->name);
                 fake_root_open(&t);
                 fake_root_put_all(&t, w->files);
-                check_i64_eq(cgroup_cpu(t.root, &use), w->cpu.r);
+                check_i64_eq(cgroup_self_cpu(t.root, &use), w->cpu.r);
                 check_u64_eq(use.used, w->cpu.use.used);
                 check_u64_eq(use.limit, w->cpu.use.limit);
-                use = (struct cgroup_use){ 0 };
-                check_i64_eq(cgroup_memory(t.root, &use), w->memory.r);
+                use = (struct cgroup_self_usage){ 0 };
+                check_i64_eq(cgroup_self_memory(t.root, &use), w->memory.r);
                 check_u64_eq(use.used, w->memory.use.used);
                 check_u64_eq(use.limit, w->memory.use.limit);
                 fake_root_close(&t);
@@ -168,7 +168,7 @@ static void test_worlds(void **state)
 /* Whoever owns the root file system may put anything there; nothing of it makes us wait. */
 static void test_pipes_and_folders_are_not_read(void **state)
 {
-        struct cgroup_use use;
+        struct cgroup_self_usage use;
         struct fake_root t;
 
         (void) state;
@@ -177,17 +177,17 @@ static void test_pipes_and_folders_are_not_read(void **state)
         fake_root_put(&t, S "/cgroup.procs", "");
         check_i64_eq(mkfifo(fake_root_path(&t, S "/memory.current"), 0644), 0);
         check_i64_eq(mkdir(fake_root_path(&t, S "/cpu.stat"), 0755), 0);
-        check_i64_eq(cgroup_memory(t.root, &use), -ENODATA);
-        check_i64_eq(cgroup_cpu(t.root, &use), -ENODATA);
+        check_i64_eq(cgroup_self_memory(t.root, &use), -ENODATA);
+        check_i64_eq(cgroup_self_cpu(t.root, &use), -ENODATA);
         check_i64_eq(unlink(fake_root_path(&t, "/proc/self/cgroup")), 0);
         check_i64_eq(mkfifo(fake_root_path(&t, "/proc/self/cgroup"), 0644), 0);
-        check_i64_eq(cgroup_memory(t.root, &use), -ENODATA);
+        check_i64_eq(cgroup_self_memory(t.root, &use), -ENODATA);
         fake_root_close(&t);
 }
 
 static void test_long_and_deep_paths(void **state)
 {
-        struct cgroup_use use;
+        struct cgroup_self_usage use;
         struct fake_root t;
         static char text[6000];
         size_t n = (size_t) snprintf(text, sizeof(text), "0::");
@@ -200,14 +200,14 @@ static void test_long_and_deep_paths(void **state)
         text[n] = '/';
         check_case("longer than a path may be");
         fake_root_put(&t, "/proc/self/cgroup", text);
-        check_i64_eq(cgroup_memory(t.root, &use), 0);
+        check_i64_eq(cgroup_self_memory(t.root, &use), 0);
         check_u64_eq(use.used, 3);
         check_case("of many levels that are not there");
         for (size_t i = n; i < 3000; i++)
                 text[i] = i % 2 ? '/' : 'a';
         text[3000] = '\0';
         fake_root_put(&t, "/proc/self/cgroup", text);
-        check_i64_eq(cgroup_memory(t.root, &use), 0);
+        check_i64_eq(cgroup_self_memory(t.root, &use), 0);
         check_u64_eq(use.used, 3);
         fake_root_close(&t);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_OS_PASS_H
-#define HUTCH_OS_PASS_H
+#ifndef HUTCH_OS_FD_PASS_H
+#define HUTCH_OS_FD_PASS_H
 
 /* Messages over unix sockets that bring descriptors with them. */
 
@@ -10,15 +10,15 @@
 #include "base/compiler.h"
 #include "base/str.h"
 
-#define PASS_FDS_MAX 253 /* the kernel's limit for one message */
+#define FD_PASS_MAX 253 /* the kernel's limit for one message */
 
 /* The descriptors stay the sender's. Returns how many bytes were sent, or -errno; never a SIGPIPE. */
-ssize_t pass_send(int socket, struct str message, const int *fds, size_t n_fds, int flags)
+ssize_t fd_pass_send(int socket, struct str message, const int *fds, size_t n_fds, int flags)
         must_check;
 
 /* --- receiving --- */
 
-struct passed {
+struct fd_pass_msg {
         void *p; /* room for the message */
         size_t size;
         int *fds; /* room for descriptors */
@@ -30,6 +30,6 @@ struct passed {
 };
 
 /* Returns how many bytes came, 0 at the end, or -errno, and then there are no descriptors. */
-ssize_t pass_receive(int socket, struct passed *m, int flags) must_check;
+ssize_t fd_pass_receive(int socket, struct fd_pass_msg *m, int flags) must_check;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/pass.h"
+#include "os/fd_pass.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,12 +37,12 @@ static const struct {
         { "many more", 9, 3, 64, 3, true },
         { "no room at all", 2, 0, 64, 0, true },
         { "the message is longer", 1, 4, 3, 1, true },
-        { "as many as the kernel takes", PASS_FDS_MAX, PASS_FDS_MAX, 64, PASS_FDS_MAX, false },
+        { "as many as the kernel takes", FD_PASS_MAX, FD_PASS_MAX, 64, FD_PASS_MAX, false },
 };
 
 static void what_comes_is_what_was_sent(void **state)
 {
-        int pair[2], out[PASS_FDS_MAX], in[PASS_FDS_MAX];
+        int pair[2], out[FD_PASS_MAX], in[FD_PASS_MAX];
         char room[64];
 
         (void) state;
@@ -50,14 +50,14 @@ static void what_comes_is_what_was_sent(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(out); i++)
                 out[i] = pair[1];
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct passed m = {
+                struct fd_pass_msg m = {
                         .p = room, .size = cases[i].size, .fds = in, .fds_max = cases[i].fds_max
                 };
                 unsigned before = tree_open_fds();
 
                 check_case(cases[i].what);
-                check_i64_eq(pass_send(pair[1], MESSAGE, out, cases[i].sent, 0), MESSAGE.n);
-                check_i64_eq(pass_receive(pair[0], &m, 0), MIN_OF(MESSAGE.n, cases[i].size));
+                check_i64_eq(fd_pass_send(pair[1], MESSAGE, out, cases[i].sent, 0), MESSAGE.n);
+                check_i64_eq(fd_pass_receive(pair[0], &m, 0), MIN_OF(MESSAGE.n, cases[i].size));
                 check_u64_eq(m.n_fds, cases[i].n_fds);
                 check_i64_eq(m.cut, cases[i].cut);
                 check_u64_eq(tree_open_fds() - before, m.n_fds);
@@ -73,15 +73,15 @@ static void nothing_and_the_end(void **state)
 {
         int pair[2], fd;
         char room[64];
-        struct passed m = { .p = room, .size = sizeof(room), .fds = &fd, .fds_max = 1 };
+        struct fd_pass_msg m = { .p = room, .size = sizeof(room), .fds = &fd, .fds_max = 1 };
 
         (void) state;
         open_pair(pair);
-        check_i64_eq(pass_receive(pair[0], &m, MSG_DONTWAIT), -EAGAIN);
+        check_i64_eq(fd_pass_receive(pair[0], &m, MSG_DONTWAIT), -EAGAIN);
         (void) close(pair[1]);
-        check_i64_eq(pass_receive(pair[0], &m, MSG_DONTWAIT), 0);
+        check_i64_eq(fd_pass_receive(pair[0], &m, MSG_DONTWAIT), 0);
         check_u64_eq(m.n_fds, 0);
-        check_i64_eq(pass_send(pair[0], MESSAGE, NULL, 0, 0), -EPIPE); /* and we live */
+        check_i64_eq(fd_pass_send(pair[0], MESSAGE, NULL, 0, 0), -EPIPE); /* and we live */
         (void) close(pair[0]);
 }
 

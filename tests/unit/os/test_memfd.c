@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/sealed.h"
+#include "os/memfd.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -16,9 +16,9 @@ static void test_nobody_changes_it(void **state)
         void *map;
 
         (void) state;
-        check_i64_eq(sealed_copy(self, "copy", &copy), 0);
-        check_true(sealed_is(copy));
-        check_false(sealed_is(self));
+        check_i64_eq(memfd_sealed_copy(self, "copy", &copy), 0);
+        check_true(memfd_is_sealed(copy));
+        check_false(memfd_is_sealed(self));
         check_i64_eq(lseek(copy, 0, SEEK_END), lseek(self, 0, SEEK_END));
         check_i64_eq(pwrite(copy, &byte, 1, 0), -1);
         check_i64_eq(ftruncate(copy, 0), -1);
@@ -35,8 +35,8 @@ static void test_what_is_no_file(void **state)
         int copy = -EBADF;
 
         (void) state;
-        check_i64_eq(sealed_copy(-EBADF, "copy", &copy), -EBADF);
-        check_false(sealed_is(-EBADF));
+        check_i64_eq(memfd_sealed_copy(-EBADF, "copy", &copy), -EBADF);
+        check_false(memfd_is_sealed(-EBADF));
         check_i64_eq(copy, -EBADF);
 }
 

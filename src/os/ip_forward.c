@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/forward.h"
+#include "os/ip_forward.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "os/small_file.h"
+#include "os/virtual_file.h"
 
 #define CONF6 "/proc/sys/net/ipv6/conf"
 
@@ -27,10 +27,10 @@ static int put(const char *path, const char *value)
         return 0;
 }
 
-int forward_is_on(int family)
+int ip_forward_is_on(int family)
 {
         char text[16];
-        ssize_t n = small_file_read(path_of(family), text, sizeof(text));
+        ssize_t n = virtual_file_read(path_of(family), text, sizeof(text));
 
         if (n < 0)
                 return (int) n;
@@ -52,7 +52,7 @@ static int keep_listening_on(const char *link)
         int r;
 
         (void) snprintf(path, sizeof(path), CONF6 "/%s/accept_ra", link);
-        n = small_file_read(path, text, sizeof(text));
+        n = virtual_file_read(path, text, sizeof(text));
         if (n < 0)
                 return n == -ENOENT ? 0 : (int) n;
         if (text[0] != '1')
@@ -77,9 +77,9 @@ static int keep_listening(void)
         return 0;
 }
 
-int forward_turn_on(int family)
+int ip_forward_enable(int family)
 {
-        int r = forward_is_on(family);
+        int r = ip_forward_is_on(family);
 
         if (r != 0)
                 return r < 0 ? r : 0;
@@ -87,9 +87,9 @@ int forward_turn_on(int family)
         return r < 0 ? r : put(path_of(family), "1");
 }
 
-int forward_turn_off(int family)
+int ip_forward_disable(int family)
 {
-        int r = forward_is_on(family);
+        int r = ip_forward_is_on(family);
 
         if (r <= 0)
                 return r == -ENOENT ? 0 : r;
