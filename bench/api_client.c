@@ -28,7 +28,7 @@ void api_connect(struct api_client *c, const char *port)
         (void) setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-void api_ask(struct api_client *c, const char *method, const char *path, const char *body)
+void api_request(struct api_client *c, const char *method, const char *path, const char *body)
 {
         char text[REQUEST_MAX];
         int n = snprintf(text, sizeof(text), "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n", method, path);
@@ -45,32 +45,32 @@ void api_ask(struct api_client *c, const char *method, const char *path, const c
                 errx(1, "write: %s", strerror(errno));
 }
 
-/* An answer comes with its length, in chunks, or has no body. */
+/* An response comes with its length, in chunks, or has no body. */
 static bool is_complete(const struct api_client *c)
 {
-        const char *body = strstr(c->answer, "\r\n\r\n");
-        const char *length = strstr(c->answer, "\r\nContent-Length: ");
-        const char *chunked = strstr(c->answer, "\r\nTransfer-Encoding: chunked");
+        const char *body = strstr(c->response, "\r\n\r\n");
+        const char *length = strstr(c->response, "\r\nContent-Length: ");
+        const char *chunked = strstr(c->response, "\r\nTransfer-Encoding: chunked");
 
         if (!body)
                 return false;
         body += 4;
         if (chunked && chunked < body)
-                return c->n >= 5 && strcmp(c->answer + c->n - 5, "0\r\n\r\n") == 0;
+                return c->n >= 5 && strcmp(c->response + c->n - 5, "0\r\n\r\n") == 0;
         return !length || length > body
-               || c->n >= (size_t) (body - c->answer) + strtoull(length + 18, NULL, 10);
+               || c->n >= (size_t) (body - c->response) + strtoull(length + 18, NULL, 10);
 }
 
 bool api_read(struct api_client *c)
 {
-        ssize_t n = read(c->fd, c->answer + c->n, sizeof(c->answer) - 1 - c->n);
+        ssize_t n = read(c->fd, c->response + c->n, sizeof(c->response) - 1 - c->n);
 
         if (n <= 0)
                 errx(1, "read: %s", n < 0 ? strerror(errno) : "the connection ended");
         c->n += (size_t) n;
-        c->answer[c->n] = '\0';
-        if (c->n == sizeof(c->answer) - 1)
-                errx(1, "an answer is too long");
+        c->response[c->n] = '\0';
+        if (c->n == sizeof(c->response) - 1)
+                errx(1, "an response is too long");
         return is_complete(c);
 }
 
@@ -81,9 +81,9 @@ void api_text(const struct api_client *c, const char *name, char *ret, size_t si
         size_t n;
 
         (void) snprintf(key, sizeof(key), "\"%s\":\"", name);
-        at = strstr(c->answer, key);
+        at = strstr(c->response, key);
         if (!at)
-                errx(1, "there is no %s in: %s", name, c->answer);
+                errx(1, "there is no %s in: %s", name, c->response);
         at += strlen(key);
         n = strcspn(at, "\"");
         if (n >= size)
@@ -94,6 +94,7 @@ void api_text(const struct api_client *c, const char *name, char *ret, size_t si
 
 void api_expect(const struct api_client *c, int status, const char *what)
 {
-        if (strncmp(c->answer, "HTTP/1.1 ", 9) != 0 || strtol(c->answer + 9, NULL, 10) != status)
-                errx(1, "%s: %s", what, c->answer);
+        if (strncmp(c->response, "HTTP/1.1 ", 9) != 0
+            || strtol(c->response + 9, NULL, 10) != status)
+                errx(1, "%s: %s", what, c->response);
 }

@@ -11,26 +11,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define API_ANSWER_MAX 16384
+#define API_RESPONSE_MAX 16384
 
 struct api_client {
         int fd;
         size_t n;
-        char answer[API_ANSWER_MAX]; /* head and body, as it came; ends in a NUL */
+        char response[API_RESPONSE_MAX]; /* head and body, as it came; ends in a NUL */
 };
 
 void api_connect(struct api_client *c, const char *port);
 
 /* `body` is JSON, or NULL. */
-void api_ask(struct api_client *c, const char *method, const char *path, const char *body);
+void api_request(struct api_client *c, const char *method, const char *path, const char *body);
 
-/* Reads what is there, or waits for something. True when the answer is complete. */
+/* Reads what is there, or waits for something. True when the response is complete. */
 bool api_read(struct api_client *c);
 
-/* Copies a text of the answer, or the program ends. */
+/* Copies a text of the response, or the program ends. */
 void api_text(const struct api_client *c, const char *name, char *ret, size_t size);
 
-/* The answer, which is complete, has this status, or the program ends. */
+/* The response, which is complete, has this status, or the program ends. */
 void api_expect(const struct api_client *c, int status, const char *what);
 
 #endif

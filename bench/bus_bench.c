@@ -60,12 +60,12 @@ static struct {
 
 static void by_http(void)
 {
-        api_ask(&b.api, "POST", b.path, HTTP_BODY);
+        api_request(&b.api, "POST", b.path, HTTP_BODY);
         while (!api_read(&b.api))
                 ;
         api_expect(&b.api, 200, "executeBash");
-        if (!strstr(b.api.answer, "\"exitCode\":0"))
-                errx(1, "executeBash: %s", b.api.answer);
+        if (!strstr(b.api.response, "\"exitCode\":0"))
+                errx(1, "executeBash: %s", b.api.response);
 }
 
 /* --- through the broker --- */
@@ -112,7 +112,7 @@ static void by_bridge(void)
                 errx(1, "executeBash: %.*s", (int) r.n, r.body);
 }
 
-/* An answer ends in how long it was waited. */
+/* An response ends in how long it was waited. */
 static void by_echo_in(uint64_t ns)
 {
         struct bus_reply r = by_bus(BUS_ECHOER, "echo", ns);
@@ -149,7 +149,7 @@ static uint64_t wait_for(uint64_t ns)
         return latency_now() - begin;
 }
 
-static struct bus_reply answer(const char *body, size_t n)
+static struct bus_reply response(const char *body, size_t n)
 {
         static const char key[] = "\"timestamp\":";
         static char room[BODY_MAX];
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
                 call(argv + 1);
         } else if (b.bus && strcmp(mode, "echo") == 0 && argc == 4) {
                 b.bus->connect(argv[3], BUS_ECHO);
-                b.bus->echo(ready, answer);
+                b.bus->echo(ready, response);
         } else {
                 (void) fputs("usage: bus_bench call KIND BROKER_PORT HUTCHD_PORT SANDBOX COUNT\n"
                              "       bus_bench echo KIND BROKER_PORT\n",

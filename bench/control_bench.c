@@ -36,22 +36,22 @@ struct connection {
         "\"resourceLimits\":{\"cpu\":\"1\",\"memory\":\"2Gi\"},\"env\":{},"              \
         "\"metadata\":{\"suite\":\"bench\"},\"extensions\":{},\"timeout\":3600}"
 
-static void ask_create(struct connection *c)
+static void request_create(struct connection *c)
 {
         c->deleting = false;
-        api_ask(&c->api, "POST", "/v1/sandboxes", BODY);
+        api_request(&c->api, "POST", "/v1/sandboxes", BODY);
 }
 
-static void ask_delete(struct connection *c)
+static void request_delete(struct connection *c)
 {
         char path[ID_MAX + 32];
 
         (void) snprintf(path, sizeof(path), "/v1/sandboxes/%s", c->id);
         c->deleting = true;
-        api_ask(&c->api, "DELETE", path, NULL);
+        api_request(&c->api, "DELETE", path, NULL);
 }
 
-/* True when a whole answer has come. */
+/* True when a whole response has come. */
 static bool read_some(struct connection *c)
 {
         if (!api_read(&c->api))
@@ -61,8 +61,8 @@ static bool read_some(struct connection *c)
                 return true;
         }
         api_expect(&c->api, 202, "create");
-        if (!strstr(c->api.answer, "\"state\":\"Running\""))
-                errx(1, "create: %s", c->api.answer);
+        if (!strstr(c->api.response, "\"state\":\"Running\""))
+                errx(1, "create: %s", c->api.response);
         api_text(&c->api, "id", c->id, sizeof(c->id));
         return true;
 }
@@ -78,7 +78,7 @@ static void connect_all(const char *port, size_t n)
         }
 }
 
-static void wait_for_answers(size_t n)
+static void wait_for_responses(size_t n)
 {
         if (poll(fds, n, -1) < 0)
                 errx(1, "poll: %s", strerror(errno));
@@ -91,23 +91,23 @@ static void cycle(size_t n, uint64_t seconds)
 
         for (size_t i = 0; i < n; i++) {
                 connections[i].begun = latency_now();
-                ask_create(&connections[i]);
+                request_create(&connections[i]);
         }
         while (now < end) {
-                wait_for_answers(n);
+                wait_for_responses(n);
                 for (size_t i = 0; i < n; i++) {
                         struct connection *c = &connections[i];
 
                         if (!fds[i].revents || !read_some(c))
                                 continue;
                         if (!c->deleting) {
-                                ask_delete(c);
+                                request_delete(c);
                                 continue;
                         }
                         now = latency_now();
                         latency_add(&latency, now - c->begun);
                         c->begun = now;
-                        ask_create(c);
+                        request_create(c);
                 }
         }
         latency_print(&latency, (double) (now - begin) / 1e9);
@@ -120,10 +120,10 @@ static void fill(size_t n, uint64_t count)
 
         for (; asked < n && asked < count; asked++) {
                 connections[asked].begun = latency_now();
-                ask_create(&connections[asked]);
+                request_create(&connections[asked]);
         }
         while (done < count) {
-                wait_for_answers(n);
+                wait_for_responses(n);
                 for (size_t i = 0; i < n; i++) {
                         struct connection *c = &connections[i];
 
@@ -133,7 +133,7 @@ static void fill(size_t n, uint64_t count)
                         latency_add(&latency, latency_now() - c->begun);
                         c->begun = latency_now();
                         if (asked++ < count)
-                                ask_create(c);
+                                request_create(c);
                 }
         }
         latency_print(&latency, (double) (latency_now() - begin) / 1e9);

@@ -5,7 +5,7 @@
  * that are kept, and looks at the answers only as far as it takes to know that they are right.
  *
  *         exec_bench load SOCKET BODY CONNECTIONS SECONDS
- *                 how long commands take from the request to the end of the answer
+ *                 how long commands take from the request to the end of the response
  *         exec_bench stream SOCKET BODY
  *                 one command: how much text its events have, in what time
  *
@@ -93,11 +93,11 @@ static void events_add(struct events *e, const char *p, size_t n)
         }
 }
 
-/* --- an answer: a head, and chunks --- */
+/* --- an response: a head, and chunks --- */
 
 enum state { HEAD, SIZE, DATA, DATA_END, LAST_END, DONE };
 
-struct answer {
+struct response {
         enum state state;
         char line[HEAD_MAX]; /* the head, or a chunk's size */
         size_t n;
@@ -105,14 +105,14 @@ struct answer {
         struct events events;
 };
 
-static bool ends_with(const struct answer *a, const char *text)
+static bool ends_with(const struct response *a, const char *text)
 {
         size_t n = strlen(text);
 
         return a->n >= n && memcmp(a->line + a->n - n, text, n) == 0;
 }
 
-static enum state after_line(struct answer *a)
+static enum state after_line(struct response *a)
 {
         a->line[a->n] = '\0';
         a->n = 0;
@@ -123,12 +123,12 @@ static enum state after_line(struct answer *a)
         if (a->state == HEAD
             && (strncmp(a->line, "HTTP/1.1 200 ", 13) != 0
                 || !strstr(a->line, "\r\nTransfer-Encoding: chunked\r\n")))
-                die("not an answer in chunks: %s", a->line);
+                die("not an response in chunks: %s", a->line);
         return a->state == LAST_END ? DONE : SIZE;
 }
 
 /* One byte of a line, or of the head up to the empty line. */
-static void add_to_line(struct answer *a, char c)
+static void add_to_line(struct response *a, char c)
 {
         if (a->n == sizeof(a->line) - 1)
                 die("a head or line is too long");
@@ -137,8 +137,8 @@ static void add_to_line(struct answer *a, char c)
                 a->state = after_line(a);
 }
 
-/* True at the end of the answer, behind which nothing may be. */
-static bool answer_add(struct answer *a, const char *p, size_t n)
+/* True at the end of the response, behind which nothing may be. */
+static bool response_add(struct response *a, const char *p, size_t n)
 {
         while (n > 0 && a->state != DONE) {
                 size_t part = 1;
@@ -158,7 +158,7 @@ static bool answer_add(struct answer *a, const char *p, size_t n)
         if (a->state != DONE)
                 return false;
         if (n > 0)
-                die("there is something behind the answer");
+                die("there is something behind the response");
         if (!a->events.complete)
                 die("a command did not end well: %s", a->events.begin);
         return true;
@@ -169,7 +169,7 @@ static bool answer_add(struct answer *a, const char *p, size_t n)
 struct connection {
         int fd;
         uint64_t asked;
-        struct answer answer;
+        struct response response;
 };
 
 static char request[REQUEST_MAX], piece[PIECE];
@@ -202,20 +202,20 @@ static void connect_to(struct connection *c, const char *path)
 
 static void ask(struct connection *c)
 {
-        c->answer = (struct answer){ 0 };
+        c->response = (struct response){ 0 };
         c->asked = latency_now();
         if (write(c->fd, request, request_n) != (ssize_t) request_n)
                 die("write: %s", strerror(errno));
 }
 
-/* True at the end of the answer. */
+/* True at the end of the response. */
 static bool read_some(struct connection *c)
 {
         ssize_t n = read(c->fd, piece, sizeof(piece));
 
         if (n <= 0)
                 die("read: %s", n < 0 ? strerror(errno) : "the connection ended");
-        return answer_add(&c->answer, piece, (size_t) n);
+        return response_add(&c->response, piece, (size_t) n);
 }
 
 /* --- what it does --- */
@@ -252,7 +252,7 @@ static void load(const char *path, size_t n, uint64_t seconds)
 static void stream(const char *path)
 {
         struct connection c;
-        struct events *e = &c.answer.events;
+        struct events *e = &c.response.events;
 
         connect_to(&c, path);
         ask(&c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Whole lives of the floor's sandboxes (bench/box_floor.h): each has a range of uids, a network, a
- * control group, a folder and a first process, and all that goes with it. Needs root.
+ * Whole cycles of the floor's sandboxes (bench/instance_floor.h): each has a range of uids, a network, a
+ * control group, a dir and a first process, and all that goes with it. Needs root.
  *
  *         floor_bench rate TINY-INIT NETWORK WORKERS SECONDS
  *                 how many are made, run a command and are removed in that time
@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "bench/box_floor.h"
-#include "bench/ground.h"
+#include "bench/instance_floor.h"
+#include "bench/bench_host.h"
 #include "bench/latency.h"
 #include "os/netns.h"
 #include "os/userns.h"
@@ -36,21 +36,21 @@
 #define COUNT_MAX   4096
 #define SAID        "hutch-was-here\n"
 
-static struct ground ground;
+static struct bench_host bench_host;
 static int init_program;
 static enum netpool_kind network;
 static struct netpool *networks; /* of this process */
 
-struct life {
+struct cycle {
         char name[16];
-        struct box_floor floor;
+        struct instance_floor floor;
         struct cgroup group;
         struct netpool_item net;
         int input, output; /* our ends */
         pid_t pid;
 };
 
-/* --- one life --- */
+/* --- one cycle --- */
 
 /* Each process has a pool of its own, with names and addresses of its own. */
 static void networks_open(unsigned worker)
@@ -71,20 +71,20 @@ static void networks_open(unsigned worker)
                 must(-EIO, e.message);
 }
 
-static void make_folders(const struct life *x, uint32_t uid)
+static void make_dirs(const struct cycle *x, uint32_t uid)
 {
         static const char *const parts[] = { "", "/upper", "/work" };
         char path[64];
 
         for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
                 (void) snprintf(path, sizeof(path), DATA_BOXES "/%s%s", x->name, parts[i]);
-                must(sys(mkdirat(ground.seed.data, path, 0755)), "folder");
+                must(sys(mkdirat(bench_host.seed.data, path, 0755)), "dir");
                 if (i == 1)
-                        must(sys(fchownat(ground.seed.data, path, uid, uid, 0)), "upper");
+                        must(sys(fchownat(bench_host.seed.data, path, uid, uid, 0)), "upper");
         }
 }
 
-static void make_resources(struct life *x, unsigned number)
+static void make_resources(struct cycle *x, unsigned number)
 {
         const struct userns_range range = { FIRST + number * PLAN_UIDS, PLAN_UIDS };
         const struct cgroup_limits limits = { .memory = 512 * MiB,
@@ -97,11 +97,11 @@ static void make_resources(struct life *x, unsigned number)
                 must(netpool_make(networks, network), "network namespace");
                 must(netpool_take(networks, network, &x->net), "network namespace");
         }
-        must(cgroup_make(&ground.tree, x->name, &limits, &x->group), "control group");
-        make_folders(x, range.first);
+        must(cgroup_make(&bench_host.tree, x->name, &limits, &x->group), "control group");
+        make_dirs(x, range.first);
 }
 
-static void life_begin(struct life *x, unsigned number)
+static void cycle_begin(struct cycle *x, unsigned number)
 {
         int in[2], out[2];
         char byte;
@@ -109,15 +109,15 @@ static void life_begin(struct life *x, unsigned number)
         make_resources(x, number);
         must(sys(pipe2(in, O_CLOEXEC)), "pipe");
         must(sys(pipe2(out, O_CLOEXEC)), "pipe");
-        x->floor.data = ground.path;
+        x->floor.data = bench_host.path;
         x->floor.name = x->name;
         x->floor.netns = x->net.fd;
         x->floor.program = init_program;
         x->floor.input = in[0];
         x->floor.output = out[1];
-        x->floor.tree = &ground.tree;
+        x->floor.tree = &bench_host.tree;
         x->floor.group = &x->group;
-        x->pid = box_floor_start(&x->floor);
+        x->pid = instance_floor_start(&x->floor);
         must(x->pid, "clone");
         (void) close(in[0]);
         (void) close(out[1]);
@@ -126,7 +126,7 @@ static void life_begin(struct life *x, unsigned number)
         must(read(x->output, &byte, 1) == 1 ? 0 : -EPIPE, "the first process");
 }
 
-static void life_command(const struct life *x)
+static void cycle_command(const struct cycle *x)
 {
         char text[sizeof(SAID)];
         size_t n = 0;
@@ -140,7 +140,7 @@ static void life_command(const struct life *x)
         }
 }
 
-static void life_end(struct life *x)
+static void cycle_end(struct cycle *x)
 {
         char path[64];
 
@@ -151,9 +151,9 @@ static void life_end(struct life *x)
         (void) close(x->floor.userns);
         netpool_return(networks, &x->net);
         cgroup_close(&x->group);
-        must(cgroup_remove(&ground.tree, x->name), "control group");
+        must(cgroup_remove(&bench_host.tree, x->name), "control group");
         (void) snprintf(path, sizeof(path), DATA_BOXES "/%s", x->name);
-        ground_remove_tree(ground.seed.data, path);
+        bench_host_remove_tree(bench_host.seed.data, path);
 }
 
 /* --- many --- */
@@ -166,11 +166,11 @@ static uint64_t work(unsigned worker, uint64_t seconds)
         networks_open(worker);
         end = latency_now() + seconds * 1000000000U;
         while (latency_now() < end) {
-                struct life x = { 0 };
+                struct cycle x = { 0 };
 
-                life_begin(&x, worker);
-                life_command(&x);
-                life_end(&x);
+                cycle_begin(&x, worker);
+                cycle_command(&x);
+                cycle_end(&x);
                 n++;
                 if (netpool_returned(networks) >= 32)
                         must(netpool_step(networks), "close networks");
@@ -207,18 +207,18 @@ static void rate(unsigned workers, uint64_t seconds)
 
 static void hold(unsigned count)
 {
-        static struct life all[COUNT_MAX];
+        static struct cycle all[COUNT_MAX];
         char byte;
 
         networks_open(0);
         for (unsigned i = 0; i < count; i++)
-                life_begin(&all[i], i);
+                cycle_begin(&all[i], i);
         (void) printf("{\"n\": %u}\n", count);
         (void) fflush(stdout);
         while (read(STDIN_FILENO, &byte, 1) > 0)
                 ;
         for (unsigned i = 0; i < count; i++)
-                life_end(&all[i]);
+                cycle_end(&all[i]);
         must(netpool_flush(networks), "close networks");
 }
 
@@ -241,13 +241,13 @@ int main(int argc, char **argv)
             || (is_rate && parse_u64_max(str_from(argv[5]), 3600, &seconds) < 0))
                 return usage();
         network = strcmp(argv[3], "private") == 0 ? NETPOOL_PRIVATE : NETPOOL_NONE;
-        init_program = ground_seal(argv[2]);
+        init_program = bench_host_seal(argv[2]);
         must(sys(unshare(CLONE_NEWNET)), "network namespace (needs root)");
-        ground_open(&ground, "hutch-bench-floor");
+        bench_host_open(&bench_host, "hutch-bench-floor");
         if (is_rate)
                 rate((unsigned) n, seconds);
         else
                 hold((unsigned) n);
-        ground_close(&ground);
+        bench_host_close(&bench_host);
         return 0;
 }

@@ -21,7 +21,7 @@
 
 #include <h2o.h>
 
-#include "bench/answer.h"
+#include "bench/response.h"
 
 #define ACCEPT_BATCH    64
 #define PROXY_TIMEOUT   (30 * 1000) /* milliseconds */
@@ -37,17 +37,17 @@ static void die(const char *what)
         exit(1);
 }
 
-static int answer_json(h2o_handler_t *self, h2o_req_t *req)
+static int reply_json(h2o_handler_t *self, h2o_req_t *req)
 {
         (void) self;
         if (!h2o_memis(req->method.base, req->method.len, H2O_STRLIT("GET")))
                 return -1;
         req->res.status = 200;
         req->res.reason = "OK";
-        req->res.content_length = sizeof(ANSWER_JSON) - 1; /* else it would send chunks */
+        req->res.content_length = sizeof(RESPONSE_JSON) - 1; /* else it would send chunks */
         h2o_add_header(&req->pool, &req->res.headers, H2O_TOKEN_CONTENT_TYPE, NULL,
-                       H2O_STRLIT(ANSWER_TYPE));
-        h2o_send_inline(req, H2O_STRLIT(ANSWER_JSON));
+                       H2O_STRLIT(RESPONSE_TYPE));
+        h2o_send_inline(req, H2O_STRLIT(RESPONSE_JSON));
         return 0;
 }
 
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
         h2o_config_init(&config);
         host = h2o_config_register_host(&config, h2o_iovec_init(H2O_STRLIT("default")), 65535);
         h2o_create_handler(h2o_config_register_path(host, "/json", 0), sizeof(h2o_handler_t))
-                ->on_req = answer_json;
+                ->on_req = reply_json;
         if (argc > 1)
                 add_proxy(host, argv[1]);
 

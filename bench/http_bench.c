@@ -3,12 +3,12 @@
 /*
  * Our server as it is measured: the engine, one loop, and a route for each kind of work.
  *
- *         http_bench ADDRESS FOLDER [UPSTREAM]
+ *         http_bench ADDRESS DIR [UPSTREAM]
  *
  *         GET  /json           a small answer
  *         GET  /events         one event, then silence
- *         POST /upload         the file of a multipart form, into FOLDER/upload
- *         GET  /file/{name}    of FOLDER, by sendfile
+ *         POST /upload         the file of a multipart form, into DIR/upload
+ *         GET  /file/{name}    of DIR, by sendfile
  *         ANY  /proxy/…        passed to UPSTREAM as /…
  *
  * It trusts its client, bench/run.
@@ -19,7 +19,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "bench/answer.h"
+#include "bench/response.h"
 #include "bench/http_bench.h"
 #include "http/file.h"
 #include "http/proxy.h"
@@ -31,7 +31,7 @@
 
 static void get_json(struct http_req *req)
 {
-        http_reply(req, 200, STR(ANSWER_TYPE), STR(ANSWER_JSON));
+        http_reply(req, 200, STR(RESPONSE_TYPE), STR(RESPONSE_JSON));
 }
 
 static void events_gone(struct http_sse *s, int reason)
@@ -50,14 +50,14 @@ static void get_events(struct http_req *req)
         if (http_sse_begin(s, req, &b->events, &events_ops) < 0)
                 free(s);
         else
-                (void) !http_sse_json(s, STR(ANSWER_JSON));
+                (void) !http_sse_json(s, STR(RESPONSE_JSON));
 }
 
 static void get_file(struct http_req *req)
 {
         const struct bench *b = http_server_data(req->server);
         char *name = arena_dup(&req->arena, req->params[0]);
-        int fd = name ? openat(b->folder, name, O_RDONLY | O_CLOEXEC) : -ENOMEM;
+        int fd = name ? openat(b->dir, name, O_RDONLY | O_CLOEXEC) : -ENOMEM;
 
         if (fd < 0 || http_reply_file(req, fd, NULL) < 0)
                 http_reply_error(req, 404, "NOT_FOUND", "no such file");
@@ -115,8 +115,8 @@ static int start(struct bench *b, struct net_loop *l, char **argv)
         http_server_set_data(s, b);
         http_sse_group_init(&b->events, l, HTTP_SSE_BARE, 0);
         b->client = http_client_new(l, NULL);
-        b->folder = open(argv[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (b->folder < 0)
+        b->dir = open(argv[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (b->dir < 0)
                 return -errno;
         r = argv[3] ? sock_addr_from_string(str_from(argv[3]), &b->upstream) : 0;
         if (r == 0)
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
         int r;
 
         if (argc < 3 || argc > 4) {
-                fprintf(stderr, "usage: http_bench ADDRESS FOLDER [UPSTREAM]\n");
+                fprintf(stderr, "usage: http_bench ADDRESS DIR [UPSTREAM]\n");
                 return 2;
         }
         (void) signal(SIGPIPE, SIG_IGN);

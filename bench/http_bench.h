@@ -8,7 +8,7 @@
 #include "http/sse.h"
 
 struct bench {
-        int folder; /* uploads go there, downloads come from there */
+        int dir; /* uploads go there, downloads come from there */
         struct http_sse_group events;
         struct http_client *client;
         struct sock_addr upstream;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* POST /upload: the file of a multipart form goes into the folder as it arrives. */
+/* POST /upload: the file of a multipart form goes into the dir as it arrives. */
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -27,8 +27,7 @@ static int upload_part(struct http_upload *u, const struct multipart_part *part)
 {
         const struct bench *b = http_server_data(u->req->server);
 
-        upload_of(u)->file =
-                openat(b->folder, NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        upload_of(u)->file = openat(b->dir, NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         return upload_of(u)->file < 0 ? -errno : 0;
 }
 

@@ -159,14 +159,14 @@ class Server:
 
 
 class Bench:
-    """A temporary folder, the servers started in it, and how long to measure."""
+    """A temporary directory, the servers started in it, and how long to measure."""
 
     def __init__(self, build, rounds, seconds):
         self.build, self.rounds, self.seconds = build, rounds, seconds
         self.server_cpus, self.load_cpus = processors()
-        self.folder = tempfile.mkdtemp(prefix="hutch-bench-")
+        self.directory = tempfile.mkdtemp(prefix="hutch-bench-")
         self._stack = contextlib.ExitStack()
-        self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        self._stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
 
     def close(self):
         self._stack.close()
@@ -195,14 +195,14 @@ class Bench:
         self._stack.callback(server.stop)
         return server
 
-    def data_folder(self, size):
+    def data_dir(self, size):
         """In memory if it has room: then files cost no disk, neither in time nor in wear."""
         for parent in ("/dev/shm", tempfile.gettempdir()):
             if os.access(parent, os.W_OK) and shutil.disk_usage(parent).free > size:
-                folder = tempfile.mkdtemp(prefix="hutch-bench-", dir=parent)
-                self._stack.callback(shutil.rmtree, folder, ignore_errors=True)
-                return folder
-        raise Skip(f"no folder with {size // MIB} MiB free")
+                directory = tempfile.mkdtemp(prefix="hutch-bench-", dir=parent)
+                self._stack.callback(shutil.rmtree, directory, ignore_errors=True)
+                return directory
+        raise Skip(f"no directory with {size // MIB} MiB free")
 
     def wrk(self, url, seconds=None, connections=64):
         """Requests per second and latencies, from wrk with one thread."""

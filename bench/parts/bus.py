@@ -34,7 +34,7 @@ class QuickMosquitto(brokers.Mosquitto):
 
     def prepare(self):
         super().prepare()
-        with open(f"{self.folder}/mosquitto.conf", "a", encoding="ascii") as f:
+        with open(f"{self.directory}/mosquitto.conf", "a", encoding="ascii") as f:
             f.write("set_tcp_nodelay true\n")
 
     def command(self):
@@ -46,7 +46,7 @@ BROKERS = {"nats": brokers.Nats, "mqtt": QuickMosquitto, "amqp": brokers.RabbitM
 
 def start_broker(bench, kind):
     try:
-        broker = BROKERS[kind](tempfile.mkdtemp(dir=bench.folder))
+        broker = BROKERS[kind](tempfile.mkdtemp(dir=bench.directory))
     except brokers.Missing as e:
         raise Skip(str(e)) from e
     make_important(broker.process.pid)
@@ -55,7 +55,7 @@ def start_broker(bench, kind):
 
 def start_hutchd(bench):
     """On TCP for who asks by HTTP, on a unix socket for the bridge, as the manual has it."""
-    path = os.path.join(bench.folder, "socket")
+    path = os.path.join(bench.directory, "socket")
     hutchd = Hutchd(bench, SEEDS, more=CONFIG.format(uid=os.getuid()), listen=f"unix:{path}")
     hutchd.path = f"unix:{path}"
     return hutchd

@@ -15,7 +15,7 @@ FEW, MANY = 100, 10000
 
 def start_hutchd(bench):
     """With the fake driver, and the store where a store is: on a disk, if there is one."""
-    data = tempfile.mkdtemp(dir=bench.folder)
+    data = tempfile.mkdtemp(dir=bench.directory)
     return bench.start("../hutchd", "--listen", "127.0.0.1:0", "--data", data, "--driver", "fake",
                        "--log-level", "error")
 
@@ -39,7 +39,7 @@ def get(bench):
     engine."""
     server = start_hutchd(bench)
     one = fill(bench, server, FEW)
-    bare = bench.start("http_bench", "127.0.0.1:0", bench.folder)
+    bare = bench.start("http_bench", "127.0.0.1:0", bench.directory)
     r = bench.interleave({"ours": wrk_measure(bench, server, f"/v1/sandboxes/{one}"),
                           "peer": wrk_measure(bench, bare, "/json")})
     yield rate_result("GET of one sandbox / bare engine", r["ours"], r["peer"], at_least=0.5)

@@ -79,13 +79,13 @@ class Ours(http.client.HTTPConnection):
 
 def start_ours(bench, engine):
     """hutchd, and a client of it."""
-    folder = tempfile.mkdtemp(dir=bench.folder)
-    with open(os.open(f"{folder}/hutchd.yaml", os.O_WRONLY | os.O_CREAT, 0o600), "w",
+    directory = tempfile.mkdtemp(dir=bench.directory)
+    with open(os.open(f"{directory}/hutchd.yaml", os.O_WRONLY | os.O_CREAT, 0o600), "w",
               encoding="ascii") as f:
         json.dump({"driver": engine.kind, "agent": bench.program("../hutch-execd"),
                    engine.kind: {"socket": engine.socket, "network": "none"}}, f)      # YAML, too
-    server = bench.start("../hutchd", "--data", f"{folder}/data", "--listen", f"unix:{folder}/socket",
-                         "--config", f"{folder}/hutchd.yaml", "--log-level", "error",
+    server = bench.start("../hutchd", "--data", f"{directory}/data", "--listen", f"unix:{directory}/socket",
+                         "--config", f"{directory}/hutchd.yaml", "--log-level", "error",
                          cpus=bench.server_cpus | bench.load_cpus)
     client = Ours(server)
     bench.at_end(client.close)
@@ -175,10 +175,10 @@ def create_measures(engine, ours, peer):
         return took
 
     def of_cli():
-        life = cli_run(engine)
-        took, _ = seconds(lambda: next(life))
+        cycle = cli_run(engine)
+        took, _ = seconds(lambda: next(cycle))
         with contextlib.suppress(StopIteration):
-            next(life)
+            next(cycle)
         return took
 
     return {"ours": of_ours, "peer": of_peer, "cli": of_cli}

@@ -18,11 +18,11 @@ KIB = 1024
 
 
 def start_agent(bench):
-    """hutch-execd on a unix socket, in a folder of its own. Its commands inherit the processors it
+    """hutch-execd on a unix socket, in a directory of its own. Its commands inherit the processors it
     may use, so it may use all."""
-    folder = tempfile.mkdtemp(dir=bench.folder)
-    return bench.start("../hutch-execd", "--listen", f"unix:{folder}/socket", "--workspace", folder,
-                       "--state-dir", folder, cpus=bench.server_cpus | bench.load_cpus)
+    directory = tempfile.mkdtemp(dir=bench.directory)
+    return bench.start("../hutch-execd", "--listen", f"unix:{directory}/socket", "--workspace", directory,
+                       "--state-dir", directory, cpus=bench.server_cpus | bench.load_cpus)
 
 
 def socket_of(server):
@@ -211,7 +211,7 @@ def wait_until_ended(client, ids):
 def many(bench):
     lib.need_descriptors(DESCRIPTORS)
     server = start_agent(bench)
-    fifo = os.path.join(bench.folder, "fifo")
+    fifo = os.path.join(bench.directory, "fifo")
     os.mkfifo(fifo)
     before = server.memory()["anonymous"]
     with contextlib.closing(Client(server)) as client, contextlib.ExitStack() as stack:
@@ -221,16 +221,16 @@ def many(bench):
         wait_until_ready(client, ids)
         check_all(client, ids, True)
         growth = server.memory()["anonymous"] - before
-        keepers = [lib.memory_of(pid)["private"] for pid in children(server.pid)]
+        supervisors = [lib.memory_of(pid)["private"] for pid in children(server.pid)]
         stack.close()
         wait_until_ended(client, ids)
         check_all(client, ids, False)
         left = children(server.pid)
-    yield result(f"{MANY} background commands at once", len(keepers), None, "", at_least=MANY)
+    yield result(f"{MANY} background commands at once", len(supervisors), None, "", at_least=MANY)
     yield result("  left behind", len(left), None, "", at_most=0)
     yield result("  memory of the agent, each", growth / MANY / KIB, None, "KiB")
-    if None not in keepers:
-        yield result("  of its keeper", statistics.mean(keepers) / KIB, None, "KiB")
+    if None not in supervisors:
+        yield result("  of its supervisor", statistics.mean(supervisors) / KIB, None, "KiB")
 
 
 ITEMS = {"true": true, "shell": shell, "rate": rate, "stream": stream, "idle": idle, "many": many}

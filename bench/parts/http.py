@@ -45,9 +45,9 @@ def rate_result(name, ours, peer, **bounds):
                   rounds={"ours": ours, "peer": peer})
 
 
-def json_answer(bench):
+def json_response(bench):
     """Server and wrk have a processor each, so that both servers get the same one for themselves."""
-    ours = bench.start("http_bench", "127.0.0.1:0", bench.folder)
+    ours = bench.start("http_bench", "127.0.0.1:0", bench.directory)
     peer = bench.start("h2o_peer")
     r = bench.interleave({"ours": wrk_measure(bench, ours, "/json"),
                           "peer": wrk_measure(bench, peer, "/json")})
@@ -62,9 +62,9 @@ def json_answer(bench):
 def proxy(bench):
     """The proxy has a processor for itself; its upstream and wrk share the other: both do less for
     a request than the proxy, which thus is what limits. Both proxies have the same upstream."""
-    path = os.path.join(bench.folder, "upstream")
-    bench.start("http_bench", f"unix:{path}", bench.folder, cpus=bench.load_cpus)
-    ours = bench.start("http_bench", "127.0.0.1:0", bench.folder, f"unix:{path}")
+    path = os.path.join(bench.directory, "upstream")
+    bench.start("http_bench", f"unix:{path}", bench.directory, cpus=bench.load_cpus)
+    ours = bench.start("http_bench", "127.0.0.1:0", bench.directory, f"unix:{path}")
     peer = bench.start("h2o_peer", path)
     r = bench.interleave({"ours": wrk_measure(bench, ours, "/proxy/json"),
                           "direct": wrk_measure(bench, peer, "/json"),
@@ -115,11 +115,11 @@ def idle_growth(server, path):
 
 def idle(bench):
     lib.need_descriptors(DESCRIPTORS)
-    events = idle_growth(bench.start("http_bench", "127.0.0.1:0", bench.folder), "/events")
+    events = idle_growth(bench.start("http_bench", "127.0.0.1:0", bench.directory), "/events")
     yield result(f"{IDLE} idle event streams", events["rss"] / MB, None, "MB",
                  at_most=EVENTS_MAX / MB, growth=events)
     yield result("  each", events["rss"] / IDLE, None, "B")
-    ours = idle_growth(bench.start("http_bench", "127.0.0.1:0", bench.folder), "/json")
+    ours = idle_growth(bench.start("http_bench", "127.0.0.1:0", bench.directory), "/json")
     peer = idle_growth(bench.start("h2o_peer"), "/json")
     yield result(f"  {IDLE} idle keep-alive / h2o", ours["rss"] / MB, peer["rss"] / MB, "MB",
                  ours["rss"] / peer["rss"], growth={"ours": ours, "peer": peer})
@@ -195,9 +195,9 @@ def check_upload(path, expected):
 
 def upload(bench):
     """The sender, this process, has a processor for itself, as has the server."""
-    folder = bench.data_folder(3 * SIZE)
-    ours = bench.start("http_bench", "127.0.0.1:0", folder)
-    floor = bench.start("copy_floor", os.path.join(folder, "floor"))
+    directory = bench.data_dir(3 * SIZE)
+    ours = bench.start("http_bench", "127.0.0.1:0", directory)
+    floor = bench.start("copy_floor", os.path.join(directory, "floor"))
     expected = checksum(blocks())
     growths = []
 
@@ -207,7 +207,7 @@ def upload(bench):
         speed = send_form(ours.host_port)
         after = ours.memory()
         growths.append((max(after["peak"], after["rss"]) - before) / MIB)
-        check_upload(os.path.join(folder, "upload"), expected)
+        check_upload(os.path.join(directory, "upload"), expected)
         return speed
 
     with get(ours.host_port, "/json") as s, lib.pinned(bench.load_cpus):
@@ -239,12 +239,12 @@ def receive(address, path):
 
 def download(bench):
     """The reader, this process, has a processor for itself, as has the server."""
-    folder = bench.data_folder(2 * SIZE)
-    with open(os.path.join(folder, "file"), "wb") as f:
+    directory = bench.data_dir(2 * SIZE)
+    with open(os.path.join(directory, "file"), "wb") as f:
         for block in blocks():
             f.write(block)
-    ours = bench.start("http_bench", "127.0.0.1:0", folder)
-    floor = bench.start("sendfile_floor", os.path.join(folder, "file"))
+    ours = bench.start("http_bench", "127.0.0.1:0", directory)
+    floor = bench.start("sendfile_floor", os.path.join(directory, "file"))
     with lib.pinned(bench.load_cpus):
         receive(ours.host_port, "/file/file")
         r = bench.interleave({"ours": lambda: receive(ours.host_port, "/file/file"),
@@ -254,4 +254,4 @@ def download(bench):
                  at_least=0.7, rounds=r)
 
 
-ITEMS = {"json": json_answer, "proxy": proxy, "idle": idle, "upload": upload, "download": download}
+ITEMS = {"json": json_response, "proxy": proxy, "idle": idle, "upload": upload, "download": download}

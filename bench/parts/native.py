@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Native sandboxes through hutchd's API, against a program that makes the same walls and nothing else
-(bench/box_floor.h), and beside what others make of the same kernel."""
+(bench/instance_floor.h), and beside what others make of the same kernel."""
 
 import contextlib
 import ctypes
@@ -65,13 +65,13 @@ class Hutchd:
     def __init__(self, bench, seeds=SEEDS, more="", listen=None):
         """more: of the configuration; listen: another address, besides one of TCP."""
         self.bench = bench
-        folder = tempfile.mkdtemp(dir=bench.folder)
+        directory = tempfile.mkdtemp(dir=bench.directory)
         self.seeds = seeds
-        self.data = os.path.join(folder, "data")
-        config = os.path.join(folder, "hutchd.yaml")
+        self.data = os.path.join(directory, "data")
+        config = os.path.join(directory, "hutchd.yaml")
         with open(config, "w", encoding="utf-8") as f:
             f.write(CONFIG.format(seeds=seeds) + more)
-        for path in (bench.folder, folder):      # hutchd gives up root, and must still get there
+        for path in (bench.directory, directory):      # hutchd gives up root, and must still get there
             os.chmod(path, 0o755)
         bench.at_end(self.remove_all)
         self.server = bench.start("../hutchd", "--listen", "127.0.0.1:0",
@@ -81,21 +81,21 @@ class Hutchd:
                                   cpus=bench.server_cpus | bench.load_cpus)
         self.port = self.server.host_port[1]
 
-    def lives(self, script, lives, connections=1, network="none", ids=()):
-        argv = [self.bench.program("lives_bench"), self.port, network, connections, lives, script]
+    def cycles(self, script, cycles, connections=1, network="none", ids=()):
+        argv = [self.bench.program("sandbox_bench"), self.port, network, connections, cycles, script]
         run = subprocess.run([str(a) for a in argv], input="".join(f"{i}\n" for i in ids),
                              capture_output=True, text=True, check=False)
         if run.returncode != 0:
-            raise Failure(run.stderr.strip() or f"lives_bench ended with {run.returncode}")
+            raise Failure(run.stderr.strip() or f"sandbox_bench ended with {run.returncode}")
         return json.loads(run.stdout)
 
     def fill(self, count, network):
-        return self.lives("c", count, 8, network)["ids"]
+        return self.cycles("c", count, 8, network)["ids"]
 
     def empty(self, ids):
-        self.lives("d", len(ids), 8, ids=ids)
+        self.cycles("d", len(ids), 8, ids=ids)
 
-    def wait_for_seeds(self):
+    def wait_for_zygotes(self):
         """Sandboxes that are prepared wait as children of the warden, beside those that are alive."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
@@ -188,7 +188,7 @@ def box(bench):
     """The warden alone, from the wish to the first answer. User and network namespaces are made ahead
     in all of them, and ours has its process prepared, too: that is what a seed is."""
     need_root()
-    r = run_json(bench, "box_bench", 100, bench.program("../hutch-execd"), bench.program("tiny_init"))
+    r = run_json(bench, "instance_bench", 100, bench.program("../hutch-execd"), bench.program("tiny_init"))
     floor = r["floor"]["p50_us"]
     for key, text, bound in (("agent", "sandbox with its agent / floor", 2.0),
                              ("init", "  with a tiny init", None), ("seed", "  made ahead", None)):
@@ -198,7 +198,7 @@ def box(bench):
 
 def floors(bench):
     """What the kernel takes for the walls, and for a command."""
-    made = run_json(bench, "box_bench", CREATES // bench.rounds + 1,
+    made = run_json(bench, "instance_bench", CREATES // bench.rounds + 1,
                     bench.program("../hutch-execd"), bench.program("tiny_init"))
     spawned = run_json(bench, "spawn_floor", 1, "bash", "-c", "echo hutch-was-here >/dev/null")
     return made["floor"]["p50_us"], spawned["p50_us"]
@@ -207,18 +207,18 @@ def floors(bench):
 def create(bench):
     """One after the other, over a connection that is kept. The floor has the machine for itself: what
     hutchd makes ahead is made by then."""
-    lives = CREATES // bench.rounds + 1
+    cycles = CREATES // bench.rounds + 1
 
     def quiet_floors():
-        hutchd.wait_for_seeds()
+        hutchd.wait_for_zygotes()
         hutchd.wait_for_rest()
         return floors(bench)
 
     with running(bench) as hutchd:
         for network in NETWORKS:
-            hutchd.lives("cxd", 20, network=network)
+            hutchd.cycles("cxd", 20, network=network)
             r = bench.interleave({
-                "ours": lambda n=network: hutchd.lives("cxd", lives, network=n),
+                "ours": lambda n=network: hutchd.cycles("cxd", cycles, network=n),
                 "floor": quiet_floors})
             floor = statistics.median(x[0] for x in r["floor"])
             spawn = statistics.median(x[1] for x in r["floor"])
@@ -235,8 +235,8 @@ def peers(bench):
     """What others take from the wish to the output of the same command."""
     need_root()
     with running(bench) as hutchd:
-        hutchd.lives("cxd", 20)
-        ours = statistics.median(hutchd.lives("cxd", CREATES)["output"]["all_us"])
+        hutchd.cycles("cxd", 20)
+        ours = statistics.median(hutchd.cycles("cxd", CREATES)["output"]["all_us"])
     for name, argv in (("bwrap", bwrap()), ("runc", runc(bench))):
         if argv is None:
             yield {"name": f"create to output / {name}", "passed": None,
@@ -271,7 +271,7 @@ def runc(bench):
     """A bundle as "runc spec" writes it, with the machine's /usr as its image."""
     if not shutil.which("runc"):
         return None
-    bundle = tempfile.mkdtemp(dir=bench.folder)
+    bundle = tempfile.mkdtemp(dir=bench.directory)
     root = os.path.join(bundle, "rootfs")
     for name in ("usr", "proc", "dev", "sys", "tmp"):
         os.makedirs(os.path.join(root, name))
@@ -297,20 +297,20 @@ def rate(bench):
     """Create, a command, delete; by some at a time, and many more than were prepared. The floor has
     the machine for itself."""
     def quiet_floor(network):
-        hutchd.wait_for_seeds()
+        hutchd.wait_for_zygotes()
         hutchd.wait_for_rest()
         return run_json(bench, "floor_bench", "rate", bench.program("tiny_init"), network, WORKERS,
                         bench.seconds)
 
     with running(bench, seeds=FEW_SEEDS) as hutchd:
         for network in NETWORKS:
-            hutchd.lives("cxd", 50, WORKERS, network)
+            hutchd.cycles("cxd", 50, WORKERS, network)
             r = bench.interleave({
-                "ours": lambda n=network: hutchd.lives("cxd", 300, WORKERS, n),
+                "ours": lambda n=network: hutchd.cycles("cxd", 300, WORKERS, n),
                 "floor": lambda n=network: quiet_floor(n)})
-            ours = statistics.median(x["life"]["rate"] for x in r["ours"])
+            ours = statistics.median(x["cycle"]["rate"] for x in r["ours"])
             floor = statistics.median(x["rate"] for x in r["floor"])
-            yield result(f"lives per second, {network} / floor", ours, floor, "/s", ours / floor,
+            yield result(f"cycles per second, {network} / floor", ours, floor, "/s", ours / floor,
                          at_least=0.5, rounds=r)
 
 
@@ -320,14 +320,14 @@ def burst(bench):
         with running(bench) as hutchd:
             times = []
             for _ in range(bench.rounds):
-                hutchd.wait_for_seeds()
+                hutchd.wait_for_zygotes()
                 hutchd.wait_for_rest()
-                times.append(hutchd.lives("c|d", BURST, BURST, network)["reached"] * 1e3)
+                times.append(hutchd.cycles("c|d", BURST, BURST, network)["reached"] * 1e3)
             yield result(f"burst of {BURST}, {network}", statistics.median(times), None, "ms",
                          at_most=500, rounds=times)
         with running(bench, seeds=0) as hutchd:
-            cold = statistics.median(hutchd.lives("cd", 50, 1, network)["create"]["all_us"])
-            times = [hutchd.lives("c|d", BURST, BURST, network)["reached"] * 1e6 / BURST
+            cold = statistics.median(hutchd.cycles("cd", 50, 1, network)["create"]["all_us"])
+            times = [hutchd.cycles("c|d", BURST, BURST, network)["reached"] * 1e6 / BURST
                      for _ in range(bench.rounds)]
             each = statistics.median(times)
             yield result(f"  each, nothing prepared, {network}", each, cold, "us", each / cold,
@@ -337,14 +337,14 @@ def burst(bench):
 def crowd(bench):
     """Does it matter how many there are? Each time with as much prepared."""
     def creates():
-        hutchd.wait_for_seeds()
+        hutchd.wait_for_zygotes()
         hutchd.wait_for_rest()
-        return hutchd.lives("cd", CREATES, 1, network)["create"]
+        return hutchd.cycles("cd", CREATES, 1, network)["create"]
 
     for network, bound, most in (("none", 2.0, CROWD_MOST), ("private", 3.0, None)):
         with running(bench) as hutchd:
             ids = []
-            hutchd.lives("cd", 20, 1, network)
+            hutchd.cycles("cd", 20, 1, network)
             alone = creates()
             ids += hutchd.fill(CROWD, network)
             among = creates()
@@ -361,7 +361,7 @@ def crowd(bench):
 
 def pause(bench):
     with running(bench) as hutchd:
-        r = hutchd.lives("cprd", CREATES)
+        r = hutchd.cycles("cprd", CREATES)
     for key in ("pause", "resume"):
         yield result(key, r[key]["p50_us"] / 1e3, None, "ms", at_most=3.0, all=r[key])
 
@@ -392,10 +392,10 @@ def memory(bench):
     need_root()
     floor = hold_floor(bench, IDLE)
     with running(bench) as hutchd:
-        hutchd.wait_for_seeds()
+        hutchd.wait_for_zygotes()
         before = available()
         ids = hutchd.fill(IDLE, "none")
-        hutchd.wait_for_seeds()
+        hutchd.wait_for_zygotes()
         ours = (before - available()) / IDLE
         hutchd.empty(ids)
     yield result(f"memory of {IDLE} idle, each", ours, floor, "KiB", ours / floor)

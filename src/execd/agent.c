@@ -42,7 +42,7 @@ static void trim_due(struct timeout *t)
                 (void) malloc_trim(0);
 }
 
-void agent_touch(struct agent *a)
+void agent_schedule_trim(struct agent *a)
 {
         if (!a->trim.kind)
                 timeout_set(&a->trim, &a->trims);
@@ -52,7 +52,7 @@ static void child_stopped(void *data, pid_t pid)
 {
         struct agent *a = data;
 
-        jobs_continue(&a->jobs, pid);
+        processes_continue(&a->processes, pid);
 }
 
 struct agent *agent_new(struct net_loop *loop, const struct agent_config *config,
@@ -69,7 +69,7 @@ struct agent *agent_new(struct net_loop *loop, const struct agent_config *config
         environment_init(&a->env, environ);
         a->users = users_new(NULL, NULL);
         ids_init(&a->ids);
-        jobs_init(&a->jobs, loop);
+        processes_init(&a->processes, loop);
         commands_init(&a->commands, a);
         sessions_init(&a->sessions, a);
         entrypoint_init(&a->entrypoint, a);
@@ -89,10 +89,10 @@ struct agent *agent_new(struct net_loop *loop, const struct agent_config *config
         return a;
 }
 
-void agent_add_own_port(struct agent *a, uint16_t port)
+void agent_add_listen_port(struct agent *a, uint16_t port)
 {
-        ASSERT(a->n_own_ports < AGENT_PORTS_MAX);
-        a->own_ports[a->n_own_ports++] = port;
+        ASSERT(a->n_listen_ports < AGENT_LISTEN_PORTS_MAX);
+        a->listen_ports[a->n_listen_ports++] = port;
 }
 
 struct ending {
@@ -144,7 +144,7 @@ void agent_free(struct agent *a, agent_freed_fn *freed, void *data)
         struct ending *e = xnew(struct ending);
 
         *e = (struct ending){ .agent = a, .freed = freed, .data = data };
-        jobs_close(&a->jobs);
+        processes_close(&a->processes);
         commands_done(&a->commands);
         sessions_done(&a->sessions);
         entrypoint_done(&a->entrypoint);

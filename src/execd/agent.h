@@ -16,7 +16,7 @@
 #include "execd/entrypoint.h"
 #include "execd/environment.h"
 #include "execd/git_credential.h"
-#include "execd/job.h"
+#include "execd/process.h"
 #include "execd/metrics.h"
 #include "execd/reaper.h"
 #include "execd/session.h"
@@ -27,7 +27,7 @@
 #include "net/loop.h"
 #include "os/users.h"
 
-#define AGENT_PORTS_MAX 8
+#define AGENT_LISTEN_PORTS_MAX 8
 
 struct agent_config {
         struct str workspace;    /* where relative paths begin; absolute */
@@ -46,20 +46,20 @@ struct agent {
         struct environment env; /* what commands start with */
         struct users *users;    /* of the sandbox */
         struct ids ids;
-        struct jobs jobs;
+        struct processes processes;
         struct commands commands;
         struct sessions sessions;
         struct entrypoint entrypoint;
         struct reaper reaper;
         struct http_sse_group event_group;
-        struct timeout_kind trims; /* see agent_touch */
+        struct timeout_kind trims; /* see agent_schedule_trim */
         struct timeout trim;
         struct metrics metrics;
         struct http_client *client; /* to servers inside the sandbox */
         struct tunnels tunnels;
         struct git_credential git;
-        uint16_t own_ports[AGENT_PORTS_MAX];
-        size_t n_own_ports;
+        uint16_t listen_ports[AGENT_LISTEN_PORTS_MAX];
+        size_t n_listen_ports;
 };
 
 /* The strings of config are copied. server_config may be NULL. */
@@ -67,7 +67,7 @@ struct agent *agent_new(struct net_loop *loop, const struct agent_config *config
                         const struct http_server_config *server_config, const struct log_ctx *log);
 
 /* To be told of every TCP port that the server listens on: none of them is proxied to. */
-void agent_add_own_port(struct agent *a, uint16_t port);
+void agent_add_listen_port(struct agent *a, uint16_t port);
 
 /* Ends everything that runs; the loop must run until `freed`. */
 typedef void agent_freed_fn(void *data);
@@ -75,7 +75,7 @@ void agent_free(struct agent *a, agent_freed_fn *freed, void *data);
 
 /* To be called for each request: some time after the last one, memory that malloc holds goes back to
  * the kernel, so that an agent that has worked hard costs no more than one that has not. */
-void agent_touch(struct agent *a);
+void agent_schedule_trim(struct agent *a);
 
 static inline struct agent *agent_of(const struct http_req *req)
 {

@@ -12,7 +12,7 @@ const struct http_api *const api_tables[] = {
         &api_commands,
         &api_directories_make,
         &api_entrypoint,
-        &api_files_change,
+        &api_files,
         &api_files_download,
         &api_files_info,
         &api_files_move,
@@ -23,7 +23,7 @@ const struct http_api *const api_tables[] = {
         &api_metrics,
         &api_proxy,
         &api_sessions,
-        &api_trees,
+        &api_directories,
         &api_tunnel,
         &api_unavailable,
         NULL,
@@ -37,7 +37,7 @@ int api_authorize(struct http_req *req, uint32_t scope)
         struct agent *a = agent_of(req);
 
         (void) scope;
-        agent_touch(a);
+        agent_schedule_trim(a);
         if (!a->config.token
             || secret_matches(a->config.token, http_req_header(req, STR("X-EXECD-ACCESS-TOKEN"))))
                 return 0;

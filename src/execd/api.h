@@ -36,7 +36,7 @@ extern const struct http_api *const api_tables[];
 extern const struct http_api api_commands;
 extern const struct http_api api_directories_make;
 extern const struct http_api api_entrypoint;
-extern const struct http_api api_files_change;
+extern const struct http_api api_files;
 extern const struct http_api api_files_download;
 extern const struct http_api api_files_info;
 extern const struct http_api api_files_move;
@@ -47,7 +47,7 @@ extern const struct http_api api_health;
 extern const struct http_api api_metrics;
 extern const struct http_api api_proxy;
 extern const struct http_api api_sessions;
-extern const struct http_api api_trees;
+extern const struct http_api api_directories;
 extern const struct http_api api_tunnel;
 extern const struct http_api api_unavailable;
 

@@ -10,7 +10,7 @@
 #define CONTENT_MAX 4096
 
 /* One client that hears of a command. Ends when everything was said or the client is gone. */
-struct command_tell {
+struct command_client {
         struct event_stream stream;
         struct command *command; /* NULL once the command's part is done */
 };
@@ -35,7 +35,7 @@ void commands_init(struct commands *cs, struct agent *a)
         list_init(&cs->finished);
 }
 
-static void tell_waiters(struct command *c)
+static void notify_waiters(struct command *c)
 {
         while (!list_empty(&c->waiters)) {
                 struct command_waiter *w =
@@ -48,13 +48,13 @@ static void tell_waiters(struct command *c)
 
 static void command_free(struct command *c)
 {
-        tell_waiters(c); /* it was killed, if it ran */
+        notify_waiters(c); /* it was killed, if it ran */
         map_remove(&c->_all->by_id, &c->_by_id);
         list_remove(&c->_node);
-        if (c->job)
-                job_release(c->job);
-        if (c->_tell)
-                c->_tell->command = NULL;
+        if (c->process)
+                process_release(c->process);
+        if (c->_client)
+                c->_client->command = NULL;
         spool_unref(c->output);
         c->stdin_fd = fd_close(c->stdin_fd);
         free(c->content);
@@ -146,43 +146,43 @@ void command_unwait(struct command_waiter *w)
 
 /* --- telling --- */
 
-static void tell_drain(struct event_stream *es)
+static void client_drain(struct event_stream *es)
 {
-        struct command_tell *t = container_of(es, struct command_tell, stream);
+        struct command_client *t = container_of(es, struct command_client, stream);
 
-        if (t->command && t->command->job)
-                job_resume_output(t->command->job);
+        if (t->command && t->command->process)
+                process_resume_output(t->command->process);
 }
 
-static void tell_free(struct event_stream *es)
+static void client_free(struct event_stream *es)
 {
-        struct command_tell *t = container_of(es, struct command_tell, stream);
+        struct command_client *t = container_of(es, struct command_client, stream);
 
         if (t->command)
-                t->command->_tell = NULL;
+                t->command->_client = NULL;
         free(t);
 }
 
 /* Nobody listens any more: the output goes nowhere, and must not be held back. */
-static void tell_gone(struct event_stream *es)
+static void client_gone(struct event_stream *es)
 {
-        struct command *c = container_of(es, struct command_tell, stream)->command;
+        struct command *c = container_of(es, struct command_client, stream)->command;
 
-        tell_drain(es);
-        if (c && c->job && c->attached)
-                job_kill(c->job);
-        tell_free(es);
+        client_drain(es);
+        if (c && c->process && c->attached)
+                process_kill(c->process);
+        client_free(es);
 }
 
-static const struct event_stream_ops tell_ops = {
-        .drain = tell_drain,
-        .ended = tell_free,
-        .gone = tell_gone,
+static const struct event_stream_ops client_ops = {
+        .drain = client_drain,
+        .ended = client_free,
+        .gone = client_gone,
 };
 
-static void tell_end(struct command *c, const struct job_result *r)
+static void end_client_stream(struct command *c, const struct process_result *r)
 {
-        struct command_tell *t = TAKE_PTR(c->_tell);
+        struct command_client *t = TAKE_PTR(c->_client);
 
         if (!t)
                 return;
@@ -190,9 +190,9 @@ static void tell_end(struct command *c, const struct job_result *r)
         event_stream_end(&t->stream, r);
 }
 
-/* --- what the job has to say --- */
+/* --- what the process has to say --- */
 
-static void finish(struct command *c, const struct job_result *r)
+static void finish(struct command *c, const struct process_result *r)
 {
         struct commands *cs = c->_all;
         struct agent *a = cs->agent;
@@ -203,47 +203,47 @@ static void finish(struct command *c, const struct job_result *r)
         c->stdin_fd = fd_close(c->stdin_fd);
         if (c->output)
                 spool_finish(c->output);
-        tell_end(c, r);
+        end_client_stream(c, r);
         list_remove(&c->_node);
         list_append(&cs->finished, &c->_node);
         cs->n_finished++;
         cs->n_outputs += c->output != NULL;
         cs->output_kept += kept_bytes(c);
-        tell_waiters(c);
+        notify_waiters(c);
         drop_old(cs);
 }
 
-static void job_ended(struct job *j, const struct job_result *r)
+static void process_ended(struct process *j, const struct process_result *r)
 {
         struct command *c = j->owner;
 
-        /* A background command that left something running keeps its job: the output goes on. */
+        /* A background command that left something running keeps its process: the output goes on. */
         if (!c->output) {
-                c->job = NULL;
-                job_release(j);
+                c->process = NULL;
+                process_release(j);
         }
         finish(c, r);
 }
 
-static void foreground_output(struct job *j, enum job_stream stream, char *p, size_t n)
+static void foreground_output(struct process *j, enum process_stream stream, char *p, size_t n)
 {
         struct command *c = j->owner;
 
-        if (c->_tell && !event_stream_output(&c->_tell->stream, stream, str_of(p, n)))
-                job_pause_output(j);
+        if (c->_client && !event_stream_output(&c->_client->stream, stream, str_of(p, n)))
+                process_pause_output(j);
 }
 
-static const struct job_ops foreground_ops = {
+static const struct process_ops foreground_ops = {
         .output = foreground_output,
-        .ended = job_ended,
+        .ended = process_ended,
 };
 
-static void background_started(struct job *j)
+static void background_started(struct process *j)
 {
-        tell_end(j->owner, &(struct job_result){ 0 });
+        end_client_stream(j->owner, &(struct process_result){ 0 });
 }
 
-static void background_output(struct job *j, enum job_stream stream, char *p, size_t n)
+static void background_output(struct process *j, enum process_stream stream, char *p, size_t n)
 {
         struct command *c = j->owner;
         struct commands *cs = c->_all;
@@ -258,10 +258,10 @@ static void background_output(struct job *j, enum job_stream stream, char *p, si
         drop_old(cs);
 }
 
-static const struct job_ops background_ops = {
+static const struct process_ops background_ops = {
         .started = background_started,
         .output = background_output,
-        .ended = job_ended,
+        .ended = process_ended,
 };
 
 /* --- starting --- */
@@ -269,7 +269,7 @@ static const struct job_ops background_ops = {
 static int start(struct command *c, const struct command_request *r)
 {
         struct agent *a = c->_all->agent;
-        struct job_spec spec = r->job;
+        struct process_spec spec = r->process;
         int error = 0;
 
         spec.ret_stdin = spec.pipe_stdin ? &c->stdin_fd : NULL;
@@ -277,18 +277,19 @@ static int start(struct command *c, const struct command_request *r)
         if (r->background)
                 error = spool_new(a->loop, a->config.state_dir.p, a->config.output_max, &c->output);
         if (error == 0)
-                error = job_start(&a->jobs, &spec,
-                                  r->background ? &background_ops : &foreground_ops, c, &c->job);
+                error = process_start(&a->processes, &spec,
+                                      r->background ? &background_ops : &foreground_ops, c,
+                                      &c->process);
         return error;
 }
 
 void command_run(struct commands *cs, struct http_req *req, const struct command_request *r)
 {
-        struct command_tell *t = xnew(struct command_tell);
+        struct command_client *t = xnew(struct command_client);
         struct command *c = command_new(cs, r);
         int error;
 
-        if (event_stream_begin(&t->stream, req, &tell_ops,
+        if (event_stream_begin(&t->stream, req, &client_ops,
                                &(struct event_stream_options){ .id = str_from(c->id),
                                                                .exact = r->exact })
             < 0) {
@@ -297,8 +298,8 @@ void command_run(struct commands *cs, struct http_req *req, const struct command
                 return;
         }
         t->command = c;
-        c->_tell = t;
+        c->_client = t;
         error = start(c, r);
         if (error < 0)
-                finish(c, &(struct job_result){ .error = error });
+                finish(c, &(struct process_result){ .error = error });
 }

@@ -19,7 +19,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "execd/event_stream.h"
-#include "execd/job.h"
+#include "execd/process.h"
 #include "execd/spool.h"
 
 #define COMMANDS_KEPT        1024
@@ -56,18 +56,18 @@ struct command {
         bool attached;
         usec_t started, finished; /* wall; finished is 0 while it runs */
         usec_t _finished_mono;
-        struct job_result result; /* once finished */
-        struct spool *output;     /* of a background command */
-        struct job *job;          /* while it runs; with output, as long as there is more to come */
-        int stdin_fd;             /* what it reads from, or -EBADF */
-        bool stdin_busy;          /* a request is writing to it */
+        struct process_result result; /* once finished */
+        struct spool *output;         /* of a background command */
+        struct process *process; /* while it runs; with output, as long as there is more to come */
+        int stdin_fd;            /* what it reads from, or -EBADF */
+        bool stdin_busy;         /* a request is writing to it */
         struct list waiters;
-        struct command_tell *_tell; /* the client that started it, while it listens */
+        struct command_client *_client; /* the client that started it, while it listens */
 };
 
 struct command_request {
         struct str content;
-        struct job_spec job; /* argv, envp, cwd, user, timeout, pipe_stdin */
+        struct process_spec process; /* argv, envp, cwd, user, timeout, pipe_stdin */
         bool background;
         bool exact;    /* output in base64, byte for byte; in the foreground */
         bool attached; /* it ends when the client that started it goes away; in the foreground */
@@ -75,7 +75,7 @@ struct command_request {
 
 void commands_init(struct commands *cs, struct agent *a);
 
-/* After jobs_close. */
+/* After processes_close. */
 void commands_done(struct commands *cs);
 
 /* Starts it and answers the request with events. */

@@ -107,31 +107,31 @@ static char **make_argv(struct agent *a, struct arena *arena, const struct run_i
         return launch_argv(arena, shell, ARRAY_SIZE(shell));
 }
 
-/* Everything a job needs, or an error of the arena or of the input. */
+/* Everything a process needs, or an error of the arena or of the input. */
 static int make_request(struct http_req *req, const struct run_input *in,
                         struct command_request *ret, struct err *e)
 {
         struct agent *a = agent_of(req);
-        struct job_spec *job = &ret->job;
+        struct process_spec *process = &ret->process;
         int r = check_run(in, e);
 
         if (r == 0)
-                r = launch_cwd(a, &req->arena, in->cwd, &job->cwd, e);
+                r = launch_cwd(a, &req->arena, in->cwd, &process->cwd, e);
         if (r < 0)
                 return r;
-        job->argv = make_argv(a, &req->arena, in);
+        process->argv = make_argv(a, &req->arena, in);
         /* The shell is ours to find, whatever PATH the request has for what it runs. */
         if (in->argv.n == 0)
-                job->search = spawn_search_path(a->env.vars);
-        job->envp = environment_build(&a->env, &req->arena, &in->envs);
+                process->search = spawn_search_path(a->env.vars);
+        process->envp = environment_build(&a->env, &req->arena, &in->envs);
         if (in->has_uid)
-                job->user = launch_user(a, &req->arena, in->uid, in->has_gid ? in->gid : -1);
-        if (!job->argv || !job->envp || (in->has_uid && !job->user))
+                process->user = launch_user(a, &req->arena, in->uid, in->has_gid ? in->gid : -1);
+        if (!process->argv || !process->envp || (in->has_uid && !process->user))
                 return err_set(e, ERR_TOO_LARGE, "command and environment are too large");
-        job->timeout = (usec_t) in->timeout > USEC_INFINITY / USEC_PER_MSEC
-                               ? 0
-                               : (usec_t) in->timeout * USEC_PER_MSEC;
-        job->pipe_stdin = in->with_stdin;
+        process->timeout = (usec_t) in->timeout > USEC_INFINITY / USEC_PER_MSEC
+                                   ? 0
+                                   : (usec_t) in->timeout * USEC_PER_MSEC;
+        process->pipe_stdin = in->with_stdin;
         ret->background = in->background;
         ret->exact = in->output == OUTPUT_BASE64;
         ret->attached = in->attached;
@@ -201,9 +201,9 @@ static void get_status(struct http_req *req)
         out.started_at = str_of(started, time_to_rfc3339(c->started, started));
         if (c->finished) {
                 out.finished_at = str_of(finished, time_to_rfc3339(c->finished, finished));
-                out.exit_code = job_exit_code(&c->result);
+                out.exit_code = process_exit_code(&c->result);
                 out.has_exit_code = true;
-                out.error = str_from(job_error_text(&c->result, error));
+                out.error = str_from(process_error_text(&c->result, error));
         }
         if (c->output)
                 out.output_dropped = (int64_t) spool_start(c->output);
@@ -256,7 +256,7 @@ static void interrupt_command(struct http_req *req, struct command *c)
 {
         struct interrupt *i = arena_new(&req->arena, struct interrupt);
 
-        if (!i || !c->job || c->finished) {
+        if (!i || !c->process || c->finished) {
                 http_reply_error(req, 500, CODE_RUNTIME_ERROR, "the command is not running");
                 return;
         }
@@ -264,7 +264,7 @@ static void interrupt_command(struct http_req *req, struct command *c)
         i->waiter.ended = interrupt_ended;
         http_req_set_hooks(req, &interrupt_hooks, i);
         command_wait(c, &i->waiter);
-        job_interrupt(c->job);
+        process_interrupt(c->process);
 }
 
 static void delete_command(struct http_req *req)
@@ -334,11 +334,11 @@ static void post_signal(struct http_req *req)
                                  "signal: neither the name of a signal (\"SIGINT\") nor a number");
                 return;
         }
-        if (c->finished || !c->job) {
+        if (c->finished || !c->process) {
                 http_reply_error(req, 409, CODE_RUNTIME_ERROR, "the command is not running");
                 return;
         }
-        job_signal(c->job, sig);
+        process_signal(c->process, sig);
         http_reply_empty(req, 200);
 }
 

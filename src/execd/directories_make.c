@@ -4,7 +4,7 @@
 #include "execd/file_batch.h"
 #include "execd/problem.h"
 
-/* POST /directories: mkdir -p. A folder that was there keeps its mode, but gets the owner. */
+/* POST /directories: mkdir -p. A directory that was there keeps its mode, but gets the owner. */
 
 static int check(struct batch *b, size_t i)
 {
@@ -25,7 +25,7 @@ static int make(struct batch *b, size_t i)
         if (r == 0 && !made)
                 r = file_set_attrs(item->path.p, &attrs);
         if (r < 0)
-                problem_reply_errno(b->req, r, "make folder '%.*s'", PROBLEM_PATH(item->path));
+                problem_reply_errno(b->req, r, "make directory '%.*s'", PROBLEM_PATH(item->path));
         return r;
 }
 

@@ -55,12 +55,12 @@ static void batch_text(struct batch *b, enum event_type type, struct str text)
 
 /* --- output --- */
 
-static void add_line(struct event_stream *es, struct batch *b, enum job_stream stream,
+static void add_line(struct event_stream *es, struct batch *b, enum process_stream stream,
                      struct str line)
 {
         if (line.n == 0 && es->_skip_empty)
                 return;
-        batch_text(b, stream == JOB_STDERR ? EVENT_STDERR : EVENT_STDOUT,
+        batch_text(b, stream == PROCESS_STDERR ? EVENT_STDERR : EVENT_STDOUT,
                    line.n ? line : STR("\n"));
 }
 
@@ -80,7 +80,7 @@ static void add_pieces(struct batch *b, enum event_type type, struct str *input)
 }
 
 /* As much as the client has room for; the batch counts as taken. */
-static void add_output(struct event_stream *es, enum job_stream stream, struct str *input)
+static void add_output(struct event_stream *es, enum process_stream stream, struct str *input)
 {
         struct lines *lines = &es->_outputs[stream].lines;
         struct batch b;
@@ -88,13 +88,13 @@ static void add_output(struct event_stream *es, enum job_stream stream, struct s
 
         batch_init(&b, es);
         if (es->_exact)
-                add_pieces(&b, stream == JOB_STDERR ? EVENT_STDERR : EVENT_STDOUT, input);
+                add_pieces(&b, stream == PROCESS_STDERR ? EVENT_STDERR : EVENT_STDOUT, input);
         while (!es->_exact && http_stream_writable(b.req) && lines_next(lines, input, &line))
                 add_line(es, &b, stream, line);
         batch_flush(&b);
 }
 
-bool event_stream_output(struct event_stream *es, enum job_stream stream, struct str bytes)
+bool event_stream_output(struct event_stream *es, enum process_stream stream, struct str bytes)
 {
         struct event_output *o = &es->_outputs[stream];
 
@@ -107,14 +107,14 @@ bool event_stream_output(struct event_stream *es, enum job_stream stream, struct
 
 static bool send_held(struct event_stream *es)
 {
-        for (size_t i = 0; i < JOB_STREAMS; i++) {
+        for (size_t i = 0; i < PROCESS_STREAMS; i++) {
                 struct buf *held = &es->_outputs[i].held;
                 struct str input = buf_str(held);
                 size_t before = input.n;
 
                 if (before == 0)
                         continue;
-                add_output(es, (enum job_stream) i, &input);
+                add_output(es, (enum process_stream) i, &input);
                 buf_consume(held, before - input.n);
                 buf_release(held);
                 if (held->n > 0)
@@ -125,14 +125,14 @@ static bool send_held(struct event_stream *es)
 
 /* --- the last event --- */
 
-int job_exit_code(const struct job_result *r)
+int process_exit_code(const struct process_result *r)
 {
         if (r->error < 0)
                 return 255;
         return WIFEXITED(r->status) ? WEXITSTATUS(r->status) : -1;
 }
 
-const char *job_error_text(const struct job_result *r, char ret[static 64])
+const char *process_error_text(const struct process_result *r, char ret[static 64])
 {
         if (r->error < 0) {
                 (void) snprintf(ret, 64, "%s", err_text(r->error));
@@ -153,16 +153,16 @@ const char *job_error_text(const struct job_result *r, char ret[static 64])
 
 static void add_last(struct event_stream *es, struct batch *b)
 {
-        const struct job_result *r = &es->_result;
+        const struct process_result *r = &es->_result;
         usec_t took = clock_mono(es->_agent->clock) - es->_started;
         char text[64], code[16];
         struct event_error e = { .name = STR("CommandExecError") };
 
-        if (!job_error_text(r, text)) {
+        if (!process_error_text(r, text)) {
                 event_add_complete(&b->buf, took, b->wall);
                 return;
         }
-        e.exit_code = job_exit_code(r);
+        e.exit_code = process_exit_code(r);
         e.signal = r->error == 0 && WIFSIGNALED(r->status) ? WTERMSIG(r->status) : 0;
         e.timed_out = r->timed_out;
         (void) snprintf(code, sizeof(code), "%d", e.exit_code);
@@ -179,9 +179,9 @@ static void end_now(struct event_stream *es)
         struct str line;
 
         batch_init(&b, es);
-        for (size_t i = 0; i < JOB_STREAMS; i++)
-                if (lines_rest(&es->_outputs[i].lines, &line))
-                        add_line(es, &b, (enum job_stream) i, line);
+        for (size_t i = 0; i < PROCESS_STREAMS; i++)
+                if (lines_remainder(&es->_outputs[i].lines, &line))
+                        add_line(es, &b, (enum process_stream) i, line);
         if (buf_room(&b.buf) < 1024)
                 batch_flush(&b);
         add_last(es, &b);
@@ -191,7 +191,7 @@ static void end_now(struct event_stream *es)
 
 static void forget(struct event_stream *es)
 {
-        for (size_t i = 0; i < JOB_STREAMS; i++) {
+        for (size_t i = 0; i < PROCESS_STREAMS; i++) {
                 lines_done(&es->_outputs[i].lines);
                 buf_done(&es->_outputs[i].held);
         }
@@ -209,7 +209,7 @@ static void end_task(struct net_task *t)
         es->ops->ended(es);
 }
 
-void event_stream_end(struct event_stream *es, const struct job_result *r)
+void event_stream_end(struct event_stream *es, const struct process_result *r)
 {
         es->_ending = true;
         es->_result = *r;
@@ -269,7 +269,7 @@ int event_stream_begin(struct event_stream *es, struct http_req *req,
         if (r < 0)
                 return r;
         net_task_init(&es->_end, end_task);
-        for (size_t i = 0; i < JOB_STREAMS; i++) {
+        for (size_t i = 0; i < PROCESS_STREAMS; i++) {
                 lines_init(&es->_outputs[i].lines, LINES_MAX);
                 buf_init(&es->_outputs[i].held, NET_READ_SIZE);
         }

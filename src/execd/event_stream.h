@@ -14,7 +14,7 @@
  * then.
  */
 
-#include "execd/job.h"
+#include "execd/process.h"
 #include "execd/lines.h"
 #include "http/sse.h"
 
@@ -34,11 +34,11 @@ struct event_stream {
         usec_t _started; /* monotonic */
         bool _skip_empty, _exact;
         bool _ending;
-        struct job_result _result;
+        struct process_result _result;
         struct event_output {
                 struct lines lines;
                 struct buf held; /* came in and found no room */
-        } _outputs[JOB_STREAMS];
+        } _outputs[PROCESS_STREAMS];
         struct net_task _end;
 };
 
@@ -54,17 +54,17 @@ int event_stream_begin(struct event_stream *es, struct http_req *req,
         must_check;
 
 /* False: not writable any more. */
-bool event_stream_output(struct event_stream *es, enum job_stream stream, struct str bytes);
+bool event_stream_output(struct event_stream *es, enum process_stream stream, struct str bytes);
 
 /* The last event, after whatever is still held; then the stream closes. */
-void event_stream_end(struct event_stream *es, const struct job_result *r);
+void event_stream_end(struct event_stream *es, const struct process_result *r);
 
 /* --- what a result means --- */
 
 /* What a client sees as exit code: -1 if a signal ended it, 255 if it never started. */
-int job_exit_code(const struct job_result *r);
+int process_exit_code(const struct process_result *r);
 
 /* "exit status 3", "signal: killed", "No such file or directory"; NULL for success. */
-const char *job_error_text(const struct job_result *r, char ret[static 64]);
+const char *process_error_text(const struct process_result *r, char ret[static 64]);
 
 #endif

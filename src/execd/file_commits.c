@@ -11,7 +11,7 @@ struct commit {
         struct file_attrs attrs;
         char *path;
         size_t number;
-        bool placed; /* only its folder is still to be synced */
+        bool placed; /* only its directory is still to be synced */
 };
 
 static void commit_free(struct file_commits *c, struct commit *one)

@@ -7,7 +7,7 @@
  *
  * Taking a place waits for the disk. So it is cut into steps, of which the owner takes one per turn
  * of its loop. Files are placed in their order, and all that wait are placed before the first
- * folder is synced: the journal then has to be written for all at once and not for each.
+ * directory is synced: the journal then has to be written for all at once and not for each.
  *
  * After a failure the others are dropped, nothing more is done, and `failed` tells.
  */

@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "execd/path.h"
 
-int file_info_look(int dirfd, const char *name, struct statx *ret)
+int file_info_stat(int dirfd, const char *name, struct statx *ret)
 {
         if (statx(dirfd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
                   STATX_BASIC_STATS | STATX_BTIME, ret)

@@ -4,7 +4,7 @@
 
 /*
  * What the API tells about a file: the same object in answers to /files/info, in searches and in
- * lists of folders.
+ * lists of directories.
  *
  *         {"path":"/a/b","type":"file","size":5,"modified_at":"…","created_at":"…",
  *          "owner":"root","group":"root","mode":644}
@@ -21,7 +21,7 @@
 
 /* Looks at a name without following it, and without waking an automounter. dirfd may be AT_FDCWD.
  * 0 or a negative errno. */
-int file_info_look(int dirfd, const char *name, struct statx *ret) must_check;
+int file_info_stat(int dirfd, const char *name, struct statx *ret) must_check;
 
 /* Appends the object. users_refresh is the caller's, once for many. */
 void file_info_add(struct buf *b, struct str abs_path, const struct statx *st,

@@ -30,7 +30,7 @@ static int add_info(struct batch *b, size_t i)
         r = file_item_resolve(b->req, item);
         if (r < 0)
                 return r;
-        r = file_info_look(AT_FDCWD, item->path.p, &st);
+        r = file_info_stat(AT_FDCWD, item->path.p, &st);
         if (r < 0) {
                 problem_reply_file(b->req, r, "look at", item->path);
                 return r;

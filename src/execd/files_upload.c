@@ -115,7 +115,7 @@ printf_like(4, 5) static int refuse(struct upload *u, int status, const char *co
         return -ECANCELED;
 }
 
-/* Here nothing is 404: a missing folder is made, and what else is missing is our trouble. */
+/* Here nothing is 404: a missing directory is made, and what else is missing is our trouble. */
 static int refuse_file(struct upload *u, size_t number, struct str path, int r)
 {
         u->failure.file = number;

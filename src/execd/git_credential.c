@@ -12,31 +12,31 @@
 #include "net/listener.h"
 #include "net/stream.h"
 
-#define FOLDER     "hutch-git-XXXXXX"
-#define ASKERS_MAX 16 /* then the one that has been longest here goes */
-#define VALUE_MAX  4096
+#define DIR_TEMPLATE "hutch-git-XXXXXX"
+#define CLIENTS_MAX  16 /* then the one that has been longest here goes */
+#define VALUE_MAX    4096
 
-struct git_door {
+struct git_listener {
         struct net_listener listener;
         struct git_credential *git;
-        char folder[sizeof(((struct sockaddr_un *) NULL)->sun_path)];
+        char dir[sizeof(((struct sockaddr_un *) NULL)->sun_path)];
         char path[sizeof(((struct sockaddr_un *) NULL)->sun_path)];
 };
 
-struct asker {
+struct git_client {
         struct net_stream stream;
         struct list node;
         struct git_credential *git;
-        struct buf question;
+        struct buf request;
 };
 
-/* --- the question --- */
+/* --- the request --- */
 
-int git_question_parse(struct str text, struct git_question *ret)
+int git_request_parse(struct str text, struct git_request *ret)
 {
         struct str line;
 
-        *ret = (struct git_question){ 0 };
+        *ret = (struct git_request){ 0 };
         while (str_split(&text, '\n', &line)) {
                 const struct {
                         struct str name;
@@ -61,51 +61,51 @@ int git_question_parse(struct str text, struct git_question *ret)
 
 /* --- who asks --- */
 
-static void asker_close(struct asker *k)
+static void client_close(struct git_client *k)
 {
         list_remove(&k->node);
         stream_close(&k->stream);
 }
 
-static void asker_closed(struct net_stream *s)
+static void client_closed(struct net_stream *s)
 {
-        struct asker *k = container_of(s, struct asker, stream);
+        struct git_client *k = container_of(s, struct git_client, stream);
 
-        buf_done(&k->question);
+        buf_done(&k->request);
         free(k);
 }
 
-static void asker_leaves(struct asker *k)
+static void client_drop(struct git_client *k)
 {
-        k->git->n_askers--;
-        asker_close(k);
+        k->git->n_clients--;
+        client_close(k);
 }
 
-static void asker_data(struct net_stream *s, char *p, size_t n)
+static void client_data(struct net_stream *s, char *p, size_t n)
 {
-        struct asker *k = container_of(s, struct asker, stream);
+        struct git_client *k = container_of(s, struct git_client, stream);
 
-        buf_add(&k->question, p, n);
+        buf_add(&k->request, p, n);
         wipe(p, n); /* git may want to store a password */
-        if (buf_failed(&k->question))
-                asker_leaves(k);
+        if (buf_failed(&k->request))
+                client_drop(k);
 }
 
-static bool is_answered(const struct git_credential *g, struct str text)
+static bool is_allowed(const struct git_credential *g, struct str text)
 {
-        struct git_question q;
+        struct git_request q;
 
-        return git_question_parse(text, &q) == 0 && g->password && str_eq(q.action, STR("get"))
+        return git_request_parse(text, &q) == 0 && g->password && str_eq(q.action, STR("get"))
                && str_eq(q.protocol, STR("https")) && str_eq(q.host, str_from(g->host));
 }
 
-static void asker_eof(struct net_stream *s)
+static void client_eof(struct net_stream *s)
 {
-        struct asker *k = container_of(s, struct asker, stream);
+        struct git_client *k = container_of(s, struct git_client, stream);
         const struct git_credential *g = k->git;
 
-        if (!is_answered(g, buf_str(&k->question))) {
-                asker_leaves(k);
+        if (!is_allowed(g, buf_str(&k->request))) {
+                client_drop(k);
                 return;
         }
         stream_queue(s, STR("username="));
@@ -115,62 +115,63 @@ static void asker_eof(struct net_stream *s)
         stream_queue(s, STR("\n"));
 }
 
-static void asker_drained(struct net_stream *s)
+static void client_drained(struct net_stream *s)
 {
-        asker_leaves(container_of(s, struct asker, stream));
+        client_drop(container_of(s, struct git_client, stream));
 }
 
-static void asker_error(struct net_stream *s, int r)
+static void client_error(struct net_stream *s, int r)
 {
         (void) r;
-        asker_leaves(container_of(s, struct asker, stream));
+        client_drop(container_of(s, struct git_client, stream));
 }
 
-static const struct net_stream_ops asker_ops = {
-        .data = asker_data,
-        .eof = asker_eof,
-        .drained = asker_drained,
-        .error = asker_error,
-        .closed = asker_closed,
+static const struct net_stream_ops client_ops = {
+        .data = client_data,
+        .eof = client_eof,
+        .drained = client_drained,
+        .error = client_error,
+        .closed = client_closed,
 };
 
 static void accepted(struct net_listener *l, int fd, const struct sock_addr *peer)
 {
-        struct git_credential *g = container_of(l, struct git_door, listener)->git;
-        struct asker *k = xnew(struct asker);
+        struct git_credential *g = container_of(l, struct git_listener, listener)->git;
+        struct git_client *k = xnew(struct git_client);
 
         (void) peer;
-        if (g->n_askers == ASKERS_MAX)
-                asker_leaves(container_of(g->askers.next, struct asker, node));
+        if (g->n_clients == CLIENTS_MAX)
+                client_drop(container_of(g->clients.next, struct git_client, node));
         k->git = g;
-        buf_init(&k->question, GIT_QUESTION_MAX);
-        buf_mark_secret(&k->question);
-        if (stream_open(&k->stream, g->agent->loop, fd, 3 * VALUE_MAX, &asker_ops) < 0) {
+        buf_init(&k->request, GIT_REQUEST_MAX);
+        buf_mark_secret(&k->request);
+        if (stream_open(&k->stream, g->agent->loop, fd, 3 * VALUE_MAX, &client_ops) < 0) {
                 free(k);
                 return;
         }
         buf_mark_secret(&k->stream.out);
-        list_append(&g->askers, &k->node);
-        g->n_askers++;
+        list_append(&g->clients, &k->node);
+        g->n_clients++;
         stream_resume_reading(&k->stream);
 }
 
-/* --- the door --- */
+/* --- the listener --- */
 
-static void door_closed(struct net_listener *l)
+static void git_listener_closed(struct net_listener *l)
 {
-        free(container_of(l, struct git_door, listener));
+        free(container_of(l, struct git_listener, listener));
 }
 
-static const struct net_listener_ops door_ops = { .accepted = accepted, .closed = door_closed };
+static const struct net_listener_ops git_listener_ops = { .accepted = accepted,
+                                                          .closed = git_listener_closed };
 
-static void door_close(struct git_door *d)
+static void git_listener_close(struct git_listener *d)
 {
         listener_close(&d->listener);
-        (void) rmdir(d->folder);
+        (void) rmdir(d->dir);
 }
 
-static int door_listen(struct git_door *d, struct git_credential *g)
+static int git_listener_bind(struct git_listener *d, struct git_credential *g)
 {
         struct sock_addr addr;
         char text[sizeof(d->path) + 8];
@@ -180,42 +181,42 @@ static int door_listen(struct git_door *d, struct git_credential *g)
         r = sock_addr_from_string(str_from(text), &addr);
         if (r == 0)
                 r = sock_listen(&addr, &fd);
-        return r < 0 ? r : listener_open(&d->listener, g->agent->loop, fd, &door_ops);
+        return r < 0 ? r : listener_open(&d->listener, g->agent->loop, fd, &git_listener_ops);
 }
 
-/* Paths of sockets are short; where ours does not fit, everybody's folder does. */
-static size_t name_folder(struct git_door *d, struct str base)
+/* Paths of sockets are short; where ours does not fit, everybody's dir does. */
+static size_t name_dir(struct git_listener *d, struct str base)
 {
-        if (base.n + sizeof("/" FOLDER "/s") > sizeof(d->folder))
+        if (base.n + sizeof("/" DIR_TEMPLATE "/s") > sizeof(d->dir))
                 base = STR("/tmp");
-        return (size_t) snprintf(d->folder, sizeof(d->folder), "%.*s/" FOLDER, STR_ARG(base));
+        return (size_t) snprintf(d->dir, sizeof(d->dir), "%.*s/" DIR_TEMPLATE, STR_ARG(base));
 }
 
-static int door_open(struct git_credential *g)
+static int git_listener_open(struct git_credential *g)
 {
-        struct git_door *d = xnew(struct git_door);
-        size_t n = name_folder(d, g->agent->config.state_dir);
+        struct git_listener *d = xnew(struct git_listener);
+        size_t n = name_dir(d, g->agent->config.state_dir);
         int r;
 
         d->git = g;
-        r = mkdtemp(d->folder) ? 0 : -errno;
+        r = mkdtemp(d->dir) ? 0 : -errno;
         if (r == 0) {
-                memcpy(d->path, d->folder, n);
+                memcpy(d->path, d->dir, n);
                 memcpy(d->path + n, "/s", sizeof("/s"));
-                r = door_listen(d, g);
+                r = git_listener_bind(d, g);
         }
         if (r < 0) {
                 if (d->path[0])
-                        (void) rmdir(d->folder);
+                        (void) rmdir(d->dir);
                 free(d);
                 return r;
         }
-        g->door = d;
+        g->listener = d;
         return 0;
 }
 
-/* People clean up where the folder is. */
-static bool door_is_there(const struct git_door *d)
+/* People clean up where the dir is. */
+static bool git_listener_exists(const struct git_listener *d)
 {
         struct stat st;
 
@@ -227,7 +228,7 @@ static bool door_is_there(const struct git_door *d)
 void git_credential_init(struct git_credential *g, struct agent *a)
 {
         *g = (struct git_credential){ .agent = a };
-        list_init(&g->askers);
+        list_init(&g->clients);
 }
 
 static void forget(struct git_credential *g)
@@ -242,11 +243,11 @@ void git_credential_close(struct git_credential *g)
         struct list *n;
 
         forget(g);
-        while ((n = list_first(&g->askers)))
-                asker_close(container_of(n, struct asker, node));
-        g->n_askers = 0;
-        if (g->door)
-                door_close(TAKE_PTR(g->door));
+        while ((n = list_first(&g->clients)))
+                client_close(container_of(n, struct git_client, node));
+        g->n_clients = 0;
+        if (g->listener)
+                git_listener_close(TAKE_PTR(g->listener));
 }
 
 struct credential_input {
@@ -301,10 +302,10 @@ static void post_credential(struct http_req *req)
         int r = 0;
 
         take(g, req->input);
-        if (!door_is_there(g->door)) {
-                if (g->door)
-                        door_close(TAKE_PTR(g->door));
-                r = door_open(g);
+        if (!git_listener_exists(g->listener)) {
+                if (g->listener)
+                        git_listener_close(TAKE_PTR(g->listener));
+                r = git_listener_open(g);
         }
         if (r < 0) {
                 http_reply_error(req, 500, CODE_RUNTIME_ERROR, "make a socket for git: %s",
@@ -312,7 +313,7 @@ static void post_credential(struct http_req *req)
                 return;
         }
         buf_init_fixed(&b, room, sizeof(room));
-        json_encode(&b, output_fields, &(struct credential_output){ str_from(g->door->path) });
+        json_encode(&b, output_fields, &(struct credential_output){ str_from(g->listener->path) });
         http_reply(req, 200, STR("application/json"), buf_str(&b));
 }
 

@@ -14,7 +14,7 @@
  *         git config --global credential.https://github.com.helper 'cache --socket=/tmp/hutch-git-AbCdEf/s'
  *
  * It answers `get` for that one host over https and takes nothing else: what git wants to store or to
- * erase is heard and forgotten. The socket is in a folder that only the agent's user, as which commands run,
+ * erase is heard and forgotten. The socket is in a dir that only the agent's user, as which commands run,
  * may enter. Whoever may run git there may have the credential: that is what it is for. It is gone with the agent;
  * another one takes its place, an empty password ends it.
  */
@@ -24,15 +24,15 @@
 #include "base/str.h"
 
 struct agent;
-struct git_door;
+struct git_listener;
 
 struct git_credential {
         struct agent *agent;
         struct secret *password; /* NULL: none */
         char *host, *username;
-        struct git_door *door; /* NULL: nobody can ask */
-        struct list askers;
-        size_t n_askers;
+        struct git_listener *listener; /* NULL: nobody can ask */
+        struct list clients;
+        size_t n_clients;
 };
 
 void git_credential_init(struct git_credential *g, struct agent *a);
@@ -41,13 +41,13 @@ void git_credential_init(struct git_credential *g, struct agent *a);
 void git_credential_close(struct git_credential *g);
 
 /* What git's helper sends: lines of name=value. Parsed as far as it concerns us; views into the text. */
-struct git_question {
+struct git_request {
         struct str action, protocol, host;
 };
 
-#define GIT_QUESTION_MAX (16 * KiB)
+#define GIT_REQUEST_MAX (16 * KiB)
 
 /* -EINVAL if it is not such lines. */
-int git_question_parse(struct str text, struct git_question *ret) must_check;
+int git_request_parse(struct str text, struct git_request *ret) must_check;
 
 #endif

@@ -14,7 +14,7 @@
  *
  * A name is the last part of a path. So a pattern with a slash matches nothing, with two
  * exceptions that patterns for whole paths bring along: "**" and a slash in front of it, and a
- * slash and "**" behind it, stand for no folder at all: "**" "/" "*.c" finds all that "*.c" finds.
+ * slash and "**" behind it, stand for no directory at all: "**" "/" "*.c" finds all that "*.c" finds.
  *
  * A character is one of UTF-8; a byte that belongs to none is a character of its own. Names that
  * begin with a dot are nothing special.

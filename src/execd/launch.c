@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "execd/path.h"
 
-static bool is_folder(const char *path)
+static bool is_dir(const char *path)
 {
         struct stat st;
 
@@ -20,14 +20,14 @@ int launch_cwd(const struct agent *a, struct arena *arena, struct str given, con
         int r;
 
         if (given.n == 0) {
-                *ret = is_folder(a->config.workspace.p) ? a->config.workspace.p : "/";
+                *ret = is_dir(a->config.workspace.p) ? a->config.workspace.p : "/";
                 return 0;
         }
         r = path_resolve(a, arena, given, &path, e);
         if (r < 0)
                 return err_wrap(e, "cwd");
-        if (!is_folder(path.p))
-                return err_set(e, ERR_INVALID, "cwd: '%s' is not an existing folder", path.p);
+        if (!is_dir(path.p))
+                return err_set(e, ERR_INVALID, "cwd: '%s' is not an existing directory", path.p);
         *ret = path.p;
         return 0;
 }

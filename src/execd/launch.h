@@ -10,8 +10,8 @@
 #include "base/err.h"
 #include "execd/agent.h"
 
-/* An existing folder, or the workspace if `given` is empty or absent ("/" if there is no workspace).
- * ERR_INVALID if it is not a folder. */
+/* An existing directory, or the workspace if `given` is empty or absent ("/" if there is no workspace).
+ * ERR_INVALID if it is not a directory. */
 int launch_cwd(const struct agent *a, struct arena *arena, struct str given, const char **ret,
                struct err *e) must_check;
 

@@ -108,7 +108,7 @@ bool lines_next(struct lines *l, struct str *input, struct str *ret)
         return true;
 }
 
-bool lines_rest(struct lines *l, struct str *ret)
+bool lines_remainder(struct lines *l, struct str *ret)
 {
         drop_given(l);
         if (l->_partial.n == 0)

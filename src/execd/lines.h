@@ -34,6 +34,6 @@ void lines_done(struct lines *l);
 bool lines_next(struct lines *l, struct str *input, struct str *ret);
 
 /* After the last input: what was not ended. False if there is nothing. */
-bool lines_rest(struct lines *l, struct str *ret);
+bool lines_remainder(struct lines *l, struct str *ret);
 
 #endif

@@ -34,8 +34,8 @@ int local_port_from_string(const struct agent *a, struct str text, struct local_
 
         if (parse_port(text, &port) < 0)
                 return -EINVAL;
-        for (size_t i = 0; i < a->n_own_ports; i++)
-                if (a->own_ports[i] == port)
+        for (size_t i = 0; i < a->n_listen_ports; i++)
+                if (a->listen_ports[i] == port)
                         return -EPERM;
         *ret = (struct local_port){ port, loopback4(port), loopback6(port) };
         return 0;

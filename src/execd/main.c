@@ -89,7 +89,7 @@ static int serve_on(struct execd *x, int fd)
         if (r < 0)
                 return log_err(r, &x->log, "can't serve");
         if (!sock_addr_is_unix(&real))
-                agent_add_own_port(x->agent, sock_addr_port(&real));
+                agent_add_listen_port(x->agent, sock_addr_port(&real));
         sock_addr_to_string(&real, text);
         printf("hutch-execd: listening on %s\n", text);
         (void) fflush(stdout);
@@ -161,7 +161,7 @@ static int start(struct execd *x, const struct execd_options *o)
                                                      .entrypoint_max = o->entrypoint_max,
                                                      .token = token },
                              &config, &x->log);
-        if (!o->deaf)
+        if (!o->ignore_signals)
                 reaper_take_signals(&x->agent->reaper, signalled, x);
         r = serve(x, o);
         if (r < 0 || !o->entrypoint)
@@ -197,7 +197,7 @@ static int prepare(struct execd *x, const struct execd_options *o, char **argv)
 }
 
 /* Who has mounted volumes for us may have been led astray on the way to them. Nobody has seen them yet. */
-static int look_at_mounts(struct execd *x, const struct execd_options *o)
+static int check_mounts(struct execd *x, const struct execd_options *o)
 {
         int r = 0;
 
@@ -232,7 +232,7 @@ int main(int argc, char **argv)
         log_ctx_init_root(&x.log, &x.sink);
         if (prepare(&x, &o, argv) < 0)
                 return 1;
-        if (look_at_mounts(&x, &o) < 0)
+        if (check_mounts(&x, &o) < 0)
                 return MOUNT_IDENTITY_EXIT;
         r = start(&x, &o);
         if (r < 0) {

@@ -14,30 +14,30 @@
 /* --- processors --- */
 
 /* Also tells how many there are: a limit is a number of processors too, if it is a smaller one. */
-static struct cpu_look look(const struct metrics *m, uint64_t *ret_milli)
+static struct cpu_sample look(const struct metrics *m, uint64_t *ret_milli)
 {
-        struct cpu_look l = { .at = clock_mono(m->clock) };
+        struct cpu_sample l = { .at = clock_mono(m->clock) };
         struct cgroup_self_usage use;
 
         *ret_milli = host_cpus() * MILLI;
         if (cgroup_self_cpu(m->root, &use) == 0) {
-                l.source = CPU_OF_GROUP;
+                l.source = CPU_OF_CGROUP;
                 l.used = use.used;
                 *ret_milli = MIN_OF(*ret_milli, use.limit);
         } else if (host_cpu_time(m->root, &l.used, &l.offered) == 0) {
-                l.source = CPU_OF_MACHINE;
+                l.source = CPU_OF_HOST;
         }
         return l;
 }
 
 /* Counters of a foreign file system may say anything; then it is 0 or all. */
-static uint64_t used_between(const struct cpu_look *a, const struct cpu_look *b, uint64_t milli)
+static uint64_t used_between(const struct cpu_sample *a, const struct cpu_sample *b, uint64_t milli)
 {
         uint64_t used = b->used - a->used, offered;
 
         if (a->source != b->source || b->used <= a->used)
                 return 0;
-        if (b->source == CPU_OF_MACHINE)
+        if (b->source == CPU_OF_HOST)
                 offered = b->offered > a->offered ? b->offered - a->offered : 0;
         else
                 offered = (b->at - a->at) * milli / MILLI;
@@ -48,7 +48,7 @@ static uint64_t used_between(const struct cpu_look *a, const struct cpu_look *b,
 
 static void read_cpu(struct metrics *m, struct metrics_values *ret)
 {
-        struct cpu_look now = look(m, &ret->cpu_milli);
+        struct cpu_sample now = look(m, &ret->cpu_milli);
 
         if (now.at - m->last.at >= METRICS_SPAN_MIN) {
                 m->before = m->last;

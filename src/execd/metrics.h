@@ -21,12 +21,12 @@
 
 enum cpu_source {
         CPU_UNKNOWN,
-        CPU_OF_GROUP,
-        CPU_OF_MACHINE,
+        CPU_OF_CGROUP,
+        CPU_OF_HOST,
 };
 
 /* A look at the counters, all in microseconds. */
-struct cpu_look {
+struct cpu_sample {
         enum cpu_source source;
         usec_t at;
         uint64_t used;
@@ -36,7 +36,7 @@ struct cpu_look {
 struct metrics {
         const char *root; /* "" but in tests */
         const struct clock *clock;
-        struct cpu_look before, last;
+        struct cpu_sample before, last;
         struct http_sse_group watchers;
 };
 

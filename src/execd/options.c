@@ -130,10 +130,10 @@ static const char *set_stay(void *target, struct str value)
         return NULL;
 }
 
-static const char *set_deaf(void *target, struct str value)
+static const char *set_ignore_signals(void *target, struct str value)
 {
         (void) value;
-        ((struct execd_options *) target)->deaf = true;
+        ((struct execd_options *) target)->ignore_signals = true;
         return NULL;
 }
 
@@ -168,7 +168,7 @@ static const struct option options[] = {
         { "ignore-signals", NULL,
           "as process 1, obey no signal: who ends the sandbox kills it from\n"
           "outside, and nobody inside can ask for its end",
-          set_deaf },
+          set_ignore_signals },
         { "seal", NULL, "run from a sealed copy of the program in memory", set_seal },
         { "mounted", "DEV:INO:PATH",
           "end with status 94, before anything else is done, unless this file\n"

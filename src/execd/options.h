@@ -24,11 +24,11 @@ struct execd_options {
         enum log_level log_level;
         enum log_format log_format;
         bool access_log;
-        bool stay;         /* after the entrypoint has ended */
-        bool deaf;         /* obey no signal */
-        const char *relay; /* path of a socket: see execd/relay.h; or NULL */
-        bool seal;         /* run from a copy nobody can change */
-        char **entrypoint; /* NULL-terminated, or NULL */
+        bool stay;           /* after the entrypoint has ended */
+        bool ignore_signals; /* obey no signal */
+        const char *relay;   /* path of a socket: see execd/relay.h; or NULL */
+        bool seal;           /* run from a copy nobody can change */
+        char **entrypoint;   /* NULL-terminated, or NULL */
 };
 
 enum options_result execd_options_parse(int argc, char **argv, struct execd_options *ret,

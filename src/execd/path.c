@@ -102,7 +102,7 @@ static int add_own_home(const struct agent *a, struct buf *b, struct err *e)
                 return 0;
         users_refresh(a->users);
         if (!users_by_id(a->users, geteuid(), &user) || user.home.n == 0)
-                return err_set(e, ERR_NOT_FOUND, "there is no home folder: HOME is not set");
+                return err_set(e, ERR_NOT_FOUND, "there is no home directory: HOME is not set");
         buf_add_str(b, user.home);
         return 0;
 }
@@ -115,7 +115,8 @@ static int add_home(const struct agent *a, struct str name, struct buf *b, struc
                 return add_own_home(a, b, e);
         users_refresh(a->users);
         if (!users_by_name(a->users, name, &user) || user.home.n == 0)
-                return err_set(e, ERR_NOT_FOUND, "there is no user '" SHOWN "' with a home folder",
+                return err_set(e, ERR_NOT_FOUND,
+                               "there is no user '" SHOWN "' with a home directory",
                                SHOWN_ARG(name));
         buf_add_str(b, user.home);
         return 0;

@@ -5,7 +5,7 @@
 /*
  * Paths as clients write them, and what the agent makes of them.
  *
- *         ~/x, ~name/x       the home folder of the agent's user, or of that user (/etc/passwd)
+ *         ~/x, ~name/x       the home directory of the agent's user, or of that user (/etc/passwd)
  *         $VAR, ${VAR}       from the environment that commands get; an undefined one is an error
  *         file:///a/%FF      a URI: percent-decoded, nothing else is expanded; how names that are
  *                            not UTF-8 travel in JSON

@@ -7,7 +7,7 @@
  *
  * As PID 1 the agent gets every orphan of the sandbox as a child; elsewhere it asks for the same
  * (PR_SET_CHILD_SUBREAPER). All of them are reaped as they end. Of those it started itself only the
- * entrypoint is waited for by number: commands report through their keepers.
+ * entrypoint is waited for by number: commands report through their supervisors.
  *
  * Signals come through a descriptor, because it tells who sent them: a PID 1 with a handler can be
  * signalled by every process of its sandbox, and those must not be able to stop the agent. The

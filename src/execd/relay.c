@@ -26,19 +26,18 @@ static int try_connect(const char *path, int *ret)
         return r < 0 ? r : sock_connect(&addr, ret);
 }
 
-/* The folder's part of the path. */
-static int watch_folder(const char *path, int *ret)
+/* The dir's part of the path. */
+static int watch_dir(const char *path, int *ret)
 {
         const char *slash = strrchr(path, '/');
-        char folder[256];
+        char dir[256];
         int fd;
 
-        (void) snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - path) : 0, path);
+        (void) snprintf(dir, sizeof(dir), "%.*s", slash ? (int) (slash - path) : 0, path);
         fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         if (fd < 0)
                 return -errno;
-        if (inotify_add_watch(fd, folder[0] ? folder : "/", IN_CREATE | IN_ATTRIB | IN_MOVED_TO)
-            < 0) {
+        if (inotify_add_watch(fd, dir[0] ? dir : "/", IN_CREATE | IN_ATTRIB | IN_MOVED_TO) < 0) {
                 (void) fd_close(fd);
                 return -errno;
         }
@@ -48,10 +47,10 @@ static int watch_folder(const char *path, int *ret)
 
 static int connect_in_time(const char *path, int *ret)
 {
-        usec_t until = clock_mono(&clock_system) + RELAY_PATIENCE_MS * USEC_PER_MSEC;
+        usec_t until = clock_mono(&clock_system) + RELAY_TIMEOUT_MS * USEC_PER_MSEC;
         scoped(fd_closep) int watch = -EBADF;
         char events[4096];
-        int r = watch_folder(path, &watch);
+        int r = watch_dir(path, &watch);
 
         while (r == 0) {
                 struct pollfd p = { .fd = watch, .events = POLLIN };
@@ -103,7 +102,7 @@ static int drain(struct way *w)
         return 0;
 }
 
-static void tell_end(struct way *w, int socket)
+static void pass_on_eof(struct way *w, int socket)
 {
         if (!w->ended || w->n > 0 || w->told)
                 return;
@@ -141,8 +140,8 @@ static int pass_on(struct way *in, struct way *out, int socket)
                         r = drain(out);
                 if (r < 0)
                         return r;
-                tell_end(in, socket);
-                tell_end(out, socket);
+                pass_on_eof(in, socket);
+                pass_on_eof(out, socket);
         }
         return 0;
 }

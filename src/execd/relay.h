@@ -5,16 +5,16 @@
 /*
  * Another way of running this program: between standard input and output and the socket of an agent that
  * is running already. It is what a container engine can start in a container, and whose streams it passes
- * on, where no folder can be shared with the container.
+ * on, where no directory can be shared with the container.
  *
  * It is a process for each connection, and waits in poll(2).
  */
 
 #include "base/compiler.h"
 
-/* Waits until somebody listens there, for at most RELAY_PATIENCE_MS; then passes bytes on until both sides
+/* Waits until somebody listens there, for at most RELAY_TIMEOUT_MS; then passes bytes on until both sides
  * have ended, or one is gone. The exit status: 0, or 1 if it never was connected. */
-#define RELAY_PATIENCE_MS 60000
+#define RELAY_TIMEOUT_MS 60000
 int relay_run(const char *path) must_check;
 
 #endif

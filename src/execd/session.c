@@ -53,7 +53,7 @@ static const struct event_stream_ops stream_ops = {
         .gone = stream_gone,
 };
 
-static void end_current(struct session *s, const struct job_result *r)
+static void end_current(struct session *s, const struct process_result *r)
 {
         struct session_run *run = TAKE_PTR(s->_current);
 
@@ -114,7 +114,7 @@ static void run_in_shell(struct session *s, struct http_req *req, const char *cw
                               });
 
         if (error < 0)
-                end_current(s, &(struct job_result){ .error = error });
+                end_current(s, &(struct process_result){ .error = error });
 }
 
 /* Answers it if it can't begin. */
@@ -178,11 +178,11 @@ static void shell_output(struct shell *sh, struct str bytes)
 {
         struct session *s = container_of(sh, struct session, _shell);
 
-        if (s->_current && !event_stream_output(&s->_current->stream, JOB_STDOUT, bytes))
+        if (s->_current && !event_stream_output(&s->_current->stream, PROCESS_STDOUT, bytes))
                 shell_pause_output(sh);
 }
 
-static void shell_run_ended(struct shell *sh, const struct job_result *r)
+static void shell_run_ended(struct shell *sh, const struct process_result *r)
 {
         struct session *s = container_of(sh, struct session, _shell);
 
@@ -287,7 +287,7 @@ void session_close(struct session *s, struct http_req *req)
         s->_closer = http_req_ref(req);
         http_req_set_hooks(req, &closer_hooks, s);
         refuse_queued(s);
-        end_current(s, &(struct job_result){ .status = SIGKILL });
+        end_current(s, &(struct process_result){ .status = SIGKILL });
         shell_resume_output(&s->_shell);
         if (!shell_kill(&s->_shell))
                 session_free(s);

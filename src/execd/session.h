@@ -6,7 +6,7 @@
  * Sessions: a shell that clients use again and again (execd/shell.h).
  *
  * The runs of a session queue: one at a time, in the order in which they came. A run that waits has
- * not been answered yet, so what is wrong with it (its folder is missing when its turn comes: the run
+ * not been answered yet, so what is wrong with it (its directory is missing when its turn comes: the run
  * before may well make it) still has a status of its own; the events begin when the run does. A run
  * lasts until it ends, until its timeout, or until its client goes away; the last two kill the shell
  * with everything that it has started, and the next run gets a fresh one. A run whose client goes
@@ -57,11 +57,11 @@ struct session_input {
 
 void sessions_init(struct sessions *ss, struct agent *a);
 
-/* After jobs_close. */
+/* After processes_close. */
 void sessions_done(struct sessions *ss);
 
-/* cwd: an existing folder. -EMFILE if there are SESSIONS_MAX, or what was wrong with the state
- * folder. */
+/* cwd: an existing directory. -EMFILE if there are SESSIONS_MAX, or what was wrong with the state
+ * directory. */
 int session_new(struct sessions *ss, const char *cwd, struct session **ret) must_check;
 
 /* NULL if there is none of that id, or it is being closed. */

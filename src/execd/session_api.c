@@ -24,8 +24,8 @@ static const struct json_field new_fields[] = {
         JSON_END,
 };
 
-/* mkdir -p; whether it is a folder then is for the caller to find out. */
-static int make_folders(const char *path)
+/* mkdir -p; whether it is a directory then is for the caller to find out. */
+static int make_dirs(const char *path)
 {
         char part[PATH_MAX];
 
@@ -53,9 +53,9 @@ static int make_cwd(struct http_req *req, struct str given, const char **ret, st
         r = path_resolve(a, &req->arena, given, &path, e);
         if (r < 0)
                 return err_wrap(e, "cwd");
-        r = make_folders(path.p);
+        r = make_dirs(path.p);
         if (r < 0)
-                return err_set(e, ERR_INVALID, "cwd: can't make the folder '%s': %s", path.p,
+                return err_set(e, ERR_INVALID, "cwd: can't make the directory '%s': %s", path.p,
                                err_text(r));
         return launch_cwd(a, &req->arena, given, ret, e);
 }
@@ -80,7 +80,7 @@ static void post_session(struct http_req *req)
                                  SESSIONS_MAX);
         else if (r < 0)
                 http_reply_error(req, 500, CODE_RUNTIME_ERROR,
-                                 "can't make the session's folder below '%s': %s",
+                                 "can't make the session's directory below '%s': %s",
                                  a->config.state_dir.p, err_text(r));
         else
                 http_reply(req, 200, STR("application/json"),

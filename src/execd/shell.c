@@ -11,15 +11,15 @@
 #include "execd/launch.h"
 #include "os/fd.h"
 
-/* --- what the job has to say --- */
+/* --- what the process has to say --- */
 
-static void end_run(struct shell *sh, const struct job_result *r)
+static void end_run(struct shell *sh, const struct process_result *r)
 {
         sh->busy = false;
         sh->ops->run_ended(sh, r);
 }
 
-static void take_record(struct shell *sh, struct job *j)
+static void take_record(struct shell *sh, struct process *j)
 {
         const struct shell_record *rec = &sh->_record;
 
@@ -29,54 +29,54 @@ static void take_record(struct shell *sh, struct job *j)
                 free(sh->_cwd);
                 sh->_cwd = xstrndup_str(str_from(rec->cwd));
         }
-        job_drain(j);
+        process_drain(j);
 }
 
-static void job_output(struct job *j, enum job_stream stream, char *p, size_t n)
+static void process_output(struct process *j, enum process_stream stream, char *p, size_t n)
 {
         struct shell *sh = j->owner;
 
-        if (stream == JOB_STDOUT && sh->busy)
+        if (stream == PROCESS_STDOUT && sh->busy)
                 sh->ops->output(sh, str_of(p, n));
-        if (stream == JOB_STDERR && shell_record_feed(&sh->_record, str_of(p, n)))
+        if (stream == PROCESS_STDERR && shell_record_feed(&sh->_record, str_of(p, n)))
                 take_record(sh, j);
 }
 
-static struct job_result result_of(const struct shell *sh)
+static struct process_result result_of(const struct shell *sh)
 {
-        return (struct job_result){ .status = sh->_record.status << 8 };
+        return (struct process_result){ .status = sh->_record.status << 8 };
 }
 
 /* A shell that was killed in the meantime is of no use for the next run: its end is waited for. */
-static void job_drained(struct job *j)
+static void process_drained(struct process *j)
 {
         struct shell *sh = j->owner;
-        struct job_result r = result_of(sh);
+        struct process_result r = result_of(sh);
 
         if (j->killed || !sh->busy)
                 return;
-        job_set_timeout(j, 0);
-        job_resume_output(j);
+        process_set_timeout(j, 0);
+        process_resume_output(j);
         end_run(sh, &r);
 }
 
 static void drop_job(struct shell *sh)
 {
-        struct job *j = TAKE_PTR(sh->_job);
+        struct process *j = TAKE_PTR(sh->_process);
 
         sh->_stdin = fd_close(sh->_stdin);
         if (j)
-                job_release(j);
+                process_release(j);
 }
 
 /* The code of the run is known even if the shell did not survive the saving (`ulimit -f`). A shell that
  * ends before it gets to its first run does so because of what it was given: in POSIX mode bash
  * takes a read-only variable, UID say, for its end. The next one must not meet it again. */
-static void job_ended(struct job *j, const struct job_result *r)
+static void process_ended(struct process *j, const struct process_result *r)
 {
         struct shell *sh = j->owner;
         bool told = sh->_record.status >= 0 && !j->killed;
-        struct job_result result = told ? result_of(sh) : *r;
+        struct process_result result = told ? result_of(sh) : *r;
 
         if (sh->_fresh && !sh->_record.begun && r->error == 0 && WIFEXITED(r->status))
                 shell_script_forget(&sh->_script);
@@ -86,10 +86,10 @@ static void job_ended(struct job *j, const struct job_result *r)
         sh->ops->gone(sh);
 }
 
-static const struct job_ops job_ops = {
-        .output = job_output,
-        .drained = job_drained,
-        .ended = job_ended,
+static const struct process_ops process_ops = {
+        .output = process_output,
+        .drained = process_drained,
+        .ended = process_ended,
 };
 
 /* --- a run --- */
@@ -119,7 +119,7 @@ static int start_process(struct shell *sh, struct arena *arena)
         static const struct str bash[] = { STR("bash"), STR("--noprofile"), STR("--norc"),
                                            STR("-s") };
         static const struct str posix[] = { STR("sh"), STR("-s") };
-        struct job_spec spec = {
+        struct process_spec spec = {
                 .argv = sh->_is_bash ? launch_argv(arena, bash, ARRAY_SIZE(bash))
                                      : launch_argv(arena, posix, ARRAY_SIZE(posix)),
                 .envp = environment_build(&sh->_agent->env, arena, NULL),
@@ -130,12 +130,12 @@ static int start_process(struct shell *sh, struct arena *arena)
 
         if (!spec.argv || !spec.envp)
                 return -E2BIG;
-        return job_start(&sh->_agent->jobs, &spec, &job_ops, sh, &sh->_job);
+        return process_start(&sh->_agent->processes, &spec, &process_ops, sh, &sh->_process);
 }
 
 static int prepare(struct shell *sh, const struct shell_run *r)
 {
-        bool fresh = sh->_fresh = !sh->_job;
+        bool fresh = sh->_fresh = !sh->_process;
         char nonce[ID_HEX_LEN + 1];
         int error = shell_script_check(&sh->_script);
 
@@ -172,8 +172,8 @@ static int send_line(struct shell *sh)
 
 static void give_up(struct shell *sh)
 {
-        if (sh->_job)
-                job_kill(sh->_job);
+        if (sh->_process)
+                process_kill(sh->_process);
         drop_job(sh);
 }
 
@@ -183,7 +183,7 @@ static int begin(struct shell *sh, const struct shell_run *r)
 
         if (error < 0)
                 return error;
-        job_read_now(sh->_job); /* was printed between the runs */
+        process_read_now(sh->_process); /* was printed between the runs */
         error = send_line(sh);
         if (error < 0)
                 give_up(sh);
@@ -201,27 +201,27 @@ int shell_run(struct shell *sh, const struct shell_run *r)
         if (error < 0)
                 return error;
         sh->busy = true;
-        job_set_timeout(sh->_job, r->timeout);
+        process_set_timeout(sh->_process, r->timeout);
         return 0;
 }
 
 bool shell_kill(struct shell *sh)
 {
-        if (sh->_job)
-                job_kill(sh->_job);
-        return sh->_job != NULL;
+        if (sh->_process)
+                process_kill(sh->_process);
+        return sh->_process != NULL;
 }
 
 void shell_pause_output(struct shell *sh)
 {
-        if (sh->_job)
-                job_pause_output(sh->_job);
+        if (sh->_process)
+                process_pause_output(sh->_process);
 }
 
 void shell_resume_output(struct shell *sh)
 {
-        if (sh->_job)
-                job_resume_output(sh->_job);
+        if (sh->_process)
+                process_resume_output(sh->_process);
 }
 
 /* --- life --- */

@@ -7,7 +7,7 @@
  *
  *         NUL <nonce> SP '=' NUL
  *         NUL <nonce> SP <exit status> NUL
- *         NUL <nonce> SP '+' <folder> NUL
+ *         NUL <nonce> SP '+' <directory> NUL
  *
  * in this order, once for each run. The first comes from a fresh shell only, when it has taken over
  * what an earlier one saved; '-' in place of '+' if the variables could not be saved. The nonce is ours and new for each run. Everything between two NULs that is not of this form is

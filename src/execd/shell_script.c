@@ -9,10 +9,10 @@
 #include "base/base.h"
 #include "os/fd.h"
 
-#define FOLDER   "hutch-session-XXXXXX"
-#define STEP_MAX (128 * KiB) /* a few paths, quoted at their worst */
+#define DIR_TEMPLATE "hutch-session-XXXXXX"
+#define STEP_MAX     (128 * KiB) /* a few paths, quoted at their worst */
 
-/* --- the folder --- */
+/* --- the directory --- */
 
 static int file_path(const struct shell_script *sc, const char *name, char ret[static PATH_MAX])
 {
@@ -33,7 +33,7 @@ static int write_all(int fd, struct str content)
         return 0;
 }
 
-/* Always a new file: dash may still be reading the old one to its end, and what lies in the folder
+/* Always a new file: dash may still be reading the old one to its end, and what lies in the directory
  * may have been put there by somebody else. */
 static int write_file(const struct shell_script *sc, const char *name, struct str content)
 {
@@ -53,10 +53,10 @@ static const char *saved_name(int which)
         return which ? "state.1" : "state.0";
 }
 
-static int make_folder(struct shell_script *sc)
+static int make_dir(struct shell_script *sc)
 {
         char path[PATH_MAX];
-        int n = snprintf(path, sizeof(path), "%s/" FOLDER, sc->_state_dir);
+        int n = snprintf(path, sizeof(path), "%s/" DIR_TEMPLATE, sc->_state_dir);
 
         /* A line to the shell has one path in it, and quotes. */
         if (n >= PIPE_BUF / 2)
@@ -69,7 +69,7 @@ static int make_folder(struct shell_script *sc)
         return 0;
 }
 
-/* People clean up where the folder is, and then the name is free for everybody. Whose folder it is
+/* People clean up where the directory is, and then the name is free for everybody. Whose directory it is
  * decides who writes what our shell reads. */
 int shell_script_check(struct shell_script *sc)
 {
@@ -78,10 +78,10 @@ int shell_script_check(struct shell_script *sc)
         if (lstat(sc->_dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid()
             && (st.st_mode & 077) == 0)
                 return 0;
-        return make_folder(sc);
+        return make_dir(sc);
 }
 
-static void remove_folder(struct shell_script *sc)
+static void remove_dir(struct shell_script *sc)
 {
         static const char *const names[] = { "run", "step", "state.0", "state.1" };
         char path[PATH_MAX];
@@ -217,7 +217,7 @@ int shell_script_init(struct shell_script *sc, struct str state_dir)
         int r;
 
         *sc = (struct shell_script){ ._state_dir = xstrndup_str(state_dir) };
-        r = make_folder(sc);
+        r = make_dir(sc);
         if (r < 0)
                 shell_script_done(sc);
         return r;
@@ -226,7 +226,7 @@ int shell_script_init(struct shell_script *sc, struct str state_dir)
 void shell_script_done(struct shell_script *sc)
 {
         if (sc->_dir)
-                remove_folder(sc);
+                remove_dir(sc);
         free(sc->_dir);
         free(sc->_state_dir);
         *sc = (struct shell_script){ 0 };

@@ -3,7 +3,7 @@
 #define HUTCH_EXECD_SHELL_SCRIPT_H
 
 /*
- * What a living shell is told (execd/shell.h), and the private folder through which it is told:
+ * What a living shell is told (execd/shell.h), and the private directory through which it is told:
  *
  *         run                 the command of the current run, as the client gave it
  *         step                what the shell does around it
@@ -32,13 +32,13 @@ struct shell_step {
         const char *initial_cwd; /* this is where it begins */
 };
 
-/* Makes the folder. On failure there is nothing to be undone. */
+/* Makes the directory. On failure there is nothing to be undone. */
 int shell_script_init(struct shell_script *sc, struct str state_dir) must_check;
 
-/* Removes the folder. */
+/* Removes the directory. */
 void shell_script_done(struct shell_script *sc);
 
-/* To be asked before each step: a folder that is gone, or that is not ours alone, is replaced. What
+/* To be asked before each step: a directory that is gone, or that is not ours alone, is replaced. What
  * was saved is lost then. */
 int shell_script_check(struct shell_script *sc) must_check;
 

@@ -64,7 +64,7 @@ void spool_unref(struct spool *s)
         free(s);
 }
 
-static void tell_readers(struct spool *s)
+static void notify_readers(struct spool *s)
 {
         list_for_each (n, &s->readers)
                 net_task_queue(s->loop, &container_of(n, struct spool_reader, _node)->_task);
@@ -88,13 +88,13 @@ void spool_add(struct spool *s, struct str bytes)
         }
         if (s->end - s->start > s->max)
                 s->start = s->end - s->max;
-        tell_readers(s);
+        notify_readers(s);
 }
 
 void spool_finish(struct spool *s)
 {
         s->finished = true;
-        tell_readers(s);
+        notify_readers(s);
 }
 
 bool spool_finished(const struct spool *s)

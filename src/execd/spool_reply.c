@@ -6,7 +6,7 @@
 /* Read and written at once; the ring's seam makes a piece shorter. */
 #define PIECE (64 * KiB)
 
-struct spool_answer {
+struct spool_response {
         struct http_req *req;
         struct spool *spool;
         struct spool_reader reader;
@@ -14,7 +14,7 @@ struct spool_answer {
         bool follow;
 };
 
-static void let_go(struct spool_answer *a)
+static void let_go(struct spool_response *a)
 {
         struct http_req *req = a->req;
 
@@ -24,7 +24,7 @@ static void let_go(struct spool_answer *a)
         http_req_unref(req); /* `a` is in its arena */
 }
 
-static void finish(struct spool_answer *a, bool complete)
+static void finish(struct spool_response *a, bool complete)
 {
         if (complete)
                 http_stream_end(a->req);
@@ -34,7 +34,7 @@ static void finish(struct spool_answer *a, bool complete)
 }
 
 /* The ring was faster than the client. */
-static void skip_dropped(struct spool_answer *a)
+static void skip_dropped(struct spool_response *a)
 {
         uint64_t start = MIN_OF(spool_start(a->spool), a->end);
         char text[64];
@@ -46,7 +46,7 @@ static void skip_dropped(struct spool_answer *a)
 }
 
 /* Sends what the client has room for. */
-static void send_more(struct spool_answer *a)
+static void send_more(struct spool_response *a)
 {
         scoped(freep) char *piece = NULL;
 
@@ -78,25 +78,25 @@ static void send_more(struct spool_answer *a)
                 finish(a, /* complete= */ true);
 }
 
-static void answer_drain(struct http_req *req)
+static void response_drain(struct http_req *req)
 {
         send_more(req->data);
 }
 
-static void answer_abort(struct http_req *req, int reason)
+static void response_abort(struct http_req *req, int reason)
 {
         (void) reason;
         let_go(req->data);
 }
 
-static const struct http_hooks answer_hooks = {
-        .drain = answer_drain,
-        .abort = answer_abort,
+static const struct http_hooks response_hooks = {
+        .drain = response_drain,
+        .abort = response_abort,
 };
 
 static void reader_more(struct spool_reader *r)
 {
-        struct spool_answer *a = container_of(r, struct spool_answer, reader);
+        struct spool_response *a = container_of(r, struct spool_response, reader);
 
         if (http_stream_writable(a->req))
                 send_more(a);
@@ -128,17 +128,17 @@ static bool wants_follow(struct http_req *req)
 
 void spool_reply(struct http_req *req, struct spool *s)
 {
-        struct spool_answer *a = arena_new(&req->arena, struct spool_answer);
+        struct spool_response *a = arena_new(&req->arena, struct spool_response);
         uint64_t cursor = wanted_cursor(req);
 
         if (!a) {
                 http_reply_error(req, 500, "RUNTIME_ERROR", "out of memory");
                 return;
         }
-        *a = (struct spool_answer){ .req = http_req_ref(req),
-                                    .spool = spool_ref(s),
-                                    .reader.more = reader_more,
-                                    .follow = wants_follow(req) };
+        *a = (struct spool_response){ .req = http_req_ref(req),
+                                      .spool = spool_ref(s),
+                                      .reader.more = reader_more,
+                                      .follow = wants_follow(req) };
         a->end = spool_end(s);
         a->at = MIN_OF(MAX_OF(cursor, spool_start(s)), a->end);
         if (a->at > cursor)
@@ -153,7 +153,7 @@ void spool_reply(struct http_req *req, struct spool *s)
                 finish(a, /* complete= */ true);
                 return;
         }
-        http_req_set_hooks(req, &answer_hooks, a);
+        http_req_set_hooks(req, &response_hooks, a);
         if (a->follow)
                 spool_wait(s, &a->reader);
         send_more(a);

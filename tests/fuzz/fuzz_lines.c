@@ -69,9 +69,9 @@ static void tell(struct story *s, struct str in, struct cut cut, size_t max)
         buf_init(&s->log, 64 * MiB);
         lines_init(&s->lines, max);
         ASSERT(pieces_feed(in, cut, feed, s) == 0);
-        if (lines_rest(&s->lines, &line))
+        if (lines_remainder(&s->lines, &line))
                 note(s, line);
-        ASSERT(!lines_rest(&s->lines, &line));
+        ASSERT(!lines_remainder(&s->lines, &line));
         lines_done(&s->lines);
 }
 

@@ -41,7 +41,7 @@ static inline void agent_net_open(struct agent_net *n)
         check_true(tcp_listen("127.0.0.1:0", &l));
         n->addr = l.addr;
         check_i64_eq(http_server_listen(n->w.agent->server, l.fd), 0);
-        agent_add_own_port(n->w.agent, sock_addr_port(&n->addr));
+        agent_add_listen_port(n->w.agent, sock_addr_port(&n->addr));
 }
 
 static inline void agent_net_close(struct agent_net *n)

@@ -55,9 +55,9 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 
 static void forget_reply(struct agent_world *w)
 {
-        if (w->asked)
+        if (w->called)
                 http_loopback_done(&w->lb);
-        w->asked = false;
+        w->called = false;
 }
 
 void agent_world_close(struct agent_world *w)
@@ -75,21 +75,21 @@ void agent_world_close(struct agent_world *w)
         check_i64_eq(nftw(w->dir, remove_one, 32, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-struct reply ask_with(struct agent_world *w, const char *method, const char *target,
-                      const char *header, const char *value, struct str body)
+struct reply call_with(struct agent_world *w, const char *method, const char *target,
+                       const char *header, const char *value, struct str body)
 {
         forget_reply(w);
         http_loopback_init(&w->lb, w->agent->server);
-        w->asked = true;
+        w->called = true;
         if (header)
                 http_loopback_header(&w->lb, str_from(header), str_from(value));
         http_loopback_run(&w->lb, method, target, body);
         return (struct reply){ w->lb.status, buf_str(&w->lb.body), w->lb.failed };
 }
 
-struct reply ask(struct agent_world *w, const char *method, const char *target, const char *body)
+struct reply call(struct agent_world *w, const char *method, const char *target, const char *body)
 {
-        return ask_with(w, method, target, NULL, NULL, str_from(body));
+        return call_with(w, method, target, NULL, NULL, str_from(body));
 }
 
 struct str reply_header(const struct agent_world *w, const char *name)

@@ -7,7 +7,7 @@
  *
  *         struct agent_world w;
  *         agent_world_open(&w);
- *         struct reply r = ask(&w, "GET", "/ping", NULL);
+ *         struct reply r = call(&w, "GET", "/ping", NULL);
  *         check_i64_eq(r.status, 200);
  *         agent_world_close(&w);
  *
@@ -24,7 +24,7 @@ struct agent_world {
         struct agent *agent;
         char dir[64]; /* the workspace, absolute and without links */
         bool freed;
-        bool asked;
+        bool called;
         uv_async_t
                 awake; /* a real agent listens; without a handle that counts, libuv does not turn */
         struct http_loopback lb;
@@ -47,11 +47,11 @@ void agent_world_close(struct agent_world *w);
 void agent_world_turn(struct agent_world *w);
 
 /* One request to its end. body may be NULL. */
-struct reply ask(struct agent_world *w, const char *method, const char *target, const char *body);
+struct reply call(struct agent_world *w, const char *method, const char *target, const char *body);
 
 /* The same with one header and a body that may hold anything. */
-struct reply ask_with(struct agent_world *w, const char *method, const char *target,
-                      const char *header, const char *value, struct str body);
+struct reply call_with(struct agent_world *w, const char *method, const char *target,
+                       const char *header, const char *value, struct str body);
 
 /* A header of the last answer; the null view if there is none. */
 struct str reply_header(const struct agent_world *w, const char *name);

@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 
 
-class Answer:
+class Response:
     def __init__(self, response):
         self.status = response.status
         self.headers = response.headers
@@ -127,7 +127,7 @@ class Agent:
         return response
 
     def call(self, method, target, body=None, headers=None, timeout=60):
-        return Answer(self.start(method, target, body, headers, timeout))
+        return Response(self.start(method, target, body, headers, timeout))
 
     def run(self, timeout_seconds=60, **body):
         a = self.call("POST", "/command", body, timeout=timeout_seconds)

@@ -58,7 +58,7 @@ static void remove_tools(struct session_world *s)
 void session_world_open(struct session_world *s, const char *shell)
 {
         memset(s, 0, sizeof(*s));
-        buf_init(&s->told, TEXT_MAX);
+        buf_init(&s->output, TEXT_MAX);
         s->path_before = xstrndup_str(str_from(getenv("PATH")));
         if (strcmp(shell, "none") == 0) {
                 check_i64_eq(setenv("PATH", "/nonexistent", 1), 0);
@@ -78,13 +78,13 @@ void session_world_close(struct session_world *s)
 {
         agent_world_close(&s->w);
         remove_tools(s);
-        buf_done(&s->told);
+        buf_done(&s->output);
         free(s->path_before);
 }
 
 void session_open(struct session_world *s, const char *body, char ret_id[static ID_UUID_LEN + 1])
 {
-        struct reply r = ask(&s->w, "POST", "/session", body);
+        struct reply r = call(&s->w, "POST", "/session", body);
         struct str id = str_skip(r.body, strlen("{\"session_id\":\""));
 
         check_i64_eq(r.status, 200);
@@ -95,10 +95,10 @@ void session_open(struct session_world *s, const char *body, char ret_id[static 
         ret_id[id.n] = '\0';
 }
 
-/* --- what was told --- */
+/* --- what was output --- */
 
-struct story {
-        struct buf *told;
+struct outcome {
+        struct buf *output;
         size_t n_events, n_last;
         char last[128];
 };
@@ -110,7 +110,7 @@ static const char *text_of(json_t *o, const char *key)
         return text ? text : "";
 }
 
-static void take_event(struct story *st, json_t *o, const char *id)
+static void take_event(struct outcome *st, json_t *o, const char *id)
 {
         const char *type = text_of(o, "type");
 
@@ -120,9 +120,9 @@ static void take_event(struct story *st, json_t *o, const char *id)
                 check_z_eq(text_of(o, "text"), id);
         } else if (strcmp(type, "stdout") == 0) {
                 check_true(text_of(o, "text")[0] != '\0');
-                if (st->told->n > 0)
-                        buf_add_char(st->told, '\n');
-                buf_add_str(st->told, str_from(text_of(o, "text")));
+                if (st->output->n > 0)
+                        buf_add_char(st->output, '\n');
+                buf_add_str(st->output, str_from(text_of(o, "text")));
         } else if (strcmp(type, "error") == 0) {
                 json_t *e = json_object_get(o, "error");
 
@@ -139,9 +139,9 @@ static void take_event(struct story *st, json_t *o, const char *id)
         }
 }
 
-static const char *tell_events(struct session_world *s, struct str body, const char *id)
+static const char *format_events(struct session_world *s, struct str body, const char *id)
 {
-        struct story st = { .told = &s->told, .last = "?" };
+        struct outcome st = { .output = &s->output, .last = "?" };
         struct str line;
 
         while (str_split(&body, '\n', &line)) {
@@ -155,23 +155,23 @@ static const char *tell_events(struct session_world *s, struct str body, const c
                 take_event(&st, o, id);
                 json_decref(o);
         }
-        buf_add_char(&s->told, '|');
-        buf_add_str(&s->told, str_from(st.n_last == 1 ? st.last : "?"));
-        return buf_str(&s->told).p;
+        buf_add_char(&s->output, '|');
+        buf_add_str(&s->output, str_from(st.n_last == 1 ? st.last : "?"));
+        return buf_str(&s->output).p;
 }
 
 static const char *tell_answer(struct session_world *s, int status, struct str body, const char *id)
 {
         json_t *o;
 
-        buf_reset(&s->told);
+        buf_reset(&s->output);
         if (status == 200)
-                return tell_events(s, body, id);
+                return format_events(s, body, id);
         o = json_loadb(body.p, body.n, 0, NULL);
         check_true(o != NULL);
-        buf_addf(&s->told, "%d %s", status, text_of(o, "code"));
+        buf_addf(&s->output, "%d %s", status, text_of(o, "code"));
         json_decref(o);
-        return buf_str(&s->told).p;
+        return buf_str(&s->output).p;
 }
 
 static void add_body(struct buf *b, const char *command, const char *more)
@@ -183,7 +183,8 @@ static void add_body(struct buf *b, const char *command, const char *more)
         buf_add_char(b, '}');
 }
 
-const char *tell_in(struct session_world *s, const char *id, const char *command, const char *more)
+const char *run_command_in(struct session_world *s, const char *id, const char *command,
+                           const char *more)
 {
         scoped(buf_done) struct buf b;
         char target[80];
@@ -191,13 +192,13 @@ const char *tell_in(struct session_world *s, const char *id, const char *command
 
         add_body(&b, command, more);
         (void) snprintf(target, sizeof(target), "/session/%s/run", id);
-        r = ask_with(&s->w, "POST", target, NULL, NULL, buf_str(&b));
+        r = call_with(&s->w, "POST", target, NULL, NULL, buf_str(&b));
         return tell_answer(s, r.status, r.body, id);
 }
 
-const char *tell(struct session_world *s, const char *command)
+const char *run_command(struct session_world *s, const char *command)
 {
-        return tell_in(s, s->id, command, "");
+        return run_command_in(s, s->id, command, "");
 }
 
 /* --- overlapping --- */
@@ -232,15 +233,15 @@ void pending_until(struct pending *p, const char *text)
 const char *pending_end(struct pending *p)
 {
         char id[ID_UUID_LEN + 1];
-        const char *told;
+        const char *output;
 
         for (usec_t started = 0; !p->lb.ended;)
                 turn(p->s, &started);
         (void) snprintf(id, sizeof(id), "%s", p->target + strlen("/session/"));
-        told = tell_answer(p->s, p->lb.status, buf_str(&p->lb.body), id);
+        output = tell_answer(p->s, p->lb.status, buf_str(&p->lb.body), id);
         http_loopback_done(&p->lb);
         buf_done(&p->body);
-        return told;
+        return output;
 }
 
 /* --- the world outside --- */
@@ -282,7 +283,7 @@ void put_fifo(struct session_world *s, const char *name, const char *text)
         check_i64_eq(write(fd, text, strlen(text)), strlen(text));
 }
 
-size_t count_folders(const struct session_world *s)
+size_t count_dirs(const struct session_world *s)
 {
         glob_t found;
         size_t n;

@@ -3,11 +3,11 @@
 #define HUTCH_TESTS_SESSION_WORLD_H
 
 /*
- * Sessions of an agent under test: what a run told, in a form that can be compared.
+ * Sessions of an agent under test: what a run output, in a form that can be compared.
  *
  *         struct session_world s;
  *         session_world_open(&s, "bash");
- *         check_z_eq(tell(&s, "echo hi; false"), "hi|1");
+ *         check_z_eq(run_command(&s, "echo hi; false"), "hi|1");
  *         session_world_close(&s);
  *
  * The other shells are dash and busybox: the agent's PATH then is a folder with `sh` and a few tools
@@ -21,7 +21,7 @@ struct session_world {
         char id[ID_UUID_LEN + 1]; /* of a first session */
         char tools[64];
         char *path_before;
-        struct buf told;
+        struct buf output;
 };
 
 /* shell: "bash", "dash" or "busybox", the test is skipped if it is missing; "none": an agent that finds none. */
@@ -34,10 +34,11 @@ void session_open(struct session_world *s, const char *body, char ret_id[static 
 /* The whole of a run in the first session, as "line\nline|code": the code is the exit code, or the
  * text of evalue if that is no number, or "?" if not exactly one last event came. A refused run is
  * "status CODE". Valid until the next call. */
-const char *tell(struct session_world *s, const char *command);
+const char *run_command(struct session_world *s, const char *command);
 
 /* The same in another session, with more members of the body (", \"cwd\":…" or ""). */
-const char *tell_in(struct session_world *s, const char *id, const char *command, const char *more);
+const char *run_command_in(struct session_world *s, const char *id, const char *command,
+                           const char *more);
 
 /* --- overlapping --- */
 
@@ -50,7 +51,7 @@ struct pending {
 
 void pending_start(struct pending *p, struct session_world *s, const char *id, const char *command);
 
-/* The loop turns until the text was told, or the answer has ended. */
+/* The loop turns until the text was output, or the answer has ended. */
 void pending_until(struct pending *p, const char *text);
 const char *pending_end(struct pending *p);
 
@@ -66,6 +67,6 @@ void until_dead(struct session_world *s, long pid);
 void put_fifo(struct session_world *s, const char *name, const char *text);
 
 /* How many private folders there are. */
-size_t count_folders(const struct session_world *s);
+size_t count_dirs(const struct session_world *s);
 
 #endif

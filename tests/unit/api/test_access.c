@@ -2,27 +2,27 @@
 #include "api/access/access.h"
 
 #include "base/base.h"
-#include "tests/lib/door_world.h"
+#include "tests/lib/ingress_world.h"
 
 /* Who may use the API, from where, and how many at once. */
 
-static struct door_world w;
+static struct ingress_world w;
 
 static int with_keys(void **state)
 {
-        door_world_open(&w, true);
+        ingress_world_open(&w, true);
         return 0;
 }
 
 static int without_keys(void **state)
 {
-        door_world_open(&w, false);
+        ingress_world_open(&w, false);
         return 0;
 }
 
 static int tear_down(void **state)
 {
-        door_world_close(&w);
+        ingress_world_close(&w);
         return 0;
 }
 
@@ -82,47 +82,48 @@ static void every_route_knows_its_roles(void **state)
 
         for (size_t r = 0; r < ARRAY_SIZE(routes); r++)
                 for (size_t c = 0; c < ARRAY_SIZE(credentials); c++) {
-                        check_case(door_text("%s %s…%s, %s: %s", routes[r].method, routes[r].before,
-                                             routes[r].after, credentials[c].name,
-                                             credentials[c].value));
-                        door_ask(&w, &(struct door_question){
-                                             .method = routes[r].method,
-                                             .target = door_text("%s%s%s", routes[r].before, w.id,
-                                                                 routes[r].after),
-                                             .name = { credentials[c].name },
-                                             .value = { credentials[c].value } });
-                        check_i64_eq(door_status(&w), routes[r].status[c]);
+                        check_case(ingress_text("%s %s…%s, %s: %s", routes[r].method,
+                                                routes[r].before, routes[r].after,
+                                                credentials[c].name, credentials[c].value));
+                        ingress_call(&w, &(struct ingress_request){
+                                                 .method = routes[r].method,
+                                                 .target = ingress_text("%s%s%s", routes[r].before,
+                                                                        w.id, routes[r].after),
+                                                 .name = { credentials[c].name },
+                                                 .value = { credentials[c].value } });
+                        check_i64_eq(ingress_status(&w), routes[r].status[c]);
                 }
 }
 
 static void a_missing_key_is_not_a_wrong_one(void **state)
 {
-        door_ask(&w, &(struct door_question){ .target = "/sandboxes" });
-        check_i64_eq(door_status(&w), 401);
-        check_true(door_has(&w, "{\"code\":\"MISSING_API_KEY\",\"message\":"));
-        check_true(door_header(&w, "X-Request-ID"));
-        door_ask(&w, &(struct door_question){
-                             .target = "/sandboxes", .name = { "X-API-Key" }, .value = { "x" } });
-        check_i64_eq(door_status(&w), 401);
-        check_true(door_has(&w, "{\"code\":\"INVALID_API_KEY\",\"message\":"));
-        check_false(door_has(&w, "\"x\""));
+        ingress_call(&w, &(struct ingress_request){ .target = "/sandboxes" });
+        check_i64_eq(ingress_status(&w), 401);
+        check_true(ingress_body_has(&w, "{\"code\":\"MISSING_API_KEY\",\"message\":"));
+        check_true(ingress_header(&w, "X-Request-ID"));
+        ingress_call(&w, &(struct ingress_request){ .target = "/sandboxes",
+                                                    .name = { "X-API-Key" },
+                                                    .value = { "x" } });
+        check_i64_eq(ingress_status(&w), 401);
+        check_true(ingress_body_has(&w, "{\"code\":\"INVALID_API_KEY\",\"message\":"));
+        check_false(ingress_body_has(&w, "\"x\""));
 }
 
 static void the_first_key_decides(void **state)
 {
-        door_ask(&w, &(struct door_question){ .target = "/sandboxes",
-                                              .name = { "OPEN-SANDBOX-API-KEY", "X-API-Key" },
-                                              .value = { "wrong", KEY_MINE } });
-        check_i64_eq(door_status(&w), 401);
-        door_ask(&w, &(struct door_question){
-                             .target = "/sandboxes",
-                             .name = { "OPEN-SANDBOX-API-KEY", "open-sandbox-api-key" },
-                             .value = { "wrong", KEY_MINE } });
-        check_i64_eq(door_status(&w), 401);
-        door_ask(&w, &(struct door_question){ .target = "/sandboxes",
-                                              .name = { "OPEN-SANDBOX-API-KEY", "X-API-Key" },
-                                              .value = { "", KEY_MINE } });
-        check_i64_eq(door_status(&w), 200);
+        ingress_call(&w, &(struct ingress_request){ .target = "/sandboxes",
+                                                    .name = { "OPEN-SANDBOX-API-KEY", "X-API-Key" },
+                                                    .value = { "wrong", KEY_MINE } });
+        check_i64_eq(ingress_status(&w), 401);
+        ingress_call(&w, &(struct ingress_request){
+                                 .target = "/sandboxes",
+                                 .name = { "OPEN-SANDBOX-API-KEY", "open-sandbox-api-key" },
+                                 .value = { "wrong", KEY_MINE } });
+        check_i64_eq(ingress_status(&w), 401);
+        ingress_call(&w, &(struct ingress_request){ .target = "/sandboxes",
+                                                    .name = { "OPEN-SANDBOX-API-KEY", "X-API-Key" },
+                                                    .value = { "", KEY_MINE } });
+        check_i64_eq(ingress_status(&w), 200);
 }
 
 /* The same bytes, so that nobody learns which ids exist. */
@@ -132,20 +133,20 @@ static void a_foreign_sandbox_is_a_missing_one(void **state)
                                              "/endpoints/44772?expires=9999999999" };
 
         for (size_t i = 0; i < ARRAY_SIZE(after); i++) {
-                struct door_question q = { .name = { "OPEN-SANDBOX-API-KEY" },
-                                           .value = { KEY_MINE } };
+                struct ingress_request q = { .name = { "OPEN-SANDBOX-API-KEY" },
+                                             .value = { KEY_MINE } };
                 char body[512];
 
                 check_case(after[i]);
-                q.target = door_text("/sandboxes/%s%s", w.other, after[i]);
-                door_ask(&w, &q);
-                check_i64_eq(door_status(&w), 404);
-                check_true(door_has(&w, "DOCKER::SANDBOX_NOT_FOUND"));
-                check_false(door_has(&w, w.other));
+                q.target = ingress_text("/sandboxes/%s%s", w.other, after[i]);
+                ingress_call(&w, &q);
+                check_i64_eq(ingress_status(&w), 404);
+                check_true(ingress_body_has(&w, "DOCKER::SANDBOX_NOT_FOUND"));
+                check_false(ingress_body_has(&w, w.other));
                 (void) snprintf(body, sizeof(body), "%.*s", STR_ARG(buf_str(&w.lb.body)));
-                q.target = door_text("/sandboxes/%s%s", "no-such-sandbox", after[i]);
-                door_ask(&w, &q);
-                check_i64_eq(door_status(&w), 404);
+                q.target = ingress_text("/sandboxes/%s%s", "no-such-sandbox", after[i]);
+                ingress_call(&w, &q);
+                check_i64_eq(ingress_status(&w), 404);
                 check_str_eq(buf_str(&w.lb.body), body);
         }
 }
@@ -159,14 +160,15 @@ struct from {
 
 static void ask_from(const struct from *f, const char *method, const char *key)
 {
-        struct door_question q = { .method = method,
-                                   .target = door_text("/v1/sandboxes/%s%s", w.id,
-                                                       strcmp(method, "GET") == 0 ? "" : "/resume"),
-                                   .host = f->host };
+        struct ingress_request q = { .method = method,
+                                     .target = ingress_text("/v1/sandboxes/%s%s", w.id,
+                                                            strcmp(method, "GET") == 0 ? ""
+                                                                                       : "/resume"),
+                                     .host = f->host };
         size_t n = 0;
 
-        check_case(door_text("%s from Host %s, Origin %s", method, f->host,
-                             f->origin ? f->origin : "-"));
+        check_case(ingress_text("%s from Host %s, Origin %s", method, f->host,
+                                f->origin ? f->origin : "-"));
         if (key) {
                 q.name[n] = "X-API-Key";
                 q.value[n++] = key;
@@ -175,8 +177,8 @@ static void ask_from(const struct from *f, const char *method, const char *key)
                 q.name[n] = "Origin";
                 q.value[n++] = f->origin;
         }
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), f->status == 200 && q.method[0] == 'P' ? 409 : f->status);
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), f->status == 200 && q.method[0] == 'P' ? 409 : f->status);
 }
 
 static void without_keys_pages_are_kept_out(void **state)
@@ -263,11 +265,11 @@ static void with_keys_foreign_pages_may_read_at_most(void **state)
 
 static void every_origin_must_pass(void **state)
 {
-        door_ask(&w, &(struct door_question){ .target = "/sandboxes",
-                                              .name = { "Origin", "origin" },
-                                              .value = { "http://" HOST, "null" } });
-        check_i64_eq(door_status(&w), 403);
-        check_true(door_has(&w, "ORIGIN_NOT_ALLOWED"));
+        ingress_call(&w, &(struct ingress_request){ .target = "/sandboxes",
+                                                    .name = { "Origin", "origin" },
+                                                    .value = { "http://" HOST, "null" } });
+        check_i64_eq(ingress_status(&w), 403);
+        check_true(ingress_body_has(&w, "ORIGIN_NOT_ALLOWED"));
 }
 
 /* --- limits --- */
@@ -275,9 +277,9 @@ static void every_origin_must_pass(void **state)
 static void too_many_requests_are_told_to_come_back(void **state)
 {
         struct http_loopback slow;
-        struct door_question q = { .target = "/sandboxes",
-                                   .name = { "X-API-Key" },
-                                   .value = { KEY_MINE } };
+        struct ingress_request q = { .target = "/sandboxes",
+                                     .name = { "X-API-Key" },
+                                     .value = { KEY_MINE } };
 
         /* A request of somebody known whose body does not come. */
         w.api.requests_max = 1;
@@ -290,36 +292,36 @@ static void too_many_requests_are_told_to_come_back(void **state)
         check_i64_eq(slow.status, 0);
         check_u64_eq(http_server_stats(w.server).in_flight, 1);
 
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), 503);
-        check_true(door_has(&w, "SERVER_BUSY"));
-        check_str_eq(str_from(door_header(&w, "Retry-After")), "1");
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 503);
+        check_true(ingress_body_has(&w, "SERVER_BUSY"));
+        check_str_eq(str_from(ingress_header(&w, "Retry-After")), "1");
 
         /* Health, strangers, and what goes into sandboxes is not affected. */
-        door_ask(&w, &(struct door_question){ .target = "/health" });
-        check_i64_eq(door_status(&w), 200);
-        door_ask(&w, &(struct door_question){ .target = "/sandboxes" });
-        check_i64_eq(door_status(&w), 401);
-        q.target = door_text("/sandboxes/%s/proxy/44772/ping", w.id);
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), 200);
+        ingress_call(&w, &(struct ingress_request){ .target = "/health" });
+        check_i64_eq(ingress_status(&w), 200);
+        ingress_call(&w, &(struct ingress_request){ .target = "/sandboxes" });
+        check_i64_eq(ingress_status(&w), 401);
+        q.target = ingress_text("/sandboxes/%s/proxy/44772/ping", w.id);
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 200);
 
         service_world_until(&w.base, slow.ended);
         check_i64_eq(slow.status, 202);
         http_loopback_done(&slow);
         q.target = "/sandboxes";
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), 200);
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 200);
 }
 
 static void without_a_key_a_locked_server_stays_locked(void **state)
 {
         w.api.keys_needed = true;
-        door_ask(&w, &(struct door_question){ .target = "/sandboxes" });
-        check_i64_eq(door_status(&w), 401);
-        door_ask(&w, &(struct door_question){
-                             .target = door_text("/sandboxes/%s/proxy/44772/ping", w.id) });
-        check_i64_eq(door_status(&w), 401);
+        ingress_call(&w, &(struct ingress_request){ .target = "/sandboxes" });
+        check_i64_eq(ingress_status(&w), 401);
+        ingress_call(&w, &(struct ingress_request){
+                                 .target = ingress_text("/sandboxes/%s/proxy/44772/ping", w.id) });
+        check_i64_eq(ingress_status(&w), 401);
 }
 
 int main(void)

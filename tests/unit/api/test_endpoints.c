@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/access/token.h"
 #include "base/base.h"
-#include "tests/lib/door_world.h"
+#include "tests/lib/ingress_world.h"
 
 /* GET /sandboxes/{id}/endpoints/{port} */
 
-static struct door_world w;
+static struct ingress_world w;
 
 static int set_up(void **state)
 {
-        door_world_open(&w, true);
+        ingress_world_open(&w, true);
         return 0;
 }
 
 static int tear_down(void **state)
 {
-        door_world_close(&w);
+        ingress_world_close(&w);
         return 0;
 }
 
 static void ask(const char *prefix, const char *port, const char *host, const char *key)
 {
-        door_ask(&w, &(struct door_question){ .target = door_text("%s/sandboxes/%s/endpoints/%s",
-                                                                  prefix, w.id, port),
-                                              .host = host,
-                                              .name = { "X-API-Key" },
-                                              .value = { key } });
+        ingress_call(&w, &(struct ingress_request){
+                                 .target = ingress_text("%s/sandboxes/%s/endpoints/%s", prefix,
+                                                        w.id, port),
+                                 .host = host,
+                                 .name = { "X-API-Key" },
+                                 .value = { key } });
 }
 
 static void says_where_and_with_what(void **state)
@@ -45,24 +46,24 @@ static void says_where_and_with_what(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                const char *token = door_token(&w, w.id, cases[i].port, 0), *port_part;
-                const char *end =
-                        door_text("%s/sandboxes/%s/proxy/%u", cases[i].prefix, w.id, cases[i].port);
+                const char *token = ingress_token(&w, w.id, cases[i].port, 0), *port_part;
+                const char *end = ingress_text("%s/sandboxes/%s/proxy/%u", cases[i].prefix, w.id,
+                                               cases[i].port);
 
                 check_case(cases[i].host);
                 port_part = strrchr(cases[i].host, ':');
                 port_part = cases[i].told == 80 || !port_part ? "" : port_part;
-                ask(cases[i].prefix, door_text("%u?use_server_proxy=true", cases[i].port),
+                ask(cases[i].prefix, ingress_text("%u?use_server_proxy=true", cases[i].port),
                     cases[i].host, KEY_MINE);
-                check_i64_eq(door_status(&w), 200);
+                check_i64_eq(ingress_status(&w), 200);
                 check_str_eq(buf_str(&w.lb.body),
-                             door_text("{\"endpoint\":\"%s%s\",\"headers\":{\"%s\":\"%s\"},"
-                                       "\"url\":\"http://%s%s~%s\","
-                                       "\"previewUrl\":\"http://%s-%u." PREVIEW
-                                       "%s/?hutch_token=%s\",\"host\":\"%s\",\"port\":%d}",
-                                       cases[i].host, end, cases[i].header, token, cases[i].host,
-                                       end, token, w.id, cases[i].port, port_part, token,
-                                       cases[i].name, cases[i].told));
+                             ingress_text("{\"endpoint\":\"%s%s\",\"headers\":{\"%s\":\"%s\"},"
+                                          "\"url\":\"http://%s%s~%s\","
+                                          "\"previewUrl\":\"http://%s-%u." PREVIEW
+                                          "%s/?hutch_token=%s\",\"host\":\"%s\",\"port\":%d}",
+                                          cases[i].host, end, cases[i].header, token, cases[i].host,
+                                          end, token, w.id, cases[i].port, port_part, token,
+                                          cases[i].name, cases[i].told));
         }
 }
 
@@ -71,39 +72,40 @@ static void the_public_address_comes_first(void **state)
         w.api.public_address = STR("sandboxes.example:9000");
         w.api.preview_domain = STR_NULL;
         ask("/v1", "8080", HOST, KEY_MINE);
-        check_true(door_has(&w, door_text("{\"endpoint\":\"sandboxes.example:9000/v1/sandboxes/%s/"
-                                          "proxy/8080\",",
-                                          w.id)));
-        check_false(door_has(&w, "127.0.0.1"));
-        check_false(door_has(&w, "preview"));
-        check_true(door_has(&w, "\"port\":9000"));
+        check_true(ingress_body_has(
+                &w, ingress_text("{\"endpoint\":\"sandboxes.example:9000/v1/sandboxes/%s/"
+                                 "proxy/8080\",",
+                                 w.id)));
+        check_false(ingress_body_has(&w, "127.0.0.1"));
+        check_false(ingress_body_has(&w, "preview"));
+        check_true(ingress_body_has(&w, "\"port\":9000"));
 }
 
 static void a_proxy_in_front_may_speak_https(void **state)
 {
-        door_ask(&w,
-                 &(struct door_question){ .target = door_text("/sandboxes/%s/endpoints/8080", w.id),
-                                          .host = "hutch.example",
-                                          .name = { "X-API-Key", "X-Forwarded-Proto" },
-                                          .value = { KEY_MINE, "https" } });
-        check_true(door_has(&w, "\"url\":\"https://hutch.example/"));
-        check_true(door_has(&w, "\"port\":443"));
-        door_ask(&w,
-                 &(struct door_question){ .target = door_text("/sandboxes/%s/endpoints/8080", w.id),
-                                          .name = { "X-API-Key", "X-Forwarded-Proto" },
-                                          .value = { KEY_MINE, "javascript" } });
-        check_true(door_has(&w, "\"url\":\"http://127.0.0.1:8080/"));
+        ingress_call(&w, &(struct ingress_request){
+                                 .target = ingress_text("/sandboxes/%s/endpoints/8080", w.id),
+                                 .host = "hutch.example",
+                                 .name = { "X-API-Key", "X-Forwarded-Proto" },
+                                 .value = { KEY_MINE, "https" } });
+        check_true(ingress_body_has(&w, "\"url\":\"https://hutch.example/"));
+        check_true(ingress_body_has(&w, "\"port\":443"));
+        ingress_call(&w, &(struct ingress_request){
+                                 .target = ingress_text("/sandboxes/%s/endpoints/8080", w.id),
+                                 .name = { "X-API-Key", "X-Forwarded-Proto" },
+                                 .value = { KEY_MINE, "javascript" } });
+        check_true(ingress_body_has(&w, "\"url\":\"http://127.0.0.1:8080/"));
 }
 
 static void who_only_reads_gets_no_token(void **state)
 {
         ask("", "8080", HOST, KEY_READ);
-        check_i64_eq(door_status(&w), 200);
-        check_true(door_has(&w, door_text("\"url\":\"http://" HOST "/sandboxes/%s/proxy/8080\"",
-                                          w.id)));
-        check_false(door_has(&w, door_token(&w, w.id, 8080, 0)));
-        check_false(door_has(&w, "hutch_token"));
-        check_false(door_has(&w, "~"));
+        check_i64_eq(ingress_status(&w), 200);
+        check_true(ingress_body_has(
+                &w, ingress_text("\"url\":\"http://" HOST "/sandboxes/%s/proxy/8080\"", w.id)));
+        check_false(ingress_body_has(&w, ingress_token(&w, w.id, 8080, 0)));
+        check_false(ingress_body_has(&w, "hutch_token"));
+        check_false(ingress_body_has(&w, "~"));
 }
 
 static void bad_questions(void **state)
@@ -134,33 +136,34 @@ static void bad_questions(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                check_case(door_text("%s at %s", cases[i].port, cases[i].host));
+                check_case(ingress_text("%s at %s", cases[i].port, cases[i].host));
                 ask("", cases[i].port, cases[i].host, KEY_MINE);
-                check_i64_eq(door_status(&w), 400);
-                check_true(door_has(&w, cases[i].code));
+                check_i64_eq(ingress_status(&w), 400);
+                check_true(ingress_body_has(&w, cases[i].code));
         }
 }
 
 static void a_path_may_have_an_end(void **state)
 {
         const uint64_t end = 1700000060; /* a minute from now */
-        const char *token = door_token(&w, w.id, 8080, end);
-        struct door_question q;
+        const char *token = ingress_token(&w, w.id, 8080, end);
+        struct ingress_request q;
 
         ask("", "8080?expires=1700000060", HOST, KEY_MINE);
-        check_i64_eq(door_status(&w), 200);
-        check_true(door_has(&w, door_text("proxy/8080~%s\"", token)));
-        check_true(door_has(&w, door_text("\"OpenSandbox-Secure-Access\":\"%s\"", token)));
-        check_false(door_has(&w, door_token(&w, w.id, 8080, 0)));
+        check_i64_eq(ingress_status(&w), 200);
+        check_true(ingress_body_has(&w, ingress_text("proxy/8080~%s\"", token)));
+        check_true(
+                ingress_body_has(&w, ingress_text("\"OpenSandbox-Secure-Access\":\"%s\"", token)));
+        check_false(ingress_body_has(&w, ingress_token(&w, w.id, 8080, 0)));
 
-        q = (struct door_question){ .target = door_text("/sandboxes/%s/proxy/8080~%s/x", w.id,
-                                                        token) };
+        q = (struct ingress_request){ .target = ingress_text("/sandboxes/%s/proxy/8080~%s/x", w.id,
+                                                             token) };
         service_world_advance(&w.base, 59 * USEC_PER_SEC);
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), 200);
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 200);
         service_world_advance(&w.base, USEC_PER_SEC);
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), 401);
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 401);
 }
 
 static void find_pending(char ret[static 64])
@@ -180,33 +183,33 @@ static void every_live_state_has_an_endpoint(void **state)
 
         check_i64_eq(world_command(&w.base, service_pause, w.id), 0);
         ask("", "8080", HOST, KEY_MINE);
-        check_i64_eq(door_status(&w), 200);
+        check_i64_eq(ingress_status(&w), 200);
 
         driver_fake_hold(w.base.runtime, 1U << DRIVER_CALL_CREATE);
         c = world_create_start(&w.base, &(struct create_options){ .tenant = "t" });
         service_world_until(&w.base, driver_fake_held(w.base.runtime, DRIVER_CALL_CREATE) == 1);
         find_pending(id);
-        door_ask(&w,
-                 &(struct door_question){ .target = door_text("/sandboxes/%s/endpoints/44772", id),
-                                          .name = { "X-API-Key" },
-                                          .value = { KEY_MINE } });
-        check_i64_eq(door_status(&w), 200);
+        ingress_call(&w, &(struct ingress_request){
+                                 .target = ingress_text("/sandboxes/%s/endpoints/44772", id),
+                                 .name = { "X-API-Key" },
+                                 .value = { KEY_MINE } });
+        check_i64_eq(ingress_status(&w), 200);
 
         /* Going in is another matter. */
-        door_ask(&w,
-                 &(struct door_question){ .target = door_text("/sandboxes/%s/proxy/44772/ping", id),
-                                          .name = { "X-API-Key" },
-                                          .value = { KEY_MINE } });
-        check_i64_eq(door_status(&w), 503);
-        check_true(door_header(&w, "Retry-After"));
+        ingress_call(&w, &(struct ingress_request){
+                                 .target = ingress_text("/sandboxes/%s/proxy/44772/ping", id),
+                                 .name = { "X-API-Key" },
+                                 .value = { KEY_MINE } });
+        check_i64_eq(ingress_status(&w), 503);
+        check_true(ingress_header(&w, "Retry-After"));
         driver_fake_release(w.base.runtime);
         service_world_until(&w.base, world_create_is_done(c));
         (void) world_create_end(c);
 
         check_i64_eq(world_command(&w.base, service_delete, w.id), 0);
         ask("", "8080", HOST, KEY_MINE);
-        check_i64_eq(door_status(&w), 404);
-        check_true(door_has(&w, "DOCKER::SANDBOX_NOT_FOUND"));
+        check_i64_eq(ingress_status(&w), 404);
+        check_true(ingress_body_has(&w, "DOCKER::SANDBOX_NOT_FOUND"));
 }
 
 int main(void)

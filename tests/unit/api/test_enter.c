@@ -2,29 +2,29 @@
 #include "api/access/enter.h"
 
 #include "base/base.h"
-#include "tests/lib/door_world.h"
+#include "tests/lib/ingress_world.h"
 
 /* What opens a door, and what does not. */
 
 #define NOW UINT64_C(1700000000)
 
-static struct door_world w;
+static struct ingress_world w;
 
 static int with_keys(void **state)
 {
-        door_world_open(&w, true);
+        ingress_world_open(&w, true);
         return 0;
 }
 
 static int without_keys(void **state)
 {
-        door_world_open(&w, false);
+        ingress_world_open(&w, false);
         return 0;
 }
 
 static int tear_down(void **state)
 {
-        door_world_close(&w);
+        ingress_world_close(&w);
         return 0;
 }
 
@@ -69,18 +69,18 @@ static const char *token_of(enum token_kind t, enum door_kind k, const char *wor
 
         switch (t) {
         case GOOD:
-                return door_token(&w, id, port_of(k), 0);
+                return ingress_token(&w, id, port_of(k), 0);
         case FOREIGN:
-                return door_token(&w, k == OTHER ? w.id : w.other, port_of(k), 0);
+                return ingress_token(&w, k == OTHER ? w.id : w.other, port_of(k), 0);
         case OTHER_PORT:
-                return door_token(&w, id, (uint16_t) (port_of(k) + 1), 0);
+                return ingress_token(&w, id, (uint16_t) (port_of(k) + 1), 0);
         case ENDED:
-                return door_token(&w, id, port_of(k), NOW);
+                return ingress_token(&w, id, port_of(k), NOW);
         case ENDS:
-                return door_token(&w, id, port_of(k), NOW + 1);
+                return ingress_token(&w, id, port_of(k), NOW + 1);
         case FORGED:
                 w.api.secret = STR("another secret");
-                text = door_token(&w, id, port_of(k), 0);
+                text = ingress_token(&w, id, port_of(k), 0);
                 w.api.secret = secret;
                 return text;
         case WORDS:
@@ -99,37 +99,38 @@ struct shown {
 static void ask(const struct shown *s, enum door_kind k)
 {
         const char *token = s->where ? token_of(s->token, k, s->words) : NULL;
-        const char *in_path = token && strcmp(s->where, "path") == 0 ? door_text("~%s", token) : "";
+        const char *in_path = token && strcmp(s->where, "path") == 0 ? ingress_text("~%s", token)
+                                                                     : "";
         const char *query = token && strcmp(s->where, "query") == 0
-                                    ? door_text("?a=1&hutch_token=%s", token)
+                                    ? ingress_text("?a=1&hutch_token=%s", token)
                                     : "";
-        struct door_question q = { 0 };
+        struct ingress_request q = { 0 };
 
-        check_case(door_text("%s: %s (%u) at door %u", s->where ? s->where : "nothing",
-                             s->words ? s->words : "", s->token, k));
+        check_case(ingress_text("%s: %s (%u) at door %u", s->where ? s->where : "nothing",
+                                s->words ? s->words : "", s->token, k));
         if (k == SUBDOMAIN)
-                q.host = door_text("%s-8080." PREVIEW, w.id);
-        q.target = k == SUBDOMAIN
-                           ? door_text("/x%s", query)
-                           : door_text("%s/sandboxes/%s/proxy/%u%s/x%s", k == PATH_V1 ? "/v1" : "",
-                                       id_of(k), port_of(k), in_path, query);
+                q.host = ingress_text("%s-8080." PREVIEW, w.id);
+        q.target = k == SUBDOMAIN ? ingress_text("/x%s", query)
+                                  : ingress_text("%s/sandboxes/%s/proxy/%u%s/x%s",
+                                                 k == PATH_V1 ? "/v1" : "", id_of(k), port_of(k),
+                                                 in_path, query);
         if (token && !in_path[0] && !query[0]) {
                 bool cookie = strcmp(s->where, "cookie") == 0;
 
                 q.name[0] = cookie ? "Cookie" : s->where;
-                q.value[0] = cookie ? door_text("a=1; hutch_token=%s", token) : token;
+                q.value[0] = cookie ? ingress_text("a=1; hutch_token=%s", token) : token;
         }
-        door_ask(&w, &q);
+        ingress_call(&w, &q);
 }
 
 /* Whatever was shown has not entered. */
 static void check_kept_outside(const struct shown *s, enum door_kind k)
 {
-        if (!s->where || door_status(&w) != 200)
+        if (!s->where || ingress_status(&w) != 200)
                 return;
-        check_true(door_has(&w, "\nX-Request-ID: "));
-        check_false(door_has(&w, token_of(s->token, k, s->words)));
-        check_false(door_has(&w, "hutch_token"));
+        check_true(ingress_body_has(&w, "\nX-Request-ID: "));
+        check_false(ingress_body_has(&w, token_of(s->token, k, s->words)));
+        check_false(ingress_body_has(&w, "hutch_token"));
 }
 
 #define EXECD  "X-EXECD-ACCESS-TOKEN"
@@ -190,7 +191,7 @@ static void with_keys_a_door_asks_for_one_or_a_token(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 for (enum door_kind k = 0; k < KINDS; k++) {
                         ask(&cases[i].shown, k);
-                        check_i64_eq(door_status(&w), cases[i].status[k]);
+                        check_i64_eq(ingress_status(&w), cases[i].status[k]);
                         check_kept_outside(&cases[i].shown, k);
                 }
 }
@@ -214,28 +215,30 @@ static void without_keys_doors_are_open_unless_secured(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 for (enum door_kind k = 0; k < KINDS; k++) {
                         ask(&cases[i].shown, k);
-                        check_i64_eq(door_status(&w), cases[i].status[k]);
+                        check_i64_eq(ingress_status(&w), cases[i].status[k]);
                         check_kept_outside(&cases[i].shown, k);
                         if (k == SECURED && cases[i].status[k] == 401)
-                                check_true(door_has(&w, "MISSING_OR_INVALID_SECURE_ACCESS"));
+                                check_true(
+                                        ingress_body_has(&w, "MISSING_OR_INVALID_SECURE_ACCESS"));
                 }
 }
 
 static void one_good_thing_is_enough(void **state)
 {
-        struct door_question q = { .target = door_text("/sandboxes/%s/proxy/8080~nonsense/x", w.id),
-                                   .name = { EXECD, KEY, SECURE },
-                                   .value = { "a token of yesterday", KEY_MINE, "no" } };
+        struct ingress_request q = { .target = ingress_text("/sandboxes/%s/proxy/8080~nonsense/x",
+                                                            w.id),
+                                     .name = { EXECD, KEY, SECURE },
+                                     .value = { "a token of yesterday", KEY_MINE, "no" } };
 
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), 200);
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 200);
         q.value[1] = "wrong";
-        q.value[2] = door_token(&w, w.id, 8080, 0);
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), 200);
+        q.value[2] = ingress_token(&w, w.id, 8080, 0);
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 200);
         q.value[2] = "no";
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), 401);
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 401);
 }
 
 static void odd_names_are_no_sandboxes(void **state)
@@ -258,10 +261,10 @@ static void odd_names_are_no_sandboxes(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].target);
-                door_ask(&w, &(struct door_question){ .target = cases[i].target,
-                                                      .name = { KEY },
-                                                      .value = { KEY_ADMIN } });
-                check_i64_eq(door_status(&w), cases[i].status);
+                ingress_call(&w, &(struct ingress_request){ .target = cases[i].target,
+                                                            .name = { KEY },
+                                                            .value = { KEY_ADMIN } });
+                check_i64_eq(ingress_status(&w), cases[i].status);
         }
 }
 
@@ -270,18 +273,18 @@ static void ports_that_are_none(void **state)
         static const char *const ports[] = { "0", "65536", "http", "08080", "-1", "%38080x", "~t" };
 
         for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
-                struct door_question q = { .target = door_text("/sandboxes/%s/proxy/%s/x", w.id,
-                                                               ports[i]),
-                                           .name = { KEY },
-                                           .value = { KEY_MINE } };
+                struct ingress_request q = { .target = ingress_text("/sandboxes/%s/proxy/%s/x",
+                                                                    w.id, ports[i]),
+                                             .name = { KEY },
+                                             .value = { KEY_MINE } };
 
                 check_case(ports[i]);
-                door_ask(&w, &q);
-                check_i64_eq(door_status(&w), 400);
-                check_true(door_has(&w, "DOCKER::INVALID_PORT"));
+                ingress_call(&w, &q);
+                check_i64_eq(ingress_status(&w), 400);
+                check_true(ingress_body_has(&w, "DOCKER::INVALID_PORT"));
                 q.value[0] = "wrong"; /* strangers learn nothing */
-                door_ask(&w, &q);
-                check_i64_eq(door_status(&w), 401);
+                ingress_call(&w, &q);
+                check_i64_eq(ingress_status(&w), 401);
         }
 }
 
@@ -312,32 +315,32 @@ static void pages_need_a_token_of_their_own(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct door_question q;
+                struct ingress_request q;
                 const char *token = cases[i].shown.where
                                             ? token_of(cases[i].shown.token, cases[i].door, NULL)
                                             : NULL;
                 bool in_path = token && strcmp(cases[i].shown.where, "path") == 0;
                 bool cookie = token && strcmp(cases[i].shown.where, "cookie") == 0;
 
-                check_case(door_text("%zu: %s", i, cases[i].origin));
-                q = (struct door_question){ .method = "POST",
-                                            .body = "x",
-                                            .name = { "Origin" },
-                                            .value = { cases[i].origin } };
+                check_case(ingress_text("%zu: %s", i, cases[i].origin));
+                q = (struct ingress_request){ .method = "POST",
+                                              .body = "x",
+                                              .name = { "Origin" },
+                                              .value = { cases[i].origin } };
                 if (cases[i].door == SUBDOMAIN) {
-                        q.host = door_text("%s-8080." PREVIEW, w.id);
+                        q.host = ingress_text("%s-8080." PREVIEW, w.id);
                         q.target = "/x";
                 } else {
-                        q.target = door_text("/sandboxes/%s/proxy/%u%s%s/x", w.id,
-                                             port_of(cases[i].door), in_path ? "~" : "",
-                                             in_path ? token : "");
+                        q.target = ingress_text("/sandboxes/%s/proxy/%u%s%s/x", w.id,
+                                                port_of(cases[i].door), in_path ? "~" : "",
+                                                in_path ? token : "");
                 }
                 if (token && !in_path) {
                         q.name[1] = cookie ? "Cookie" : cases[i].shown.where;
-                        q.value[1] = cookie ? door_text("hutch_token=%s", token) : token;
+                        q.value[1] = cookie ? ingress_text("hutch_token=%s", token) : token;
                 }
-                door_ask(&w, &q);
-                check_i64_eq(door_status(&w), cases[i].status);
+                ingress_call(&w, &q);
+                check_i64_eq(ingress_status(&w), cases[i].status);
         }
 }
 
@@ -357,27 +360,29 @@ static void ports_of_one_preview_know_each_other(void **state)
                 const char *origin;
 
                 (void) str_split(&format, '%', &before);
-                origin = door_text("%.*s%s%.*s", STR_ARG(before), w.id,
-                                   STR_ARG(str_skip(format, 1)));
+                origin = ingress_text("%.*s%s%.*s", STR_ARG(before), w.id,
+                                      STR_ARG(str_skip(format, 1)));
                 check_case(origin);
-                door_ask(&w, &(struct door_question){ .method = "POST",
-                                                      .target = "/x",
-                                                      .host = door_text("%s-8080." PREVIEW, w.id),
-                                                      .name = { "Origin" },
-                                                      .value = { origin } });
-                check_i64_eq(door_status(&w), cases[i].status);
+                ingress_call(&w, &(struct ingress_request){
+                                         .method = "POST",
+                                         .target = "/x",
+                                         .host = ingress_text("%s-8080." PREVIEW, w.id),
+                                         .name = { "Origin" },
+                                         .value = { origin } });
+                check_i64_eq(ingress_status(&w), cases[i].status);
         }
 }
 
 static void rebinding_reaches_no_sandbox(void **state)
 {
-        struct door_question q = { .target = door_text("/sandboxes/%s/proxy/44772/command", w.id),
-                                   .method = "POST",
-                                   .host = "evil.example:8080" };
+        struct ingress_request q = { .target = ingress_text("/sandboxes/%s/proxy/44772/command",
+                                                            w.id),
+                                     .method = "POST",
+                                     .host = "evil.example:8080" };
 
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), 403);
-        check_true(door_has(&w, "HOST_NOT_ALLOWED"));
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 403);
+        check_true(ingress_body_has(&w, "HOST_NOT_ALLOWED"));
 }
 
 /* The same Idempotency-Key gives the same id once more; who had a token of the first has none of the
@@ -386,25 +391,25 @@ static void a_token_ends_with_its_sandbox(void **state)
 {
         const struct create_options wish = { .key = "again" };
         struct made first = world_create(&w.base, &wish), second;
-        const char *old = door_token(&w, first.id, 8080, 0);
-        struct door_question q = { .target = door_text("/sandboxes/%s/proxy/8080/x", first.id),
-                                   .name = { "OpenSandbox-Secure-Access" },
-                                   .value = { old } };
+        const char *old = ingress_token(&w, first.id, 8080, 0);
+        struct ingress_request q = { .target = ingress_text("/sandboxes/%s/proxy/8080/x", first.id),
+                                     .name = { "OpenSandbox-Secure-Access" },
+                                     .value = { old } };
 
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), 200);
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 200);
         check_i64_eq(world_command(&w.base, service_delete, first.id), 0);
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), 401);
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 401);
         service_world_advance(&w.base, USEC_PER_SEC);
         second = world_create(&w.base, &wish);
         check_i64_eq(second.result, 0);
         check_str_eq(str_from(second.id), first.id);
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), 401);
-        q.value[0] = door_token(&w, second.id, 8080, 0);
-        door_ask(&w, &q);
-        check_i64_eq(door_status(&w), 200);
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 401);
+        q.value[0] = ingress_token(&w, second.id, 8080, 0);
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 200);
 }
 
 int main(void)

@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
-#include "tests/lib/door_world.h"
+#include "tests/lib/ingress_world.h"
 #include "tests/lib/wire.h"
 
 /* {id}-{port}.{preview domain} */
 
-static struct door_world w;
+static struct ingress_world w;
 
 static int set_up(void **state)
 {
-        door_world_open(&w, true);
+        ingress_world_open(&w, true);
         return 0;
 }
 
 static int tear_down(void **state)
 {
-        door_world_close(&w);
+        ingress_world_close(&w);
         return 0;
 }
 
 static const char *host(void)
 {
-        return door_text("%s-8080." PREVIEW ":9000", w.id);
+        return ingress_text("%s-8080." PREVIEW ":9000", w.id);
 }
 
 static const char *token(void)
 {
-        return door_token(&w, w.id, 8080, 0);
+        return ingress_token(&w, w.id, 8080, 0);
 }
 
 static void ask(const char *method, const char *target, const char *name, const char *value)
 {
-        door_ask(&w, &(struct door_question){ .method = method,
-                                              .target = target,
-                                              .host = host(),
-                                              .name = { "OpenSandbox-Secure-Access", name },
-                                              .value = { token(), value } });
+        ingress_call(&w, &(struct ingress_request){ .method = method,
+                                                    .target = target,
+                                                    .host = host(),
+                                                    .name = { "OpenSandbox-Secure-Access", name },
+                                                    .value = { token(), value } });
 }
 
 static void an_app_has_all_paths(void **state)
@@ -54,9 +54,9 @@ static void an_app_has_all_paths(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].target);
                 ask(cases[i].method, cases[i].target, NULL, NULL);
-                check_i64_eq(door_status(&w), 200);
+                check_i64_eq(ingress_status(&w), 200);
                 check_true(str_starts_with(buf_str(&w.lb.body), str_from(cases[i].arrives)));
-                check_false(door_header(&w, "Content-Security-Policy"));
+                check_false(ingress_header(&w, "Content-Security-Policy"));
         }
 }
 
@@ -69,73 +69,73 @@ static void the_api_is_not_below_the_domain(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
-                struct door_question q = { .target = "/v1/sandboxes",
-                                           .host = hosts[i],
-                                           .name = { "X-API-Key" },
-                                           .value = { KEY_ADMIN } };
+                struct ingress_request q = { .target = "/v1/sandboxes",
+                                             .host = hosts[i],
+                                             .name = { "X-API-Key" },
+                                             .value = { KEY_ADMIN } };
 
                 check_case(hosts[i]);
-                door_ask(&w, &q);
-                check_i64_eq(door_status(&w), 404);
-                check_true(door_has(&w, "DOCKER::SANDBOX_NOT_FOUND"));
+                ingress_call(&w, &q);
+                check_i64_eq(ingress_status(&w), 404);
+                check_true(ingress_body_has(&w, "DOCKER::SANDBOX_NOT_FOUND"));
                 q.value[0] = "wrong";
-                door_ask(&w, &q);
-                check_i64_eq(door_status(&w), 401);
+                ingress_call(&w, &q);
+                check_i64_eq(ingress_status(&w), 401);
         }
-        door_ask(&w, &(struct door_question){ .target = "/v1/sandboxes",
-                                              .host = PREVIEW,
-                                              .name = { "X-API-Key" },
-                                              .value = { KEY_ADMIN } });
-        check_i64_eq(door_status(&w), 200);
+        ingress_call(&w, &(struct ingress_request){ .target = "/v1/sandboxes",
+                                                    .host = PREVIEW,
+                                                    .name = { "X-API-Key" },
+                                                    .value = { KEY_ADMIN } });
+        check_i64_eq(ingress_status(&w), 200);
 }
 
 static void without_a_domain_there_are_no_previews(void **state)
 {
         w.api.preview_domain = STR_NULL;
         ask("GET", "/", NULL, NULL);
-        check_i64_eq(door_status(&w), 404);
-        check_true(door_has(&w, "\"NOT_FOUND\""));
+        check_i64_eq(ingress_status(&w), 404);
+        check_true(ingress_body_has(&w, "\"NOT_FOUND\""));
 }
 
 static void cookies_and_authorization_are_the_apps(void **state)
 {
         ask("GET", "/", "Authorization", "Basic dTpw");
-        check_true(door_has(&w, "Authorization: Basic dTpw\n"));
+        check_true(ingress_body_has(&w, "Authorization: Basic dTpw\n"));
         ask("GET", "/", "Authorization", "Bearer the-apps-own");
-        check_true(door_has(&w, "Authorization: Bearer the-apps-own\n"));
+        check_true(ingress_body_has(&w, "Authorization: Bearer the-apps-own\n"));
         ask("GET", "/", "Authorization", "Bearer " KEY_MINE);
-        check_false(door_has(&w, "Authorization"));
-        door_ask(&w,
-                 &(struct door_question){
-                         .target = "/",
-                         .host = door_text("%s-8080." PREVIEW ".", w.id),
-                         .name = { "OpenSandbox-Secure-Access", "Authorization", "authorization" },
-                         .value = { token(), "Basic dTpw", "Bearer " KEY_MINE } });
-        check_i64_eq(door_status(&w), 200);
-        check_false(door_has(&w, KEY_MINE));
+        check_false(ingress_body_has(&w, "Authorization"));
+        ingress_call(&w, &(struct ingress_request){
+                                 .target = "/",
+                                 .host = ingress_text("%s-8080." PREVIEW ".", w.id),
+                                 .name = { "OpenSandbox-Secure-Access", "Authorization",
+                                           "authorization" },
+                                 .value = { token(), "Basic dTpw", "Bearer " KEY_MINE } });
+        check_i64_eq(ingress_status(&w), 200);
+        check_false(ingress_body_has(&w, KEY_MINE));
         ask("GET", "/", "Cookie", "a=1; b=2");
-        check_true(door_has(&w, "Cookie: a=1; b=2\n"));
-        ask("GET", "/", "Cookie", door_text("a=1; hutch_token=%s; b=2", token()));
-        check_true(door_has(&w, "Cookie: a=1; b=2\n"));
-        ask("GET", "/", "Cookie", door_text("hutch_token=%s", token()));
-        check_false(door_has(&w, "Cookie"));
+        check_true(ingress_body_has(&w, "Cookie: a=1; b=2\n"));
+        ask("GET", "/", "Cookie", ingress_text("a=1; hutch_token=%s; b=2", token()));
+        check_true(ingress_body_has(&w, "Cookie: a=1; b=2\n"));
+        ask("GET", "/", "Cookie", ingress_text("hutch_token=%s", token()));
+        check_false(ingress_body_has(&w, "Cookie"));
         ask("GET",
             "/answer?Set-Cookie=a%3D1%3B%20Domain%3D" PREVIEW "%3B%20Path%3D%2F&Location=%2Fx",
             NULL, NULL);
-        check_str_eq(str_from(door_header(&w, "Set-Cookie")), "a=1; Path=/");
-        check_str_eq(str_from(door_header(&w, "Location")), "/x");
+        check_str_eq(str_from(ingress_header(&w, "Set-Cookie")), "a=1; Path=/");
+        check_str_eq(str_from(ingress_header(&w, "Location")), "/x");
 }
 
 static void a_planted_cookie_does_not_shut_the_door(void **state)
 {
-        door_ask(&w,
-                 &(struct door_question){ .target = "/",
-                                          .host = host(),
-                                          .name = { "Cookie", "Cookie" },
-                                          .value = { "hutch_token=planted",
-                                                     door_text("x=y; hutch_token=%s", token()) } });
-        check_i64_eq(door_status(&w), 200);
-        check_true(door_has(&w, "Cookie: x=y\n"));
+        ingress_call(&w, &(struct ingress_request){
+                                 .target = "/",
+                                 .host = host(),
+                                 .name = { "Cookie", "Cookie" },
+                                 .value = { "hutch_token=planted",
+                                            ingress_text("x=y; hutch_token=%s", token()) } });
+        check_i64_eq(ingress_status(&w), 200);
+        check_true(ingress_body_has(&w, "Cookie: x=y\n"));
 }
 
 static void a_token_in_the_query_becomes_a_cookie(void **state)
@@ -154,53 +154,57 @@ static void a_token_in_the_query_becomes_a_cookie(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 const char *at = strstr(cases[i].target, "TOKEN");
-                struct door_question q = { .target = door_text("%.*s%s%s",
-                                                               (int) (at - cases[i].target),
-                                                               cases[i].target, token(), at + 5),
-                                           .host = host() };
+                struct ingress_request q = {
+                        .target = ingress_text("%.*s%s%s", (int) (at - cases[i].target),
+                                               cases[i].target, token(), at + 5),
+                        .host = host()
+                };
 
                 check_case(cases[i].target);
-                door_ask(&w, &q);
-                check_i64_eq(door_status(&w), 303);
-                check_str_eq(str_from(door_header(&w, "Location")),
-                             door_text("//%s%s", host(), cases[i].location));
-                check_str_eq(str_from(door_header(&w, "Set-Cookie")),
-                             door_text("hutch_token=%s; HttpOnly; SameSite=Lax; Path=/", token()));
-                check_str_eq(str_from(door_header(&w, "Cache-Control")), "no-store");
+                ingress_call(&w, &q);
+                check_i64_eq(ingress_status(&w), 303);
+                check_str_eq(str_from(ingress_header(&w, "Location")),
+                             ingress_text("//%s%s", host(), cases[i].location));
+                check_str_eq(str_from(ingress_header(&w, "Set-Cookie")),
+                             ingress_text("hutch_token=%s; HttpOnly; SameSite=Lax; Path=/",
+                                          token()));
+                check_str_eq(str_from(ingress_header(&w, "Cache-Control")), "no-store");
                 q.method = "HEAD";
-                door_ask(&w, &q);
-                check_i64_eq(door_status(&w), 303);
+                ingress_call(&w, &q);
+                check_i64_eq(ingress_status(&w), 303);
         }
 }
 
 static void other_methods_go_straight_in(void **state)
 {
-        door_ask(&w,
-                 &(struct door_question){ .method = "POST",
-                                          .target = door_text("/hook?a=1&hutch_token=%s", token()),
-                                          .host = host(),
-                                          .body = "x" });
-        check_i64_eq(door_status(&w), 200);
+        ingress_call(&w, &(struct ingress_request){
+                                 .method = "POST",
+                                 .target = ingress_text("/hook?a=1&hutch_token=%s", token()),
+                                 .host = host(),
+                                 .body = "x" });
+        check_i64_eq(ingress_status(&w), 200);
         check_true(str_starts_with(buf_str(&w.lb.body), STR("POST /proxy/8080/hook?a=1\n")));
-        check_false(door_has(&w, token()));
+        check_false(ingress_body_has(&w, token()));
 }
 
 static void a_wrong_token_in_the_query_is_stripped_all_the_same(void **state)
 {
         ask("GET", "/x?hutch_token=wrong&a=1", NULL, NULL);
-        check_i64_eq(door_status(&w), 200);
+        check_i64_eq(ingress_status(&w), 200);
         check_true(str_starts_with(buf_str(&w.lb.body), STR("GET /proxy/8080/x?a=1\n")));
-        check_false(door_header(&w, "Set-Cookie"));
+        check_false(ingress_header(&w, "Set-Cookie"));
 }
 
 static void behind_tls_the_cookie_is_secure(void **state)
 {
-        door_ask(&w, &(struct door_question){ .target = door_text("/?hutch_token=%s", token()),
-                                              .host = host(),
-                                              .name = { "X-Forwarded-Proto" },
-                                              .value = { "https" } });
-        check_str_eq(str_from(door_header(&w, "Set-Cookie")),
-                     door_text("hutch_token=%s; HttpOnly; SameSite=Lax; Path=/; Secure", token()));
+        ingress_call(&w,
+                     &(struct ingress_request){ .target = ingress_text("/?hutch_token=%s", token()),
+                                                .host = host(),
+                                                .name = { "X-Forwarded-Proto" },
+                                                .value = { "https" } });
+        check_str_eq(str_from(ingress_header(&w, "Set-Cookie")),
+                     ingress_text("hutch_token=%s; HttpOnly; SameSite=Lax; Path=/; Secure",
+                                  token()));
 }
 
 static void websockets_come_by_cookie_or_query(void **state)
@@ -221,17 +225,17 @@ static void websockets_come_by_cookie_or_query(void **state)
                 for (size_t k = 0; k < ARRAY_SIZE(how); k++) {
                         const char *at = strstr(how[k], "TOKEN");
                         const char *origin = cases[i].origin ? cases[i].origin
-                                                             : door_text("http://%s", host());
+                                                             : ingress_text("http://%s", host());
                         struct wire_peer p;
 
-                        check_case(door_text("%s from %s", how[k], origin));
+                        check_case(ingress_text("%s from %s", how[k], origin));
                         wire_connect(&p, &w.addr);
                         wire_send(&w.base.loop, &p,
-                                  str_from(door_text("GET %.*s%s%sHost: %s\r\nOrigin: %s\r\n"
-                                                     "Connection: Upgrade\r\n"
-                                                     "Upgrade: websocket\r\n\r\nhello",
-                                                     (int) (at - how[k]), how[k], token(), at + 5,
-                                                     host(), origin)));
+                                  str_from(ingress_text("GET %.*s%s%sHost: %s\r\nOrigin: %s\r\n"
+                                                        "Connection: Upgrade\r\n"
+                                                        "Upgrade: websocket\r\n\r\nhello",
+                                                        (int) (at - how[k]), how[k], token(),
+                                                        at + 5, host(), origin)));
                         wire_until(&w.base.loop, wire_has(&p, "\r\n\r\n"));
                         check_true(wire_has(&p, cases[i].status[k]));
                         if (cases[i].status[k][9] == '1')

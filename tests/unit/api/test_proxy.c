@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
-#include "tests/lib/door_world.h"
+#include "tests/lib/ingress_world.h"
 #include "tests/lib/wire.h"
 
 /* /sandboxes/{id}/proxy/{port}: what enters, what comes out, and how it ends. */
 
-static struct door_world w;
+static struct ingress_world w;
 
 static int set_up(void **state)
 {
-        door_world_open(&w, true);
+        ingress_world_open(&w, true);
         return 0;
 }
 
 static int tear_down(void **state)
 {
-        door_world_close(&w);
+        ingress_world_close(&w);
         return 0;
 }
 
 static void ask(const char *method, const char *after)
 {
-        door_ask(&w, &(struct door_question){
-                             .method = method,
-                             .target = door_text("/v1/sandboxes/%s/proxy/%s", w.id, after),
-                             .name = { "X-API-Key" },
-                             .value = { KEY_MINE } });
+        ingress_call(&w, &(struct ingress_request){
+                                 .method = method,
+                                 .target = ingress_text("/v1/sandboxes/%s/proxy/%s", w.id, after),
+                                 .name = { "X-API-Key" },
+                                 .value = { KEY_MINE } });
 }
 
 /* --- in --- */
@@ -58,9 +58,9 @@ static void targets(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].after);
                 ask(cases[i].method, cases[i].after);
-                check_i64_eq(door_status(&w), 200);
+                check_i64_eq(ingress_status(&w), 200);
                 check_true(str_starts_with(buf_str(&w.lb.body), str_from(cases[i].arrives)));
-                check_true(door_has(&w, door_text("agent=%s\n", w.id)));
+                check_true(ingress_body_has(&w, ingress_text("agent=%s\n", w.id)));
         }
 }
 
@@ -89,49 +89,51 @@ static void what_opens_doors_stays_outside(void **state)
                 const char *name = names[i / 2];
 
                 check_case(name);
-                door_ask(&w, &(struct door_question){
-                                     .target = door_text("/sandboxes/%s/proxy/8080~%s/x", w.id,
-                                                         door_token(&w, w.id, 8080, 0)),
+                ingress_call(&w,
+                             &(struct ingress_request){
+                                     .target = ingress_text("/sandboxes/%s/proxy/8080~%s/x", w.id,
+                                                            ingress_token(&w, w.id, 8080, 0)),
                                      .name = { name, name, "X-Mine", "Connection" },
                                      .value = { "s3cret", "s3cret-too", "passes",
                                                 i % 2 ? name : "close" } });
-                check_i64_eq(door_status(&w), 200);
-                check_false(door_has(&w, "s3cret"));
-                check_true(door_has(&w, "X-Mine: passes\n"));
+                check_i64_eq(ingress_status(&w), 200);
+                check_false(ingress_body_has(&w, "s3cret"));
+                check_true(ingress_body_has(&w, "X-Mine: passes\n"));
         }
 }
 
 static void who_came_is_told_by_us(void **state)
 {
-        door_ask(&w,
-                 &(struct door_question){
-                         .target = door_text("/sandboxes/%s/proxy/8080/x", w.id),
-                         .host = "hutch.example:80",
-                         .name = { "X-API-Key", "X-Forwarded-For", "X-Forwarded-Proto", "Referer" },
-                         .value = { KEY_MINE, "6.6.6.6", "https", "http://a/b" } });
-        check_true(door_has(&w, "X-Forwarded-For: loopback\n"));
-        check_true(door_has(&w, "X-Forwarded-Proto: https\n"));
-        check_true(door_has(&w, "X-Forwarded-Host: hutch.example:80\n"));
-        check_true(door_has(&w, "\nHost: hutch.example:80\n"));
-        check_true(door_has(&w, "Referer: http://a/b\n"));
-        check_false(door_has(&w, "6.6.6.6"));
+        ingress_call(&w, &(struct ingress_request){
+                                 .target = ingress_text("/sandboxes/%s/proxy/8080/x", w.id),
+                                 .host = "hutch.example:80",
+                                 .name = { "X-API-Key", "X-Forwarded-For", "X-Forwarded-Proto",
+                                           "Referer" },
+                                 .value = { KEY_MINE, "6.6.6.6", "https", "http://a/b" } });
+        check_true(ingress_body_has(&w, "X-Forwarded-For: loopback\n"));
+        check_true(ingress_body_has(&w, "X-Forwarded-Proto: https\n"));
+        check_true(ingress_body_has(&w, "X-Forwarded-Host: hutch.example:80\n"));
+        check_true(ingress_body_has(&w, "\nHost: hutch.example:80\n"));
+        check_true(ingress_body_has(&w, "Referer: http://a/b\n"));
+        check_false(ingress_body_has(&w, "6.6.6.6"));
 }
 
 static void an_address_with_a_token_is_not_told(void **state)
 {
-        const char *token = door_token(&w, w.id, 8080, 0);
+        const char *token = ingress_token(&w, w.id, 8080, 0);
 
-        door_ask(&w, &(struct door_question){
-                             .target = door_text("/sandboxes/%s/proxy/8080~%s/x", w.id, token),
+        ingress_call(&w,
+                     &(struct ingress_request){
+                             .target = ingress_text("/sandboxes/%s/proxy/8080~%s/x", w.id, token),
                              .name = { "Referer" },
-                             .value = { door_text("http://" HOST "/sandboxes/%s/proxy/8080~%s/",
-                                                  w.id, token) } });
-        check_i64_eq(door_status(&w), 200);
-        check_false(door_has(&w, token));
-        check_false(door_has(&w, "Referer"));
-        check_str_eq(str_from(door_header(&w, "Referrer-Policy")), "no-referrer");
+                             .value = { ingress_text("http://" HOST "/sandboxes/%s/proxy/8080~%s/",
+                                                     w.id, token) } });
+        check_i64_eq(ingress_status(&w), 200);
+        check_false(ingress_body_has(&w, token));
+        check_false(ingress_body_has(&w, "Referer"));
+        check_str_eq(str_from(ingress_header(&w, "Referrer-Policy")), "no-referrer");
         ask("GET", "8080/x");
-        check_false(door_header(&w, "Referrer-Policy"));
+        check_false(ingress_header(&w, "Referrer-Policy"));
 }
 
 static void bodies_go_in(void **state)
@@ -140,14 +142,14 @@ static void bodies_go_in(void **state)
 
         memset(big, 'x', sizeof(big) - 1);
         big[sizeof(big) - 1] = '\0';
-        door_ask(&w,
-                 &(struct door_question){ .method = "PUT",
-                                          .target = door_text("/sandboxes/%s/proxy/8080/x", w.id),
-                                          .name = { "X-API-Key" },
-                                          .value = { KEY_MINE },
-                                          .body = big });
-        check_i64_eq(door_status(&w), 200);
-        check_true(door_has(&w, "Content-Length: 39999\n"));
+        ingress_call(&w, &(struct ingress_request){
+                                 .method = "PUT",
+                                 .target = ingress_text("/sandboxes/%s/proxy/8080/x", w.id),
+                                 .name = { "X-API-Key" },
+                                 .value = { KEY_MINE },
+                                 .body = big });
+        check_i64_eq(ingress_status(&w), 200);
+        check_true(ingress_body_has(&w, "Content-Length: 39999\n"));
 }
 
 /* --- out --- */
@@ -159,14 +161,14 @@ static void pages_are_kept_in_a_sandbox(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
                 check_case(paths[i]);
                 ask("GET", paths[i]);
-                check_u64_eq(door_count(&w, "Content-Security-Policy"), 1);
-                check_str_eq(str_from(door_header(&w, "Content-Security-Policy")),
+                check_u64_eq(ingress_count(&w, "Content-Security-Policy"), 1);
+                check_str_eq(str_from(ingress_header(&w, "Content-Security-Policy")),
                              "sandbox allow-scripts allow-forms");
         }
         /* A policy of the app's own is kept beside ours. */
         ask("GET", "8080/answer?Content-Security-Policy=sandbox%20allow-same-origin");
-        check_u64_eq(door_count(&w, "Content-Security-Policy"), 2);
-        check_str_eq(str_from(door_header(&w, "content-security-policy")),
+        check_u64_eq(ingress_count(&w, "Content-Security-Policy"), 2);
+        check_str_eq(str_from(ingress_header(&w, "content-security-policy")),
                      "sandbox allow-scripts allow-forms");
 }
 
@@ -182,10 +184,10 @@ static void answers_do_not_speak_for_our_origin(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 check_case(names[i]);
-                ask("GET", door_text("8080/answer?%s=x&X-Mine=1&%s=y", names[i], names[i]));
-                check_i64_eq(door_status(&w), 302);
-                check_false(door_header(&w, names[i]));
-                check_true(door_header(&w, "X-Mine"));
+                ask("GET", ingress_text("8080/answer?%s=x&X-Mine=1&%s=y", names[i], names[i]));
+                check_i64_eq(ingress_status(&w), 302);
+                check_false(ingress_header(&w, names[i]));
+                check_true(ingress_header(&w, "X-Mine"));
         }
 }
 
@@ -203,24 +205,24 @@ static void redirects_stay_below_the_door(void **state)
                 { "%2F%2Felsewhere.example%2F", "//elsewhere.example/" },
                 { "%2F%5Celsewhere", "/\\elsewhere" },
         };
-        const char *token = door_token(&w, w.id, 8080, 0);
+        const char *token = ingress_token(&w, w.id, 8080, 0);
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 for (int with_token = 0; with_token < 2; with_token++) {
-                        const char *door = door_text("/v1/sandboxes/%s/proxy/8080%s%s", w.id,
-                                                     with_token ? "~" : "",
-                                                     with_token ? token : "");
+                        const char *door = ingress_text("/v1/sandboxes/%s/proxy/8080%s%s", w.id,
+                                                        with_token ? "~" : "",
+                                                        with_token ? token : "");
                         bool moved = cases[i].becomes[0] == '+';
 
                         check_case(cases[i].becomes);
-                        door_ask(&w, &(struct door_question){
-                                             .target = door_text("%s/answer?Location=%s", door,
-                                                                 cases[i].location),
-                                             .name = { "X-API-Key" },
-                                             .value = { KEY_MINE } });
-                        check_str_eq(str_from(door_header(&w, "Location")),
-                                     door_text("%s%s", moved ? door : "",
-                                               cases[i].becomes + moved));
+                        ingress_call(&w, &(struct ingress_request){
+                                                 .target = ingress_text("%s/answer?Location=%s",
+                                                                        door, cases[i].location),
+                                                 .name = { "X-API-Key" },
+                                                 .value = { KEY_MINE } });
+                        check_str_eq(str_from(ingress_header(&w, "Location")),
+                                     ingress_text("%s%s", moved ? door : "",
+                                                  cases[i].becomes + moved));
                 }
 }
 
@@ -228,41 +230,42 @@ static void redirects_stay_below_the_door(void **state)
 
 static void what_does_not_run_says_so_at_once(void **state)
 {
-        const char *token = door_token(&w, w.id, 8080, 0);
+        const char *token = ingress_token(&w, w.id, 8080, 0);
 
         check_i64_eq(world_command(&w.base, service_pause, w.id), 0);
         ask("GET", "44772/ping");
-        check_i64_eq(door_status(&w), 409);
-        check_true(door_has(&w, "DOCKER::SANDBOX_NOT_RUNNING"));
+        check_i64_eq(ingress_status(&w), 409);
+        check_true(ingress_body_has(&w, "DOCKER::SANDBOX_NOT_RUNNING"));
         check_i64_eq(world_command(&w.base, service_resume, w.id), 0);
         ask("GET", "44772/ping");
-        check_i64_eq(door_status(&w), 200);
+        check_i64_eq(ingress_status(&w), 200);
         check_i64_eq(world_command(&w.base, service_delete, w.id), 0);
         ask("GET", "44772/ping");
-        check_i64_eq(door_status(&w), 404);
-        door_ask(&w, &(struct door_question){
-                             .target = door_text("/sandboxes/%s/proxy/8080~%s/x", w.id, token) });
-        check_i64_eq(door_status(&w), 401); /* what it opened is gone */
+        check_i64_eq(ingress_status(&w), 404);
+        ingress_call(&w, &(struct ingress_request){
+                                 .target = ingress_text("/sandboxes/%s/proxy/8080~%s/x", w.id,
+                                                        token) });
+        check_i64_eq(ingress_status(&w), 401); /* what it opened is gone */
 }
 
 static void there_is_no_egress_guard(void **state)
 {
         ask("GET", "18080/policy");
-        check_i64_eq(door_status(&w), 501);
-        check_true(door_has(&w, "egress"));
+        check_i64_eq(ingress_status(&w), 501);
+        check_true(ingress_body_has(&w, "egress"));
 }
 
 static void who_does_not_answer(void **state)
 {
         ask("GET", "8080/close");
-        check_i64_eq(door_status(&w), 502);
-        check_true(door_has(&w, "{\"code\":\"GENERAL::UNKNOWN_ERROR\","
-                                "\"message\":\"Could not connect to the backend sandbox"));
+        check_i64_eq(ingress_status(&w), 502);
+        check_true(ingress_body_has(&w, "{\"code\":\"GENERAL::UNKNOWN_ERROR\","
+                                        "\"message\":\"Could not connect to the backend sandbox"));
         driver_failing_plan(w.base.driver,
                             &(struct driver_failing_plan){ .when = DRIVER_FAILING_FROM, .n = 1 });
         ask("GET", "44772/ping");
-        check_i64_eq(door_status(&w), 502);
-        check_true(door_has(&w, "GENERAL::UNKNOWN_ERROR"));
+        check_i64_eq(ingress_status(&w), 502);
+        check_true(ingress_body_has(&w, "GENERAL::UNKNOWN_ERROR"));
         driver_failing_plan(w.base.driver, &(struct driver_failing_plan){ 0 });
 }
 
@@ -280,7 +283,8 @@ static void ping_keeps_its_length(void **state)
 {
         struct wire_peer p;
 
-        say(&p, door_text("GET /v1/sandboxes/%s/proxy/44772/ping HTTP/1.1\r\n" AUTH "\r\n", w.id));
+        say(&p,
+            ingress_text("GET /v1/sandboxes/%s/proxy/44772/ping HTTP/1.1\r\n" AUTH "\r\n", w.id));
         wire_until(&w.base.loop, wire_has(&p, "\r\n\r\n"));
         check_true(wire_has(&p, "HTTP/1.1 200 OK\r\n"));
         check_true(wire_has(&p, "\r\nContent-Length: 0\r\n"));
@@ -294,11 +298,11 @@ static void streams_end_with_their_sandbox(void **state)
         struct commanding *c;
 
         say(&stream,
-            door_text("GET /sandboxes/%s/proxy/8080/stream HTTP/1.1\r\n" AUTH "\r\n", w.id));
+            ingress_text("GET /sandboxes/%s/proxy/8080/stream HTTP/1.1\r\n" AUTH "\r\n", w.id));
         wire_until(&w.base.loop, wire_has(&stream, "data: first\n\n"));
-        say(&ws, door_text("GET /sandboxes/%s/proxy/8080/ws HTTP/1.1\r\n" AUTH
-                           "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello",
-                           w.id));
+        say(&ws, ingress_text("GET /sandboxes/%s/proxy/8080/ws HTTP/1.1\r\n" AUTH
+                              "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello",
+                              w.id));
         wire_until(&w.base.loop, wire_has(&ws, "\r\n\r\nhello"));
         check_true(wire_has(&ws, "HTTP/1.1 101 "));
         check_false(wire_has(&ws, "planted"));
@@ -321,7 +325,7 @@ static void a_client_may_leave_while_we_connect(void **state)
         struct wire_peer p;
 
         driver_fake_hold(w.base.runtime, 1U << DRIVER_CALL_CONNECT);
-        say(&p, door_text("GET /sandboxes/%s/proxy/8080/x HTTP/1.1\r\n" AUTH "\r\n", w.id));
+        say(&p, ingress_text("GET /sandboxes/%s/proxy/8080/x HTTP/1.1\r\n" AUTH "\r\n", w.id));
         service_world_until(&w.base, driver_fake_held(w.base.runtime, DRIVER_CALL_CONNECT) == 1);
         wire_done(&p);
         service_world_until(&w.base, driver_fake_held(w.base.runtime, DRIVER_CALL_CONNECT) == 0);
@@ -335,7 +339,7 @@ static void the_server_may_go_while_we_connect(void **state)
         struct wire_peer p;
 
         driver_fake_hold(w.base.runtime, 1U << DRIVER_CALL_CONNECT);
-        say(&p, door_text("GET /sandboxes/%s/proxy/8080/x HTTP/1.1\r\n" AUTH "\r\n", w.id));
+        say(&p, ingress_text("GET /sandboxes/%s/proxy/8080/x HTTP/1.1\r\n" AUTH "\r\n", w.id));
         service_world_until(&w.base, driver_fake_held(w.base.runtime, DRIVER_CALL_CONNECT) == 1);
         wire_done(&p); /* the tear-down finds it waiting */
 }
@@ -355,9 +359,9 @@ static void smuggled_tokens_are_no_tokens(void **state)
                 struct wire_peer p;
 
                 check_case(heads[i]);
-                say(&p,
-                    door_text("GET /sandboxes/%s/proxy/8080/x HTTP/1.1\r\nHost: " HOST "\r\n%s\r\n",
-                              w.id, heads[i]));
+                say(&p, ingress_text("GET /sandboxes/%s/proxy/8080/x HTTP/1.1\r\nHost: " HOST
+                                     "\r\n%s\r\n",
+                                     w.id, heads[i]));
                 wire_until(&w.base.loop, wire_has(&p, "\r\n\r\n"));
                 check_true(wire_has(&p, "HTTP/1.1 400 ") || wire_has(&p, "HTTP/1.1 401 "));
                 wire_done(&p);
@@ -375,11 +379,11 @@ static void access_renews(void **state)
 
         check_i64_eq(m.result, 0);
         service_world_advance(&w.base, 500 * USEC_PER_SEC);
-        door_ask(&w, &(struct door_question){
-                             .target = door_text("/sandboxes/%s/proxy/44772/ping", m.id),
-                             .name = { "X-API-Key" },
-                             .value = { KEY_MINE } });
-        check_i64_eq(door_status(&w), 200);
+        ingress_call(&w, &(struct ingress_request){
+                                 .target = ingress_text("/sandboxes/%s/proxy/44772/ping", m.id),
+                                 .name = { "X-API-Key" },
+                                 .value = { KEY_MINE } });
+        check_i64_eq(ingress_status(&w), 200);
         service_world_rest(&w.base);
         service_world_advance(&w.base, 200 * USEC_PER_SEC);
         service_world_rest(&w.base);

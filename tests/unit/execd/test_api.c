@@ -10,7 +10,7 @@ static void test_ping_is_empty_and_sized(void **state)
         struct reply r;
 
         agent_world_open(&w);
-        r = ask(&w, "GET", "/ping", NULL);
+        r = call(&w, "GET", "/ping", NULL);
         check_i64_eq(r.status, 200);
         check_i64_eq(r.body.n, 0);
         agent_world_close(&w);
@@ -22,7 +22,7 @@ static void test_version_tells_protocol_and_build(void **state)
         struct reply r;
 
         agent_world_open(&w);
-        r = ask(&w, "GET", "/version", NULL);
+        r = call(&w, "GET", "/version", NULL);
         check_i64_eq(r.status, 200);
         check_true(str_starts_with(r.body, STR("{\"name\":\"hutch-execd\",\"version\":\"")));
         check_true(memmem(r.body.p, r.body.n, "\"protocol\":1,\"build\":\"", 22) != NULL);
@@ -49,7 +49,7 @@ static void test_token_guards_everything(void **state)
                 struct reply r;
 
                 check_case(cases[i].name);
-                r = ask_with(&w, "GET", "/ping", cases[i].header, cases[i].value, STR_NULL);
+                r = call_with(&w, "GET", "/ping", cases[i].header, cases[i].value, STR_NULL);
                 check_i64_eq(r.status, cases[i].status);
                 if (r.status == 401)
                         check_str_eq(r.body, "{\"error\":\"Unauthorized: invalid or missing header "
@@ -64,7 +64,7 @@ static void test_unknown_paths_have_the_shape(void **state)
         struct reply r;
 
         agent_world_open(&w);
-        r = ask(&w, "GET", "/nothing", NULL);
+        r = call(&w, "GET", "/nothing", NULL);
         check_i64_eq(r.status, 404);
         check_true(str_starts_with(r.body, STR("{\"code\":\"UNKNOWN\",\"message\":\"")));
         agent_world_close(&w);

@@ -41,12 +41,12 @@ static bool has(struct str s, const char *text)
 
 static struct reply get(const char *target)
 {
-        return ask(&w, "GET", target, NULL);
+        return call(&w, "GET", target, NULL);
 }
 
 static struct reply post(const char *target, struct str body)
 {
-        return ask_with(&w, "POST", target, "Content-Type", "application/x-tar", body);
+        return call_with(&w, "POST", target, "Content-Type", "application/x-tar", body);
 }
 
 static struct stat look(const char *name)
@@ -170,7 +170,7 @@ static void test_get_empty(void **state)
         r = get("/files/archive?path=empty/");
         check_i64_eq(r.status, 200);
         check_u64_eq(r.body.n, 2 * TAR_BLOCK);
-        r = ask(&w, "HEAD", "/files/archive?path=.", NULL);
+        r = call(&w, "HEAD", "/files/archive?path=.", NULL);
         check_i64_eq(r.status, 200);
         check_u64_eq(r.body.n, 0);
 }
@@ -197,7 +197,7 @@ static void test_errors(void **state)
         tree_fill(root, sample);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 scoped(buf_done) struct buf want;
-                struct reply r = ask(&w, cases[i].method, cases[i].target, NULL);
+                struct reply r = call(&w, cases[i].method, cases[i].target, NULL);
 
                 check_case(cases[i].target);
                 check_i64_eq(r.status, cases[i].status);
@@ -550,7 +550,7 @@ static void test_many_small_files_with_others_served(void **state)
         }
         (void) finished();
         http_loopback_init(&w.lb, w.agent->server);
-        w.asked = true;
+        w.called = true;
         http_loopback_start(&w.lb, "POST", "/files/archive?path=t", buf_str(&archive));
         check_false(w.lb.ended);
         check_true(w.lb._req->_body_paused);
@@ -561,7 +561,7 @@ static void test_many_small_files_with_others_served(void **state)
         http_loopback_done(&other);
         http_loopback_done(&w.lb);
         net_loop_run_once(&w.loop, /* wait= */ false);
-        w.asked = false;
+        w.called = false;
         /* And once more to its end. */
         r = post("/files/archive?path=t", buf_str(&archive));
         check_str_eq(r.body, "{\"entries\":2000,\"bytes\":2000}");
@@ -599,7 +599,7 @@ static void test_tree_too_deep_is_broken_off(void **state)
         r = get("/files/archive?path=.");
         check_i64_eq(r.status, 200);
         check_true(r.failed);
-        check_i64_eq(ask(&w, "DELETE", "/directories?path=a", NULL).status, 200);
+        check_i64_eq(call(&w, "DELETE", "/directories?path=a", NULL).status, 200);
 }
 
 static void test_copy_between_us_and_gnu_tar(void **state)

@@ -30,7 +30,7 @@ static int tear_down(void **state)
 /* Runs one command to its end. */
 static const char *run(const char *body)
 {
-        struct reply r = ask(&w, "POST", "/command", body);
+        struct reply r = call(&w, "POST", "/command", body);
 
         check_i64_eq(r.status, 200);
         check_str_eq(reply_header(&w, "Content-Type"), "text/event-stream");
@@ -168,7 +168,7 @@ static void test_bad_requests_start_nothing(void **state)
                 struct reply r;
 
                 check_case(cases[i].name);
-                r = ask(&w, "POST", "/command", cases[i].body);
+                r = call(&w, "POST", "/command", cases[i].body);
                 check_i64_eq(r.status, 400);
                 check_true(str_starts_with(r.body, STR("{\"code\":\"INVALID_REQUEST_BODY\",")));
                 check_true(access(path_in(&w, "x"), F_OK) < 0);
@@ -186,7 +186,7 @@ static void test_large_arguments_and_environments(void **state)
         for (size_t i = 0; i < MiB; i++)
                 buf_add_char(&b, 'x');
         buf_add_str(&b, STR("\"]}"));
-        r = ask_with(&w, "POST", "/command", NULL, NULL, buf_str(&b));
+        r = call_with(&w, "POST", "/command", NULL, NULL, buf_str(&b));
         events_read(&events, r.body);
         check_z_eq(events.text, "init ping error(Argument list too long|Argument list too long)");
         buf_reset(&b);
@@ -194,13 +194,13 @@ static void test_large_arguments_and_environments(void **state)
         for (int i = 0; i < 10000; i++)
                 buf_addf(&b, ",\"V%d\":\"value%d\"", i, i);
         buf_add_str(&b, STR("}}"));
-        r = ask_with(&w, "POST", "/command", NULL, NULL, buf_str(&b));
+        r = call_with(&w, "POST", "/command", NULL, NULL, buf_str(&b));
         events_read(&events, r.body);
         check_z_eq(events.text, "init ping out(value9999) done");
         buf_reset(&b);
         for (size_t i = 0; i < 5 * MiB; i++)
                 buf_add_char(&b, ' ');
-        check_i64_eq(ask_with(&w, "POST", "/command", NULL, NULL, buf_str(&b)).status, 413);
+        check_i64_eq(call_with(&w, "POST", "/command", NULL, NULL, buf_str(&b)).status, 413);
         check_z_eq(run("{\"command\":\"echo alive\"}"), "init ping out(alive) done");
 }
 
@@ -285,7 +285,7 @@ static void test_what_a_command_leaves_behind_lives_on(void **state)
 
 static void test_a_flooding_leftover_does_not_hold_the_stream(void **state)
 {
-        struct reply r = ask(&w, "POST", "/command", "{\"command\":\"yes & echo $! >child\"}");
+        struct reply r = call(&w, "POST", "/command", "{\"command\":\"yes & echo $! >child\"}");
 
         check_i64_eq(r.status, 200);
         check_true(memmem(r.body.p, r.body.n, "execution_complete", 18) != NULL);
@@ -304,7 +304,7 @@ static void test_zombies_are_reaped(void **state)
 
 static void test_much_output(void **state)
 {
-        struct reply r = ask(&w, "POST", "/command", "{\"command\":\"seq 100000\"}");
+        struct reply r = call(&w, "POST", "/command", "{\"command\":\"seq 100000\"}");
         size_t count = 0;
 
         for (struct str rest = r.body, line; str_split(&rest, '\n', &line);)
@@ -314,8 +314,8 @@ static void test_much_output(void **state)
 
 static void test_a_line_without_end(void **state)
 {
-        struct reply r = ask(&w, "POST", "/command",
-                             "{\"command\":\"head -c 3000000 /dev/zero | tr '\\\\0' x\"}");
+        struct reply r = call(&w, "POST", "/command",
+                              "{\"command\":\"head -c 3000000 /dev/zero | tr '\\\\0' x\"}");
         size_t bytes = 0;
 
         for (struct str rest = r.body, line; str_split(&rest, '\n', &line);) {
@@ -337,7 +337,7 @@ static struct str status_of(const char *id)
         struct reply r;
 
         (void) snprintf(target, sizeof(target), "/command/status/%s", id);
-        r = ask(&w, "GET", target, NULL);
+        r = call(&w, "GET", target, NULL);
         check_i64_eq(r.status, 200);
         return r.body;
 }
@@ -347,7 +347,7 @@ static struct reply logs_of(const char *id, const char *query)
         char target[128];
 
         (void) snprintf(target, sizeof(target), "/command/%s/logs%s", id, query);
-        return ask(&w, "GET", target, NULL);
+        return call(&w, "GET", target, NULL);
 }
 
 static bool has(struct str s, const char *part)
@@ -450,7 +450,7 @@ static void test_head_of_followed_logs_waits_for_nothing(void **state)
                 "init ping done");
         (void) snprintf(id, sizeof(id), "%s", events.id);
         (void) snprintf(target, sizeof(target), "/command/%s/logs?follow=true", id);
-        check_i64_eq(ask(&w, "HEAD", target, NULL).status, 200);
+        check_i64_eq(call(&w, "HEAD", target, NULL).status, 200);
         check_true(has(status_of(id), "\"running\":true"));
         put_file(&w, "go", STR(""));
         until_finished(id);
@@ -477,7 +477,7 @@ static void test_unknown_ids(void **state)
                 struct reply r;
 
                 check_case(cases[i].target);
-                r = ask(&w, cases[i].method, cases[i].target, cases[i].body);
+                r = call(&w, cases[i].method, cases[i].target, cases[i].body);
                 check_i64_eq(r.status, cases[i].status);
                 check_true(has(r.body, cases[i].code));
         }
@@ -497,11 +497,11 @@ static void test_old_records_go(void **state)
         check_z_eq(run("{\"argv\":[\"true\"]}"), "init ping done");
         (void) snprintf(first, sizeof(first), "%s", events.id);
         for (int i = 0; i < COMMANDS_KEPT; i++)
-                (void) ask(&w, "POST", "/command", "{\"argv\":[\"/no\"]}");
+                (void) call(&w, "POST", "/command", "{\"argv\":[\"/no\"]}");
         char target[128];
 
         (void) snprintf(target, sizeof(target), "/command/status/%s", first);
-        check_i64_eq(ask(&w, "GET", target, NULL).status, 404);
+        check_i64_eq(call(&w, "GET", target, NULL).status, 404);
         check_u64_eq(w.agent->commands.by_id.n, COMMANDS_KEPT);
 }
 
@@ -521,7 +521,7 @@ static int post_to(const char *id, const char *what, const char *body)
         char target[128];
 
         (void) snprintf(target, sizeof(target), "/command/%s/%s", id, what);
-        return ask(&w, "POST", target, body).status;
+        return call(&w, "POST", target, body).status;
 }
 
 static void test_interrupt(void **state)
@@ -533,9 +533,9 @@ static void test_interrupt(void **state)
 
         until_file("up");
         (void) snprintf(target, sizeof(target), "/command?id=%s", id);
-        check_i64_eq(ask(&w, "DELETE", target, NULL).status, 200);
+        check_i64_eq(call(&w, "DELETE", target, NULL).status, 200);
         check_true(has(status_of(id), "\"exit_code\":9"));
-        check_i64_eq(ask(&w, "DELETE", target, NULL).status, 500); /* not running any more */
+        check_i64_eq(call(&w, "DELETE", target, NULL).status, 500); /* not running any more */
 }
 
 static void test_interrupt_of_who_does_not_listen(void **state)
@@ -547,7 +547,7 @@ static void test_interrupt_of_who_does_not_listen(void **state)
 
         until_file("up");
         (void) snprintf(target, sizeof(target), "/code?id=%s", id);
-        check_i64_eq(ask(&w, "DELETE", target, NULL).status, 200); /* after JOB_GRACE */
+        check_i64_eq(call(&w, "DELETE", target, NULL).status, 200); /* after PROCESS_GRACE */
         check_true(has(status_of(id), "\"error\":\"signal: killed\""));
 }
 
@@ -580,11 +580,11 @@ static void test_stdin(void **state)
         for (size_t i = 0; i < 300000; i++)
                 buf_addf(&b, "%zu\n", i);
         (void) snprintf(target, sizeof(target), "/command/%s/stdin", id);
-        check_i64_eq(ask_with(&w, "POST", target, NULL, NULL, STR("first\n")).status, 200);
-        check_i64_eq(ask_with(&w, "POST", target, NULL, NULL, buf_str(&b)).status, 200);
+        check_i64_eq(call_with(&w, "POST", target, NULL, NULL, STR("first\n")).status, 200);
+        check_i64_eq(call_with(&w, "POST", target, NULL, NULL, buf_str(&b)).status, 200);
         check_true(access(path_in(&w, "end"), F_OK) < 0);
         (void) snprintf(target, sizeof(target), "/command/%s/stdin?close=true", id);
-        check_i64_eq(ask(&w, "POST", target, NULL).status, 200);
+        check_i64_eq(call(&w, "POST", target, NULL).status, 200);
         until_finished(id);
         check_i64_eq(post_to(id, "stdin", "late"), 409);
         struct stat st;
@@ -604,7 +604,7 @@ static void test_stdin_that_nobody_reads(void **state)
         put_file(&w, "go", STR(""));
         until_finished(id);
         id = start_background("{\"command\":\"sleep 0.01\",\"background\":true}");
-        check_i64_eq(post_to(id, "stdin", "x"), 409); /* not asked for */
+        check_i64_eq(post_to(id, "stdin", "x"), 409); /* not called for */
         until_finished(id);
 }
 
@@ -629,7 +629,7 @@ static void set_flag(void *data)
         *(bool *) data = true;
 }
 
-/* The agent ends while requests wait for a command: they are told before its record is gone. */
+/* The agent ends while requests wait for a command: they are output before its record is gone. */
 static void test_the_agent_ends_while_others_wait(void **state)
 {
         struct http_loopback interrupt, input;
@@ -654,7 +654,7 @@ static void test_the_agent_ends_while_others_wait(void **state)
         check_false(interrupt.ended || input.ended);
 
         http_loopback_done(&w.lb);
-        w.asked = false;
+        w.called = false;
         agent_free(w.agent, set_flag, &freed);
         http_loopback_abort(&interrupt, -ESHUTDOWN);
         http_loopback_abort(&input, -ESHUTDOWN);
@@ -669,23 +669,23 @@ static void test_the_agent_ends_while_others_wait(void **state)
         agent_world_open(&w);
 }
 
-/* --- keepers --- */
+/* --- supervisors --- */
 
 static void test_a_report_survives_a_late_order(void **state)
 {
-        const struct keeper_report sent = { KEEPER_EXITED, 3 << 8 };
-        struct keeper_report got;
+        const struct supervisor_report sent = { SUPERVISOR_EXITED, 3 << 8 };
+        struct supervisor_report got;
         int pair[2];
 
         check_i64_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-        check_i64_eq(keeper_read(pair[0], &got), 0);
-        keeper_signal(pair[0], SIGTERM); /* nobody reads it */
+        check_i64_eq(supervisor_read(pair[0], &got), 0);
+        supervisor_signal(pair[0], SIGTERM); /* nobody reads it */
         check_i64_eq(send(pair[1], &sent, sizeof(sent), 0), sizeof(sent));
         check_i64_eq(close(pair[1]), 0);
-        check_i64_eq(keeper_read(pair[0], &got), 1);
-        check_i64_eq(got.kind, KEEPER_EXITED);
+        check_i64_eq(supervisor_read(pair[0], &got), 1);
+        check_i64_eq(got.kind, SUPERVISOR_EXITED);
         check_i64_eq(got.value, 3 << 8);
-        check_i64_eq(keeper_read(pair[0], &got), -EPIPE);
+        check_i64_eq(supervisor_read(pair[0], &got), -EPIPE);
         check_i64_eq(close(pair[0]), 0);
 }
 
@@ -707,11 +707,11 @@ static void test_killing_needs_no_room_in_the_socket(void **state)
 
         until_file("up");
         c = command_find(&w.agent->commands, str_from(id));
-        check_true(c && c->job);
-        check_i64_eq(kill(c->job->_keeper_pid, SIGSTOP), 0);
+        check_true(c && c->process);
+        check_i64_eq(kill(c->process->_supervisor_pid, SIGSTOP), 0);
         for (int i = 0; i < 2000; i++)
-                job_signal(c->job, SIGTERM);
-        job_kill(c->job);
+                process_signal(c->process, SIGTERM);
+        process_kill(c->process);
         until_finished(id);
         check_true(has(status_of(id), "\"error\":\"signal: killed\""));
 }

@@ -42,7 +42,7 @@ static void output_is_told_in_base64(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct reply r = ask(&w, "POST", "/command", cases[i].body);
+                struct reply r = call(&w, "POST", "/command", cases[i].body);
 
                 check_case(cases[i].body);
                 check_i64_eq(r.status, 200);
@@ -54,52 +54,52 @@ static void output_is_told_in_base64(void **state)
 /* --- time --- */
 
 struct held {
-        struct job *job;
-        struct job_result result;
+        struct process *process;
+        struct process_result result;
         size_t n;
         bool ended;
 };
 
-static void held_output(struct job *j, enum job_stream stream, char *p, size_t n)
+static void held_output(struct process *j, enum process_stream stream, char *p, size_t n)
 {
         struct held *h = j->owner;
 
         if (h->n == 0)
-                job_pause_output(j);
+                process_pause_output(j);
         h->n += n;
 }
 
-static void held_ended(struct job *j, const struct job_result *r)
+static void held_ended(struct process *j, const struct process_result *r)
 {
         struct held *h = j->owner;
 
         h->result = *r;
         h->ended = true;
-        job_release(j);
+        process_release(j);
 }
 
 /* A client that reads slowly gets the last output when the time is over. */
 static void who_has_ended_in_time_has_not_timed_out(void **state)
 {
-        static const struct job_ops ops = { .output = held_output, .ended = held_ended };
+        static const struct process_ops ops = { .output = held_output, .ended = held_ended };
         /* More than a read, less than that and what a pipe holds. */
         const char *argv[] = { "/bin/sh", "-c", "head -c 70000 /dev/zero; exit 3", NULL };
         const char *envp[] = { "PATH=/usr/bin:/bin", NULL };
-        const struct job_spec spec = { .argv = (char *const *) argv,
-                                       .envp = (char *const *) envp,
-                                       .cwd = "/" };
+        const struct process_spec spec = { .argv = (char *const *) argv,
+                                           .envp = (char *const *) envp,
+                                           .cwd = "/" };
         struct held h = { 0 };
         usec_t until;
 
-        check_i64_eq(job_start(&w.agent->jobs, &spec, &ops, &h, &h.job), 0);
-        while (!h.job->_exited)
+        check_i64_eq(process_start(&w.agent->processes, &spec, &ops, &h, &h.process), 0);
+        while (!h.process->_exited)
                 agent_world_turn(&w);
         check_false(h.ended);
-        job_set_timeout(h.job, USEC_PER_MSEC);
+        process_set_timeout(h.process, USEC_PER_MSEC);
         until = clock_mono(&clock_system) + 20 * USEC_PER_MSEC;
         while (clock_mono(&clock_system) < until)
                 agent_world_turn(&w);
-        job_resume_output(h.job);
+        process_resume_output(h.process);
         while (!h.ended)
                 agent_world_turn(&w);
         check_u64_eq(h.n, 70000);
@@ -187,7 +187,7 @@ static void what_is_not_attached_goes_on(void **state)
                 check_case(bodies[i]);
                 start_and_go_away(bodies[i], &pid);
                 /* Long enough for a kill to have had its effect. */
-                check_i64_eq(ask(&w, "POST", "/command", "{\"command\":\"true\"}").status, 200);
+                check_i64_eq(call(&w, "POST", "/command", "{\"command\":\"true\"}").status, 200);
                 check_i64_eq(kill(pid, SIGKILL), 0);
                 until_gone(pid);
         }
@@ -196,7 +196,7 @@ static void what_is_not_attached_goes_on(void **state)
 static void another_kind_of_output_is_refused(void **state)
 {
         check_i64_eq(
-                ask(&w, "POST", "/command", "{\"command\":\"true\",\"output\":\"raw\"}").status,
+                call(&w, "POST", "/command", "{\"command\":\"true\",\"output\":\"raw\"}").status,
                 400);
 }
 

@@ -56,7 +56,7 @@ struct row {
 static void check_rows(const struct row *rows, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
-                struct reply r = ask(&w, rows[i].method, rows[i].target, rows[i].body);
+                struct reply r = call(&w, rows[i].method, rows[i].target, rows[i].body);
 
                 check_case(rows[i].name);
                 check_i64_eq(r.status, rows[i].status);
@@ -118,10 +118,10 @@ static void info_tells_what_files_are(void **state)
 
         make_zoo();
         check_i64_eq(chmod(path_in(&w, "plain"), 0640), 0);
-        r = ask(&w, "GET",
-                "/files/info?path=plain&path=dir&path=fifo&path=link&path=dirlink&path=dangling"
-                "&path=plain&path=loop&other=no",
-                NULL);
+        r = call(&w, "GET",
+                 "/files/info?path=plain&path=dir&path=fifo&path=link&path=dirlink&path=dangling"
+                 "&path=plain&path=loop&other=no",
+                 NULL);
         check_i64_eq(r.status, 200);
         check_i64_eq(json_parse(r.body, 0, &doc, &e), 0);
         check_u64_eq(json_object_size(doc), ARRAY_SIZE(cases));
@@ -155,7 +155,7 @@ static void owners_without_a_name_are_numbers(void **state)
                 skip_because("needs root");
         put_file(&w, "x", STR(""));
         check_i64_eq(chown(path_in(&w, "x"), 0, 3456789), 0);
-        r = ask(&w, "GET", "/files/info?path=x", NULL);
+        r = call(&w, "GET", "/files/info?path=x", NULL);
         check_true(memmem(r.body.p, r.body.n, "\"owner\":\"root\"", 14) != NULL);
         check_true(memmem(r.body.p, r.body.n, "\"group\":\"3456789\"", 17) != NULL);
 }
@@ -183,10 +183,10 @@ static void info_refuses(void **state)
         make_zoo();
         check_rows(rows, ARRAY_SIZE(rows));
         memset(target + strlen(target), 'x', 300);
-        r = ask(&w, "GET", target, NULL);
+        r = call(&w, "GET", target, NULL);
         check_i64_eq(r.status, 500);
         check_z_eq(code_of(r), "RUNTIME_ERROR");
-        r = ask(&w, "GET", "/files/info", NULL);
+        r = call(&w, "GET", "/files/info", NULL);
         check_i64_eq(r.status, 200);
         check_str_eq(r.body, "{}");
 }
@@ -201,7 +201,7 @@ static void names_that_are_not_UTF_8_go_round(void **state)
         json_t *doc;
 
         put_file(&w, "a\xff z", STR("x"));
-        r = ask(&w, "GET", "/files/info?path=a%FF%20z", NULL);
+        r = call(&w, "GET", "/files/info?path=a%FF%20z", NULL);
         check_i64_eq(r.status, 200);
         check_i64_eq(json_parse(r.body, 0, &doc, &e), 0);
         (void) snprintf(uri, sizeof(uri), "%s",
@@ -211,19 +211,19 @@ static void names_that_are_not_UTF_8_go_round(void **state)
         check_z_eq(uri, body);
 
         (void) snprintf(body, sizeof(body), "{\"%s\":{\"mode\":600}}", uri);
-        check_i64_eq(ask(&w, "POST", "/files/permissions", body).status, 200);
+        check_i64_eq(call(&w, "POST", "/files/permissions", body).status, 200);
         check_i64_eq(mode_of("a\xff z"), 0600);
         (void) snprintf(body, sizeof(body), "[{\"src\":\"%s\",\"dest\":\"file://%s/d%%FE/b%%FE\"}]",
                         uri, w.dir);
-        check_i64_eq(ask(&w, "POST", "/files/mv", body).status, 200);
+        check_i64_eq(call(&w, "POST", "/files/mv", body).status, 200);
         check_true(file_is(&w, "d\xfe/b\xfe", STR("x")));
         (void) snprintf(body, sizeof(body),
                         "{\"file://%s/d%%FE/b%%FE\":{\"old\":\"x\",\"new\":\"y\"}}", w.dir);
-        check_i64_eq(ask(&w, "POST", "/files/replace", body).status, 200);
+        check_i64_eq(call(&w, "POST", "/files/replace", body).status, 200);
         check_true(file_is(&w, "d\xfe/b\xfe", STR("y")));
-        r = ask(&w, "GET", "/files/download?path=d%FE/b%FE", NULL);
+        r = call(&w, "GET", "/files/download?path=d%FE/b%FE", NULL);
         check_str_eq(r.body, "y");
-        check_i64_eq(ask(&w, "DELETE", "/files?path=d%FE/b%FE", NULL).status, 200);
+        check_i64_eq(call(&w, "DELETE", "/files?path=d%FE/b%FE", NULL).status, 200);
         check_false(exists("d\xfe/b\xfe"));
 }
 
@@ -232,13 +232,13 @@ static void names_that_are_not_UTF_8_go_round(void **state)
 static void files_are_removed(void **state)
 {
         make_zoo();
-        check_i64_eq(
-                ask(&w, "DELETE", "/files?path=plain&path=no&path=dangling&path=fifo", NULL).status,
-                200);
+        check_i64_eq(call(&w, "DELETE", "/files?path=plain&path=no&path=dangling&path=fifo", NULL)
+                             .status,
+                     200);
         check_false(exists("plain") || exists("dangling") || exists("fifo"));
-        check_i64_eq(ask(&w, "DELETE", "/files?path=dirlink", NULL).status, 200);
+        check_i64_eq(call(&w, "DELETE", "/files?path=dirlink", NULL).status, 200);
         check_true(exists("dir") && !exists("dirlink"));
-        check_i64_eq(ask(&w, "DELETE", "/files", NULL).status, 200);
+        check_i64_eq(call(&w, "DELETE", "/files", NULL).status, 200);
 }
 
 static void nothing_is_removed_if_one_can_not_be(void **state)
@@ -264,9 +264,9 @@ static void permissions_are_set(void **state)
         struct stat st;
 
         make_zoo();
-        check_i64_eq(ask(&w, "POST", "/files/permissions",
-                         "{\"plain\":{\"mode\":600},\"link\":{},\"dir\":{\"mode\":1777},"
-                         "\"other\":{\"owner\":\"\",\"group\":null,\"mode\":0,\"x\":1}} trailing")
+        check_i64_eq(call(&w, "POST", "/files/permissions",
+                          "{\"plain\":{\"mode\":600},\"link\":{},\"dir\":{\"mode\":1777},"
+                          "\"other\":{\"owner\":\"\",\"group\":null,\"mode\":0,\"x\":1}} trailing")
                              .status,
                      200);
         check_i64_eq(mode_of("plain"), 0600);
@@ -274,8 +274,8 @@ static void permissions_are_set(void **state)
         check_i64_eq(mode_of("other"), 0644);
         if (geteuid() != 0)
                 return;
-        check_i64_eq(ask(&w, "POST", "/files/permissions",
-                         "{\"link\":{\"owner\":\"root\",\"group\":\"77\",\"mode\":2755}}")
+        check_i64_eq(call(&w, "POST", "/files/permissions",
+                          "{\"link\":{\"owner\":\"root\",\"group\":\"77\",\"mode\":2755}}")
                              .status,
                      200);
         check_i64_eq(stat(path_in(&w, "plain"), &st), 0);
@@ -324,17 +324,17 @@ static void permissions_refuse_and_change_nothing(void **state)
 static void files_move_in_order(void **state)
 {
         make_zoo();
-        check_i64_eq(ask(&w, "POST", "/files/mv",
-                         "[{\"src\":\"plain\",\"dest\":\"new/deep/er\"},"
-                         "{\"src\":\"new/deep\",\"dest\":\"moved\"},"
-                         "{\"src\":\"dangling\",\"dest\":\"moved/dangling\"},"
-                         "{\"src\":\"fifo\",\"dest\":\"moved/fifo\"}]")
+        check_i64_eq(call(&w, "POST", "/files/mv",
+                          "[{\"src\":\"plain\",\"dest\":\"new/deep/er\"},"
+                          "{\"src\":\"new/deep\",\"dest\":\"moved\"},"
+                          "{\"src\":\"dangling\",\"dest\":\"moved/dangling\"},"
+                          "{\"src\":\"fifo\",\"dest\":\"moved/fifo\"}]")
                              .status,
                      200);
         check_true(file_is(&w, "moved/er", STR("12345")));
         check_true(exists("moved/dangling") && exists("moved/fifo") && !exists("plain"));
         check_i64_eq(mode_of("new"), 0755);
-        check_i64_eq(ask(&w, "POST", "/files/mv", "[]").status, 200);
+        check_i64_eq(call(&w, "POST", "/files/mv", "[]").status, 200);
 }
 
 static void moves_refuse(void **state)
@@ -375,8 +375,8 @@ static void folders_are_made(void **state)
         struct stat st;
 
         make_zoo();
-        check_i64_eq(ask(&w, "POST", "/directories",
-                         "{\"a/b\":{\"mode\":750},\"dir\":{\"mode\":700},\"dirlink/in\":{}}")
+        check_i64_eq(call(&w, "POST", "/directories",
+                          "{\"a/b\":{\"mode\":750},\"dir\":{\"mode\":700},\"dirlink/in\":{}}")
                              .status,
                      200);
         check_i64_eq(mode_of("a"), 0755);
@@ -385,10 +385,11 @@ static void folders_are_made(void **state)
         check_true(exists("dir/in"));
         if (geteuid() != 0)
                 return;
-        check_i64_eq(ask(&w, "POST", "/directories",
-                         "{\"o/p\":{\"owner\":\"11\",\"group\":\"12\"},\"dir\":{\"owner\":\"13\"}}")
-                             .status,
-                     200);
+        check_i64_eq(
+                call(&w, "POST", "/directories",
+                     "{\"o/p\":{\"owner\":\"11\",\"group\":\"12\"},\"dir\":{\"owner\":\"13\"}}")
+                        .status,
+                200);
         check_i64_eq(stat(path_in(&w, "o"), &st), 0);
         check_true(st.st_uid == 11 && st.st_gid == 12);
         check_i64_eq(stat(path_in(&w, "dir"), &st), 0);
@@ -446,7 +447,7 @@ static void a_long_batch_may_lose_its_client(void **state)
         http_loopback_abort(&lb, -ECONNRESET);
         http_loopback_done(&lb);
         check_false(exists("many/d999"));
-        check_i64_eq(ask_with(&w, "POST", "/directories", NULL, NULL, buf_str(&body)).status, 200);
+        check_i64_eq(call_with(&w, "POST", "/directories", NULL, NULL, buf_str(&body)).status, 200);
         check_true(exists("many/d999"));
         buf_done(&body);
 }

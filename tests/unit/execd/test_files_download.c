@@ -38,18 +38,18 @@ static void a_file_is_sent_as_it_is(void **state)
 
         put_file(&w, "na\xc3\xafve.bin", STR("a\0b\r\n"));
         check_i64_eq(symlink("na\xc3\xafve.bin", path_in(&w, "link.txt")), 0);
-        r = ask(&w, "GET", "/files/download?path=na%C3%AFve.bin", NULL);
+        r = call(&w, "GET", "/files/download?path=na%C3%AFve.bin", NULL);
         check_i64_eq(r.status, 200);
         check_view_eq(r.body, STR("a\0b\r\n"));
         check_str_eq(reply_header(&w, "Content-Type"), "application/octet-stream");
         check_str_eq(reply_header(&w, "Content-Disposition"),
                      "attachment; filename=\"na%C3%AFve.bin\"; filename*=UTF-8''na%C3%AFve.bin");
         check_true(reply_header(&w, "Last-Modified").p != NULL);
-        r = ask(&w, "GET", "/files/download?path=link.txt", NULL);
+        r = call(&w, "GET", "/files/download?path=link.txt", NULL);
         check_u64_eq(r.body.n, 5);
         check_str_eq(reply_header(&w, "Content-Disposition"), "attachment; filename=\"link.txt\"");
         put_file(&w, "empty", STR(""));
-        r = ask(&w, "GET", "/files/download?path=empty", NULL);
+        r = call(&w, "GET", "/files/download?path=empty", NULL);
         check_i64_eq(r.status, 200);
         check_str_eq(r.body, "");
         check_true(reply_header(&w, "Last-Modified").p != NULL);
@@ -76,8 +76,8 @@ static void ranges_are_served(void **state)
 
         put_file(&w, "x", STR("0123456789"));
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct reply r = ask_with(&w, "GET", "/files/download?path=x", "Range",
-                                          cases[i].range, STR_NULL);
+                struct reply r = call_with(&w, "GET", "/files/download?path=x", "Range",
+                                           cases[i].range, STR_NULL);
 
                 check_case(cases[i].range);
                 check_i64_eq(r.status, cases[i].status);
@@ -123,14 +123,14 @@ static void downloads_refuse(void **state)
         check_i64_eq(symlink("loop", path_in(&w, "loop")), 0);
         check_i64_eq(symlink("nowhere", path_in(&w, "dangling")), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct reply r = ask(&w, "GET", cases[i].target, NULL);
+                struct reply r = call(&w, "GET", cases[i].target, NULL);
 
                 check_case(cases[i].target);
                 check_i64_eq(r.status, cases[i].status);
                 check_true(has(r.body, cases[i].code));
         }
-        check_i64_eq(ask_with(&w, "GET", "/files/download?path=x&offset=1", "Range", "bytes=0-0",
-                              STR_NULL)
+        check_i64_eq(call_with(&w, "GET", "/files/download?path=x&offset=1", "Range", "bytes=0-0",
+                               STR_NULL)
                              .status,
                      400);
 }
@@ -138,17 +138,17 @@ static void downloads_refuse(void **state)
 /* Their size is 0 or wrong, their content is not. */
 static void files_of_proc_and_sys_are_sent(void **state)
 {
-        struct reply r = ask(&w, "GET", "/files/download?path=/proc/self/status", NULL);
+        struct reply r = call(&w, "GET", "/files/download?path=/proc/self/status", NULL);
 
         check_i64_eq(r.status, 200);
         check_true(has(r.body, "Name:"));
         check_str_eq(reply_header(&w, "Content-Disposition"), "attachment; filename=\"status\"");
-        r = ask(&w, "GET", "/files/download?path=/proc/self/status&limit=1", NULL);
+        r = call(&w, "GET", "/files/download?path=/proc/self/status&limit=1", NULL);
         check_true(has(r.body, "Name:") && !has(r.body, "\n"));
         if (access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) < 0)
                 return;
-        r = ask(&w, "GET", "/files/download?path=/sys/kernel/mm/transparent_hugepage/enabled",
-                NULL);
+        r = call(&w, "GET", "/files/download?path=/sys/kernel/mm/transparent_hugepage/enabled",
+                 NULL);
         check_i64_eq(r.status, 200);
         check_false(r.failed);
         check_true(has(r.body, "never"));
@@ -187,7 +187,7 @@ static void lines_are_chosen(void **state)
                 put_file(&w, "x", cases[i].content);
                 (void) snprintf(target, sizeof(target), "/files/download?path=x&%s",
                                 cases[i].query);
-                r = ask(&w, "GET", target, NULL);
+                r = call(&w, "GET", target, NULL);
                 check_i64_eq(r.status, 200);
                 check_view_eq(r.body, cases[i].body);
                 check_str_eq(reply_header(&w, "Content-Type"), "text/plain; charset=utf-8");
@@ -214,7 +214,7 @@ static void lines_of_a_large_file_are_whole(void **state)
                                  "....................................");
         }
         put_file(&w, "x", buf_str(&b));
-        r = ask(&w, "GET", "/files/download?path=x&offset=12345", NULL);
+        r = call(&w, "GET", "/files/download?path=x&offset=12345", NULL);
         check_true(str_eq(r.body, buf_str(&expected)));
         buf_done(&b);
         buf_done(&expected);

@@ -71,15 +71,15 @@ static void texts_are_replaced(void **state)
                                 cases[i].old, cases[i].new);
                 (void) snprintf(answer, sizeof(answer), "{\"x\":{\"replacedCount\":%d}}",
                                 cases[i].count);
-                r = ask(&w, "POST", "/files/replace?verbose=true", body);
+                r = call(&w, "POST", "/files/replace?verbose=true", body);
                 check_i64_eq(r.status, 200);
                 check_str_eq(r.body, answer);
                 check_true(file_is(&w, "x", str_from(cases[i].result)));
         }
-        check_str_eq(ask(&w, "POST", "/files/replace", "{\"x\":{\"old\":\"q\"}}").body, "");
-        check_str_eq(ask(&w, "POST", "/files/replace?verbose=1", "{\"x\":{\"old\":\"q\"}}").body,
+        check_str_eq(call(&w, "POST", "/files/replace", "{\"x\":{\"old\":\"q\"}}").body, "");
+        check_str_eq(call(&w, "POST", "/files/replace?verbose=1", "{\"x\":{\"old\":\"q\"}}").body,
                      "");
-        check_str_eq(ask(&w, "POST", "/files/replace?verbose=true", "{}").body, "{}");
+        check_str_eq(call(&w, "POST", "/files/replace?verbose=true", "{}").body, "{}");
         check_u64_eq(entries(), 1);
 }
 
@@ -107,7 +107,7 @@ static void occurrences_across_portions_are_found(void **state)
         (void) snprintf(body, sizeof(body),
                         "{\"x\":{\"old\":\"|needle-in-a-haystack|\",\"new\":\"|<found it>|\"}}");
         (void) snprintf(answer, sizeof(answer), "{\"x\":{\"replacedCount\":%zu}}", count);
-        check_str_eq(ask(&w, "POST", "/files/replace?verbose=true", body).body, answer);
+        check_str_eq(call(&w, "POST", "/files/replace?verbose=true", body).body, answer);
         check_true(file_is(&w, "x", buf_str(&out)));
         buf_done(&in);
         buf_done(&out);
@@ -127,7 +127,7 @@ static void long_texts_are_replaced(void **state)
         for (int i = 0; i < 200000; i++)
                 buf_add_char(&body, 'z');
         buf_add_str(&body, STR("y\",\"new\":\"-\"}}"));
-        check_i64_eq(ask_with(&w, "POST", "/files/replace", NULL, NULL, buf_str(&body)).status,
+        check_i64_eq(call_with(&w, "POST", "/files/replace", NULL, NULL, buf_str(&body)).status,
                      200);
         memset(content, 'y', 2 * MiB);
         content[699999] = '-';
@@ -138,7 +138,7 @@ static void long_texts_are_replaced(void **state)
         for (int i = 0; i < 300000; i++)
                 buf_add_char(&body, 'y');
         buf_add_str(&body, STR("\"}}"));
-        check_i64_eq(ask_with(&w, "POST", "/files/replace", NULL, NULL, buf_str(&body)).status,
+        check_i64_eq(call_with(&w, "POST", "/files/replace", NULL, NULL, buf_str(&body)).status,
                      200);
         memset(content, 'y', 300002);
         content[0] = 'a';
@@ -157,9 +157,9 @@ static void mode_and_owner_stay(void **state)
                 check_i64_eq(chown(path_in(&w, "x"), 21, 22), 0);
         check_i64_eq(chmod(path_in(&w, "x"), 04711), 0);
         check_i64_eq(stat(path_in(&w, "x"), &before), 0);
-        check_i64_eq(
-                ask(&w, "POST", "/files/replace", "{\"link\":{\"old\":\"b\",\"new\":\"\"}}").status,
-                200);
+        check_i64_eq(call(&w, "POST", "/files/replace", "{\"link\":{\"old\":\"b\",\"new\":\"\"}}")
+                             .status,
+                     200);
         check_true(file_is(&w, "x", STR("ac")));
         check_i64_eq(stat(path_in(&w, "x"), &after), 0);
         check_u64_eq(before.st_mode, after.st_mode);
@@ -175,7 +175,7 @@ static void a_file_without_occurrence_is_not_touched(void **state)
         put_file(&w, "x", STR("abc"));
         check_i64_eq(stat(path_in(&w, "x"), &before), 0);
         check_i64_eq(
-                ask(&w, "POST", "/files/replace", "{\"x\":{\"old\":\"q\",\"new\":\"r\"}}").status,
+                call(&w, "POST", "/files/replace", "{\"x\":{\"old\":\"q\",\"new\":\"r\"}}").status,
                 200);
         check_i64_eq(stat(path_in(&w, "x"), &after), 0);
         check_u64_eq(before.st_ino, after.st_ino);
@@ -210,7 +210,7 @@ static void nothing_changes_if_one_is_refused(void **state)
         check_i64_eq(mkfifo(path_in(&w, "fifo"), 0600), 0);
         check_i64_eq(symlink("loop", path_in(&w, "loop")), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct reply r = ask(&w, "POST", "/files/replace", cases[i].body);
+                struct reply r = call(&w, "POST", "/files/replace", cases[i].body);
 
                 check_case(cases[i].body);
                 check_i64_eq(r.status, cases[i].status);
@@ -229,7 +229,7 @@ static void a_failed_write_leaves_the_old_file(void **state)
         check_i64_eq(getrlimit(RLIMIT_FSIZE, &was), 0);
         small = (struct rlimit){ 8, was.rlim_max };
         check_i64_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
-        r = ask(&w, "POST", "/files/replace", "{\"x\":{\"old\":\",\",\"new\":\"much too long\"}}");
+        r = call(&w, "POST", "/files/replace", "{\"x\":{\"old\":\",\",\"new\":\"much too long\"}}");
         check_i64_eq(setrlimit(RLIMIT_FSIZE, &was), 0);
         check_i64_eq(r.status, 500);
         check_true(has(r.body, "RUNTIME_ERROR"));
@@ -252,12 +252,12 @@ static void a_mounted_file_keeps_its_end(void **state)
         put_file(&w, "mounted", STR(""));
         if (mount(path_in(&w, "real"), path_in(&w, "mounted"), NULL, MS_BIND, NULL) < 0)
                 skip_because("may not mount");
-        small = ask(&w, "POST", "/files/replace", "{\"mounted\":{\"old\":\",\",\"new\":\";\"}}");
+        small = call(&w, "POST", "/files/replace", "{\"mounted\":{\"old\":\",\",\"new\":\";\"}}");
         for (size_t i = 0; i < 300 * KiB; i += 1000)
                 content[i] = ';';
         first = file_is(&w, "real", str_of(content, 300 * KiB));
         put_file(&w, "real", str_of(content, n));
-        large = ask(&w, "POST", "/files/replace", "{\"mounted\":{\"old\":\";\",\"new\":\",\"}}");
+        large = call(&w, "POST", "/files/replace", "{\"mounted\":{\"old\":\";\",\"new\":\",\"}}");
         second = file_is(&w, "real", str_of(content, n));
         check_i64_eq(umount(path_in(&w, "mounted")), 0);
         check_i64_eq(small.status, 200);
@@ -270,11 +270,11 @@ static void a_mounted_file_keeps_its_end(void **state)
 /* /proc/self/mem is a regular file that can't be read from its start. */
 static void strange_files_do_not_hang(void **state)
 {
-        struct reply r = ask(&w, "POST", "/files/replace", "{\"/proc/self/mem\":{\"old\":\"a\"}}");
+        struct reply r = call(&w, "POST", "/files/replace", "{\"/proc/self/mem\":{\"old\":\"a\"}}");
 
         check_i64_eq(r.status, 500);
-        r = ask(&w, "POST", "/files/replace",
-                "{\"/proc/self/status\":{\"old\":\"Name\",\"new\":\"x\"}}");
+        r = call(&w, "POST", "/files/replace",
+                 "{\"/proc/self/status\":{\"old\":\"Name\",\"new\":\"x\"}}");
         check_i64_eq(r.status, 500);
 }
 

@@ -59,7 +59,7 @@ static struct reply send_body(void)
         struct reply r;
 
         buf_add_str(&body, STR("--" BOUNDARY "--\r\n"));
-        r = ask_with(&w, "POST", "/files/upload", "Content-Type", TYPE, buf_str(&body));
+        r = call_with(&w, "POST", "/files/upload", "Content-Type", TYPE, buf_str(&body));
         buf_reset(&body);
         return r;
 }
@@ -176,12 +176,12 @@ static void many_files_do_not_keep_others_waiting(void **state)
         http_loopback_header(&lb, STR("Content-Type"), STR(TYPE));
         http_loopback_start(&lb, "POST", "/files/upload", buf_str(&body));
         check_false(lb.ended);
-        check_i64_eq(ask(&w, "GET", "/ping", NULL).status, 200);
+        check_i64_eq(call(&w, "GET", "/ping", NULL).status, 200);
         check_false(lb.ended);
         http_loopback_abort(&lb, -ECONNRESET);
         http_loopback_done(&lb);
         check_i64_eq(
-                ask_with(&w, "POST", "/files/upload", "Content-Type", TYPE, buf_str(&body)).status,
+                call_with(&w, "POST", "/files/upload", "Content-Type", TYPE, buf_str(&body)).status,
                 200);
         for (int i = 0; i < 40; i++) {
                 char name[32];
@@ -257,10 +257,10 @@ static void bodies_that_make_no_pairs_are_refused(void **state)
 {
         struct reply r;
 
-        r = ask_with(&w, "POST", "/files/upload", "Content-Type", "application/json", STR("{}"));
+        r = call_with(&w, "POST", "/files/upload", "Content-Type", "application/json", STR("{}"));
         check_i64_eq(r.status, 400);
         check_true(has_code(r, "\"INVALID_FILE\""));
-        r = ask_with(&w, "POST", "/files/upload", "Content-Type", "multipart/form-data", STR("x"));
+        r = call_with(&w, "POST", "/files/upload", "Content-Type", "multipart/form-data", STR("x"));
         check_i64_eq(r.status, 400);
         check_true(has_code(r, "\"INVALID_FILE\""));
         r = send_body();
@@ -384,7 +384,7 @@ static void a_broken_body_leaves_no_trace(void **state)
 
         put_file(&w, "old", STR("old"));
         add_pair("{\"path\":\"old\"}", STR("unfinished"));
-        r = ask_with(&w, "POST", "/files/upload", "Content-Type", TYPE, buf_str(&body));
+        r = call_with(&w, "POST", "/files/upload", "Content-Type", TYPE, buf_str(&body));
         check_i64_eq(r.status, 400);
         check_true(has_code(r, "INVALID_FILE"));
         check_true(file_is(&w, "old", STR("old")));

@@ -26,10 +26,10 @@ static void questions_are_lines(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct git_question q;
+                struct git_request q;
 
                 check_case(cases[i].text);
-                check_i64_eq(git_question_parse(str_from(cases[i].text), &q), cases[i].result);
+                check_i64_eq(git_request_parse(str_from(cases[i].text), &q), cases[i].result);
                 if (cases[i].result < 0)
                         continue;
                 check_str_eq(q.action, cases[i].action);
@@ -95,7 +95,7 @@ static void the_credential_is_for_one_host(void **state)
         struct stat st;
 
         agent_world_open(&w);
-        socket_of(ask(&w, "POST", "/git/credential", GITHUB), path);
+        socket_of(call(&w, "POST", "/git/credential", GITHUB), path);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].text);
                 check_str_eq(question(&w, path, cases[i].text, answer), cases[i].answer);
@@ -113,21 +113,21 @@ static void another_takes_its_place_and_none_ends_it(void **state)
         char path[108], again[108], answer[4096];
 
         agent_world_open(&w);
-        socket_of(ask(&w, "POST", "/git/credential", GITHUB), path);
-        socket_of(ask(&w, "POST", "/git/credential",
-                      "{\"host\":\"h\",\"username\":\"y\",\"password\":\"2\"}"),
+        socket_of(call(&w, "POST", "/git/credential", GITHUB), path);
+        socket_of(call(&w, "POST", "/git/credential",
+                       "{\"host\":\"h\",\"username\":\"y\",\"password\":\"2\"}"),
                   again);
         check_z_eq(again, path);
         check_str_eq(question(&w, path, GET("github.com"), answer), "");
         check_str_eq(question(&w, path, GET("h"), answer), "username=y\npassword=2\n");
         /* Somebody has cleaned up. */
         check_i64_eq(unlink(path), 0);
-        socket_of(ask(&w, "POST", "/git/credential", GITHUB), again);
+        socket_of(call(&w, "POST", "/git/credential", GITHUB), again);
         check_true(strcmp(again, path) != 0);
         check_str_eq(question(&w, again, GET("github.com"), answer),
                      "username=x\npassword=s3cr3t\n");
-        socket_of(ask(&w, "POST", "/git/credential",
-                      "{\"host\":\"github.com\",\"username\":\"x\",\"password\":\"\"}"),
+        socket_of(call(&w, "POST", "/git/credential",
+                       "{\"host\":\"github.com\",\"username\":\"x\",\"password\":\"\"}"),
                   again);
         check_str_eq(question(&w, again, GET("github.com"), answer), "");
         agent_world_close(&w);
@@ -148,7 +148,7 @@ static void values_are_one_line(void **state)
         agent_world_open(&w);
         for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
                 check_case(bodies[i]);
-                check_i64_eq(ask(&w, "POST", "/git/credential", bodies[i]).status, 400);
+                check_i64_eq(call(&w, "POST", "/git/credential", bodies[i]).status, 400);
         }
         agent_world_close(&w);
 }
@@ -162,14 +162,14 @@ static void those_who_never_ask_make_room(void **state)
         int fds[40];
 
         agent_world_open(&w);
-        socket_of(ask(&w, "POST", "/git/credential", GITHUB), path);
+        socket_of(call(&w, "POST", "/git/credential", GITHUB), path);
         (void) snprintf(name, sizeof(name), "unix:%s", path);
         check_i64_eq(sock_addr_from_string(str_from(name), &addr), 0);
         for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
                 check_i64_eq(sock_connect(&addr, &fds[i]), 0);
                 agent_world_turn(&w);
         }
-        check_true(w.agent->git.n_askers <= 16);
+        check_true(w.agent->git.n_clients <= 16);
         check_str_eq(question(&w, path, GET("github.com"), answer),
                      "username=x\npassword=s3cr3t\n");
         agent_world_close(&w);

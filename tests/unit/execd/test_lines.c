@@ -34,7 +34,7 @@ static void check_story(const char *input, struct cut cut, size_t max, const cha
 
         lines_init(&s.lines, max);
         check_i64_eq(pieces_feed(str_from(input), cut, feed, &s), 0);
-        while (lines_rest(&s.lines, &line))
+        while (lines_remainder(&s.lines, &line))
                 note(&s, line);
         lines_done(&s.lines);
         check_z_eq(s.log, should);

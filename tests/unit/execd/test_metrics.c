@@ -180,14 +180,14 @@ static void test_get(void **state)
         (void) state;
         agent_world_open(&w);
         use_tree(&w, &t);
-        r = ask(&w, "GET", "/metrics", NULL);
+        r = call(&w, "GET", "/metrics", NULL);
         check_i64_eq(r.status, 200);
         check_str_eq(reply_header(&w, "Content-Type"), "application/json");
         check_true(str_starts_with(r.body, STR("{\"cpu_count\":0.5,\"cpu_used_pct\":")));
         check_true(has(r.body, ",\"mem_total_mib\":2,\"mem_used_mib\":1,\"timestamp\":1"));
         check_true(str_ends_with(r.body, STR("}")));
         fake_root_put(&t, S "/memory.current", "1073152\n");
-        r = ask(&w, "GET", "/metrics", NULL);
+        r = call(&w, "GET", "/metrics", NULL);
         check_true(has(r.body, "\"mem_used_mib\":1.023,"));
         fake_root_close(&t);
         agent_world_close(&w);

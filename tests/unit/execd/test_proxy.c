@@ -205,7 +205,7 @@ static void test_refusals(void **state)
                 struct reply r;
 
                 check_case(cases[i].target);
-                r = ask(&net.w, "POST", cases[i].target, "body");
+                r = call(&net.w, "POST", cases[i].target, "body");
                 check_i64_eq(r.status, cases[i].status);
                 check_str_eq(r.body, cases[i].body);
                 check_str_eq(reply_header(&net.w, "Content-Type"), "text/plain; charset=utf-8");

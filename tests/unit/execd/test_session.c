@@ -12,24 +12,24 @@
 struct step {
         const char *what;
         const char *command;
-        const char *told; /* "…x": ends in x */
+        const char *output; /* "…x": ends in x */
 };
 
-static void check_told(const char *told, const char *should)
+static void check_told(const char *output, const char *should)
 {
         struct str dots = STR("…");
 
         if (!str_starts_with(str_from(should), dots))
-                check_z_eq(told, should);
-        else if (!str_ends_with(str_from(told), str_skip(str_from(should), dots.n)))
-                check_z_eq(told, should);
+                check_z_eq(output, should);
+        else if (!str_ends_with(str_from(output), str_skip(str_from(should), dots.n)))
+                check_z_eq(output, should);
 }
 
 static void play(struct session_world *s, const struct step *steps, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
                 check_case(steps[i].what);
-                check_told(tell(s, steps[i].command), steps[i].told);
+                check_told(run_command(s, steps[i].command), steps[i].output);
         }
 }
 
@@ -102,11 +102,11 @@ static void test_a_fresh_shell_has_what_was_saved(void **state)
                 if (strcmp(*state, "busybox") == 0
                     && strcmp(ends[i].what, "all descriptors closed") == 0)
                         continue; /* it asks a closed stdin for ever */
-                check_z_eq(tell(&s, "export A=\"it's\nhere\"; B=2; cd / && cd /proc"), "|0");
+                check_z_eq(run_command(&s, "export A=\"it's\nhere\"; B=2; cd / && cd /proc"), "|0");
                 if (strcmp(ends[i].what, "set -e in an earlier run") == 0)
-                        check_z_eq(tell(&s, "set -e"), "|0");
-                check_told(tell(&s, ends[i].command), ends[i].told);
-                check_z_eq(tell(&s, "echo \"$A\"; pwd"), "it's\nhere\n/proc|0");
+                        check_z_eq(run_command(&s, "set -e"), "|0");
+                check_told(run_command(&s, ends[i].command), ends[i].output);
+                check_z_eq(run_command(&s, "echo \"$A\"; pwd"), "it's\nhere\n/proc|0");
         }
         session_world_close(&s);
 }
@@ -117,13 +117,13 @@ static void test_a_shell_that_died_between_runs_is_replaced(void **state)
         long pid;
 
         session_world_open(&s, *state);
-        check_z_eq(tell(&s, "echo $$ >pid; export A=1; mkfifo f"), "|0");
-        check_z_eq(tell(&s, "{ read x <f; kill -9 $$; } &"), "|0");
+        check_z_eq(run_command(&s, "echo $$ >pid; export A=1; mkfifo f"), "|0");
+        check_z_eq(run_command(&s, "{ read x <f; kill -9 $$; } &"), "|0");
         pid = number_in(&s, "pid");
         put_fifo(&s, "f", "go\n");
         while (access(path_in(&s.w, "pid"), F_OK) == 0 && kill((pid_t) pid, 0) == 0)
                 ; /* the agent does not get to hear of it */
-        check_z_eq(tell(&s, "echo $A"), "1|0");
+        check_z_eq(run_command(&s, "echo $A"), "1|0");
         session_world_close(&s);
 }
 
@@ -132,20 +132,20 @@ static void test_a_lost_folder_is_made_anew(void **state)
         struct session_world s;
 
         session_world_open(&s, *state);
-        check_z_eq(tell(&s, "A=1; rm -r hutch-session-*; echo gone"), "gone|0");
-        check_i64_eq(count_folders(&s), 0);
-        check_z_eq(tell(&s, "echo $A"), "1|0");
-        check_i64_eq(count_folders(&s), 1);
-        check_z_eq(tell(&s, "export B=2"), "|0");
-        check_z_eq(tell(&s, "exit 1"), "|1");
-        check_z_eq(tell(&s, "echo $B; mkdir gone; cd gone"), "2|0");
+        check_z_eq(run_command(&s, "A=1; rm -r hutch-session-*; echo gone"), "gone|0");
+        check_i64_eq(count_dirs(&s), 0);
+        check_z_eq(run_command(&s, "echo $A"), "1|0");
+        check_i64_eq(count_dirs(&s), 1);
+        check_z_eq(run_command(&s, "export B=2"), "|0");
+        check_z_eq(run_command(&s, "exit 1"), "|1");
+        check_z_eq(run_command(&s, "echo $B; mkdir gone; cd gone"), "2|0");
         check_case("one that others could write to is not used");
-        check_z_eq(tell(&s, "cd ..; chmod 770 hutch-session-*"), "|0");
-        check_z_eq(tell(&s, "echo $B; cd gone; rm -r ../hutch-session-*"), "2|0");
+        check_z_eq(run_command(&s, "cd ..; chmod 770 hutch-session-*"), "|0");
+        check_z_eq(run_command(&s, "echo $B; cd gone; rm -r ../hutch-session-*"), "2|0");
         check_case("a cwd that is gone");
-        check_z_eq(tell(&s, "export B=2"), "|0");
-        check_z_eq(tell(&s, "rmdir ../gone; exit 1"), "|1");
-        check_z_eq(tell(&s, "echo $B; [ -d hutch-session* ] && echo home"), "2\nhome|0");
+        check_z_eq(run_command(&s, "export B=2"), "|0");
+        check_z_eq(run_command(&s, "rmdir ../gone; exit 1"), "|1");
+        check_z_eq(run_command(&s, "echo $B; [ -d hutch-session* ] && echo home"), "2\nhome|0");
         session_world_close(&s);
 }
 
@@ -155,14 +155,14 @@ static void test_variables_that_end_a_shell_are_forgotten(void **state)
         struct session_world s;
 
         session_world_open(&s, *state);
-        check_z_eq(tell(&s, "export A=1 POSIXLY_CORRECT=1 UID"), "|0");
-        check_z_eq(tell(&s, "exit 3"), "|3");
-        check_z_eq(tell(&s, "echo not yet"), "|1");
-        check_z_eq(tell(&s, "echo \"<$A>\""), "<>|0");
+        check_z_eq(run_command(&s, "export A=1 POSIXLY_CORRECT=1 UID"), "|0");
+        check_z_eq(run_command(&s, "exit 3"), "|3");
+        check_z_eq(run_command(&s, "echo not yet"), "|1");
+        check_z_eq(run_command(&s, "echo \"<$A>\""), "<>|0");
         check_case("an ordinary end forgets nothing");
-        check_z_eq(tell(&s, "export A=2"), "|0");
+        check_z_eq(run_command(&s, "export A=2"), "|0");
         for (int i = 0; i < 3; i++)
-                check_z_eq(tell(&s, "echo $A; exit 3"), "2|3");
+                check_z_eq(run_command(&s, "echo $A; exit 3"), "2|3");
         session_world_close(&s);
 }
 
@@ -175,7 +175,7 @@ static void test_a_folder_that_is_locked_is_left(void **state)
                                                 "rmdir locked && echo out" };
         bool root = geteuid() == 0;
         struct session_world s;
-        char told[ARRAY_SIZE(commands)][80];
+        char output[ARRAY_SIZE(commands)][80];
         scoped(freep) char *tmp = xstrndup_str(str_from(check_tmp()));
 
         check_i64_eq(setenv("TMPDIR", "/tmp", 1), 0);
@@ -185,12 +185,12 @@ static void test_a_folder_that_is_locked_is_left(void **state)
         if (root)
                 check_i64_eq(setresuid(NOBODY, NOBODY, 0), 0);
         for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-                (void) snprintf(told[i], sizeof(told[i]), "%s", tell(&s, commands[i]));
+                (void) snprintf(output[i], sizeof(output[i]), "%s", run_command(&s, commands[i]));
         if (root)
                 check_i64_eq(setresuid(0, 0, 0), 0);
-        check_z_eq(told[0], "|0");
-        check_z_eq(told[1], "|3");
-        check_z_eq(told[2], "out|0");
+        check_z_eq(output[0], "|0");
+        check_z_eq(output[1], "|3");
+        check_z_eq(output[2], "out|0");
         session_world_close(&s);
 }
 
@@ -199,8 +199,8 @@ static void test_without_a_shell_runs_fail_and_sessions_stay(void **state)
         struct session_world s;
 
         session_world_open(&s, "none");
-        check_z_eq(tell(&s, "echo no"), "|No such file or directory");
-        check_z_eq(tell(&s, "echo no"), "|No such file or directory");
+        check_z_eq(run_command(&s, "echo no"), "|No such file or directory");
+        check_z_eq(run_command(&s, "echo no"), "|No such file or directory");
         session_world_close(&s);
 }
 
@@ -256,17 +256,17 @@ static void test_nothing_a_run_does_gets_in_the_way(void **state)
 static void test_traces_do_not_show_our_own_lines(void **state)
 {
         struct session_world s;
-        const char *told;
+        const char *output;
 
         session_world_open(&s, *state);
-        check_z_eq(tell(&s, "set -x"), "|0");
-        told = tell(&s, "echo seen");
-        check_true(strstr(told, "+ echo seen\nseen|0") != NULL);
-        check_true(strstr(told, "hutch") == NULL);
-        check_z_eq(tell(&s, "{ set +x; } 2>/dev/null; set -v"), "|0");
-        told = tell(&s, "echo more");
-        check_true(str_ends_with(str_from(told), STR("more|0")));
-        check_true(strstr(told, "hutch") == NULL);
+        check_z_eq(run_command(&s, "set -x"), "|0");
+        output = run_command(&s, "echo seen");
+        check_true(strstr(output, "+ echo seen\nseen|0") != NULL);
+        check_true(strstr(output, "hutch") == NULL);
+        check_z_eq(run_command(&s, "{ set +x; } 2>/dev/null; set -v"), "|0");
+        output = run_command(&s, "echo more");
+        check_true(str_ends_with(str_from(output), STR("more|0")));
+        check_true(strstr(output, "hutch") == NULL);
         session_world_close(&s);
 }
 
@@ -314,25 +314,26 @@ static void test_a_run_may_name_its_folder(void **state)
         (void) snprintf(body, sizeof(body), "{\"cwd\":\"%s/a/b c\"}", s.w.dir);
         session_open(&s, body, id);
         check_case("made for the session");
-        check_true(strstr(tell_in(&s, id, "pwd", ""), "/a/b c|0") != NULL);
+        check_true(strstr(run_command_in(&s, id, "pwd", ""), "/a/b c|0") != NULL);
         check_case("of one run, by name");
-        check_z_eq(tell_in(&s, id, "pwd", ",\"cwd\":\"/usr\""), "/usr|0");
+        check_z_eq(run_command_in(&s, id, "pwd", ",\"cwd\":\"/usr\""), "/usr|0");
         check_case("stays");
-        check_z_eq(tell_in(&s, id, "pwd", ",\"cwd\":null"), "/usr|0");
+        check_z_eq(run_command_in(&s, id, "pwd", ",\"cwd\":null"), "/usr|0");
         check_case("the end of the run counts");
-        check_z_eq(tell_in(&s, id, "cd /proc", ",\"cwd\":\"/\""), "|0");
-        check_z_eq(tell_in(&s, id, "pwd", ""), "/proc|0");
+        check_z_eq(run_command_in(&s, id, "cd /proc", ",\"cwd\":\"/\""), "|0");
+        check_z_eq(run_command_in(&s, id, "pwd", ""), "/proc|0");
         check_case("relative");
-        check_true(strstr(tell_in(&s, id, "pwd", ",\"cwd\":\"a\""), "/a|0") != NULL);
+        check_true(strstr(run_command_in(&s, id, "pwd", ",\"cwd\":\"a\""), "/a|0") != NULL);
         check_case("missing");
-        check_z_eq(tell_in(&s, id, "echo no", ",\"cwd\":\"/nope\""), "400 INVALID_REQUEST_BODY");
-        check_true(strstr(tell_in(&s, id, "pwd", ""), "/a|0") != NULL);
+        check_z_eq(run_command_in(&s, id, "echo no", ",\"cwd\":\"/nope\""),
+                   "400 INVALID_REQUEST_BODY");
+        check_true(strstr(run_command_in(&s, id, "pwd", ""), "/a|0") != NULL);
         check_case("odd names");
         (void) snprintf(body, sizeof(body), "{\"cwd\":\"q'$x\\n\"}");
         session_open(&s, "{\"cwd\":\"q'\\\"\\n y\"}", id);
-        check_true(strstr(tell_in(&s, id, "export A=1; pwd", ""), "/q'\"\n y|0") != NULL);
-        check_z_eq(tell_in(&s, id, "exit", ""), "|0");
-        check_true(strstr(tell_in(&s, id, "echo $A; pwd", ""), "/q'\"\n y|0") != NULL);
+        check_true(strstr(run_command_in(&s, id, "export A=1; pwd", ""), "/q'\"\n y|0") != NULL);
+        check_z_eq(run_command_in(&s, id, "exit", ""), "|0");
+        check_true(strstr(run_command_in(&s, id, "echo $A; pwd", ""), "/q'\"\n y|0") != NULL);
         session_world_close(&s);
 }
 
@@ -349,10 +350,10 @@ static void test_large_commands_and_binary_output(void **state)
         n = snprintf(command, SIZE + 32, "X='");
         memset(command + n, 'x', SIZE);
         (void) snprintf(command + n + SIZE, 24, "'; echo ${#X}");
-        check_z_eq(tell(&s, command), "1000000|0");
-        check_z_eq(tell(&s, "printf '\\377\\376ok \\303\\251\\000\\n'"),
+        check_z_eq(run_command(&s, command), "1000000|0");
+        check_z_eq(run_command(&s, "printf '\\377\\376ok \\303\\251\\000\\n'"),
                    "\xef\xbf\xbd\xef\xbf\xbdok \xc3\xa9|0");
-        check_z_eq(tell(&s, "echo 'h\xc3\xa9 \xe2\x82\xac'"), "h\xc3\xa9 \xe2\x82\xac|0");
+        check_z_eq(run_command(&s, "echo 'h\xc3\xa9 \xe2\x82\xac'"), "h\xc3\xa9 \xe2\x82\xac|0");
         session_world_close(&s);
 }
 
@@ -396,13 +397,13 @@ static void test_errors_have_their_codes(void **state)
                 check_case(cases[i].name);
                 if (at)
                         (void) snprintf(target, sizeof(target), "/session/%s%s", s.id, at + 1);
-                r = ask(&s.w, cases[i].method, at ? target : cases[i].target, cases[i].body);
+                r = call(&s.w, cases[i].method, at ? target : cases[i].target, cases[i].body);
                 check_i64_eq(r.status, cases[i].status);
                 (void) snprintf(code, sizeof(code), "{\"code\":\"%s\",\"message\":\"",
                                 cases[i].code);
                 check_true(str_starts_with(r.body, str_from(code)));
         }
-        check_z_eq(tell(&s, "echo fine"), "fine|0");
+        check_z_eq(run_command(&s, "echo fine"), "fine|0");
         session_world_close(&s);
 }
 
@@ -413,7 +414,7 @@ static void test_the_agents_own_variables_are_not_there(void **state)
         (void) setenv("EXECD_SECRET", "x", 1);
         (void) setenv("VISIBLE", "y", 1);
         session_world_open(&s, *state);
-        check_z_eq(tell(&s, "echo \"<$EXECD_SECRET$EXECD_ENVS> $VISIBLE\""), "<> y|0");
+        check_z_eq(run_command(&s, "echo \"<$EXECD_SECRET$EXECD_ENVS> $VISIBLE\""), "<> y|0");
         session_world_close(&s);
         (void) unsetenv("EXECD_SECRET");
         (void) unsetenv("VISIBLE");

@@ -111,7 +111,7 @@ static void test_a_slow_client_slows_the_run(void **state)
         }
         check_true(memmem(c.tail.p + c.tail.start, c.tail.n, "execution_complete", 18) != NULL);
         check_true(c.seen >= SIZE && c.seen < SIZE + 10000);
-        check_z_eq(tell(&s, "echo next"), "next|0");
+        check_z_eq(run_command(&s, "echo next"), "next|0");
         client_close(&c);
         session_world_close(&s);
 }
@@ -123,12 +123,12 @@ static void test_a_client_that_does_not_read_keeps_no_session_open(void **state)
         char target[80];
 
         open_world(&s, *state);
-        check_z_eq(tell(&s, "echo up"), "up|0");
+        check_z_eq(run_command(&s, "echo up"), "up|0");
         client_open(&c, &s);
         client_send(&c, "echo $$ >pid; head -c 20000000 /dev/zero | tr '\\\\0' a");
         (void) number_in(&s, "pid");
         (void) snprintf(target, sizeof(target), "/session/%s", s.id);
-        check_i64_eq(ask(&s.w, "DELETE", target, NULL).status, 200);
+        check_i64_eq(call(&s.w, "DELETE", target, NULL).status, 200);
         check_true(kill((pid_t) number_in(&s, "pid"), 0) < 0);
         client_close(&c);
         session_world_close(&s);
@@ -151,7 +151,7 @@ static void test_clients_that_go_take_their_runs_along(void **state)
         struct session_world s;
 
         open_world(&s, *state);
-        check_z_eq(tell(&s, "export A=1; X=1"), "|0");
+        check_z_eq(run_command(&s, "export A=1; X=1"), "|0");
         client_open(&running, &s);
         client_open(&queued, &s);
         client_open(&half_closed, &s);
@@ -164,7 +164,7 @@ static void test_clients_that_go_take_their_runs_along(void **state)
         client_close(&queued);
         until_queued(&s, 0);
         client_close(&running);
-        check_z_eq(tell(&s, "echo $A$X; cat queued half 2>/dev/null; :"), "1|0");
+        check_z_eq(run_command(&s, "echo $A$X; cat queued half 2>/dev/null; :"), "1|0");
         check_true(kill((pid_t) number_in(&s, "pid"), 0) < 0);
         client_close(&half_closed);
         session_world_close(&s);

@@ -20,20 +20,21 @@ static void test_a_timeout_kills_the_whole_tree(void **state)
         struct session_world s;
 
         session_world_open(&s, *state);
-        check_z_eq(tell(&s, "export A=1; cd /proc; X=1; sleep 1000 & "), "|0");
-        check_z_eq(tell(&s, "cd ->/dev/null; echo $! >earlier; cd - >/dev/null"), "|0");
-        check_z_eq(tell_in(&s, s.id, command, ",\"timeout\":300,\"cwd\":\".\""), "up|timeout");
+        check_z_eq(run_command(&s, "export A=1; cd /proc; X=1; sleep 1000 & "), "|0");
+        check_z_eq(run_command(&s, "cd ->/dev/null; echo $! >earlier; cd - >/dev/null"), "|0");
+        check_z_eq(run_command_in(&s, s.id, command, ",\"timeout\":300,\"cwd\":\".\""),
+                   "up|timeout");
         check_true(is_dead(number_in(&s, "child")));
         check_true(is_dead(number_in(&s, "shell")));
-        check_case("jobs of earlier runs die with their shell");
+        check_case("processes of earlier runs die with their shell");
         check_true(is_dead(number_in(&s, "earlier")));
         check_case("the next shell has what was saved");
-        check_z_eq(tell(&s, "echo $A$X; pwd"), "1\n/proc|0");
+        check_z_eq(run_command(&s, "echo $A$X; pwd"), "1\n/proc|0");
         check_case("a timeout is of one run");
-        check_z_eq(tell_in(&s, s.id, "echo a", ",\"timeout\":60000"), "a|0");
-        check_z_eq(tell_in(&s, s.id, "echo b", ",\"timeout\":9223372036854775807"), "b|0");
-        check_z_eq(tell_in(&s, s.id, "echo c", ",\"timeout\":18446744073709551"), "c|0");
-        check_z_eq(tell_in(&s, s.id, "echo d", ",\"timeout\":0"), "d|0");
+        check_z_eq(run_command_in(&s, s.id, "echo a", ",\"timeout\":60000"), "a|0");
+        check_z_eq(run_command_in(&s, s.id, "echo b", ",\"timeout\":9223372036854775807"), "b|0");
+        check_z_eq(run_command_in(&s, s.id, "echo c", ",\"timeout\":18446744073709551"), "c|0");
+        check_z_eq(run_command_in(&s, s.id, "echo d", ",\"timeout\":0"), "d|0");
         session_world_close(&s);
 }
 
@@ -44,10 +45,10 @@ static void test_a_timeout_ends_with_its_run(void **state)
         struct session *session;
 
         session_world_open(&s, *state);
-        check_z_eq(tell_in(&s, s.id, "X=kept", ",\"timeout\":60000"), "|0");
+        check_z_eq(run_command_in(&s, s.id, "X=kept", ",\"timeout\":60000"), "|0");
         session = session_find(&s.w.agent->sessions, str_from(s.id));
-        check_false(uv_is_active((uv_handle_t *) &session->_shell._job->_timer));
-        check_z_eq(tell(&s, "echo $X"), "kept|0");
+        check_false(uv_is_active((uv_handle_t *) &session->_shell._process->_timer));
+        check_z_eq(run_command(&s, "echo $X"), "kept|0");
         session_world_close(&s);
 }
 
@@ -56,11 +57,12 @@ static void test_a_shell_that_can_not_report_lasts_until_the_timeout(void **stat
         struct session_world s;
 
         session_world_open(&s, *state);
-        check_z_eq(tell(&s, "export A=1"), "|0");
-        check_z_eq(tell_in(&s, s.id, "command() { :; }; echo a", ",\"timeout\":200"), "a|timeout");
-        check_z_eq(tell(&s, "echo $A"), "1|0");
-        check_z_eq(tell_in(&s, s.id, "set -n", ",\"timeout\":200"), "|timeout");
-        check_z_eq(tell(&s, "echo $A"), "1|0");
+        check_z_eq(run_command(&s, "export A=1"), "|0");
+        check_z_eq(run_command_in(&s, s.id, "command() { :; }; echo a", ",\"timeout\":200"),
+                   "a|timeout");
+        check_z_eq(run_command(&s, "echo $A"), "1|0");
+        check_z_eq(run_command_in(&s, s.id, "set -n", ",\"timeout\":200"), "|timeout");
+        check_z_eq(run_command(&s, "echo $A"), "1|0");
         session_world_close(&s);
 }
 
@@ -71,7 +73,7 @@ static void test_a_client_that_goes_takes_its_run_along(void **state)
         long pid, child;
 
         session_world_open(&s, *state);
-        check_z_eq(tell(&s, "export A=1; X=1"), "|0");
+        check_z_eq(run_command(&s, "export A=1; X=1"), "|0");
         pending_start(&p, &s, s.id,
                       "setsid sleep 1000 & echo $! >child; echo $$ >pid; echo up; sleep 1000");
         pending_until(&p, "\"up\"");
@@ -80,7 +82,7 @@ static void test_a_client_that_goes_takes_its_run_along(void **state)
         check_false(is_dead(pid));
         http_loopback_abort(&p.lb, -ECONNRESET);
         check_case("the next run comes when all is gone");
-        check_z_eq(tell(&s, "echo $A$X"), "1|0");
+        check_z_eq(run_command(&s, "echo $A$X"), "1|0");
         check_true(is_dead(pid));
         check_true(is_dead(child));
         http_loopback_done(&p.lb);
@@ -93,19 +95,19 @@ static void test_a_client_that_goes_takes_its_run_along(void **state)
 static void test_output_between_runs_is_dropped_and_blocks_nobody(void **state)
 {
         struct session_world s;
-        const char *told;
+        const char *output;
 
         session_world_open(&s, *state);
-        check_z_eq(tell(&s, "mkfifo f"), "|0");
-        check_z_eq(tell(&s, "{ read x <f; head -c 300000 /dev/zero | tr '\\0' a; echo; "
-                            "echo 1 >done; read x <f; echo later; } & echo on"),
+        check_z_eq(run_command(&s, "mkfifo f"), "|0");
+        check_z_eq(run_command(&s, "{ read x <f; head -c 300000 /dev/zero | tr '\\0' a; echo; "
+                                   "echo 1 >done; read x <f; echo later; } & echo on"),
                    "on|0");
         put_fifo(&s, "f", "go\n");
         check_i64_eq(number_in(&s, "done"), 1);
-        told = tell(&s, "echo next");
-        check_z_eq(told, "next|0");
+        output = run_command(&s, "echo next");
+        check_z_eq(output, "next|0");
         check_case("and during a run belongs to it");
-        check_z_eq(tell(&s, "echo go >f; wait"), "later|0");
+        check_z_eq(run_command(&s, "echo go >f; wait"), "later|0");
         session_world_close(&s);
 }
 
@@ -117,7 +119,7 @@ static void test_runs_queue_in_order(void **state)
         struct pending p[4];
 
         session_world_open(&s, *state);
-        check_z_eq(tell(&s, "mkfifo f"), "|0");
+        check_z_eq(run_command(&s, "mkfifo f"), "|0");
         pending_start(&p[0], &s, s.id, "echo up; read x <f; echo 1 >>order; mkdir new");
         for (int i = 1; i < 4; i++) {
                 char command[64];
@@ -145,7 +147,7 @@ static void test_a_queued_run_finds_what_the_one_before_made(void **state)
         struct pending first, second, third;
 
         session_world_open(&s, *state);
-        check_z_eq(tell(&s, "mkfifo f"), "|0");
+        check_z_eq(run_command(&s, "mkfifo f"), "|0");
         pending_start(&first, &s, s.id, "read x <f; mkdir new; exit 9");
         pending_start(&second, &s, s.id, "cd new && echo in");
         pending_start(&third, &s, s.id, "exec sh -c 'exit 8'");
@@ -162,7 +164,7 @@ static void test_the_queue_has_an_end(void **state)
         struct pending p[SESSION_QUEUE_MAX + 2];
 
         session_world_open(&s, *state);
-        check_z_eq(tell(&s, "mkfifo f"), "|0");
+        check_z_eq(run_command(&s, "mkfifo f"), "|0");
         pending_start(&p[0], &s, s.id, "read x <f");
         for (size_t i = 1; i < ARRAY_SIZE(p); i++)
                 pending_start(&p[i], &s, s.id, "echo x");
@@ -197,17 +199,17 @@ static void test_closing_ends_everything(void **state)
                 pending_until(&running, "\"up\"");
                 pid = number_in(&s, "pid");
                 child = number_in(&s, "child");
-                check_i64_eq(count_folders(&s), 2);
+                check_i64_eq(count_dirs(&s), 2);
                 (void) snprintf(target, sizeof(target), "%s%s", ways[i], id);
-                r = ask(&s.w, "DELETE", target, NULL);
+                r = call(&s.w, "DELETE", target, NULL);
                 check_i64_eq(r.status, 200);
                 check_i64_eq(r.body.n, 0);
                 check_true(is_dead(pid));
                 check_true(is_dead(child));
-                check_i64_eq(count_folders(&s), 1);
+                check_i64_eq(count_dirs(&s), 1);
                 check_z_eq(pending_end(&running), "up|-1");
                 check_z_eq(pending_end(&queued), "500 RUNTIME_ERROR");
-                check_z_eq(tell_in(&s, id, "echo no", ""), "500 RUNTIME_ERROR");
+                check_z_eq(run_command_in(&s, id, "echo no", ""), "500 RUNTIME_ERROR");
         }
         session_world_close(&s);
 }
@@ -219,9 +221,9 @@ static void test_closing_without_a_shell(void **state)
 
         session_world_open(&s, *state);
         (void) snprintf(target, sizeof(target), "/session/%s", s.id);
-        check_i64_eq(ask(&s.w, "DELETE", target, NULL).status, 200);
-        check_i64_eq(ask(&s.w, "DELETE", target, NULL).status, 404);
-        check_i64_eq(count_folders(&s), 0);
+        check_i64_eq(call(&s.w, "DELETE", target, NULL).status, 200);
+        check_i64_eq(call(&s.w, "DELETE", target, NULL).status, 404);
+        check_i64_eq(count_dirs(&s), 0);
         session_world_close(&s);
 }
 
@@ -238,10 +240,10 @@ static void test_the_agents_end_is_the_sessions_end(void **state)
         http_loopback_abort(&running.lb, -ECONNRESET);
         http_loopback_done(&running.lb);
         buf_done(&running.body);
-        jobs_close(&s.w.agent->jobs);
+        processes_close(&s.w.agent->processes);
         sessions_done(&s.w.agent->sessions);
         sessions_init(&s.w.agent->sessions, s.w.agent);
-        check_i64_eq(count_folders(&s), 0);
+        check_i64_eq(count_dirs(&s), 0);
         check_z_eq(pending_end(&queued), "500 RUNTIME_ERROR");
         session_world_close(&s);
 }
@@ -256,7 +258,7 @@ static void test_many_sessions_up_to_the_limit(void **state)
         session_world_open(&s, *state);
         for (size_t i = 1; i < SESSIONS_MAX; i++)
                 session_open(&s, NULL, ids[i]);
-        check_i64_eq(ask(&s.w, "POST", "/session", NULL).status, 503);
+        check_i64_eq(call(&s.w, "POST", "/session", NULL).status, 503);
         for (int round = 0; round < 2; round++)
                 for (int i = 1; i <= LIVING; i++) {
                         char command[64];
@@ -264,13 +266,13 @@ static void test_many_sessions_up_to_the_limit(void **state)
                         (void) snprintf(command, sizeof(command), "X=${X-%d}; echo $X",
                                         round ? 0 : i);
                         (void) snprintf(text, sizeof(text), "%d|0", i);
-                        check_z_eq(tell_in(&s, ids[i], command, ""), text);
+                        check_z_eq(run_command_in(&s, ids[i], command, ""), text);
                 }
         for (size_t i = 1; i < SESSIONS_MAX; i++) {
                 (void) snprintf(text, sizeof(text), "/session/%s", ids[i]);
-                check_i64_eq(ask(&s.w, "DELETE", text, NULL).status, 200);
+                check_i64_eq(call(&s.w, "DELETE", text, NULL).status, 200);
         }
-        check_i64_eq(count_folders(&s), 1);
+        check_i64_eq(count_dirs(&s), 1);
         session_world_close(&s);
 }
 

@@ -299,7 +299,7 @@ static void test_refusals(void **state)
         (void) snprintf(closed, sizeof(closed), "/tunnel/%u", port_of(&l.addr));
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].target);
-                check_i64_eq(ask(&net.w, "GET", cases[i].target, NULL).status, cases[i].status);
+                check_i64_eq(call(&net.w, "GET", cases[i].target, NULL).status, cases[i].status);
         }
         check_case("nobody listens: an answer, no switch");
         send_handshake(&c, port_of(&l.addr));

@@ -42,7 +42,7 @@ static void test_answers(void **state)
                 struct reply r;
 
                 check_case(cases[i].target);
-                r = ask(&w, cases[i].method, cases[i].target, cases[i].body);
+                r = call(&w, cases[i].method, cases[i].target, cases[i].body);
                 check_i64_eq(r.status, cases[i].status);
                 check_true(str_starts_with(r.body, str_from(cases[i].begin)));
                 if (cases[i].begin[0] == '\0')

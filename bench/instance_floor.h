@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_BENCH_BOX_FLOOR_H
-#define HUTCH_BENCH_BOX_FLOOR_H
+#ifndef HUTCH_BENCH_INSTANCE_FLOOR_H
+#define HUTCH_BENCH_INSTANCE_FLOOR_H
 
 /*
  * What the kernel alone takes for a sandbox: the same namespaces, layers, mounts, masks, capabilities
  * and filter as ours have, made by the shortest way, with constant paths and without a plan, a
- * spec, a seed, a socket or a word about what went wrong. Its folders must be there.
+ * spec, a seed, a socket or a word about what went wrong. Its directories must be there.
  */
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 struct cgroup;
 struct cgroup_tree;
 
-struct box_floor {
+struct instance_floor {
         const char *data; /* as warden/data.h has it, with boxes/NAME/{upper,work} */
         const char *name;
         int userns, netns;              /* made before, as ours are */
@@ -24,6 +24,6 @@ struct box_floor {
 };
 
 /* The process id, or -1. */
-pid_t box_floor_start(const struct box_floor *f);
+pid_t instance_floor_start(const struct instance_floor *f);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "execd/outflow.h"
+#include "execd/response_stream.h"
 
 #include "base/base.h"
 #include "execd/agent.h"
 
 #define SLICE (2 * USEC_PER_MSEC)
 
-static void finish(struct outflow *f)
+static void finish(struct response_stream *f)
 {
         struct http_req *req = f->req;
 
@@ -17,14 +17,14 @@ static void finish(struct outflow *f)
         http_req_unref(req);
 }
 
-static void flush(struct outflow *f)
+static void flush(struct response_stream *f)
 {
         http_stream_write(f->req, buf_str(&f->_out));
         buf_reset(&f->_out);
 }
 
 /* What there is to do next: as produce says it. */
-static int run_until(struct outflow *f, usec_t end)
+static int run_until(struct response_stream *f, usec_t end)
 {
         const struct clock *clock = agent_of(f->req)->clock;
         int r;
@@ -33,13 +33,13 @@ static int run_until(struct outflow *f, usec_t end)
                 r = f->ops->produce(f, &f->_out);
                 if (buf_failed(&f->_out))
                         r = -ENOMEM;
-                if (r >= 0 && f->_out.n >= OUTFLOW_PIECE)
+                if (r >= 0 && f->_out.n >= RESPONSE_STREAM_PIECE)
                         flush(f);
         } while (r > 0 && http_stream_writable(f->req) && clock_mono(clock) < end);
         return r;
 }
 
-static void run_slice(struct outflow *f)
+static void run_slice(struct response_stream *f)
 {
         int r = 1;
 
@@ -66,12 +66,12 @@ static void run_slice(struct outflow *f)
 
 static void run_task(struct net_task *t)
 {
-        run_slice(container_of(t, struct outflow, _task));
+        run_slice(container_of(t, struct response_stream, _task));
 }
 
 static void on_drain(struct http_req *req)
 {
-        struct outflow *f = req->data;
+        struct response_stream *f = req->data;
 
         net_task_queue(agent_of(req)->loop, &f->_task);
 }
@@ -82,15 +82,15 @@ static void on_abort(struct http_req *req, int reason)
         finish(req->data);
 }
 
-void outflow_start(struct outflow *f, struct http_req *req, struct str type,
-                   const struct outflow_ops *ops)
+void response_stream_start(struct response_stream *f, struct http_req *req, struct str type,
+                           const struct response_stream_ops *ops)
 {
         static const struct http_hooks hooks = { .drain = on_drain, .abort = on_abort };
 
         f->req = http_req_ref(req);
         f->ops = ops;
         net_task_init(&f->_task, run_task);
-        buf_init(&f->_out, OUTFLOW_MAX);
+        buf_init(&f->_out, RESPONSE_STREAM_MAX);
         http_req_set_hooks(req, &hooks, f);
         http_res_header_const(req, STR("Content-Type"), type);
         http_stream_begin(req, 200, HTTP_LENGTH_UNKNOWN);

@@ -22,7 +22,7 @@
 #define SLICE       (2 * USEC_PER_MSEC)
 #define PENDING_MAX (4 * NET_READ_SIZE) /* after a pause at most one read still comes */
 
-struct archive_in {
+struct archive_upload {
         struct http_req *req;
         struct tar_reader reader;
         struct extract extract;
@@ -33,7 +33,7 @@ struct archive_in {
         bool ended;       /* the body has */
 };
 
-static void finish(struct archive_in *a)
+static void finish(struct archive_upload *a)
 {
         struct http_req *req = a->req;
 
@@ -48,7 +48,7 @@ static void finish(struct archive_in *a)
 
 /* --- answers --- */
 
-static void reply_done(struct archive_in *a)
+static void reply_done(struct archive_upload *a)
 {
         char text[80];
         int n = snprintf(text, sizeof(text), "{\"entries\":%" PRIu64 ",\"bytes\":%" PRIu64 "}",
@@ -57,14 +57,14 @@ static void reply_done(struct archive_in *a)
         http_reply(a->req, 200, STR("application/json"), str_of(text, (size_t) n));
 }
 
-static void reply_bad_archive(struct archive_in *a)
+static void reply_bad_archive(struct archive_upload *a)
 {
         http_reply_error(a->req, 400, CODE_INVALID_CONTENT,
                          "the archive can't be read behind %" PRIu64 " entries: %s",
                          a->extract.entries, a->reader.reason);
 }
 
-static void reply_error(struct archive_in *a, const struct err *e)
+static void reply_error(struct archive_upload *a, const struct err *e)
 {
         bool refused = e->code == ERR_INVALID && e->os_errno == 0;
 
@@ -75,7 +75,7 @@ static void reply_error(struct archive_in *a, const struct err *e)
 /* --- the work --- */
 
 /* One event. 1: there may be more; 0: the input is used up; negative: answered. */
-static int advance(struct archive_in *a, struct str *input)
+static int advance(struct archive_upload *a, struct str *input)
 {
         struct str data;
         struct err e;
@@ -99,7 +99,7 @@ static int advance(struct archive_in *a, struct str *input)
 }
 
 /* All input was read. The same results. */
-static int complete(struct archive_in *a)
+static int complete(struct archive_upload *a)
 {
         struct err e;
         int r = tar_reader_finish(&a->reader);
@@ -117,7 +117,7 @@ static int complete(struct archive_in *a)
 }
 
 /* A turn of the loop may bring many pieces of the body: they share one slice. */
-static usec_t slice_end(struct archive_in *a)
+static usec_t slice_end(struct archive_upload *a)
 {
         usec_t turn = net_loop_now(agent_of(a->req)->loop);
 
@@ -128,7 +128,7 @@ static usec_t slice_end(struct archive_in *a)
         return a->slice_end;
 }
 
-static int run_slice(struct archive_in *a, struct str *input)
+static int run_slice(struct archive_upload *a, struct str *input)
 {
         const struct clock *clock = agent_of(a->req)->clock;
         usec_t end = slice_end(a);
@@ -144,7 +144,7 @@ static int run_slice(struct archive_in *a, struct str *input)
 
 /* What is to be done after a slice, and that is: the end, or going on in another turn, or waiting
  * for more of the body. */
-static void after_slice(struct archive_in *a, int r)
+static void after_slice(struct archive_upload *a, int r)
 {
         if (r < 0 || (r == 0 && a->ended)) {
                 http_body_resume(a->req); /* what is left of it is read over */
@@ -161,7 +161,7 @@ static void after_slice(struct archive_in *a, int r)
 
 static void run_task(struct net_task *t)
 {
-        struct archive_in *a = container_of(t, struct archive_in, task);
+        struct archive_upload *a = container_of(t, struct archive_upload, task);
         struct str input = buf_str(&a->pending);
         size_t had = input.n;
         int r;
@@ -180,7 +180,7 @@ static void run_task(struct net_task *t)
 
 static void on_body(struct http_req *req, const char *p, size_t n)
 {
-        struct archive_in *a = req->data;
+        struct archive_upload *a = req->data;
         struct str input = str_of(p, n);
         int r = 1;
 
@@ -197,7 +197,7 @@ static void on_body(struct http_req *req, const char *p, size_t n)
 
 static void on_body_end(struct http_req *req)
 {
-        struct archive_in *a = req->data;
+        struct archive_upload *a = req->data;
 
         a->ended = true;
         net_task_queue(agent_of(req)->loop, &a->task);
@@ -247,7 +247,7 @@ void archive_post(struct http_req *req)
                 .body_end = on_body_end,
                 .abort = on_abort,
         };
-        struct archive_in *a;
+        struct archive_upload *a;
         struct str path;
         bool keep = false;
         int fd;
@@ -255,7 +255,7 @@ void archive_post(struct http_req *req)
         if (query_path(req, &path) < 0 || read_owner(req, &keep) < 0
             || open_target(req, path, &fd) < 0)
                 return;
-        a = xnew(struct archive_in);
+        a = xnew(struct archive_upload);
         a->req = http_req_ref(req);
         tar_reader_init(&a->reader);
         extract_init(&a->extract, fd, keep, &agent_of(req)->ids);

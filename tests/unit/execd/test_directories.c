@@ -35,7 +35,7 @@ static int teardown(void **state)
 
 static struct reply ask_path(const char *method, const char *target)
 {
-        return ask(&w, method, target, NULL);
+        return call(&w, method, target, NULL);
 }
 
 /* The paths of an answer, relative to the workspace, each followed by a space; directories end in
@@ -193,7 +193,7 @@ static void test_names_that_are_not_utf8(void **state)
         check_false(tree_has(root, "d\xFF"));
 }
 
-/* What is too deep to be named is left out; what is above it is told. */
+/* What is too deep to be named is left out; what is above it is output. */
 static void test_search_in_a_very_deep_tree(void **state)
 {
         static const char *const more[] = { "f", NULL };

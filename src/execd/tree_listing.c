@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "execd/tree_answer.h"
+#include "execd/tree_listing.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -7,13 +7,13 @@
 #include "base/base.h"
 #include "execd/agent.h"
 #include "execd/file_info.h"
-#include "execd/outflow.h"
+#include "execd/response_stream.h"
 #include "execd/problem.h"
 #include "os/fd.h"
 #include "os/walk.h"
 
-struct tree_answer {
-        struct outflow flow;
+struct tree_listing {
+        struct response_stream flow;
         struct tree_query q;
         struct walk walk;
         bool walking;
@@ -23,9 +23,9 @@ struct tree_answer {
         size_t root_n;
 };
 
-static struct tree_answer *answer_of(struct outflow *f)
+static struct tree_listing *listing_of(struct response_stream *f)
 {
-        return container_of(f, struct tree_answer, flow);
+        return container_of(f, struct tree_listing, flow);
 }
 
 /* --- one entry --- */
@@ -36,18 +36,18 @@ static bool is_shortage(const struct walk_entry *e)
                && (e->error == -EMFILE || e->error == -ENFILE || e->error == -ENOMEM);
 }
 
-static bool is_wanted(const struct tree_answer *t, const struct walk_entry *e)
+static bool is_wanted(const struct tree_listing *t, const struct walk_entry *e)
 {
         if (e->what == WALK_DIR)
                 return !t->q.files_only;
         return e->what == WALK_ENTRY && (!t->q.glob || glob_matches(t->q.glob, str_from(e->name)));
 }
 
-static void tell(struct tree_answer *t, int dirfd, const char *name, struct buf *out)
+static void tell(struct tree_listing *t, int dirfd, const char *name, struct buf *out)
 {
         struct statx st;
 
-        if (file_info_look(dirfd, name, &st) < 0)
+        if (file_info_stat(dirfd, name, &st) < 0)
                 return;
         if (t->any)
                 buf_add_char(out, ',');
@@ -55,7 +55,7 @@ static void tell(struct tree_answer *t, int dirfd, const char *name, struct buf 
         file_info_add(out, buf_str(&t->path), &st, agent_of(t->flow.req)->users);
 }
 
-static int tell_root(struct tree_answer *t, struct buf *out)
+static int tell_root(struct tree_listing *t, struct buf *out)
 {
         struct str root = buf_str(&t->path);
         const char *name = memrchr(root.p, '/', root.n);
@@ -65,7 +65,7 @@ static int tell_root(struct tree_answer *t, struct buf *out)
         return 0;
 }
 
-static int tell_next(struct tree_answer *t, struct buf *out)
+static int tell_next(struct tree_listing *t, struct buf *out)
 {
         struct walk_entry e;
         int r = walk_next(&t->walk, &e);
@@ -84,9 +84,9 @@ static int tell_next(struct tree_answer *t, struct buf *out)
 
 /* --- the array --- */
 
-static int produce(struct outflow *f, struct buf *out)
+static int produce(struct response_stream *f, struct buf *out)
 {
-        struct tree_answer *t = answer_of(f);
+        struct tree_listing *t = listing_of(f);
         int r;
 
         if (!t->begun)
@@ -98,9 +98,9 @@ static int produce(struct outflow *f, struct buf *out)
         return r;
 }
 
-static void release(struct outflow *f)
+static void release(struct response_stream *f)
 {
-        struct tree_answer *t = answer_of(f);
+        struct tree_listing *t = listing_of(f);
 
         if (t->walking)
                 walk_close(&t->walk);
@@ -111,7 +111,7 @@ static void release(struct outflow *f)
 }
 
 /* A directory is walked; of anything else only the root is told. */
-static int open_root(struct tree_answer *t)
+static int open_root(struct tree_listing *t)
 {
         const struct walk_options options = {
                 .flags = WALK_SORTED,
@@ -127,11 +127,11 @@ static int open_root(struct tree_answer *t)
         return r;
 }
 
-void tree_answer_start(struct http_req *req, const struct tree_query *q)
+void tree_listing_start(struct http_req *req, const struct tree_query *q)
 {
-        static const struct outflow_ops ops = { .produce = produce, .release = release };
-        struct tree_answer *t = xnew(struct tree_answer);
-        struct str shown = tree_tidy(&req->arena, q->root);
+        static const struct response_stream_ops ops = { .produce = produce, .release = release };
+        struct tree_listing *t = xnew(struct tree_listing);
+        struct str shown = path_clean(&req->arena, q->root);
         int r;
 
         t->q = *q;
@@ -145,10 +145,10 @@ void tree_answer_start(struct http_req *req, const struct tree_query *q)
                 return;
         }
         users_refresh(agent_of(req)->users);
-        outflow_start(&t->flow, req, STR("application/json"), &ops);
+        response_stream_start(&t->flow, req, STR("application/json"), &ops);
 }
 
-struct str tree_tidy(struct arena *a, struct str path)
+struct str path_clean(struct arena *a, struct str path)
 {
         char *p = arena_alloc(a, path.n + 2);
         struct str part;

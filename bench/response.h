@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_BENCH_ANSWER_H
-#define HUTCH_BENCH_ANSWER_H
+#ifndef HUTCH_BENCH_RESPONSE_H
+#define HUTCH_BENCH_RESPONSE_H
 
 /* The small answer that our server and its peer both give: as long as that of a health check. */
 
-#define ANSWER_TYPE "application/json"
-#define ANSWER_JSON "{\"status\":\"ok\"}"
+#define RESPONSE_TYPE "application/json"
+#define RESPONSE_JSON "{\"status\":\"ok\"}"
 
 #endif

@@ -2,9 +2,9 @@
 
 /*
  * Native sandboxes of the host's image, from the wish to the first answer, against their floor
- * (bench/box_floor.h), in turns. Needs root.
+ * (bench/instance_floor.h), in turns. Needs root.
  *
- *         box_bench ROUNDS HUTCH-EXECD TINY-INIT
+ *         instance_bench ROUNDS HUTCH-EXECD TINY-INIT
  *
  * Prints one JSON object: "floor" until the tiny init speaks; "init" the same made by our warden;
  * "agent" until hutch-execd answers a request; "seed" what is done before anybody waits. User and
@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "bench/box_floor.h"
-#include "bench/ground.h"
+#include "bench/instance_floor.h"
+#include "bench/bench_host.h"
 #include "bench/latency.h"
 #include "os/netns.h"
 #include "os/userns.h"
@@ -36,27 +36,27 @@
         "GET /ping HTTP/1.1\r\nHost: box\r\nX-EXECD-ACCESS-TOKEN: t\r\nConnection: close\r\n\r\n"
 
 struct bench {
-        struct ground ground;
+        struct bench_host bench_host;
         int agent, init;
         struct latency floor, by_init, by_agent, seed;
 };
 
 /* --- the floor --- */
 
-static void make_floor_folders(const struct bench *b)
+static void make_floor_dirs(const struct bench *b)
 {
-        must(sys(mkdirat(b->ground.seed.data, DATA_BOXES "/floor", 0700)), "floor");
-        must(sys(mkdirat(b->ground.seed.data, DATA_BOXES "/floor/upper", 0755)), "upper");
-        must(sys(mkdirat(b->ground.seed.data, DATA_BOXES "/floor/work", 0700)), "work");
-        must(sys(fchownat(b->ground.seed.data, DATA_BOXES "/floor/upper", FIRST, FIRST, 0)),
+        must(sys(mkdirat(b->bench_host.seed.data, DATA_BOXES "/floor", 0700)), "floor");
+        must(sys(mkdirat(b->bench_host.seed.data, DATA_BOXES "/floor/upper", 0755)), "upper");
+        must(sys(mkdirat(b->bench_host.seed.data, DATA_BOXES "/floor/work", 0700)), "work");
+        must(sys(fchownat(b->bench_host.seed.data, DATA_BOXES "/floor/upper", FIRST, FIRST, 0)),
              "upper");
 }
 
 static void run_floor(struct bench *b)
 {
         const struct userns_range range = { FIRST, PLAN_UIDS };
-        struct box_floor f = {
-                .data = b->ground.path, .name = "floor", .input = -EBADF, .program = b->init
+        struct instance_floor f = {
+                .data = b->bench_host.path, .name = "floor", .input = -EBADF, .program = b->init
         };
         uint64_t begin;
         int pipes[2];
@@ -68,8 +68,8 @@ static void run_floor(struct bench *b)
         must(sys(pipe2(pipes, O_CLOEXEC)), "pipe");
         f.output = pipes[1];
         begin = latency_now();
-        make_floor_folders(b);
-        pid = box_floor_start(&f);
+        make_floor_dirs(b);
+        pid = instance_floor_start(&f);
         must(sys(pid), "clone");
         (void) close(pipes[1]);
         must(read(pipes[0], &byte, 1) == 1 ? 0 : -EPIPE, "floor");
@@ -79,19 +79,19 @@ static void run_floor(struct bench *b)
         (void) close(pipes[0]);
         (void) close(f.userns);
         (void) close(f.netns);
-        ground_remove_tree(b->ground.seed.data, DATA_BOXES "/floor");
+        bench_host_remove_tree(b->bench_host.seed.data, DATA_BOXES "/floor");
 }
 
 /* --- ours --- */
 
-static void ask_agent(const struct bench *b)
+static void request_agent(const struct bench *b)
 {
         struct sockaddr_un un = { .sun_family = AF_UNIX };
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         char answer[4096];
 
         (void) snprintf(un.sun_path, sizeof(un.sun_path), "%s/" DATA_BOXES "/" ID "/agent.sock",
-                        b->ground.path);
+                        b->bench_host.path);
         must(sys(connect(fd, (struct sockaddr *) &un, sizeof(un))), "connect");
         must(write(fd, REQUEST, strlen(REQUEST)) > 0 ? 0 : -errno, "ask");
         must(read(fd, answer, sizeof(answer)) > 12 && memcmp(answer + 9, "200", 3) == 0 ? 0
@@ -112,25 +112,25 @@ static void run_ours(struct bench *b, bool agent)
         int pipes[2], report;
         char byte;
 
-        b->ground.seed.agent = agent ? b->agent : b->init;
-        must(seed_make(&b->ground.seed, FIRST, &seed), "seed");
+        b->bench_host.seed.agent = agent ? b->agent : b->init;
+        must(seed_make(&b->bench_host.seed, FIRST, &seed), "seed");
         must(seed_wait(&seed), "seed");
         must(netns_make(&parts.netns), "network namespace");
         latency_add(&b->seed, latency_now() - begin);
         must(sys(pipe2(pipes, O_CLOEXEC)), "pipe");
         parts.output = pipes[1];
         begin = latency_now();
-        must(box_begin(&b->ground.seed, &seed, &spec, &parts, &report, &e), e.message);
-        must(box_finish(&b->ground.seed, &spec, report, &e), e.message);
+        must(box_begin(&b->bench_host.seed, &seed, &spec, &parts, &report, &e), e.message);
+        must(box_finish(&b->bench_host.seed, &spec, report, &e), e.message);
         if (agent)
-                ask_agent(b);
+                request_agent(b);
         else
                 must(read(pipes[0], &byte, 1) == 1 ? 0 : -EPIPE, "init");
         latency_add(agent ? &b->by_agent : &b->by_init, latency_now() - begin);
         (void) close(pipes[0]);
         (void) close(pipes[1]);
         (void) close(parts.netns);
-        must(box_destroy(&b->ground.seed, ID, &seed, &e), e.message);
+        must(box_destroy(&b->bench_host.seed, ID, &seed, &e), e.message);
 }
 
 static void print(const char *name, struct latency *l, double seconds, const char *end)
@@ -147,12 +147,12 @@ int main(int argc, char **argv)
         double seconds;
 
         if (argc != 4 || parse_u64_max(str_from(argv[1]), 100000, &rounds) < 0) {
-                (void) fprintf(stderr, "usage: box_bench ROUNDS HUTCH-EXECD TINY-INIT\n");
+                (void) fprintf(stderr, "usage: instance_bench ROUNDS HUTCH-EXECD TINY-INIT\n");
                 return 2;
         }
-        ground_open(&b.ground, GROUP);
-        b.agent = ground_seal(argv[2]);
-        b.init = ground_seal(argv[3]);
+        bench_host_open(&b.bench_host, GROUP);
+        b.agent = bench_host_seal(argv[2]);
+        b.init = bench_host_seal(argv[3]);
         begin = latency_now();
         for (uint64_t i = 0; i < rounds; i++) {
                 run_floor(&b);
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
                 run_ours(&b, true);
         }
         seconds = (double) (latency_now() - begin) / 1e9;
-        ground_close(&b.ground);
+        bench_host_close(&b.bench_host);
         (void) printf("{");
         print("floor", &b.floor, seconds, ",");
         print("init", &b.by_init, seconds, ",");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_EXECD_TREE_ANSWER_H
-#define HUTCH_EXECD_TREE_ANSWER_H
+#ifndef HUTCH_EXECD_TREE_LISTING_H
+#define HUTCH_EXECD_TREE_LISTING_H
 
 /*
  * The files of a tree as a JSON array of FileInfo (execd/file_info.h), streamed: in constant memory
@@ -24,9 +24,9 @@ struct tree_query {
 };
 
 /* Answers. Takes rootfd and glob. */
-void tree_answer_start(struct http_req *req, const struct tree_query *q);
+void tree_listing_start(struct http_req *req, const struct tree_query *q);
 
 /* The path without empty and "." parts: what it shows to clients. NULL view if the arena is full. */
-struct str tree_tidy(struct arena *a, struct str path);
+struct str path_clean(struct arena *a, struct str path);
 
 #endif

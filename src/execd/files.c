@@ -11,7 +11,7 @@
 
 /* --- removing --- */
 
-/* A folder, or what can't be looked at, is found before anything is removed. */
+/* A directory, or what can't be looked at, is found before anything is removed. */
 static int check_removable(struct batch *b, size_t i)
 {
         struct file_item *item = &file_batch_of(b)->items[i];
@@ -98,4 +98,4 @@ static const struct http_route routes[] = {
           .exec = post_permissions },
 };
 
-const struct http_api api_files_change = EXECD_API("files_change", routes);
+const struct http_api api_files = EXECD_API("files_change", routes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/ground.h"
+#include "bench/bench_host.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -22,7 +22,7 @@ void must(int r, const char *what)
         exit(1);
 }
 
-int ground_seal(const char *path)
+int bench_host_seal(const char *path)
 {
         int from = open(path, O_RDONLY | O_CLOEXEC), fd = -EBADF;
 
@@ -32,16 +32,16 @@ int ground_seal(const char *path)
         return fd;
 }
 
-void ground_open(struct ground *g, const char *group)
+void bench_host_open(struct bench_host *g, const char *group)
 {
         int machine, host;
 
-        *g = (struct ground){ .path = "/tmp/hutch-bench-XXXXXX", .group = group };
-        must(mkdtemp(g->path) ? 0 : -errno, "make a folder");
+        *g = (struct bench_host){ .path = "/tmp/hutch-bench-XXXXXX", .group = group };
+        must(mkdtemp(g->path) ? 0 : -errno, "make a dir");
         must(sys(unshare(CLONE_NEWNS)), "mount namespace (needs root)");
         must(mount_make_private(), "isolate");
         (void) umask(022);
-        must(data_open(g->path, &g->seed.data), "data folder");
+        must(data_open(g->path, &g->seed.data), "data dir");
         machine = open("/", O_PATH | O_CLOEXEC);
         host = openat(g->seed.data, DATA_HOST, O_PATH | O_CLOEXEC);
         must(host_image_fill(machine, host), "image");
@@ -53,7 +53,7 @@ void ground_open(struct ground *g, const char *group)
         g->seed.tree = &g->tree;
 }
 
-void ground_remove_tree(int at, const char *name)
+void bench_host_remove_tree(int at, const char *name)
 {
         struct walk_remove rm;
         int r;
@@ -66,7 +66,7 @@ void ground_remove_tree(int at, const char *name)
         must(r, name);
 }
 
-void ground_close(struct ground *g)
+void bench_host_close(struct bench_host *g)
 {
         static const char *const mounts[] = { DATA_DEVICES, DATA_GROUPS, DATA_MASKS };
         char path[128];
@@ -76,5 +76,5 @@ void ground_close(struct ground *g)
                 (void) snprintf(path, sizeof(path), "%s/%s", g->path, mounts[i]);
                 (void) umount2(path, MNT_DETACH);
         }
-        ground_remove_tree(AT_FDCWD, g->path);
+        bench_host_remove_tree(AT_FDCWD, g->path);
 }

@@ -10,7 +10,7 @@
 #include "execd/path.h"
 #include "execd/problem.h"
 #include "execd/query.h"
-#include "execd/tree_answer.h"
+#include "execd/tree_listing.h"
 #include "os/fd.h"
 #include "os/walk.h"
 
@@ -61,7 +61,7 @@ static void get_search(struct http_req *req)
         if (make_glob(req, &q.glob) < 0)
                 (void) fd_close(q.rootfd);
         else
-                tree_answer_start(req, &q);
+                tree_listing_start(req, &q);
 }
 
 /* --- listing --- */
@@ -92,7 +92,7 @@ static void get_list(struct http_req *req)
                 return;
         q.rootfd = open(q.root.p, OPEN_DIR);
         if (q.rootfd >= 0 && q.depth_max > 0) {
-                tree_answer_start(req, &q);
+                tree_listing_start(req, &q);
                 return;
         }
         if (q.rootfd >= 0)
@@ -120,7 +120,7 @@ static int check_tree(struct batch *b, size_t i)
 
         if (r < 0)
                 return r;
-        path = tree_tidy(&b->req->arena, item->path);
+        path = path_clean(&b->req->arena, item->path);
         if (!path.p) {
                 http_reply_error(b->req, 400, CODE_INVALID_BODY, "the request has too many items");
                 return -ENOMEM;
@@ -203,4 +203,4 @@ static const struct http_route routes[] = {
         { METHOD_DELETE, "/directories", .scope = SCOPE_TOKEN, .exec = delete_directories },
 };
 
-const struct http_api api_trees = EXECD_API("trees", routes);
+const struct http_api api_directories = EXECD_API("trees", routes);

@@ -17,9 +17,9 @@ static void check_within(struct str part, struct str text)
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
         struct str text = str_of((const char *) p, n);
-        struct git_question q;
+        struct git_request q;
 
-        if (git_question_parse(text, &q) < 0)
+        if (git_request_parse(text, &q) < 0)
                 return 0;
         ASSERT(q.action.p);
         check_within(q.action, text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "execd/keeper.h"
+#include "execd/supervisor.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -17,24 +17,25 @@
 
 #define COMMAND_OOM_ADJ "500" /* half of all memory more than it has */
 
-/* --- the keeper's side --- */
+/* --- the supervisor's side --- */
 
-struct keeper {
+struct supervisor {
         int fd; /* to the agent */
         pid_t command;
         bool ended;
         int status;
 };
 
-static void tell(const struct keeper *k, enum keeper_report_kind kind, int value)
+static void tell(const struct supervisor *k, enum supervisor_report_kind kind, int value)
 {
-        struct keeper_report r = { (int32_t) kind, value };
+        struct supervisor_report r = { (int32_t) kind, value };
 
         (void) !send(k->fd, &r, sizeof(r), MSG_NOSIGNAL);
 }
 
-/* Ends the keeper. Whether the agent is there to hear it does not matter any more. */
-static never_returns void report(const struct keeper *k, enum keeper_report_kind kind, int value)
+/* Ends the supervisor. Whether the agent is there to hear it does not matter any more. */
+static never_returns void report(const struct supervisor *k, enum supervisor_report_kind kind,
+                                 int value)
 {
         tell(k, kind, value);
         _exit(0);
@@ -61,7 +62,7 @@ static void close_all_but(int keep[4])
 
 static void note_reaped(void *data, pid_t pid, int status)
 {
-        struct keeper *k = data;
+        struct supervisor *k = data;
 
         if (pid == k->command) {
                 k->ended = true;
@@ -69,7 +70,7 @@ static void note_reaped(void *data, pid_t pid, int status)
         }
 }
 
-static void reap(struct keeper *k)
+static void reap(struct supervisor *k)
 {
         int status;
 
@@ -77,7 +78,7 @@ static void reap(struct keeper *k)
                 note_reaped(k, pid, status);
 }
 
-static void kill_all(struct keeper *k)
+static void kill_all(struct supervisor *k)
 {
         if (!k->ended)
                 (void) kill(-k->command, SIGKILL);
@@ -88,7 +89,7 @@ static void kill_all(struct keeper *k)
 }
 
 /* The command can't have been reaped by anybody else, so its group's number is still its own. */
-static void obey(struct keeper *k)
+static void obey(struct supervisor *k)
 {
         int32_t sig;
         ssize_t n = recv(k->fd, &sig, sizeof(sig), MSG_DONTWAIT);
@@ -101,7 +102,7 @@ static void obey(struct keeper *k)
                 kill_all(k); /* the agent says so, or is gone */
 }
 
-static never_returns void keep(struct keeper *k, int child_events)
+static never_returns void keep(struct supervisor *k, int child_events)
 {
         struct pollfd fds[] = {
                 { .fd = k->fd, .events = POLLIN },
@@ -118,7 +119,7 @@ static never_returns void keep(struct keeper *k, int child_events)
                 if (fds[0].revents && !k->ended)
                         obey(k);
         }
-        report(k, KEEPER_EXITED, k->status);
+        report(k, SUPERVISOR_EXITED, k->status);
 }
 
 /* Memory of a pipe, a socket or a table is nobody's: when the sandbox has used up its own, the kernel would
@@ -138,11 +139,11 @@ static void be_killed_first(bool first)
 }
 
 /* All signals are blocked for good. The two that can't be are of little use to a hostile command: a
- * keeper that is stopped is continued by the agent, and one that is killed takes the command along
+ * supervisor that is stopped is continued by the agent, and one that is killed takes the command along
  * (die_with_parent). */
-static never_returns void keeper_main(const struct spawn *given, bool tell_start, int fd)
+static never_returns void supervisor_main(const struct spawn *given, bool notify_start, int fd)
 {
-        struct keeper k = { .fd = fd };
+        struct supervisor k = { .fd = fd };
         struct spawn s = *given;
         int keep_fds[4] = { fd, s.fds[0], s.fds[1], s.fds[2] }, events, r;
         sigset_t set;
@@ -150,20 +151,20 @@ static never_returns void keeper_main(const struct spawn *given, bool tell_start
         (void) sigfillset(&set);
         (void) sigprocmask(SIG_SETMASK, &set, NULL);
         close_all_but(keep_fds);
-        (void) prctl(PR_SET_NAME, "hutch-keeper");
+        (void) prctl(PR_SET_NAME, "hutch-supervisor");
         if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
-                report(&k, KEEPER_FAILED, -errno);
+                report(&k, SUPERVISOR_FAILED, -errno);
         events = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
         if (events < 0)
-                report(&k, KEEPER_FAILED, -errno);
+                report(&k, SUPERVISOR_FAILED, -errno);
         s.die_with_parent = true;
         be_killed_first(true);
         r = spawn_program(&s, &k.command);
         be_killed_first(false);
         if (r < 0)
-                report(&k, KEEPER_FAILED, r);
-        if (tell_start)
-                tell(&k, KEEPER_STARTED, 0);
+                report(&k, SUPERVISOR_FAILED, r);
+        if (notify_start)
+                tell(&k, SUPERVISOR_STARTED, 0);
         /* The command's pipes must end with the command. */
         for (int i = 0; i < 3; i++)
                 if (s.fds[i] != fd)
@@ -173,7 +174,7 @@ static never_returns void keeper_main(const struct spawn *given, bool tell_start
 
 /* --- the agent's side --- */
 
-int keeper_start(const struct spawn *s, bool tell_start, int *ret_fd, pid_t *ret_pid)
+int supervisor_start(const struct spawn *s, bool notify_start, int *ret_fd, pid_t *ret_pid)
 {
         scoped(fd_closep) int ours = -EBADF;
         scoped(fd_closep) int theirs = -EBADF;
@@ -184,18 +185,18 @@ int keeper_start(const struct spawn *s, bool tell_start, int *ret_fd, pid_t *ret
                 return -errno;
         ours = pair[0];
         theirs = pair[1];
-        /* Not fork: the handlers libuv has registered for it are of no use to a keeper. */
+        /* Not fork: the handlers libuv has registered for it are of no use to a supervisor. */
         pid = _Fork();
         if (pid < 0)
                 return -errno;
         if (pid == 0)
-                keeper_main(s, tell_start, theirs);
+                supervisor_main(s, notify_start, theirs);
         *ret_fd = TAKE_FD(ours);
         *ret_pid = pid;
         return 0;
 }
 
-void keeper_signal(int fd, int sig)
+void supervisor_signal(int fd, int sig)
 {
         int32_t order = sig;
 
@@ -203,14 +204,14 @@ void keeper_signal(int fd, int sig)
 }
 
 /* Not a message: for that there might be no room. */
-void keeper_kill(int fd)
+void supervisor_kill(int fd)
 {
         (void) shutdown(fd, SHUT_WR);
 }
 
-/* A keeper that ends while an order is under way to it resets the connection, and the kernel tells
+/* A supervisor that ends while an order is under way to it resets the connection, and the kernel tells
  * that first, once; its report is behind it. */
-int keeper_read(int fd, struct keeper_report *ret)
+int supervisor_read(int fd, struct supervisor_report *ret)
 {
         ssize_t n = recv(fd, ret, sizeof(*ret), MSG_DONTWAIT);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/lib/door_world.h"
+#include "tests/lib/ingress_world.h"
 
 #include <stdio.h>
 
@@ -126,7 +126,7 @@ static void key_of(struct api_key *k, const char *text, const char *tenant, int 
         sha256(text, strlen(text), k->digest);
 }
 
-static void add_keys(struct door_world *w)
+static void add_keys(struct ingress_world *w)
 {
         struct api_key keys[4];
         struct err e;
@@ -141,7 +141,7 @@ static void add_keys(struct door_world *w)
 
 /* --- life --- */
 
-static void create(struct door_world *w, const char *tenant, const char *body, char *ret)
+static void create(struct ingress_world *w, const char *tenant, const char *body, char *ret)
 {
         struct made m =
                 world_create(&w->base, &(struct create_options){ .tenant = tenant, .body = body });
@@ -153,7 +153,7 @@ static void create(struct door_world *w, const char *tenant, const char *body, c
 
 #define BODY "{\"image\":{\"uri\":\"debian:12\"},\"entrypoint\":[\"sh\"],\"resourceLimits\":{}"
 
-void door_world_open(struct door_world *w, bool with_keys)
+void ingress_world_open(struct ingress_world *w, bool with_keys)
 {
         int fd = -EBADF;
 
@@ -188,7 +188,7 @@ static void set_flag(void *data)
         *(bool *) data = true;
 }
 
-void door_world_close(struct door_world *w)
+void ingress_world_close(struct ingress_world *w)
 {
         bool server = false, client = false;
 
@@ -207,7 +207,7 @@ void door_world_close(struct door_world *w)
 
 /* --- asking --- */
 
-void door_ask(struct door_world *w, const struct door_question *q)
+void ingress_call(struct ingress_world *w, const struct ingress_request *q)
 {
         const char *host = q->host ? q->host : HOST;
 
@@ -222,31 +222,31 @@ void door_ask(struct door_world *w, const struct door_question *q)
         http_loopback_run(&w->lb, q->method ? q->method : "GET", q->target, str_from(q->body));
 }
 
-int door_status(const struct door_world *w)
+int ingress_status(const struct ingress_world *w)
 {
         return w->lb.status;
 }
 
-bool door_has(const struct door_world *w, const char *text)
+bool ingress_body_has(const struct ingress_world *w, const char *text)
 {
         struct str body = buf_str(&w->lb.body);
 
         return memmem(body.p, body.n, text, strlen(text)) != NULL;
 }
 
-const char *door_header(const struct door_world *w, const char *name)
+const char *ingress_header(const struct ingress_world *w, const char *name)
 {
         struct str value = http_headers_get(&w->lb.headers, str_from(name));
 
-        return value.p ? door_text("%.*s", STR_ARG(value)) : NULL;
+        return value.p ? ingress_text("%.*s", STR_ARG(value)) : NULL;
 }
 
-size_t door_count(const struct door_world *w, const char *name)
+size_t ingress_count(const struct ingress_world *w, const char *name)
 {
         return http_headers_count(&w->lb.headers, str_from(name));
 }
 
-const char *door_text(const char *fmt, ...)
+const char *ingress_text(const char *fmt, ...)
 {
         static char texts[16][1024];
         static unsigned next;
@@ -259,7 +259,8 @@ const char *door_text(const char *fmt, ...)
         return text;
 }
 
-const char *door_token(const struct door_world *w, const char *id, uint16_t port, uint64_t expires)
+const char *ingress_token(const struct ingress_world *w, const char *id, uint16_t port,
+                          uint64_t expires)
 {
         static const struct caller admin = { .all_tenants = true };
         const struct sandbox *record = service_find(w->base.service, &admin, str_from(id));
@@ -267,5 +268,5 @@ const char *door_token(const struct door_world *w, const char *id, uint16_t port
         char text[TOKEN_TEXT_MAX + 1];
 
         (void) token_write(w->api.secret, &door, expires, text);
-        return door_text("%s", text);
+        return ingress_text("%s", text);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_TESTS_LIB_DOOR_WORLD_H
-#define HUTCH_TESTS_LIB_DOOR_WORLD_H
+#ifndef HUTCH_TESTS_LIB_INGRESS_WORLD_H
+#define HUTCH_TESTS_LIB_INGRESS_WORLD_H
 
 /*
  * A control plane with all its APIs in front of it, keys, two sandboxes of different tenants, and agents
- * that tell what has reached them. Requests come without a socket (door_ask), or over one, byte for byte
+ * that tell what has reached them. Requests come without a socket (ingress_call), or over one, byte for byte
  * (w.addr and tests/lib/wire.h).
  *
  * An agent answers, at any path and by any method:
@@ -28,7 +28,7 @@
 #define HOST    "127.0.0.1:8080"
 #define PREVIEW "preview.example"
 
-struct door_world {
+struct ingress_world {
         struct service_world base;
         struct keyring *keyring;
         struct http_client *into;
@@ -43,10 +43,10 @@ struct door_world {
 };
 
 /* Sandboxes: w.id and w.secured (secureAccess) of tenant t, w.other of tenant o. */
-void door_world_open(struct door_world *w, bool with_keys);
-void door_world_close(struct door_world *w);
+void ingress_world_open(struct ingress_world *w, bool with_keys);
+void ingress_world_close(struct ingress_world *w);
 
-struct door_question {
+struct ingress_request {
         const char *method; /* NULL: GET */
         const char *target;
         const char *host;    /* NULL: HOST; "": none */
@@ -56,16 +56,17 @@ struct door_question {
 };
 
 /* Asks and waits for the whole answer. */
-void door_ask(struct door_world *w, const struct door_question *q);
+void ingress_call(struct ingress_world *w, const struct ingress_request *q);
 
 /* Of the last answer. */
-int door_status(const struct door_world *w);
-bool door_has(const struct door_world *w, const char *text);           /* in the body */
-const char *door_header(const struct door_world *w, const char *name); /* NULL: none */
-size_t door_count(const struct door_world *w, const char *name);
+int ingress_status(const struct ingress_world *w);
+bool ingress_body_has(const struct ingress_world *w, const char *text);      /* in the body */
+const char *ingress_header(const struct ingress_world *w, const char *name); /* NULL: none */
+size_t ingress_count(const struct ingress_world *w, const char *name);
 
 /* Texts, each in one of a few static buffers. */
-const char *door_text(const char *fmt, ...) printf_like(1, 2);
-const char *door_token(const struct door_world *w, const char *id, uint16_t port, uint64_t expires);
+const char *ingress_text(const char *fmt, ...) printf_like(1, 2);
+const char *ingress_token(const struct ingress_world *w, const char *id, uint16_t port,
+                          uint64_t expires);
 
 #endif

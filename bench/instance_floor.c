@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/box_floor.h"
+#include "bench/instance_floor.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -23,26 +23,27 @@
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 
 /* A step that fails ends it. */
-#define MUST(call)                                   \
-        do {                                         \
-                if ((call) < 0) {                    \
-                        perror("box_floor: " #call); \
-                        _exit(1);                    \
-                }                                    \
+#define MUST(call)                                        \
+        do {                                              \
+                if ((call) < 0) {                         \
+                        perror("instance_floor: " #call); \
+                        _exit(1);                         \
+                }                                         \
         } while (0)
 
 static const char *const masked_files[] = { "proc/interrupts", "proc/key-users", "proc/keys",
                                             "proc/timer_list" };
-static const char *const masked_folders[] = { "proc/acpi", "sys/firmware" };
+static const char *const masked_dirs[] = { "proc/acpi", "sys/firmware" };
 static const char *const read_only[] = { "proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/1" };
 
-static const char *in_data(const struct box_floor *f, const char *name, char path[static PATH_MAX])
+static const char *in_data(const struct instance_floor *f, const char *name,
+                           char path[static PATH_MAX])
 {
         (void) snprintf(path, PATH_MAX, "%s/%s", f->data, name);
         return path;
 }
 
-static int view(const struct box_floor *f, const char *path)
+static int view(const struct instance_floor *f, const char *path)
 {
         struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY,
                                    .userns_fd = (uint64_t) f->userns };
@@ -56,7 +57,7 @@ static int view(const struct box_floor *f, const char *path)
         return fd;
 }
 
-static int overlay(const struct box_floor *f, const char *lower, const char *upper)
+static int overlay(const struct instance_floor *f, const char *lower, const char *upper)
 {
         int fs = fsopen("overlay", FSOPEN_CLOEXEC), fd;
         char text[PATH_MAX + 64], path[PATH_MAX];
@@ -77,7 +78,7 @@ static int overlay(const struct box_floor *f, const char *lower, const char *upp
         return fd;
 }
 
-static void make_root(const struct box_floor *f)
+static void make_root(const struct instance_floor *f)
 {
         char path[PATH_MAX];
         int root = overlay(f, in_data(f, "host", path), "upper");
@@ -98,15 +99,15 @@ static void make_root(const struct box_floor *f)
         (void) in_data(f, "shared/masks/file", path);
         for (size_t i = 0; i < COUNT(masked_files); i++)
                 (void) mount(path, masked_files[i], NULL, MS_BIND, NULL); /* some have none */
-        (void) in_data(f, "shared/masks/folder", path);
-        for (size_t i = 0; i < COUNT(masked_folders); i++)
-                (void) mount(path, masked_folders[i], NULL, MS_BIND, NULL);
+        (void) in_data(f, "shared/masks/dir", path);
+        for (size_t i = 0; i < COUNT(masked_dirs); i++)
+                (void) mount(path, masked_dirs[i], NULL, MS_BIND, NULL);
         MUST(syscall(SYS_pivot_root, ".", "."));
         MUST(umount2(".", MNT_DETACH));
         MUST(chdir("/"));
 }
 
-static void drop_privileges(const struct box_floor *f)
+static void drop_privileges(const struct instance_floor *f)
 {
         struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
         struct __user_cap_data_struct data[2] = { { CAPS_KEPT, CAPS_KEPT, 0 }, { 0, 0, 0 } };
@@ -125,7 +126,7 @@ static void drop_privileges(const struct box_floor *f)
         MUST(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog));
 }
 
-static void run(const struct box_floor *f)
+static void run(const struct instance_floor *f)
 {
         char *const argv[] = { (char[]){ "init" }, NULL };
 
@@ -143,7 +144,7 @@ static void run(const struct box_floor *f)
         MUST(syscall(SYS_execveat, f->program, "", argv, argv + 1, AT_EMPTY_PATH));
 }
 
-pid_t box_floor_start(const struct box_floor *f)
+pid_t instance_floor_start(const struct instance_floor *f)
 {
         const struct clone_child how = { CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS,
                                          f->tree ? f->group->parts[CGROUP_UNIFIED] : -EBADF };

@@ -8,11 +8,11 @@
 #include "execd/agent.h"
 #include "execd/archive.h"
 #include "execd/codes.h"
-#include "execd/outflow.h"
+#include "execd/response_stream.h"
 #include "execd/problem.h"
 #include "execd/query.h"
 #include "archive/tar.h"
-#include "execd/tree_answer.h"
+#include "execd/tree_listing.h"
 #include "http/file.h"
 #include "os/fd.h"
 #include "os/walk.h"
@@ -20,8 +20,8 @@
 #define OPEN_DIR  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 #define OPEN_FILE (O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 
-struct archive_out {
-        struct outflow flow;
+struct archive_download {
+        struct response_stream flow;
         struct walk walk;
         bool walking;
         bool told;       /* without a walk: the root was */
@@ -31,9 +31,9 @@ struct archive_out {
         unsigned pad;    /* behind it */
 };
 
-static struct archive_out *out_of(struct outflow *f)
+static struct archive_download *out_of(struct response_stream *f)
 {
-        return container_of(f, struct archive_out, flow);
+        return container_of(f, struct archive_download, flow);
 }
 
 /* --- entries --- */
@@ -56,7 +56,7 @@ static bool is_gone(int r)
         return r == -ENOENT || r == -ENOTDIR || r == -ELOOP || r == -EINVAL || r == -ENXIO;
 }
 
-static int add_file(struct archive_out *a, int dirfd, const char *name, struct str path,
+static int add_file(struct archive_download *a, int dirfd, const char *name, struct str path,
                     struct buf *out)
 {
         scoped(fd_closep) int fd = openat(dirfd, name, OPEN_FILE);
@@ -109,7 +109,7 @@ static int add_dir(int dirfd, const char *name, struct str path, struct buf *out
         return 0;
 }
 
-static int add_entry(struct archive_out *a, const struct walk_entry *e, struct buf *out)
+static int add_entry(struct archive_download *a, const struct walk_entry *e, struct buf *out)
 {
         int r = 0;
 
@@ -133,9 +133,9 @@ static void add_zeros(struct buf *out, size_t n)
         buf_add(out, zeros, n);
 }
 
-static int add_content(struct archive_out *a, struct buf *out)
+static int add_content(struct archive_download *a, struct buf *out)
 {
-        size_t want = (size_t) MIN_OF(a->left, (uint64_t) OUTFLOW_PIECE);
+        size_t want = (size_t) MIN_OF(a->left, (uint64_t) RESPONSE_STREAM_PIECE);
         char *p = buf_reserve(out, want);
         ssize_t n = p ? read(a->file, p, want) : -1;
 
@@ -151,7 +151,7 @@ static int add_content(struct archive_out *a, struct buf *out)
 }
 
 /* A root that is no directory. */
-static int add_root(struct archive_out *a, struct buf *out)
+static int add_root(struct archive_download *a, struct buf *out)
 {
         const char *name = strrchr(a->root.p, '/') + 1;
         int r;
@@ -165,9 +165,9 @@ static int add_root(struct archive_out *a, struct buf *out)
         return r < 0 ? r : 1;
 }
 
-static int produce(struct outflow *f, struct buf *out)
+static int produce(struct response_stream *f, struct buf *out)
 {
-        struct archive_out *a = out_of(f);
+        struct archive_download *a = out_of(f);
         struct walk_entry e;
         int r;
 
@@ -185,9 +185,9 @@ static int produce(struct outflow *f, struct buf *out)
         return r;
 }
 
-static void release(struct outflow *f)
+static void release(struct response_stream *f)
 {
-        struct archive_out *a = out_of(f);
+        struct archive_download *a = out_of(f);
 
         if (a->walking)
                 walk_close(&a->walk);
@@ -237,8 +237,8 @@ static void add_disposition(struct http_req *req, struct str root)
 
 void archive_get(struct http_req *req)
 {
-        static const struct outflow_ops ops = { .produce = produce, .release = release };
-        struct archive_out *a;
+        static const struct response_stream_ops ops = { .produce = produce, .release = release };
+        struct archive_download *a;
         struct str path, shown;
         bool is_dir;
         int fd = -EBADF, r;
@@ -246,9 +246,9 @@ void archive_get(struct http_req *req)
         if (query_path(req, &path) < 0 || open_root(req, path, &fd) < 0)
                 return;
         is_dir = fd >= 0;
-        shown = tree_tidy(&req->arena, path);
-        a = xnew(struct archive_out);
-        *a = (struct archive_out){ .root = shown, .file = -EBADF };
+        shown = path_clean(&req->arena, path);
+        a = xnew(struct archive_download);
+        *a = (struct archive_download){ .root = shown, .file = -EBADF };
         r = shown.p ? 0 : -ENOMEM;
         if (r == 0 && is_dir)
                 r = walk_open(&a->walk, TAKE_FD(fd), &(struct walk_options){ 0 });
@@ -260,5 +260,5 @@ void archive_get(struct http_req *req)
         }
         a->walking = is_dir;
         add_disposition(req, shown);
-        outflow_start(&a->flow, req, STR("application/x-tar"), &ops);
+        response_stream_start(&a->flow, req, STR("application/x-tar"), &ops);
 }

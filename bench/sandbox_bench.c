@@ -3,12 +3,12 @@
 /*
  * Lives of sandboxes, through hutchd's API and over connections that are kept.
  *
- *         lives_bench PORT NETWORK CONNECTIONS LIVES SCRIPT
+ *         sandbox_bench PORT NETWORK CONNECTIONS CYCLES SCRIPT
  *
- * Each connection goes through SCRIPT for one sandbox after the other until there were LIVES of them:
+ * Each connection goes through SCRIPT for one sandbox after the other until there were CYCLES of them:
  *
  *         c  create, until it is Running         p  pause        d  delete
- *         x  a command, until its answer ends    r  resume       |  wait for all other connections
+ *         x  a command, until its response ends    r  resume       |  wait for all other connections
  *
  * A script that does not begin with "c" takes the sandboxes' ids from standard input, a line each. It
  * prints one JSON object: how long each took, one by one too; "output" from the begin of a create to
@@ -28,7 +28,7 @@
 #include "bench/latency.h"
 
 #define CONNECTIONS_MAX 256
-#define LIVES_MAX       20000
+#define CYCLES_MAX      20000
 #define ID_MAX          64
 #define PATH_MAX_       128
 #define SAID            "hutch-was-here"
@@ -44,7 +44,7 @@
 
 enum step { CREATE, EXEC, PAUSE, RESUME, DELETE, STEPS };
 
-/* What each asks for, and what is the right answer. */
+/* What each asks for, and what is the right response. */
 static const struct {
         char letter;
         const char *name, *method, *path, *body;
@@ -69,13 +69,13 @@ struct connection {
 static struct {
         const char *script;
         char body[1024];
-        size_t lives, begun, n_ids;
+        size_t cycles, begun, n_ids;
         size_t connections, living, waiting;
         uint64_t begin, reached;
-        struct latency took[STEPS], output, life;
+        struct latency took[STEPS], output, cycle;
         struct connection all[CONNECTIONS_MAX];
         struct pollfd fds[CONNECTIONS_MAX];
-        char ids[LIVES_MAX][ID_MAX];
+        char ids[CYCLES_MAX][ID_MAX];
 } b;
 
 /* --- one sandbox --- */
@@ -100,14 +100,14 @@ static void ask(struct connection *c)
         c->asked = latency_now();
         if (c->step == CREATE)
                 c->born = c->asked;
-        api_ask(&c->api, steps[c->step].method, path,
-                c->step == CREATE ? b.body : steps[c->step].body);
+        api_request(&c->api, steps[c->step].method, path,
+                    c->step == CREATE ? b.body : steps[c->step].body);
 }
 
-static void begin_life(struct connection *c)
+static void begin_cycle(struct connection *c)
 {
         c->at = NULL;
-        if (b.begun == b.lives)
+        if (b.begun == b.cycles)
                 return;
         b.begun++;
         b.living++;
@@ -121,13 +121,13 @@ static void begin_life(struct connection *c)
         ask(c);
 }
 
-static void end_life(struct connection *c)
+static void end_cycle(struct connection *c)
 {
         b.living--;
-        latency_add(&b.life, latency_now() - c->born);
+        latency_add(&b.cycle, latency_now() - c->born);
         if (c->step != DELETE)
                 memcpy(b.ids[b.n_ids++], c->id, sizeof(c->id));
-        begin_life(c);
+        begin_cycle(c);
 }
 
 static void go_on(struct connection *c)
@@ -138,7 +138,7 @@ static void go_on(struct connection *c)
         else if (*c->at)
                 ask(c);
         else
-                end_life(c);
+                end_cycle(c);
 }
 
 static void all_have_come(void)
@@ -157,12 +157,12 @@ static void answered(struct connection *c)
         latency_add(&b.took[c->step], latency_now() - c->asked);
         api_expect(&c->api, steps[c->step].status, steps[c->step].name);
         if (c->step == CREATE) {
-                if (!strstr(c->api.answer, "\"state\":\"Running\""))
-                        errx(1, "create: %s", c->api.answer);
+                if (!strstr(c->api.response, "\"state\":\"Running\""))
+                        errx(1, "create: %s", c->api.response);
                 api_text(&c->api, "id", c->id, sizeof(c->id));
         }
         if (c->step == EXEC && !c->said)
-                errx(1, "the command said nothing: %s", c->api.answer);
+                errx(1, "the command said nothing: %s", c->api.response);
         go_on(c);
 }
 
@@ -170,7 +170,7 @@ static void some_came(struct connection *c)
 {
         bool complete = api_read(&c->api);
 
-        if (c->step == EXEC && !c->said && strstr(c->api.answer, SAID)) {
+        if (c->step == EXEC && !c->said && strstr(c->api.response, SAID)) {
                 c->said = true;
                 latency_add(&b.output, latency_now() - c->born);
         }
@@ -182,7 +182,7 @@ static void run(void)
 {
         b.begin = latency_now();
         for (size_t i = 0; i < b.connections; i++)
-                begin_life(&b.all[i]);
+                begin_cycle(&b.all[i]);
         while (b.living > 0) {
                 if (b.waiting > 0 && b.waiting == b.living)
                         all_have_come();
@@ -211,7 +211,7 @@ static void print_results(void)
         for (enum step s = 0; s < STEPS; s++)
                 print(steps[s].name, &b.took[s], seconds);
         print("output", &b.output, seconds);
-        print("life", &b.life, seconds);
+        print("cycle", &b.cycle, seconds);
         (void) printf("\"reached\": %.6f,\n\"ids\": [",
                       b.reached ? (double) (b.reached - b.begin) / 1e9 : 0);
         for (size_t i = 0; i < b.n_ids; i++)
@@ -225,19 +225,19 @@ static bool take_arguments(int argc, char **argv)
                 return false;
         (void) snprintf(b.body, sizeof(b.body), BODY, argv[2]);
         b.connections = strtoull(argv[3], NULL, 10);
-        b.lives = strtoull(argv[4], NULL, 10);
+        b.cycles = strtoull(argv[4], NULL, 10);
         b.script = argv[5];
         for (const char *p = b.script; *p; p++)
                 if (*p != '|' && step_of(*p) == STEPS)
                         return false;
-        return b.connections > 0 && b.connections <= CONNECTIONS_MAX && b.lives <= LIVES_MAX
+        return b.connections > 0 && b.connections <= CONNECTIONS_MAX && b.cycles <= CYCLES_MAX
                && *b.script && *b.script != '|';
 }
 
 int main(int argc, char **argv)
 {
         if (!take_arguments(argc, argv)) {
-                fputs("usage: lives_bench PORT NETWORK CONNECTIONS LIVES SCRIPT\n", stderr);
+                fputs("usage: sandbox_bench PORT NETWORK CONNECTIONS CYCLES SCRIPT\n", stderr);
                 return 2;
         }
         for (size_t i = 0; i < b.connections; i++) {

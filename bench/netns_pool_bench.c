@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * netpool_bench [N]: what namespaces from the pool cost, in a network namespace of its own.
+ * netns_pool_bench [N]: what namespaces from the pool cost, in a network namespace of its own.
  *
  * One JSON object a line, times in microseconds.
  */
@@ -34,7 +34,7 @@ static int ascending(const void *a, const void *b)
         return (x > y) - (x < y);
 }
 
-static void tell(const char *what, unsigned n)
+static void print(const char *what, unsigned n)
 {
         double sum = 0;
 
@@ -82,14 +82,14 @@ static int make_until(struct netpool *p, enum netpool_kind kind, unsigned n)
         return r;
 }
 
-static void tell_making(struct netpool *p, enum netpool_kind kind, unsigned n, const char *what)
+static void print_making(struct netpool *p, enum netpool_kind kind, unsigned n, const char *what)
 {
         const unsigned had = netpool_ready(p, kind);
         const double start = now();
 
         check(make_until(p, kind, n), "make");
         samples[0] = (now() - start) / (netpool_ready(p, kind) - had);
-        tell(what, 1);
+        print(what, 1);
 }
 
 static void run_kind(struct netpool *p, enum netpool_kind kind, unsigned n,
@@ -102,17 +102,17 @@ static void run_kind(struct netpool *p, enum netpool_kind kind, unsigned n,
         double start;
 
         (void) snprintf(what, sizeof(what), "make %s, each of the first", name);
-        tell_making(p, kind, part, what);
+        print_making(p, kind, part, what);
         check(make_until(p, kind, n - part), "make");
         (void) snprintf(what, sizeof(what), "make %s, each of the last", name);
-        tell_making(p, kind, n, what);
+        print_making(p, kind, n, what);
         for (unsigned i = 0; i < n; i++) {
                 start = now();
                 check(netpool_take(p, kind, &items[i]), "take");
                 samples[i] = now() - start;
         }
         (void) snprintf(what, sizeof(what), "take %s", name);
-        tell(what, n);
+        print(what, n);
 
         /* Closing: the call, and what the kernel does after it. */
         start = now();
@@ -121,7 +121,7 @@ static void run_kind(struct netpool *p, enum netpool_kind kind, unsigned n,
         check(netpool_flush(p), "flush");
         samples[0] = (now() - start) / n;
         (void) snprintf(what, sizeof(what), "close %s, of all, each", name);
-        tell(what, 1);
+        print(what, 1);
         for (unsigned i = 0; i < 16; i++) {
                 double before = now();
 
@@ -129,13 +129,13 @@ static void run_kind(struct netpool *p, enum netpool_kind kind, unsigned n,
                 samples[i] = now() - before;
         }
         (void) snprintf(what, sizeof(what), "make %s while closing", name);
-        tell(what, 16);
+        print(what, 16);
         if (kind == NETPOOL_NONE)
                 return;
         while (links(s) > 16)
                 (void) sched_yield();
         samples[0] = (now() - start) / n;
-        tell("links gone, each", 1);
+        print("links gone, each", 1);
 }
 
 static void run(enum netpool_kind kind, unsigned n)
@@ -155,7 +155,7 @@ static void run(enum netpool_kind kind, unsigned n)
                 exit(1);
         }
         samples[0] = now() - start;
-        tell("start", 1);
+        print("start", 1);
         run_kind(p, kind, n, &c.scheme);
         netpool_close(p);
 }

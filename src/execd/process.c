@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "execd/job.h"
+#include "execd/process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 /* --- the end --- */
 
-static void handle_gone(struct job *j)
+static void handle_gone(struct process *j)
 {
         ASSERT(j->_open > 0);
         if (--j->_open > 0)
@@ -23,17 +23,17 @@ static void handle_gone(struct job *j)
 
 static void timer_closed(uv_handle_t *h)
 {
-        handle_gone(container_of((uv_timer_t *) h, struct job, _timer));
+        handle_gone(container_of((uv_timer_t *) h, struct process, _timer));
 }
 
-static void close_timer(struct job *j)
+static void close_timer(struct process *j)
 {
         if (j->_timer_open)
                 uv_close((uv_handle_t *) &j->_timer, timer_closed);
         j->_timer_open = false;
 }
 
-static void close_pipe(struct job_pipe *p)
+static void close_pipe(struct process_pipe *p)
 {
         if (p->open)
                 net_pipe_close(&p->pipe);
@@ -41,18 +41,18 @@ static void close_pipe(struct job_pipe *p)
 }
 
 /* The owner's reference is one of the open handles. */
-void job_release(struct job *j)
+void process_release(struct process *j)
 {
         j->ops = NULL;
-        for (size_t i = 0; i < JOB_STREAMS; i++)
+        for (size_t i = 0; i < PROCESS_STREAMS; i++)
                 if (j->_pipes[i].open)
                         net_pipe_resume(&j->_pipes[i].pipe);
         handle_gone(j);
 }
 
-static bool is_drained(const struct job *j)
+static bool is_drained(const struct process *j)
 {
-        for (size_t i = 0; i < JOB_STREAMS; i++)
+        for (size_t i = 0; i < PROCESS_STREAMS; i++)
                 if (j->_pipes[i].due > 0)
                         return false;
         return true;
@@ -60,7 +60,7 @@ static bool is_drained(const struct job *j)
 
 static void finish(struct net_task *t)
 {
-        struct job *j = container_of(t, struct job, _finish);
+        struct process *j = container_of(t, struct process, _finish);
 
         /* More may have become due since this was queued. */
         if (!j->running || !is_drained(j))
@@ -77,19 +77,19 @@ static void finish(struct net_task *t)
                 j->ops->ended(j, &j->_result);
 }
 
-static void finish_if_drained(struct job *j)
+static void finish_if_drained(struct process *j)
 {
         if ((j->_exited || j->_draining) && j->running && is_drained(j))
-                net_task_queue(j->_jobs->loop, &j->_finish);
+                net_task_queue(j->_processes->loop, &j->_finish);
 }
 
 /* --- output --- */
 
 static void pipe_data(struct net_pipe *pipe, char *bytes, size_t n)
 {
-        struct job_pipe *p = container_of(pipe, struct job_pipe, pipe);
-        struct job *j = p->job;
-        enum job_stream stream = (enum job_stream)(p - j->_pipes);
+        struct process_pipe *p = container_of(pipe, struct process_pipe, pipe);
+        struct process *j = p->process;
+        enum process_stream stream = (enum process_stream)(p - j->_pipes);
         size_t wanted = n;
 
         /* What a process left behind has written after the end, or after a marker, belongs to
@@ -104,17 +104,17 @@ static void pipe_data(struct net_pipe *pipe, char *bytes, size_t n)
 
 static void pipe_ended(struct net_pipe *pipe, int r)
 {
-        struct job_pipe *p = container_of(pipe, struct job_pipe, pipe);
+        struct process_pipe *p = container_of(pipe, struct process_pipe, pipe);
 
         (void) r;
         p->due = 0;
         close_pipe(p);
-        finish_if_drained(p->job);
+        finish_if_drained(p->process);
 }
 
 static void pipe_closed(struct net_pipe *pipe)
 {
-        handle_gone(container_of(pipe, struct job_pipe, pipe)->job);
+        handle_gone(container_of(pipe, struct process_pipe, pipe)->process);
 }
 
 static const struct net_pipe_ops pipe_ops = {
@@ -123,9 +123,9 @@ static const struct net_pipe_ops pipe_ops = {
         .closed = pipe_closed,
 };
 
-static void set_reading(struct job *j, bool reading)
+static void set_reading(struct process *j, bool reading)
 {
-        for (size_t i = 0; i < JOB_STREAMS; i++) {
+        for (size_t i = 0; i < PROCESS_STREAMS; i++) {
                 if (!j->_pipes[i].open)
                         continue;
                 if (reading)
@@ -135,48 +135,48 @@ static void set_reading(struct job *j, bool reading)
         }
 }
 
-void job_pause_output(struct job *j)
+void process_pause_output(struct process *j)
 {
         set_reading(j, false);
 }
 
-void job_resume_output(struct job *j)
+void process_resume_output(struct process *j)
 {
         set_reading(j, true);
 }
 
-/* --- the keeper's report --- */
+/* --- the supervisor's report --- */
 
 static void control_closed(uv_handle_t *h)
 {
-        handle_gone(container_of((uv_poll_t *) h, struct job, _control));
+        handle_gone(container_of((uv_poll_t *) h, struct process, _control));
 }
 
-static void close_control(struct job *j)
+static void close_control(struct process *j)
 {
-        if (j->_keeper < 0)
+        if (j->_supervisor < 0)
                 return;
         uv_close((uv_handle_t *) &j->_control, control_closed);
-        j->_keeper = fd_close(j->_keeper);
+        j->_supervisor = fd_close(j->_supervisor);
 }
 
 /* The pipes hold the last words, and nothing says how long others will go on writing: what is in
  * them now is what counts. */
-static void read_pending(struct job *j)
+static void read_pending(struct process *j)
 {
-        for (size_t i = 0; i < JOB_STREAMS; i++) {
-                struct job_pipe *p = &j->_pipes[i];
+        for (size_t i = 0; i < PROCESS_STREAMS; i++) {
+                struct process_pipe *p = &j->_pipes[i];
 
                 p->due = p->open ? net_pipe_pending(&p->pipe) : 0;
         }
         /* Usually the loop has not looked at the pipes yet in this turn. */
-        for (size_t i = 0; i < JOB_STREAMS; i++)
+        for (size_t i = 0; i < PROCESS_STREAMS; i++)
                 while (j->_pipes[i].open && j->_pipes[i].due > 0
                        && net_pipe_read_now(&j->_pipes[i].pipe))
                         ;
 }
 
-static void program_gone(struct job *j)
+static void program_gone(struct process *j)
 {
         j->_exited = true;
         j->_draining = false;
@@ -184,7 +184,7 @@ static void program_gone(struct job *j)
         finish_if_drained(j);
 }
 
-void job_drain(struct job *j)
+void process_drain(struct process *j)
 {
         if (j->_exited || j->_draining)
                 return;
@@ -193,7 +193,7 @@ void job_drain(struct job *j)
         finish_if_drained(j);
 }
 
-void job_read_now(struct job *j)
+void process_read_now(struct process *j)
 {
         if (!j->_exited && !j->_draining)
                 read_pending(j);
@@ -202,23 +202,23 @@ void job_read_now(struct job *j)
 /* All there is: libuv stops watching a socket whose peer has reset it. */
 static void control_cb(uv_poll_t *h, int status, int events)
 {
-        struct job *j = container_of(h, struct job, _control);
-        struct keeper_report report;
-        int r = keeper_read(j->_keeper, &report);
+        struct process *j = container_of(h, struct process, _control);
+        struct supervisor_report report;
+        int r = supervisor_read(j->_supervisor, &report);
 
         (void) status;
         (void) events;
-        if (r > 0 && report.kind == KEEPER_STARTED) {
+        if (r > 0 && report.kind == SUPERVISOR_STARTED) {
                 if (j->ops)
                         j->ops->started(j);
-                r = keeper_read(j->_keeper, &report);
+                r = supervisor_read(j->_supervisor, &report);
         }
         if (r == 0)
                 return;
         if (r < 0) {
                 j->_result.lost = true;
                 j->_result.status = SIGKILL;
-        } else if (report.kind == KEEPER_FAILED) {
+        } else if (report.kind == SUPERVISOR_FAILED) {
                 j->_result.error = report.value;
         } else {
                 j->_result.status = report.value;
@@ -229,38 +229,38 @@ static void control_cb(uv_poll_t *h, int status, int events)
 
 /* --- asking it to end --- */
 
-void job_signal(struct job *j, int sig)
+void process_signal(struct process *j, int sig)
 {
-        if (j->_keeper >= 0)
-                keeper_signal(j->_keeper, sig);
+        if (j->_supervisor >= 0)
+                supervisor_signal(j->_supervisor, sig);
 }
 
-void job_kill(struct job *j)
+void process_kill(struct process *j)
 {
         j->killed = true;
-        if (j->_keeper >= 0)
-                keeper_kill(j->_keeper);
+        if (j->_supervisor >= 0)
+                supervisor_kill(j->_supervisor);
 }
 
 static void timer_cb(uv_timer_t *h)
 {
-        struct job *j = container_of(h, struct job, _timer);
+        struct process *j = container_of(h, struct process, _timer);
 
         /* It ended in time. Only its last words are held back, by a client that reads slowly. */
         if (j->_exited)
                 return;
         j->_result.timed_out = !j->_interrupted;
-        job_kill(j);
+        process_kill(j);
 }
 
-static void set_timer(struct job *j, usec_t length)
+static void set_timer(struct process *j, usec_t length)
 {
         if (j->_timer_open)
                 (void) uv_timer_start(&j->_timer, timer_cb,
                                       length / USEC_PER_MSEC + (length % USEC_PER_MSEC > 0), 0);
 }
 
-void job_set_timeout(struct job *j, usec_t length)
+void process_set_timeout(struct process *j, usec_t length)
 {
         if (length > 0)
                 set_timer(j, length);
@@ -268,41 +268,41 @@ void job_set_timeout(struct job *j, usec_t length)
                 (void) uv_timer_stop(&j->_timer);
 }
 
-void job_interrupt(struct job *j)
+void process_interrupt(struct process *j)
 {
-        if (j->_interrupted || j->_keeper < 0)
+        if (j->_interrupted || j->_supervisor < 0)
                 return;
         j->_interrupted = true;
-        job_signal(j, SIGTERM);
-        set_timer(j, JOB_GRACE);
+        process_signal(j, SIGTERM);
+        set_timer(j, PROCESS_GRACE);
 }
 
 /* --- all of them --- */
 
-void jobs_init(struct jobs *js, struct net_loop *l)
+void processes_init(struct processes *js, struct net_loop *l)
 {
         js->loop = l;
         list_init(&js->_all);
 }
 
-/* A keeper that hears no more of us kills what it keeps. */
-static void abandon(struct job *j)
+/* A supervisor that hears no more of us kills what it keeps. */
+static void abandon(struct process *j)
 {
         j->ops = NULL;
         j->running = false;
         close_timer(j);
         close_control(j);
-        for (size_t i = 0; i < JOB_STREAMS; i++)
+        for (size_t i = 0; i < PROCESS_STREAMS; i++)
                 close_pipe(&j->_pipes[i]);
 }
 
-/* A command that goes on stopping its keeper while that is to kill it leaves it no time to. */
-void jobs_continue(struct jobs *js, pid_t child)
+/* A command that goes on stopping its supervisor while that is to kill it leaves it no time to. */
+void processes_continue(struct processes *js, pid_t child)
 {
         list_for_each (n, &js->_all) {
-                struct job *j = container_of(n, struct job, _node);
+                struct process *j = container_of(n, struct process, _node);
 
-                if (j->_keeper < 0 || j->_keeper_pid != child)
+                if (j->_supervisor < 0 || j->_supervisor_pid != child)
                         continue;
                 if (j->killed)
                         (void) !proctree_signal(child, SIGKILL);
@@ -311,15 +311,15 @@ void jobs_continue(struct jobs *js, pid_t child)
         }
 }
 
-void jobs_close(struct jobs *js)
+void processes_close(struct processes *js)
 {
         list_for_each (n, &js->_all)
-                abandon(container_of(n, struct job, _node));
+                abandon(container_of(n, struct process, _node));
 }
 
 /* --- starting --- */
 
-/* Both ends of the pipes, before there is a job. The null descriptor where there is none. */
+/* Both ends of the pipes, before there is a process. The null descriptor where there is none. */
 struct ends {
         int child[3];
         int parent[3];
@@ -344,7 +344,7 @@ static int open_pipe(int *ret_read, int *ret_write)
         return 0;
 }
 
-static int open_stdin(const struct job_spec *spec, struct ends *e)
+static int open_stdin(const struct process_spec *spec, struct ends *e)
 {
         int r;
 
@@ -361,7 +361,7 @@ static int open_stdin(const struct job_spec *spec, struct ends *e)
         return r;
 }
 
-static int open_ends(const struct job_spec *spec, struct ends *e)
+static int open_ends(const struct process_spec *spec, struct ends *e)
 {
         int r = open_stdin(spec, e);
 
@@ -372,7 +372,7 @@ static int open_ends(const struct job_spec *spec, struct ends *e)
         return r;
 }
 
-static int start_keeper(struct job *j, const struct job_spec *spec, const struct ends *e)
+static int start_keeper(struct process *j, const struct process_spec *spec, const struct ends *e)
 {
         const struct spawn s = {
                 .oom_first = true,
@@ -384,33 +384,33 @@ static int start_keeper(struct job *j, const struct job_spec *spec, const struct
                 .fds = { e->child[0], e->child[1], spec->merge ? e->child[1] : e->child[2] },
         };
 
-        return keeper_start(&s, j->ops->started != NULL, &j->_keeper, &j->_keeper_pid);
+        return supervisor_start(&s, j->ops->started != NULL, &j->_supervisor, &j->_supervisor_pid);
 }
 
 /* What fails here (the kernel limits what a user may watch, and what a sandbox may use of its memory)
  * leaves the handles before it open. */
-static int watch(struct job *j, struct ends *e)
+static int watch(struct process *j, struct ends *e)
 {
         int r;
 
-        (void) uv_timer_init(&j->_jobs->loop->uv, &j->_timer);
+        (void) uv_timer_init(&j->_processes->loop->uv, &j->_timer);
         j->_timer_open = true;
         j->_open++;
-        r = uv_poll_init(&j->_jobs->loop->uv, &j->_control, j->_keeper);
+        r = uv_poll_init(&j->_processes->loop->uv, &j->_control, j->_supervisor);
         if (r < 0) {
-                j->_keeper = fd_close(j->_keeper);
+                j->_supervisor = fd_close(j->_supervisor);
                 return r;
         }
         j->_open++;
         (void) uv_poll_start(&j->_control, UV_READABLE, control_cb);
-        for (size_t i = 0; i < JOB_STREAMS; i++) {
-                struct job_pipe *p = &j->_pipes[i];
+        for (size_t i = 0; i < PROCESS_STREAMS; i++) {
+                struct process_pipe *p = &j->_pipes[i];
                 int fd = TAKE_FD(e->parent[i + 1]);
 
-                p->job = j;
+                p->process = j;
                 if (fd < 0)
                         continue;
-                r = net_pipe_open(&p->pipe, j->_jobs->loop, fd, &pipe_ops);
+                r = net_pipe_open(&p->pipe, j->_processes->loop, fd, &pipe_ops);
                 if (r < 0)
                         return r;
                 p->open = true;
@@ -420,24 +420,24 @@ static int watch(struct job *j, struct ends *e)
         return 0;
 }
 
-int job_start(struct jobs *js, const struct job_spec *spec, const struct job_ops *ops, void *owner,
-              struct job **ret)
+int process_start(struct processes *js, const struct process_spec *spec,
+                  const struct process_ops *ops, void *owner, struct process **ret)
 {
         scoped(ends_done) struct ends e = { { -EBADF, -EBADF, -EBADF },
                                             { -EBADF, -EBADF, -EBADF } };
         int r = open_ends(spec, &e);
-        struct job *j;
+        struct process *j;
 
         if (r < 0)
                 return r;
-        j = xnew(struct job);
-        *j = (struct job){ .ops = ops,
-                           .owner = owner,
-                           .running = true,
-                           ._jobs = js,
-                           ._open = 1, /* the owner's */
-                           ._keeper = -EBADF,
-                           ._keep_output = spec->keep_output };
+        j = xnew(struct process);
+        *j = (struct process){ .ops = ops,
+                               .owner = owner,
+                               .running = true,
+                               ._processes = js,
+                               ._open = 1, /* the owner's */
+                               ._supervisor = -EBADF,
+                               ._keep_output = spec->keep_output };
         net_task_init(&j->_finish, finish);
         list_append(&js->_all, &j->_node);
         r = start_keeper(j, spec, &e);
