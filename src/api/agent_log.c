@@ -20,7 +20,7 @@ static void finish(struct agent_log *l)
 
 static void fail(struct agent_log *l)
 {
-        l->has_trouble = true;
+        l->has_failure = true;
         finish(l);
 }
 
@@ -65,11 +65,11 @@ static void call_end(struct http_call *call, int r)
         struct agent_log *l = container_of(call, struct agent_log, _call);
 
         if (r < 0)
-                (void) err_errno(&l->trouble, r, "read the log from the sandbox's agent");
+                (void) err_errno(&l->failure, r, "read the log from the sandbox's agent");
         else if (call->status == 404)
-                (void) err_set(&l->trouble, ERR_NOT_FOUND, "the sandbox has no program of its own");
+                (void) err_set(&l->failure, ERR_NOT_FOUND, "the sandbox has no program of its own");
         else if (call->status != 200)
-                (void) err_set(&l->trouble, ERR_UNAVAILABLE,
+                (void) err_set(&l->failure, ERR_UNAVAILABLE,
                                "the sandbox's agent answered %d when asked for its log",
                                call->status);
         if (r < 0 || call->status != 200) {
@@ -91,7 +91,7 @@ static void connected(struct op *op, int result)
         int r;
 
         if (result < 0) {
-                l->trouble = l->_connect.req.err;
+                l->failure = l->_connect.req.err;
                 fail(l);
                 return;
         }
@@ -100,7 +100,7 @@ static void connected(struct op *op, int result)
         l->_call.target = STR("/entrypoint/logs");
         r = http_headers_add(&l->_call.headers, a, STR("Host"), STR("sandbox"));
         if (r < 0) {
-                (void) err_errno(&l->trouble, r, "ask the sandbox's agent for its log");
+                (void) err_errno(&l->failure, r, "ask the sandbox's agent for its log");
                 (void) close(TAKE_FD(l->_connect.fd));
                 fail(l);
                 return;
@@ -116,7 +116,7 @@ void agent_log_start(struct agent_log *l)
         http_req_ref(l->req);
         buf_init(&l->_bytes, HELD_MAX);
         timeout_init(&l->_deadline);
-        timeout_set(&l->_deadline, &api->into_deadline);
+        timeout_set(&l->_deadline, &api->agent_deadline);
         l->_connect = (struct service_connect){
                 .who = api_caller(l->req), .id = l->req->params[0], .looks = true, .fd = -EBADF
         };

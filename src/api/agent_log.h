@@ -6,8 +6,8 @@
  * What the program of a sandbox has printed, as far as its agent keeps it: the last lines.
  *
  * It is for people who look for a fault, so a sandbox that can't be asked is not an error: there is
- * no text then, and `trouble` says why. What the agent sends is hostile input: a maximum of it is
- * read, a part of that kept, and a deadline (api.into_deadline) ends the call.
+ * no text then, and `failure` says why. What the agent sends is hostile input: a maximum of it is
+ * read, a part of that kept, and a deadline (api.agent_deadline) ends the call.
  */
 
 #include "api/api.h"
@@ -25,8 +25,8 @@ struct agent_log {
         /* results, until done returns; the text is the agent's, byte for byte */
         struct str text;
         bool truncated; /* there was more */
-        struct err trouble;
-        bool has_trouble;
+        struct err failure;
+        bool has_failure;
 
         struct service_connect _connect;
         struct http_call _call;
@@ -39,7 +39,7 @@ struct agent_log {
 void agent_log_start(struct agent_log *l);
 void agent_log_cancel(struct agent_log *l);
 
-/* For api.into_deadline. */
+/* For api.agent_deadline. */
 void agent_log__expired(struct timeout *t);
 
 #endif

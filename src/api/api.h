@@ -18,11 +18,11 @@
 
 /* What a route demands; a column of the route tables. */
 enum api_scope {
-        API_READ = 1 << 0,   /* any role; its tenant */
-        API_WRITE = 1 << 1,  /* user, admin */
-        API_ADMIN = 1 << 2,  /* admin */
-        API_ENTER = 1 << 3,  /* into a sandbox: a token of sandbox and port, or user and admin */
-        API_BRIDGE = 1 << 4, /* acts for others: api/access/bridge.h */
+        API_READ = 1 << 0,    /* any role; its tenant */
+        API_WRITE = 1 << 1,   /* user, admin */
+        API_ADMIN = 1 << 2,   /* admin */
+        API_INGRESS = 1 << 3, /* into a sandbox: a token of sandbox and port, or user and admin */
+        API_BRIDGE = 1 << 4,  /* acts for others: api/access/bridge.h */
 };
 
 struct api_bridge;
@@ -70,7 +70,7 @@ struct api {
 
         /* --- made by api_open (api/mount.h) --- */
         struct event_hub *events;
-        struct timeout_kind into_deadline; /* of what the API itself asks of an agent */
+        struct timeout_kind agent_deadline; /* of what the API itself asks of an agent */
         struct api_latency latency;
         char *openapi; /* the description of all routes */
         size_t openapi_n;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/forward.h"
 
-#include "api/access/enter.h"
+#include "api/access/ingress.h"
 #include "api/access/peer.h"
 #include "api/problem.h"
 #include "base/base.h"
 #include "http/proxy.h"
 
-static struct visitor *visitor_of(const struct http_req *req)
+static struct auth_context *auth_context_of(const struct http_req *req)
 {
-        return req->principal ? container_of(req->principal, struct visitor, caller) : NULL;
+        return req->principal ? container_of(req->principal, struct auth_context, caller) : NULL;
 }
 
-bool forward_may(const struct http_req *req)
+bool forward_is_allowed(const struct http_req *req)
 {
-        const struct visitor *v = visitor_of(req);
+        const struct auth_context *v = auth_context_of(req);
 
-        return api_of(req)->cluster && !(v && v->passed_on);
+        return api_of(req)->cluster && !(v && v->forwarded);
 }
 
 /* --- on its way --- */
@@ -28,7 +28,7 @@ static void out_of_memory(struct http_req *req)
 
 static struct peer_identity identity_of(const struct http_req *req)
 {
-        const struct visitor *v = visitor_of(req);
+        const struct auth_context *v = auth_context_of(req);
 
         if (!v)
                 return (struct peer_identity){ 0 };
@@ -62,8 +62,9 @@ void forward_to(struct http_req *req, const struct service_node *node, struct bu
 {
         const struct api_cluster *cluster = api_of(req)->cluster;
         struct peer_identity who = identity_of(req);
-        const struct peer_seal seal = { cluster->secret_key, cluster->node, str_from(node->process),
-                                        req->method_name, req->target };
+        const struct peer_binding binding = { cluster->secret_key, cluster->node,
+                                              str_from(node->process), req->method_name,
+                                              req->target };
         struct http_proxy_body own = { 0 };
         struct http_proxy_target t = {
                 .client = api_of(req)->into,
@@ -79,7 +80,7 @@ void forward_to(struct http_req *req, const struct service_node *node, struct bu
                 *body = (struct buf){ 0 };
                 t.body = &own;
         }
-        if (!addr || !add || peer_write(&seal, &who, &req->arena, &add->value) < 0) {
+        if (!addr || !add || peer_write(&binding, &who, &req->arena, &add->value) < 0) {
                 buf_done(&own.bytes);
                 out_of_memory(req);
                 return;
@@ -94,7 +95,7 @@ void forward_to(struct http_req *req, const struct service_node *node, struct bu
         t.addr = addr;
         t.add = add;
         t.n_add = 1;
-        if (req->route->scope != API_ENTER) {
+        if (req->route->scope != API_INGRESS) {
                 t.strip = keys;
                 t.n_strip = ARRAY_SIZE(keys);
         }
@@ -141,13 +142,14 @@ static void located(struct op *op, int result)
         http_req_unref(req); /* `x` is in its arena */
 }
 
-bool forward_look(struct http_req *req, struct str id, forward_check_fn *check)
+bool forward_if_remote(struct http_req *req, struct str id, forward_check_fn *check)
 {
         static const struct caller anybody = { .role = ROLE_ADMIN, .all_tenants = true };
         struct service *service = api_of(req)->service;
         struct looking *x;
 
-        if (!forward_may(req) || !sandbox_id_is_valid(id) || service_find(service, &anybody, id))
+        if (!forward_is_allowed(req) || !sandbox_id_is_valid(id)
+            || service_find(service, &anybody, id))
                 return false;
         x = arena_new(&req->arena, struct looking);
         if (!x) {
@@ -177,14 +179,14 @@ static int refuse(struct http_req *req)
 
 static int take_identity(struct http_req *req, const struct peer_identity *who)
 {
-        struct visitor *v = arena_new(&req->arena, struct visitor);
+        struct auth_context *v = arena_new(&req->arena, struct auth_context);
 
         if (!v) {
                 out_of_memory(req);
                 return -EACCES;
         }
-        v->passed_on = true;
-        v->is_known = who->known;
+        v->forwarded = true;
+        v->is_identified = who->known;
         v->acts = who->bridge;
         v->caller =
                 (struct caller){ who->tenant, who->principal, who->role, who->sees_all, who->key };
@@ -194,12 +196,12 @@ static int take_identity(struct http_req *req, const struct peer_identity *who)
         return 1;
 }
 
-int forward__arrive(struct http_req *req)
+int forward__receive(struct http_req *req)
 {
         const struct api *api = api_of(req);
         struct service_req fenced = { 0 };
         struct peer_identity who;
-        struct peer_seal seal;
+        struct peer_binding binding;
         struct str text;
         int r;
 
@@ -211,10 +213,10 @@ int forward__arrive(struct http_req *req)
         text = http_req_header(req, STR(HEADER_FORWARDED));
         if (!text.p)
                 return 0;
-        seal = (struct peer_seal){ .secret_key = api->cluster->secret_key,
-                                   .to = api->cluster->process,
-                                   .method = req->method_name,
-                                   .target = req->target };
-        r = peer_read(text, &seal, &req->arena, &who);
+        binding = (struct peer_binding){ .secret_key = api->cluster->secret_key,
+                                         .to = api->cluster->process,
+                                         .method = req->method_name,
+                                         .target = req->target };
+        r = peer_read(text, &binding, &req->arena, &who);
         return r < 0 ? refuse(req) : take_identity(req, &who);
 }

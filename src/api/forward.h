@@ -16,7 +16,7 @@
 #include "api/api.h"
 
 /* Whether this request may be passed on at all. */
-bool forward_may(const struct http_req *req);
+bool forward_is_allowed(const struct http_req *req);
 
 /* What the first node has yet to decide, once the record is known (NULL: there is none): 0, or negative after a
  * reply. Good for the time of the call. */
@@ -24,19 +24,19 @@ typedef int forward_check_fn(struct http_req *req, const struct sandbox *record)
 
 /* For authorize. True: the sandbox is not here, and the request was taken: it is passed on, answered, or given
  * back to its own route, later. check may be NULL. */
-bool forward_look(struct http_req *req, struct str id, forward_check_fn *check);
+bool forward_if_remote(struct http_req *req, struct str id, forward_check_fn *check);
 
 /* To that node, with that body, which is taken; NULL: with the request's own, which was not asked for yet. What
  * becomes of it is the proxy's business from now on. */
 void forward_to(struct http_req *req, const struct service_node *node, struct buf *body);
 
 /* What others have passed on, and what is refused while the lease is over: 1, 0 if it was not passed on, negative after a
- * reply. After 1 there is a visitor (api/access/enter.h), whose caller is known or not. */
-int forward__arrive(struct http_req *req);
+ * reply. After 1 there is a auth_context (api/access/ingress.h), whose caller is known or not. */
+int forward__receive(struct http_req *req);
 
-static inline int forward_arrive(struct http_req *req)
+static inline int forward_receive(struct http_req *req)
 {
-        return api_of(req)->cluster ? forward__arrive(req) : 0;
+        return api_of(req)->cluster ? forward__receive(req) : 0;
 }
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/base.h"
 
 /* Of what the API itself asks of an agent: long for a healthy one, short for who waits. */
-#define INTO_DEADLINE (10 * USEC_PER_SEC)
+#define AGENT_DEADLINE (10 * USEC_PER_SEC)
 
 const struct http_api *const api_all[] = {
         &opensandbox_sandboxes[0],
@@ -76,7 +76,7 @@ int api_open(struct api *api, struct http_server *server)
 
         http_server_set_data(server, api);
         http_server_on_request_done(server, request_ended);
-        timeout_kind_init(&api->into_deadline, loop, INTO_DEADLINE, agent_log__expired);
+        timeout_kind_init(&api->agent_deadline, loop, AGENT_DEADLINE, agent_log__expired);
         api->events = event_hub_new(loop, api->service);
         buf_init(&b, BUF_MAX_JSON);
         openapi_write(&b, api_all);
@@ -102,7 +102,7 @@ void api_close(struct api *api)
         if (!api->events)
                 return;
         event_hub_close(api->events);
-        timeout_kind_close(&api->into_deadline);
+        timeout_kind_close(&api->agent_deadline);
 }
 
 void api_free(struct api *api)

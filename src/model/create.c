@@ -141,7 +141,7 @@ static int take_env_names(const struct create_request *c, struct sandbox *s)
         return 0;
 }
 
-static int set_times(const struct create_request *c, const struct moment *now, struct sandbox *s,
+static int set_times(const struct create_request *c, const struct timestamp *now, struct sandbox *s,
                      struct err *e)
 {
         struct expiry end = expiry_after(now, (usec_t) c->timeout * USEC_PER_SEC);

@@ -91,7 +91,7 @@ struct create_facts {
         struct owner owner;
         bool owner_bound;
         bool git_configured;
-        struct moment now;
+        struct timestamp now;
 };
 
 /* A new record, Pending, of a request that create_check has passed. Nothing in it points into the

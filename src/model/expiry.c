@@ -19,7 +19,7 @@ static int64_t signed_usec(usec_t t)
         return (int64_t) MIN_OF(t, (usec_t) INT64_MAX);
 }
 
-struct expiry expiry_after(const struct moment *now, usec_t ttl)
+struct expiry expiry_after(const struct timestamp *now, usec_t ttl)
 {
         return (struct expiry){
                 .wall_ms = signed_usec(usec_add(now->wall, ttl) / USEC_PER_MSEC),
@@ -29,7 +29,7 @@ struct expiry expiry_after(const struct moment *now, usec_t ttl)
         };
 }
 
-int expiry_at(const struct moment *now, usec_t wall, struct expiry *ret, struct err *e)
+int expiry_at(const struct timestamp *now, usec_t wall, struct expiry *ret, struct err *e)
 {
         char text[TIME_RFC3339_MAX];
 
@@ -54,7 +54,7 @@ int expiry_parse_time(struct str s, usec_t *ret)
         return time_from_rfc3339(str_of(text, s.n + 1), ret);
 }
 
-usec_t expiry_deadline(const struct expiry *x, const struct moment *now)
+usec_t expiry_deadline(const struct expiry *x, const struct timestamp *now)
 {
         usec_t end = (usec_t) x->wall_ms * USEC_PER_MSEC;
         usec_t left = end > now->wall ? end - now->wall : 0;
@@ -64,7 +64,7 @@ usec_t expiry_deadline(const struct expiry *x, const struct moment *now)
         return usec_add(now->mono, MIN_OF(left, (usec_t) x->granted_ms * USEC_PER_MSEC));
 }
 
-bool expiry_adopt(struct expiry *x, const struct moment *now)
+bool expiry_adopt(struct expiry *x, const struct timestamp *now)
 {
         if (str_eq(x->boot_id, now->boot_id))
                 return false;

@@ -28,7 +28,7 @@
 #include "base/json.h"
 
 /* Now, as pure functions are told it. */
-struct moment {
+struct timestamp {
         usec_t mono;
         usec_t wall;
         struct str boot_id;
@@ -38,29 +38,30 @@ struct expiry {
         int64_t wall_ms;    /* as shown */
         int64_t mono_usec;  /* as held, on the clock of that boot */
         int64_t granted_ms; /* how long it was when it was set */
-        struct str boot_id; /* of the moment's; a record copies it (sandbox_set_expiry) */
+        struct str boot_id; /* of the timestamp's; a record copies it (sandbox_set_expiry) */
 };
 
 extern const struct json_field expiry_fields[];
 
 /* Ends ttl from now on. */
-struct expiry expiry_after(const struct moment *now, usec_t ttl);
+struct expiry expiry_after(const struct timestamp *now, usec_t ttl);
 
 /* Ends at that wall time. ERR_INVALID if it is not in the future. */
-int expiry_at(const struct moment *now, usec_t wall, struct expiry *ret, struct err *e) must_check;
+int expiry_at(const struct timestamp *now, usec_t wall, struct expiry *ret, struct err *e)
+        must_check;
 
 /* A wall time as clients write it: RFC 3339, and the same without an offset, which is UTC. -EINVAL
  * for anything else. */
 int expiry_parse_time(struct str s, usec_t *ret) must_check;
 
 /* On the monotonic clock of now's boot. */
-usec_t expiry_deadline(const struct expiry *x, const struct moment *now);
+usec_t expiry_deadline(const struct expiry *x, const struct timestamp *now);
 
 /* Fixes the end on this boot's clock; whether there was anything to change. The wall time as shown
  * stays. */
-bool expiry_adopt(struct expiry *x, const struct moment *now);
+bool expiry_adopt(struct expiry *x, const struct timestamp *now);
 
-static inline bool expiry_is_due(const struct expiry *x, const struct moment *now)
+static inline bool expiry_is_due(const struct expiry *x, const struct timestamp *now)
 {
         return expiry_deadline(x, now) <= now->mono;
 }

@@ -51,7 +51,7 @@ int extensions_check(const struct json_map *x, struct err *e)
         return 0;
 }
 
-bool extension_is_shown(struct str key)
+bool extension_is_public(struct str key)
 {
         return str_starts_with(key, STR("opensandbox.extensions."));
 }

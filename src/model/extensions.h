@@ -27,7 +27,7 @@
 /* ERR_INVALID with the key. */
 int extensions_check(const struct json_map *x, struct err *e) must_check;
 
-bool extension_is_shown(struct str key);
+bool extension_is_public(struct str key);
 
 /* The null view if it is not there. */
 struct str extensions_get(const struct json_map *x, struct str key);

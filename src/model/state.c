@@ -54,7 +54,7 @@ bool state_is_final(enum state s)
         return is_in(s, FINAL);
 }
 
-bool state_is_passing(enum state s)
+bool state_is_transient(enum state s)
 {
         return is_in(s, PASSING);
 }

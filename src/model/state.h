@@ -93,7 +93,7 @@ bool state_is_live(enum state s);
 bool state_is_final(enum state s);
 
 /* Between a question to the driver and its answer; what a restart has to finish or undo. */
-bool state_is_passing(enum state s);
+bool state_is_transient(enum state s);
 
 bool state_may_become(enum state from, enum state to);
 

@@ -25,7 +25,7 @@ bool command_is_light(enum command c)
 
 /* What is to be decided. */
 struct matter {
-        const struct moment *now;
+        const struct timestamp *now;
         const struct sandbox *record;
         const struct wanted *w;
         const struct answer *a;
@@ -458,7 +458,7 @@ static void adopt_expiry(const struct matter *m, struct decision *d)
         d->renews = expiry_adopt(&d->expiry, m->now);
 }
 
-struct decision decide(const struct moment *now, const struct sandbox *record,
+struct decision decide(const struct timestamp *now, const struct sandbox *record,
                        const struct wanted *w, const struct answer *answer)
 {
         struct matter m = { .now = now, .record = record, .w = w, .a = answer };
@@ -497,6 +497,6 @@ int decide_enter(const struct sandbox *record, usec_t *ret_retry_after, struct e
         if (s == STATE_PAUSED)
                 return err_set(e, ERR_CONFLICT, "the sandbox is Paused: resume it first");
         *ret_retry_after = USEC_PER_SEC;
-        return err_set(e, ERR_UNAVAILABLE, "the sandbox is %s: try again in a moment",
+        return err_set(e, ERR_UNAVAILABLE, "the sandbox is %s: try again in a timestamp",
                        state_to_string((int) s));
 }

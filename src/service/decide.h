@@ -3,7 +3,7 @@
 #define HUTCH_SERVICE_DECIDE_H
 
 /*
- * All rules about states, and nothing else: from the moment, the record and what is wanted (or what
+ * All rules about states, and nothing else: from the timestamp, the record and what is wanted (or what
  * the driver has answered) to what is to be done next. Pure: it reads no clock, calls nobody and
  * keeps nothing.
  *
@@ -113,7 +113,7 @@ struct decision {
 };
 
 /* answer is NULL at first. record is NULL if there is none (any more). */
-struct decision decide(const struct moment *now, const struct sandbox *record,
+struct decision decide(const struct timestamp *now, const struct sandbox *record,
                        const struct wanted *w, const struct answer *answer);
 
 /* The write of a decision has failed. answer is what had led to it. */

@@ -344,7 +344,7 @@ static void decide_step(struct job *j)
 {
         struct service *s = j->service;
         const struct sandbox *record = place__record(j->place);
-        struct moment now = service__now(s);
+        struct timestamp now = service__now(s);
         struct driver *driver = record ? service__driver(s, record->driver) : NULL;
         struct decision *d = &j->decision;
 

@@ -209,7 +209,7 @@ static bool has_more_to_tell(const struct scanning *x, int life)
 
 static bool agrees(const struct service *s, const struct sandbox *record, const struct wanted *w)
 {
-        struct moment now = service__now(s);
+        struct timestamp now = service__now(s);
         struct decision d = decide(&now, record, w, NULL);
 
         return d.next == NEXT_DONE && !d.changes && !d.renews;

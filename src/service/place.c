@@ -53,7 +53,7 @@ static void place_free(struct place *p)
 
 /* The wall clock counts here, as it does after a restart: nobody's life depends on it. */
 static usec_t tombstone_end(const struct service *s, const struct sandbox *record,
-                            const struct moment *now)
+                            const struct timestamp *now)
 {
         usec_t since = (usec_t) record->status.changed_ms * USEC_PER_MSEC;
         usec_t age = now->wall > since ? now->wall - since : 0;
@@ -63,7 +63,7 @@ static usec_t tombstone_end(const struct service *s, const struct sandbox *recor
 }
 
 static usec_t deadline_of(const struct place *p, const struct sandbox *record,
-                          const struct moment *now)
+                          const struct timestamp *now)
 {
         enum state state = (enum state) record->status.state;
 
@@ -76,7 +76,7 @@ static usec_t deadline_of(const struct place *p, const struct sandbox *record,
 
 static void set_due(struct place *p, const struct sandbox *record)
 {
-        struct moment now = service__now(p->service);
+        struct timestamp now = service__now(p->service);
         usec_t at = deadline_of(p, record, &now);
 
         /* What is overdue and failed is not tried again at once. */
@@ -99,7 +99,7 @@ static void place_due(struct due *d)
 {
         struct place *p = container_of(d, struct place, due);
         const struct sandbox *record = place__record(p);
-        struct moment now = service__now(p->service);
+        struct timestamp now = service__now(p->service);
         enum state state;
 
         if (!record || p->n_ending > 0)

@@ -160,11 +160,11 @@ void service_free(struct service *s)
 
 /* --- small things for all --- */
 
-struct moment service__now(const struct service *s)
+struct timestamp service__now(const struct service *s)
 {
-        return (struct moment){ .mono = clock_mono(s->config.clock),
-                                .wall = clock_wall(s->config.clock),
-                                .boot_id = s->config.boot_id };
+        return (struct timestamp){ .mono = clock_mono(s->config.clock),
+                                   .wall = clock_wall(s->config.clock),
+                                   .boot_id = s->config.boot_id };
 }
 
 struct driver *service__driver(const struct service *s, struct str name)

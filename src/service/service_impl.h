@@ -192,7 +192,7 @@ struct job {
 
 /* --- service.c --- */
 
-struct moment service__now(const struct service *s);
+struct timestamp service__now(const struct service *s);
 struct driver *service__driver(const struct service *s, struct str name);
 int service__not_found(struct err *e);
 

@@ -26,17 +26,17 @@ static void check_token(struct str in)
         struct str token;
         uint16_t port;
 
-        ASSERT(!token_opens(SECRET, in, &(struct token_door){ ID, 7, 8080 }, 1));
+        ASSERT(!token_is_valid(SECRET, in, &(struct token_target){ ID, 7, 8080 }, 1));
         if (token_split_segment(in, &port, &token) < 0)
                 return;
         ASSERT(port > 0 && (!token.p || is_end_of(token, in)));
         if (token.p)
-                ASSERT(!token_opens(SECRET, token, &(struct token_door){ ID, 7, port }, 1));
+                ASSERT(!token_is_valid(SECRET, token, &(struct token_target){ ID, 7, port }, 1));
 }
 
 static void check_round_trip(struct str in)
 {
-        const struct token_door door = { ID, 7, 1 }, port = { ID, 7, 2 }, later = { ID, 8, 1 };
+        const struct token_target door = { ID, 7, 1 }, port = { ID, 7, 2 }, later = { ID, 8, 1 };
         char text[TOKEN_TEXT_MAX + 1];
         uint64_t expires = 0;
         size_t n;
@@ -44,12 +44,12 @@ static void check_round_trip(struct str in)
         memcpy(&expires, in.p, MIN_OF(in.n, sizeof(expires)));
         n = token_write(SECRET, &door, expires, text);
         ASSERT(n <= TOKEN_TEXT_MAX);
-        ASSERT(token_opens(SECRET, str_of(text, n), &door, 0));
-        ASSERT(expires == 0 || !token_opens(SECRET, str_of(text, n), &door, expires));
-        ASSERT(!token_opens(SECRET, str_of(text, n), &port, 0));
-        ASSERT(!token_opens(SECRET, str_of(text, n), &later, 0));
+        ASSERT(token_is_valid(SECRET, str_of(text, n), &door, 0));
+        ASSERT(expires == 0 || !token_is_valid(SECRET, str_of(text, n), &door, expires));
+        ASSERT(!token_is_valid(SECRET, str_of(text, n), &port, 0));
+        ASSERT(!token_is_valid(SECRET, str_of(text, n), &later, 0));
         text[in.n > 8 ? (unsigned char) in.p[8] % n : 0] ^= 1;
-        ASSERT(!token_opens(SECRET, str_of(text, n), &door, 0));
+        ASSERT(!token_is_valid(SECRET, str_of(text, n), &door, 0));
 }
 
 static void check_host(struct str in)
@@ -94,7 +94,7 @@ static void check_cookies(struct str in)
 /* What one node says to another: nothing made up is believed, whatever is said comes back as it was. */
 static void check_peer(struct str in)
 {
-        struct peer_seal seal = { SECRET, STR("one"), STR("process"), STR("GET"), STR("/") };
+        struct peer_binding seal = { SECRET, STR("one"), STR("process"), STR("GET"), STR("/") };
         struct peer_identity who = { .known = true, .principal = STR("p"), .role = 1 }, got;
         struct str text;
         struct arena a;

@@ -5,7 +5,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "api/purista/payload.h"
-#include "api/purista/place.h"
+#include "api/purista/path.h"
 #include "api/purista/text.h"
 #include "base/base.h"
 
@@ -39,7 +39,7 @@ static void check_payload(const struct purista_payload *p, struct arena *a)
         for (size_t i = 0; i < p->n_files; i++) {
                 ASSERT(p->files[i].path.p && p->files[i].bytes.p);
                 bytes += p->files[i].bytes.n;
-                if (place_of_agent(a, p->files[i].path, &path) == 0)
+                if (purista_agent_path(a, p->files[i].path, &path) == 0)
                         ASSERT(path.p && !memchr(path.p, 0, path.n));
         }
         ASSERT(bytes == p->files_bytes);

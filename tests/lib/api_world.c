@@ -54,9 +54,9 @@ void api_world_open(struct api_world *w)
 
 static void forget_answer(struct api_world *w)
 {
-        if (w->asked)
+        if (w->has_response)
                 http_loopback_done(&w->lb);
-        w->asked = false;
+        w->has_response = false;
 }
 
 void api_world_close(struct api_world *w)
@@ -103,12 +103,12 @@ void api_world_add_keys(struct api_world *w)
 
 /* --- asking --- */
 
-void api_ask_with(struct api_world *w, const char *key, const char *method, const char *target,
-                  const char *body, struct http_header header)
+void api_request_with(struct api_world *w, const char *key, const char *method, const char *target,
+                      const char *body, struct http_header header)
 {
         forget_answer(w);
         http_loopback_init(&w->lb, w->server);
-        w->asked = true;
+        w->has_response = true;
         http_loopback_header(&w->lb, STR("Host"), STR("127.0.0.1:8080"));
         if (key)
                 http_loopback_header(&w->lb, STR("OPEN-SANDBOX-API-KEY"), str_from(key));
@@ -120,10 +120,10 @@ void api_ask_with(struct api_world *w, const char *key, const char *method, cons
         w->body = buf_str(&w->lb.body);
 }
 
-void api_ask(struct api_world *w, const char *key, const char *method, const char *target,
-             const char *body)
+void api_request(struct api_world *w, const char *key, const char *method, const char *target,
+                 const char *body)
 {
-        api_ask_with(w, key, method, target, body, (struct http_header){ 0 });
+        api_request_with(w, key, method, target, body, (struct http_header){ 0 });
 }
 
 struct str api_header(const struct api_world *w, const char *name)
@@ -133,7 +133,7 @@ struct str api_header(const struct api_world *w, const char *name)
 
 void api_create(struct api_world *w, const char *key, char ret[static 64])
 {
-        api_ask(w, key, "POST", "/v1/sandboxes", CREATE_BODY);
+        api_request(w, key, "POST", "/v1/sandboxes", CREATE_BODY);
         check_i64_eq(w->status, 202);
         check_true(str_starts_with(w->body, STR("{\"id\":\"")));
         (void) snprintf(ret, 64, "%.*s", ID_UUID_LEN, w->body.p + 7);

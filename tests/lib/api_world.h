@@ -8,7 +8,7 @@
  *
  *         struct api_world w;
  *         api_world_open(&w);
- *         api_ask(&w, NULL, "POST", "/v1/sandboxes", CREATE_BODY);
+ *         api_request(&w, NULL, "POST", "/v1/sandboxes", CREATE_BODY);
  *         check_i64_eq(w.status, 202);
  *         api_world_close(&w);
  *
@@ -40,7 +40,7 @@ struct api_world {
         int status;
         struct str body;
         struct http_loopback lb;
-        bool asked;
+        bool has_response;
         bool _flag;
 };
 
@@ -50,12 +50,12 @@ void api_world_close(struct api_world *w);
 void api_world_add_keys(struct api_world *w);
 
 /* One request to its end. key and body may be NULL. */
-void api_ask(struct api_world *w, const char *key, const char *method, const char *target,
-             const char *body);
+void api_request(struct api_world *w, const char *key, const char *method, const char *target,
+                 const char *body);
 
 /* The same with one header more. */
-void api_ask_with(struct api_world *w, const char *key, const char *method, const char *target,
-                  const char *body, struct http_header header);
+void api_request_with(struct api_world *w, const char *key, const char *method, const char *target,
+                      const char *body, struct http_header header);
 
 /* A header of the last answer; the null view if there is none. */
 struct str api_header(const struct api_world *w, const char *name);

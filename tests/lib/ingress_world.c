@@ -264,7 +264,7 @@ const char *ingress_token(const struct ingress_world *w, const char *id, uint16_
 {
         static const struct caller admin = { .all_tenants = true };
         const struct sandbox *record = service_find(w->base.service, &admin, str_from(id));
-        const struct token_door door = { str_from(id), record ? record->created_ms : 0, port };
+        const struct token_target door = { str_from(id), record ? record->created_ms : 0, port };
         char text[TOKEN_TEXT_MAX + 1];
 
         (void) token_write(w->api.secret, &door, expires, text);

@@ -79,7 +79,7 @@ bool access__check_origin(struct http_req *req)
 
 static bool set_caller(struct http_req *req, const struct caller *from)
 {
-        struct visitor *v = arena_new(&req->arena, struct visitor);
+        struct auth_context *v = arena_new(&req->arena, struct auth_context);
 
         if (!v)
                 return false;
@@ -105,7 +105,7 @@ bool access__set_caller(struct http_req *req, const struct api_key *key)
         return set_caller(req, &c);
 }
 
-bool access__set_guest(struct http_req *req, struct str tenant)
+bool access__set_token_caller(struct http_req *req, struct str tenant)
 {
         struct caller c = { tenant, STR("token"), ROLE_USER, false };
 
@@ -115,20 +115,20 @@ bool access__set_guest(struct http_req *req, struct str tenant)
 bool access__set_bridge(struct http_req *req, const struct api_key *key)
 {
         struct caller c = { STR("bridge"), STR("bridge"), ROLE_USER, false };
-        struct visitor *v;
+        struct auth_context *v;
 
         if (key)
                 c = (struct caller){ key->tenant, key->name, ROLE_USER, false, .key = key->id };
         if (!set_caller(req, &c))
                 return false;
-        v = container_of(req->principal, struct visitor, caller);
+        v = container_of(req->principal, struct auth_context, caller);
         v->is_bridge = true;
         if (key)
                 v->bridge_key = v->caller.principal;
         return true;
 }
 
-void access__refuse(struct http_req *req, bool missing)
+void access__unauthorized(struct http_req *req, bool missing)
 {
         http_res_header_const(req, STR("WWW-Authenticate"), STR("Bearer"));
         if (missing)
@@ -178,7 +178,7 @@ static bool identify(struct http_req *req)
                 text = access__key_of(req);
                 key = text.p ? keyring_find(api->keyring, text) : NULL;
                 if (!key) {
-                        access__refuse(req, !text.p);
+                        access__unauthorized(req, !text.p);
                         return false;
                 }
         }
@@ -238,13 +238,13 @@ static bool has_room(struct http_req *req)
 }
 
 /* The first node has let him in; what he may is looked at again. */
-static int authorize_passed_on(struct http_req *req, uint32_t scope)
+static int authorize_forwarded(struct http_req *req, uint32_t scope)
 {
-        const struct visitor *v = container_of(req->principal, struct visitor, caller);
+        const struct auth_context *v = container_of(req->principal, struct auth_context, caller);
 
-        if (scope == API_ENTER)
-                return access_enter(req);
-        if (!v->is_known || v->acts != (scope == API_BRIDGE)) {
+        if (scope == API_INGRESS)
+                return access_authorize_ingress(req);
+        if (!v->is_identified || v->acts != (scope == API_BRIDGE)) {
                 http_reply_error(req, 403, CODE_FORBIDDEN, "nobody is named who may do this");
                 return -EACCES;
         }
@@ -261,17 +261,17 @@ static bool is_about_sandbox(const struct http_route *route)
 
 int access_authorize(struct http_req *req, uint32_t scope)
 {
-        int passed_on = forward_arrive(req);
+        int forwarded = forward_receive(req);
 
-        if (passed_on < 0)
-                return passed_on;
-        if (passed_on > 0)
-                return authorize_passed_on(req, scope);
-        if (scope == API_ENTER)
-                return access_enter(req);
+        if (forwarded < 0)
+                return forwarded;
+        if (forwarded > 0)
+                return authorize_forwarded(req, scope);
+        if (scope == API_INGRESS)
+                return access_authorize_ingress(req);
         if (scope == API_BRIDGE) {
-                if (!access__check_host(req) || !access__check_origin(req) || access_bridge(req) < 0
-                    || !has_room(req))
+                if (!access__check_host(req) || !access__check_origin(req)
+                    || access_authorize_bridge(req) < 0 || !has_room(req))
                         return -EACCES;
                 return 0;
         }
@@ -282,5 +282,5 @@ int access_authorize(struct http_req *req, uint32_t scope)
                 return 0;
         if (str_starts_with(str_from(req->route->pattern), STR("/sandboxes/{")))
                 log_ctx_add_str(&req->log, "sandbox", req->params[0]);
-        return forward_look(req, req->params[0], /* check= */ NULL) ? -EINPROGRESS : 0;
+        return forward_if_remote(req, req->params[0], /* check= */ NULL) ? -EINPROGRESS : 0;
 }

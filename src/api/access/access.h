@@ -17,7 +17,7 @@
  *
  * In both cases the API refuses "Origin: null": that is what pages out of a sandbox have.
  *
- * Entering a sandbox (API_ENTER) has rules of its own, see api/access/enter.h. All of it is told in
+ * Entering a sandbox (API_INGRESS) has rules of its own, see api/access/ingress.h. All of it is told in
  * docs/internals/access.md.
  */
 

@@ -6,7 +6,7 @@
  * return false after they have replied. */
 
 #include "api/access/access.h"
-#include "api/access/enter.h"
+#include "api/access/ingress.h"
 
 /* Whether Host is a name of this machine. Asks nothing if there are keys. */
 bool access__check_host(struct http_req *req);
@@ -21,7 +21,7 @@ bool access__origin_is_ours(struct http_req *req, struct str origin);
 bool access__set_caller(struct http_req *req, const struct api_key *key);
 
 /* One that is bound to a tenant only: who came with a token. */
-bool access__set_guest(struct http_req *req, struct str tenant);
+bool access__set_token_caller(struct http_req *req, struct str tenant);
 
 /* A bridge, which is no tenant: its own name is for the records of what it did. NULL: by its user. */
 bool access__set_bridge(struct http_req *req, const struct api_key *key);
@@ -30,7 +30,7 @@ bool access__set_bridge(struct http_req *req, const struct api_key *key);
 struct str access__key_of(struct http_req *req);
 
 /* 401 with the code that tells a missing key from a wrong one. */
-void access__refuse(struct http_req *req, bool missing);
+void access__unauthorized(struct http_req *req, bool missing);
 
 /* 403 if the caller's role does not allow it. */
 bool access__check_role(struct http_req *req, uint32_t scope);

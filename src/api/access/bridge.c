@@ -48,13 +48,13 @@ static int bridge_without_key(struct http_req *req)
                 return let_in(req, NULL);
         if (api_is_open(api_of(req)))
                 return refuse(req);
-        access__refuse(req, true);
+        access__unauthorized(req, true);
         return -EACCES;
 }
 
 /* Who shows a key is whose key it is: its user must not make up for a wrong one, or nobody would notice
  * that it is wrong before the day on which the bridge moves to another host. */
-int access_bridge(struct http_req *req)
+int access_authorize_bridge(struct http_req *req)
 {
         struct str text = access__key_of(req);
         const struct api_key *key;
@@ -63,7 +63,7 @@ int access_bridge(struct http_req *req)
                 return bridge_without_key(req);
         key = keyring_find(api_of(req)->keyring, text);
         if (!key) {
-                access__refuse(req, false);
+                access__unauthorized(req, false);
                 return -EACCES;
         }
         return by_key(req, key->name) ? let_in(req, key) : refuse(req);
@@ -77,9 +77,9 @@ static bool may(const struct api_bridge *b, struct str tenant)
         return false;
 }
 
-bool access_bridge_acts(struct http_req *req, struct str tenant, struct str principal)
+bool access_bridge_act_for(struct http_req *req, struct str tenant, struct str principal)
 {
-        struct visitor *v = container_of(req->principal, struct visitor, caller);
+        struct auth_context *v = container_of(req->principal, struct auth_context, caller);
         struct str names[] = { tenant, principal };
 
         if (v->acts) /* the first node has judged, and said for whom */

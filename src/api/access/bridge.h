@@ -23,10 +23,10 @@ struct api_bridge {
 };
 
 /* Called by access_authorize. 0, or negative after a reply. */
-int access_bridge(struct http_req *req);
+int access_authorize_bridge(struct http_req *req);
 
 /* Whether the bridge that was let in may act for that tenant, by the configuration of this moment: it may
  * have changed since. If so, the audit log has the request as theirs, by the bridge's key. */
-bool access_bridge_acts(struct http_req *req, struct str tenant, struct str principal);
+bool access_bridge_act_for(struct http_req *req, struct str tenant, struct str principal);
 
 #endif

@@ -21,11 +21,11 @@ static const struct json_field fields[] = {
 };
 
 /* No part holds a line end: those of a request were refused by its parser, names are words. */
-static int make_tag(const struct peer_seal *seal, struct str identity, char ret[static TAG_LEN + 1])
+static int make_tag(const struct peer_binding *binding, struct str identity,
+                    char ret[static TAG_LEN + 1])
 {
-        const struct str parts[] = {
-                STR("hutch-forwarded-1"), seal->from, seal->to, seal->method, seal->target, identity
-        };
+        const struct str parts[] = { STR("hutch-forwarded-1"), binding->from,   binding->to,
+                                     binding->method,          binding->target, identity };
         uint8_t digest[HMAC_SHA256_SIZE];
         scoped(buf_done) struct buf text;
         struct buf hex;
@@ -39,14 +39,14 @@ static int make_tag(const struct peer_seal *seal, struct str identity, char ret[
         }
         if (buf_failed(&text))
                 return -ENOMEM;
-        hmac_sha256(seal->secret_key, buf_str(&text), digest);
+        hmac_sha256(binding->secret_key, buf_str(&text), digest);
         buf_init_fixed(&hex, ret, TAG_LEN + 1);
         buf_add_hex(&hex, digest, sizeof(digest));
         ASSERT(!buf_failed(&hex));
         return 0;
 }
 
-int peer_write(const struct peer_seal *seal, const struct peer_identity *who, struct arena *a,
+int peer_write(const struct peer_binding *binding, const struct peer_identity *who, struct arena *a,
                struct str *ret)
 {
         scoped(buf_done) struct buf json, text;
@@ -60,9 +60,9 @@ int peer_write(const struct peer_seal *seal, const struct peer_identity *who, st
         if (buf_failed(&json) || !encoded)
                 return -ENOMEM;
         n = base64_encode(buf_str(&json).p, json.n, encoded);
-        if (make_tag(seal, str_of(encoded, n), tag) < 0)
+        if (make_tag(binding, str_of(encoded, n), tag) < 0)
                 return -ENOMEM;
-        buf_addf(&text, "%.*s %.*s %.*s", STR_ARG(seal->from), (int) n, encoded, (int) TAG_LEN,
+        buf_addf(&text, "%.*s %.*s %.*s", STR_ARG(binding->from), (int) n, encoded, (int) TAG_LEN,
                  tag);
         if (buf_failed(&text))
                 return -ENOMEM;
@@ -90,16 +90,18 @@ static int read_identity(struct str encoded, struct arena *a, struct peer_identi
         return 0;
 }
 
-int peer_read(struct str text, struct peer_seal *seal, struct arena *a, struct peer_identity *ret)
+int peer_read(struct str text, struct peer_binding *binding, struct arena *a,
+              struct peer_identity *ret)
 {
         struct str identity, tag;
         char right[TAG_LEN + 1];
         int r;
 
-        if (text.n > PEER_TEXT_MAX || seal->secret_key.n == 0 || !str_split(&text, ' ', &seal->from)
-            || !str_split(&text, ' ', &identity) || !str_split(&text, ' ', &tag) || text.p)
+        if (text.n > PEER_TEXT_MAX || binding->secret_key.n == 0
+            || !str_split(&text, ' ', &binding->from) || !str_split(&text, ' ', &identity)
+            || !str_split(&text, ' ', &tag) || text.p)
                 return -EACCES;
-        r = make_tag(seal, identity, right);
+        r = make_tag(binding, identity, right);
         if (r < 0)
                 return r == -ENOMEM ? r : -EACCES;
         if (!str_eq_secret(str_of(right, TAG_LEN), tag))

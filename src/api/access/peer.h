@@ -30,7 +30,7 @@ struct peer_identity {
         int role;       /* enum role */
 };
 
-struct peer_seal {
+struct peer_binding {
         struct str secret_key;
         struct str from; /* node */
         struct str to;   /* process */
@@ -38,12 +38,12 @@ struct peer_seal {
 };
 
 /* The header's value, in the arena. -ENOMEM. */
-int peer_write(const struct peer_seal *seal, const struct peer_identity *who, struct arena *a,
+int peer_write(const struct peer_binding *binding, const struct peer_identity *who, struct arena *a,
                struct str *ret) must_check;
 
-/* seal->from is set by it; views are in the arena. -EACCES if it is not signed by that key for this request and process,
+/* binding->from is set by it; views are in the arena. -EACCES if it is not signed by that key for this request and process,
  * -EBADMSG if it is, and makes no sense; -ENOMEM. */
-int peer_read(struct str text, struct peer_seal *seal, struct arena *a, struct peer_identity *ret)
-        must_check;
+int peer_read(struct str text, struct peer_binding *binding, struct arena *a,
+              struct peer_identity *ret) must_check;
 
 #endif

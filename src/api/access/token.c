@@ -24,7 +24,7 @@ static void add_number(struct buf *b, uint64_t v)
 }
 
 /* Every part has a fixed length or says its own, so that no two doors read alike. */
-static void sign(struct str secret, const struct token_door *door, uint64_t expires,
+static void sign(struct str secret, const struct token_target *door, uint64_t expires,
                  char ret[static TOKEN_LEN])
 {
         char text[sizeof(PURPOSE) + 4 * sizeof(uint64_t) + SANDBOX_ID_MAX + 1];
@@ -86,7 +86,7 @@ static int parse36(struct str s, uint64_t *ret)
 
 /* --- texts --- */
 
-size_t token_write(struct str secret, const struct token_door *door, uint64_t expires,
+size_t token_write(struct str secret, const struct token_target *door, uint64_t expires,
                    char ret[static TOKEN_TEXT_MAX + 1])
 {
         size_t n = 0;
@@ -100,7 +100,8 @@ size_t token_write(struct str secret, const struct token_door *door, uint64_t ex
         return n + TOKEN_LEN;
 }
 
-bool token_opens(struct str secret, struct str text, const struct token_door *door, uint64_t now)
+bool token_is_valid(struct str secret, struct str text, const struct token_target *door,
+                    uint64_t now)
 {
         uint64_t expires = 0;
         char right[TOKEN_LEN];

@@ -26,7 +26,7 @@
 #define TOKEN_TEXT_MAX (13 + 1 + TOKEN_LEN) /* without a NUL; 13 digits hold 64 bits */
 
 /* What a token opens. */
-struct token_door {
+struct token_target {
         struct str id;
         int64_t made_ms; /* created_ms of the sandbox */
         uint16_t port;
@@ -34,12 +34,13 @@ struct token_door {
 
 /* Writes the text, NUL-terminated, and returns its length. Times are in seconds since 1970; 0: it does
  * not end. */
-size_t token_write(struct str secret, const struct token_door *door, uint64_t expires,
+size_t token_write(struct str secret, const struct token_target *door, uint64_t expires,
                    char ret[static TOKEN_TEXT_MAX + 1]);
 
 /* Whether the text opens this door at this time. Its time does not depend on how much of it is right.
  * An empty secret opens nothing. */
-bool token_opens(struct str secret, struct str text, const struct token_door *door, uint64_t now);
+bool token_is_valid(struct str secret, struct str text, const struct token_target *door,
+                    uint64_t now);
 
 /* Cuts a path segment into the port and the token behind it, which is the null view if there is none.
  * Says nothing about whether the token is good. -EINVAL if it does not begin with a port. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/answer.h"
+#include "api/response.h"
 #include "api/hutch/hutch.h"
 #include "base/base.h"
 
@@ -50,9 +50,9 @@ static void probed(struct op *op, int result)
         if (result < 0)
                 api_fail(req, &c->probe.err, NULL);
         else
-                answer_json(req, 200, listed_fields,
-                            &(struct listed_drivers){
-                                    { (void *) (uintptr_t) c->probe.drivers, c->probe.n } });
+                response_json(req, 200, listed_fields,
+                              &(struct listed_drivers){
+                                      { (void *) (uintptr_t) c->probe.drivers, c->probe.n } });
         http_req_unref(req);
 }
 
@@ -62,7 +62,7 @@ static void list_drivers(struct http_req *req)
         struct probe_call *c = arena_new(&req->arena, struct probe_call);
 
         if (!c) {
-                answer_too_large(req);
+                response_too_large(req);
                 return;
         }
         c->req = http_req_ref(req);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/hutch/events.h"
 
-#include "api/answer.h"
+#include "api/response.h"
 #include "api/hutch/hutch.h"
 #include "base/base.h"
 #include "http/sse.h"
@@ -28,12 +28,12 @@ struct event_stream {
 
 /* --- one event --- */
 
-struct shown_event {
+struct event_view {
         struct str type, time, tenant, sandbox_id, reason, message, expires_at;
         int state;
 };
 
-#define E struct shown_event
+#define E struct event_view
 
 static const struct json_field event_fields[] = {
         JSON_STR(E, type, "type", JSON_REQUIRED),
@@ -51,7 +51,7 @@ static void encode(struct buf *b, const struct service_event *e)
 {
         char time[TIME_RFC3339_MAX], expires[TIME_RFC3339_MAX];
         const struct sandbox *s = e->record;
-        struct shown_event out = {
+        struct event_view out = {
                 .type = str_from(e->type),
                 .time = str_of(time, time_to_rfc3339(e->at, time)),
                 .tenant = s->tenant,
@@ -181,7 +181,7 @@ static void get_events(struct http_req *req)
         }
         s = arena_new(&req->arena, struct event_stream);
         if (!s) {
-                answer_too_large(req);
+                response_too_large(req);
                 return;
         }
         s->hub = h;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/answer.h"
+#include "api/response.h"
 #include "api/hutch/hutch.h"
 #include "base/base.h"
 #include "base/secret.h"
@@ -15,13 +15,13 @@
 #define KEY_TEXT  (sizeof(KEY_PREFIX) - 1 + 2 * KEY_BYTES)
 #define KEY_ID    10 /* "k-" and 8 digits */
 
-struct shown_key {
+struct key_view {
         struct str id, name, tenant, principal, created_at, key;
         int role;
         bool configured;
 };
 
-#define K struct shown_key
+#define K struct key_view
 
 /* clang-format off */
 #define COMMON_FIELDS                                                    \
@@ -42,9 +42,9 @@ static const struct json_field new_key_fields[] = {
         JSON_END,
 };
 
-static void show(struct shown_key *out, const struct api_key *k, char time[static TIME_RFC3339_MAX])
+static void show(struct key_view *out, const struct api_key *k, char time[static TIME_RFC3339_MAX])
 {
-        *out = (struct shown_key){
+        *out = (struct key_view){
                 .id = k->id,
                 .name = k->name,
                 .tenant = k->tenant,
@@ -65,7 +65,7 @@ struct listed_keys {
 };
 
 static const struct json_field listed_fields[] = {
-        JSON_LIST(struct listed_keys, items, struct shown_key, "items", JSON_REQUIRED, key_fields),
+        JSON_LIST(struct listed_keys, items, struct key_view, "items", JSON_REQUIRED, key_fields),
         JSON_END,
 };
 
@@ -73,7 +73,7 @@ static void write_keys(struct buf *b, const void *data)
 {
         const struct keyring *ring = data;
         char time[TIME_RFC3339_MAX];
-        struct shown_key out;
+        struct key_view out;
         bool first = true;
 
         buf_add_str(b, STR("{\"items\":["));
@@ -89,13 +89,13 @@ static void write_keys(struct buf *b, const void *data)
 
 static void list_keys(struct http_req *req)
 {
-        if (answer_write(req, 200, write_keys, api_of(req)->keyring) < 0)
-                answer_too_large(req);
+        if (response_write(req, 200, write_keys, api_of(req)->keyring) < 0)
+                response_too_large(req);
 }
 
 /* --- make --- */
 
-struct key_wish {
+struct key_request {
         struct str name, tenant, principal;
         int role;
 };
@@ -116,9 +116,9 @@ static const char *check_who(const void *v)
                        : "must be a short text without control characters, and not empty";
 }
 
-#define W struct key_wish
+#define W struct key_request
 
-static const struct json_field wish_fields[] = {
+static const struct json_field key_request_fields[] = {
         JSON_STR(W, name, "name", JSON_NULL_OK, .check = check_name),
         JSON_STR(W, tenant, "tenant", JSON_NULL_OK, .check = check_who),
         JSON_STR(W, principal, "principal", JSON_NULL_OK, .check = check_who),
@@ -139,7 +139,7 @@ static void add_done(struct op *op, int result)
         struct add_call *c = container_of(op, struct add_call, add.req.op);
         struct http_req *req = c->req;
         char time[TIME_RFC3339_MAX];
-        struct shown_key out;
+        struct key_view out;
 
         if (result < 0) {
                 api_fail(req, &c->add.req.err, NULL);
@@ -147,7 +147,7 @@ static void add_done(struct op *op, int result)
                 show(&out, &c->key, time);
                 out.key = str_of(c->secret, sizeof(c->secret));
                 http_res_header_const(req, STR("Cache-Control"), STR("no-store"));
-                answer_json(req, 201, new_key_fields, &out);
+                response_json(req, 201, new_key_fields, &out);
         }
         wipe(c->secret, sizeof(c->secret));
         http_req_unref(req);
@@ -172,26 +172,26 @@ static void make_key(struct add_call *c, struct ids *ids)
 static void create_key(struct http_req *req)
 {
         const struct caller *who = api_caller(req);
-        const struct key_wish *wish = req->input;
+        const struct key_request *wanted_key = req->input;
         struct api *api = api_of(req);
         struct add_call *c = arena_new(&req->arena, struct add_call);
 
         if (!c) {
-                answer_too_large(req);
+                response_too_large(req);
                 return;
         }
         /* The first key closes the door, for administrators as well if it is not theirs. */
-        if (api_is_open(api) && wish->role != ROLE_ADMIN) {
+        if (api_is_open(api) && wanted_key->role != ROLE_ADMIN) {
                 http_reply_error(req, 409, "KEY::ADMIN_FIRST",
                                  "with the first key nobody comes in without one, so it must have "
                                  "the role admin; make that, then this");
                 return;
         }
         c->key = (struct api_key){
-                .name = wish->name.p ? wish->name : STR(""),
-                .tenant = wish->tenant.p ? wish->tenant : who->tenant,
-                .principal = wish->principal.p ? wish->principal : who->principal,
-                .role = wish->role,
+                .name = wanted_key->name.p ? wanted_key->name : STR(""),
+                .tenant = wanted_key->tenant.p ? wanted_key->tenant : who->tenant,
+                .principal = wanted_key->principal.p ? wanted_key->principal : who->principal,
+                .role = wanted_key->role,
                 .created_ms = (int64_t) (clock_wall(api->clock) / USEC_PER_MSEC),
         };
         make_key(c, api->ids);
@@ -226,7 +226,7 @@ static void delete_key(struct http_req *req)
         struct remove_call *c = arena_new(&req->arena, struct remove_call);
 
         if (!c) {
-                answer_too_large(req);
+                response_too_large(req);
                 return;
         }
         /* Not what is none: somebody may have sent the key itself. */
@@ -267,7 +267,7 @@ static const struct http_doc delete_doc = {
 };
 
 static const struct http_route routes[] = {
-        { METHOD_POST, "/keys", API_ADMIN, HTTP_JSON(struct key_wish, wish_fields),
+        { METHOD_POST, "/keys", API_ADMIN, HTTP_JSON(struct key_request, key_request_fields),
           .doc = &create_doc, .exec = create_key },
         { METHOD_GET, "/keys", API_ADMIN, .doc = &list_doc, .exec = list_keys },
         { METHOD_DELETE, "/keys/{keyId}", API_ADMIN, .doc = &delete_doc, .exec = delete_key },

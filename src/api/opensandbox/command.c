@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/opensandbox/command.h"
 
-#include "api/answer.h"
+#include "api/response.h"
 #include "api/problem.h"
 #include "base/base.h"
 
@@ -50,7 +50,7 @@ void command_run(struct http_req *req, const struct command_kind *kind,
         struct call *c = arena_new(&req->arena, struct call);
 
         if (!c) {
-                answer_too_large(req);
+                response_too_large(req);
                 return;
         }
         c->command = *wish;

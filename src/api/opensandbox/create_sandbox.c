@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/opensandbox/create_sandbox.h"
 
-#include "api/answer.h"
+#include "api/response.h"
 #include "api/forward.h"
-#include "api/opensandbox/answer_sandbox.h"
+#include "api/opensandbox/sandbox_view.h"
 #include "api/opensandbox/opensandbox.h"
 #include "base/base.h"
 
@@ -16,13 +16,13 @@ struct create_call {
 
 static void write_created(struct buf *b, const void *data)
 {
-        answer_add_created(b, data);
+        sandbox_view_add_created(b, data);
 }
 
 static void reply_created(struct http_req *req, const struct sandbox *s)
 {
-        if (answer_write(req, 202, write_created, s) < 0)
-                answer_too_large(req);
+        if (response_write(req, 202, write_created, s) < 0)
+                response_too_large(req);
 }
 
 /* What a runtime did not find, or was not given, is the image: not the sandbox, which is only to be
@@ -118,7 +118,7 @@ static void pass_on(struct create_call *c)
         buf_init(&body, c->req->body.n + 1);
         buf_add_str(&body, c->req->body);
         if (buf_failed(&body))
-                answer_too_large(c->req);
+                response_too_large(c->req);
         else
                 forward_to(c->req, &c->locate.node, &body);
         buf_done(&body);
@@ -145,7 +145,7 @@ static bool look_elsewhere(struct create_call *c)
 {
         struct service *service = api_of(c->req)->service;
 
-        if (!c->create.idempotency_key.p || !forward_may(c->req))
+        if (!c->create.idempotency_key.p || !forward_is_allowed(c->req))
                 return false;
         service_replay_id(service, c->create.who, c->create.idempotency_key, c->id);
         if (service_find(service, c->create.who, str_from(c->id)))
@@ -172,7 +172,7 @@ void create_sandbox(struct http_req *req)
         }
         c = arena_new(&req->arena, struct create_call);
         if (!c) {
-                answer_too_large(req);
+                response_too_large(req);
                 return;
         }
         c->req = http_req_ref(req);

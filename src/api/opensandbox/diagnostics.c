@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/agent_log.h"
-#include "api/answer.h"
+#include "api/response.h"
 #include "api/opensandbox/diagnostics_text.h"
 #include "api/opensandbox/opensandbox.h"
 #include "api/query.h"
@@ -51,7 +51,7 @@ static void reply_content(struct http_req *req, struct content *c)
         c->delivery = STR("inline");
         c->content_type = TEXT_TYPE;
         c->content_length = (int64_t) c->content.n;
-        answer_json(req, 200, content_fields, c);
+        response_json(req, 200, content_fields, c);
 }
 
 /* --- the text form --- */
@@ -60,7 +60,7 @@ static void reply_text(struct http_req *req, struct str text)
 {
         text = arena_dup_str(&req->arena, text);
         if (!text.p) {
-                answer_too_large(req);
+                response_too_large(req);
                 return;
         }
         http_res_header_const(req, STR("Deprecation"), STR("true"));
@@ -108,7 +108,7 @@ struct logs_call {
 
 static void reply_logs_json(struct logs_call *c)
 {
-        struct str warning = str_from(c->log.trouble.message);
+        struct str warning = str_from(c->log.failure.message);
         struct content out = {
                 .kind = STR("logs"),
                 .scope = c->scope,
@@ -116,7 +116,7 @@ static void reply_logs_json(struct logs_call *c)
                 .truncated = c->log.truncated,
         };
 
-        if (c->log.has_trouble)
+        if (c->log.has_failure)
                 out.warnings = (struct json_strs){ &warning, 1 };
         reply_content(c->log.req, &out);
 }
@@ -138,8 +138,8 @@ static void reply_logs_text(struct logs_call *c)
                 buf_add_str(&b, STR("\n--- logs ---\n"));
         }
         buf_add_str(&b, c->log.text);
-        if (c->log.has_trouble)
-                buf_addf(&b, "(%s)\n", c->log.trouble.message);
+        if (c->log.has_failure)
+                buf_addf(&b, "(%s)\n", c->log.failure.message);
         reply_text(req, buf_str(&b));
 }
 
@@ -171,7 +171,7 @@ static void start_logs(struct http_req *req, const struct logs_call *wish)
                 return;
         c = arena_new(&req->arena, struct logs_call);
         if (!c) {
-                answer_too_large(req);
+                response_too_large(req);
                 return;
         }
         *c = *wish;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/access/enter.h"
+#include "api/access/ingress.h"
 #include "api/access/host.h"
 #include "api/access/token.h"
-#include "api/opensandbox/into.h"
+#include "api/opensandbox/ingress_proxy.h"
 #include "api/opensandbox/opensandbox.h"
 #include "base/base.h"
 #include "http/url.h"
@@ -89,7 +89,7 @@ static int find_expires(struct http_req *req, uint64_t *ret)
 /* Who may only look gets no token: it would let him in. */
 static int make_token(struct parts *p, uint64_t expires)
 {
-        const struct token_door door = { p->record->id, p->record->created_ms, p->port };
+        const struct token_target door = { p->record->id, p->record->created_ms, p->port };
         char text[TOKEN_TEXT_MAX + 1];
         size_t n;
 
@@ -105,7 +105,7 @@ static int make_token(struct parts *p, uint64_t expires)
 static int write_urls(const struct parts *p, struct endpoint *e)
 {
         struct http_req *req = p->req;
-        struct str scheme = into_scheme(req), domain = api_of(req)->preview_domain;
+        struct str scheme = ingress_scheme(req), domain = api_of(req)->preview_domain;
         const char *tilde = p->token.p ? "~" : "";
 
         e->endpoint = str_from(arena_printf(&req->arena, "%.*s%s/sandboxes/%.*s/proxy/%u",
@@ -129,12 +129,12 @@ static int64_t port_of(const struct parts *p)
 {
         if (p->host.port > 0)
                 return p->host.port;
-        return str_eq(into_scheme(p->req), STR("https")) ? 443 : 80;
+        return str_eq(ingress_scheme(p->req), STR("https")) ? 443 : 80;
 }
 
 static void answer(const struct parts *p)
 {
-        struct json_pair header = { enter_token_header(p->port), p->token };
+        struct json_pair header = { ingress_token_header(p->port), p->token };
         struct endpoint e = { .headers = { &header, p->token.p ? 1 : 0 },
                               .host = p->host.name,
                               .port = port_of(p) };
@@ -163,7 +163,7 @@ static void get_endpoint(struct http_req *req)
                 return;
         p.record = service_find(api_of(req)->service, api_caller(req), req->params[0]);
         if (!p.record || state_is_final(p.record->status.state)) {
-                enter_not_found(req);
+                ingress_not_found(req);
                 return;
         }
         if (make_token(&p, expires) < 0)

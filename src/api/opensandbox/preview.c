@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/access/cookie.h"
-#include "api/access/enter.h"
+#include "api/access/ingress.h"
 #include "api/access/host.h"
-#include "api/opensandbox/into.h"
+#include "api/opensandbox/ingress_proxy.h"
 #include "api/opensandbox/opensandbox.h"
 #include "base/base.h"
 #include "http/url.h"
@@ -50,9 +50,9 @@ static int query_without_token(struct http_req *req, struct str *ret)
  * that begins with two slashes would be read as a host of its own. */
 static void redirect_with_cookie(struct http_req *req, struct str query)
 {
-        const struct door *door = enter_door(req);
+        const struct door *door = ingress_target_of(req);
         struct str host = http_req_header(req, STR("Host"));
-        bool secure = str_eq(into_scheme(req), STR("https"));
+        bool secure = str_eq(ingress_scheme(req), STR("https"));
         char *location, *cookie;
 
         location = arena_printf(&req->arena, "//%.*s%.*s%s%.*s", STR_ARG(host), STR_ARG(req->path),
@@ -105,10 +105,10 @@ static bool authorization_is_ours(struct http_req *req)
 
 static void pass(struct http_req *req)
 {
-        static const struct into_kind kind = {
+        static const struct ingress_proxy_kind kind = {
                 .answer = judge_answer,
         };
-        struct into_extra extra = { 0 };
+        struct ingress_proxy_extra extra = { 0 };
 
         if (authorization_is_ours(req))
                 extra.strip = STR("Authorization");
@@ -116,7 +116,7 @@ static void pass(struct http_req *req)
                 http_reply_error(req, 431, "HEADERS_TOO_LARGE", "the request head is too large");
                 return;
         }
-        into_pass(req, &kind, &extra, req->params[0]);
+        ingress_proxy(req, &kind, &extra, req->params[0]);
 }
 
 static void any_preview(struct http_req *req)
@@ -128,7 +128,7 @@ static void any_preview(struct http_req *req)
                 http_reply_error(req, 431, "HEADERS_TOO_LARGE", "the request head is too large");
                 return;
         }
-        if (enter_door(req)->by_query && reads && !req->upgrade) {
+        if (ingress_target_of(req)->by_query && reads && !req->upgrade) {
                 redirect_with_cookie(req, query);
                 return;
         }
@@ -137,7 +137,7 @@ static void any_preview(struct http_req *req)
 }
 
 static const struct http_route routes[] = {
-        { METHOD_ANY, "/{rest...}", API_ENTER, .body = HTTP_BODY_STREAM, .lasting = true,
+        { METHOD_ANY, "/{rest...}", API_INGRESS, .body = HTTP_BODY_STREAM, .lasting = true,
           .exec = any_preview },
 };
 

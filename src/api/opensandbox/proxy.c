@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/access/enter.h"
-#include "api/opensandbox/into.h"
+#include "api/access/ingress.h"
+#include "api/opensandbox/ingress_proxy.h"
 #include "api/opensandbox/opensandbox.h"
 #include "base/base.h"
 #include "http/url.h"
@@ -50,7 +50,7 @@ static int judge_answer(struct http_req *req, struct http_header *h)
                 if (str_caseeq(h->name, not_for_origin[i]))
                         return 0;
         if (str_caseeq(h->name, STR("Referrer-Policy")))
-                return !enter_door(req)->token.p;
+                return !ingress_target_of(req)->token.p;
         return str_caseeq(h->name, STR("Location")) ? move_location(req, &h->value) : 1;
 }
 
@@ -60,31 +60,31 @@ static void add_headers(struct http_req *req)
 {
         http_res_header_const(req, STR("Content-Security-Policy"),
                               STR("sandbox allow-scripts allow-forms"));
-        if (enter_door(req)->token.p)
+        if (ingress_target_of(req)->token.p)
                 http_res_header_const(req, STR("Referrer-Policy"), STR("no-referrer"));
 }
 
 static void any_proxy(struct http_req *req)
 {
-        static const struct into_kind kind = {
+        static const struct ingress_proxy_kind kind = {
                 .strip = not_for_apps,
                 .n_strip = ARRAY_SIZE(not_for_apps),
                 .headers = add_headers,
                 .answer = judge_answer,
         };
-        struct into_extra extra = { 0 };
+        struct ingress_proxy_extra extra = { 0 };
 
-        if (enter_door(req)->token.p)
+        if (ingress_target_of(req)->token.p)
                 extra.strip = STR("Referer"); /* the page's address, with the token */
-        into_pass(req, &kind, &extra, req->params[2]);
+        ingress_proxy(req, &kind, &extra, req->params[2]);
 }
 
 #define INTO "/sandboxes/{sandboxId}/proxy/{port}"
 
 static const struct http_route routes[] = {
-        { METHOD_ANY, INTO, API_ENTER, .body = HTTP_BODY_STREAM, .lasting = true,
+        { METHOD_ANY, INTO, API_INGRESS, .body = HTTP_BODY_STREAM, .lasting = true,
           .exec = any_proxy },
-        { METHOD_ANY, INTO "/{rest...}", API_ENTER, .body = HTTP_BODY_STREAM, .lasting = true,
+        { METHOD_ANY, INTO "/{rest...}", API_INGRESS, .body = HTTP_BODY_STREAM, .lasting = true,
           .exec = any_proxy },
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/answer.h"
-#include "api/opensandbox/answer_sandbox.h"
+#include "api/response.h"
+#include "api/opensandbox/sandbox_view.h"
 #include "api/opensandbox/command.h"
 #include "api/opensandbox/create_sandbox.h"
 #include "api/opensandbox/list_query.h"
@@ -14,15 +14,15 @@
 
 static void write_sandbox(struct buf *b, const void *data)
 {
-        answer_add_sandbox(b, data);
+        sandbox_view_add(b, data);
 }
 
 static void reply_sandbox(struct http_req *req, const struct sandbox *s)
 {
         if (!s)
                 opensandbox_not_found(req);
-        else if (answer_write(req, 200, write_sandbox, s) < 0)
-                answer_too_large(req);
+        else if (response_write(req, 200, write_sandbox, s) < 0)
+                response_too_large(req);
 }
 
 static void get_sandbox(struct http_req *req)
@@ -38,7 +38,7 @@ struct listed {
 
 static const struct json_field listed_fields[] = {
         JSON_LIST(struct listed, items, struct sandbox, "items", JSON_REQUIRED,
-                  answer_sandbox_fields),
+                  sandbox_view_fields),
         JSON_OBJECT(struct listed, pagination, struct pagination, "pagination", JSON_REQUIRED,
                     pagination_fields),
         JSON_END,
@@ -57,7 +57,7 @@ static void write_page(struct buf *b, const void *data)
         for (unsigned i = 0; i < p->registry.n; i++) {
                 if (i > 0)
                         buf_add_char(b, ',');
-                answer_add_sandbox(b, p->registry.items[i]);
+                sandbox_view_add(b, p->registry.items[i]);
         }
         buf_add_str(b, STR("],\"pagination\":"));
         json_encode(b, pagination_fields, &p->pagination);
@@ -66,7 +66,7 @@ static void write_page(struct buf *b, const void *data)
 
 static void reply_page(struct http_req *req, const struct page *page)
 {
-        if (answer_write(req, 200, write_page, page) < 0)
+        if (response_write(req, 200, write_page, page) < 0)
                 http_reply_error(req, 400, CODE_INVALID_PARAMETER,
                                  "this page is too large to be sent at once; ask for a smaller "
                                  "pageSize");
@@ -98,7 +98,7 @@ static void list_all(struct http_req *req, const struct list_query *q)
         struct listing *l = arena_new(&req->arena, struct listing);
 
         if (!l) {
-                answer_too_large(req);
+                response_too_large(req);
                 return;
         }
         l->query = *q;
@@ -184,7 +184,7 @@ static void answer_renewed(struct http_req *req, const struct service_command *c
         }
         out.expires_at =
                 str_of(text, time_to_rfc3339((usec_t) s->expiry->wall_ms * USEC_PER_MSEC, text));
-        answer_json(req, 200, renewed_fields, &out);
+        response_json(req, 200, renewed_fields, &out);
 }
 
 static void delete_sandbox(struct http_req *req)
@@ -268,7 +268,7 @@ static const struct http_doc create_doc = {
         TAG,
         202,
         "CreateSandboxResponse",
-        answer_created_fields,
+        sandbox_created_fields,
         .input_name = "CreateSandboxRequest",
         .params = create_params,
         .errors = create_errors,
@@ -284,8 +284,8 @@ static const struct http_doc list_doc = {
         .errors = list_errors,
 };
 static const struct http_doc get_doc = {
-        "getSandbox",          "Show one sandbox",   TAG, 200, "Sandbox",
-        answer_sandbox_fields, .errors = one_errors,
+        "getSandbox",        "Show one sandbox",   TAG, 200, "Sandbox",
+        sandbox_view_fields, .errors = one_errors,
 };
 static const struct http_doc delete_doc = {
         "deleteSandbox", "Delete a sandbox", TAG, 204, .errors = change_errors,
@@ -296,7 +296,7 @@ static const struct http_doc patch_doc = {
         TAG,
         200,
         "Sandbox",
-        answer_sandbox_fields,
+        sandbox_view_fields,
         .input_name = "PatchSandboxMetadataRequest",
         .errors = change_errors,
 };

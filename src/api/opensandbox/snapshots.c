@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/answer.h"
+#include "api/response.h"
 #include "api/opensandbox/list_query.h"
 #include "api/opensandbox/opensandbox.h"
 #include "api/opensandbox/pagination.h"
@@ -7,33 +7,33 @@
 #include "base/base.h"
 #include "model/limits.h"
 
-/* --- what is shown --- */
+/* --- what is snapshot_view --- */
 
-struct shown_status {
+struct status_view {
         int state;
         struct str reason, message, changed_at;
 };
 
-static const struct json_field shown_status_fields[] = {
-        JSON_ENUM(struct shown_status, state, "state", JSON_REQUIRED, &snapshot_state_table),
-        JSON_STR(struct shown_status, reason, "reason", 0),
-        JSON_STR(struct shown_status, message, "message", 0),
-        JSON_STR(struct shown_status, changed_at, "lastTransitionAt", 0),
+static const struct json_field status_view_fields[] = {
+        JSON_ENUM(struct status_view, state, "state", JSON_REQUIRED, &snapshot_state_table),
+        JSON_STR(struct status_view, reason, "reason", 0),
+        JSON_STR(struct status_view, message, "message", 0),
+        JSON_STR(struct status_view, changed_at, "lastTransitionAt", 0),
         JSON_END,
 };
 
-struct shown {
+struct snapshot_view {
         struct str id, sandbox_id, name, created_at;
-        struct shown_status status;
+        struct status_view status;
 };
 
-static const struct json_field shown_fields[] = {
-        JSON_STR(struct shown, id, "id", JSON_REQUIRED),
-        JSON_STR(struct shown, sandbox_id, "sandboxId", JSON_REQUIRED),
-        JSON_STR(struct shown, name, "name", 0),
-        JSON_OBJECT(struct shown, status, struct shown_status, "status", JSON_REQUIRED,
-                    shown_status_fields),
-        JSON_STR(struct shown, created_at, "createdAt", JSON_REQUIRED),
+static const struct json_field snapshot_view_fields[] = {
+        JSON_STR(struct snapshot_view, id, "id", JSON_REQUIRED),
+        JSON_STR(struct snapshot_view, sandbox_id, "sandboxId", JSON_REQUIRED),
+        JSON_STR(struct snapshot_view, name, "name", 0),
+        JSON_OBJECT(struct snapshot_view, status, struct status_view, "status", JSON_REQUIRED,
+                    status_view_fields),
+        JSON_STR(struct snapshot_view, created_at, "createdAt", JSON_REQUIRED),
         JSON_END,
 };
 
@@ -45,7 +45,7 @@ static struct str time_text(int64_t wall_ms, char ret[static TIME_RFC3339_MAX])
 static void add_snapshot(struct buf *b, const struct snapshot *s)
 {
         char created[TIME_RFC3339_MAX], changed[TIME_RFC3339_MAX];
-        const struct shown x = {
+        const struct snapshot_view x = {
                 .id = s->id,
                 .sandbox_id = s->sandbox_id,
                 .name = s->name,
@@ -56,7 +56,7 @@ static void add_snapshot(struct buf *b, const struct snapshot *s)
                             .changed_at = time_text(s->status.changed_ms, changed) },
         };
 
-        json_encode(b, shown_fields, &x);
+        json_encode(b, snapshot_view_fields, &x);
 }
 
 static void write_snapshot(struct buf *b, const void *data)
@@ -66,8 +66,8 @@ static void write_snapshot(struct buf *b, const void *data)
 
 static void reply_snapshot(struct http_req *req, int status, const struct snapshot *s)
 {
-        if (answer_write(req, status, write_snapshot, s) < 0)
-                answer_too_large(req);
+        if (response_write(req, status, write_snapshot, s) < 0)
+                response_too_large(req);
 }
 
 /* --- looking --- */
@@ -90,7 +90,8 @@ struct listed {
 };
 
 static const struct json_field listed_fields[] = {
-        JSON_LIST(struct listed, items, struct shown, "items", JSON_REQUIRED, shown_fields),
+        JSON_LIST(struct listed, items, struct snapshot_view, "items", JSON_REQUIRED,
+                  snapshot_view_fields),
         JSON_OBJECT(struct listed, pagination, struct pagination, "pagination", JSON_REQUIRED,
                     pagination_fields),
         JSON_END,
@@ -160,8 +161,8 @@ static void list_snapshots(struct http_req *req)
         if (!nothing)
                 service_list_snapshots(api_of(req)->service, api_caller(req), &q, &page.found);
         page.pagination = paginate(number, size, page.found.total);
-        if (answer_write(req, 200, write_page, &page) < 0)
-                answer_too_large(req);
+        if (response_write(req, 200, write_page, &page) < 0)
+                response_too_large(req);
 }
 
 /* --- commands --- */
@@ -197,7 +198,7 @@ static struct call *call_new(struct http_req *req)
         struct call *c = arena_new(&req->arena, struct call);
 
         if (!c) {
-                answer_too_large(req);
+                response_too_large(req);
                 return NULL;
         }
         c->command.who = api_caller(req);
@@ -225,7 +226,7 @@ static void created(struct http_req *req, const struct service_snapshot *x, int 
                                               STR_ARG(x->snapshot->id))
                                : NULL;
         if (!location)
-                return answer_too_large(req);
+                return response_too_large(req);
         http_res_header_const(req, STR("Location"), str_from(location));
         return reply_snapshot(req, 202, x->snapshot);
 }
@@ -306,7 +307,7 @@ static const struct http_doc create_doc = {
         TAG,
         202,
         "Snapshot",
-        shown_fields,
+        snapshot_view_fields,
         .input_name = "CreateSnapshotRequest",
         .errors = create_errors,
 };
@@ -321,8 +322,8 @@ static const struct http_doc list_doc = {
         .errors = list_errors,
 };
 static const struct http_doc get_doc = {
-        "getSnapshot", "Show one snapshot",  TAG, 200, "Snapshot",
-        shown_fields,  .errors = one_errors,
+        "getSnapshot",        "Show one snapshot",  TAG, 200, "Snapshot",
+        snapshot_view_fields, .errors = one_errors,
 };
 static const struct http_doc delete_doc = {
         "deleteSnapshot", "Delete a snapshot", TAG, 204, .errors = delete_errors,

@@ -222,7 +222,7 @@ static bool is_first(const struct places *all, size_t at, const char *name)
 }
 
 static void add_schema(struct buf *b, const char *name, const struct json_field *fields,
-                       enum schema_way way)
+                       enum schema_direction way)
 {
         buf_addf(b, ",\"%s\":", name);
         if (fields)
@@ -246,7 +246,7 @@ static void add_schemas(struct buf *b, const struct places *all)
                 const struct http_route *r = all->v[i].route;
 
                 if (r->doc->response_name && is_first(all, i, r->doc->response_name))
-                        add_schema(b, r->doc->response_name, r->doc->answer, SCHEMA_ANSWER);
+                        add_schema(b, r->doc->response_name, r->doc->answer, SCHEMA_RESPONSE);
                 if (r->doc->input_name && is_first(all, i, r->doc->input_name))
                         add_schema(b, r->doc->input_name, r->fields, SCHEMA_INPUT);
         }

@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 
-static bool is_left_out(const struct json_field *f, enum schema_way way)
+static bool is_left_out(const struct json_field *f, enum schema_direction way)
 {
         return f->flags & (way == SCHEMA_INPUT ? JSON_NO_DECODE : JSON_NO_ENCODE);
 }
@@ -43,9 +43,9 @@ static void add_map(struct buf *b, const struct json_field *f)
                     f->flags & JSON_MAP_NULLS ? STR("[\"string\",\"null\"]}") : STR("\"string\"}"));
 }
 
-static void add_members(struct buf *b, const struct json_field *fields, enum schema_way way);
+static void add_members(struct buf *b, const struct json_field *fields, enum schema_direction way);
 
-static void add_type(struct buf *b, const struct json_field *f, enum schema_way way)
+static void add_type(struct buf *b, const struct json_field *f, enum schema_direction way)
 {
         static const char *const plain[] = {
                 [JSON_T_STR] = "\"type\":\"string\"",
@@ -71,7 +71,7 @@ static void add_type(struct buf *b, const struct json_field *f, enum schema_way 
         }
 }
 
-static void add_required(struct buf *b, const struct json_field *fields, enum schema_way way)
+static void add_required(struct buf *b, const struct json_field *fields, enum schema_direction way)
 {
         bool any = false;
 
@@ -86,7 +86,7 @@ static void add_required(struct buf *b, const struct json_field *fields, enum sc
                 buf_add_char(b, ']');
 }
 
-static void add_members(struct buf *b, const struct json_field *fields, enum schema_way way)
+static void add_members(struct buf *b, const struct json_field *fields, enum schema_direction way)
 {
         bool first = true;
 
@@ -106,7 +106,7 @@ static void add_members(struct buf *b, const struct json_field *fields, enum sch
         add_required(b, fields, way);
 }
 
-void schema_write(struct buf *b, const struct json_field *fields, enum schema_way way)
+void schema_write(struct buf *b, const struct json_field *fields, enum schema_direction way)
 {
         buf_add_char(b, '{');
         add_members(b, fields, way);

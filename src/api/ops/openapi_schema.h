@@ -6,11 +6,11 @@
 
 #include "base/json.h"
 
-enum schema_way {
-        SCHEMA_INPUT,  /* what is decoded */
-        SCHEMA_ANSWER, /* what is encoded */
+enum schema_direction {
+        SCHEMA_INPUT,    /* what is decoded */
+        SCHEMA_RESPONSE, /* what is encoded */
 };
 
-void schema_write(struct buf *b, const struct json_field *fields, enum schema_way way);
+void schema_write(struct buf *b, const struct json_field *fields, enum schema_direction way);
 
 #endif

@@ -2,7 +2,7 @@
 #include "api/ops/ops.h"
 
 #include "api/access/access.h"
-#include "api/answer.h"
+#include "api/response.h"
 #include "base/base.h"
 
 #define METRICS_MAX (256 * KiB)
@@ -26,7 +26,7 @@ static void get_metrics(struct http_req *req)
         metrics_write(&b, api_of(req), req->server);
         text = arena_dup_str(&req->arena, buf_str(&b));
         if (!text.p)
-                answer_too_large(req);
+                response_too_large(req);
         else
                 http_reply(req, 200, STR("text/plain; version=0.0.4; charset=utf-8"), text);
 }

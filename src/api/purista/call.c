@@ -126,7 +126,7 @@ void purista_call_wait(struct purista_call *c, struct op *op, op_done_fn *done)
         op_init(op, done);
 }
 
-bool purista_call_goes_on(struct purista_call *c)
+bool purista_call_continue(struct purista_call *c)
 {
         c->inner = NULL;
         if (!http_req_is_gone(c->req))
@@ -155,7 +155,7 @@ static void parse(struct purista_call *c)
                 return;
         }
         r = c->body.n > 0 ? json_parse(buf_str(&c->body), JSON_ALLOW_NULS, &c->doc, &e) : 0;
-        if (!forward_may(c->req))
+        if (!forward_is_allowed(c->req))
                 buf_done(&c->body);
         if (r < 0)
                 purista_fail(c, 400, "the body is no JSON: %s", e.message);
@@ -181,7 +181,7 @@ void purista_call_read_body(struct purista_call *c, void (*go)(struct purista_ca
 
 /* --- other nodes --- */
 
-void purista_call_pass_on(struct purista_call *c, const struct service_node *node)
+void purista_call_forward(struct purista_call *c, const struct service_node *node)
 {
         struct http_req *req = http_req_ref(c->req);
         struct service_node to = *node; /* which may be the call's own */
@@ -197,10 +197,10 @@ static void located(struct op *op, int result)
 {
         struct purista_call *c = container_of(op, struct purista_call, locate.req.op);
 
-        if (!purista_call_goes_on(c))
+        if (!purista_call_continue(c))
                 return;
         if (result == 0)
-                purista_call_pass_on(c, &c->locate.node);
+                purista_call_forward(c, &c->locate.node);
         else if (result == ERR_RETURN(ERR_NOT_FOUND))
                 c->command->start(c);
         else
@@ -212,7 +212,7 @@ static bool is_elsewhere(struct purista_call *c)
 {
         struct service *service = api_of(c->req)->service;
 
-        if (!c->bridged || !c->in.sandbox_id.p || !forward_may(c->req)
+        if (!c->bridged || !c->in.sandbox_id.p || !forward_is_allowed(c->req)
             || service_find(service, &c->who, c->in.sandbox_id))
                 return false;
         c->locate.who = &c->who;
@@ -290,7 +290,7 @@ static bool has_name(struct purista_call *c)
 
 static bool may_act_for(struct purista_call *c)
 {
-        if (!c->bridged || access_bridge_acts(c->req, c->who.tenant, c->who.principal))
+        if (!c->bridged || access_bridge_act_for(c->req, c->who.tenant, c->who.principal))
                 return true;
         purista_fail(c, 403, "this bridge may not act for the tenant");
         return false;

@@ -11,7 +11,7 @@
  *
  * The call holds the request, and everything of its own, until the answer is out or the client is gone;
  * then it frees itself. While `inner` is under way the client's leaving cancels it and its `done` is the
- * end; so a `done` begins with purista_call_goes_on.
+ * end; so a `done` begins with purista_call_continue.
  */
 
 #include "api/access/bridge.h"
@@ -80,19 +80,19 @@ void purista_call_run(struct purista_call *c, const json_t *payload, struct str 
 /* What is under way from now on. */
 void purista_call_wait(struct purista_call *c, struct op *op, op_done_fn *done);
 /* It is done: false, and everything is freed, if the client is gone. */
-bool purista_call_goes_on(struct purista_call *c);
+bool purista_call_continue(struct purista_call *c);
 
 /* That node has the sandbox: the request goes there, with the body as it came. The call is gone. */
-void purista_call_pass_on(struct purista_call *c, const struct service_node *node);
+void purista_call_forward(struct purista_call *c, const struct service_node *node);
 
 /* --- the answer --- */
 
 /* The payload goes into c->out between these two. */
-void purista_answer_begin(struct purista_call *c);
-void purista_answer_end(struct purista_call *c, bool started);
+void purista_response_begin(struct purista_call *c);
+void purista_response_end(struct purista_call *c, bool started);
 
 /* Success without a word: 204, or "" for a bridge. */
-void purista_answer_empty(struct purista_call *c);
+void purista_response_empty(struct purista_call *c);
 
 struct purista_failure {
         int status;

@@ -6,7 +6,7 @@
 #include "api/forward.h"
 #include "api/problem.h"
 #include "api/purista/call.h"
-#include "api/purista/place.h"
+#include "api/purista/path.h"
 #include "base/base.h"
 #include "model/extensions.h"
 
@@ -62,14 +62,14 @@ static void answer_ensured(struct purista_call *c)
         const struct service_ensure *x = &c->u.ensure;
         bool created = x->created;
 
-        purista_answer_begin(c);
+        purista_response_begin(c);
         purista_text_add(&c->out, STR("{\"sandboxId\":"));
         purista_text_add_string(&c->out, str_from(x->id));
         purista_text_addf(&c->out, ",\"status\":\"%s\"", created ? "starting" : "ready");
         if (!x->must_be_new)
                 purista_text_addf(&c->out, ",\"created\":%s", created ? "true" : "false");
         purista_text_add(&c->out, STR("}"));
-        purista_answer_end(c, created);
+        purista_response_end(c, created);
 }
 
 static void fail_exists(struct purista_call *c)
@@ -90,12 +90,12 @@ static void ensured(struct op *op, int result)
 {
         struct purista_call *c = container_of(op, struct purista_call, u.ensure.req.op);
 
-        if (!purista_call_goes_on(c))
+        if (!purista_call_continue(c))
                 return;
         if (c->u.ensure.id[0])
                 note_sandbox(c, str_from(c->u.ensure.id));
-        if (result < 0 && c->u.ensure.elsewhere.id[0] && forward_may(c->req))
-                purista_call_pass_on(c, &c->u.ensure.elsewhere);
+        if (result < 0 && c->u.ensure.elsewhere.id[0] && forward_is_allowed(c->req))
+                purista_call_forward(c, &c->u.ensure.elsewhere);
         else if (result == 0)
                 answer_ensured(c);
         else if (result == ERR_RETURN(ERR_EXISTS) && c->u.ensure.other_id[0])
@@ -142,7 +142,8 @@ static void fail_not_found(struct purista_call *c)
 {
         char id[TEXT_CUT];
 
-        purista_fail(c, 404, "Sandbox %s not found in registry", place_cut(c->in.sandbox_id, id));
+        purista_fail(c, 404, "Sandbox %s not found in registry",
+                     purista_printable(c->in.sandbox_id, id));
 }
 
 static void fail_forbidden(struct purista_call *c)
@@ -194,7 +195,7 @@ static void awaited(struct op *op, int result)
 {
         struct purista_call *c = container_of(op, struct purista_call, await.req.op);
 
-        if (!purista_call_goes_on(c))
+        if (!purista_call_continue(c))
                 return;
         if (result < 0)
                 fail_inside(c, &c->await.req);
@@ -224,17 +225,17 @@ static void destroyed(struct op *op, int result)
 {
         struct purista_call *c = container_of(op, struct purista_call, u.command.req.op);
 
-        if (!purista_call_goes_on(c))
+        if (!purista_call_continue(c))
                 return;
         if (result < 0 && result != ERR_RETURN(ERR_NOT_FOUND)) {
                 purista_fail_service(c, &c->u.command.req);
                 return;
         }
-        purista_answer_begin(c);
+        purista_response_begin(c);
         purista_text_add(&c->out, STR("{\"sandboxId\":"));
         purista_text_add_string(&c->out, c->in.sandbox_id);
         purista_text_add(&c->out, STR(",\"destroyed\":true}"));
-        purista_answer_end(c, false);
+        purista_response_end(c, false);
 }
 
 static void destroy_sandbox(struct purista_call *c)
@@ -300,7 +301,7 @@ static void executed(struct op *op, int result)
         const struct agent_exec *x = &c->u.exec.exec;
 
         c->has_exec = true;
-        if (!purista_call_goes_on(c))
+        if (!purista_call_continue(c))
                 return;
         if (result == ERR_RETURN(ERR_TIMEOUT)) {
                 fail_timeout(c);
@@ -310,12 +311,12 @@ static void executed(struct op *op, int result)
         } else if (result < 0) {
                 fail_inside(c, &c->u.exec.req);
         } else {
-                purista_answer_begin(c);
+                purista_response_begin(c);
                 purista_text_add(&c->out, STR("{\"stdout\":"));
                 purista_text_add_long(&c->out, buf_str(&x->out));
                 add_output(c, "stderr", &x->err_out);
                 purista_text_addf(&c->out, ",\"exitCode\":%d}", x->exit_code);
-                purista_answer_end(c, false);
+                purista_response_end(c, false);
         }
 }
 
@@ -323,7 +324,7 @@ static void start_bash(struct purista_call *c)
 {
         struct service_exec *x = &c->u.exec;
 
-        if (place_of_agent(&c->arena, c->in.cwd, &x->exec.cwd) < 0) {
+        if (purista_agent_path(&c->arena, c->in.cwd, &x->exec.cwd) < 0) {
                 purista_fail(c, 413, "cwd does not fit into memory");
                 return;
         }
@@ -345,7 +346,8 @@ static void fail_path(struct purista_call *c, const struct err *e, int status, s
 {
         char cut[TEXT_CUT], message[ERR_MESSAGE_MAX + TEXT_CUT + 32];
 
-        (void) snprintf(message, sizeof(message), "%s: %s", place_cut(path, cut), e->message);
+        (void) snprintf(message, sizeof(message), "%s: %s", purista_printable(path, cut),
+                        e->message);
         purista_fail_begin(c, &(struct purista_failure){ .status = status,
                                                          .message = str_from(message) });
         purista_text_add(&c->out, STR("{\"sandboxId\":"));
@@ -377,7 +379,7 @@ static void was_read(struct op *op, int result)
         const struct buf *bytes = &c->u.read.read.bytes;
 
         c->has_read = true;
-        if (!purista_call_goes_on(c))
+        if (!purista_call_continue(c))
                 return;
         if (result == ERR_RETURN(ERR_TOO_LARGE)) {
                 fail_limit(c, "The file has", "purista.file_limit", c->config.file_max);
@@ -386,11 +388,11 @@ static void was_read(struct op *op, int result)
         } else if (result < 0) {
                 fail_inside(c, &c->u.read.req);
         } else if (bytes->n == 0) {
-                purista_answer_empty(c);
+                purista_response_empty(c);
         } else {
-                purista_answer_begin(c);
+                purista_response_begin(c);
                 purista_text_add_long(&c->out, buf_str(bytes));
-                purista_answer_end(c, false);
+                purista_response_end(c, false);
         }
 }
 
@@ -398,7 +400,7 @@ static void start_read(struct purista_call *c)
 {
         struct service_read *x = &c->u.read;
 
-        if (place_of_agent(&c->arena, c->in.path, &x->read.path) < 0) {
+        if (purista_agent_path(&c->arena, c->in.path, &x->read.path) < 0) {
                 purista_fail(c, 413, "the path does not fit into memory");
                 return;
         }
@@ -414,9 +416,9 @@ static void start_read(struct purista_call *c)
 
 static void answer_written(struct purista_call *c)
 {
-        purista_answer_begin(c);
+        purista_response_begin(c);
         purista_text_addf(&c->out, "{\"updated\":%zu}", c->in.n_files);
-        purista_answer_end(c, false);
+        purista_response_end(c, false);
 }
 
 static void was_written(struct op *op, int result)
@@ -424,7 +426,7 @@ static void was_written(struct op *op, int result)
         struct purista_call *c = container_of(op, struct purista_call, u.write.req.op);
         const struct service_write *x = &c->u.write;
 
-        if (!purista_call_goes_on(c))
+        if (!purista_call_continue(c))
                 return;
         if (result == 0)
                 answer_written(c);
@@ -441,7 +443,7 @@ static int make_paths(struct purista_call *c)
                 return -ENOMEM;
         for (size_t i = 0; i < c->in.n_files; i++) {
                 c->paths[i] = c->in.files[i].path;
-                if (place_of_agent(&c->arena, c->paths[i], &c->in.files[i].path) < 0)
+                if (purista_agent_path(&c->arena, c->paths[i], &c->in.files[i].path) < 0)
                         return -ENOMEM;
         }
         return 0;

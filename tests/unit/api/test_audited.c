@@ -73,9 +73,9 @@ static void test_changes_are_recorded(void **state)
         check_false(strstr(line, "\"key\":\"acme-key\""));
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].says);
-                api_ask_with(&w, KEY_ACME, cases[i].method,
-                             api_path("/v1/sandboxes/", id, cases[i].tail), cases[i].body,
-                             (struct http_header){ STR("X-Request-ID"), STR("r-7") });
+                api_request_with(&w, KEY_ACME, cases[i].method,
+                                 api_path("/v1/sandboxes/", id, cases[i].tail), cases[i].body,
+                                 (struct http_header){ STR("X-Request-ID"), STR("r-7") });
                 check_true(w.status < 300);
                 (void) recorded();
                 check_recorded(cases[i].says);
@@ -91,14 +91,14 @@ static void test_looking_is_not_recorded(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
                 check_case(targets[i]);
-                api_ask(&w, KEY_ADMIN, "GET", targets[i], NULL);
+                api_request(&w, KEY_ADMIN, "GET", targets[i], NULL);
                 check_z_eq(recorded(), "");
         }
-        api_ask(&w, KEY_ACME, "POST", "/v1/metrics/events",
-                "{\"eventType\":\"sandbox.create\",\"createDurationMs\":0,\"success\":true}");
+        api_request(&w, KEY_ACME, "POST", "/v1/metrics/events",
+                    "{\"eventType\":\"sandbox.create\",\"createDurationMs\":0,\"success\":true}");
         check_i64_eq(w.status, 204);
         check_z_eq(recorded(), "");
-        api_ask(&w, KEY_ACME, "POST", "/none", "{}");
+        api_request(&w, KEY_ACME, "POST", "/none", "{}");
         check_z_eq(recorded(), "");
 }
 
@@ -123,7 +123,7 @@ static void test_refusals_are_recorded(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].says);
-                api_ask(&w, cases[i].key, cases[i].method, cases[i].target, cases[i].body);
+                api_request(&w, cases[i].key, cases[i].method, cases[i].target, cases[i].body);
                 (void) recorded();
                 check_recorded(cases[i].says);
                 check_false(strstr(line, "wrong"));
@@ -135,7 +135,7 @@ static void test_secrets_are_not_recorded(void **state)
         char *key;
         char text[80];
 
-        api_ask(&w, KEY_ADMIN, "POST", "/v1/keys?api_key=q-secret", "{\"role\":\"user\"}");
+        api_request(&w, KEY_ADMIN, "POST", "/v1/keys?api_key=q-secret", "{\"role\":\"user\"}");
         check_i64_eq(w.status, 201);
         key = memmem(w.body.p, w.body.n, KEY_PREFIX, sizeof(KEY_PREFIX) - 1);
         check_true(key != NULL);
@@ -145,15 +145,16 @@ static void test_secrets_are_not_recorded(void **state)
         check_recorded("\",\"status\":201");
         check_false(strstr(line, KEY_PREFIX));
         check_false(strstr(line, "q-secret"));
-        api_ask(&w, KEY_ADMIN, "DELETE", api_path("/v1/keys/", text, ""), NULL);
+        api_request(&w, KEY_ADMIN, "DELETE", api_path("/v1/keys/", text, ""), NULL);
         check_i64_eq(w.status, 404);
         (void) recorded();
         check_recorded("\"operation\":\"deleteKey\",\"status\":404");
         check_false(strstr(line, KEY_PREFIX));
-        api_ask(&w, KEY_ADMIN, "DELETE", "/v1/keys/k-00000001", NULL);
+        api_request(&w, KEY_ADMIN, "DELETE", "/v1/keys/k-00000001", NULL);
         (void) recorded();
         check_recorded("\"operation\":\"deleteKey\",\"targetKey\":\"k-00000001\",\"status\":403");
-        api_ask(&w, KEY_ACME, "POST", "/v1/sandboxes",
+        api_request(
+                &w, KEY_ACME, "POST", "/v1/sandboxes",
                 "{\"image\":{\"uri\":\"a\",\"auth\":{\"username\":\"u\",\"password\":\"s3cret\"}},"
                 "\"env\":{\"T\":\"s3cret\"},\"entrypoint\":[\"a\"],\"resourceLimits\":{\"cpu\":\"1\"}}");
         check_i64_eq(w.status, 202);
@@ -185,7 +186,7 @@ static void test_a_change_whose_client_left_has_no_status(void **state)
         driver_fake_release(w.below.runtime);
         service_world_rest(&w.below);
         check_u64_eq(driver_fake_count(w.below.runtime), 1); /* it goes on without him */
-        api_ask(&w, KEY_ACME, "GET", api_path("/sandboxes/", id, ""), NULL);
+        api_request(&w, KEY_ACME, "GET", api_path("/sandboxes/", id, ""), NULL);
         check_i64_eq(w.status, 200); /* and it is known who made it */
 }
 

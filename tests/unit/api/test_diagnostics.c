@@ -103,8 +103,8 @@ static bool body_has(const char *part)
 
 static void ask(const char *tail)
 {
-        api_ask(&w, NULL, "GET", api_path("/v1/sandboxes/", id, api_path("/diagnostics", tail, "")),
-                NULL);
+        api_request(&w, NULL, "GET",
+                    api_path("/v1/sandboxes/", id, api_path("/diagnostics", tail, "")), NULL);
 }
 
 /* --- logs --- */
@@ -189,7 +189,7 @@ static void test_what_can_not_be_read_is_told(void **state)
                 check_body_has("\"content\":\"\"");
                 check_false(body_has("<script>"));
         }
-        api_ask(&w, NULL, "POST", api_path("/v1/sandboxes/", id, "/pause"), NULL);
+        api_request(&w, NULL, "POST", api_path("/v1/sandboxes/", id, "/pause"), NULL);
         check_i64_eq(w.status, 202);
         ask("/logs?scope=container");
         check_i64_eq(w.status, 200);
@@ -199,7 +199,7 @@ static void test_what_can_not_be_read_is_told(void **state)
 static void test_an_agent_that_says_nothing_is_not_waited_for(void **state)
 {
         play = PLAY_SILENT;
-        w.api.into_deadline.length = 20 * USEC_PER_MSEC;
+        w.api.agent_deadline.length = 20 * USEC_PER_MSEC;
         ask("/logs?scope=container");
         check_i64_eq(w.status, 200);
         check_true(silent != NULL);
@@ -284,14 +284,16 @@ static void test_a_program_may_print_anything(void **state)
 
         text = str_of(bytes, n);
         bytes[n - 1] = '!';
-        api_ask(&w, NULL, "GET", api_path("/sandboxes/", id, "/diagnostics/logs?scope=all"), NULL);
+        api_request(&w, NULL, "GET", api_path("/sandboxes/", id, "/diagnostics/logs?scope=all"),
+                    NULL);
         check_i64_eq(w.status, 200);
         check_true(memmem(w.body.p, w.body.n, "\\u0000!\"", 8) != NULL);
         check_true(memmem(w.body.p, w.body.n, "\"truncated\":true", 16) != NULL);
         memset(bytes, 0xff, n - 1);
-        api_ask(&w, NULL, "GET", api_path("/sandboxes/", id, "/diagnostics/logs?scope=all"), NULL);
+        api_request(&w, NULL, "GET", api_path("/sandboxes/", id, "/diagnostics/logs?scope=all"),
+                    NULL);
         check_i64_eq(w.status, 200);
-        api_ask(&w, NULL, "GET", api_path("/sandboxes/", id, "/diagnostics/logs"), NULL);
+        api_request(&w, NULL, "GET", api_path("/sandboxes/", id, "/diagnostics/logs"), NULL);
         check_i64_eq(w.status, 200);
         check_u64_eq(w.body.n, n);
         free(bytes);
@@ -305,17 +307,17 @@ static void test_reading_the_log_renews_nothing(void **state)
                 "\"resourceLimits\":{},\"extensions\":{\"access.renew.extend.seconds\":\"3600\"}}";
         const char *logs, *ping;
 
-        api_ask(&w, NULL, "POST", "/v1/sandboxes", wish);
+        api_request(&w, NULL, "POST", "/v1/sandboxes", wish);
         check_i64_eq(w.status, 202);
         (void) snprintf(id, sizeof(id), "%.*s", ID_UUID_LEN, w.body.p + 7);
         logs = api_path("/sandboxes/", id, "/diagnostics/logs");
         ping = api_path("/sandboxes/", id, "/proxy/44772/ping");
         service_world_advance(&w.below, 60 * USEC_PER_SEC);
-        api_ask(&w, NULL, "GET", logs, NULL);
+        api_request(&w, NULL, "GET", logs, NULL);
         check_i64_eq(w.status, 200);
         service_world_rest(&w.below);
         check_u64_eq(service_stats(w.below.service).renewed, 0);
-        api_ask(&w, NULL, "GET", ping, NULL);
+        api_request(&w, NULL, "GET", ping, NULL);
         check_i64_eq(w.status, 200);
         service_world_rest(&w.below);
         check_u64_eq(service_stats(w.below.service).renewed, 1);

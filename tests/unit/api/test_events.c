@@ -47,7 +47,7 @@ static void test_tells_what_happens(void **state)
         check_str_eq(http_headers_get(&lb.headers, STR("Content-Type")), "text/event-stream");
         check_u64_eq(event_hub_count(w.api.events), 1);
         api_create(&w, NULL, id);
-        api_ask(&w, NULL, "DELETE", api_path("/sandboxes/", id, ""), NULL);
+        api_request(&w, NULL, "DELETE", api_path("/sandboxes/", id, ""), NULL);
         check_i64_eq(w.status, 204);
         check_true(str_starts_with(buf_str(&lb.body), STR("event: sandbox.")));
         check_true(has(&lb, "\nid: 1\ndata: {\"type\":\"sandbox."));
@@ -77,12 +77,12 @@ static void test_tenants_hear_their_own(void **state)
         check_true(has(&acme, id));
         check_u64_eq(other.body.n, 0);
         check_true(has(&admin, id));
-        api_ask(&w, NULL, "GET", "/v1/events", NULL);
+        api_request(&w, NULL, "GET", "/v1/events", NULL);
         check_i64_eq(w.status, 401);
         api_drain(&w.api);
         check_true(acme.ended && other.ended && admin.ended);
         check_false(acme.failed);
-        api_ask(&w, KEY_ACME, "GET", "/v1/events", NULL);
+        api_request(&w, KEY_ACME, "GET", "/v1/events", NULL);
         check_i64_eq(w.status, 503);
         http_loopback_done(&acme);
         http_loopback_done(&other);
@@ -95,7 +95,7 @@ static void make_key(char ret[static 80])
         static const char before[] = "\"key\":\"";
         const char *at;
 
-        api_ask(&w, KEY_ADMIN, "POST", "/v1/keys", "{\"role\":\"admin\"}");
+        api_request(&w, KEY_ADMIN, "POST", "/v1/keys", "{\"role\":\"admin\"}");
         check_i64_eq(w.status, 201);
         at = memmem(w.body.p, w.body.n, before, strlen(before));
         check_true(at != NULL);
@@ -132,7 +132,7 @@ static void test_a_stream_ends_with_its_key(void **state)
 
 static void test_head_gets_no_stream(void **state)
 {
-        api_ask(&w, NULL, "HEAD", "/v1/events", NULL);
+        api_request(&w, NULL, "HEAD", "/v1/events", NULL);
         check_i64_eq(w.status, 200);
         check_u64_eq(event_hub_count(w.api.events), 0);
 }
@@ -185,10 +185,10 @@ static void test_who_does_not_read_is_told_what_he_lost(void **state)
         /* Far more than socket and connection hold. */
         for (int i = 0; i < 4000; i++) {
                 (void) snprintf(body, sizeof(body), "{\"n\":\"%d\"}", i);
-                api_ask(&w, NULL, "PATCH", api_path("/sandboxes/", id, "/metadata"), body);
+                api_request(&w, NULL, "PATCH", api_path("/sandboxes/", id, "/metadata"), body);
                 check_i64_eq(w.status, 200);
-                api_ask(&w, NULL, "POST", api_path("/sandboxes/", id, i % 2 ? "/resume" : "/pause"),
-                        NULL);
+                api_request(&w, NULL, "POST",
+                            api_path("/sandboxes/", id, i % 2 ? "/resume" : "/pause"), NULL);
                 check_i64_eq(w.status, 202);
                 sent += 2;
         }

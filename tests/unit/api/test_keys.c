@@ -40,7 +40,8 @@ static void test_a_key_that_was_made_opens(void **state)
         char key[128], id[128], time[TIME_RFC3339_MAX], expected[512];
 
         (void) time_to_rfc3339(w.below.clock.wall_now, time);
-        api_ask(&w, KEY_ADMIN, "POST", "/v1/keys",
+        api_request(
+                &w, KEY_ADMIN, "POST", "/v1/keys",
                 "{\"name\":\"ci\",\"tenant\":\"acme\",\"principal\":\"bot\",\"role\":\"user\"}");
         check_i64_eq(w.status, 201);
         check_str_eq(api_header(&w, "Cache-Control"), "no-store");
@@ -55,9 +56,9 @@ static void test_a_key_that_was_made_opens(void **state)
                         id, time, key);
         check_str_eq(w.body, expected);
 
-        api_ask(&w, key, "GET", "/v1/sandboxes", NULL);
+        api_request(&w, key, "GET", "/v1/sandboxes", NULL);
         check_i64_eq(w.status, 200);
-        api_ask(&w, KEY_ADMIN, "GET", "/v1/keys", NULL);
+        api_request(&w, KEY_ADMIN, "GET", "/v1/keys", NULL);
         check_i64_eq(w.status, 200);
         check_true(body_has(id));
         check_false(body_has(key));
@@ -66,18 +67,18 @@ static void test_a_key_that_was_made_opens(void **state)
                 body_has("{\"id\":\"k-00000001\",\"name\":\"\",\"tenant\":\"acme\",\"principal\":"
                          "\"acme-key\",\"role\":\"user\",\"configured\":true}"));
 
-        api_ask(&w, KEY_ADMIN, "DELETE", api_path("/v1/keys/", id, ""), NULL);
+        api_request(&w, KEY_ADMIN, "DELETE", api_path("/v1/keys/", id, ""), NULL);
         check_i64_eq(w.status, 204);
-        api_ask(&w, key, "GET", "/v1/sandboxes", NULL);
+        api_request(&w, key, "GET", "/v1/sandboxes", NULL);
         check_i64_eq(w.status, 401);
-        api_ask(&w, KEY_ADMIN, "DELETE", api_path("/v1/keys/", id, ""), NULL);
+        api_request(&w, KEY_ADMIN, "DELETE", api_path("/v1/keys/", id, ""), NULL);
         check_i64_eq(w.status, 404);
         check_true(body_has("KEY::NOT_FOUND"));
 }
 
 static void test_what_is_not_said_is_the_callers(void **state)
 {
-        api_ask(&w, KEY_ADMIN, "POST", "/v1/keys", "{\"role\":\"read\"}");
+        api_request(&w, KEY_ADMIN, "POST", "/v1/keys", "{\"role\":\"read\"}");
         check_i64_eq(w.status, 201);
         check_true(body_has("\"name\":\"\",\"tenant\":\"ops\",\"principal\":\"admin-key\",\"role\":"
                             "\"read\""));
@@ -96,7 +97,7 @@ static void test_wishes_are_checked(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 check_case(bad[i]);
-                api_ask(&w, KEY_ADMIN, "POST", "/v1/keys", bad[i]);
+                api_request(&w, KEY_ADMIN, "POST", "/v1/keys", bad[i]);
                 check_i64_eq(w.status, 422);
         }
         check_u64_eq(keyring_count(w.keyring), 4);
@@ -118,7 +119,8 @@ static void test_only_admins_see_keys(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(routes); i++)
                 for (size_t j = 0; j < ARRAY_SIZE(who); j++) {
-                        api_ask(&w, who[j].key, routes[i].method, routes[i].target, routes[i].body);
+                        api_request(&w, who[j].key, routes[i].method, routes[i].target,
+                                    routes[i].body);
                         check_i64_eq(w.status, who[j].status);
                 }
         check_u64_eq(keyring_count(w.keyring), 4);
@@ -126,9 +128,9 @@ static void test_only_admins_see_keys(void **state)
 
 static void test_keys_of_the_configuration_stay(void **state)
 {
-        api_ask(&w, KEY_ADMIN, "DELETE", "/v1/keys/k-00000001", NULL);
+        api_request(&w, KEY_ADMIN, "DELETE", "/v1/keys/k-00000001", NULL);
         check_i64_eq(w.status, 403);
-        api_ask(&w, KEY_ACME, "GET", "/v1/sandboxes", NULL);
+        api_request(&w, KEY_ACME, "GET", "/v1/sandboxes", NULL);
         check_i64_eq(w.status, 200);
 }
 
@@ -140,9 +142,9 @@ static int set_up_open(void **state)
 
 static void test_the_first_key_is_an_administrators(void **state)
 {
-        api_ask(&w, NULL, "POST", "/v1/keys", "{\"role\":\"user\"}");
+        api_request(&w, NULL, "POST", "/v1/keys", "{\"role\":\"user\"}");
         check_i64_eq(w.status, 409);
-        api_ask(&w, NULL, "GET", "/v1/keys", NULL);
+        api_request(&w, NULL, "GET", "/v1/keys", NULL);
         check_i64_eq(w.status, 200);
 }
 
@@ -151,18 +153,18 @@ static void test_the_end_of_the_last_key_opens_nothing(void **state)
 {
         char key[128], id[128];
 
-        api_ask(&w, NULL, "POST", "/v1/keys", "{\"role\":\"admin\"}");
+        api_request(&w, NULL, "POST", "/v1/keys", "{\"role\":\"admin\"}");
         check_i64_eq(w.status, 201);
         (void) member("key", key);
         (void) member("id", id);
-        api_ask(&w, NULL, "GET", "/v1/sandboxes", NULL);
+        api_request(&w, NULL, "GET", "/v1/sandboxes", NULL);
         check_i64_eq(w.status, 401);
-        api_ask(&w, key, "DELETE", api_path("/v1/keys/", id, ""), NULL);
+        api_request(&w, key, "DELETE", api_path("/v1/keys/", id, ""), NULL);
         check_i64_eq(w.status, 204);
         check_u64_eq(keyring_count(w.keyring), 0);
-        api_ask(&w, NULL, "GET", "/v1/sandboxes", NULL);
+        api_request(&w, NULL, "GET", "/v1/sandboxes", NULL);
         check_i64_eq(w.status, 401);
-        api_ask(&w, NULL, "GET", "/sandboxes/x/proxy/80", NULL);
+        api_request(&w, NULL, "GET", "/sandboxes/x/proxy/80", NULL);
         check_i64_eq(w.status, 401);
 }
 
@@ -172,7 +174,7 @@ static void test_the_end_of_the_configured_keys_opens_nothing(void **state)
 
         check_i64_eq(keyring_configure(w.keyring, NULL, 0, &e), 0);
         check_u64_eq(keyring_count(w.keyring), 0);
-        api_ask(&w, NULL, "GET", "/v1/sandboxes", NULL);
+        api_request(&w, NULL, "GET", "/v1/sandboxes", NULL);
         check_i64_eq(w.status, 401);
 }
 

@@ -39,7 +39,7 @@ static void check_all(const struct fixed *cases, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
                 check_case(api_path(cases[i].method, " ", cases[i].target));
-                api_ask(&w, NULL, cases[i].method, cases[i].target, cases[i].body);
+                api_request(&w, NULL, cases[i].method, cases[i].target, cases[i].body);
                 check_i64_eq(w.status, cases[i].status);
                 check_body_has(cases[i].answer);
         }
@@ -92,12 +92,12 @@ static void test_metrics_events_are_checked(void **state)
 static void test_health_version_and_description_are_public(void **state)
 {
         api_world_add_keys(&w);
-        api_ask(&w, NULL, "GET", "/health", NULL);
+        api_request(&w, NULL, "GET", "/health", NULL);
         check_i64_eq(w.status, 200);
         check_str_eq(w.body, "{\"status\":\"healthy\"}");
-        api_ask(&w, NULL, "GET", "/version", NULL);
+        api_request(&w, NULL, "GET", "/version", NULL);
         check_str_eq(w.body, "{\"version\":\"" HUTCH_VERSION "\"}");
-        api_ask(&w, NULL, "GET", "/openapi.json", NULL);
+        api_request(&w, NULL, "GET", "/openapi.json", NULL);
         check_i64_eq(w.status, 200);
         check_str_eq(api_header(&w, "Content-Type"), "application/json");
         check_body_has("\"/v1/sandboxes/{sandboxId}/renew-expiration\":{\"post\":");
@@ -108,11 +108,11 @@ static void test_health_version_and_description_are_public(void **state)
 static void test_metrics_are_for_admins(void **state)
 {
         api_world_add_keys(&w);
-        api_ask(&w, NULL, "GET", "/metrics", NULL);
+        api_request(&w, NULL, "GET", "/metrics", NULL);
         check_i64_eq(w.status, 401);
-        api_ask(&w, KEY_ACME, "GET", "/metrics", NULL);
+        api_request(&w, KEY_ACME, "GET", "/metrics", NULL);
         check_i64_eq(w.status, 403);
-        api_ask(&w, KEY_ADMIN, "GET", "/metrics", NULL);
+        api_request(&w, KEY_ADMIN, "GET", "/metrics", NULL);
         check_i64_eq(w.status, 200);
 }
 
@@ -144,9 +144,9 @@ static void test_metrics_tell_what_happened(void **state)
 
         api_create(&w, NULL, id);
         api_create(&w, NULL, id);
-        api_ask(&w, NULL, "DELETE", api_path("/sandboxes/", id, ""), NULL);
+        api_request(&w, NULL, "DELETE", api_path("/sandboxes/", id, ""), NULL);
         check_i64_eq(w.status, 204);
-        api_ask(&w, NULL, "GET", "/metrics", NULL);
+        api_request(&w, NULL, "GET", "/metrics", NULL);
         check_i64_eq(w.status, 200);
         check_str_eq(api_header(&w, "Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
         for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
@@ -160,11 +160,11 @@ static void test_metrics_tell_what_happened(void **state)
 static void test_drivers_are_for_admins(void **state)
 {
         api_world_add_keys(&w);
-        api_ask(&w, NULL, "GET", "/v1/drivers", NULL);
+        api_request(&w, NULL, "GET", "/v1/drivers", NULL);
         check_i64_eq(w.status, 401);
-        api_ask(&w, KEY_ACME, "GET", "/v1/drivers", NULL);
+        api_request(&w, KEY_ACME, "GET", "/v1/drivers", NULL);
         check_i64_eq(w.status, 403);
-        api_ask(&w, KEY_ADMIN, "GET", "/v1/drivers", NULL);
+        api_request(&w, KEY_ADMIN, "GET", "/v1/drivers", NULL);
         check_i64_eq(w.status, 200);
         check_body_has("{\"items\":[{\"name\":\"fake\",\"default\":true,\"available\":true,"
                        "\"capabilities\":[\"pause\",");
@@ -178,10 +178,10 @@ static void test_every_answer_has_a_request_id(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
                 check_case(targets[i]);
-                api_ask_with(&w, NULL, "GET", targets[i], NULL,
-                             (struct http_header){ STR("X-Request-ID"), STR("my-id") });
+                api_request_with(&w, NULL, "GET", targets[i], NULL,
+                                 (struct http_header){ STR("X-Request-ID"), STR("my-id") });
                 check_str_eq(api_header(&w, "X-Request-ID"), "my-id");
-                api_ask(&w, NULL, "GET", targets[i], NULL);
+                api_request(&w, NULL, "GET", targets[i], NULL);
                 check_true(id_is_hex(api_header(&w, "X-Request-ID")));
         }
 }

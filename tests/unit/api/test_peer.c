@@ -5,7 +5,7 @@
 #include "service/service.h"
 #include "tests/lib/check.h"
 
-static const struct peer_seal seal = {
+static const struct peer_binding binding = {
         .secret_key = STR("0123456789abcdef0123456789abcdef"),
         .from = STR("one"),
         .to = STR("process-two"),
@@ -19,10 +19,10 @@ static const struct peer_identity ann = { .known = true,
                                           .key = STR("k-1"),
                                           .role = ROLE_USER };
 
-static int read_as(struct str text, const struct peer_seal *as, struct peer_identity *ret)
+static int read_as(struct str text, const struct peer_binding *as, struct peer_identity *ret)
 {
         static struct arena a;
-        struct peer_seal s = *as;
+        struct peer_binding s = *as;
 
         arena_done(&a);
         arena_init(&a, 64 * KiB);
@@ -35,7 +35,7 @@ static struct str written(struct arena *a, const struct peer_identity *who)
         struct str text;
 
         arena_init(a, 64 * KiB);
-        check_i64_eq(peer_write(&seal, who, a, &text), 0);
+        check_i64_eq(peer_write(&binding, who, a, &text), 0);
         return text;
 }
 
@@ -46,20 +46,20 @@ static void what_is_written_is_read(void **state)
         struct arena a;
         struct str text = written(&a, &ann);
 
-        check_i64_eq(read_as(text, &seal, &got), 0);
+        check_i64_eq(read_as(text, &binding, &got), 0);
         check_true(got.known && !got.bridge && !got.sees_all && got.role == ROLE_USER);
         check_true(str_eq(got.tenant, ann.tenant) && str_eq(got.principal, ann.principal)
                    && str_eq(got.key, ann.key));
         arena_done(&a);
         text = written(&a, &nobody);
-        check_i64_eq(read_as(text, &seal, &got), 0);
+        check_i64_eq(read_as(text, &binding, &got), 0);
         check_false(got.known);
         arena_done(&a);
 }
 
 static void it_is_for_one_request_to_one_process(void **state)
 {
-        struct peer_seal others[] = { seal, seal, seal, seal };
+        struct peer_binding others[] = { binding, binding, binding, binding };
         struct peer_identity got;
         struct arena a;
         struct str text = written(&a, &ann);
@@ -84,9 +84,9 @@ static void nothing_of_it_can_be_changed(void **state)
 
         for (size_t i = 0; i < text.n; i++) {
                 copy[i] ^= 1;
-                check_i64_eq(read_as(str_of(copy, text.n), &seal, &got), -EACCES);
+                check_i64_eq(read_as(str_of(copy, text.n), &binding, &got), -EACCES);
                 copy[i] ^= 1;
-                check_i64_eq(read_as(str_of(copy, i), &seal, &got), -EACCES);
+                check_i64_eq(read_as(str_of(copy, i), &binding, &got), -EACCES);
         }
         free(copy);
         arena_done(&a);

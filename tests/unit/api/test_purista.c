@@ -80,7 +80,7 @@ static void tell(const char *key, const char *command, const char *tenant, const
         if (tenant)
                 buf_addf(&body, ",\"tenantId\":\"%s\"", tenant);
         buf_add_char(&body, '}');
-        api_ask(&w, key, "POST", COMMAND, buf_str(&body).p);
+        api_request(&w, key, "POST", COMMAND, buf_str(&body).p);
 }
 
 static bool says(const char *part)
@@ -120,29 +120,29 @@ static void the_life_of_one(void **state)
 {
         char id[64] = "", path[128];
 
-        api_ask(&w, KEY_ACME, "POST", "/api/v1/sandbox", "{\"projectId\":\"p\"}");
+        api_request(&w, KEY_ACME, "POST", "/api/v1/sandbox", "{\"projectId\":\"p\"}");
         check_i64_eq(w.status, 200);
         check_true(says("\"status\":\"starting\"}") && !says("created"));
         memcpy(id, w.body.p + sizeof("{\"sandboxId\":\"") - 1, 36);
-        api_ask(&w, KEY_ACME, "POST", "/api/v1/sandbox", "{\"projectId\":\"p\"}");
+        api_request(&w, KEY_ACME, "POST", "/api/v1/sandbox", "{\"projectId\":\"p\"}");
         check_i64_eq(w.status, 409);
         check_true(says("already exists for this owner. Use ensureSandbox to reuse it.")
                    && says(id));
-        api_ask(&w, KEY_ACME, "POST", "/api/v1/sandbox/ensure", "{\"projectId\":\"p\"}");
+        api_request(&w, KEY_ACME, "POST", "/api/v1/sandbox/ensure", "{\"projectId\":\"p\"}");
         check_i64_eq(w.status, 200);
         check_true(says("\"status\":\"ready\",\"created\":false}") && says(id));
         (void) snprintf(path, sizeof(path), "/api/v1/sandbox/%s?projectId=q", id);
-        api_ask(&w, KEY_ACME, "DELETE", path, NULL);
+        api_request(&w, KEY_ACME, "DELETE", path, NULL);
         check_i64_eq(w.status, 403);
         (void) snprintf(path, sizeof(path), "/api/v1/sandbox/%s", id);
-        api_ask(&w, KEY_OTHER, "DELETE", path, NULL);
+        api_request(&w, KEY_OTHER, "DELETE", path, NULL);
         check_i64_eq(w.status, 404);
-        api_ask(&w, KEY_ADMIN, "DELETE", path, NULL);
+        api_request(&w, KEY_ADMIN, "DELETE", path, NULL);
         check_i64_eq(w.status, 404);
-        api_ask(&w, KEY_ACME, "DELETE", path, NULL);
+        api_request(&w, KEY_ACME, "DELETE", path, NULL);
         check_i64_eq(w.status, 200);
         check_true(says("\"destroyed\":true}"));
-        api_ask(&w, KEY_ACME, "DELETE", path, NULL);
+        api_request(&w, KEY_ACME, "DELETE", path, NULL);
         check_i64_eq(w.status, 404);
         check_u64_eq(world_live(&w.below), 0);
 }
@@ -164,7 +164,7 @@ static void what_is_not_offered_is_said(void **state)
         static const struct purista_config none = { 0 };
 
         w.api.purista = &none;
-        api_ask(&w, KEY_ACME, "POST", "/api/v1/sandbox", "{\"projectId\":\"p\"}");
+        api_request(&w, KEY_ACME, "POST", "/api/v1/sandbox", "{\"projectId\":\"p\"}");
         check_i64_eq(w.status, 501);
         check_true(says("{\"status\":501,\"message\":\"this server has no sandboxes for PURISTA"));
         w.api.purista = NULL;

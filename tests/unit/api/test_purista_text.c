@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/purista/text.h"
 
-#include "api/purista/place.h"
+#include "api/purista/path.h"
 #include "base/base.h"
 #include "tests/lib/check.h"
 
@@ -91,10 +91,10 @@ static void paths_mean_what_they_say(void **state)
         arena_init(&a, MiB);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].path);
-                check_i64_eq(place_of_agent(&a, str_from(cases[i].path), &got), 0);
+                check_i64_eq(purista_agent_path(&a, str_from(cases[i].path), &got), 0);
                 check_str_eq(got, cases[i].agent);
         }
-        check_i64_eq(place_of_agent(&a, STR_NULL, &got), 0);
+        check_i64_eq(purista_agent_path(&a, STR_NULL, &got), 0);
         check_true(!got.p);
         arena_done(&a);
 }

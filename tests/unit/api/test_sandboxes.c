@@ -36,7 +36,7 @@ static void walk_through_a_life(const char *prefix)
 {
         char id[64], at[128];
 
-        api_ask(&w, NULL, "POST", api_path(prefix, "/sandboxes", ""), CREATE_BODY);
+        api_request(&w, NULL, "POST", api_path(prefix, "/sandboxes", ""), CREATE_BODY);
         check_i64_eq(w.status, 202);
         (void) snprintf(id, sizeof(id), "%.*s", ID_UUID_LEN, w.body.p + 7);
         check_true(id_is_uuid(str_from(id)));
@@ -45,33 +45,33 @@ static void walk_through_a_life(const char *prefix)
         check_body_has("\"entrypoint\":[\"sleep\",\"1\"]");
         check_false(body_has("\"image\""));
 
-        api_ask(&w, NULL, "GET", at, NULL);
+        api_request(&w, NULL, "GET", at, NULL);
         check_i64_eq(w.status, 200);
         check_body_has("\"image\":{\"uri\":\"debian:12\"}");
 
-        api_ask(&w, NULL, "POST", api_path(at, "/pause", ""), NULL);
+        api_request(&w, NULL, "POST", api_path(at, "/pause", ""), NULL);
         check_i64_eq(w.status, 202);
         check_u64_eq(w.body.n, 0);
-        api_ask(&w, NULL, "GET", at, NULL);
+        api_request(&w, NULL, "GET", at, NULL);
         check_body_has("\"state\":\"Paused\"");
-        api_ask(&w, NULL, "POST", api_path(at, "/pause", ""), NULL);
+        api_request(&w, NULL, "POST", api_path(at, "/pause", ""), NULL);
         check_i64_eq(w.status, 409);
         check_body_has("\"code\":\"DOCKER::SANDBOX_NOT_RUNNING\"");
 
-        api_ask(&w, NULL, "POST", api_path(at, "/resume", ""), NULL);
+        api_request(&w, NULL, "POST", api_path(at, "/resume", ""), NULL);
         check_i64_eq(w.status, 202);
         check_u64_eq(w.body.n, 0);
-        api_ask(&w, NULL, "POST", api_path(at, "/resume", ""), NULL);
+        api_request(&w, NULL, "POST", api_path(at, "/resume", ""), NULL);
         check_i64_eq(w.status, 409);
         check_body_has("\"code\":\"DOCKER::SANDBOX_NOT_PAUSED\"");
 
-        api_ask(&w, NULL, "DELETE", at, NULL);
+        api_request(&w, NULL, "DELETE", at, NULL);
         check_i64_eq(w.status, 204);
         check_u64_eq(w.body.n, 0);
-        api_ask(&w, NULL, "GET", at, NULL);
+        api_request(&w, NULL, "GET", at, NULL);
         check_i64_eq(w.status, 404);
         check_str_eq(w.body, NOT_FOUND);
-        api_ask(&w, NULL, "DELETE", at, NULL);
+        api_request(&w, NULL, "DELETE", at, NULL);
         check_i64_eq(w.status, 404);
         check_str_eq(w.body, NOT_FOUND);
 }
@@ -93,7 +93,8 @@ static void test_create_answers_exactly(void **state)
 
         (void) time_to_rfc3339(now, created);
         (void) time_to_rfc3339(now + 600 * USEC_PER_SEC, expires);
-        api_ask(&w, NULL, "POST", "/v1/sandboxes",
+        api_request(
+                &w, NULL, "POST", "/v1/sandboxes",
                 "{\"image\":{\"uri\":\"debian:12\"},\"entrypoint\":[\"a\",\"b\"],\"timeout\":600,"
                 "\"resource_limits\":{\"cpu\":\"1\"},\"metadata\":{\"team\":\"x\"},"
                 "\"env\":{\"TOKEN\":\"s3cret\"},"
@@ -159,12 +160,12 @@ static void test_create_refuses(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].what);
-                api_ask(&w, NULL, "POST", "/sandboxes", cases[i].body);
+                api_request(&w, NULL, "POST", "/sandboxes", cases[i].body);
                 check_i64_eq(w.status, cases[i].status);
                 check_body_has(cases[i].answer);
         }
         check_u64_eq(driver_fake_count(w.below.runtime), 0);
-        api_ask(&w, NULL, "GET", "/sandboxes", NULL);
+        api_request(&w, NULL, "GET", "/sandboxes", NULL);
         check_body_has("\"totalItems\":0");
 }
 
@@ -176,7 +177,7 @@ static void test_a_depth_bomb_is_refused(void **state)
         buf_add_str(&b, STR("{\"extensions\":"));
         for (int i = 0; i < 100000; i++)
                 buf_add_char(&b, '[');
-        api_ask(&w, NULL, "POST", "/sandboxes", buf_str(&b).p);
+        api_request(&w, NULL, "POST", "/sandboxes", buf_str(&b).p);
         check_i64_eq(w.status, 422);
         check_body_has("\"type\":\"json_invalid\"");
 }
@@ -190,7 +191,7 @@ static void test_too_large_a_body_is_refused(void **state)
         p = buf_reserve(&b, MiB + 1);
         memset(p, ' ', MiB + 1);
         buf_advance(&b, MiB + 1);
-        api_ask(&w, NULL, "POST", "/sandboxes", buf_str(&b).p);
+        api_request(&w, NULL, "POST", "/sandboxes", buf_str(&b).p);
         check_i64_eq(w.status, 413);
 }
 
@@ -219,7 +220,7 @@ static void test_a_create_that_fails_says_so(void **state)
                                                             .calls = 1U << DRIVER_CALL_CREATE,
                                                             .code = cases[i].code });
                 check_case(cases[i].says);
-                api_ask(&w, NULL, "POST", "/sandboxes", CREATE_BODY);
+                api_request(&w, NULL, "POST", "/sandboxes", CREATE_BODY);
                 check_i64_eq(w.status, cases[i].status);
                 check_body_has(cases[i].says);
                 check_true((api_header(&w, "Retry-After").p != NULL) == cases[i].come_back);
@@ -233,10 +234,10 @@ static void test_a_slow_create_is_answered_pending(void **state)
         char at[128];
 
         driver_fake_hold(w.below.runtime, 1U << DRIVER_CALL_CREATE);
-        if (w.asked)
+        if (w.has_response)
                 http_loopback_done(&w.lb);
         http_loopback_init(&w.lb, w.server);
-        w.asked = true;
+        w.has_response = true;
         http_loopback_header(&w.lb, STR("Host"), STR("localhost"));
         http_loopback_start(&w.lb, "POST", "/sandboxes", STR(CREATE_BODY));
         service_world_until(&w.below, driver_fake_held(w.below.runtime, DRIVER_CALL_CREATE) == 1);
@@ -249,7 +250,7 @@ static void test_a_slow_create_is_answered_pending(void **state)
         (void) snprintf(at, sizeof(at), "/sandboxes/%.*s", ID_UUID_LEN, w.body.p + 7);
         driver_fake_release(w.below.runtime);
         service_world_rest(&w.below);
-        api_ask(&w, NULL, "GET", at, NULL);
+        api_request(&w, NULL, "GET", at, NULL);
         check_body_has("\"state\":\"Running\"");
 }
 
@@ -262,23 +263,23 @@ static void test_the_same_key_gives_the_same_sandbox(void **state)
         char first[64];
         char *once;
 
-        api_ask_with(&w, NULL, "POST", "/v1/sandboxes", CREATE_BODY,
-                     HEADER("Idempotency-Key", "a"));
+        api_request_with(&w, NULL, "POST", "/v1/sandboxes", CREATE_BODY,
+                         HEADER("Idempotency-Key", "a"));
         check_i64_eq(w.status, 202);
         once = xstrndup_str(w.body);
         (void) snprintf(first, sizeof(first), "%.*s", ID_UUID_LEN, w.body.p + 7);
-        api_ask_with(&w, NULL, "POST", "/v1/sandboxes", CREATE_BODY,
-                     HEADER("Idempotency-Key", "a"));
+        api_request_with(&w, NULL, "POST", "/v1/sandboxes", CREATE_BODY,
+                         HEADER("Idempotency-Key", "a"));
         check_i64_eq(w.status, 202);
         check_str_eq(w.body, once);
         free(once);
         check_u64_eq(driver_fake_count(w.below.runtime), 1);
-        api_ask_with(&w, NULL, "POST", "/v1/sandboxes", CREATE_BODY,
-                     HEADER("Idempotency-Key", "b"));
+        api_request_with(&w, NULL, "POST", "/v1/sandboxes", CREATE_BODY,
+                         HEADER("Idempotency-Key", "b"));
         check_i64_eq(w.status, 202);
         check_u64_eq(driver_fake_count(w.below.runtime), 2);
-        api_ask_with(&w, NULL, "POST", "/v1/sandboxes", CREATE_BODY " ",
-                     HEADER("Idempotency-Key", "a"));
+        api_request_with(&w, NULL, "POST", "/v1/sandboxes", CREATE_BODY " ",
+                         HEADER("Idempotency-Key", "a"));
         check_i64_eq(w.status, 409);
         check_u64_eq(driver_fake_count(w.below.runtime), 2);
 }
@@ -294,13 +295,13 @@ static void test_wrong_idempotency_keys_are_refused(void **state)
 
         memset(long_one, 'x', sizeof(long_one));
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-                api_ask_with(&w, NULL, "POST", "/sandboxes", CREATE_BODY, bad[i]);
+                api_request_with(&w, NULL, "POST", "/sandboxes", CREATE_BODY, bad[i]);
                 check_i64_eq(w.status, 400);
                 check_body_has("Idempotency-Key");
         }
         check_u64_eq(driver_fake_count(w.below.runtime), 0);
         bad[4].value.n = 255;
-        api_ask_with(&w, NULL, "POST", "/sandboxes", CREATE_BODY, bad[4]);
+        api_request_with(&w, NULL, "POST", "/sandboxes", CREATE_BODY, bad[4]);
         check_i64_eq(w.status, 202);
 }
 
@@ -314,11 +315,11 @@ static void test_over_a_quota_is_429_with_a_time(void **state)
 
         check_i64_eq(service_set_limits(w.below.service, &limits, &e), 0);
         api_create(&w, NULL, id);
-        api_ask(&w, NULL, "POST", "/sandboxes", CREATE_BODY);
+        api_request(&w, NULL, "POST", "/sandboxes", CREATE_BODY);
         check_i64_eq(w.status, 429);
         check_true(api_header(&w, "Retry-After").n > 0);
         check_body_has("\"code\":\"SANDBOX::QUOTA_EXCEEDED\"");
-        api_ask(&w, NULL, "DELETE", api_path("/sandboxes/", id, ""), NULL);
+        api_request(&w, NULL, "DELETE", api_path("/sandboxes/", id, ""), NULL);
         check_i64_eq(w.status, 204);
         api_create(&w, NULL, id);
 }
@@ -333,19 +334,19 @@ static void test_pages_are_newest_first_and_add_up(void **state)
                 service_world_advance(&w.below, USEC_PER_SEC);
                 api_create(&w, NULL, ids[i]);
         }
-        api_ask(&w, NULL, "GET", "/v1/sandboxes?page=2&pageSize=2", NULL);
+        api_request(&w, NULL, "GET", "/v1/sandboxes?page=2&pageSize=2", NULL);
         check_i64_eq(w.status, 200);
         check_body_has(api_path("{\"items\":[{\"id\":\"", ids[2], ""));
         check_body_has(ids[1]);
         check_body_has("}],\"pagination\":{\"page\":2,\"pageSize\":2,\"totalItems\":5,"
                        "\"totalPages\":3,\"hasNextPage\":true}}");
-        api_ask(&w, NULL, "GET", "/v1/sandboxes?page=3&page_size=2", NULL);
+        api_request(&w, NULL, "GET", "/v1/sandboxes?page=3&page_size=2", NULL);
         check_body_has(ids[0]);
         check_body_has("\"hasNextPage\":false}}");
-        api_ask(&w, NULL, "GET", "/v1/sandboxes?page=9", NULL);
+        api_request(&w, NULL, "GET", "/v1/sandboxes?page=9", NULL);
         check_str_eq(w.body, "{\"items\":[],\"pagination\":{\"page\":9,\"pageSize\":20,"
                              "\"totalItems\":5,\"totalPages\":1,\"hasNextPage\":false}}");
-        api_ask(&w, NULL, "GET", "/v1/sandboxes?pageSize=201", NULL);
+        api_request(&w, NULL, "GET", "/v1/sandboxes?pageSize=201", NULL);
         check_i64_eq(w.status, 422);
         check_body_has("\"loc\":[\"query\",\"pageSize\"]");
 }
@@ -370,17 +371,18 @@ static void test_lists_are_filtered(void **state)
         };
 
         api_create(&w, NULL, plain);
-        api_ask(&w, NULL, "POST", "/sandboxes",
+        api_request(
+                &w, NULL, "POST", "/sandboxes",
                 "{\"image\":{\"uri\":\"a\"},\"entrypoint\":[\"a\"],\"resourceLimits\":{\"cpu\":\"1\"},"
                 "\"metadata\":{\"team\":\"x\",\"b\":\"2\"}}");
         check_i64_eq(w.status, 202);
         check_false(body_has("expiresAt"));
         (void) snprintf(labelled, sizeof(labelled), "%.*s", ID_UUID_LEN, w.body.p + 7);
-        api_ask(&w, NULL, "POST", api_path("/sandboxes/", labelled, "/pause"), NULL);
+        api_request(&w, NULL, "POST", api_path("/sandboxes/", labelled, "/pause"), NULL);
         check_i64_eq(w.status, 202);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].query);
-                api_ask(&w, NULL, "GET", api_path("/sandboxes", cases[i].query, ""), NULL);
+                api_request(&w, NULL, "GET", api_path("/sandboxes", cases[i].query, ""), NULL);
                 check_i64_eq(w.status, 200);
                 check_true(body_has(plain) == cases[i].plain);
                 check_true(body_has(labelled) == cases[i].labelled);
@@ -395,7 +397,7 @@ static void test_a_page_of_many_is_whole(void **state)
 
         for (int i = 0; i < 120; i++)
                 api_create(&w, NULL, id);
-        api_ask(&w, NULL, "GET", "/v1/sandboxes?pageSize=200", NULL);
+        api_request(&w, NULL, "GET", "/v1/sandboxes?pageSize=200", NULL);
         check_i64_eq(w.status, 200);
         check_true(w.body.n > HTTP_COPY_MAX);
         check_i64_eq(json_parse(w.body, 0, &doc, &e), 0);
@@ -423,14 +425,14 @@ static void test_a_page_that_does_not_fit_is_refused(void **state)
         buf_add_str(&b, STR("]}"));
         check_false(buf_failed(&b));
         for (int i = 0; i < 6; i++) {
-                api_ask(&w, NULL, "POST", "/sandboxes", buf_str(&b).p);
+                api_request(&w, NULL, "POST", "/sandboxes", buf_str(&b).p);
                 check_i64_eq(w.status, 202);
                 check_true(w.body.n > 900000);
         }
-        api_ask(&w, NULL, "GET", "/sandboxes?pageSize=2", NULL);
+        api_request(&w, NULL, "GET", "/sandboxes?pageSize=2", NULL);
         check_i64_eq(w.status, 200);
         check_true(w.body.n > 1800000);
-        api_ask(&w, NULL, "GET", "/sandboxes", NULL);
+        api_request(&w, NULL, "GET", "/sandboxes", NULL);
         check_i64_eq(w.status, 400);
         check_body_has("smaller pageSize");
 }
@@ -451,19 +453,19 @@ static void test_what_died_is_shown_until_its_tombstone_ends(void **state)
         service_world_until(&w.below, service_count(w.below.service, driver_name(w.below.driver),
                                                     STATE_FAILED)
                                               == 1);
-        api_ask(&w, NULL, "GET", at, NULL);
+        api_request(&w, NULL, "GET", at, NULL);
         check_i64_eq(w.status, 200);
         check_body_has("\"state\":\"Failed\",\"reason\":\"OOM_KILLED\"");
-        api_ask(&w, NULL, "GET", "/sandboxes", NULL);
+        api_request(&w, NULL, "GET", "/sandboxes", NULL);
         check_body_has("\"totalItems\":0");
-        api_ask(&w, NULL, "GET", "/sandboxes?state=Failed", NULL);
+        api_request(&w, NULL, "GET", "/sandboxes?state=Failed", NULL);
         check_body_has(id);
         service_world_rest(&w.below);
         service_world_advance(&w.below, 3601 * USEC_PER_SEC);
         service_world_until(&w.below, service_count(w.below.service, driver_name(w.below.driver),
                                                     STATE_FAILED)
                                               == 0);
-        api_ask(&w, NULL, "GET", at, NULL);
+        api_request(&w, NULL, "GET", at, NULL);
         check_i64_eq(w.status, 404);
 }
 
@@ -475,14 +477,14 @@ static void test_what_expired_is_shown_as_terminated(void **state)
         service_world_advance(&w.below, 601 * USEC_PER_SEC);
         service_world_until(&w.below, driver_fake_count(w.below.runtime) == 0);
         service_world_rest(&w.below);
-        api_ask(&w, NULL, "GET", api_path("/sandboxes/", id, ""), NULL);
+        api_request(&w, NULL, "GET", api_path("/sandboxes/", id, ""), NULL);
         check_i64_eq(w.status, 200);
         check_body_has("\"state\":\"Terminated\",\"reason\":");
-        api_ask(&w, NULL, "POST", api_path("/sandboxes/", id, "/pause"), NULL);
+        api_request(&w, NULL, "POST", api_path("/sandboxes/", id, "/pause"), NULL);
         check_true(w.status == 409 || w.status == 404);
-        api_ask(&w, NULL, "DELETE", api_path("/sandboxes/", id, ""), NULL);
+        api_request(&w, NULL, "DELETE", api_path("/sandboxes/", id, ""), NULL);
         check_i64_eq(w.status, 204);
-        api_ask(&w, NULL, "GET", api_path("/sandboxes/", id, ""), NULL);
+        api_request(&w, NULL, "GET", api_path("/sandboxes/", id, ""), NULL);
         check_i64_eq(w.status, 404);
 }
 
@@ -500,11 +502,11 @@ static void test_renews(void **state)
         (void) snprintf(expected, sizeof(expected), "{\"expiresAt\":\"%s\",\"expires_at\":\"%s\"}",
                         text, text);
         (void) snprintf(body, sizeof(body), "{\"expiresAt\":\"%s\"}", text);
-        api_ask(&w, NULL, "POST", at, body);
+        api_request(&w, NULL, "POST", at, body);
         check_i64_eq(w.status, 200);
         check_str_eq(w.body, expected);
         (void) snprintf(body, sizeof(body), "{\"expires_at\":\"%.19s\"}", text);
-        api_ask(&w, NULL, "POST", at, body);
+        api_request(&w, NULL, "POST", at, body);
         check_i64_eq(w.status, 200);
         check_str_eq(w.body, expected);
 }
@@ -523,16 +525,17 @@ static void test_refuses_to_renew(void **state)
         api_create(&w, NULL, id);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].what);
-                api_ask(&w, NULL, "POST", api_path("/sandboxes/", id, "/renew-expiration"),
-                        cases[i].body);
+                api_request(&w, NULL, "POST", api_path("/sandboxes/", id, "/renew-expiration"),
+                            cases[i].body);
                 check_i64_eq(w.status, cases[i].status);
                 check_body_has(cases[i].answer);
         }
-        api_ask(&w, NULL, "POST", "/sandboxes",
+        api_request(
+                &w, NULL, "POST", "/sandboxes",
                 "{\"image\":{\"uri\":\"a\"},\"entrypoint\":[\"a\"],\"resourceLimits\":{\"cpu\":\"1\"}}");
         (void) snprintf(id, sizeof(id), "%.*s", ID_UUID_LEN, w.body.p + 7);
-        api_ask(&w, NULL, "POST", api_path("/sandboxes/", id, "/renew-expiration"),
-                "{\"expiresAt\":\"2999-01-01T00:00:00Z\"}");
+        api_request(&w, NULL, "POST", api_path("/sandboxes/", id, "/renew-expiration"),
+                    "{\"expiresAt\":\"2999-01-01T00:00:00Z\"}");
         check_i64_eq(w.status, 409);
         check_body_has("{\"code\":\"DOCKER::INVALID_EXPIRATION\"");
 }
@@ -546,25 +549,25 @@ static void test_patches_metadata(void **state)
 
         api_create(&w, NULL, id);
         at = api_path("/v1/sandboxes/", id, "/metadata");
-        api_ask(&w, NULL, "PATCH", at, "{\"a\":\"1\",\"b\":\"2\"}");
+        api_request(&w, NULL, "PATCH", at, "{\"a\":\"1\",\"b\":\"2\"}");
         check_i64_eq(w.status, 200);
         check_body_has("\"metadata\":{\"a\":\"1\",\"b\":\"2\"}");
         check_body_has("\"image\":{\"uri\":\"debian:12\"}");
-        api_ask(&w, NULL, "PATCH", at, "{\"a\":null,\"c\":\"3\"}");
+        api_request(&w, NULL, "PATCH", at, "{\"a\":null,\"c\":\"3\"}");
         check_body_has("\"metadata\":{\"b\":\"2\",\"c\":\"3\"}");
-        api_ask(&w, NULL, "PATCH", at, "{}");
+        api_request(&w, NULL, "PATCH", at, "{}");
         check_i64_eq(w.status, 200);
-        api_ask(&w, NULL, "PATCH", at, "{\"opensandbox.io/a\":\"1\"}");
+        api_request(&w, NULL, "PATCH", at, "{\"opensandbox.io/a\":\"1\"}");
         check_i64_eq(w.status, 400);
         check_body_has("{\"code\":\"SANDBOX::INVALID_METADATA_LABEL\"");
-        api_ask(&w, NULL, "PATCH", at, "{\"a\":1}");
+        api_request(&w, NULL, "PATCH", at, "{\"a\":1}");
         check_i64_eq(w.status, 422);
         check_body_has("[\"body\",\"a\"]");
-        api_ask(&w, NULL, "PATCH", at, "[]");
+        api_request(&w, NULL, "PATCH", at, "[]");
         check_i64_eq(w.status, 422);
-        api_ask(&w, NULL, "PATCH", at, NULL);
+        api_request(&w, NULL, "PATCH", at, NULL);
         check_i64_eq(w.status, 422);
-        api_ask(&w, NULL, "GET", api_path("/sandboxes/", id, ""), NULL);
+        api_request(&w, NULL, "GET", api_path("/sandboxes/", id, ""), NULL);
         check_body_has("\"metadata\":{\"b\":\"2\",\"c\":\"3\"}");
 }
 
@@ -597,27 +600,27 @@ static void test_a_foreign_sandbox_is_a_missing_one(void **state)
                 char *first;
 
                 check_case(api_path(routes[i].method, routes[i].tail, ""));
-                api_ask_with(&w, KEY_OTHER, routes[i].method,
-                             api_path("/sandboxes/", missing, routes[i].tail), routes[i].body,
-                             HEADER("X-Request-ID", "r"));
+                api_request_with(&w, KEY_OTHER, routes[i].method,
+                                 api_path("/sandboxes/", missing, routes[i].tail), routes[i].body,
+                                 HEADER("X-Request-ID", "r"));
                 check_i64_eq(w.status, 404);
                 first = xstrndup_str(w.body);
-                api_ask_with(&w, KEY_OTHER, routes[i].method,
-                             api_path("/sandboxes/", id, routes[i].tail), routes[i].body,
-                             HEADER("X-Request-ID", "r"));
+                api_request_with(&w, KEY_OTHER, routes[i].method,
+                                 api_path("/sandboxes/", id, routes[i].tail), routes[i].body,
+                                 HEADER("X-Request-ID", "r"));
                 check_i64_eq(w.status, 404);
                 check_str_eq(w.body, first);
                 check_str_eq(w.body, NOT_FOUND);
                 check_str_eq(api_header(&w, "X-Request-ID"), "r");
                 free(first);
         }
-        api_ask(&w, KEY_OTHER, "GET", "/sandboxes", NULL);
+        api_request(&w, KEY_OTHER, "GET", "/sandboxes", NULL);
         check_body_has("\"totalItems\":0");
-        api_ask(&w, KEY_ADMIN, "GET", "/sandboxes", NULL);
+        api_request(&w, KEY_ADMIN, "GET", "/sandboxes", NULL);
         check_body_has(id);
-        api_ask(&w, KEY_ACME, "GET", api_path("/sandboxes/", id, ""), NULL);
+        api_request(&w, KEY_ACME, "GET", api_path("/sandboxes/", id, ""), NULL);
         check_i64_eq(w.status, 200);
-        api_ask(&w, KEY_READ, "DELETE", api_path("/sandboxes/", id, ""), NULL);
+        api_request(&w, KEY_READ, "DELETE", api_path("/sandboxes/", id, ""), NULL);
         check_i64_eq(w.status, 403);
 }
 
@@ -628,9 +631,9 @@ static void test_ids_that_are_none_are_not_found(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
                 check_case(ids[i]);
-                api_ask(&w, NULL, "GET", api_path("/v1/sandboxes/", ids[i], ""), NULL);
+                api_request(&w, NULL, "GET", api_path("/v1/sandboxes/", ids[i], ""), NULL);
                 check_true(w.status == 404 || w.status == 400);
-                api_ask(&w, NULL, "DELETE", api_path("/v1/sandboxes/", ids[i], ""), NULL);
+                api_request(&w, NULL, "DELETE", api_path("/v1/sandboxes/", ids[i], ""), NULL);
                 check_true(w.status == 404 || w.status == 400);
         }
 }

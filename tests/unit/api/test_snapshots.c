@@ -27,7 +27,7 @@ static void ask(const char *key, const char *method, const char *target, const c
                 int status, const char *has)
 {
         check_case(api_path(method, " ", target));
-        api_ask(&w, key, method, target, body);
+        api_request(&w, key, method, target, body);
         check_i64_eq(w.status, status);
         check_body_has(has);
 }
@@ -37,7 +37,7 @@ static void keep(const char *box, const char *body, char ret[static 64])
 {
         struct str location;
 
-        api_ask(&w, KEY_ACME, "POST", api_path("/v1/sandboxes/", box, "/snapshots"), body);
+        api_request(&w, KEY_ACME, "POST", api_path("/v1/sandboxes/", box, "/snapshots"), body);
         check_i64_eq(w.status, 202);
         check_body_has("\"state\":\"Creating\"");
         location = api_header(&w, "Location");
@@ -136,7 +136,7 @@ static void test_while_it_is_being_created(void **state)
 
         api_create(&w, KEY_ACME, box);
         driver_fake_hold(w.below.runtime, 1U << DRIVER_CALL_SNAPSHOT);
-        api_ask(&w, KEY_ACME, "POST", api_path("/v1/sandboxes/", box, "/snapshots"), NULL);
+        api_request(&w, KEY_ACME, "POST", api_path("/v1/sandboxes/", box, "/snapshots"), NULL);
         check_i64_eq(w.status, 202);
         id = str_skip(api_header(&w, "Location"), strlen("/v1/snapshots/"));
         (void) snprintf(body, sizeof(body), "{\"snapshotId\":\"%.*s\",\"resourceLimits\":{}}",

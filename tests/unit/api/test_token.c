@@ -10,9 +10,9 @@
 #define NOW    UINT64_C(1800000000)
 #define MADE   INT64_C(1700000000000)
 
-static const struct token_door door = { ID, MADE, 8080 };
+static const struct token_target door = { ID, MADE, 8080 };
 
-static struct str make(struct str secret, const struct token_door *of, uint64_t expires)
+static struct str make(struct str secret, const struct token_target *of, uint64_t expires)
 {
         static char texts[8][TOKEN_TEXT_MAX + 1];
         static unsigned next;
@@ -28,7 +28,7 @@ static void a_token_opens_its_door_only(void **state)
         static const struct {
                 const char *name;
                 struct str secret;
-                struct token_door door;
+                struct token_target door;
                 uint64_t expires, now;
                 bool opens;
         } cases[] = {
@@ -52,13 +52,13 @@ static void a_token_opens_its_door_only(void **state)
                 struct str t = make(cases[i].secret, &cases[i].door, cases[i].expires);
 
                 check_case(cases[i].name);
-                check_true(token_opens(SECRET, t, &door, cases[i].now) == cases[i].opens);
+                check_true(token_is_valid(SECRET, t, &door, cases[i].now) == cases[i].opens);
         }
 }
 
 static void it_is_the_same_after_a_restart(void **state)
 {
-        static const struct token_door a = { STR("a"), 1000, 1 };
+        static const struct token_target a = { STR("a"), 1000, 1 };
 
         /* Made by another implementation of HMAC: what was given out once must stay good. */
         check_str_eq(make(SECRET, &a, 0), "EaVxa9OhXn2fNxUdwT7lTGP-VzUFJm15");
@@ -75,31 +75,31 @@ static void no_other_text_opens(void **state)
         for (size_t i = 0; i < good.n; i++) {
                 memcpy(text, good.p, good.n);
                 text[i] = text[i] == 'a' ? 'b' : 'a';
-                check_false(token_opens(SECRET, str_of(text, good.n), &door, NOW));
+                check_false(token_is_valid(SECRET, str_of(text, good.n), &door, NOW));
         }
         for (size_t i = 0; i < good.n; i++)
-                check_false(token_opens(SECRET, str_of(good.p, i), &door, NOW));
+                check_false(token_is_valid(SECRET, str_of(good.p, i), &door, NOW));
         /* Nor is an end taken away, put in front, or spelled in another way. */
-        check_false(token_opens(SECRET, str_skip(good, good.n - TOKEN_LEN), &door, NOW));
+        check_false(token_is_valid(SECRET, str_skip(good, good.n - TOKEN_LEN), &door, NOW));
         (void) snprintf(text, sizeof(text), "zzzzzz~%.*s", STR_ARG(plain));
-        check_false(token_opens(SECRET, str_from(text), &door, NOW));
+        check_false(token_is_valid(SECRET, str_from(text), &door, NOW));
         (void) snprintf(text, sizeof(text), "0%.*s", STR_ARG(good));
-        check_false(token_opens(SECRET, str_from(text), &door, NOW));
+        check_false(token_is_valid(SECRET, str_from(text), &door, NOW));
         (void) snprintf(text, sizeof(text), "0~%.*s", STR_ARG(plain));
-        check_false(token_opens(SECRET, str_from(text), &door, NOW));
+        check_false(token_is_valid(SECRET, str_from(text), &door, NOW));
         (void) snprintf(text, sizeof(text), "~%.*s", STR_ARG(plain));
-        check_false(token_opens(SECRET, str_from(text), &door, NOW));
+        check_false(token_is_valid(SECRET, str_from(text), &door, NOW));
         (void) snprintf(text, sizeof(text), "zzzzzzzzzzzzz~%.*s", STR_ARG(plain)); /* overflows */
-        check_false(token_opens(SECRET, str_from(text), &door, NOW));
+        check_false(token_is_valid(SECRET, str_from(text), &door, NOW));
 }
 
 static void without_a_secret_nothing_opens(void **state)
 {
         struct str t = make(STR(""), &door, 0);
 
-        check_false(token_opens(STR(""), t, &door, NOW));
-        check_false(token_opens(STR_NULL, t, &door, NOW));
-        check_false(token_opens(SECRET, STR_NULL, &door, NOW));
+        check_false(token_is_valid(STR(""), t, &door, NOW));
+        check_false(token_is_valid(STR_NULL, t, &door, NOW));
+        check_false(token_is_valid(SECRET, STR_NULL, &door, NOW));
 }
 
 static void segments_are_a_port_and_a_token(void **state)

@@ -10,7 +10,7 @@
 
 static void test_an_end_is_fixed_on_both_clocks(void **state)
 {
-        struct moment now = { SECONDS(50), SECONDS(1000), FIRST };
+        struct timestamp now = { SECONDS(50), SECONDS(1000), FIRST };
         struct expiry x = expiry_after(&now, SECONDS(60));
 
         check_i64_eq(x.wall_ms, 1060000);
@@ -26,7 +26,7 @@ static void test_an_end_is_fixed_on_both_clocks(void **state)
 /* The wall clock is set forward or back by a day: nothing changes. */
 static void test_the_wall_clock_does_not_decide(void **state)
 {
-        struct moment now = { SECONDS(50), SECONDS(100000), FIRST };
+        struct timestamp now = { SECONDS(50), SECONDS(100000), FIRST };
         struct expiry x = expiry_after(&now, SECONDS(60));
 
         now.wall = SECONDS(100000 + 86400);
@@ -49,8 +49,8 @@ static void test_after_a_reboot_what_is_left_counts(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct moment before = { SECONDS(900), SECONDS(1000), FIRST };
-                struct moment after = { SECONDS(5), SECONDS(cases[i].wall), SECOND };
+                struct timestamp before = { SECONDS(900), SECONDS(1000), FIRST };
+                struct timestamp after = { SECONDS(5), SECONDS(cases[i].wall), SECOND };
                 struct expiry x = expiry_after(&before, SECONDS(60));
 
                 check_case(cases[i].what);
@@ -67,7 +67,7 @@ static void test_after_a_reboot_what_is_left_counts(void **state)
 
 static void test_renewal_names_a_time_in_the_future(void **state)
 {
-        struct moment now = { SECONDS(50), SECONDS(1000), FIRST };
+        struct timestamp now = { SECONDS(50), SECONDS(1000), FIRST };
         struct expiry x = { .wall_ms = 7 };
         struct err e;
 
@@ -114,7 +114,7 @@ static void test_times_of_clients(void **state)
 
 static void test_far_ends_do_not_overflow(void **state)
 {
-        struct moment now = { SECONDS(50), SECONDS(1000), FIRST };
+        struct timestamp now = { SECONDS(50), SECONDS(1000), FIRST };
         struct expiry x = expiry_after(&now, USEC_INFINITY);
 
         check_i64_eq(x.mono_usec, INT64_MAX);

@@ -64,8 +64,8 @@ static void test_reading(void **state)
         check_u64_eq(extensions_renew_by(&none), 0);
         check_str_eq(extensions_get(&one, EXTENSION_RENEW), "600");
         check_true(!extensions_get(&one, EXTENSION_POOL_REF).p);
-        check_true(extension_is_shown(STR("opensandbox.extensions.x")));
-        check_false(extension_is_shown(EXTENSION_RENEW));
+        check_true(extension_is_public(STR("opensandbox.extensions.x")));
+        check_false(extension_is_public(EXTENSION_RENEW));
 }
 
 int main(void)

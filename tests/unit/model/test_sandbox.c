@@ -127,7 +127,7 @@ static void test_an_expiry_is_copied_in(void **state)
 {
         scoped(sandbox_freep) struct sandbox *s = sample();
         char boot[] = "boot-2";
-        struct moment now = { 1, 2000, STR_NULL };
+        struct timestamp now = { 1, 2000, STR_NULL };
         struct expiry x;
         struct err e;
 

@@ -7,7 +7,7 @@
 #define NOW_MONO (100 * USEC_PER_SEC)
 #define NOW_WALL (1700000000 * USEC_PER_SEC)
 
-static const struct moment now = { .mono = NOW_MONO, .wall = NOW_WALL, .boot_id = STR("b1") };
+static const struct timestamp now = { .mono = NOW_MONO, .wall = NOW_WALL, .boot_id = STR("b1") };
 
 static struct sandbox *record_in(enum state state, const char *reason)
 {
@@ -426,9 +426,9 @@ static void an_access_never_shortens_a_life(void **state)
 
 static void after_a_reboot_the_end_is_fixed_on_the_new_clock(void **state)
 {
-        const struct moment later = { .mono = USEC_PER_SEC,
-                                      .wall = NOW_WALL + 50 * USEC_PER_SEC,
-                                      .boot_id = STR("b2") };
+        const struct timestamp later = { .mono = USEC_PER_SEC,
+                                         .wall = NOW_WALL + 50 * USEC_PER_SEC,
+                                         .boot_id = STR("b2") };
         scoped(sandbox_freep) struct sandbox *r = record_in(STATE_RUNNING, NULL);
         struct wanted w = { .command = COMMAND_LOOK, .told = true, .found = true };
         struct expiry x = expiry_after(&now, 60 * USEC_PER_SEC);

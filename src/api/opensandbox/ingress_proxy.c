@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/opensandbox/into.h"
+#include "api/opensandbox/ingress_proxy.h"
 
-#include "api/access/enter.h"
+#include "api/access/ingress.h"
 #include "api/access/peer.h"
 #include "api/problem.h"
 #include "base/base.h"
 #include "http/proxy.h"
 
 /*
- * A passage waits for the stream to the agent and then is the proxy's. It lives in the arena of its
+ * A ingress_call waits for the stream to the agent and then is the proxy's. It lives in the arena of its
  * request, which it holds until the connecting is done: also if the client leaves meanwhile, for the
  * service then still writes into it.
  */
 
-struct passage {
+struct ingress_call {
         struct service_connect connect;
         struct http_req *req;
-        const struct into_kind *kind;
-        struct into_extra extra;
+        const struct ingress_proxy_kind *kind;
+        struct ingress_proxy_extra extra;
         struct str prefix, rest;
 };
 
-struct str into_scheme(struct http_req *req)
+struct str ingress_scheme(struct http_req *req)
 {
         struct str given = http_req_header(req, STR("X-Forwarded-Proto"));
 
@@ -50,7 +50,7 @@ static void proxy_failed(struct http_req *req, const struct http_problem *p)
 static void refuse(struct http_req *req, const struct service_req *why)
 {
         if (why->err.code == ERR_NOT_FOUND)
-                enter_not_found(req);
+                ingress_not_found(req);
         else
                 api_fail_service(req, why, why->err.code == ERR_CONFLICT ? CODE_NOT_RUNNING : NULL);
 }
@@ -59,7 +59,7 @@ static void refuse(struct http_req *req, const struct service_req *why)
 static bool may_pass(struct http_req *req)
 {
         const struct sandbox *record =
-                service_find(api_of(req)->service, api_caller(req), enter_door(req)->id);
+                service_find(api_of(req)->service, api_caller(req), ingress_target_of(req)->id);
         struct service_req why = { 0 };
 
         if (!record)
@@ -92,7 +92,7 @@ static const struct str never[] = {
         STR("X-Forwarded-Host"),     STR("X-Forwarded-Proto"), STR("X-Real-IP"),
 };
 
-static size_t list_strip(const struct passage *p, struct str ret[static STRIP_MAX])
+static size_t list_strip(const struct ingress_call *p, struct str ret[static STRIP_MAX])
 {
         size_t n = 0;
 
@@ -107,7 +107,7 @@ static size_t list_strip(const struct passage *p, struct str ret[static STRIP_MA
 }
 
 /* Only the scheme is believed: a proxy in front of us knows better, and it opens nothing. */
-static struct http_header *list_add(const struct passage *p, size_t *ret_n)
+static struct http_header *list_add(const struct ingress_call *p, size_t *ret_n)
 {
         struct http_req *req = p->req;
         struct http_header *add = arena_alloc_array(&req->arena, ADD_MAX, sizeof(*add));
@@ -117,7 +117,7 @@ static struct http_header *list_add(const struct passage *p, size_t *ret_n)
                 return NULL;
         if (!str_eq(req->peer, STR("unix")))
                 add[n++] = (struct http_header){ STR("X-Forwarded-For"), req->peer };
-        add[n++] = (struct http_header){ STR("X-Forwarded-Proto"), into_scheme(req) };
+        add[n++] = (struct http_header){ STR("X-Forwarded-Proto"), ingress_scheme(req) };
         add[n++] =
                 (struct http_header){ STR("X-Forwarded-Host"), http_req_header(req, STR("Host")) };
         if (p->extra.cookie.p)
@@ -126,7 +126,7 @@ static struct http_header *list_add(const struct passage *p, size_t *ret_n)
         return add;
 }
 
-static void proxy(struct passage *p)
+static void proxy(struct ingress_call *p)
 {
         struct http_req *req = p->req;
         struct str strip[STRIP_MAX];
@@ -150,7 +150,7 @@ static void proxy(struct passage *p)
 
 static void connect_done(struct op *op, int result)
 {
-        struct passage *p = container_of(op, struct passage, connect.req.op);
+        struct ingress_call *p = container_of(op, struct ingress_call, connect.req.op);
         struct http_req *req = p->req;
 
         http_req_set_hooks(req, NULL, NULL);
@@ -163,7 +163,7 @@ static void connect_done(struct op *op, int result)
 
 static void client_gone(struct http_req *req, int reason)
 {
-        struct passage *p = req->data;
+        struct ingress_call *p = req->data;
 
         (void) reason;
         op_cancel(&p->connect.req.op);
@@ -184,11 +184,11 @@ static struct str prefix_for(struct http_req *req, uint16_t port)
         return text ? str_from(text) : STR_NULL;
 }
 
-void into_pass(struct http_req *req, const struct into_kind *kind, const struct into_extra *extra,
-               struct str rest)
+void ingress_proxy(struct http_req *req, const struct ingress_proxy_kind *kind,
+                   const struct ingress_proxy_extra *extra, struct str rest)
 {
-        const struct door *door = enter_door(req);
-        struct passage *p;
+        const struct door *door = ingress_target_of(req);
+        struct ingress_call *p;
         struct str prefix;
 
         if (door->port == PORT_EGRESS) {
@@ -200,7 +200,7 @@ void into_pass(struct http_req *req, const struct into_kind *kind, const struct 
         if (!may_pass(req))
                 return;
         prefix = prefix_for(req, door->port);
-        p = prefix.p ? arena_new(&req->arena, struct passage) : NULL;
+        p = prefix.p ? arena_new(&req->arena, struct ingress_call) : NULL;
         if (!p) {
                 http_reply_error(req, 431, "HEADERS_TOO_LARGE", "the request head is too large");
                 return;

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/opensandbox/answer_sandbox.h"
+#include "api/opensandbox/sandbox_view.h"
 
 #include "base/base.h"
 #include "model/extensions.h"
 #include "model/limits.h"
 
-struct shown_image {
+struct image_view {
         struct str uri;
 };
 
-struct shown_status {
+struct status_view {
         int state;
         struct str reason, message, changed_at;
 };
 
 struct shown {
         struct str id;
-        struct shown_image *image;
+        struct image_view *image;
         struct str snapshot_id;
         struct platform *platform;
-        struct shown_status status;
+        struct status_view status;
         struct json_map metadata, extensions;
         struct json_strs entrypoint;
         struct str created_at, expires_at;
 
         /* what the views above look at */
-        struct shown_image _image;
+        struct image_view _image;
         struct json_pair _extensions[EXTENSIONS_MAX];
         char _changed[TIME_RFC3339_MAX], _created[TIME_RFC3339_MAX], _expires[TIME_RFC3339_MAX];
 };
@@ -33,23 +33,23 @@ struct shown {
 #define A struct shown
 
 static const struct json_field image_fields[] = {
-        JSON_STR(struct shown_image, uri, "uri", JSON_REQUIRED),
+        JSON_STR(struct image_view, uri, "uri", JSON_REQUIRED),
         JSON_END,
 };
 
-static const struct json_field shown_status_fields[] = {
-        JSON_ENUM(struct shown_status, state, "state", JSON_REQUIRED, &state_table),
-        JSON_STR(struct shown_status, reason, "reason", 0),
-        JSON_STR(struct shown_status, message, "message", 0),
-        JSON_STR(struct shown_status, changed_at, "lastTransitionAt", 0),
+static const struct json_field status_view_fields[] = {
+        JSON_ENUM(struct status_view, state, "state", JSON_REQUIRED, &state_table),
+        JSON_STR(struct status_view, reason, "reason", 0),
+        JSON_STR(struct status_view, message, "message", 0),
+        JSON_STR(struct status_view, changed_at, "lastTransitionAt", 0),
         JSON_END,
 };
 
 /* clang-format off */
 #define COMMON_FIELDS                                                                         \
         JSON_OPT(A, platform, struct platform, "platform", 0, platform_fields),               \
-        JSON_OBJECT(A, status, struct shown_status, "status", JSON_REQUIRED,                  \
-                    shown_status_fields),                                                     \
+        JSON_OBJECT(A, status, struct status_view, "status", JSON_REQUIRED,                  \
+                    status_view_fields),                                                     \
         JSON_MAP(A, metadata, "metadata", JSON_REQUIRED),                                     \
         JSON_MAP(A, extensions, "extensions", JSON_OMIT_EMPTY),                               \
         JSON_STRS(A, entrypoint, "entrypoint", JSON_REQUIRED),                                \
@@ -58,15 +58,15 @@ static const struct json_field shown_status_fields[] = {
         JSON_STR(A, created_at, "created_at", JSON_REQUIRED)
 /* clang-format on */
 
-const struct json_field answer_sandbox_fields[] = {
+const struct json_field sandbox_view_fields[] = {
         JSON_STR(A, id, "id", JSON_REQUIRED),
-        JSON_OPT(A, image, struct shown_image, "image", 0, image_fields),
+        JSON_OPT(A, image, struct image_view, "image", 0, image_fields),
         JSON_STR(A, snapshot_id, "snapshotId", 0),
         COMMON_FIELDS,
         JSON_END,
 };
 
-const struct json_field answer_created_fields[] = {
+const struct json_field sandbox_created_fields[] = {
         JSON_STR(A, id, "id", JSON_REQUIRED),
         COMMON_FIELDS,
         JSON_END,
@@ -81,7 +81,7 @@ static void show_extensions(struct shown *a, const struct json_map *all)
 {
         a->extensions.items = a->_extensions;
         for (size_t i = 0; i < all->n && a->extensions.n < EXTENSIONS_MAX; i++)
-                if (extension_is_shown(all->items[i].key))
+                if (extension_is_public(all->items[i].key))
                         a->_extensions[a->extensions.n++] = all->items[i];
 }
 
@@ -93,7 +93,7 @@ static void show(struct shown *a, const struct sandbox *s)
         a->image = s->image.p ? &a->_image : NULL;
         a->snapshot_id = s->snapshot_id;
         a->platform = s->platform;
-        a->status = (struct shown_status){
+        a->status = (struct status_view){
                 .state = s->status.state,
                 .reason = s->status.reason,
                 .message = s->status.message,
@@ -107,18 +107,18 @@ static void show(struct shown *a, const struct sandbox *s)
         a->expires_at = s->expiry ? time_text(s->expiry->wall_ms, a->_expires) : STR_NULL;
 }
 
-void answer_add_sandbox(struct buf *b, const struct sandbox *s)
+void sandbox_view_add(struct buf *b, const struct sandbox *s)
 {
         struct shown a;
 
         show(&a, s);
-        json_encode(b, answer_sandbox_fields, &a);
+        json_encode(b, sandbox_view_fields, &a);
 }
 
-void answer_add_created(struct buf *b, const struct sandbox *s)
+void sandbox_view_add_created(struct buf *b, const struct sandbox *s)
 {
         struct shown a;
 
         show(&a, s);
-        json_encode(b, answer_created_fields, &a);
+        json_encode(b, sandbox_created_fields, &a);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_API_ACCESS_ENTER_H
-#define HUTCH_API_ACCESS_ENTER_H
+#ifndef HUTCH_API_ACCESS_INGRESS_H
+#define HUTCH_API_ACCESS_INGRESS_H
 
 /*
- * The way into a sandbox: scope API_ENTER. A request names a door, that is a sandbox and a port, in one
+ * The way into a sandbox: scope API_INGRESS. A request names a door, that is a sandbox and a port, in one
  * of two ways:
  *
  *         /sandboxes/{id}/proxy/{port}…            the first two parameters of the path; the second
@@ -39,7 +39,7 @@
 #define PORT_EGRESS 18080
 
 /* Under which name clients send the token of that port. */
-struct str enter_token_header(uint16_t port);
+struct str ingress_token_header(uint16_t port);
 
 struct door {
         struct str id;
@@ -50,28 +50,28 @@ struct door {
         struct str by_token; /* which one was; null view: it was not by a token */
 };
 
-/* api_caller(req), and through which door he came. Handlers get it from enter_door. */
-struct visitor {
+/* api_caller(req), and through which door he came. Handlers get it from ingress_target_of. */
+struct auth_context {
         struct caller caller;
         struct door door;
         bool is_bridge;        /* of scope API_BRIDGE */
         struct str bridge_key; /* the name of its key; null view: it is known by its user */
-        bool passed_on; /* by another node (api/forward.h), which says whether he is known, and */
-        bool is_known;
+        bool forwarded; /* by another node (api/forward.h), which says whether he is known, and */
+        bool is_identified;
         bool acts; /* is a bridge that acts for the caller */
 };
 
 /* The handler's view after authorization. */
-static inline const struct door *enter_door(const struct http_req *req)
+static inline const struct door *ingress_target_of(const struct http_req *req)
 {
-        return &container_of(req->principal, struct visitor, caller)->door;
+        return &container_of(req->principal, struct auth_context, caller)->door;
 }
 
 /* Called by access_authorize. 0, or negative after a reply. Afterwards the sandbox exists and the
  * caller may see it, and the port is valid. */
-int access_enter(struct http_req *req);
+int access_authorize_ingress(struct http_req *req);
 
 /* The one answer for what is not there, or not for this caller. */
-void enter_not_found(struct http_req *req);
+void ingress_not_found(struct http_req *req);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/purista/place.h"
+#include "api/purista/path.h"
 
 #include "base/base.h"
 #include "http/url.h"
 
-int place_of_agent(struct arena *a, struct str path, struct str *ret)
+int purista_agent_path(struct arena *a, struct str path, struct str *ret)
 {
         bool variable = path.p && str_find(path, '$') >= 0;
         bool special = str_starts_with(path, STR("~")) || str_starts_with(path, STR("file:"));
@@ -27,7 +27,7 @@ int place_of_agent(struct arena *a, struct str path, struct str *ret)
         return ret->p ? 0 : -ENOMEM;
 }
 
-const char *place_cut(struct str text, char ret[static TEXT_CUT])
+const char *purista_printable(struct str text, char ret[static TEXT_CUT])
 {
         struct str cut = str_utf8_cut(text, TEXT_CUT - 1);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_API_ANSWER_H
-#define HUTCH_API_ANSWER_H
+#ifndef HUTCH_API_RESPONSE_H
+#define HUTCH_API_RESPONSE_H
 
 /*
  * An answer in JSON, written as text straight from what is known: no document is built on the way.
@@ -14,15 +14,17 @@
 #include "http/req.h"
 
 /* Appends the whole body; called twice if the first room was too small. */
-typedef void answer_fn(struct buf *b, const void *data);
+typedef void response_fn(struct buf *b, const void *data);
 
 /* -EMSGSIZE if it is larger than what a request may hold: then nothing was answered. */
-int answer_write(struct http_req *req, int status, answer_fn *write, const void *data) must_check;
+int response_write(struct http_req *req, int status, response_fn *write, const void *data)
+        must_check;
 
 /* 500: there is not enough memory for what was asked. */
-void answer_too_large(struct http_req *req);
+void response_too_large(struct http_req *req);
 
-/* answer_write of one struct by its table; too large is answered with 500. */
-void answer_json(struct http_req *req, int status, const struct json_field *fields, const void *v);
+/* response_write of one struct by its table; too large is answered with 500. */
+void response_json(struct http_req *req, int status, const struct json_field *fields,
+                   const void *v);
 
 #endif

@@ -118,7 +118,7 @@ static void send_answer(struct purista_call *c, int status, struct str type)
 
 /* --- success --- */
 
-void purista_answer_begin(struct purista_call *c)
+void purista_response_begin(struct purista_call *c)
 {
         purista_text_reset(&c->out);
         if (c->bridged)
@@ -146,7 +146,7 @@ static void add_started(struct purista_call *c)
         purista_text_add(t, STR("}}]"));
 }
 
-void purista_answer_end(struct purista_call *c, bool started)
+void purista_response_end(struct purista_call *c, bool started)
 {
         if (c->bridged && started)
                 add_started(c);
@@ -155,12 +155,12 @@ void purista_answer_end(struct purista_call *c, bool started)
         send_answer(c, 200, JSON);
 }
 
-void purista_answer_empty(struct purista_call *c)
+void purista_response_empty(struct purista_call *c)
 {
         if (c->bridged) {
-                purista_answer_begin(c);
+                purista_response_begin(c);
                 purista_text_add(&c->out, STR("\"\""));
-                purista_answer_end(c, false);
+                purista_response_end(c, false);
                 return;
         }
         add_trace_header(c->req);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_API_OPENSANDBOX_INTO_H
-#define HUTCH_API_OPENSANDBOX_INTO_H
+#ifndef HUTCH_API_OPENSANDBOX_INGRESS_PROXY_H
+#define HUTCH_API_OPENSANDBOX_INGRESS_PROXY_H
 
 /*
  * The ways into a sandbox: where a port of it can be reached, and the reverse proxy that makes it so.
@@ -15,13 +15,13 @@
  * the whole origin are dropped. A preview host is an origin of its own: cookies and Authorization are
  * the app's business there.
  *
- * Who may come in is api/access/enter.h; what is removed and added is told in docs/internals/proxy.md.
+ * Who may come in is api/access/ingress.h; what is removed and added is told in docs/internals/proxy.md.
  */
 
 #include "api/api.h"
 
 /* What a kind of proxy does with messages. */
-struct into_kind {
+struct ingress_proxy_kind {
         const struct str *strip; /* names that must not enter, besides those of all */
         size_t n_strip;
         http_exec_fn *headers;                                      /* adds ours to the answer */
@@ -29,17 +29,17 @@ struct into_kind {
 };
 
 /* What one request brings along, besides. */
-struct into_extra {
+struct ingress_proxy_extra {
         struct str strip;  /* one more name; may be null */
         struct str cookie; /* the Cookie that enters; null: none does */
 };
 
-/* Lets the request in through its door (enter_door), at `rest` below the port's root, or says why
+/* Lets the request in through its door (ingress_target_of), at `rest` below the port's root, or says why
  * not. */
-void into_pass(struct http_req *req, const struct into_kind *kind, const struct into_extra *extra,
-               struct str rest);
+void ingress_proxy(struct http_req *req, const struct ingress_proxy_kind *kind,
+                   const struct ingress_proxy_extra *extra, struct str rest);
 
 /* http, or https if a proxy in front of us says that this is how the client came. */
-struct str into_scheme(struct http_req *req);
+struct str ingress_scheme(struct http_req *req);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/answer.h"
+#include "api/response.h"
 
 #include "api/problem.h"
 #include "base/base.h"
 
-static int write_large(struct http_req *req, int status, answer_fn *write, const void *data)
+static int write_large(struct http_req *req, int status, response_fn *write, const void *data)
 {
         scoped(buf_done) struct buf b;
         struct str text;
@@ -18,7 +18,7 @@ static int write_large(struct http_req *req, int status, answer_fn *write, const
         return 0;
 }
 
-int answer_write(struct http_req *req, int status, answer_fn *write, const void *data)
+int response_write(struct http_req *req, int status, response_fn *write, const void *data)
 {
         char room[HTTP_COPY_MAX];
         struct buf b;
@@ -31,7 +31,7 @@ int answer_write(struct http_req *req, int status, answer_fn *write, const void 
         return 0;
 }
 
-void answer_too_large(struct http_req *req)
+void response_too_large(struct http_req *req)
 {
         http_reply_error(req, 500, CODE_INTERNAL, "the answer is larger than the server can hold");
 }
@@ -48,10 +48,10 @@ static void write_by_table(struct buf *b, const void *data)
         json_encode(b, t->fields, t->v);
 }
 
-void answer_json(struct http_req *req, int status, const struct json_field *fields, const void *v)
+void response_json(struct http_req *req, int status, const struct json_field *fields, const void *v)
 {
         const struct by_table t = { fields, v };
 
-        if (answer_write(req, status, write_by_table, &t) < 0)
-                answer_too_large(req);
+        if (response_write(req, status, write_by_table, &t) < 0)
+                response_too_large(req);
 }

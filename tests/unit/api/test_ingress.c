@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/access/enter.h"
+#include "api/access/ingress.h"
 
 #include "base/base.h"
 #include "tests/lib/ingress_world.h"
@@ -30,7 +30,7 @@ static int tear_down(void **state)
 
 /* --- the matrix --- */
 
-enum door_kind {
+enum ingress_kind {
         PATH,      /* /sandboxes/{id}/proxy/8080/x */
         PATH_V1,   /* /v1/… */
         AGENT,     /* the agent's own port; tokens are made for it */
@@ -41,12 +41,12 @@ enum door_kind {
         KINDS,
 };
 
-static const char *id_of(enum door_kind k)
+static const char *id_of(enum ingress_kind k)
 {
         return k == OTHER ? w.other : k == MISSING ? "no-such" : k == SECURED ? w.secured : w.id;
 }
 
-static uint16_t port_of(enum door_kind k)
+static uint16_t port_of(enum ingress_kind k)
 {
         return k == AGENT ? 44772 : 8080;
 }
@@ -62,7 +62,7 @@ enum token_kind {
         WORDS,      /* is what it says */
 };
 
-static const char *token_of(enum token_kind t, enum door_kind k, const char *words)
+static const char *token_of(enum token_kind t, enum ingress_kind k, const char *words)
 {
         const char *id = id_of(k), *text;
         struct str secret = w.api.secret;
@@ -96,7 +96,7 @@ struct shown {
         const char *words;
 };
 
-static void ask(const struct shown *s, enum door_kind k)
+static void ask(const struct shown *s, enum ingress_kind k)
 {
         const char *token = s->where ? token_of(s->token, k, s->words) : NULL;
         const char *in_path = token && strcmp(s->where, "path") == 0 ? ingress_text("~%s", token)
@@ -124,7 +124,7 @@ static void ask(const struct shown *s, enum door_kind k)
 }
 
 /* Whatever was shown has not entered. */
-static void check_kept_outside(const struct shown *s, enum door_kind k)
+static void check_kept_outside(const struct shown *s, enum ingress_kind k)
 {
         if (!s->where || ingress_status(&w) != 200)
                 return;
@@ -189,7 +189,7 @@ static void with_keys_a_door_asks_for_one_or_a_token(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                for (enum door_kind k = 0; k < KINDS; k++) {
+                for (enum ingress_kind k = 0; k < KINDS; k++) {
                         ask(&cases[i].shown, k);
                         check_i64_eq(ingress_status(&w), cases[i].status[k]);
                         check_kept_outside(&cases[i].shown, k);
@@ -213,7 +213,7 @@ static void without_keys_doors_are_open_unless_secured(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                for (enum door_kind k = 0; k < KINDS; k++) {
+                for (enum ingress_kind k = 0; k < KINDS; k++) {
                         ask(&cases[i].shown, k);
                         check_i64_eq(ingress_status(&w), cases[i].status[k]);
                         check_kept_outside(&cases[i].shown, k);
@@ -295,7 +295,7 @@ static void pages_need_a_token_of_their_own(void **state)
         static const struct {
                 const char *origin;
                 struct shown shown;
-                enum door_kind door;
+                enum ingress_kind door;
                 int status;
         } cases[] = {
                 /* The page of a sandbox, at its own backend. */

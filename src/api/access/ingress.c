@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/access/enter.h"
+#include "api/access/ingress.h"
 
 #include "api/access/access_impl.h"
 #include "api/access/cookie.h"
@@ -23,14 +23,14 @@ static const struct str key_headers[] = {
         STR(HEADER_EGRESS),
 };
 
-struct str enter_token_header(uint16_t port)
+struct str ingress_token_header(uint16_t port)
 {
         return port == PORT_AGENT    ? STR(HEADER_EXECD)
                : port == PORT_EGRESS ? STR(HEADER_EGRESS)
                                      : STR(HEADER_SECURE);
 }
 
-void enter_not_found(struct http_req *req)
+void ingress_not_found(struct http_req *req)
 {
         http_reply_error(req, 404, CODE_NOT_FOUND, "there is no such sandbox");
 }
@@ -67,7 +67,7 @@ struct shown {
 /* As much work for an id that does not exist. */
 static bool try_token(struct shown *s, struct str text)
 {
-        const struct token_door door = {
+        const struct token_target door = {
                 .id = s->door->id,
                 .made_ms = s->record ? s->record->created_ms : 0,
                 .port = s->door->port,
@@ -76,7 +76,7 @@ static bool try_token(struct shown *s, struct str text)
         if (text.n == 0)
                 return false;
         s->anything = true;
-        if (!token_opens(api_of(s->req)->secret, text, &door, s->now))
+        if (!token_is_valid(api_of(s->req)->secret, text, &door, s->now))
                 return false;
         s->door->by_token = text;
         return true;
@@ -168,13 +168,13 @@ static bool check_origins(struct shown *s)
 
 static int refuse(struct http_req *req, bool missing)
 {
-        access__refuse(req, missing);
+        access__unauthorized(req, missing);
         return -EACCES;
 }
 
 static int not_found(struct http_req *req)
 {
-        enter_not_found(req);
+        ingress_not_found(req);
         return -EACCES;
 }
 
@@ -186,13 +186,13 @@ static int come_in(struct shown *s, bool has_caller)
                 http_reply_error(req, 431, "HEADERS_TOO_LARGE", "the request is too large");
                 return -EACCES;
         }
-        container_of(req->principal, struct visitor, caller)->door = *s->door;
+        container_of(req->principal, struct auth_context, caller)->door = *s->door;
         return 0;
 }
 
 static int enter_by_token(struct shown *s)
 {
-        return s->record ? come_in(s, access__set_guest(s->req, s->record->tenant))
+        return s->record ? come_in(s, access__set_token_caller(s->req, s->record->tenant))
                          : not_found(s->req);
 }
 
@@ -226,11 +226,11 @@ static int enter_by_key(struct shown *s)
 }
 
 /* He was known to another node, by a key; or he was not, and his token is none. */
-static int enter_passed_on(struct shown *s)
+static int enter_forwarded(struct shown *s)
 {
-        const struct visitor *v = container_of(s->req->principal, struct visitor, caller);
+        const struct auth_context *v = container_of(s->req->principal, struct auth_context, caller);
 
-        return v->is_known ? enter_as_caller(s) : refuse(s->req, false);
+        return v->is_identified ? enter_as_caller(s) : refuse(s->req, false);
 }
 
 static int enter_freely(struct shown *s)
@@ -263,20 +263,20 @@ static int check_port(const struct shown *s)
 static int enter_door_of(struct shown *s)
 {
         struct http_req *req = s->req;
-        const struct visitor *v =
-                req->principal ? container_of(req->principal, struct visitor, caller) : NULL;
-        bool passed_on = v && v->passed_on; /* then its origin was looked at there */
+        const struct auth_context *v =
+                req->principal ? container_of(req->principal, struct auth_context, caller) : NULL;
+        bool forwarded = v && v->forwarded; /* then its origin was looked at there */
         bool by_token = s->door->port > 0 && has_token(s);
         int r;
 
-        if (!passed_on && (!by_token || s->ambient) && !check_origins(s))
+        if (!forwarded && (!by_token || s->ambient) && !check_origins(s))
                 return -EACCES;
         if (by_token)
                 r = enter_by_token(s);
         else if (api_is_open(api_of(req)))
                 r = enter_freely(s);
         else
-                r = passed_on ? enter_passed_on(s) : enter_by_key(s);
+                r = forwarded ? enter_forwarded(s) : enter_by_key(s);
         if (r == 0 && sandbox_id_is_valid(s->door->id))
                 log_ctx_add_str(&req->log, "sandbox", s->door->id);
         return r == 0 ? check_port(s) : r;
@@ -306,7 +306,7 @@ static bool shows_anything(struct shown *s)
         return has_token(s) || find_key(s) || s->anything;
 }
 
-int access_enter(struct http_req *req)
+int access_authorize_ingress(struct http_req *req)
 {
         static const struct caller anybody = { .role = ROLE_ADMIN, .all_tenants = true };
         struct api *api = api_of(req);
@@ -318,8 +318,8 @@ int access_enter(struct http_req *req)
         if (!door.is_preview && !req->principal && !access__check_host(req))
                 return -EACCES;
         s.record = service_find(api->service, &anybody, door.id);
-        if (!s.record && forward_may(req) && (api_is_open(api) || shows_anything(&s))
-            && forward_look(req, door.id, enter_elsewhere))
+        if (!s.record && forward_is_allowed(req) && (api_is_open(api) || shows_anything(&s))
+            && forward_if_remote(req, door.id, enter_elsewhere))
                 return -EINPROGRESS;
         return enter_door_of(&s);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/opensandbox/answer_sandbox.h"
+#include "api/opensandbox/sandbox_view.h"
 
 #include "base/base.h"
 #include "tests/lib/check.h"
@@ -30,11 +30,11 @@ static void test_shows_a_record_that_has_everything(void **state)
         scoped(buf_done) struct buf b;
 
         buf_init(&b, BUF_MAX_JSON);
-        answer_add_sandbox(&b, s);
+        sandbox_view_add(&b, s);
         check_str_eq(buf_str(&b),
                      "{\"id\":\"sb-1\",\"image\":{\"uri\":\"debian:12\"}," REST_OF_FULL);
         buf_reset(&b);
-        answer_add_created(&b, s);
+        sandbox_view_add_created(&b, s);
         check_str_eq(buf_str(&b), "{\"id\":\"sb-1\"," REST_OF_FULL);
 }
 
@@ -44,7 +44,7 @@ static void test_leaves_out_what_is_not_there(void **state)
         scoped(buf_done) struct buf b;
 
         buf_init(&b, BUF_MAX_JSON);
-        answer_add_sandbox(&b, s);
+        sandbox_view_add(&b, s);
         check_str_eq(buf_str(&b),
                      "{\"id\":\"a\",\"snapshotId\":\"s\",\"status\":{\"state\":\"Pending\","
                      "\"lastTransitionAt\":\"1970-01-01T00:00:00.000Z\"},\"metadata\":{},"
@@ -65,7 +65,7 @@ static void test_shows_only_extensions_that_are_kept_for_the_client(void **state
 
         s->extensions = (struct json_map){ pairs, ARRAY_SIZE(pairs) };
         buf_init(&b, BUF_MAX_JSON);
-        answer_add_sandbox(&b, s);
+        sandbox_view_add(&b, s);
         check_true(strstr(buf_str(&b).p, "\"extensions\":{\"opensandbox.extensions.a\":\"1\","
                                          "\"opensandbox.extensions.b\":\"\"},"));
         check_false(strstr(buf_str(&b).p, "300"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_API_OPENSANDBOX_ANSWER_SANDBOX_H
-#define HUTCH_API_OPENSANDBOX_ANSWER_SANDBOX_H
+#ifndef HUTCH_API_OPENSANDBOX_SANDBOX_VIEW_H
+#define HUTCH_API_OPENSANDBOX_SANDBOX_VIEW_H
 
 /*
  * A record as clients see it. What is not there is left out, never null; times are RFC 3339 in UTC;
@@ -16,11 +16,11 @@
 
 /* What GET, PATCH and lists show, and the answer to a create, which does not repeat where the
  * sandbox came from. Both append one object. */
-void answer_add_sandbox(struct buf *b, const struct sandbox *s);
-void answer_add_created(struct buf *b, const struct sandbox *s);
+void sandbox_view_add(struct buf *b, const struct sandbox *s);
+void sandbox_view_add_created(struct buf *b, const struct sandbox *s);
 
 /* Their descriptions. */
-extern const struct json_field answer_sandbox_fields[];
-extern const struct json_field answer_created_fields[];
+extern const struct json_field sandbox_view_fields[];
+extern const struct json_field sandbox_created_fields[];
 
 #endif
