@@ -86,7 +86,7 @@ static inline struct api *api_of(const struct http_req *req)
  * reaches 127.0.0.1 may be the whole world, through a proxy in front of us. */
 static inline bool api_is_open(const struct api *api)
 {
-        return !keyring_is_locked(api->keyring) && !api->keys_needed;
+        return !keyring_is_enforced(api->keyring) && !api->keys_needed;
 }
 
 /* Who asks; set by access_authorize for every scope but HTTP_SCOPE_PUBLIC. */

@@ -45,7 +45,7 @@ static void node_lost(void *data, struct str id)
         struct daemon *d = data;
 
         if (d->service && !d->ending)
-                service_give_up(d->service, id);
+                service_node_lost(d->service, id);
 }
 
 /* --- API keys that others have made or removed --- */

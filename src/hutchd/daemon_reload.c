@@ -57,7 +57,7 @@ int daemon_check_open(struct daemon *d, const struct config *c, struct err *e)
                 return err_set(e, ERR_FORBIDDEN,
                                "there is no API key, so only 127.0.0.1, [::1] and unix sockets may "
                                "be served: set " API_KEY_VAR ", configure keys, or say --insecure");
-        if (keyring_is_locked(d->keyring)) {
+        if (keyring_is_enforced(d->keyring)) {
                 log_warn(&d->log,
                          "there is no API key that opens anything: nobody gets in before one "
                          "is configured");

@@ -28,13 +28,13 @@ static void finish_taken(struct claim *c)
 
 static void write_index(struct claim *c, uint64_t expected)
 {
-        sure_cas(&c->_sure, c->_registry->store, claim_key(c), expected,
-                 index_value(c->_record->id, c->_value));
+        verified_write_cas(&c->_sure, c->_registry->store, claim_key(c), expected,
+                           index_value(c->_record->id, c->_value));
 }
 
 /* --- who is there --- */
 
-static sure_done_fn index_written;
+static verified_write_fn index_written;
 
 static void doubtful_removed(struct sure *s, int result)
 {
@@ -45,7 +45,7 @@ static void doubtful_removed(struct sure *s, int result)
                 finish(c, result);
                 return;
         }
-        doubt_forget(c->_registry, other_of(c));
+        uncertain_write_forget(c->_registry, other_of(c));
         s->done = index_written;
         write_index(c, c->_stale);
 }
@@ -56,7 +56,7 @@ static bool has_right(const struct claim *c)
 {
         scoped(sandbox_freep) struct sandbox *s = NULL;
         struct err e = { 0 };
-        int r = read_record(c->_get.key, c->_get.value, &s, &e);
+        int r = registry__read_record(c->_get.key, c->_get.value, &s, &e);
 
         if (r < 0)
                 return r == ERR_RETURN(ERR_UNSUPPORTED);
@@ -67,9 +67,9 @@ static void judge_record(struct claim *c)
 {
         if (!has_right(c)) {
                 write_index(c, c->_stale);
-        } else if (doubt_is(c->_registry, other_of(c), c->_get.value)) {
+        } else if (uncertain_write_matches(c->_registry, other_of(c), c->_get.value)) {
                 c->_sure.done = doubtful_removed;
-                sure_remove(&c->_sure, c->_registry->store, c->_get.key, c->_get.version);
+                verified_write_remove(&c->_sure, c->_registry->store, c->_get.key, c->_get.version);
         } else {
                 finish_taken(c);
         }
@@ -191,7 +191,7 @@ void claim_start(struct claim *c, struct registry *r, const struct sandbox *reco
         add_owner_key(&key, OWNER_PREFIX, &record->owner);
         c->_key_n = key.n;
         c->_sure.done = index_written;
-        older = older_owner_key(claim_key(c), &record->owner);
+        older = legacy_owner_key(claim_key(c), &record->owner);
         if (!older.p) {
                 write_index(c, STORE_ABSENT);
                 return;
@@ -207,5 +207,5 @@ void release_owner(struct registry *r, const struct owner *o, uint64_t version)
 
         buf_init_fixed(&key, storage, sizeof(storage));
         add_owner_key(&key, OWNER_PREFIX, o);
-        remove_and_forget(r->store, buf_str(&key), version);
+        remove_unverified(r->store, buf_str(&key), version);
 }

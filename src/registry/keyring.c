@@ -5,8 +5,8 @@
 #include "base/map.h"
 #include "base/tree.h"
 #include "model/text.h"
-#include "registry/keys.h"
-#include "registry/sure.h"
+#include "registry/store_keys.h"
+#include "registry/verified_write.h"
 
 enum key_state {
         KEY_ADDING, /* not stored yet: nobody sees it */
@@ -210,7 +210,7 @@ size_t keyring_count(const struct keyring *kr)
         return kr->shown;
 }
 
-bool keyring_is_locked(const struct keyring *kr)
+bool keyring_is_enforced(const struct keyring *kr)
 {
         return kr->locked;
 }
@@ -392,8 +392,8 @@ void keyring_add(struct keyring *kr, struct keyring_add *a, const struct api_key
         json_encode(&w->value, key_fields, &w->key->key);
         ASSERT(!buf_failed(&w->value)); /* four short texts */
         w->sure.done = key_added;
-        sure_cas(&w->sure, kr->store, stored_key(key, w->stored_key), STORE_ABSENT,
-                 buf_str(&w->value));
+        verified_write_cas(&w->sure, kr->store, stored_key(key, w->stored_key), STORE_ABSENT,
+                           buf_str(&w->value));
 }
 
 /* --- remove --- */
@@ -434,7 +434,7 @@ void keyring_remove(struct keyring *kr, struct keyring_remove *r, struct str id)
         key_close(kr, k);
         w->key = k;
         w->sure.done = key_removed;
-        sure_remove(&w->sure, kr->store, stored_key(&k->key, w->stored_key), STORE_ANY);
+        verified_write_remove(&w->sure, kr->store, stored_key(&k->key, w->stored_key), STORE_ANY);
 }
 
 /* --- load --- */

@@ -86,6 +86,6 @@ const struct api_key *keyring_get(const struct keyring *kr, struct str id);
 
 /* Whether there is a key, or was one since the ring was made, or one is stored that can't be read. The
  * end of the last key locks a door; it must not take the door away. */
-bool keyring_is_locked(const struct keyring *kr);
+bool keyring_is_enforced(const struct keyring *kr);
 
 #endif

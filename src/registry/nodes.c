@@ -5,8 +5,8 @@
 #include "base/id.h"
 #include "model/text.h"
 #include "registry/alarm.h"
-#include "registry/keys.h"
-#include "registry/sure.h"
+#include "registry/store_keys.h"
+#include "registry/verified_write.h"
 
 #define PAGE      100
 #define NODES_MAX 1000 /* more are not looked at: a store that is not ours alone */
@@ -20,7 +20,7 @@ struct seen {
         usec_t looked;  /* the last look */
         usec_t quiet;   /* how long this version was looked at */
         usec_t lease, grace;
-        enum node_life told; /* in the log */
+        enum node_status told; /* in the log */
         char address[NODE_ADDRESS_MAX + 1];
         char process[NODE_PROCESS_LEN + 1];
         char id[];
@@ -138,7 +138,7 @@ static struct seen *find_seen(const struct nodes *ns, struct str id)
         return n ? container_of(n, struct seen, by_id) : NULL;
 }
 
-static enum node_life life_of(const struct seen *s)
+static enum node_status life_of(const struct seen *s)
 {
         if (s->quiet < s->lease)
                 return NODE_LIVE;
@@ -206,7 +206,7 @@ static void tell_life(struct nodes *ns, struct seen *s)
                 [NODE_SILENT] = "a node is silent",
                 [NODE_LOST] = "a node is lost: its sandboxes are given up",
         };
-        enum node_life life = life_of(s);
+        enum node_status life = life_of(s);
 
         if (life != s->told && ns->config.log)
                 log_fields(ns->config.log, life == NODE_LIVE ? LOG_INFO : LOG_WARN, words[life],
@@ -232,7 +232,7 @@ static struct seen *look_at(struct nodes *ns, struct str id, struct str value, u
         return s;
 }
 
-enum node_life nodes_life(const struct nodes *ns, struct str id)
+enum node_status nodes_status(const struct nodes *ns, struct str id)
 {
         const struct seen *s = find_seen(ns, id);
 
@@ -251,13 +251,13 @@ struct str nodes_process(const struct nodes *ns)
         return str_from(ns->process);
 }
 
-static void write_own(struct nodes *ns, uint64_t expected, sure_done_fn *done)
+static void write_own(struct nodes *ns, uint64_t expected, verified_write_fn *done)
 {
         make_value(ns, ns->stopping);
         ns->writing = true;
         ns->asked = now_of(ns);
         ns->sure.done = done;
-        sure_cas(&ns->sure, ns->store, str_from(ns->key), expected, buf_str(&ns->value));
+        verified_write_cas(&ns->sure, ns->store, str_from(ns->key), expected, buf_str(&ns->value));
 }
 
 static void beat_again(struct nodes *ns);
@@ -485,7 +485,7 @@ void nodes_forget(struct nodes *ns, struct str id)
         char key[NODE_ID_MAX + 32];
 
         if (s && life_of(s) == NODE_LOST)
-                remove_and_forget(ns->store, node_key(id, key, sizeof(key)), s->version);
+                remove_unverified(ns->store, node_key(id, key, sizeof(key)), s->version);
 }
 
 /* --- joining --- */

@@ -82,7 +82,7 @@ struct str nodes_process(const struct nodes *ns);
 
 /* --- the others --- */
 
-enum node_life {
+enum node_status {
         NODE_UNKNOWN, /* there is no record of it: nothing is concluded from that */
         NODE_LIVE,
         NODE_SILENT,
@@ -90,12 +90,12 @@ enum node_life {
 };
 
 /* By what was seen last. */
-enum node_life nodes_life(const struct nodes *ns, struct str id);
+enum node_status nodes_status(const struct nodes *ns, struct str id);
 
 /* Looks at one now. */
 struct nodes_find {
         struct registry_req req;
-        enum node_life life; /* results; the rest is "" if it is unknown */
+        enum node_status life; /* results; the rest is "" if it is unknown */
         char id[NODE_ID_MAX + 1];
         char address[NODE_ADDRESS_MAX + 1];
         char process[NODE_PROCESS_LEN + 1];

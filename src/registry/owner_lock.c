@@ -187,7 +187,7 @@ static void lock_free(struct owner_lock *lock)
 static void give_back(struct owner_lock *lock)
 {
         if (lock->version > 0)
-                remove_and_forget(lock->store, key_of(lock), lock->version);
+                remove_unverified(lock->store, key_of(lock), lock->version);
         lock_free(lock);
 }
 
@@ -201,7 +201,7 @@ static void ask(struct owner_lock *lock, uint64_t expected)
         lock->state = LOCK_ASKING;
         make_value(lock, w->l->lease);
         lock->sure.done = asked;
-        sure_cas(&lock->sure, lock->store, key_of(lock), expected, buf_str(&lock->value));
+        verified_write_cas(&lock->sure, lock->store, key_of(lock), expected, buf_str(&lock->value));
 }
 
 /* The lock is ours; whose is it? */
@@ -412,7 +412,8 @@ static void renewed(struct sure *s, int result)
         } else if (s->found.p && read_value(lock, s->found, &until) == WHOSE_OURS) {
                 /* An earlier renewal took effect after all. */
                 lock->version = s->found_version;
-                sure_cas(s, lock->store, key_of(lock), lock->version, buf_str(&lock->value));
+                verified_write_cas(s, lock->store, key_of(lock), lock->version,
+                                   buf_str(&lock->value));
                 return;
         } else {
                 lock->version = 0;
@@ -436,7 +437,8 @@ void registry_lock_renew(struct registry *r, struct registry_lock *l)
         }
         make_value(lock, l->lease);
         lock->sure.done = renewed;
-        sure_cas(&lock->sure, lock->store, key_of(lock), lock->version, buf_str(&lock->value));
+        verified_write_cas(&lock->sure, lock->store, key_of(lock), lock->version,
+                           buf_str(&lock->value));
 }
 
 void registry_unlock(struct registry *r, struct registry_lock *l)

@@ -5,7 +5,7 @@
 #include "base/sha256.h"
 #include "registry/registry_impl.h"
 
-#define DOUBTS_MAX 1024 /* of one outage; those beyond wait for the restart */
+#define UNCERTAIN_WRITES_MAX 1024 /* of one outage; those beyond wait for the restart */
 
 struct doubt {
         struct tree_node by_id;
@@ -96,11 +96,11 @@ static struct doubt *find_doubt(const struct registry *r, struct str id)
         return n ? container_of(n, struct doubt, by_id) : NULL;
 }
 
-void doubt_add(struct registry *r, struct str id, struct str value)
+void uncertain_write_add(struct registry *r, struct str id, struct str value)
 {
         struct doubt *d = find_doubt(r, id);
 
-        if (!d && r->doubts.n >= DOUBTS_MAX)
+        if (!d && r->doubts.n >= UNCERTAIN_WRITES_MAX)
                 return;
         if (!d) {
                 d = xnew(struct doubt);
@@ -110,7 +110,7 @@ void doubt_add(struct registry *r, struct str id, struct str value)
         sha256(value.p, value.n, d->digest);
 }
 
-bool doubt_is(const struct registry *r, struct str id, struct str value)
+bool uncertain_write_matches(const struct registry *r, struct str id, struct str value)
 {
         const struct doubt *d = find_doubt(r, id);
         uint8_t digest[SHA256_SIZE];
@@ -121,7 +121,7 @@ bool doubt_is(const struct registry *r, struct str id, struct str value)
         return memcmp(digest, d->digest, sizeof(digest)) == 0;
 }
 
-void doubt_forget(struct registry *r, struct str id)
+void uncertain_write_forget(struct registry *r, struct str id)
 {
         struct doubt *d = find_doubt(r, id);
 
@@ -133,7 +133,7 @@ void doubt_forget(struct registry *r, struct str id)
 
 /* --- reading --- */
 
-int read_record(struct str key, struct str value, struct sandbox **ret, struct err *e)
+int registry__read_record(struct str key, struct str value, struct sandbox **ret, struct err *e)
 {
         scoped(sandbox_freep) struct sandbox *s = NULL;
         char own[RECORD_KEY_SIZE];

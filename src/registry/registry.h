@@ -18,7 +18,7 @@
  *         hutch:snapshot:<id>           the record of a snapshot (registry/snapshots.h)
  *         hutch:node:<id>               one that shares the store (registry/nodes.h)
  *
- * (owner_add_key, or its SHA-256 if it is very long: registry/keys.h).
+ * (owner_add_key, or its SHA-256 if it is very long: registry/store_keys.h).
  *
  * The first two are PURISTA's, and its own registry may have written them: such a record is shown to
  * who asks for it or for its owner (sandbox_is_foreign), takes its owner's place, and is neither changed nor
@@ -128,15 +128,15 @@ struct registry_reconcile {
 void registry_reconcile(struct registry *r, struct registry_reconcile *c,
                         const struct sandbox *const *found, size_t n);
 
-/* --- records of nodes that are lost (nodes_life) --- */
+/* --- records of nodes that are lost (nodes_status) --- */
 
 /* Gives up the sandbox of another node: from then on it is a tombstone of this one, Failed by
  * REASON_NODE_LOST, and its owner's place is free. What was a tombstone already goes. ERR_CONFLICT if its node is not lost or somebody else was faster, ERR_NOT_FOUND. */
-struct registry_lose {
+struct registry_fail_lost {
         struct registry_req req;
 };
 
-void registry_lose(struct registry *r, struct registry_lose *l, struct str id);
+void registry_fail_lost(struct registry *r, struct registry_fail_lost *l, struct str id);
 
 /* All of them, of all nodes that are lost. */
 struct registry_sweep {
@@ -162,7 +162,7 @@ struct registry_get {
         const struct sandbox *record; /* result, until `done` returns */
 };
 
-void registry_get_metadata(struct registry *r, struct registry_get *g, struct str id);
+void registry_get(struct registry *r, struct registry_get *g, struct str id);
 
 /* The sandbox that is bound to this owner. An index that points to nothing, or to a record of
  * another owner, is removed, and the answer is ERR_NOT_FOUND; without the owner's lock it may be one whose record is
@@ -189,8 +189,8 @@ struct registry_query {
 struct registry_page {
         const struct sandbox *items[REGISTRY_PAGE_MAX];
         unsigned n;
-        uint64_t total;     /* that match, on all pages */
-        uint64_t looked_at; /* records, to find these */
+        uint64_t total;    /* that match, on all pages */
+        uint64_t examined; /* records, to find these */
 };
 
 /* By indexes: the cost of a page without filters, with one state or with one label does not depend

@@ -106,11 +106,12 @@ static void record_read(struct op *op, int result)
                 finish(f, result);
                 return;
         }
-        r = read_record(f->read.key, f->read.value, &f->record, &e);
+        r = registry__read_record(f->read.key, f->read.value, &f->record, &e);
         unknown = r == ERR_RETURN(ERR_UNSUPPORTED);
         if (f->owner && !unknown && (r < 0 || !is_bound_to(f->record, f->owner)))
                 repair(f);
-        else if (r < 0 || doubt_is(f->r, id_of(f), f->read.value) || writing_has(f->r, id_of(f)))
+        else if (r < 0 || uncertain_write_matches(f->r, id_of(f), f->read.value)
+                 || writing_has(f->r, id_of(f)))
                 finish_not_found(f); /* not readable, or not acknowledged */
         else
                 finish(f, 0);
@@ -128,7 +129,7 @@ static void set_id(struct find *f, struct str id)
         f->id_n = id.n;
 }
 
-void registry_get_metadata(struct registry *r, struct registry_get *g, struct str id)
+void registry_get(struct registry *r, struct registry_get *g, struct str id)
 {
         struct find *f = find_begin(r, g);
 
@@ -192,7 +193,7 @@ void registry_find_by_owner(struct registry *r, struct registry_get *g, const st
         f->owner = owner;
         buf_init_fixed(&key, f->index_key, sizeof(f->index_key));
         add_owner_key(&key, OWNER_PREFIX, owner);
-        f->older = older_owner_key(buf_str(&key), owner);
+        f->older = legacy_owner_key(buf_str(&key), owner);
         op_init(&f->read.req.op, index_read);
         store_get(r->store, &f->read, buf_str(&key));
 }

@@ -5,11 +5,11 @@
 /* What the files of the registry share. */
 
 #include "base/id.h"
-#include "registry/keys.h"
+#include "registry/store_keys.h"
 #include "registry/records.h"
 #include "registry/registry.h"
 #include "registry/snapshots.h"
-#include "registry/sure.h"
+#include "registry/verified_write.h"
 
 /* Of snapshots.c. */
 struct snapshots {
@@ -60,15 +60,16 @@ bool writing_has(const struct registry *r, struct str id);
  * meets the record later in this process knows that it was never acknowledged and may go. After a
  * restart it is a record like any other: one of a create that was begun and did not end.
  */
-void doubt_add(struct registry *r, struct str id, struct str value);
-bool doubt_is(const struct registry *r, struct str id, struct str value);
-void doubt_forget(struct registry *r, struct str id);
+void uncertain_write_add(struct registry *r, struct str id, struct str value);
+bool uncertain_write_matches(const struct registry *r, struct str id, struct str value);
+void uncertain_write_forget(struct registry *r, struct str id);
 
 /* --- records that are read --- */
 
 /* As sandbox_decode, or else sandbox_decode_purista, and the record must be the one of that key.
  * ERR_UNSUPPORTED if a newer hutchd wrote it, else ERR_INVALID. */
-int read_record(struct str key, struct str value, struct sandbox **ret, struct err *e) must_check;
+int registry__read_record(struct str key, struct str value, struct sandbox **ret, struct err *e)
+        must_check;
 
 static inline bool is_ours(const struct registry *r, const struct sandbox *s)
 {

@@ -204,7 +204,7 @@ static void list_exactly(const struct plan *p, const struct registry_query *q,
         merge_begin(&m, p, q->skip);
         while (ret->n < q->limit && (entry = merge_next(&m)))
                 ret->items[ret->n++] = entry->record;
-        ret->looked_at = m.taken;
+        ret->examined = m.taken;
 }
 
 static void list_filtered(const struct plan *p, const struct registry_query *q, unsigned states,
@@ -225,7 +225,7 @@ static void list_filtered(const struct plan *p, const struct registry_query *q, 
                         ret->items[ret->n++] = s;
                 ret->total++;
         }
-        ret->looked_at = m.taken;
+        ret->examined = m.taken;
 }
 
 void registry_list(const struct registry *r, const struct registry_query *q,
@@ -244,7 +244,7 @@ void records_list(const struct records *rs, const struct registry_query *q,
         ASSERT(q->limit >= 1 && q->limit <= REGISTRY_PAGE_MAX);
         ret->n = 0;
         ret->total = 0;
-        ret->looked_at = 0;
+        ret->examined = 0;
         if (!x)
                 return;
         p = make_plan(x, states, &q->metadata);

@@ -107,11 +107,11 @@ static int note_record(struct list_all *x, const struct store_entry *e)
         scoped(sandbox_freep) struct sandbox *s = NULL;
         struct err err = { 0 };
 
-        if (read_record(e->key, e->value, &s, &err) < 0 || sandbox_is_foreign(s) || is_ours(x->r, s)
-            || (q->tenant.p && !str_eq(s->tenant, q->tenant)) || records_get(&x->others, s->id)
-            || !labels_match(&s->metadata, &q->metadata))
+        if (registry__read_record(e->key, e->value, &s, &err) < 0 || sandbox_is_foreign(s)
+            || is_ours(x->r, s) || (q->tenant.p && !str_eq(s->tenant, q->tenant))
+            || records_get(&x->others, s->id) || !labels_match(&s->metadata, &q->metadata))
                 return 0;
-        x->out->page.looked_at++;
+        x->out->page.examined++;
         if (x->others.by_id.n >= REGISTRY_OTHERS_MAX)
                 return err_set(&x->out->req.err, ERR_UNAVAILABLE,
                                "other nodes have more than %d such sandboxes: ask with a label",
@@ -159,7 +159,7 @@ void registry_list_all(struct registry *r, struct registry_list_all *l)
 
         ASSERT(l->query.limit >= 1 && l->query.limit <= REGISTRY_PAGE_MAX);
         l->page.n = 0;
-        l->page.total = l->page.looked_at = 0;
+        l->page.total = l->page.examined = 0;
         x->r = r;
         x->out = l;
         x->pages = xcalloc(2, sizeof(*x->pages));

@@ -175,7 +175,7 @@ static void take_record(struct load *l, const struct store_entry *e)
         struct sandbox *s = NULL;
         struct err err = { 0 };
 
-        if (read_record(e->key, e->value, &s, &err) < 0) {
+        if (registry__read_record(e->key, e->value, &s, &err) < 0) {
                 note_damaged(l, e->key);
         } else if (is_ours(l->r, s)) {
                 (void) records_add(&l->r->records, s, e->version);

@@ -45,7 +45,7 @@ static void add(struct write *w)
 {
         struct entry *entry = records_add(&w->r->records, TAKE_PTR(w->record), w->version);
 
-        doubt_forget(w->r, entry->record->id);
+        uncertain_write_forget(w->r, entry->record->id);
         if (w->claim)
                 entry->owner_version = w->claim->version;
 }
@@ -185,7 +185,8 @@ static bool may_overwrite(struct write *w)
 {
         const struct sure *s = &w->sure;
 
-        return w->tries++ < TRIES_MAX && (!s->found.p || doubt_is(w->r, id_of(w), s->found));
+        return w->tries++ < TRIES_MAX
+               && (!s->found.p || uncertain_write_matches(w->r, id_of(w), s->found));
 }
 
 /*
@@ -199,7 +200,7 @@ static void taken_back(struct sure *s, int result)
         struct write *w = container_of(s, struct write, sure);
 
         if (result < 0 && s->unsure)
-                doubt_add(w->r, id_of(w), buf_str(&w->value));
+                uncertain_write_add(w->r, id_of(w), buf_str(&w->value));
         finish(w, err_set(&w->req->err, ERR_UNAVAILABLE,
                           "another node has taken the owner's place; ask again"));
 }
@@ -212,9 +213,9 @@ static void claim_seen(struct op *op, int result)
                 finish_effect(w, EFFECT_ADD);
         } else if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND)) {
                 w->sure.done = taken_back;
-                sure_remove(&w->sure, w->r->store, w->key, w->version);
+                verified_write_remove(&w->sure, w->r->store, w->key, w->version);
         } else {
-                doubt_add(w->r, id_of(w), buf_str(&w->value));
+                uncertain_write_add(w->r, id_of(w), buf_str(&w->value));
                 fail(w, &w->get.req.err);
         }
 }
@@ -238,12 +239,12 @@ static void record_added(struct sure *s, int result)
                 return;
         }
         if (result == ERR_RETURN(ERR_CONFLICT) && may_overwrite(w)) {
-                sure_cas(s, w->r->store, w->key, s->found_version, buf_str(&w->value));
+                verified_write_cas(s, w->r->store, w->key, s->found_version, buf_str(&w->value));
                 return;
         }
         if (s->unsure) {
                 /* The index stays: if the record is there, it belongs to it. */
-                doubt_add(w->r, id_of(w), buf_str(&w->value));
+                uncertain_write_add(w->r, id_of(w), buf_str(&w->value));
                 fail(w, &s->err);
                 return;
         }
@@ -257,7 +258,7 @@ static void record_added(struct sure *s, int result)
 static void add_record(struct write *w)
 {
         w->sure.done = record_added;
-        sure_cas(&w->sure, w->r->store, w->key, STORE_ABSENT, buf_str(&w->value));
+        verified_write_cas(&w->sure, w->r->store, w->key, STORE_ABSENT, buf_str(&w->value));
 }
 
 static void claimed(struct claim *c, int result)
@@ -311,7 +312,7 @@ static void refresh(struct write *w)
                 finish(w, err_set(&w->req->err, ERR_NOT_FOUND, "somebody else has removed it"));
                 return;
         }
-        if (read_record(w->key, s->found, &found, &e) == 0 && !sandbox_is_foreign(found)
+        if (registry__read_record(w->key, s->found, &found, &e) == 0 && !sandbox_is_foreign(found)
             && !is_ours(w->r, found)) {
                 sandbox_free(found);
                 w->effect = EFFECT_REMOVE;
@@ -378,7 +379,7 @@ void registry_update(struct registry *r, struct registry_update *u, struct sandb
                 return;
         }
         w->sure.done = record_replaced;
-        sure_cas(&w->sure, r->store, w->key, w->entry->version, buf_str(&w->value));
+        verified_write_cas(&w->sure, r->store, w->key, w->entry->version, buf_str(&w->value));
 }
 
 /* --- unregister --- */
@@ -388,7 +389,7 @@ static void record_removed(struct sure *s, int result);
 static void remove_record(struct write *w, uint64_t version)
 {
         w->sure.done = record_removed;
-        sure_remove(&w->sure, w->r->store, w->key, version);
+        verified_write_remove(&w->sure, w->r->store, w->key, version);
 }
 
 /* Whether what was found under the key is a record of this node, of the one we know if we know one. */
@@ -397,7 +398,7 @@ static bool may_remove(struct write *w, struct str value)
         scoped(sandbox_freep) struct sandbox *found = NULL;
         struct err e = { 0 };
 
-        if (read_record(w->key, value, &found, &e) < 0)
+        if (registry__read_record(w->key, value, &found, &e) < 0)
                 return false;
         return w->entry ? records_same(w->entry->record, found) : is_ours(w->r, found);
 }
@@ -414,7 +415,7 @@ static void record_removed(struct sure *s, int result)
         struct write *w = container_of(s, struct write, sure);
 
         if (result == 0) {
-                doubt_forget(w->r, id_of(w));
+                uncertain_write_forget(w->r, id_of(w));
                 finish_effect(w, w->entry ? EFFECT_REMOVE : EFFECT_NONE);
         } else if (result != ERR_RETURN(ERR_CONFLICT)) {
                 fail(w, &s->err);

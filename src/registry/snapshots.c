@@ -216,7 +216,7 @@ void snapshots_add(struct registry *r, struct snapshots_write *w, struct snapsho
                 return;
         }
         c->sure.done = added;
-        sure_cas(&c->sure, r->store, key_of(c), STORE_ABSENT, buf_str(&c->value));
+        verified_write_cas(&c->sure, r->store, key_of(c), STORE_ABSENT, buf_str(&c->value));
 }
 
 /* A write of ours that seemed to have failed did not, or somebody else was here: what is in the store is
@@ -273,7 +273,7 @@ void snapshots_update(struct registry *r, struct snapshots_write *w, struct snap
                 return;
         }
         c->sure.done = updated;
-        sure_cas(&c->sure, r->store, key_of(c), c->kept->version, buf_str(&c->value));
+        verified_write_cas(&c->sure, r->store, key_of(c), c->kept->version, buf_str(&c->value));
 }
 
 static void removed(struct sure *s, int result)
@@ -296,7 +296,7 @@ void snapshots_remove(struct registry *r, struct snapshots_write *w, struct str 
                 return;
         }
         c->sure.done = removed;
-        sure_remove(&c->sure, r->store, key_of(c), STORE_ANY);
+        verified_write_remove(&c->sure, r->store, key_of(c), STORE_ANY);
 }
 
 /* --- looking --- */

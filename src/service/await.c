@@ -17,7 +17,7 @@ struct awaiting {
         struct due deadline;
 };
 
-bool service_is_moving(const struct sandbox *record)
+bool service_is_transitional(const struct sandbox *record)
 {
         int state = record->status.state;
 
@@ -37,8 +37,8 @@ static void end(struct awaiting *a, int result)
         list_remove(&a->node);
         service_unlisten(&a->listener);
         net_task_cancel(&a->look);
-        due_clear(&s->schedule, &a->deadline);
-        req__finish(req, place__get(s, id_of(a)), result, &req->err);
+        deadline_clear(&s->schedule, &a->deadline);
+        req__finish(req, sandbox_ctl__get(s, id_of(a)), result, &req->err);
         free(a);
         service__settle(s);
 }
@@ -50,7 +50,7 @@ static void look(struct net_task *t)
 
         if (!record)
                 end(a, service__not_found(&a->w->req.err));
-        else if (!service_is_moving(record))
+        else if (!service_is_transitional(record))
                 end(a, 0);
 }
 
@@ -109,10 +109,10 @@ void service_await(struct service *s, struct service_await *w)
         memcpy(a->id, w->id.p, w->id.n);
         a->listener.event = heard;
         net_task_init(&a->look, look);
-        due_init(&a->deadline, too_late);
+        deadline_init(&a->deadline, too_late);
         w->req._impl = a;
         list_append(&s->awaiting, &a->node);
         service_listen(s, &a->listener);
-        due_set(&s->schedule, &a->deadline, usec_add(clock_mono(s->config.clock), w->wait));
+        deadline_set(&s->schedule, &a->deadline, usec_add(clock_mono(s->config.clock), w->wait));
         net_task_queue(s->config.loop, &a->look);
 }

@@ -51,22 +51,22 @@ static int begin(struct service *s, struct service_command *c, enum command comm
                 return r;
         if (!record)
                 return service__not_found(e);
-        p = place__of(s, record->id);
+        p = sandbox_ctl__obtain(s, record->id);
         j = command == COMMAND_DELETE ? find_delete(p) : NULL;
         if (j) {
-                job__wait_for(j, &c->req);
+                sandbox_op__wait(j, &c->req);
                 return 0;
         }
-        if (p->n_jobs >= PLACE_JOBS_MAX)
+        if (p->n_ops >= SANDBOX_OPS_MAX)
                 return err_set(e, ERR_UNAVAILABLE, "too many commands wait for this sandbox");
-        j = job__new(s, p, command);
+        j = sandbox_op__new(s, p, command);
         j->wanted.expires = c->expires;
-        job__wait_for(j, &c->req);
+        sandbox_op__wait(j, &c->req);
         r = command == COMMAND_PATCH ? copy_patch(j, c, e) : 0;
         if (r < 0)
-                job__drop(j, r, e);
+                sandbox_op__drop(j, r, e);
         else
-                job__start(j);
+                sandbox_op__start(j);
         return 0;
 }
 
@@ -74,7 +74,7 @@ static void run(struct service *s, struct service_command *c, enum command comma
 {
         int r;
 
-        req__begin(s, &c->req, job__cancel_wait);
+        req__begin(s, &c->req, sandbox_op__cancel_wait);
         r = begin(s, c, command);
         if (r < 0)
                 req__finish(&c->req, NULL, r, &c->req.err);

@@ -154,7 +154,7 @@ static bool is_same(const struct place *p, const struct sandbox *record, struct 
 /* There is a sandbox of this key, or one on its way. */
 static int replay(struct service_create *c, struct place *p, struct str fingerprint)
 {
-        const struct sandbox *record = place__record(p);
+        const struct sandbox *record = sandbox_ctl__record(p);
         struct job *j = p->current;
 
         if (!record && !(j && j->creation))
@@ -165,7 +165,7 @@ static int replay(struct service_create *c, struct place *p, struct str fingerpr
                                "the idempotency key was used for another request");
         c->replayed = true;
         if (j && j->creation && !j->creation->told)
-                job__wait_for(j, &c->req);
+                sandbox_op__wait(j, &c->req);
         else
                 req__finish(&c->req, p, 0, NULL);
         return 0;
@@ -230,43 +230,43 @@ static void answer_by(struct due *due)
         struct creation *x = container_of(due, struct creation, answer_by);
         struct job *j = x->job;
 
-        if (!place__record(j->place)) { /* the store is slow: there is nothing to show yet */
-                due_set(&j->service->schedule, due, usec_add(due->at, USEC_PER_SEC));
+        if (!sandbox_ctl__record(j->place)) { /* the store is slow: there is nothing to show yet */
+                deadline_set(&j->service->schedule, due, usec_add(due->at, USEC_PER_SEC));
                 return;
         }
         x->told = true;
-        job__tell(j, 0, NULL);
+        sandbox_op__notify(j, 0, NULL);
 }
 
 static int start(struct service *s, struct service_create *c, struct draft *d)
 {
         struct creation *x = xnew(struct creation);
         struct place *p;
-        int r = wish_copy(&x->wish, c->wish, &c->req.err);
+        int r = request_copy_init(&x->wish, c->wish, &c->req.err);
 
         if (r < 0) {
                 free(x);
                 return r;
         }
-        p = place__of(s, str_from(d->id));
+        p = sandbox_ctl__obtain(s, str_from(d->id));
         r = tenants_charge(&s->tenants, d->record->tenant, &d->record->limits, &p->charge,
                            &c->req.err);
         if (r < 0) {
-                wish_done(&x->wish);
+                request_copy_done(&x->wish);
                 free(x);
-                place__settle(p); /* goes */
+                sandbox_ctl__settle(p); /* goes */
                 return r;
         }
-        x->job = job__new(s, p, COMMAND_CREATE);
+        x->job = sandbox_op__new(s, p, COMMAND_CREATE);
         x->job->creation = x;
         x->record = TAKE_PTR(d->record);
         x->coming = true;
         x->began = clock_mono(s->config.clock);
         memcpy(x->fingerprint, d->fingerprint, sizeof(x->fingerprint));
-        due_init(&x->answer_by, answer_by);
-        due_set(&s->schedule, &x->answer_by, usec_add(x->began, s->config.create_wait));
-        job__wait_for(x->job, &c->req);
-        job__start(x->job);
+        deadline_init(&x->answer_by, answer_by);
+        deadline_set(&s->schedule, &x->answer_by, usec_add(x->began, s->config.create_wait));
+        sandbox_op__wait(x->job, &c->req);
+        sandbox_op__start(x->job);
         return 0;
 }
 
@@ -300,7 +300,7 @@ static int begin(struct service *s, struct service_create *c)
 
                 replay_id(s->config.secret, c->who->tenant, c->idempotency_key, d.id);
                 replay_fingerprint(s->config.secret, c->body, d.fingerprint);
-                p = place__get(s, str_from(d.id));
+                p = sandbox_ctl__get(s, str_from(d.id));
                 if (p) {
                         r = replay(c, p, str_from(d.fingerprint));
                         tell_id(c, &d, r);
@@ -327,7 +327,7 @@ void service_create(struct service *s, struct service_create *c)
 {
         int r;
 
-        req__begin(s, &c->req, job__cancel_wait);
+        req__begin(s, &c->req, sandbox_op__cancel_wait);
         c->problems = (struct problems){ 0 };
         c->id[0] = c->other_id[0] = '\0';
         c->replayed = c->about_snapshot = false;

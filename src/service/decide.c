@@ -6,19 +6,19 @@
 #include "model/text.h"
 
 static const char *const command_names[] = {
-        [COMMAND_CREATE] = "create", [COMMAND_DELETE] = "delete",     [COMMAND_PAUSE] = "pause",
-        [COMMAND_RESUME] = "resume", [COMMAND_RENEW] = "renew",       [COMMAND_PATCH] = "patch",
-        [COMMAND_ACCESS] = "access", [COMMAND_EXPIRE] = "expire",     [COMMAND_FORGET] = "forget",
-        [COMMAND_LOOK] = "look",     [COMMAND_SNAPSHOT] = "snapshot",
+        [COMMAND_CREATE] = "create",  [COMMAND_DELETE] = "delete",     [COMMAND_PAUSE] = "pause",
+        [COMMAND_RESUME] = "resume",  [COMMAND_RENEW] = "renew",       [COMMAND_PATCH] = "patch",
+        [COMMAND_ACCESS] = "access",  [COMMAND_EXPIRE] = "expire",     [COMMAND_FORGET] = "forget",
+        [COMMAND_RECONCILE] = "look", [COMMAND_SNAPSHOT] = "snapshot",
 };
 ENUM_TABLE(command, command_names, COMMAND_MAX_);
 
-bool command_overtakes(enum command c)
+bool command_preempts(enum command c)
 {
         return c == COMMAND_DELETE || c == COMMAND_EXPIRE;
 }
 
-bool command_is_light(enum command c)
+bool command_only_writes(enum command c)
 {
         return c == COMMAND_RENEW || c == COMMAND_PATCH || c == COMMAND_ACCESS;
 }
@@ -51,7 +51,7 @@ static struct decision unregister(void)
 
 static struct decision ask(enum ask whom)
 {
-        return (struct decision){ .next = NEXT_ASK, .ask = whom };
+        return (struct decision){ .next = NEXT_CALL, .ask = whom };
 }
 
 static struct decision become(const struct matter *m, enum state state, const char *reason,
@@ -70,7 +70,7 @@ static struct decision become(const struct matter *m, enum state state, const ch
 
 static struct decision then_ask(struct decision d, enum ask whom)
 {
-        d.next = NEXT_ASK;
+        d.next = NEXT_CALL;
         d.ask = whom;
         return d;
 }
@@ -102,7 +102,7 @@ static struct decision refuse(enum err_code code, const char *why)
 
 static struct decision begin_create(const struct matter *m)
 {
-        return m->state == STATE_PENDING ? ask(ASK_CREATE) : done();
+        return m->state == STATE_PENDING ? ask(CALL_CREATE) : done();
 }
 
 /* What there may be of it is on a node that is gone, and no driver of ours has it. */
@@ -116,8 +116,8 @@ static struct decision begin_delete(const struct matter *m)
         if (is_lost(m))
                 return unregister();
         if (m->state == STATE_STOPPING || state_is_final(m->state))
-                return ask(ASK_DESTROY);
-        return then_ask(become(m, STATE_STOPPING, REASON_DELETED, STR_NULL), ASK_DESTROY);
+                return ask(CALL_DESTROY);
+        return then_ask(become(m, STATE_STOPPING, REASON_DELETED, STR_NULL), CALL_DESTROY);
 }
 
 static struct decision begin_pause(const struct matter *m)
@@ -126,17 +126,17 @@ static struct decision begin_pause(const struct matter *m)
                 return not_so(m, "paused");
         if (!(m->w->caps & DRIVER_PAUSE))
                 return refuse(ERR_UNSUPPORTED, "the driver of this sandbox cannot pause");
-        return then_ask(become(m, STATE_PAUSING, NULL, STR_NULL), ASK_PAUSE);
+        return then_ask(become(m, STATE_PAUSING, NULL, STR_NULL), CALL_PAUSE);
 }
 
 static struct decision begin_resume(const struct matter *m)
 {
         if (m->state != STATE_PAUSED)
                 return not_so(m, "resumed");
-        return then_ask(become(m, STATE_RESUMING, NULL, STR_NULL), ASK_RESUME);
+        return then_ask(become(m, STATE_RESUMING, NULL, STR_NULL), CALL_RESUME);
 }
 
-bool has_left(enum state s)
+bool state_is_ending(enum state s)
 {
         return s == STATE_STOPPING || state_is_final(s);
 }
@@ -145,7 +145,7 @@ static struct decision begin_renew(const struct matter *m)
 {
         struct decision d = { .next = NEXT_DONE, .renews = true, .event = "sandbox.renewed" };
 
-        if (has_left(m->state))
+        if (state_is_ending(m->state))
                 return not_so(m, "renewed");
         if (!m->record->expiry)
                 return refuse(ERR_CONFLICT, "the sandbox never expires and cannot be renewed");
@@ -156,7 +156,7 @@ static struct decision begin_renew(const struct matter *m)
 
 static struct decision begin_patch(const struct matter *m)
 {
-        if (has_left(m->state))
+        if (state_is_ending(m->state))
                 return not_so(m, "changed");
         return (struct decision){ .next = NEXT_DONE, .patches = true, .event = "sandbox.metadata" };
 }
@@ -167,7 +167,7 @@ static struct decision begin_snapshot(const struct matter *m)
                 return not_so(m, "kept");
         if (!(m->w->caps & DRIVER_SNAPSHOT))
                 return refuse(ERR_UNSUPPORTED, "the driver of this sandbox cannot take snapshots");
-        return ask(ASK_SNAPSHOT);
+        return ask(CALL_SNAPSHOT);
 }
 
 static struct decision begin_access(const struct matter *m)
@@ -188,19 +188,19 @@ static struct decision begin_expire(const struct matter *m)
         const struct expiry *x = m->record->expiry;
 
         /* It has ended in another way just now; who did that may have left it to us. */
-        if (has_left(m->state))
-                return ask(ASK_DESTROY);
+        if (state_is_ending(m->state))
+                return ask(CALL_DESTROY);
         if (!x || !expiry_is_due(x, m->now)) /* renewed meanwhile */
                 return done();
         return then_ask(become(m, STATE_STOPPING, REASON_EXPIRED, STR("its time was over")),
-                        ASK_DESTROY);
+                        CALL_DESTROY);
 }
 
 static struct decision begin_forget(const struct matter *m)
 {
         if (is_lost(m))
                 return unregister();
-        return state_is_final(m->state) ? ask(ASK_DESTROY) : done();
+        return state_is_final(m->state) ? ask(CALL_DESTROY) : done();
 }
 
 /* --- what the runtime shows --- */
@@ -214,13 +214,13 @@ static struct decision stay(const struct matter *m, const struct driver_health *
 
 static struct decision clear_away(const struct matter *m, const struct driver_health *h)
 {
-        return ask(ASK_DESTROY);
+        return ask(CALL_DESTROY);
 }
 
 /* Without the driver's notes nobody could go into it. */
 static struct decision adopt(const struct matter *m, const struct driver_health *h)
 {
-        return ask(m->w->found ? ASK_PING : ASK_DESTROY);
+        return ask(m->w->found ? CALL_PING : CALL_DESTROY);
 }
 
 static struct decision runs(const struct matter *m, const struct driver_health *h)
@@ -266,7 +266,7 @@ static struct decision died(const struct matter *m, const struct driver_health *
                 d = become(m, STATE_TERMINATED, REASON_EXITED, h->message);
         else
                 d = become(m, STATE_FAILED, good_reason(h->reason, REASON_DIED), h->message);
-        return then_ask(d, ASK_DESTROY);
+        return then_ask(d, CALL_DESTROY);
 }
 
 static struct decision vanished(const struct matter *m, const struct driver_health *h)
@@ -292,7 +292,7 @@ static rule_fn *const rules[STATE_MAX_][DRIVER_LIFE_MAX_] = {
 static struct decision by_life(const struct matter *m, const struct driver_health *h)
 {
         if (m->state == STATE_STOPPING)
-                return ask(ASK_DESTROY);
+                return ask(CALL_DESTROY);
         if (h->life < 0 || h->life >= DRIVER_LIFE_MAX_)
                 return later();
         return rules[m->state][h->life](m, h);
@@ -301,8 +301,8 @@ static struct decision by_life(const struct matter *m, const struct driver_healt
 static struct decision begin_look(const struct matter *m)
 {
         if (m->state == STATE_STOPPING)
-                return ask(ASK_DESTROY);
-        return m->w->told ? by_life(m, &m->w->health) : ask(ASK_INSPECT);
+                return ask(CALL_DESTROY);
+        return m->w->told ? by_life(m, &m->w->health) : ask(CALL_INSPECT);
 }
 
 /* --- what follows from the driver's answers --- */
@@ -333,9 +333,9 @@ static struct decision after_create(const struct matter *m)
         if (m->a->result < 0)
                 return then_ask(failing(become(m, STATE_FAILED, create_reason(m->a->result),
                                                str_from(m->a->err->message))),
-                                ASK_DESTROY);
+                                CALL_DESTROY);
         d = become(m, STATE_RUNNING, REASON_RUNNING, STR_NULL);
-        d.takes_notes = true;
+        d.sets_handle = true;
         return d;
 }
 
@@ -380,11 +380,11 @@ static struct decision after_destroy(const struct matter *m)
  * or that his intent can't be written. */
 static struct decision after_pause(const struct matter *m)
 {
-        bool pause = m->a->asked == ASK_PAUSE;
+        bool pause = m->a->asked == CALL_PAUSE;
 
         if (m->a->result == 0 || m->a->result == ERR_RETURN(ERR_CONFLICT))
                 return pause ? rests(m, NULL) : runs(m, NULL);
-        return m->w->overtaken ? later() : ask(ASK_INSPECT);
+        return m->w->overtaken ? later() : ask(CALL_INSPECT);
 }
 
 static struct decision after_inspect(const struct matter *m)
@@ -406,9 +406,9 @@ static struct decision after_ping(const struct matter *m)
         struct decision d;
 
         if (m->a->result < 0)
-                return ask(ASK_DESTROY);
+                return ask(CALL_DESTROY);
         d = runs(m, NULL);
-        d.takes_notes = true;
+        d.sets_handle = true;
         return d;
 }
 
@@ -432,21 +432,22 @@ static decide_fn *const begins[COMMAND_MAX_] = {
         [COMMAND_PAUSE] = begin_pause,       [COMMAND_RESUME] = begin_resume,
         [COMMAND_RENEW] = begin_renew,       [COMMAND_PATCH] = begin_patch,
         [COMMAND_ACCESS] = begin_access,     [COMMAND_EXPIRE] = begin_expire,
-        [COMMAND_FORGET] = begin_forget,     [COMMAND_LOOK] = begin_look,
+        [COMMAND_FORGET] = begin_forget,     [COMMAND_RECONCILE] = begin_look,
         [COMMAND_SNAPSHOT] = begin_snapshot,
 };
 
-static decide_fn *const afters[ASK_MAX_] = {
-        [ASK_CREATE] = after_create,     [ASK_DESTROY] = after_destroy, [ASK_PAUSE] = after_pause,
-        [ASK_RESUME] = after_pause,      [ASK_INSPECT] = after_inspect, [ASK_PING] = after_ping,
-        [ASK_SNAPSHOT] = after_snapshot,
+static decide_fn *const afters[CALL_MAX_] = {
+        [CALL_CREATE] = after_create,     [CALL_DESTROY] = after_destroy,
+        [CALL_PAUSE] = after_pause,       [CALL_RESUME] = after_pause,
+        [CALL_INSPECT] = after_inspect,   [CALL_PING] = after_ping,
+        [CALL_SNAPSHOT] = after_snapshot,
 };
 
 static bool stays_in_runtime(const struct decision *d, enum state now)
 {
         enum state next = d->changes ? d->step.state : now;
 
-        return (d->next == NEXT_DONE || d->next == NEXT_AGAIN) && !has_left(next);
+        return (d->next == NEXT_DONE || d->next == NEXT_AGAIN) && !state_is_ending(next);
 }
 
 /* What goes on after a reboot needs its end on the new boot's clock. */
@@ -470,7 +471,7 @@ struct decision decide(const struct timestamp *now, const struct sandbox *record
                                : refuse(ERR_NOT_FOUND, "there is no such sandbox");
         m.state = (enum state) record->status.state;
         d = answer ? afters[answer->asked](&m) : begins[w->command](&m);
-        if (w->command == COMMAND_LOOK)
+        if (w->command == COMMAND_RECONCILE)
                 adopt_expiry(&m, &d);
         return d;
 }
@@ -478,21 +479,21 @@ struct decision decide(const struct timestamp *now, const struct sandbox *record
 struct decision decide_unwritten(const struct wanted *w, const struct answer *answer)
 {
         /* It runs, and nobody would know of it after the next start but the runtime: undone now. */
-        if (answer && answer->asked == ASK_CREATE && answer->result == 0)
-                return ask(ASK_DESTROY);
+        if (answer && answer->asked == CALL_CREATE && answer->result == 0)
+                return ask(CALL_DESTROY);
         /* The intent was not written, so nothing was begun. What nobody waits for is tried again. */
         if (!answer && w->command < COMMAND_ACCESS)
                 return failing(done());
         return later();
 }
 
-int decide_enter(const struct sandbox *record, usec_t *ret_retry_after, struct err *e)
+int decide_ingress(const struct sandbox *record, usec_t *ret_retry_after, struct err *e)
 {
         enum state s = (enum state) record->status.state;
 
         if (s == STATE_RUNNING)
                 return 0;
-        if (has_left(s))
+        if (state_is_ending(s))
                 return err_set(e, ERR_NOT_FOUND, "the sandbox is %s", state_to_string((int) s));
         if (s == STATE_PAUSED)
                 return err_set(e, ERR_CONFLICT, "the sandbox is Paused: resume it first");

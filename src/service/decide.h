@@ -17,7 +17,7 @@
  * write fails, decide_unwritten says how to go on.
  *
  * A crash may come between any two of these. What it leaves is a record, and something or nothing in
- * the runtime; COMMAND_LOOK is the command that brings the two together again, at the start, from
+ * the runtime; COMMAND_RECONCILE is the command that brings the two together again, at the start, from
  * time to time, and after every failure. Its rules are the crash table of docs/internals/service.md.
  */
 
@@ -33,10 +33,10 @@ enum command {
         COMMAND_RENEW,
         COMMAND_PATCH,
         COMMAND_SNAPSHOT,
-        COMMAND_ACCESS, /* somebody went into it: renews if the extension is there */
-        COMMAND_EXPIRE, /* its time may be over */
-        COMMAND_FORGET, /* the tombstone's time is over */
-        COMMAND_LOOK,   /* does the record say what the runtime shows? */
+        COMMAND_ACCESS,    /* somebody went into it: renews if the extension is there */
+        COMMAND_EXPIRE,    /* its time may be over */
+        COMMAND_FORGET,    /* the tombstone's time is over */
+        COMMAND_RECONCILE, /* does the record say what the runtime shows? */
         COMMAND_MAX_,
         COMMAND_INVALID_ = -EINVAL,
 };
@@ -44,15 +44,15 @@ enum command {
 ENUM_DECLARE(command); /* create, delete … */
 
 enum ask {
-        ASK_NOTHING,
-        ASK_CREATE,
-        ASK_DESTROY,
-        ASK_PAUSE,
-        ASK_RESUME,
-        ASK_INSPECT,
-        ASK_PING, /* its agent */
-        ASK_SNAPSHOT,
-        ASK_MAX_,
+        CALL_NOTHING,
+        CALL_CREATE,
+        CALL_DESTROY,
+        CALL_PAUSE,
+        CALL_RESUME,
+        CALL_INSPECT,
+        CALL_PING, /* its agent */
+        CALL_SNAPSHOT,
+        CALL_MAX_,
 };
 
 /* Reasons that we give; drivers have more of their own for deaths. */
@@ -82,16 +82,16 @@ struct answer {
         enum ask asked;
         int result;                  /* as the driver gave it */
         const struct err *err;       /* if it is negative */
-        struct driver_health health; /* of ASK_INSPECT */
+        struct driver_health health; /* of CALL_INSPECT */
 };
 
 enum next {
         NEXT_DONE,
         NEXT_REFUSE,     /* with err; nothing is written */
-        NEXT_ASK,        /* `ask`; decide again with its answer */
+        NEXT_CALL,       /* `ask`; decide again with its answer */
         NEXT_AGAIN,      /* decide again: one step of two was written */
         NEXT_UNREGISTER, /* the record goes */
-        NEXT_LATER,      /* failed on the way: COMMAND_LOOK after a while */
+        NEXT_LATER,      /* failed on the way: COMMAND_RECONCILE after a while */
 };
 
 struct decision {
@@ -104,7 +104,7 @@ struct decision {
         struct status_step step;
         bool renews;
         struct expiry expiry;
-        bool takes_notes; /* the driver's handle */
+        bool sets_handle; /* the driver's handle */
         bool patches;     /* the metadata */
         bool explains;    /* the state stays, with the reason and message of `step` */
 
@@ -120,16 +120,16 @@ struct decision decide(const struct timestamp *now, const struct sandbox *record
 struct decision decide_unwritten(const struct wanted *w, const struct answer *answer);
 
 /* Whether a command goes before those that wait, and ends what the driver is doing for another. */
-bool command_overtakes(enum command c);
+bool command_preempts(enum command c);
 
 /* Whether it only writes: it never asks the driver, and need not wait while somebody else does. */
-bool command_is_light(enum command c);
+bool command_only_writes(enum command c);
 
 /* It is being ended, or has ended. */
-bool has_left(enum state s);
+bool state_is_ending(enum state s);
 
-/* See service_may_enter. */
-int decide_enter(const struct sandbox *record, usec_t *ret_retry_after, struct err *e) must_check;
+/* See service_check_ingress. */
+int decide_ingress(const struct sandbox *record, usec_t *ret_retry_after, struct err *e) must_check;
 
 /* Accesses lengthen a life no more often than this. */
 #define ACCESS_RENEW_EVERY (60 * USEC_PER_SEC)

@@ -48,11 +48,11 @@ struct ensuring {
                 struct service_command command;
                 struct service_await await;
                 struct service_exec exec;
-                struct service_git git;
+                struct service_git_credential git;
                 struct agent_ping ping;
                 struct driver_inspect inspect;
                 struct nodes_find node;
-                struct registry_lose lose;
+                struct registry_fail_lost lose;
         } u;
         char others[SANDBOX_ID_MAX + 1]; /* the sandbox of another node */
 
@@ -96,7 +96,7 @@ static void leave(struct ensuring *e)
 {
         struct service *s = e->service;
         struct service_ensure *x = e->x;
-        struct place *p = x->id[0] ? place__get(s, id_of(e)) : NULL;
+        struct place *p = x->id[0] ? sandbox_ctl__get(s, id_of(e)) : NULL;
 
         if (e->locked)
                 registry_unlock(s->config.registry, &e->lock);
@@ -117,8 +117,8 @@ static void end(struct ensuring *e, int result, const struct err *err)
                 if (result < 0)
                         e->err = *err;
         }
-        due_clear(&e->service->schedule, &e->renew);
-        due_clear(&e->service->schedule, &e->again);
+        deadline_clear(&e->service->schedule, &e->renew);
+        deadline_clear(&e->service->schedule, &e->again);
         if (!e->inner && !e->renewing)
                 leave(e);
 }
@@ -254,7 +254,7 @@ static void set_git(struct ensuring *e)
         e->u.git.git.username = STR(GIT_USER);
         e->u.git.git.secret_password = git->secret_token;
         e->u.git.git.req.timeout = GIT_TIMEOUT;
-        service_hand_git(e->service, &e->u.git);
+        service_set_git_credential(e->service, &e->u.git);
 }
 
 /* --- making --- */
@@ -266,7 +266,7 @@ static void settle_new(struct ensuring *e, const struct sandbox *record)
 
         if (record && record->status.state == STATE_RUNNING)
                 return set_git(e);
-        if (record && service_is_moving(record))
+        if (record && service_is_transitional(record))
                 return look(e);
         e->x->created = false;
         e->x->id[0] = '\0';
@@ -439,8 +439,8 @@ static void pinged(struct op *op, int result)
         e->pings++;
         if (e->pings >= PINGS_MAX)
                 return look(e);
-        due_set(&e->service->schedule, &e->again,
-                usec_add(now, PING_FIRST << MIN_OF(e->pings - 1, 8u)));
+        deadline_set(&e->service->schedule, &e->again,
+                     usec_add(now, PING_FIRST << MIN_OF(e->pings - 1, 8u)));
 }
 
 static void ping(struct ensuring *e, const struct sandbox *record)
@@ -501,7 +501,7 @@ static void was_lost(struct op *op, int result)
         struct err err = e->u.lose.req.err;
 
         if (result == 0)
-                elsewhere__lost(e->service, str_from(e->others));
+                remote_node__lost(e->service, str_from(e->others));
         if (!goes_on(e))
                 return;
         /* ERR_CONFLICT: another node was faster, or that node is back. */
@@ -526,16 +526,16 @@ static void node_found(struct op *op, int result)
         if (result < 0) {
                 end(e, result, &err);
         } else if (f->life == NODE_LIVE) {
-                elsewhere__copy(&e->x->elsewhere, f);
+                remote_node__copy(&e->x->elsewhere, f);
                 end(e,
                     err_set(&err, ERR_UNAVAILABLE,
                             "the sandbox of this owner is looked after by node '%s'", f->id),
                     &err);
         } else if (f->life == NODE_LOST) {
                 begin(e, &e->u.lose.req.op, was_lost);
-                registry_lose(e->service->config.registry, &e->u.lose, str_from(e->others));
+                registry_fail_lost(e->service->config.registry, &e->u.lose, str_from(e->others));
         } else {
-                end(e, elsewhere__silent(f, &err), &err);
+                end(e, remote_node__silent(f, &err), &err);
         }
 }
 
@@ -571,10 +571,10 @@ static void not_here(struct ensuring *e, const struct sandbox *record)
 
 static void take(struct ensuring *e, const struct sandbox *record)
 {
-        bool ends = has_left((enum state) record->status.state);
+        bool ends = state_is_ending((enum state) record->status.state);
         struct err err;
 
-        if (elsewhere__is(e->service, record))
+        if (remote_node__has(e->service, record))
                 return look_elsewhere(e, record);
         keep_id(e, record->id);
         if (e->x->must_be_new && !ends) {
@@ -600,7 +600,7 @@ static void found(struct op *op, int result)
 
         if (!goes_on(e))
                 return;
-        if (!e->locked && (result < 0 || !elsewhere__is(e->service, record)))
+        if (!e->locked && (result < 0 || !remote_node__has(e->service, record)))
                 lock(e);
         else if (result == 0)
                 take(e, record);
@@ -621,8 +621,8 @@ static void renewed(struct op *op, int result)
         else if (result == ERR_RETURN(ERR_CONFLICT))
                 stop(e, ERR_UNAVAILABLE, "the owner's lock was lost; ask again");
         else /* else the store is away: the lease has two more chances */
-                due_set(&s->schedule, &e->renew,
-                        usec_add(clock_mono(s->config.clock), RENEW_EVERY));
+                deadline_set(&s->schedule, &e->renew,
+                             usec_add(clock_mono(s->config.clock), RENEW_EVERY));
 }
 
 static void renew(struct due *d)
@@ -647,7 +647,7 @@ static void locked(struct op *op, int result)
                 end(e, result, &err);
                 return;
         }
-        due_set(&s->schedule, &e->renew, usec_add(clock_mono(s->config.clock), RENEW_EVERY));
+        deadline_set(&s->schedule, &e->renew, usec_add(clock_mono(s->config.clock), RENEW_EVERY));
         find(e);
 }
 
@@ -691,8 +691,8 @@ void service_ensure(struct service *s, struct service_ensure *x)
         e = xnew(struct ensuring);
         e->service = s;
         e->x = x;
-        due_init(&e->renew, renew);
-        due_init(&e->again, ping_again);
+        deadline_init(&e->renew, renew);
+        deadline_init(&e->again, ping_again);
         x->req._impl = e;
         list_append(&s->ensuring, &e->node);
         s->stats.under_way++;

@@ -12,7 +12,7 @@ void events_init(struct events *x)
 
 /* A cursor stands in the list behind the listener that is being told, so whoever is taken out
  * meanwhile, it is not what the walk goes on from. */
-void events_tell(struct events *x, const char *type, usec_t at, const struct sandbox *record)
+void events_notify(struct events *x, const char *type, usec_t at, const struct sandbox *record)
 {
         const struct service_event e = {
                 .seq = ++x->seq, .at = at, .type = type, .record = record
@@ -78,16 +78,17 @@ void history_done(struct history *h)
         *h = (struct history){ 0 };
 }
 
-size_t history_get(const struct history *h, struct service_note ret[static SERVICE_HISTORY_MAX])
+size_t history_get(const struct history *h,
+                   struct service_history_entry ret[static SERVICE_HISTORY_MAX])
 {
         for (unsigned i = 0; i < h->n; i++) {
                 const struct note *n = &h->notes[(h->first + i) % SERVICE_HISTORY_MAX];
 
-                ret[i] = (struct service_note){ .at = n->at,
-                                                .type = n->type,
-                                                .state = n->state,
-                                                .reason = str_from(n->reason),
-                                                .message = str_from(n->message) };
+                ret[i] = (struct service_history_entry){ .at = n->at,
+                                                         .type = n->type,
+                                                         .state = n->state,
+                                                         .reason = str_from(n->reason),
+                                                         .message = str_from(n->message) };
         }
         return h->n;
 }

@@ -23,12 +23,13 @@ struct events {
 void events_init(struct events *x);
 
 /* Tells all listeners. They may listen and unlisten meanwhile. */
-void events_tell(struct events *x, const char *type, usec_t at, const struct sandbox *record);
+void events_notify(struct events *x, const char *type, usec_t at, const struct sandbox *record);
 
 void history_add(struct history *h, const char *type, usec_t at, const struct sandbox *record);
 void history_done(struct history *h);
 
 /* Oldest first; views into the history. */
-size_t history_get(const struct history *h, struct service_note ret[static SERVICE_HISTORY_MAX]);
+size_t history_get(const struct history *h,
+                   struct service_history_entry ret[static SERVICE_HISTORY_MAX]);
 
 #endif

@@ -108,7 +108,7 @@ static void round_end(struct probe_round *r)
 {
         struct service *s = r->service;
 
-        due_clear(&s->schedule, &r->patience);
+        deadline_clear(&s->schedule, &r->patience);
         s->probing = NULL;
         while (!list_empty(&r->waiters))
                 tell(r, container_of(list_first(&r->waiters), struct service_probe, _node));
@@ -170,8 +170,9 @@ static struct probe_round *round_begin(struct service *s)
         r->refs = 1;
         list_init(&r->waiters);
         arena_init(&r->memory, PROBE_MEMORY);
-        due_init(&r->patience, give_up);
-        due_set(&s->schedule, &r->patience, usec_add(clock_mono(s->config.clock), PROBE_PATIENCE));
+        deadline_init(&r->patience, give_up);
+        deadline_set(&s->schedule, &r->patience,
+                     usec_add(clock_mono(s->config.clock), PROBE_PATIENCE));
         for (size_t i = 0; i < r->n; i++) {
                 struct driver *d = s->members[i].driver;
                 struct part *part = &r->parts[i];

@@ -35,7 +35,7 @@ void req__begin(struct service *s, struct service_req *r, op_cancel_fn *cancel)
 void req__finish(struct service_req *r, const struct place *place, int result,
                  const struct err *err)
 {
-        const struct sandbox *record = place ? place__record(place) : NULL;
+        const struct sandbox *record = place ? sandbox_ctl__record(place) : NULL;
 
         list_remove(&r->_node);
         r->_impl = NULL;

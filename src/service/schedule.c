@@ -30,7 +30,7 @@ static usec_t turn_so_far(const struct schedule *s)
         return now > began ? now - began : 0;
 }
 
-void schedule_look(struct schedule *s)
+void schedule_run_due(struct schedule *s)
 {
         usec_t now = clock_mono(s->clock);
         unsigned n = 0;
@@ -44,7 +44,7 @@ void schedule_look(struct schedule *s)
                         return;
                 }
                 n++;
-                due_clear(s, d);
+                deadline_clear(s, d);
                 d->reached(d);
         }
         arm(s);
@@ -55,12 +55,12 @@ static void rung(struct waker *a)
         struct schedule *s = container_of(a, struct schedule, bell);
 
         s->armed = USEC_INFINITY;
-        schedule_look(s);
+        schedule_run_due(s);
 }
 
 static void run_rest(struct net_task *t)
 {
-        schedule_look(container_of(t, struct schedule, rest));
+        schedule_run_due(container_of(t, struct schedule, rest));
 }
 
 int schedule_open(struct schedule *s, struct net_loop *l, const struct clock *clock)
@@ -86,7 +86,7 @@ void schedule_close(struct schedule *s, void (*closed)(struct schedule *s))
         waker_close(&s->bell, bell_closed);
 }
 
-void due_init(struct due *d, due_fn *reached)
+void deadline_init(struct due *d, deadline_fn *reached)
 {
         *d = (struct due){ .reached = reached };
 }
@@ -97,9 +97,9 @@ static void put_u64(unsigned char *p, uint64_t v)
                 p[i] = (unsigned char) v;
 }
 
-void due_set(struct schedule *s, struct due *d, usec_t at)
+void deadline_set(struct schedule *s, struct due *d, usec_t at)
 {
-        due_clear(s, d);
+        deadline_clear(s, d);
         if (at == USEC_INFINITY)
                 return;
         d->at = at;
@@ -109,7 +109,7 @@ void due_set(struct schedule *s, struct due *d, usec_t at)
         arm(s);
 }
 
-void due_clear(struct schedule *s, struct due *d)
+void deadline_clear(struct schedule *s, struct due *d)
 {
         tree_remove(&s->dues, &d->node);
 }

@@ -17,13 +17,13 @@
 #define SCHEDULE_SLICE (2 * USEC_PER_MSEC) /* of a turn; what remains has its place in the next */
 
 struct due;
-typedef void due_fn(struct due *d);
+typedef void deadline_fn(struct due *d);
 
 struct due {
         struct tree_node node;
         unsigned char key[16]; /* time and number, big-endian: the order of the tree */
         usec_t at;
-        due_fn *reached; /* it is no longer set when this is called, and may be freed */
+        deadline_fn *reached; /* it is no longer set when this is called, and may be freed */
 };
 
 struct schedule {
@@ -44,13 +44,13 @@ int schedule_open(struct schedule *s, struct net_loop *l, const struct clock *cl
 /* Nothing is reached any more; what is set may still be cleared. */
 void schedule_close(struct schedule *s, void (*closed)(struct schedule *s));
 
-void due_init(struct due *d, due_fn *reached);
+void deadline_init(struct due *d, deadline_fn *reached);
 
 /* Set already: moves. USEC_INFINITY: never. */
-void due_set(struct schedule *s, struct due *d, usec_t at);
-void due_clear(struct schedule *s, struct due *d);
+void deadline_set(struct schedule *s, struct due *d, usec_t at);
+void deadline_clear(struct schedule *s, struct due *d);
 
 /* Looks at the clock now: for tests, whose clocks ring no bell. */
-void schedule_look(struct schedule *s);
+void schedule_run_due(struct schedule *s);
 
 #endif

@@ -33,7 +33,7 @@ struct service *service_new(const struct service_config *config)
         list_init(&s->keeping.waiting);
         list_init(&s->keeping.looks);
         net_task_init(&s->stopped_task, stopped_task);
-        due_init(&s->look_due, look__due);
+        deadline_init(&s->reconcile_due, reconcile__due);
         r = schedule_open(&s->schedule, config->loop, config->clock);
         ASSERT(r == 0); /* at the start of the program there are descriptors */
         return s;
@@ -48,7 +48,7 @@ static void died(struct driver_watcher *w, struct driver *d, struct str id,
         if (s->phase != PHASE_STARTING && s->phase != PHASE_READY)
                 return;
         if (record && str_eq(record->driver, str_from(driver_name(d))))
-                look__at(place__of(s, record->id), how);
+                reconcile__sandbox(sandbox_ctl__obtain(s, record->id), how);
 }
 
 void service_add_driver(struct service *s, struct driver *d)
@@ -111,7 +111,7 @@ static void end_jobs(struct service *s)
                 list_remove(&j->all);
                 list_append(&told, &j->all);
                 if (!j->begun) {
-                        job__drop(j, r, &e);
+                        sandbox_op__drop(j, r, &e);
                         continue;
                 }
                 j->cancel_code = ERR_UNAVAILABLE;
@@ -136,12 +136,12 @@ void service_stop(struct service *s, void (*stopped)(void *data), void *data)
         for (size_t i = 0; i < s->n_members; i++)
                 driver_watch(s->members[i].driver, NULL);
         schedule_close(&s->schedule, schedule_closed);
-        look__stop(s);
+        reconcile__stop(s);
         probe__stop(s);
-        enter__stop(s);
+        ingress__stop(s);
         await__stop(s);
         ensure__stop(s);
-        elsewhere__stop(s);
+        remote_node__stop(s);
         end_jobs(s);
         snapshot__stop(s);
 }
@@ -149,7 +149,7 @@ void service_stop(struct service *s, void (*stopped)(void *data), void *data)
 void service_free(struct service *s)
 {
         ASSERT(s->phase == PHASE_STOPPED);
-        place__free_all(s);
+        sandbox_ctl__free_all(s);
         tenants_done(&s->tenants);
         map_done(&s->places);
         secret_free(s->secret);
@@ -214,9 +214,9 @@ void service_list_all(struct service *s, const struct caller *who, struct regist
         registry_list_all(s->config.registry, l);
 }
 
-int service_may_enter(const struct sandbox *record, usec_t *ret_retry_after, struct err *e)
+int service_check_ingress(const struct sandbox *record, usec_t *ret_retry_after, struct err *e)
 {
-        return decide_enter(record, ret_retry_after, e);
+        return decide_ingress(record, ret_retry_after, e);
 }
 
 /* --- news --- */
@@ -232,10 +232,10 @@ void service_unlisten(struct service_listener *l)
 }
 
 size_t service_history(const struct service *s, const struct caller *who, struct str id,
-                       struct service_note ret[static SERVICE_HISTORY_MAX])
+                       struct service_history_entry ret[static SERVICE_HISTORY_MAX])
 {
         const struct sandbox *record = service_find(s, who, id);
-        const struct place *p = record ? place__get(s, record->id) : NULL;
+        const struct place *p = record ? sandbox_ctl__get(s, record->id) : NULL;
 
         return p ? history_get(&p->history, ret) : 0;
 }

@@ -232,7 +232,7 @@ bool service_is_shared(const struct service *s);
 int service_may_serve(const struct service *s, struct err *e) must_check;
 
 /* A node is lost: its sandboxes are given up. For nodes_config.lost. */
-void service_give_up(struct service *s, struct str node);
+void service_node_lost(struct service *s, struct str node);
 
 /* --- the one sandbox of an owner --- */
 
@@ -303,7 +303,7 @@ struct service_await {
 void service_await(struct service *s, struct service_await *w);
 
 /* Whether it is Pending, Pausing or Resuming: worth awaiting. */
-bool service_is_moving(const struct sandbox *record);
+bool service_is_transitional(const struct sandbox *record);
 
 /* --- snapshots --- */
 
@@ -346,7 +346,7 @@ void service_delete_snapshot(struct service *s, struct service_snapshot *x);
 
 /* Whether requests may go into it: ERR_CONFLICT while it is paused, ERR_UNAVAILABLE with retry_after
  * while it is Pending, Resuming or Pausing, ERR_NOT_FOUND when it is gone. */
-int service_may_enter(const struct sandbox *record, usec_t *ret_retry_after, struct err *e)
+int service_check_ingress(const struct sandbox *record, usec_t *ret_retry_after, struct err *e)
         must_check;
 
 /* A stream to its agent, and an access in the sense of the extension that renews by access. */
@@ -383,7 +383,7 @@ struct service_write {
 };
 
 /* A credential for git; no access in the sense above. */
-struct service_git {
+struct service_git_credential {
         struct service_req req;
         const struct caller *who;
         struct str id;
@@ -391,7 +391,7 @@ struct service_git {
 };
 
 void service_exec(struct service *s, struct service_exec *x);
-void service_hand_git(struct service *s, struct service_git *x);
+void service_set_git_credential(struct service *s, struct service_git_credential *x);
 void service_read_file(struct service *s, struct service_read *x);
 void service_write_files(struct service *s, struct service_write *x);
 
@@ -415,7 +415,7 @@ void service_unlisten(struct service_listener *l);
 
 /* The last events of one sandbox, oldest first: a short memory, which does not survive a restart. */
 #define SERVICE_HISTORY_MAX 16
-struct service_note {
+struct service_history_entry {
         usec_t at;
         const char *type;
         int state;         /* enum state */
@@ -424,7 +424,7 @@ struct service_note {
 };
 
 size_t service_history(const struct service *s, const struct caller *who, struct str id,
-                       struct service_note ret[static SERVICE_HISTORY_MAX]);
+                       struct service_history_entry ret[static SERVICE_HISTORY_MAX]);
 
 /* --- drivers --- */
 

@@ -25,10 +25,10 @@
 #include "service/schedule.h"
 #include "service/service.h"
 #include "service/tenants.h"
-#include "service/wish.h"
+#include "service/request_copy.h"
 
 #define SERVICE_DRIVERS_MAX 8
-#define PLACE_JOBS_MAX      64 /* commands on one sandbox; more are told to come back */
+#define SANDBOX_OPS_MAX     64 /* commands on one sandbox; more are told to come back */
 #define BACKGROUND_MAX      32 /* driver calls, and looks, that nobody waits for */
 #define RETRY_FIRST         USEC_PER_SEC
 #define RETRY_LAST          (60 * USEC_PER_SEC)
@@ -45,7 +45,7 @@ struct keeping {
         struct list works;   /* struct work: all */
         struct list waiting; /* of these, those that are to be taken when there are fewer */
         size_t taking;
-        struct list looks; /* struct snapshot_look: drivers that were asked for theirs */
+        struct list looks; /* struct snapshot_reconcile: drivers that were asked for theirs */
         uint64_t changes;  /* of records, ever: what changed meanwhile makes such an answer old */
 };
 
@@ -81,7 +81,7 @@ struct service {
         struct keeping keeping;
 
         struct look *look; /* the one over all records, if one is under way */
-        struct due look_due;
+        struct due reconcile_due;
 
         void (*stopped)(void *data);
         void *stopped_data;
@@ -94,8 +94,8 @@ struct place {
         struct service *service;
         char id[SANDBOX_ID_MAX + 1];
 
-        size_t n_jobs;
-        size_t n_ending;     /* of these, that lead to its end: nothing need be due */
+        size_t n_ops;
+        size_t n_preempting; /* of these, that lead to its end: nothing need be due */
         struct job *current; /* whose turn it is */
         struct list waiting; /* for the turn, in order */
         struct job *writer;  /* who has the pen */
@@ -113,7 +113,7 @@ struct place {
 };
 
 struct job;
-typedef void job_fn(struct job *j);
+typedef void sandbox_op_fn(struct job *j);
 
 /* What only a create has. */
 struct creation {
@@ -172,7 +172,7 @@ struct job {
         } call;
         bool counted; /* in service->asking */
 
-        job_fn *with_pen;
+        sandbox_op_fn *with_pen;
         unsigned rewrites;
         struct sandbox *last; /* what was unregistered, for the event */
         union {
@@ -186,7 +186,7 @@ struct job {
 
         char snapshot_id[SANDBOX_ID_MAX + 1]; /* SNAPSHOT */
         struct creation *creation;
-        job_fn *ended; /* told at the end, from inside it; may be NULL */
+        sandbox_op_fn *ended; /* told at the end, from inside it; may be NULL */
         void *ended_data;
 };
 
@@ -212,66 +212,66 @@ void req__finish(struct service_req *r, const struct place *place, int result,
 
 /* --- place.c --- */
 
-struct place *place__get(const struct service *s, struct str id);
-struct place *place__of(struct service *s, struct str id); /* made if there is none */
-const struct sandbox *place__record(const struct place *p);
+struct place *sandbox_ctl__get(const struct service *s, struct str id);
+struct place *sandbox_ctl__obtain(struct service *s, struct str id); /* made if there is none */
+const struct sandbox *sandbox_ctl__record(const struct place *p);
 
 /* The record has changed, come or gone: charge, tombstone, deadline follow. Frees the place if
  * nothing is left of it. */
-void place__settle(struct place *p);
+void sandbox_ctl__settle(struct place *p);
 
-/* Something failed half-way: COMMAND_LOOK (or what is due) after a while, longer each time. */
-void place__retry(struct place *p);
+/* Something failed half-way: COMMAND_RECONCILE (or what is due) after a while, longer each time. */
+void sandbox_ctl__retry(struct place *p);
 
 /* All that are left are those of records. */
-void place__free_all(struct service *s);
+void sandbox_ctl__free_all(struct service *s);
 
 /* --- turns.c --- */
 
-void turn__take(struct job *j); /* leads to job__go */
-void turn__give(struct place *p);
-void pen__take(struct job *j, job_fn *go);
-void pen__give(struct place *p);
+void op_lock__acquire(struct job *j); /* leads to sandbox_op__run */
+void op_lock__release(struct place *p);
+void record_lock__acquire(struct job *j, sandbox_op_fn *go);
+void record_lock__release(struct place *p);
 
 /* --- job.c --- */
 
-struct job *job__new(struct service *s, struct place *p, enum command c);
+struct job *sandbox_op__new(struct service *s, struct place *p, enum command c);
 
 /* Takes its turn, or the pen. The job may be gone when this returns. */
-void job__start(struct job *j);
+void sandbox_op__start(struct job *j);
 
 /* It is its turn. */
-void job__go(struct job *j);
+void sandbox_op__run(struct job *j);
 
 /* Waits for its end. */
-void job__wait_for(struct job *j, struct service_req *r);
-void job__cancel_wait(struct op *op);
+void sandbox_op__wait(struct job *j, struct service_req *r);
+void sandbox_op__cancel_wait(struct op *op);
 
 /* Tells those that wait; the job goes on. */
-void job__tell(struct job *j, int result, const struct err *err);
+void sandbox_op__notify(struct job *j, int result, const struct err *err);
 
 /* Not begun: goes without having done anything. */
-void job__drop(struct job *j, int result, const struct err *err);
+void sandbox_op__drop(struct job *j, int result, const struct err *err);
 
 /* The driver's answer is there, in j->answer. */
-void job__answered(struct job *j);
+void sandbox_op__driver_done(struct job *j);
 
 /* Ends what the driver is doing for it, if that can be ended. */
-void job__cancel_call(struct job *j, enum err_code code, const char *why);
+void sandbox_op__cancel_call(struct job *j, enum err_code code, const char *why);
 
 /* --- ask.c --- */
 
-void ask__driver(struct job *j);
-void ask__hurry(struct job *j); /* somebody waits for it now */
-void ask__over(struct job *j);  /* it will ask no more */
+void driver_call__start(struct job *j);
+void driver_call__expedite(struct job *j); /* somebody waits for it now */
+void driver_call__end(struct job *j);      /* it will ask no more */
 
 /* --- look.c: the record against the runtime --- */
 
 /* The news of a death, or a place whose retry is due. health may be NULL. */
-void look__at(struct place *p, const struct driver_health *health);
+void reconcile__sandbox(struct place *p, const struct driver_health *health);
 
-void look__due(struct due *d);
-void look__stop(struct service *s);
+void reconcile__due(struct due *d);
+void reconcile__stop(struct service *s);
 
 /* --- probe.c --- */
 
@@ -281,8 +281,8 @@ void probe__stop(struct service *s);
 
 /* Records against what one driver has: what a crash has left is finished or undone, what is gone is
  * marked so, what nobody knows is removed. */
-void snapshot__look(struct service *s, struct driver *d);
-void snapshot__stop_looks(struct service *s);
+void snapshot__reconcile(struct service *s, struct driver *d);
+void snapshot__stop_reconciles(struct service *s);
 
 /* Nothing of them is under way. */
 bool snapshot__is_quiet(const struct service *s);
@@ -292,7 +292,7 @@ void snapshot__stop(struct service *s);
 
 /* --- enter.c --- */
 
-void enter__stop(struct service *s);
+void ingress__stop(struct service *s);
 
 /* --- await.c, ensure.c --- */
 
@@ -317,18 +317,18 @@ enum ensure_step ensure__judge(int result, const struct driver_health *health);
 /* --- elsewhere.c --- */
 
 /* The record of a node that was lost has become one of ours. */
-void elsewhere__lost(struct service *s, struct str id);
+void remote_node__lost(struct service *s, struct str id);
 
-bool elsewhere__is(const struct service *s, const struct sandbox *record);
-void elsewhere__copy(struct service_node *to, const struct nodes_find *from);
-int elsewhere__silent(const struct nodes_find *f, struct err *e);
+bool remote_node__has(const struct service *s, const struct sandbox *record);
+void remote_node__copy(struct service_node *to, const struct nodes_find *from);
+int remote_node__silent(const struct nodes_find *f, struct err *e);
 
-void elsewhere__stop(struct service *s);
+void remote_node__stop(struct service *s);
 
 /* --- git.c --- */
 
 /* What sets up git in a sandbox: one command, for service_exec; `ret` is zeroed before. The socket is
- * what git asks for a credential (service_hand_git); "": nothing is changed about that. */
+ * what git asks for a credential (service_set_git_credential); "": nothing is changed about that. */
 #define GIT_VARIABLES 4
 void git__command(const struct git_identity *git, const char *socket, struct agent_exec *ret,
                   struct json_pair env[static GIT_VARIABLES]);

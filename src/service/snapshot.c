@@ -57,9 +57,9 @@ static void tell(struct work *w, int result, const struct err *err)
         for (struct list *n; (n = list_first(&w->waiters));) {
                 struct service_req *r = container_of(n, struct service_req, _node);
 
-                if (result == 0 && record && w->kind == WORK_TAKE)
+                if (result == 0 && record && w->kind == SNAPSHOT_OP_TAKE)
                         request_of(r)->_snapshot = snapshot_copy(record);
-                request_of(r)->in_use = w->kind == WORK_DELETE
+                request_of(r)->in_use = w->kind == SNAPSHOT_OP_DELETE
                                         && w->result == ERR_RETURN(ERR_CONFLICT);
                 req__finish(r, NULL, result, err);
         }
@@ -67,7 +67,7 @@ static void tell(struct work *w, int result, const struct err *err)
 
 /* --- works --- */
 
-struct work *work__new(struct service *s, enum work_kind kind, struct str id)
+struct work *snapshot_op__new(struct service *s, enum snapshot_op_kind kind, struct str id)
 {
         struct work *w = xnew(struct work);
 
@@ -81,7 +81,7 @@ struct work *work__new(struct service *s, enum work_kind kind, struct str id)
         return w;
 }
 
-struct work *work__of(const struct service *s, struct str id)
+struct work *snapshot_op__of(const struct service *s, struct str id)
 {
         list_for_each (n, &s->keeping.works) {
                 struct work *w = container_of(n, struct work, node);
@@ -116,7 +116,7 @@ static void work_end(struct work *w, int result, const struct err *err)
         service__settle(s);
 }
 
-void work__start(struct work *w)
+void snapshot_op__start(struct work *w)
 {
         struct service *s = w->service;
 
@@ -154,15 +154,17 @@ static struct snapshot_step outcome(const struct work *w)
         bool ok = w->result == 0;
         struct str why = ok ? STR_NULL : str_from(w->err.message);
         const struct snapshot_step steps[] = {
-                [WORK_TAKE] = { ok ? SNAPSHOT_READY : SNAPSHOT_FAILED,
-                                ok ? STR(SNAPSHOT_REASON_READY) : STR(SNAPSHOT_REASON_FAILED), why,
-                                0 },
-                [WORK_DELETE] = { w->was == SNAPSHOT_FAILED ? SNAPSHOT_FAILED : SNAPSHOT_READY,
-                                  STR(SNAPSHOT_REASON_IN_USE), why, 0 },
-                [WORK_UNDO] = { SNAPSHOT_FAILED, STR(SNAPSHOT_REASON_INTERRUPTED),
-                                STR("it was not finished, and has been undone"), 0 },
-                [WORK_GONE] = { SNAPSHOT_FAILED, STR(SNAPSHOT_REASON_GONE),
-                                STR("the runtime does not have it any more"), 0 },
+                [SNAPSHOT_OP_TAKE] = { ok ? SNAPSHOT_READY : SNAPSHOT_FAILED,
+                                       ok ? STR(SNAPSHOT_REASON_READY)
+                                          : STR(SNAPSHOT_REASON_FAILED),
+                                       why, 0 },
+                [SNAPSHOT_OP_DELETE] = { w->was == SNAPSHOT_FAILED ? SNAPSHOT_FAILED
+                                                                   : SNAPSHOT_READY,
+                                         STR(SNAPSHOT_REASON_IN_USE), why, 0 },
+                [SNAPSHOT_OP_UNDO] = { SNAPSHOT_FAILED, STR(SNAPSHOT_REASON_INTERRUPTED),
+                                       STR("it was not finished, and has been undone"), 0 },
+                [SNAPSHOT_OP_GONE] = { SNAPSHOT_FAILED, STR(SNAPSHOT_REASON_GONE),
+                                       STR("the runtime does not have it any more"), 0 },
         };
 
         return steps[w->kind];
@@ -201,7 +203,7 @@ static void written(struct op *op, int result)
                 return work_end(w, result, &w->write.req.err);
         }
         log_state(w);
-        return work_end(w, w->kind == WORK_DELETE ? w->result : 0, &w->err);
+        return work_end(w, w->kind == SNAPSHOT_OP_DELETE ? w->result : 0, &w->err);
 }
 
 /* --- taking --- */
@@ -224,30 +226,30 @@ static void take(struct work *w)
         struct service *s = w->service;
         const struct snapshot *record = record_of(w);
         const struct sandbox *box = registry_peek(s->config.registry, record->sandbox_id);
-        struct place *p = box ? place__of(s, box->id) : NULL;
+        struct place *p = box ? sandbox_ctl__obtain(s, box->id) : NULL;
         struct job *j;
 
-        if (!p || p->n_jobs >= PLACE_JOBS_MAX) {
+        if (!p || p->n_ops >= SANDBOX_OPS_MAX) {
                 w->result = p ? err_set(&w->err, ERR_UNAVAILABLE,
                                         "too many commands wait for this sandbox")
                               : err_set(&w->err, ERR_NOT_FOUND,
                                         "the sandbox was gone before it could be kept");
                 return write_outcome(w);
         }
-        j = job__new(s, p, COMMAND_SNAPSHOT);
+        j = sandbox_op__new(s, p, COMMAND_SNAPSHOT);
         memcpy(j->snapshot_id, w->id, sizeof(w->id));
         j->ended = taken;
         j->ended_data = w;
-        return job__start(j);
+        return sandbox_op__start(j);
 }
 
 static void begin(struct work *w)
 {
         w->counted = true;
         w->service->keeping.taking++;
-        if (w->kind == WORK_TAKE)
+        if (w->kind == SNAPSHOT_OP_TAKE)
                 take(w);
-        else if (w->kind == WORK_GONE)
+        else if (w->kind == SNAPSHOT_OP_GONE)
                 write_outcome(w);
         else
                 remove_it(w);
@@ -262,7 +264,7 @@ static void registered(struct op *op, int result)
                 return work_end(w, result, &w->write.req.err);
         log_state(w);
         tell(w, 0, NULL);
-        return work__start(w);
+        return snapshot_op__start(w);
 }
 
 /* Those whose record is on its way to the store are counted, too. */
@@ -273,7 +275,7 @@ static size_t count(const struct service *s, struct str tenant)
         list_for_each (n, &s->keeping.works) {
                 const struct work *w = container_of(n, struct work, node);
 
-                sum += w->kind == WORK_TAKE && !record_of(w)
+                sum += w->kind == SNAPSHOT_OP_TAKE && !record_of(w)
                        && (!tenant.p || str_eq(str_from(w->tenant), tenant));
         }
         return sum;
@@ -281,7 +283,7 @@ static size_t count(const struct service *s, struct str tenant)
 
 static int check_room(const struct service *s, struct str tenant, struct err *e)
 {
-        uint64_t quota = tenants_snapshots(&s->tenants, tenant);
+        uint64_t quota = tenants_snapshot_quota(&s->tenants, tenant);
 
         if (count(s, STR_NULL) >= s->config.snapshots_max)
                 return err_set(e, ERR_EXHAUSTED,
@@ -341,7 +343,7 @@ static int begin_create(struct service *s, struct service_snapshot *x)
                           &record, e);
         if (r < 0)
                 return r;
-        w = work__new(s, WORK_TAKE, str_from(id));
+        w = snapshot_op__new(s, SNAPSHOT_OP_TAKE, str_from(id));
         memcpy(w->tenant, box->tenant.p, box->tenant.n); /* a record's, which has been checked */
         list_append(&w->waiters, &x->req._node);
         op_init(&w->write.req.op, registered);
@@ -380,13 +382,13 @@ static void removed(struct op *op, int result)
 
         w->result = result;
         w->err = w->removing.req.err;
-        if (result < 0 && (w->kind != WORK_DELETE || result != ERR_RETURN(ERR_CONFLICT))) {
+        if (result < 0 && (w->kind != SNAPSHOT_OP_DELETE || result != ERR_RETURN(ERR_CONFLICT))) {
                 log_failure(w, &w->err);
                 return work_end(w, result, &w->err);
         }
-        if (w->kind == WORK_SWEEP)
+        if (w->kind == SNAPSHOT_OP_SWEEP)
                 return work_end(w, 0, NULL);
-        if (w->kind != WORK_DELETE || result < 0)
+        if (w->kind != SNAPSHOT_OP_DELETE || result < 0)
                 return write_outcome(w);
         op_init(&w->write.req.op, forgotten);
         return snapshots_remove(w->service->config.registry, &w->write, str_from(w->id));
@@ -416,13 +418,13 @@ static int begin_delete(struct service *s, struct service_snapshot *x)
         int r = service__ready(s, e);
         const struct snapshot *record = r == 0 ? service_find_snapshot(s, x->who, x->id) : NULL;
         struct driver *d = record ? service__driver(s, record->driver) : NULL;
-        struct work *w = record ? work__of(s, record->id) : NULL;
+        struct work *w = record ? snapshot_op__of(s, record->id) : NULL;
 
         if (r < 0)
                 return r;
         if (!record)
                 return err_set(e, ERR_NOT_FOUND, "there is no such snapshot");
-        if (w && w->kind == WORK_DELETE) {
+        if (w && w->kind == SNAPSHOT_OP_DELETE) {
                 list_append(&w->waiters, &x->req._node);
                 return 0;
         }
@@ -432,7 +434,7 @@ static int begin_delete(struct service *s, struct service_snapshot *x)
         if (!d)
                 return err_set(e, ERR_UNAVAILABLE,
                                "the driver of this snapshot is not enabled on this server");
-        w = work__new(s, WORK_DELETE, record->id);
+        w = snapshot_op__new(s, SNAPSHOT_OP_DELETE, record->id);
         w->driver = d;
         w->was = record->status.state;
         list_append(&w->waiters, &x->req._node);
@@ -485,7 +487,7 @@ void snapshot__stop(struct service *s)
         struct err e;
         int r = err_set(&e, ERR_UNAVAILABLE, "the server is stopping");
 
-        snapshot__stop_looks(s);
+        snapshot__stop_reconciles(s);
         list_for_each (n, &s->keeping.waiting) {
                 list_remove(n);
                 work_end(container_of(n, struct work, gate), r, &e);

@@ -18,11 +18,17 @@
 
 #include "service/service_impl.h"
 
-enum work_kind { WORK_TAKE, WORK_DELETE, WORK_UNDO, WORK_GONE, WORK_SWEEP };
+enum snapshot_op_kind {
+        SNAPSHOT_OP_TAKE,
+        SNAPSHOT_OP_DELETE,
+        SNAPSHOT_OP_UNDO,
+        SNAPSHOT_OP_GONE,
+        SNAPSHOT_OP_SWEEP
+};
 
 struct work {
         struct service *service;
-        enum work_kind kind;
+        enum snapshot_op_kind kind;
         char id[SANDBOX_ID_MAX + 1];
         char tenant[NAME_MAX_TEXT + 1]; /* TAKE: whose it will be */
         struct list node, gate;
@@ -39,12 +45,12 @@ struct work {
 };
 
 /* A new one, which is under way from now on. */
-struct work *work__new(struct service *s, enum work_kind kind, struct str id);
+struct work *snapshot_op__new(struct service *s, enum snapshot_op_kind kind, struct str id);
 
 /* NULL if nothing is being done about that snapshot. */
-struct work *work__of(const struct service *s, struct str id);
+struct work *snapshot_op__of(const struct service *s, struct str id);
 
 /* Begins, when there is a place. For UNDO, GONE and SWEEP, whose record is there, or never was. */
-void work__start(struct work *w);
+void snapshot_op__start(struct work *w);
 
 #endif

@@ -58,7 +58,7 @@ static const struct quota *quota_of(const struct tenants *t, struct str tenant)
         return &t->each;
 }
 
-uint64_t tenants_snapshots(const struct tenants *t, struct str tenant)
+uint64_t tenants_snapshot_quota(const struct tenants *t, struct str tenant)
 {
         return quota_of(t, tenant)->snapshots;
 }
@@ -141,8 +141,8 @@ static struct charge cost_of(const struct resources *limits)
                                 .memory_bytes = (uint64_t) limits->memory_bytes };
 }
 
-void tenants_charge_anyway(struct tenants *t, struct str tenant, const struct resources *limits,
-                           struct charge *ret)
+void tenants_charge_existing(struct tenants *t, struct str tenant, const struct resources *limits,
+                             struct charge *ret)
 {
         struct charge c = cost_of(limits);
 
@@ -165,11 +165,11 @@ int tenants_charge(struct tenants *t, struct str tenant, const struct resources 
                                (unsigned long long) t->sandboxes);
         r = check_quota(quota_of(t, tenant), x ? &x->used : &nothing, &c, e);
         if (r == 0)
-                tenants_charge_anyway(t, tenant, limits, ret);
+                tenants_charge_existing(t, tenant, limits, ret);
         return r;
 }
 
-void tenants_give_back(struct tenants *t, struct charge *c)
+void tenants_uncharge(struct tenants *t, struct charge *c)
 {
         struct quota *used = c->tenant ? &c->tenant->used : NULL;
 
@@ -192,7 +192,7 @@ static void put_u64(unsigned char *p, uint64_t v)
                 p[i] = (unsigned char) v;
 }
 
-void tenants_bury(struct tenants *t, struct grave *g, struct str tenant, int64_t since_ms)
+void tenants_add_tombstone(struct tenants *t, struct grave *g, struct str tenant, int64_t since_ms)
 {
         if (g->tenant)
                 return;
@@ -202,7 +202,7 @@ void tenants_bury(struct tenants *t, struct grave *g, struct str tenant, int64_t
         tree_add(&g->tenant->graves, &g->node, str_of((const char *) g->key, sizeof(g->key)));
 }
 
-void tenants_dig_up(struct tenants *t, struct grave *g)
+void tenants_remove_tombstone(struct tenants *t, struct grave *g)
 {
         if (!g->tenant)
                 return;
@@ -211,7 +211,7 @@ void tenants_dig_up(struct tenants *t, struct grave *g)
         g->tenant = NULL;
 }
 
-struct grave *tenants_too_many(const struct grave *g, size_t max)
+struct grave *tenants_excess_tombstone(const struct grave *g, size_t max)
 {
         const struct tree *graves = g->tenant ? &g->tenant->graves : NULL;
         struct tree_node *n = graves && graves->n > max ? tree_from(graves, STR("")) : NULL;

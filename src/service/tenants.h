@@ -55,20 +55,20 @@ int tenants_charge(struct tenants *t, struct str tenant, const struct resources 
                    struct charge *ret, struct err *e) must_check;
 
 /* What is there is there. */
-void tenants_charge_anyway(struct tenants *t, struct str tenant, const struct resources *limits,
-                           struct charge *ret);
+void tenants_charge_existing(struct tenants *t, struct str tenant, const struct resources *limits,
+                             struct charge *ret);
 
 /* How many snapshots a tenant may have; 0: as many as there is room for. */
-uint64_t tenants_snapshots(const struct tenants *t, struct str tenant);
+uint64_t tenants_snapshot_quota(const struct tenants *t, struct str tenant);
 
 /* Does nothing to an empty charge; empties it. */
-void tenants_give_back(struct tenants *t, struct charge *c);
+void tenants_uncharge(struct tenants *t, struct charge *c);
 
 /* A tombstone since that wall time; nothing if it lies there already. */
-void tenants_bury(struct tenants *t, struct grave *g, struct str tenant, int64_t since_ms);
-void tenants_dig_up(struct tenants *t, struct grave *g);
+void tenants_add_tombstone(struct tenants *t, struct grave *g, struct str tenant, int64_t since_ms);
+void tenants_remove_tombstone(struct tenants *t, struct grave *g);
 
 /* The oldest grave of this one's tenant if there are more than max, else NULL. */
-struct grave *tenants_too_many(const struct grave *g, size_t max);
+struct grave *tenants_excess_tombstone(const struct grave *g, size_t max);
 
 #endif

@@ -165,7 +165,7 @@ static void link_data(struct net_stream *s, char *p, size_t n)
         if (buf_failed(&l->_in))
                 return nats_link_drop(l, "no memory for its answer");
         while (l->state != NATS_CLOSING && (r = nats_frame_read(buf_str(&l->_in), &f)) > 0) {
-                if (f.head.ticket == 0)
+                if (f.head.request_id == 0)
                         told_of_connection(l, &f);
                 else
                         l->answer(l, f);

@@ -17,7 +17,7 @@
 
 #include "base/log.h"
 #include "net/stream.h"
-#include "store/nats_wire.h"
+#include "store/nats_protocol.h"
 
 #define NATS_BACKOFF_MIN (50 * USEC_PER_MSEC)
 #define NATS_BACKOFF_MAX (2 * USEC_PER_SEC)

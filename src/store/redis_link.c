@@ -17,7 +17,7 @@ static void introduce(struct redis_link *l);
 
 static void tell(struct redis_link *l, const redisReply *reply)
 {
-        struct redis_answer *a = container_of(l->_expected.next, struct redis_answer, _node);
+        struct redis_pending *a = container_of(l->_expected.next, struct redis_pending, _node);
 
         list_remove(&a->_node);
         a->told(a, reply);
@@ -127,7 +127,7 @@ static void link_connected(struct net_stream *s)
         struct redis_link *l = container_of(s, struct redis_link, _stream);
 
         stream_resume_reading(s);
-        l->state = REDIS_INTRODUCING;
+        l->state = REDIS_HANDSHAKE;
         introduce(l);
 }
 
@@ -147,11 +147,12 @@ bool redis_link_has_room(const struct redis_link *l, size_t bytes)
         return l->state == REDIS_READY && bytes + 4 * KiB <= buf_room(&l->_stream.out);
 }
 
-void redis_link_send(struct redis_link *l, struct redis_answer *a, const struct str *args, size_t n)
+void redis_link_send(struct redis_link *l, struct redis_pending *a, const struct str *args,
+                     size_t n)
 {
         struct buf *out = &l->_stream.out;
 
-        ASSERT(l->state == REDIS_READY || l->state == REDIS_INTRODUCING);
+        ASSERT(l->state == REDIS_READY || l->state == REDIS_HANDSHAKE);
         buf_addf(out, "*%zu\r\n", n);
         for (size_t i = 0; i < n; i++) {
                 buf_addf(out, "$%zu\r\n", args[i].n);
@@ -237,7 +238,7 @@ static void step_done(struct redis_link *l)
         introduce(l);
 }
 
-static void send_step(struct redis_link *l, redis_answer_fn *told, const struct str *args, size_t n)
+static void send_step(struct redis_link *l, redis_reply_fn *told, const struct str *args, size_t n)
 {
         l->_told.told = told;
         step_timer(l);
@@ -247,13 +248,13 @@ static void send_step(struct redis_link *l, redis_answer_fn *told, const struct 
 /* What Redis says, for people, unless it may know a password. */
 static void refused(struct redis_link *l, const redisReply *reply)
 {
-        char words[REDIS_WORDS_MAX], text[REDIS_WORDS_MAX + 16];
+        char words[REDIS_QUOTE_MAX], text[REDIS_QUOTE_MAX + 16];
 
-        (void) snprintf(text, sizeof(text), "it refuses: %s", redis_words(reply, words));
+        (void) snprintf(text, sizeof(text), "it refuses: %s", redis_quote(reply, words));
         redis_link_drop(l, reply->type == REDIS_REPLY_ERROR ? text : "it answers nonsense");
 }
 
-static void told_ok(struct redis_answer *a, const redisReply *reply)
+static void told_ok(struct redis_pending *a, const redisReply *reply)
 {
         struct redis_link *l = container_of(a, struct redis_link, _told);
 
@@ -265,7 +266,7 @@ static void told_ok(struct redis_answer *a, const redisReply *reply)
                 refused(l, reply);
 }
 
-static void told_auth(struct redis_answer *a, const redisReply *reply)
+static void told_auth(struct redis_pending *a, const redisReply *reply)
 {
         struct redis_link *l = container_of(a, struct redis_link, _told);
 
@@ -303,7 +304,7 @@ static bool step_select(struct redis_link *l)
         return true;
 }
 
-static void told_script(struct redis_answer *a, const redisReply *reply)
+static void told_script(struct redis_pending *a, const redisReply *reply)
 {
         struct redis_link *l = container_of(a, struct redis_link, _told);
         unsigned i = l->_n_digests;
@@ -329,7 +330,7 @@ static bool step_scripts(struct redis_link *l)
         return true;
 }
 
-static void told_indexed(struct redis_answer *a, const redisReply *reply)
+static void told_indexed(struct redis_pending *a, const redisReply *reply)
 {
         struct redis_link *l = container_of(a, struct redis_link, _told);
 
@@ -359,7 +360,7 @@ static void index_keys(struct redis_link *l, const redisReply *keys)
         send_step(l, told_indexed, args, n);
 }
 
-static void told_keys(struct redis_answer *a, const redisReply *reply)
+static void told_keys(struct redis_pending *a, const redisReply *reply)
 {
         struct redis_link *l = container_of(a, struct redis_link, _told);
         struct str cursor;

@@ -17,7 +17,7 @@
  * assert(3) when a server says something it was not asked for, collects without bounds, and looks
  * up names while everybody waits; a stream of ours (net/stream.h) does none of that.
  *
- * Commands may be sent while it is ready. Each has a struct redis_answer, the asker's, which is told
+ * Commands may be sent while it is ready. Each has a struct redis_pending, the asker's, which is told
  * the answer exactly once, or NULL if the connection was lost before: then nobody knows whether
  * Redis has done it. The process must ignore SIGPIPE.
  */
@@ -37,18 +37,18 @@
 
 struct redis_link;
 
-struct redis_answer;
-typedef void redis_answer_fn(struct redis_answer *a, const redisReply *reply);
+struct redis_pending;
+typedef void redis_reply_fn(struct redis_pending *a, const redisReply *reply);
 
-struct redis_answer {
-        redis_answer_fn *told;
+struct redis_pending {
+        redis_reply_fn *told;
         struct list _node;
 };
 
 enum redis_state {
         REDIS_DOWN,
         REDIS_CONNECTING,
-        REDIS_INTRODUCING,
+        REDIS_HANDSHAKE,
         REDIS_READY,
         REDIS_CLOSING,
 };
@@ -74,7 +74,7 @@ struct redis_link {
         bool _indexed;
         bool _ending;
         char _cursor[24];
-        struct redis_answer _told;
+        struct redis_pending _told;
         char _digests[REDIS_SCRIPT_MAX_][REDIS_DIGEST_LEN];
 };
 
@@ -90,7 +90,7 @@ void redis_link_drop(struct redis_link *l, const char *why);
 /* Ready, and room for a command with that many bytes in it. */
 bool redis_link_has_room(const struct redis_link *l, size_t bytes);
 
-void redis_link_send(struct redis_link *l, struct redis_answer *a, const struct str *args,
+void redis_link_send(struct redis_link *l, struct redis_pending *a, const struct str *args,
                      size_t n);
 
 #endif

@@ -44,7 +44,7 @@ void redis_reader_done(struct redis_reader *r)
 int redis_reader_feed(struct redis_reader *r, struct str bytes)
 {
         r->_bytes += bytes.n;
-        if (r->_bytes > REDIS_ANSWER_MAX)
+        if (r->_bytes > REDIS_REPLY_MAX)
                 return -ENOBUFS;
         return redisReaderFeed(r->_reader, bytes.p, bytes.n) == REDIS_OK ? 0 : -EPROTO;
 }
@@ -70,12 +70,12 @@ struct str redis_text(const redisReply *reply)
         return has ? str_of(reply->str, reply->len) : STR_NULL;
 }
 
-const char *redis_words(const redisReply *reply, char ret[static REDIS_WORDS_MAX])
+const char *redis_quote(const redisReply *reply, char ret[static REDIS_QUOTE_MAX])
 {
         struct buf words;
 
-        buf_init_fixed(&words, ret, REDIS_WORDS_MAX - 1);
-        (void) buf_add_quoted_cut(&words, redis_text(reply), REDIS_WORDS_MAX - 8);
+        buf_init_fixed(&words, ret, REDIS_QUOTE_MAX - 1);
+        (void) buf_add_quoted_cut(&words, redis_text(reply), REDIS_QUOTE_MAX - 8);
         ret[words.n] = '\0';
         return ret;
 }

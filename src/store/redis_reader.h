@@ -6,7 +6,7 @@
  * Answers of a Redis server, read by hiredis and kept within bounds.
  *
  * hiredis believes a server: it collects a string of any length and an array of any number. Here an
- * answer has at most REDIS_ANSWER_MAX bytes, and its arrays are those that our scripts and SCAN make.
+ * answer has at most REDIS_REPLY_MAX bytes, and its arrays are those that our scripts and SCAN make.
  * Whoever sends more is no server of ours: the reader fails, and stays so.
  */
 
@@ -16,8 +16,8 @@
 #include "base/str.h"
 #include "store/store.h"
 
-#define REDIS_ARRAY_MAX  (1 + 3 * STORE_SCAN_MAX)
-#define REDIS_ANSWER_MAX (STORE_SCAN_BYTES_MAX + STORE_VALUE_MAX + REDIS_ARRAY_MAX * (size_t) 64)
+#define REDIS_ARRAY_MAX (1 + 3 * STORE_SCAN_MAX)
+#define REDIS_REPLY_MAX (STORE_SCAN_BYTES_MAX + STORE_VALUE_MAX + REDIS_ARRAY_MAX * (size_t) 64)
 
 struct redis_reader {
         redisReader *_reader;
@@ -38,7 +38,7 @@ int redis_reader_next(struct redis_reader *r, redisReply **ret) must_check;
 struct str redis_text(const redisReply *reply);
 
 /* The same for people: quoted, escaped and cut. */
-#define REDIS_WORDS_MAX 160
-const char *redis_words(const redisReply *reply, char ret[static REDIS_WORDS_MAX]);
+#define REDIS_QUOTE_MAX 160
+const char *redis_quote(const redisReply *reply, char ret[static REDIS_QUOTE_MAX]);
 
 #endif

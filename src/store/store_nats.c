@@ -19,8 +19,8 @@
 struct nats {
         struct remote remote;
         struct nats_link link;
-        struct remote_ask *asked[REMOTE_ASKED_MAX];
-        uint64_t tickets[REMOTE_ASKED_MAX]; /* of them */
+        struct remote_request *asked[REMOTE_IN_FLIGHT_MAX];
+        uint64_t tickets[REMOTE_IN_FLIGHT_MAX]; /* of them */
         uint64_t last_ticket;
 };
 
@@ -41,23 +41,23 @@ static struct nats *nats_of_store(struct store *s)
 
 /* --- asking --- */
 
-/* A ticket tells its place: those of one place differ by the number of places. */
-static uint64_t new_ticket(struct nats *n, struct remote_ask *x)
+/* A request_id tells its place: those of one place differ by the number of places. */
+static uint64_t new_ticket(struct nats *n, struct remote_request *x)
 {
         size_t at;
 
         do {
-                at = ++n->last_ticket % REMOTE_ASKED_MAX;
+                at = ++n->last_ticket % REMOTE_IN_FLIGHT_MAX;
         } while (n->asked[at]);
         n->asked[at] = x;
         n->tickets[at] = n->last_ticket;
         return n->last_ticket;
 }
 
-static void nats_send(struct remote *r, struct remote_ask *x)
+static void nats_send(struct remote *r, struct remote_request *x)
 {
         struct nats *n = nats_of(r);
-        struct nats_frame f = { .head = { .what = x->req->_call, .ticket = new_ticket(n, x) },
+        struct nats_frame f = { .head = { .what = x->req->_call, .request_id = new_ticket(n, x) },
                                 .first = store_req_key(x->req),
                                 .second = store_req_value(x->req) };
 
@@ -92,7 +92,7 @@ static const char *nats_failure(const struct remote *r)
 
 static const struct remote_ops remote_nats = {
         .server = SERVER,
-        .ask_size = sizeof(struct remote_ask),
+        .ask_size = sizeof(struct remote_request),
         .has_room = nats_has_room,
         .send = nats_send,
         .drop = nats_drop,
@@ -113,7 +113,7 @@ static int answer_scan(struct store_scan *sc, const struct nats_frame *f)
                         return r;
         }
         if (r < 0)
-                return remote_nonsense(&sc->req, SERVER);
+                return remote_bad_reply(&sc->req, SERVER);
         sc->more = sc->n > 0 && f->head.limit != 0;
         return 0;
 }
@@ -121,7 +121,7 @@ static int answer_scan(struct store_scan *sc, const struct nats_frame *f)
 static int answer_failure(struct store_req *req, const struct nats_frame *f)
 {
         if (f->head.what > ERR_CODE_MAX_)
-                return remote_nonsense(req, SERVER);
+                return remote_bad_reply(req, SERVER);
         return err_set(&req->err, (enum err_code)(f->head.what - 1), "%.*s", STR_ARG(f->first));
 }
 
@@ -131,11 +131,11 @@ static int answer(struct store_req *req, const struct nats_frame *f)
                 return answer_failure(req, f);
         if (f->head.version == 0 && req->_call != STORE_CALL_REMOVE
             && req->_call != STORE_CALL_SCAN)
-                return remote_nonsense(req, SERVER);
+                return remote_bad_reply(req, SERVER);
         switch ((enum store_call) req->_call) {
         case STORE_CALL_GET:
                 if (f->first.n > STORE_VALUE_MAX)
-                        return remote_nonsense(req, SERVER);
+                        return remote_bad_reply(req, SERVER);
                 return store_get_set(STORE_AS(get, req), f->first, f->head.version);
         case STORE_CALL_PUT:
                 STORE_AS(put, req)->version = f->head.version;
@@ -155,15 +155,15 @@ static int answer(struct store_req *req, const struct nats_frame *f)
 static void link_answer(struct nats_link *l, struct nats_frame f)
 {
         struct nats *n = nats_of_link(l);
-        size_t at = f.head.ticket % REMOTE_ASKED_MAX;
-        struct remote_ask *x = n->asked[at];
+        size_t at = f.head.request_id % REMOTE_IN_FLIGHT_MAX;
+        struct remote_request *x = n->asked[at];
 
-        if (!x || n->tickets[at] != f.head.ticket)
+        if (!x || n->tickets[at] != f.head.request_id)
                 return nats_link_drop(l, "its process talks nonsense");
         n->asked[at] = NULL;
         store_result_reset(x->req);
-        remote_end(x, answer(x->req, &f));
-        remote_go(&n->remote);
+        remote_finish(x, answer(x->req, &f));
+        remote_send_waiting(&n->remote);
 }
 
 static void link_lost(struct nats_link *l)
@@ -222,7 +222,7 @@ static char **make_argv(const struct store_nats_config *c)
 
 static void link_ready(struct nats_link *l)
 {
-        remote_go(&nats_of_link(l)->remote);
+        remote_send_waiting(&nats_of_link(l)->remote);
 }
 
 static void link_ended(struct nats_link *l)

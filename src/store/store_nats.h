@@ -7,7 +7,7 @@
  * and other processes of ours. Servers of version 2.9 or later; one, or a cluster.
  *
  * NATS' client blocks and has threads, so it lives in a process of its own, hutch-store-nats, which is
- * started here, told what to do over a socket (store/nats_wire.h), and started anew when it ends. It has one connection in
+ * started here, told what to do over a socket (store/nats_protocol.h), and started anew when it ends. It has one connection in
  * its life: when that is lost, it ends. So there is nothing left of a connection that was given up, and nothing is
  * written later by one.
  *

@@ -18,8 +18,8 @@ struct redis {
 };
 
 struct ask {
-        struct remote_ask ask;
-        struct redis_answer answer;
+        struct remote_request ask;
+        struct redis_pending answer;
         bool in_full; /* with the text of the script */
 };
 
@@ -121,7 +121,7 @@ static int check(struct store_req *req)
 
 static int answer_is_nonsense(struct store_req *req)
 {
-        return remote_nonsense(req, SERVER);
+        return remote_bad_reply(req, SERVER);
 }
 
 static int read_version(struct store_req *req, const redisReply *reply, uint64_t *ret)
@@ -226,12 +226,12 @@ static const struct {
 static int answer_error(struct store_req *req, const redisReply *reply)
 {
         struct str text = redis_text(reply);
-        char words[REDIS_WORDS_MAX];
+        char words[REDIS_QUOTE_MAX];
 
         for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
                 if (str_starts_with(text, str_from(errors[i].word)))
                         return err_set(&req->err, errors[i].code, "%s", errors[i].help);
-        return err_set(&req->err, ERR_INTERNAL, "Redis refuses: %s", redis_words(reply, words));
+        return err_set(&req->err, ERR_INTERNAL, "Redis refuses: %s", redis_quote(reply, words));
 }
 
 /* --- asking --- */
@@ -241,7 +241,7 @@ static struct redis *redis_of(const struct remote *r)
         return container_of(r, struct redis, remote);
 }
 
-static void told(struct redis_answer *answer, const redisReply *reply)
+static void told(struct redis_pending *answer, const redisReply *reply)
 {
         struct ask *x = container_of(answer, struct ask, answer);
         struct store_req *req = x->ask.req;
@@ -253,17 +253,17 @@ static void told(struct redis_answer *answer, const redisReply *reply)
         if (reply->type == REDIS_REPLY_ERROR && !x->in_full
             && str_starts_with(redis_text(reply), STR("NOSCRIPT "))) {
                 x->in_full = true;
-                remote_again(&x->ask);
-                return remote_go(r);
+                remote_retry(&x->ask);
+                return remote_send_waiting(r);
         }
         store_result_reset(req);
         result = reply->type == REDIS_REPLY_ERROR ? answer_error(req, reply)
                                                   : answer_to[req->_call](req, reply);
-        remote_end(&x->ask, result);
-        remote_go(r);
+        remote_finish(&x->ask, result);
+        remote_send_waiting(r);
 }
 
-static void redis_send(struct remote *r, struct remote_ask *a)
+static void redis_send(struct remote *r, struct remote_request *a)
 {
         struct redis *redis = redis_of(r);
         struct ask *x = container_of(a, struct ask, ask);
@@ -319,7 +319,7 @@ static struct redis *redis_of_store(struct store *s)
 
 static void link_ready(struct redis_link *l)
 {
-        remote_go(&container_of(l, struct redis, link)->remote);
+        remote_send_waiting(&container_of(l, struct redis, link)->remote);
 }
 
 static void link_ended(struct redis_link *l)

@@ -20,7 +20,7 @@ static int check_request(const struct remote *r, struct store_req *req)
 
 /* --- answers --- */
 
-int remote_nonsense(struct store_req *req, const char *server)
+int remote_bad_reply(struct store_req *req, const char *server)
 {
         return err_set(&req->err, ERR_INTERNAL, "the answer of %s makes no sense; is it a %s?",
                        server, server);
@@ -34,18 +34,18 @@ int remote_add_entry(struct store_scan *sc, struct store_entry entry, const char
         if (entry.key.n == 0 || entry.key.n > STORE_KEY_MAX || entry.value.n > STORE_VALUE_MAX
             || entry.version == 0 || !str_starts_with(entry.key, sc->prefix)
             || str_cmp(entry.key, start) < (exclusive ? 1 : 0))
-                return remote_nonsense(&sc->req, server);
+                return remote_bad_reply(&sc->req, server);
         if (sc->n > 0 && str_cmp(sc->entries[sc->n - 1].key, entry.key) >= 0)
-                return remote_nonsense(&sc->req, server);
+                return remote_bad_reply(&sc->req, server);
         if (!store_scan_add(sc, entry) && store_scan_result(sc) == 0)
-                return remote_nonsense(&sc->req, server);
+                return remote_bad_reply(&sc->req, server);
         return store_scan_result(sc);
 }
 
 /* --- the way of a request --- */
 
 /* Of its key the next one is on, or the one before is the last. */
-static void release(struct remote_ask *x)
+static void release(struct remote_request *x)
 {
         struct remote *r = x->remote;
         bool last = x->node._size > 0;
@@ -54,7 +54,7 @@ static void release(struct remote_ask *x)
         list_remove(&x->in_waiting);
         tree_remove(&r->last, &x->node);
         if (x->asked)
-                r->n_asked--;
+                r->n_in_flight--;
         if (x->before)
                 x->before->behind = x->behind;
         if (x->before && last)
@@ -65,7 +65,7 @@ static void release(struct remote_ask *x)
                 list_prepend(&r->waiting, &x->behind->in_waiting);
 }
 
-void remote_end(struct remote_ask *x, int result)
+void remote_finish(struct remote_request *x, int result)
 {
         struct store_req *req = x->req;
 
@@ -74,7 +74,7 @@ void remote_end(struct remote_ask *x, int result)
         store_finish(req, result);
 }
 
-static int give_up(struct remote_ask *x)
+static int give_up(struct remote_request *x)
 {
         const struct remote *r = x->remote;
         const char *unsure = x->asked && store_call_writes(x->req) ? "; it may have been written"
@@ -87,56 +87,57 @@ static int give_up(struct remote_ask *x)
         return err_set(&x->req->err, ERR_UNAVAILABLE, "%s%s", why, unsure);
 }
 
-void remote_go(struct remote *r)
+void remote_send_waiting(struct remote *r)
 {
         struct list *n = list_first(&r->waiting), *next;
 
-        for (; n && r->n_asked < REMOTE_ASKED_MAX; n = next) {
-                struct remote_ask *x = container_of(n, struct remote_ask, in_waiting);
+        for (; n && r->n_in_flight < REMOTE_IN_FLIGHT_MAX; n = next) {
+                struct remote_request *x = container_of(n, struct remote_request, in_waiting);
 
                 next = n->next == &r->waiting ? NULL : n->next;
                 if (!r->ops->has_room(r, store_req_value(x->req).n + STORE_KEY_MAX))
                         return;
                 list_remove(n);
                 x->asked = true;
-                r->n_asked++;
+                r->n_in_flight++;
                 r->ops->send(r, x);
         }
 }
 
 /* Before those that came later: it is as old as it was. */
-void remote_again(struct remote_ask *x)
+void remote_retry(struct remote_request *x)
 {
         x->asked = false;
-        x->remote->n_asked--;
+        x->remote->n_in_flight--;
         list_prepend(&x->remote->waiting, &x->in_waiting);
 }
 
 /* A read whose time is up is not asked again. */
-void remote_lost(struct remote_ask *x)
+void remote_lost(struct remote_request *x)
 {
         if (!store_call_writes(x->req) && x->timeout.kind)
-                remote_again(x);
+                remote_retry(x);
         else
-                remote_end(x, give_up(x));
+                remote_finish(x, give_up(x));
 }
 
 /* One that was asked has its answer outstanding: only the end of the connection takes that back. */
 static void waited_too_long(struct timeout *t)
 {
-        struct remote_ask *x = container_of(t, struct remote_ask, timeout);
+        struct remote_request *x = container_of(t, struct remote_request, timeout);
 
         if (x->asked)
                 x->remote->ops->drop(x->remote, "it does not answer");
         else
-                remote_end(x, give_up(x)); /* no room, or no connection: no other one goes either */
+                remote_finish(x,
+                              give_up(x)); /* no room, or no connection: no other one goes either */
 }
 
 static void take(struct remote *r, struct store_req *req)
 {
         struct str key = store_req_key(req);
         struct tree_node *before;
-        struct remote_ask *x = xcalloc(1, r->ops->ask_size);
+        struct remote_request *x = xcalloc(1, r->ops->ask_size);
 
         x->remote = r;
         x->req = req;
@@ -145,7 +146,7 @@ static void take(struct remote *r, struct store_req *req)
         list_init(&x->in_waiting);
         before = key.p ? tree_get(&r->last, key) : NULL;
         if (before) {
-                x->before = container_of(before, struct remote_ask, node);
+                x->before = container_of(before, struct remote_request, node);
                 x->before->behind = x;
                 tree_remove(&r->last, before);
         } else {
@@ -155,19 +156,19 @@ static void take(struct remote *r, struct store_req *req)
                 tree_add(&r->last, &x->node, key);
 }
 
-static struct remote_ask *find(struct remote *r, struct store_req *req)
+static struct remote_request *find(struct remote *r, struct store_req *req)
 {
         struct str key = store_req_key(req);
         struct tree_node *last = key.p ? tree_get(&r->last, key) : NULL;
-        struct remote_ask *x = last ? container_of(last, struct remote_ask, node) : NULL;
+        struct remote_request *x = last ? container_of(last, struct remote_request, node) : NULL;
 
         while (x && x->req != req)
                 x = x->before;
         if (key.p)
                 return x;
         list_for_each (n, &r->waiting)
-                if (container_of(n, struct remote_ask, in_waiting)->req == req)
-                        return container_of(n, struct remote_ask, in_waiting);
+                if (container_of(n, struct remote_request, in_waiting)->req == req)
+                        return container_of(n, struct remote_request, in_waiting);
         return NULL;
 }
 
@@ -177,11 +178,11 @@ static struct remote_ask *find(struct remote *r, struct store_req *req)
 void remote_cancel(struct store *s, struct store_req *req)
 {
         struct remote *r = container_of(s, struct remote, store);
-        struct remote_ask *x = find(r, req);
+        struct remote_request *x = find(r, req);
 
         if (x && !x->asked)
-                remote_end(x, err_set(&req->err, ERR_CANCELED, "canceled before it was sent to %s",
-                                      r->ops->server));
+                remote_finish(x, err_set(&req->err, ERR_CANCELED,
+                                         "canceled before it was sent to %s", r->ops->server));
 }
 
 void remote_run(struct store *s)
@@ -196,7 +197,7 @@ void remote_run(struct store *s)
                 else
                         take(r, req);
         }
-        remote_go(r);
+        remote_send_waiting(r);
 }
 
 void remote_init(struct remote *r, const struct store_ops *store_ops, const struct remote_ops *ops,

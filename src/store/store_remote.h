@@ -9,16 +9,16 @@
  *             └ behind another one of its key
  *
  * Requests on one key are asked one after the other, requests on different keys together, up to
- * REMOTE_ASKED_MAX at a time. While the server is away they wait, each at most as long as the store was told,
+ * REMOTE_IN_FLIGHT_MAX at a time. While the server is away they wait, each at most as long as the store was told,
  * and then fail with ERR_UNAVAILABLE and the reason. If the connection is lost, a read is asked again; a write
  * fails at once and says that it may have happened.
  *
  * The member embeds a struct remote, and at the beginning of what it notes about each request a
- * struct remote_ask. It has a link, by whatever way, and tells here what becomes of it:
+ * struct remote_request. It has a link, by whatever way, and tells here what becomes of it:
  *
- *         remote_go      the link is up, or has room again
- *         remote_end     an answer came
- *         remote_again   it is to be asked once more
+ *         remote_send_waiting      the link is up, or has room again
+ *         remote_finish     an answer came
+ *         remote_retry   it is to be asked once more
  *         remote_lost    the link broke before there was one
  */
 
@@ -26,16 +26,16 @@
 #include "net/timeout.h"
 #include "store/store_impl.h"
 
-#define REMOTE_ASKED_MAX 256 /* the others wait here instead of in a buffer */
+#define REMOTE_IN_FLIGHT_MAX 256 /* the others wait here instead of in a buffer */
 
 struct remote;
 
-struct remote_ask {
+struct remote_request {
         struct tree_node node; /* in remote.last, while nobody of that key came later */
         struct remote *remote;
         struct store_req *req;
         struct list in_waiting;
-        struct remote_ask *before,
+        struct remote_request *before,
                 *behind; /* of the same key; what has one before it is not in waiting */
         struct timeout timeout;
         bool asked;
@@ -43,14 +43,14 @@ struct remote_ask {
 
 struct remote_ops {
         const char *server; /* "Redis" */
-        size_t ask_size;    /* of the struct that begins with a struct remote_ask */
+        size_t ask_size;    /* of the struct that begins with a struct remote_request */
 
         /* What can't be kept there: a code and its err. May be NULL. */
         int (*check)(struct store_req *req);
 
         /* Whether a request with so many bytes can be sent now. */
         bool (*has_room)(struct remote *r, size_t bytes);
-        void (*send)(struct remote *r, struct remote_ask *x);
+        void (*send)(struct remote *r, struct remote_request *x);
 
         /* Breaks the link; each request that was asked is told by remote_lost. */
         void (*drop)(struct remote *r, const char *why);
@@ -66,7 +66,7 @@ struct remote {
         struct timeout_kind wait;
         struct list waiting; /* in the order they were started */
         struct tree last;    /* of each key */
-        size_t n_asked;
+        size_t n_in_flight;
 };
 
 void remote_init(struct remote *r, const struct store_ops *store_ops, const struct remote_ops *ops,
@@ -79,10 +79,10 @@ void remote_done(struct remote *r);
 void remote_run(struct store *s);
 void remote_cancel(struct store *s, struct store_req *req);
 
-void remote_go(struct remote *r);
-void remote_end(struct remote_ask *x, int result);
-void remote_again(struct remote_ask *x);
-void remote_lost(struct remote_ask *x);
+void remote_send_waiting(struct remote *r);
+void remote_finish(struct remote_request *x, int result);
+void remote_retry(struct remote_request *x);
+void remote_lost(struct remote_request *x);
 
 /* --- for what members do alike --- */
 
@@ -92,6 +92,6 @@ int remote_add_entry(struct store_scan *sc, struct store_entry entry, const char
         must_check;
 
 /* The server's answer is none. */
-int remote_nonsense(struct store_req *req, const char *server);
+int remote_bad_reply(struct store_req *req, const char *server);
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "store/nats_key.h"
 #include "store/nats_url.h"
-#include "store/nats_wire.h"
+#include "store/nats_protocol.h"
 
 /* The first byte chooses: a text that somebody wrote as a key of a bucket, bytes of ours as one, URLs, frames. */
 

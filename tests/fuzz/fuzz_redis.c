@@ -7,10 +7,10 @@
 /* An answer is within its bounds, whatever a server says, and by whatever pieces. */
 static void check_answer(const redisReply *reply, int depth)
 {
-        char words[REDIS_WORDS_MAX];
+        char words[REDIS_QUOTE_MAX];
 
         ASSERT(depth < 2 || reply->type != REDIS_REPLY_ARRAY);
-        ASSERT(strlen(redis_words(reply, words)) < sizeof(words) && !strchr(words, '\x1b'));
+        ASSERT(strlen(redis_quote(reply, words)) < sizeof(words) && !strchr(words, '\x1b'));
         if (reply->type != REDIS_REPLY_ARRAY)
                 return;
         ASSERT(reply->elements <= REDIS_ARRAY_MAX);

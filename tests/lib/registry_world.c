@@ -199,7 +199,7 @@ int rw_get(struct registry_world *w, const char *id, char ret[static 64])
 
         ret[0] = '\0';
         op_init(&x.req.op, waiting_done);
-        registry_get_metadata(w->r, &x.get, str_from(id));
+        registry_get(w->r, &x.get, str_from(id));
         return await(w, &x);
 }
 

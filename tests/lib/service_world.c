@@ -33,7 +33,7 @@ static bool is_something_due(const struct service_world *w)
         return first && container_of(first, struct due, node)->at <= w->clock.mono_now;
 }
 
-void service_world_rest(struct service_world *w)
+void service_world_idle(struct service_world *w)
 {
         service_world_until(w, service_stats(w->service).under_way == 0 && !is_something_due(w));
         service_world_turn(w); /* the last are told */
@@ -46,9 +46,9 @@ void service_world_advance(struct service_world *w, usec_t by)
         clock_fake_advance(&w->clock, by);
         if (!w->service)
                 return;
-        schedule_look(&w->service->schedule);
+        schedule_run_due(&w->service->schedule);
         for (int i = 1; i < FEW && is_something_due(w); i++)
-                schedule_look(&w->service->schedule);
+                schedule_run_due(&w->service->schedule);
 }
 
 static void set_flag(void *data)

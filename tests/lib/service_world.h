@@ -60,7 +60,7 @@ void service_world_turn(struct service_world *w);
         } while (0)
 
 /* Turns until no command is under way. */
-void service_world_rest(struct service_world *w);
+void service_world_idle(struct service_world *w);
 
 /* Moves both clocks, and lets what is due begin. */
 void service_world_advance(struct service_world *w, usec_t by);

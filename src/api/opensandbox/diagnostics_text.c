@@ -62,7 +62,7 @@ void diagnostics_add_inspect(struct buf *b, const struct sandbox *s)
         add_map(b, "label", &s->metadata);
 }
 
-static void add_event(struct buf *b, const struct service_note *n)
+static void add_event(struct buf *b, const struct service_history_entry *n)
 {
         char time[TIME_RFC3339_MAX];
 
@@ -78,7 +78,7 @@ static void add_event(struct buf *b, const struct service_note *n)
 
 bool diagnostics_add_events(struct buf *b, struct http_req *req, size_t limit)
 {
-        struct service_note notes[SERVICE_HISTORY_MAX];
+        struct service_history_entry notes[SERVICE_HISTORY_MAX];
         size_t n = service_history(api_of(req)->service, api_caller(req), req->params[0], notes);
         size_t first = n > limit ? n - limit : 0;
 

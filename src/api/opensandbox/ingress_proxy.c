@@ -64,7 +64,7 @@ static bool may_pass(struct http_req *req)
 
         if (!record)
                 (void) err_set(&why.err, ERR_NOT_FOUND, "gone");
-        else if (service_may_enter(record, &why.retry_after, &why.err) == 0)
+        else if (service_check_ingress(record, &why.retry_after, &why.err) == 0)
                 return true;
         refuse(req, &why);
         return false;

@@ -211,7 +211,7 @@ static void enter(struct purista_call *c)
         c->await.who = &c->who;
         c->await.id = c->in.sandbox_id;
         c->await.wait = AWAIT_MAX;
-        if (!service_is_moving(c->record)) {
+        if (!service_is_transitional(c->record)) {
                 c->command->entered(c);
                 return;
         }
@@ -370,7 +370,7 @@ static bool is_inside(struct purista_call *c)
         struct err e;
         usec_t after;
 
-        return look_up(c) == 0 && service_may_enter(c->record, &after, &e) == 0;
+        return look_up(c) == 0 && service_check_ingress(c->record, &after, &e) == 0;
 }
 
 static void was_read(struct op *op, int result)

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "store/nats/bucket.h"
-#include "store/nats_wire.h"
+#include "store/nats_protocol.h"
 
 /*
  * The server tells the subjects of a stream, up to 100,000 in an answer, in no order that means anything to

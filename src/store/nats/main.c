@@ -2,7 +2,7 @@
 
 /*
  * hutch-store-nats: carries out a store's calls on a bucket of NATS (store/nats/bucket.h), for hutchd, which is at the
- * other end of standard input (store/nats_wire.h).
+ * other end of standard input (store/nats_protocol.h).
  *
  *         main thread   reads requests, and nothing else: it sees at once when hutchd is gone
  *         first worker  connects, says so, and works on
@@ -22,7 +22,7 @@
 
 #include "base/base.h"
 #include "store/nats/bucket.h"
-#include "store/nats_wire.h"
+#include "store/nats_protocol.h"
 #include "store/store_impl.h"
 
 #define WORKERS   16
@@ -73,9 +73,10 @@ static void answer(struct nats_frame f)
         (void) pthread_mutex_unlock(&helper.out);
 }
 
-static struct nats_frame failure(uint64_t ticket, enum err_code code, const char *message)
+static struct nats_frame failure(uint64_t request_id, enum err_code code, const char *message)
 {
-        return (struct nats_frame){ .head = { .ticket = ticket, .what = 1 + (uint32_t) code },
+        return (struct nats_frame){ .head = { .request_id = request_id,
+                                              .what = 1 + (uint32_t) code },
                                     .first = str_from(message) };
 }
 
@@ -157,13 +158,13 @@ static void *work(void *unused)
         (void) unused;
         for (;;) {
                 struct request *q = next_request();
-                struct nats_frame a = { .head = { .ticket = q->frame.head.ticket } };
+                struct nats_frame a = { .head = { .request_id = q->frame.head.request_id } };
                 scoped(buf_done) struct buf out;
                 struct err e;
 
                 buf_init(&out, NATS_FRAME_MAX - sizeof(struct nats_head));
                 if (carry_out(&q->frame, &out, &a, &e) < 0)
-                        a = failure(a.head.ticket, e.code, e.message);
+                        a = failure(a.head.request_id, e.code, e.message);
                 else
                         a.first = buf_str(&out);
                 answer(a);

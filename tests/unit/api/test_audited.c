@@ -184,7 +184,7 @@ static void test_a_change_whose_client_left_has_no_status(void **state)
         (void) snprintf(id, sizeof(id), "%.*s", (int) strcspn(at, "\""), at);
         http_loopback_done(&lb);
         driver_fake_release(w.below.runtime);
-        service_world_rest(&w.below);
+        service_world_idle(&w.below);
         check_u64_eq(driver_fake_count(w.below.runtime), 1); /* it goes on without him */
         api_request(&w, KEY_ACME, "GET", api_path("/sandboxes/", id, ""), NULL);
         check_i64_eq(w.status, 200); /* and it is known who made it */

@@ -315,11 +315,11 @@ static void test_reading_the_log_renews_nothing(void **state)
         service_world_advance(&w.below, 60 * USEC_PER_SEC);
         api_request(&w, NULL, "GET", logs, NULL);
         check_i64_eq(w.status, 200);
-        service_world_rest(&w.below);
+        service_world_idle(&w.below);
         check_u64_eq(service_stats(w.below.service).renewed, 0);
         api_request(&w, NULL, "GET", ping, NULL);
         check_i64_eq(w.status, 200);
-        service_world_rest(&w.below);
+        service_world_idle(&w.below);
         check_u64_eq(service_stats(w.below.service).renewed, 1);
 }
 

@@ -329,7 +329,7 @@ static void a_client_may_leave_while_we_connect(void **state)
         service_world_until(&w.base, driver_fake_held(w.base.runtime, DRIVER_CALL_CONNECT) == 1);
         wire_done(&p);
         service_world_until(&w.base, driver_fake_held(w.base.runtime, DRIVER_CALL_CONNECT) == 0);
-        service_world_rest(&w.base);
+        service_world_idle(&w.base);
         service_world_until(&w.base, http_server_stats(w.server).connections == 0);
         driver_fake_release(w.base.runtime);
 }
@@ -384,9 +384,9 @@ static void access_renews(void **state)
                                  .name = { "X-API-Key" },
                                  .value = { KEY_MINE } });
         check_i64_eq(ingress_status(&w), 200);
-        service_world_rest(&w.base);
+        service_world_idle(&w.base);
         service_world_advance(&w.base, 200 * USEC_PER_SEC);
-        service_world_rest(&w.base);
+        service_world_idle(&w.base);
         record = world_find(&w.base, m.id);
         check_true(record && record->status.state == STATE_RUNNING);
 }

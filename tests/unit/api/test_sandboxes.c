@@ -224,7 +224,7 @@ static void test_a_create_that_fails_says_so(void **state)
                 check_i64_eq(w.status, cases[i].status);
                 check_body_has(cases[i].says);
                 check_true((api_header(&w, "Retry-After").p != NULL) == cases[i].come_back);
-                service_world_rest(&w.below);
+                service_world_idle(&w.below);
                 check_u64_eq(driver_fake_count(w.below.runtime), 0);
         }
 }
@@ -249,7 +249,7 @@ static void test_a_slow_create_is_answered_pending(void **state)
         check_body_has("\"state\":\"Pending\"");
         (void) snprintf(at, sizeof(at), "/sandboxes/%.*s", ID_UUID_LEN, w.body.p + 7);
         driver_fake_release(w.below.runtime);
-        service_world_rest(&w.below);
+        service_world_idle(&w.below);
         api_request(&w, NULL, "GET", at, NULL);
         check_body_has("\"state\":\"Running\"");
 }
@@ -460,7 +460,7 @@ static void test_what_died_is_shown_until_its_tombstone_ends(void **state)
         check_body_has("\"totalItems\":0");
         api_request(&w, NULL, "GET", "/sandboxes?state=Failed", NULL);
         check_body_has(id);
-        service_world_rest(&w.below);
+        service_world_idle(&w.below);
         service_world_advance(&w.below, 3601 * USEC_PER_SEC);
         service_world_until(&w.below, service_count(w.below.service, driver_name(w.below.driver),
                                                     STATE_FAILED)
@@ -476,7 +476,7 @@ static void test_what_expired_is_shown_as_terminated(void **state)
         api_create(&w, NULL, id);
         service_world_advance(&w.below, 601 * USEC_PER_SEC);
         service_world_until(&w.below, driver_fake_count(w.below.runtime) == 0);
-        service_world_rest(&w.below);
+        service_world_idle(&w.below);
         api_request(&w, NULL, "GET", api_path("/sandboxes/", id, ""), NULL);
         check_i64_eq(w.status, 200);
         check_body_has("\"state\":\"Terminated\",\"reason\":");

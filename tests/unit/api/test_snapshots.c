@@ -43,7 +43,7 @@ static void keep(const char *box, const char *body, char ret[static 64])
         location = api_header(&w, "Location");
         check_true(str_starts_with(location, STR("/v1/snapshots/")));
         (void) snprintf(ret, 64, "%.*s", STR_ARG(str_skip(location, strlen("/v1/snapshots/"))));
-        service_world_rest(&w.below);
+        service_world_idle(&w.below);
 }
 
 static void test_the_life_of_a_snapshot(void **state)
@@ -146,7 +146,7 @@ static void test_while_it_is_being_created(void **state)
         ask(KEY_ACME, "DELETE", path, NULL, 409, "\"SNAPSHOT::INVALID_STATE\"");
         ask(KEY_ACME, "GET", path, NULL, 200, "\"reason\":\"snapshot_accepted\"");
         driver_fake_release(w.below.runtime);
-        service_world_rest(&w.below);
+        service_world_idle(&w.below);
         ask(KEY_ACME, "GET", path, NULL, 200, "\"Ready\"");
 }
 

@@ -256,24 +256,24 @@ static void once_locked_it_stays_so(void **state)
         rw_open(&w);
         kr = open_ring(&w);
         check_i64_eq(load(&w, kr, &loaded, &damaged), 0);
-        check_false(keyring_is_locked(kr));
+        check_false(keyring_is_enforced(kr));
         check_i64_eq(keyring_configure(kr, configured, 1, &e), 0);
         check_i64_eq(keyring_configure(kr, NULL, 0, &e), 0);
-        check_true(keyring_is_locked(kr));
+        check_true(keyring_is_enforced(kr));
         keyring_free(kr);
 
         kr = open_ring(&w);
         check_i64_eq(add(&w, kr, "k-1"), 0);
         check_str_eq(keyring_get(kr, STR("k-1"))->id, "k-1");
         check_i64_eq(drop(&w, kr, "k-1"), 0);
-        check_true(!keyring_get(kr, STR("k-1")) && keyring_is_locked(kr));
+        check_true(!keyring_get(kr, STR("k-1")) && keyring_is_enforced(kr));
         keyring_free(kr);
 
         rw_put(&w, "hutch:key:0123", "{}");
         kr = open_ring(&w);
         check_i64_eq(load(&w, kr, &loaded, &damaged), 0);
         check_u64_eq(damaged, 1);
-        check_true(keyring_is_locked(kr));
+        check_true(keyring_is_enforced(kr));
         keyring_free(kr);
         rw_close(&w);
 }

@@ -96,7 +96,7 @@ static void find_done(struct op *op, int result)
         container_of(op, struct finding, f.req.op)->done = true;
 }
 
-static enum node_life look(struct registry_world *w, struct nodes *ns, const char *id)
+static enum node_status look(struct registry_world *w, struct nodes *ns, const char *id)
 {
         struct finding x = { 0 };
 

@@ -227,7 +227,7 @@ static void a_deep_page_looks_at_its_own_records_only(void **state)
         static const struct {
                 const char *name;
                 struct registry_query q;
-                uint64_t total, looked_at;
+                uint64_t total, examined;
         } cases[] = {
                 { "all", { .skip = MANY - 50, .limit = 20 }, MANY, 20 },
                 { "a tenant's", { .tenant = STR("t"), .skip = MANY / 2, .limit = 20 }, MANY, 20 },
@@ -267,7 +267,7 @@ static void a_deep_page_looks_at_its_own_records_only(void **state)
                 check_case(cases[i].name);
                 registry_list(w.r, &cases[i].q, &page);
                 check_u64_eq(page.total, cases[i].total);
-                check_u64_eq(page.looked_at, cases[i].looked_at);
+                check_u64_eq(page.examined, cases[i].examined);
         }
         rw_close(&w);
 }

@@ -3,7 +3,7 @@
 /* The registry beside PURISTA's own: keys and values that both read, and the layout before that. */
 
 #include "base/base.h"
-#include "registry/keys.h"
+#include "registry/store_keys.h"
 #include "tests/lib/check.h"
 #include "tests/lib/registry_world.h"
 
@@ -55,7 +55,7 @@ static void keys_are_puristas(void **state)
                 buf_init_fixed(&b, storage, sizeof(storage));
                 add_owner_key(&b, OWNER_PREFIX, &cases[i].o);
                 check_str_eq(buf_str(&b), cases[i].key);
-                older = older_owner_key(buf_str(&b), &cases[i].o);
+                older = legacy_owner_key(buf_str(&b), &cases[i].o);
                 check_i64_eq(older.p != NULL, cases[i].older != NULL);
                 if (older.p)
                         check_str_eq(older, cases[i].older);
@@ -75,7 +75,7 @@ static void a_long_owner_has_no_older_key(void **state)
         buf_init_fixed(&b, storage, sizeof(storage));
         add_owner_key(&b, OWNER_PREFIX, &o);
         check_true(str_starts_with(buf_str(&b), STR(INDEX "%sha256:")));
-        check_true(older_owner_key(buf_str(&b), &o).p == NULL);
+        check_true(legacy_owner_key(buf_str(&b), &o).p == NULL);
 }
 
 static void an_index_holds_a_json_text(void **state)

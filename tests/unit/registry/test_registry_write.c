@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
-#include "registry/keys.h"
+#include "registry/store_keys.h"
 #include "tests/lib/check.h"
 #include "tests/lib/registry_world.h"
 

@@ -80,7 +80,7 @@ static void bring_to(enum state to, char id[static 64], struct creating **creati
                                                     .life = to == STATE_FAILED ? DRIVER_DEAD
                                                                                : DRIVER_ENDED }));
                 service_world_until(&w, world_state(&w, id) == (int) to);
-                service_world_rest(&w);
+                service_world_idle(&w);
         }
         check_i64_eq(world_state(&w, id), to);
 }
@@ -178,7 +178,7 @@ static void command_in_state(size_t i, enum state from)
         service_world_turn(&w);
         driver_fake_release(w.runtime);
         service_world_until(&w, world_command_is_done(c));
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(world_command_end(c), commands[i].in[from].result);
         check_i64_eq(world_state(&w, id), commands[i].in[from].state);
         if (creating)
@@ -316,7 +316,7 @@ static void a_delete_that_fails_is_told_and_done_later(void **state)
         check_i64_eq(world_command(&w, service_delete, m.id), ERR_RETURN(ERR_UNAVAILABLE));
         check_i64_eq(world_state(&w, m.id), STATE_STOPPING);
         service_world_advance(&w, 2 * USEC_PER_SEC);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(world_state(&w, m.id), -1);
         check_i64_eq(driver_fake_count(w.runtime), 0);
 }

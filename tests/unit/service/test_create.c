@@ -129,7 +129,7 @@ static void an_owner_has_one_place_until_his_sandbox_has_ended(void **state)
         check_z_eq(second.other_id, first.id);
         check_i64_eq(w.service->tenants.sandboxes, 1);
         service_world_advance(&w, 60 * USEC_PER_SEC);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(world_state(&w, first.id), STATE_TERMINATED);
         second = world_create(&w, &bound);
         check_i64_eq(second.result, 0);
@@ -158,7 +158,7 @@ static void after_a_while_the_answer_is_pending_and_the_work_goes_on(void **stat
         check_i64_eq(m.state, STATE_PENDING);
         check_i64_eq(service_stats(w.service).under_way, 1);
         driver_fake_release(w.runtime);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(world_state(&w, m.id), STATE_RUNNING);
         check_i64_eq(service_stats(w.service).creates, 1);
         check_i64_eq(service_stats(w.service).create_buckets[12], 1); /* 10 s to 60 s */
@@ -178,7 +178,7 @@ static void who_goes_away_is_told_so_and_the_work_goes_on(void **state)
                 service_world_until(&w, world_create_is_done(c));
                 m = world_create_end(c);
                 check_true(m.result == 0 || m.result == ERR_RETURN(ERR_CANCELED));
-                service_world_rest(&w);
+                service_world_idle(&w);
                 check_i64_eq(registry_count(w.registry, STR_NULL, STR_NULL, STATE_RUNNING),
                              turns + 1);
         }
@@ -211,7 +211,7 @@ static void a_create_that_fails_is_a_tombstone_that_says_why(void **state)
                 m = world_create(&w, &plain);
                 check_i64_eq(m.result, ERR_RETURN(cases[i].code));
                 check_i64_eq(m.state, STATE_FAILED);
-                service_world_rest(&w);
+                service_world_idle(&w);
                 check_str_eq(world_find(&w, m.id)->status.reason, cases[i].reason);
                 check_str_eq(world_find(&w, m.id)->status.message, "made to fail");
                 check_i64_eq(driver_fake_count(w.runtime), 0);
@@ -234,11 +234,11 @@ static void a_full_disk_is_told_and_nothing_is_left(void **state)
                                                                  .code = ERR_EXHAUSTED });
                 m = world_create(&w, &plain);
                 check_i64_eq(m.result, ERR_RETURN(ERR_INTERNAL));
-                service_world_rest(&w);
+                service_world_idle(&w);
                 check_i64_eq(driver_fake_count(w.runtime), 0);
                 store_failing_plan(w.store, &(struct store_failing_plan){ 0 });
                 service_world_advance(&w, 2 * USEC_PER_SEC);
-                service_world_rest(&w);
+                service_world_idle(&w);
                 check_i64_eq(world_live(&w), 0);
                 check_i64_eq(w.service->tenants.sandboxes, 0);
         }
@@ -336,14 +336,14 @@ static void a_wish_outlives_its_request_whole(void **state)
 
         arena_init(&a, ARENA_MAX_REQUEST);
         check_i64_eq(json_decode(str_from(body), create_fields, 0, &a, &from, &je), 0);
-        check_i64_eq(wish_copy(&copy, &from, &e), 0);
+        check_i64_eq(request_copy_init(&copy, &from, &e), 0);
         arena_wipe(&a);
         check_str_eq(copy.request.image->auth->secret_password, "pw");
         check_str_eq(copy.request.secret_env.items[0].value, "s");
         v = copy.request.volumes.items;
         check_str_eq(v->ossfs->secret_access_key_secret, "k");
         check_true(copy.request.has_timeout && copy.request.timeout == 60);
-        wish_done(&copy);
+        request_copy_done(&copy);
         check_true(copy.request.image == NULL);
 }
 

@@ -44,9 +44,9 @@ static const char *text_of(const struct decision *d)
                 buf_addf(&b, "expiry ");
         if (d->patches)
                 buf_addf(&b, "labels ");
-        if (d->takes_notes)
+        if (d->sets_handle)
                 buf_addf(&b, "notes ");
-        if (d->next == NEXT_ASK)
+        if (d->next == NEXT_CALL)
                 buf_addf(&b, "%s", asks[d->ask]);
         else
                 buf_addf(&b, "%s", nexts[d->next]);
@@ -96,7 +96,7 @@ static const struct {
             "DESTROY" } },
         { COMMAND_FORGET,
           { "done", "done", "done", "done", "done", "done", "DESTROY", "DESTROY" } },
-        { COMMAND_LOOK, /* nobody has said yet how it is */
+        { COMMAND_RECONCILE, /* nobody has said yet how it is */
           { "INSPECT", "INSPECT", "INSPECT", "INSPECT", "INSPECT", "DESTROY", "INSPECT",
             "INSPECT" } },
 };
@@ -189,12 +189,13 @@ static void the_record_follows_what_the_runtime_shows(void **state)
                         scoped(sandbox_freep) struct sandbox *r =
                                 record_in(shown[i].state, shown[i].reason);
                         struct driver_health h = { .life = life, .reason = "OOM_KILLED" };
-                        struct wanted told = { .command = COMMAND_LOOK,
+                        struct wanted told = { .command = COMMAND_RECONCILE,
                                                .found = shown[i].found,
                                                .told = true,
                                                .health = h };
-                        struct wanted asked = { .command = COMMAND_LOOK, .found = shown[i].found };
-                        struct answer a = { .asked = ASK_INSPECT, .health = h };
+                        struct wanted asked = { .command = COMMAND_RECONCILE,
+                                                .found = shown[i].found };
+                        struct answer a = { .asked = CALL_INSPECT, .health = h };
                         struct decision d = decide(&now, r, &told, NULL);
                         char name[64];
 
@@ -227,11 +228,11 @@ static void the_news_of_a_death_tell_why_it_is_gone(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 scoped(sandbox_freep) struct sandbox *r = record_in(STATE_RUNNING, NULL);
-                struct wanted w = { .command = COMMAND_LOOK,
+                struct wanted w = { .command = COMMAND_RECONCILE,
                                     .health = { .life = cases[i].life,
                                                 .reason = cases[i].reason } };
-                struct answer gone = { .asked = ASK_INSPECT, .health.life = DRIVER_GONE };
-                struct answer lives = { .asked = ASK_INSPECT, .health.life = DRIVER_RUNNING };
+                struct answer gone = { .asked = CALL_INSPECT, .health.life = DRIVER_GONE };
+                struct answer lives = { .asked = CALL_INSPECT, .health.life = DRIVER_RUNNING };
                 struct decision d = decide(&now, r, &w, &gone);
 
                 check_decision(&d, cases[i].should);
@@ -253,69 +254,69 @@ static const struct {
         const char *should;
 } answers[] = {
 #define OK ERR_CODE_MAX_
-        { "created", COMMAND_CREATE, STATE_PENDING, NULL, ASK_CREATE, OK, false,
+        { "created", COMMAND_CREATE, STATE_PENDING, NULL, CALL_CREATE, OK, false,
           "Running/CONTAINER_RUNNING notes done" },
-        { "no such image", COMMAND_CREATE, STATE_PENDING, NULL, ASK_CREATE, ERR_NOT_FOUND, false,
+        { "no such image", COMMAND_CREATE, STATE_PENDING, NULL, CALL_CREATE, ERR_NOT_FOUND, false,
           "Failed/IMAGE_NOT_FOUND DESTROY failed" },
-        { "no room", COMMAND_CREATE, STATE_PENDING, NULL, ASK_CREATE, ERR_EXHAUSTED, false,
+        { "no room", COMMAND_CREATE, STATE_PENDING, NULL, CALL_CREATE, ERR_EXHAUSTED, false,
           "Failed/RESOURCES_EXHAUSTED DESTROY failed" },
-        { "a bug", COMMAND_CREATE, STATE_PENDING, NULL, ASK_CREATE, ERR_INTERNAL, false,
+        { "a bug", COMMAND_CREATE, STATE_PENDING, NULL, CALL_CREATE, ERR_INTERNAL, false,
           "Failed/CREATE_FAILED DESTROY failed" },
-        { "overtaken", COMMAND_CREATE, STATE_PENDING, NULL, ASK_CREATE, ERR_CANCELED, true,
+        { "overtaken", COMMAND_CREATE, STATE_PENDING, NULL, CALL_CREATE, ERR_CANCELED, true,
           "Failed/CANCELED DESTROY failed" },
-        { "a failed create is cleared away", COMMAND_CREATE, STATE_FAILED, NULL, ASK_DESTROY, OK,
+        { "a failed create is cleared away", COMMAND_CREATE, STATE_FAILED, NULL, CALL_DESTROY, OK,
           false, "done" },
         { "a create that could not be stored is undone", COMMAND_CREATE, STATE_PENDING, NULL,
-          ASK_DESTROY, OK, false, "Failed/INTERRUPTED done" },
-        { "the same, which had been stored", COMMAND_CREATE, STATE_RUNNING, NULL, ASK_DESTROY, OK,
+          CALL_DESTROY, OK, false, "Failed/INTERRUPTED done" },
+        { "the same, which had been stored", COMMAND_CREATE, STATE_RUNNING, NULL, CALL_DESTROY, OK,
           false, "Failed/INTERRUPTED done" },
-        { "deleted", COMMAND_DELETE, STATE_STOPPING, "DELETED", ASK_DESTROY, OK, false,
+        { "deleted", COMMAND_DELETE, STATE_STOPPING, "DELETED", CALL_DESTROY, OK, false,
           "unregister" },
-        { "deleted what was expiring", COMMAND_DELETE, STATE_STOPPING, "EXPIRED", ASK_DESTROY, OK,
+        { "deleted what was expiring", COMMAND_DELETE, STATE_STOPPING, "EXPIRED", CALL_DESTROY, OK,
           false, "unregister" },
-        { "deleted a tombstone", COMMAND_DELETE, STATE_FAILED, "GONE", ASK_DESTROY, OK, false,
+        { "deleted a tombstone", COMMAND_DELETE, STATE_FAILED, "GONE", CALL_DESTROY, OK, false,
           "unregister" },
-        { "not deleted", COMMAND_DELETE, STATE_STOPPING, "DELETED", ASK_DESTROY, ERR_UNAVAILABLE,
+        { "not deleted", COMMAND_DELETE, STATE_STOPPING, "DELETED", CALL_DESTROY, ERR_UNAVAILABLE,
           false, "message later failed" },
-        { "we stop", COMMAND_DELETE, STATE_STOPPING, "DELETED", ASK_DESTROY, ERR_CANCELED, false,
+        { "we stop", COMMAND_DELETE, STATE_STOPPING, "DELETED", CALL_DESTROY, ERR_CANCELED, false,
           "later failed" },
-        { "expired", COMMAND_EXPIRE, STATE_STOPPING, "EXPIRED", ASK_DESTROY, OK, false,
+        { "expired", COMMAND_EXPIRE, STATE_STOPPING, "EXPIRED", CALL_DESTROY, OK, false,
           "Terminated/EXPIRED done" },
-        { "not expired", COMMAND_EXPIRE, STATE_STOPPING, "EXPIRED", ASK_DESTROY, ERR_UNAVAILABLE,
+        { "not expired", COMMAND_EXPIRE, STATE_STOPPING, "EXPIRED", CALL_DESTROY, ERR_UNAVAILABLE,
           false, "message later failed" },
-        { "remains that stay", COMMAND_LOOK, STATE_FAILED, "GONE", ASK_DESTROY, ERR_UNAVAILABLE,
-          false, "later failed" },
-        { "forgotten", COMMAND_FORGET, STATE_TERMINATED, "EXPIRED", ASK_DESTROY, OK, false,
+        { "remains that stay", COMMAND_RECONCILE, STATE_FAILED, "GONE", CALL_DESTROY,
+          ERR_UNAVAILABLE, false, "later failed" },
+        { "forgotten", COMMAND_FORGET, STATE_TERMINATED, "EXPIRED", CALL_DESTROY, OK, false,
           "unregister" },
-        { "stopping to delete", COMMAND_LOOK, STATE_STOPPING, "DELETED", ASK_DESTROY, OK, false,
-          "unregister" },
-        { "stopping to expire", COMMAND_LOOK, STATE_STOPPING, "EXPIRED", ASK_DESTROY, OK, false,
-          "Terminated/EXPIRED done" },
-        { "undone", COMMAND_LOOK, STATE_PENDING, NULL, ASK_DESTROY, OK, false,
+        { "stopping to delete", COMMAND_RECONCILE, STATE_STOPPING, "DELETED", CALL_DESTROY, OK,
+          false, "unregister" },
+        { "stopping to expire", COMMAND_RECONCILE, STATE_STOPPING, "EXPIRED", CALL_DESTROY, OK,
+          false, "Terminated/EXPIRED done" },
+        { "undone", COMMAND_RECONCILE, STATE_PENDING, NULL, CALL_DESTROY, OK, false,
           "Failed/INTERRUPTED done" },
-        { "adopted", COMMAND_LOOK, STATE_PENDING, NULL, ASK_PING, OK, false,
+        { "adopted", COMMAND_RECONCILE, STATE_PENDING, NULL, CALL_PING, OK, false,
           "Running/CONTAINER_RUNNING notes done" },
-        { "does not answer", COMMAND_LOOK, STATE_PENDING, NULL, ASK_PING, ERR_TIMEOUT, false,
+        { "does not answer", COMMAND_RECONCILE, STATE_PENDING, NULL, CALL_PING, ERR_TIMEOUT, false,
           "DESTROY" },
-        { "remains cleared away", COMMAND_LOOK, STATE_TERMINATED, "EXITED", ASK_DESTROY, OK, false,
-          "done" },
-        { "the runtime can't tell", COMMAND_LOOK, STATE_RUNNING, NULL, ASK_INSPECT, ERR_UNAVAILABLE,
-          false, "later failed" },
-        { "paused", COMMAND_PAUSE, STATE_PAUSING, NULL, ASK_PAUSE, OK, false,
+        { "remains cleared away", COMMAND_RECONCILE, STATE_TERMINATED, "EXITED", CALL_DESTROY, OK,
+          false, "done" },
+        { "the runtime can't tell", COMMAND_RECONCILE, STATE_RUNNING, NULL, CALL_INSPECT,
+          ERR_UNAVAILABLE, false, "later failed" },
+        { "paused", COMMAND_PAUSE, STATE_PAUSING, NULL, CALL_PAUSE, OK, false,
           "Paused/CONTAINER_PAUSED done" },
-        { "was paused already", COMMAND_PAUSE, STATE_PAUSING, NULL, ASK_PAUSE, ERR_CONFLICT, false,
+        { "was paused already", COMMAND_PAUSE, STATE_PAUSING, NULL, CALL_PAUSE, ERR_CONFLICT, false,
           "Paused/CONTAINER_PAUSED done" },
-        { "perhaps paused", COMMAND_PAUSE, STATE_PAUSING, NULL, ASK_PAUSE, ERR_TIMEOUT, false,
+        { "perhaps paused", COMMAND_PAUSE, STATE_PAUSING, NULL, CALL_PAUSE, ERR_TIMEOUT, false,
           "INSPECT" },
-        { "a pause overtaken", COMMAND_PAUSE, STATE_PAUSING, NULL, ASK_PAUSE, ERR_CANCELED, true,
+        { "a pause overtaken", COMMAND_PAUSE, STATE_PAUSING, NULL, CALL_PAUSE, ERR_CANCELED, true,
           "later failed" },
-        { "resumed", COMMAND_RESUME, STATE_RESUMING, NULL, ASK_RESUME, OK, false,
+        { "resumed", COMMAND_RESUME, STATE_RESUMING, NULL, CALL_RESUME, OK, false,
           "Running/CONTAINER_RUNNING done" },
-        { "perhaps resumed", COMMAND_RESUME, STATE_RESUMING, NULL, ASK_RESUME, ERR_UNAVAILABLE,
+        { "perhaps resumed", COMMAND_RESUME, STATE_RESUMING, NULL, CALL_RESUME, ERR_UNAVAILABLE,
           false, "INSPECT" },
-        { "runs after a pause that failed", COMMAND_PAUSE, STATE_PAUSING, NULL, ASK_INSPECT, OK,
+        { "runs after a pause that failed", COMMAND_PAUSE, STATE_PAUSING, NULL, CALL_INSPECT, OK,
           false, "Running/CONTAINER_RUNNING done failed" },
-        { "runs after a resume that failed", COMMAND_RESUME, STATE_RESUMING, NULL, ASK_INSPECT, OK,
+        { "runs after a resume that failed", COMMAND_RESUME, STATE_RESUMING, NULL, CALL_INSPECT, OK,
           false, "Running/CONTAINER_RUNNING done" },
 #undef OK
 };
@@ -351,13 +352,13 @@ static void what_could_not_be_written_is_undone_or_tried_again(void **state)
                 enum ask asked; /* NOTHING: it was the intent */
                 const char *should;
         } cases[] = {
-                { "a sandbox that runs", COMMAND_CREATE, ASK_CREATE, "DESTROY" },
-                { "its undoing", COMMAND_CREATE, ASK_DESTROY, "later failed" },
-                { "the intent to delete", COMMAND_DELETE, ASK_NOTHING, "done failed" },
-                { "a renewal", COMMAND_RENEW, ASK_NOTHING, "done failed" },
-                { "the intent to expire", COMMAND_EXPIRE, ASK_NOTHING, "later failed" },
-                { "what was seen", COMMAND_LOOK, ASK_INSPECT, "later failed" },
-                { "paused", COMMAND_PAUSE, ASK_PAUSE, "later failed" },
+                { "a sandbox that runs", COMMAND_CREATE, CALL_CREATE, "DESTROY" },
+                { "its undoing", COMMAND_CREATE, CALL_DESTROY, "later failed" },
+                { "the intent to delete", COMMAND_DELETE, CALL_NOTHING, "done failed" },
+                { "a renewal", COMMAND_RENEW, CALL_NOTHING, "done failed" },
+                { "the intent to expire", COMMAND_EXPIRE, CALL_NOTHING, "later failed" },
+                { "what was seen", COMMAND_RECONCILE, CALL_INSPECT, "later failed" },
+                { "paused", COMMAND_PAUSE, CALL_PAUSE, "later failed" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -430,7 +431,7 @@ static void after_a_reboot_the_end_is_fixed_on_the_new_clock(void **state)
                                          .wall = NOW_WALL + 50 * USEC_PER_SEC,
                                          .boot_id = STR("b2") };
         scoped(sandbox_freep) struct sandbox *r = record_in(STATE_RUNNING, NULL);
-        struct wanted w = { .command = COMMAND_LOOK, .told = true, .found = true };
+        struct wanted w = { .command = COMMAND_RECONCILE, .told = true, .found = true };
         struct expiry x = expiry_after(&now, 60 * USEC_PER_SEC);
         struct decision d;
 
@@ -479,7 +480,7 @@ static void only_what_runs_may_be_entered(void **state)
                 struct err e;
 
                 check_case(state_to_string(s));
-                check_i64_eq(decide_enter(r, &retry_after, &e), should[s].result);
+                check_i64_eq(decide_ingress(r, &retry_after, &e), should[s].result);
                 check_i64_eq(retry_after > 0, should[s].retry);
         }
 }

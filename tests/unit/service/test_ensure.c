@@ -298,7 +298,7 @@ static void one_that_can_not_be_made_is_an_error(void **state)
         check_i64_eq(ask("a").result, ERR_RETURN(ERR_EXHAUSTED));
         check_z_eq(ask("a").id, "");
         driver_failing_plan(w.driver, &(struct driver_failing_plan){ 0 });
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_true(ask("a").created);
         check_u64_eq(world_live(&w), 1);
 }
@@ -340,7 +340,7 @@ static void one_that_died_is_replaced(void **state)
         const struct driver_health how = { DRIVER_DEAD, "OOM_KILLED", STR("by the test") };
 
         check_true(driver_fake_kill(w.runtime, str_from(first.id), &how));
-        service_world_rest(&w);
+        service_world_idle(&w);
         again = ask("a");
         check_true(again.created && strcmp(again.id, first.id) != 0);
         check_u64_eq(world_live(&w), 1);
@@ -416,7 +416,7 @@ static void who_leaves_at_any_moment_leaves_nothing_undone(void **state)
                 service_world_until(&w, a->done);
                 g = ask_end(a);
                 check_true(g.result == 0 || g.result == ERR_RETURN(ERR_CANCELED));
-                service_world_rest(&w);
+                service_world_idle(&w);
                 check_true(world_live(&w) <= 1);
                 if (turns % 7 == 6)
                         check_i64_eq(world_command(&w, service_delete, ask("a").id), 0);
@@ -438,7 +438,7 @@ static void a_stop_ends_those_who_wait(void **state)
         check_true(ask_end(made).result < 0 && ask_end(waits).result < 0);
         driver_fake_release(w.runtime);
         check_i64_eq(service_world_up(&w), 0);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(ask("a").result, 0);
         check_u64_eq(world_live(&w), 1);
 }
@@ -456,7 +456,7 @@ static void a_crash_at_any_moment_leaves_one_at_most(void **state)
                 check_true(a->done);
                 (void) ask_end(a);
                 check_i64_eq(service_world_up(&w), 0);
-                service_world_rest(&w);
+                service_world_idle(&w);
                 service_world_advance(&w, 2 * REGISTRY_LEASE);
                 g = ask("a");
                 check_i64_eq(g.result, 0);
@@ -473,9 +473,9 @@ static void a_store_that_fails_makes_no_second_one(void **state)
                                                                           .n = n });
                 (void) ask("a");
                 store_failing_plan(w.store, &(struct store_failing_plan){ 0 });
-                service_world_rest(&w);
+                service_world_idle(&w);
                 service_world_advance(&w, 2 * REGISTRY_LEASE);
-                service_world_rest(&w);
+                service_world_idle(&w);
                 check_i64_eq(ask("a").result, 0);
                 check_u64_eq(world_live(&w), 1);
                 if (n % 3 == 0)

@@ -94,7 +94,7 @@ static void listeners_may_go_while_they_are_told(void **state)
 
 static void the_last_changes_of_a_sandbox_are_remembered(void **state)
 {
-        struct service_note notes[SERVICE_HISTORY_MAX];
+        struct service_history_entry notes[SERVICE_HISTORY_MAX];
         struct made m = world_create(&w, &plain);
 
         check_i64_eq(service_history(w.service, world_caller("t"), str_from(m.id), notes), 2);

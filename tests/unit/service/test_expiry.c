@@ -25,7 +25,7 @@ static int tear_down(void **state)
 static void advance(uint64_t seconds)
 {
         service_world_advance(&w, seconds * USEC_PER_SEC);
-        service_world_rest(&w);
+        service_world_idle(&w);
 }
 
 /* --- the end of a life, and of its tombstone --- */
@@ -64,7 +64,7 @@ static void what_is_paused_or_pending_expires_too(void **state)
         service_world_advance(&w, 60 * USEC_PER_SEC);
         service_world_until(&w, world_create_is_done(c));
         late = world_create_end(c);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(world_state(&w, m.id), STATE_TERMINATED);
         check_i64_eq(world_state(&w, late.id), STATE_FAILED);
         check_i64_eq(driver_fake_count(w.runtime), 0);
@@ -144,7 +144,7 @@ static void an_end_that_was_put_off_leaves_nothing_half_paused(void **state)
 
         service_world_advance(&w, 60 * USEC_PER_SEC);
         check_i64_eq(world_renew(&w, m.id, w.clock.wall_now + 600 * USEC_PER_SEC), 0);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(world_command_end(pause), ERR_RETURN(ERR_CONFLICT));
         advance(1);
         check_i64_eq(world_state(&w, m.id), STATE_RUNNING);
@@ -235,7 +235,7 @@ static void the_oldest_tombstones_of_a_tenant_make_room(void **state)
         w.config.tombstones_max = 1;
         check_i64_eq(service_world_up(&w), 0);
         service_world_advance(&w, 0);
-        service_world_rest(&w);
+        service_world_idle(&w);
         for (int i = 0; i < 5; i++)
                 check_i64_eq(world_state(&w, m[i].id), i < 4 ? -1 : STATE_TERMINATED);
 }
@@ -272,9 +272,9 @@ static void make_many(int timeout)
         for (int i = 0; i < MANY; i++) {
                 all[i] = world_create_start(&w, &(struct create_options){ .timeout = timeout });
                 if (i % 64 == 63)
-                        service_world_rest(&w);
+                        service_world_idle(&w);
         }
-        service_world_rest(&w);
+        service_world_idle(&w);
         for (int i = 0; i < MANY; i++)
                 check_i64_eq(world_create_end(all[i]).result, 0);
         check_i64_eq(world_live(&w), MANY);

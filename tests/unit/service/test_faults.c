@@ -242,7 +242,7 @@ static void crash_at_every_point(bool after, bool reboot, unsigned delay)
                                 service_world_reboot(&w);
                         check_i64_eq(service_world_up(&w), 0);
                 }
-                service_world_rest(&w);
+                service_world_idle(&w);
                 check_world();
                 service_world_close(&w);
                 if (!killed)
@@ -271,10 +271,10 @@ static void after_a_crash_and_a_reboot_all_agree(void **state)
 static void settle(void)
 {
         for (int i = 0; i < 8; i++) {
-                service_world_rest(&w);
+                service_world_idle(&w);
                 service_world_advance(&w, 10 * USEC_PER_SEC);
         }
-        service_world_rest(&w);
+        service_world_idle(&w);
         memset(play.promised, 0, sizeof(play.promised)); /* their time may be over */
 }
 

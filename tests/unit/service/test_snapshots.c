@@ -197,7 +197,7 @@ static void few_are_taken_at_once(void **state)
         check_u64_eq(driver_fake_held(w.runtime, DRIVER_CALL_SNAPSHOT),
                      service_defaults.snapshots_at_once);
         driver_fake_release(w.runtime);
-        service_world_rest(&w);
+        service_world_idle(&w);
         for (size_t i = 0; i < 7; i++)
                 ready += state_of(x[i].id) == SNAPSHOT_READY;
         check_u64_eq(ready, 7);

@@ -239,7 +239,7 @@ static void look(void)
 
         service_world_advance(&w, 60 * USEC_PER_SEC);
         service_world_until(&w, service_stats(w.service).reconciles > before);
-        service_world_rest(&w);
+        service_world_idle(&w);
 }
 
 static bool changed;
@@ -292,7 +292,7 @@ static void what_comes_and_goes_during_a_look_is_not_mistaken(void **state)
         m = world_create(&w, &plain); /* the scan has begun */
         driver_fake_release(w.runtime);
         service_world_until(&w, service_stats(w.service).reconciles > looks);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(world_state(&w, old.id), STATE_RUNNING);
         check_i64_eq(world_state(&w, m.id), STATE_RUNNING);
 
@@ -306,7 +306,7 @@ static void what_comes_and_goes_during_a_look_is_not_mistaken(void **state)
                 old = m;
                 m = world_create(&w, &plain);
                 service_world_until(&w, service_stats(w.service).reconciles > looks);
-                service_world_rest(&w);
+                service_world_idle(&w);
                 check_i64_eq(world_state(&w, old.id), STATE_RUNNING);
                 check_i64_eq(world_state(&w, m.id), STATE_RUNNING);
                 check_i64_eq(world_live(&w), 2);
@@ -350,7 +350,7 @@ static void a_death_is_told_within_a_turn_or_two(void **state)
                 check_case(cases[i].reason);
                 check_true(driver_fake_kill(w.runtime, str_from(m.id), &cases[i].how));
                 service_world_until(&w, world_state(&w, m.id) == (int) cases[i].state);
-                service_world_rest(&w);
+                service_world_idle(&w);
                 check_z_eq(reason_of(m.id), cases[i].reason);
                 check_i64_eq(driver_fake_count(w.runtime), 0);
                 check_i64_eq(w.service->tenants.sandboxes, 0);
@@ -373,7 +373,7 @@ static void what_dies_while_it_is_deleted_is_deleted(void **state)
         driver_fake_release(w.runtime);
         service_world_until(&w, world_command_is_done(d));
         check_i64_eq(world_command_end(d), 0);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(world_state(&w, m.id), -1);
 }
 

@@ -44,7 +44,7 @@ static unsigned create_at_once(const struct create_options *o)
 
         for (size_t i = 0; i < PARALLEL; i++)
                 all[i] = world_create_start(&w, o);
-        service_world_rest(&w);
+        service_world_idle(&w);
         for (size_t i = 0; i < PARALLEL; i++) {
                 struct made m = world_create_end(all[i]);
 
@@ -150,7 +150,7 @@ static void quotas_are_counted_anew_at_the_start(void **state)
         check_i64_eq(used("t")->sandboxes, PARALLEL);
         check_i64_eq(used("t")->cpu_milli, 2000 * PARALLEL);
         service_world_advance(&w, 60 * USEC_PER_SEC);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(used("t")->sandboxes, 0); /* tombstones cost nothing */
 }
 

@@ -67,7 +67,7 @@ static void an_endless_answer_is_refused(void **state)
         for (; last == 0; fed += sizeof(zeros))
                 check_i64_eq(read_all(&r, str_of(zeros, sizeof(zeros)), &last), 0);
         check_i64_eq(last, -ENOBUFS);
-        check_true(fed <= REDIS_ANSWER_MAX + 2 * sizeof(zeros));
+        check_true(fed <= REDIS_REPLY_MAX + 2 * sizeof(zeros));
         redis_reader_done(&r);
 }
 

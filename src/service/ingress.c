@@ -25,7 +25,7 @@ static void count_access(const struct visit *v)
 {
         struct service *s = v->service;
         const struct sandbox *record = v->record;
-        struct place *p = place__of(s, record->id);
+        struct place *p = sandbox_ctl__obtain(s, record->id);
         usec_t now = clock_mono(s->config.clock);
         struct job *j;
 
@@ -34,9 +34,9 @@ static void count_access(const struct visit *v)
         if (p->renewed_at > 0 && now < usec_add(p->renewed_at, ACCESS_RENEW_EVERY))
                 return;
         p->renewed_at = now;
-        j = job__new(s, p, COMMAND_ACCESS);
+        j = sandbox_op__new(s, p, COMMAND_ACCESS);
         j->background = true;
-        job__start(j);
+        sandbox_op__start(j);
 }
 
 /* --- the frame of a visit --- */
@@ -59,7 +59,7 @@ static int check(struct service *s, const struct caller *who, struct str id, str
         record = service_find(s, who, id);
         if (!record)
                 return service__not_found(&req->err);
-        r = service_may_enter(record, &req->retry_after, &req->err);
+        r = service_check_ingress(record, &req->retry_after, &req->err);
         if (r < 0)
                 return r;
         v->driver = service__driver(s, record->driver);
@@ -100,13 +100,13 @@ static void visit_end(struct visit *v, int result, const struct err *err)
 
         list_remove(&v->node);
         s->stats.under_way--;
-        req__finish(v->req, place__get(s, v->record->id), result, err);
+        req__finish(v->req, sandbox_ctl__get(s, v->record->id), result, err);
         sandbox_free(v->record);
         free(v);
         service__settle(s);
 }
 
-void enter__stop(struct service *s)
+void ingress__stop(struct service *s)
 {
         list_for_each (n, &s->visitors)
                 op_cancel(container_of(n, struct visit, node)->inner);
@@ -200,12 +200,13 @@ void service_write_files(struct service *s, struct service_write *x)
 
 static void was_handed(struct op *op, int result)
 {
-        struct service_git *x = container_of(op, struct service_git, git.req.op);
+        struct service_git_credential *x =
+                container_of(op, struct service_git_credential, git.req.op);
 
         visit_end(x->req._impl, result, &x->git.req.err);
 }
 
-void service_hand_git(struct service *s, struct service_git *x)
+void service_set_git_credential(struct service *s, struct service_git_credential *x)
 {
         struct visit *v = visit_begin(s, &x->req, x->who, x->id);
 

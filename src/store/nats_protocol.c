@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/nats_wire.h"
+#include "store/nats_protocol.h"
 
 #include "base/base.h"
 

@@ -20,7 +20,7 @@ static void decide_step(struct job *j);
 
 /* --- life --- */
 
-struct job *job__new(struct service *s, struct place *p, enum command c)
+struct job *sandbox_op__new(struct service *s, struct place *p, enum command c)
 {
         struct job *j = xnew(struct job);
 
@@ -32,8 +32,8 @@ struct job *job__new(struct service *s, struct place *p, enum command c)
         list_init(&j->gate);
         list_init(&j->waiters);
         list_append(&s->jobs, &j->all);
-        p->n_jobs++;
-        p->n_ending += command_overtakes(c);
+        p->n_ops++;
+        p->n_preempting += command_preempts(c);
         s->stats.under_way++;
         return j;
 }
@@ -42,8 +42,8 @@ static void creation_free(struct service *s, struct creation *c)
 {
         if (!c)
                 return;
-        due_clear(&s->schedule, &c->answer_by);
-        wish_done(&c->wish);
+        deadline_clear(&s->schedule, &c->answer_by);
+        request_copy_done(&c->wish);
         sandbox_free(c->record);
         free(c);
 }
@@ -58,7 +58,7 @@ static void job_free(struct job *j)
         free(j);
 }
 
-void job__tell(struct job *j, int result, const struct err *err)
+void sandbox_op__notify(struct job *j, int result, const struct err *err)
 {
         for (struct list *n; (n = list_first(&j->waiters));) {
                 struct service_req *r = container_of(n, struct service_req, _node);
@@ -78,7 +78,7 @@ static void job_end(struct job *j)
         struct place *p = j->place;
         bool had_turn = p->current == j, more;
 
-        job__tell(j, j->result, &j->err);
+        sandbox_op__notify(j, j->result, &j->err);
         if (j->creation)
                 j->creation->coming = false;
         if (had_turn && j->decision.next != NEXT_LATER)
@@ -86,23 +86,23 @@ static void job_end(struct job *j)
         list_remove(&j->all);
         list_remove(&j->turn);
         list_remove(&j->pen);
-        p->n_jobs--;
-        p->n_ending -= command_overtakes(j->wanted.command);
+        p->n_ops--;
+        p->n_preempting -= command_preempts(j->wanted.command);
         s->stats.under_way--;
         if (had_turn)
                 p->current = NULL;
         more = had_turn && !list_empty(&p->waiting);
         if (j->ended)
                 j->ended(j);
-        ask__over(j);
+        driver_call__end(j);
         job_free(j);
-        place__settle(p);
+        sandbox_ctl__settle(p);
         if (more)
-                turn__give(p);
+                op_lock__release(p);
         service__settle(s);
 }
 
-void job__drop(struct job *j, int result, const struct err *err)
+void sandbox_op__drop(struct job *j, int result, const struct err *err)
 {
         ASSERT(!j->begun);
         j->result = result;
@@ -111,7 +111,7 @@ void job__drop(struct job *j, int result, const struct err *err)
         job_end(j);
 }
 
-void job__cancel_wait(struct op *op)
+void sandbox_op__cancel_wait(struct op *op)
 {
         struct service_req *r = container_of(op, struct service_req, op);
         struct job *j = r->_impl;
@@ -119,21 +119,21 @@ void job__cancel_wait(struct op *op)
 
         req__finish(r, NULL, result, &r->err);
         if (!j->begun && list_empty(&j->waiters) && j->wanted.command != COMMAND_DELETE)
-                job__drop(j, 0, NULL);
+                sandbox_op__drop(j, 0, NULL);
 }
 
-void job__wait_for(struct job *j, struct service_req *r)
+void sandbox_op__wait(struct job *j, struct service_req *r)
 {
         r->_impl = j;
         list_append(&j->waiters, &r->_node);
 }
 
-void job__start(struct job *j)
+void sandbox_op__start(struct job *j)
 {
-        if (command_is_light(j->wanted.command))
-                pen__take(j, decide_step);
+        if (command_only_writes(j->wanted.command))
+                record_lock__acquire(j, decide_step);
         else
-                turn__take(j);
+                op_lock__acquire(j);
 }
 
 /* --- what was written --- */
@@ -153,7 +153,7 @@ static void tell_change(struct job *j, const char *type, const struct sandbox *r
 
         log_change(s, type, record);
         history_add(&j->place->history, type, at, record);
-        events_tell(&s->events, type, at, record);
+        events_notify(&s->events, type, at, record);
 }
 
 static void count_create(struct service *s, const struct creation *c)
@@ -174,7 +174,7 @@ static void count_change(const struct job *j)
         enum state to = j->decision.step.state;
 
         if (!j->decision.changes) {
-                stats->renewed += j->decision.renews && c != COMMAND_LOOK;
+                stats->renewed += j->decision.renews && c != COMMAND_RECONCILE;
                 return;
         }
         if (c == COMMAND_CREATE && to == STATE_RUNNING) {
@@ -184,7 +184,7 @@ static void count_change(const struct job *j)
                 stats->create_failures++;
         } else if (c == COMMAND_EXPIRE && to == STATE_STOPPING) {
                 stats->expired++;
-        } else if (c == COMMAND_LOOK && state_is_final(to)
+        } else if (c == COMMAND_RECONCILE && state_is_final(to)
                    && !str_eq(j->decision.step.reason, STR(REASON_EXPIRED))) {
                 stats->died++;
         }
@@ -218,17 +218,17 @@ static void unregistered(struct op *op, int result)
         }
         j->service->stats.deletes += j->wanted.command == COMMAND_DELETE;
         tell_change(j, "sandbox.deleted", j->last);
-        pen__give(j->place);
+        record_lock__release(j->place);
         return job_end(j);
 }
 
 static void unregister(struct job *j)
 {
-        const struct sandbox *record = place__record(j->place);
+        const struct sandbox *record = sandbox_ctl__record(j->place);
 
         j->last = record ? sandbox_copy(record) : NULL;
         if (!j->last) { /* it has gone by itself */
-                pen__give(j->place);
+                record_lock__release(j->place);
                 return job_end(j);
         }
         op_init(&j->write.remove.req.op, unregistered);
@@ -249,22 +249,22 @@ static void log_failure(const struct job *j)
 static void go_on(struct job *j)
 {
         switch (j->decision.next) {
-        case NEXT_ASK:
-                pen__give(j->place);
-                return ask__driver(j);
+        case NEXT_CALL:
+                record_lock__release(j->place);
+                return driver_call__start(j);
         case NEXT_AGAIN:
                 return decide_step(j);
         case NEXT_UNREGISTER:
                 return unregister(j);
         case NEXT_LATER:
                 log_failure(j);
-                place__retry(j->place);
-                pen__give(j->place);
+                sandbox_ctl__retry(j->place);
+                record_lock__release(j->place);
                 return job_end(j);
         case NEXT_DONE:
         case NEXT_REFUSE:
         default:
-                pen__give(j->place);
+                record_lock__release(j->place);
                 return job_end(j);
         }
 }
@@ -288,11 +288,11 @@ static void written(struct op *op, int result)
                 return fail_write(j, result, &j->write.req.err);
         count_change(j);
         if (j->decision.event)
-                tell_change(j, j->decision.event, place__record(p));
-        place__settle(p);
+                tell_change(j, j->decision.event, sandbox_ctl__record(p));
+        sandbox_ctl__settle(p);
         /* What has failed is known; what still is to be cleared away need not be waited for. */
         if (j->decision.fails)
-                job__tell(j, j->result, &j->err);
+                sandbox_op__notify(j, j->result, &j->err);
         return go_on(j);
 }
 
@@ -308,7 +308,7 @@ static int apply(struct job *j, struct sandbox *next, struct err *e)
                 r = status_explain(&next->status, &next->arena, d->step.reason, d->step.message, e);
         if (r == 0 && d->renews)
                 r = sandbox_set_expiry(next, &d->expiry, e);
-        if (r == 0 && d->takes_notes)
+        if (r == 0 && d->sets_handle)
                 r = sandbox_set_handle(next, j->found ? j->found->handle : notes, e);
         if (r == 0 && d->patches)
                 r = sandbox_patch_metadata(next, &j->patch, e);
@@ -326,7 +326,7 @@ static void write_record(struct job *j, const struct sandbox *record)
 
         if (r < 0)
                 sandbox_free(next);
-        if (r < 0 && command_is_light(j->wanted.command)) {
+        if (r < 0 && command_only_writes(j->wanted.command)) {
                 j->result = r; /* what the caller wanted does not fit */
                 j->err = e;
                 j->decision = (struct decision){ .next = NEXT_DONE };
@@ -343,7 +343,7 @@ static void write_record(struct job *j, const struct sandbox *record)
 static void decide_step(struct job *j)
 {
         struct service *s = j->service;
-        const struct sandbox *record = place__record(j->place);
+        const struct sandbox *record = sandbox_ctl__record(j->place);
         struct timestamp now = service__now(s);
         struct driver *driver = record ? service__driver(s, record->driver) : NULL;
         struct decision *d = &j->decision;
@@ -370,25 +370,25 @@ static void decide_step(struct job *j)
 /* Found in the runtime, and no record of it. */
 static bool is_unknown(const struct job *j)
 {
-        return j->found && !place__record(j->place);
+        return j->found && !sandbox_ctl__record(j->place);
 }
 
 static void looked_again(struct job *j);
 static void cleared_away(struct job *j);
 
-void job__answered(struct job *j)
+void sandbox_op__driver_done(struct job *j)
 {
         if (is_unknown(j))
-                return j->answer.asked == ASK_DESTROY ? cleared_away(j) : looked_again(j);
+                return j->answer.asked == CALL_DESTROY ? cleared_away(j) : looked_again(j);
         j->answered_by_driver = true;
         if (j->answer.result < 0 && !j->troubled) {
                 j->troubled = true;
                 j->trouble = j->answer_err;
         }
-        return pen__take(j, decide_step);
+        return record_lock__acquire(j, decide_step);
 }
 
-void job__cancel_call(struct job *j, enum err_code code, const char *why)
+void sandbox_op__cancel_call(struct job *j, enum err_code code, const char *why)
 {
         enum command c = j->wanted.command;
 
@@ -396,7 +396,7 @@ void job__cancel_call(struct job *j, enum err_code code, const char *why)
                 return;
         j->cancel_code = code;
         j->cancel_why = why;
-        if (j->asking && j->decision.ask != ASK_DESTROY)
+        if (j->asking && j->decision.ask != CALL_DESTROY)
                 op_cancel(j->asking);
 }
 
@@ -413,8 +413,8 @@ static void registered(struct op *op, int result)
                 j->decision = (struct decision){ .next = NEXT_DONE };
                 return go_on(j);
         }
-        tell_change(j, "sandbox.created", place__record(j->place));
-        place__settle(j->place);
+        tell_change(j, "sandbox.created", sandbox_ctl__record(j->place));
+        sandbox_ctl__settle(j->place);
         return decide_step(j);
 }
 
@@ -443,7 +443,7 @@ static void clear_away(struct job *j, struct str why)
         log_fields(j->service->config.log, LOG_WARN,
                    "a sandbox that was given up while this node was away is removed",
                    LOG_F_STR("sandbox", j->found->id), LOG_F_STR("reason", why));
-        j->decision = (struct decision){ .next = NEXT_ASK, .ask = ASK_DESTROY };
+        j->decision = (struct decision){ .next = NEXT_CALL, .ask = CALL_DESTROY };
         return go_on(j);
 }
 
@@ -460,7 +460,7 @@ static void record_asked(struct op *op, int result)
 {
         struct job *j = container_of(op, struct job, write.get.req.op);
 
-        if (result == 0 && elsewhere__is(j->service, j->write.get.record))
+        if (result == 0 && remote_node__has(j->service, j->write.get.record))
                 return clear_away(j, STR("its record is another node's"));
         if (result != ERR_RETURN(ERR_NOT_FOUND) || !j->found->owner_bound)
                 return let_be(j);
@@ -477,7 +477,7 @@ static void was_it_given_up(struct job *j)
                 return let_be(j);
         memset(&j->write, 0, sizeof(j->write));
         op_init(&j->write.get.req.op, record_asked);
-        registry_get_metadata(j->service->config.registry, &j->write.get, j->found->id);
+        registry_get(j->service->config.registry, &j->write.get, j->found->id);
 }
 
 static void cleared_away(struct job *j)
@@ -495,8 +495,8 @@ static void found_registered(struct op *op, int result)
         struct job *j = container_of(op, struct job, write.reconcile.req.op);
 
         if (result == 0 && j->write.reconcile.added > 0) {
-                tell_change(j, "sandbox.found", place__record(j->place));
-                place__settle(j->place);
+                tell_change(j, "sandbox.found", sandbox_ctl__record(j->place));
+                sandbox_ctl__settle(j->place);
                 return decide_step(j);
         }
         if (result < 0)
@@ -519,8 +519,8 @@ static void register_found(struct job *j)
  * driver's word holds. */
 static void look_again(struct job *j)
 {
-        j->decision = (struct decision){ .next = NEXT_ASK, .ask = ASK_INSPECT };
-        ask__driver(j);
+        j->decision = (struct decision){ .next = NEXT_CALL, .ask = CALL_INSPECT };
+        driver_call__start(j);
 }
 
 static void looked_again(struct job *j)
@@ -531,15 +531,15 @@ static void looked_again(struct job *j)
         }
         j->wanted.told = true;
         j->wanted.health = j->answer.health;
-        return pen__take(j, register_found);
+        return record_lock__acquire(j, register_found);
 }
 
-void job__go(struct job *j)
+void sandbox_op__run(struct job *j)
 {
         j->begun = true;
         if (j->creation)
-                return pen__take(j, register_record);
+                return record_lock__acquire(j, register_record);
         if (!is_unknown(j))
-                return pen__take(j, decide_step);
-        return j->wanted.told ? pen__take(j, register_found) : look_again(j);
+                return record_lock__acquire(j, decide_step);
+        return j->wanted.told ? record_lock__acquire(j, register_found) : look_again(j);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_REGISTRY_KEYS_H
-#define HUTCH_REGISTRY_KEYS_H
+#ifndef HUTCH_REGISTRY_STORE_KEYS_H
+#define HUTCH_REGISTRY_STORE_KEYS_H
 
 /*
  * Names of what is in the store; registry.h has the list.
@@ -38,7 +38,7 @@ void add_owner_key(struct buf *b, const char *prefix, const struct owner *o);
 /* PURISTA's older generation knew no scopes, and its keys end before them. Such a key of the owner, of
  * whom `key` is the other one: a view of its beginning. The null view if there is none: he has a scope of
  * his own, or his key is a digest. */
-struct str older_owner_key(struct str key, const struct owner *o);
+struct str legacy_owner_key(struct str key, const struct owner *o);
 
 /* What is stored at an owner's key: the id as a JSON text, in quotes. */
 #define INDEX_VALUE_SIZE (SANDBOX_ID_MAX + 2)

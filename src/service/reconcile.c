@@ -22,19 +22,19 @@
 static bool look_waits(const struct place *p)
 {
         list_for_each (n, &p->waiting)
-                if (container_of(n, struct job, turn)->wanted.command == COMMAND_LOOK)
+                if (container_of(n, struct job, turn)->wanted.command == COMMAND_RECONCILE)
                         return true;
         return false;
 }
 
-void look__at(struct place *p, const struct driver_health *health)
+void reconcile__sandbox(struct place *p, const struct driver_health *health)
 {
         struct job *j;
         struct str cut;
 
         if (look_waits(p))
                 return;
-        j = job__new(p->service, p, COMMAND_LOOK);
+        j = sandbox_op__new(p->service, p, COMMAND_RECONCILE);
         j->background = true;
         if (health) {
                 cut = str_utf8_cut(health->message, sizeof(j->told));
@@ -43,7 +43,7 @@ void look__at(struct place *p, const struct driver_health *health)
                 if (cut.n > 0)
                         memcpy(j->told, cut.p, cut.n);
         }
-        job__start(j);
+        sandbox_op__start(j);
 }
 
 /* --- all --- */
@@ -114,7 +114,7 @@ static void look_end(struct look *l)
         for (size_t i = 0; i < s->n_members; i++) {
                 results_free(&l->scans[i]);
                 if (l->scans[i].ok && s->phase < PHASE_STOPPING)
-                        snapshot__look(s, l->scans[i].member->driver);
+                        snapshot__reconcile(s, l->scans[i].member->driver);
         }
         while (!list_empty(&l->found))
                 found_free(l, container_of(list_first(&l->found), struct found, node));
@@ -134,7 +134,7 @@ static void look_end(struct look *l)
                                                                         "the server is stopping"));
         }
         if (s->phase == PHASE_READY)
-                due_set(&s->schedule, &s->look_due, next_look(l));
+                deadline_set(&s->schedule, &s->reconcile_due, next_look(l));
         free(l);
         service__settle(s);
 }
@@ -143,7 +143,7 @@ static void look_end(struct look *l)
 
 static void count(struct look *l, const struct job *j)
 {
-        const struct sandbox *record = place__record(j->place);
+        const struct sandbox *record = sandbox_ctl__record(j->place);
         bool final = record && state_is_final((enum state) record->status.state);
 
         if (j->decision.next == NEXT_LATER)
@@ -169,16 +169,17 @@ static void look_job_ended(struct job *j)
 
 static void start_job(struct look *l, struct place *p, struct found *f, const struct wanted *w)
 {
-        struct job *j = job__new(l->service, p, COMMAND_LOOK);
+        struct job *j = sandbox_op__new(l->service, p, COMMAND_RECONCILE);
 
         l->jobs++;
         j->wanted = *w;
         j->found = f ? TAKE_PTR(f->record) : NULL;
-        j->was = w->found && !place__record(p) ? STATE_PENDING : place__record(p)->status.state;
+        j->was = w->found && !sandbox_ctl__record(p) ? STATE_PENDING
+                                                     : sandbox_ctl__record(p)->status.state;
         j->background = true;
         j->ended = look_job_ended;
         j->ended_data = l;
-        job__start(j);
+        sandbox_op__start(j);
 }
 
 /* --- what is to be done about one --- */
@@ -193,7 +194,7 @@ static const struct scanning *scan_of(const struct look *l, struct str driver)
 
 static struct wanted wanted_of(const struct found *f)
 {
-        return (struct wanted){ .command = COMMAND_LOOK,
+        return (struct wanted){ .command = COMMAND_RECONCILE,
                                 .found = f != NULL,
                                 .told = true,
                                 .health.life = f ? f->life : DRIVER_GONE };
@@ -218,17 +219,17 @@ static bool agrees(const struct service *s, const struct sandbox *record, const 
 static void look_at_record(struct look *l, const struct sandbox *record)
 {
         struct service *s = l->service;
-        struct place *p = place__of(s, record->id);
+        struct place *p = sandbox_ctl__obtain(s, record->id);
         struct map_node *n = map_get(&l->by_id, record->id);
         struct found *f = n ? container_of(n, struct found, by_id) : NULL;
         const struct scanning *scan = scan_of(l, record->driver);
         struct wanted w = wanted_of(f);
 
         if (l->start)
-                place__settle(p);
+                sandbox_ctl__settle(p);
         if (scan && scan->ok && agrees(s, record, &w)) {
                 l->counts.adopted += state_is_live((enum state) record->status.state);
-        } else if (scan && scan->ok && p->n_jobs == 0 && p->retry_at == 0) {
+        } else if (scan && scan->ok && p->n_ops == 0 && p->retry_at == 0) {
                 w.told = l->start && !has_more_to_tell(scan, w.health.life);
                 start_job(l, p, f, &w);
         }
@@ -241,10 +242,11 @@ static void look_at_found(struct look *l, struct found *f)
         struct service *s = l->service;
         struct wanted w = wanted_of(f);
 
-        if (!registry_peek(s->config.registry, f->record->id) && !place__get(s, f->record->id)) {
+        if (!registry_peek(s->config.registry, f->record->id)
+            && !sandbox_ctl__get(s, f->record->id)) {
                 l->counts.added += l->start != NULL;
                 w.told = l->start && !has_more_to_tell(scan_of(l, f->record->driver), f->life);
-                start_job(l, place__of(s, f->record->id), f, &w);
+                start_job(l, sandbox_ctl__obtain(s, f->record->id), f, &w);
         }
         found_free(l, f);
 }
@@ -378,15 +380,15 @@ static void look_start(struct service *s, struct service_start *start)
                 net_task_queue(s->config.loop, &l->step);
 }
 
-void look__due(struct due *d)
+void reconcile__due(struct due *d)
 {
-        struct service *s = container_of(d, struct service, look_due);
+        struct service *s = container_of(d, struct service, reconcile_due);
 
         if (!s->look)
                 look_start(s, NULL);
 }
 
-void look__stop(struct service *s)
+void reconcile__stop(struct service *s)
 {
         struct look *l = s->look;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_REGISTRY_SURE_H
-#define HUTCH_REGISTRY_SURE_H
+#ifndef HUTCH_REGISTRY_VERIFIED_WRITE_H
+#define HUTCH_REGISTRY_VERIFIED_WRITE_H
 
 /*
  * A write that finds out what has become of it.
@@ -20,10 +20,10 @@
 #include "store/store.h"
 
 struct sure;
-typedef void sure_done_fn(struct sure *s, int result);
+typedef void verified_write_fn(struct sure *s, int result);
 
 struct sure {
-        sure_done_fn *done;
+        verified_write_fn *done;
 
         uint64_t version; /* results */
         struct str found;
@@ -44,14 +44,14 @@ struct sure {
         };
 };
 
-void sure_cas(struct sure *s, struct store *store, struct str key, uint64_t expected,
-              struct str value);
+void verified_write_cas(struct sure *s, struct store *store, struct str key, uint64_t expected,
+                        struct str value);
 
 /* What is gone already was removed. */
-void sure_remove(struct sure *s, struct store *store, struct str key, uint64_t expected);
+void verified_write_remove(struct sure *s, struct store *store, struct str key, uint64_t expected);
 
 /* Removes a key of that version and tells nobody: for what is only a matter of tidiness, because
  * whoever meets the key later will see that it means nothing. The key is copied. */
-void remove_and_forget(struct store *store, struct str key, uint64_t expected);
+void remove_unverified(struct store *store, struct str key, uint64_t expected);
 
 #endif

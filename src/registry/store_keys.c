@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "registry/keys.h"
+#include "registry/store_keys.h"
 
 #include "base/base.h"
 #include "base/sha256.h"
@@ -40,7 +40,7 @@ void add_owner_key(struct buf *b, const char *prefix, const struct owner *o)
         ASSERT(!buf_failed(b));
 }
 
-struct str older_owner_key(struct str key, const struct owner *o)
+struct str legacy_owner_key(struct str key, const struct owner *o)
 {
         struct str kind = str_from(scope_kind_to_string(SCOPE_SHARED_PROJECT_USER));
 

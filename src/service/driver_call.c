@@ -35,9 +35,9 @@ static struct str keep_message(struct job *j, struct str message)
 
 static void keep_results(struct job *j)
 {
-        if (j->answer.asked == ASK_CREATE && j->call.create.handle.p)
+        if (j->answer.asked == CALL_CREATE && j->call.create.handle.p)
                 j->notes = xstrndup_str(j->call.create.handle);
-        if (j->answer.asked != ASK_INSPECT)
+        if (j->answer.asked != CALL_INSPECT)
                 return;
         j->answer.health = j->call.inspect.health;
         j->answer.health.message = keep_message(j, j->call.inspect.health.message);
@@ -45,7 +45,7 @@ static void keep_results(struct job *j)
 
 /* A place behind the gate is kept to the job's end: so there are never more than BACKGROUND_MAX on
  * their way through driver and store, and a turn of the loop stays short. */
-void ask__over(struct job *j)
+void driver_call__end(struct job *j)
 {
         struct service *s = j->service;
 
@@ -74,8 +74,8 @@ static void answer(struct job *j, int result, const struct err *err)
         if (result == 0)
                 keep_results(j);
         sandbox_freep(&j->asked);
-        if (j->answer.asked == ASK_CREATE)
-                wish_done(&j->creation->wish);
+        if (j->answer.asked == CALL_CREATE)
+                request_copy_done(&j->creation->wish);
 }
 
 static void asked_done(struct op *op, int result)
@@ -84,7 +84,7 @@ static void asked_done(struct op *op, int result)
 
         j->asking = NULL;
         answer(j, result, &j->call.destroy.req.err);
-        job__answered(j);
+        sandbox_op__driver_done(j);
 }
 
 /* --- the question --- */
@@ -95,7 +95,7 @@ static void refuse(struct job *j, enum err_code code, const char *why)
         int r = err_set(&e, code, "%s", why);
 
         answer(j, r, &e);
-        job__answered(j);
+        sandbox_op__driver_done(j);
 }
 
 /* A record that a crash has left without the driver's notes borrows those that the scan found. */
@@ -115,29 +115,29 @@ static void start(struct job *j, struct driver *d)
         j->asking = &j->call.destroy.req.op;
         op_init(j->asking, asked_done);
         switch (j->decision.ask) {
-        case ASK_CREATE:
+        case CALL_CREATE:
                 driver_create(d, &j->call.create, j->asked, &j->creation->wish.request);
                 break;
-        case ASK_DESTROY:
+        case CALL_DESTROY:
                 driver_destroy(d, &j->call.destroy, j->asked);
                 break;
-        case ASK_PAUSE:
+        case CALL_PAUSE:
                 driver_pause(d, &j->call.pause, j->asked);
                 break;
-        case ASK_RESUME:
+        case CALL_RESUME:
                 driver_resume(d, &j->call.pause, j->asked);
                 break;
-        case ASK_INSPECT:
+        case CALL_INSPECT:
                 driver_inspect(d, &j->call.inspect, j->asked);
                 break;
-        case ASK_PING:
+        case CALL_PING:
                 agent_ping(j->service->config.agents, &j->call.ping, d, j->asked);
                 break;
-        case ASK_SNAPSHOT:
+        case CALL_SNAPSHOT:
                 driver_snapshot(d, &j->call.snapshot, j->asked, str_from(j->snapshot_id));
                 break;
-        case ASK_NOTHING:
-        case ASK_MAX_:
+        case CALL_NOTHING:
+        case CALL_MAX_:
         default:
                 ASSERT(false);
         }
@@ -145,7 +145,7 @@ static void start(struct job *j, struct driver *d)
 
 static void ask_now(struct job *j)
 {
-        const struct sandbox *record = place__record(j->place);
+        const struct sandbox *record = sandbox_ctl__record(j->place);
         struct driver *d;
 
         if (!record)
@@ -153,7 +153,7 @@ static void ask_now(struct job *j)
         d = record ? service__driver(j->service, record->driver) : NULL;
         if (j->service->phase >= PHASE_STOPPING) /* the next start goes on from here */
                 return refuse(j, ERR_CANCELED, "the server is stopping");
-        if (j->cancel_why && j->decision.ask != ASK_DESTROY)
+        if (j->cancel_why && j->decision.ask != CALL_DESTROY)
                 return refuse(j, ERR_CANCELED, j->cancel_why);
         if (!d)
                 return refuse(j, ERR_UNAVAILABLE,
@@ -169,7 +169,7 @@ static void ask_now(struct job *j)
         return start(j, d);
 }
 
-void ask__driver(struct job *j)
+void driver_call__start(struct job *j)
 {
         struct service *s = j->service;
 
@@ -179,7 +179,7 @@ void ask__driver(struct job *j)
                 ask_now(j);
 }
 
-void ask__hurry(struct job *j)
+void driver_call__expedite(struct job *j)
 {
         bool in_gate = !list_empty(&j->gate);
 

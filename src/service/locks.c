@@ -8,7 +8,7 @@
 
 static bool overtakes(const struct job *j)
 {
-        return command_overtakes(j->wanted.command);
+        return command_preempts(j->wanted.command);
 }
 
 /* Behind those that overtake, too: they came first. */
@@ -27,28 +27,28 @@ static const char *why_overtaken(const struct job *by)
                                                     : "the sandbox was deleted meanwhile";
 }
 
-/* ask__hurry comes last: a driver that refuses at once ends the current job, and then the turn has been
+/* driver_call__expedite comes last: a driver that refuses at once ends the current job, and then the turn has been
  * given on already. */
-void turn__take(struct job *j)
+void op_lock__acquire(struct job *j)
 {
         struct job *current = j->place->current;
 
         if (!current) {
                 j->place->current = j;
-                job__go(j);
+                sandbox_op__run(j);
                 return;
         }
         if (overtakes(j)) {
                 list_insert_before(place_in_line(j->place), &j->turn);
                 current->wanted.overtaken = true;
-                job__cancel_call(current, ERR_CONFLICT, why_overtaken(j));
+                sandbox_op__cancel_call(current, ERR_CONFLICT, why_overtaken(j));
         } else {
                 list_append(&j->place->waiting, &j->turn);
         }
-        ask__hurry(current);
+        driver_call__expedite(current);
 }
 
-void turn__give(struct place *p)
+void op_lock__release(struct place *p)
 {
         struct list *n = list_first(&p->waiting);
 
@@ -57,10 +57,10 @@ void turn__give(struct place *p)
                 return;
         list_remove(n);
         p->current = container_of(n, struct job, turn);
-        job__go(p->current);
+        sandbox_op__run(p->current);
 }
 
-void pen__take(struct job *j, job_fn *go)
+void record_lock__acquire(struct job *j, sandbox_op_fn *go)
 {
         struct place *p = j->place;
 
@@ -73,7 +73,7 @@ void pen__take(struct job *j, job_fn *go)
         go(j);
 }
 
-void pen__give(struct place *p)
+void record_lock__release(struct place *p)
 {
         struct list *n = list_first(&p->writers);
 

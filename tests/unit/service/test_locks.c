@@ -87,7 +87,7 @@ static void a_delete_can_come_at_any_moment_of_a_create(void **state)
                 (void) world_create_end(c);
                 if (d)
                         check_i64_eq(await(d), 0);
-                service_world_rest(&w);
+                service_world_idle(&w);
                 if (!d)
                         check_i64_eq(world_command(&w, service_delete, only_id()), 0);
                 check_i64_eq(driver_fake_count(w.runtime), 0);
@@ -142,7 +142,7 @@ static void a_delete_goes_on_when_its_caller_has_gone(void **state)
         world_command_cancel(delete);
         check_i64_eq(await(delete), ERR_RETURN(ERR_CANCELED));
         (void) await(pause);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(world_state(&w, m.id), -1);
 }
 
@@ -211,7 +211,7 @@ static void what_has_not_begun_goes_with_its_caller(void **state)
         world_command_cancel(pause); /* has begun */
         check_i64_eq(await(pause), ERR_RETURN(ERR_CANCELED));
         driver_fake_release(w.runtime);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(world_state(&w, m.id), STATE_PAUSED);
         check_i64_eq(driver_fake_calls(w.runtime, DRIVER_CALL_RESUME), 0);
 }
@@ -230,7 +230,7 @@ static void a_patch_that_has_begun_needs_its_caller_no_more(void **state)
         c = world_patch_start(&w, m.id, "b", "2");
         world_command_cancel(c);
         check_i64_eq(await(c), ERR_RETURN(ERR_CANCELED));
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(world_find(&w, m.id)->metadata.n, 2);
 }
 
@@ -254,9 +254,9 @@ static void who_comes_while_a_refusal_is_due_gets_his_turn(void **state)
         check_i64_eq(await(pause), ERR_RETURN(ERR_CONFLICT));
         w.service->n_members = 1;
         driver_fake_release(w.runtime);
-        service_world_rest(&w);
+        service_world_idle(&w);
         service_world_advance(&w, 10 * USEC_PER_SEC);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(driver_fake_count(w.runtime), 0);
         check_i64_eq(world_live(&w), 0);
 }
@@ -264,15 +264,15 @@ static void who_comes_while_a_refusal_is_due_gets_his_turn(void **state)
 static void a_queue_has_an_end(void **state)
 {
         struct made m = world_create(&w, &plain);
-        struct commanding *all[PLACE_JOBS_MAX + 1];
+        struct commanding *all[SANDBOX_OPS_MAX + 1];
 
         hold(DRIVER_CALL_PAUSE);
         for (size_t i = 0; i < ARRAY_SIZE(all); i++)
                 all[i] = world_command_start(&w, service_pause, m.id);
-        check_i64_eq(await(all[PLACE_JOBS_MAX]), ERR_RETURN(ERR_UNAVAILABLE));
+        check_i64_eq(await(all[SANDBOX_OPS_MAX]), ERR_RETURN(ERR_UNAVAILABLE));
         driver_fake_release(w.runtime);
         check_i64_eq(await(all[0]), 0);
-        for (size_t i = 1; i < PLACE_JOBS_MAX; i++)
+        for (size_t i = 1; i < SANDBOX_OPS_MAX; i++)
                 check_i64_eq(await(all[i]), ERR_RETURN(ERR_CONFLICT));
 }
 

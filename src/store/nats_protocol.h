@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_STORE_NATS_WIRE_H
-#define HUTCH_STORE_NATS_WIRE_H
+#ifndef HUTCH_STORE_NATS_PROTOCOL_H
+#define HUTCH_STORE_NATS_PROTOCOL_H
 
 /*
  * What hutchd and hutch-store-nats say to each other, over a stream socket.
  *
  * A frame is a head of fixed size in the machine's own order of bytes (both are on one machine, and of one build), a
- * first and a second piece of bytes. hutchd asks, with a ticket; the answer has the same. Answers come in any
+ * first and a second piece of bytes. hutchd asks, with a request_id; the answer has the same. Answers come in any
  * order. Ticket 0 is about the connection: one answer without a code once requests can be carried out, and at any
  * time one with a code and the reason, which is the last.
  *
@@ -27,7 +27,7 @@
 struct nats_head {
         uint32_t n;    /* bytes of the whole frame */
         uint32_t what; /* enum store_call; of an answer: 0, or 1 and an enum err_code */
-        uint64_t ticket;
+        uint64_t request_id;
         uint64_t version; /* expected, or given */
         uint32_t limit;   /* of a scan; of its answer: whether there is more */
         uint32_t first;   /* bytes of the first piece; the second is the rest */

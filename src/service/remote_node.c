@@ -22,20 +22,20 @@ int service_may_serve(const struct service *s, struct err *e)
                 "this node could not renew its lease in the store: it serves nobody until it can");
 }
 
-bool elsewhere__is(const struct service *s, const struct sandbox *record)
+bool remote_node__has(const struct service *s, const struct sandbox *record)
 {
         return s->config.nodes && !sandbox_is_foreign(record)
                && !str_eq(record->node, s->config.node);
 }
 
-void elsewhere__copy(struct service_node *to, const struct nodes_find *from)
+void remote_node__copy(struct service_node *to, const struct nodes_find *from)
 {
         memcpy(to->id, from->id, sizeof(to->id));
         memcpy(to->address, from->address, sizeof(to->address));
         memcpy(to->process, from->process, sizeof(to->process));
 }
 
-int elsewhere__silent(const struct nodes_find *f, struct err *e)
+int remote_node__silent(const struct nodes_find *f, struct err *e)
 {
         if (f->life == NODE_UNKNOWN)
                 return err_set(
@@ -48,7 +48,7 @@ int elsewhere__silent(const struct nodes_find *f, struct err *e)
                        f->id);
 }
 
-void elsewhere__lost(struct service *s, struct str id)
+void remote_node__lost(struct service *s, struct str id)
 {
         const struct sandbox *record = registry_peek(s->config.registry, id);
 
@@ -56,8 +56,8 @@ void elsewhere__lost(struct service *s, struct str id)
                 return;
         log_fields(s->config.log, LOG_WARN, "a sandbox of a lost node is given up",
                    LOG_F_STR("sandbox", record->id), LOG_F_STR("message", record->status.message));
-        events_tell(&s->events, "sandbox.state", clock_wall(s->config.clock), record);
-        place__settle(place__of(s, record->id));
+        events_notify(&s->events, "sandbox.state", clock_wall(s->config.clock), record);
+        sandbox_ctl__settle(sandbox_ctl__obtain(s, record->id));
 }
 
 /* --- one --- */
@@ -68,7 +68,7 @@ struct locating {
         struct sandbox *record;
         struct registry_get get;
         struct nodes_find find;
-        struct registry_lose lose;
+        struct registry_fail_lost lose;
 };
 
 static void leave(struct locating *x, int result, const struct err *err)
@@ -96,11 +96,11 @@ static void was_lost(struct op *op, int result)
         struct locating *x = container_of(op, struct locating, lose.req.op);
 
         if (result == 0)
-                elsewhere__lost(x->service, x->record->id);
+                remote_node__lost(x->service, x->record->id);
         if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND))
                 not_found(x);
         else
-                leave(x, elsewhere__silent(&x->find, &x->lose.req.err), &x->lose.req.err);
+                leave(x, remote_node__silent(&x->find, &x->lose.req.err), &x->lose.req.err);
 }
 
 static void node_found(struct op *op, int result)
@@ -109,13 +109,13 @@ static void node_found(struct op *op, int result)
         struct err e = x->find.req.err;
 
         if (result == 0 && x->find.life == NODE_LIVE) {
-                elsewhere__copy(&x->l->node, &x->find);
+                remote_node__copy(&x->l->node, &x->find);
                 leave(x, 0, NULL);
         } else if (result == 0 && x->find.life == NODE_LOST) {
                 op_init(&x->lose.req.op, was_lost);
-                registry_lose(x->service->config.registry, &x->lose, x->record->id);
+                registry_fail_lost(x->service->config.registry, &x->lose, x->record->id);
         } else {
-                leave(x, result < 0 ? result : elsewhere__silent(&x->find, &e), &e);
+                leave(x, result < 0 ? result : remote_node__silent(&x->find, &e), &e);
         }
 }
 
@@ -135,7 +135,7 @@ static void record_found(struct op *op, int result)
                 leave(x, result, &x->get.req.err);
                 return;
         }
-        if (result < 0 || !elsewhere__is(x->service, record) || !may_see(x, record)) {
+        if (result < 0 || !remote_node__has(x->service, record) || !may_see(x, record)) {
                 not_found(x);
                 return;
         }
@@ -167,14 +167,14 @@ void service_locate(struct service *s, struct service_locate *l)
         x->l = l;
         s->locating++;
         op_init(&x->get.req.op, record_found);
-        registry_get_metadata(s->config.registry, &x->get, l->id);
+        registry_get(s->config.registry, &x->get, l->id);
 }
 
 /* --- all of a node --- */
 
 static void lost_one(struct registry_sweep *sweep, const struct sandbox *record)
 {
-        elsewhere__lost(container_of(sweep, struct service, sweep), record->id);
+        remote_node__lost(container_of(sweep, struct service, sweep), record->id);
 }
 
 static void swept(struct op *op, int result)
@@ -191,7 +191,7 @@ static void swept(struct op *op, int result)
         service__settle(s);
 }
 
-void service_give_up(struct service *s, struct str node)
+void service_node_lost(struct service *s, struct str node)
 {
         if (s->sweeping || s->phase != PHASE_READY)
                 return; /* it will be told again */
@@ -204,7 +204,7 @@ void service_give_up(struct service *s, struct str node)
         registry_sweep(s->config.registry, &s->sweep);
 }
 
-void elsewhere__stop(struct service *s)
+void remote_node__stop(struct service *s)
 {
         s->sweep.stop = true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
-#include "store/nats_wire.h"
+#include "store/nats_protocol.h"
 #include "tests/lib/check.h"
 
 static void frames_come_back_by_whatever_pieces(void **state)
@@ -10,14 +10,14 @@ static void frames_come_back_by_whatever_pieces(void **state)
 
         buf_init(&b, NATS_FRAME_MAX);
         nats_frame_add(&b, (struct nats_frame){
-                                   .head = { .what = 3, .ticket = 7, .version = 9, .limit = 1 },
+                                   .head = { .what = 3, .request_id = 7, .version = 9, .limit = 1 },
                                    .first = STR("key"),
                                    .second = STR("value") });
         for (size_t n = 0; n < b.n; n++)
                 check_i64_eq(nats_frame_read(str_of(buf_str(&b).p, n), &f), 0);
         check_i64_eq(nats_frame_read(buf_str(&b), &f), (int64_t) b.n);
         check_u64_eq(f.head.what, 3);
-        check_u64_eq(f.head.ticket, 7);
+        check_u64_eq(f.head.request_id, 7);
         check_u64_eq(f.head.version, 9);
         check_u64_eq(f.head.limit, 1);
         check_str_eq(f.first, "key");

@@ -107,7 +107,7 @@ static void only_who_may_see_it_comes_in_and_only_while_it_runs(void **state)
         check_i64_eq(connect_to("t", pending, &retry_after), ERR_RETURN(ERR_UNAVAILABLE));
         check_true(retry_after > 0);
         driver_fake_release(w.runtime);
-        service_world_rest(&w);
+        service_world_idle(&w);
         (void) world_create_end(creating);
 }
 
@@ -236,21 +236,21 @@ static void an_access_renews_once_a_minute_if_it_was_asked_for(void **state)
         int64_t began = (int64_t) w.clock.mono_now, end = end_of(m.id);
 
         check_i64_eq(connect_to("t", m.id, NULL), 0);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(end_of(m.id), end); /* would be shorter */
         service_world_advance(&w, 61 * USEC_PER_SEC);
         check_i64_eq(connect_to("t", m.id, NULL), 0);
         check_i64_eq(connect_to("t", other.id, NULL), 0);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(end_of(m.id), began + (int64_t) (361 * USEC_PER_SEC));
         check_i64_eq(end_of(other.id), end);
         service_world_advance(&w, 30 * USEC_PER_SEC);
         check_i64_eq(connect_to("t", m.id, NULL), 0);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(end_of(m.id), began + (int64_t) (361 * USEC_PER_SEC));
         service_world_advance(&w, 30 * USEC_PER_SEC);
         check_i64_eq(connect_to("t", m.id, NULL), 0);
-        service_world_rest(&w);
+        service_world_idle(&w);
         check_i64_eq(end_of(m.id), began + (int64_t) (421 * USEC_PER_SEC));
 }
 

@@ -4,7 +4,7 @@
  * Records of a node that is lost. One is given up by becoming a tombstone of whoever gives it up: the
  * compare-and-set that says so moves it to his node, so it happens once, and his tombstones go after their
  * time as always. The owner's place is free from then on. What the lost node still has of it, that node
- * removes when it comes back (service/look.c): it finds a sandbox whose record is somebody else's.
+ * removes when it comes back (service/reconcile.c): it finds a sandbox whose record is somebody else's.
  */
 
 #include "base/base.h"
@@ -17,7 +17,7 @@
 
 struct losing {
         struct registry *r;
-        struct registry_lose *out;
+        struct registry_fail_lost *out;
         struct sandbox *next;
         struct store_get get;
         struct sure sure;
@@ -55,7 +55,7 @@ static void index_read(struct op *op, int result)
         struct str id = result == 0 ? index_id(x->get.value) : STR_NULL;
 
         if (id.p && str_eq(id, x->next->id))
-                remove_and_forget(x->r->store, x->get.key, x->get.version);
+                remove_unverified(x->r->store, x->get.key, x->get.version);
         finish(x, 0);
 }
 
@@ -111,15 +111,15 @@ static void was_read(struct op *op, int result)
         if (result < 0)
                 *e = x->get.req.err;
         else
-                result = read_record(x->get.key, x->get.value, &x->next, e);
+                result = registry__read_record(x->get.key, x->get.value, &x->next, e);
         /* It has come back and deleted it, or somebody else was faster. */
         if (result == 0 && sandbox_is_foreign(x->next))
                 result = err_set(e, ERR_CONFLICT, "no node has made it");
-        if (result == 0 && nodes_life(x->r->nodes, x->next->node) != NODE_LOST)
+        if (result == 0 && nodes_status(x->r->nodes, x->next->node) != NODE_LOST)
                 result = err_set(e, ERR_CONFLICT, "its node is not lost");
         if (result == 0 && state_is_final((enum state) x->next->status.state)) {
                 x->sure.done = written;
-                sure_remove(&x->sure, x->r->store, x->get.key, x->get.version);
+                verified_write_remove(&x->sure, x->r->store, x->get.key, x->get.version);
                 return;
         }
         if (result == 0)
@@ -129,10 +129,10 @@ static void was_read(struct op *op, int result)
                 return;
         }
         x->sure.done = written;
-        sure_cas(&x->sure, x->r->store, x->get.key, x->get.version, buf_str(&x->value));
+        verified_write_cas(&x->sure, x->r->store, x->get.key, x->get.version, buf_str(&x->value));
 }
 
-void registry_lose(struct registry *r, struct registry_lose *l, struct str id)
+void registry_fail_lost(struct registry *r, struct registry_fail_lost *l, struct str id)
 {
         struct losing *x = xnew(struct losing);
 
@@ -159,7 +159,7 @@ struct sweeping {
         struct registry *r;
         struct registry_sweep *out;
         struct store_scan scan;
-        struct registry_lose lose;
+        struct registry_fail_lost lose;
         struct buf after;
         bool more;
         unsigned n, next;
@@ -198,7 +198,7 @@ static void lose_next(struct sweeping *x)
 {
         if (x->next < x->n && !x->out->stop) {
                 op_init(&x->lose.req.op, was_lost);
-                registry_lose(x->r, &x->lose, str_from(x->ids[x->next++]));
+                registry_fail_lost(x->r, &x->lose, str_from(x->ids[x->next++]));
         } else if (x->more && !x->out->stop) {
                 scan(x);
         } else {
@@ -211,8 +211,8 @@ static void note_record(struct sweeping *x, const struct store_entry *e)
         scoped(sandbox_freep) struct sandbox *s = NULL;
         struct err err = { 0 };
 
-        if (read_record(e->key, e->value, &s, &err) < 0 || sandbox_is_foreign(s)
-            || nodes_life(x->r->nodes, s->node) != NODE_LOST)
+        if (registry__read_record(e->key, e->value, &s, &err) < 0 || sandbox_is_foreign(s)
+            || nodes_status(x->r->nodes, s->node) != NODE_LOST)
                 return;
         memcpy(x->ids[x->n], s->id.p, s->id.n);
         x->ids[x->n++][s->id.n] = '\0';

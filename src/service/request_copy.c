@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/wish.h"
+#include "service/request_copy.h"
 
 #include "base/base.h"
 #include "base/secret.h"
 
 /* Twice what a request may take: pieces are rounded up differently here and there. */
-#define WISH_MAX (2 * ARENA_MAX_REQUEST)
+#define REQUEST_COPY_MAX (2 * ARENA_MAX_REQUEST)
 
-int wish_copy(struct wish *w, const struct create_request *from, struct err *e)
+int request_copy_init(struct wish *w, const struct create_request *from, struct err *e)
 {
         *w = (struct wish){ 0 };
-        arena_init(&w->arena, WISH_MAX);
+        arena_init(&w->arena, REQUEST_COPY_MAX);
         /* The table of requests names the secrets, too: what it copies is the whole. */
         if (json_copy_struct(create_fields, from, &w->arena, &w->request) == 0)
                 return 0;
-        wish_done(w);
+        request_copy_done(w);
         return err_set(e, ERR_TOO_LARGE, "the request does not fit into memory");
 }
 
-void wish_done(struct wish *w)
+void request_copy_done(struct wish *w)
 {
         arena_wipe(&w->arena);
         w->request = (struct create_request){ 0 };

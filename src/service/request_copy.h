@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_SERVICE_WISH_H
-#define HUTCH_SERVICE_WISH_H
+#ifndef HUTCH_SERVICE_REQUEST_COPY_H
+#define HUTCH_SERVICE_REQUEST_COPY_H
 
 /*
  * A copy of a create request that outlives the request: the client may be answered, or gone, long
@@ -16,9 +16,9 @@ struct wish {
 };
 
 /* ERR_TOO_LARGE. The wish is empty then. */
-int wish_copy(struct wish *w, const struct create_request *from, struct err *e) must_check;
+int request_copy_init(struct wish *w, const struct create_request *from, struct err *e) must_check;
 
 /* Wipes. Fine for an empty one. */
-void wish_done(struct wish *w);
+void request_copy_done(struct wish *w);
 
 #endif

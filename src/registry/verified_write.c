@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "registry/sure.h"
+#include "registry/verified_write.h"
 
 #include "base/base.h"
 
@@ -102,8 +102,8 @@ static void begin(struct sure *s, struct store *store, struct str key, uint64_t 
         op_init(&s->_req.op, write_done);
 }
 
-void sure_cas(struct sure *s, struct store *store, struct str key, uint64_t expected,
-              struct str value)
+void verified_write_cas(struct sure *s, struct store *store, struct str key, uint64_t expected,
+                        struct str value)
 {
         ASSERT(value.p);
         begin(s, store, key, expected);
@@ -111,7 +111,7 @@ void sure_cas(struct sure *s, struct store *store, struct str key, uint64_t expe
         store_cas(store, &s->_cas, key, expected, value);
 }
 
-void sure_remove(struct sure *s, struct store *store, struct str key, uint64_t expected)
+void verified_write_remove(struct sure *s, struct store *store, struct str key, uint64_t expected)
 {
         begin(s, store, key, expected);
         s->_value = STR_NULL;
@@ -130,7 +130,7 @@ static void removal_done(struct op *op, int result)
         free(container_of(op, struct removal, remove.req.op));
 }
 
-void remove_and_forget(struct store *store, struct str key, uint64_t expected)
+void remove_unverified(struct store *store, struct str key, uint64_t expected)
 {
         struct removal *x = xcalloc(1, sizeof(*x) + key.n);
 

@@ -17,7 +17,7 @@
 
 #include "base/base.h"
 
-struct snapshot_look {
+struct snapshot_reconcile {
         struct list node;
         struct service *service;
         struct driver *driver;
@@ -25,17 +25,17 @@ struct snapshot_look {
         struct driver_snapshots list;
 };
 
-static void start(struct snapshot_look *l, enum work_kind kind, const struct snapshot *record,
-                  struct str id)
+static void start(struct snapshot_reconcile *l, enum snapshot_op_kind kind,
+                  const struct snapshot *record, struct str id)
 {
         struct work *w;
 
-        if (work__of(l->service, id))
+        if (snapshot_op__of(l->service, id))
                 return;
-        w = work__new(l->service, kind, id);
+        w = snapshot_op__new(l->service, kind, id);
         w->driver = l->driver;
         w->was = record ? record->status.state : SNAPSHOT_FAILED;
-        work__start(w);
+        snapshot_op__start(w);
 }
 
 static int by_text(const void *a, const void *b)
@@ -52,27 +52,27 @@ static bool has(const struct driver_snapshots *list, struct str id)
         return list->n > 0 && bsearch(&key, list->ids, list->n, sizeof(key), by_text) != NULL;
 }
 
-static bool is_of(const struct snapshot_look *l, const struct snapshot *record)
+static bool is_of(const struct snapshot_reconcile *l, const struct snapshot *record)
 {
         return str_eq(record->driver, str_from(driver_name(l->driver)));
 }
 
-static void look_at_record(struct snapshot_look *l, const struct snapshot *record)
+static void look_at_record(struct snapshot_reconcile *l, const struct snapshot *record)
 {
         bool there = has(&l->list, record->id);
 
         if (record->status.state == SNAPSHOT_CREATING)
-                start(l, WORK_UNDO, record, record->id);
+                start(l, SNAPSHOT_OP_UNDO, record, record->id);
         else if (record->status.state == SNAPSHOT_DELETING)
-                start(l, WORK_DELETE, record, record->id);
+                start(l, SNAPSHOT_OP_DELETE, record, record->id);
         else if (record->status.state == SNAPSHOT_READY && !there)
-                start(l, WORK_GONE, record, record->id);
+                start(l, SNAPSHOT_OP_GONE, record, record->id);
         else if (record->status.state == SNAPSHOT_FAILED && there)
-                start(l, WORK_SWEEP, record, record->id);
+                start(l, SNAPSHOT_OP_SWEEP, record, record->id);
 }
 
 /* Ids are copied: a work that ends at once may take the record along. */
-static void compare(struct snapshot_look *l)
+static void compare(struct snapshot_reconcile *l)
 {
         struct registry *r = l->service->config.registry;
         char after[SANDBOX_ID_MAX + 1] = "";
@@ -87,12 +87,12 @@ static void compare(struct snapshot_look *l)
         }
         for (size_t i = 0; i < l->list.n; i++)
                 if (!snapshots_get(r, str_from(l->list.ids[i].text)))
-                        start(l, WORK_SWEEP, NULL, str_from(l->list.ids[i].text));
+                        start(l, SNAPSHOT_OP_SWEEP, NULL, str_from(l->list.ids[i].text));
 }
 
 static void listed(struct op *op, int result)
 {
-        struct snapshot_look *l = container_of(op, struct snapshot_look, list.req.op);
+        struct snapshot_reconcile *l = container_of(op, struct snapshot_reconcile, list.req.op);
         struct service *s = l->service;
 
         if (result < 0 && s->phase < PHASE_STOPPING)
@@ -106,16 +106,16 @@ static void listed(struct op *op, int result)
         service__settle(s);
 }
 
-void snapshot__look(struct service *s, struct driver *d)
+void snapshot__reconcile(struct service *s, struct driver *d)
 {
-        struct snapshot_look *l;
+        struct snapshot_reconcile *l;
 
         if (!driver_can(d, DRIVER_SNAPSHOT))
                 return;
         list_for_each (n, &s->keeping.looks)
-                if (container_of(n, struct snapshot_look, node)->driver == d)
+                if (container_of(n, struct snapshot_reconcile, node)->driver == d)
                         return;
-        l = xnew(struct snapshot_look);
+        l = xnew(struct snapshot_reconcile);
         l->service = s;
         l->driver = d;
         l->changes = s->keeping.changes;
@@ -124,8 +124,8 @@ void snapshot__look(struct service *s, struct driver *d)
         driver_snapshots(d, &l->list);
 }
 
-void snapshot__stop_looks(struct service *s)
+void snapshot__stop_reconciles(struct service *s)
 {
         list_for_each (n, &s->keeping.looks)
-                op_cancel(&container_of(n, struct snapshot_look, node)->list.req.op);
+                op_cancel(&container_of(n, struct snapshot_reconcile, node)->list.req.op);
 }

@@ -6,18 +6,18 @@
 
 #include "base/base.h"
 
-static void place_due(struct due *d);
+static void ctl_due(struct due *d);
 
-struct place *place__get(const struct service *s, struct str id)
+struct place *sandbox_ctl__get(const struct service *s, struct str id)
 {
         struct map_node *n = map_get(&s->places, id);
 
         return n ? container_of(n, struct place, by_id) : NULL;
 }
 
-struct place *place__of(struct service *s, struct str id)
+struct place *sandbox_ctl__obtain(struct service *s, struct str id)
 {
-        struct place *p = place__get(s, id);
+        struct place *p = sandbox_ctl__get(s, id);
 
         if (p)
                 return p;
@@ -27,12 +27,12 @@ struct place *place__of(struct service *s, struct str id)
         memcpy(p->id, id.p, id.n);
         list_init(&p->waiting);
         list_init(&p->writers);
-        due_init(&p->due, place_due);
+        deadline_init(&p->due, ctl_due);
         map_add(&s->places, &p->by_id, str_of(p->id, id.n));
         return p;
 }
 
-const struct sandbox *place__record(const struct place *p)
+const struct sandbox *sandbox_ctl__record(const struct place *p)
 {
         return registry_peek(p->service->config.registry, p->by_id.key);
 }
@@ -41,9 +41,9 @@ static void place_free(struct place *p)
 {
         struct service *s = p->service;
 
-        due_clear(&s->schedule, &p->due);
-        tenants_give_back(&s->tenants, &p->charge);
-        tenants_dig_up(&s->tenants, &p->grave);
+        deadline_clear(&s->schedule, &p->due);
+        tenants_uncharge(&s->tenants, &p->charge);
+        tenants_remove_tombstone(&s->tenants, &p->grave);
         history_done(&p->history);
         map_remove(&s->places, &p->by_id);
         free(p);
@@ -82,30 +82,30 @@ static void set_due(struct place *p, const struct sandbox *record)
         /* What is overdue and failed is not tried again at once. */
         if (p->retry_at > 0)
                 at = at <= now.mono ? p->retry_at : MIN_OF(at, p->retry_at);
-        if (p->n_ending > 0)
+        if (p->n_preempting > 0)
                 at = USEC_INFINITY; /* it is being seen to */
-        due_set(&p->service->schedule, &p->due, at);
+        deadline_set(&p->service->schedule, &p->due, at);
 }
 
 static void start(struct place *p, enum command c)
 {
-        struct job *j = job__new(p->service, p, c);
+        struct job *j = sandbox_op__new(p->service, p, c);
 
         j->background = true;
-        job__start(j);
+        sandbox_op__start(j);
 }
 
-static void place_due(struct due *d)
+static void ctl_due(struct due *d)
 {
         struct place *p = container_of(d, struct place, due);
-        const struct sandbox *record = place__record(p);
+        const struct sandbox *record = sandbox_ctl__record(p);
         struct timestamp now = service__now(p->service);
         enum state state;
 
-        if (!record || p->n_ending > 0)
+        if (!record || p->n_preempting > 0)
                 return;
         state = (enum state) record->status.state;
-        if (!has_left(state) && record->expiry && expiry_is_due(record->expiry, &now)) {
+        if (!state_is_ending(state) && record->expiry && expiry_is_due(record->expiry, &now)) {
                 p->retry_at = 0;
                 start(p, COMMAND_EXPIRE);
         } else if (!p->current) { /* else its end will set the time again */
@@ -113,11 +113,11 @@ static void place_due(struct due *d)
                 if (state_is_final(state) && deadline_of(p, record, &now) <= now.mono)
                         start(p, COMMAND_FORGET);
                 else
-                        look__at(p, NULL);
+                        reconcile__sandbox(p, NULL);
         }
 }
 
-void place__retry(struct place *p)
+void sandbox_ctl__retry(struct place *p)
 {
         usec_t wait = RETRY_FIRST << MIN_OF(p->failures, 6u);
 
@@ -130,14 +130,14 @@ void place__retry(struct place *p)
 static void forget_oldest(struct place *p)
 {
         struct service *s = p->service;
-        struct grave *g = tenants_too_many(&p->grave, s->config.tombstones_max);
+        struct grave *g = tenants_excess_tombstone(&p->grave, s->config.tombstones_max);
         struct place *oldest = g ? container_of(g, struct place, grave) : NULL;
 
         if (!oldest)
                 return;
-        tenants_dig_up(&s->tenants, g);
+        tenants_remove_tombstone(&s->tenants, g);
         oldest->early = true;
-        due_set(&s->schedule, &oldest->due, clock_mono(s->config.clock));
+        deadline_set(&s->schedule, &oldest->due, clock_mono(s->config.clock));
 }
 
 /* --- all that follows from the record --- */
@@ -147,38 +147,38 @@ static bool is_coming(const struct place *p)
         return p->current && p->current->creation && p->current->creation->coming;
 }
 
-void place__settle(struct place *p)
+void sandbox_ctl__settle(struct place *p)
 {
         struct service *s = p->service;
-        const struct sandbox *record = place__record(p);
+        const struct sandbox *record = sandbox_ctl__record(p);
 
         if (!record) {
-                due_clear(&s->schedule, &p->due);
+                deadline_clear(&s->schedule, &p->due);
                 if (!is_coming(p)) {
-                        tenants_give_back(&s->tenants, &p->charge);
-                        tenants_dig_up(&s->tenants, &p->grave);
+                        tenants_uncharge(&s->tenants, &p->charge);
+                        tenants_remove_tombstone(&s->tenants, &p->grave);
                 }
-                if (p->n_jobs == 0)
+                if (p->n_ops == 0)
                         place_free(p);
                 return;
         }
         if (state_is_final((enum state) record->status.state)) {
-                tenants_give_back(&s->tenants, &p->charge);
+                tenants_uncharge(&s->tenants, &p->charge);
                 if (!p->early)
-                        tenants_bury(&s->tenants, &p->grave, record->tenant,
-                                     record->status.changed_ms);
+                        tenants_add_tombstone(&s->tenants, &p->grave, record->tenant,
+                                              record->status.changed_ms);
                 forget_oldest(p);
         } else if (!p->charge.tenant) {
-                tenants_charge_anyway(&s->tenants, record->tenant, &record->limits, &p->charge);
+                tenants_charge_existing(&s->tenants, record->tenant, &record->limits, &p->charge);
         }
         set_due(p, record);
 }
 
-void place__free_all(struct service *s)
+void sandbox_ctl__free_all(struct service *s)
 {
         for (const struct sandbox *r = registry_next(s->config.registry, STR_NULL); r;
              r = registry_next(s->config.registry, r->id)) {
-                struct place *p = place__get(s, r->id);
+                struct place *p = sandbox_ctl__get(s, r->id);
 
                 if (p)
                         place_free(p);
