@@ -160,7 +160,7 @@ void driver_watch(struct driver *d, struct driver_watcher *w)
                 d->_watcher = w;
 }
 
-void driver_tell_died(struct driver *d, struct str id, const struct driver_health *how)
+void driver_notify_died(struct driver *d, struct str id, const struct driver_health *how)
 {
         char id_copy[SANDBOX_ID_MAX + 1], message[MESSAGE_MAX];
         struct driver_health copy = *how;
@@ -337,8 +337,8 @@ static void req_cancel(struct op *op)
 
 /* --- starting --- */
 
-/* What a wish may hold, and what a driver must be able to do for it. */
-static int check_wish(const struct driver *d, const struct sandbox *s, struct err *e)
+/* What a request may hold, and what a driver must be able to do for it. */
+static int check_request(const struct driver *d, const struct sandbox *s, struct err *e)
 {
         const struct {
                 bool wanted;
@@ -388,7 +388,7 @@ static int check_arguments(const struct driver *d, struct driver_req *req)
         if (!snapshot_id_is_good(req))
                 return err_set(&req->err, ERR_INVALID, "that is not the id of a snapshot");
         if (record && req->_call == DRIVER_CALL_CREATE)
-                return check_wish(d, record, &req->err);
+                return check_request(d, record, &req->err);
         return 0;
 }
 
@@ -416,11 +416,11 @@ void driver_start(struct driver *d, struct driver_req *req)
 }
 
 void driver_create(struct driver *d, struct driver_create *c, const struct sandbox *record,
-                   const struct create_request *wish)
+                   const struct create_request *request)
 {
         c->req._call = DRIVER_CALL_CREATE;
         c->record = record;
-        c->wish = wish;
+        c->request = request;
         driver_start(d, &c->req);
 }
 

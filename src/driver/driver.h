@@ -15,7 +15,7 @@
  * Results are views that live until `done` returns. The result is 0, or a domain code with its story
  * in req.err:
  *
- *         ERR_INVALID      the wish can't be fulfilled by anybody (no such image name)
+ *         ERR_INVALID      the request can't be fulfilled by anybody (no such image name)
  *         ERR_NOT_FOUND    there is no such sandbox (or image) in the runtime
  *         ERR_CONFLICT     not in the state for it: pause of what is paused, or create of what is there
  *         ERR_UNSUPPORTED  not by this driver
@@ -77,17 +77,17 @@ struct driver_req {
 };
 
 /* Makes it and waits until its agent answers. On failure, ERR_CANCELED too, nothing is left of it in
- * the runtime. The wish brings what the record may not hold: values of variables, credentials. */
+ * the runtime. The request brings what the record may not hold: values of variables, credentials. */
 struct driver_create {
         struct driver_req req;
         const struct sandbox *record;
-        const struct create_request *wish;
+        const struct create_request *request;
 
         struct str handle; /* result: JSON object, at most HANDLE_MAX; or null: no notes needed */
 };
 
 void driver_create(struct driver *d, struct driver_create *c, const struct sandbox *record,
-                   const struct create_request *wish);
+                   const struct create_request *request);
 
 /* Everything of it is gone afterwards, whatever state it was in. What is not there is destroyed
  * already. */
@@ -108,26 +108,26 @@ void driver_pause(struct driver *d, struct driver_pause *p, const struct sandbox
 void driver_resume(struct driver *d, struct driver_pause *p, const struct sandbox *record);
 
 /* How a sandbox is doing, as the runtime sees it. */
-enum driver_life {
-        DRIVER_RUNNING,
-        DRIVER_PAUSED,
-        DRIVER_ENDED, /* its entrypoint, or it all, has ended by itself with status 0 */
-        DRIVER_DEAD,  /* ended otherwise: status, signal, out of memory, killed from outside */
-        DRIVER_GONE,  /* there is no such sandbox */
-        DRIVER_LIFE_MAX_,
-        DRIVER_LIFE_INVALID_ = -EINVAL,
+enum runtime_status {
+        RUNTIME_RUNNING,
+        RUNTIME_PAUSED,
+        RUNTIME_ENDED, /* its entrypoint, or it all, has ended by itself with status 0 */
+        RUNTIME_DEAD,  /* ended otherwise: status, signal, out of memory, killed from outside */
+        RUNTIME_GONE,  /* there is no such sandbox */
+        RUNTIME_STATUS_MAX_,
+        RUNTIME_STATUS_INVALID_ = -EINVAL,
 };
 
-ENUM_DECLARE(driver_life); /* running, paused, ended, dead, gone */
+ENUM_DECLARE(runtime_status); /* running, paused, ended, dead, gone */
 
 struct driver_health {
-        int life; /* enum driver_life */
+        int life; /* enum runtime_status */
         const char
                 *reason; /* our word for it, a constant: EXITED, OOM_KILLED …; NULL if it lives */
         struct str message; /* for people; may hold the runtime's own text */
 };
 
-/* A sandbox that is gone is an answer (DRIVER_GONE), not an error; a runtime that can't tell is. */
+/* A sandbox that is gone is an answer (RUNTIME_GONE), not an error; a runtime that can't tell is. */
 struct driver_inspect {
         struct driver_req req;
         const struct sandbox *record;
@@ -141,7 +141,7 @@ void driver_inspect(struct driver *d, struct driver_inspect *i, const struct san
  * as it was at create, with its handle. */
 struct driver_found {
         struct sandbox *record; /* who keeps it sets this to NULL (TAKE_PTR) */
-        int life;               /* enum driver_life, not DRIVER_GONE */
+        int life;               /* enum runtime_status, not RUNTIME_GONE */
 };
 
 struct driver_scan {
@@ -240,7 +240,7 @@ void driver_probe(struct driver *d, struct driver_probe *p);
 
 /* Told from the loop when a sandbox that create had made ends without destroy having been asked
  * for: within a second of its end. It may be told twice, and of a sandbox that is gone meanwhile. How
- * is DRIVER_ENDED or DRIVER_DEAD; DRIVER_GONE, without a reason, if somebody has removed it. */
+ * is RUNTIME_ENDED or RUNTIME_DEAD; RUNTIME_GONE, without a reason, if somebody has removed it. */
 struct driver_watcher {
         void (*died)(struct driver_watcher *w, struct driver *d, struct str id,
                      const struct driver_health *how);

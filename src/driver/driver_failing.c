@@ -216,7 +216,7 @@ static void failing_cancel(struct driver *d, struct driver_req *req)
 static void failing_died(struct driver_watcher *w, struct driver *inner, struct str id,
                          const struct driver_health *how)
 {
-        driver_tell_died(&container_of(w, struct failing, watcher)->driver, id, how);
+        driver_notify_died(&container_of(w, struct failing, watcher)->driver, id, how);
 }
 
 /* --- life cycle --- */

@@ -21,7 +21,7 @@ static int fail_not_found(struct driver_req *req)
 static int fail_not(struct driver_req *req, const struct entry *entry)
 {
         return err_set(&req->err, ERR_CONFLICT, "the sandbox is %s",
-                       driver_life_to_string(entry->life));
+                       runtime_status_to_string(entry->life));
 }
 
 #define HANDLE_SIZE 48
@@ -81,12 +81,12 @@ static int change_life(struct fake *f, struct driver_req *req, int from, int to)
 
 static void run_pause(struct driver *d, struct driver_req *req)
 {
-        driver_finish(req, change_life(fake_of(d), req, DRIVER_RUNNING, DRIVER_PAUSED));
+        driver_finish(req, change_life(fake_of(d), req, RUNTIME_RUNNING, RUNTIME_PAUSED));
 }
 
 static void run_resume(struct driver *d, struct driver_req *req)
 {
-        driver_finish(req, change_life(fake_of(d), req, DRIVER_PAUSED, DRIVER_RUNNING));
+        driver_finish(req, change_life(fake_of(d), req, RUNTIME_PAUSED, RUNTIME_RUNNING));
 }
 
 static void run_inspect(struct driver *d, struct driver_req *req)
@@ -94,7 +94,7 @@ static void run_inspect(struct driver *d, struct driver_req *req)
         struct driver_inspect *i = DRIVER_AS(inspect, req);
         struct entry *entry = fake__entry_get(fake_of(d), i->record->id);
 
-        i->health.life = entry ? entry->life : DRIVER_GONE;
+        i->health.life = entry ? entry->life : RUNTIME_GONE;
         if (entry && !entry->watched_by)
                 entry->watched_by = fake_of(d);
         if (entry && entry->reason)
@@ -191,10 +191,10 @@ static void run_connect(struct driver *d, struct driver_req *req)
 
         if (!entry)
                 return driver_finish(req, fail_not_found(req));
-        if (entry->life != DRIVER_RUNNING)
+        if (entry->life != RUNTIME_RUNNING)
                 return driver_finish(req, err_set(&req->err, ERR_UNAVAILABLE,
                                                   "its agent does not answer: it is %s",
-                                                  driver_life_to_string(entry->life)));
+                                                  runtime_status_to_string(entry->life)));
         if (!entry->server && fake__agent_start(f, entry) < 0)
                 return driver_finish(req, err_set(&req->err, ERR_INTERNAL, "bad routes"));
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
@@ -213,7 +213,7 @@ static void run_usage(struct driver *d, struct driver_req *req)
                 return driver_finish(req, fail_not_found(req));
         u->cpu_usec = entry->number;
         u->memory_bytes = entry->record.n;
-        u->processes = entry->life == DRIVER_RUNNING || entry->life == DRIVER_PAUSED;
+        u->processes = entry->life == RUNTIME_RUNNING || entry->life == RUNTIME_PAUSED;
         return driver_finish(req, 0);
 }
 

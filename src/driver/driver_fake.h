@@ -16,7 +16,7 @@
  *         w = driver_fake_world_new();
  *         r = driver_fake_open_in(w, &setup, &d, &e);
  *         driver_fake_hold(w, 1U << DRIVER_CALL_CREATE);
- *         driver_create(d, &c, record, wish);
+ *         driver_create(d, &c, record, request);
  *         … what can be seen meanwhile …
  *         driver_fake_release(w);
  */
@@ -60,7 +60,7 @@ uint64_t driver_fake_calls(const struct driver_fake_world *w, enum driver_call c
 
 /* --- fate; false if there is no such sandbox --- */
 
-/* Ends it (DRIVER_ENDED, DRIVER_DEAD); its driver tells the watcher. The reason is a constant. */
+/* Ends it (RUNTIME_ENDED, RUNTIME_DEAD); its driver tells the watcher. The reason is a constant. */
 bool driver_fake_kill(struct driver_fake_world *w, struct str id, const struct driver_health *how);
 
 /* Somebody has removed it behind the driver's back; nobody is told. */
@@ -71,8 +71,8 @@ bool driver_fake_spoil(struct driver_fake_world *w, struct str id);
 
 /* --- looking --- */
 
-/* enum driver_life; DRIVER_GONE if there is none. */
-int driver_fake_life(const struct driver_fake_world *w, struct str id);
+/* enum runtime_status; RUNTIME_GONE if there is none. */
+int driver_fake_status(const struct driver_fake_world *w, struct str id);
 
 /* Of all installations. */
 size_t driver_fake_count(const struct driver_fake_world *w);

@@ -57,9 +57,9 @@ void fake__snapshot(struct driver *d, struct driver_req *req)
         if (!entry)
                 return driver_finish(req,
                                      err_set(&req->err, ERR_NOT_FOUND, "there is no such sandbox"));
-        if (entry->life != DRIVER_RUNNING)
+        if (entry->life != RUNTIME_RUNNING)
                 return driver_finish(req, err_set(&req->err, ERR_CONFLICT, "the sandbox is %s",
-                                                  driver_life_to_string(entry->life)));
+                                                  runtime_status_to_string(entry->life)));
         if (find(f, x->snapshot_id))
                 return driver_finish(req, err_set(&req->err, ERR_EXISTS,
                                                   "there is such a snapshot already"));

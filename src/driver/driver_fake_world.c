@@ -59,7 +59,7 @@ struct entry *fake__entry_new(struct fake *f, const struct sandbox *record, stru
         if (record->snapshot_id.p)
                 memcpy(entry->snapshot_id, record->snapshot_id.p, record->snapshot_id.n);
         entry->number = ++f->world->made;
-        entry->life = DRIVER_RUNNING;
+        entry->life = RUNTIME_RUNNING;
         entry->watched_by = f;
         list_init(&entry->news);
         tree_add(&f->world->sandboxes, &entry->node, str_of(entry->name, key.n));
@@ -167,7 +167,7 @@ void fake__tell(struct net_task *t)
                 list_remove(n);
                 if (entry->message)
                         how.message = str_from(entry->message);
-                driver_tell_died(&f->driver, entry->id, &how);
+                driver_notify_died(&f->driver, entry->id, &how);
         }
 }
 
@@ -177,7 +177,7 @@ bool driver_fake_kill(struct driver_fake_world *w, struct str id, const struct d
 
         if (!entry)
                 return false;
-        ASSERT(how->life == DRIVER_ENDED || how->life == DRIVER_DEAD);
+        ASSERT(how->life == RUNTIME_ENDED || how->life == RUNTIME_DEAD);
         fake__agent_stop(entry);
         entry->life = how->life;
         entry->reason = how->reason;
@@ -209,11 +209,11 @@ bool driver_fake_spoil(struct driver_fake_world *w, struct str id)
         return entry;
 }
 
-int driver_fake_life(const struct driver_fake_world *w, struct str id)
+int driver_fake_status(const struct driver_fake_world *w, struct str id)
 {
         const struct entry *entry = entry_find(w, id);
 
-        return entry ? entry->life : DRIVER_GONE;
+        return entry ? entry->life : RUNTIME_GONE;
 }
 
 size_t driver_fake_count(const struct driver_fake_world *w)

@@ -74,7 +74,7 @@ void driver_finish(struct driver_req *req, int result);
 
 /* Tells the watcher, if there is one; to be called from the loop, not from inside a call of the
  * interface. Id and message are copied first: `died` may make the member free them. */
-void driver_tell_died(struct driver *d, struct str id, const struct driver_health *how);
+void driver_notify_died(struct driver *d, struct str id, const struct driver_health *how);
 
 /* The member's memory is gone but for its object, which is freed once the last refusal is told. */
 void driver_closed(struct driver *d);

@@ -5,7 +5,7 @@
 /* What the files of create share: job_create.c has the way of it, create_prepare.c what has to be there
  * before a container can be made. */
 
-#include "engine/body.h"
+#include "engine/container.h"
 #include "engine/worker.h"
 
 enum create_stage {
@@ -27,9 +27,9 @@ struct create {
         const struct volume *volume; /* that is being looked at */
         size_t next_volume;
         bool pulled;
-        bool version_seen, can_below; /* see engine/place.h */
-        bool box_made, container_made;
-        struct box_watch watch;
+        bool version_seen, can_subpath; /* see engine/place.h */
+        bool run_dir_made, container_made;
+        struct run_dir_watch watch;
         uv_timer_t *timer;
         bool looking; /* at a container that may have ended */
         struct relay_wait reach;
@@ -48,6 +48,6 @@ void create__undo(struct job *j, int code);
 bool create__was_canceled(struct job *j);
 
 /* `folder` has room for a path, and stays as long as the facts. */
-struct body_facts create__facts(struct job *j, char *folder, size_t size);
+struct container_params create__facts(struct job *j, char *folder, size_t size);
 
 #endif

@@ -12,8 +12,8 @@ static void prepare_volumes(struct job *j);
 
 static void network_made(struct job *j)
 {
-        if (!ask_is_good(&j->ask) && (j->ask.result < 0 || j->ask.status != 409))
-                return create__undo(j, ask_error(&j->ask, &j->err, "make the network"));
+        if (!api_call_ok(&j->ask) && (j->ask.result < 0 || j->ask.status != 409))
+                return create__undo(j, api_call_error(&j->ask, &j->err, "make the network"));
         j->worker->network_made = true;
         if (create__was_canceled(j))
                 return;
@@ -27,17 +27,17 @@ static void network_seen(struct job *j)
 
         if (create__was_canceled(j))
                 return;
-        if (ask_is_good(&j->ask)) {
+        if (api_call_ok(&j->ask)) {
                 w->network_made = true;
                 return create__make(j);
         }
         if (j->ask.result < 0 || j->ask.status != 404)
-                return create__undo(j, ask_error(&j->ask, &j->err, "look for the network"));
+                return create__undo(j, api_call_error(&j->ask, &j->err, "look for the network"));
         engine_network_name(w->settings->installation, name);
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/networks/create");
-        body_write_network(&j->ask.body, w->settings);
-        return job_ask(j, "POST", network_made);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/networks/create");
+        network_write(&j->ask.body, w->settings);
+        return job_call(j, "POST", network_made);
 }
 
 static void prepare_network(struct job *j)
@@ -45,12 +45,12 @@ static void prepare_network(struct job *j)
         struct worker *w = j->worker;
         char name[ENGINE_NAME_MAX];
 
-        if (!body_needs_network(w->settings) || w->network_made)
+        if (!container_needs_network(w->settings) || w->network_made)
                 return create__make(j);
         engine_network_name(w->settings->installation, name);
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/networks/%s", name);
-        return job_ask(j, "GET", network_seen);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/networks/%s", name);
+        return job_call(j, "GET", network_seen);
 }
 
 /* --- named volumes --- */
@@ -65,20 +65,21 @@ static struct str claim_of(const struct create *c)
 static void take_volume(struct job *j)
 {
         struct create *c = j->impl;
-        const struct volume_ask q = { .settings = j->worker->settings,
-                                      .record = c->record,
-                                      .volume = c->volume,
-                                      .can_below = c->can_below };
-        int r = volume_take(buf_str(&j->ask.answer), &q, place_of(&c->places, c->record, c->volume),
-                            &j->ask.arena, &j->err);
+        const struct volume_query q = { .settings = j->worker->settings,
+                                        .record = c->record,
+                                        .volume = c->volume,
+                                        .can_subpath = c->can_subpath };
+        int r = volume_resolve(buf_str(&j->ask.answer), &q,
+                               volume_source_of(&c->places, c->record, c->volume), &j->ask.arena,
+                               &j->err);
 
         return r < 0 ? create__undo(j, r) : prepare_volumes(j);
 }
 
 static void volume_made(struct job *j)
 {
-        if (!ask_is_good(&j->ask))
-                return create__undo(j, ask_error(&j->ask, &j->err, "make the volume"));
+        if (!api_call_ok(&j->ask))
+                return create__undo(j, api_call_error(&j->ask, &j->err, "make the volume"));
         if (create__was_canceled(j))
                 return;
         return take_volume(j);
@@ -90,17 +91,17 @@ static void volume_seen(struct job *j)
 
         if (create__was_canceled(j))
                 return;
-        if (ask_is_good(&j->ask))
+        if (api_call_ok(&j->ask))
                 return take_volume(j);
         if (j->ask.result < 0 || j->ask.status != 404)
-                return create__undo(j, ask_error(&j->ask, &j->err, "look at the volume"));
+                return create__undo(j, api_call_error(&j->ask, &j->err, "look at the volume"));
         if (!c->volume->pvc->create_if_not_exists)
                 return create__undo(j, err_set(&j->err, ERR_NOT_FOUND, "there is no volume %s",
                                                QUOTED(claim_of(c))));
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/volumes/create");
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/volumes/create");
         volume_write(&j->ask.body, c->volume, j->worker->settings, c->record);
-        return job_ask(j, "POST", volume_made);
+        return job_call(j, "POST", volume_made);
 }
 
 static void version_seen(struct job *j)
@@ -111,14 +112,14 @@ static void version_seen(struct job *j)
 
         if (create__was_canceled(j))
                 return;
-        if (!ask_is_good(&j->ask))
-                r = ask_error(&j->ask, &j->err, "ask for its version");
+        if (!api_call_ok(&j->ask))
+                r = api_call_error(&j->ask, &j->err, "ask for its version");
         if (r == 0)
                 r = engine_version_decode(buf_str(&j->ask.answer), &j->ask.arena, &info, &j->err);
         if (r < 0)
                 return create__undo(j, r);
         c->version_seen = true;
-        c->can_below = engine_api_is(info.api_version, ASK_MINOR_BELOW);
+        c->can_subpath = engine_api_is(info.api_version, API_MINOR_SUBPATH);
         return prepare_volumes(j);
 }
 
@@ -127,19 +128,19 @@ static void prepare_volumes(struct job *j)
 {
         struct create *c = j->impl;
 
-        if (volumes_have_parts(c->record) && !c->version_seen
+        if (volumes_have_subpaths(c->record) && !c->version_seen
             && j->worker->settings->kind == ENGINE_DOCKER) {
-                ask_reset(&j->ask);
-                ask_to(&j->ask, "/version");
-                return job_ask(j, "GET", version_seen);
+                api_call_reset(&j->ask);
+                api_call_target(&j->ask, "/version");
+                return job_call(j, "GET", version_seen);
         }
         c->volume = volumes_next_named(c->record, &c->next_volume);
         if (!c->volume)
                 return prepare_network(j);
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/volumes/");
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/volumes/");
         url_encode(&j->ask.target, claim_of(c));
-        return job_ask(j, "GET", volume_seen);
+        return job_call(j, "GET", volume_seen);
 }
 
 /* --- the image --- */
@@ -182,7 +183,7 @@ static void image_seen(struct job *j)
 {
         struct create *c = j->impl;
         char folder[PATH_MAX_TEXT];
-        struct body_facts facts;
+        struct container_params facts;
         int r;
 
         if (create__was_canceled(j))
@@ -194,14 +195,14 @@ static void image_seen(struct job *j)
                 c->pull.done = pull_done;
                 return pull_start(j->worker, &c->pull, c->record->image, j->q.auth);
         }
-        if (!ask_is_good(&j->ask))
-                return create__undo(j, ask_error(&j->ask, &j->err, "look at the image"));
+        if (!api_call_ok(&j->ask))
+                return create__undo(j, api_call_error(&j->ask, &j->err, "look at the image"));
         r = engine_image_decode(buf_str(&j->ask.answer), &c->arena, &c->image, &j->err);
         if (r == 0 && c->record->snapshot_id.p && !snapshot_is_for(&c->image, j))
                 r = no_snapshot(j);
         if (r == 0) {
                 facts = create__facts(j, folder, sizeof(folder));
-                r = body_check(&facts, &j->err);
+                r = container_check(&facts, &j->err);
         }
         if (r < 0)
                 return create__undo(j, r);
@@ -214,15 +215,15 @@ void create__prepare(struct job *j)
 
         char name[ENGINE_NAME_MAX];
 
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/images/");
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/images/");
         if (c->record->snapshot_id.p) {
                 engine_snapshot_name(c->record->snapshot_id, j->worker->settings->installation,
                                      name);
-                ask_to(&j->ask, "%s", name);
+                api_call_target(&j->ask, "%s", name);
         } else {
                 url_encode_path(&j->ask.target, c->record->image);
         }
-        ask_to(&j->ask, "/json");
-        job_ask(j, "GET", image_seen);
+        api_call_target(&j->ask, "/json");
+        job_call(j, "GET", image_seen);
 }

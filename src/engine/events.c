@@ -52,7 +52,7 @@ static int on_event(void *data, struct str object)
             && engine_name_is(event.name, event.sandbox, w->settings->installation)) {
                 jobs_recheck(w, event.sandbox);
                 if (!job_is_about(w, event.sandbox))
-                        job_look(w, event.sandbox);
+                        job_reconcile(w, event.sandbox);
         }
         arena_done(&a);
         return r < 0 ? -EBADMSG : 0;
@@ -67,7 +67,7 @@ static void stream_begun(struct ask *k)
         if (ev->away)
                 log_info(w->log, "the engine is back");
         ev->away = false;
-        worker_tell(w, &(struct engine_message){ .watching = true }, -EBADF);
+        engine_worker_send(w, &(struct engine_message){ .watching = true }, -EBADF);
         jobs_recheck(w, STR_NULL);
         undo_all(w);
 }
@@ -82,10 +82,10 @@ static void timer_closed(uv_handle_t *h)
         struct events *ev = container_of((uv_timer_t *) (void *) h, struct events, timer);
         struct worker *w = ev->worker;
 
-        ask_free(&ev->ask);
-        pieces_done(&ev->pieces);
+        api_call_done(&ev->ask);
+        json_stream_done(&ev->pieces);
         free(ev);
-        worker__closed(w);
+        engine_worker__part_closed(w);
 }
 
 static void stream_ended(struct ask *k)
@@ -99,7 +99,7 @@ static void stream_ended(struct ask *k)
                 return;
         }
         if (!ev->away && !ev->begun) {
-                (void) ask_error(k, &e, "listen to its events");
+                (void) api_call_error(k, &e, "listen to its events");
                 log_fields(w->log, LOG_WARN, "no events", LOG_F_STR("error", str_from(e.message)));
                 ev->away = true;
         }
@@ -112,14 +112,15 @@ static void open_stream(struct events *ev)
 {
         struct worker *w = ev->worker;
 
-        pieces_done(&ev->pieces);
-        pieces_init(&ev->pieces, EVENT_MAX, on_event, ev);
-        ask_reset(&ev->ask);
-        ask_to(&ev->ask, "/events?since=%lld&filters=", (long long) time(NULL) - OVERLAP_S);
-        worker_add_filter(w, &ev->ask.target, /* events= */ true);
+        json_stream_done(&ev->pieces);
+        json_stream_init(&ev->pieces, EVENT_MAX, on_event, ev);
+        api_call_reset(&ev->ask);
+        api_call_target(&ev->ask,
+                        "/events?since=%lld&filters=", (long long) time(NULL) - OVERLAP_S);
+        engine_worker_add_filter(w, &ev->ask.target, /* events= */ true);
         ev->ask.pieces = &ev->pieces;
         ev->ask.begun = stream_begun;
-        ask_start(&ev->ask, "GET", /* stream= */ true, stream_ended);
+        api_call_start(&ev->ask, "GET", /* stream= */ true, stream_ended);
 }
 
 struct events *events_new(struct worker *w)
@@ -128,8 +129,8 @@ struct events *events_new(struct worker *w)
 
         ev->worker = w;
         ev->wait_ms = WAIT_MIN_MS;
-        ask_init(&ev->ask, w);
-        pieces_init(&ev->pieces, EVENT_MAX, on_event, ev);
+        api_call_init(&ev->ask, w);
+        json_stream_init(&ev->pieces, EVENT_MAX, on_event, ev);
         (void) uv_timer_init(&w->loop->uv, &ev->timer);
         w->open++;
         open_stream(ev);
@@ -140,7 +141,7 @@ void events_free(struct events *ev)
 {
         ev->freeing = true;
         if (ev->ask.running)
-                ask_cancel(&ev->ask);
+                api_call_cancel(&ev->ask);
         else
                 uv_close((uv_handle_t *) &ev->timer, timer_closed);
 }

@@ -25,15 +25,15 @@ static job_step_fn *const starts[ENGINE_CALL_MAX_] = {
 /* A record may be as large as an arena of a request is; its copy and its parts come on top. */
 #define JOB_ARENA_MAX (4 * ENGINE_FRAME_MAX)
 
-static struct job *job_new(struct worker *w, enum engine_call call, int64_t ticket)
+static struct job *job_new(struct worker *w, enum engine_call call, int64_t request_id)
 {
         struct job *j = xnew(struct job);
 
         j->worker = w;
         j->call = call;
-        j->ticket = ticket;
+        j->request_id = request_id;
         arena_init(&j->arena, JOB_ARENA_MAX);
-        ask_init(&j->ask, w);
+        api_call_init(&j->ask, w);
         list_append(&w->jobs, &j->node);
         return j;
 }
@@ -45,10 +45,10 @@ static void job_free(struct job *j)
         if (j->impl_free)
                 j->impl_free(j->impl);
         list_remove(&j->node);
-        ask_free(&j->ask);
+        api_call_done(&j->ask);
         arena_wipe(&j->arena);
         free(j);
-        worker__go_on_ending(w);
+        engine_worker__end_continue(w);
 }
 
 static void set_id(struct job *j, struct str id)
@@ -65,7 +65,7 @@ static int copy_request(struct job *j, const struct engine_request *q)
 
 void job_start(struct worker *w, const struct engine_request *q)
 {
-        struct job *j = job_new(w, (enum engine_call) q->call, q->ticket);
+        struct job *j = job_new(w, (enum engine_call) q->call, q->request_id);
 
         if (copy_request(j, q) < 0)
                 return job_fail(j, err_set(&j->err, ERR_TOO_LARGE, "the request is too large"));
@@ -74,7 +74,7 @@ void job_start(struct worker *w, const struct engine_request *q)
         return starts[q->call](j);
 }
 
-void job_look(struct worker *w, struct str id)
+void job_reconcile(struct worker *w, struct str id)
 {
         struct job *j = job_new(w, ENGINE_INSPECT, 0);
 
@@ -99,17 +99,17 @@ static void answered(struct ask *k)
         TAKE_PTR(j->next)(j);
 }
 
-void job_ask(struct job *j, const char *method, job_step_fn *next)
+void job_call(struct job *j, const char *method, job_step_fn *next)
 {
         j->next = next;
-        ask_start(&j->ask, method, /* stream= */ false, answered);
+        api_call_start(&j->ask, method, /* stream= */ false, answered);
 }
 
 void job_inspect_container(struct job *j, job_step_fn *next)
 {
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/containers/%s/json", j->name);
-        job_ask(j, "GET", next);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/containers/%s/json", j->name);
+        job_call(j, "GET", next);
 }
 
 int job_container(struct job *j, struct engine_container *ret)
@@ -119,8 +119,8 @@ int job_container(struct job *j, struct engine_container *ret)
 
         if (j->ask.result == 0 && j->ask.status == 404)
                 return 0;
-        if (!ask_is_good(&j->ask))
-                return ask_error(&j->ask, &j->err, "look at the container");
+        if (!api_call_ok(&j->ask))
+                return api_call_error(&j->ask, &j->err, "look at the container");
         r = engine_container_decode(buf_str(&j->ask.answer), &j->ask.arena, ret, &j->err);
         if (r < 0)
                 return r;
@@ -135,15 +135,15 @@ int job_container(struct job *j, struct engine_container *ret)
 
 /* --- ending --- */
 
-void job_answer(struct job *j, const struct engine_message *m, int fd)
+void job_reply(struct job *j, const struct engine_message *m, int fd)
 {
         struct engine_message answer = *m;
 
-        answer.ticket = j->ticket;
+        answer.request_id = j->request_id;
         answer.done = true;
         answer.has_fd = fd >= 0;
-        if (j->ticket > 0)
-                worker_tell(j->worker, &answer, fd);
+        if (j->request_id > 0)
+                engine_worker_send(j->worker, &answer, fd);
         else
                 (void) fd_close(fd);
         job_free(j);
@@ -151,26 +151,26 @@ void job_answer(struct job *j, const struct engine_message *m, int fd)
 
 void job_done(struct job *j)
 {
-        job_answer(j, &(struct engine_message){ 0 }, -EBADF);
+        job_reply(j, &(struct engine_message){ 0 }, -EBADF);
 }
 
 void job_fail(struct job *j, int code)
 {
         ASSERT(code == ERR_RETURN(j->err.code));
-        if (j->ticket == 0 && j->call == ENGINE_DESTROY)
+        if (j->request_id == 0 && j->call == ENGINE_DESTROY)
                 undo_later(j->worker, j->id);
-        job_answer(j,
-                   &(struct engine_message){ .code = 1 + (int64_t) j->err.code,
-                                             .text = str_from(j->err.message) },
-                   -EBADF);
+        job_reply(j,
+                  &(struct engine_message){ .code = 1 + (int64_t) j->err.code,
+                                            .text = str_from(j->err.message) },
+                  -EBADF);
 }
 
-void job_cancel(struct worker *w, int64_t ticket)
+void job_cancel(struct worker *w, int64_t request_id)
 {
         list_for_each (n, &w->jobs) {
                 struct job *j = container_of(n, struct job, node);
 
-                if (j->ticket != ticket || j->canceled || !j->cancel)
+                if (j->request_id != request_id || j->canceled || !j->cancel)
                         continue;
                 j->canceled = true;
                 j->cancel(j);

@@ -12,8 +12,9 @@ static void fail_not_found(struct job *j)
 
 static void paused(struct job *j)
 {
-        if (!ask_is_good(&j->ask))
-                return job_fail(j, ask_error(&j->ask, &j->err, engine_call_to_string(j->call)));
+        if (!api_call_ok(&j->ask))
+                return job_fail(j,
+                                api_call_error(&j->ask, &j->err, engine_call_to_string(j->call)));
         return job_done(j);
 }
 
@@ -29,10 +30,10 @@ static void pause_seen(struct job *j)
                 return fail_not_found(j);
         if (c.state.life != (pause ? ENGINE_RUNNING : ENGINE_PAUSED))
                 return job_fail(j, err_set(&j->err, ERR_CONFLICT, "the sandbox is %s",
-                                           engine_life_to_string(c.state.life)));
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/containers/%s/%s", j->name, pause ? "pause" : "unpause");
-        return job_ask(j, "POST", paused);
+                                           engine_status_to_string(c.state.life)));
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/containers/%s/%s", j->name, pause ? "pause" : "unpause");
+        return job_call(j, "POST", paused);
 }
 
 void job__pause(struct job *j)
@@ -51,8 +52,9 @@ static void tell_end(struct job *j, struct engine_state *state)
 {
         if (state->life != ENGINE_RUNNING && state->life != ENGINE_PAUSED
             && !job_is_about(j->worker, j->id))
-                worker_tell(j->worker, &(struct engine_message){ .died = j->id, .state = state },
-                            -EBADF);
+                engine_worker_send(j->worker,
+                                   &(struct engine_message){ .died = j->id, .state = state },
+                                   -EBADF);
         job_done(j);
 }
 
@@ -64,9 +66,9 @@ static void inspect_seen(struct job *j)
 
         if (r < 0)
                 return job_fail(j, r);
-        if (j->ticket == 0)
+        if (j->request_id == 0)
                 return tell_end(j, &c.state);
-        return job_answer(j, &(struct engine_message){ .state = &c.state }, -EBADF);
+        return job_reply(j, &(struct engine_message){ .state = &c.state }, -EBADF);
 }
 
 void job__inspect(struct job *j)
@@ -89,14 +91,14 @@ static void reached(struct relay_wait *x, int code, int fd)
                 j->err = x->err;
                 return job_fail(j, code);
         }
-        return job_answer(j, &(struct engine_message){ 0 }, fd);
+        return job_reply(j, &(struct engine_message){ 0 }, fd);
 }
 
 static void reaching_free(void *impl)
 {
         struct reaching *x = impl;
 
-        relay_leave(&x->wait);
+        relay_detach(&x->wait);
         free(x);
 }
 
@@ -123,14 +125,14 @@ void job__connect(struct job *j)
 
         if (j->worker->settings->reach == ENGINE_REACH_EXEC)
                 return reach(j);
-        r = box_connect(&j->worker->boxes, j->id, &fd);
+        r = run_dir_connect(&j->worker->run_dirs, j->id, &fd);
 
         if (r == -ENOENT)
                 return fail_not_found(j);
         if (r < 0)
                 return job_fail(j, err_set(&j->err, ERR_UNAVAILABLE,
                                            "its agent does not answer: %s", err_text(r)));
-        return job_answer(j, &(struct engine_message){ 0 }, fd);
+        return job_reply(j, &(struct engine_message){ 0 }, fd);
 }
 
 /* --- usage --- */
@@ -143,20 +145,20 @@ static void measured(struct job *j)
         if (j->ask.result == 0 && j->ask.status == 404)
                 return fail_not_found(j);
         /* Of one that does not run there may be nothing to tell. */
-        if (ask_is_good(&j->ask))
+        if (api_call_ok(&j->ask))
                 r = engine_stats_decode(buf_str(&j->ask.answer), &j->ask.arena, &usage, &j->err);
         else if (j->ask.result < 0 || j->ask.status != 409)
-                r = ask_error(&j->ask, &j->err, "measure the container");
+                r = api_call_error(&j->ask, &j->err, "measure the container");
         if (r < 0)
                 return job_fail(j, r);
-        return job_answer(j, &(struct engine_message){ .usage = &usage }, -EBADF);
+        return job_reply(j, &(struct engine_message){ .usage = &usage }, -EBADF);
 }
 
 void job__usage(struct job *j)
 {
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/containers/%s/stats?stream=false&one-shot=true", j->name);
-        job_ask(j, "GET", measured);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/containers/%s/stats?stream=false&one-shot=true", j->name);
+        job_call(j, "GET", measured);
 }
 
 /* --- probe --- */
@@ -165,8 +167,9 @@ static void tell_fact(struct job *j, const char *name, bool ok, const char *text
 {
         struct engine_fact fact = { str_from(name), ok, str_from(text) };
 
-        worker_tell(j->worker, &(struct engine_message){ .ticket = j->ticket, .fact = &fact },
-                    -EBADF);
+        engine_worker_send(j->worker,
+                           &(struct engine_message){ .request_id = j->request_id, .fact = &fact },
+                           -EBADF);
 }
 
 static bool has_security(const struct engine_info *info, const char *what)
@@ -188,8 +191,8 @@ static void probe_told(struct job *j)
         struct engine_info info = { 0 };
         bool rootless, seccomp;
 
-        if (!ask_is_good(&j->ask)) {
-                (void) ask_error(&j->ask, &j->err, "ask for its features");
+        if (!api_call_ok(&j->ask)) {
+                (void) api_call_error(&j->ask, &j->err, "ask for its features");
                 tell_fact(j, "engine features", false, j->err.message);
                 return job_done(j);
         }
@@ -221,8 +224,8 @@ static void probe_version(struct job *j)
         struct engine_info info = { 0 };
         char text[256];
 
-        if (!ask_is_good(&j->ask)) {
-                (void) ask_error(&j->ask, &j->err, "ask for its version");
+        if (!api_call_ok(&j->ask)) {
+                (void) api_call_error(&j->ask, &j->err, "ask for its version");
                 tell_fact(j, "engine", false, j->err.message);
                 return job_done(j);
         }
@@ -234,14 +237,14 @@ static void probe_version(struct job *j)
                         engine_kind_to_string(j->worker->settings->kind), QUOTED(info.version),
                         QUOTED(info.api_version));
         tell_fact(j, "engine", true, text);
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/info");
-        return job_ask(j, "GET", probe_told);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/info");
+        return job_call(j, "GET", probe_told);
 }
 
 void job__probe(struct job *j)
 {
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/version");
-        job_ask(j, "GET", probe_version);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/version");
+        job_call(j, "GET", probe_version);
 }

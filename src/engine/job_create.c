@@ -16,7 +16,7 @@
  */
 
 /* From the start to an agent that listens. */
-#define AGENT_PATIENCE_MS 60000
+#define AGENT_TIMEOUT_MS 60000
 
 static void recheck_seen(struct job *j);
 
@@ -27,8 +27,8 @@ static void timer_closed(uv_handle_t *h)
 
 static void stop_waiting(struct create *c)
 {
-        box_unwatch(&c->job->worker->boxes, &c->watch);
-        relay_leave(&c->reach);
+        run_dir_unwatch(&c->job->worker->run_dirs, &c->watch);
+        relay_detach(&c->reach);
         if (c->timer)
                 uv_close((uv_handle_t *) TAKE_PTR(c->timer), timer_closed);
 }
@@ -39,7 +39,7 @@ static void create_free(void *impl)
 
         stop_waiting(c);
         (void) fd_close(c->reached);
-        places_done(&c->places);
+        volume_sources_done(&c->places);
         sandbox_free(c->record);
         arena_done(&c->arena);
         free(c);
@@ -56,7 +56,7 @@ bool create__was_canceled(struct job *j)
 
 /* --- undoing --- */
 
-static void undone_box(void *data, int r)
+static void run_dir_undone(void *data, int r)
 {
         struct job *j = data;
 
@@ -65,12 +65,12 @@ static void undone_box(void *data, int r)
         job_fail(j, ERR_RETURN(j->err.code));
 }
 
-static void undo_box(struct job *j)
+static void undo_run_dir(struct job *j)
 {
         struct create *c = j->impl;
 
-        if (c->box_made)
-                box_remove(&j->worker->boxes, j->id, undone_box, j);
+        if (c->run_dir_made)
+                run_dir_remove(&j->worker->run_dirs, j->id, run_dir_undone, j);
         else
                 job_fail(j, ERR_RETURN(j->err.code));
 }
@@ -78,9 +78,9 @@ static void undo_box(struct job *j)
 static void undo_removed(struct job *j)
 {
         /* 409: somebody else removes it. */
-        if (!ask_is_good(&j->ask) && j->ask.status != 404 && j->ask.status != 409)
+        if (!api_call_ok(&j->ask) && j->ask.status != 404 && j->ask.status != 409)
                 undo_later(j->worker, j->id);
-        undo_box(j);
+        undo_run_dir(j);
 }
 
 void create__undo(struct job *j, int code)
@@ -91,10 +91,10 @@ void create__undo(struct job *j, int code)
         stop_waiting(c);
         c->stage = STAGE_UNDOING;
         if (!c->container_made)
-                return undo_box(j);
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/containers/%s?force=true&v=true", j->name);
-        return job_ask(j, "DELETE", undo_removed);
+                return undo_run_dir(j);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/containers/%s?force=true&v=true", j->name);
+        return job_call(j, "DELETE", undo_removed);
 }
 
 /* --- waiting for the agent --- */
@@ -102,14 +102,14 @@ void create__undo(struct job *j, int code)
 /* EAGAIN is a listener, too: its queue is full. */
 static void try_agent(struct job *j)
 {
-        int fd, r = box_connect(&j->worker->boxes, j->id, &fd);
+        int fd, r = run_dir_connect(&j->worker->run_dirs, j->id, &fd);
 
         if (r < 0)
                 return;
-        return job_answer(j, &(struct engine_message){ 0 }, fd);
+        return job_reply(j, &(struct engine_message){ 0 }, fd);
 }
 
-static void stirred(struct box_watch *w)
+static void changed(struct run_dir_watch *w)
 {
         struct create *c = container_of(w, struct create, watch);
 
@@ -117,7 +117,7 @@ static void stirred(struct box_watch *w)
                 try_agent(c->job);
 }
 
-static void patience_over(uv_timer_t *t)
+static void timeout_expired(uv_timer_t *t)
 {
         struct job *j = t->data;
         struct create *c = j->impl;
@@ -149,7 +149,7 @@ static void recheck_seen(struct job *j)
         if (r == 0)
                 return create__undo(j,
                                     err_set(&j->err, ERR_UNAVAILABLE, "somebody has removed it"));
-        if (r > 0 && seen.exit_code == MOUNT_IDENTITY_EXIT && places_have_bound(&c->places))
+        if (r > 0 && seen.exit_code == MOUNT_IDENTITY_EXIT && volume_sources_have_bind(&c->places))
                 return create__undo(j, wrong_mount(j));
         if (r > 0 && seen.state.life != ENGINE_RUNNING && seen.state.life != ENGINE_PAUSED)
                 return create__undo(j, err_set(&j->err, ERR_INVALID,
@@ -160,7 +160,7 @@ static void recheck_seen(struct job *j)
                 return create__undo(j, ERR_RETURN(before.code));
         }
         if (c->reached >= 0)
-                return job_answer(j, &(struct engine_message){ 0 }, TAKE_FD(c->reached));
+                return job_reply(j, &(struct engine_message){ 0 }, TAKE_FD(c->reached));
         if (j->worker->settings->reach == ENGINE_REACH_EXEC)
                 return;
         return try_agent(j); /* what could not be told now is told later, or time runs out */
@@ -183,7 +183,7 @@ static void reached(struct relay_wait *x, int code, int fd)
         struct job *j = c->job;
 
         if (code == 0 && !c->looking)
-                return job_answer(j, &(struct engine_message){ 0 }, fd);
+                return job_reply(j, &(struct engine_message){ 0 }, fd);
         if (code == 0) {
                 c->reached = fd;
                 return;
@@ -200,8 +200,8 @@ static void started(struct job *j)
 {
         struct create *c = j->impl;
 
-        if (!ask_is_good(&j->ask))
-                return create__undo(j, ask_error(&j->ask, &j->err, "start the container"));
+        if (!api_call_ok(&j->ask))
+                return create__undo(j, api_call_error(&j->ask, &j->err, "start the container"));
         if (create__was_canceled(j))
                 return;
         c->stage = STAGE_WAITING;
@@ -212,7 +212,7 @@ static void started(struct job *j)
         c->timer = xnew(uv_timer_t);
         c->timer->data = j;
         (void) uv_timer_init(&j->worker->loop->uv, c->timer);
-        (void) uv_timer_start(c->timer, patience_over, AGENT_PATIENCE_MS, 0);
+        (void) uv_timer_start(c->timer, timeout_expired, AGENT_TIMEOUT_MS, 0);
         return try_agent(j);
 }
 
@@ -220,16 +220,16 @@ static void started(struct job *j)
 
 static void start_container(struct job *j)
 {
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/containers/%s/start", j->name);
-        job_ask(j, "POST", started);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/containers/%s/start", j->name);
+        job_call(j, "POST", started);
 }
 
 static void uploaded(struct job *j)
 {
-        if (!ask_is_good(&j->ask))
-                return create__undo(j, ask_error(&j->ask, &j->err,
-                                                 "bring the agent into the container"));
+        if (!api_call_ok(&j->ask))
+                return create__undo(j, api_call_error(&j->ask, &j->err,
+                                                      "bring the agent into the container"));
         if (create__was_canceled(j))
                 return;
         return start_container(j);
@@ -245,10 +245,10 @@ static void upload_agent(struct job *j)
                 buf_reset(archive);
                 return create__undo(j, err_errno(&j->err, r < 0 ? r : -EFBIG, "read the agent"));
         }
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/containers/%s/archive?path=/", j->name);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/containers/%s/archive?path=/", j->name);
         j->ask.borrowed = buf_str(archive);
-        return job_ask(j, "PUT", uploaded);
+        return job_call(j, "PUT", uploaded);
 }
 
 static void made(struct job *j)
@@ -256,15 +256,15 @@ static void made(struct job *j)
         struct create *c = j->impl;
 
         if (j->ask.result == 0 && j->ask.status == 409) {
-                (void) ask_error(&j->ask, &j->err, "make the container");
+                (void) api_call_error(&j->ask, &j->err, "make the container");
                 return create__undo(j, err_set(&j->err, ERR_CONFLICT,
                                                "there is such a sandbox already"));
         }
-        if (!ask_is_good(&j->ask)) {
+        if (!api_call_ok(&j->ask)) {
                 /* Without an answer it may have been made all the same. */
                 c->container_made = j->ask.result < 0;
                 j->worker->network_made = false;
-                return create__undo(j, ask_error(&j->ask, &j->err, "make the container"));
+                return create__undo(j, api_call_error(&j->ask, &j->err, "make the container"));
         }
         c->container_made = true;
         if (create__was_canceled(j))
@@ -274,56 +274,56 @@ static void made(struct job *j)
         return start_container(j);
 }
 
-struct body_facts create__facts(struct job *j, char *folder, size_t size)
+struct container_params create__facts(struct job *j, char *folder, size_t size)
 {
         struct create *c = j->impl;
         struct worker *w = j->worker;
 
-        (void) snprintf(folder, size, "%s/%.*s", w->boxes.path, STR_ARG(j->id));
-        return (struct body_facts){ .settings = w->settings,
-                                    .record = c->record,
-                                    .record_text = j->q.record,
-                                    .secret_env = &j->q.secret_env,
-                                    .image = &c->image,
-                                    .places = &c->places,
-                                    .folder = w->settings->reach == ENGINE_REACH_EXEC
-                                                      ? STR_NULL
-                                                      : str_from(folder),
-                                    .seccomp = w->seccomp };
+        (void) snprintf(folder, size, "%s/%.*s", w->run_dirs.path, STR_ARG(j->id));
+        return (struct container_params){ .settings = w->settings,
+                                          .record = c->record,
+                                          .record_text = j->q.record,
+                                          .secret_env = &j->q.secret_env,
+                                          .image = &c->image,
+                                          .places = &c->places,
+                                          .folder = w->settings->reach == ENGINE_REACH_EXEC
+                                                            ? STR_NULL
+                                                            : str_from(folder),
+                                          .seccomp = w->seccomp };
 }
 
 static void ask_for_container(struct job *j)
 {
         struct create *c = j->impl;
         char folder[PATH_MAX_TEXT];
-        struct body_facts facts = create__facts(j, folder, sizeof(folder));
+        struct container_params facts = create__facts(j, folder, sizeof(folder));
 
         c->stage = STAGE_MAKING;
-        ask_reset(&j->ask);
-        if (c->can_below)
-                ask_use_api(&j->ask, ASK_API_BELOW);
-        ask_to(&j->ask, "/containers/create?name=%s", j->name);
-        body_write(&j->ask.body, &facts);
-        job_ask(j, "POST", made);
+        api_call_reset(&j->ask);
+        if (c->can_subpath)
+                api_call_use_base(&j->ask, API_BASE_SUBPATH);
+        api_call_target(&j->ask, "/containers/create?name=%s", j->name);
+        container_write(&j->ask.body, &facts);
+        job_call(j, "POST", made);
 }
 
 static void make_container(struct job *j)
 {
         struct create *c = j->impl;
-        int r = box_make(&j->worker->boxes, j->id);
+        int r = run_dir_make(&j->worker->run_dirs, j->id);
 
         if (r == -EEXIST)
                 return create__undo(j, err_set(&j->err, ERR_CONFLICT, "its folder is in use"));
-        c->box_made = true;
+        c->run_dir_made = true;
         if (r == 0)
-                r = box_watch(&j->worker->boxes, j->id, &c->watch, stirred);
+                r = run_dir_watch(&j->worker->run_dirs, j->id, &c->watch, changed);
         if (r < 0)
                 return create__undo(j, err_errno(&j->err, r, "make the folder of the sandbox"));
         return ask_for_container(j);
 }
 
 /* What a create that was not undone has left. */
-static void old_box_removed(void *data, int r)
+static void old_run_dir_removed(void *data, int r)
 {
         struct job *j = data;
 
@@ -341,10 +341,10 @@ void create__make(struct job *j)
 
         if (j->worker->settings->reach == ENGINE_REACH_EXEC)
                 return ask_for_container(j);
-        if (!box_exists(&j->worker->boxes, j->id))
+        if (!run_dir_exists(&j->worker->run_dirs, j->id))
                 return make_container(j);
         c->stage = STAGE_MAKING;
-        return box_remove(&j->worker->boxes, j->id, old_box_removed, j);
+        return run_dir_remove(&j->worker->run_dirs, j->id, old_run_dir_removed, j);
 }
 
 /* --- the beginning --- */
@@ -369,9 +369,9 @@ static void cancel_create(struct job *j)
         struct create *c = j->impl;
 
         if (c->stage == STAGE_ASKING || (c->stage == STAGE_WAITING && c->looking)) {
-                ask_cancel(&j->ask);
+                api_call_cancel(&j->ask);
         } else if (c->stage == STAGE_PULLING) {
-                pull_leave(&c->pull);
+                pull_detach(&c->pull);
                 create__undo(j, err_set(&j->err, ERR_CANCELED, "canceled"));
         } else if (c->stage == STAGE_WAITING) {
                 create__undo(j, err_set(&j->err, ERR_CANCELED, "canceled"));
@@ -392,7 +392,7 @@ void job__create(struct job *j)
         r = sandbox_decode(j->q.record, &c->record, &j->err);
         if (r < 0)
                 return job_fail(j, r);
-        places_init(&c->places, c->record);
+        volume_sources_init(&c->places, c->record);
         if (job_is_about(j->worker, c->record->id))
                 return job_fail(j, err_set(&j->err, ERR_CONFLICT, "it is being made or removed"));
         if (c->record->snapshot_id.p && !sandbox_id_is_valid(c->record->snapshot_id))

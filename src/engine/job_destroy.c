@@ -26,7 +26,7 @@ static void destroy_free(void *impl)
         free(d);
 }
 
-static void removed_box(void *data, int r)
+static void run_dir_removed(void *data, int r)
 {
         struct job *j = data;
 
@@ -43,7 +43,7 @@ static void next_volume(struct job *j);
 static void volume_removed(struct job *j)
 {
         if (j->ask.result < 0)
-                return job_fail(j, ask_error(&j->ask, &j->err, "remove a volume"));
+                return job_fail(j, api_call_error(&j->ask, &j->err, "remove a volume"));
         return next_volume(j);
 }
 
@@ -51,10 +51,10 @@ static void remove_volume(struct job *j)
 {
         struct destroy *d = j->impl;
 
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/volumes/");
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/volumes/");
         url_encode(&j->ask.target, d->volume->pvc->claim_name);
-        job_ask(j, "DELETE", volume_removed);
+        job_call(j, "DELETE", volume_removed);
 }
 
 /* "[]", and Podman ends its line. */
@@ -67,8 +67,8 @@ static bool is_empty_list(struct str text)
 static void users_listed(struct job *j)
 {
         if (j->ask.result < 0)
-                return job_fail(j, ask_error(&j->ask, &j->err, "look who uses a volume"));
-        if (!ask_is_good(&j->ask) || !is_empty_list(buf_str(&j->ask.answer)))
+                return job_fail(j, api_call_error(&j->ask, &j->err, "look who uses a volume"));
+        if (!api_call_ok(&j->ask) || !is_empty_list(buf_str(&j->ask.answer)))
                 return next_volume(j);
         return remove_volume(j);
 }
@@ -78,15 +78,15 @@ static void volume_seen(struct job *j)
         struct destroy *d = j->impl;
 
         if (j->ask.result < 0)
-                return job_fail(j, ask_error(&j->ask, &j->err, "look at a volume"));
-        if (!ask_is_good(&j->ask)
+                return job_fail(j, api_call_error(&j->ask, &j->err, "look at a volume"));
+        if (!api_call_ok(&j->ask)
             || !volume_is_ours(buf_str(&j->ask.answer), j->worker->settings, d->record,
                                &j->ask.arena))
                 return next_volume(j);
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/containers/json?all=true&limit=1&filters=");
-        worker_add_volume_filter(j->worker, &j->ask.target, d->volume->pvc->claim_name);
-        return job_ask(j, "GET", users_listed);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/containers/json?all=true&limit=1&filters=");
+        engine_worker_add_volume_filter(j->worker, &j->ask.target, d->volume->pvc->claim_name);
+        return job_call(j, "GET", users_listed);
 }
 
 static void next_volume(struct job *j)
@@ -97,33 +97,34 @@ static void next_volume(struct job *j)
                 d->volume = d->record ? volumes_next_named(d->record, &d->next_volume) : NULL;
         while (d->volume && !d->volume->pvc->delete_on_termination);
         if (!d->volume)
-                return box_remove(&j->worker->boxes, j->id, removed_box, j);
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/volumes/");
+                return run_dir_remove(&j->worker->run_dirs, j->id, run_dir_removed, j);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/volumes/");
         url_encode(&j->ask.target, d->volume->pvc->claim_name);
-        return job_ask(j, "GET", volume_seen);
+        return job_call(j, "GET", volume_seen);
 }
 
 /* --- the container --- */
 
 static void waited(struct job *j)
 {
-        if (!ask_is_good(&j->ask) && j->ask.status != 404)
-                return job_fail(j, ask_error(&j->ask, &j->err, "wait for the container's end"));
+        if (!api_call_ok(&j->ask) && j->ask.status != 404)
+                return job_fail(j,
+                                api_call_error(&j->ask, &j->err, "wait for the container's end"));
         return next_volume(j);
 }
 
 /* 409: somebody else is removing it. Done means gone, so we wait for him. */
 static void removed(struct job *j)
 {
-        if (ask_is_good(&j->ask) || (j->ask.result == 0 && j->ask.status == 404))
+        if (api_call_ok(&j->ask) || (j->ask.result == 0 && j->ask.status == 404))
                 return next_volume(j);
         if (j->ask.result == 0 && j->ask.status == 409) {
-                ask_reset(&j->ask);
-                ask_to(&j->ask, "/containers/%s/wait?condition=removed", j->name);
-                return job_ask(j, "POST", waited);
+                api_call_reset(&j->ask);
+                api_call_target(&j->ask, "/containers/%s/wait?condition=removed", j->name);
+                return job_call(j, "POST", waited);
         }
-        return job_fail(j, ask_error(&j->ask, &j->err, "remove the container"));
+        return job_fail(j, api_call_error(&j->ask, &j->err, "remove the container"));
 }
 
 static void seen(struct job *j)
@@ -142,9 +143,9 @@ static void seen(struct job *j)
         if (record.p && sandbox_decode(record, &d->record, &e) < 0)
                 d->record = NULL;
         /* By name: the answer that has its id goes with the next question. */
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/containers/%s?force=true&v=true", j->name);
-        return job_ask(j, "DELETE", removed);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/containers/%s?force=true&v=true", j->name);
+        return job_call(j, "DELETE", removed);
 }
 
 void job__destroy(struct job *j)

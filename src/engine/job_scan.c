@@ -28,7 +28,7 @@ static void scan_free(void *impl)
         list_for_each (n, &s->found)
                 free(container_of(n, struct found_id, node));
         map_done(&s->ids);
-        pieces_done(&s->pieces);
+        json_stream_done(&s->pieces);
         free(s);
 }
 
@@ -82,11 +82,12 @@ static int scan_one(void *data, struct str object)
                 if (id.p && sandbox_id_is_valid(id))
                         note(s, id);
                 if (record_is_whole(&c, w->settings->installation, &record))
-                        worker_tell(w,
-                                    &(struct engine_message){ .ticket = s->job->ticket,
-                                                              .found = record,
-                                                              .state = &c.state },
-                                    -EBADF);
+                        engine_worker_send(w,
+                                           &(struct engine_message){ .request_id =
+                                                                             s->job->request_id,
+                                                                     .found = record,
+                                                                     .state = &c.state },
+                                           -EBADF);
                 else
                         s->skipped++;
         }
@@ -102,7 +103,7 @@ static void sweep_one(void *data, struct str id)
         struct worker *w = s->job->worker;
 
         if (!map_get(&s->ids, id) && !job_is_about(w, id))
-                box_remove(&w->boxes, id, NULL, NULL);
+                run_dir_remove(&w->run_dirs, id, NULL, NULL);
 }
 
 /* --- the call --- */
@@ -111,15 +112,15 @@ static void scanned(struct job *j)
 {
         struct scan *s = j->impl;
 
-        if (!ask_is_good(&j->ask))
-                return job_fail(j, ask_error(&j->ask, &j->err, "list the containers"));
-        boxes_each(&j->worker->boxes, sweep_one, s);
-        return job_answer(j, &(struct engine_message){ .skipped = s->skipped }, -EBADF);
+        if (!api_call_ok(&j->ask))
+                return job_fail(j, api_call_error(&j->ask, &j->err, "list the containers"));
+        run_dirs_each(&j->worker->run_dirs, sweep_one, s);
+        return job_reply(j, &(struct engine_message){ .skipped = s->skipped }, -EBADF);
 }
 
 static void cancel(struct job *j)
 {
-        ask_cancel(&j->ask);
+        api_call_cancel(&j->ask);
 }
 
 void job__scan(struct job *j)
@@ -129,13 +130,13 @@ void job__scan(struct job *j)
         s->job = j;
         list_init(&s->found);
         map_init(&s->ids);
-        pieces_init(&s->pieces, ENTRY_MAX, scan_one, s);
+        json_stream_init(&s->pieces, ENTRY_MAX, scan_one, s);
         j->impl = s;
         j->impl_free = scan_free;
         j->cancel = cancel;
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/containers/json?all=true&filters=");
-        worker_add_filter(j->worker, &j->ask.target, /* events= */ false);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/containers/json?all=true&filters=");
+        engine_worker_add_filter(j->worker, &j->ask.target, /* events= */ false);
         j->ask.pieces = &s->pieces;
-        job_ask(j, "GET", scanned);
+        job_call(j, "GET", scanned);
 }

@@ -36,9 +36,9 @@ static void taking_free(void *impl)
         free(t);
 }
 
-static struct snapshot_facts_of facts_of(const struct taking *t)
+static struct snapshot_params facts_of(const struct taking *t)
 {
-        return (struct snapshot_facts_of){
+        return (struct snapshot_params){
                 .settings = t->job->worker->settings,
                 .id = t->job->q.snapshot,
                 .sandbox = t->record->id,
@@ -70,16 +70,16 @@ static void undo(struct job *j, int code)
         struct taking *t = j->impl;
 
         ASSERT(code == ERR_RETURN(j->err.code));
-        ask_reset(&j->ask);
+        api_call_reset(&j->ask);
         if (t->made[0]) {
-                ask_to(&j->ask, "/images/%s?noprune=true", t->made);
+                api_call_target(&j->ask, "/images/%s?noprune=true", t->made);
                 t->made[0] = '\0';
-                return job_ask(j, "DELETE", undo_step);
+                return job_call(j, "DELETE", undo_step);
         }
         if (t->named) {
-                ask_to(&j->ask, "/images/%s?noprune=true", t->name);
+                api_call_target(&j->ask, "/images/%s?noprune=true", t->name);
                 t->named = false;
-                return job_ask(j, "DELETE", undo_step);
+                return job_call(j, "DELETE", undo_step);
         }
         return job_fail(j, code);
 }
@@ -103,12 +103,12 @@ static void cancel(struct job *j)
 static void looked(struct job *j)
 {
         struct taking *t = j->impl;
-        struct snapshot_facts_of facts = facts_of(t);
+        struct snapshot_params facts = facts_of(t);
         struct engine_image image;
         int r;
 
-        if (!ask_is_good(&j->ask))
-                return undo(j, ask_error(&j->ask, &j->err, "look at the snapshot"));
+        if (!api_call_ok(&j->ask))
+                return undo(j, api_call_error(&j->ask, &j->err, "look at the snapshot"));
         r = engine_image_decode(buf_str(&j->ask.answer), &j->ask.arena, &image, &j->err);
         if (r == 0)
                 r = snapshot_check_image(&image, &facts, &j->err);
@@ -123,9 +123,9 @@ static void look(struct job *j)
 {
         struct taking *t = j->impl;
 
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/images/%s/json", t->name);
-        job_ask(j, "GET", looked);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/images/%s/json", t->name);
+        job_call(j, "GET", looked);
 }
 
 /* --- Docker: a document of our own about the same layers --- */
@@ -135,8 +135,8 @@ static void intermediate_removed(struct job *j)
 {
         struct taking *t = j->impl;
 
-        if (!ask_is_good(&j->ask) && j->ask.status != 404)
-                return undo(j, ask_error(&j->ask, &j->err, "remove an intermediate image"));
+        if (!api_call_ok(&j->ask) && j->ask.status != 404)
+                return undo(j, api_call_error(&j->ask, &j->err, "remove an intermediate image"));
         t->made[0] = '\0';
         return look(j);
 }
@@ -147,24 +147,24 @@ static void loaded(struct job *j)
         struct taking *t = j->impl;
 
         t->named = true;
-        if (!ask_is_good(&j->ask))
-                return undo(j, ask_error(&j->ask, &j->err, "load the snapshot"));
+        if (!api_call_ok(&j->ask))
+                return undo(j, api_call_error(&j->ask, &j->err, "load the snapshot"));
         if (was_canceled(j))
                 return;
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/images/%s?noprune=true", t->made);
-        return job_ask(j, "DELETE", intermediate_removed);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/images/%s?noprune=true", t->made);
+        return job_call(j, "DELETE", intermediate_removed);
 }
 
 static void layers_seen(struct job *j)
 {
         struct taking *t = j->impl;
-        struct snapshot_facts_of facts = facts_of(t);
+        struct snapshot_params facts = facts_of(t);
         struct engine_image made;
         int r;
 
-        if (!ask_is_good(&j->ask))
-                return undo(j, ask_error(&j->ask, &j->err, "look at what was kept"));
+        if (!api_call_ok(&j->ask))
+                return undo(j, api_call_error(&j->ask, &j->err, "look at what was kept"));
         if (was_canceled(j))
                 return;
         r = engine_image_decode(buf_str(&j->ask.answer), &j->ask.arena, &made, &j->err);
@@ -172,11 +172,11 @@ static void layers_seen(struct job *j)
                 r = snapshot_write_archive(&t->archive, &facts, &made, &j->err);
         if (r < 0)
                 return undo(j, r);
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/images/load?quiet=true");
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/images/load?quiet=true");
         j->ask.borrowed = buf_str(&t->archive);
         j->ask.slow = true;
-        return job_ask(j, "POST", loaded);
+        return job_call(j, "POST", loaded);
 }
 
 /* --- the commit --- */
@@ -188,8 +188,8 @@ static void committed(struct job *j)
         int r;
 
         t->named |= !is_docker(j);
-        if (!ask_is_good(&j->ask))
-                return undo(j, ask_error(&j->ask, &j->err, "take the snapshot"));
+        if (!api_call_ok(&j->ask))
+                return undo(j, api_call_error(&j->ask, &j->err, "take the snapshot"));
         r = engine_commit_decode(buf_str(&j->ask.answer), &j->ask.arena, &id, &j->err);
         if (r < 0)
                 return undo(j, r);
@@ -199,9 +199,9 @@ static void committed(struct job *j)
                 return;
         if (!is_docker(j))
                 return look(j);
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/images/%s/json", t->made);
-        return job_ask(j, "GET", layers_seen);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/images/%s/json", t->made);
+        return job_call(j, "GET", layers_seen);
 }
 
 /* Docker's API takes what an image is to be as a document, Podman's own takes changes, which its version of
@@ -209,25 +209,26 @@ static void committed(struct job *j)
 static void commit(struct job *j)
 {
         struct taking *t = j->impl;
-        struct snapshot_facts_of facts = facts_of(t);
+        struct snapshot_params facts = facts_of(t);
         char tag[ENGINE_NAME_MAX];
 
-        ask_reset(&j->ask);
+        api_call_reset(&j->ask);
         if (is_docker(j)) {
-                ask_to(&j->ask, "/commit?container=%s&pause=true", j->name);
+                api_call_target(&j->ask, "/commit?container=%s&pause=true", j->name);
                 snapshot_write_commit(&j->ask.body, &facts);
         } else {
                 engine_snapshot_tag(facts.id, facts.settings->installation, tag);
                 buf_reset(&j->ask.target);
-                ask_to(&j->ask, "/v4.0.0/libpod/commit?container=%s&pause=true&repo=%s&tag=%s",
-                       j->name, SNAPSHOT_REPOSITORY, tag);
+                api_call_target(&j->ask,
+                                "/v4.0.0/libpod/commit?container=%s&pause=true&repo=%s&tag=%s",
+                                j->name, SNAPSHOT_REPOSITORY, tag);
                 snapshot_add_changes(&j->ask.target, &facts);
         }
         if (buf_failed(&j->ask.target))
                 return undo(j, err_set(&j->err, ERR_TOO_LARGE,
                                        "the sandbox has too many variables for a snapshot"));
         j->ask.slow = true;
-        return job_ask(j, "POST", committed);
+        return job_call(j, "POST", committed);
 }
 
 /* --- the beginning --- */
@@ -237,8 +238,9 @@ static void source_seen(struct job *j)
         struct taking *t = j->impl;
         int r;
 
-        if (!ask_is_good(&j->ask))
-                return undo(j, ask_error(&j->ask, &j->err, "look at the image of the sandbox"));
+        if (!api_call_ok(&j->ask))
+                return undo(j,
+                            api_call_error(&j->ask, &j->err, "look at the image of the sandbox"));
         if (was_canceled(j))
                 return;
         r = engine_image_decode(buf_str(&j->ask.answer), &t->arena, &t->source, &j->err);
@@ -251,13 +253,13 @@ static void nothing_there(struct job *j)
 
         if (was_canceled(j))
                 return;
-        if (ask_is_good(&j->ask))
+        if (api_call_ok(&j->ask))
                 return undo(j, err_set(&j->err, ERR_EXISTS, "there is such a snapshot already"));
         if (j->ask.result < 0 || j->ask.status != 404)
-                return undo(j, ask_error(&j->ask, &j->err, "look for the snapshot"));
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/images/%s/json", t->source.id.p);
-        return job_ask(j, "GET", source_seen);
+                return undo(j, api_call_error(&j->ask, &j->err, "look for the snapshot"));
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/images/%s/json", t->source.id.p);
+        return job_call(j, "GET", source_seen);
 }
 
 struct kept_container {
@@ -302,7 +304,7 @@ static void seen(struct job *j)
                 r = err_set(&j->err, ERR_NOT_FOUND, "there is no such sandbox");
         else if (r > 0 && c.state.life != ENGINE_RUNNING)
                 r = err_set(&j->err, ERR_CONFLICT, "the sandbox is %s",
-                            engine_life_to_string(c.state.life));
+                            engine_status_to_string(c.state.life));
         if (r > 0)
                 r = sandbox_decode(engine_label(&c.labels, LABEL_RECORD), &t->record, &j->err);
         if (r == 0)
@@ -311,9 +313,9 @@ static void seen(struct job *j)
                 return job_fail(j, r);
         if (was_canceled(j))
                 return;
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/images/%s/json", t->name);
-        return job_ask(j, "GET", nothing_there);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/images/%s/json", t->name);
+        return job_call(j, "GET", nothing_there);
 }
 
 void job__snapshot(struct job *j)

@@ -12,13 +12,13 @@
 
 static void removed(struct job *j)
 {
-        if (ask_is_good(&j->ask) || (j->ask.result == 0 && j->ask.status == 404))
+        if (api_call_ok(&j->ask) || (j->ask.result == 0 && j->ask.status == 404))
                 return job_done(j);
         if (j->ask.result == 0 && j->ask.status == 409)
                 return job_fail(j, err_set(&j->err, ERR_CONFLICT,
                                            "a sandbox that was made of the snapshot needs it; "
                                            "delete that one first"));
-        return job_fail(j, ask_error(&j->ask, &j->err, "remove the snapshot"));
+        return job_fail(j, api_call_error(&j->ask, &j->err, "remove the snapshot"));
 }
 
 static void remove_seen(struct job *j)
@@ -30,8 +30,8 @@ static void remove_seen(struct job *j)
 
         if (j->ask.result == 0 && j->ask.status == 404)
                 return job_done(j);
-        if (!ask_is_good(&j->ask))
-                return job_fail(j, ask_error(&j->ask, &j->err, "look at the snapshot"));
+        if (!api_call_ok(&j->ask))
+                return job_fail(j, api_call_error(&j->ask, &j->err, "look at the snapshot"));
         r = engine_image_decode(buf_str(&j->ask.answer), &j->ask.arena, &image, &j->err);
         if (r < 0)
                 return job_fail(j, r);
@@ -41,9 +41,9 @@ static void remove_seen(struct job *j)
                                            "the image %s is not of this installation; it is left "
                                            "alone",
                                            name));
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/images/%s", name);
-        return job_ask(j, "DELETE", removed);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/images/%s", name);
+        return job_call(j, "DELETE", removed);
 }
 
 void job__snapshot_remove(struct job *j)
@@ -51,9 +51,9 @@ void job__snapshot_remove(struct job *j)
         char name[ENGINE_NAME_MAX];
 
         engine_snapshot_name(j->q.snapshot, j->worker->settings->installation, name);
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/images/%s/json", name);
-        job_ask(j, "GET", remove_seen);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/images/%s/json", name);
+        job_call(j, "GET", remove_seen);
 }
 
 /* --- all --- */
@@ -76,7 +76,7 @@ static void listing_free(void *impl)
 
         list_for_each (n, &l->leftovers)
                 free(container_of(n, struct leftover, node));
-        pieces_done(&l->pieces);
+        json_stream_done(&l->pieces);
         free(l);
 }
 
@@ -116,8 +116,10 @@ static void look_at(struct listing *l, const struct engine_listed_image *image)
                 return note_leftover(l, image->id);
         engine_snapshot_name(id, ours, name);
         if (is_named(image, name))
-                worker_tell(w, &(struct engine_message){ .ticket = l->job->ticket, .snapshot = id },
-                            -EBADF);
+                engine_worker_send(w,
+                                   &(struct engine_message){ .request_id = l->job->request_id,
+                                                             .snapshot = id },
+                                   -EBADF);
 }
 
 static int list_one(void *data, struct str object)
@@ -149,17 +151,17 @@ static void remove_leftover(struct job *j)
                 return job_done(j);
         x = container_of(first, struct leftover, node);
         list_remove(first);
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/images/%s?noprune=true", x->id);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/images/%s?noprune=true", x->id);
         free(x);
-        return job_ask(j, "DELETE", remove_leftover);
+        return job_call(j, "DELETE", remove_leftover);
 }
 
 /* A part of a snapshot that is being made is none. */
 static void listed(struct job *j)
 {
-        if (!ask_is_good(&j->ask))
-                return job_fail(j, ask_error(&j->ask, &j->err, "list the snapshots"));
+        if (!api_call_ok(&j->ask))
+                return job_fail(j, api_call_error(&j->ask, &j->err, "list the snapshots"));
         if (job_is_under_way(j->worker, ENGINE_SNAPSHOT))
                 return job_done(j);
         return remove_leftover(j);
@@ -171,12 +173,12 @@ void job__snapshots(struct job *j)
 
         l->job = j;
         list_init(&l->leftovers);
-        pieces_init(&l->pieces, ENTRY_MAX, list_one, l);
+        json_stream_init(&l->pieces, ENTRY_MAX, list_one, l);
         j->impl = l;
         j->impl_free = listing_free;
-        ask_reset(&j->ask);
-        ask_to(&j->ask, "/images/json?filters=");
-        worker_add_image_filter(j->worker, &j->ask.target);
+        api_call_reset(&j->ask);
+        api_call_target(&j->ask, "/images/json?filters=");
+        engine_worker_add_image_filter(j->worker, &j->ask.target);
         j->ask.pieces = &l->pieces;
-        job_ask(j, "GET", listed);
+        job_call(j, "GET", listed);
 }

@@ -67,7 +67,7 @@ int main(int argc, char **argv)
         w.settings = &settings;
         r = take_socket(&e);
         if (r >= 0)
-                r = worker_start(&w, r, &e);
+                r = engine_worker_start(&w, r, &e);
         if (r < 0) {
                 (void) fprintf(stderr, "hutch-engine: %s\n", e.message);
                 return 1;

@@ -32,13 +32,13 @@
 #define LABEL_SNAPSHOT_TENANT       "hutch.snapshot.tenant"
 #define LABEL_SNAPSHOT_SANDBOX      "hutch.snapshot.sandbox"
 #define LABEL_SNAPSHOT_PART         "hutch.snapshot.part" /* of what is on its way to be one */
-#define LABEL_OURS                  "hutch."              /* all labels begin so */
+#define LABEL_PREFIX                "hutch."              /* all labels begin so */
 
 /* "localhost/" is what Podman would put in front; Docker takes it for the name of a registry, which it
  * never asks. */
 #define SNAPSHOT_REPOSITORY "localhost/hutch-snapshots"
 
-#define INSIDE_FOLDER "/.hutch"
+#define INSIDE_DIR    "/.hutch"
 #define INSIDE_AGENT  "/.hutch/execd"
 #define INSIDE_RUN    "/.hutch/run"
 #define AGENT_SOCKET  "agent.sock"

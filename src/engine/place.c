@@ -13,14 +13,14 @@
 
 /* --- life --- */
 
-static void place_clear(struct place *p)
+static void volume_source_clear(struct place *p)
 {
         (void) fd_close(p->fd);
         free((char *) p->source.p);
-        *p = (struct place){ .how = PLACE_WHOLE, .fd = -EBADF };
+        *p = (struct place){ .how = SOURCE_VOLUME, .fd = -EBADF };
 }
 
-void places_init(struct places *p, const struct sandbox *record)
+void volume_sources_init(struct places *p, const struct sandbox *record)
 {
         *p = (struct places){ .items = xcalloc(record->volumes.n + 1, sizeof(struct place)),
                               .n = record->volumes.n };
@@ -28,18 +28,18 @@ void places_init(struct places *p, const struct sandbox *record)
                 p->items[i].fd = -EBADF;
 }
 
-void places_done(struct places *p)
+void volume_sources_done(struct places *p)
 {
         for (size_t i = 0; i < p->n; i++)
-                place_clear(&p->items[i]);
+                volume_source_clear(&p->items[i]);
         free(p->items);
         *p = (struct places){ 0 };
 }
 
-bool places_have_bound(const struct places *p)
+bool volume_sources_have_bind(const struct places *p)
 {
         for (size_t i = 0; i < p->n; i++)
-                if (p->items[i].how == PLACE_BOUND)
+                if (p->items[i].how == SOURCE_BIND)
                         return true;
         return false;
 }
@@ -52,12 +52,12 @@ static int bind_to(struct place *p, const struct volume *v, int fd, const char *
 {
         int r;
 
-        place_clear(p);
+        volume_source_clear(p);
         p->fd = fd;
         r = mount_identity_of(fd, &p->mount_identity);
         if (r < 0)
                 return err_errno(e, r, "volume %s: look at it", QUOTED(v->name));
-        p->how = PLACE_BOUND;
+        p->how = SOURCE_BIND;
         p->source = str_from(xstrndup_str(str_from(source)));
         return 0;
 }
@@ -97,8 +97,8 @@ static bool joined(char *ret, size_t size, struct str path, struct str sub)
                < (int) size;
 }
 
-int place_host(struct place *p, const struct engine_settings *s, const struct volume *v,
-               struct err *e)
+int volume_source_host(struct place *p, const struct engine_settings *s, const struct volume *v,
+                       struct err *e)
 {
         scoped(fd_closep) int root = -EBADF, fd = -EBADF;
         const struct str *folder = folder_of(s, v->host->path);
@@ -161,22 +161,22 @@ static int bind_part(struct place *p, const struct volume *v, struct str mountpo
 
 /* The driver `local` with options mounts something upon the folder when a container starts: what is in the
  * folder before is not it. */
-static bool is_folder(const struct place_facts *f)
+static bool is_folder(const struct volume_facts *f)
 {
         return str_eq(f->driver, STR("local")) && !f->has_options && f->mountpoint.n > 0;
 }
 
-int place_below(struct place *p, const struct engine_settings *s, const struct volume *v,
-                const struct place_facts *facts, struct err *e)
+int volume_source_subpath(struct place *p, const struct engine_settings *s, const struct volume *v,
+                          const struct volume_facts *facts, struct err *e)
 {
         struct err ignored;
 
-        if (facts->can_below) {
+        if (facts->can_subpath) {
                 /* So that a part that is missing is made, if we can; an engine only looks for it. */
                 if (s->reach == ENGINE_REACH_SOCKET && is_folder(facts))
                         (void) bind_part(p, v, facts->mountpoint, &ignored);
-                place_clear(p);
-                p->how = PLACE_BELOW;
+                volume_source_clear(p);
+                p->how = SOURCE_SUBPATH;
                 return 0;
         }
         if (s->reach == ENGINE_REACH_EXEC)

@@ -21,14 +21,14 @@
 #include "model/sandbox.h"
 #include "os/mount_identity.h"
 
-enum place_how {
-        PLACE_WHOLE,
-        PLACE_BELOW,
-        PLACE_BOUND,
+enum volume_source_kind {
+        SOURCE_VOLUME,
+        SOURCE_SUBPATH,
+        SOURCE_BIND,
 };
 
 struct place {
-        enum place_how how;
+        enum volume_source_kind how;
         int fd; /* bound: what was found; stays open until it is mounted */
         struct mount_identity mount_identity;
         struct str source; /* bound: the path for the engine */
@@ -40,30 +40,30 @@ struct places {
 };
 
 /* All of them are whole. */
-void places_init(struct places *p, const struct sandbox *record);
-void places_done(struct places *p);
+void volume_sources_init(struct places *p, const struct sandbox *record);
+void volume_sources_done(struct places *p);
 
-static inline struct place *place_of(const struct places *p, const struct sandbox *record,
-                                     const struct volume *v)
+static inline struct place *volume_source_of(const struct places *p, const struct sandbox *record,
+                                             const struct volume *v)
 {
         return &p->items[v - (const struct volume *) record->volumes.items];
 }
 
-bool places_have_bound(const struct places *p);
+bool volume_sources_have_bind(const struct places *p);
 
 /* Of a folder of the host, which is known to be allowed. ERR_INVALID, ERR_NOT_FOUND, ERR_UNSUPPORTED. */
-int place_host(struct place *p, const struct engine_settings *s, const struct volume *v,
-               struct err *e) must_check;
+int volume_source_host(struct place *p, const struct engine_settings *s, const struct volume *v,
+                       struct err *e) must_check;
 
 /* The engine's answer about a named volume, as far as this is about places. */
-struct place_facts {
+struct volume_facts {
         struct str driver, mountpoint; /* may be null */
         bool has_options;
-        bool can_below; /* the engine knows of sub-paths itself */
+        bool can_subpath; /* the engine knows of sub-paths itself */
 };
 
 /* Of a named volume's sub-path. It is made if it is missing, as the volume would be. */
-int place_below(struct place *p, const struct engine_settings *s, const struct volume *v,
-                const struct place_facts *facts, struct err *e) must_check;
+int volume_source_subpath(struct place *p, const struct engine_settings *s, const struct volume *v,
+                          const struct volume_facts *facts, struct err *e) must_check;
 
 #endif

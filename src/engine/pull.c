@@ -83,12 +83,12 @@ static void pull_free(struct pull *p)
         struct worker *w = p->worker;
 
         list_remove(&p->node);
-        ask_free(&p->ask);
-        pieces_done(&p->pieces);
+        api_call_done(&p->ask);
+        json_stream_done(&p->pieces);
         buf_done(&p->auth);
         free(p->image);
         free(p);
-        worker__closed(w);
+        engine_worker__part_closed(w);
 }
 
 /* Registries tell that there is no such image in many words, and that one may not know in others. */
@@ -99,7 +99,7 @@ static int refusal(struct pull *p)
         if (p->failed)
                 return err_set(&p->err, ERR_NOT_FOUND, "image %s can't be pulled: %s",
                                QUOTED(str_from(p->image)), p->err.message);
-        (void) ask_error(&p->ask, &told, "pull");
+        (void) api_call_error(&p->ask, &told, "pull");
         if (p->ask.result == 0 && p->ask.status >= 400)
                 told.code = ERR_NOT_FOUND;
         return err_set(&p->err, told.code, "image %s is not here and can't be pulled: %s",
@@ -109,7 +109,7 @@ static int refusal(struct pull *p)
 static void pulled(struct ask *k)
 {
         struct pull *p = container_of(k, struct pull, ask);
-        int code = ask_is_good(k) && !p->failed ? 0 : refusal(p);
+        int code = api_call_ok(k) && !p->failed ? 0 : refusal(p);
 
         list_remove(&p->node); /* who comes now begins anew */
         while (!list_empty(&p->waiting)) {
@@ -166,25 +166,25 @@ static struct pull *pull_new(struct worker *w, struct str image, const struct im
         p->worker = w;
         p->image = xstrndup_str(image);
         digest(auth, p->who);
-        ask_init(&p->ask, w);
-        pieces_init(&p->pieces, LINE_MAX_BYTES, progress, p);
+        api_call_init(&p->ask, w);
+        json_stream_init(&p->pieces, LINE_MAX_BYTES, progress, p);
         list_init(&p->waiting);
         buf_init(&p->auth, 2 * AUTH_MAX);
         buf_mark_secret(&p->auth);
         list_append(&w->pulls, &p->node);
         w->open++;
-        ask_reset(&p->ask);
-        ask_to(&p->ask, "/images/create?fromImage=");
+        api_call_reset(&p->ask);
+        api_call_target(&p->ask, "/images/create?fromImage=");
         url_encode(&p->ask.target, image);
         if (!has_tag(image))
-                ask_to(&p->ask, "&tag=latest");
+                api_call_target(&p->ask, "&tag=latest");
         if (auth) {
                 write_auth(p, auth);
                 p->ask.auth = buf_str(&p->auth);
         }
         p->ask.pieces = &p->pieces;
         log_fields(w->log, LOG_INFO, "pulling an image", LOG_F_STR("image", image));
-        ask_start(&p->ask, "POST", /* stream= */ true, pulled);
+        api_call_start(&p->ask, "POST", /* stream= */ true, pulled);
         return p;
 }
 
@@ -208,7 +208,7 @@ void pull_start(struct worker *w, struct pull_wait *x, struct str image,
         list_append(&p->waiting, &x->node);
 }
 
-void pull_leave(struct pull_wait *x)
+void pull_detach(struct pull_wait *x)
 {
         struct pull *p = TAKE_PTR(x->_pull);
 
@@ -216,5 +216,5 @@ void pull_leave(struct pull_wait *x)
         if (!p || !list_empty(&p->waiting))
                 return;
         list_remove(&p->node);
-        ask_cancel(&p->ask);
+        api_call_cancel(&p->ask);
 }

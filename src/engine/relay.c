@@ -45,9 +45,9 @@ static void check_end(struct relay *r)
         if (r->waiting)
                 r->waiting->_relay = NULL;
         (void) fd_close(r->theirs);
-        ask_free(&r->ask);
+        api_call_done(&r->ask);
         free(r);
-        worker__closed(w);
+        engine_worker__part_closed(w);
 }
 
 static void close_both(struct relay *r)
@@ -237,7 +237,7 @@ static void start_process(struct relay *r, struct str id)
         struct http_call *call = &r->call;
         struct arena *a = &r->ask.arena;
 
-        (void) snprintf(r->target, sizeof(r->target), ASK_API "/exec/%.*s/start", STR_ARG(id));
+        (void) snprintf(r->target, sizeof(r->target), API_BASE "/exec/%.*s/start", STR_ARG(id));
         http_call_init(call, &call_hooks, a);
         call->method = STR("POST");
         call->target = str_from(r->target);
@@ -258,7 +258,7 @@ static int refusal(struct relay *r, struct err *e)
                 return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
         if (r->ask.result == 0)
                 return err_set(e, ERR_UNAVAILABLE, "its agent does not answer: it does not run");
-        return ask_error(&r->ask, e, "reach the agent");
+        return api_call_error(&r->ask, e, "reach the agent");
 }
 
 static void process_made(struct ask *k)
@@ -271,7 +271,7 @@ static void process_made(struct ask *k)
         r->asking = false;
         if (!r->waiting)
                 return check_end(r);
-        if (!ask_is_good(k))
+        if (!api_call_ok(k))
                 code = refusal(r, &e);
         else
                 code = engine_exec_decode(buf_str(&k->answer), &k->arena, &id, &e);
@@ -293,15 +293,15 @@ void relay_open(struct worker *w, struct relay_wait *x, const char *container)
         x->_relay = r;
         w->open++;
         list_append(&w->relays, &r->node);
-        ask_init(&r->ask, w);
-        ask_reset(&r->ask);
-        ask_to(&r->ask, "/containers/%s/exec", container);
+        api_call_init(&r->ask, w);
+        api_call_reset(&r->ask);
+        api_call_target(&r->ask, "/containers/%s/exec", container);
         buf_add_str(&r->ask.body, str_from(exec_body));
         r->asking = true;
-        ask_start(&r->ask, "POST", /* stream= */ false, process_made);
+        api_call_start(&r->ask, "POST", /* stream= */ false, process_made);
 }
 
-void relay_leave(struct relay_wait *x)
+void relay_detach(struct relay_wait *x)
 {
         struct relay *r = TAKE_PTR(x->_relay);
 
@@ -316,7 +316,7 @@ void relays_close(struct worker *w)
 
                 close_both(r);
                 if (r->asking)
-                        ask_cancel(&r->ask);
+                        api_call_cancel(&r->ask);
                 else if (r->calling)
                         http_call_cancel(&r->call);
         }

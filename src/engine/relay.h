@@ -31,7 +31,7 @@ struct relay_wait {
 void relay_open(struct worker *w, struct relay_wait *x, const char *container);
 
 /* `done` does not come. Fine if it has come. */
-void relay_leave(struct relay_wait *x);
+void relay_detach(struct relay_wait *x);
 
 /* Ends all that there are. */
 void relays_close(struct worker *w);

@@ -68,7 +68,7 @@ static const char *add_host_folder(void *target, struct str value)
 
         if (!text_is_plain_path(value))
                 return NO_PATH;
-        if (s->n_host_folders == SETTINGS_FOLDERS_MAX)
+        if (s->n_host_folders == SETTINGS_DIRS_MAX)
                 return "too many folders";
         s->host_folders[s->n_host_folders++] = value;
         return NULL;

@@ -9,7 +9,7 @@
 #include "base/options.h"
 #include "engine/kind.h"
 
-#define SETTINGS_FOLDERS_MAX 64
+#define SETTINGS_DIRS_MAX 64
 
 struct engine_settings {
         enum engine_kind kind;
@@ -18,7 +18,7 @@ struct engine_settings {
         const char *folder;      /* holds one of our own for each installation */
         const char *agent;       /* path of hutch-execd */
         struct str installation; /* 32 hexadecimal digits */
-        struct str host_folders[SETTINGS_FOLDERS_MAX];
+        struct str host_folders[SETTINGS_DIRS_MAX];
         size_t n_host_folders;
         enum log_level log_level;
         enum log_format log_format;

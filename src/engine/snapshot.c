@@ -21,7 +21,7 @@ struct own_labels {
         size_t n;
 };
 
-static struct own_labels own_labels(const struct snapshot_facts_of *f, bool part)
+static struct own_labels own_labels(const struct snapshot_params *f, bool part)
 {
         struct own_labels l = { .pairs = {
                 { STR(LABEL_SNAPSHOT_INSTALLATION), f->settings->installation },
@@ -37,7 +37,7 @@ static struct own_labels own_labels(const struct snapshot_facts_of *f, bool part
 
 static bool is_label_of_ours(struct str key)
 {
-        return str_starts_with(key, STR(LABEL_OURS));
+        return str_starts_with(key, STR(LABEL_PREFIX));
 }
 
 /* --- the document of an image --- */
@@ -101,7 +101,7 @@ static const struct json_field doc_manifest_fields[] = {
 };
 
 /* The source's own labels and ours. */
-static struct json_map labels_of(const struct snapshot_facts_of *f, struct arena *a)
+static struct json_map labels_of(const struct snapshot_params *f, struct arena *a)
 {
         struct own_labels own = own_labels(f, /* part= */ false);
         const struct json_map *from = &f->source->labels;
@@ -118,7 +118,7 @@ static struct json_map labels_of(const struct snapshot_facts_of *f, struct arena
         return to;
 }
 
-static void write_image(struct buf *b, const struct snapshot_facts_of *f,
+static void write_image(struct buf *b, const struct snapshot_params *f,
                         const struct engine_image *made, struct arena *a)
 {
         const struct engine_image *source = f->source;
@@ -140,7 +140,7 @@ static void write_image(struct buf *b, const struct snapshot_facts_of *f,
 
 /* The names of files that are not in the archive: the engine has the layers, and looks for the files of those only
  * that it has not. */
-static void write_manifest(struct buf *b, const struct snapshot_facts_of *f, size_t n_layers,
+static void write_manifest(struct buf *b, const struct snapshot_params *f, size_t n_layers,
                            struct arena *a)
 {
         char name[ENGINE_NAME_MAX];
@@ -157,7 +157,7 @@ static void write_manifest(struct buf *b, const struct snapshot_facts_of *f, siz
         buf_add_char(b, ']');
 }
 
-int snapshot_write_archive(struct buf *b, const struct snapshot_facts_of *f,
+int snapshot_write_archive(struct buf *b, const struct snapshot_params *f,
                            const struct engine_image *made, struct err *e)
 {
         scoped(buf_done) struct buf text = { 0 }, manifest = { 0 };
@@ -190,7 +190,7 @@ static const struct json_field doc_commit_fields[] = {
         JSON_END,
 };
 
-void snapshot_write_commit(struct buf *b, const struct snapshot_facts_of *f)
+void snapshot_write_commit(struct buf *b, const struct snapshot_params *f)
 {
         struct own_labels own = own_labels(f, /* part= */ true);
         const struct doc_commit doc = { .labels = { own.pairs, own.n } };
@@ -224,7 +224,7 @@ static struct str value_of(const struct json_strs *env, struct str name)
 }
 
 /* Podman's own, in every container, unless whoever made the sandbox has given it another value. */
-static bool is_of_the_engine(const struct snapshot_facts_of *f, struct str name)
+static bool is_of_the_engine(const struct snapshot_params *f, struct str name)
 {
         static const char *const names[] = { "TERM", "container", "HOSTNAME", "HOME" };
 
@@ -235,7 +235,7 @@ static bool is_of_the_engine(const struct snapshot_facts_of *f, struct str name)
 }
 
 /* What may stay. */
-static bool is_harmless(const struct snapshot_facts_of *f, struct str pair)
+static bool is_harmless(const struct snapshot_params *f, struct str pair)
 {
         return has(&f->source->env, pair) || is_of_the_engine(f, name_in(pair));
 }
@@ -266,7 +266,7 @@ static void add_command(struct buf *b, const char *what, const struct json_strs 
         url_encode(b, buf_str(&text));
 }
 
-void snapshot_add_changes(struct buf *b, const struct snapshot_facts_of *f)
+void snapshot_add_changes(struct buf *b, const struct snapshot_params *f)
 {
         struct own_labels own = own_labels(f, /* part= */ false);
 
@@ -288,7 +288,7 @@ void snapshot_add_changes(struct buf *b, const struct snapshot_facts_of *f)
 
 /* --- what has become of it --- */
 
-int snapshot_check_image(const struct engine_image *image, const struct snapshot_facts_of *f,
+int snapshot_check_image(const struct engine_image *image, const struct snapshot_params *f,
                          struct err *e)
 {
         struct own_labels own = own_labels(f, /* part= */ false);

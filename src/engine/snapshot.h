@@ -16,10 +16,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "engine/answers.h"
+#include "engine/api.h"
 #include "engine/settings.h"
 
-struct snapshot_facts_of {
+struct snapshot_params {
         const struct engine_settings *settings;
         struct str id, sandbox, tenant;
         const struct engine_image *source;  /* what the sandbox was made of */
@@ -31,22 +31,22 @@ struct snapshot_facts_of {
 /* --- Docker --- */
 
 /* The document of the commit: labels by which what it makes is found again, should we end here. */
-void snapshot_write_commit(struct buf *b, const struct snapshot_facts_of *f);
+void snapshot_write_commit(struct buf *b, const struct snapshot_params *f);
 
 /* The archive that becomes the snapshot. `made` is what the commit has made. */
-int snapshot_write_archive(struct buf *b, const struct snapshot_facts_of *f,
+int snapshot_write_archive(struct buf *b, const struct snapshot_params *f,
                            const struct engine_image *made, struct err *e) must_check;
 
 /* --- Podman --- */
 
 /* Appends "&changes=…" to a target. */
-void snapshot_add_changes(struct buf *b, const struct snapshot_facts_of *f);
+void snapshot_add_changes(struct buf *b, const struct snapshot_params *f);
 
 /* --- both --- */
 
 /* Whether an image is the snapshot, and holds no value of a variable that the source does not have.
  * ERR_INTERNAL. */
-int snapshot_check_image(const struct engine_image *image, const struct snapshot_facts_of *f,
+int snapshot_check_image(const struct engine_image *image, const struct snapshot_params *f,
                          struct err *e) must_check;
 
 #endif

@@ -2,7 +2,7 @@
 #include "engine/volumes.h"
 
 #include "base/base.h"
-#include "engine/answers.h"
+#include "engine/api.h"
 #include "engine/names.h"
 #include "model/text.h"
 
@@ -27,7 +27,7 @@ const struct volume *volumes_next_named(const struct sandbox *record, size_t *at
         return NULL;
 }
 
-bool volumes_have_parts(const struct sandbox *record)
+bool volumes_have_subpaths(const struct sandbox *record)
 {
         const struct volume *v = record->volumes.items;
 
@@ -50,7 +50,7 @@ static const struct json_field raw_volume_fields[] = {
         JSON_END,
 };
 
-static int check_owner(const struct raw_volume *raw, const struct volume_ask *q, struct err *e)
+static int check_owner(const struct raw_volume *raw, const struct volume_query *q, struct err *e)
 {
         struct str tenant = engine_label(&raw->labels, LABEL_TENANT);
         struct str installation = engine_label(&raw->labels, LABEL_INSTALLATION);
@@ -63,8 +63,8 @@ static int check_owner(const struct raw_volume *raw, const struct volume_ask *q,
         return 0;
 }
 
-int volume_take(struct str text, const struct volume_ask *q, struct place *ret, struct arena *a,
-                struct err *e)
+int volume_resolve(struct str text, const struct volume_query *q, struct place *ret,
+                   struct arena *a, struct err *e)
 {
         struct raw_volume raw = { 0 };
         struct json_error wrong;
@@ -76,12 +76,12 @@ int volume_take(struct str text, const struct volume_ask *q, struct place *ret, 
         r = check_owner(&raw, q, e);
         if (r < 0 || !q->volume->sub_path.n)
                 return r;
-        return place_below(ret, q->settings, q->volume,
-                           &(struct place_facts){ .driver = raw.driver,
-                                                  .mountpoint = raw.mountpoint,
-                                                  .has_options = raw.options.n > 0,
-                                                  .can_below = q->can_below },
-                           e);
+        return volume_source_subpath(ret, q->settings, q->volume,
+                                     &(struct volume_facts){ .driver = raw.driver,
+                                                             .mountpoint = raw.mountpoint,
+                                                             .has_options = raw.options.n > 0,
+                                                             .can_subpath = q->can_subpath },
+                                     e);
 }
 
 bool volume_is_ours(struct str text, const struct engine_settings *s, const struct sandbox *record,
@@ -120,8 +120,8 @@ static bool may_be_bound(const struct volume *v)
  * can still tell (os/mount_identity.h). */
 static int check_nesting(const struct volume *v, size_t n, size_t i, struct err *e)
 {
-        if (path_is_in(v[i].mount_path, STR(INSIDE_FOLDER)))
-                return err_set(e, ERR_INVALID, "volume %s: " INSIDE_FOLDER " is the agent's",
+        if (path_is_in(v[i].mount_path, STR(INSIDE_DIR)))
+                return err_set(e, ERR_INVALID, "volume %s: " INSIDE_DIR " is the agent's",
                                QUOTED(v[i].name));
         for (size_t k = 0; k < n; k++)
                 if (k != i && may_be_bound(&v[i]) && may_be_bound(&v[k])
@@ -133,8 +133,8 @@ static int check_nesting(const struct volume *v, size_t n, size_t i, struct err 
         return 0;
 }
 
-int volumes_look(const struct engine_settings *s, const struct sandbox *record,
-                 struct places *places, struct err *e)
+int volumes_resolve(const struct engine_settings *s, const struct sandbox *record,
+                    struct places *places, struct err *e)
 {
         const struct volume *v = record->volumes.items;
         struct json_strs folders = { (struct str *) s->host_folders, s->n_host_folders };
@@ -151,7 +151,7 @@ int volumes_look(const struct engine_settings *s, const struct sandbox *record,
                 if (r < 0)
                         return r;
                 if (v[i].host)
-                        r = place_host(&places->items[i], s, &v[i], e);
+                        r = volume_source_host(&places->items[i], s, &v[i], e);
                 else if (v[i].pvc)
                         r = look_at_named(&v[i], e);
                 else

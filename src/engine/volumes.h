@@ -24,26 +24,26 @@
 
 /* What can be told without asking the engine; folders of the host get their places. ERR_INVALID,
  * ERR_NOT_FOUND, ERR_UNSUPPORTED. */
-int volumes_look(const struct engine_settings *s, const struct sandbox *record,
-                 struct places *places, struct err *e) must_check;
+int volumes_resolve(const struct engine_settings *s, const struct sandbox *record,
+                    struct places *places, struct err *e) must_check;
 
 /* The next named one, from *at on, which moves behind it; NULL: there is none. */
 const struct volume *volumes_next_named(const struct sandbox *record, size_t *at);
 
 /* Whether a part of a named volume is asked for. */
-bool volumes_have_parts(const struct sandbox *record);
+bool volumes_have_subpaths(const struct sandbox *record);
 
-struct volume_ask {
+struct volume_query {
         const struct engine_settings *settings;
         const struct sandbox *record;
         const struct volume *volume;
-        bool can_below; /* see engine/place.h */
+        bool can_subpath; /* see engine/place.h */
 };
 
 /* The volume that the engine tells about (GET /volumes/NAME) is checked to be for this sandbox, and gets its
  * place. */
-int volume_take(struct str text, const struct volume_ask *q, struct place *ret, struct arena *a,
-                struct err *e) must_check;
+int volume_resolve(struct str text, const struct volume_query *q, struct place *ret,
+                   struct arena *a, struct err *e) must_check;
 
 /* Whether it was made for a sandbox of this tenant by us, and may be removed with one. */
 bool volume_is_ours(struct str text, const struct engine_settings *s, const struct sandbox *record,

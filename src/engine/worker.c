@@ -14,7 +14,7 @@
 #include "os/fd.h"
 
 /* Creates that are under way when hutchd goes are undone; an engine that hangs must not keep us. */
-#define END_PATIENCE_MS 30000
+#define END_TIMEOUT_MS 30000
 
 /* An engine may take its time: images are unpacked while it makes a container. */
 static struct http_client_config client_config(bool stream)
@@ -44,22 +44,23 @@ static struct http_client_config slow_config(void)
 
 static void channel_is_closed(struct channel *c)
 {
-        worker__closed(container_of(c, struct worker, channel));
+        engine_worker__part_closed(container_of(c, struct worker, channel));
 }
 
-static void patience_closed(uv_handle_t *h)
+static void timeout_closed(uv_handle_t *h)
 {
-        worker__closed(container_of((uv_timer_t *) (void *) h, struct worker, patience));
+        engine_worker__part_closed(
+                container_of((uv_timer_t *) (void *) h, struct worker, patience));
 }
 
-static void boxes_are_closed(struct boxes *b)
+static void run_dirs_closed(struct run_dirs *b)
 {
-        worker__closed(container_of(b, struct worker, boxes));
+        engine_worker__part_closed(container_of(b, struct worker, run_dirs));
 }
 
 static void client_freed(void *data)
 {
-        worker__closed(data);
+        engine_worker__part_closed(data);
 }
 
 /* Once nothing is asked any more. */
@@ -71,20 +72,20 @@ static void close_parts(struct worker *w)
                 events_free(ev);
         relays_close(w);
         buf_done(&w->archive);
-        if (w->box_open)
-                boxes_close(&w->boxes, boxes_are_closed);
-        uv_close((uv_handle_t *) &w->patience, patience_closed);
+        if (w->run_dirs_opened)
+                run_dirs_close(&w->run_dirs, run_dirs_closed);
+        uv_close((uv_handle_t *) &w->patience, timeout_closed);
         w->parts_closed = true;
 }
 
-void worker__closed(struct worker *w)
+void engine_worker__part_closed(struct worker *w)
 {
         w->open--;
-        worker__go_on_ending(w);
+        engine_worker__end_continue(w);
 }
 
 /* Jobs, then what they use, then the clients. The loop ends when nothing is left in it. */
-void worker__go_on_ending(struct worker *w)
+void engine_worker__end_continue(struct worker *w)
 {
         if (!w->ending || !list_empty(&w->jobs))
                 return;
@@ -93,14 +94,14 @@ void worker__go_on_ending(struct worker *w)
         if (w->open > 3 || !w->client)
                 return;
         free(TAKE_PTR(w->folder));
-        free(TAKE_PTR(w->box_path));
+        free(TAKE_PTR(w->run_path));
         w->lock = fd_close(w->lock);
         http_client_free(TAKE_PTR(w->client), client_freed, w);
         http_client_free(TAKE_PTR(w->streams), client_freed, w);
         http_client_free(TAKE_PTR(w->slow), client_freed, w);
 }
 
-static void patience_over(uv_timer_t *t)
+static void timeout_expired(uv_timer_t *t)
 {
         struct worker *w = container_of(t, struct worker, patience);
 
@@ -116,19 +117,19 @@ static void hutchd_is_gone(struct channel *c, int r)
                 (void) log_err(r, w->log, "the conversation with hutchd broke off");
         w->ending = true;
         channel_close(c);
-        (void) uv_timer_start(&w->patience, patience_over, END_PATIENCE_MS, 0);
+        (void) uv_timer_start(&w->patience, timeout_expired, END_TIMEOUT_MS, 0);
         list_for_each (n, &w->jobs) {
                 struct job *j = container_of(n, struct job, node);
 
                 if (j->cancel && !j->canceled)
-                        job_cancel(w, j->ticket);
+                        job_cancel(w, j->request_id);
         }
-        worker__go_on_ending(w);
+        engine_worker__end_continue(w);
 }
 
 /* --- the conversation --- */
 
-void worker_tell(struct worker *w, const struct engine_message *m, int fd)
+void engine_worker_send(struct worker *w, const struct engine_message *m, int fd)
 {
         scoped(buf_done) struct buf b;
 
@@ -168,17 +169,17 @@ static int open_what_is_ours(struct worker *w, struct str installation, struct e
         memcpy(w->installation, installation.p, ID_HEX_LEN);
         w->settings->installation = str_of(w->installation, ID_HEX_LEN);
         w->folder = joined(w->settings->folder, w->installation);
-        w->box_path = joined(w->folder, "run");
+        w->run_path = joined(w->folder, "run");
         r = lock_folder(w, e);
         if (r == 0)
                 r = engine_seccomp_option(w->settings->kind, w->folder, &w->seccomp, e);
         if (r < 0)
                 return r;
-        r = boxes_open(&w->boxes, w->loop, w->box_path);
+        r = run_dirs_open(&w->run_dirs, w->loop, w->run_path);
         if (r < 0)
-                return err_errno(e, r, "open %s", w->box_path);
-        w->boxes.log = w->log;
-        w->box_open = true;
+                return err_errno(e, r, "open %s", w->run_path);
+        w->run_dirs.log = w->log;
+        w->run_dirs_opened = true;
         w->open++;
         return 0;
 }
@@ -187,7 +188,7 @@ static int check_hello(struct worker *w, const struct engine_request *q, struct 
 {
         if (w->greeted)
                 return err_set(e, ERR_CONFLICT, "hello twice");
-        if (q->version != ENGINE_WIRE_VERSION)
+        if (q->version != ENGINE_PROTOCOL_VERSION)
                 return err_set(
                         e, ERR_UNSUPPORTED,
                         "hutchd and hutch-engine are of different versions; install both anew");
@@ -198,7 +199,7 @@ static int check_hello(struct worker *w, const struct engine_request *q, struct 
 
 static void greet(struct worker *w, const struct engine_request *q)
 {
-        struct engine_message answer = { .ticket = q->ticket, .done = true };
+        struct engine_message answer = { .request_id = q->request_id, .done = true };
         struct err e;
         int r = check_hello(w, q, &e);
 
@@ -211,8 +212,8 @@ static void greet(struct worker *w, const struct engine_request *q)
                            LOG_F_STR("error", str_from(e.message)));
         }
         w->greeted |= r == 0;
-        answer.version = r == 0 ? ENGINE_WIRE_VERSION : 0;
-        worker_tell(w, &answer, -EBADF);
+        answer.version = r == 0 ? ENGINE_PROTOCOL_VERSION : 0;
+        engine_worker_send(w, &answer, -EBADF);
         if (r == 0)
                 w->events = events_new(w);
 }
@@ -257,7 +258,7 @@ static const struct channel_ops channel_ops = {
 
 /* --- what is ours in an engine --- */
 
-void worker_add_filter(struct worker *w, struct buf *b, bool events)
+void engine_worker_add_filter(struct worker *w, struct buf *b, bool events)
 {
         char json[256];
 
@@ -267,7 +268,7 @@ void worker_add_filter(struct worker *w, struct buf *b, bool events)
         url_encode(b, str_from(json));
 }
 
-void worker_add_volume_filter(struct worker *w, struct buf *b, struct str claim)
+void engine_worker_add_volume_filter(struct worker *w, struct buf *b, struct str claim)
 {
         char json[256 + DNS_NAME_MAX];
 
@@ -277,7 +278,7 @@ void worker_add_volume_filter(struct worker *w, struct buf *b, struct str claim)
         url_encode(b, str_from(json));
 }
 
-void worker_add_image_filter(struct worker *w, struct buf *b)
+void engine_worker_add_image_filter(struct worker *w, struct buf *b)
 {
         char json[256];
 
@@ -289,7 +290,7 @@ void worker_add_image_filter(struct worker *w, struct buf *b)
 
 /* --- the beginning --- */
 
-int worker_start(struct worker *w, int fd, struct err *e)
+int engine_worker_start(struct worker *w, int fd, struct err *e)
 {
         struct http_client_config config = client_config(false), stream = client_config(true);
         struct http_client_config slow = slow_config();
@@ -311,7 +312,7 @@ int worker_start(struct worker *w, int fd, struct err *e)
         w->slow = http_client_new(w->loop, &slow);
         (void) uv_timer_init(&w->loop->uv, &w->patience);
         w->channel.frame_max = ENGINE_FRAME_MAX;
-        w->open = 5; /* channel, patience, three clients; boxes, when they are opened */
+        w->open = 5; /* channel, patience, three clients; run_dirs, when they are opened */
         r = channel_open(&w->channel, w->loop, fd, &channel_ops);
         return r < 0 ? err_errno(e, r, "listen to hutchd") : 0;
 }

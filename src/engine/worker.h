@@ -21,13 +21,13 @@
 #include "base/id.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "engine/answers.h"
-#include "engine/ask.h"
-#include "engine/box.h"
+#include "engine/api.h"
+#include "engine/api_call.h"
+#include "engine/run_dir.h"
 #include "engine/channel.h"
 #include "engine/relay.h"
 #include "engine/settings.h"
-#include "engine/wire.h"
+#include "engine/protocol.h"
 #include "model/sandbox.h"
 
 struct worker {
@@ -36,7 +36,7 @@ struct worker {
         struct engine_settings
                 *settings; /* the installation is filled in by hello, if it is not there */
         char *folder;      /* <settings->folder>/<installation>: ours, and locked */
-        char *box_path;    /* of boxes */
+        char *run_path;    /* of run_dirs */
         int lock;
         char installation[ID_HEX_LEN + 1];
         struct sock_addr engine;
@@ -44,8 +44,8 @@ struct worker {
         struct http_client *client;  /* for questions */
         struct http_client *streams; /* for what may be silent for long */
         struct http_client *slow;    /* for what may take long before it answers */
-        struct boxes boxes;
-        bool box_open;
+        struct run_dirs run_dirs;
+        bool run_dirs_opened;
         struct str seccomp; /* see body.h */
         bool greeted;
         bool network_made; /* as far as we know */
@@ -64,7 +64,7 @@ struct worker {
 
 /* The socket is taken. What is ours is opened, and waited for, when hello has come: only then is it known
  * whose it is. ERR_…, with the story. */
-int worker_start(struct worker *w, int fd, struct err *e) must_check;
+int engine_worker_start(struct worker *w, int fd, struct err *e) must_check;
 
 /* --- jobs --- */
 
@@ -75,7 +75,7 @@ struct job {
         struct list node;
         struct worker *worker;
         enum engine_call call;
-        int64_t ticket;     /* 0: our own; its answer is news, or nothing */
+        int64_t request_id; /* 0: our own; its answer is news, or nothing */
         struct arena arena; /* of the request: secrets */
         struct engine_request q;
         struct str id;
@@ -94,20 +94,20 @@ struct job {
 void job_start(struct worker *w, const struct engine_request *q);
 
 /* Our own: a sandbox that may have ended. */
-void job_look(struct worker *w, struct str id);
+void job_reconcile(struct worker *w, struct str id);
 
 /* Our own: what a create could not undo. If it fails, it is tried again. */
 void job_undo(struct worker *w, struct str id);
 
 /* The question is in j->ask; `next` comes with the answer. */
-void job_ask(struct job *j, const char *method, job_step_fn *next);
+void job_call(struct job *j, const char *method, job_step_fn *next);
 
 /* The last of a job. */
-void job_answer(struct job *j, const struct engine_message *m, int fd);
+void job_reply(struct job *j, const struct engine_message *m, int fd);
 void job_done(struct job *j);           /* 0, without results */
 void job_fail(struct job *j, int code); /* j->err is set; returns of err_set fit */
 
-void job_cancel(struct worker *w, int64_t ticket);
+void job_cancel(struct worker *w, int64_t request_id);
 
 /* Whether a create or destroy of it is under way: its end is no news. */
 bool job_is_about(const struct worker *w, struct str id);
@@ -159,22 +159,22 @@ void pull_start(struct worker *w, struct pull_wait *x, struct str image,
                 const struct image_auth *auth);
 
 /* `done` does not come. The last one who leaves ends it. */
-void pull_leave(struct pull_wait *x);
+void pull_detach(struct pull_wait *x);
 
 /* --- news --- */
 
 struct events *events_new(struct worker *w);
-void events_free(struct events *ev); /* then worker__closed, from the loop */
+void events_free(struct events *ev); /* then engine_worker__part_closed, from the loop */
 
-void worker_tell(struct worker *w, const struct engine_message *m, int fd);
-void worker__closed(struct worker *w); /* a part is */
-void worker__go_on_ending(struct worker *w);
+void engine_worker_send(struct worker *w, const struct engine_message *m, int fd);
+void engine_worker__part_closed(struct worker *w); /* a part is */
+void engine_worker__end_continue(struct worker *w);
 
 /* Appends the filter for containers that are ours, encoded for a query; for images: of that label. */
-void worker_add_filter(struct worker *w, struct buf *b, bool events);
-void worker_add_image_filter(struct worker *w, struct buf *b);
+void engine_worker_add_filter(struct worker *w, struct buf *b, bool events);
+void engine_worker_add_image_filter(struct worker *w, struct buf *b);
 
 /* The same for those that have bound a part of this volume. */
-void worker_add_volume_filter(struct worker *w, struct buf *b, struct str claim);
+void engine_worker_add_volume_filter(struct worker *w, struct buf *b, struct str claim);
 
 #endif

@@ -262,7 +262,7 @@ static struct decision died(const struct matter *m, const struct driver_health *
 {
         struct decision d;
 
-        if (h->life == DRIVER_ENDED)
+        if (h->life == RUNTIME_ENDED)
                 d = become(m, STATE_TERMINATED, REASON_EXITED, h->message);
         else
                 d = become(m, STATE_FAILED, good_reason(h->reason, REASON_DIED), h->message);
@@ -273,13 +273,13 @@ static struct decision vanished(const struct matter *m, const struct driver_heal
 {
         const struct driver_health *news = &m->w->health;
 
-        if (news->life == DRIVER_ENDED || news->life == DRIVER_DEAD)
+        if (news->life == RUNTIME_ENDED || news->life == RUNTIME_DEAD)
                 return died(m, news);
         return become(m, STATE_FAILED, REASON_GONE, STR("the runtime does not have it any more"));
 }
 
 /* Stopping is not here: whatever the runtime shows, it is to be destroyed. */
-static rule_fn *const rules[STATE_MAX_][DRIVER_LIFE_MAX_] = {
+static rule_fn *const rules[STATE_MAX_][RUNTIME_STATUS_MAX_] = {
         [STATE_PENDING] = { adopt, clear_away, clear_away, clear_away, clear_away },
         [STATE_RUNNING] = { stay, was_paused, died, died, vanished },
         [STATE_PAUSING] = { runs, rests, died, died, vanished },
@@ -293,7 +293,7 @@ static struct decision by_life(const struct matter *m, const struct driver_healt
 {
         if (m->state == STATE_STOPPING)
                 return ask(CALL_DESTROY);
-        if (h->life < 0 || h->life >= DRIVER_LIFE_MAX_)
+        if (h->life < 0 || h->life >= RUNTIME_STATUS_MAX_)
                 return later();
         return rules[m->state][h->life](m, h);
 }
@@ -389,8 +389,8 @@ static struct decision after_pause(const struct matter *m)
 
 static struct decision after_inspect(const struct matter *m)
 {
-        int hoped = m->w->command == COMMAND_PAUSE    ? DRIVER_PAUSED
-                    : m->w->command == COMMAND_RESUME ? DRIVER_RUNNING
+        int hoped = m->w->command == COMMAND_PAUSE    ? RUNTIME_PAUSED
+                    : m->w->command == COMMAND_RESUME ? RUNTIME_RUNNING
                                                       : m->a->health.life;
         struct decision d;
 

@@ -82,7 +82,7 @@ enum ensure_step ensure__judge(int result, const struct driver_health *health)
 {
         if (result < 0)
                 return ENSURE_WAIT;
-        return health->life == DRIVER_PAUSED ? ENSURE_RESUME : ENSURE_DELETE;
+        return health->life == RUNTIME_PAUSED ? ENSURE_RESUME : ENSURE_DELETE;
 }
 
 /* --- the end --- */
@@ -389,7 +389,7 @@ static void give_up(struct ensuring *e, const struct driver_health *health)
         log_fields(e->service->config.log, LOG_WARN,
                    "a sandbox of an owner is given up: its agent does not answer",
                    LOG_F_STR("sandbox", id_of(e)),
-                   LOG_F_STR("life", str_from(driver_life_to_string(health->life))));
+                   LOG_F_STR("life", str_from(runtime_status_to_string(health->life))));
         command(e, service_delete);
 }
 

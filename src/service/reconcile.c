@@ -197,15 +197,15 @@ static struct wanted wanted_of(const struct found *f)
         return (struct wanted){ .command = COMMAND_RECONCILE,
                                 .found = f != NULL,
                                 .told = true,
-                                .health.life = f ? f->life : DRIVER_GONE };
+                                .health.life = f ? f->life : RUNTIME_GONE };
 }
 
 /* Why one has died, only the driver can tell; and whether one is gone that may be among those that the
  * scan couldn't read. */
 static bool has_more_to_tell(const struct scanning *x, int life)
 {
-        return life == DRIVER_ENDED || life == DRIVER_DEAD
-               || (life == DRIVER_GONE && x->scan.skipped > 0);
+        return life == RUNTIME_ENDED || life == RUNTIME_DEAD
+               || (life == RUNTIME_GONE && x->scan.skipped > 0);
 }
 
 static bool agrees(const struct service *s, const struct sandbox *record, const struct wanted *w)

@@ -525,7 +525,7 @@ static void look_again(struct job *j)
 
 static void looked_again(struct job *j)
 {
-        if (j->answer.result < 0 || j->answer.health.life == DRIVER_GONE) {
+        if (j->answer.result < 0 || j->answer.health.life == RUNTIME_GONE) {
                 j->decision = (struct decision){ .next = NEXT_DONE };
                 return job_end(j);
         }

@@ -35,9 +35,9 @@ static void a_created_sandbox_runs_and_its_agent_answers(void **state)
 
         check_i64_eq(driver_world_create(&world, s), 0);
         check_i64_eq(driver_world_ping(&world, s), 0);
-        check_i64_eq(driver_world_life(&world, s), DRIVER_RUNNING);
+        check_i64_eq(driver_world_status(&world, s), RUNTIME_RUNNING);
         check_i64_eq(driver_world_destroy(&world, s), 0);
-        check_i64_eq(driver_world_life(&world, s), DRIVER_GONE);
+        check_i64_eq(driver_world_status(&world, s), RUNTIME_GONE);
         check_i64_eq(world.told, 0);
 }
 
@@ -61,7 +61,7 @@ static void what_is_there_is_not_created_again(void **state)
 
         check_i64_eq(driver_world_create(&world, s), 0);
         check_i64_eq(driver_world_create(&world, s), CODE(CONFLICT));
-        check_i64_eq(driver_world_life(&world, s), DRIVER_RUNNING);
+        check_i64_eq(driver_world_status(&world, s), RUNTIME_RUNNING);
         check_i64_eq(driver_world_ping(&world, s), 0);
 }
 
@@ -77,7 +77,7 @@ static void a_failed_create_leaves_nothing(void **state)
         s->entrypoint.items[0] = str_from(world.maker->bad_entrypoint);
         r = driver_world_create(&world, s);
         check_true(r < 0);
-        check_i64_eq(driver_world_life(&world, s), DRIVER_GONE);
+        check_i64_eq(driver_world_status(&world, s), RUNTIME_GONE);
         check_i64_eq(driver_world_scan(&world, found, sizeof(found), &skipped), 0);
         check_z_eq(found, "");
         check_i64_eq(skipped, 0);
@@ -112,7 +112,7 @@ static void what_a_driver_cannot_do_is_refused(void **state)
                 else
                         s->network_policy = &policy;
                 check_i64_eq(driver_world_create(&world, s), CODE(UNSUPPORTED));
-                check_i64_eq(driver_world_life(&world, s), DRIVER_GONE);
+                check_i64_eq(driver_world_status(&world, s), RUNTIME_GONE);
         }
 }
 
@@ -125,7 +125,7 @@ static void calls_without_their_capability_are_refused(void **state)
         check_i64_eq(driver_world_create(&world, s), 0);
         check_i64_eq(driver_world_pause(&world, s), CODE(UNSUPPORTED));
         check_i64_eq(driver_world_resume(&world, s), CODE(UNSUPPORTED));
-        check_i64_eq(driver_world_life(&world, s), DRIVER_RUNNING);
+        check_i64_eq(driver_world_status(&world, s), RUNTIME_RUNNING);
 }
 
 static void an_id_that_is_none_goes_nowhere(void **state)
@@ -139,7 +139,7 @@ static void an_id_that_is_none_goes_nowhere(void **state)
                 s->id = str_from(ids[i]);
                 check_i64_eq(driver_world_create(&world, s), CODE(INVALID));
                 check_i64_eq(driver_world_destroy(&world, s), CODE(INVALID));
-                check_i64_eq(driver_world_life(&world, s), CODE(INVALID));
+                check_i64_eq(driver_world_status(&world, s), CODE(INVALID));
         }
         s->id = good;
 }
@@ -157,10 +157,10 @@ static void pause_and_resume_and_their_conflicts(void **state)
         check_i64_eq(driver_world_create(&world, s), 0);
         check_i64_eq(driver_world_resume(&world, s), CODE(CONFLICT));
         check_i64_eq(driver_world_pause(&world, s), 0);
-        check_i64_eq(driver_world_life(&world, s), DRIVER_PAUSED);
+        check_i64_eq(driver_world_status(&world, s), RUNTIME_PAUSED);
         check_i64_eq(driver_world_pause(&world, s), CODE(CONFLICT));
         check_i64_eq(driver_world_resume(&world, s), 0);
-        check_i64_eq(driver_world_life(&world, s), DRIVER_RUNNING);
+        check_i64_eq(driver_world_status(&world, s), RUNTIME_RUNNING);
         check_i64_eq(driver_world_ping(&world, s), 0);
         check_i64_eq(world.told, 0);
 }
@@ -174,7 +174,7 @@ static void what_is_paused_can_be_destroyed(void **state)
         check_i64_eq(driver_world_create(&world, s), 0);
         check_i64_eq(driver_world_pause(&world, s), 0);
         check_i64_eq(driver_world_destroy(&world, s), 0);
-        check_i64_eq(driver_world_life(&world, s), DRIVER_GONE);
+        check_i64_eq(driver_world_status(&world, s), RUNTIME_GONE);
 }
 
 /* --- connect --- */
@@ -187,7 +187,7 @@ static void connect_to_what_is_not_there(void **state)
         check_i64_eq(driver_world_ping(&world, s), CODE(NOT_FOUND));
         check_i64_eq(driver_world_create(&world, s), 0);
         check_i64_eq(driver_world_connect(&world, s, NULL), 0);
-        world.maker->kill(&world, s->id, DRIVER_DEAD);
+        world.maker->kill(&world, s->id, RUNTIME_DEAD);
         driver_world_until(&world, world.told > 0);
         check_i64_eq(driver_world_connect(&world, s, NULL), CODE(UNAVAILABLE));
         check_i64_eq(driver_world_ping(&world, s), CODE(UNAVAILABLE));
@@ -214,8 +214,8 @@ static void a_death_is_told(void **state)
                 const char *name;
                 int life;
         } cases[] = {
-                { "ended by itself", DRIVER_ENDED },
-                { "killed", DRIVER_DEAD },
+                { "ended by itself", RUNTIME_ENDED },
+                { "killed", RUNTIME_DEAD },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -233,13 +233,13 @@ static void a_death_is_told(void **state)
                 check_z_eq(world.told_id, "sb-1");
                 check_i64_eq(world.told_how.life, cases[i].life);
                 check_true(world.told_how.reason != NULL);
-                check_i64_eq(driver_world_life(&world, s), cases[i].life);
+                check_i64_eq(driver_world_status(&world, s), cases[i].life);
                 if (driver_can(world.driver, DRIVER_PAUSE)) {
                         check_i64_eq(driver_world_pause(&world, s), CODE(CONFLICT));
                         check_i64_eq(driver_world_resume(&world, s), CODE(CONFLICT));
                 }
                 check_i64_eq(driver_world_destroy(&world, s), 0);
-                check_i64_eq(driver_world_life(&world, s), DRIVER_GONE);
+                check_i64_eq(driver_world_status(&world, s), RUNTIME_GONE);
         }
 }
 

@@ -24,7 +24,7 @@ static void compared(struct op *op, int result)
         check_i64_eq(result, 0);
         check_i64_eq(c->scan.n, 1);
         check_i64_eq(c->scan.skipped, 0);
-        check_i64_eq(c->scan.found[0].life, DRIVER_RUNNING);
+        check_i64_eq(c->scan.found[0].life, RUNTIME_RUNNING);
         found = c->scan.found[0].record;
         check_str_eq(found->owner.organization_id, "o:1");
         check_str_eq(found->owner.scope.key, "c/1");
@@ -86,11 +86,11 @@ static void handle_found(struct op *op, int result)
 static void scan_gives_the_handle_of_create(void **state)
 {
         scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
-        struct create_request wish = { 0 };
+        struct create_request request = { 0 };
         struct handling h = { 0 };
 
         op_init(&h.create.req.op, handle_created);
-        driver_create(w->driver, &h.create, s, &wish);
+        driver_create(w->driver, &h.create, s, &request);
         driver_world_until(w, h.done == 1);
         driver_world_restart(w);
         op_init(&h.scan.req.op, handle_found);
@@ -115,8 +115,8 @@ static void what_cannot_be_read_back_is_skipped(void **state)
         check_z_eq(found, "sb-b:running");
         check_i64_eq(skipped, 1);
         /* Who knows it all the same can look at it, hears of its end, and can destroy it. */
-        check_i64_eq(driver_world_life(w, a), DRIVER_RUNNING);
-        w->maker->kill(w, a->id, DRIVER_DEAD);
+        check_i64_eq(driver_world_status(w, a), RUNTIME_RUNNING);
+        w->maker->kill(w, a->id, RUNTIME_DEAD);
         driver_world_until(w, w->told > 0);
         check_z_eq(w->told_id, "sb-a");
         check_i64_eq(driver_world_destroy(w, a), 0);
@@ -139,7 +139,7 @@ static void a_restart_finds_all_and_watches_them(void **state)
         }
         if (pauses)
                 check_i64_eq(driver_world_pause(w, s[1]), 0);
-        w->maker->kill(w, s[2]->id, DRIVER_DEAD);
+        w->maker->kill(w, s[2]->id, RUNTIME_DEAD);
         driver_world_until(w, w->told > 0);
         w->told = 0;
 
@@ -151,10 +151,10 @@ static void a_restart_finds_all_and_watches_them(void **state)
         if (pauses)
                 check_i64_eq(driver_world_resume(w, s[1]), 0);
         check_i64_eq(driver_world_ping(w, s[1]), 0);
-        w->maker->kill(w, s[3]->id, DRIVER_ENDED);
+        w->maker->kill(w, s[3]->id, RUNTIME_ENDED);
         driver_world_until(w, w->told > 0);
         check_z_eq(w->told_id, "sb-d");
-        check_i64_eq(w->told_how.life, DRIVER_ENDED);
+        check_i64_eq(w->told_how.life, RUNTIME_ENDED);
         for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
                 check_i64_eq(driver_world_destroy(w, s[i]), 0);
                 sandbox_free(s[i]);
@@ -171,7 +171,7 @@ static void what_was_not_scanned_can_be_destroyed(void **state)
         check_i64_eq(driver_world_create(w, s), 0);
         driver_world_restart(w);
         check_i64_eq(driver_world_destroy(w, s), 0);
-        check_i64_eq(driver_world_life(w, s), DRIVER_GONE);
+        check_i64_eq(driver_world_status(w, s), RUNTIME_GONE);
         check_i64_eq(driver_world_connect(w, s, NULL), CODE(NOT_FOUND));
 }
 
@@ -187,7 +187,7 @@ static void installations_do_not_see_each_other(void **state)
 
         check_i64_eq(driver_world_create(w, s), 0);
         w->driver = second;
-        check_i64_eq(driver_world_life(w, s), DRIVER_GONE);
+        check_i64_eq(driver_world_status(w, s), RUNTIME_GONE);
         check_i64_eq(driver_world_scan(w, found, sizeof(found), &skipped), 0);
         check_z_eq(found, "");
         check_i64_eq(skipped, 0);
@@ -198,7 +198,7 @@ static void installations_do_not_see_each_other(void **state)
         check_i64_eq(driver_world_destroy(w, s), 0);
         driver_world_close_driver(w, second);
         w->driver = first;
-        check_i64_eq(driver_world_life(w, s), DRIVER_RUNNING);
+        check_i64_eq(driver_world_status(w, s), RUNTIME_RUNNING);
         check_i64_eq(driver_world_ping(w, s), 0);
         check_i64_eq(w->told, 0);
 }
@@ -232,7 +232,7 @@ static void one_destroyed(struct op *op, int result)
 
 static void many_are_made_and_ended_at_once(void **state)
 {
-        static const struct create_request wish;
+        static const struct create_request request;
         unsigned n = w->maker->many, left = n;
         struct one *all = xcalloc(n, sizeof(*all));
         char found[256];
@@ -243,7 +243,7 @@ static void many_are_made_and_ended_at_once(void **state)
                 (void) snprintf(id, sizeof(id), "sb-%u", i);
                 all[i] = (struct one){ .record = driver_world_record(id), .left = &left };
                 op_init(&all[i].create.req.op, one_created);
-                driver_create(w->driver, &all[i].create, all[i].record, &wish);
+                driver_create(w->driver, &all[i].create, all[i].record, &request);
         }
         driver_world_until(w, left == 0);
         for (unsigned i = 0; i < n; i++) {
@@ -292,7 +292,7 @@ static void started_init(struct started *x)
 
 static void a_canceled_create_leaves_nothing(void **state)
 {
-        static const struct create_request wish;
+        static const struct create_request request;
 
         /* At the start, and after some turns: wherever it is then. */
         for (int turns = 0; turns < 12; turns++) {
@@ -302,7 +302,7 @@ static void a_canceled_create_leaves_nothing(void **state)
                 size_t skipped;
 
                 started_init(&x);
-                driver_create(w->driver, &x.create, s, &wish);
+                driver_create(w->driver, &x.create, s, &request);
                 for (int i = 0; i < turns && !x.done; i++)
                         net_loop_run_once(&w->loop, /* wait= */ false);
                 op_cancel(&x.req.op);
@@ -311,7 +311,7 @@ static void a_canceled_create_leaves_nothing(void **state)
                 check_true(x.result == 0 || x.result == CODE(CANCELED));
                 if (x.result == 0)
                         check_i64_eq(driver_world_destroy(w, s), 0);
-                check_i64_eq(driver_world_life(w, s), DRIVER_GONE);
+                check_i64_eq(driver_world_status(w, s), RUNTIME_GONE);
                 check_i64_eq(driver_world_scan(w, found, sizeof(found), &skipped), 0);
                 check_z_eq(found, "");
                 check_i64_eq(skipped, 0);
@@ -347,7 +347,7 @@ static void a_canceled_connect_ends_and_leaks_nothing(void **state)
 
 static void close_ends_what_is_under_way(void **state)
 {
-        static const struct create_request wish;
+        static const struct create_request request;
         scoped(sandbox_freep) struct sandbox *a = driver_world_record("sb-a");
         scoped(sandbox_freep) struct sandbox *b = driver_world_record("sb-b");
         struct started x[6];
@@ -356,7 +356,7 @@ static void close_ends_what_is_under_way(void **state)
         check_i64_eq(driver_world_create(w, a), 0);
         for (size_t i = 0; i < ARRAY_SIZE(x); i++)
                 started_init(&x[i]);
-        driver_create(w->driver, &x[0].create, b, &wish);
+        driver_create(w->driver, &x[0].create, b, &request);
         driver_scan(w->driver, &x[1].scan);
         driver_inspect(w->driver, &x[2].inspect, a);
         driver_connect(w->driver, &x[3].connect, a);
@@ -388,7 +388,7 @@ static void late_done(struct op *op, int result)
 static void nothing_begins_after_close(void **state)
 {
         scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
-        static const struct create_request wish;
+        static const struct create_request request;
         struct late c = { 0 };
         struct started x[3];
 
@@ -396,7 +396,7 @@ static void nothing_begins_after_close(void **state)
                 started_init(&x[i]);
         op_init(&c.close.op, late_done);
         driver_close(w->driver, &c.close);
-        driver_create(w->driver, &x[0].create, s, &wish);
+        driver_create(w->driver, &x[0].create, s, &request);
         driver_scan(w->driver, &x[1].scan);
         driver_inspect(w->driver, &x[2].inspect, s);
         driver_world_until(w, c.done);
@@ -405,7 +405,7 @@ static void nothing_begins_after_close(void **state)
                 check_i64_eq(x[i].result, CODE(UNAVAILABLE));
         }
         w->driver = driver_world_open_as(w, WORLD_INSTALLATION);
-        check_i64_eq(driver_world_life(w, s), DRIVER_GONE);
+        check_i64_eq(driver_world_status(w, s), RUNTIME_GONE);
 }
 
 const struct CMUnitTest driver_contract_flow[] = {

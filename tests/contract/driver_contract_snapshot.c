@@ -79,7 +79,7 @@ static void a_sandbox_is_made_of_a_snapshot(void **state)
         check_i64_eq(driver_world_create(w, s), 0);
         check_run(s, "printf kept >/kept; chmod 640 /kept; chown 5:6 /kept; printf done", "done");
         check_i64_eq(driver_world_snapshot(w, s, "snap-1"), 0);
-        check_i64_eq(driver_world_life(w, s), DRIVER_RUNNING);
+        check_i64_eq(driver_world_status(w, s), RUNTIME_RUNNING);
         check_i64_eq(driver_world_ping(w, s), 0);
         check_run(s, "printf later >/kept; printf done", "done");
         check_i64_eq(driver_world_destroy(w, s), 0);
@@ -137,13 +137,13 @@ static void what_cannot_be_kept_or_restored(void **state)
         check_i64_eq(driver_world_snapshot(w, s, "snap-1"), CODE(CONFLICT));
         check_i64_eq(driver_world_resume(w, s), 0);
         check_i64_eq(driver_world_create(w, none), CODE(NOT_FOUND));
-        check_i64_eq(driver_world_life(w, none), DRIVER_GONE);
+        check_i64_eq(driver_world_status(w, none), RUNTIME_GONE);
         check_snapshots("");
         /* Somebody else's. */
         check_i64_eq(driver_world_snapshot(w, s, "snap-1"), 0);
         other->tenant = STR("other");
         check_i64_eq(driver_world_create(w, other), CODE(NOT_FOUND));
-        check_i64_eq(driver_world_life(w, other), DRIVER_GONE);
+        check_i64_eq(driver_world_status(w, other), RUNTIME_GONE);
         check_i64_eq(driver_world_snapshot_remove(w, "snap-1"), 0);
 }
 

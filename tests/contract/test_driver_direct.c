@@ -35,7 +35,7 @@ static void direct_kill(struct driver_world *w, struct str id, int life)
         check_true(n > 0);
         pid = strtol(text, NULL, 10);
         check_true(pid > 1);
-        check_i64_eq(kill((pid_t) pid, life == DRIVER_ENDED ? SIGTERM : SIGKILL), 0);
+        check_i64_eq(kill((pid_t) pid, life == RUNTIME_ENDED ? SIGTERM : SIGKILL), 0);
 }
 
 static void direct_spoil(struct driver_world *w, struct str id)

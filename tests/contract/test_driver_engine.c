@@ -67,11 +67,11 @@ static void engine_kill(struct driver_world *w, struct str id, int life)
 {
         char name[ENGINE_PEER_NAME];
 
-        if (life == DRIVER_ENDED)
+        if (life == RUNTIME_ENDED)
                 wait_until_ready(w, id);
         engine_peer_find(id, name);
         engine_peer_do("POST", NULL, "/containers/%s/kill?signal=%s", name,
-                       life == DRIVER_ENDED ? "TERM" : "KILL");
+                       life == RUNTIME_ENDED ? "TERM" : "KILL");
 }
 
 /* Labels can't be changed: the container is replaced by another. What may have been copied into it, the

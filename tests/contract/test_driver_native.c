@@ -209,7 +209,7 @@ static void kill_box(struct driver_world *w, struct str id, int life)
 
         path_of(id, "upper/workspace/.ready", path);
         driver_world_until(w, access(path, F_OK) == 0);
-        if (life == DRIVER_ENDED)
+        if (life == RUNTIME_ENDED)
                 check_i64_eq(kill(entrypoint_of(id), SIGTERM), 0);
         else
                 check_i64_eq(kill(agent_of(id), SIGKILL), 0);

@@ -99,7 +99,7 @@ static void remove_folder(struct teardown *t)
         removal_start(t->d, trash, removed, t);
 }
 
-static void keeper_is_gone(struct box *b)
+static void keeper_is_gone(struct instance *b)
 {
         remove_folder(b->ended_data);
 }
@@ -107,12 +107,12 @@ static void keeper_is_gone(struct box *b)
 void teardown_start(struct teardown *t, struct direct *d, struct str id,
                     void (*done)(struct teardown *t, int r))
 {
-        struct box *b;
+        struct instance *b;
         int r;
 
         *t = (struct teardown){ .d = d, .lock = -EBADF, .done = done };
         (void) snprintf(t->id, sizeof(t->id), "%.*s", STR_ARG(id));
-        r = box_adopt(d, id, &b, &t->lock);
+        r = instance_adopt(d, id, &b, &t->lock);
         if (r == 1) {
                 b->quiet = true;
                 b->ended = keeper_is_gone;

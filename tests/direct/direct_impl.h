@@ -11,7 +11,7 @@
 #include "driver/driver_impl.h"
 #include "os/walk.h"
 
-struct box;
+struct instance;
 struct removal;
 
 struct direct {
@@ -22,8 +22,8 @@ struct direct {
         char *path;  /* <folder>/<installation> */
         int dir;     /* the same */
         struct ids ids;
-        struct map boxes;
-        struct list all_boxes;
+        struct map instances;
+        struct list all_instances;
         struct list removals;
         size_t open; /* handles that must close before the memory goes */
         bool closing;
@@ -34,54 +34,57 @@ static inline struct direct *direct_of(struct driver *d)
         return container_of(d, struct direct, driver);
 }
 
-/* --- a keeper that lives, and whom its end is told --- */
+/* --- a supervisor that lives, and whom its end is told --- */
 
-struct box {
+struct instance {
         struct map_node by_id;
         struct list node;
         struct direct *d;
         pid_t pid;
         int pidfd;
         uv_poll_t poll;
-        bool quiet;                   /* being made or destroyed: its end is no news */
-        void (*ended)(struct box *b); /* or NULL */
+        bool quiet;                        /* being made or destroyed: its end is no news */
+        void (*ended)(struct instance *b); /* or NULL */
         void *ended_data;
         char id[SANDBOX_ID_MAX + 1];
 };
 
 /* Takes the pidfd. */
-int box_watch(struct direct *d, struct str id, pid_t pid, int pidfd, struct box **ret) must_check;
-void box_forget(struct box *b);
-struct box *box_get(struct direct *d, struct str id);
+int instance_watch(struct direct *d, struct str id, pid_t pid, int pidfd, struct instance **ret)
+        must_check;
+void instance_forget(struct instance *b);
+struct instance *instance_get(struct direct *d, struct str id);
 
-/* The box of a sandbox that was found in the folder: 1 if its keeper lives, 0 if not; then *ret_lock
+/* The instance of a sandbox that was found in the folder: 1 if its supervisor lives, 0 if not; then *ret_lock
  * (may be NULL) keeps one from coming. */
-int box_adopt(struct direct *d, struct str id, struct box **ret, int *ret_lock) must_check;
+int instance_adopt(struct direct *d, struct str id, struct instance **ret, int *ret_lock)
+        must_check;
 
 /* --- its folder; paths relative to it --- */
 
 /* O_PATH. -ENOENT if there is no such sandbox. */
-int folder_open(const struct direct *d, struct str id, int *ret) must_check;
+int dir_open(const struct direct *d, struct str id, int *ret) must_check;
 
 /* Complete, with its record, and nothing running. */
-int folder_make(struct direct *d, const struct sandbox *record, struct err *e) must_check;
+int dir_make(struct direct *d, const struct sandbox *record, struct err *e) must_check;
 
 /* Its content; -EFBIG if it is longer than the buffer's maximum. */
-int folder_read(const struct direct *d, struct str id, const char *name, struct buf *b) must_check;
+int dir_read(const struct direct *d, struct str id, const char *name, struct buf *b) must_check;
 
 /* A connection to its agent. */
-int folder_connect(const struct direct *d, struct str id, int *ret) must_check;
+int dir_connect(const struct direct *d, struct str id, int *ret) must_check;
 
-/* How a sandbox whose keeper does not live has ended. */
-struct driver_health folder_health(const struct direct *d, struct str id, char message[static 128]);
+/* How a sandbox whose supervisor does not live has ended. */
+struct driver_health dir_health(const struct direct *d, struct str id, char message[static 128]);
 
 /* The pid of its agent, or 0. */
-pid_t folder_agent(const struct direct *d, struct str id);
+pid_t dir_agent(const struct direct *d, struct str id);
 
 /* --- starting and ending --- */
 
-int keeper_start(struct direct *d, const struct sandbox *record, const struct create_request *wish,
-                 struct box **ret, struct err *e) must_check;
+int supervisor_start(struct direct *d, const struct sandbox *record,
+                     const struct create_request *request, struct instance **ret, struct err *e)
+        must_check;
 
 /* Ends whatever runs and removes the folder. */
 struct teardown {

@@ -13,7 +13,7 @@
 
 #define READY_TIMEOUT (20 * USEC_PER_SEC)
 
-/* --- what the keeper is started with --- */
+/* --- what the supervisor is started with --- */
 
 /* Texts of a program's start, all freed, and wiped, at once. */
 struct texts {
@@ -50,10 +50,10 @@ static bool has_name(const struct json_map *env, struct str name)
         return false;
 }
 
-static void make_environment(struct texts *t, const struct create_request *wish, struct str work)
+static void make_environment(struct texts *t, const struct create_request *request, struct str work)
 {
         static const struct json_map none = { 0 };
-        const struct json_map *env = wish ? &wish->secret_env : &none;
+        const struct json_map *env = request ? &request->secret_env : &none;
         const char *path = getenv("PATH");
 
         for (size_t i = 0; i < env->n; i++) {
@@ -75,7 +75,7 @@ static void make_environment(struct texts *t, const struct create_request *wish,
 static void make_arguments(struct texts *t, const struct direct *d, const struct sandbox *record,
                            struct str work, struct str state)
 {
-        texts_add(t, DIRECT_KEEPER, STR(""));
+        texts_add(t, DIRECT_SUPERVISOR, STR(""));
         texts_add(t, d->agent, STR(""));
         texts_add(t, "--listen-fd=0", STR(""));
         texts_add(t, "--workspace=", work);
@@ -100,13 +100,13 @@ static int listen_in(int dir, int *ret)
         return r < 0 ? r : sock_listen(&addr, ret);
 }
 
-static int spawn_keeper(const struct direct *d, const struct sandbox *record,
-                        const struct create_request *wish, const char *folder, pid_t *ret)
+static int spawn_supervisor(const struct direct *d, const struct sandbox *record,
+                            const struct create_request *request, const char *folder, pid_t *ret)
 {
         scoped(fd_closep) int dir = -EBADF, listening = -EBADF, log = -EBADF;
         scoped(texts_done) struct texts argv = { 0 }, envp = { 0 };
         char work[PATH_MAX_TEXT + 8], state[PATH_MAX_TEXT + 8];
-        int r = folder_open(d, record->id, &dir);
+        int r = dir_open(d, record->id, &dir);
 
         if (r == 0)
                 r = listen_in(dir, &listening);
@@ -118,7 +118,7 @@ static int spawn_keeper(const struct direct *d, const struct sandbox *record,
         (void) snprintf(work, sizeof(work), "%s/work", folder);
         (void) snprintf(state, sizeof(state), "%s/state", folder);
         make_arguments(&argv, d, record, str_from(work), str_from(state));
-        make_environment(&envp, wish, str_from(work));
+        make_environment(&envp, request, str_from(work));
         return spawn_program(&(struct spawn){ .argv = argv.v,
                                               .envp = envp.v,
                                               .cwd = folder,
@@ -126,8 +126,8 @@ static int spawn_keeper(const struct direct *d, const struct sandbox *record,
                              ret);
 }
 
-int keeper_start(struct direct *d, const struct sandbox *record, const struct create_request *wish,
-                 struct box **ret, struct err *e)
+int supervisor_start(struct direct *d, const struct sandbox *record,
+                     const struct create_request *request, struct instance **ret, struct err *e)
 {
         char folder[PATH_MAX_TEXT];
         int pidfd, r;
@@ -137,12 +137,12 @@ int keeper_start(struct direct *d, const struct sandbox *record, const struct cr
         if (snprintf(folder, sizeof(folder), "%s/%.*s", d->path, STR_ARG(record->id))
             >= (int) sizeof(folder))
                 return err_set(e, ERR_INVALID, "the path of the sandbox is too long");
-        r = spawn_keeper(d, record, wish, folder, &pid);
+        r = spawn_supervisor(d, record, request, folder, &pid);
         if (r < 0)
                 return err_errno(e, r, "start the agent");
         /* Our child, and not reaped: the number is still its own. */
         pidfd = pidfd_open(pid, 0);
-        r = pidfd < 0 ? -errno : box_watch(d, record->id, pid, pidfd, ret);
+        r = pidfd < 0 ? -errno : instance_watch(d, record->id, pid, pidfd, ret);
         if (r < 0 || !*ret)
                 return err_errno(e, r, "watch the agent");
         (*ret)->quiet = true;
@@ -151,7 +151,7 @@ int keeper_start(struct direct *d, const struct sandbox *record, const struct cr
 
 /* --- create --- */
 
-struct making {
+struct create_op {
         struct agent_ping ping;
         struct teardown undo;
         struct direct *d;
@@ -161,7 +161,7 @@ struct making {
 
 static void undone(struct teardown *t, int r)
 {
-        struct making *m = container_of(t, struct making, undo);
+        struct create_op *m = container_of(t, struct create_op, undo);
         struct driver_req *req = m->req;
         int result = m->result;
 
@@ -172,32 +172,32 @@ static void undone(struct teardown *t, int r)
         driver_finish(req, result);
 }
 
-static void undo(struct making *m, int result)
+static void undo(struct create_op *m, int result)
 {
         m->result = result;
         teardown_start(&m->undo, m->d, DRIVER_AS(create, m->req)->record->id, undone);
 }
 
 /* Whether it has an end of its own to tell, which says more than that it does not answer. */
-static int explain(struct making *m, int result)
+static int explain(struct create_op *m, int result)
 {
         struct str id = DRIVER_AS(create, m->req)->record->id;
         struct driver_health how;
         char message[128];
 
         m->req->err = m->ping.req.err;
-        if (box_get(m->d, id) || m->req->err.code == ERR_CANCELED)
+        if (instance_get(m->d, id) || m->req->err.code == ERR_CANCELED)
                 return result;
-        how = folder_health(m->d, id, message);
+        how = dir_health(m->d, id, message);
         return err_set(&m->req->err, ERR_INVALID, "it ended before its agent answered: %.*s",
                        STR_ARG(how.message));
 }
 
 static void pinged(struct op *op, int result)
 {
-        struct making *m = container_of(op, struct making, ping.req.op);
+        struct create_op *m = container_of(op, struct create_op, ping.req.op);
         struct driver_req *req = m->req;
-        struct box *b = box_get(m->d, DRIVER_AS(create, req)->record->id);
+        struct instance *b = instance_get(m->d, DRIVER_AS(create, req)->record->id);
 
         if (result < 0 || !b) {
                 if (result == 0)
@@ -211,14 +211,14 @@ static void pinged(struct op *op, int result)
         driver_finish(req, 0);
 }
 
-static int check_wish(const struct driver_create *c, struct err *e)
+static int check_request(const struct driver_create *c, struct err *e)
 {
         if (c->record->limits.gpus)
                 return err_set(e, ERR_UNSUPPORTED, "the driver 'direct' has no gpus to give");
         if (c->record->platform && c->record->platform->os.p
             && !str_eq(c->record->platform->os, STR("linux")))
                 return err_set(e, ERR_UNSUPPORTED, "the driver 'direct' runs Linux only");
-        if (c->wish && has_name(&c->wish->secret_env, STR("EXECD_ACCESS_TOKEN")))
+        if (c->request && has_name(&c->request->secret_env, STR("EXECD_ACCESS_TOKEN")))
                 return err_set(e, ERR_INVALID,
                                "the variable EXECD_ACCESS_TOKEN is not for clients");
         return 0;
@@ -227,12 +227,12 @@ static int check_wish(const struct driver_create *c, struct err *e)
 static int begin(struct direct *d, struct driver_create *c, int *ret_fd)
 {
         struct err *e = &c->req.err;
-        struct box *b;
-        int r = keeper_start(d, c->record, c->wish, &b, e);
+        struct instance *b;
+        int r = supervisor_start(d, c->record, c->request, &b, e);
 
         if (r < 0)
                 return r;
-        r = folder_connect(d, c->record->id, ret_fd);
+        r = dir_connect(d, c->record->id, ret_fd);
         return r < 0 ? err_errno(e, r, "connect to the agent") : 0;
 }
 
@@ -240,16 +240,16 @@ void direct__create(struct driver *driver, struct driver_req *req)
 {
         struct direct *d = direct_of(driver);
         struct driver_create *c = DRIVER_AS(create, req);
-        struct making *m;
-        int fd = -EBADF, r = check_wish(c, &req->err);
+        struct create_op *m;
+        int fd = -EBADF, r = check_request(c, &req->err);
 
         if (r == 0)
-                r = folder_make(d, c->record, &req->err);
+                r = dir_make(d, c->record, &req->err);
         if (r < 0) {
                 driver_finish(req, r);
                 return;
         }
-        m = xnew(struct making);
+        m = xnew(struct create_op);
         m->d = d;
         m->req = req;
         op_init(&m->ping.req.op, pinged);
@@ -265,7 +265,7 @@ void direct__create(struct driver *driver, struct driver_req *req)
 
 void direct__cancel_create(struct driver_req *req)
 {
-        struct making *m = req->_impl;
+        struct create_op *m = req->_impl;
 
         if (m)
                 op_cancel(&m->ping.req.op);

@@ -111,14 +111,14 @@ static bool is_stopped(const struct proc *p)
         return p->state == 'T' || p->state == 't';
 }
 
-int direct_tree_look(pid_t keeper, int sig, struct direct_tree *ret)
+int direct_tree_scan(pid_t supervisor, int sig, struct direct_tree *ret)
 {
         struct procs ps = { 0 };
         int r = read_all(&ps);
         uint64_t tick = USEC_PER_SEC / (uint64_t) sysconf(_SC_CLK_TCK);
 
         *ret = (struct direct_tree){ 0 };
-        mark_below(&ps, keeper);
+        mark_below(&ps, supervisor);
         for (size_t i = 0; i < ps.n; i++) {
                 struct proc *p = &ps.v[i];
 

@@ -2,7 +2,7 @@
 #ifndef HUTCH_TESTS_DIRECT_PROC_H
 #define HUTCH_TESTS_DIRECT_PROC_H
 
-/* The processes below a keeper, as /proc shows them. */
+/* The processes below a supervisor, as /proc shows them. */
 
 #include <sys/types.h>
 
@@ -15,7 +15,7 @@ struct direct_tree {
 };
 
 /* Sends sig, if it is not 0, to all of them (SIGSTOP: to those that are not stopped). */
-int direct_tree_look(pid_t keeper, int sig, struct direct_tree *ret) must_check;
+int direct_tree_scan(pid_t supervisor, int sig, struct direct_tree *ret) must_check;
 
 /* Whether a process is stopped; false if there is none. */
 bool direct_is_stopped(pid_t pid);

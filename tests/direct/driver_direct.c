@@ -28,17 +28,17 @@ static int fail_not_found(struct driver_req *req)
 
 struct look {
         struct driver_health health;
-        struct box *box; /* if it lives */
+        struct instance *instance; /* if it lives */
         char message[128];
 };
 
 /* A sandbox that was never started before hutchd ended never will be: its lock is held while a note
- * says so, and a keeper that comes late reads it. */
+ * says so, and a supervisor that comes late reads it. */
 static void note_never_started(const struct direct *d, struct str id)
 {
         scoped(fd_closep) int dir = -EBADF, fd = -EBADF;
 
-        if (folder_open(d, id, &dir) < 0)
+        if (dir_open(d, id, &dir) < 0)
                 return;
         fd = openat(dir, "exit", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd >= 0 && write(fd, "lost\n", 5) < 0)
@@ -48,21 +48,21 @@ static void note_never_started(const struct direct *d, struct str id)
 static int look(struct direct *d, struct str id, struct look *ret)
 {
         scoped(fd_closep) int lock = -EBADF;
-        int r = box_adopt(d, id, &ret->box, &lock);
+        int r = instance_adopt(d, id, &ret->instance, &lock);
 
-        ret->health = (struct driver_health){ .life = DRIVER_GONE };
+        ret->health = (struct driver_health){ .life = RUNTIME_GONE };
         if (r == -ENOENT)
                 return 0;
         if (r < 0)
                 return r;
         if (r == 1) {
-                ret->health.life = direct_is_stopped(folder_agent(d, id)) ? DRIVER_PAUSED
-                                                                          : DRIVER_RUNNING;
+                ret->health.life = direct_is_stopped(dir_agent(d, id)) ? RUNTIME_PAUSED
+                                                                       : RUNTIME_RUNNING;
                 return 0;
         }
         note_never_started(d, id);
-        ret->box = NULL;
-        ret->health = folder_health(d, id, ret->message);
+        ret->instance = NULL;
+        ret->health = dir_health(d, id, ret->message);
         return 0;
 }
 
@@ -122,11 +122,11 @@ static int check_life(struct direct *d, struct driver_req *req, int life, struct
 
         if (r < 0)
                 return err_errno(&req->err, r, "look at the sandbox");
-        if (ret->health.life == DRIVER_GONE)
+        if (ret->health.life == RUNTIME_GONE)
                 return fail_not_found(req);
         if (ret->health.life != life)
                 return err_set(&req->err, ERR_CONFLICT, "the sandbox is %s",
-                               driver_life_to_string(ret->health.life));
+                               runtime_status_to_string(ret->health.life));
         return 0;
 }
 
@@ -143,21 +143,21 @@ static void stopping_end(struct stopping *s, int result)
 static void stopping_round(struct net_task *t)
 {
         struct stopping *s = container_of(t, struct stopping, task);
-        struct box *b = box_get(s->d, DRIVER_AS(pause, s->req)->record->id);
+        struct instance *b = instance_get(s->d, DRIVER_AS(pause, s->req)->record->id);
         struct direct_tree tree;
         int r;
 
         if (!b)
                 return stopping_end(s,
                                     err_set(&s->req->err, ERR_CONFLICT, "the sandbox has ended"));
-        r = direct_tree_look(b->pid, SIGSTOP, &tree);
+        r = direct_tree_scan(b->pid, SIGSTOP, &tree);
         if (r < 0)
                 return stopping_end(s, err_errno(&s->req->err, r, "look for processes"));
         if (tree.running == 0)
                 return stopping_end(s, 0);
         if (++s->rounds < STOP_ROUNDS)
                 return net_task_queue(s->d->driver.loop, t);
-        (void) !direct_tree_look(b->pid, SIGCONT, &tree);
+        (void) !direct_tree_scan(b->pid, SIGCONT, &tree);
         return stopping_end(s, err_set(&s->req->err, ERR_UNAVAILABLE, "a process does not stop"));
 }
 
@@ -166,7 +166,7 @@ static void run_pause(struct driver *driver, struct driver_req *req)
         struct direct *d = direct_of(driver);
         struct stopping *s;
         struct look l;
-        int r = check_life(d, req, DRIVER_RUNNING, &l);
+        int r = check_life(d, req, RUNTIME_RUNNING, &l);
 
         if (r < 0)
                 return driver_finish(req, r);
@@ -182,11 +182,11 @@ static void run_resume(struct driver *driver, struct driver_req *req)
         struct direct *d = direct_of(driver);
         struct direct_tree tree;
         struct look l;
-        int r = check_life(d, req, DRIVER_PAUSED, &l);
+        int r = check_life(d, req, RUNTIME_PAUSED, &l);
 
         if (r < 0)
                 return driver_finish(req, r);
-        r = direct_tree_look(l.box->pid, SIGCONT, &tree);
+        r = direct_tree_scan(l.instance->pid, SIGCONT, &tree);
         return driver_finish(req, r < 0 ? err_errno(&req->err, r, "look for processes") : 0);
 }
 
@@ -195,7 +195,7 @@ static void run_resume(struct driver *driver, struct driver_req *req)
 static void run_connect(struct driver *driver, struct driver_req *req)
 {
         struct driver_connect *c = DRIVER_AS(connect, req);
-        int r = folder_connect(direct_of(driver), c->record->id, &c->fd);
+        int r = dir_connect(direct_of(driver), c->record->id, &c->fd);
 
         if (r == -ENOENT)
                 r = fail_not_found(req);
@@ -212,10 +212,10 @@ static void run_usage(struct driver *driver, struct driver_req *req)
         struct look l;
         int r = look(direct_of(driver), u->record->id, &l);
 
-        if (r == 0 && l.health.life == DRIVER_GONE)
+        if (r == 0 && l.health.life == RUNTIME_GONE)
                 return driver_finish(req, fail_not_found(req));
-        if (r == 0 && l.box)
-                r = direct_tree_look(l.box->pid, 0, &tree);
+        if (r == 0 && l.instance)
+                r = direct_tree_scan(l.instance->pid, 0, &tree);
         if (r < 0)
                 return driver_finish(req, err_errno(&req->err, r, "look for processes"));
         u->cpu_usec = tree.cpu_usec;
@@ -263,8 +263,8 @@ static int read_record(const struct direct *d, struct str id, struct sandbox **r
         struct err e;
 
         buf_init(&text, RECORD_TEXT_MAX);
-        if (folder_read(d, id, "record.json", &text) < 0
-            || sandbox_decode(buf_str(&text), &s, &e) < 0 || !str_eq(s->id, id))
+        if (dir_read(d, id, "record.json", &text) < 0 || sandbox_decode(buf_str(&text), &s, &e) < 0
+            || !str_eq(s->id, id))
                 return -EINVAL;
         *ret = TAKE_PTR(s);
         return 0;
@@ -292,7 +292,7 @@ static int scan_entry(struct scanning *s, struct str name)
         r = look(s->d, name, &l);
         if (r < 0)
                 return err_errno(&s->req->err, r, "look at the sandbox '%.*s'", STR_ARG(name));
-        if (l.health.life != DRIVER_GONE)
+        if (l.health.life != RUNTIME_GONE)
                 driver_scan_add(scan, TAKE_PTR(record), l.health.life);
         return 0;
 }
@@ -342,7 +342,7 @@ void direct__close_go_on(struct direct *d)
         if (!d->closing || d->open > 0)
                 return;
         d->dir = fd_close(d->dir);
-        map_done(&d->boxes);
+        map_done(&d->instances);
         free(d->agent);
         free(d->path);
         driver_closed(&d->driver);
@@ -361,8 +361,8 @@ static void direct_close(struct driver *driver)
         struct direct *d = direct_of(driver);
 
         removals_stop(d);
-        list_for_each (n, &d->all_boxes)
-                box_forget(container_of(n, struct box, node));
+        list_for_each (n, &d->all_instances)
+                instance_forget(container_of(n, struct instance, node));
         d->closing = true;
         d->open++;
         agents_free(d->agents, agents_freed, d);
@@ -425,8 +425,8 @@ int driver_direct_open(const struct driver_setup *setup, struct driver **ret, st
                                "the driver 'direct' isolates nothing; it is for tests, which set "
                                "HUTCH_TEST_DIRECT=1");
         r = driver_check_agent(setup, e);
-        if (r == 0 && access(DIRECT_KEEPER, X_OK) < 0)
-                r = err_errno(e, -errno, "the keeper '%s' cannot be run", DIRECT_KEEPER);
+        if (r == 0 && access(DIRECT_SUPERVISOR, X_OK) < 0)
+                r = err_errno(e, -errno, "the supervisor '%s' cannot be run", DIRECT_SUPERVISOR);
         if (r == 0)
                 r = open_folder(setup, &path, &fd, e);
         if (r < 0)
@@ -439,8 +439,8 @@ int driver_direct_open(const struct driver_setup *setup, struct driver **ret, st
         d->agent = xstrndup_str(str_from(setup->agent));
         d->agents = agents_new(setup->loop);
         ids_init(&d->ids);
-        map_init(&d->boxes);
-        list_init(&d->all_boxes);
+        map_init(&d->instances);
+        list_init(&d->all_instances);
         list_init(&d->removals);
         sweep(d);
         *ret = &d->driver;

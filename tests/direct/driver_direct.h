@@ -9,12 +9,12 @@
  * The runtime is a folder and processes that outlive hutchd:
  *
  *         <folder>/<installation>/<id>/record.json   the record as it was at create
- *                                      lock          held by the keeper, see direct_keeper.c
+ *                                      lock          held by the supervisor, see direct_supervisor.c
  *                                      agent         the agent's pid
  *                                      exit          how the agent has ended
  *                                      sock          where the agent listens
  *                                      work/ state/  workspace and state folder of the agent
- *                                      log           what agent and keeper print
+ *                                      log           what agent and supervisor print
  *                                new-…               being made
  *                                trash-…             being removed
  *

@@ -45,7 +45,7 @@ struct busy {
 
 static void go_on(struct op *op, int result)
 {
-        static const struct create_request wish;
+        static const struct create_request request;
         struct busy *b = container_of(op, struct busy, req.op);
         struct driver *d = b->driver;
 
@@ -53,7 +53,7 @@ static void go_on(struct op *op, int result)
         op_init(&b->req.op, go_on);
         switch (b->step++ % 4) {
         case 0:
-                driver_create(d, &b->create, b->record, &wish);
+                driver_create(d, &b->create, b->record, &request);
                 break;
         case 1:
                 driver_pause(d, &b->pause, b->record);
@@ -159,15 +159,15 @@ static void check_all_can_be_ended(struct driver_world *w)
 
                 (void) snprintf(id, sizeof(id), "sb-%u", i);
                 s = driver_world_record(id);
-                life = driver_world_life(w, s);
+                life = driver_world_status(w, s);
                 check_true(life >= 0);
-                check_true((life == DRIVER_GONE) == (strstr(found, id) == NULL));
+                check_true((life == RUNTIME_GONE) == (strstr(found, id) == NULL));
                 /* One whose destruction had begun is ending: that is no way to be running. */
-                if (life == DRIVER_RUNNING && driver_world_ping(w, s) < 0)
-                        driver_world_until(w, driver_world_life(w, s) != DRIVER_RUNNING);
+                if (life == RUNTIME_RUNNING && driver_world_ping(w, s) < 0)
+                        driver_world_until(w, driver_world_status(w, s) != RUNTIME_RUNNING);
                 check_i64_eq(driver_world_destroy(w, s), 0);
         }
-        /* A keeper that was started too late needs a moment to notice, and so does the sweeping. */
+        /* A supervisor that was started too late needs a moment to notice, and so does the sweeping. */
         driver_world_until(w, processes_below(w->folder) == 0);
         driver_world_until(w, entries_in(w->folder) == 0);
         driver_world_close_driver(w, TAKE_PTR(w->driver));
@@ -214,7 +214,7 @@ static void who_loses_its_lock_ends_and_can_be_destroyed(void **state)
         check_i64_eq(driver_world_create(&w, s), 0);
         check_i64_eq(unlink(path), 0);
         driver_world_until(&w, w.told > 0);
-        check_i64_eq(driver_world_life(&w, s), DRIVER_DEAD);
+        check_i64_eq(driver_world_status(&w, s), RUNTIME_DEAD);
         check_i64_eq(driver_world_scan(&w, found, sizeof(found), NULL), 0);
         check_z_eq(found, "sb-1:dead");
         check_i64_eq(driver_world_destroy(&w, s), 0);
@@ -236,7 +236,7 @@ static void what_cannot_be_looked_at_is_not_passed_over(void **state)
         driver_world_until(&w, w.told > 0);
         check_true(driver_world_scan(&w, found, sizeof(found), NULL) < 0);
         check_true(strstr(w.err.message, "sb-1") != NULL);
-        check_true(driver_world_life(&w, s) < 0);
+        check_true(driver_world_status(&w, s) < 0);
         check_i64_eq(unlink(path), 0);
         driver_world_close(&w);
 }

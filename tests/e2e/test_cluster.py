@@ -35,7 +35,7 @@ def with_helpers():
     """hutchd looks for the client of NATS beside itself, and this one is built elsewhere."""
     folder = runnable_folder()
     shutil.copy(program, folder.name)
-    for helper in (f"{os.path.dirname(agent)}/hutch-store-nats", f"{os.path.dirname(program)}/direct-keeper"):
+    for helper in (f"{os.path.dirname(agent)}/hutch-store-nats", f"{os.path.dirname(program)}/direct-supervisor"):
         os.symlink(helper, f"{folder.name}/{os.path.basename(helper)}")
     return folder
 
@@ -349,7 +349,7 @@ def a_node_that_dies_is_lost_after_its_grace():
         lost = ok(a.ensure("p"))["sandboxId"]
         kept = ok(b.ensure("q"))["sandboxId"]
         eq(ok(b.ensure("p"))["sandboxId"], lost)
-        keeper = a.agent_of(lost)
+        supervisor = a.agent_of(lost)
         with Events(b) as events:
             a.kill()
             for answer in (b.ensure("p"), b.call("GET", f"/v1/sandboxes/{lost}")):
@@ -363,7 +363,7 @@ def a_node_that_dies_is_lost_after_its_grace():
         assert new["created"] and new["sandboxId"] != lost, new
         a.drain_manager()
         a.start()
-        wait_gone(keeper)
+        wait_gone(supervisor)
         has(a.log(), "given up while this node was away")
         for node in (a, b):
             while (answer := node.ensure("p")).status == 503:

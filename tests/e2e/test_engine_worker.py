@@ -41,7 +41,7 @@ def look(pid):
 def wire_version():
     """That hutchd and its worker have to agree on."""
     with open(f"{os.path.dirname(__file__)}/../../src/engine/wire.h", encoding="utf-8") as f:
-        return int(re.search(r"ENGINE_WIRE_VERSION (\d+)", f.read())[1])
+        return int(re.search(r"ENGINE_PROTOCOL_VERSION (\d+)", f.read())[1])
 
 
 @contextlib.contextmanager

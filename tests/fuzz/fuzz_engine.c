@@ -8,8 +8,8 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "base/base.h"
-#include "engine/answers.h"
-#include "engine/pieces.h"
+#include "engine/api.h"
+#include "engine/json_stream.h"
 #include "engine/relay.h"
 
 static void read_document(unsigned kind, struct str text)
@@ -65,7 +65,7 @@ static void read_document(unsigned kind, struct str text)
                 r = engine_commit_decode(text, &a, &id, &e);
                 break;
         default:
-                (void) engine_complaint(text, &a);
+                (void) engine_error_message(text, &a);
                 break;
         }
         ASSERT(r == 0 || r == ERR_RETURN(ERR_UNAVAILABLE));
@@ -84,12 +84,12 @@ static int in_pieces(struct str in, size_t step, struct buf *out)
         struct pieces p;
         int r = 0;
 
-        pieces_init(&p, 256, collect, out);
+        json_stream_init(&p, 256, collect, out);
         for (; in.n > 0 && r == 0; in = str_skip(in, step))
-                r = pieces_feed(&p, str_of(in.p, MIN_OF(step, in.n)));
+                r = json_stream_feed(&p, str_of(in.p, MIN_OF(step, in.n)));
         if (r == 0)
-                r = pieces_end(&p);
-        pieces_done(&p);
+                r = json_stream_end(&p);
+        json_stream_done(&p);
         return r;
 }
 

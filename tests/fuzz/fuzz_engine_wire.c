@@ -5,7 +5,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "base/base.h"
-#include "engine/wire.h"
+#include "engine/protocol.h"
 
 static void read_request(struct str in)
 {
@@ -19,7 +19,7 @@ static void read_request(struct str in)
         if (engine_request_decode(in, &a, &q, &e) == 0) {
                 engine_request_encode(&b, &q);
                 ASSERT(engine_request_decode(buf_str(&b), &a, &again, &e) == 0);
-                ASSERT(again.call == q.call && again.ticket == q.ticket);
+                ASSERT(again.call == q.call && again.request_id == q.request_id);
         }
         buf_done(&b);
         arena_done(&a);
@@ -37,7 +37,7 @@ static void read_message(struct str in)
         if (engine_message_decode(in, &a, &m, &e) == 0) {
                 engine_message_encode(&b, &m);
                 ASSERT(engine_message_decode(buf_str(&b), &a, &again, &e) == 0);
-                ASSERT(again.ticket == m.ticket && again.done == m.done);
+                ASSERT(again.request_id == m.request_id && again.done == m.done);
         }
         buf_done(&b);
         arena_done(&a);

@@ -17,7 +17,7 @@ static const char *image = "debian:12"; /* of records: what the last world's mak
 
 /* --- time --- */
 
-usec_t driver_world_patience(void)
+usec_t driver_world_deadline(void)
 {
         return clock_mono(&clock_system) + PATIENCE;
 }
@@ -260,14 +260,14 @@ static int await(struct driver_world *w, struct waiting *x)
 }
 
 static struct json_pair env_items[] = { { { "SECRET", 6 }, { "s3cret value", 12 } } };
-static const struct create_request wish = { .secret_env = { env_items, 1 } };
+static const struct create_request request = { .secret_env = { env_items, 1 } };
 
 int driver_world_create(struct driver_world *w, const struct sandbox *record)
 {
         struct waiting x = { 0 };
 
         op_init(&x.req.op, waiting_done);
-        driver_create(w->driver, &x.create, record, &wish);
+        driver_create(w->driver, &x.create, record, &request);
         return await(w, &x);
 }
 
@@ -355,7 +355,7 @@ int driver_world_snapshots(struct driver_world *w, char *ret, size_t size)
         return l.result;
 }
 
-int driver_world_life(struct driver_world *w, const struct sandbox *record)
+int driver_world_status(struct driver_world *w, const struct sandbox *record)
 {
         struct waiting x = { 0 };
         int life, r;
@@ -366,7 +366,7 @@ int driver_world_life(struct driver_world *w, const struct sandbox *record)
         life = x.inspect.health.life;
         if (r == 0)
                 check_true(!x.inspect.health.reason
-                           == (life != DRIVER_ENDED && life != DRIVER_DEAD));
+                           == (life != RUNTIME_ENDED && life != RUNTIME_DEAD));
         return r < 0 ? r : life;
 }
 
@@ -411,7 +411,7 @@ static void scanning_done(struct op *op, int result)
                 qsort(x->scan.found, x->scan.n, sizeof(struct driver_found), by_id);
         for (size_t i = 0; i < x->scan.n; i++)
                 buf_addf(&b, "%s%.*s:%s", i ? " " : "", STR_ARG(x->scan.found[i].record->id),
-                         driver_life_to_string(x->scan.found[i].life));
+                         runtime_status_to_string(x->scan.found[i].life));
         x->result = result;
         x->done = true;
 }

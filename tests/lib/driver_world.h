@@ -24,7 +24,7 @@ struct driver_maker {
         int (*open)(struct driver_world *w, const struct driver_setup *setup, struct driver **ret,
                     struct err *e);
 
-        /* Ends a sandbox: DRIVER_ENDED or DRIVER_DEAD. */
+        /* Ends a sandbox: RUNTIME_ENDED or RUNTIME_DEAD. */
         void (*kill)(struct driver_world *w, struct str id, int life);
 
         /* Makes its record unreadable. */
@@ -70,12 +70,12 @@ void driver_world_restart(struct driver_world *w);
 /* Turns the loop until it is so, and fails after too long. */
 #define driver_world_until(w, condition)                 \
         do {                                             \
-                usec_t until_ = driver_world_patience(); \
+                usec_t until_ = driver_world_deadline(); \
                 while (!(condition))                     \
                         driver_world_turn((w), until_);  \
         } while (0)
 
-usec_t driver_world_patience(void);
+usec_t driver_world_deadline(void);
 void driver_world_turn(struct driver_world *w, usec_t until);
 
 /* --- records --- */
@@ -97,8 +97,8 @@ int driver_world_snapshot_remove(struct driver_world *w, const char *id);
 /* All that there are: "a b", in order. */
 int driver_world_snapshots(struct driver_world *w, char *ret, size_t size);
 
-/* enum driver_life, or a negative code. */
-int driver_world_life(struct driver_world *w, const struct sandbox *record);
+/* enum runtime_status, or a negative code. */
+int driver_world_status(struct driver_world *w, const struct sandbox *record);
 
 /* *ret_fd may be NULL: it is closed. */
 int driver_world_connect(struct driver_world *w, const struct sandbox *record, int *ret_fd);

@@ -19,7 +19,7 @@
 #include "tests/lib/check.h"
 #include "tests/lib/wire.h"
 
-struct fake_answer {
+struct fake_response {
         const char *request; /* as it begins; without the version of the API */
         const char *answer;
 };
@@ -29,7 +29,7 @@ struct fake_engine {
         struct net_listener listener;
         struct sock_addr addr;
         char path[96];
-        const struct fake_answer *answers; /* ends in an entry without request */
+        const struct fake_response *answers; /* ends in an entry without request */
         struct list conns;
         struct buf asked;  /* a line for each */
         struct buf bodies; /* a line for each that had one */
@@ -77,7 +77,7 @@ static inline void fake_reply(struct fake_conn *c, const char *answer)
 
 static inline const char *fake_find(const struct fake_engine *f, struct str what)
 {
-        for (const struct fake_answer *a = f->answers; a && a->request; a++)
+        for (const struct fake_response *a = f->answers; a && a->request; a++)
                 if (str_starts_with(what, str_from(a->request)))
                         return a->answer;
         return "404 {\"message\":\"no such thing\"}";
@@ -196,7 +196,7 @@ static inline void fake_engine_away(struct fake_engine *f)
 }
 
 static inline void fake_engine_open(struct fake_engine *f, struct net_loop *loop,
-                                    const char *folder, const struct fake_answer *answers)
+                                    const char *folder, const struct fake_response *answers)
 {
         char text[128];
 
@@ -218,7 +218,7 @@ static inline void fake_engine_close(struct fake_engine *f)
         buf_done(&f->bodies);
 }
 
-static inline bool fake_engine_was_asked(const struct fake_engine *f, const char *what)
+static inline bool fake_engine_got_request(const struct fake_engine *f, const char *what)
 {
         return memmem(buf_str(&f->asked).p, f->asked.n, what, strlen(what)) != NULL;
 }

@@ -7,7 +7,7 @@
  *
  * Who holds the socket of a root engine is root. Therefore the engine is not asked by hutchd, which faces
  * the network, but by a worker process of its own, hutch-engine, which does a closed table of things
- * (engine/wire.h) and decides itself what a container of ours looks like. This driver starts the worker,
+ * (engine/protocol.h) and decides itself what a container of ours looks like. This driver starts the worker,
  * puts the calls of the interface into words for it, and starts it anew when it ends.
  *
  *         hutchd ── driver/engine ══ a pair of sockets ══ hutch-engine ── HTTP ── engine's socket

@@ -127,9 +127,9 @@ static void run_create(struct driver *d, struct driver_req *req)
         if (buf_failed(&text))
                 return making_end(m, err_set(&req->err, ERR_TOO_LARGE, "the record is too large"));
         q.record = buf_str(&text);
-        if (c->wish) {
-                q.secret_env = c->wish->secret_env;
-                q.auth = c->wish->image ? c->wish->image->auth : NULL;
+        if (c->request) {
+                q.secret_env = c->request->secret_env;
+                q.auth = c->request->image ? c->request->image->auth : NULL;
         }
         m->asking = engine__ask(m->engine, &q, &making_ops, m);
 }
@@ -207,7 +207,7 @@ static void inspected(struct asking *a, const struct engine_message *m, int fd, 
                 i->health = engine__health(m->state);
                 if (m->state->message.p)
                         i->health.message = driver_keep(&i->req, m->state->message);
-                if (i->health.life == DRIVER_RUNNING || i->health.life == DRIVER_PAUSED)
+                if (i->health.life == RUNTIME_RUNNING || i->health.life == RUNTIME_PAUSED)
                         engine__watch(a->engine, i->record->id);
         }
         finish(a, r);
@@ -278,7 +278,7 @@ static void found(struct asking *a, const struct engine_message *m)
                 return;
         }
         life = engine__health(m->state).life;
-        if (life == DRIVER_RUNNING || life == DRIVER_PAUSED)
+        if (life == RUNTIME_RUNNING || life == RUNTIME_PAUSED)
                 engine__watch(a->engine, record->id);
         driver_scan_add(s, record, life);
 }

@@ -61,10 +61,10 @@ static const char *const reasons[ENGINE_REASON_MAX_] = {
         [ENGINE_NEVER_STARTED] = "NEVER_STARTED",
 };
 
-static const int lives[ENGINE_LIFE_MAX_] = {
-        [ENGINE_RUNNING] = DRIVER_RUNNING, [ENGINE_PAUSED] = DRIVER_PAUSED,
-        [ENGINE_ENDED] = DRIVER_ENDED,     [ENGINE_DEAD] = DRIVER_DEAD,
-        [ENGINE_GONE] = DRIVER_GONE,
+static const int lives[ENGINE_STATUS_MAX_] = {
+        [ENGINE_RUNNING] = RUNTIME_RUNNING, [ENGINE_PAUSED] = RUNTIME_PAUSED,
+        [ENGINE_ENDED] = RUNTIME_ENDED,     [ENGINE_DEAD] = RUNTIME_DEAD,
+        [ENGINE_GONE] = RUNTIME_GONE,
 };
 
 struct driver_health engine__health(const struct engine_state *state)
@@ -80,10 +80,10 @@ void engine__died(struct engine *g, struct str id, const struct engine_state *st
 {
         struct driver_health how = engine__health(state);
 
-        if (!watched_of(g, id) || how.life == DRIVER_RUNNING || how.life == DRIVER_PAUSED)
+        if (!watched_of(g, id) || how.life == RUNTIME_RUNNING || how.life == RUNTIME_PAUSED)
                 return;
         engine__unwatch(g, id);
-        driver_tell_died(&g->driver, id, &how);
+        driver_notify_died(&g->driver, id, &how);
 }
 
 /* --- what was missed --- */

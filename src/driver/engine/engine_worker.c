@@ -16,7 +16,7 @@
 #define WAIT_MAX_MS 10000
 
 /* A worker that was told to end undoes what it is at. */
-#define CLOSE_PATIENCE_MS 40000
+#define CLOSE_TIMEOUT_MS 40000
 
 static void start_worker(struct engine *g);
 static void worker_is_down(struct engine *g);
@@ -47,15 +47,15 @@ static void fail_all(struct engine *g, const struct err *e)
 struct refusal {
         struct net_task task;
         struct engine *engine;
-        int64_t ticket;
+        int64_t request_id;
 };
 
-static struct asking *asking_of(struct engine *g, int64_t ticket)
+static struct asking *asking_of(struct engine *g, int64_t request_id)
 {
         list_for_each (n, &g->asked) {
                 struct asking *a = container_of(n, struct asking, node);
 
-                if (a->ticket == ticket)
+                if (a->request_id == request_id)
                         return a;
         }
         return NULL;
@@ -65,7 +65,7 @@ static void refuse_now(struct net_task *t)
 {
         struct refusal *x = container_of(t, struct refusal, task);
         struct engine *g = x->engine;
-        struct asking *a = asking_of(g, x->ticket);
+        struct asking *a = asking_of(g, x->request_id);
 
         if (a)
                 end(a, NULL, -EBADF, &g->down);
@@ -74,12 +74,12 @@ static void refuse_now(struct net_task *t)
         engine__close_go_on(g);
 }
 
-static void refuse(struct engine *g, int64_t ticket)
+static void refuse(struct engine *g, int64_t request_id)
 {
         struct refusal *x = xnew(struct refusal);
 
         x->engine = g;
-        x->ticket = ticket;
+        x->request_id = request_id;
         net_task_init(&x->task, refuse_now);
         g->open++;
         net_task_queue(g->driver.loop, &x->task);
@@ -94,7 +94,7 @@ static void send_request(struct engine *g, const struct engine_request *q)
         engine_request_encode(&b, q);
         if (buf_failed(&b)) {
                 (void) err_set(&g->down, ERR_TOO_LARGE, "the request is too large");
-                return refuse(g, q->ticket);
+                return refuse(g, q->request_id);
         }
         channel_send(&g->channel, buf_str(&b), -EBADF);
 }
@@ -104,17 +104,17 @@ struct asking *engine__ask(struct engine *g, struct engine_request *q, const str
 {
         struct asking *a = xnew(struct asking);
 
-        q->ticket = ++g->last_ticket;
+        q->request_id = ++g->last_request_id;
         a->engine = g;
         a->ops = ops;
-        a->ticket = q->ticket;
+        a->request_id = q->request_id;
         a->call = q->call;
         a->data = data;
         list_append(&g->asked, &a->node);
         if (g->talking)
                 send_request(g, q);
         else
-                refuse(g, q->ticket);
+                refuse(g, q->request_id);
         return a;
 }
 
@@ -127,8 +127,8 @@ void engine__forget(struct asking *a)
 void engine__ask_cancel(struct asking *a)
 {
         struct engine_request q = { .call = ENGINE_CANCEL,
-                                    .ticket = ++a->engine->last_ticket,
-                                    .other = a->ticket };
+                                    .request_id = ++a->engine->last_request_id,
+                                    .other = a->request_id };
 
         if (a->engine->talking)
                 send_request(a->engine, &q);
@@ -149,7 +149,7 @@ int engine__result(const struct engine_message *m, const struct err *none, struc
 
 static void on_answer(struct engine *g, const struct engine_message *m, int fd)
 {
-        struct asking *a = asking_of(g, m->ticket);
+        struct asking *a = asking_of(g, m->request_id);
 
         if (!a)
                 (void) fd_close(fd);
@@ -161,7 +161,7 @@ static void on_answer(struct engine *g, const struct engine_message *m, int fd)
 
 static void on_message(struct engine *g, const struct engine_message *m, int fd)
 {
-        if (m->ticket > 0)
+        if (m->request_id > 0)
                 return on_answer(g, m, fd);
         if (m->watching)
                 engine__compare(g);
@@ -368,7 +368,7 @@ static int try_start(struct engine *g)
 static void start_worker(struct engine *g)
 {
         struct engine_request hello = { .call = ENGINE_HELLO,
-                                        .version = ENGINE_WIRE_VERSION,
+                                        .version = ENGINE_PROTOCOL_VERSION,
                                         .installation = str_from(g->installation) };
         int r;
 
@@ -489,7 +489,7 @@ void engine__worker_close(struct engine *g)
         g->talking = false;
         if (g->channel_open)
                 channel_close(&g->channel);
-        (void) uv_timer_start(&g->timer, start_again, CLOSE_PATIENCE_MS, 0);
+        (void) uv_timer_start(&g->timer, start_again, CLOSE_TIMEOUT_MS, 0);
 }
 
 /* The timer last: it is what ends a worker that does not end. */

@@ -9,7 +9,7 @@
  *         engine_watch.c    which sandboxes are watched, and what is told of them
  *         engine_worker.c   the process: started, greeted, started anew
  *
- * A call is a `struct asking` with a ticket from the moment it is sent until it is answered or given
+ * A call is a `struct asking` with a request_id from the moment it is sent until it is answered or given
  * up. What is given up (canceled) is forgotten at once where nothing has to be undone; its answer, which
  * may bring a descriptor, is dropped when it comes.
  */
@@ -21,7 +21,7 @@
 #include "driver/driver_impl.h"
 #include "driver/engine/engine.h"
 #include "engine/channel.h"
-#include "engine/wire.h"
+#include "engine/protocol.h"
 #include "os/socket.h"
 
 struct engine {
@@ -46,7 +46,7 @@ struct engine {
         struct err down;   /* why there is none, or none that talks */
 
         /* --- what was asked --- */
-        int64_t last_ticket;
+        int64_t last_request_id;
         struct list asked; /* struct asking */
 
         /* --- what is watched --- */
@@ -79,7 +79,7 @@ struct asking {
         struct list node;
         struct engine *engine;
         const struct asking_ops *ops;
-        int64_t ticket;
+        int64_t request_id;
         int call;
         void *data; /* the driver's request, or what ops need */
 };

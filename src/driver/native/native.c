@@ -66,10 +66,10 @@ int native_connect_by(int socket, int *ret_fd)
 struct driver_health native_health(const struct wire_state *s, char text[static NATIVE_TEXT_MAX])
 {
         static const int lives[WIRE_LIFE_MAX_] = {
-                [WIRE_RUNNING] = DRIVER_RUNNING,
-                [WIRE_PAUSED] = DRIVER_PAUSED,
-                [WIRE_ENDED] = DRIVER_ENDED,
-                [WIRE_DEAD] = DRIVER_DEAD,
+                [WIRE_RUNNING] = RUNTIME_RUNNING,
+                [WIRE_PAUSED] = RUNTIME_PAUSED,
+                [WIRE_ENDED] = RUNTIME_ENDED,
+                [WIRE_DEAD] = RUNTIME_DEAD,
         };
         static const char *const reasons[WIRE_REASON_MAX_] = {
                 [WIRE_EXITED] = "EXITED",
@@ -183,7 +183,7 @@ static void inspected(struct native_ask *q, const struct native_answer *a)
 
         if (is_gone(a)) {
                 native_box_forget(x->n, id_of(x));
-                i->health = (struct driver_health){ .life = DRIVER_GONE };
+                i->health = (struct driver_health){ .life = RUNTIME_GONE };
                 finish(x, 0);
                 return;
         }
@@ -328,7 +328,7 @@ void native__news(struct native *n, const struct wire_news *news)
         if (native__made_in_vain(n, str_from(news->id)))
                 return;
         how = native_health(&news->state, text);
-        driver_tell_died(&n->driver, str_from(news->id), &how);
+        driver_notify_died(&n->driver, str_from(news->id), &how);
 }
 
 /* --- life cycle --- */

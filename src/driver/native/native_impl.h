@@ -9,7 +9,7 @@
  *         native_link.c   the socket to the warden: questions, answers, news, a warden that comes anew
  *         native_make.c   create: a question, then the agent's first answer
  *         native_scan.c   all sandboxes, page by page; for scan, and after the warden's restart
- *         native_spec.c   what a record and a wish mean as a spec, or why they can't
+ *         native_spec.c   what a record and a request mean as a spec, or why they can't
  *         native_probe.c  what the machine has and lacks
  */
 

@@ -30,10 +30,10 @@ static int no_room(struct err *e)
         return err_set(e, ERR_TOO_LARGE, "environment and arguments are too long");
 }
 
-static int fill_env(const struct create_request *wish, struct arena *a, struct plan_list *ret,
+static int fill_env(const struct create_request *request, struct arena *a, struct plan_list *ret,
                     struct err *e)
 {
-        const struct json_map *env = &wish->secret_env;
+        const struct json_map *env = &request->secret_env;
 
         ret->items = arena_alloc_array(a, env->n + 1, sizeof(*ret->items));
         if (!ret->items)
@@ -94,7 +94,7 @@ static int check_platform(const struct platform *p, struct err *e)
                        machine.machine);
 }
 
-static int check_wish(const struct driver_create *c, struct err *e)
+static int check_request(const struct driver_create *c, struct err *e)
 {
         int r = check_platform(c->record->platform, e);
 
@@ -103,9 +103,9 @@ static int check_wish(const struct driver_create *c, struct err *e)
                 r = err_set(e, ERR_UNSUPPORTED,
                             "extensions.%s: the driver 'native' has no further isolation inside",
                             EXTENSION_ISOLATION.p);
-        if (r == 0 && is_among(&c->wish->secret_env, STR("EXECD_ACCESS_TOKEN")))
+        if (r == 0 && is_among(&c->request->secret_env, STR("EXECD_ACCESS_TOKEN")))
                 r = err_set(e, ERR_INVALID, "the variable EXECD_ACCESS_TOKEN is not for clients");
-        if (r == 0 && c->wish->image && c->wish->image->auth)
+        if (r == 0 && c->request->image && c->request->image->auth)
                 r = err_set(e, ERR_UNSUPPORTED,
                             "the driver 'native' fetches no images, and needs no credentials");
         return r;
@@ -212,7 +212,7 @@ static int fill_image(const struct sandbox *record, struct arena *a, struct plan
 int native_spec(const struct driver_create *c, enum plan_network network, struct arena *a,
                 struct plan_spec *ret, struct err *e)
 {
-        int r = check_wish(c, e);
+        int r = check_request(c, e);
 
         *ret = (struct plan_spec){ .id = arena_dup(a, c->record->id), .workspace = WORKSPACE };
         ret->hostname = ret->id;
@@ -225,7 +225,7 @@ int native_spec(const struct driver_create *c, enum plan_network network, struct
         if (r == 0)
                 r = fill_network(c->record, network, ret, e);
         if (r == 0)
-                r = fill_env(c->wish, a, &ret->env, e);
+                r = fill_env(c->request, a, &ret->env, e);
         if (r == 0)
                 r = fill_args(c->record, a, &ret->args, e);
         return r == 0 ? plan_spec_check(ret, NULL, e) : r;

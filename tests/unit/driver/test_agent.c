@@ -127,7 +127,7 @@ static void finish(struct call *c, enum what what)
 
 static void say(struct str bytes)
 {
-        for (usec_t until = driver_world_patience(); bytes.n > 0;) {
+        for (usec_t until = driver_world_deadline(); bytes.n > 0;) {
                 ssize_t n = send(peer, bytes.p, bytes.n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
                 if (n > 0)
@@ -146,7 +146,7 @@ static void hear(void)
 
         driver_world_until(&w, peer >= 0);
         while (recv(peer, text, sizeof(text), MSG_DONTWAIT) < 0)
-                driver_world_turn(&w, driver_world_patience());
+                driver_world_turn(&w, driver_world_deadline());
         for (int i = 0; i < 3; i++) {
                 net_loop_run_once(&w.loop, /* wait= */ false);
                 (void) !recv(peer, text, sizeof(text), MSG_DONTWAIT);

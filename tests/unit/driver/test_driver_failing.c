@@ -40,31 +40,31 @@ static void calls_fail_as_planned(void **state)
                 int results[3]; /* of create, inspect, destroy */
                 int life;       /* after the create */
         } cases[] = {
-                { "never", { 0 }, { 0, 0, 0 }, DRIVER_RUNNING },
+                { "never", { 0 }, { 0, 0, 0 }, RUNTIME_RUNNING },
                 { "the first",
                   { DRIVER_FAILING_NTH, 1, 0, 0, false, 0 },
                   { CODE(UNAVAILABLE), 0, 0 },
-                  DRIVER_GONE },
+                  RUNTIME_GONE },
                 { "the first, after its effect",
                   { DRIVER_FAILING_NTH, 1, 0, 0, true, 0 },
                   { CODE(UNAVAILABLE), 0, 0 },
-                  DRIVER_RUNNING },
+                  RUNTIME_RUNNING },
                 { "the second",
                   { DRIVER_FAILING_NTH, 2, 0, 0, false, ERR_TIMEOUT },
                   { 0, CODE(TIMEOUT), 0 },
-                  DRIVER_RUNNING },
+                  RUNTIME_RUNNING },
                 { "from the second on",
                   { DRIVER_FAILING_FROM, 2, 0, 0, false, ERR_EXHAUSTED },
                   { 0, CODE(EXHAUSTED), CODE(EXHAUSTED) },
-                  DRIVER_RUNNING },
+                  RUNTIME_RUNNING },
                 { "destroy only",
                   { DRIVER_FAILING_FROM, 1, 0, 1U << DRIVER_CALL_DESTROY, false, 0 },
                   { 0, 0, CODE(UNAVAILABLE) },
-                  DRIVER_RUNNING },
+                  RUNTIME_RUNNING },
                 { "all by chance",
                   { DRIVER_FAILING_RANDOM, 1000, 7, 0, false, 0 },
                   { CODE(UNAVAILABLE), CODE(UNAVAILABLE), CODE(UNAVAILABLE) },
-                  DRIVER_GONE },
+                  RUNTIME_GONE },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -75,8 +75,8 @@ static void calls_fail_as_planned(void **state)
                 check_case(cases[i].name);
                 driver_failing_plan(w.driver, &cases[i].plan);
                 check_i64_eq(driver_world_create(&w, s), cases[i].results[0]);
-                check_i64_eq(driver_fake_life(w.runtime, s->id), cases[i].life);
-                r = driver_world_life(&w, s);
+                check_i64_eq(driver_fake_status(w.runtime, s->id), cases[i].life);
+                r = driver_world_status(&w, s);
                 check_true(r == cases[i].results[1] || r >= 0);
                 check_i64_eq(r < 0 ? r : 0, cases[i].results[1]);
                 check_i64_eq(driver_world_destroy(&w, s), cases[i].results[2]);

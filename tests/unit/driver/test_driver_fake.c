@@ -38,11 +38,11 @@ static void created(struct op *op, int result)
 
 static void create(struct creating *c, const struct sandbox *s)
 {
-        static const struct create_request wish;
+        static const struct create_request request;
 
         *c = (struct creating){ 0 };
         op_init(&c->create.req.op, created);
-        driver_create(w.driver, &c->create, s, &wish);
+        driver_create(w.driver, &c->create, s, &request);
 }
 
 static void turn(int n)
@@ -63,15 +63,15 @@ static void what_is_held_waits_until_it_is_released(void **state)
         turn(5);
         check_i64_eq(driver_fake_held(runtime, DRIVER_CALL_CREATE), 2);
         check_i64_eq(driver_fake_count(runtime), 0);
-        check_i64_eq(driver_world_life(&w, a), DRIVER_GONE); /* others go on */
+        check_i64_eq(driver_world_status(&w, a), RUNTIME_GONE); /* others go on */
         check_true(driver_fake_release_one(runtime));
         driver_world_until(&w, ca.done);
         check_false(cb.done);
-        check_i64_eq(driver_fake_life(runtime, a->id), DRIVER_RUNNING);
+        check_i64_eq(driver_fake_status(runtime, a->id), RUNTIME_RUNNING);
         op_cancel(&cb.create.req.op);
         driver_world_until(&w, cb.done);
         check_i64_eq(cb.result, CODE(CANCELED));
-        check_i64_eq(driver_fake_life(runtime, b->id), DRIVER_GONE);
+        check_i64_eq(driver_fake_status(runtime, b->id), RUNTIME_GONE);
         check_false(driver_fake_release_one(runtime));
         driver_fake_release(runtime);
         check_i64_eq(driver_world_create(&w, b), 0);
@@ -87,7 +87,7 @@ static void what_vanishes_is_gone_and_not_told(void **state)
         check_false(driver_fake_vanish(runtime, s->id));
         turn(5);
         check_i64_eq(w.told, 0);
-        check_i64_eq(driver_world_life(&w, s), DRIVER_GONE);
+        check_i64_eq(driver_world_status(&w, s), RUNTIME_GONE);
 }
 
 static void vanish_in_died(struct driver_watcher *watcher, struct driver *d, struct str id,
@@ -106,7 +106,7 @@ static void news_outlive_what_they_are_about(void **state)
 
         driver_watch(w.driver, &watcher);
         check_i64_eq(driver_world_create(&w, s), 0);
-        fake_kill(&w, s->id, DRIVER_DEAD);
+        fake_kill(&w, s->id, RUNTIME_DEAD);
         driver_world_until(&w, w.told > 0);
         check_i64_eq(driver_fake_count(runtime), 0);
         driver_watch(w.driver, NULL);
@@ -119,7 +119,7 @@ static void nobody_is_told_of_what_was_not_scanned(void **state)
 
         check_i64_eq(driver_world_create(&w, s), 0);
         driver_world_restart(&w);
-        fake_kill(&w, s->id, DRIVER_DEAD);
+        fake_kill(&w, s->id, RUNTIME_DEAD);
         turn(5);
         check_i64_eq(w.told, 0);
         check_i64_eq(driver_world_scan(&w, found, sizeof(found), NULL), 0);
@@ -198,7 +198,7 @@ static void a_world_of_its_own_ends_with_the_driver(void **state)
 
         for (int i = 0; i < 2; i++) {
                 check_i64_eq(driver_fake_open(&setup, &w.driver, &e), 0);
-                check_i64_eq(driver_world_life(&w, s), DRIVER_GONE);
+                check_i64_eq(driver_world_status(&w, s), RUNTIME_GONE);
                 check_i64_eq(driver_world_create(&w, s), 0);
                 check_i64_eq(driver_world_ping(&w, s), 0);
                 driver_world_close_driver(&w, w.driver);

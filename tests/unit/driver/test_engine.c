@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 #include "engine/channel.h"
-#include "engine/wire.h"
+#include "engine/protocol.h"
 #include "net/listener.h"
 #include "os/fd.h"
 #include "tests/lib/check.h"
@@ -24,7 +24,7 @@ static struct {
         struct channel channel;
         bool listening, open;
         unsigned greetings;
-        const char *answers[ENGINE_CALL_MAX_]; /* without the ticket; NULL: none */
+        const char *answers[ENGINE_CALL_MAX_]; /* without the request_id; NULL: none */
         const char *part;                      /* before the answer to scan */
         unsigned asked[ENGINE_CALL_MAX_];
         char last[4096];
@@ -37,11 +37,11 @@ static void say(const char *text)
         channel_send(&worker.channel, str_from(text), -EBADF);
 }
 
-static void answer(int64_t ticket, const char *rest)
+static void answer(int64_t request_id, const char *rest)
 {
         char text[1024];
 
-        (void) snprintf(text, sizeof(text), "{\"ticket\":%lld%s", (long long) ticket, rest);
+        (void) snprintf(text, sizeof(text), "{\"request_id\":%lld%s", (long long) request_id, rest);
         say(text);
 }
 
@@ -58,9 +58,9 @@ static void on_frame(struct channel *c, struct str text)
         worker.asked[q.call]++;
         worker.greetings += q.call == ENGINE_HELLO;
         if (q.call == ENGINE_SCAN && worker.part)
-                answer(q.ticket, worker.part);
+                answer(q.request_id, worker.part);
         if (worker.answers[q.call])
-                answer(q.ticket, worker.answers[q.call]);
+                answer(q.request_id, worker.answers[q.call]);
         arena_done(&a);
 }
 
@@ -149,11 +149,11 @@ static void answers_become_results(void **state)
                 const char *answer;
                 int result; /* life, or a code */
         } cases[] = {
-                { ",\"done\":true,\"state\":{\"life\":\"running\"}}", DRIVER_RUNNING },
-                { ",\"done\":true,\"state\":{\"life\":\"gone\"}}", DRIVER_GONE },
+                { ",\"done\":true,\"state\":{\"life\":\"running\"}}", RUNTIME_RUNNING },
+                { ",\"done\":true,\"state\":{\"life\":\"gone\"}}", RUNTIME_GONE },
                 { ",\"done\":true,\"state\":{\"life\":\"dead\",\"reason\":\"OOM_KILLED\","
                   "\"message\":\"x\"}}",
-                  DRIVER_DEAD },
+                  RUNTIME_DEAD },
                 { ",\"done\":true,\"code\":11,\"text\":\"it is away\"}", CODE(UNAVAILABLE) },
                 { ",\"done\":true}", CODE(INTERNAL) },
         };
@@ -162,7 +162,7 @@ static void answers_become_results(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].answer);
                 worker.answers[ENGINE_INSPECT] = cases[i].answer;
-                check_i64_eq(driver_world_life(&w, s), cases[i].result);
+                check_i64_eq(driver_world_status(&w, s), cases[i].result);
         }
 }
 
@@ -180,17 +180,17 @@ static void a_worker_that_goes_is_asked_again_when_it_is_back(void **state)
         driver_world_until(&w, worker.greetings == 1);
         channel_close(&worker.channel);
         /* Under way, or too late: it is told in both cases, and nothing waits for ever. */
-        check_i64_eq(driver_world_life(&w, s), CODE(UNAVAILABLE));
+        check_i64_eq(driver_world_status(&w, s), CODE(UNAVAILABLE));
         driver_world_until(&w, worker.greetings == 2);
         worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"life\":\"running\"}}";
-        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING);
+        check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
 }
 
 static void nonsense_ends_the_conversation(void **state)
 {
         static const char *const cases[] = {
-                "{}", "[1]", "{\"ticket\":1,\"done\":true,\"more\":1}",
-                "{\"ticket\":99999,\"done\":true,\"fd\":true}", /* and none came */
+                "{}", "[1]", "{\"request_id\":1,\"done\":true,\"more\":1}",
+                "{\"request_id\":99999,\"done\":true,\"fd\":true}", /* and none came */
         };
         scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
 
@@ -198,7 +198,7 @@ static void nonsense_ends_the_conversation(void **state)
                 check_case(cases[i]);
                 driver_world_until(&w, worker.greetings == i + 1 && worker.open);
                 say(cases[i]);
-                check_i64_eq(driver_world_life(&w, s), CODE(UNAVAILABLE));
+                check_i64_eq(driver_world_status(&w, s), CODE(UNAVAILABLE));
         }
         driver_world_until(&w, worker.greetings == ARRAY_SIZE(cases) + 1);
 }
@@ -210,14 +210,14 @@ static void an_end_is_told_once_and_only_of_what_is_watched(void **state)
         told = 0;
         driver_watch(w.driver, &watcher);
         worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"life\":\"running\"}}";
-        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING);
+        check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
         say("{\"died\":\"sb-other\",\"state\":{\"life\":\"gone\"}}");
         say("{\"died\":\"sb-1\",\"state\":{\"life\":\"running\"}}");
         say("{\"died\":\"sb-1\",\"state\":{\"life\":\"dead\",\"reason\":\"SIGNALED\"}}");
         say("{\"died\":\"sb-1\",\"state\":{\"life\":\"gone\"}}");
-        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING); /* behind these */
+        check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING); /* behind these */
         check_i64_eq(told, 1);
-        check_i64_eq(told_life, DRIVER_DEAD);
+        check_i64_eq(told_life, RUNTIME_DEAD);
 }
 
 static void what_was_missed_is_found_by_comparing(void **state)
@@ -227,21 +227,21 @@ static void what_was_missed_is_found_by_comparing(void **state)
         told = 0;
         driver_watch(w.driver, &watcher);
         worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"life\":\"running\"}}";
-        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING);
+        check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
         /* A list that could not be read, or has holes, says nothing. */
         worker.answers[ENGINE_SCAN] = ",\"done\":true,\"code\":11,\"text\":\"away\"}";
         say("{\"watching\":true}");
         driver_world_until(&w, worker.asked[ENGINE_SCAN] == 1);
         worker.answers[ENGINE_SCAN] = ",\"done\":true,\"skipped\":1}";
-        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING);
+        check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
         say("{\"watching\":true}");
         driver_world_until(&w, worker.asked[ENGINE_SCAN] == 2);
-        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING);
+        check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
         check_i64_eq(told, 0);
         worker.answers[ENGINE_SCAN] = ",\"done\":true}";
         say("{\"watching\":true}");
         driver_world_until(&w, told == 1);
-        check_i64_eq(told_life, DRIVER_GONE);
+        check_i64_eq(told_life, RUNTIME_GONE);
 }
 
 struct measuring {
@@ -272,7 +272,7 @@ static void a_canceled_call_ends_at_once_and_its_answer_is_dropped(void **state)
         driver_world_until(&w, worker.asked[ENGINE_CANCEL] == 1);
         answer(2, ",\"done\":true,\"usage\":{\"cpu\":1,\"memory\":1,\"processes\":1}}");
         worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"life\":\"running\"}}";
-        check_i64_eq(driver_world_life(&w, s), DRIVER_RUNNING);
+        check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
 }
 
 int main(void)

@@ -176,12 +176,12 @@ static void call_done(struct op *op, int result)
 
 static void begin(struct call *c, enum driver_call which, const char *id)
 {
-        static const struct create_request wish;
+        static const struct create_request request;
 
         *c = (struct call){ .record = driver_world_record(id) };
         op_init(&c->req.op, call_done);
         if (which == DRIVER_CALL_CREATE)
-                driver_create(peer.world.driver, &c->create, c->record, &wish);
+                driver_create(peer.world.driver, &c->create, c->record, &request);
         else if (which == DRIVER_CALL_DESTROY)
                 driver_destroy(peer.world.driver, &c->destroy, c->record);
         else if (which == DRIVER_CALL_PAUSE)
@@ -237,7 +237,7 @@ static void nothing_is_asked_before_a_hello_is_answered(void **state)
         check_z_eq(peer.q.id, "a1");
         give((struct wire_answer){ .state = killed }, NULL);
         check_i64_eq(finish(&c), 0);
-        check_i64_eq(c.life, DRIVER_DEAD);
+        check_i64_eq(c.life, RUNTIME_DEAD);
         check_z_eq(c.reason, "SIGNALED");
 }
 
@@ -279,7 +279,7 @@ static void the_next_warden_is_asked_again(void **state)
         give((struct wire_answer){ .call = WIRE_INSPECT, .ticket = old, .state = killed }, NULL);
         give((struct wire_answer){ .result = CODE(NOT_FOUND) }, NULL);
         check_i64_eq(finish(&c), 0);
-        check_i64_eq(c.life, DRIVER_GONE);
+        check_i64_eq(c.life, RUNTIME_GONE);
         take(WIRE_SCAN);
         give((struct wire_answer){ 0 }, NULL);
 }
@@ -370,7 +370,7 @@ static void news_are_told_as_they_are(void **state)
         tell((struct wire_news){ .kind = WIRE_DIED, .id = "a1", .state = killed });
         driver_world_until(&peer.world, peer.world.told == 1);
         check_z_eq(peer.world.told_id, "a1");
-        check_i64_eq(peer.world.told_how.life, DRIVER_DEAD);
+        check_i64_eq(peer.world.told_how.life, RUNTIME_DEAD);
 }
 
 static void what_is_no_message_is_dropped_with_its_descriptors(void **state)

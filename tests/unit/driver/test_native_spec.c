@@ -3,7 +3,7 @@
 #include "driver/native/native_impl.h"
 #include "tests/lib/check.h"
 
-/* What a record and a wish mean to the warden, or why they mean nothing. */
+/* What a record and a request mean to the warden, or why they mean nothing. */
 
 #define RECORD_BEGIN                                                                                        \
         "{\"schema\":1,\"sandboxId\":\"a1\",\"organizationId\":\"o\",\"projectId\":\"p\",\"userId\":\"u\"," \
@@ -17,11 +17,11 @@ static struct json_pair variables[] = {
         { { "EMPTY", 5 }, { "", 0 } },
 };
 
-static int make(const char *members, const struct create_request *wish, struct arena *a,
+static int make(const char *members, const struct create_request *request, struct arena *a,
                 struct plan_spec *ret, struct err *e)
 {
         scoped(sandbox_freep) struct sandbox *record = NULL;
-        struct driver_create c = { .wish = wish };
+        struct driver_create c = { .request = request };
         char text[2048];
 
         (void) snprintf(text, sizeof(text), RECORD_BEGIN "%s" RECORD_END, members);
@@ -33,7 +33,7 @@ static int make(const char *members, const struct create_request *wish, struct a
 
 static void what_is_wished_is_what_is_asked_for(void **state)
 {
-        const struct create_request wish = { .secret_env = { variables, 2 } };
+        const struct create_request request = { .secret_env = { variables, 2 } };
         scoped(arena_wipe) struct arena a;
         struct plan_spec s;
         struct err e;
@@ -42,7 +42,7 @@ static void what_is_wished_is_what_is_asked_for(void **state)
         check_i64_eq(make("\"image\":\"host\",\"resourceLimits\":{\"cpu\":\"500m\","
                           "\"memory\":\"256Mi\",\"pids\":\"64\",\"io\":\"10Mi\","
                           "\"iops\":\"2k\"},",
-                          &wish, &a, &s, &e),
+                          &request, &a, &s, &e),
                      0);
         check_z_eq(s.id, "a1");
         check_z_eq(s.hostname, "a1");
@@ -63,7 +63,7 @@ static void what_is_wished_is_what_is_asked_for(void **state)
 
         check_i64_eq(make("\"image\":\"debian-12\",\"extensions\":{\"hutch.network\":\"none\","
                           "\"hutch.driver\":\"native\"},",
-                          &wish, &a, &s, &e),
+                          &request, &a, &s, &e),
                      0);
         check_u64_eq(s.image, PLAN_IMAGE_LAYERS);
         check_u64_eq(s.layers.n, 1);
@@ -82,7 +82,7 @@ static void what_cannot_be_given_is_refused(void **state)
                                                   with_auth = { .image = &image };
         static const struct {
                 const char *members;
-                const struct create_request *wish;
+                const struct create_request *request;
                 enum err_code code;
                 const char *said;
         } cases[] = {
@@ -120,7 +120,7 @@ static void what_cannot_be_given_is_refused(void **state)
 
                 check_case(cases[i].said);
                 arena_init(&a, MiB);
-                check_i64_eq(make(cases[i].members, cases[i].wish, &a, &s, &e),
+                check_i64_eq(make(cases[i].members, cases[i].request, &a, &s, &e),
                              ERR_RETURN(cases[i].code));
                 if (!strstr(e.message, cases[i].said))
                         fail_msg("%s", e.message);
@@ -134,14 +134,14 @@ static void ends_are_told_in_words(void **state)
                 int life;
                 const char *reason, *said;
         } cases[] = {
-                { { WIRE_RUNNING, WIRE_REASON_NONE, 0 }, DRIVER_RUNNING, NULL, "" },
-                { { WIRE_PAUSED, WIRE_REASON_NONE, 0 }, DRIVER_PAUSED, NULL, "" },
-                { { WIRE_ENDED, WIRE_EXITED, 0 }, DRIVER_ENDED, "EXITED", "exit code 0" },
-                { { WIRE_DEAD, WIRE_EXITED, 7 }, DRIVER_DEAD, "EXITED", "exit code 7" },
-                { { WIRE_DEAD, WIRE_SIGNALED, 9 }, DRIVER_DEAD, "SIGNALED", "9, SIGKILL" },
-                { { WIRE_DEAD, WIRE_SIGNALED, 200 }, DRIVER_DEAD, "SIGNALED", "signal 200" },
-                { { WIRE_DEAD, WIRE_OOM_KILLED, 0 }, DRIVER_DEAD, "OOM_KILLED", "memory" },
-                { { WIRE_DEAD, WIRE_LOST, 0 }, DRIVER_DEAD, "LOST", "nobody could see" },
+                { { WIRE_RUNNING, WIRE_REASON_NONE, 0 }, RUNTIME_RUNNING, NULL, "" },
+                { { WIRE_PAUSED, WIRE_REASON_NONE, 0 }, RUNTIME_PAUSED, NULL, "" },
+                { { WIRE_ENDED, WIRE_EXITED, 0 }, RUNTIME_ENDED, "EXITED", "exit code 0" },
+                { { WIRE_DEAD, WIRE_EXITED, 7 }, RUNTIME_DEAD, "EXITED", "exit code 7" },
+                { { WIRE_DEAD, WIRE_SIGNALED, 9 }, RUNTIME_DEAD, "SIGNALED", "9, SIGKILL" },
+                { { WIRE_DEAD, WIRE_SIGNALED, 200 }, RUNTIME_DEAD, "SIGNALED", "signal 200" },
+                { { WIRE_DEAD, WIRE_OOM_KILLED, 0 }, RUNTIME_DEAD, "OOM_KILLED", "memory" },
+                { { WIRE_DEAD, WIRE_LOST, 0 }, RUNTIME_DEAD, "LOST", "nobody could see" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

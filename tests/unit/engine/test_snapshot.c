@@ -28,14 +28,14 @@ static const struct engine_image source = { .entrypoint = { words, 2 },
 static const struct json_strs env = { secret_env, ARRAY_SIZE(secret_env) };
 static const struct json_strs env_names = { names, ARRAY_SIZE(names) };
 static const struct json_map of_container = { labels, ARRAY_SIZE(labels) };
-static const struct snapshot_facts_of facts = { .settings = &settings,
-                                                .id = STR("snap-1"),
-                                                .sandbox = STR("sb-1"),
-                                                .tenant = STR("acme \"1\""),
-                                                .source = &source,
-                                                .secret_env = &env,
-                                                .env_names = &env_names,
-                                                .labels = &of_container };
+static const struct snapshot_params facts = { .settings = &settings,
+                                              .id = STR("snap-1"),
+                                              .sandbox = STR("sb-1"),
+                                              .tenant = STR("acme \"1\""),
+                                              .source = &source,
+                                              .secret_env = &env,
+                                              .env_names = &env_names,
+                                              .labels = &of_container };
 
 #define check_has(b, text)                                                       \
         do {                                                                     \

@@ -100,11 +100,11 @@ static void on_closed(struct channel *c)
 
 static void send_request(struct engine_request *q)
 {
-        static int64_t ticket;
+        static int64_t request_id;
         struct buf b;
 
         x.answered = false;
-        q->ticket = ++ticket;
+        q->request_id = ++request_id;
         buf_init(&b, MiB);
         engine_request_encode(&b, q);
         channel_send(&x.channel, buf_str(&b), -EBADF);
@@ -118,7 +118,7 @@ static enum err_code ask(int call)
         if (call == ENGINE_CREATE)
                 q.record = STR(RECORD);
         else if (call == ENGINE_HELLO) {
-                q.version = ENGINE_WIRE_VERSION;
+                q.version = ENGINE_PROTOCOL_VERSION;
                 q.installation = STR(INSTALLATION);
         } else if (call != ENGINE_SCAN && call != ENGINE_PROBE)
                 q.id = STR("sb-1");
@@ -129,7 +129,7 @@ static enum err_code ask(int call)
 
 /* --- life --- */
 
-static void begin_with(const struct fake_answer *answers, enum engine_reach reach)
+static void begin_with(const struct fake_response *answers, enum engine_reach reach)
 {
         static const struct channel_ops ops = { .frame = on_frame,
                                                 .ended = on_ended,
@@ -154,14 +154,14 @@ static void begin_with(const struct fake_answer *answers, enum engine_reach reac
                                                .installation = STR(INSTALLATION) };
         check_i64_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
         x.worker = (struct worker){ .loop = &x.loop, .settings = &x.settings };
-        check_i64_eq(worker_start(&x.worker, fds[1], &e), 0);
+        check_i64_eq(engine_worker_start(&x.worker, fds[1], &e), 0);
         x.channel.frame_max = ENGINE_FRAME_MAX;
         x.channel.may_receive_fds = true;
         check_i64_eq(channel_open(&x.channel, &x.loop, fds[0], &ops), 0);
         check_i64_eq(ask(ENGINE_HELLO), ERR_CODE_MAX_);
 }
 
-static void begin(const struct fake_answer *answers)
+static void begin(const struct fake_response *answers)
 {
         begin_with(answers, ENGINE_REACH_SOCKET);
 }
@@ -212,9 +212,9 @@ static void odd_answers_are_errors_in_words(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_answer answers[] = { { "GET /events", "stream " },
-                                                 { "GET /containers/" NAME, cases[i].answer },
-                                                 { 0 } };
+                struct fake_response answers[] = { { "GET /events", "stream " },
+                                                   { "GET /containers/" NAME, cases[i].answer },
+                                                   { 0 } };
 
                 check_case(cases[i].name);
                 begin(answers);
@@ -222,7 +222,7 @@ static void odd_answers_are_errors_in_words(void **state)
                 if (!strstr(x.text, cases[i].says))
                         fail_msg("%s: %s", cases[i].name, x.text);
                 check_i64_eq(ask(ENGINE_DESTROY), cases[i].code);
-                check_false(fake_engine_was_asked(&x.engine, "DELETE"));
+                check_false(fake_engine_got_request(&x.engine, "DELETE"));
                 end();
         }
 }
@@ -242,8 +242,8 @@ static void how_a_container_is_doing(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_answer answers[] = { { "GET /containers/" NAME, cases[i].answer },
-                                                 { 0 } };
+                struct fake_response answers[] = { { "GET /containers/" NAME, cases[i].answer },
+                                                   { 0 } };
 
                 check_case(cases[i].answer);
                 begin(answers);
@@ -281,23 +281,23 @@ static void a_create_that_fails_is_undone(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_answer answers[8] = { { "GET /events", "stream " } };
+                struct fake_response answers[8] = { { "GET /events", "stream " } };
                 size_t n = 1;
 
                 check_case(cases[i].name);
                 if (cases[i].image)
-                        answers[n++] = (struct fake_answer){ "GET /images/debian%3A12/json",
-                                                             cases[i].image };
+                        answers[n++] = (struct fake_response){ "GET /images/debian%3A12/json",
+                                                               cases[i].image };
                 if (cases[i].create)
-                        answers[n++] =
-                                (struct fake_answer){ "POST /containers/create", cases[i].create };
+                        answers[n++] = (struct fake_response){ "POST /containers/create",
+                                                               cases[i].create };
                 if (cases[i].start)
-                        answers[n++] = (struct fake_answer){ "POST /containers/" NAME "/start",
-                                                             cases[i].start };
-                answers[n++] = (struct fake_answer){ "DELETE /containers/" NAME, "204" };
+                        answers[n++] = (struct fake_response){ "POST /containers/" NAME "/start",
+                                                               cases[i].start };
+                answers[n++] = (struct fake_response){ "DELETE /containers/" NAME, "204" };
                 begin(answers);
                 check_i64_eq(ask(ENGINE_CREATE), cases[i].code);
-                check_i64_eq(fake_engine_was_asked(&x.engine, "DELETE /containers/" NAME),
+                check_i64_eq(fake_engine_got_request(&x.engine, "DELETE /containers/" NAME),
                              cases[i].removes);
                 check_false(folder_is_there());
                 end();
@@ -306,7 +306,7 @@ static void a_create_that_fails_is_undone(void **state)
 
 static void a_create_is_undone_when_the_engine_is_back(void **state)
 {
-        static const struct fake_answer answers[] = {
+        static const struct fake_response answers[] = {
                 { "GET /events", "stream " },
                 { "GET /images/", IMAGE },
                 { "POST /containers/create", "201 {\"Id\":\"c1\"}" },
@@ -314,7 +314,7 @@ static void a_create_is_undone_when_the_engine_is_back(void **state)
                 { "DELETE /containers/", "HTTP/1.1" },
                 { 0 },
         };
-        static const struct fake_answer later[] = {
+        static const struct fake_response later[] = {
                 { "GET /events", "stream " },
                 { "GET /containers/" NAME, CONTAINER("created", "") },
                 { "DELETE /containers/" NAME, "204" },
@@ -327,14 +327,14 @@ static void a_create_is_undone_when_the_engine_is_back(void **state)
         buf_reset(&x.engine.asked);
         x.engine.answers = later;
         fake_engine_listen(&x.engine);
-        wire_until(&x.loop, fake_engine_was_asked(&x.engine, "DELETE /containers/" NAME));
+        wire_until(&x.loop, fake_engine_got_request(&x.engine, "DELETE /containers/" NAME));
         check_true(x.watching >= 1);
         end();
 }
 
 static void what_hutchd_leaves_behind_is_undone(void **state)
 {
-        static const struct fake_answer answers[] = {
+        static const struct fake_response answers[] = {
                 { "GET /images/", IMAGE },
                 { "POST /containers/create", "201 {\"Id\":\"c1\"}" },
                 { "POST /containers/" NAME "/start", "204" },
@@ -345,15 +345,15 @@ static void what_hutchd_leaves_behind_is_undone(void **state)
 
         begin(answers);
         send_request(&q); /* its agent never listens */
-        wire_until(&x.loop, fake_engine_was_asked(&x.engine, "/start"));
+        wire_until(&x.loop, fake_engine_got_request(&x.engine, "/start"));
         channel_close(&x.channel);
-        wire_until(&x.loop, fake_engine_was_asked(&x.engine, "DELETE /containers/" NAME));
+        wire_until(&x.loop, fake_engine_got_request(&x.engine, "DELETE /containers/" NAME));
         end();
 }
 
 static void a_sandbox_that_is_made_gets_a_connection(void **state)
 {
-        static const struct fake_answer answers[] = {
+        static const struct fake_response answers[] = {
                 { "GET /images/", IMAGE },
                 { "POST /containers/create", "201 {\"Id\":\"c1\"}" },
                 { "POST /containers/" NAME "/start", "204" },
@@ -369,7 +369,7 @@ static void a_sandbox_that_is_made_gets_a_connection(void **state)
 
         begin(answers);
         send_request(&q);
-        wire_until(&x.loop, fake_engine_was_asked(&x.engine, "/start"));
+        wire_until(&x.loop, fake_engine_got_request(&x.engine, "/start"));
         check_false(x.answered);
         (void) snprintf(text, sizeof(text), "unix:%s/" INSTALLATION "/run/sb-1/" AGENT_SOCKET,
                         x.folder);
@@ -423,11 +423,11 @@ static void a_named_volume_is_for_its_tenant(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_answer answers[] = { { "GET /images/", IMAGE },
-                                                 { "GET /volumes/vol", cases[i].volume },
-                                                 { "POST /volumes/create", cases[i].made },
-                                                 { "POST /containers/create", "500 {}" },
-                                                 { 0 } };
+                struct fake_response answers[] = { { "GET /images/", IMAGE },
+                                                   { "GET /volumes/vol", cases[i].volume },
+                                                   { "POST /volumes/create", cases[i].made },
+                                                   { "POST /containers/create", "500 {}" },
+                                                   { 0 } };
                 struct engine_request q = { .call = ENGINE_CREATE,
                                             .record = str_from(cases[i].record) };
 
@@ -436,7 +436,7 @@ static void a_named_volume_is_for_its_tenant(void **state)
                 send_request(&q);
                 wire_until(&x.loop, x.answered);
                 check_i64_eq(x.code, cases[i].code);
-                check_i64_eq(fake_engine_was_asked(&x.engine, "POST /volumes/create"),
+                check_i64_eq(fake_engine_got_request(&x.engine, "POST /volumes/create"),
                              cases[i].makes);
                 end();
         }
@@ -507,12 +507,12 @@ static void a_part_of_a_named_volume(void **state)
         (void) snprintf(path, sizeof(path), "%s/link", folder);
         check_i64_eq(symlink("there", path), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_answer answers[] = { { "GET /images/", IMAGE },
-                                                 { "GET /version", version },
-                                                 { "GET /volumes/vol", about },
-                                                 { "GET /networks/", "200 {}" },
-                                                 { "POST /containers/create", "500 {}" },
-                                                 { 0 } };
+                struct fake_response answers[] = { { "GET /images/", IMAGE },
+                                                   { "GET /version", version },
+                                                   { "GET /volumes/vol", about },
+                                                   { "GET /networks/", "200 {}" },
+                                                   { "POST /containers/create", "500 {}" },
+                                                   { 0 } };
                 struct engine_request q = { .call = ENGINE_CREATE,
                                             .record = str_from(cases[i].record) };
 
@@ -527,7 +527,7 @@ static void a_part_of_a_named_volume(void **state)
                 send_request(&q);
                 wire_until(&x.loop, x.answered);
                 check_i64_eq(x.code, cases[i].code);
-                check_i64_eq(fake_engine_was_asked(&x.engine, "POST /containers/create"),
+                check_i64_eq(fake_engine_got_request(&x.engine, "POST /containers/create"),
                              cases[i].sent != NULL);
                 check_true(!cases[i].sent || was_sent(cases[i].sent));
                 end();
@@ -551,7 +551,7 @@ static void a_volume_of_which_parts_are_bound_stays(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 scoped(buf_done) struct buf text;
-                struct fake_answer answers[] = {
+                struct fake_response answers[] = {
                         { "GET /containers/" NAME "/json", NULL },
                         { "GET /containers/json?all=true&limit=1&", cases[i].users },
                         { "DELETE /containers/", "204" },
@@ -572,7 +572,7 @@ static void a_volume_of_which_parts_are_bound_stays(void **state)
                 answers[0].answer = buf_str(&text).p;
                 begin(answers);
                 check_i64_eq(ask(ENGINE_DESTROY), ERR_CODE_MAX_);
-                check_i64_eq(fake_engine_was_asked(&x.engine, "DELETE /volumes/vol"),
+                check_i64_eq(fake_engine_got_request(&x.engine, "DELETE /volumes/vol"),
                              cases[i].removed);
                 end();
         }
@@ -600,7 +600,7 @@ static void lists_are_read_one_by_one(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_answer answers[] = {
+                struct fake_response answers[] = {
                         { "GET /containers/json?all=true", cases[i].answer }, { 0 }
                 };
 
@@ -631,13 +631,13 @@ static void an_event_is_a_reason_to_look(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_answer answers[] = { { "GET /events", cases[i].event },
-                                                 { "GET /containers/" NAME, cases[i].container },
-                                                 { 0 } };
+                struct fake_response answers[] = { { "GET /events", cases[i].event },
+                                                   { "GET /containers/" NAME, cases[i].container },
+                                                   { 0 } };
 
                 check_case(cases[i].name);
                 begin(answers);
-                wire_until(&x.loop, fake_engine_was_asked(&x.engine, "GET /containers/" NAME));
+                wire_until(&x.loop, fake_engine_got_request(&x.engine, "GET /containers/" NAME));
                 wire_settle(&x.loop);
                 check_i64_eq(x.died, cases[i].died);
                 check_i64_eq(x.watching, 1);
@@ -647,7 +647,7 @@ static void an_event_is_a_reason_to_look(void **state)
 
 static void an_engine_that_is_away_is_a_fact(void **state)
 {
-        static const struct fake_answer answers[] = { { "GET /events", "stream " }, { 0 } };
+        static const struct fake_response answers[] = { { "GET /events", "stream " }, { 0 } };
 
         begin(answers);
         wire_until(&x.loop, x.watching == 1);
@@ -673,7 +673,7 @@ static void a_pull_that_fails_says_why(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_answer answers[] = {
+                struct fake_response answers[] = {
                         { "POST /images/create?fromImage=debian%3A12", cases[i].answer }, { 0 }
                 };
 
@@ -700,7 +700,7 @@ static void a_stream_to_an_agent_that_is_not_given(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_answer answers[] = {
+                struct fake_response answers[] = {
                         { "POST /containers/" NAME "/exec", cases[i].exec },
                         { "POST /exec/e1/start", cases[i].start ? cases[i].start : "500 " },
                         { 0 }

@@ -30,7 +30,7 @@ static void a_sandbox_is_made_found_listed_and_deleted(void **state)
         check_i64_eq(m.result, 0);
         check_i64_eq(m.state, STATE_RUNNING);
         check_i64_eq(world_state(&w, m.id), STATE_RUNNING);
-        check_i64_eq(driver_fake_life(w.runtime, str_from(m.id)), DRIVER_RUNNING);
+        check_i64_eq(driver_fake_status(w.runtime, str_from(m.id)), RUNTIME_RUNNING);
         service_list(w.service, world_caller("t"), &q, &page);
         check_i64_eq(page.n, 1);
 
@@ -77,8 +77,8 @@ static void bring_to(enum state to, char id[static 64], struct creating **creati
         if (to == STATE_TERMINATED || to == STATE_FAILED) {
                 check_true(driver_fake_kill(w.runtime, str_from(id),
                                             &(struct driver_health){
-                                                    .life = to == STATE_FAILED ? DRIVER_DEAD
-                                                                               : DRIVER_ENDED }));
+                                                    .life = to == STATE_FAILED ? RUNTIME_DEAD
+                                                                               : RUNTIME_ENDED }));
                 service_world_until(&w, world_state(&w, id) == (int) to);
                 service_world_idle(&w);
         }

@@ -146,7 +146,7 @@ static const struct {
         enum state state;
         const char *reason;
         bool found;
-        const char *by_life[DRIVER_LIFE_MAX_]; /* running, paused, ended, dead, gone */
+        const char *by_life[RUNTIME_STATUS_MAX_]; /* running, paused, ended, dead, gone */
 } shown[] = {
         { STATE_PENDING, NULL, true, { "PING", "DESTROY", "DESTROY", "DESTROY", "DESTROY" } },
         { STATE_PENDING, NULL, false, { "DESTROY", "DESTROY", "DESTROY", "DESTROY", "DESTROY" } },
@@ -185,7 +185,7 @@ static const struct {
 static void the_record_follows_what_the_runtime_shows(void **state)
 {
         for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
-                for (int life = 0; life < DRIVER_LIFE_MAX_; life++) {
+                for (int life = 0; life < RUNTIME_STATUS_MAX_; life++) {
                         scoped(sandbox_freep) struct sandbox *r =
                                 record_in(shown[i].state, shown[i].reason);
                         struct driver_health h = { .life = life, .reason = "OOM_KILLED" };
@@ -201,7 +201,7 @@ static void the_record_follows_what_the_runtime_shows(void **state)
 
                         (void) snprintf(name, sizeof(name), "%s, %s",
                                         state_to_string((int) shown[i].state),
-                                        driver_life_to_string(life));
+                                        runtime_status_to_string(life));
                         check_case(name);
                         check_decision(&d, shown[i].by_life[life]);
                         if (d.changes)
@@ -219,11 +219,11 @@ static void the_news_of_a_death_tell_why_it_is_gone(void **state)
                 int life;
                 const char *reason, *should;
         } cases[] = {
-                { DRIVER_ENDED, "EXITED", "Terminated/EXITED DESTROY" },
-                { DRIVER_DEAD, "OOM_KILLED", "Failed/OOM_KILLED DESTROY" },
-                { DRIVER_DEAD, NULL, "Failed/DIED DESTROY" },
-                { DRIVER_DEAD, "no word", "Failed/DIED DESTROY" },
-                { DRIVER_RUNNING, NULL, "Failed/GONE done" },
+                { RUNTIME_ENDED, "EXITED", "Terminated/EXITED DESTROY" },
+                { RUNTIME_DEAD, "OOM_KILLED", "Failed/OOM_KILLED DESTROY" },
+                { RUNTIME_DEAD, NULL, "Failed/DIED DESTROY" },
+                { RUNTIME_DEAD, "no word", "Failed/DIED DESTROY" },
+                { RUNTIME_RUNNING, NULL, "Failed/GONE done" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -231,8 +231,8 @@ static void the_news_of_a_death_tell_why_it_is_gone(void **state)
                 struct wanted w = { .command = COMMAND_RECONCILE,
                                     .health = { .life = cases[i].life,
                                                 .reason = cases[i].reason } };
-                struct answer gone = { .asked = CALL_INSPECT, .health.life = DRIVER_GONE };
-                struct answer lives = { .asked = CALL_INSPECT, .health.life = DRIVER_RUNNING };
+                struct answer gone = { .asked = CALL_INSPECT, .health.life = RUNTIME_GONE };
+                struct answer lives = { .asked = CALL_INSPECT, .health.life = RUNTIME_RUNNING };
                 struct decision d = decide(&now, r, &w, &gone);
 
                 check_decision(&d, cases[i].should);
@@ -442,7 +442,7 @@ static void after_a_reboot_the_end_is_fixed_on_the_new_clock(void **state)
         check_decision(&d, "expiry done");
         check_i64_eq(d.expiry.mono_usec, 11 * USEC_PER_SEC);
         check_view_eq(d.expiry.boot_id, STR("b2"));
-        w.health.life = DRIVER_GONE; /* what has ended needs no end */
+        w.health.life = RUNTIME_GONE; /* what has ended needs no end */
         d = decide(&later, r, &w, NULL);
         check_decision(&d, "Failed/GONE done");
 }

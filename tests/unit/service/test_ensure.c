@@ -155,9 +155,9 @@ static void nothing_is_given_up_on_a_runtimes_silence(void **state)
                 int life;
                 enum ensure_step step;
         } cases[] = {
-                { DRIVER_RUNNING, ENSURE_DELETE }, { DRIVER_PAUSED, ENSURE_RESUME },
-                { DRIVER_ENDED, ENSURE_DELETE },   { DRIVER_DEAD, ENSURE_DELETE },
-                { DRIVER_GONE, ENSURE_DELETE },
+                { RUNTIME_RUNNING, ENSURE_DELETE }, { RUNTIME_PAUSED, ENSURE_RESUME },
+                { RUNTIME_ENDED, ENSURE_DELETE },   { RUNTIME_DEAD, ENSURE_DELETE },
+                { RUNTIME_GONE, ENSURE_DELETE },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -337,7 +337,7 @@ static void one_that_is_going_is_followed_by_another(void **state)
 static void one_that_died_is_replaced(void **state)
 {
         struct got first = ask("a"), again;
-        const struct driver_health how = { DRIVER_DEAD, "OOM_KILLED", STR("by the test") };
+        const struct driver_health how = { RUNTIME_DEAD, "OOM_KILLED", STR("by the test") };
 
         check_true(driver_fake_kill(w.runtime, str_from(first.id), &how));
         service_world_idle(&w);
@@ -369,7 +369,7 @@ static void one_that_stays_silent_is_replaced(void **state)
         silences = 6;
         again = ask("a");
         check_true(again.result == 0 && again.created && strcmp(again.id, first.id) != 0);
-        check_i64_eq(driver_fake_life(w.runtime, str_from(first.id)), DRIVER_GONE);
+        check_i64_eq(driver_fake_status(w.runtime, str_from(first.id)), RUNTIME_GONE);
         check_u64_eq(world_live(&w), 1);
 }
 
@@ -395,7 +395,7 @@ static void a_runtime_that_can_not_tell_costs_nobody_his_data(void **state)
         again = ask("a");
         check_i64_eq(again.result, ERR_RETURN(ERR_UNAVAILABLE));
         check_i64_eq(world_state(&w, first.id), STATE_RUNNING);
-        check_i64_eq(driver_fake_life(w.runtime, str_from(first.id)), DRIVER_RUNNING);
+        check_i64_eq(driver_fake_status(w.runtime, str_from(first.id)), RUNTIME_RUNNING);
         driver_failing_plan(w.driver, &(struct driver_failing_plan){ 0 });
         check_z_eq(ask("a").id, first.id);
 }

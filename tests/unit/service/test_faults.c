@@ -130,9 +130,9 @@ static bool play_on(void)
 static bool fits(int state, int life)
 {
         if (state_is_final((enum state) state))
-                return life == DRIVER_GONE;
-        return (state == STATE_RUNNING && life == DRIVER_RUNNING)
-               || (state == STATE_PAUSED && life == DRIVER_PAUSED);
+                return life == RUNTIME_GONE;
+        return (state == STATE_RUNNING && life == RUNTIME_RUNNING)
+               || (state == STATE_PAUSED && life == RUNTIME_PAUSED);
 }
 
 static uint64_t charged(void)
@@ -146,12 +146,13 @@ static void check_world(void)
 
         for (const struct sandbox *r = registry_next(w.registry, STR_NULL); r;
              r = registry_next(w.registry, r->id)) {
-                int life = driver_fake_life(w.runtime, r->id);
+                int life = driver_fake_status(w.runtime, r->id);
 
-                in_runtime += life != DRIVER_GONE;
+                in_runtime += life != RUNTIME_GONE;
                 if (!fits(r->status.state, life))
                         CHECK_FAIL_("%.*s is %s, in the runtime %s", STR_ARG(r->id),
-                                    state_to_string(r->status.state), driver_life_to_string(life));
+                                    state_to_string(r->status.state),
+                                    runtime_status_to_string(life));
         }
         check_i64_eq(driver_fake_count(w.runtime), in_runtime);
         check_i64_eq(charged(), world_live(&w));

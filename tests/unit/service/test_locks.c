@@ -163,7 +163,7 @@ static void commands_on_one_sandbox_run_one_after_the_other(void **state)
         check_i64_eq(await(pause), 0);
         check_i64_eq(await(resume), 0);
         check_i64_eq(world_state(&w, m.id), STATE_RUNNING);
-        check_i64_eq(driver_fake_life(w.runtime, str_from(m.id)), DRIVER_RUNNING);
+        check_i64_eq(driver_fake_status(w.runtime, str_from(m.id)), RUNTIME_RUNNING);
 }
 
 static void renewing_and_patching_wait_for_no_driver(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/wire.h"
+#include "engine/protocol.h"
 
 #include "base/base.h"
 #include "base/id.h"
@@ -29,7 +29,7 @@ static const char *const life_names[] = {
         [ENGINE_RUNNING] = "running", [ENGINE_PAUSED] = "paused", [ENGINE_ENDED] = "ended",
         [ENGINE_DEAD] = "dead",       [ENGINE_GONE] = "gone",
 };
-ENUM_TABLE(engine_life, life_names, ENGINE_LIFE_MAX_);
+ENUM_TABLE(engine_status, life_names, ENGINE_STATUS_MAX_);
 
 static const char *const reason_names[] = {
         [ENGINE_EXITED] = "EXITED",
@@ -50,7 +50,7 @@ static const struct json_field auth_fields[] = {
 #define Q struct engine_request
 const struct json_field engine_request_fields[] = {
         JSON_ENUM(Q, call, "call", JSON_REQUIRED, &engine_call_table),
-        JSON_I64(Q, ticket, "ticket", JSON_REQUIRED, JSON_MIN(1)),
+        JSON_I64(Q, request_id, "request_id", JSON_REQUIRED, JSON_MIN(1)),
         JSON_I64(Q, version, "version", JSON_OMIT_EMPTY, JSON_MIN(1)),
         JSON_STR(Q, installation, "installation", 0),
         JSON_STR(Q, id, "id", 0),
@@ -64,7 +64,7 @@ const struct json_field engine_request_fields[] = {
 #undef Q
 
 static const struct json_field state_fields[] = {
-        JSON_ENUM(struct engine_state, life, "life", JSON_REQUIRED, &engine_life_table),
+        JSON_ENUM(struct engine_state, life, "life", JSON_REQUIRED, &engine_status_table),
         JSON_ENUM(struct engine_state, reason, "reason", 0, &engine_reason_table),
         JSON_STR(struct engine_state, message, "message", 0),
         JSON_END,
@@ -86,7 +86,7 @@ static const struct json_field fact_fields[] = {
 
 #define M struct engine_message
 const struct json_field engine_message_fields[] = {
-        JSON_I64(M, ticket, "ticket", JSON_OMIT_EMPTY, JSON_MIN(1)),
+        JSON_I64(M, request_id, "request_id", JSON_OMIT_EMPTY, JSON_MIN(1)),
         JSON_BOOL(M, done, "done", JSON_OMIT_EMPTY),
         JSON_I64(M, code, "code", JSON_OMIT_EMPTY, JSON_RANGE(1, ERR_CODE_MAX_)),
         JSON_STR(M, text, "text", 0),
@@ -189,7 +189,7 @@ static bool message_makes_sense(const struct engine_message *m)
 
         if (m->state && !state_makes_sense(m->state))
                 return false;
-        if (m->ticket == 0)
+        if (m->request_id == 0)
                 return news && !part && !m->done && !!m->died.p == !!m->state
                        && (!m->died.p || sandbox_id_is_valid(m->died));
         return !news && part == !m->done && (!m->found.p || m->state)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/ask.h"
+#include "engine/api_call.h"
 
 #include <stdarg.h>
 
 #include "base/base.h"
-#include "engine/answers.h"
+#include "engine/api.h"
 #include "engine/worker.h"
 #include "model/text.h"
 #include "os/socket.h"
 
-#define TARGET_MAX   (64 * KiB)
-#define COMPLAIN_MAX (16 * KiB) /* collected of a refusal where a stream was expected */
-#define PORTION      (128 * KiB)
+#define TARGET_MAX     (64 * KiB)
+#define ERROR_BODY_MAX (16 * KiB) /* collected of a refusal where a stream was expected */
+#define PORTION        (128 * KiB)
 
 static struct ask *ask_of(struct http_call *call)
 {
@@ -35,9 +35,10 @@ static void on_body(struct http_call *call, const char *p, size_t n)
         if (k->result < 0)
                 return;
         if (k->pieces && k->status < 300) {
-                r = pieces_feed(k->pieces, str_of(p, n));
+                r = json_stream_feed(k->pieces, str_of(p, n));
         } else if (k->pieces) {
-                buf_add(&k->answer, p, MIN_OF(n, COMPLAIN_MAX - MIN_OF(k->answer.n, COMPLAIN_MAX)));
+                buf_add(&k->answer, p,
+                        MIN_OF(n, ERROR_BODY_MAX - MIN_OF(k->answer.n, ERROR_BODY_MAX)));
         } else {
                 buf_add(&k->answer, p, n);
                 r = buf_failed(&k->answer) ? -EFBIG : 0;
@@ -78,7 +79,7 @@ static void on_end(struct http_call *call, int r)
         if (k->result == 0)
                 k->result = r;
         if (k->result == 0 && k->pieces && k->status < 300)
-                k->result = pieces_end(k->pieces);
+                k->result = json_stream_end(k->pieces);
         k->_done(k);
 }
 
@@ -97,18 +98,18 @@ static const struct http_call_hooks body_hooks = {
 
 /* --- life --- */
 
-void ask_init(struct ask *k, struct worker *w)
+void api_call_init(struct ask *k, struct worker *w)
 {
         *k = (struct ask){ .worker = w };
         buf_init(&k->target, TARGET_MAX);
         buf_init(&k->body, ENGINE_FRAME_MAX * 2);
         buf_mark_secret(&k->body);
-        buf_init(&k->answer, ASK_ANSWER_MAX);
+        buf_init(&k->answer, API_RESPONSE_MAX);
         buf_mark_secret(&k->answer);
         arena_init(&k->arena, ARENA_MAX_REQUEST);
 }
 
-void ask_free(struct ask *k)
+void api_call_done(struct ask *k)
 {
         ASSERT(!k->running);
         buf_done(&k->target);
@@ -117,11 +118,11 @@ void ask_free(struct ask *k)
         arena_wipe(&k->arena);
 }
 
-void ask_reset(struct ask *k)
+void api_call_reset(struct ask *k)
 {
         ASSERT(!k->running);
         buf_reset(&k->target);
-        buf_add_str(&k->target, STR(ASK_API));
+        buf_add_str(&k->target, STR(API_BASE));
         buf_done(&k->body);
         buf_done(&k->answer);
         arena_wipe(&k->arena);
@@ -132,13 +133,13 @@ void ask_reset(struct ask *k)
         k->slow = false;
 }
 
-void ask_use_api(struct ask *k, const char *api)
+void api_call_use_base(struct ask *k, const char *api)
 {
         buf_reset(&k->target);
         buf_add_str(&k->target, str_from(api));
 }
 
-void ask_to(struct ask *k, const char *fmt, ...)
+void api_call_target(struct ask *k, const char *fmt, ...)
 {
         va_list ap;
 
@@ -161,7 +162,7 @@ static int set_headers(struct ask *k)
         return r;
 }
 
-void ask_start(struct ask *k, const char *method, bool stream, ask_done_fn *done)
+void api_call_start(struct ask *k, const char *method, bool stream, api_call_done_fn *done)
 {
         struct worker *w = k->worker;
         struct str body = body_of(k);
@@ -180,7 +181,7 @@ void ask_start(struct ask *k, const char *method, bool stream, ask_done_fn *done
         http_call_start(k->slow ? w->slow : stream ? w->streams : w->client, &k->_call, &w->engine);
 }
 
-void ask_cancel(struct ask *k)
+void api_call_cancel(struct ask *k)
 {
         if (k->running)
                 http_call_cancel(&k->_call);
@@ -211,7 +212,7 @@ static enum err_code code_of(int status, struct str words)
         return status >= 500 ? ERR_UNAVAILABLE : ERR_INTERNAL;
 }
 
-int ask_error(struct ask *k, struct err *e, const char *what)
+int api_call_error(struct ask *k, struct err *e, const char *what)
 {
         const struct engine_settings *s = k->worker->settings;
         struct str words;
@@ -225,7 +226,7 @@ int ask_error(struct ask *k, struct err *e, const char *what)
         if (k->result < 0)
                 return err_set(e, ERR_UNAVAILABLE, "%s: the answer of %s broke off: %s", what,
                                engine_kind_to_string(s->kind), err_text(k->result));
-        words = engine_complaint(buf_str(&k->answer), &k->arena);
+        words = engine_error_message(buf_str(&k->answer), &k->arena);
         return err_set(e, code_of(k->status, words), "%s: %s answers %d: %s", what,
                        engine_kind_to_string(s->kind), k->status, QUOTED(words));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_ENGINE_WIRE_H
-#define HUTCH_ENGINE_WIRE_H
+#ifndef HUTCH_ENGINE_PROTOCOL_H
+#define HUTCH_ENGINE_PROTOCOL_H
 
 /*
  * What hutchd and its engine worker say to each other: JSON objects by closed tables, in frames
@@ -10,7 +10,7 @@
  *         ──────                          ────────────
  *         request ──────────────►
  *                 ◄──────────────  part   (scan, probe, snapshots: any number)
- *                 ◄──────────────  answer one for each request, in any order, with its ticket
+ *                 ◄──────────────  answer one for each request, in any order, with its request_id
  *                 ◄──────────────  news   when it likes
  *
  * The worker does not believe hutchd: a frame that is not exactly a request of this table ends the
@@ -34,7 +34,7 @@
 #include "base/json.h"
 #include "model/create.h"
 
-#define ENGINE_WIRE_VERSION 2
+#define ENGINE_PROTOCOL_VERSION 2
 
 /* A record, with JSON's escapes once more, and what a request may bring besides. */
 #define ENGINE_FRAME_MAX (16 * MiB)
@@ -53,7 +53,7 @@ enum engine_call {
         ENGINE_SNAPSHOT,        /* of a sandbox, as an image of ours */
         ENGINE_SNAPSHOT_REMOVE, /* done also if there is none */
         ENGINE_SNAPSHOTS, /* parts: ids of those that are there; what was left half-made goes */
-        ENGINE_CANCEL,    /* of another ticket, which is answered; itself it has no answer */
+        ENGINE_CANCEL,    /* of another request_id, which is answered; itself it has no answer */
         ENGINE_CALL_MAX_,
         ENGINE_CALL_INVALID_ = -EINVAL,
 };
@@ -62,29 +62,29 @@ ENUM_DECLARE(engine_call); /* hello, create … */
 
 struct engine_request {
         int call; /* enum engine_call */
-        int64_t ticket;
+        int64_t request_id;
         int64_t version;            /* hello */
         struct str installation;    /* hello: whose sandboxes this is about */
         struct str id;              /* destroy to usage, but for scan; snapshot */
         struct str record;          /* create: as sandbox_encode writes it */
         struct json_map secret_env; /* create */
         struct image_auth *auth;    /* create, or NULL */
-        int64_t other;              /* cancel: the ticket */
+        int64_t other;              /* cancel: the request_id */
         struct str snapshot;        /* snapshot, snapshot_remove: its id */
 };
 
-/* As in enum driver_life. */
-enum engine_life {
+/* As in enum runtime_status. */
+enum engine_status {
         ENGINE_RUNNING,
         ENGINE_PAUSED,
         ENGINE_ENDED,
         ENGINE_DEAD,
         ENGINE_GONE,
-        ENGINE_LIFE_MAX_,
-        ENGINE_LIFE_INVALID_ = -EINVAL,
+        ENGINE_STATUS_MAX_,
+        ENGINE_STATUS_INVALID_ = -EINVAL,
 };
 
-ENUM_DECLARE(engine_life);
+ENUM_DECLARE(engine_status);
 
 /* Our words for an end. */
 enum engine_reason {
@@ -99,7 +99,7 @@ enum engine_reason {
 ENUM_DECLARE(engine_reason); /* EXITED, SIGNALED … */
 
 struct engine_state {
-        int life;           /* enum engine_life */
+        int life;           /* enum engine_status */
         int reason;         /* enum engine_reason, if it is ended or dead; else invalid */
         struct str message; /* for people; null if it lives */
 };
@@ -115,9 +115,9 @@ struct engine_fact {
 };
 
 /* What the worker says. Exactly one of three: an answer (done), a part of one (found, fact or
- * snapshot), news (no ticket). */
+ * snapshot), news (no request_id). */
 struct engine_message {
-        int64_t ticket; /* 0: news */
+        int64_t request_id; /* 0: news */
 
         /* --- an answer --- */
         bool done;

@@ -16,7 +16,7 @@ static const char *z_of(struct str id, char ret[static SANDBOX_ID_MAX + 1])
         return ret;
 }
 
-int folder_open(const struct direct *d, struct str id, int *ret)
+int dir_open(const struct direct *d, struct str id, int *ret)
 {
         char name[SANDBOX_ID_MAX + 1];
         int fd = openat(d->dir, z_of(id, name), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -27,7 +27,7 @@ int folder_open(const struct direct *d, struct str id, int *ret)
         return 0;
 }
 
-/* --- making --- */
+/* --- create_op --- */
 
 /* On disk when it returns, unless it is empty: then its name is all there is to it. */
 static int write_file(int dir, const char *name, struct str text)
@@ -64,7 +64,7 @@ static int fill(int dir, const struct sandbox *record)
         return r == 0 && fsync(dir) < 0 ? -errno : r;
 }
 
-int folder_make(struct direct *d, const struct sandbox *record, struct err *e)
+int dir_make(struct direct *d, const struct sandbox *record, struct err *e)
 {
         scoped(fd_closep) int dir = -EBADF;
         char id[SANDBOX_ID_MAX + 1], random[ID_HEX_LEN + 1], temp[sizeof("new-") + ID_HEX_LEN];
@@ -94,10 +94,10 @@ int folder_make(struct direct *d, const struct sandbox *record, struct err *e)
 
 /* --- looking --- */
 
-int folder_read(const struct direct *d, struct str id, const char *name, struct buf *b)
+int dir_read(const struct direct *d, struct str id, const char *name, struct buf *b)
 {
         scoped(fd_closep) int dir = -EBADF, fd = -EBADF;
-        int r = folder_open(d, id, &dir);
+        int r = dir_open(d, id, &dir);
         ssize_t n;
 
         if (r < 0)
@@ -116,12 +116,12 @@ int folder_read(const struct direct *d, struct str id, const char *name, struct 
         return 0;
 }
 
-int folder_connect(const struct direct *d, struct str id, int *ret)
+int dir_connect(const struct direct *d, struct str id, int *ret)
 {
         scoped(fd_closep) int dir = -EBADF;
         struct sock_addr addr;
         char path[64];
-        int r = folder_open(d, id, &dir);
+        int r = dir_open(d, id, &dir);
 
         if (r < 0)
                 return r;
@@ -131,32 +131,32 @@ int folder_connect(const struct direct *d, struct str id, int *ret)
         return r < 0 ? r : sock_connect(&addr, ret);
 }
 
-pid_t folder_agent(const struct direct *d, struct str id)
+pid_t dir_agent(const struct direct *d, struct str id)
 {
         scoped(buf_done) struct buf text;
         uint64_t pid = 0;
 
         buf_init(&text, 64);
-        if (folder_read(d, id, "agent", &text) < 0
+        if (dir_read(d, id, "agent", &text) < 0
             || parse_u64_max(str_of(buf_str(&text).p, text.n ? text.n - 1 : 0), INT32_MAX, &pid)
                        < 0)
                 return 0;
         return (pid_t) pid;
 }
 
-struct driver_health folder_health(const struct direct *d, struct str id, char message[static 128])
+struct driver_health dir_health(const struct direct *d, struct str id, char message[static 128])
 {
         scoped(buf_done) struct buf text;
-        struct driver_health h = { .life = DRIVER_DEAD, .reason = "LOST" };
+        struct driver_health h = { .life = RUNTIME_DEAD, .reason = "LOST" };
         struct str words;
 
         buf_init(&text, 64);
-        if (folder_read(d, id, "exit", &text) < 0) {
-                (void) snprintf(message, 128, "its keeper has ended without a note");
+        if (dir_read(d, id, "exit", &text) < 0) {
+                (void) snprintf(message, 128, "its supervisor has ended without a note");
         } else {
                 words = str_of(buf_str(&text).p, text.n ? text.n - 1 : 0);
                 if (str_eq(words, STR("exited 0")))
-                        h.life = DRIVER_ENDED;
+                        h.life = RUNTIME_ENDED;
                 if (str_starts_with(words, STR("exited")))
                         h.reason = "EXITED";
                 else if (str_starts_with(words, STR("signaled")))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_ENGINE_ANSWERS_H
-#define HUTCH_ENGINE_ANSWERS_H
+#ifndef HUTCH_ENGINE_API_H
+#define HUTCH_ENGINE_API_H
 
 /*
  * What an engine answers, as structs. Docker and Podman say the same in nearly the same words; where they
@@ -12,7 +12,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "engine/wire.h"
+#include "engine/protocol.h"
 
 /* A container, from "inspect" or from a list. */
 struct engine_container {
@@ -106,6 +106,6 @@ int engine_info_decode(struct str text, struct arena *a, struct engine_info *ret
         must_check;
 
 /* The words of a refusal, cut to one line: {"message": "…"}; or the null view. */
-struct str engine_complaint(struct str text, struct arena *a);
+struct str engine_error_message(struct str text, struct arena *a);
 
 #endif

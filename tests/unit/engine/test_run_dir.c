@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/box.h"
+#include "engine/run_dir.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,11 +13,11 @@
 #include "tests/lib/wire.h"
 
 static struct net_loop loop;
-static struct boxes boxes;
+static struct run_dirs run_dirs;
 static char folder[64], run[96];
 static bool closed;
 
-static void is_closed(struct boxes *b)
+static void is_closed(struct run_dirs *b)
 {
         closed = true;
 }
@@ -29,8 +29,8 @@ static int set_up(void **state)
         (void) snprintf(folder, sizeof(folder), "%s/boxXXXXXX", check_tmp());
         check_true(mkdtemp(folder) != NULL);
         (void) snprintf(run, sizeof(run), "%s/run", folder);
-        boxes = (struct boxes){ 0 };
-        check_i64_eq(boxes_open(&boxes, &loop, run), 0);
+        run_dirs = (struct run_dirs){ 0 };
+        check_i64_eq(run_dirs_open(&run_dirs, &loop, run), 0);
         return 0;
 }
 
@@ -38,7 +38,7 @@ static int tear_down(void **state)
 {
         struct walk_remove rm;
 
-        boxes_close(&boxes, is_closed);
+        run_dirs_close(&run_dirs, is_closed);
         wire_until(&loop, closed);
         net_loop_done(&loop);
         walk_remove_init(&rm, AT_FDCWD, folder);
@@ -73,15 +73,15 @@ static void a_box_is_made_once_and_reached(void **state)
         scoped(fd_closep) int listening = -EBADF, fd = -EBADF, peer = -EBADF;
         struct stat st;
 
-        check_i64_eq(box_connect(&boxes, STR("sb-1"), &fd), -ENOENT);
-        check_i64_eq(box_make(&boxes, STR("sb-1")), 0);
-        check_i64_eq(box_make(&boxes, STR("sb-1")), -EEXIST);
-        check_i64_eq(box_connect(&boxes, STR("sb-1"), &fd), -ECONNREFUSED);
+        check_i64_eq(run_dir_connect(&run_dirs, STR("sb-1"), &fd), -ENOENT);
+        check_i64_eq(run_dir_make(&run_dirs, STR("sb-1")), 0);
+        check_i64_eq(run_dir_make(&run_dirs, STR("sb-1")), -EEXIST);
+        check_i64_eq(run_dir_connect(&run_dirs, STR("sb-1"), &fd), -ECONNREFUSED);
         /* Others on the host get no further than the folder above. */
         check_i64_eq(stat(run, &st), 0);
         check_i64_eq(st.st_mode & 0777, 0700);
         listening = listen_at(socket_path());
-        check_i64_eq(box_connect(&boxes, STR("sb-1"), &fd), 0);
+        check_i64_eq(run_dir_connect(&run_dirs, STR("sb-1"), &fd), 0);
         peer = accept(listening, NULL, NULL);
         check_true(peer >= 0);
 }
@@ -101,7 +101,7 @@ static void nothing_but_a_socket_is_connected_to(void **state)
                 int fd = -EBADF;
 
                 check_case(tricks[i]);
-                check_i64_eq(box_make(&boxes, STR("sb-1")), 0);
+                check_i64_eq(run_dir_make(&run_dirs, STR("sb-1")), 0);
                 if (i == 0)
                         check_i64_eq(symlink(target, path), 0);
                 else if (i == 1)
@@ -113,36 +113,36 @@ static void nothing_but_a_socket_is_connected_to(void **state)
                         check_i64_eq(mkdir(path, 0700), 0);
                 else
                         check_i64_eq(symlink("/", path), 0);
-                check_i64_eq(box_connect(&boxes, STR("sb-1"), &fd), -ECONNREFUSED);
+                check_i64_eq(run_dir_connect(&run_dirs, STR("sb-1"), &fd), -ECONNREFUSED);
                 check_true(accept(decoy, NULL, NULL) < 0 && errno == EAGAIN);
-                box_remove(&boxes, STR("sb-1"), NULL, NULL);
-                wire_until(&loop, !box_exists(&boxes, STR("sb-1")));
+                run_dir_remove(&run_dirs, STR("sb-1"), NULL, NULL);
+                wire_until(&loop, !run_dir_exists(&run_dirs, STR("sb-1")));
         }
 }
 
 static unsigned stirs;
 
-static void stirred(struct box_watch *w)
+static void changed(struct run_dir_watch *w)
 {
         stirs++;
 }
 
 static void a_listener_is_noticed(void **state)
 {
-        struct box_watch w = { 0 };
+        struct run_dir_watch w = { 0 };
         scoped(fd_closep) int listening = -EBADF;
 
         stirs = 0;
-        check_i64_eq(box_make(&boxes, STR("sb-1")), 0);
-        check_i64_eq(box_watch(&boxes, STR("sb-1"), &w, stirred), 0);
+        check_i64_eq(run_dir_make(&run_dirs, STR("sb-1")), 0);
+        check_i64_eq(run_dir_watch(&run_dirs, STR("sb-1"), &w, changed), 0);
         listening = listen_at(socket_path());
         check_true(listening >= 0);
         wire_until(&loop, stirs > 0);
         stirs = 0;
         check_i64_eq(chmod(socket_path(), 0700), 0);
         wire_until(&loop, stirs > 0);
-        box_unwatch(&boxes, &w);
-        box_unwatch(&boxes, &w);
+        run_dir_unwatch(&run_dirs, &w);
+        run_dir_unwatch(&run_dirs, &w);
 }
 
 static void removed(void *data, int r)
@@ -155,18 +155,18 @@ static void a_box_is_removed_with_all_that_is_in_it(void **state)
         char path[256];
         int r = 1;
 
-        check_i64_eq(box_make(&boxes, STR("sb-1")), 0);
+        check_i64_eq(run_dir_make(&run_dirs, STR("sb-1")), 0);
         for (int i = 0; i < 300; i++) {
                 (void) snprintf(path, sizeof(path), "%s/sb-1/d%d", run, i);
                 check_i64_eq(mkdir(path, 0700), 0);
         }
         check_i64_eq(symlink("/", socket_path()), 0);
-        box_remove(&boxes, STR("sb-1"), removed, &r);
+        run_dir_remove(&run_dirs, STR("sb-1"), removed, &r);
         check_i64_eq(r, 1); /* not from inside */
         wire_until(&loop, r <= 0);
         check_i64_eq(r, 0);
         r = 1;
-        box_remove(&boxes, STR("sb-none"), removed, &r);
+        run_dir_remove(&run_dirs, STR("sb-none"), removed, &r);
         wire_until(&loop, r <= 0);
         check_i64_eq(r, 0);
 }

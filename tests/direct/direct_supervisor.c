@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * direct-keeper AGENT [ARGUMENT]...: stands between hutchd and one agent of the driver "direct", in the
+ * direct-supervisor AGENT [ARGUMENT]...: stands between hutchd and one agent of the driver "direct", in the
  * sandbox's folder, and outlives hutchd.
  *
  * It holds a lock on the file "lock" for as long as anything of the sandbox runs: who wants to know
@@ -13,7 +13,7 @@
  * on SIGTERM, and when somebody has removed its folder: a test that fails leaves no processes behind.
  *
  * The lock comes first, and is given back by the kernel only. A hutchd that finds nobody holding it
- * takes it, and either leaves a note "exit" or removes the folder: a keeper that comes late finds one
+ * takes it, and either leaves a note "exit" or removes the folder: a supervisor that comes late finds one
  * of the two and goes.
  */
 
@@ -74,14 +74,14 @@ static bool is_removed(int fd)
 /* Its pid is written down before it can answer anybody. */
 static pid_t start_agent(char **argv, const sigset_t *before)
 {
-        pid_t keeper = getpid(), pid = fork();
+        pid_t supervisor = getpid(), pid = fork();
         char text[32];
 
         if (pid != 0)
                 return pid;
         (void) snprintf(text, sizeof(text), "%d\n", (int) getpid());
         write_note("agent", "agent.new", text);
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != keeper)
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != supervisor)
                 _exit(122);
         (void) sigprocmask(SIG_SETMASK, before, NULL);
         (void) execve(argv[0], argv, environ);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_ENGINE_BOX_H
-#define HUTCH_ENGINE_BOX_H
+#ifndef HUTCH_ENGINE_RUN_DIR_H
+#define HUTCH_ENGINE_RUN_DIR_H
 
 /*
  * The folders of sandboxes on the host: <folder>/run/<id>, mounted into the container, with one socket
@@ -22,16 +22,16 @@
 #include "base/str.h"
 #include "net/loop.h"
 
-struct box_watch;
-typedef void box_stirred_fn(struct box_watch *w);
+struct run_dir_watch;
+typedef void run_dir_changed_fn(struct run_dir_watch *w);
 
-struct box_watch {
+struct run_dir_watch {
         struct list node;
         int wd; /* of inotify */
-        box_stirred_fn *stirred;
+        run_dir_changed_fn *changed;
 };
 
-struct boxes {
+struct run_dirs {
         struct net_loop *loop;
         const struct log_ctx *log;
         const char *path; /* <folder>/run */
@@ -42,32 +42,33 @@ struct boxes {
         struct list removals;
         size_t open; /* the poll handle, and removals under way */
         bool closing;
-        void (*closed)(struct boxes *b);
+        void (*closed)(struct run_dirs *b);
 };
 
 /* Makes the folder if it is missing. The path must stay. */
-int boxes_open(struct boxes *b, struct net_loop *l, const char *path) must_check;
+int run_dirs_open(struct run_dirs *b, struct net_loop *l, const char *path) must_check;
 
 /* Removals under way come to their end first; then `closed`, from the loop. */
-void boxes_close(struct boxes *b, void (*closed)(struct boxes *b));
+void run_dirs_close(struct run_dirs *b, void (*closed)(struct run_dirs *b));
 
 /* -EEXIST if there is one. */
-int box_make(struct boxes *b, struct str id) must_check;
-bool box_exists(const struct boxes *b, struct str id);
+int run_dir_make(struct run_dirs *b, struct str id) must_check;
+bool run_dir_exists(const struct run_dirs *b, struct str id);
 
 /* A connected, non-blocking socket. -ENOENT: no such sandbox; -ECONNREFUSED: nobody listens (or there is
  * no socket, or something else); -EAGAIN: it does not take connections fast enough. */
-int box_connect(const struct boxes *b, struct str id, int *ret_fd) must_check;
+int run_dir_connect(const struct run_dirs *b, struct str id, int *ret_fd) must_check;
 
-/* `stirred` comes from the loop, at most once a turn. */
-int box_watch(struct boxes *b, struct str id, struct box_watch *w, box_stirred_fn *stirred)
-        must_check;
-void box_unwatch(struct boxes *b, struct box_watch *w); /* fine if it was not watched and zeroed */
+/* `changed` comes from the loop, at most once a turn. */
+int run_dir_watch(struct run_dirs *b, struct str id, struct run_dir_watch *w,
+                  run_dir_changed_fn *changed) must_check;
+void run_dir_unwatch(struct run_dirs *b,
+                     struct run_dir_watch *w); /* fine if it was not watched and zeroed */
 
 /* With all that is in it, in slices; 0 also if there is none. `done` (may be NULL) from the loop. */
-void box_remove(struct boxes *b, struct str id, void (*done)(void *data, int r), void *data);
+void run_dir_remove(struct run_dirs *b, struct str id, void (*done)(void *data, int r), void *data);
 
 /* Calls back for each that there is; from inside. */
-void boxes_each(struct boxes *b, void (*f)(void *data, struct str id), void *data);
+void run_dirs_each(struct run_dirs *b, void (*f)(void *data, struct str id), void *data);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/pieces.h"
+#include "engine/json_stream.h"
 
 #include "base/base.h"
 
 #define DEPTH_MAX JSON_DEPTH_MAX
 
-void pieces_init(struct pieces *p, size_t max, pieces_fn *object, void *data)
+void json_stream_init(struct pieces *p, size_t max, json_stream_fn *object, void *data)
 {
         *p = (struct pieces){ .object = object, .data = data };
         buf_init(&p->buf, max);
 }
 
-void pieces_done(struct pieces *p)
+void json_stream_done(struct pieces *p)
 {
         buf_done(&p->buf);
 }
@@ -58,7 +58,7 @@ static int keep(struct pieces *p, struct str run)
         return buf_failed(&p->buf) ? -EFBIG : 0;
 }
 
-int pieces_feed(struct pieces *p, struct str bytes)
+int json_stream_feed(struct pieces *p, struct str bytes)
 {
         size_t from = 0;
         int r = 0;
@@ -82,7 +82,7 @@ int pieces_feed(struct pieces *p, struct str bytes)
         return r;
 }
 
-int pieces_end(const struct pieces *p)
+int json_stream_end(const struct pieces *p)
 {
         return p->depth > 0 || p->in_array != p->ended ? -EBADMSG : 0;
 }

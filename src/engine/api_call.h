@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_ENGINE_ASK_H
-#define HUTCH_ENGINE_ASK_H
+#ifndef HUTCH_ENGINE_API_CALL_H
+#define HUTCH_ENGINE_API_CALL_H
 
 /*
  * One question to the engine: method, target, perhaps a document; the answer is a status and a bounded
- * text, or a stream of objects (engine/pieces.h).
+ * text, or a stream of objects (engine/json_stream.h).
  *
  * An ask is embedded in who asks and may be used again once `done` was called, also from inside it.
- * `done` comes once, from the loop. Until then its memory stays; ask_cancel leads to `done`, too. What it
+ * `done` comes once, from the loop. Until then its memory stays; api_call_cancel leads to `done`, too. What it
  * is asked about may be secret, so all its memory is wiped.
  */
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "engine/pieces.h"
+#include "engine/json_stream.h"
 #include "http/client.h"
 
 struct ask;
 struct worker;
 
-typedef void ask_done_fn(struct ask *k);
+typedef void api_call_done_fn(struct ask *k);
 
-#define ASK_ANSWER_MAX  (32 * MiB)
-#define ASK_API         "/v1.41"
-#define ASK_API_BELOW   "/v1.45" /* from this one on an engine mounts sub-paths of volumes */
-#define ASK_MINOR_BELOW 45
+#define API_RESPONSE_MAX  (32 * MiB)
+#define API_BASE          "/v1.41"
+#define API_BASE_SUBPATH  "/v1.45" /* from this one on an engine mounts sub-paths of volumes */
+#define API_MINOR_SUBPATH 45
 
 struct ask {
         struct worker *worker;
@@ -43,35 +43,35 @@ struct ask {
         struct arena arena;
 
         bool running;
-        ask_done_fn *_done;
+        api_call_done_fn *_done;
         size_t _sent;
         struct http_call _call;
 };
 
-void ask_init(struct ask *k, struct worker *w);
+void api_call_init(struct ask *k, struct worker *w);
 
 /* Must not be running. */
-void ask_free(struct ask *k);
+void api_call_done(struct ask *k);
 
-/* Forgets the last question; k->target is then filled by ask_to, k->body by the caller. */
-void ask_reset(struct ask *k);
+/* Forgets the last question; k->target is then filled by api_call_target, k->body by the caller. */
+void api_call_reset(struct ask *k);
 
 /* Right behind it: another version of the API. */
-void ask_use_api(struct ask *k, const char *api);
+void api_call_use_base(struct ask *k, const char *api);
 
 /* Appends to the target; names are to be harmless or encoded (http/url.h). */
-void ask_to(struct ask *k, const char *fmt, ...) printf_like(2, 3);
+void api_call_target(struct ask *k, const char *fmt, ...) printf_like(2, 3);
 
 /* `stream`: it may be silent for as long as it likes. */
-void ask_start(struct ask *k, const char *method, bool stream, ask_done_fn *done);
-void ask_cancel(struct ask *k);
+void api_call_start(struct ask *k, const char *method, bool stream, api_call_done_fn *done);
+void api_call_cancel(struct ask *k);
 
-static inline bool ask_is_good(const struct ask *k)
+static inline bool api_call_ok(const struct ask *k)
 {
         return k->result == 0 && k->status >= 200 && k->status < 300;
 }
 
 /* What a bad answer means: ERR_UNAVAILABLE for none, else by its status, with the engine's words. */
-int ask_error(struct ask *k, struct err *e, const char *what);
+int api_call_error(struct ask *k, struct err *e, const char *what);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/wire.h"
+#include "engine/protocol.h"
 
 #include "base/base.h"
 #include "tests/lib/check.h"
@@ -10,42 +10,45 @@ static void requests_have_what_their_call_needs_and_nothing_else(void **state)
                 const char *text;
                 bool good;
         } cases[] = {
-                { "{\"call\":\"hello\",\"ticket\":1,\"version\":1,\"installation\":"
+                { "{\"call\":\"hello\",\"request_id\":1,\"version\":1,\"installation\":"
                   "\"11111111111111111111111111111111\"}",
                   true },
-                { "{\"call\":\"hello\",\"ticket\":1,\"version\":1}", false },
-                { "{\"call\":\"hello\",\"ticket\":1,\"version\":1,\"installation\":\"../x\"}",
+                { "{\"call\":\"hello\",\"request_id\":1,\"version\":1}", false },
+                { "{\"call\":\"hello\",\"request_id\":1,\"version\":1,\"installation\":\"../x\"}",
                   false },
-                { "{\"call\":\"hello\",\"ticket\":1}", false },
-                { "{\"call\":\"scan\",\"ticket\":2}", true },
-                { "{\"call\":\"scan\",\"ticket\":2,\"id\":\"sb-1\"}", false },
-                { "{\"call\":\"inspect\",\"ticket\":2,\"id\":\"sb-1\"}", true },
-                { "{\"call\":\"inspect\",\"ticket\":2}", false },
-                { "{\"call\":\"inspect\",\"ticket\":2,\"id\":\"../x\"}", false },
-                { "{\"call\":\"destroy\",\"ticket\":2,\"id\":\"a/b\"}", false },
-                { "{\"call\":\"destroy\",\"ticket\":2,\"id\":\"a\",\"env\":{\"A\":\"b\"}}", false },
-                { "{\"call\":\"create\",\"ticket\":2,\"record\":\"{}\"}", true },
-                { "{\"call\":\"create\",\"ticket\":2,\"record\":\"{}\",\"env\":{\"A\":\"b\"}}",
+                { "{\"call\":\"hello\",\"request_id\":1}", false },
+                { "{\"call\":\"scan\",\"request_id\":2}", true },
+                { "{\"call\":\"scan\",\"request_id\":2,\"id\":\"sb-1\"}", false },
+                { "{\"call\":\"inspect\",\"request_id\":2,\"id\":\"sb-1\"}", true },
+                { "{\"call\":\"inspect\",\"request_id\":2}", false },
+                { "{\"call\":\"inspect\",\"request_id\":2,\"id\":\"../x\"}", false },
+                { "{\"call\":\"destroy\",\"request_id\":2,\"id\":\"a/b\"}", false },
+                { "{\"call\":\"destroy\",\"request_id\":2,\"id\":\"a\",\"env\":{\"A\":\"b\"}}",
+                  false },
+                { "{\"call\":\"create\",\"request_id\":2,\"record\":\"{}\"}", true },
+                { "{\"call\":\"create\",\"request_id\":2,\"record\":\"{}\",\"env\":{\"A\":\"b\"}}",
                   true },
-                { "{\"call\":\"create\",\"ticket\":2,\"record\":\"{}\",\"auth\":{\"username\":\"u\","
+                { "{\"call\":\"create\",\"request_id\":2,\"record\":\"{}\",\"auth\":{\"username\":\"u\","
                   "\"password\":\"p\"}}",
                   true },
-                { "{\"call\":\"create\",\"ticket\":2,\"record\":\"{}\",\"auth\":{\"username\":\"u\"}}",
+                { "{\"call\":\"create\",\"request_id\":2,\"record\":\"{}\",\"auth\":{\"username\":\"u\"}}",
                   false },
-                { "{\"call\":\"create\",\"ticket\":2}", false },
-                { "{\"call\":\"create\",\"ticket\":2,\"record\":\"{}\",\"privileged\":true}",
+                { "{\"call\":\"create\",\"request_id\":2}", false },
+                { "{\"call\":\"create\",\"request_id\":2,\"record\":\"{}\",\"privileged\":true}",
                   false },
-                { "{\"call\":\"cancel\",\"ticket\":3,\"other\":2}", true },
-                { "{\"call\":\"cancel\",\"ticket\":3}", false },
-                { "{\"call\":\"snapshot\",\"ticket\":3,\"id\":\"a\",\"snapshot\":\"b\"}", true },
-                { "{\"call\":\"snapshot\",\"ticket\":3,\"id\":\"a\",\"snapshot\":\"b:c\"}", false },
-                { "{\"call\":\"snapshot\",\"ticket\":3,\"id\":\"a\"}", false },
-                { "{\"call\":\"snapshot-remove\",\"ticket\":3,\"snapshot\":\"b\"}", true },
-                { "{\"call\":\"snapshot-remove\",\"ticket\":3,\"id\":\"b\"}", false },
-                { "{\"call\":\"snapshots\",\"ticket\":3}", true },
-                { "{\"call\":\"snapshots\",\"ticket\":3,\"snapshot\":\"b\"}", false },
-                { "{\"call\":\"exec\",\"ticket\":3,\"id\":\"a\"}", false },
-                { "{\"call\":\"scan\",\"ticket\":0}", false },
+                { "{\"call\":\"cancel\",\"request_id\":3,\"other\":2}", true },
+                { "{\"call\":\"cancel\",\"request_id\":3}", false },
+                { "{\"call\":\"snapshot\",\"request_id\":3,\"id\":\"a\",\"snapshot\":\"b\"}",
+                  true },
+                { "{\"call\":\"snapshot\",\"request_id\":3,\"id\":\"a\",\"snapshot\":\"b:c\"}",
+                  false },
+                { "{\"call\":\"snapshot\",\"request_id\":3,\"id\":\"a\"}", false },
+                { "{\"call\":\"snapshot-remove\",\"request_id\":3,\"snapshot\":\"b\"}", true },
+                { "{\"call\":\"snapshot-remove\",\"request_id\":3,\"id\":\"b\"}", false },
+                { "{\"call\":\"snapshots\",\"request_id\":3}", true },
+                { "{\"call\":\"snapshots\",\"request_id\":3,\"snapshot\":\"b\"}", false },
+                { "{\"call\":\"exec\",\"request_id\":3,\"id\":\"a\"}", false },
+                { "{\"call\":\"scan\",\"request_id\":0}", false },
                 { "{\"call\":\"scan\"}", false },
                 { "[]", false },
                 { "", false },
@@ -70,7 +73,7 @@ static void a_request_comes_back_as_it_went(void **state)
         static struct json_pair env[] = { { { "A", 1 }, { "x\n\"\\", 4 } } };
         static struct image_auth auth = { .username = { "u", 1 }, .secret_password = { "p\"", 2 } };
         const struct engine_request sent = { .call = ENGINE_CREATE,
-                                             .ticket = 77,
+                                             .request_id = 77,
                                              .record = STR("{\"a\":\"\xc3\xbc\"}"),
                                              .secret_env = { env, 1 },
                                              .auth = &auth };
@@ -84,7 +87,7 @@ static void a_request_comes_back_as_it_went(void **state)
         engine_request_encode(&b, &sent);
         check_i64_eq(engine_request_decode(buf_str(&b), &a, &got, &e), 0);
         check_i64_eq(got.call, ENGINE_CREATE);
-        check_i64_eq(got.ticket, 77);
+        check_i64_eq(got.request_id, 77);
         check_view_eq(got.record, sent.record);
         check_i64_eq(got.secret_env.n, 1);
         check_view_eq(got.secret_env.items[0].value, env[0].value);
@@ -99,24 +102,24 @@ static void messages_are_answers_parts_or_news(void **state)
                 const char *text;
                 bool good;
         } cases[] = {
-                { "{\"ticket\":1,\"done\":true}", true },
-                { "{\"ticket\":1,\"done\":true,\"code\":5,\"text\":\"no\"}", true },
-                { "{\"ticket\":1,\"done\":true,\"code\":99}", false },
-                { "{\"ticket\":1}", false },
+                { "{\"request_id\":1,\"done\":true}", true },
+                { "{\"request_id\":1,\"done\":true,\"code\":5,\"text\":\"no\"}", true },
+                { "{\"request_id\":1,\"done\":true,\"code\":99}", false },
+                { "{\"request_id\":1}", false },
                 { "{\"done\":true}", false },
-                { "{\"ticket\":1,\"found\":\"{}\",\"state\":{\"life\":\"running\"}}", true },
-                { "{\"ticket\":1,\"found\":\"{}\"}", false },
-                { "{\"ticket\":1,\"done\":true,\"found\":\"{}\",\"state\":{\"life\":\"running\"}}",
+                { "{\"request_id\":1,\"found\":\"{}\",\"state\":{\"life\":\"running\"}}", true },
+                { "{\"request_id\":1,\"found\":\"{}\"}", false },
+                { "{\"request_id\":1,\"done\":true,\"found\":\"{}\",\"state\":{\"life\":\"running\"}}",
                   false },
-                { "{\"ticket\":1,\"done\":true,\"state\":{\"life\":\"asleep\"}}", false },
+                { "{\"request_id\":1,\"done\":true,\"state\":{\"life\":\"asleep\"}}", false },
                 { "{\"watching\":true}", true },
                 { "{\"died\":\"sb-1\",\"state\":{\"life\":\"gone\"}}", true },
                 { "{\"died\":\"sb-1\",\"state\":{\"life\":\"dead\",\"reason\":\"EXITED\"}}", true },
                 { "{\"died\":\"../1\",\"state\":{\"life\":\"gone\"}}", false },
                 { "{\"died\":\"sb-1\"}", false },
-                { "{\"ticket\":1,\"watching\":true,\"done\":true}", false },
-                { "{\"ticket\":1,\"fact\":{\"name\":\"x\",\"ok\":true,\"text\":\"y\"}}", true },
-                { "{\"ticket\":1,\"fact\":{\"name\":\"x\",\"ok\":1,\"text\":\"y\"}}", false },
+                { "{\"request_id\":1,\"watching\":true,\"done\":true}", false },
+                { "{\"request_id\":1,\"fact\":{\"name\":\"x\",\"ok\":true,\"text\":\"y\"}}", true },
+                { "{\"request_id\":1,\"fact\":{\"name\":\"x\",\"ok\":1,\"text\":\"y\"}}", false },
                 { "{}", false },
         };
 

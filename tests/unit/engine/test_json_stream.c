@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/pieces.h"
+#include "engine/json_stream.h"
 
 #include "base/base.h"
 #include "tests/lib/check.h"
@@ -28,13 +28,13 @@ static void run(const char *in, size_t step, size_t max, struct outcome *ret)
 
         *ret = (struct outcome){ 0 };
         buf_init_fixed(&b, ret->text, sizeof(ret->text));
-        pieces_init(&p, max, collect, &b);
+        json_stream_init(&p, max, collect, &b);
         while (left.n > 0 && ret->fed == 0) {
-                ret->fed = pieces_feed(&p, str_of(left.p, MIN_OF(step, left.n)));
+                ret->fed = json_stream_feed(&p, str_of(left.p, MIN_OF(step, left.n)));
                 left = str_skip(left, step);
         }
-        ret->ended = pieces_end(&p);
-        pieces_done(&p);
+        ret->ended = json_stream_end(&p);
+        json_stream_done(&p);
 }
 
 static void objects_are_found_however_the_stream_is_cut(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_ENGINE_BODY_H
-#define HUTCH_ENGINE_BODY_H
+#ifndef HUTCH_ENGINE_CONTAINER_H
+#define HUTCH_ENGINE_CONTAINER_H
 
 /*
  * What a container of ours looks like: the document that makes one (POST /containers/create).
@@ -22,15 +22,15 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "engine/answers.h"
+#include "engine/api.h"
 #include "engine/place.h"
 #include "engine/settings.h"
 #include "model/sandbox.h"
 
-#define BODY_MAX  (16 * MiB)
-#define BODY_PIDS 4096
+#define CONTAINER_CONFIG_MAX (16 * MiB)
+#define CONTAINER_PIDS_MAX   4096
 
-struct body_facts {
+struct container_params {
         const struct engine_settings *settings;
         const struct sandbox *record;
         struct str record_text; /* as it was encoded */
@@ -44,15 +44,15 @@ struct body_facts {
 
 /* What the engine can't give is refused: ERR_UNSUPPORTED, ERR_INVALID with what it is. Folders of the host get
  * their places. */
-int body_check(const struct body_facts *f, struct err *e) must_check;
+int container_check(const struct container_params *f, struct err *e) must_check;
 
 /* Appends; a failure is b's. The document holds secrets: b is one that is wiped. */
-void body_write(struct buf *b, const struct body_facts *f);
+void container_write(struct buf *b, const struct container_params *f);
 
 /* Whether there is a network to be made before the first container. */
-bool body_needs_network(const struct engine_settings *s);
+bool container_needs_network(const struct engine_settings *s);
 
 /* It: a bridge of the installation's sandboxes, on which they do not see each other. */
-void body_write_network(struct buf *b, const struct engine_settings *s);
+void network_write(struct buf *b, const struct engine_settings *s);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_ENGINE_PIECES_H
-#define HUTCH_ENGINE_PIECES_H
+#ifndef HUTCH_ENGINE_JSON_STREAM_H
+#define HUTCH_ENGINE_JSON_STREAM_H
 
 /*
  * JSON objects out of a stream: one behind the other, as engines tell events and progress, or as the
@@ -14,10 +14,11 @@
 #include "base/buf.h"
 #include "base/compiler.h"
 
-typedef int pieces_fn(void *data, struct str object);
+typedef int json_stream_fn(void *data, struct str object);
 
 struct pieces {
-        pieces_fn *object; /* a negative value ends it all, and comes back from pieces_feed */
+        json_stream_fn
+                *object; /* a negative value ends it all, and comes back from json_stream_feed */
         void *data;
         struct buf buf;
         unsigned depth;
@@ -26,13 +27,13 @@ struct pieces {
 };
 
 /* An object has at most `max` bytes. */
-void pieces_init(struct pieces *p, size_t max, pieces_fn *object, void *data);
-void pieces_done(struct pieces *p);
+void json_stream_init(struct pieces *p, size_t max, json_stream_fn *object, void *data);
+void json_stream_done(struct pieces *p);
 
 /* -EBADMSG if it is none of the two forms, -EFBIG if an object is too long. */
-int pieces_feed(struct pieces *p, struct str bytes) must_check;
+int json_stream_feed(struct pieces *p, struct str bytes) must_check;
 
 /* -EBADMSG if the stream may not end here. */
-int pieces_end(const struct pieces *p) must_check;
+int json_stream_end(const struct pieces *p) must_check;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/box.h"
+#include "engine/run_dir.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static struct name name_of(struct str id)
 
 /* Anybody in the container may have to make a socket in it, whatever his uid: the agent runs as the
  * user that the image names. Outside, the folder above lets nobody pass. */
-int box_make(struct boxes *b, struct str id)
+int run_dir_make(struct run_dirs *b, struct str id)
 {
         struct name n = name_of(id);
 
@@ -44,7 +44,7 @@ int box_make(struct boxes *b, struct str id)
         return fchmodat(b->dir, n.text, 01777, 0) < 0 ? -errno : 0;
 }
 
-static int open_box(const struct boxes *b, struct str id, int *ret)
+static int run_dir_open(const struct run_dirs *b, struct str id, int *ret)
 {
         struct name n = name_of(id);
         int fd = openat(b->dir, n.text, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
@@ -55,11 +55,11 @@ static int open_box(const struct boxes *b, struct str id, int *ret)
         return 0;
 }
 
-bool box_exists(const struct boxes *b, struct str id)
+bool run_dir_exists(const struct run_dirs *b, struct str id)
 {
         scoped(fd_closep) int fd = -EBADF;
 
-        return open_box(b, id, &fd) == 0;
+        return run_dir_open(b, id, &fd) == 0;
 }
 
 static int connect_through(int sock, int fd)
@@ -70,11 +70,11 @@ static int connect_through(int sock, int fd)
         return connect(sock, (const struct sockaddr *) &addr, sizeof(addr)) < 0 ? -errno : 0;
 }
 
-int box_connect(const struct boxes *b, struct str id, int *ret_fd)
+int run_dir_connect(const struct run_dirs *b, struct str id, int *ret_fd)
 {
         scoped(fd_closep) int box = -EBADF, fd = -EBADF, sock = -EBADF;
         struct stat st;
-        int r = open_box(b, id, &box);
+        int r = run_dir_open(b, id, &box);
 
         if (r < 0)
                 return r == -ENOENT ? r : -ECONNREFUSED;
@@ -91,7 +91,7 @@ int box_connect(const struct boxes *b, struct str id, int *ret_fd)
         return 0;
 }
 
-void boxes_each(struct boxes *b, void (*f)(void *data, struct str id), void *data)
+void run_dirs_each(struct run_dirs *b, void (*f)(void *data, struct str id), void *data)
 {
         int fd = openat(b->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -107,11 +107,12 @@ void boxes_each(struct boxes *b, void (*f)(void *data, struct str id), void *dat
 
 /* --- watching --- */
 
-int box_watch(struct boxes *b, struct str id, struct box_watch *w, box_stirred_fn *stirred)
+int run_dir_watch(struct run_dirs *b, struct str id, struct run_dir_watch *w,
+                  run_dir_changed_fn *changed)
 {
         scoped(fd_closep) int box = -EBADF;
         char path[64];
-        int r = open_box(b, id, &box), wd;
+        int r = run_dir_open(b, id, &box), wd;
 
         if (r < 0)
                 return r;
@@ -120,24 +121,24 @@ int box_watch(struct boxes *b, struct str id, struct box_watch *w, box_stirred_f
         if (wd < 0)
                 return -errno;
         w->wd = wd;
-        w->stirred = stirred;
+        w->changed = changed;
         list_append(&b->watches, &w->node);
         return 0;
 }
 
-void box_unwatch(struct boxes *b, struct box_watch *w)
+void run_dir_unwatch(struct run_dirs *b, struct run_dir_watch *w)
 {
-        if (!w->stirred)
+        if (!w->changed)
                 return;
         list_remove(&w->node);
         (void) inotify_rm_watch(b->inotify, w->wd);
-        w->stirred = NULL;
+        w->changed = NULL;
 }
 
-static struct box_watch *watch_of(struct boxes *b, int wd)
+static struct run_dir_watch *watch_of(struct run_dirs *b, int wd)
 {
         list_for_each (n, &b->watches) {
-                struct box_watch *w = container_of(n, struct box_watch, node);
+                struct run_dir_watch *w = container_of(n, struct run_dir_watch, node);
 
                 if (w->wd == wd)
                         return w;
@@ -147,7 +148,7 @@ static struct box_watch *watch_of(struct boxes *b, int wd)
 
 static void on_inotify(uv_poll_t *poll, int status, int events)
 {
-        struct boxes *b = container_of(poll, struct boxes, poll);
+        struct run_dirs *b = container_of(poll, struct run_dirs, poll);
         _Alignas(struct inotify_event) char bytes[8192];
         ssize_t n = read(b->inotify, bytes, sizeof(bytes));
         int last = -1;
@@ -155,12 +156,12 @@ static void on_inotify(uv_poll_t *poll, int status, int events)
         (void) status, (void) events;
         for (ssize_t at = 0; at < n;) {
                 const struct inotify_event *e = (const void *) (bytes + at);
-                struct box_watch *w = e->wd == last ? NULL : watch_of(b, e->wd);
+                struct run_dir_watch *w = e->wd == last ? NULL : watch_of(b, e->wd);
 
                 last = e->wd;
                 at += (ssize_t) (sizeof(*e) + e->len);
                 if (w)
-                        w->stirred(w);
+                        w->changed(w);
         }
 }
 
@@ -169,14 +170,14 @@ static void on_inotify(uv_poll_t *poll, int status, int events)
 struct removal {
         struct list node;
         struct net_task task;
-        struct boxes *boxes;
+        struct run_dirs *run_dirs;
         struct walk_remove walk;
         struct name name;
         void (*done)(void *data, int r);
         void *data;
 };
 
-static void close_go_on(struct boxes *b)
+static void close_go_on(struct run_dirs *b)
 {
         if (b->closing && b->open == 0) {
                 b->dir = fd_close(b->dir);
@@ -187,7 +188,7 @@ static void close_go_on(struct boxes *b)
 
 static void removal_end(struct removal *x, int r)
 {
-        struct boxes *b = x->boxes;
+        struct run_dirs *b = x->run_dirs;
 
         walk_remove_done(&x->walk);
         list_remove(&x->node);
@@ -206,16 +207,16 @@ static void removal_slice(struct net_task *t)
         for (unsigned i = 0; i < SLICE && r > 0; i++)
                 r = walk_remove_step(&x->walk);
         if (r > 0)
-                net_task_queue(x->boxes->loop, t);
+                net_task_queue(x->run_dirs->loop, t);
         else
                 removal_end(x, r);
 }
 
-void box_remove(struct boxes *b, struct str id, void (*done)(void *data, int r), void *data)
+void run_dir_remove(struct run_dirs *b, struct str id, void (*done)(void *data, int r), void *data)
 {
         struct removal *x = xnew(struct removal);
 
-        x->boxes = b;
+        x->run_dirs = b;
         x->name = name_of(id);
         x->done = done;
         x->data = data;
@@ -228,7 +229,7 @@ void box_remove(struct boxes *b, struct str id, void (*done)(void *data, int r),
 
 /* --- life cycle --- */
 
-int boxes_open(struct boxes *b, struct net_loop *l, const char *path)
+int run_dirs_open(struct run_dirs *b, struct net_loop *l, const char *path)
 {
         scoped(fd_closep) int dir = -EBADF, inotify = -EBADF;
         int r;
@@ -259,13 +260,13 @@ int boxes_open(struct boxes *b, struct net_loop *l, const char *path)
 
 static void poll_closed(uv_handle_t *h)
 {
-        struct boxes *b = container_of((uv_poll_t *) (void *) h, struct boxes, poll);
+        struct run_dirs *b = container_of((uv_poll_t *) (void *) h, struct run_dirs, poll);
 
         b->open--;
         close_go_on(b);
 }
 
-void boxes_close(struct boxes *b, void (*closed)(struct boxes *b))
+void run_dirs_close(struct run_dirs *b, void (*closed)(struct run_dirs *b))
 {
         b->closed = closed;
         b->closing = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/answers.h"
+#include "engine/api.h"
 
 #include <signal.h>
 
@@ -88,7 +88,7 @@ static int life_of(struct str status)
         for (size_t i = 0; i < ARRAY_SIZE(lives); i++)
                 if (str_eq(status, str_from(lives[i].status)))
                         return lives[i].life;
-        return ENGINE_LIFE_INVALID_;
+        return ENGINE_STATUS_INVALID_;
 }
 
 static bool never_ran(struct str status)
@@ -481,21 +481,21 @@ int engine_progress_decode(struct str text, struct arena *a, struct engine_progr
         return r;
 }
 
-struct complaint {
+struct error_body {
         struct str message;
 };
 
-static const struct json_field complaint_fields[] = {
-        JSON_STR(struct complaint, message, "message", JSON_REQUIRED),
+static const struct json_field error_body_fields[] = {
+        JSON_STR(struct error_body, message, "message", JSON_REQUIRED),
         JSON_END,
 };
 
-struct str engine_complaint(struct str text, struct arena *a)
+struct str engine_error_message(struct str text, struct arena *a)
 {
-        struct complaint c = { 0 };
+        struct error_body c = { 0 };
         struct json_error wrong;
 
-        if (json_decode(text, complaint_fields, 0, a, &c, &wrong) < 0)
+        if (json_decode(text, error_body_fields, 0, a, &c, &wrong) < 0)
                 return STR_NULL;
         return c.message;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/body.h"
+#include "engine/container.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ struct world {
         struct json_map env;
         struct sandbox *record;
         struct places places;
-        struct body_facts facts;
+        struct container_params facts;
 };
 
 static void world_open(struct world *w, const char *record)
@@ -43,20 +43,20 @@ static void world_open(struct world *w, const char *record)
         };
         if (sandbox_decode(str_from(record), &w->record, &e) < 0)
                 fail_msg("%s", e.message);
-        places_init(&w->places, w->record);
-        w->facts = (struct body_facts){ .settings = &w->settings,
-                                        .record = w->record,
-                                        .record_text = str_from(record),
-                                        .secret_env = &w->env,
-                                        .image = &w->image,
-                                        .places = &w->places,
-                                        .folder = STR("/var/lib/hutch/run/sb-1"),
-                                        .seccomp = STR("seccomp={}") };
+        volume_sources_init(&w->places, w->record);
+        w->facts = (struct container_params){ .settings = &w->settings,
+                                              .record = w->record,
+                                              .record_text = str_from(record),
+                                              .secret_env = &w->env,
+                                              .image = &w->image,
+                                              .places = &w->places,
+                                              .folder = STR("/var/lib/hutch/run/sb-1"),
+                                              .seccomp = STR("seccomp={}") };
 }
 
 static void world_close(struct world *w)
 {
-        places_done(&w->places);
+        volume_sources_done(&w->places);
         sandbox_free(w->record);
 }
 
@@ -67,10 +67,10 @@ static json_t *written(struct world *w)
         struct err e;
         struct buf b;
 
-        if (body_check(&w->facts, &e) < 0)
+        if (container_check(&w->facts, &e) < 0)
                 fail_msg("%s", e.message);
-        buf_init(&b, BODY_MAX);
-        body_write(&b, &w->facts);
+        buf_init(&b, CONTAINER_CONFIG_MAX);
+        container_write(&b, &w->facts);
         check_false(buf_failed(&b));
         if (json_parse(buf_str(&b), 0, &doc, &wrong) < 0)
                 fail_msg("%s: %s", wrong.message, buf_str(&b).p);
@@ -250,7 +250,7 @@ static void what_cannot_be_given_is_refused(void **state)
                 world_open(&w, cases[i].record);
                 w.settings.host_folders[0] = STR("/data");
                 w.settings.n_host_folders = 1;
-                check_i64_eq(body_check(&w.facts, &e), ERR_RETURN(cases[i].code));
+                check_i64_eq(container_check(&w.facts, &e), ERR_RETURN(cases[i].code));
                 world_close(&w);
         }
 }
@@ -289,10 +289,10 @@ static void allowed_folders_are_mounted_unless_a_link_leads_out(void **state)
         world_open(&w, record);
         w.settings.host_folders[0] = str_from(folder);
         w.settings.n_host_folders = 1;
-        check_i64_eq(body_check(&w.facts, &e), ERR_RETURN(ERR_NOT_FOUND));
+        check_i64_eq(container_check(&w.facts, &e), ERR_RETURN(ERR_NOT_FOUND));
         (void) snprintf(path, sizeof(path), "%s/a/s", folder);
         check_i64_eq(symlink("/etc", path), 0);
-        check_i64_eq(body_check(&w.facts, &e), ERR_RETURN(ERR_INVALID));
+        check_i64_eq(container_check(&w.facts, &e), ERR_RETURN(ERR_INVALID));
         check_i64_eq(unlink(path), 0);
         check_i64_eq(mkdir(path, 0700), 0);
         doc = written(&w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/body.h"
+#include "engine/container.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -79,15 +79,15 @@ static void close_object(struct buf *b)
 
 /* --- what it is called --- */
 
-static bool is_part(const struct body_facts *f, size_t i)
+static bool is_part(const struct container_params *f, size_t i)
 {
         const struct volume *v = f->record->volumes.items;
 
-        return v[i].pvc && f->places->items[i].how == PLACE_BOUND;
+        return v[i].pvc && f->places->items[i].how == SOURCE_BIND;
 }
 
 /* One for each claim. */
-static void add_volume_labels(struct buf *b, const struct body_facts *f)
+static void add_volume_labels(struct buf *b, const struct container_params *f)
 {
         const struct volume *v = f->record->volumes.items;
         char name[sizeof(LABEL_VOLUME) + DNS_NAME_MAX];
@@ -106,7 +106,7 @@ static void add_volume_labels(struct buf *b, const struct body_facts *f)
         }
 }
 
-static void add_labels(struct buf *b, const struct body_facts *f)
+static void add_labels(struct buf *b, const struct container_params *f)
 {
         const struct sandbox *s = f->record;
         char ms[32];
@@ -134,7 +134,7 @@ static void add_labels(struct buf *b, const struct body_facts *f)
 
 /* --- what runs in it --- */
 
-static bool names_host(const struct body_facts *f)
+static bool names_host(const struct container_params *f)
 {
         for (size_t i = 0; i < f->secret_env->n; i++)
                 if (str_eq(f->secret_env->items[i].key, STR("HOSTNAME")))
@@ -151,11 +151,11 @@ static void add_host_name(struct buf *b, struct str id)
         add_text(b, str_from(text));
 }
 
-static void add_env(struct buf *b, const struct body_facts *f)
+static void add_env(struct buf *b, const struct container_params *f)
 {
         scoped(buf_done) struct buf pair;
 
-        buf_init(&pair, BODY_MAX);
+        buf_init(&pair, CONTAINER_CONFIG_MAX);
         buf_mark_secret(&pair);
         open_list(b, "Env");
         for (size_t i = 0; i < f->secret_env->n; i++) {
@@ -174,20 +174,20 @@ static void add_env(struct buf *b, const struct body_facts *f)
         close_list(b);
 }
 
-static struct str workspace_of(const struct body_facts *f)
+static struct str workspace_of(const struct container_params *f)
 {
         return f->image->workspace.p ? f->image->workspace : STR(DEFAULT_WORKSPACE);
 }
 
 /* The agent looks first of all whether what was mounted is what was found: see engine/place.h. */
-static void add_marks(struct buf *b, const struct body_facts *f)
+static void add_marks(struct buf *b, const struct container_params *f)
 {
         const struct volume *v = f->record->volumes.items;
         scoped(buf_done) struct buf text;
 
         buf_init(&text, 2 * PATH_MAX_TEXT);
         for (size_t i = 0; i < f->places->n; i++) {
-                if (f->places->items[i].how != PLACE_BOUND)
+                if (f->places->items[i].how != SOURCE_BIND)
                         continue;
                 buf_reset(&text);
                 buf_add_str(&text, STR("--mounted="));
@@ -196,7 +196,7 @@ static void add_marks(struct buf *b, const struct body_facts *f)
         }
 }
 
-static void add_command(struct buf *b, const struct body_facts *f)
+static void add_command(struct buf *b, const struct container_params *f)
 {
         const struct json_strs *parts[] = { &f->record->entrypoint, NULL };
         const struct json_strs *image[] = { &f->image->entrypoint, &f->image->cmd };
@@ -252,7 +252,7 @@ static void add_mount(struct buf *b, const struct mounted *m)
         close_object(b);
 }
 
-static void add_volumes(struct buf *b, const struct body_facts *f)
+static void add_volumes(struct buf *b, const struct container_params *f)
 {
         const struct volume *v = f->record->volumes.items;
 
@@ -260,14 +260,14 @@ static void add_volumes(struct buf *b, const struct body_facts *f)
                 const struct place *p = &f->places->items[i];
                 struct mounted m = { .target = v[i].mount_path, .read_only = v[i].read_only };
 
-                m.type = p->how == PLACE_BOUND ? "bind" : "volume";
-                m.source = p->how == PLACE_BOUND ? p->source : v[i].pvc->claim_name;
-                m.below = p->how == PLACE_BELOW ? v[i].sub_path : STR_NULL;
+                m.type = p->how == SOURCE_BIND ? "bind" : "volume";
+                m.source = p->how == SOURCE_BIND ? p->source : v[i].pvc->claim_name;
+                m.below = p->how == SOURCE_SUBPATH ? v[i].sub_path : STR_NULL;
                 add_mount(b, &m);
         }
 }
 
-static void add_mounts(struct buf *b, const struct body_facts *f)
+static void add_mounts(struct buf *b, const struct container_params *f)
 {
         open_list(b, "Mounts");
         if (f->folder.p) {
@@ -296,7 +296,7 @@ static void add_capability(struct buf *b, const char *name)
 
 static void add_limits(struct buf *b, const struct resources *r)
 {
-        add_number(b, "PidsLimit", BODY_PIDS);
+        add_number(b, "PidsLimit", CONTAINER_PIDS_MAX);
         if (r->memory_bytes > 0) {
                 add_number(b, "Memory", r->memory_bytes);
                 add_number(b, "MemorySwap", r->memory_bytes);
@@ -311,14 +311,14 @@ static void add_network(struct buf *b, const struct engine_settings *s)
 {
         char name[ENGINE_NAME_MAX] = "none";
 
-        if (body_needs_network(s))
+        if (container_needs_network(s))
                 engine_network_name(s->installation, name);
         else if (s->network != ENGINE_NETWORK_NONE)
                 (void) snprintf(name, sizeof(name), "slirp4netns");
         add_pair(b, "NetworkMode", str_from(name));
 }
 
-static void add_host_config(struct buf *b, const struct body_facts *f)
+static void add_host_config(struct buf *b, const struct container_params *f)
 {
         open_object(b, "HostConfig");
         add_mounts(b, f);
@@ -346,7 +346,7 @@ static void add_host_config(struct buf *b, const struct body_facts *f)
         close_object(b);
 }
 
-void body_write(struct buf *b, const struct body_facts *f)
+void container_write(struct buf *b, const struct container_params *f)
 {
         buf_add_char(b, '{');
         add_pair(b, "Image", f->image->id);
@@ -358,12 +358,12 @@ void body_write(struct buf *b, const struct body_facts *f)
         close_object(b);
 }
 
-bool body_needs_network(const struct engine_settings *s)
+bool container_needs_network(const struct engine_settings *s)
 {
         return s->network == ENGINE_NETWORK_BRIDGE && s->kind == ENGINE_DOCKER;
 }
 
-void body_write_network(struct buf *b, const struct engine_settings *s)
+void network_write(struct buf *b, const struct engine_settings *s)
 {
         char name[ENGINE_NAME_MAX];
 
@@ -408,14 +408,14 @@ static int check_platform(const struct platform *p, const struct engine_image *i
         return 0;
 }
 
-int body_check(const struct body_facts *f, struct err *e)
+int container_check(const struct container_params *f, struct err *e)
 {
         int r = check_limits(&f->record->limits, e);
 
         if (r == 0)
                 r = check_platform(f->record->platform, f->image, e);
         if (r == 0)
-                r = volumes_look(f->settings, f->record, f->places, e);
+                r = volumes_resolve(f->settings, f->record, f->places, e);
         if (r == 0 && f->record->network_policy)
                 r = err_set(e, ERR_UNSUPPORTED, "this driver can't hold a network policy");
         for (size_t i = 0; i < f->secret_env->n && r == 0; i++)

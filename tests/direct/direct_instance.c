@@ -10,18 +10,18 @@
 #include "os/fd.h"
 #include "tests/direct/direct_impl.h"
 
-struct box *box_get(struct direct *d, struct str id)
+struct instance *instance_get(struct direct *d, struct str id)
 {
-        struct map_node *n = map_get(&d->boxes, id);
+        struct map_node *n = map_get(&d->instances, id);
 
-        return n ? container_of(n, struct box, by_id) : NULL;
+        return n ? container_of(n, struct instance, by_id) : NULL;
 }
 
 /* --- its end --- */
 
 static void poll_closed(uv_handle_t *h)
 {
-        struct box *b = container_of((uv_poll_t *) h, struct box, poll);
+        struct instance *b = container_of((uv_poll_t *) h, struct instance, poll);
         struct direct *d = b->d;
 
         (void) fd_close(b->pidfd);
@@ -30,33 +30,33 @@ static void poll_closed(uv_handle_t *h)
         direct__close_go_on(d);
 }
 
-void box_forget(struct box *b)
+void instance_forget(struct instance *b)
 {
-        map_remove(&b->d->boxes, &b->by_id);
+        map_remove(&b->d->instances, &b->by_id);
         list_remove(&b->node);
         uv_close((uv_handle_t *) &b->poll, poll_closed);
 }
 
-static void keeper_ended(uv_poll_t *poll, int status, int events)
+static void supervisor_ended(uv_poll_t *poll, int status, int events)
 {
-        struct box *b = container_of(poll, struct box, poll);
+        struct instance *b = container_of(poll, struct instance, poll);
         struct driver_health how;
         siginfo_t info;
         char message[128];
 
         (void) waitid(P_PIDFD, (id_t) b->pidfd, &info, WEXITED | WNOHANG); /* if it is our child */
-        box_forget(b);
+        instance_forget(b);
         if (b->ended) {
                 b->ended(b);
         } else if (!b->quiet) {
-                how = folder_health(b->d, str_from(b->id), message);
-                driver_tell_died(&b->d->driver, str_from(b->id), &how);
+                how = dir_health(b->d, str_from(b->id), message);
+                driver_notify_died(&b->d->driver, str_from(b->id), &how);
         }
 }
 
-int box_watch(struct direct *d, struct str id, pid_t pid, int pidfd, struct box **ret)
+int instance_watch(struct direct *d, struct str id, pid_t pid, int pidfd, struct instance **ret)
 {
-        struct box *b = xnew(struct box);
+        struct instance *b = xnew(struct instance);
         int r;
 
         b->d = d;
@@ -69,9 +69,9 @@ int box_watch(struct direct *d, struct str id, pid_t pid, int pidfd, struct box 
                 free(b);
                 return r;
         }
-        (void) uv_poll_start(&b->poll, UV_READABLE, keeper_ended);
-        map_add(&d->boxes, &b->by_id, str_from(b->id));
-        list_append(&d->all_boxes, &b->node);
+        (void) uv_poll_start(&b->poll, UV_READABLE, supervisor_ended);
+        map_add(&d->instances, &b->by_id, str_from(b->id));
+        list_append(&d->all_instances, &b->node);
         d->open++;
         *ret = b;
         return 0;
@@ -93,7 +93,7 @@ static int lock_holder(int fd, pid_t *ret)
 
 /* 1: the holder, by a descriptor that can't mean another process; 0: now we hold it; -EAGAIN: the
  * holder has changed meanwhile. */
-static int find_keeper(int fd, pid_t *ret_pid, int *ret_pidfd)
+static int find_supervisor(int fd, pid_t *ret_pid, int *ret_pidfd)
 {
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
         scoped(fd_closep) int pidfd = -EBADF;
@@ -115,10 +115,10 @@ static int find_keeper(int fd, pid_t *ret_pid, int *ret_pidfd)
         return 1;
 }
 
-int box_adopt(struct direct *d, struct str id, struct box **ret, int *ret_lock)
+int instance_adopt(struct direct *d, struct str id, struct instance **ret, int *ret_lock)
 {
         scoped(fd_closep) int dir = -EBADF, fd = -EBADF;
-        struct box *known = box_get(d, id);
+        struct instance *known = instance_get(d, id);
         int r, pidfd = -EBADF;
         pid_t pid = 0;
 
@@ -126,7 +126,7 @@ int box_adopt(struct direct *d, struct str id, struct box **ret, int *ret_lock)
                 *ret = known;
                 return 1;
         }
-        r = folder_open(d, id, &dir);
+        r = dir_open(d, id, &dir);
         if (r < 0)
                 return r;
         fd = openat(dir, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -134,10 +134,10 @@ int box_adopt(struct direct *d, struct str id, struct box **ret, int *ret_lock)
         if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
         do
-                r = find_keeper(fd, &pid, &pidfd);
+                r = find_supervisor(fd, &pid, &pidfd);
         while (r == -EAGAIN);
         if (r > 0) {
-                r = box_watch(d, id, pid, pidfd, ret);
+                r = instance_watch(d, id, pid, pidfd, ret);
                 return r < 0 ? r : 1;
         }
         if (r == 0 && ret_lock)
