@@ -185,7 +185,7 @@ def create_measures(engine, ours, peer):
 
 
 def create(kind, bench):
-    """From the wish to the first output, against the engine's create and start alone."""
+    """From the create_request to the first output, against the engine's create and start alone."""
     engine = start_engine(bench, kind)
     ours, peer = start_ours(bench, engine), Peer(engine)
     bench.at_end(peer.close)

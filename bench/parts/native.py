@@ -185,7 +185,7 @@ def together(rounds, key):
 
 
 def box(bench):
-    """The warden alone, from the wish to the first answer. User and network namespaces are made ahead
+    """The warden alone, from the create_request to the first answer. User and network namespaces are made ahead
     in all of them, and ours has its process prepared, too: that is what a seed is."""
     need_root()
     r = run_json(bench, "instance_bench", 100, bench.program("../hutch-execd"), bench.program("tiny_init"))
@@ -232,7 +232,7 @@ def create(bench):
 
 
 def peers(bench):
-    """What others take from the wish to the output of the same command."""
+    """What others take from the create_request to the output of the same command."""
     need_root()
     with running(bench) as hutchd:
         hutchd.cycles("cxd", 20)

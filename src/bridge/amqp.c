@@ -41,7 +41,7 @@ static int fail_closed(struct err *e, int code, amqp_bytes_t text, const char *d
         return err_set(e, ERR_UNAVAILABLE, "%s: the broker says %d %s", doing, code, words);
 }
 
-/* Of what was asked for and is answered. */
+/* Of what was asked for and is hutchd_replied. */
 static int check_reply(struct amqp *t, const char *doing, struct err *e)
 {
         amqp_rpc_reply_t r = amqp_get_rpc_reply(t->connection);
@@ -67,19 +67,19 @@ static int check_reply(struct amqp *t, const char *doing, struct err *e)
 #define TICK_MS      3000      /* heartbeats are sent from inside the library's reading */
 #define SYSTEM_CA    "/etc/ssl/certs/ca-certificates.crt"
 
-static int amqp_open(struct wire *w, struct err *e)
+static int amqp_open(struct broker_conn *w, struct err *e)
 {
         (void) e;
         w->transport = xnew(struct amqp);
         return 0;
 }
 
-static void amqp_close(struct wire *w)
+static void amqp_close(struct broker_conn *w)
 {
         free(TAKE_PTR(w->transport));
 }
 
-static void amqp_disconnect(struct wire *w)
+static void amqp_disconnect(struct broker_conn *w)
 {
         struct amqp *t = amqp_of(w);
 
@@ -88,13 +88,13 @@ static void amqp_disconnect(struct wire *w)
         buf_done(&t->accepted);
 }
 
-static struct timeval timeout_of(const struct wire *w)
+static struct timeval timeout_of(const struct broker_conn *w)
 {
         return (struct timeval){ .tv_sec = w->timeout_ms / 1000,
                                  .tv_usec = w->timeout_ms % 1000 * 1000 };
 }
 
-static amqp_socket_t *new_socket(struct wire *w, int *ret_status)
+static amqp_socket_t *new_socket(struct broker_conn *w, int *ret_status)
 {
         const struct settings *s = w->settings;
         struct amqp *t = amqp_of(w);
@@ -115,7 +115,7 @@ static amqp_socket_t *new_socket(struct wire *w, int *ret_status)
         return socket;
 }
 
-static int open_socket(struct wire *w, struct err *e)
+static int open_socket(struct broker_conn *w, struct err *e)
 {
         struct timeval timeout = timeout_of(w);
         int status = AMQP_STATUS_OK;
@@ -133,7 +133,7 @@ static int open_socket(struct wire *w, struct err *e)
         return status == AMQP_STATUS_OK ? 0 : fail_status(e, status, "connect to AMQP");
 }
 
-static int log_in(struct wire *w, struct err *e)
+static int log_in(struct broker_conn *w, struct err *e)
 {
         const struct settings *s = w->settings;
         struct amqp *t = amqp_of(w);
@@ -152,7 +152,7 @@ static int log_in(struct wire *w, struct err *e)
                        : err_set(e, ERR_UNAVAILABLE, "log in to AMQP: the broker refuses");
 }
 
-static int open_channel(struct wire *w, struct err *e)
+static int open_channel(struct broker_conn *w, struct err *e)
 {
         struct amqp *t = amqp_of(w);
         int r;
@@ -171,7 +171,7 @@ static int open_channel(struct wire *w, struct err *e)
         return check_reply(t, "declare the exchange", e);
 }
 
-static int amqp_connect(struct wire *w, struct err *e)
+static int amqp_connect(struct broker_conn *w, struct err *e)
 {
         struct amqp *t = amqp_of(w);
         struct timeval timeout = timeout_of(w);
@@ -211,7 +211,7 @@ static amqp_table_entry_t entry_of(const char *key, struct str value)
 }
 
 /* All bridges, ours and PURISTA's, declare the same; anything else would be refused. */
-static int consume(struct wire *w, size_t i, struct err *e)
+static int consume(struct broker_conn *w, size_t i, struct err *e)
 {
         struct amqp *t = amqp_of(w);
         struct address to = command_address(&command_kinds[i]);
@@ -246,7 +246,7 @@ static int consume(struct wire *w, size_t i, struct err *e)
 }
 
 /* For RabbitMQ a "global" limit is that of the channel, and the other one that of each consumer. */
-static int amqp_serve(struct wire *w, struct err *e)
+static int amqp_serve(struct broker_conn *w, struct err *e)
 {
         struct amqp *t = amqp_of(w);
         int r;
@@ -259,7 +259,7 @@ static int amqp_serve(struct wire *w, struct err *e)
 }
 
 /* Its answer is not waited for: what comes all the same is not accepted, and goes back. */
-static int amqp_pause(struct wire *w, struct err *e)
+static int amqp_pause(struct broker_conn *w, struct err *e)
 {
         int status = AMQP_STATUS_OK;
 
@@ -273,17 +273,17 @@ static int amqp_pause(struct wire *w, struct err *e)
         return status == AMQP_STATUS_OK ? 0 : fail_status(e, status, "stop consuming");
 }
 
-static int amqp_fd(struct wire *w)
+static int amqp_fd(struct broker_conn *w)
 {
         return amqp_get_sockfd(amqp_of(w)->connection);
 }
 
-static void amqp_accept(struct wire *w, uint64_t tag)
+static void amqp_accept(struct broker_conn *w, uint64_t tag)
 {
         buf_add(&amqp_of(w)->accepted, &tag, sizeof(tag));
 }
 
-static int tell_accepted(struct wire *w, struct err *e)
+static int send_acks(struct broker_conn *w, struct err *e)
 {
         struct amqp *t = amqp_of(w);
         struct str tags = buf_str(&t->accepted);
@@ -301,13 +301,13 @@ static int tell_accepted(struct wire *w, struct err *e)
 }
 
 /* To send, the library may have read (heartbeats are late); nothing else would tell. */
-static int amqp_flush(struct wire *w, struct err *e)
+static int amqp_flush(struct broker_conn *w, struct err *e)
 {
         struct amqp *t = amqp_of(w);
-        int r = tell_accepted(w, e);
+        int r = send_acks(w, e);
 
         if (amqp_frames_enqueued(t->connection) || amqp_data_in_buffer(t->connection))
-                wire_wake(w);
+                broker_conn_wake(w);
         return r;
 }
 
@@ -319,7 +319,7 @@ static const char *header_name(const char *name)
         return strcmp(name, "receiverInstanceId") == 0 ? "receiverServiceInstanceId" : name;
 }
 
-static int publish(struct wire *w, const struct outgoing *m)
+static int publish(struct broker_conn *w, const struct outgoing *m)
 {
         amqp_table_entry_t entries[HEADERS_MAX + 1];
         int n = 0;
@@ -351,23 +351,23 @@ static int publish(struct wire *w, const struct outgoing *m)
 }
 
 /* Short strings of the protocol have 255 bytes at most. */
-static bool is_speakable(const struct outgoing *m)
+static bool is_encodable(const struct outgoing *m)
 {
         return m->head.id.n <= 255 && m->correlation.n <= 255 && m->head.type.n <= 255;
 }
 
-static int amqp_send(struct wire *w, struct outgoing *m, struct err *e)
+static int amqp_send(struct broker_conn *w, struct outgoing *m, struct err *e)
 {
         struct amqp *t = amqp_of(w);
-        int status, r = tell_accepted(w, e); /* before something large */
+        int status, r = send_acks(w, e); /* before something large */
 
         if (r < 0)
                 return r;
-        if (!is_speakable(m)) {
-                wire_sent(w, m, OUTCOME_REFUSED);
+        if (!is_encodable(m)) {
+                broker_conn_sent(w, m, OUTCOME_REFUSED);
                 return 0;
         }
-        m->ticket = ++t->published;
+        m->publish_id = ++t->published;
         m->outcome = OUTCOME_SENT;
         status = publish(w, m);
         return status == AMQP_STATUS_OK ? 0 : fail_status(e, status, "publish");

@@ -9,7 +9,7 @@
 #include <amqp_framing.h>
 /* clang-format on */
 
-#include "bridge/wire.h"
+#include "bridge/broker_conn.h"
 
 #define CHANNEL 1
 
@@ -19,19 +19,19 @@ struct amqp {
         struct buf accepted; /* uint64_t: tags of which the broker is to be told */
 };
 
-static inline struct amqp *amqp_of(struct wire *w)
+static inline struct amqp *amqp_of(struct broker_conn *w)
 {
         return w->transport;
 }
 
 /* It is called as all names begin. */
-static inline amqp_bytes_t amqp_exchange(struct wire *w)
+static inline amqp_bytes_t amqp_exchange(struct broker_conn *w)
 {
         struct str name = w->settings->prefix;
 
         return (amqp_bytes_t){ .len = name.n, .bytes = (void *) name.p };
 }
 
-int amqp_run(struct wire *w, short revents, struct err *e);
+int amqp_run(struct broker_conn *w, short revents, struct err *e);
 
 #endif

@@ -9,7 +9,7 @@ static struct str str_of_bytes(amqp_bytes_t b)
 
 /* --- what comes with a body --- */
 
-static int read_body(struct wire *w, amqp_message_t *ret, struct err *e)
+static int read_body(struct broker_conn *w, amqp_message_t *ret, struct err *e)
 {
         amqp_rpc_reply_t r = amqp_read_message(amqp_of(w)->connection, CHANNEL, ret, 0);
 
@@ -21,7 +21,7 @@ static int read_body(struct wire *w, amqp_message_t *ret, struct err *e)
                                : "the broker closed the channel");
 }
 
-static int delivered(struct wire *w, const amqp_basic_deliver_t *d, struct err *e)
+static int delivered(struct broker_conn *w, const amqp_basic_deliver_t *d, struct err *e)
 {
         uint64_t tag = d->delivery_tag;
         struct incoming *m;
@@ -38,12 +38,12 @@ static int delivered(struct wire *w, const amqp_basic_deliver_t *d, struct err *
                 buf_add_str(&m->correlation, str_of_bytes(msg.properties.correlation_id));
         m->tag = tag;
         amqp_destroy_message(&msg);
-        wire_deliver(w, m);
+        broker_conn_deliver(w, m);
         return 0;
 }
 
 /* No queue gets it; its confirmation follows. */
-static int returned(struct wire *w, struct err *e)
+static int returned(struct broker_conn *w, struct err *e)
 {
         amqp_message_t msg;
         struct str id;
@@ -64,13 +64,13 @@ static int returned(struct wire *w, struct err *e)
 
 /* --- confirmations --- */
 
-static void confirmed(struct wire *w, uint64_t tag, bool multiple, bool refused)
+static void confirmed(struct broker_conn *w, uint64_t tag, bool multiple, bool refused)
 {
         list_for_each (n, &w->sent) {
                 struct outgoing *m = container_of(n, struct outgoing, node);
 
-                if (m->ticket == tag || (multiple && m->ticket < tag))
-                        wire_sent(w, m, refused ? OUTCOME_REFUSED : m->outcome);
+                if (m->publish_id == tag || (multiple && m->publish_id < tag))
+                        broker_conn_sent(w, m, refused ? OUTCOME_REFUSED : m->outcome);
         }
 }
 
@@ -78,7 +78,7 @@ static void confirmed(struct wire *w, uint64_t tag, bool multiple, bool refused)
 
 /* RabbitMQ closes a channel when a message is larger than it takes, and does not say which: it is the
  * largest. */
-static void blame_largest(struct wire *w)
+static void blame_largest(struct broker_conn *w)
 {
         struct outgoing *largest = NULL;
 
@@ -89,10 +89,10 @@ static void blame_largest(struct wire *w)
                         largest = m;
         }
         if (largest)
-                wire_sent(w, largest, OUTCOME_TOO_LARGE);
+                broker_conn_sent(w, largest, OUTCOME_TOO_LARGE);
 }
 
-static int closed(struct wire *w, int code, amqp_bytes_t why, struct err *e)
+static int closed(struct broker_conn *w, int code, amqp_bytes_t why, struct err *e)
 {
         struct str text = str_of_bytes(why);
         char words[200];
@@ -108,7 +108,7 @@ static int closed(struct wire *w, int code, amqp_bytes_t why, struct err *e)
 
 /* --- frames --- */
 
-static int take_method(struct wire *w, const amqp_method_t *method, struct err *e)
+static int take_method(struct broker_conn *w, const amqp_method_t *method, struct err *e)
 {
         void *decoded = method->decoded;
         const amqp_basic_ack_t *ack = decoded;
@@ -138,7 +138,7 @@ static int take_method(struct wire *w, const amqp_method_t *method, struct err *
         }
 }
 
-int amqp_run(struct wire *w, short revents, struct err *e)
+int amqp_run(struct broker_conn *w, short revents, struct err *e)
 {
         struct amqp *t = amqp_of(w);
 

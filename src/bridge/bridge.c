@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "bridge/job.h"
+#include "bridge/bus_command.h"
 #include "bridge/notify.h"
-#include "bridge/parcel.h"
+#include "bridge/outbound.h"
 
 struct author bridge_author(struct bridge *b)
 {
@@ -31,25 +31,25 @@ static bool is_idle(const struct bridge *b)
         return list_empty(&b->waiting) && list_empty(&b->running);
 }
 
-static void leave_when_idle(struct bridge *b)
+static void stop_when_idle(struct bridge *b)
 {
-        if (b->stopping && is_idle(b) && wire_is_quiet(&b->wire))
+        if (b->stopping && is_idle(b) && broker_conn_is_quiet(&b->broker_conn))
                 uv_stop(&b->loop.uv);
 }
 
-static void forget_waiting(struct bridge *b)
+static void drop_waiting(struct bridge *b)
 {
         list_for_each (n, &b->waiting)
-                job_free(container_of(n, struct job, node));
+                bus_command_free(container_of(n, struct bus_command, node));
 }
 
 /* What was not taken up is the broker's, if it keeps such things: then somebody else gets it. */
-static void give_up_waiting(struct bridge *b)
+static void refuse_waiting(struct bridge *b)
 {
         if (b->settings->transport->accept)
-                forget_waiting(b);
+                drop_waiting(b);
         list_for_each (n, &b->waiting)
-                job_refuse(container_of(n, struct job, node), JOB_STOPPING);
+                bus_command_refuse(container_of(n, struct bus_command, node), BUS_COMMAND_STOPPING);
 }
 
 static void drain_over(uv_timer_t *t)
@@ -72,11 +72,11 @@ static void on_stop(uv_signal_t *s, int number)
         log_info(b->log, "stopping, %zu commands are running", b->n_running);
         notify_stopping();
         b->stopping = true;
-        wire_pause(&b->wire);
-        give_up_waiting(b);
+        broker_conn_pause(&b->broker_conn);
+        refuse_waiting(b);
         (void) uv_timer_start(&b->drain_timer, drain_over,
                               b->settings->drain_timeout / USEC_PER_MSEC, 0);
-        leave_when_idle(b);
+        stop_when_idle(b);
 }
 
 /* --- jobs --- */
@@ -88,22 +88,22 @@ void bridge_next(struct bridge *b)
 
                 if (!n)
                         break;
-                job_start(container_of(n, struct job, node));
+                bus_command_start(container_of(n, struct bus_command, node));
         }
-        leave_when_idle(b);
+        stop_when_idle(b);
 }
 
 static void retry_due(uv_timer_t *t)
 {
         struct bridge *b = t->data;
 
-        parcel_send_all(&b->retry);
+        outbound_send_all(&b->retry);
 }
 
 void bridge_retry_later(struct bridge *b)
 {
         if (!uv_is_active((uv_handle_t *) &b->retry_timer))
-                (void) uv_timer_start(&b->retry_timer, retry_due, PARCEL_RETRY_MS, 0);
+                (void) uv_timer_start(&b->retry_timer, retry_due, OUTBOUND_RETRY_MS, 0);
 }
 
 /* --- the broker --- */
@@ -114,24 +114,24 @@ static void announce(struct bridge *b)
 
         for (size_t i = 0; i < COMMANDS_N; i++) {
                 struct message_head head = message_announcement_head(&who, &command_kinds[i]);
-                struct parcel *p = parcel_new(b, &head, NULL);
+                struct outbound *p = outbound_new(b, &head, NULL);
 
-                who = parcel_author(p);
+                who = outbound_author(p);
                 message_add_announcement(&p->message.body, &who, &p->message.head,
                                          &command_kinds[i]);
                 if (buf_failed(&p->message.body))
-                        parcel_free(p);
+                        outbound_free(p);
                 else
-                        parcel_send(p);
+                        outbound_send(p);
         }
 }
 
-static struct bridge *bridge_of(struct wire *w)
+static struct bridge *bridge_of(struct broker_conn *w)
 {
-        return container_of(w, struct bridge, wire);
+        return container_of(w, struct bridge, broker_conn);
 }
 
-static void is_up(struct wire *w)
+static void on_up(struct broker_conn *w)
 {
         struct bridge *b = bridge_of(w);
 
@@ -144,44 +144,44 @@ static void is_up(struct wire *w)
         notify_ready();
         if (!b->stopping)
                 announce(b);
-        parcel_send_all(&b->unsent);
+        outbound_send_all(&b->unsent);
 }
 
-static void is_down(struct wire *w, const char *why)
+static void on_down(struct broker_conn *w, const char *why)
 {
         struct bridge *b = bridge_of(w);
 
         b->up = false;
         log_warn(b->log, "no connection to the broker: %s", why);
         if (b->settings->transport->accept)
-                forget_waiting(b); /* the broker gives them to somebody else */
+                drop_waiting(b); /* the broker gives them to somebody else */
 }
 
-static void is_quiet(struct wire *w)
+static void on_quiet(struct broker_conn *w)
 {
-        leave_when_idle(bridge_of(w));
+        stop_when_idle(bridge_of(w));
 }
 
-static void came(struct wire *w, struct incoming *m)
+static void on_message(struct broker_conn *w, struct incoming *m)
 {
         struct bridge *b = bridge_of(w);
 
-        job_take(b, m);
+        bus_command_take(b, m);
         bridge_next(b);
 }
 
-static void ended(struct wire *w, struct outgoing *m)
+static void ended(struct broker_conn *w, struct outgoing *m)
 {
         (void) w;
-        parcel_ended(parcel_of(m));
+        outbound_ended(outbound_of(m));
 }
 
-static const struct wire_hooks hooks = {
-        .message = came,
+static const struct broker_conn_hooks hooks = {
+        .message = on_message,
         .ended = ended,
-        .up = is_up,
-        .down = is_down,
-        .quiet = is_quiet,
+        .up = on_up,
+        .down = on_down,
+        .quiet = on_quiet,
 };
 
 static void on_usr1(uv_signal_t *s, int number)
@@ -192,7 +192,7 @@ static void on_usr1(uv_signal_t *s, int number)
 
 /* --- life --- */
 
-static void listen_to(struct bridge *b, uv_signal_t *s, int number, uv_signal_cb then)
+static void watch_signal(struct bridge *b, uv_signal_t *s, int number, uv_signal_cb then)
 {
         ASSERT(uv_signal_init(&b->loop.uv, s) == 0);
         s->data = b;
@@ -204,9 +204,9 @@ static void open_loop(struct bridge *b)
         uv_loop_t *uv = &b->loop.uv;
 
         ASSERT(net_loop_init(&b->loop, &clock_system) == 0);
-        listen_to(b, &b->on_term, SIGTERM, on_stop);
-        listen_to(b, &b->on_int, SIGINT, on_stop);
-        listen_to(b, &b->on_usr1, SIGUSR1, on_usr1);
+        watch_signal(b, &b->on_term, SIGTERM, on_stop);
+        watch_signal(b, &b->on_int, SIGINT, on_stop);
+        watch_signal(b, &b->on_usr1, SIGUSR1, on_usr1);
         ASSERT(uv_timer_init(uv, &b->retry_timer) == 0);
         ASSERT(uv_timer_init(uv, &b->drain_timer) == 0);
         b->retry_timer.data = b->drain_timer.data = b;
@@ -225,22 +225,22 @@ static void close_loop(struct bridge *b)
         net_loop_done(&b->loop);
 }
 
-/* Questions that are open end now, and their jobs with them: with the wire stopped nothing of it goes
+/* Questions that are open end now, and their jobs with them: with the broker_conn stopped nothing of it goes
  * out. */
 static void free_all(struct bridge *b)
 {
         b->stopping = true;
         b->up = false;
-        wire_stop(&b->wire);
-        hutchd_close(&b->hutchd);
+        broker_conn_stop(&b->broker_conn);
+        hutchd_client_close(&b->hutchd);
         net_loop_run_once(&b->loop, /* wait= */ false);
         list_for_each (n, &b->unsent)
-                parcel_free(container_of(n, struct parcel, node));
+                outbound_free(container_of(n, struct outbound, node));
         list_for_each (n, &b->retry)
-                parcel_free(container_of(n, struct parcel, node));
-        forget_waiting(b);
+                outbound_free(container_of(n, struct outbound, node));
+        drop_waiting(b);
         list_for_each (n, &b->running)
-                job_free(container_of(n, struct job, node));
+                bus_command_free(container_of(n, struct bus_command, node));
         close_loop(b);
         map_done(&b->by_key);
 }
@@ -251,8 +251,8 @@ static int start(struct bridge *b, struct err *e)
 
         open_loop(b);
         /* The transport first: it may have something to say about how libraries are set up. */
-        r = wire_start(&b->wire, &b->loop, b->settings, b->instance, &hooks, e);
-        return r < 0 ? r : hutchd_open(&b->hutchd, &b->loop, b->settings, e);
+        r = broker_conn_start(&b->broker_conn, &b->loop, b->settings, b->instance, &hooks, e);
+        return r < 0 ? r : hutchd_client_open(&b->hutchd, &b->loop, b->settings, e);
 }
 
 static void choose_instance(struct bridge *b)

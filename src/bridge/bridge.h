@@ -3,29 +3,29 @@
 #define HUTCH_BRIDGE_BRIDGE_H
 
 /*
- * The bridge: commands come from a broker, are carried out by hutchd, and are answered.
+ * The bridge: commands come from a broker, are carried out by hutchd, and are hutchd_replied.
  *
- *         broker ─► wire ─► waiting ─► running ─► hutchd
+ *         broker ─► broker_conn ─► waiting ─► running ─► hutchd
  *                     ▲                   │ answer
  *                     └───── replies ◄────┘
  *
- * One loop has everything: the connection to the broker (wire.h), once a thread has made it, and hutchd
+ * One loop has everything: the connection to the broker (broker_conn.h), once a thread has made it, and hutchd
  * (hutchd.h).
  *
- * A command is a job (job.h) from the moment it is read until its reply is the broker's. At most in_flight
+ * A command is a bus_command (bus_command.h) from the moment it is read until its reply is the broker's. At most in_flight
  * jobs run. That counts those, too, which are done but whose reply the broker does not have yet: so what is
  * kept while the broker is away is bounded, and is sent when it is back. Jobs that wait are bounded as
- * well; a command more than that is answered with 503 at once. A broker that keeps what was not taken up
+ * well; a command more than that is hutchd_replied with 503 at once. A broker that keeps what was not taken up
  * (AMQP) is asked for no more than can run.
  */
 
 #include "base/base.h"
 #include "base/id.h"
 #include "base/map.h"
-#include "bridge/hutchd.h"
+#include "bridge/hutchd_client.h"
 #include "bridge/message.h"
 #include "bridge/settings.h"
-#include "bridge/wire.h"
+#include "bridge/broker_conn.h"
 #include "net/loop.h"
 
 /* clang-format off */
@@ -34,7 +34,7 @@
         X(malformed)     /* that were none of PURISTA's commands                  */ \
         X(duplicate)     /* that were there already                               */ \
         X(dropped)       /* for which there was no room at all                    */ \
-        X(busy)          /* that were answered with 503 because too many waited   */ \
+        X(busy)          /* that were hutchd_replied with 503 because too many waited   */ \
         X(started)       /* commands that hutchd was asked for                    */ \
         X(succeeded)     /* replies of success                                    */ \
         X(failed)        /* replies of failure                                    */ \
@@ -59,20 +59,20 @@ struct bridge {
         struct ids ids;
         char instance[ID_HEX_LEN + 1];
 
-        struct wire wire;
+        struct broker_conn broker_conn;
         bool up;
         uint64_t epoch;
         size_t body_max;
 
         struct hutchd hutchd;
 
-        struct list waiting, running; /* struct job */
+        struct list waiting, running; /* struct bus_command */
         size_t n_waiting, n_running;
         size_t waiting_bytes;
         size_t n_answering; /* jobs that only wait for their reply to go */
         struct map by_key;
-        struct list unsent; /* struct parcel: until the broker is back */
-        struct list retry;  /* struct parcel: until somebody listens */
+        struct list unsent; /* struct outbound: until the broker is back */
+        struct list retry;  /* struct outbound: until somebody listens */
 
         struct net_loop loop;
         uv_signal_t on_term, on_int, on_usr1;

@@ -168,8 +168,8 @@ int message_read_command(struct str text, struct arena *a, struct command *ret,
 /* --- what hutchd answers --- */
 
 static const struct json_field event_fields[] = {
-        JSON_STR(struct answer_event, name, "name", JSON_REQUIRED | JSON_NONEMPTY),
-        JSON_RAW(struct answer_event, payload, "payload", 0),
+        JSON_STR(struct reply_event, name, "name", JSON_REQUIRED | JSON_NONEMPTY),
+        JSON_RAW(struct reply_event, payload, "payload", 0),
         JSON_END,
 };
 
@@ -187,28 +187,28 @@ static const struct json_field failure_fields[] = {
         JSON_END,
 };
 
-struct raw_answer {
+struct raw_reply {
         bool ok;
         struct str payload;
         struct json_list events;
         struct raw_failure *error;
 };
 
-static const struct json_field answer_fields[] = {
-        JSON_BOOL(struct raw_answer, ok, "ok", JSON_REQUIRED),
-        JSON_RAW(struct raw_answer, payload, "payload", 0),
-        JSON_LIST(struct raw_answer, events, struct answer_event, "events", JSON_NULL_OK,
+static const struct json_field reply_fields[] = {
+        JSON_BOOL(struct raw_reply, ok, "ok", JSON_REQUIRED),
+        JSON_RAW(struct raw_reply, payload, "payload", 0),
+        JSON_LIST(struct raw_reply, events, struct reply_event, "events", JSON_NULL_OK,
                   event_fields, .items_max = 64),
-        JSON_OPT(struct raw_answer, error, struct raw_failure, "error", JSON_NULL_OK,
+        JSON_OPT(struct raw_reply, error, struct raw_failure, "error", JSON_NULL_OK,
                  failure_fields),
         JSON_END,
 };
 
-int message_read_answer(struct str text, struct arena *a, struct answer *ret,
-                        struct json_error *reterr)
+int message_read_reply(struct str text, struct arena *a, struct hutchd_reply *ret,
+                       struct json_error *reterr)
 {
-        struct raw_answer raw = { 0 };
-        int r = json_decode(text, answer_fields, JSON_ALLOW_NULS, a, &raw, reterr);
+        struct raw_reply raw = { 0 };
+        int r = json_decode(text, reply_fields, JSON_ALLOW_NULS, a, &raw, reterr);
 
         if (r < 0)
                 return r;
@@ -216,7 +216,7 @@ int message_read_answer(struct str text, struct arena *a, struct answer *ret,
                 (void) snprintf(reterr->message, sizeof(reterr->message), "error: is missing");
                 return -EINVAL;
         }
-        *ret = (struct answer){ .ok = raw.ok, .payload = raw.payload, .events = raw.events };
+        *ret = (struct hutchd_reply){ .ok = raw.ok, .payload = raw.payload, .events = raw.events };
         if (raw.error)
                 ret->error = (struct failure){ .status = (int) raw.error->status,
                                                .message = raw.error->message,

@@ -25,10 +25,10 @@
 #include "bridge/commands.h"
 #include "bridge/names.h"
 
-#define MESSAGE_MAX      (16 * MiB)  /* of a message that is read */
-#define JOB_ROOM         (256 * MiB) /* for an arena that is to hold what was read */
-#define MESSAGE_NAME_MAX 1024        /* of ids and names: many times what is in use */
-#define TRACEPARENT_LEN  55
+#define MESSAGE_MAX           (16 * MiB)  /* of a message that is read */
+#define BUS_COMMAND_ARENA_MAX (256 * MiB) /* for an arena that is to hold what was read */
+#define MESSAGE_NAME_MAX      1024        /* of ids and names: many times what is in use */
+#define TRACEPARENT_LEN       55
 
 struct command {
         struct str id, correlation, trace_id;
@@ -85,22 +85,22 @@ void message_add_announcement(struct buf *b, const struct author *who,
 
 /* --- what hutchd is asked, and answers --- */
 
-void message_add_question(struct buf *b, const struct command *c);
+void message_add_request(struct buf *b, const struct command *c);
 
-struct answer_event {
+struct reply_event {
         struct str name, payload;
 };
 
-struct answer {
+struct hutchd_reply {
         bool ok;
         struct str payload;
-        struct json_list events; /* struct answer_event */
+        struct json_list events; /* struct reply_event */
         struct failure error;
 };
 
 /* -EINVAL if it is none; views are in the arena. */
-int message_read_answer(struct str text, struct arena *a, struct answer *ret,
-                        struct json_error *reterr) must_check;
+int message_read_reply(struct str text, struct arena *a, struct hutchd_reply *ret,
+                       struct json_error *reterr) must_check;
 
 /* The usual text of a status: "Internal Server Error". */
 struct str message_status_text(int status);

@@ -232,7 +232,7 @@ struct str message_status_text(int status)
 
 /* --- what hutchd is asked --- */
 
-void message_add_question(struct buf *b, const struct command *c)
+void message_add_request(struct buf *b, const struct command *c)
 {
         buf_add_char(b, '{');
         add_text(b, "command", c->kind->name);

@@ -3,10 +3,10 @@
 #include <mqtt_protocol.h>
 
 #include "base/base.h"
-#include "bridge/wire.h"
+#include "bridge/broker_conn.h"
 
 /*
- * MQTT 5, by libmosquitto without its thread: the wire waits for the socket and lets the library read and
+ * MQTT 5, by libmosquitto without its thread: the broker_conn waits for the socket and lets the library read and
  * write. What the socket does not take the library keeps.
  *
  * Commands are a shared subscription, so that each goes to one bridge. A reply has no address of its own on
@@ -33,7 +33,7 @@ struct mqtt {
         bool ended;          /* by the broker, or the network */
 };
 
-static struct mqtt *mqtt_of(struct wire *w)
+static struct mqtt *mqtt_of(struct broker_conn *w)
 {
         return w->transport;
 }
@@ -96,7 +96,7 @@ static void on_unsubscribe(struct mosquitto *client, void *data, int mid,
 static void on_message(struct mosquitto *client, void *data, const struct mosquitto_message *msg,
                        const mosquitto_property *properties)
 {
-        struct wire *w = data;
+        struct broker_conn *w = data;
         struct incoming *m = incoming_new();
         void *correlation = NULL;
         uint16_t n = 0;
@@ -108,7 +108,7 @@ static void on_message(struct mosquitto *client, void *data, const struct mosqui
                                            false))
                 buf_add(&m->correlation, correlation, n);
         free(correlation);
-        wire_deliver(w, m);
+        broker_conn_deliver(w, m);
 }
 
 static enum outcome outcome_of(int reason)
@@ -123,23 +123,23 @@ static enum outcome outcome_of(int reason)
 static void on_publish(struct mosquitto *client, void *data, int mid, int reason,
                        const mosquitto_property *properties)
 {
-        struct wire *w = data;
+        struct broker_conn *w = data;
 
         (void) client;
         (void) properties;
         list_for_each (n, &w->sent) {
                 struct outgoing *m = container_of(n, struct outgoing, node);
 
-                if (m->ticket != (uint64_t) mid)
+                if (m->publish_id != (uint64_t) mid)
                         continue;
-                wire_sent(w, m, outcome_of(reason));
+                broker_conn_sent(w, m, outcome_of(reason));
                 return;
         }
 }
 
 /* --- connections --- */
 
-static int mqtt_open(struct wire *w, struct err *e)
+static int mqtt_open(struct broker_conn *w, struct err *e)
 {
         int r = mosquitto_lib_init();
 
@@ -149,13 +149,13 @@ static int mqtt_open(struct wire *w, struct err *e)
         return 0;
 }
 
-static void mqtt_close(struct wire *w)
+static void mqtt_close(struct broker_conn *w)
 {
         free(TAKE_PTR(w->transport));
         (void) mosquitto_lib_cleanup();
 }
 
-static int set_options(struct wire *w, struct mosquitto *client)
+static int set_options(struct broker_conn *w, struct mosquitto *client)
 {
         const struct settings *s = w->settings;
         int r = mosquitto_int_option(client, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
@@ -183,7 +183,7 @@ static int set_options(struct wire *w, struct mosquitto *client)
 }
 
 /* Lets the library work until `done`, or the time is over. */
-static int work_until(struct wire *w, bool (*done)(const struct mqtt *t), const char *doing,
+static int work_until(struct broker_conn *w, bool (*done)(const struct mqtt *t), const char *doing,
                       struct err *e)
 {
         struct mqtt *t = mqtt_of(w);
@@ -213,7 +213,7 @@ static bool is_subscribed(const struct mqtt *t)
         return t->subscribed == COMMANDS_N && !t->refused;
 }
 
-static void mqtt_disconnect(struct wire *w)
+static void mqtt_disconnect(struct broker_conn *w)
 {
         struct mqtt *t = mqtt_of(w);
 
@@ -236,7 +236,7 @@ static const char *host_of(const struct settings *s, char *room, size_t size)
         return room;
 }
 
-static int mqtt_connect(struct wire *w, struct err *e)
+static int mqtt_connect(struct broker_conn *w, struct err *e)
 {
         struct mqtt *t = mqtt_of(w);
         char room[64];
@@ -261,7 +261,7 @@ static int mqtt_connect(struct wire *w, struct err *e)
         return r;
 }
 
-static void add_topic(struct buf *b, struct wire *w, size_t i)
+static void add_topic(struct buf *b, struct broker_conn *w, size_t i)
 {
         struct address to = command_address(&command_kinds[i]);
 
@@ -269,7 +269,7 @@ static void add_topic(struct buf *b, struct wire *w, size_t i)
         names_add_commands(b, &name_style_mqtt, w->settings->prefix, &to);
 }
 
-static int mqtt_serve(struct wire *w, struct err *e)
+static int mqtt_serve(struct broker_conn *w, struct err *e)
 {
         struct mqtt *t = mqtt_of(w);
 
@@ -286,7 +286,7 @@ static int mqtt_serve(struct wire *w, struct err *e)
         return work_until(w, is_subscribed, "subscribe to MQTT", e);
 }
 
-static int mqtt_pause(struct wire *w, struct err *e)
+static int mqtt_pause(struct broker_conn *w, struct err *e)
 {
         struct mqtt *t = mqtt_of(w);
 
@@ -301,22 +301,22 @@ static int mqtt_pause(struct wire *w, struct err *e)
         return 0;
 }
 
-static bool mqtt_is_quiet(struct wire *w)
+static bool mqtt_is_quiet(struct broker_conn *w)
 {
         return mqtt_of(w)->unsubscribed >= COMMANDS_N;
 }
 
-static int mqtt_fd(struct wire *w)
+static int mqtt_fd(struct broker_conn *w)
 {
         return mosquitto_socket(mqtt_of(w)->client);
 }
 
-static bool mqtt_wants_write(struct wire *w)
+static bool mqtt_wants_write(struct broker_conn *w)
 {
         return mosquitto_want_write(mqtt_of(w)->client);
 }
 
-static int mqtt_run(struct wire *w, short revents, struct err *e)
+static int mqtt_run(struct broker_conn *w, short revents, struct err *e)
 {
         struct mqtt *t = mqtt_of(w);
         int r = MOSQ_ERR_SUCCESS;
@@ -330,7 +330,7 @@ static int mqtt_run(struct wire *w, short revents, struct err *e)
         return r == MOSQ_ERR_SUCCESS && !t->ended ? 0 : fail(e, r ? r : MOSQ_ERR_CONN_LOST, "MQTT");
 }
 
-static int mqtt_flush(struct wire *w, struct err *e)
+static int mqtt_flush(struct broker_conn *w, struct err *e)
 {
         struct mqtt *t = mqtt_of(w);
         int r = mosquitto_want_write(t->client) ? mosquitto_loop_write(t->client, 1)
@@ -357,7 +357,7 @@ static int add_properties(const struct outgoing *m, mosquitto_property **to)
         return r;
 }
 
-static int publish(struct wire *w, struct outgoing *m)
+static int publish(struct broker_conn *w, struct outgoing *m)
 {
         scoped(buf_done) struct buf topic;
         mosquitto_property *properties = NULL;
@@ -371,11 +371,11 @@ static int publish(struct wire *w, struct outgoing *m)
                 r = mosquitto_publish_v5(mqtt_of(w)->client, &mid, buf_str(&topic).p, (int) body.n,
                                          body.p, 1, false, properties);
         mosquitto_property_free_all(&properties);
-        m->ticket = (uint64_t) mid;
+        m->publish_id = (uint64_t) mid;
         return r;
 }
 
-static int mqtt_send(struct wire *w, struct outgoing *m, struct err *e)
+static int mqtt_send(struct broker_conn *w, struct outgoing *m, struct err *e)
 {
         int r = publish(w, m);
 
@@ -384,12 +384,12 @@ static int mqtt_send(struct wire *w, struct outgoing *m, struct err *e)
                 return 0;
         case MOSQ_ERR_OVERSIZE_PACKET:
         case MOSQ_ERR_PAYLOAD_SIZE:
-                wire_sent(w, m, OUTCOME_TOO_LARGE);
+                broker_conn_sent(w, m, OUTCOME_TOO_LARGE);
                 return 0;
         case MOSQ_ERR_INVAL:
         case MOSQ_ERR_MALFORMED_UTF8:
         case MOSQ_ERR_QOS_NOT_SUPPORTED:
-                wire_sent(w, m, OUTCOME_REFUSED);
+                broker_conn_sent(w, m, OUTCOME_REFUSED);
                 return 0;
         default:
                 return fail(e, r, "publish");

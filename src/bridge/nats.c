@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/base.h"
-#include "bridge/wire.h"
+#include "bridge/broker_conn.h"
 
 /*
  * NATS, by cnats, which is told to leave reading and writing to our loop: otherwise what comes would go
@@ -14,18 +14,18 @@
  * meanwhile would be sent blindly, and one way of coming back is enough for three transports.
  *
  * The protocol has no acknowledgements. But a server carries out what a connection sends in its order, so
- * behind our messages we send a mark to ourselves: when it is back, the server has had them. Its PING would
+ * behind our messages we send a marker to ourselves: when it is back, the server has had them. Its PING would
  * do the same, but the library waits for the answer to that.
  *
  * A message to which nobody listens vanishes on NATS, and after a restart of the server bridges may be
  * back before callers are. A reply that matters therefore asks for an answer itself: the server then tells
- * at once if nobody is there ("no responders"), and so before the mark is back. It does not tell which
- * message that was about, which is why such a reply has a mark of its own.
+ * at once if nobody is there ("no responders"), and so before the marker is back. It does not tell which
+ * message that was about, which is why such a reply has a marker of its own.
  */
 
 #define PENDING_MESSAGES (64 * 1024)
 #define PENDING_BYTES    ((int) (64 * MiB))
-#define PING_MS          10000 /* without a mark: then there is one */
+#define PING_MS          10000 /* without a marker: then there is one */
 #define SILENCE_MS       20000 /* without one that comes back */
 #define TICK_MS          5000
 #define READS_MAX        1024
@@ -36,20 +36,20 @@ struct nats {
         natsOptions *options;
         natsConnection *connection;
         natsSubscription *commands[COMMANDS_N];
-        natsSubscription *marks; /* also what says that nobody listens */
+        natsSubscription *markers; /* also what says that nobody listens */
         struct ids ids;
         char inbox[INBOX_MAX];
         int fd;
-        uint64_t sent, marked, returned; /* messages; those with a mark behind them; its number */
-        uint64_t paused;                 /* number of the mark after which nothing more comes */
+        uint64_t sent, marked, returned; /* messages; those with a marker behind them; its number */
+        uint64_t paused;                 /* number of the marker after which nothing more comes */
         usec_t marked_at;
-        bool nobody; /* listened to what the next mark is about */
+        bool nobody; /* listened to what the next marker is about */
 
         /* Also of a thread of the library's, which there is while subscriptions are drained. */
         atomic_bool has_output; /* that is to be written */
 };
 
-static struct nats *nats_of(struct wire *w)
+static struct nats *nats_of(struct broker_conn *w)
 {
         return w->transport;
 }
@@ -100,11 +100,11 @@ static _Thread_local bool is_ours;
 /* A thread of the library's that has something to say has to wake us. */
 static natsStatus want_write(void *loop, bool add)
 {
-        struct wire *w = loop;
+        struct broker_conn *w = loop;
 
         atomic_store(&nats_of(w)->has_output, add);
         if (add && !is_ours)
-                wire_wake(w);
+                broker_conn_wake(w);
         return NATS_OK;
 }
 
@@ -140,7 +140,7 @@ static natsStatus set_credentials(natsOptions *o, const struct settings *s)
         return r;
 }
 
-static natsStatus set_options(struct wire *w, natsOptions *o)
+static natsStatus set_options(struct broker_conn *w, natsOptions *o)
 {
         const struct settings *s = w->settings;
         natsStatus r = natsOptions_SetName(o, w->instance);
@@ -159,8 +159,8 @@ static natsStatus set_options(struct wire *w, natsOptions *o)
         if (r == NATS_OK)
                 r = natsOptions_SetSendAsap(o, true);
         if (r == NATS_OK)
-                r = natsOptions_SetPingInterval(o,
-                                                0); /* ours are the marks; its come from a thread */
+                r = natsOptions_SetPingInterval(
+                        o, 0); /* ours are the markers; its come from a thread */
         if (r == NATS_OK)
                 r = natsOptions_SetMaxPendingMsgs(o, PENDING_MESSAGES);
         if (r == NATS_OK)
@@ -170,7 +170,7 @@ static natsStatus set_options(struct wire *w, natsOptions *o)
         return r == NATS_OK ? set_credentials(o, s) : r;
 }
 
-static int nats_open(struct wire *w, struct err *e)
+static int nats_open(struct broker_conn *w, struct err *e)
 {
         struct nats *t = xnew(struct nats);
         natsStatus s;
@@ -187,7 +187,7 @@ static int nats_open(struct wire *w, struct err *e)
         return s == NATS_OK ? 0 : fail(e, s, "prepare a connection to NATS");
 }
 
-static void nats_close(struct wire *w)
+static void nats_close(struct broker_conn *w)
 {
         struct nats *t = nats_of(w);
 
@@ -214,7 +214,7 @@ static void hang_up(struct nats *t)
                 natsConnection_ProcessReadEvent(t->connection);
 }
 
-static void nats_disconnect(struct wire *w)
+static void nats_disconnect(struct broker_conn *w)
 {
         struct nats *t = nats_of(w);
 
@@ -223,10 +223,10 @@ static void nats_disconnect(struct wire *w)
         natsConnection_Destroy(TAKE_PTR(t->connection));
         for (size_t i = 0; i < ARRAY_SIZE(t->commands); i++)
                 natsSubscription_Destroy(TAKE_PTR(t->commands[i]));
-        natsSubscription_Destroy(TAKE_PTR(t->marks));
+        natsSubscription_Destroy(TAKE_PTR(t->markers));
 }
 
-static int nats_connect(struct wire *w, struct err *e)
+static int nats_connect(struct broker_conn *w, struct err *e)
 {
         struct nats *t = nats_of(w);
         char id[ID_HEX_LEN + 1];
@@ -239,9 +239,9 @@ static int nats_connect(struct wire *w, struct err *e)
         s = natsConnection_Connect(&t->connection, t->options);
         if (s != NATS_OK)
                 return fail(e, s, "connect to NATS");
-        ids_hex(&t->ids, id); /* our instance everybody knows, and could send marks to it */
+        ids_hex(&t->ids, id); /* our instance everybody knows, and could send markers to it */
         (void) snprintf(t->inbox, sizeof(t->inbox), "_INBOX.%s", id);
-        s = natsConnection_SubscribeSync(&t->marks, t->connection, t->inbox);
+        s = natsConnection_SubscribeSync(&t->markers, t->connection, t->inbox);
         if (s != NATS_OK) {
                 nats_disconnect(w);
                 return fail(e, s, "subscribe to NATS");
@@ -265,7 +265,7 @@ static void copy(struct buf *to, const char *p, int n)
                 buf_add(to, p, (size_t) n);
 }
 
-static void take_command(struct wire *w, natsSubscription *sub)
+static void take_command(struct broker_conn *w, natsSubscription *sub)
 {
         struct incoming *m;
         natsMsg *msg = NULL;
@@ -277,50 +277,50 @@ static void take_command(struct wire *w, natsSubscription *sub)
         reply = natsMsg_GetReply(msg);
         copy(&m->body, natsMsg_GetData(msg), natsMsg_GetDataLength(msg));
         copy(&m->reply_to, reply, reply ? (int) strlen(reply) : 0);
-        wire_deliver(w, m);
+        broker_conn_deliver(w, m);
         natsMsg_Destroy(msg);
 }
 
 /* The messages up to this number are the server's. */
-static void take_mark(struct wire *w, const char *mark)
+static void take_flush_marker(struct broker_conn *w, const char *marker)
 {
         struct nats *t = nats_of(w);
         uint64_t number;
 
-        memcpy(&number, mark, sizeof(number));
+        memcpy(&number, marker, sizeof(number));
         if (number > t->marked)
                 return; /* none of ours */
         t->returned = number;
         list_for_each (n, &w->sent) {
                 struct outgoing *m = container_of(n, struct outgoing, node);
 
-                if (m->ticket > number)
+                if (m->publish_id > number)
                         continue;
-                wire_sent(w, m, m->probe && t->nobody ? OUTCOME_NO_RECEIVER : OUTCOME_SENT);
+                broker_conn_sent(w, m, m->probe && t->nobody ? OUTCOME_NO_RECEIVER : OUTCOME_SENT);
         }
         t->nobody = false;
 }
 
-static void take_marks(struct wire *w)
+static void take_flush_markers(struct broker_conn *w)
 {
         struct nats *t = nats_of(w);
         natsMsg *msg = NULL;
-        natsStatus s = natsSubscription_NextMsg(&msg, t->marks, 1);
+        natsStatus s = natsSubscription_NextMsg(&msg, t->markers, 1);
 
         /* The library makes a failure of what the server says about it. */
         if (s == NATS_NO_RESPONDERS)
                 t->nobody = true;
         else if (s == NATS_OK && natsMsg_GetDataLength(msg) == sizeof(uint64_t))
-                take_mark(w, natsMsg_GetData(msg));
+                take_flush_marker(w, natsMsg_GetData(msg));
         natsMsg_Destroy(msg);
 }
 
-static void take_all(struct wire *w)
+static void take_all(struct broker_conn *w)
 {
         struct nats *t = nats_of(w);
 
-        while (has_message(t->marks))
-                take_marks(w);
+        while (has_message(t->markers))
+                take_flush_markers(w);
         for (size_t i = 0; i < ARRAY_SIZE(t->commands); i++)
                 while (has_message(t->commands[i]))
                         take_command(w, t->commands[i]);
@@ -348,10 +348,10 @@ static int check_rights(struct nats *t, struct err *e)
                        why ? why : "not permitted");
 }
 
-/* --- marks --- */
+/* --- markers --- */
 
 /* Its bytes are for us alone. */
-static int send_mark(struct nats *t, struct err *e)
+static int send_flush_marker(struct nats *t, struct err *e)
 {
         natsStatus s = natsConnection_Publish(t->connection, t->inbox, &t->sent, sizeof(t->sent));
 
@@ -374,20 +374,20 @@ static int ping(struct nats *t, struct err *e)
         if (quiet < PING_MS * USEC_PER_MSEC)
                 return 0;
         t->sent++;
-        return send_mark(t, e);
+        return send_flush_marker(t, e);
 }
 
-static int nats_fd(struct wire *w)
+static int nats_fd(struct broker_conn *w)
 {
         return nats_of(w)->fd;
 }
 
-static bool nats_wants_write(struct wire *w)
+static bool nats_wants_write(struct broker_conn *w)
 {
         return atomic_load(&nats_of(w)->has_output);
 }
 
-static int nats_run(struct wire *w, short revents, struct err *e)
+static int nats_run(struct broker_conn *w, short revents, struct err *e)
 {
         struct nats *t = nats_of(w);
         int r;
@@ -404,7 +404,7 @@ static int nats_run(struct wire *w, short revents, struct err *e)
 
 /* --- sending --- */
 
-static natsStatus make(struct wire *w, const struct outgoing *m, natsMsg **ret)
+static natsStatus make(struct broker_conn *w, const struct outgoing *m, natsMsg **ret)
 {
         scoped(buf_done) struct buf subject;
         struct str body = buf_str(&m->body);
@@ -430,41 +430,41 @@ static natsStatus make(struct wire *w, const struct outgoing *m, natsMsg **ret)
 }
 
 /* What the socket does not take is waited for by the loop. */
-static int nats_flush(struct wire *w, struct err *e)
+static int nats_flush(struct broker_conn *w, struct err *e)
 {
         struct nats *t = nats_of(w);
-        int r = t->marked < t->sent ? send_mark(t, e) : 0;
+        int r = t->marked < t->sent ? send_flush_marker(t, e) : 0;
 
         if (r == 0 && atomic_load(&t->has_output))
                 natsConnection_ProcessWriteEvent(t->connection);
         return r == 0 ? check(t, e) : r;
 }
 
-static int nats_send(struct wire *w, struct outgoing *m, struct err *e)
+static int nats_send(struct broker_conn *w, struct outgoing *m, struct err *e)
 {
         struct nats *t = nats_of(w);
         natsMsg *msg = NULL;
         natsStatus s = make(w, m, &msg);
 
         if (s != NATS_OK) {
-                wire_sent(w, m, OUTCOME_REFUSED);
+                broker_conn_sent(w, m, OUTCOME_REFUSED);
                 return 0;
         }
         s = natsConnection_PublishMsg(t->connection, msg);
         natsMsg_Destroy(msg);
         if (s == NATS_MAX_PAYLOAD || s == NATS_NO_SERVER_SUPPORT) { /* for headers */
-                wire_sent(w, m, s == NATS_MAX_PAYLOAD ? OUTCOME_TOO_LARGE : OUTCOME_REFUSED);
+                broker_conn_sent(w, m, s == NATS_MAX_PAYLOAD ? OUTCOME_TOO_LARGE : OUTCOME_REFUSED);
                 return 0;
         }
         if (s != NATS_OK)
                 return fail(e, s, "publish");
-        m->ticket = ++t->sent;
-        return m->probe ? send_mark(t, e) : 0;
+        m->publish_id = ++t->sent;
+        return m->probe ? send_flush_marker(t, e) : 0;
 }
 
 /* --- commands --- */
 
-static natsStatus subscribe(struct wire *w, size_t i)
+static natsStatus subscribe(struct broker_conn *w, size_t i)
 {
         struct nats *t = nats_of(w);
         struct address to = command_address(&command_kinds[i]);
@@ -484,9 +484,9 @@ static natsStatus subscribe(struct wire *w, size_t i)
         return s;
 }
 
-/* A mark that comes back shows that the server has all before it: who is told that we are there may ask
- * at once. And it shows that marks do come back, for which a user needs the right. */
-static int wait_for_mark(struct wire *w, struct err *e)
+/* A marker that comes back shows that the server has all before it: who is told that we are there may ask
+ * at once. And it shows that markers do come back, for which a user needs the right. */
+static int wait_for_flush_marker(struct broker_conn *w, struct err *e)
 {
         struct nats *t = nats_of(w);
         usec_t until = clock_mono(&clock_system) + (usec_t) w->timeout_ms * USEC_PER_MSEC;
@@ -510,29 +510,29 @@ static int wait_for_mark(struct wire *w, struct err *e)
         return r;
 }
 
-static int nats_serve(struct wire *w, struct err *e)
+static int nats_serve(struct broker_conn *w, struct err *e)
 {
         natsStatus s = NATS_OK;
 
         for (size_t i = 0; i < COMMANDS_N && s == NATS_OK; i++)
                 s = subscribe(w, i);
-        return s == NATS_OK ? wait_for_mark(w, e) : fail(e, s, "subscribe to NATS");
+        return s == NATS_OK ? wait_for_flush_marker(w, e) : fail(e, s, "subscribe to NATS");
 }
 
 /* The library goes on delivering what the server sends until it has heard of it. */
-static int nats_pause(struct wire *w, struct err *e)
+static int nats_pause(struct broker_conn *w, struct err *e)
 {
         struct nats *t = nats_of(w);
 
         for (size_t i = 0; i < ARRAY_SIZE(t->commands); i++)
                 if (t->commands[i])
                         (void) natsSubscription_Drain(t->commands[i]);
-        t->sent++; /* a mark behind it */
+        t->sent++; /* a marker behind it */
         t->paused = t->sent;
         return nats_flush(w, e);
 }
 
-static bool nats_is_quiet(struct wire *w)
+static bool nats_is_quiet(struct broker_conn *w)
 {
         return nats_of(w)->returned >= nats_of(w)->paused;
 }

@@ -8,9 +8,9 @@
  *         connect ─► serve ─► run, send, … ─► disconnect
  *
  * connect and serve are called by a thread that is there for them and may block; everything else is
- * called by the loop (wire.h), and waits only where a library knows no other way. Never do both at the
- * same time. What a transport gets from its broker it hands on with wire_deliver, and what it learns
- * about messages of ours with wire_sent.
+ * called by the loop (broker_conn.h), and waits only where a library knows no other way. Never do both at the
+ * same time. What a transport gets from its broker it hands on with broker_conn_deliver, and what it learns
+ * about messages of ours with broker_conn_sent.
  */
 
 #include <poll.h>
@@ -22,7 +22,7 @@
 #include "bridge/names.h"
 #include "bridge/settings.h"
 
-struct wire;
+struct broker_conn;
 
 /* --- what comes --- */
 
@@ -34,8 +34,8 @@ struct incoming {
         struct buf body;
         struct buf reply_to; /* where a reply is wanted; empty: told by the body, or not at all */
         struct buf correlation; /* as the broker tells it; empty: the body does */
-        uint64_t tag;           /* for wire_accept */
-        uint64_t epoch;         /* number of the connection it came by; the wire's */
+        uint64_t tag;           /* for broker_conn_accept */
+        uint64_t epoch;         /* number of the connection it came by; the broker_conn's */
 };
 
 struct incoming *incoming_new(void) must_check;
@@ -59,7 +59,7 @@ struct header {
         struct str value;
 };
 
-/* A message of ours. Nothing in it changes while the wire has it. */
+/* A message of ours. Nothing in it changes while the broker_conn has it. */
 struct outgoing {
         struct list node;
         struct message_head head;
@@ -72,9 +72,9 @@ struct outgoing {
         bool probe; /* it matters whether somebody gets it: OUTCOME_NO_RECEIVER is wanted */
         struct buf body;
 
-        /* The wire's. */
+        /* The broker_conn's. */
         enum outcome outcome;
-        uint64_t ticket; /* the transport's name for it, while it waits for the broker */
+        uint64_t publish_id; /* the transport's name for it, while it waits for the broker */
 };
 
 /* --- a transport --- */
@@ -88,34 +88,34 @@ struct transport_ops {
         bool needs_correlation;     /* which tells a caller what a reply is about */
 
         /* Memory and what needs no broker. */
-        int (*open)(struct wire *w, struct err *e);
-        void (*close)(struct wire *w);
+        int (*open)(struct broker_conn *w, struct err *e);
+        void (*close)(struct broker_conn *w);
 
         /* By a thread; no step of it takes longer than w->timeout_ms. The largest body goes to
          * w->body_max. */
-        int (*connect)(struct wire *w, struct err *e);
-        int (*serve)(struct wire *w, struct err *e); /* subscribes to the commands */
-        void (*disconnect)(struct wire *w);
+        int (*connect)(struct broker_conn *w, struct err *e);
+        int (*serve)(struct broker_conn *w, struct err *e); /* subscribes to the commands */
+        void (*disconnect)(struct broker_conn *w);
 
         /* What to wait for: to read always, to write if it says so (NULL: never). */
-        int (*fd)(struct wire *w);
-        bool (*wants_write)(struct wire *w);
+        int (*fd)(struct broker_conn *w);
+        bool (*wants_write)(struct broker_conn *w);
         /* Something happened, or tick_ms are over. A failure ends the connection. */
-        int (*run)(struct wire *w, short revents, struct err *e);
+        int (*run)(struct broker_conn *w, short revents, struct err *e);
         unsigned tick_ms;
 
-        /* Sends one, which is in w->sent then; its end is told by wire_sent, at once or later. A failure
+        /* Sends one, which is in w->sent then; its end is told by broker_conn_sent, at once or later. A failure
          * ends the connection. What has had no end when it ends is OUTCOME_LOST. */
-        int (*send)(struct wire *w, struct outgoing *m, struct err *e);
+        int (*send)(struct broker_conn *w, struct outgoing *m, struct err *e);
         /* After some were sent or accepted. NULL: nothing is to be done. */
-        int (*flush)(struct wire *w, struct err *e);
+        int (*flush)(struct broker_conn *w, struct err *e);
 
         /* A message was taken up: the broker may forget it, and is told by the next flush. NULL: it has. */
-        void (*accept)(struct wire *w, uint64_t tag);
+        void (*accept)(struct broker_conn *w, uint64_t tag);
         /* No more messages, please; then, whether those have come that were on their way (NULL: they do
          * not matter). */
-        int (*pause)(struct wire *w, struct err *e);
-        bool (*is_quiet)(struct wire *w);
+        int (*pause)(struct broker_conn *w, struct err *e);
+        bool (*is_quiet)(struct broker_conn *w);
 };
 
 /* Those this program was built with; ends in NULL. */

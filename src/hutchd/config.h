@@ -41,16 +41,16 @@
 #include "registry/keyring.h"
 #include "service/service.h"
 
-#define CONFIG_FILE_MAX    (1 * MiB)
-#define CONFIG_ARENA_MAX   (8 * MiB)
-#define CONFIG_DRIVERS_MAX DRIVERS_MAX
-#define CONFIG_KEYS_MAX    4096
-#define CONFIG_TENANTS_MAX 4096
-#define CONFIG_FOLDERS_MAX 64
-#define CONFIG_BRIDGES_MAX 64
-#define API_KEY_MIN        16 /* characters: a shorter one can be guessed */
-#define API_KEY_MAX        512
-#define API_KEY_VAR        "HUTCH_API_KEY"
+#define CONFIG_FILE_MAX      (1 * MiB)
+#define CONFIG_ARENA_MAX     (8 * MiB)
+#define CONFIG_DRIVERS_MAX   DRIVERS_MAX
+#define CONFIG_KEYS_MAX      4096
+#define CONFIG_TENANTS_MAX   4096
+#define CONFIG_HOST_DIRS_MAX 64
+#define CONFIG_BRIDGES_MAX   64
+#define API_KEY_MIN          16 /* characters: a shorter one can be guessed */
+#define API_KEY_MAX          512
+#define API_KEY_VAR          "HUTCH_API_KEY"
 
 enum config_store {
         CONFIG_STORE_SQLITE, /* a file in the data folder */

@@ -344,7 +344,7 @@ static const char *add_folder(struct config *c, struct str v)
         if (!text_is_plain_path(v))
                 return "expected an absolute path without . and ..";
         if (!f->items)
-                f->items = arena_alloc_array(&c->memory, CONFIG_FOLDERS_MAX, sizeof(*f->items));
+                f->items = arena_alloc_array(&c->memory, CONFIG_HOST_DIRS_MAX, sizeof(*f->items));
         return f->items ? rules__set_text(c, v, &f->items[f->n++]) : RULES_NO_ROOM;
 }
 

@@ -79,7 +79,7 @@ static const cyaml_schema_field_t limits_fields[] = {
 
 static const cyaml_schema_field_t volumes_fields[] = {
         LIST(IN(volumes), "host_folders", host_folders.items, host_folders.n, &text_schema,
-             CONFIG_FOLDERS_MAX),
+             CONFIG_HOST_DIRS_MAX),
         CYAML_FIELD_END,
 };
 

@@ -24,7 +24,7 @@ static void on_signal(uv_signal_t *h, int number)
                  d->ending ? "%s again: ending at once"
                            : "%s: finishing what runs, accepting nothing new",
                  strsignal(number));
-        daemon_end(d);
+        daemon_stop(d);
 }
 
 static int watch_signals(struct daemon *d)
@@ -109,9 +109,9 @@ static void bind_early(struct daemon *d, const struct identity *i)
         for (size_t n = 0; n < d->config->n_listen && i->change; n++) {
                 const struct sock_addr *a = &d->config->listen[n];
                 struct err e;
-                int r = identity_enter(i, &e) < 0 ? -EPERM : sock_bind(a, &d->bound[n]);
+                int r = identity_switch(i, &e) < 0 ? -EPERM : sock_bind(a, &d->bound[n]);
 
-                identity_leave();
+                identity_restore();
                 if (r == -EACCES || r == -EPERM || (r == -EADDRINUSE && sock_addr_is_unix(a)))
                         r = sock_bind(a, &d->bound[n]);
                 if (r < 0)
@@ -131,7 +131,7 @@ static int check_file(const struct daemon *d, const struct identity *i, struct e
 }
 
 /* What the kernel does when the launcher ends is forgotten by who becomes another user. */
-static int become_somebody(struct daemon *d, struct err *e)
+static int drop_privileges(struct daemon *d, struct err *e)
 {
         const pid_t parent = getppid();
         struct identity i;
@@ -173,7 +173,7 @@ int daemon_run(const struct options *o, char **argv)
                 d.exit_code = 1;
         } else if (o->check_config) {
                 puts("hutchd: the configuration is right");
-        } else if (become_somebody(&d, &e) < 0) {
+        } else if (drop_privileges(&d, &e) < 0) {
                 fprintf(stderr, "hutchd: %s\n", e.message);
                 d.exit_code = 1;
         } else {

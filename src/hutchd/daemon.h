@@ -24,7 +24,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "hutchd/config.h"
-#include "hutchd/data.h"
+#include "hutchd/data_dir.h"
 #include "hutchd/drivers.h"
 #include "hutchd/notify.h"
 #include "hutchd/options.h"
@@ -49,10 +49,10 @@ struct daemon {
         uv_signal_t signals[DAEMON_SIGNALS];
 
         struct data data;
-        bool data_open;
+        bool data_dir_open;
         char boot_id[ID_UUID_LEN + 2]; /* and the newline */
         struct store *store;
-        char store_where[SOCK_ADDR_TEXT_MAX]; /* of a server */
+        char store_address[SOCK_ADDR_TEXT_MAX]; /* of a server */
         struct secret *store_password;
         struct nodes *nodes; /* NULL: nobody else is on the store */
         struct secret *cluster_key;
@@ -69,14 +69,14 @@ struct daemon {
         struct api api;
 
         /* --- the start --- */
-        struct store_scan look; /* whether the store is there */
-        bool store_away;        /* it was not, and it was said */
+        struct store_scan store_probe; /* whether the store is there */
+        bool store_unreachable;        /* it was not, and it was said */
         struct nodes_join join;
         struct registry_load load_records;
         struct keyring_load load_keys, read_keys;
         bool reading_keys, stop_waits; /* once more, and the end waits for that */
         struct service_start adopt;
-        void (*store_there)(struct daemon *d);
+        void (*store_ready)(struct daemon *d);
         struct op *starting;   /* which of these is under way, or NULL */
         int bound[LISTEN_MAX]; /* what was taken as root, and is not listened on yet; or -EBADF */
         struct sock_addr listening[LISTEN_MAX]; /* as the kernel has them */
@@ -102,7 +102,7 @@ int daemon_run(const struct options *o, char **argv);
 void daemon_start(struct daemon *d);
 
 /* A step of the start that was under way is done; true if the start goes on. */
-bool daemon_goes_on(struct daemon *d, int result, const struct err *e);
+bool daemon_start_continues(struct daemon *d, int result, const struct err *e);
 
 /* The data folder and the store. A store on a server may be away: see daemon_await_store. */
 int daemon_open_store(struct daemon *d, struct err *e) must_check;
@@ -116,19 +116,19 @@ int daemon_read_secret(const char *name, const char *path, struct secret **ret, 
         must_check;
 
 /* With other nodes on the store: who they are, and a lease of our own before anything is loaded. */
-int daemon_open_nodes(struct daemon *d, struct str node, struct err *e) must_check;
+int daemon_open_cluster(struct daemon *d, struct str node, struct err *e) must_check;
 void daemon_join(struct daemon *d, void (*then)(struct daemon *d));
 
 /* --- the end --- */
 
 /* The first time gently, the second time at once. */
-void daemon_end(struct daemon *d);
+void daemon_stop(struct daemon *d);
 
 /* The step of the end that gives up the lease. */
 void daemon_stop_nodes(struct daemon *d);
 
 /* Without draining. */
-void daemon_end_steps(struct daemon *d);
+void daemon_stop_steps(struct daemon *d);
 
 /* Says why on standard error, and ends it all. */
 void daemon_fail(struct daemon *d, const struct err *e);
@@ -143,6 +143,6 @@ int daemon_apply(struct daemon *d, const struct config *c, struct err *e) must_c
 int daemon_open_audit(struct daemon *d, const struct config *c, struct err *e) must_check;
 
 /* Whether so few keys may be on such addresses: ERR_FORBIDDEN. */
-int daemon_check_open(struct daemon *d, const struct config *c, struct err *e) must_check;
+int daemon_check_keys(struct daemon *d, const struct config *c, struct err *e) must_check;
 
 #endif

@@ -81,10 +81,10 @@ static void lease_ended(void *data, const struct err *why)
         log_fields(&d->log, LOG_ERROR, "this node ends",
                    LOG_F_STR("reason", str_from(why->message)));
         d->exit_code = 1;
-        daemon_end(d);
+        daemon_stop(d);
 }
 
-int daemon_open_nodes(struct daemon *d, struct str node, struct err *e)
+int daemon_open_cluster(struct daemon *d, struct str node, struct err *e)
 {
         const struct config *c = d->config;
         int r;
@@ -117,8 +117,8 @@ static void joined(struct op *op, int result)
 {
         struct daemon *d = container_of(op, struct daemon, join.req.op);
 
-        if (daemon_goes_on(d, result, &d->join.req.err))
-                d->store_there(d);
+        if (daemon_start_continues(d, result, &d->join.req.err))
+                d->store_ready(d);
 }
 
 void daemon_join(struct daemon *d, void (*then)(struct daemon *d))
@@ -127,7 +127,7 @@ void daemon_join(struct daemon *d, void (*then)(struct daemon *d))
                 then(d);
                 return;
         }
-        d->store_there = then;
+        d->store_ready = then;
         op_init(&d->join.req.op, joined);
         d->starting = &d->join.req.op;
         nodes_join(d->nodes, &d->join);

@@ -11,7 +11,7 @@
 static int open_audit(struct daemon *d, const struct config *c, int *ret_fd, struct err *e)
 {
         char path[PATH_MAX];
-        int fd, r = data_path(&d->data, "audit.log", path, sizeof(path), e);
+        int fd, r = data_dir_path(&d->data, "audit.log", path, sizeof(path), e);
 
         if (r < 0)
                 return r;
@@ -48,7 +48,7 @@ static size_t stored_keys(const struct keyring *k)
         return n;
 }
 
-int daemon_check_open(struct daemon *d, const struct config *c, struct err *e)
+int daemon_check_keys(struct daemon *d, const struct config *c, struct err *e)
 {
         if (c->n_keys + stored_keys(d->keyring) > 0)
                 return 0;
@@ -105,7 +105,7 @@ static bool same_drivers(const struct config *a, const struct config *b)
 }
 
 /* What people may believe to have changed. */
-static void tell_unchanged(struct daemon *d, const struct config *c)
+static void warn_unchanged(struct daemon *d, const struct config *c)
 {
         if (!same_addresses(c, d->config) || !same_drivers(c, d->config)
             || strcmp(c->data, d->config->data) != 0 || c->insecure != d->config->insecure)
@@ -113,7 +113,7 @@ static void tell_unchanged(struct daemon *d, const struct config *c)
 }
 
 /* A command that is under way has a copy of what it needs (api/purista/call.h). */
-static void offer_purista(struct daemon *d, struct config *c)
+static void apply_purista(struct daemon *d, struct config *c)
 {
         d->api.purista = &c->purista;
         d->api.bridges = c->bridges;
@@ -129,7 +129,7 @@ static int reload(struct daemon *d, struct err *e)
         int r = config_load(d->options, d->has_env ? &d->env : NULL, &c, e);
 
         if (r == 0)
-                r = daemon_check_open(d, c, e);
+                r = daemon_check_keys(d, c, e);
         /* Whether there is an audit log at all is settled at the start: `api` has it. */
         if (r == 0 && d->audit && c->audit)
                 r = open_audit(d, c, &audit, e);
@@ -141,10 +141,10 @@ static int reload(struct daemon *d, struct err *e)
         if (audit >= 0)
                 audit_reopen(d->audit, TAKE_FD(audit));
         d->sink.level = c->log_level;
-        tell_unchanged(d, c);
+        warn_unchanged(d, c);
         log_info(&d->log, "reloaded: %zu keys, quotas of %zu tenants, %zu bridges", c->n_keys,
                  c->quotas.n_tenants, c->n_bridges);
-        offer_purista(d, TAKE_PTR(c));
+        apply_purista(d, TAKE_PTR(c));
         return 0;
 }
 

@@ -32,7 +32,7 @@ static struct str node_of(const struct daemon *d)
 
 static int make_registry(struct daemon *d, struct err *e)
 {
-        int r = daemon_open_nodes(d, node_of(d), e);
+        int r = daemon_open_cluster(d, node_of(d), e);
 
         if (r < 0)
                 return r;
@@ -59,7 +59,7 @@ static int open_driver(struct daemon *d, const char *name, struct err *e)
         const struct hutchd_driver *kind = drivers_find(name);
         char folder[PATH_MAX];
         struct driver *driver = NULL;
-        int r = data_driver_folder(&d->data, name, folder, sizeof(folder), e);
+        int r = data_dir_driver(&d->data, name, folder, sizeof(folder), e);
 
         if (r == 0)
                 r = kind->open(&(struct driver_setup){ .loop = &d->loop,
@@ -214,7 +214,7 @@ static int listen_on_more(struct daemon *d)
 }
 
 /* On standard output: the lines that scripts wait for. */
-static void tell_addresses(const struct daemon *d)
+static void print_addresses(const struct daemon *d)
 {
         char text[SOCK_ADDR_TEXT_MAX];
 
@@ -247,7 +247,7 @@ static void ready(struct daemon *d)
 {
         const struct service_start *a = &d->adopt;
 
-        tell_addresses(d);
+        print_addresses(d);
         log_info(&d->log,
                  "ready in %llu ms; sandboxes: %zu adopted, %zu found, %zu gone, %zu undone, %zu "
                  "finished",
@@ -287,17 +287,17 @@ static void serve(struct daemon *d)
 {
         struct err e;
 
-        if (daemon_check_open(d, d->config, &e) < 0 || make_server(d, &e) < 0)
+        if (daemon_check_keys(d, d->config, &e) < 0 || make_server(d, &e) < 0)
                 daemon_fail(d, &e);
         else
                 listen_on_all(d);
 }
 
-bool daemon_goes_on(struct daemon *d, int result, const struct err *e)
+bool daemon_start_continues(struct daemon *d, int result, const struct err *e)
 {
         d->starting = NULL;
         if (d->ending) {
-                daemon_end_steps(d);
+                daemon_stop_steps(d);
                 return false;
         }
         if (result < 0)
@@ -309,7 +309,7 @@ static void adopted(struct op *op, int result)
 {
         struct daemon *d = container_of(op, struct daemon, adopt.op);
 
-        if (daemon_goes_on(d, result, &d->adopt.err))
+        if (daemon_start_continues(d, result, &d->adopt.err))
                 serve(d);
 }
 
@@ -318,7 +318,7 @@ static void keys_loaded(struct op *op, int result)
         struct daemon *d = container_of(op, struct daemon, load_keys.req.op);
         struct err e;
 
-        if (!daemon_goes_on(d, result, &d->load_keys.req.err))
+        if (!daemon_start_continues(d, result, &d->load_keys.req.err))
                 return;
         if (d->load_keys.damaged > 0)
                 log_warn(&d->log, "%zu stored keys can't be read and open nothing",
@@ -336,7 +336,7 @@ static void records_loaded(struct op *op, int result)
 {
         struct daemon *d = container_of(op, struct daemon, load_records.req.op);
 
-        if (!daemon_goes_on(d, result, &d->load_records.req.err))
+        if (!daemon_start_continues(d, result, &d->load_records.req.err))
                 return;
         if (d->load_records.damaged > 0)
                 log_fields(&d->log, LOG_WARN, "records can't be read and are left alone",

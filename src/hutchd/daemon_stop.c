@@ -113,9 +113,9 @@ static void close_rest(struct daemon *d)
 {
         api_free(&d->api);
         audit_free(TAKE_PTR(d->audit));
-        if (d->data_open)
-                data_close(&d->data);
-        d->data_open = false;
+        if (d->data_dir_open)
+                data_dir_close(&d->data);
+        d->data_dir_open = false;
         if (d->listen_timer.loop)
                 uv_close((uv_handle_t *) &d->listen_timer, NULL);
         for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
@@ -138,7 +138,7 @@ static void next(struct daemon *d)
 
 /* --- beginning of the end --- */
 
-void daemon_end_steps(struct daemon *d)
+void daemon_stop_steps(struct daemon *d)
 {
         if (d->stopping)
                 return;
@@ -148,37 +148,37 @@ void daemon_end_steps(struct daemon *d)
 
 static void drained(void *data)
 {
-        daemon_end_steps(data);
+        daemon_stop_steps(data);
 }
 
-static void end_gently(struct daemon *d)
+static void stop_gracefully(struct daemon *d)
 {
         d->ending = true;
         notify_stopping(&d->notify);
-        if (d->starting == &d->look.req.op || d->starting == &d->join.req.op)
+        if (d->starting == &d->store_probe.req.op || d->starting == &d->join.req.op)
                 op_cancel(d->starting);
         /* A load takes a moment, and its `done` sees that it is over; its own start the service ends. */
         if (d->starting && d->starting != &d->adopt.op)
                 return;
         if (!d->server) {
-                daemon_end_steps(d);
+                daemon_stop_steps(d);
                 return;
         }
         api_drain(&d->api);
         http_server_drain(d->server, drained, d);
 }
 
-void daemon_end(struct daemon *d)
+void daemon_stop(struct daemon *d)
 {
         if (!d->ending) {
-                end_gently(d);
+                stop_gracefully(d);
                 return;
         }
         /* Past the server nobody's request is left to be spared, and whatever holds us up (a disk, a
          * runtime that does not answer) is not waited for: the next start finds everything. */
         if (d->stopping || d->starting)
                 _exit(d->exit_code);
-        daemon_end_steps(d);
+        daemon_stop_steps(d);
 }
 
 void daemon_fail(struct daemon *d, const struct err *e)
@@ -186,5 +186,5 @@ void daemon_fail(struct daemon *d, const struct err *e)
         fprintf(stderr, "hutchd: %s\n", e->message);
         d->exit_code = 1;
         d->ending = true;
-        daemon_end_steps(d);
+        daemon_stop_steps(d);
 }

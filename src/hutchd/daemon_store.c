@@ -14,7 +14,7 @@
 #define PASSWORD_MAX 1024
 
 /* Between two looks at a store that is away; each waits for store.wait besides. */
-#define AWAY_WAIT_MS 500
+#define STORE_RETRY_MS 500
 
 /* --- opening --- */
 
@@ -71,8 +71,8 @@ static int open_redis(struct daemon *d, struct err *e)
 
         if (r < 0)
                 return r;
-        sock_addr_to_string(&c->store.address, d->store_where);
-        config.where = d->store_where;
+        sock_addr_to_string(&c->store.address, d->store_address);
+        config.where = d->store_address;
         if (str_starts_with(str_from(config.where), STR("http://")))
                 config.where += strlen("http://");
         config.password = d->store_password;
@@ -135,59 +135,59 @@ static int open_nats(struct daemon *d, struct err *e)
 int daemon_open_store(struct daemon *d, struct err *e)
 {
         char path[PATH_MAX];
-        int r = data_open(&d->data, d->config->data, &d->ids, e);
+        int r = data_dir_open(&d->data, d->config->data, &d->ids, e);
 
         if (r < 0)
                 return r;
-        d->data_open = true;
+        d->data_dir_open = true;
         if (d->config->store.kind == CONFIG_STORE_REDIS)
                 return open_redis(d, e);
         if (d->config->store.kind == CONFIG_STORE_NATS)
                 return open_nats(d, e);
-        r = data_path(&d->data, "store.sqlite", path, sizeof(path), e);
+        r = data_dir_path(&d->data, "store.sqlite", path, sizeof(path), e);
         return r < 0 ? r : store_sqlite_open(&d->loop, path, &d->store, e);
 }
 
 /* --- waiting for it --- */
 
-static void look(struct daemon *d);
+static void store_probe(struct daemon *d);
 
-static void look_again(uv_timer_t *t)
+static void probe_store_again(uv_timer_t *t)
 {
         struct daemon *d = t->data;
 
         if (!d->ending)
-                look(d);
+                store_probe(d);
 }
 
-static void looked(struct op *op, int result)
+static void store_probed(struct op *op, int result)
 {
-        struct daemon *d = container_of(op, struct daemon, look.req.op);
-        const char *why = d->look.req.err.message;
+        struct daemon *d = container_of(op, struct daemon, store_probe.req.op);
+        const char *why = d->store_probe.req.err.message;
 
         if (result != ERR_RETURN(ERR_UNAVAILABLE) || d->ending) {
-                if (daemon_goes_on(d, result, &d->look.req.err))
-                        d->store_there(d);
+                if (daemon_start_continues(d, result, &d->store_probe.req.err))
+                        d->store_ready(d);
                 return;
         }
         d->starting = NULL;
-        if (!d->store_away)
+        if (!d->store_unreachable)
                 log_fields(&d->log, LOG_WARN, "the store is away: the start waits for it",
                            LOG_F_STR("reason", str_from(why)));
-        d->store_away = true;
+        d->store_unreachable = true;
         notify_status(&d->notify, "waiting for the store: %s", why);
-        (void) uv_timer_start(&d->listen_timer, look_again, AWAY_WAIT_MS, 0);
+        (void) uv_timer_start(&d->listen_timer, probe_store_again, STORE_RETRY_MS, 0);
 }
 
-static void look(struct daemon *d)
+static void store_probe(struct daemon *d)
 {
-        op_init(&d->look.req.op, looked);
-        d->starting = &d->look.req.op;
-        store_scan(d->store, &d->look, STR_NULL, STR_NULL, 1);
+        op_init(&d->store_probe.req.op, store_probed);
+        d->starting = &d->store_probe.req.op;
+        store_scan(d->store, &d->store_probe, STR_NULL, STR_NULL, 1);
 }
 
 void daemon_await_store(struct daemon *d, void (*there)(struct daemon *d))
 {
-        d->store_there = there;
-        look(d);
+        d->store_ready = there;
+        store_probe(d);
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "hutchd/data.h"
+#include "hutchd/data_dir.h"
 #include "hutchd/privilege.h"
 #include "os/fd.h"
 
@@ -33,18 +33,18 @@ static int take_installation(const struct identity *i, const char *path,
         int r;
 
         ids_init(&ids);
-        r = identity_enter(i, e);
+        r = identity_switch(i, e);
         if (r < 0)
                 return r;
-        r = data_open(&data, path, &ids, e);
-        identity_leave();
+        r = data_dir_open(&data, path, &ids, e);
+        identity_restore();
         if (r < 0)
                 return err_wrap(e,
                                 "as user %s, who must be able to reach the data folder (else "
                                 "choose another --data or --user)",
                                 i->name);
         memcpy(ret, data.installation, ID_HEX_LEN + 1);
-        data_close(&data);
+        data_dir_close(&data);
         return 0;
 }
 
@@ -91,13 +91,13 @@ static void add_pair(struct words *w, const char *name, const char *value)
         add(w, value);
 }
 
-struct launching {
+struct launch_plan {
         const char *launcher, *warden, *self;
         const char *folder, *installation;
         char uid[16];
 };
 
-static void add_warden(struct words *w, const struct config *c, const struct launching *l)
+static void add_warden(struct words *w, const struct config *c, const struct launch_plan *l)
 {
         static const char *const levels[] = { "debug", "info", "warn", "error" };
 
@@ -119,7 +119,7 @@ static void add_warden(struct words *w, const struct config *c, const struct lau
 }
 
 /* What was said, and what the file may say otherwise the next time it is read. */
-static void add_hutchd(struct words *w, const struct config *c, const struct launching *l,
+static void add_hutchd(struct words *w, const struct config *c, const struct launch_plan *l,
                        char **argv)
 {
         add(w, l->self);
@@ -130,7 +130,7 @@ static void add_hutchd(struct words *w, const struct config *c, const struct lau
         add_pair(w, "--warden-fd", SOCKET);
 }
 
-static int run(struct config *c, const struct launching *l, char **argv, struct err *e)
+static int run(struct config *c, const struct launch_plan *l, char **argv, struct err *e)
 {
         struct words w = { 0 };
         size_t n = ADDED_MAX;
@@ -149,7 +149,7 @@ static int run(struct config *c, const struct launching *l, char **argv, struct 
 
 /* --- all --- */
 
-static int find_programs(struct config *c, struct launching *l, struct err *e)
+static int find_programs(struct config *c, struct launch_plan *l, struct err *e)
 {
         char self[PATH_MAX];
         ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -179,8 +179,8 @@ static void follow_links(struct config *c)
                 c->data = copy;
 }
 
-static int prepare_folders(const struct identity *i, struct config *c, struct launching *l,
-                           char installation[static ID_HEX_LEN + 1], struct err *e)
+static int prepare_dirs(const struct identity *i, struct config *c, struct launch_plan *l,
+                        char installation[static ID_HEX_LEN + 1], struct err *e)
 {
         const char *drivers;
         int r;
@@ -201,7 +201,7 @@ static int prepare_folders(const struct identity *i, struct config *c, struct la
 int launch(const struct options *o, struct config *c, char **argv, struct err *e)
 {
         char installation[ID_HEX_LEN + 1];
-        struct launching l = { .installation = installation };
+        struct launch_plan l = { .installation = installation };
         struct identity i;
         int r;
 
@@ -214,7 +214,7 @@ int launch(const struct options *o, struct config *c, char **argv, struct err *e
         if (r == 0)
                 r = find_programs(c, &l, e);
         if (r == 0)
-                r = prepare_folders(&i, c, &l, installation, e);
+                r = prepare_dirs(&i, c, &l, installation, e);
         if (r < 0)
                 return r;
         (void) snprintf(l.uid, sizeof(l.uid), "%u", (unsigned) i.uid);

@@ -19,7 +19,7 @@
 
 /* --- who --- */
 
-static int take_user(const struct users *u, struct str text, struct identity *ret, struct err *e)
+static int resolve_user(const struct users *u, struct str text, struct identity *ret, struct err *e)
 {
         struct user user = { 0 };
         uint32_t uid = 0;
@@ -49,12 +49,12 @@ static int choose(const struct config *c, const struct users *u, struct identity
         ret->change = geteuid() == 0 && (c->user || native);
         if (!c->user && !native)
                 return 0;
-        (void) snprintf(number, sizeof(number), "%u", PRIVILEGE_NOBODY);
-        r = take_user(u,
-                      str_from(c->user                                        ? c->user
-                               : users_by_name(u, STR(PRIVILEGE_USER), &user) ? PRIVILEGE_USER
-                                                                              : number),
-                      ret, e);
+        (void) snprintf(number, sizeof(number), "%u", PRIVILEGE_FALLBACK_UID);
+        r = resolve_user(u,
+                         str_from(c->user                                        ? c->user
+                                  : users_by_name(u, STR(PRIVILEGE_USER), &user) ? PRIVILEGE_USER
+                                                                                 : number),
+                         ret, e);
         if (r < 0)
                 return r;
         if (native && ret->uid == 0)
@@ -80,21 +80,21 @@ int identity_choose(const struct config *c, struct identity *ret, struct err *e)
 
 /* --- for a while --- */
 
-int identity_enter(const struct identity *i, struct err *e)
+int identity_switch(const struct identity *i, struct err *e)
 {
         if (!i->change)
                 return 0;
         if (setgroups(i->n_groups, i->groups) < 0 || setegid(i->gid) < 0 || seteuid(i->uid) < 0) {
                 int r = -errno;
 
-                identity_leave();
+                identity_restore();
                 return err_errno(e, r, "become the user %s", i->name);
         }
         return 0;
 }
 
 /* Root's own groups are not missed: what comes later is done as root, or as the user. */
-void identity_leave(void)
+void identity_restore(void)
 {
         if (getuid() == 0 && (seteuid(0) < 0 || setegid(0) < 0))
                 abort(); /* half of somebody else is nobody to go on as */

@@ -23,8 +23,8 @@
 #include "hutchd/config.h"
 #include "os/users.h"
 
-#define PRIVILEGE_USER   "hutch"
-#define PRIVILEGE_NOBODY 268435455U /* below the uids of sandboxes, above those of people */
+#define PRIVILEGE_USER         "hutch"
+#define PRIVILEGE_FALLBACK_UID 268435455U /* below the uids of sandboxes, above those of people */
 
 struct identity {
         bool change; /* else we stay who we are */
@@ -41,8 +41,8 @@ int identity_choose(const struct config *c, struct identity *ret, struct err *e)
 
 /* As that user, until `leave`, for what it could do itself as well: then nothing can be done by
  * leading root astray. */
-int identity_enter(const struct identity *i, struct err *e) must_check;
-void identity_leave(void);
+int identity_switch(const struct identity *i, struct err *e) must_check;
+void identity_restore(void);
 
 /* For good. */
 int identity_become(const struct identity *i, struct err *e) must_check;

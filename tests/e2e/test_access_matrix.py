@@ -16,7 +16,7 @@ import sys
 from datetime import datetime, timedelta, timezone
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from deployment import AGENT_PORT, WISH, Deployment  # noqa: E402
+from deployment import AGENT_PORT, CREATE_REQUEST, Deployment  # noqa: E402
 from tap import diag, eq, run, test  # noqa: E402
 
 programs = sys.argv[1:3]
@@ -67,7 +67,7 @@ ROUTES = [
     Route("GET", "/openapi.json", "public"),
     Route("GET", "/metrics", "admin"),
 
-    *both("POST", "/sandboxes", "write", 202, body=WISH),
+    *both("POST", "/sandboxes", "write", 202, body=CREATE_REQUEST),
     *both("GET", "/sandboxes", "read"),
     *both("GET", ONE, "read one"),
     *both("DELETE", ONE, "write one", 204, used_up=True),
@@ -443,8 +443,8 @@ def a_key_opens_from_its_making_to_its_removal():
 kept = {}       # what must not be found anywhere
 
 
-def files_of(folder):
-    for at, _, names in os.walk(folder):
+def files_of(directory):
+    for at, _, names in os.walk(directory):
         for name in filter(lambda n: os.path.isfile(os.path.join(at, n)), names):
             with open(os.path.join(at, name), "rb") as f:
                 yield os.path.join(at, name), f.read()
@@ -452,7 +452,7 @@ def files_of(folder):
 
 @test
 def secrets_are_not_kept():
-    """keys, tokens, environment values and image passwords: not in the data folder, not in the log"""
+    """keys, tokens, environment values and image passwords: not in the data directory, not in the log"""
     world.hutchd.create(key="own", env={"PASSWORD": "value-of-a-variable"}, image={
         "uri": "python:3.11", "auth": {"username": "me", "password": "pass-of-an-image"}})
     world.hutchd.call("POST", "/v1/sandboxes", {"env": {"A": "value-of-a-refused-one"}}, key="own")

@@ -5,7 +5,7 @@
 usage: test_bad_input.py HUTCHD_DIRECT HUTCH_EXECD
 
 After each group of bad requests there is no sandbox, the store has the keys it had, the driver's
-folders are what they were, and memory has not grown.
+directories are what they were, and memory has not grown.
 """
 
 import json
@@ -15,7 +15,7 @@ import sys
 from datetime import datetime, timedelta, timezone
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from deployment import AGENT_PORT, WISH, Deployment  # noqa: E402
+from deployment import AGENT_PORT, CREATE_REQUEST, Deployment  # noqa: E402
 from server import read_all  # noqa: E402
 from tap import diag, eq, run, test  # noqa: E402
 
@@ -26,11 +26,11 @@ hutchd = Deployment(programs, settings={"log": {"level": "warn"}})
 
 def state():
     """Everything that a bad request must leave as it is."""
-    folders = sorted(os.path.relpath(os.path.join(d, n), hutchd.data)
+    directories = sorted(os.path.relpath(os.path.join(d, n), hutchd.data)
                      for d, ds, ns in os.walk(hutchd.data) for n in ds + ns
                      if not n.endswith(("-wal", "-shm", "-journal")))
     items = hutchd.call("GET", "/v1/sandboxes?pageSize=200").json["items"]
-    return [i["id"] for i in items], hutchd.stored(), folders
+    return [i["id"] for i in items], hutchd.stored(), directories
 
 
 def shaped(answer):
@@ -58,9 +58,9 @@ def refused(requests):
     eq(state(), before, "what there is")
 
 
-def wish(**changed):
+def create_request(**changed):
     """A create request with some members changed; those that are ... are left out."""
-    return json.dumps({k: v for k, v in {**WISH, **changed}.items() if v is not ...}).encode()
+    return json.dumps({k: v for k, v in {**CREATE_REQUEST, **changed}.items() if v is not ...}).encode()
 
 
 def create(bodies, want=(422,)):
@@ -92,7 +92,7 @@ def depth_bombs():
 
 @test
 def duplicate_keys():
-    good = wish()[:-1]
+    good = create_request()[:-1]
     create([good + b',"timeout":60}', good + b',"image":{"uri":"a"}}',
             good + b',"metadata":{"a":"1","a":"2"}}', good + b',"env":{"A":"1","A":"2"}}',
             good + b',"\\u0074imeout":60}'])
@@ -100,7 +100,7 @@ def duplicate_keys():
 
 @test
 def two_spellings_of_one_member():
-    create([wish()[:-1] + b',"resource_limits":{"cpu":"1"}}'], want=(422, 400))
+    create([create_request()[:-1] + b',"resource_limits":{"cpu":"1"}}'], want=(422, 400))
 
 
 WRONG = {
@@ -123,28 +123,28 @@ WRONG = {
 
 @test
 def wrong_types_and_values():
-    create([wish(**{k: v}) for k, vs in WRONG.items() for v in vs], want=(422, 400))
+    create([create_request(**{k: v}) for k, vs in WRONG.items() for v in vs], want=(422, 400))
 
 
 @test
 def rules_of_values():
     long = "x" * 64
-    create([wish(metadata={k: v}) for k, v in [
+    create([create_request(metadata={k: v}) for k, v in [
         ("", "a"), ("a b", "a"), ("-a", "b"), (long, "a"), ("a", long), ("a", "b c"), ("a", "-"),
         ("ä", "a"), ("a", "ü"), ("a/b/c", "a"), ("/a", "a"), ("A_/x", "a"), ("opensandbox.io/x", "a"),
         ("a", "\n")]], want=(400,))
-    create([wish(metadata={"a\u0000": "b"}), wish(metadata={"a": "\u0000"})])
-    create([wish(resourceLimits={k: v}) for k, v in [
+    create([create_request(metadata={"a\u0000": "b"}), create_request(metadata={"a": "\u0000"})])
+    create([create_request(resourceLimits={k: v}) for k, v in [
         ("cpu", ""), ("cpu", "x"), ("cpu", "-1"), ("cpu", "1e9"), ("cpu", "0"), ("memory", "1Q"),
         ("memory", "-5"), ("memory", "99999999999Ti"), ("memory", " 1Gi"), ("memory", "1 Gi")]],
         want=(400, 422))
-    create([wish(env={k: v}) for k, v in [
+    create([create_request(env={k: v}) for k, v in [
         ("", "a"), ("A=B", "x"), ("A\u0000", "x"), ("A", "x\u0000y")]], want=(400, 422))
-    create([wish(entrypoint=e) for e in [[""], ["a\u0000b"], ["x" * 3_000_000]]],
+    create([create_request(entrypoint=e) for e in [[""], ["a\u0000b"], ["x" * 3_000_000]]],
            want=(400, 422, 413))
-    create([wish(image={"uri": u}) for u in ["", " ", "a\u0000b", "a\nb", "x" * 10_000]],
+    create([create_request(image={"uri": u}) for u in ["", " ", "a\u0000b", "a\nb", "x" * 10_000]],
            want=(400, 422))
-    create([wish(volumes=[v]) for v in [
+    create([create_request(volumes=[v]) for v in [
         {"name": "v"}, {"name": "v", "mountPath": "/x"}, {"name": "V!", "mountPath": "/x",
                                                           "host": {"path": "/"}},
         {"name": "v", "mountPath": "x", "host": {"path": "/tmp"}},
@@ -153,9 +153,9 @@ def rules_of_values():
         {"name": "v", "mountPath": "/x", "subPath": "../x", "pvc": {"claimName": "c"}},
         {"name": "v", "mountPath": "/x", "host": {"path": "/tmp"}, "pvc": {"claimName": "c"}}]],
         want=(400, 422))
-    create([wish(metadata={f"k{i}": "v" for i in range(100_000)}),
-            wish(env={f"K{i}": "v" * 20 for i in range(100_000)}),
-            wish(entrypoint=["x"] * 100_000)], want=(400, 422, 413))
+    create([create_request(metadata={f"k{i}": "v" for i in range(100_000)}),
+            create_request(env={f"K{i}": "v" * 20 for i in range(100_000)}),
+            create_request(entrypoint=["x"] * 100_000)], want=(400, 422, 413))
 
 
 @test
@@ -163,7 +163,7 @@ def idempotency_keys():
     before = state()
     for key in ["x" * 5000, "\x01", "ü"]:
         with hutchd.connect() as s:
-            body = wish()
+            body = create_request()
             s.sendall(b"POST /v1/sandboxes HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                       b"Idempotency-Key: " + key.encode("utf-8") + b"\r\nContent-Length: "
                       + str(len(body)).encode() + b"\r\n\r\n" + body)

@@ -37,9 +37,9 @@ class World:
 
     def start(self):
         self._folder = tempfile.TemporaryDirectory(prefix="hutch-bus-")
-        self.folder = self._folder.name
-        self.broker = MAKERS[kind](self.folder)
-        self.hutchd = FakeHutchd(self.folder)
+        self.directory = self._folder.name
+        self.broker = MAKERS[kind](self.directory)
+        self.hutchd = FakeHutchd(self.directory)
         self.caller = purista_bus.connect(self.broker)
 
     def stop(self):
@@ -357,7 +357,7 @@ def unaddressed():
 @test
 def hutchd_is_away():
     """while hutchd can't be reached, callers are told so at once"""
-    with serving("--hutchd", f"unix:{world.folder}/nothing") as bridge:
+    with serving("--hutchd", f"unix:{world.directory}/nothing") as bridge:
         sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": "echo"})
         eq_reply(sent, world.caller.reply_of(sent), bridge,
                  {"status": 503, "message": "The sandbox server can't be reached now. Try again later."}, True)
@@ -523,7 +523,7 @@ def too_large():
 
 
 def password_file(broker, password):
-    path = f"{broker.folder}/password"
+    path = f"{broker.directory}/password"
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as f:
         f.write(f"{password}\n")
     return path
@@ -532,7 +532,7 @@ def password_file(broker, password):
 def try_door(broker, host, ca, password):
     """A bridge with TLS: what it logged when it was in, or was not."""
     path = password_file(broker, password)
-    arguments = ["--user", broker.user, "--password-file", path, *(["--ca", f"{broker.folder}/ca.pem"] if ca else [])]
+    arguments = ["--user", broker.user, "--password-file", path, *(["--ca", f"{broker.directory}/ca.pem"] if ca else [])]
     with Bridge(program, broker, f"unix:{world.hutchd.path}", *arguments,
                 url=f"{TLS_SCHEMES[kind]}://{host}:{broker.tls_port}") as bridge:
         bridge.said("connect")
@@ -544,9 +544,9 @@ def try_door(broker, host, ca, password):
 @test
 def guarded():
     """TLS and a password from a file; a wrong password, a strange authority and a wrong name are refused"""
-    with tempfile.TemporaryDirectory(prefix="hutch-bus-") as folder:
-        brokers.certify(folder)
-        broker = world.broker if kind == "amqp" else MAKERS[kind](folder, guarded=True)
+    with tempfile.TemporaryDirectory(prefix="hutch-bus-") as directory:
+        brokers.certify(directory)
+        broker = world.broker if kind == "amqp" else MAKERS[kind](directory, guarded=True)
         try:
             eq(try_door(broker, "localhost", True, broker.password), 1)
             eq(try_door(broker, "localhost", True, "wrong-guess"), 0)
@@ -558,14 +558,14 @@ def guarded():
 
 
 @contextlib.contextmanager
-def both_doors(folder):
+def both_doors(directory):
     """A broker that has a door with TLS and one without, and a caller behind that one."""
     if kind == "amqp":
         yield world.broker, world.caller
         return
-    brokers.certify(folder)
+    brokers.certify(directory)
     makers = {"nats": brokers.NatsWithBothDoors, "mqtt": brokers.MosquittoWithBothDoors}
-    with makers[kind](folder) as broker:
+    with makers[kind](directory) as broker:
         caller = purista_bus.connect(broker)
         yield broker, caller
         caller.close()
@@ -574,8 +574,8 @@ def both_doors(folder):
 @test
 def over_tls():
     """commands over TLS: many at once, and large ones in both directions"""
-    with tempfile.TemporaryDirectory(prefix="hutch-bus-") as folder, both_doors(folder) as (broker, caller):
-        with Bridge(program, broker, f"unix:{world.hutchd.path}", "--ca", f"{broker.folder}/ca.pem",
+    with tempfile.TemporaryDirectory(prefix="hutch-bus-") as directory, both_doors(directory) as (broker, caller):
+        with Bridge(program, broker, f"unix:{world.hutchd.path}", "--ca", f"{broker.directory}/ca.pem",
                     *(["--user", broker.user, "--password-file", password_file(broker, broker.password)]
                       if kind == "amqp" else []),
                     url=f"{TLS_SCHEMES[kind]}://localhost:{broker.tls_port}") as bridge:
@@ -593,7 +593,7 @@ def rights():
     """what a user of NATS must be allowed is enough; one who is allowed less is told what is missing"""
     if kind != "nats":
         skip("other brokers confirm messages by themselves")
-    with tempfile.TemporaryDirectory(prefix="hutch-bus-") as folder, brokers.NatsWithRights(folder) as broker:
+    with tempfile.TemporaryDirectory(prefix="hutch-bus-") as directory, brokers.NatsWithRights(directory) as broker:
         for user, words in (("bridge", "msg=connected"), ("narrow", "must be allowed to")):
             with Bridge(program, broker, f"unix:{world.hutchd.path}", "--user", user, "--password-file",
                         password_file(broker, broker.password)) as bridge:

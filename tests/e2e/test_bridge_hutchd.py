@@ -45,7 +45,7 @@ BY_KEY = "\n".join(line for line in CONFIG.splitlines() if "uid:" not in line)
 
 def by_key():
     """A hutchd that knows bridges by their keys alone."""
-    return Hutchd(program, config=BY_KEY, env={"HUTCH_TEST_DIRECT": "1", "HOME": world.folder.name})
+    return Hutchd(program, config=BY_KEY, env={"HUTCH_TEST_DIRECT": "1", "HOME": world.directory.name})
 
 
 def bridge(*arguments, hutchd=None, url=None):
@@ -54,8 +54,8 @@ def bridge(*arguments, hutchd=None, url=None):
     return b
 
 
-def payload(target, wish, **more):
-    reply = world.caller.call(target, wish, **more).body
+def payload(target, create_request, **more):
+    reply = world.caller.call(target, create_request, **more).body
     return reply.get("isHandledError"), reply["payload"]
 
 
@@ -83,13 +83,13 @@ def a_life():
 
 
 def key_file(name, key):
-    path = f"{world.folder.name}/{name}"
+    path = f"{world.directory.name}/{name}"
     with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
         f.write(key + "\n")
     return path
 
 
-WISH = {"sandboxId": "x", "command": "true"}
+CREATE_REQUEST = {"sandboxId": "x", "command": "true"}
 NOT_THERE = "Sandbox x not found in registry"
 
 
@@ -99,7 +99,7 @@ AWAY = (True, 503, "The sandbox server can't be reached now. Try again later.")
 
 def refused(b, why, told=REFUSED):
     """Callers get an error without details, and the operator the reason."""
-    failed, error = payload("executeBash", WISH)
+    failed, error = payload("executeBash", CREATE_REQUEST)
     eq((failed, error["status"], error["message"]), told)
     b.said("executeBash failed")
     has(b.log(), why)
@@ -112,8 +112,8 @@ def keys():
     """a bridge's key is as good as its user; any other gets callers a 500, and the operator the reason"""
     with by_key() as hutchd:
         with bridge("--key-file", key_file("bus", KEY), hutchd=hutchd) as b:
-            eq(payload("executeBash", WISH)[1]["message"], NOT_THERE)
-            eq(payload("executeBash", WISH, tenantId="org-2")[1]["status"], 403)      # not one that it may act for
+            eq(payload("executeBash", CREATE_REQUEST)[1]["message"], NOT_THERE)
+            eq(payload("executeBash", CREATE_REQUEST, tenantId="org-2")[1]["status"], 403)      # not one that it may act for
             b.stop()
         with bridge("--key-file", key_file("other", OTHER), hutchd=hutchd) as b:
             refused(b, "only bridges may act for others")
@@ -127,22 +127,22 @@ def a_key_that_is_shown_counts():
     with bridge("--key-file", key_file("none", "no-such-key-0123456789")) as b:
         refused(b, "the API key is not valid")
     with bridge("--key-file", key_file("bus", KEY)) as b:       # it is that bridge now, with its tenants
-        eq(payload("executeBash", WISH, tenantId="org-2")[1]["status"], 403)
+        eq(payload("executeBash", CREATE_REQUEST, tenantId="org-2")[1]["status"], 403)
         b.stop()
 
 
 @test
 def by_tls():
     """over https:// with the authority of its certificate and a bridge's key; else not"""
-    good, strange = f"{world.folder.name}/good", f"{world.folder.name}/strange"
-    for folder in (good, strange):
-        os.mkdir(folder)
-        brokers.certify(folder)
+    good, strange = f"{world.directory.name}/good", f"{world.directory.name}/strange"
+    for directory in (good, strange):
+        os.mkdir(directory)
+        brokers.certify(directory)
     right = ["--key-file", key_file("bus", KEY)]
     with by_key() as hutchd, TlsDoor(good, hutchd.socket) as door:
         url = f"https://localhost:{door.port}"
         with bridge(*right, "--hutchd-ca", f"{good}/ca.pem", url=url) as b:
-            eq(payload("executeBash", WISH)[1]["message"], NOT_THERE)
+            eq(payload("executeBash", CREATE_REQUEST)[1]["message"], NOT_THERE)
             b.stop()
         for ca in ["--hutchd-ca", f"{strange}/ca.pem"], []:     # another authority, and those of the system
             with bridge(*right, *ca, url=url) as b:
@@ -168,13 +168,13 @@ def many_at_once():
 
 
 if __name__ == "__main__":
-    world.folder = tempfile.TemporaryDirectory(prefix="hutch-bus-")
+    world.directory = tempfile.TemporaryDirectory(prefix="hutch-bus-")
     try:
-        world.broker = brokers.Nats(world.folder.name)
+        world.broker = brokers.Nats(world.directory.name)
     except brokers.Missing as missing:
         print(f"1..0 # SKIP {missing}")
         sys.exit(0)
     with world.broker, Hutchd(program, config=CONFIG,
-                              env={"HUTCH_TEST_DIRECT": "1", "HOME": world.folder.name}) as world.hutchd:
+                              env={"HUTCH_TEST_DIRECT": "1", "HOME": world.directory.name}) as world.hutchd:
         world.caller = purista_bus.connect(world.broker)
         run()

@@ -33,11 +33,11 @@ Store = STORES[sys.argv[3]]
 
 def with_helpers():
     """hutchd looks for the client of NATS beside itself, and this one is built elsewhere."""
-    folder = runnable_folder()
-    shutil.copy(program, folder.name)
+    directory = runnable_folder()
+    shutil.copy(program, directory.name)
     for helper in (f"{os.path.dirname(agent)}/hutch-store-nats", f"{os.path.dirname(program)}/direct-supervisor"):
-        os.symlink(helper, f"{folder.name}/{os.path.basename(helper)}")
-    return folder
+        os.symlink(helper, f"{directory.name}/{os.path.basename(helper)}")
+    return directory
 
 
 _programs = with_helpers()
@@ -49,18 +49,18 @@ KEY = "0123456789abcdef" * 4
 class Node(Hutchd):
     """One of several; the store is the test's."""
 
-    def __init__(self, store, name, lease="10s", grace="60s", folder=None):
-        self._place = None if folder else tempfile.TemporaryDirectory(prefix="node-")
-        folder = folder or self._place.name
+    def __init__(self, store, name, lease="10s", grace="60s", directory=None):
+        self._place = None if directory else tempfile.TemporaryDirectory(prefix="node-")
+        directory = directory or self._place.name
         self.name, self.home = name, tempfile.TemporaryDirectory(prefix="home-")
-        with open(os.open(f"{folder}/key", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
+        with open(os.open(f"{directory}/key", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
             f.write(KEY + "\n")
         config = store.config().replace("driver: fake", "driver: direct") + f"""
 agent: {agent}
 node: {name}
 cluster:
-  advertise: unix:{folder}/socket
-  key_file: {folder}/key
+  advertise: unix:{directory}/socket
+  key_file: {directory}/key
   lease: {lease}
   grace: {grace}
 keys:
@@ -73,7 +73,7 @@ purista:
   bridges:
   - {{uid: {os.getuid()}, tenants: ["*"]}}
 """
-        super().__init__(program, config=config, folder=folder,
+        super().__init__(program, config=config, directory=directory,
                          env={"HUTCH_TEST_DIRECT": "1", "HOME": self.home.name})
         self.key = ANN
 
@@ -310,7 +310,7 @@ def what_no_node_has_signed_opens_nothing():
 def an_idempotency_key_means_the_same_at_either_node():
     one, two = nodes()
     key = named("key")
-    ids = {n.call("POST", "/v1/sandboxes", n.wish(), headers={"Idempotency-Key": key}).json["id"]
+    ids = {n.call("POST", "/v1/sandboxes", n.create_request(), headers={"Idempotency-Key": key}).json["id"]
            for n in (one, two, one)}
     eq(len(ids), 1)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """hutchd as a whole, with real agents: what clients do, restarts, deaths, reloads, full disks.
 
-The driver is "direct", which is for tests: agents are plain processes below the data folder. With a third
+The driver is "direct", which is for tests: agents are plain processes below the data directory. With a third
 argument it is "native", and what says something about the other driver only is left out.
 
 usage: test_control_plane.py HUTCHD_DIRECT HUTCH_EXECD [native]
@@ -19,7 +19,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from execd import can_unshare, events, short  # noqa: E402
-from hutchd import Events, Hutchd, wait_gone, wish_of  # noqa: E402
+from hutchd import Events, Hutchd, wait_gone, create_request_of  # noqa: E402
 from native import NEEDS, Native, can_run  # noqa: E402
 from tap import eq, has, run, skip, test  # noqa: E402
 
@@ -177,7 +177,7 @@ def without_a_driver_nothing_is_made():
     h = Hutchd(program)
     with h:
         has(h.log(), "no driver is configured")
-        answer = h.call("POST", "/v1/sandboxes", wish_of())
+        answer = h.call("POST", "/v1/sandboxes", create_request_of())
         eq(answer.status, 503, answer.body)
         has(answer.json["message"], "--driver")
         eq(live(h), {})
@@ -235,7 +235,7 @@ def what_died_meanwhile_is_known():
     with start() as h:
         box, other = h.create()["id"], h.create()["id"]
         h.kill()
-        pids = h.processes_of_box(box)
+        pids = h.processes_of_sandbox(box)
         os.kill(h.agent_of(box), signal.SIGKILL)
         for pid in pids:
             wait_gone(pid)
@@ -388,7 +388,7 @@ def a_reload_brings_keys_and_quotas():
         h.key = OTHER
         eq(h.call("GET", f"/v1/sandboxes/{first}").status, 404)
         box = h.create()["id"]
-        answer = h.call("POST", "/v1/sandboxes", h.wish())
+        answer = h.call("POST", "/v1/sandboxes", h.create_request())
         eq(answer.status, 429, answer.body)
         assert answer.headers["Retry-After"], answer.headers
         eq(h.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
@@ -428,7 +428,7 @@ def a_refused_reload_leaves_the_audit_log_where_it_was():
         h.key = ADMIN
         made = h.call("POST", "/v1/keys", {"tenant": "t", "principal": "p", "role": "user"}).json
         h.configure(f"{base}{keys('admin')}- key: {made['key']}\n"
-                    f"audit: {{file: {h.folder}/other.log}}\n")
+                    f"audit: {{file: {h.directory}/other.log}}\n")
         has(h.reload(), "not reloaded, everything stays as it was")
         h.call("DELETE", "/v1/sandboxes/one")
         h.stop()
@@ -503,14 +503,14 @@ def a_full_disk():
         try:
             holder.stdout.readline()
             in_namespace = ["nsenter", "-t", str(holder.pid), "-m", "--wd=/"]
-            with Folder(in_namespace, holder.pid) as folder:
-                fill_the_disk(folder, in_namespace, f"/proc/{holder.pid}/root{folder}")
+            with Folder(in_namespace, holder.pid) as directory:
+                fill_the_disk(directory, in_namespace, f"/proc/{holder.pid}/root{directory}")
         finally:
             holder.kill()
 
 
 class Folder:
-    """A folder that is a small disk inside the namespace."""
+    """A directory that is a small disk inside the namespace."""
 
     def __init__(self, in_namespace, _pid):
         self.path = subprocess.run(["mktemp", "-d"], text=True, capture_output=True,
@@ -526,8 +526,8 @@ class Folder:
         subprocess.run(["rm", "-rf", self.path], check=True)
 
 
-def fill_the_disk(folder, in_namespace, seen):
-    with start(folder=folder, wrap=in_namespace) as h:
+def fill_the_disk(directory, in_namespace, seen):
+    with start(directory=directory, wrap=in_namespace) as h:
         kept = h.create()["id"]
         with open(f"{seen}/data/filler", "wb", buffering=0) as f:
             try:
@@ -535,7 +535,7 @@ def fill_the_disk(folder, in_namespace, seen):
                     f.write(bytes(4096))
             except OSError:
                 pass
-        answers = [h.call("POST", "/v1/sandboxes", h.wish()) for _ in range(5)]
+        answers = [h.call("POST", "/v1/sandboxes", h.create_request()) for _ in range(5)]
         for answer in answers:              # of the registry, or of a driver that has no room
             assert answer.status in (429, 500), answer.body
             assert "disk" in answer.json["message"] or "space" in answer.json["message"], answer.body

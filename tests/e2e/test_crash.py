@@ -8,7 +8,7 @@ can and write down what was acknowledged. hutchd is killed and started again; th
 - what was acknowledged is so: sandboxes that were made are there, those that were deleted are not, states
   and expiries are the acknowledged ones;
 - what was under way is done or not done, nothing in between;
-- runtime and registry agree: each sandbox that is listed has its folder and its processes, and there are no
+- runtime and registry agree: each sandbox that is listed has its directory and its processes, and there are no
   others.
 
 With the driver "native" either hutchd is killed, which its launcher starts again, or all that runs but the
@@ -64,7 +64,7 @@ def check_native(h, ids):
     deadline = time.monotonic() + 20
     while h.boxes() != ids and time.monotonic() < deadline:
         time.sleep(0.01)        # what was undone is removed behind the back of who asks
-    eq(h.boxes(), ids, "folders")
+    eq(h.boxes(), ids, "directories")
     runs = h.processes()
     for box in ids:
         assert h.agent_of(box) in runs, f"{box} does not run"
@@ -81,7 +81,7 @@ def check_runtime(h, ids):
         if box not in ids:
             for pid in pids:
                 wait_gone(pid, 5)
-    eq(folders_of(h.data), ids, "folders")
+    eq(folders_of(h.data), ids, "directories")
     eq(set(owners_of(h.data)), ids, "sandboxes with processes")
 
 
@@ -122,7 +122,7 @@ def start():
 def nothing_is_lost_and_nothing_leaks():
     """200 kills at random points of create, delete, pause, resume, renew, and of the start"""
     chance = random.Random(seed)
-    clients = [Client(i, seed, wish={"image": {"uri": "host"}}) for i in range(CLIENTS)]
+    clients = [Client(i, seed, create_request={"image": {"uri": "host"}}) for i in range(CLIENTS)]
     hit = {}
     diag(f"seed {seed}")
     with start() as h:

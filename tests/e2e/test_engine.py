@@ -84,7 +84,7 @@ print(s.getsockname()[0])'""")
 
 @test
 def a_sandbox_that_the_engine_streams_to():
-    """the same when the engine sees none of our folders, over its own streams"""
+    """the same when the engine sees none of our directories, over its own streams"""
     with start(setting={"reach": "exec", **NO_NETWORK}) as h:
         a_whole_life(h)
         box = h.create()
@@ -220,7 +220,7 @@ def a_snapshot():
         eq(h.output(box, "cat /srv/note; stat -c '%a %u %g' /srv/note; readlink /srv/link"),
            "kept\n640 5 6\nnote")
         eq(h.output(box, 'echo "<$PASSWORD> $HOSTNAME $(hostname)"').split(), ["<>", box, box])
-        eq(h.output(box, "pwd"), "/root", "the folder of the image")
+        eq(h.output(box, "pwd"), "/root", "the directory of the image")
         # One of what was made of one, and its own end.
         second = h.keep(box)
         eq(h.kept(second), "Ready")
@@ -288,41 +288,41 @@ def volume(path, **more):
 @test
 def folders_of_the_host():
     """those that are allowed, for reading or for writing, and parts of them"""
-    with allowed() as (h, folder):
-        os.makedirs(f"{folder}/part")
-        box = h.create(volumes=[volume(folder, subPath="part")])
+    with allowed() as (h, directory):
+        os.makedirs(f"{directory}/part")
+        box = h.create(volumes=[volume(directory, subPath="part")])
         eq(h.output(box, "echo written > /mnt/work/file && cat /mnt/work/file"), "written")
-        with open(f"{folder}/part/file", encoding="ascii") as f:
+        with open(f"{directory}/part/file", encoding="ascii") as f:
             eq(f.read(), "written\n")
-        reader = h.create(volumes=[volume(folder, readOnly=True)])
+        reader = h.create(volumes=[volume(directory, readOnly=True)])
         eq(h.output(reader, "cat /mnt/work/part/file"), "written")
         has(h.output(reader, "echo > /mnt/work/part/file"), "Read-only")
         for box in h.listed():
             h.delete(box)
-        eq(os.path.exists(f"{folder}/part/file"), True)
+        eq(os.path.exists(f"{directory}/part/file"), True)
 
 
 @contextlib.contextmanager
 def allowed():
-    """hutchd that may give away one folder, and that folder."""
-    with tempfile.TemporaryDirectory() as folder, \
-            start(config_more={"volumes": {"host_folders": [folder]}}) as h:
-        yield h, folder
+    """hutchd that may give away one directory, and that directory."""
+    with tempfile.TemporaryDirectory() as directory, \
+            start(config_more={"volumes": {"host_folders": [directory]}}) as h:
+        yield h, directory
 
 
 @test
 def other_folders_of_the_host():
     """are refused: neighbours, parents, what is not there, and what a sandbox has made a link to"""
-    with allowed() as (h, folder):
-        os.makedirs(f"{folder}/shared")
-        box = h.create(volumes=[volume(folder)])
+    with allowed() as (h, directory):
+        os.makedirs(f"{directory}/shared")
+        box = h.create(volumes=[volume(directory)])
         eq(h.output(box, "cd /mnt/work && ln -s /etc out && ln -s /etc shared/out && "
                          "ln -s / root && echo linked"), "linked")
-        for wrong in [volume("/etc"), volume(folder + "x"), volume(os.path.dirname(folder)),
-                      volume(f"{folder}/../"), volume(folder, subPath="../"),
-                      volume(folder, subPath="out"), volume(f"{folder}/out"),
-                      volume(folder, subPath="shared/out"), volume(folder, subPath="root/etc"),
-                      volume(folder, subPath="not-there")]:
+        for wrong in [volume("/etc"), volume(directory + "x"), volume(os.path.dirname(directory)),
+                      volume(f"{directory}/../"), volume(directory, subPath="../"),
+                      volume(directory, subPath="out"), volume(f"{directory}/out"),
+                      volume(directory, subPath="shared/out"), volume(directory, subPath="root/etc"),
+                      volume(directory, subPath="not-there")]:
             answer = h.ask_create(volumes=[wrong])
             assert 400 <= answer.status < 500, (wrong, answer.status, answer.body)
         eq(list(h.listed()), [box])
@@ -331,20 +331,20 @@ def other_folders_of_the_host():
 
 @test
 def volumes_inside_of_volumes():
-    """a folder of the host in a named volume, and a named one in a folder; not where nobody could tell"""
+    """a directory of the host in a named volume, and a named one in a directory; not where nobody could tell"""
     def named(path):
         return {"name": "named", "pvc": {"claimName": "outer"}, "mountPath": path}
 
-    with allowed() as (h, folder):
-        os.makedirs(f"{folder}/part")
+    with allowed() as (h, directory):
+        os.makedirs(f"{directory}/part")
         for other, inner in ("/mnt", "/mnt/work"), ("/mnt/work/deep", "/mnt/work/deep"):
-            box = h.create(volumes=[volume(folder), named(other)])
+            box = h.create(volumes=[volume(directory), named(other)])
             eq(h.output(box, f"echo x > {inner}/file && ls /mnt/work"), {"/mnt": "file\npart"}.get(
                 other, "deep\nfile\npart"))
             h.delete(box)
-        more = {**volume(folder, subPath="part"), "name": "more"}
+        more = {**volume(directory, subPath="part"), "name": "more"}
         for wrong in "/mnt/work", "/mnt/work/part", "/.hutch/run", "/.hutch":
-            answer = h.ask_create(volumes=[volume(folder), {**more, "mountPath": wrong}])
+            answer = h.ask_create(volumes=[volume(directory), {**more, "mountPath": wrong}])
             assert 400 <= answer.status < 500 or answer.status == 501, (wrong, answer.status, answer.body)
         eq(h.containers(), {})
     e.api("DELETE", "/volumes/outer")
@@ -354,8 +354,8 @@ class Between:
     """The engine's socket, for hutchd; something happens before a container is started."""
 
     def __init__(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = f"{self.folder.name}/engine.sock"
+        self.directory = tempfile.TemporaryDirectory()
+        self.path = f"{self.directory.name}/engine.sock"
         self.before_start = lambda: None
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(self.path)
@@ -385,13 +385,13 @@ class Between:
     def __exit__(self, *_):
         self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
-        self.folder.cleanup()
+        self.directory.cleanup()
 
 
 ENTERS = ["sh", "-c", "touch /mnt/work/was-here; exec sleep 1000"]
 
 
-def swap_tests(h, between, wish, top):
+def swap_tests(h, between, create_request, top):
     """top/part is checked; when the engine looks for it there is something else."""
     with tempfile.TemporaryDirectory() as decoy:
         def link():
@@ -406,7 +406,7 @@ def swap_tests(h, between, wish, top):
             for name in "part", "other":
                 os.makedirs(f"{top}/{name}", exist_ok=True)
             between.before_start = swap
-            answer = h.ask_create(volumes=[wish], entrypoint=ENTERS)
+            answer = h.ask_create(volumes=[create_request], entrypoint=ENTERS)
             eq(answer.status, 400, answer.body)
             has(answer.json["message"], "something else was mounted")
             eq((os.listdir(decoy), h.containers()), ([], {}))
@@ -414,17 +414,17 @@ def swap_tests(h, between, wish, top):
             (os.unlink if os.path.islink(f"{top}/part") else os.rmdir)(f"{top}/part")
             os.rename(f"{top}/kept", f"{top}/part")
         between.before_start = lambda: None
-        h.delete(h.create(volumes=[wish], entrypoint=ENTERS))
+        h.delete(h.create(volumes=[create_request], entrypoint=ENTERS))
         eq(sorted(os.listdir(f"{top}/part")), ["was-here"])
 
 
 @test
 def a_folder_that_is_swapped():
     """after it was checked and before the engine mounts it: nothing runs in such a sandbox"""
-    with Between() as between, tempfile.TemporaryDirectory() as folder, \
+    with Between() as between, tempfile.TemporaryDirectory() as directory, \
             start(setting={**NO_NETWORK, "socket": between.path},
-                  config_more={"volumes": {"host_folders": [folder]}}) as h:
-        swap_tests(h, between, volume(folder, subPath="part"), folder)
+                  config_more={"volumes": {"host_folders": [directory]}}) as h:
+        swap_tests(h, between, volume(directory, subPath="part"), directory)
         part = {"name": "work", "pvc": {"claimName": "swapped"}, "subPath": "part", "mountPath": "/mnt/work"}
         h.delete(h.create(volumes=[part]))
         swap_tests(h, between, part, e.api("GET", "/volumes/swapped").json["Mountpoint"])
@@ -479,14 +479,14 @@ def a_volume_goes_with_its_last_sandbox():
 @test
 def named_volumes():
     """are kept from one sandbox to the next, and belong to their tenant"""
-    def wish(name):
+    def create_request(name):
         return [{"name": "work", "pvc": {"claimName": name}, "mountPath": "/mnt/work"}]
 
     with start() as h:
-        h.delete(write_into(h, h.create(volumes=wish("kept"))))
-        eq(h.output(h.create(volumes=wish("kept")), "cat /mnt/work/file"), "written")
+        h.delete(write_into(h, h.create(volumes=create_request("kept"))))
+        eq(h.output(h.create(volumes=create_request("kept")), "cat /mnt/work/file"), "written")
         e.api("POST", "/volumes/create", {"Name": "somebodys"})
-        answer = h.ask_create(volumes=wish("somebodys"))
+        answer = h.ask_create(volumes=create_request("somebodys"))
         assert 400 <= answer.status < 500, answer.body
     for name in "kept", "somebodys":
         e.api("DELETE", f"/volumes/{name}")
@@ -511,7 +511,7 @@ def changed_image(name, script, *changes):
 
 @test
 def images_of_others():
-    """with a user and a folder of their own, and with links where ours would go"""
+    """with a user and a directory of their own, and with links where ours would go"""
     with start() as h:
         box = h.create(image=changed_image(
             "owned", "mkdir /srv/app && chown 1000:1000 /srv/app", "USER 1000:1000", "WORKDIR /srv/app"))
@@ -821,7 +821,7 @@ SWAPS = [
     ("a link to another socket", "ln -s {decoy} {agent}"),
     ("a link through /proc", "ln -s /proc/1/root{decoy} {agent}"),
     ("a file", "echo > {agent}"),
-    ("a folder", "mkdir {agent}"),
+    ("a directory", "mkdir {agent}"),
     ("a pipe", "mkfifo {agent}"),
     ("nothing", "true"),
 ]
@@ -831,7 +831,7 @@ SWAPS = [
 def the_agents_socket_is_swapped():
     """by the container's root for a link to the engine's own socket: nobody follows it"""
     with start() as h:
-        decoy = Decoy(f"{h.folder}/decoy")
+        decoy = Decoy(f"{h.directory}/decoy")
         for what, swap in SWAPS:
             box = h.create()
             agent = h.output(box, "echo /.hutch/run/*.sock")

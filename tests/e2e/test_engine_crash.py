@@ -68,9 +68,9 @@ def check(h, action, number, kill):
     for box in found:
         h.delete(box)
     eq((h.listed(), h.containers()), ({}, {}))
-    folders = [n for where, names, _ in os.walk(f"{h.data}/drivers") for n in names
+    directories = [n for where, names, _ in os.walk(f"{h.data}/drivers") for n in names
                if os.path.basename(where) == "run"]
-    eq(folders, [], "folders of sandboxes")
+    eq(directories, [], "directories of sandboxes")
 
 
 @test

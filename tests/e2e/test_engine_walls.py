@@ -122,8 +122,8 @@ def a_deep_tree():
             eq(h.output(box, f"cd {where} && python3 /tmp/deep.py"), "made")
         h.delete(box)
         eq((h.listed(), h.containers()), ({}, {}))
-        folders = [where for where, _, _ in os.walk(f"{h.data}/drivers") if box in where]
-        eq(folders, [], "folders of it")
+        directories = [where for where, _, _ in os.walk(f"{h.data}/drivers") if box in where]
+        eq(directories, [], "directories of it")
 
 
 with engine(kind, build_dir) as e:

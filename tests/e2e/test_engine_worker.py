@@ -45,12 +45,12 @@ def wire_version():
 
 
 @contextlib.contextmanager
-def running(folder):
+def running(directory):
     """A worker that has answered, and who speaks with it."""
-    os.mkdir(f"{folder}/run")
+    os.mkdir(f"{directory}/run")
     ours, theirs = socket.socketpair()
-    with subprocess.Popen([*PLAIN, worker, "--engine=docker", f"--folder={folder}/run", f"--agent={agent}",
-                           f"--socket={folder}/nobody.sock"], stdin=theirs) as process:
+    with subprocess.Popen([*PLAIN, worker, "--engine=docker", f"--directory={directory}/run", f"--agent={agent}",
+                           f"--socket={directory}/nobody.sock"], stdin=theirs) as process:
         theirs.close()
         with ours:
             hello = json.dumps({"call": "hello", "ticket": 1, "version": wire_version(),
@@ -64,7 +64,7 @@ def running(folder):
 @test
 def others_of_its_user_see_nothing_of_it():
     """neither memory nor descriptors nor environment: who takes over hutchd later does not get what passes through"""
-    with tempfile.TemporaryDirectory() as folder, running(folder) as process, \
+    with tempfile.TemporaryDirectory() as directory, running(directory) as process, \
             subprocess.Popen([*PLAIN, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as plain:
         try:
             os.write(plain.stdin.fileno(), b"ready\n")
@@ -94,10 +94,10 @@ def units():
     """{name: text}, with programs that are there."""
     found = {}
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "systemd")
-    for folder in f"{build_dir}/packaging", source:
-        for name in os.listdir(folder):
+    for directory in f"{build_dir}/packaging", source:
+        for name in os.listdir(directory):
             if name.endswith((".service", ".socket")):
-                with open(f"{folder}/{name}", encoding="utf-8") as f:
+                with open(f"{directory}/{name}", encoding="utf-8") as f:
                     found[name] = f.read()
     for path, program in installed_as().items():
         found = {name: text.replace(path, program) for name, text in found.items()}
@@ -109,13 +109,13 @@ def systemd_takes_the_units():
     """all of what is in them, without a word"""
     if not shutil.which("systemd-analyze"):
         skip("systemd-analyze is not installed")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         for name, text in units().items():
-            with open(f"{folder}/{name}", "w", encoding="utf-8") as f:
+            with open(f"{directory}/{name}", "w", encoding="utf-8") as f:
                 f.write(text)
-        eq(len(os.listdir(folder)), 6)
+        eq(len(os.listdir(directory)), 6)
         said = subprocess.run(["systemd-analyze", "verify", "--man=no", *sorted(
-            f"{folder}/{n}" for n in os.listdir(folder))], text=True, capture_output=True, check=False)
+            f"{directory}/{n}" for n in os.listdir(directory))], text=True, capture_output=True, check=False)
         ours = [line for line in said.stderr.splitlines() if "hutch" in line]
         if said.returncode != 0 and not ours:
             skip(f"systemd-analyze can't look at units here: {said.stderr.strip()[-200:]}")
@@ -133,7 +133,7 @@ def the_worker_takes_what_its_units_say():
         eq(said.returncode, 1, (name, said.stderr))
         has(said.stderr, "standard input is no socket")
         kind = re.search("docker|podman", name)[0]
-        eq({f"--engine={kind}", f"--folder=/var/lib/hutch-engine/{kind}"} - set(command), set(), name)
+        eq({f"--engine={kind}", f"--directory=/var/lib/hutch-engine/{kind}"} - set(command), set(), name)
         eq(re.search(r"^StateDirectory=(.*)$", text, re.M)[1], f"hutch-engine/{kind}")
 
 

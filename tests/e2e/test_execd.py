@@ -21,11 +21,11 @@ from tap import eq, has, run, skip, test  # noqa: E402
 
 execd = os.path.abspath(sys.argv.pop(1))
 _folder = tempfile.TemporaryDirectory()
-folder = _folder.name
+directory = _folder.name
 
 
 def agent(*arguments, **kinds):
-    return Agent(execd, "--workspace", folder, "--state-dir", folder, *arguments, **kinds)
+    return Agent(execd, "--workspace", directory, "--state-dir", directory, *arguments, **kinds)
 
 
 # --- where it serves, and to whom ---
@@ -33,7 +33,7 @@ def agent(*arguments, **kinds):
 @test
 def serves_on_tcp_and_unix():
     """several addresses, each said on standard output"""
-    path = f"{folder}/execd.sock"
+    path = f"{directory}/execd.sock"
     with Server(execd, "--listen", f"unix:{path}", "--listen", "127.0.0.1:0") as s:
         eq(s.address, f"unix:{path}")
         line = s.process.stdout.readline()
@@ -71,7 +71,7 @@ def token_from_a_descriptor():
     reader, writer = os.pipe()
     os.write(writer, b"from-fd\n")
     os.close(writer)
-    path = f"{folder}/token.sock"
+    path = f"{directory}/token.sock"
     p = subprocess.Popen([execd, "--access-token-fd", str(reader), "--listen", f"unix:{path}"],
                          pass_fds=[reader], stdout=subprocess.PIPE, text=True)
     os.close(reader)
@@ -205,7 +205,7 @@ def all_bytes_arrive():
         eq(sum(len(t) for t in text), 100_000_000)
         assert max(len(t) for t in text) <= 32768
         raw = bytes(range(256)) * 10
-        with open(f"{folder}/raw", "wb") as f:
+        with open(f"{directory}/raw", "wb") as f:
             f.write(raw)
         answer = a.call("POST", "/command", {"command": "cat raw", "background": True})
         ident = events(answer.body)[0]["text"]
@@ -237,7 +237,7 @@ def a_thousand_background_commands():
     """at once, each with its own output and end"""
     n = 100 if is_sanitized(execd) else 1000
     with agent() as a:
-        gate = f"{folder}/gate"
+        gate = f"{directory}/gate"
         os.mkfifo(gate)
         idents = []
         for i in range(n):

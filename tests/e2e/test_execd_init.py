@@ -20,7 +20,7 @@ from tap import diag, eq, has, run, skip, test  # noqa: E402
 execd = os.path.abspath(sys.argv.pop(1))
 build = os.path.abspath(sys.argv.pop(1))
 _folder = tempfile.TemporaryDirectory(prefix="execd-root-")
-folder = _folder.name
+directory = _folder.name
 
 # The namespaces' first process becomes the agent: unshare's child executes the rest. Killing
 # unshare (--kill-child) ends them.
@@ -128,7 +128,7 @@ def signals_cannot_be_forged():
     number = {"x86_64": 129, "aarch64": 138}.get(os.uname().machine)
     if not number:
         skip("the number of rt_sigqueueinfo is not known for this machine")
-    with as_init("--workspace", folder) as a:
+    with as_init("--workspace", directory) as a:
         for _ in range(2):
             eq(a.run(argv=[sys.executable, "-c", FORGE % number]), ["init", "ping", "done"])
         eq(a.call("GET", "/ping").status, 200)
@@ -189,7 +189,7 @@ def timeout_ends_all_of_a_command():
 # --- other roots ---
 
 def debian_root():
-    """A minimal Debian, made once for a build folder."""
+    """A minimal Debian, made once for a build directory."""
     root = f"{build}/roots/debian"
     if not os.path.exists(f"{root}/done"):
         shutil.rmtree(root, ignore_errors=True)
@@ -208,7 +208,7 @@ def debian_root():
 
 def musl_root():
     """busybox, and a program linked with musl as a shared library."""
-    root = f"{folder}/musl"
+    root = f"{directory}/musl"
     for d in ("bin", "lib", "proc", "tmp", "etc", "workspace"):
         os.makedirs(f"{root}/{d}")
     shutil.copy("/bin/busybox", f"{root}/bin/busybox")
@@ -216,9 +216,9 @@ def musl_root():
     for name in names.stdout.split():
         if name != "busybox":
             os.symlink("busybox", f"{root}/bin/{name}")
-    with open(f"{folder}/hello.c", "w", encoding="ascii") as f:
+    with open(f"{directory}/hello.c", "w", encoding="ascii") as f:
         f.write('#include <stdio.h>\nint main(void) { puts("musl says hello"); return 3; }\n')
-    subprocess.run(["musl-gcc", "-o", f"{root}/bin/hello", f"{folder}/hello.c"], check=True)
+    subprocess.run(["musl-gcc", "-o", f"{root}/bin/hello", f"{directory}/hello.c"], check=True)
     machine = os.uname().machine
     loader = f"ld-musl-{machine}.so.1"
     shutil.copy(os.path.realpath(f"/lib/{loader}"), f"{root}/lib/{loader}")
@@ -292,7 +292,7 @@ def in_a_busybox_and_musl_root():
 def in_an_empty_root():
     """nothing but the agent: argv of what is there, clear errors for what is not"""
     needs(root=True)
-    root = f"{folder}/empty"
+    root = f"{directory}/empty"
     for d in ("proc", "tmp", "dev"):
         os.makedirs(f"{root}/{d}")
     shutil.copy(execd, f"{root}/hutch-execd")

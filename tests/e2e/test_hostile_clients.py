@@ -19,11 +19,11 @@ from tap import eq, has, run, skip, test  # noqa: E402
 
 demo = sys.argv.pop(1)
 _folder = tempfile.TemporaryDirectory()     # gone at exit
-folder = _folder.name
+directory = _folder.name
 
 
 def start(*settings):
-    return Server(demo, "127.0.0.1:0", folder, "-", *settings)
+    return Server(demo, "127.0.0.1:0", directory, "-", *settings)
 
 
 def answers(server):

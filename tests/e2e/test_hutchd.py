@@ -22,13 +22,13 @@ from tap import eq, has, run, skip, test  # noqa: E402
 
 hutchd, root = os.path.abspath(sys.argv[1]), sys.argv[2]
 _folder = tempfile.TemporaryDirectory()     # gone at exit
-folder = _folder.name
+directory = _folder.name
 _count = itertools.count()
 
 
 def data():
-    """Arguments for a data folder of its own."""
-    return ["--data", f"{folder}/data{next(_count)}"]
+    """Arguments for a data directory of its own."""
+    return ["--data", f"{directory}/data{next(_count)}"]
 
 
 def get(server, path):
@@ -62,7 +62,7 @@ def says_the_one_line_and_serves():
 @test
 def listens_on_several_addresses():
     """TCP and a unix socket, whose file goes with it"""
-    path = f"{folder}/hutchd.sock"
+    path = f"{directory}/hutchd.sock"
     with Server(hutchd, *data(), "--listen", f"unix:{path}", "--listen=127.0.0.1:0") as s:
         eq(s.address, f"unix:{path}")
         has(get(s, "/health")[1], "healthy")
@@ -73,7 +73,7 @@ def listens_on_several_addresses():
 
 @test
 def a_killed_one_leaves_a_socket_that_the_next_takes_over():
-    path = f"{folder}/killed.sock"
+    path = f"{directory}/killed.sock"
     with Server(hutchd, *data(), "--listen", f"unix:{path}") as s:
         code, said = refused("--listen", f"unix:{path}")
         eq(code, 1, "exit status of the second")
@@ -100,13 +100,13 @@ def errors_are_json_with_an_id():
 @test
 def logs_what_it_is_told_to():
     """--access-log and --log-format json, with foreign text escaped"""
-    log = f"{folder}/log"
+    log = f"{directory}/log"
     with open(log, "wb") as f:
-        p = subprocess.Popen([hutchd, *data(), "--listen", f"unix:{folder}/l.sock", "--access-log",
+        p = subprocess.Popen([hutchd, *data(), "--listen", f"unix:{directory}/l.sock", "--access-log",
                               "--log-format=json"], stderr=f, stdout=subprocess.PIPE, text=True)
     with p.stdout:
         p.stdout.readline()
-        subprocess.run(["curl", "-s", "--unix-socket", f"{folder}/l.sock",
+        subprocess.run(["curl", "-s", "--unix-socket", f"{directory}/l.sock",
                         "http://h/%22%0a-%1b31m"], check=True, timeout=30, capture_output=True)
         p.terminate()
         eq(p.wait(timeout=30), 0)
@@ -168,7 +168,7 @@ def help_and_version():
 # --- configuration ---
 
 def written(text, mode=0o600):
-    path = f"{folder}/hutchd.yaml"
+    path = f"{directory}/hutchd.yaml"
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
     os.chmod(path, mode)
@@ -201,7 +201,7 @@ def check_config_names_line_and_key():
     ]:
         code, said = refused("--check-config", "--config", written(text))
         eq(code, 1, text)
-        has(said, f"hutchd: {folder}/hutchd.yaml{words}")
+        has(said, f"hutchd: {directory}/hutchd.yaml{words}")
 
 
 @test
@@ -254,7 +254,7 @@ def one_data_folder_one_hutchd():
 
 @test
 def damage_is_told():
-    """each file of the data folder, and what to do"""
+    """each file of the data directory, and what to do"""
     for name, words in [("secret", "is damaged"), ("installation", "is damaged"),
                         ("store.sqlite", "store.sqlite")]:
         same = data()
@@ -274,7 +274,7 @@ def damage_is_told():
 def the_service_manager_is_told():
     """READY, RELOADING, STOPPING"""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind(f"{folder}/notify")
+        manager.bind(f"{directory}/notify")
         manager.settimeout(20)
 
         def told():
@@ -282,7 +282,7 @@ def the_service_manager_is_told():
             return lines if not lines[0].startswith("STATUS=") else told()
 
         with Server(hutchd, *data(), "--listen=127.0.0.1:0",
-                    env={**os.environ, "NOTIFY_SOCKET": f"{folder}/notify"}) as s:
+                    env={**os.environ, "NOTIFY_SOCKET": f"{directory}/notify"}) as s:
             eq(told(), ["READY=1"])
             s.process.send_signal(signal.SIGHUP)
             lines = told()
@@ -303,10 +303,10 @@ def the_unit_is_right():
         text = f.read()
     for line in ["Type=notify", "KillMode=process", "Delegate=yes", "Restart=on-failure"]:
         has(text, f"\n{line}\n")
-    with open(f"{folder}/hutchd.service", "w", encoding="utf-8") as f:
+    with open(f"{directory}/hutchd.service", "w", encoding="utf-8") as f:
         f.write(text.replace("@sbindir@/hutchd", hutchd).replace("man:hutchd(8) man:hutchd.yaml(5)",
                                                                  "https://example.org"))
-    p = subprocess.run(["systemd-analyze", "verify", f"{folder}/hutchd.service"], text=True,
+    p = subprocess.run(["systemd-analyze", "verify", f"{directory}/hutchd.service"], text=True,
                        capture_output=True, timeout=60)
     eq([x for x in p.stderr.splitlines() if "hutchd.service" in x], [])
 

@@ -34,8 +34,8 @@ def command(h, box, text):
     return short(events(answer.body))
 
 
-def refused(h, status, **wish):
-    answer = h.call("POST", "/v1/sandboxes", h.wish(**wish))
+def refused(h, status, **create_request):
+    answer = h.call("POST", "/v1/sandboxes", h.create_request(**create_request))
     eq(answer.status, status, answer.body)
     return answer.json["message"]
 
@@ -146,7 +146,7 @@ def the_warden_is_killed_again_and_again():
         def work():
             mine = Client(h)
             while not over.is_set():
-                answer = mine.call("POST", "/v1/sandboxes", h.wish())
+                answer = mine.call("POST", "/v1/sandboxes", h.create_request())
                 if answer.status == 202 and answer.json["status"]["state"] == "Running":
                     answer = mine.call("DELETE", f"/v1/sandboxes/{answer.json['id']}")
                 if answer.status not in (202, 204, 500, 503):
@@ -236,7 +236,7 @@ def an_entrypoint_ends():
 
 @test
 def hutchd_is_nobody():
-    """another user, no capability in any set, no way to get one, and no way to the warden's folder"""
+    """another user, no capability in any set, no way to get one, and no way to the warden's directory"""
     with start() as h:
         found = status_of(h.hutchd)
         eq(found["Uid"].split(), [str(USER)] * 4)
@@ -248,14 +248,14 @@ def hutchd_is_nobody():
         eq(found["Seccomp"], "2", "a filter of system calls")
         eq(status_of(h.warden)["Uid"].split(), ["0"] * 4)
         eq(status_of(h.process.pid)["Uid"].split(), ["0"] * 4)
-        folder = f"{h.data}/drivers"
+        directory = f"{h.data}/drivers"
         for text in ("ls native", "mv native other", "mv ../drivers ../other", "rmdir native",
                      "ln -sfn / native/x"):
             done = subprocess.run(["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups",
-                                   "sh", "-c", f"cd {folder} && {text}"], check=False,
+                                   "sh", "-c", f"cd {directory} && {text}"], check=False,
                                   capture_output=True)
             assert done.returncode != 0, text
-        eq(oct(os.stat(f"{folder}/native").st_mode & 0o7777), oct(0o700))
+        eq(oct(os.stat(f"{directory}/native").st_mode & 0o7777), oct(0o700))
 
 
 @test
@@ -296,23 +296,23 @@ def one_launcher_for_a_folder():
 
 @test
 def what_root_had_becomes_the_users():
-    """a data folder of a hutchd that ran as root before"""
+    """a data directory of a hutchd that ran as root before"""
     if not can_run():
         skip(NEEDS)
     with Hutchd(program, "--driver", "fake") as h:
-        open_way(h.folder)
+        open_way(h.directory)
         h.stop()
         with open(f"{h.data}/installation", encoding="ascii") as f:
             before = f.read()
-        with Native(program, folder=make_folder(h)) as n:
+        with Native(program, directory=make_folder(h)) as n:
             with open(f"{n.data}/installation", encoding="ascii") as f:
                 eq(f.read(), before)
             n.create()
 
 
 def make_folder(h):
-    """Another folder for its parts, with the same data."""
-    path = f"{h.folder}/second"
+    """Another directory for its parts, with the same data."""
+    path = f"{h.directory}/second"
     os.mkdir(path)
     os.rename(h.data, f"{path}/data")
     os.mkdir(h.data)

@@ -29,7 +29,7 @@ kills = int(sys.argv[2]) if len(sys.argv) > 2 else 24
 seed = int(sys.argv[3]) if len(sys.argv) > 3 else int(time.time())
 CLIENTS, SEEDS = 3, 4
 FINAL = {"Running", "Paused", "Failed"}
-WISH = {"image": {"uri": "host"}}
+CREATE_REQUEST = {"image": {"uri": "host"}}
 
 
 def settled(h):
@@ -47,7 +47,7 @@ def check(h, clients, what):
         for c in clients:
             c.check(listed)
         eq(listed, {}, "sandboxes that nobody knows")
-        until("folders are those of sandboxes", lambda: h.boxes() == ids)
+        until("directories are those of sandboxes", lambda: h.boxes() == ids)
         runs = h.processes()
         assert {h.agent_of(box) for box in ids} <= set(runs), f"{ids} run as {runs}"
     except AssertionError as e:
@@ -64,7 +64,7 @@ def kill_soon(h, chance, victim):
 @needs_native
 def sandboxes_live_on_whoever_dies():
     chance = random.Random(seed)
-    clients = [Client(i, seed, wish=WISH, broken=503) for i in range(CLIENTS)]
+    clients = [Client(i, seed, create_request=CREATE_REQUEST, broken=503) for i in range(CLIENTS)]
     diag(f"seed {seed}")
     with Apart(program, seeds=SEEDS, uids=64) as h:
         stays = h.create(metadata={"label": "stays"})["id"]

@@ -15,7 +15,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from execd import Answer, Connection  # noqa: E402
-from hutchd import wish_of  # noqa: E402
+from hutchd import create_request_of  # noqa: E402
 from native_apart import Apart, needs_native  # noqa: E402
 from tap import diag, eq, run, test  # noqa: E402
 
@@ -45,7 +45,7 @@ class Client(threading.Thread):
     def live(self, i):
         network = ("none", "private")[i % 2]
         made = self.call("POST", "/v1/sandboxes",
-                         wish_of(image={"uri": "host"}, extensions={"hutch.network": network}), 202)
+                         create_request_of(image={"uri": "host"}, extensions={"hutch.network": network}), 202)
         inside = f"/v1/sandboxes/{made.json['id']}/proxy/44772"
         said = self.call("POST", f"{inside}/command", {"command": f"echo {i} > f; cat f; id -u"}).body
         assert f'"text":"{i}"'.encode() in said and b'"text":"0"' in said, said

@@ -21,7 +21,7 @@ program = os.path.abspath(sys.argv[1])
 
 
 def create(h):
-    return h.call("POST", "/v1/sandboxes", h.wish())
+    return h.call("POST", "/v1/sandboxes", h.create_request())
 
 
 def helpers(h):
@@ -128,11 +128,11 @@ def configurations_are_checked():
 @test
 def secrets_that_others_may_read_are_refused():
     with Nats(start=False) as nats:
-        os.chmod(f"{nats.folder}/password", 0o644)
-        with open(f"{nats.folder}/c.yaml", "w", encoding="ascii") as f:
+        os.chmod(f"{nats.directory}/password", 0o644)
+        with open(f"{nats.directory}/c.yaml", "w", encoding="ascii") as f:
             f.write(f"store:\n  kind: nats\n  url: {nats.server.url}\n  user: u\n"
-                    f"  password_file: {nats.folder}/password\n")
-        p = subprocess.run([program, "--config", f"{nats.folder}/c.yaml", "--data", f"{nats.folder}/data"],
+                    f"  password_file: {nats.directory}/password\n")
+        p = subprocess.run([program, "--config", f"{nats.directory}/c.yaml", "--data", f"{nats.directory}/data"],
                            capture_output=True, text=True, timeout=30)
         eq(p.returncode, 1)
         has(p.stderr, "others may read it")

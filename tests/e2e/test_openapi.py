@@ -5,7 +5,7 @@ descriptions of the API, when these are at hand.
 
 usage: test_openapi.py HUTCHD SOURCE_ROOT
 
-The folder of the descriptions (sandbox-lifecycle.yml, diagnostic-api.yml) is taken from HUTCH_SPECS.
+The directory of the descriptions (sandbox-lifecycle.yml, diagnostic-api.yml) is taken from HUTCH_SPECS.
 """
 
 import json
@@ -37,12 +37,12 @@ def description(server):
 
 def specs_folder():
     given = os.environ.get("HUTCH_SPECS")
-    for folder in [given] if given else [os.path.join(root, "..", "shared", "specs"),
+    for directory in [given] if given else [os.path.join(root, "..", "shared", "specs"),
                                          os.path.join(root, "..", "..", "shared", "specs")]:
-        for place in (folder, os.path.join(folder, "opensandbox")):
+        for place in (directory, os.path.join(directory, "opensandbox")):
             if os.path.exists(os.path.join(place, SPECS[0])):
                 return place
-    return skip("the published descriptions are not at hand: set HUTCH_SPECS to their folder")
+    return skip("the published descriptions are not at hand: set HUTCH_SPECS to their directory")
 
 
 def read_paths(text):
@@ -111,13 +111,13 @@ def what_is_described_is_served():
 @test
 def serves_what_is_published():
     """every published operation, bare and under /v1, with the same success and parameters"""
-    folder = specs_folder()
+    directory = specs_folder()
     with tempfile.TemporaryDirectory() as data, \
             Server(hutchd, "--data", data, "--listen", "127.0.0.1:0") as s:
         ours = description(s)["paths"]
         checked = 0
         for name in SPECS:
-            with open(os.path.join(folder, name), encoding="utf-8") as f:
+            with open(os.path.join(directory, name), encoding="utf-8") as f:
                 published = read_paths(f.read())
             assert published, f"{name}: no operations were found"
             for (path, method), operation in published.items():

@@ -290,7 +290,7 @@ def a_bridge_acts_for_its_tenants_only():
     failed(bus("executeBash", payload, tenant="org-2", key=SMALL), 403, "this bridge may not act for the tenant")
     if os.getuid() != 0:
         return      # what follows needs to be somebody else than the bridge by user
-    open_way(hutchd().folder)
+    open_way(hutchd().directory)
     os.chmod(hutchd().socket, 0o666)
     seen = stranger([("org-1", ANN), ("org-7", SMALL), ("org-2", SMALL), ("org-1", None)], payload)
     eq([status for status, _ in seen], [403, 200, 200, 401], seen)
@@ -314,7 +314,7 @@ for tenant, key in calls:
     r = c.getresponse()
     print(json.dumps([r.status, r.read().decode()]))
 """
-    done = subprocess.run([sys.executable, "-c", script, json.dumps([hutchd().folder, calls, payload])],
+    done = subprocess.run([sys.executable, "-c", script, json.dumps([hutchd().directory, calls, payload])],
                           check=True, capture_output=True, text=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -405,13 +405,13 @@ def git_knows_who_commits_and_asks_the_agent_for_the_token():
     ok(http("POST", "/sandbox/ensure", {**payload, "gitConfig": {
         "username": "Bo", "email": "b@example.org", "token": TOKEN + "2"}}))
     eq(fill(sandbox, "github.com"), f"username=x-access-token\npassword={TOKEN}2\n")
-    found = subprocess.run(["grep", "-rl", "Very0Secret", hutchd().folder], capture_output=True,
+    found = subprocess.run(["grep", "-rl", "Very0Secret", hutchd().directory], capture_output=True,
                            text=True, check=False).stdout
     eq(found, "", "files of hutchd that hold the token")
     where = ok(http("POST", f"/sandbox/{sandbox}/bash", {
         "command": "git config --global credential.https://github.com.helper"}))["stdout"]
     ok(http("DELETE", f"/sandbox/{sandbox}"))
-    if not native:  # the agent was killed, and the folder is this machine's
+    if not native:  # the agent was killed, and the directory is this machine's
         shutil.rmtree(os.path.dirname(where.strip().partition("--socket=")[2]))
 
 
@@ -637,24 +637,24 @@ def the_audit_log_says_for_whom_a_bridge_acted():
 def a_reload_brings_another_section():
     """limits and bridges of the section purista change with SIGHUP; what is wrong changes nothing"""
     text = "abc" * 700
-    wish = {"files": {"reloaded": text}}
-    ok(http("POST", f"/sandbox/{box()}/files", wish))
+    create_request = {"files": {"reloaded": text}}
+    ok(http("POST", f"/sandbox/{box()}/files", create_request))
     hutchd().configure(CONFIG.replace("file_limit: 256Ki", "file_limit: 2Ki").replace("{key: bus,", "{key: other,"))
     try:
         has(hutchd().reload(), "quotas of 0 tenants, 3 bridges")
-        answer = http("POST", f"/sandbox/{box()}/files", wish)
+        answer = http("POST", f"/sandbox/{box()}/files", create_request)
         eq((answer.status, answer.json["data"]["limit"]), (413, 2048), answer.body)
         eq(send("executeBash", {"sandboxId": "nope", "command": "true"}, key=BUS).status, 403)
         hutchd().configure(CONFIG.replace("file_limit: 256Ki", "file_limit: a lot"))
         has(hutchd().reload(), "not reloaded")
-        eq(http("POST", f"/sandbox/{box()}/files", wish).status, 413)
+        eq(http("POST", f"/sandbox/{box()}/files", create_request).status, 413)
         hutchd().configure(CONFIG.replace("purista:", "purista_off:").split("purista_off:")[0])
         hutchd().reload()
         eq(http("POST", "/sandbox/ensure", {"projectId": "shared"}).status, 501)
     finally:
         hutchd().configure(CONFIG)
         hutchd().reload()
-    ok(http("POST", f"/sandbox/{box()}/files", wish))
+    ok(http("POST", f"/sandbox/{box()}/files", create_request))
     failed(bus("executeBash", {"sandboxId": "nope", "command": "true"}, key=BUS), 404,
            "Sandbox nope not found in registry")
 

@@ -26,7 +26,7 @@ with open(readme_path, encoding="utf-8") as f:
 commands = [line for block in re.findall(r"^```sh\n(.*?)^```", readme, re.M | re.S)
             for line in block.splitlines() if line.strip()]
 _folder = tempfile.TemporaryDirectory()     # gone at exit
-folder = _folder.name
+directory = _folder.name
 
 
 def shell(command):
@@ -43,7 +43,7 @@ def split(line):
 def curl_commands_say_what_is_promised():
     asked = [split(c) for c in commands if re.match("curl http://127.0.0.1:8080/[a-z]+ ", c)]
     eq(len(asked), 3, "curl commands found")
-    with Server(hutchd, "--data", f"{folder}/d1", "--listen", "127.0.0.1:0") as s:
+    with Server(hutchd, "--data", f"{directory}/d1", "--listen", "127.0.0.1:0") as s:
         for command, promise in asked:
             p = shell(command.replace("http://127.0.0.1:8080", s.url))
             eq(p.returncode, 0, command)
@@ -56,10 +56,10 @@ def curl_commands_say_what_is_promised():
 @test
 def the_unix_socket_commands_work():
     start, ask = [c for c in commands if "/tmp/hutchd.sock" in c]
-    arguments = start.replace("/tmp/hutchd", f"{folder}/s").split()
+    arguments = start.replace("/tmp/hutchd", f"{directory}/s").split()
     eq(arguments[0], "build/hutchd")
     with Server(hutchd, *arguments[1:]):
-        p = shell(ask.replace("/tmp/hutchd", f"{folder}/s"))
+        p = shell(ask.replace("/tmp/hutchd", f"{directory}/s"))
         eq(p.stdout, '{"status":"healthy"}')
 
 
@@ -71,11 +71,11 @@ def the_first_sandbox_is_as_shown():
     if not can_run():
         skip(NEEDS)
     known = ""
-    open_way(folder)
-    with open(f"{folder}/d2.yaml", "w", encoding="ascii") as f:
+    open_way(directory)
+    with open(f"{directory}/d2.yaml", "w", encoding="ascii") as f:
         f.write("native: {network: none, private: off}\n")     # the machine's rules are left alone
-    with Server(hutchd, "--data", f"{folder}/d2", "--listen", "127.0.0.1:0", "--driver", "native",
-                "--config", f"{folder}/d2.yaml") as s:
+    with Server(hutchd, "--data", f"{directory}/d2", "--listen", "127.0.0.1:0", "--driver", "native",
+                "--config", f"{directory}/d2.yaml") as s:
         for line in typed:
             command, promise = split(line.replace("http://127.0.0.1:8080", s.url))
             p = shell(f"set -e; {known} {command}")
@@ -84,13 +84,13 @@ def the_first_sandbox_is_as_shown():
             if command.startswith("ID="):       # the shell goes on, and knows it
                 known = f"ID='{shell(command + '; echo $ID').stdout.strip()}';"
     assert len(known) > 10, known
-    remove_groups(f"{folder}/d2")
+    remove_groups(f"{directory}/d2")
 
 
 @test
 def keys_are_as_shown():
     start, *asked = [c for c in commands if "hutchd-keys" in c or ":8081/" in c]
-    words = start.replace("/tmp/hutchd-keys", f"{folder}/d3").replace("127.0.0.1:8081",
+    words = start.replace("/tmp/hutchd-keys", f"{directory}/d3").replace("127.0.0.1:8081",
                                                                        "127.0.0.1:0").split()
     name, _, value = words[0].partition("=")
     eq(words[1], "build/hutchd")
@@ -114,19 +114,19 @@ def make_targets_exist():
 @test
 def the_ready_line_is_the_one_shown():
     has(readme, "hutchd: listening on http://127.0.0.1:8080")
-    with Server(hutchd, "--data", f"{folder}/d4", "--listen", "127.0.0.1:0") as s:
+    with Server(hutchd, "--data", f"{directory}/d4", "--listen", "127.0.0.1:0") as s:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", s.address), s.address
 
 
 @test
 def the_agents_commands_say_what_is_promised():
     start, *asked = [c for c in commands if "/tmp/execd.sock" in c]
-    arguments = start.replace("/tmp/execd.sock", f"{folder}/a").split()
+    arguments = start.replace("/tmp/execd.sock", f"{directory}/a").split()
     eq(arguments[0], "build/hutch-execd")
     assert len(asked) >= 3, asked
     with Server(hutch_execd, *arguments[1:]):
         for command, promise in map(split, asked):
-            p = shell(command.replace("/tmp/execd.sock", f"{folder}/a"))
+            p = shell(command.replace("/tmp/execd.sock", f"{directory}/a"))
             eq(p.returncode, 0, command)
             has(p.stdout, promise)
 

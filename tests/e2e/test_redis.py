@@ -18,7 +18,7 @@ program = os.path.abspath(sys.argv[1])
 
 
 def create(h):
-    return h.call("POST", "/v1/sandboxes", h.wish())
+    return h.call("POST", "/v1/sandboxes", h.create_request())
 
 
 @test

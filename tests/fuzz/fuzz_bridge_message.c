@@ -30,7 +30,7 @@ static void check_address(const struct message_head *head, const struct name_sty
         ASSERT(separators == 12);
 }
 
-static void answer(const struct command *c, struct arena *a)
+static void hutchd_reply(const struct command *c, struct arena *a)
 {
         struct ids ids;
         struct author who = { .instance = STR("me"), .ids = &ids, .now = 1 };
@@ -58,15 +58,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         struct str text = str_of((const char *) p, n);
         struct json_error e;
         struct command c;
-        struct answer reply;
+        struct hutchd_reply reply;
         struct arena a;
 
         arena_init(&a, 64 * MiB);
         if (message_read_command(text, &a, &c, &e) == 0) {
                 ASSERT(c.id.n > 0);
-                answer(&c, &a);
+                hutchd_reply(&c, &a);
         }
-        if (message_read_answer(text, &a, &reply, &e) == 0)
+        if (message_read_reply(text, &a, &reply, &e) == 0)
                 ASSERT(reply.ok || reply.error.status >= 100);
         arena_done(&a);
         return 0;

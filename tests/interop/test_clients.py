@@ -20,9 +20,9 @@ from tap import diag, eq, has, run, skip, test  # noqa: E402
 
 demo, build_dir = sys.argv[1:3]
 _folder = tempfile.TemporaryDirectory()     # gone at exit
-folder = _folder.name
+directory = _folder.name
 BIG = os.urandom(1 << 20) * 8
-with open(f"{folder}/big", "wb") as big:
+with open(f"{directory}/big", "wb") as big:
     big.write(BIG)
 
 
@@ -43,8 +43,8 @@ class Pair:
 
     def __enter__(self):
         # The server takes the socket file away again, so that each pair finds the place free.
-        self.back = Server(demo, f"unix:{folder}/s", folder, "-")
-        self.front = Server(demo, "127.0.0.1:0", folder, self.back.address)
+        self.back = Server(demo, f"unix:{directory}/s", directory, "-")
+        self.front = Server(demo, "127.0.0.1:0", directory, self.back.address)
         return self.front.url
 
     def __exit__(self, *_):
@@ -70,9 +70,9 @@ def curl_plain_and_through_the_proxy():
             has(curl("-I", f"{base}/hello").decode(), "Content-Length: 17")
             eq(curl("-d", "a=b", f"{base}/echo"), b"a=b")
             eq(curl("-X", "DELETE", "-d", "why not", f"{base}/echo-stream"), b"why not")
-            eq(curl("-H", "Expect: 100-continue", "-T", f"{folder}/big",
+            eq(curl("-H", "Expect: 100-continue", "-T", f"{directory}/big",
                     f"{base}/echo-stream"), BIG)
-            eq(curl("-H", "Transfer-Encoding: chunked", "-T", f"{folder}/big",
+            eq(curl("-H", "Transfer-Encoding: chunked", "-T", f"{directory}/big",
                     f"{base}/echo-stream"), BIG)
             eq(curl("-o", "/dev/null", "-w", "%{http_code}", f"{base}/nothing"), b"404")
             eq(curl("-d", '{"name":"x","times":11}', f"{base}/greet"),
@@ -100,7 +100,7 @@ def curl_forms():
     """curl: multipart uploads, with and without a file name"""
     with Pair() as url:
         for base in [url, url + "/proxy"]:
-            parts = json.loads(curl("-F", "metadata={}", "-F", f"file=@{folder}/big",
+            parts = json.loads(curl("-F", "metadata={}", "-F", f"file=@{directory}/big",
                                     "-F", 'odd=x;filename="a\\"b"', f"{base}/upload"))
             eq([(p["name"], p.get("filename"), p["size"]) for p in parts],
                [("metadata", None, 2), ("file", "big", len(BIG)), ("odd", 'a"b', 1)])
@@ -162,7 +162,7 @@ def node_fetch():
 
 
 def ws_module():
-    """The folder with npm's ws: as Debian ships it, or as npm has put it into the build folder."""
+    """The directory with npm's ws: as Debian ships it, or as npm has put it into the build directory."""
     for place in ["/usr/share/nodejs", f"{build_dir}/interop/node_modules"]:
         if os.path.exists(f"{place}/ws/package.json"):
             return place

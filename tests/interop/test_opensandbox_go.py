@@ -5,7 +5,7 @@
 usage: test_opensandbox_go.py HUTCHD_DIRECT HUTCH_EXECD BUILD_DIR
        test_opensandbox_go.py HUTCHD HUTCH_EXECD BUILD_DIR native|docker|podman
 
-The scenario is built with the SDK into the build folder, once for each state of its sources. go.mod
+The scenario is built with the SDK into the build directory, once for each state of its sources. go.mod
 names the version; that it is what everybody else gets is checked by the checksum database that go
 is configured with.
 """
@@ -26,14 +26,14 @@ from scenarios import run_everywhere  # noqa: E402
 kind = sys.argv[4] if len(sys.argv) > 4 else None
 
 
-def install(folder):
+def install(directory):
     """Builds in a copy, because go writes checksums beside go.mod."""
-    work = f"{folder}/work"
+    work = f"{directory}/work"
     shutil.copytree(sources, work)
     env = {**os.environ, "GOFLAGS": "-mod=mod -modcacherw", "GOTOOLCHAIN": "local",
            "GOPATH": os.path.join(build_dir, "go", "path"),
            "GOCACHE": os.path.join(build_dir, "go", "cache")}
-    installer(["go", "build", "-o", f"{folder}/scenario", "."], cwd=work, env=env)
+    installer(["go", "build", "-o", f"{directory}/scenario", "."], cwd=work, env=env)
 
 
 need("go")

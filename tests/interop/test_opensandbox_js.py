@@ -5,7 +5,7 @@
 usage: test_opensandbox_js.py HUTCHD_DIRECT HUTCH_EXECD BUILD_DIR
        test_opensandbox_js.py HUTCHD HUTCH_EXECD BUILD_DIR native|docker|podman
 
-The SDK is installed from npm into the build folder, once for each package-lock.json.
+The SDK is installed from npm into the build directory, once for each package-lock.json.
 """
 
 import os
@@ -27,10 +27,10 @@ NPM = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-off
        "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=30000"]
 
 
-def install(folder):
+def install(directory):
     for name in ["package.json", "package-lock.json"]:
-        shutil.copy(f"{packages}/{name}", folder)
-    installer(NPM, cwd=folder)
+        shutil.copy(f"{packages}/{name}", directory)
+    installer(NPM, cwd=directory)
 
 
 need("node", "npm")

@@ -6,7 +6,7 @@ usage: test_opensandbox_python.py HUTCHD_DIRECT HUTCH_EXECD BUILD_DIR
        test_opensandbox_python.py HUTCHD HUTCH_EXECD BUILD_DIR native|docker|podman
 
 The newest, and the last one before its first stable release. They are installed from PyPI into the
-build folder, once for each requirements.txt.
+build directory, once for each requirements.txt.
 """
 
 import importlib.util
@@ -29,10 +29,10 @@ PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--no-input",
        "--timeout", "30", "--only-binary", ":all:"]
 
 
-def install(folder):
-    installer([*PIP, "--target", f"{folder}/needed", "--requirement", requirements])
+def install(directory):
+    installer([*PIP, "--target", f"{directory}/needed", "--requirement", requirements])
     for version in VERSIONS:
-        installer([*PIP, "--target", f"{folder}/{version}", "--no-deps",
+        installer([*PIP, "--target", f"{directory}/{version}", "--no-deps",
                    f"opensandbox=={version}"])
 
 

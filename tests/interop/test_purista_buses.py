@@ -4,7 +4,7 @@
 
 usage: test_purista_buses.py BRIDGE BUILD_DIR
 
-The packages are installed from npm into the build folder, once for each package-lock.json.
+The packages are installed from npm into the build directory, once for each package-lock.json.
 """
 
 import json
@@ -29,19 +29,19 @@ NPM = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-off
 COUNT = 200
 
 
-def install(folder):
+def install(directory):
     for name in ["package.json", "package-lock.json"]:
-        shutil.copy(f"{packages}/{name}", folder)
-    installer(NPM, cwd=folder)
+        shutil.copy(f"{packages}/{name}", directory)
+    installer(NPM, cwd=directory)
 
 
 def served(kind):
-    with tempfile.TemporaryDirectory(prefix="hutch-bus-") as folder:
+    with tempfile.TemporaryDirectory(prefix="hutch-bus-") as directory:
         try:
-            broker = kind(folder)
+            broker = kind(directory)
         except brokers.Missing as missing:
             skip(str(missing))
-        with broker, FakeHutchd(folder) as hutchd:
+        with broker, FakeHutchd(directory) as hutchd:
             address = f"unix:{hutchd.path}"
             with Bridge(program, broker, address) as one, Bridge(program, broker, address) as two:
                 one.said("connected")

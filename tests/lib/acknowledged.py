@@ -9,7 +9,7 @@ import random
 import threading
 
 from execd import Connection
-from hutchd import wish_of
+from hutchd import create_request_of
 from tap import eq
 
 
@@ -18,13 +18,13 @@ class Broken(Exception):
 
 
 class Client:
-    """What one client knows. Its sandboxes are its own, so it has one operation under way. `wish` is what
+    """What one client knows. Its sandboxes are its own, so it has one operation under way. `create_request` is what
     it asks for, beside its label; with `broken`, answers of this status end its work."""
 
-    def __init__(self, number, seed, boxes_max=3, wish=None, broken=None):
+    def __init__(self, number, seed, boxes_max=3, create_request=None, broken=None):
         self.number = number
         self.random = random.Random(seed * 1000 + number)
-        self.boxes_max, self.wish, self.broken = boxes_max, wish or {}, broken
+        self.boxes_max, self.create_request, self.broken = boxes_max, create_request or {}, broken
         self.count = 0
         self.boxes = {}         # id: (state, expiry), as acknowledged
         self.deleted = set()    # as acknowledged
@@ -48,7 +48,7 @@ class Client:
         self.count += 1
         label = f"c{self.number}-{self.count}"
         self.doing = ("create", label, None)
-        status, body = self.call("POST", "/v1/sandboxes", wish_of(metadata={"label": label}, **self.wish))
+        status, body = self.call("POST", "/v1/sandboxes", create_request_of(metadata={"label": label}, **self.create_request))
         eq(status, 202, body)
         made = json.loads(body)
         self.boxes[made["id"]] = (made["status"]["state"], made["expiresAt"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real message brokers of Debian's packages, on a loopback port and in a folder of their own.
+"""Real message brokers of Debian's packages, on a loopback port and in a directory of their own.
 
-    with Nats(folder) as broker:
+    with Nats(directory) as broker:
         ... broker.url ...
         broker.restart()
 
@@ -29,10 +29,10 @@ def program(name):
     return found
 
 
-def certify(folder):
+def certify(directory):
     """ca.pem, and cert.pem with key.pem for localhost, by that name only."""
-    run = lambda *words: subprocess.run([program("openssl"), *words], cwd=folder, check=True, capture_output=True)
-    with open(f"{folder}/ext", "w", encoding="ascii") as f:
+    run = lambda *words: subprocess.run([program("openssl"), *words], cwd=directory, check=True, capture_output=True)
+    with open(f"{directory}/ext", "w", encoding="ascii") as f:
         f.write("subjectAltName=DNS:localhost\n")
     run("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
         "/CN=hutch test CA", "-keyout", "ca.key", "-out", "ca.pem")
@@ -54,12 +54,12 @@ class Broker:
     kind = scheme = ready = ""
     user, password = "bridge", "word"
 
-    def __init__(self, folder, guarded=False, start=True):
-        """guarded: TLS with a certificate of folder/ca.pem, and the user "bridge" with the password "word". RabbitMQ,
+    def __init__(self, directory, guarded=False, start=True):
+        """guarded: TLS with a certificate of directory/ca.pem, and the user "bridge" with the password "word". RabbitMQ,
         which takes long to start, has both in any case, and its own user."""
-        self.folder, self.port, self.guarded = folder, free_port(), guarded
+        self.directory, self.port, self.guarded = directory, free_port(), guarded
         self.tls_port = self.port
-        self.log_path = f"{folder}/{self.kind}.log"
+        self.log_path = f"{directory}/{self.kind}.log"
         self.url = f"{self.scheme}://127.0.0.1:{self.port}"
         self.process = None
         self.prepare()
@@ -119,7 +119,7 @@ class Nats(Broker):
     kind, scheme, ready = "nats", "nats", "Server is ready"
 
     def command(self):
-        guard = ["--tls", "--tlscert", f"{self.folder}/cert.pem", "--tlskey", f"{self.folder}/key.pem", "--user", "bridge",
+        guard = ["--tls", "--tlscert", f"{self.directory}/cert.pem", "--tlskey", f"{self.directory}/key.pem", "--user", "bridge",
                  "--pass", "word"] if self.guarded else []
         return [program("nats-server"), "-a", "127.0.0.1", "-p", str(self.port), *guard, *self.more()]
 
@@ -135,24 +135,24 @@ class NatsWithRights(Nats):
     def prepare(self):
         users = ", ".join(f'{{user: {name}, password: word, permissions: {{publish: {json.dumps(to)}, '
                           f'subscribe: ["purista.>", "_INBOX.>"]}}}}' for name, to in self.RIGHTS.items())
-        with open(f"{self.folder}/nats.conf", "w", encoding="ascii") as f:
+        with open(f"{self.directory}/nats.conf", "w", encoding="ascii") as f:
             f.write(f"authorization {{ users: [{users}] }}\n")
 
     def more(self):
-        return ["-c", f"{self.folder}/nats.conf"]
+        return ["-c", f"{self.directory}/nats.conf"]
 
 
 class NatsBehindTls(Nats):
-    """A server that asks for TLS (folder/ca.pem), in a cluster with another one."""
+    """A server that asks for TLS (directory/ca.pem), in a cluster with another one."""
 
     ready = "Route connection created"
 
-    def __init__(self, folder, other):
+    def __init__(self, directory, other):
         self.other = other
-        super().__init__(folder)
+        super().__init__(directory)
 
     def more(self):
-        return ["--tls", "--tlscert", f"{self.folder}/cert.pem", "--tlskey", f"{self.folder}/key.pem", "--cluster_name", "hutch",
+        return ["--tls", "--tlscert", f"{self.directory}/cert.pem", "--tlskey", f"{self.directory}/key.pem", "--cluster_name", "hutch",
                 "--cluster", f"nats://127.0.0.1:{free_port()}", "--routes", f"nats://127.0.0.1:{self.other.route_port}"]
 
 
@@ -167,7 +167,7 @@ class NatsWithBothDoors(Nats):
 
     def start(self):
         super().start()
-        self.behind = NatsBehindTls(self.folder, self)
+        self.behind = NatsBehindTls(self.directory, self)
         self.tls_port = self.behind.port
 
     def stop(self, how=signal.SIGTERM):
@@ -176,40 +176,40 @@ class NatsWithBothDoors(Nats):
 
 
 class NatsWithJetStream(Nats):
-    """Keeps streams in its folder."""
+    """Keeps streams in its directory."""
 
     def more(self):
-        return ["--jetstream", "--store_dir", self.folder]
+        return ["--jetstream", "--store_dir", self.directory]
 
 
 class Mosquitto(Broker):
     kind, scheme, ready = "mqtt", "mqtt", "running"
 
     def prepare(self):
-        with open(f"{self.folder}/mosquitto.conf", "w", encoding="ascii") as f:
+        with open(f"{self.directory}/mosquitto.conf", "w", encoding="ascii") as f:
             f.write(f"listener {self.port} 127.0.0.1\nallow_anonymous {'false' if self.guarded else 'true'}\npersistence false\n"
                     "message_size_limit 1048576\nmax_queued_messages 10000\nmax_inflight_messages 100\n")
             if os.geteuid() == 0:
                 f.write("user root\n")
             if self.guarded:
-                f.write(f"certfile {self.folder}/cert.pem\nkeyfile {self.folder}/key.pem\n"
-                        f"password_file {self.folder}/passwords\n")
+                f.write(f"certfile {self.directory}/cert.pem\nkeyfile {self.directory}/key.pem\n"
+                        f"password_file {self.directory}/passwords\n")
         if self.guarded:
-            subprocess.run([program("mosquitto_passwd"), "-b", "-c", f"{self.folder}/passwords", "bridge", "word"],
+            subprocess.run([program("mosquitto_passwd"), "-b", "-c", f"{self.directory}/passwords", "bridge", "word"],
                            check=True, capture_output=True)
 
     def command(self):
-        return [program("mosquitto"), "-v", "-c", f"{self.folder}/mosquitto.conf"]
+        return [program("mosquitto"), "-v", "-c", f"{self.directory}/mosquitto.conf"]
 
 
 class MosquittoWithBothDoors(Mosquitto):
-    """With TLS (folder/ca.pem) on tls_port, and without."""
+    """With TLS (directory/ca.pem) on tls_port, and without."""
 
     def prepare(self):
         super().prepare()
         self.tls_port = free_port()
-        with open(f"{self.folder}/mosquitto.conf", "a", encoding="ascii") as f:
-            f.write(f"listener {self.tls_port} 127.0.0.1\ncertfile {self.folder}/cert.pem\nkeyfile {self.folder}/key.pem\n")
+        with open(f"{self.directory}/mosquitto.conf", "a", encoding="ascii") as f:
+            f.write(f"listener {self.tls_port} 127.0.0.1\ncertfile {self.directory}/cert.pem\nkeyfile {self.directory}/key.pem\n")
 
 
 class RabbitMq(Broker):
@@ -218,26 +218,26 @@ class RabbitMq(Broker):
 
     def prepare(self):
         self.dist, self.epmd, self.tls_port = free_port(), free_port(), free_port()
-        certify(self.folder)
-        with open(f"{self.folder}/rabbitmq.conf", "w", encoding="ascii") as f:
+        certify(self.directory)
+        with open(f"{self.directory}/rabbitmq.conf", "w", encoding="ascii") as f:
             f.write(f"listeners.tcp.local = 127.0.0.1:{self.port}\nlisteners.ssl.local = 127.0.0.1:{self.tls_port}\n"
-                    f"ssl_options.certfile = {self.folder}/cert.pem\nssl_options.keyfile = {self.folder}/key.pem\n"
+                    f"ssl_options.certfile = {self.directory}/cert.pem\nssl_options.keyfile = {self.directory}/key.pem\n"
                     "log.console = true\nlog.console.level = info\nlog.file = false\nmax_message_size = 1048576\n")
-        with open(f"{self.folder}/enabled_plugins", "w", encoding="ascii") as f:
+        with open(f"{self.directory}/enabled_plugins", "w", encoding="ascii") as f:
             f.write("[].\n")
 
     def env(self):
         mine = {
-            "HOME": self.folder,
+            "HOME": self.directory,
             "RABBITMQ_NODENAME": f"hutch{self.port}@localhost",
             "RABBITMQ_DIST_PORT": str(self.dist),
             "ERL_EPMD_PORT": str(self.epmd),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
-            "RABBITMQ_MNESIA_BASE": f"{self.folder}/mnesia",
-            "RABBITMQ_LOG_BASE": f"{self.folder}/log",
-            "RABBITMQ_CONFIG_FILE": f"{self.folder}/rabbitmq.conf",
-            "RABBITMQ_ENABLED_PLUGINS_FILE": f"{self.folder}/enabled_plugins",
-            "RABBITMQ_PID_FILE": f"{self.folder}/pid",
+            "RABBITMQ_MNESIA_BASE": f"{self.directory}/mnesia",
+            "RABBITMQ_LOG_BASE": f"{self.directory}/log",
+            "RABBITMQ_CONFIG_FILE": f"{self.directory}/rabbitmq.conf",
+            "RABBITMQ_ENABLED_PLUGINS_FILE": f"{self.directory}/enabled_plugins",
+            "RABBITMQ_PID_FILE": f"{self.directory}/pid",
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS":
                 "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}",
         }

@@ -25,7 +25,7 @@ from hutchd import Hutchd
 from server import Server
 
 AGENT_PORT = 44772
-WISH = {"image": {"uri": "python:3.11"}, "timeout": 300, "entrypoint": ["tail", "-f", "/dev/null"],
+CREATE_REQUEST = {"image": {"uri": "python:3.11"}, "timeout": 300, "entrypoint": ["tail", "-f", "/dev/null"],
         "resourceLimits": {"cpu": "500m", "memory": "256Mi"}}
 
 
@@ -89,8 +89,8 @@ class Deployment(Hutchd):
         finally:
             connection.close()
 
-    def create(self, key=None, **wish):
-        answer = self.call("POST", "/v1/sandboxes", {**WISH, **wish}, key=key)
+    def create(self, key=None, **create_request):
+        answer = self.call("POST", "/v1/sandboxes", {**CREATE_REQUEST, **create_request}, key=key)
         assert answer.status == 202, answer
         assert answer.json["status"]["state"] == "Running", answer
         return answer.json
@@ -130,11 +130,11 @@ class Deployment(Hutchd):
         names = [os.path.join(d, n) for d, _, ns in os.walk(self.data) for n in ns
                  if re.search(r"\.(db|sqlite3?)$", n)]
         assert len(names) == 1, names
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as directory:
             for suffix in ["", "-wal"]:
                 if os.path.exists(names[0] + suffix):
-                    shutil.copy(names[0] + suffix, f"{folder}/copy{suffix}")
-            with contextlib.closing(sqlite3.connect(f"{folder}/copy")) as db:
+                    shutil.copy(names[0] + suffix, f"{directory}/copy{suffix}")
+            with contextlib.closing(sqlite3.connect(f"{directory}/copy")) as db:
                 tables = [r[0] for r in
                           db.execute("select name from sqlite_master where type='table'")]
                 return sorted((t, str(r[0])) for t in tables for r in

@@ -22,7 +22,7 @@ class NativeDeployment(Deployment, Native):
 
     def configure(self, text):
         Hutchd.configure(self, text)
-        os.chown(f"{self.folder}/hutchd.yaml", USER, USER)
+        os.chown(f"{self.directory}/hutchd.yaml", USER, USER)
 
     @property
     def client(self):

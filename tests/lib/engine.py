@@ -27,8 +27,8 @@ here = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = {"docker": ["dockerd", "containerd", "runc", "iptables"],
             "podman": ["podman", "conmon", "runc"]}
 NAMES = ["docker", "podman"]
-# Where an engine keeps images, below its data folder: the layers, which overlayfs only ever reads, and what
-# is written about them. Podman's notes elsewhere name that folder.
+# Where an engine keeps images, below its data directory: the layers, which overlayfs only ever reads, and what
+# is written about them. Podman's notes elsewhere name that directory.
 LAYERS = {"docker": ["overlay2"], "podman": ["overlay"]}
 ABOUT = {"docker": ["image"], "podman": ["overlay-images", "overlay-layers"]}
 
@@ -44,7 +44,7 @@ def why_not(kind):
 
 
 def copy_images(kind, source, target):
-    """The files of layers become links, if both folders are in one file system: copies take seconds."""
+    """The files of layers become links, if both directories are in one file system: copies take seconds."""
     os.makedirs(target, exist_ok=True)
     links = os.stat(source).st_dev == os.stat(target).st_dev
     for names, how in [(LAYERS[kind], "-al" if links else "-a"), (ABOUT[kind], "-a")]:
@@ -56,10 +56,10 @@ class Engine:
         """Options are the engine's own, for its command line."""
         self.kind = kind
         self.build_dir = build_dir
-        self.folder = tempfile.mkdtemp(prefix=f"{kind}-")
-        self.socket = f"{self.folder}/engine.sock"
+        self.directory = tempfile.mkdtemp(prefix=f"{kind}-")
+        self.socket = f"{self.directory}/engine.sock"
         self.keeper = subprocess.Popen(
-            [sys.executable, f"{here}/engine_keeper.py", kind, self.folder, *options], stdin=subprocess.PIPE,
+            [sys.executable, f"{here}/engine_keeper.py", kind, self.directory, *options], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True, start_new_session=True)
         try:
             pid = self.keeper.stdout.readline()
@@ -78,7 +78,7 @@ class Engine:
 
     def _start_with_images(self):
         """As loaded by an engine before this one: that takes seconds."""
-        data = f"{self.folder}/data"
+        data = f"{self.directory}/data"
         with Cache(self.build_dir) as c:
             kept = f"{c.path}-{self.kind}"
             if not os.path.exists(kept):
@@ -126,7 +126,7 @@ class Engine:
 
     def log(self):
         try:
-            with open(f"{self.folder}/log", encoding="utf-8", errors="replace") as f:
+            with open(f"{self.directory}/log", encoding="utf-8", errors="replace") as f:
                 return f.read()
         except OSError:
             return ""
@@ -191,11 +191,11 @@ class Engine:
         """The command line of the engine's own client, as its users type it."""
         if self.kind == "docker":
             return self.enter(["/usr/bin/docker", "-H", f"unix://{self.socket}", *arguments])
-        conf = [f"CONTAINERS_CONF={self.folder}/containers.conf",
-                f"CONTAINERS_REGISTRIES_CONF={self.folder}/registries.conf"]
-        return self.enter(["/usr/bin/env", *conf, "/usr/bin/podman", "--root", f"{self.folder}/data",
-                           "--runroot", f"{self.folder}/exec", "--tmpdir",
-                           f"{self.folder}/exec/tmp", "--storage-driver", "overlay", *arguments])
+        conf = [f"CONTAINERS_CONF={self.directory}/containers.conf",
+                f"CONTAINERS_REGISTRIES_CONF={self.directory}/registries.conf"]
+        return self.enter(["/usr/bin/env", *conf, "/usr/bin/podman", "--root", f"{self.directory}/data",
+                           "--runroot", f"{self.directory}/exec", "--tmpdir",
+                           f"{self.directory}/exec/tmp", "--storage-driver", "overlay", *arguments])
 
 
 class Registry:

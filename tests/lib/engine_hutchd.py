@@ -22,7 +22,7 @@ from execd import Answer, Connection, events
 from hutchd import Hutchd
 from installed import CannotInstall, leave
 
-WISH = {"image": {"uri": "debian:12"}, "timeout": 600, "entrypoint": ["sleep", "100000"],
+CREATE_REQUEST = {"image": {"uri": "debian:12"}, "timeout": 600, "entrypoint": ["sleep", "100000"],
         "resourceLimits": {"cpu": "1", "memory": "128Mi"}}
 PATIENCE = 60
 
@@ -83,25 +83,25 @@ class EngineHutchd(Hutchd):
             os.kill(pid, signal.SIGKILL)
         self.kill()
 
-    def ask_create(self, **wish):
+    def ask_create(self, **create_request):
         """An answer, whatever it is; on a connection of its own, for many at once."""
         connection = Connection(self.socket, PATIENCE)
         with contextlib.closing(connection):
-            connection.request("POST", "/v1/sandboxes", json.dumps({**WISH, **wish}),
+            connection.request("POST", "/v1/sandboxes", json.dumps({**CREATE_REQUEST, **create_request}),
                                {"Host": "localhost", "Content-Type": "application/json"})
             return Answer(connection.getresponse())
 
-    def create(self, **wish):
+    def create(self, **create_request):
         """The id of one that runs."""
-        answer = self.ask_create(**wish)
+        answer = self.ask_create(**create_request)
         assert answer.status == 202, f"create: {answer.status} {answer.body!r}\n{self.log()[-4000:]}"
         return answer.json["id"]
 
-    def create_many(self, number, **wish):
+    def create_many(self, number, **create_request):
         """Answers to as many creates at once; of one that got none, the exception."""
         def one(_):
             try:
-                return self.ask_create(**wish)
+                return self.ask_create(**create_request)
             except (OSError, EOFError, ValueError) as e:
                 return e
             except Exception as e:          # pylint: disable=broad-except
@@ -138,9 +138,9 @@ class EngineHutchd(Hutchd):
                 return found
             page += 1
 
-    def keep(self, box, **wish):
+    def keep(self, box, **create_request):
         """The id of a snapshot that is being created."""
-        answer = self.call("POST", f"/v1/sandboxes/{box}/snapshots", wish)
+        answer = self.call("POST", f"/v1/sandboxes/{box}/snapshots", create_request)
         assert answer.status == 202, answer.body
         assert answer.headers["Location"] == f"/v1/snapshots/{answer.json['id']}", answer.headers
         return answer.json["id"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images for engines, as an archive that both take, made once for a build folder.
+"""Images for engines, as an archive that both take, made once for a build directory.
 
     with Cache(build_dir) as c:
         c.archive()             the path of a tar in the format of `docker save`
@@ -48,8 +48,8 @@ def debian(path, agent):
 def busybox(path, agent):
     names = subprocess.run(["/bin/busybox", "--list"], capture_output=True, text=True, check=True)
     with tarfile.open(path, "w") as tar:
-        for folder in ["bin", "etc", "root", "proc", "sys", "dev"]:
-            add_folder(tar, folder)
+        for directory in ["bin", "etc", "root", "proc", "sys", "dev"]:
+            add_folder(tar, directory)
         add_folder(tar, "tmp", 0o1777)
         tar.add("/bin/busybox", "bin/busybox")
         for name in names.stdout.split():
@@ -96,11 +96,11 @@ def config_of(diff_id, command, agent):
         "history": [{"created": "2024-01-01T00:00:00Z", "created_by": "test"}]}).encode()
 
 
-def write_archive(path, folder, agent):
+def write_archive(path, directory, agent):
     manifest = []
     with tarfile.open(path, "w") as tar:
         for make, names, command in [(debian, DEBIAN, ["bash"]), (busybox, BUSYBOX, ["sh"])]:
-            layer = f"{folder}/{make.__name__}.tar"
+            layer = f"{directory}/{make.__name__}.tar"
             make(layer, agent)
             diff_id = digest_of(layer)
             config = config_of(diff_id, command, agent)
@@ -112,7 +112,7 @@ def write_archive(path, folder, agent):
 
 
 def sanitized_agent(build_dir):
-    """The agent of the build folder, if it is one that does not run in any root."""
+    """The agent of the build directory, if it is one that does not run in any root."""
     agent = f"{build_dir}/hutch-execd"
     return agent if os.path.exists(agent) and is_sanitized(agent) else None
 
@@ -127,7 +127,7 @@ def recipe(build_dir):
 
 
 class Cache:
-    """A folder below the build folder that belongs to one test at a time, without what is out of date.
+    """A directory below the build directory that belongs to one test at a time, without what is out of date.
 
         with Cache(build_dir) as c:
             c.path                  what names of files begin with
@@ -136,16 +136,16 @@ class Cache:
 
     def __init__(self, build_dir):
         self.build_dir = build_dir
-        self.folder = os.path.join(build_dir, "engine-images")
-        self.path = f"{self.folder}/{recipe(build_dir)}"
-        os.makedirs(self.folder, exist_ok=True)
+        self.directory = os.path.join(build_dir, "engine-images")
+        self.path = f"{self.directory}/{recipe(build_dir)}"
+        os.makedirs(self.directory, exist_ok=True)
 
     def __enter__(self):
-        self.lock = open(f"{self.folder}/lock", "w", encoding="ascii")
+        self.lock = open(f"{self.directory}/lock", "w", encoding="ascii")
         fcntl.flock(self.lock, fcntl.LOCK_EX)
-        for name in os.listdir(self.folder):
-            if name != "lock" and not f"{self.folder}/{name}".startswith(self.path):
-                subprocess.run(["rm", "-rf", "--", f"{self.folder}/{name}"], check=True)
+        for name in os.listdir(self.directory):
+            if name != "lock" and not f"{self.directory}/{name}".startswith(self.path):
+                subprocess.run(["rm", "-rf", "--", f"{self.directory}/{name}"], check=True)
         return self
 
     def __exit__(self, *_):

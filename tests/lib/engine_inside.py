@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first process of the namespaces that a container engine of a test lives in.
 
-usage: engine_inside.py docker|podman FOLDER [OPTION...]
+usage: engine_inside.py docker|podman DIRECTORY [OPTION...]
 
 Reads words from stdin and answers each with a line: "start" (the engine answers requests then), "stop"
 (SIGTERM), "kill" (SIGKILL, its containers stay). When stdin ends this process ends, and as it is PID 1
 everything else in the namespaces does, too: containers, shims, the engine.
 
-What engines write outside of the folders they are given (keys in /etc, state in /run and /var/lib) goes to
+What engines write outside of the directories they are given (keys in /etc, state in /run and /var/lib) goes to
 a tmpfs that only these namespaces see.
 """
 
@@ -19,8 +19,8 @@ import socket
 import subprocess
 import sys
 
-kind, folder, *options = sys.argv[1:]
-SOCKET = f"{folder}/engine.sock"
+kind, directory, *options = sys.argv[1:]
+SOCKET = f"{directory}/engine.sock"
 PATH = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"     # Debian's engines, not those of a user
 
 # No limit may be raised above ours, so podman's own defaults don't do.
@@ -50,7 +50,7 @@ def mount(*arguments):
 
 
 def place(name, text):
-    path = f"{folder}/{name}"
+    path = f"{directory}/{name}"
     with open(path, "w", encoding="ascii") as f:
         f.write(text)
     return path
@@ -104,16 +104,16 @@ def delegate(root):
 
 def command_of():
     """The engine's command line and environment."""
-    env = {"PATH": PATH, "HOME": folder, "TMPDIR": folder, "NOTIFY_SOCKET": f"{folder}/notify"}
+    env = {"PATH": PATH, "HOME": directory, "TMPDIR": directory, "NOTIFY_SOCKET": f"{directory}/notify"}
     if kind == "docker":
         config = place("daemon.json", json.dumps({"features": {"buildkit": False}}))
         return ["dockerd", "-H", f"unix://{SOCKET}", "--config-file", config,
-                "--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec",
-                "--pidfile", f"{folder}/pid", "--log-level", "error", *options], env
+                "--data-root", f"{directory}/data", "--exec-root", f"{directory}/exec",
+                "--pidfile", f"{directory}/pid", "--log-level", "error", *options], env
     env["CONTAINERS_CONF"] = place("containers.conf", CONTAINERS_CONF)
     env["CONTAINERS_REGISTRIES_CONF"] = place("registries.conf", REGISTRIES_CONF)
-    return ["podman", "--root", f"{folder}/data", "--runroot", f"{folder}/exec",
-            "--tmpdir", f"{folder}/exec/tmp", "--storage-driver", "overlay",
+    return ["podman", "--root", f"{directory}/data", "--runroot", f"{directory}/exec",
+            "--tmpdir", f"{directory}/exec/tmp", "--storage-driver", "overlay",
             "system", "service", "--time", "0", f"unix://{SOCKET}"], env
 
 
@@ -121,7 +121,7 @@ class Inside:
     def __init__(self):
         self.engine = None
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.notify.bind(f"{folder}/notify")
+        self.notify.bind(f"{directory}/notify")
         self.notify.setblocking(False)
         # A signal of a child is a byte here, so that one select waits for everything.
         reader, writer = os.pipe()
@@ -139,8 +139,8 @@ class Inside:
         command, env = command_of()
         if os.path.exists(SOCKET):
             os.unlink(SOCKET)
-        with open(f"{folder}/log", "ab") as log:
-            self.engine = subprocess.Popen(command, env=env, cwd=folder, stdin=subprocess.DEVNULL,
+        with open(f"{directory}/log", "ab") as log:
+            self.engine = subprocess.Popen(command, env=env, cwd=directory, stdin=subprocess.DEVNULL,
                                            stdout=log, stderr=log, start_new_session=True).pid
 
     def end(self, sig):

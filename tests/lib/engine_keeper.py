@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps a container engine for a test, and leaves nothing of it, however the test ends.
 
-usage: engine_keeper.py docker|podman FOLDER [OPTION...]
+usage: engine_keeper.py docker|podman DIRECTORY [OPTION...]
 
 It starts engine_inside.py in pid, mount, network, ipc and cgroup namespaces of its own, below control groups of
 its own, with our stdin: when that ends, because the test says so or was killed, the namespaces end, and this process
-removes the groups and the folder. It is in a session of its own, so that whoever kills the test's process group does
+removes the groups and the directory. It is in a session of its own, so that whoever kills the test's process group does
 not kill it. What it
 says is said by engine_inside.py, whose first line is its pid as seen from outside.
 """
@@ -17,13 +17,13 @@ import signal
 import subprocess
 import sys
 
-kind, folder, *options = sys.argv[1:]
+kind, directory, *options = sys.argv[1:]
 here = os.path.dirname(os.path.abspath(__file__))
 PREFIX = "hutch-engine-"
 
 
 def hierarchies():
-    """Where this process is in each hierarchy of control groups, as folders."""
+    """Where this process is in each hierarchy of control groups, as directories."""
     mounts = {}
     with open("/proc/self/mountinfo", encoding="utf-8") as f:
         for line in f:
@@ -86,13 +86,13 @@ def main():
     try:
         with subprocess.Popen(
                 ["unshare", "--pid", "--mount", "--net", "--ipc", "--cgroup", "--fork", "--kill-child",
-                 "--propagation", "private", sys.executable, f"{here}/engine_inside.py", kind, folder, *options],
+                 "--propagation", "private", sys.executable, f"{here}/engine_inside.py", kind, directory, *options],
                 preexec_fn=lambda: enter(groups)):
             pass
     finally:
         for group in groups:
             remove(group)
-        subprocess.run(["rm", "-rf", "--one-file-system", "--", folder], check=False)
+        subprocess.run(["rm", "-rf", "--one-file-system", "--", directory], check=False)
 
 
 main()

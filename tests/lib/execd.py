@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real hutch-execd and a client of it.
 
-    with Agent(program, "--workspace", folder) as a:
+    with Agent(program, "--workspace", directory) as a:
         a.run(command="echo hi")            ["init", "ping", ("stdout", "hi"), "done"]
         a.call("GET", "/ping").status
 
@@ -68,8 +68,8 @@ def short(found):
 
 class Agent:
     def __init__(self, program, *arguments, wrap=(), env=None, token=None, entrypoint=()):
-        self.folder = tempfile.TemporaryDirectory(prefix="execd-")
-        self.path = f"{self.folder.name}/s"
+        self.directory = tempfile.TemporaryDirectory(prefix="execd-")
+        self.path = f"{self.directory.name}/s"
         self.token = token
         self.wrapped = bool(wrap)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
@@ -107,7 +107,7 @@ class Agent:
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
-        self.folder.cleanup()
+        self.directory.cleanup()
         return status
 
     def connection(self, timeout=60):

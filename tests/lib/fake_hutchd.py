@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What hutchd is to a bridge: one route, on a unix socket, that carries out PURISTA's commands.
 
-    with FakeHutchd(folder) as hutchd:
+    with FakeHutchd(directory) as hutchd:
         ... --hutchd unix:{hutchd.path}
 
 It has one sandbox at most and runs nothing, but answers as hutchd does. Some commands are for tests: "wait NAME"
@@ -156,8 +156,8 @@ class Server(socketserver.ThreadingUnixStreamServer):
 
 
 class FakeHutchd:
-    def __init__(self, folder):
-        self.path = f"{folder}/hutchd.sock"
+    def __init__(self, directory):
+        self.path = f"{directory}/hutchd.sock"
         self.server = Server(self.path, Handler)
         self.service = self.server.service = Service()
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

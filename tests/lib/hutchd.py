@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real hutchd with a data folder, and a client of it.
+"""A real hutchd with a data directory, and a client of it.
 
     with Hutchd(program, "--driver", "direct") as h:
         made = h.call("POST", "/v1/sandboxes", {...}).json
         h.kill()
         h.start()
 
-It listens on a unix socket in the data folder's parent, so its address survives a restart; what it logs
+It listens on a unix socket in the data directory's parent, so its address survives a restart; what it logs
 goes to a file.
 """
 
@@ -25,24 +25,24 @@ from execd import Answer, Connection
 class Hutchd:
     image = "scratch"       # of sandboxes
 
-    def __init__(self, program, *arguments, config=None, env=None, folder=None, wrap=()):
+    def __init__(self, program, *arguments, config=None, env=None, directory=None, wrap=()):
         self.program, self.arguments = [*wrap, program], list(arguments)
         self.env = {**os.environ, **(env or {})}
-        self._own = None if folder else tempfile.TemporaryDirectory(prefix="hutchd-")
-        self.folder = folder or self._own.name
-        self.data, self.socket = f"{self.folder}/data", f"{self.folder}/socket"
-        self.log_path = f"{self.folder}/log"
+        self._own = None if directory else tempfile.TemporaryDirectory(prefix="hutchd-")
+        self.directory = directory or self._own.name
+        self.data, self.socket = f"{self.directory}/data", f"{self.directory}/socket"
+        self.log_path = f"{self.directory}/log"
         self.key = None
         self.process = None
         self._connection = None
         self.manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)     # as systemd is
         self.manager.settimeout(20)
-        self.manager.bind(f"{self.folder}/notify")
-        self.env["NOTIFY_SOCKET"] = f"{self.folder}/notify"
+        self.manager.bind(f"{self.directory}/notify")
+        self.env["NOTIFY_SOCKET"] = f"{self.directory}/notify"
         self.prepare()
         if config is not None:
             self.configure(config)
-            self.arguments += ["--config", f"{self.folder}/hutchd.yaml"]
+            self.arguments += ["--config", f"{self.directory}/hutchd.yaml"]
         try:
             self.start()
         except BaseException:
@@ -52,10 +52,10 @@ class Hutchd:
             raise
 
     def prepare(self):
-        """The folder is there, and nothing runs."""
+        """The directory is there, and nothing runs."""
 
     def configure(self, text):
-        with open(os.open(f"{self.folder}/hutchd.yaml", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+        with open(os.open(f"{self.directory}/hutchd.yaml", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
                   "w", encoding="utf-8") as f:
             f.write(text)
 
@@ -160,15 +160,15 @@ class Hutchd:
         response.kept = connection
         return response
 
-    def create(self, **wish):
+    def create(self, **create_request):
         """A sandbox that runs: its record."""
-        answer = self.call("POST", "/v1/sandboxes", self.wish(**wish))
+        answer = self.call("POST", "/v1/sandboxes", self.create_request(**create_request))
         if answer.status != 202:
             raise AssertionError(f"create: {answer.status} {answer.body!r}\n{self.log()}")
         return answer.json
 
-    def wish(self, **more):
-        return wish_of(**{"image": {"uri": self.image}, **more})
+    def create_request(self, **more):
+        return create_request_of(**{"image": {"uri": self.image}, **more})
 
     def state(self, sandbox):
         answer = self.call("GET", f"/v1/sandboxes/{sandbox}")
@@ -184,15 +184,15 @@ class Hutchd:
         """Of all sandboxes: names by pid."""
         return processes_of(self.data)
 
-    def folder_of(self, box):
+    def directory_of(self, box):
         return next(where for where, _, _ in os.walk(f"{self.data}/drivers/direct")
                     if os.path.basename(where) == box)
 
-    def processes_of_box(self, box):
-        return processes_of(self.folder_of(box))
+    def processes_of_sandbox(self, box):
+        return processes_of(self.directory_of(box))
 
     def agent_of(self, box):
-        with open(f"{self.folder_of(box)}/agent", encoding="ascii") as f:
+        with open(f"{self.directory_of(box)}/agent", encoding="ascii") as f:
             return int(f.read())
 
     def clean(self):
@@ -205,7 +205,7 @@ class Hutchd:
             return f.read()
 
 
-def wish_of(**more):
+def create_request_of(**more):
     return {"image": {"uri": "scratch"}, "timeout": 600, "entrypoint": ["sleep", "1000"],
             "resourceLimits": {"cpu": "500m", "memory": "64Mi"}, **more}
 
@@ -241,12 +241,12 @@ class Events:
         raise EOFError(f"the stream ended before {sandbox} was {states}")
 
 
-def processes_of(folder):
-    """Processes that work in the data folder, or in that of a sandbox: names by pid."""
+def processes_of(directory):
+    """Processes that work in the data directory, or in that of a sandbox: names by pid."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if f"{os.readlink(f'/proc/{pid}/cwd')}/".startswith(f"{folder}/"):
+            if f"{os.readlink(f'/proc/{pid}/cwd')}/".startswith(f"{directory}/"):
                 with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as f:
                     found[int(pid)] = f.read().strip()
         except OSError:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Foreign packages that tests need, installed once below the build folder.
+"""Foreign packages that tests need, installed once below the build directory.
 
-    folder = installed("npm", [lock], install)
+    directory = installed("npm", [lock], install)
 
-The folder is named by what is installed, so that a second run needs no network, and it is there as
+The directory is named by what is installed, so that a second run needs no network, and it is there as
 a whole or not at all.
 """
 
@@ -57,7 +57,7 @@ def installer(command, timeout=240, **options):
 
 
 def installed(build_dir, kind, inputs, install, also=""):
-    """The folder that install(fresh folder) has filled for these input files, now or earlier."""
+    """The directory that install(fresh directory) has filled for these input files, now or earlier."""
     digest = hashlib.sha256(also.encode())
     for path in inputs:
         with open(path, "rb") as f:

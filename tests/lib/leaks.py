@@ -53,9 +53,9 @@ def namespaces(pids):
     """Those that processes are in, and those that they hold open."""
     found = set()
     for pid in pids:
-        for folder in (f"/proc/{pid}/ns", f"/proc/{pid}/fd"):
+        for directory in (f"/proc/{pid}/ns", f"/proc/{pid}/fd"):
             try:
-                links = [os.readlink(f"{folder}/{name}") for name in os.listdir(folder)]
+                links = [os.readlink(f"{directory}/{name}") for name in os.listdir(directory)]
             except OSError:
                 continue
             found |= {link for link in links if re.fullmatch(r"\w+:\[\d+\]", link)}
@@ -67,12 +67,12 @@ def groups(ours):
     count = 0
     for root in [HIERARCHIES, *(f"{HIERARCHIES}/{name}" for name in os.listdir(HIERARCHIES))]:
         if os.path.isdir(f"{root}/{ours}"):
-            count += sum(len(folders) for _, folders, _ in os.walk(f"{root}/{ours}"))
+            count += sum(len(directories) for _, directories, _ in os.walk(f"{root}/{ours}"))
     return count
 
 
 class Leftovers:
-    """`roots`: process ids of the programs that stay, by name. `data`: the warden's folder. `ours`: the
+    """`roots`: process ids of the programs that stay, by name. `data`: the warden's directory. `ours`: the
     name of the control group."""
 
     def __init__(self, roots, data, ours):
@@ -100,8 +100,8 @@ class Leftovers:
         for name, pid in self.roots.items():
             found[f"descriptors of {name}"] = descriptors(pid)
             found[f"mounts of {name}"] = lines(f"/proc/{pid}/mountinfo")
-        for folder in ("boxes", "trash"):
-            found[f"{folder}"] = len(os.listdir(f"{self.data}/{folder}"))
+        for directory in ("boxes", "trash"):
+            found[f"{directory}"] = len(os.listdir(f"{self.data}/{directory}"))
         return found
 
     def differences(self):

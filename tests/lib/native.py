@@ -33,14 +33,14 @@ def can_run():
 
 
 def open_way(path):
-    """Lets others through to a folder of the test's, which hutchd has to reach as another user."""
+    """Lets others through to a directory of the test's, which hutchd has to reach as another user."""
     while path.startswith(tempfile.gettempdir()) and path.count("/") > 1:
         os.chmod(path, os.stat(path).st_mode | 0o011)
         path = os.path.dirname(path)
 
 
 def groups_of(data):
-    """Control groups of the installation in this folder."""
+    """Control groups of the installation in this directory."""
     with open(f"{data}/installation", encoding="ascii") as f:
         name = f"hutch-{f.read().strip()}"
     return glob.glob(f"/sys/fs/cgroup/{name}") + glob.glob(f"/sys/fs/cgroup/*/{name}")
@@ -62,12 +62,12 @@ class Native(Hutchd):
 
     def prepare(self):
         """hutchd is somebody else, and must be able to reach what is its own."""
-        open_way(self.folder)
-        os.chmod(f"{self.folder}/notify", 0o777)
+        open_way(self.directory)
+        os.chmod(f"{self.directory}/notify", 0o777)
 
     def configure(self, text):
         super().configure(f"driver: native\nnative: {json.dumps(self.native)}\n{text}")
-        os.chown(f"{self.folder}/hutchd.yaml", USER, USER)
+        os.chown(f"{self.directory}/hutchd.yaml", USER, USER)
 
     # --- its processes ---
 
@@ -151,20 +151,20 @@ class Native(Hutchd):
                 pass        # it has ended
         return {pid: name for pid, name in found.items() if name not in SEED_NAMES}
 
-    def folder_of(self, box):
+    def directory_of(self, box):
         return next(where for where, _, _ in os.walk(f"{self.data}/drivers/native/boxes")
                     if os.path.basename(where) == box)
 
     def agent_of(self, box):
         """Behind a magic number and the boot's id in the warden's note."""
-        with open(f"{self.folder_of(box)}/state", "rb") as f:
+        with open(f"{self.directory_of(box)}/state", "rb") as f:
             return struct.unpack_from("<I", f.read(), 4 + 4 + 36)[0]
 
-    def processes_of_box(self, box):
+    def processes_of_sandbox(self, box):
         return [self.agent_of(box)]
 
     def boxes(self):
-        """Ids of what is in the warden's folder."""
+        """Ids of what is in the warden's directory."""
         return set(os.listdir(f"{self.data}/drivers/native/boxes"))
 
     def clean(self):

@@ -10,17 +10,17 @@ from tap import skip
 
 
 class Nats:
-    """A nats-server, and a folder that all may enter: hutchd may run as somebody else."""
+    """A nats-server, and a directory that all may enter: hutchd may run as somebody else."""
 
     def __init__(self, start=True, guarded=False):
         self._folder = tempfile.TemporaryDirectory(prefix="nats-")
-        self.folder = self._folder.name
+        self.directory = self._folder.name
         if guarded:
-            certify(self.folder)
-        with open(os.open(f"{self.folder}/password", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
+            certify(self.directory)
+        with open(os.open(f"{self.directory}/password", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
             f.write(NatsWithJetStream.password + "\n")
         try:
-            self.server = NatsWithJetStream(self.folder, guarded, start)
+            self.server = NatsWithJetStream(self.directory, guarded, start)
         except Missing as e:
             skip(str(e))
 
@@ -41,5 +41,5 @@ class Nats:
         if not self.server.guarded:
             return f"driver: fake\nstore:\n  kind: nats\n  url: {self.server.url}\n  wait: {wait}\n"
         return (f"driver: fake\nstore:\n  kind: nats\n  url: tls://localhost:{self.server.port}\n  bucket: guarded\n"
-                f"  ca_file: {self.folder}/ca.pem\n  user: {self.server.user}\n"
-                f"  password_file: {self.folder}/password\n  wait: {wait}\n")
+                f"  ca_file: {self.directory}/ca.pem\n  user: {self.server.user}\n"
+                f"  password_file: {self.directory}/password\n  wait: {wait}\n")

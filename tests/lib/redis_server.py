@@ -19,12 +19,12 @@ class Redis:
         if not shutil.which("redis-server"):
             skip("there is no redis-server")
         self._folder = tempfile.TemporaryDirectory(prefix="redis-")
-        self.folder = self._folder.name
-        self.socket = f"{self.folder}/socket"
-        with open(f"{self.folder}/redis.conf", "w", encoding="ascii") as f:
-            f.write(f"port 0\nunixsocket {self.socket}\ndir {self.folder}\nsave \"\"\nappendonly yes\n"
+        self.directory = self._folder.name
+        self.socket = f"{self.directory}/socket"
+        with open(f"{self.directory}/redis.conf", "w", encoding="ascii") as f:
+            f.write(f"port 0\nunixsocket {self.socket}\ndir {self.directory}\nsave \"\"\nappendonly yes\n"
                     f"appendfsync always\nrequirepass {PASSWORD}\n")
-        with open(os.open(f"{self.folder}/password", os.O_WRONLY | os.O_CREAT, 0o600), "w",
+        with open(os.open(f"{self.directory}/password", os.O_WRONLY | os.O_CREAT, 0o600), "w",
                   encoding="ascii") as f:
             f.write(PASSWORD + "\n")
         self.process = None
@@ -32,7 +32,7 @@ class Redis:
             self.start()
 
     def start(self):
-        self.process = subprocess.Popen(["redis-server", f"{self.folder}/redis.conf"],
+        self.process = subprocess.Popen(["redis-server", f"{self.directory}/redis.conf"],
                                         stdout=subprocess.PIPE, text=True)
         while "eady to accept" not in (line := self.process.stdout.readline()):
             assert line, "redis-server did not start"
@@ -60,4 +60,4 @@ class Redis:
 
     def config(self, wait="5s"):
         return (f"driver: fake\nstore:\n  kind: redis\n  address: unix:{self.socket}\n"
-                f"  password_file: {self.folder}/password\n  database: {DATABASE}\n  wait: {wait}\n")
+                f"  password_file: {self.directory}/password\n  database: {DATABASE}\n  wait: {wait}\n")

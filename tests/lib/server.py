@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts a program that says "NAME: listening on ADDRESS" and ends it again.
 
-    with Server(program, "127.0.0.1:0", folder, "-") as s:
+    with Server(program, "127.0.0.1:0", directory, "-") as s:
         s.port, s.url, s.pid
 """
 

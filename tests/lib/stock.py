@@ -5,7 +5,7 @@
         s.url, s.key
 
 The server is the package from PyPI, unchanged. Its runtime is a dockerd that is started here, in
-folders and namespaces of its own, so that neither the machine's Docker nor its network is touched.
+directories and namespaces of its own, so that neither the machine's Docker nor its network is touched.
 There is no registry: both images are made here. IMAGE is busybox; the image that the server takes its
 agent from holds ours, which speaks the same protocol.
 
@@ -65,9 +65,9 @@ def remove_cgroups(name):
     """Those that Docker has made, in each hierarchy there is."""
     top = "/sys/fs/cgroup"
     for place in [top, *(os.path.join(top, n) for n in os.listdir(top))]:
-        for folder, _, _ in os.walk(os.path.join(place, name), topdown=False):
+        for directory, _, _ in os.walk(os.path.join(place, name), topdown=False):
             with contextlib.suppress(OSError):
-                os.rmdir(folder)
+                os.rmdir(directory)
 
 
 def image_of(files, links=()):
@@ -117,7 +117,7 @@ class StockServer:
     def __init__(self, packages, agent, port=8090):
         self.packages, self.agent, self.port = packages, os.path.abspath(agent), port
         self.url, self.key = f"http://127.0.0.1:{port}", KEY
-        self.folder = tempfile.mkdtemp(prefix="stock-")
+        self.directory = tempfile.mkdtemp(prefix="stock-")
         self.docker = self.server = None
         self.ready = False
 
@@ -139,30 +139,30 @@ class StockServer:
             if program and program.poll() is None:
                 program.send_signal(signal.SIGTERM)
                 program.wait(timeout=60)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def log(self):
         names = ["dockerd.log", "server.log"]
-        return "".join(f"--- {n}\n{read(f'{self.folder}/{n}').decode(errors='replace')[-6000:]}\n"
-                       for n in names if os.path.exists(f"{self.folder}/{n}"))
+        return "".join(f"--- {n}\n{read(f'{self.directory}/{n}').decode(errors='replace')[-6000:]}\n"
+                       for n in names if os.path.exists(f"{self.directory}/{n}"))
 
     # --- Docker ---
 
     def _start_docker(self):
-        socket_path = f"{self.folder}/docker.sock"
-        command = [DOCKERD, "-H", f"unix://{socket_path}", "--data-root", f"{self.folder}/data",
-                   "--exec-root", f"{self.folder}/exec", "--pidfile", f"{self.folder}/docker.pid",
-                   "--config-file", f"{self.folder}/daemon.json", "--storage-driver", "vfs",
+        socket_path = f"{self.directory}/docker.sock"
+        command = [DOCKERD, "-H", f"unix://{socket_path}", "--data-root", f"{self.directory}/data",
+                   "--exec-root", f"{self.directory}/exec", "--pidfile", f"{self.directory}/docker.pid",
+                   "--config-file", f"{self.directory}/daemon.json", "--storage-driver", "vfs",
                    "--iptables=false", "--ip6tables=false", "--ip-masq=false",
                    "--cgroup-parent", "/" + os.environ["HUTCH_TEST_CGROUP"]]
-        with open(f"{self.folder}/daemon.json", "w", encoding="utf-8") as f:
+        with open(f"{self.directory}/daemon.json", "w", encoding="utf-8") as f:
             f.write("{}")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:       # as systemd is
-            manager.bind(f"{self.folder}/notify")
+            manager.bind(f"{self.directory}/notify")
             manager.settimeout(60)
-            with open(f"{self.folder}/dockerd.log", "wb") as log:
+            with open(f"{self.directory}/dockerd.log", "wb") as log:
                 self.docker = subprocess.Popen(command, stdout=log, stderr=log,
-                                               env={**os.environ, "NOTIFY_SOCKET": f"{self.folder}/notify"})
+                                               env={**os.environ, "NOTIFY_SOCKET": f"{self.directory}/notify"})
             while b"READY=1" not in self._told(manager):
                 pass
         self.engine = UnixConnection(socket_path)
@@ -200,18 +200,18 @@ type = "docker"
 execd_image = "{AGENT_IMAGE}"
 [store]
 type = "sqlite"
-path = "{self.folder}/store.db"
+path = "{self.directory}/store.db"
 [docker]
 network_mode = "host"
 """
-        with open(f"{self.folder}/config.toml", "w", encoding="utf-8") as f:
+        with open(f"{self.directory}/config.toml", "w", encoding="utf-8") as f:
             f.write(config)
-        env = {**os.environ, "PYTHONPATH": self.packages, "HOME": self.folder,
-               "DOCKER_HOST": f"unix://{self.folder}/docker.sock"}
+        env = {**os.environ, "PYTHONPATH": self.packages, "HOME": self.directory,
+               "DOCKER_HOST": f"unix://{self.directory}/docker.sock"}
         self.server = subprocess.Popen(
             [sys.executable, "-c", "from opensandbox_server.cli import main; main()", "--config",
-             f"{self.folder}/config.toml"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env,
-            cwd=self.folder)
+             f"{self.directory}/config.toml"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env,
+            cwd=self.directory)
         ready = threading.Event()
         threading.Thread(target=self._keep_log, args=[ready], daemon=True).start()
         ready.wait(120)
@@ -219,7 +219,7 @@ network_mode = "host"
             raise RuntimeError(f"opensandbox-server does not become ready\n{self.log()}")
 
     def _keep_log(self, ready):
-        with open(f"{self.folder}/server.log", "wb", buffering=0) as log:
+        with open(f"{self.directory}/server.log", "wb", buffering=0) as log:
             for line in self.server.stdout:
                 log.write(line)
                 if b"Uvicorn running on" in line:

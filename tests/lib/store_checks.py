@@ -30,11 +30,11 @@ class Patient(Hutchd):
 
 def check_configurations(program, rows):
     """Rows are a text and what is said to be wrong with it, or None."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         for text, wrong in rows:
-            with open(f"{folder}/c.yaml", "w", encoding="ascii") as f:
+            with open(f"{directory}/c.yaml", "w", encoding="ascii") as f:
                 f.write(text + "\n")
-            p = subprocess.run([program, "--config", f"{folder}/c.yaml", "--data", f"{folder}/data",
+            p = subprocess.run([program, "--config", f"{directory}/c.yaml", "--data", f"{directory}/data",
                                 "--check-config"], capture_output=True, text=True, timeout=30)
             eq(p.returncode == 0, wrong is None, f"{text}: {p.stderr}")
             has(p.stderr, wrong or "")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands in front of hutchd where others can reach it: it speaks TLS, and passes on what it hears.
 
-    with TlsDoor(folder, hutchd.socket) as door:
+    with TlsDoor(directory, hutchd.socket) as door:
         ... https://localhost:{door.port} ...
 
-The folder has cert.pem and key.pem (brokers.certify).
+The directory has cert.pem and key.pem (brokers.certify).
 """
 
 import contextlib
@@ -42,11 +42,11 @@ class Server(socketserver.ThreadingTCPServer):
 
 
 class TlsDoor:
-    def __init__(self, folder, path):
+    def __init__(self, directory, path):
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.path = path
         self.server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.server.context.load_cert_chain(f"{folder}/cert.pem", f"{folder}/key.pem")
+        self.server.context.load_cert_chain(f"{directory}/cert.pem", f"{directory}/key.pem")
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 

@@ -82,11 +82,11 @@ def nothing_in_it_prints_or_ends_the_program():
 
 
 def compiles(command, suffix, text):
-    with tempfile.TemporaryDirectory(prefix="hutch-abi-") as folder:
-        source = f"{folder}/x{suffix}"
+    with tempfile.TemporaryDirectory(prefix="hutch-abi-") as directory:
+        source = f"{directory}/x{suffix}"
         with open(source, "w", encoding="utf-8") as f:
             f.write(text)
-        done = subprocess.run([*command, f"-I{root}/include", "-c", source, "-o", f"{folder}/x.o"],
+        done = subprocess.run([*command, f"-I{root}/include", "-c", source, "-o", f"{directory}/x.o"],
                               capture_output=True, text=True, check=False)
         eq(done.returncode, 0, done.stderr)
 
@@ -134,8 +134,8 @@ def it_compiles_as_cpp17():
 
 @test
 def the_static_library_meets_no_name_of_a_program():
-    with tempfile.TemporaryDirectory(prefix="hutch-abi-") as folder:
-        with open(f"{folder}/x.c", "w", encoding="utf-8") as f:
+    with tempfile.TemporaryDirectory(prefix="hutch-abi-") as directory:
+        with open(f"{directory}/x.c", "w", encoding="utf-8") as f:
             f.write("#include <hutch/hutch.h>\nint buf_init(void);\nint buf_init(void) { return 0; }\n"
                     "int str_cmp(void);\nint str_cmp(void) { return 0; }\n"
                     "int main(void)\n{\n        struct hutch_client *c = NULL;\n"
@@ -143,12 +143,12 @@ def the_static_library_meets_no_name_of_a_program():
                     "        hutch_client_free(c);\n        return r + buf_init() + str_cmp();\n}\n")
         flags = subprocess.run(["pkg-config", "--libs", "libcurl", "jansson"], capture_output=True,
                                text=True, check=True).stdout.split()
-        made = subprocess.run([*cc, f"-I{root}/include", f"{folder}/x.c", static, *flags, "-pthread",
-                               "-o", f"{folder}/x"], capture_output=True, text=True, check=False)
+        made = subprocess.run([*cc, f"-I{root}/include", f"{directory}/x.c", static, *flags, "-pthread",
+                               "-o", f"{directory}/x"], capture_output=True, text=True, check=False)
         if "__asan" in made.stderr or "__ubsan" in made.stderr:
             skip("sanitized objects need a sanitized program")
         eq(made.returncode, 0, made.stderr)
-        eq(subprocess.run([f"{folder}/x"], check=False).returncode, 0)
+        eq(subprocess.run([f"{directory}/x"], check=False).returncode, 0)
 
 
 run()

@@ -358,7 +358,7 @@ EXITS = [       # how a server may tell the end of a command, and what it means
     ("both", [b'{"type":"error","error":{"ename":"E","evalue":"3"},"exitCode":3}\n\n'], 3, None),
     ("evalue of words", [b'{"type":"error","error":{"ename":"E","evalue":"no such program"}}\n\n'], -1,
      "no such program"),
-    ("error as a text", [b'{"type":"error","error":"no such folder"}\n\n'], -1, "no such folder"),
+    ("error as a text", [b'{"type":"error","error":"no such directory"}\n\n'], -1, "no such directory"),
 ]
 
 

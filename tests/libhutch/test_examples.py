@@ -16,13 +16,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from deployment import Deployment  # noqa: E402
 from tap import eq, has, run, test  # noqa: E402
 
-programs, folder = sys.argv[1:3], os.path.abspath(sys.argv[3])
+programs, directory = sys.argv[1:3], os.path.abspath(sys.argv[3])
 hutchd = Deployment(programs, keys={"user": ("acme", "user"), "admin": ("ops", "admin")})
 
 
 def start(name, *arguments, **more):
     env = {**os.environ, "HUTCH_URL": f"http://{hutchd.domain}", "HUTCH_API_KEY": hutchd.keys["user"]}
-    return subprocess.Popen([f"{folder}/{name}", *arguments], env={**env, **more.pop("env", {})}, text=True,
+    return subprocess.Popen([f"{directory}/{name}", *arguments], env={**env, **more.pop("env", {})}, text=True,
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a program of this folder against a real hutchd with real agents; its points are ours.
+"""Runs a program of this directory against a real hutchd with real agents; its points are ours.
 
 usage: test_scenario.py HUTCHD_DIRECT HUTCH_EXECD [VALGRIND...] -- PROGRAM [ARGUMENT...]
 

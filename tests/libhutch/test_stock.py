@@ -5,7 +5,7 @@
 usage: test_stock.py HUTCH_EXECD BUILD_DIR SCENARIO
 
 Needs root, dockerd and a way to PyPI; what is missing is said. The package is installed into the build
-folder, once.
+directory, once.
 """
 
 import importlib.util
@@ -24,8 +24,8 @@ PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--disab
        "--root-user-action", "ignore", "--retries", "1", "--timeout", "30", "--only-binary", ":all:"]
 
 
-def install(folder):
-    installer([*PIP, "--target", folder, f"opensandbox-server=={VERSION}"])
+def install(directory):
+    installer([*PIP, "--target", directory, f"opensandbox-server=={VERSION}"])
 
 
 def inside(packages):

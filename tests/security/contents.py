@@ -22,12 +22,12 @@ def secrets_of(w, pid):
 
 
 def upper(box):
-    return f"{box.folder()}/upper"
+    return f"{box.directory()}/upper"
 
 
-def everything(folder):
-    for where, folders, files in os.walk(folder):
-        for name in folders + files:
+def everything(directory):
+    for where, directories, files in os.walk(directory):
+        for name in directories + files:
             yield os.path.join(where, name)
 
 
@@ -254,7 +254,7 @@ SCENARIOS = [
     (42, "hostile accounts and NSS: the agent loads nothing, nobody else reads them", hostile_accounts),
     (43, "devices, links, owners, capabilities in archives", hostile_archives),
     (53, "set-user-ID and capable programs that were uploaded have no effect", privileged_programs),
-    (60, "working folders by descriptor lead nowhere (CVE-2024-21626)", working_folders),
+    (60, "working directories by descriptor lead nowhere (CVE-2024-21626)", working_folders),
     (61, "the agent's program can't be overwritten (CVE-2019-5736)", overwrite_agent),
     (66, "what neighbours must not find is there", witnesses),
     (68, "secrets of the service are in no process of a sandbox", environments),

@@ -13,45 +13,45 @@ NOT_SO = {"change-usr", "create-in-read-only", "dirty-pipe"}
 
 
 def layer(w, name, make):
-    """A root folder as an import leaves it, made by hand."""
-    folder = f"{w.hutchd.data}/drivers/native/layers/{name}"
-    shutil.rmtree(folder, ignore_errors=True)
-    os.mkdir(folder, 0o755)
+    """A root directory as an import leaves it, made by hand."""
+    directory = f"{w.hutchd.data}/drivers/native/layers/{name}"
+    shutil.rmtree(directory, ignore_errors=True)
+    os.mkdir(directory, 0o755)
     for part in "bin", "etc", "opt", "root", "tmp", "usr", "var":
-        os.mkdir(f"{folder}/{part}", 0o755)
-    os.chmod(f"{folder}/tmp", 0o1777)
-    make(folder)
-    return folder
+        os.mkdir(f"{directory}/{part}", 0o755)
+    os.chmod(f"{directory}/tmp", 0o1777)
+    make(directory)
+    return directory
 
 
 def link(name, target):
-    def make(folder):
-        os.symlink(target, f"{folder}/{name}")
+    def make(directory):
+        os.symlink(target, f"{directory}/{name}")
     return make
 
 
 def file(name):
-    def make(folder):
-        with open(f"{folder}/{name}", "w", encoding="ascii") as f:
-            f.write("not a folder")
+    def make(directory):
+        with open(f"{directory}/{name}", "w", encoding="ascii") as f:
+            f.write("not a directory")
     return make
 
 
 def folder_with(name, inside):
-    def make(folder):
-        os.mkdir(f"{folder}/{name}", 0o755)
-        inside(folder)
+    def make(directory):
+        os.mkdir(f"{directory}/{name}", 0o755)
+        inside(directory)
     return make
 
 
 def check_image(w, what, make):
     """Either there is no such sandbox, with a reason, or one with walls as all have them."""
-    trap = f"{w.folder.name}/trap"
+    trap = f"{w.directory.name}/trap"
     os.makedirs(trap, exist_ok=True)
     os.chmod(trap, 0o777)
     name = "hostile-" + "".join(c if c.isalnum() else "-" for c in what)
-    folder = layer(w, name, make)
-    before, machine = snapshot(folder), w.picture()
+    directory = layer(w, name, make)
+    before, machine = snapshot(directory), w.picture()
     answer = w.create(image=name)
     if answer.status == 202 and answer.json["status"]["state"] == "Running":
         w.hutchd.call("DELETE", f"/v1/sandboxes/{answer.json['id']}")
@@ -64,14 +64,14 @@ def check_image(w, what, make):
     else:
         assert answer.status >= 400 or answer.json["status"]["state"] == "Failed", (what, answer.body)
         has(answer.body.decode(), "message")
-    eq(os.listdir(trap), [], f"{what}: the machine's folder")
-    eq(snapshot(folder), before, f"{what}: the image")
+    eq(os.listdir(trap), [], f"{what}: the machine's directory")
+    eq(snapshot(directory), before, f"{what}: the image")
     eq(w.picture(), machine, f"{what}: the machine")
-    shutil.rmtree(folder)
+    shutil.rmtree(directory)
 
 
 def types_of_mounts(box):
-    """Of file systems, by the folder they are seen at."""
+    """Of file systems, by the directory they are seen at."""
     found = {}
     for line in read(f"/proc/{box.agent}/mountinfo").splitlines():
         words = line.split()
@@ -79,17 +79,17 @@ def types_of_mounts(box):
     return found
 
 
-def snapshot(folder):
+def snapshot(directory):
     found = []
-    for where, folders, files in os.walk(folder):
-        for name in folders + files:
+    for where, directories, files in os.walk(directory):
+        for name in directories + files:
             st = os.lstat(os.path.join(where, name))
             found.append((where, name, st.st_mode, st.st_uid, st.st_size, st.st_mtime_ns))
     return sorted(found)
 
 
 def proc_and_sys(w):
-    trap = f"{w.folder.name}/trap"
+    trap = f"{w.directory.name}/trap"
     for what, make in {
         "proc is a link": link("proc", trap),
         "proc is a link inside": link("proc", "/tmp"),
@@ -103,12 +103,12 @@ def proc_and_sys(w):
 
 
 def dev(w):
-    trap = f"{w.folder.name}/trap"
+    trap = f"{w.directory.name}/trap"
 
-    def null_is_link(folder):
-        os.symlink("/proc/sys/kernel/core_pattern", f"{folder}/dev/null")
-        os.symlink("/proc/sysrq-trigger", f"{folder}/dev/console")
-        os.symlink("/proc/sys/kernel/core_pattern", f"{folder}/dev/ptmx")
+    def null_is_link(directory):
+        os.symlink("/proc/sys/kernel/core_pattern", f"{directory}/dev/null")
+        os.symlink("/proc/sysrq-trigger", f"{directory}/dev/console")
+        os.symlink("/proc/sys/kernel/core_pattern", f"{directory}/dev/ptmx")
 
     for what, make in {
         "dev is a link": link("dev", trap),
@@ -122,7 +122,7 @@ def dev(w):
 
 
 def other_folders(w):
-    trap = f"{w.folder.name}/trap"
+    trap = f"{w.directory.name}/trap"
     for what, make in {
         "workspace is a link": link("workspace", trap),
         "workspace is a link upward": link("workspace", "../../../../../.." + trap),
@@ -134,17 +134,17 @@ def other_folders(w):
 
 def layers_stay(w):
     """What a sandbox writes is its own; the next one from the same image sees the image."""
-    folder = layer(w, "plain", lambda f: None)
-    before = snapshot(folder)
+    directory = layer(w, "plain", lambda f: None)
+    before = snapshot(directory)
     box = w.box(image="plain")
     box.upload("/etc/evil", b"evil")
     box.upload("/bin/sh", b"evil")
-    eq(snapshot(folder), before, "the image")
+    eq(snapshot(directory), before, "the image")
     other = w.box(image="plain")
     eq(other.look("cat", "/etc/evil"), "ENOENT")
     w.destroy(other)
     w.destroy(box)
-    shutil.rmtree(folder)
+    shutil.rmtree(directory)
 
 
 def programs(w):
@@ -161,10 +161,10 @@ def programs(w):
 
 
 SCENARIOS = [
-    ("CVE-2019-19921, 2023-27561, 2023-28642, 2025-52881", "/proc and /sys of an image are no folders",
+    ("CVE-2019-19921, 2023-27561, 2023-28642, 2025-52881", "/proc and /sys of an image are no directories",
      proc_and_sys),
     ("CVE-2025-31133, 2025-52565, 2025-62161, 2026-41579", "/dev of an image is not what it seems", dev),
-    ("CVE-2021-30465, 2024-45310", "other folders of an image are links", other_folders),
+    ("CVE-2021-30465, 2024-45310", "other directories of an image are links", other_folders),
     ("CVE-2021-30465", "an image is never changed by a sandbox", layers_stay),
     ("CVE-2020-5291", "no program of ours is set-user-ID, and hutchd keeps no capability", programs),
 ]

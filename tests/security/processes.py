@@ -70,10 +70,10 @@ cat > /dev/null
 
 
 @contextlib.contextmanager
-def core_pattern(folder):
+def core_pattern(directory):
     """The machine's core_pattern is a program that writes down for whom it was run. Somebody else puts the old
     one back, even if this test is killed, and keeps the lock until then: another run would take ours for it."""
-    path, helper, log = "/proc/sys/kernel/core_pattern", f"{folder}/helper", f"{folder}/cores"
+    path, helper, log = "/proc/sys/kernel/core_pattern", f"{directory}/helper", f"{directory}/cores"
     lock = os.open(f"{tempfile.gettempdir()}/hutch-security.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     old = read(path)
@@ -96,7 +96,7 @@ def core_pattern(folder):
 
 
 def core_dumps(w):
-    with core_pattern(w.folder.name) as log:
+    with core_pattern(w.directory.name) as log:
         control = subprocess.Popen([w.probes(), "look", "crash"])
         control.wait()
         for uid in 0, 1000:

@@ -82,7 +82,7 @@ def memory_otherwise(w):
 
 
 def fill(w, options, bomb):
-    """What a sandbox fills up is the file system of the data folder. The service goes on, says no to what it
+    """What a sandbox fills up is the file system of the data directory. The service goes on, says no to what it
     can't do, and is well again when that sandbox is gone."""
     with w.on_small_disk(options) as other:
         box = other.box()
@@ -280,7 +280,7 @@ SCENARIOS = [
     (9, "all processors", processors),
     (10, "fsync storm", fsync_storm),
     (11, "names that are not there", names_not_there),
-    (12, "10,000 levels of folders", deep_folders),
+    (12, "10,000 levels of directories", deep_folders),
     (13, "largest sparse file", sparse_file),
     (14, "System V objects left behind", left_behind),
     (15, "ports and tracked connections", ports),

@@ -203,7 +203,7 @@ class Box:
                     found.append(int(pid))
         return found
 
-    def folder(self):
+    def directory(self):
         return f"{self.world.hutchd.data}/drivers/native/boxes/{self.id}"
 
     def group(self, controller, name):
@@ -275,16 +275,16 @@ def attempt(line):
 
 class World:
     def __init__(self, programs):
-        self.programs = programs            # folder with what we build, and the probes
+        self.programs = programs            # directory with what we build, and the probes
         self.witnesses = set()
         self.boxes = []
-        self.folder = tempfile.TemporaryDirectory(prefix="hutch-security-")
+        self.directory = tempfile.TemporaryDirectory(prefix="hutch-security-")
         self.hutchd = None
         self.stack = contextlib.ExitStack()
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self.folder)
+            stack.enter_context(self.directory)
             self._make_network(stack)
             self._plant(stack)
             self._start(stack)
@@ -360,15 +360,15 @@ class World:
         stack.callback(libc.syscall, keyctl, KEYCTL_UNLINK, ctypes.c_int(key), ring)
 
     def _start(self, stack):
-        folder = os.path.join(self.folder.name, "hutchd")
-        os.mkdir(folder)
-        os.chmod(self.folder.name, 0o755)
-        self._serve(stack, folder, UIDS)
+        directory = os.path.join(self.directory.name, "hutchd")
+        os.mkdir(directory)
+        os.chmod(self.directory.name, 0o755)
+        self._serve(stack, directory, UIDS)
 
-    def _serve(self, stack, folder, uids):
-        os.chown(folder, USER, USER)
+    def _serve(self, stack, directory, uids):
+        os.chown(directory, USER, USER)
         self.hutchd = stack.enter_context(Native(
-            f"{self.programs}/hutchd", folder=folder, config=f"agent: {self.programs}/hutch-execd\n",
+            f"{self.programs}/hutchd", directory=directory, config=f"agent: {self.programs}/hutch-execd\n",
             native={"uids": uids, "network": "private", "private": "on", "seeds": 4, "networks": 8},
             env={"HUTCH_SECURITY_CANARY": self.secret}))
         stack.callback(self.destroy_all)
@@ -376,19 +376,19 @@ class World:
 
     @contextlib.contextmanager
     def on_small_disk(self, options):
-        """The same world, with another hutchd whose data folder is on a small file system of its own."""
+        """The same world, with another hutchd whose data directory is on a small file system of its own."""
         other = copy.copy(self)
         other.boxes = []
-        folder = os.path.join(self.folder.name, "small")
-        os.mkdir(folder)
-        checked(libc.mount(b"small", folder.encode(), b"tmpfs", 0, options.encode()))
+        directory = os.path.join(self.directory.name, "small")
+        os.mkdir(directory)
+        checked(libc.mount(b"small", directory.encode(), b"tmpfs", 0, options.encode()))
         try:
             with contextlib.ExitStack() as stack:
-                other._serve(stack, folder, OTHER_UIDS)
+                other._serve(stack, directory, OTHER_UIDS)
                 yield other
         finally:
-            checked(libc.umount2(folder.encode(), MNT_DETACH))
-            os.rmdir(folder)
+            checked(libc.umount2(directory.encode(), MNT_DETACH))
+            os.rmdir(directory)
 
     def probes(self):
         return f"{self.programs}/tests/security/probes"
@@ -404,14 +404,14 @@ class World:
     # --- sandboxes ---
 
     def create(self, network="none", image="host", **limits):
-        """The answer to the wish."""
+        """The answer to the create_request."""
         return self.hutchd.call("POST", "/v1/sandboxes", {
             "image": {"uri": image}, "timeout": 3600, "entrypoint": ["sleep", "infinity"],
             "resourceLimits": {"cpu": "2", "memory": "256Mi", "pids": "512", **limits},
             "extensions": {"hutch.network": network}})
 
-    def box(self, **wish):
-        answer = self.create(**wish)
+    def box(self, **create_request):
+        answer = self.create(**create_request)
         assert answer.status == 202, f"create: {answer.status} {answer.body!r}\n{self.hutchd.log()[-2000:]}"
         box = Box(self, answer.json)
         self.boxes.append(box)
@@ -421,14 +421,14 @@ class World:
         return box
 
     def destroy(self, box):
-        """Nothing is left of it: no process, no group, no folder."""
+        """Nothing is left of it: no process, no group, no directory."""
         answer = self.hutchd.call("DELETE", f"/v1/sandboxes/{box.id}")
         eq((answer.status, answer.body), (204, b""))
         self.boxes.remove(box)
         for pid in box.pids():
             wait_gone(pid)
         eq(box.of_its_uids(), [], "processes of its uids")
-        assert not os.path.exists(box.folder()), box.folder()
+        assert not os.path.exists(box.directory()), box.directory()
 
     def destroy_all(self):
         """At the end: also those of points that failed."""

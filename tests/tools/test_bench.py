@@ -83,7 +83,7 @@ def too_few_descriptors_are_no_failure():
 
 @contextlib.contextmanager
 def bench_of(script):
-    """With a build folder whose one program, "server", is a shell script."""
+    """With a build directory whose one program, "server", is a shell script."""
     with runnable_folder() as build:
         os.mkdir(os.path.join(build, "bench"))
         path = os.path.join(build, "bench", "server")
@@ -93,7 +93,7 @@ def bench_of(script):
         bench = lib.Bench(build, rounds=3, seconds=1)
         yield bench
         bench.close()
-        eq(os.path.exists(bench.folder), False, "folder left behind")
+        eq(os.path.exists(bench.directory), False, "directory left behind")
 
 
 @test

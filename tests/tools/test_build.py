@@ -13,11 +13,11 @@ from tap import eq, has, run, runnable_folder, skip, test      # noqa: E402
 
 TOOL = os.path.join(HERE, "..", "..", "tools", "build")
 _folder = runnable_folder()     # gone at exit
-folder = _folder.name
+directory = _folder.name
 
 
 def project(name):
-    path = f"{folder}/{name}"
+    path = f"{directory}/{name}"
     os.mkdir(path)
     with open(f"{path}/meson.build", "w", encoding="ascii") as f:
         f.write("project('p', 'c')\nexecutable('p', 'p.c')\n")
@@ -72,7 +72,7 @@ def a_changed_description_is_no_occasion_for_noise():
 def a_moved_tree_is_built_anew():
     path = project("before")
     build(path, "-Dextra=true")
-    os.rename(path, path := f"{folder}/after")
+    os.rename(path, path := f"{directory}/after")
     eq(build(path, "-Dextra=true"), BOTH)
     eq(build(path), "", "second time")
 
@@ -82,9 +82,9 @@ def a_copied_tree_leaves_the_original_alone():
     path = project("original")
     build(path)
     os.remove(f"{path}/build/p")
-    shutil.copytree(path, f"{folder}/copy")
-    eq(build(f"{folder}/copy"), BOTH)
-    assert os.path.exists(f"{folder}/copy/build/p"), "nothing was built"
+    shutil.copytree(path, f"{directory}/copy")
+    eq(build(f"{directory}/copy"), BOTH)
+    assert os.path.exists(f"{directory}/copy/build/p"), "nothing was built"
     assert not os.path.exists(f"{path}/build/p"), "the original was built"
 
 

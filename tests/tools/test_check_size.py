@@ -23,8 +23,8 @@ class Tree:
     def __init__(self):
         if not shutil.which("ctags"):
             skip("ctags is not installed")
-        self.folder = tempfile.TemporaryDirectory()
-        self.root = self.folder.name
+        self.directory = tempfile.TemporaryDirectory()
+        self.root = self.directory.name
 
     def write(self, path, text):
         os.makedirs(os.path.join(self.root, os.path.dirname(path)), exist_ok=True)

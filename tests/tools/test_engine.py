@@ -24,7 +24,7 @@ sys.path.insert(0, sys.argv[1])
 from engine import Engine
 e = Engine(sys.argv[2], sys.argv[3])
 e.foreign("left-behind")
-print(e.folder, e.pid, e.keeper.pid, flush=True)
+print(e.directory, e.pid, e.keeper.pid, flush=True)
 sys.stdin.read()
 """
 
@@ -44,8 +44,8 @@ def host():
     with open("/proc/sys/net/ipv4/ip_forward", encoding="ascii") as f:
         yield f.read()
     yield of_engines(where for where, _, _ in os.walk("/sys/fs/cgroup"))
-    for folder in "/run", "/etc", "/etc/docker", "/etc/containers", "/var/lib":
-        yield of_engines(os.listdir(folder)) if os.path.isdir(folder) else None
+    for directory in "/run", "/etc", "/etc/docker", "/etc/containers", "/var/lib":
+        yield of_engines(os.listdir(directory)) if os.path.isdir(directory) else None
     for command in ["ip", "-o", "link"], ["ip", "route"], ["iptables-save"]:
         found = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         yield of_engines(found.splitlines())
@@ -69,9 +69,9 @@ def check_apart(kind):
         e.foreign("one")
         eq(e.containers()["one"]["State"], "running")
         eq(list(host()), before)
-        keeper, folder = e.keeper.pid, e.folder
+        keeper, directory = e.keeper.pid, e.directory
     eq(groups_of(keeper), [])
-    eq(os.path.exists(folder), False)
+    eq(os.path.exists(directory), False)
     eq(list(host()), before)
 
 
@@ -81,19 +81,19 @@ def check_killed(kind):
     lib = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib")
     with subprocess.Popen([sys.executable, "-c", VICTIM, lib, kind, build_dir], text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as victim:
-        folder, inside, keeper = victim.stdout.readline().split()
+        directory, inside, keeper = victim.stdout.readline().split()
         ends = [os.pidfd_open(int(pid)) for pid in (inside, keeper)]
         victim.kill()
     for pidfd in ends:
         wait_gone(pidfd)
         os.close(pidfd)
-    eq(os.path.exists(folder), False)
+    eq(os.path.exists(directory), False)
     eq(groups_of(keeper), [])
 
 
 @test
 def docker_is_apart():
-    """docker is apart: the host's networks, mounts, groups and folders are as they were"""
+    """docker is apart: the host's networks, mounts, groups and directories are as they were"""
     check_apart("docker")
 
 
@@ -105,7 +105,7 @@ def podman_is_apart():
 
 @test
 def nothing_is_left_by_a_test_that_was_killed():
-    """a test that was killed leaves not a process, not a folder, not a control group"""
+    """a test that was killed leaves not a process, not a directory, not a control group"""
     for kind in NAMES:
         check_killed(kind)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools/run-tests on made-up build folders with small shell programs."""
+"""tools/run-tests on made-up build directories with small shell programs."""
 
 import json
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The official Python SDK: scenario.py FOLDER:FOLDER async|sync
+"""The official Python SDK: scenario.py DIRECTORY:DIRECTORY async|sync
 
-The folders have the SDK and what it needs. The server is named by OPEN_SANDBOX_DOMAIN, a key by
+The directories have the SDK and what it needs. The server is named by OPEN_SANDBOX_DOMAIN, a key by
 OPEN_SANDBOX_API_KEY, as the SDK reads them. Speaks TAP, a point for each check.
 
 The scenario is written once. For the blocking flavour of the SDK nothing in it ever waits, so its
@@ -20,8 +20,8 @@ import traceback
 import urllib.request
 from datetime import datetime, timedelta, timezone
 
-folders, flavour = sys.argv[1:3]
-sys.path[:0] = folders.split(":")
+directories, flavour = sys.argv[1:3]
+sys.path[:0] = directories.split(":")
 
 import opensandbox  # noqa: E402
 from opensandbox.config import ConnectionConfig  # noqa: E402
@@ -43,7 +43,7 @@ Handlers = ExecutionHandlersSync if BLOCKING else ExecutionHandlers
 checks = []
 box = None
 manager = None
-folder = None
+directory = None
 BYTES = bytes((i * 31 ^ i >> 8) & 0xff for i in range(300_000))
 NO_MS = timedelta(seconds=2)
 IMAGE = os.environ.get("SCENARIO_IMAGE", "python:3.11")
@@ -96,7 +96,7 @@ async def refused(call, status, code=None):
 
 
 def at(name):
-    return f"{folder}/{name}"
+    return f"{directory}/{name}"
 
 
 def out(execution):
@@ -136,14 +136,14 @@ async def until_ended(execution):
 
 @check
 async def create_waits_for_the_agent():
-    global box, manager, folder
+    global box, manager, directory
     box = await do(Box.create(
         IMAGE, timeout=timedelta(minutes=5), env={"GIVEN": "at creation"},
         metadata={"project": "interop", "flavour": flavour},
         resource={"cpu": "500m", "memory": "256Mi"}, connection_config=config()))
     manager = Manager.create(config())
     manager = await do(manager)
-    folder = out(await run("pwd")) + "/work"
+    directory = out(await run("pwd")) + "/work"
 
 
 @check

@@ -247,18 +247,18 @@ static void answers_are_read(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct json_error e;
-                struct answer answer;
+                struct hutchd_reply hutchd_reply;
                 struct arena a;
                 int r;
 
                 check_case(cases[i].text);
                 arena_init(&a, MiB);
-                r = message_read_answer(str_from(cases[i].text), &a, &answer, &e);
+                r = message_read_reply(str_from(cases[i].text), &a, &hutchd_reply, &e);
                 check_i64_eq(r, cases[i].r);
                 if (r == 0) {
-                        check_i64_eq(answer.ok, cases[i].ok);
-                        check_i64_eq(answer.error.status, cases[i].status);
-                        check_u64_eq(answer.events.n, cases[i].events);
+                        check_i64_eq(hutchd_reply.ok, cases[i].ok);
+                        check_i64_eq(hutchd_reply.error.status, cases[i].status);
+                        check_u64_eq(hutchd_reply.events.n, cases[i].events);
                 }
                 arena_done(&a);
         }

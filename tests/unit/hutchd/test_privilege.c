@@ -75,7 +75,7 @@ static void test_native_without_a_user_is_not_root(void **state)
         check_true(who.change && who.uid != 0 && who.gid != 0 && who.n_groups > 0);
         for (size_t i = 0; i < who.n_groups; i++)
                 check_true(who.groups[i] != 0);
-        check_true(who.uid == PRIVILEGE_NOBODY || strcmp(who.name, PRIVILEGE_USER) == 0);
+        check_true(who.uid == PRIVILEGE_FALLBACK_UID || strcmp(who.name, PRIVILEGE_USER) == 0);
 }
 
 static int not_root_chooses(void *data)
@@ -108,11 +108,11 @@ static int enters_and_leaves(void *data)
         struct err e;
 
         (void) data;
-        apart_check(identity_enter(&somebody, &e) == 0);
+        apart_check(identity_switch(&somebody, &e) == 0);
         apart_check(geteuid() == UID && getegid() == GID && getuid() == 0);
         apart_check(getgroups(0, NULL) == 1);
         apart_check(faccessat(AT_FDCWD, "/proc/1/environ", R_OK, AT_EACCESS) < 0);
-        identity_leave();
+        identity_restore();
         apart_check(geteuid() == 0 && getegid() == 0);
         return 0;
 }
@@ -144,7 +144,7 @@ static int becomes(void *data)
                 apart_check(status_of(sets[i], 16) == 0);
         apart_check(status_of("\nNoNewPrivs:\t", 10) == 1 && status_of("\nSeccomp:\t", 10) == 2);
         apart_check(setuid(0) < 0 && seteuid(0) < 0 && setgroups(0, NULL) < 0);
-        identity_leave(); /* of no use to somebody else */
+        identity_restore(); /* of no use to somebody else */
         apart_check(geteuid() == UID);
         return 0;
 }

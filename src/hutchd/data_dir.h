@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_HUTCHD_DATA_H
-#define HUTCH_HUTCHD_DATA_H
+#ifndef HUTCH_HUTCHD_DATA_DIR_H
+#define HUTCH_HUTCHD_DATA_DIR_H
 
 /*
  * The data folder: everything that an installation of hutchd keeps.
@@ -38,17 +38,17 @@ struct data {
 /* Blocks (it writes and waits for the disk): for the time of the program's start. ERR_CONFLICT if
  * another hutchd has it, ERR_FORBIDDEN if others may write, ERR_EXHAUSTED if the disk is full,
  * ERR_INTERNAL if something in it is damaged. The path must stay. */
-int data_open(struct data *d, const char *path, struct ids *ids, struct err *e) must_check;
+int data_dir_open(struct data *d, const char *path, struct ids *ids, struct err *e) must_check;
 
 /* Gives up the lock and wipes the secret. A process opens a folder once. */
-void data_close(struct data *d);
+void data_dir_close(struct data *d);
 
 /* A path in the folder. -ENAMETOOLONG, as error. */
-int data_path(const struct data *d, const char *name, char *ret, size_t size, struct err *e)
+int data_dir_path(const struct data *d, const char *name, char *ret, size_t size, struct err *e)
         must_check;
 
 /* The folder of a driver, which exists afterwards. */
-int data_driver_folder(const struct data *d, const char *driver, char *ret, size_t size,
-                       struct err *e) must_check;
+int data_dir_driver(const struct data *d, const char *driver, char *ret, size_t size, struct err *e)
+        must_check;
 
 #endif

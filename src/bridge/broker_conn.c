@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bridge/wire.h"
+#include "bridge/broker_conn.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -10,9 +10,9 @@
 
 #include "base/base.h"
 
-#define ACCEPT_MS  1 /* what nobody waits for: that we have taken up a command, */
-#define OWN_MS     5 /* and what libraries say by themselves */
-#define PATIENCE_S 20
+#define ACCEPT_MS     1 /* what nobody waits for: that we have taken up a command, */
+#define OWN_MS        5 /* and what libraries say by themselves */
+#define TCP_TIMEOUT_S 20
 
 /* --- messages --- */
 
@@ -42,36 +42,36 @@ void incoming_free(struct incoming *m)
 /* --- what transports tell --- */
 
 /* While it connects, what comes is the thread's business. */
-void wire_deliver(struct wire *w, struct incoming *m)
+void broker_conn_deliver(struct broker_conn *w, struct incoming *m)
 {
         m->epoch = w->epoch;
-        list_append(&w->_came, &m->node);
-        if (w->_state == WIRE_UP)
-                net_task_queue(w->_loop, &w->_hand_on);
+        list_append(&w->_inbound, &m->node);
+        if (w->_state == BROKER_CONN_UP)
+                net_task_queue(w->_loop, &w->_dispatch);
 }
 
-void wire_sent(struct wire *w, struct outgoing *m, enum outcome outcome)
+void broker_conn_sent(struct broker_conn *w, struct outgoing *m, enum outcome outcome)
 {
         list_remove(&m->node);
         m->outcome = outcome;
-        list_append(&w->_ended, &m->node);
-        net_task_queue(w->_loop, &w->_hand_on);
+        list_append(&w->_completed, &m->node);
+        net_task_queue(w->_loop, &w->_dispatch);
 }
 
 /* The end of a connection is not where it is noticed, either. */
-static void note(struct wire *w, int r)
+static void note_result(struct broker_conn *w, int r)
 {
         w->_failed = r < 0;
         if (w->_failed)
-                net_task_queue(w->_loop, &w->_hand_on);
+                net_task_queue(w->_loop, &w->_dispatch);
 }
 
-static bool is_up(const struct wire *w)
+static bool is_up(const struct broker_conn *w)
 {
-        return w->_state == WIRE_UP && !w->_failed;
+        return w->_state == BROKER_CONN_UP && !w->_failed;
 }
 
-void wire_wake(struct wire *w)
+void broker_conn_wake(struct broker_conn *w)
 {
         (void) uv_async_send(&w->_wake);
 }
@@ -82,7 +82,7 @@ void wire_wake(struct wire *w)
  * number that is closed, or somebody else's by then, is nothing to wait for. */
 struct watched {
         uv_poll_t poll;
-        struct wire *wire;
+        struct broker_conn *broker_conn;
         int fd;
         int events; /* of libuv's, that are waited for */
 };
@@ -92,14 +92,14 @@ static void on_ready(uv_poll_t *p, int status, int events);
 /* Some libraries wait until what they write is taken, or the rest of what they read is there. A broker
  * that takes nothing for so long, or whose machine does not answer, is gone: the kernel then ends the
  * connection, and with it the waiting. */
-static void limit_patience(int fd)
+static void set_tcp_timeouts(int fd)
 {
         static const struct {
                 int level, name, value;
         } options[] = {
-                { IPPROTO_TCP, TCP_USER_TIMEOUT, PATIENCE_S * 1000 },
-                { IPPROTO_TCP, TCP_KEEPIDLE, PATIENCE_S / 4 },
-                { IPPROTO_TCP, TCP_KEEPINTVL, PATIENCE_S / 4 },
+                { IPPROTO_TCP, TCP_USER_TIMEOUT, TCP_TIMEOUT_S * 1000 },
+                { IPPROTO_TCP, TCP_KEEPIDLE, TCP_TIMEOUT_S / 4 },
+                { IPPROTO_TCP, TCP_KEEPINTVL, TCP_TIMEOUT_S / 4 },
                 { IPPROTO_TCP, TCP_KEEPCNT, 3 },
                 { SOL_SOCKET, SO_KEEPALIVE, 1 },
         };
@@ -109,7 +109,7 @@ static void limit_patience(int fd)
                                   sizeof(options[i].value));
 }
 
-static int watch(struct wire *w, struct err *e)
+static int watch(struct broker_conn *w, struct err *e)
 {
         int fd = fcntl(w->ops->fd(w), F_DUPFD_CLOEXEC, 3), r;
         struct watched *d;
@@ -117,7 +117,7 @@ static int watch(struct wire *w, struct err *e)
         if (fd < 0)
                 return err_errno(e, -errno, "watch the connection to the broker");
         d = xnew(struct watched);
-        d->wire = w;
+        d->broker_conn = w;
         d->fd = fd;
         r = uv_poll_init(&w->_loop->uv, &d->poll, fd);
         if (r < 0) {
@@ -127,7 +127,7 @@ static int watch(struct wire *w, struct err *e)
         }
         d->poll.data = d;
         w->_watched = d;
-        limit_patience(fd);
+        set_tcp_timeouts(fd);
         return 0;
 }
 
@@ -136,7 +136,7 @@ static void free_watched(uv_handle_t *h)
         free(h->data);
 }
 
-static void unwatch(struct wire *w)
+static void unwatch(struct broker_conn *w)
 {
         struct watched *d = TAKE_PTR(w->_watched);
 
@@ -146,12 +146,12 @@ static void unwatch(struct wire *w)
         (void) close(d->fd);
 }
 
-static bool wants_write(struct wire *w)
+static bool wants_write(struct broker_conn *w)
 {
         return w->ops->wants_write && w->ops->wants_write(w);
 }
 
-static void wait_for_broker(struct wire *w)
+static void wait_for_broker(struct broker_conn *w)
 {
         int events = UV_READABLE;
 
@@ -169,44 +169,44 @@ static void wait_for_broker(struct wire *w)
 
 static void on_later(uv_timer_t *t)
 {
-        struct wire *w = t->data;
+        struct broker_conn *w = t->data;
 
         net_task_queue(w->_loop, &w->_send);
 }
 
 /* Acknowledgements, pings: the broker would take them up at once, and a processor away from hutchd, which
  * has just been asked for something. Or with the next message that is sent. */
-static void send_later(struct wire *w, uint64_t ms)
+static void schedule_send(struct broker_conn *w, uint64_t ms)
 {
         if (!uv_is_active((uv_handle_t *) &w->_later))
                 (void) uv_timer_start(&w->_later, on_later, ms, 0);
 }
 
 /* One that is not there says nothing more, either. */
-static void look_for_quiet(struct wire *w)
+static void check_quiet(struct broker_conn *w)
 {
         if (!w->_paused || w->_quiet)
                 return;
         w->_quiet = !is_up(w) || !w->ops->is_quiet || w->ops->is_quiet(w);
         if (w->_quiet)
-                net_task_queue(w->_loop, &w->_hand_on);
+                net_task_queue(w->_loop, &w->_dispatch);
 }
 
-bool wire_is_quiet(const struct wire *w)
+bool broker_conn_is_quiet(const struct broker_conn *w)
 {
         return w->_quiet;
 }
 
-static void run(struct wire *w, short revents)
+static void run(struct broker_conn *w, short revents)
 {
         if (!is_up(w))
                 return;
-        note(w, w->ops->run(w, revents, &w->_error));
+        note_result(w, w->ops->run(w, revents, &w->_error));
         if (revents & POLLOUT)
                 wait_for_broker(w);
         else if (is_up(w) && wants_write(w))
-                send_later(w, OWN_MS);
-        look_for_quiet(w);
+                schedule_send(w, OWN_MS);
+        check_quiet(w);
 }
 
 /* libuv stops waiting after an error; most times the library sees it, too, and that was that. */
@@ -221,15 +221,15 @@ static void on_ready(uv_poll_t *p, int status, int events)
                 revents |= POLLIN;
         if (events & UV_WRITABLE)
                 revents |= POLLOUT;
-        run(d->wire, (short) revents);
+        run(d->broker_conn, (short) revents);
         if (status < 0)
-                wait_for_broker(d->wire);
+                wait_for_broker(d->broker_conn);
 }
 
 /* One that has lived so long was worth connecting to. */
 static void on_tick(uv_timer_t *t)
 {
-        struct wire *w = t->data;
+        struct broker_conn *w = t->data;
 
         w->_attempts = 0;
         run(w, 0);
@@ -239,7 +239,7 @@ static void on_tick(uv_timer_t *t)
 
 static void *connect_main(void *data)
 {
-        struct wire *w = data;
+        struct broker_conn *w = data;
 
         w->_result = w->ops->connect(w, &w->_error);
         if (w->_result == 0 && w->_serve) {
@@ -248,12 +248,12 @@ static void *connect_main(void *data)
                         w->ops->disconnect(w);
         }
         atomic_store(&w->_is_done, true);
-        wire_wake(w);
+        broker_conn_wake(w);
         return NULL;
 }
 
 /* Signals are the loop's. */
-static int start_thread(struct wire *w)
+static int start_thread(struct broker_conn *w)
 {
         sigset_t all, before;
         int r;
@@ -267,55 +267,56 @@ static int start_thread(struct wire *w)
 
 /* --- up and down --- */
 
-static void begin_to_connect(uv_timer_t *t);
-static void pause_it(struct wire *w);
+static void start_connecting(uv_timer_t *t);
+static void pause_transport(struct broker_conn *w);
 
 /* Between half and all of a time that doubles. */
-static uint64_t backoff_ms(struct wire *w)
+static uint64_t backoff_ms(struct broker_conn *w)
 {
         unsigned doublings = MIN_OF(w->_attempts, 10U);
-        uint32_t full = MIN_OF(WIRE_BACKOFF_MIN_MS << doublings, WIRE_BACKOFF_MAX_MS), chance;
+        uint32_t full = MIN_OF(BROKER_CONN_BACKOFF_MIN_MS << doublings, BROKER_CONN_BACKOFF_MAX_MS),
+                 chance;
 
         w->_attempts++;
         ids_random(&w->_ids, &chance, sizeof(chance));
         return full / 2 + chance % (full / 2 + 1);
 }
 
-static void lose_sent(struct wire *w)
+static void fail_sent(struct broker_conn *w)
 {
         list_for_each (n, &w->sent)
-                wire_sent(w, container_of(n, struct outgoing, node), OUTCOME_LOST);
+                broker_conn_sent(w, container_of(n, struct outgoing, node), OUTCOME_LOST);
         list_for_each (n, &w->_unsent)
-                wire_sent(w, container_of(n, struct outgoing, node), OUTCOME_LOST);
+                broker_conn_sent(w, container_of(n, struct outgoing, node), OUTCOME_LOST);
 }
 
-static void drop_came(struct wire *w)
+static void drop_inbound(struct broker_conn *w)
 {
-        list_for_each (n, &w->_came) {
+        list_for_each (n, &w->_inbound) {
                 list_remove(n);
                 incoming_free(container_of(n, struct incoming, node));
         }
 }
 
-static void come_down(struct wire *w)
+static void conn_down(struct broker_conn *w)
 {
-        w->_state = WIRE_WAITING;
+        w->_state = BROKER_CONN_WAITING;
         w->_failed = false;
-        lose_sent(w);
+        fail_sent(w);
         if (w->ops->accept)
-                drop_came(w); /* the broker gives it to somebody else */
-        look_for_quiet(w);
+                drop_inbound(w); /* the broker gives it to somebody else */
+        check_quiet(w);
         w->hooks->down(w, w->_error.message);
         uv_update_time(&w->_loop->uv); /* a library may have taken its time to hang up */
-        (void) uv_timer_start(&w->_timer, begin_to_connect, backoff_ms(w), 0);
+        (void) uv_timer_start(&w->_timer, start_connecting, backoff_ms(w), 0);
 }
 
-static void begin_to_connect(uv_timer_t *t)
+static void start_connecting(uv_timer_t *t)
 {
-        struct wire *w = t->data;
+        struct broker_conn *w = t->data;
         int r;
 
-        w->_state = WIRE_CONNECTING;
+        w->_state = BROKER_CONN_CONNECTING;
         w->epoch++;
         w->_error = (struct err){ 0 };
         w->_serve = !w->_paused;
@@ -323,11 +324,11 @@ static void begin_to_connect(uv_timer_t *t)
         r = start_thread(w);
         if (r < 0) {
                 (void) err_errno(&w->_error, r, "start a thread");
-                come_down(w);
+                conn_down(w);
         }
 }
 
-static void disconnect(struct wire *w)
+static void disconnect(struct broker_conn *w)
 {
         unwatch(w);
         (void) uv_timer_stop(&w->_timer);
@@ -335,27 +336,27 @@ static void disconnect(struct wire *w)
         w->ops->disconnect(w);
 }
 
-static void come_up(struct wire *w)
+static void conn_up(struct broker_conn *w)
 {
         if (watch(w, &w->_error) < 0) {
                 disconnect(w);
-                come_down(w);
+                conn_down(w);
                 return;
         }
-        w->_state = WIRE_UP;
+        w->_state = BROKER_CONN_UP;
         (void) uv_timer_start(&w->_timer, on_tick, w->ops->tick_ms, w->ops->tick_ms);
         wait_for_broker(w);
         w->hooks->up(w);
         if (w->_paused && w->_serve)
-                pause_it(w);
+                pause_transport(w);
         run(w, 0); /* the library may have read more than it was waiting for */
 }
 
 static void on_wake(uv_async_t *a)
 {
-        struct wire *w = a->data;
+        struct broker_conn *w = a->data;
 
-        if (w->_state != WIRE_CONNECTING) {
+        if (w->_state != BROKER_CONN_CONNECTING) {
                 run(w, 0);
                 return;
         }
@@ -363,55 +364,55 @@ static void on_wake(uv_async_t *a)
                 return;
         ASSERT(pthread_join(w->_thread, NULL) == 0);
         if (w->_result == 0)
-                come_up(w);
+                conn_up(w);
         else
-                come_down(w);
-        net_task_queue(w->_loop, &w->_hand_on);
+                conn_down(w);
+        net_task_queue(w->_loop, &w->_dispatch);
 }
 
 /* --- what the loop gives --- */
 
-void wire_send(struct wire *w, struct outgoing *m)
+void broker_conn_send(struct broker_conn *w, struct outgoing *m)
 {
         list_append(&w->_unsent, &m->node);
         if (is_up(w))
                 net_task_queue(w->_loop, &w->_send);
         else
-                wire_sent(w, m, OUTCOME_LOST);
+                broker_conn_sent(w, m, OUTCOME_LOST);
 }
 
-void wire_accept(struct wire *w, const struct incoming *m)
+void broker_conn_accept(struct broker_conn *w, const struct incoming *m)
 {
         if (!w->ops->accept || !is_up(w) || m->epoch != w->epoch)
                 return;
         w->ops->accept(w, m->tag);
-        send_later(w, ACCEPT_MS);
+        schedule_send(w, ACCEPT_MS);
 }
 
-static void pause_it(struct wire *w)
+static void pause_transport(struct broker_conn *w)
 {
-        note(w, w->ops->pause(w, &w->_error));
+        note_result(w, w->ops->pause(w, &w->_error));
         net_task_queue(w->_loop, &w->_send);
 }
 
-static void on_patience(uv_timer_t *t)
+static void on_quiet_timeout(uv_timer_t *t)
 {
-        struct wire *w = t->data;
+        struct broker_conn *w = t->data;
 
         w->_quiet = true;
-        net_task_queue(w->_loop, &w->_hand_on);
+        net_task_queue(w->_loop, &w->_dispatch);
 }
 
-void wire_pause(struct wire *w)
+void broker_conn_pause(struct broker_conn *w)
 {
         w->_paused = true;
         if (is_up(w))
-                pause_it(w);
-        look_for_quiet(w);
-        (void) uv_timer_start(&w->_patience, on_patience, WIRE_QUIET_MS, 0);
+                pause_transport(w);
+        check_quiet(w);
+        (void) uv_timer_start(&w->_quiet_timer, on_quiet_timeout, BROKER_CONN_QUIET_MS, 0);
 }
 
-static int send_all(struct wire *w)
+static int send_all(struct broker_conn *w)
 {
         int r = 0;
 
@@ -427,106 +428,106 @@ static int send_all(struct wire *w)
 
 static void send_task(struct net_task *t)
 {
-        struct wire *w = container_of(t, struct wire, _send);
+        struct broker_conn *w = container_of(t, struct broker_conn, _send);
 
         if (!is_up(w))
                 return;
-        note(w, send_all(w));
+        note_result(w, send_all(w));
         wait_for_broker(w);
 }
 
 /* --- what the loop gets --- */
 
-static void hand_on_ended(struct wire *w)
+static void dispatch_completed(struct broker_conn *w)
 {
-        while (!list_empty(&w->_ended)) {
-                struct list *n = list_first(&w->_ended);
+        while (!list_empty(&w->_completed)) {
+                struct list *n = list_first(&w->_completed);
 
                 list_remove(n);
                 w->hooks->ended(w, container_of(n, struct outgoing, node));
         }
 }
 
-static void hand_on_came(struct wire *w)
+static void dispatch_inbound(struct broker_conn *w)
 {
-        while (w->_state != WIRE_CONNECTING && !list_empty(&w->_came)) {
-                struct list *n = list_first(&w->_came);
+        while (w->_state != BROKER_CONN_CONNECTING && !list_empty(&w->_inbound)) {
+                struct list *n = list_first(&w->_inbound);
 
                 list_remove(n);
                 w->hooks->message(w, container_of(n, struct incoming, node));
         }
 }
 
-static void hand_on_task(struct net_task *t)
+static void dispatch_task(struct net_task *t)
 {
-        struct wire *w = container_of(t, struct wire, _hand_on);
+        struct broker_conn *w = container_of(t, struct broker_conn, _dispatch);
 
         if (w->_failed) {
                 disconnect(w);
-                come_down(w);
+                conn_down(w);
         }
-        hand_on_ended(w);
-        hand_on_came(w);
-        if (w->_quiet && !w->_quiet_told) {
-                w->_quiet_told = true;
+        dispatch_completed(w);
+        dispatch_inbound(w);
+        if (w->_quiet && !w->_quiet_notified) {
+                w->_quiet_notified = true;
                 w->hooks->quiet(w);
         }
 }
 
 /* --- life --- */
 
-int wire_start(struct wire *w, struct net_loop *loop, const struct settings *settings,
-               const char *instance, const struct wire_hooks *hooks, struct err *e)
+int broker_conn_start(struct broker_conn *w, struct net_loop *loop, const struct settings *settings,
+                      const char *instance, const struct broker_conn_hooks *hooks, struct err *e)
 {
         int r;
 
-        *w = (struct wire){ .settings = settings,
-                            .ops = settings->transport,
-                            .hooks = hooks,
-                            .instance = instance,
-                            .timeout_ms = WIRE_TIMEOUT_MS,
-                            ._state = WIRE_WAITING,
-                            ._loop = loop };
+        *w = (struct broker_conn){ .settings = settings,
+                                   .ops = settings->transport,
+                                   .hooks = hooks,
+                                   .instance = instance,
+                                   .timeout_ms = BROKER_CONN_TIMEOUT_MS,
+                                   ._state = BROKER_CONN_WAITING,
+                                   ._loop = loop };
         list_init(&w->sent);
-        list_init(&w->_came);
-        list_init(&w->_ended);
+        list_init(&w->_inbound);
+        list_init(&w->_completed);
         list_init(&w->_unsent);
-        net_task_init(&w->_hand_on, hand_on_task);
+        net_task_init(&w->_dispatch, dispatch_task);
         net_task_init(&w->_send, send_task);
         ids_init(&w->_ids);
         ASSERT(uv_timer_init(&loop->uv, &w->_timer) == 0);
         ASSERT(uv_timer_init(&loop->uv, &w->_later) == 0);
-        ASSERT(uv_timer_init(&loop->uv, &w->_patience) == 0);
+        ASSERT(uv_timer_init(&loop->uv, &w->_quiet_timer) == 0);
         ASSERT(uv_async_init(&loop->uv, &w->_wake, on_wake) == 0);
-        w->_timer.data = w->_later.data = w->_patience.data = w->_wake.data = w;
+        w->_timer.data = w->_later.data = w->_quiet_timer.data = w->_wake.data = w;
         r = w->ops->open(w, e);
         if (r < 0)
                 return r;
-        return uv_timer_start(&w->_timer, begin_to_connect, 0, 0);
+        return uv_timer_start(&w->_timer, start_connecting, 0, 0);
 }
 
-void wire_stop(struct wire *w)
+void broker_conn_stop(struct broker_conn *w)
 {
-        enum wire_state before = w->_state;
+        enum broker_conn_state before = w->_state;
 
-        if (before == WIRE_NEW || before == WIRE_STOPPED)
+        if (before == BROKER_CONN_NEW || before == BROKER_CONN_STOPPED)
                 return;
-        if (before == WIRE_CONNECTING)
+        if (before == BROKER_CONN_CONNECTING)
                 ASSERT(pthread_join(w->_thread, NULL) == 0);
         if (is_up(w))
                 (void) send_all(w); /* acknowledgements that wait */
-        if (before == WIRE_UP || (before == WIRE_CONNECTING && w->_result == 0))
+        if (before == BROKER_CONN_UP || (before == BROKER_CONN_CONNECTING && w->_result == 0))
                 disconnect(w);
-        w->_state = WIRE_STOPPED;
+        w->_state = BROKER_CONN_STOPPED;
         if (w->transport)
                 w->ops->close(w); /* and with it a library's threads, which might wake us */
         uv_close((uv_handle_t *) &w->_timer, NULL);
         uv_close((uv_handle_t *) &w->_later, NULL);
-        uv_close((uv_handle_t *) &w->_patience, NULL);
+        uv_close((uv_handle_t *) &w->_quiet_timer, NULL);
         uv_close((uv_handle_t *) &w->_wake, NULL);
-        lose_sent(w);
-        hand_on_ended(w);
-        net_task_cancel(&w->_hand_on);
+        fail_sent(w);
+        dispatch_completed(w);
+        net_task_cancel(&w->_dispatch);
         net_task_cancel(&w->_send);
-        drop_came(w);
+        drop_inbound(w);
 }

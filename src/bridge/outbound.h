@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_BRIDGE_PARCEL_H
-#define HUTCH_BRIDGE_PARCEL_H
+#ifndef HUTCH_BRIDGE_OUTBOUND_H
+#define HUTCH_BRIDGE_OUTBOUND_H
 
 /*
  * A message of ours on its way to the broker: until the broker has it, or there is no point any more.
@@ -13,40 +13,40 @@
 
 #include "bridge/bridge.h"
 
-struct job;
+struct bus_command;
 
-#define PARCEL_TRIES_MAX 8 /* losses: what ends connections must not do so for ever */
-#define PARCEL_RETRY_MS  200
-#define PARCEL_RETRY_UNTIL \
+#define OUTBOUND_TRIES_MAX 8 /* losses: what ends connections must not do so for ever */
+#define OUTBOUND_RETRY_MS  200
+#define OUTBOUND_RETRY_UNTIL \
         (30 * USEC_PER_SEC) /* callers wait that long, if nobody told them otherwise */
 
-struct parcel {
+struct outbound {
         struct list node;
         struct outgoing message;
         struct bridge *bridge;
-        struct job *job;         /* whose it is; NULL: nobody's */
-        char id[ID_HEX_LEN + 1]; /* of the message, if it has none yet */
+        struct bus_command *bus_command; /* whose it is; NULL: nobody's */
+        char id[ID_HEX_LEN + 1];         /* of the message, if it has none yet */
         unsigned tries;
         usec_t until; /* when to give up that somebody listens; 0: nobody was missing yet */
 };
 
 /* With headers made of the head, and an id if that has none; what it points to must stay until the end. The body is empty, and takes
  * as much as the broker does. */
-struct parcel *parcel_new(struct bridge *b, const struct message_head *head, struct job *job)
-        must_check;
-void parcel_free(struct parcel *p);
+struct outbound *outbound_new(struct bridge *b, const struct message_head *head,
+                              struct bus_command *bus_command) must_check;
+void outbound_free(struct outbound *p);
 
 /* Who writes its body: at the time that is beside it, too. */
-struct author parcel_author(const struct parcel *p);
+struct author outbound_author(const struct outbound *p);
 
-void parcel_send(struct parcel *p);
+void outbound_send(struct outbound *p);
 
-/* What the wire told. It is sent again, or told to its job, or gone. */
-void parcel_ended(struct parcel *p);
+/* What the broker_conn told. It is sent again, or told to its bus_command, or gone. */
+void outbound_ended(struct outbound *p);
 
 /* All in the list; for when the broker is back, and when it is time. */
-void parcel_send_all(struct list *parcels);
+void outbound_send_all(struct list *parcels);
 
-struct parcel *parcel_of(struct outgoing *m);
+struct outbound *outbound_of(struct outgoing *m);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_BRIDGE_CALLS_H
-#define HUTCH_BRIDGE_CALLS_H
+#ifndef HUTCH_BRIDGE_LIBHUTCH_LOOP_H
+#define HUTCH_BRIDGE_LIBHUTCH_LOOP_H
 
-/* libhutch's calls on our loop. */
+/* libhutch's libhutch_loop on our loop. */
 
 #include <hutch/hutch.h>
 
 #include "net/loop.h"
 
-struct calls {
+struct libhutch_loop {
         struct hutch_loop *loop; /* for struct hutch_call */
         struct net_loop *_net;
         struct net_task _soon; /* the timer is due, without waiting for it */
@@ -18,9 +18,9 @@ struct calls {
 };
 
 /* A code of libhutch's. */
-int calls_open(struct calls *c, struct net_loop *l);
+int libhutch_loop_open(struct libhutch_loop *c, struct net_loop *l);
 
-/* Ends the calls that still run. The loop then has handles to close. */
-void calls_close(struct calls *c);
+/* Ends the libhutch_loop that still run. The loop then has handles to close. */
+void libhutch_loop_close(struct libhutch_loop *c);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hutchd/data.h"
+#include "hutchd/data_dir.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -74,7 +74,7 @@ static void write_file(const char *path, struct str bytes, mode_t mode)
 
 static void must_open(struct world *w, struct data *d)
 {
-        int r = data_open(d, w->path, &w->ids, &w->err);
+        int r = data_dir_open(d, w->path, &w->ids, &w->err);
 
         check_z_eq(r < 0 ? w->err.message : "", "");
 }
@@ -84,7 +84,7 @@ static void must_fail(struct world *w, enum err_code code, const char *part)
         struct err e = { 0 };
         struct data d;
 
-        check_i64_eq(data_open(&d, w->path, &w->ids, &e), ERR_RETURN(code));
+        check_i64_eq(data_dir_open(&d, w->path, &w->ids, &e), ERR_RETURN(code));
         if (!strstr(e.message, part))
                 check_z_eq(e.message, part);
 }
@@ -100,20 +100,20 @@ static void test_made_once_and_found_again(void **state)
         check_i64_eq(mode_of(in(w, "installation")), 0600);
         check_i64_eq(mode_of(in(w, "secret")), 0600);
         check_true(id_is_hex(str_from(first.installation)));
-        check_i64_eq(data_driver_folder(&first, "x", folder, sizeof(folder), &w->err), 0);
+        check_i64_eq(data_dir_driver(&first, "x", folder, sizeof(folder), &w->err), 0);
         check_z_eq(folder, in(w, "drivers/x"));
         check_i64_eq(mode_of(folder), 0700);
-        check_i64_eq(data_path(&first, "y", folder, sizeof(folder), &w->err), 0);
+        check_i64_eq(data_dir_path(&first, "y", folder, sizeof(folder), &w->err), 0);
         check_z_eq(folder, in(w, "y"));
-        check_true(data_path(&first, "y", folder, 4, &w->err) < 0);
+        check_true(data_dir_path(&first, "y", folder, 4, &w->err) < 0);
 
         second = first;
-        data_close(&first);
+        data_dir_close(&first);
         check_true(memcmp(first.secret, (uint8_t[DATA_SECRET_SIZE]){ 0 }, DATA_SECRET_SIZE) == 0);
         must_open(w, &first);
         check_z_eq(first.installation, second.installation);
         check_true(memcmp(first.secret, second.secret, DATA_SECRET_SIZE) == 0);
-        data_close(&first);
+        data_dir_close(&first);
 }
 
 static void test_two_installations_differ(void **state)
@@ -126,8 +126,8 @@ static void test_two_installations_differ(void **state)
         must_open(w, &b);
         check_true(strcmp(a.installation, b.installation) != 0);
         check_true(memcmp(a.secret, b.secret, DATA_SECRET_SIZE) != 0);
-        data_close(&a);
-        data_close(&b);
+        data_dir_close(&a);
+        data_dir_close(&b);
 }
 
 /* What a second process is told while this one has the folder, or nothing. */
@@ -144,8 +144,8 @@ static void ask_second(struct world *w, char ret[static 512])
                 struct data d;
 
                 w->err.message[0] = '\0';
-                if (data_open(&d, w->path, &w->ids, &w->err) == 0)
-                        data_close(&d);
+                if (data_dir_open(&d, w->path, &w->ids, &w->err) == 0)
+                        data_dir_close(&d);
                 (void) !write(pipe_fds[1], w->err.message, strlen(w->err.message));
                 _exit(0);
         }
@@ -166,7 +166,7 @@ static void test_one_at_a_time(void **state)
         (void) snprintf(mine, sizeof(mine), "in use by another hutchd, process %d", (int) getpid());
         ask_second(w, said);
         check_true(strstr(said, mine));
-        data_close(&d);
+        data_dir_close(&d);
         ask_second(w, said);
         check_z_eq(said, "");
 }
@@ -191,7 +191,7 @@ static void test_a_child_does_not_keep_the_lock(void **state)
                 (void) !read(fds[0], &c, 1);
                 _exit(0);
         }
-        data_close(&d);
+        data_dir_close(&d);
         ask_second(w, said);
         check_z_eq(said, "");
         (void) close(fds[0]);
@@ -206,14 +206,14 @@ static void test_others_may_not_write(void **state)
         struct data d;
 
         must_open(w, &d);
-        data_close(&d);
+        data_dir_close(&d);
         for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
                 check_i64_eq(chmod(w->path, modes[i]), 0);
                 must_fail(w, ERR_FORBIDDEN, "others may write");
         }
         check_i64_eq(chmod(w->path, 0755), 0); /* looking is no harm: what is in it is 0600 */
         must_open(w, &d);
-        data_close(&d);
+        data_dir_close(&d);
         check_i64_eq(chmod(in(w, "secret"), 0640), 0);
         must_fail(w, ERR_FORBIDDEN, "chmod 600");
 }
@@ -239,7 +239,7 @@ static void test_damage_is_told_and_left_alone(void **state)
 
                 check_case(cases[i].part);
                 must_open(w, &d);
-                data_close(&d);
+                data_dir_close(&d);
                 write_file(in(w, cases[i].file), cases[i].bytes, 0600);
                 must_fail(w, ERR_INTERNAL, cases[i].part);
                 check_i64_eq(stat(in(w, cases[i].file), &st), 0);
@@ -254,10 +254,10 @@ static void test_a_store_without_an_id_has_lost_it(void **state)
         struct data d;
 
         must_open(w, &d);
-        data_close(&d);
+        data_dir_close(&d);
         write_file(in(w, "store.sqlite"), STR("x"), 0600);
         must_open(w, &d);
-        data_close(&d);
+        data_dir_close(&d);
         check_i64_eq(unlink(in(w, "installation")), 0);
         must_fail(w, ERR_INTERNAL, "installation is missing, but ");
         check_true(access(in(w, "installation"), F_OK) < 0);
@@ -287,14 +287,14 @@ static void test_no_room(void **state)
 
                 (void) signal(SIGXFSZ, SIG_IGN);
                 (void) setrlimit(RLIMIT_FSIZE, &none);
-                r = data_open(&d, w->path, &w->ids, &w->err);
+                r = data_dir_open(&d, w->path, &w->ids, &w->err);
                 _exit(r < 0 && strstr(w->err.message, "installation: File too large") ? 0 : 1);
         }
         check_true(waitpid(pid, &status, 0) == pid);
         check_i64_eq(status, 0);
         check_true(access(in(w, "installation"), F_OK) < 0); /* not there, rather than empty */
         must_open(w, &d);
-        data_close(&d);
+        data_dir_close(&d);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

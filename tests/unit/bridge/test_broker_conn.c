@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bridge/wire.h"
+#include "bridge/broker_conn.h"
 
 #include <semaphore.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
  * confirmation of the oldest message that it got ('c'), or the end ('x').
  */
 static struct {
-        int fds[2]; /* the wire's, the broker's */
+        int fds[2]; /* the broker_conn's, the broker's */
         int refusals;
         bool served, paused;
         unsigned accepted, told; /* messages that were taken up; of which the broker was told */
@@ -24,19 +24,19 @@ static struct {
         sem_t *held;         /* connect waits for it */
 } broker;
 
-static int fake_open(struct wire *w, struct err *e)
+static int fake_open(struct broker_conn *w, struct err *e)
 {
         (void) e;
         w->transport = &broker;
         return 0;
 }
 
-static void fake_close(struct wire *w)
+static void fake_close(struct broker_conn *w)
 {
         w->transport = NULL;
 }
 
-static int fake_connect(struct wire *w, struct err *e)
+static int fake_connect(struct broker_conn *w, struct err *e)
 {
         if (broker.held)
                 (void) sem_wait(broker.held);
@@ -48,16 +48,16 @@ static int fake_connect(struct wire *w, struct err *e)
         return 0;
 }
 
-static int fake_serve(struct wire *w, struct err *e)
+static int fake_serve(struct broker_conn *w, struct err *e)
 {
         (void) e;
         broker.served = true;
-        wire_deliver(w, incoming_new()); /* it may come before all is said */
+        broker_conn_deliver(w, incoming_new()); /* it may come before all is said */
         return 0;
 }
 
 /* As libraries do it: the number is closed, whoever waits for it. */
-static void fake_disconnect(struct wire *w)
+static void fake_disconnect(struct broker_conn *w)
 {
         (void) w;
         for (size_t i = 0; i < 2; i++)
@@ -65,26 +65,26 @@ static void fake_disconnect(struct wire *w)
                         (void) close(TAKE_FD(broker.fds[i]));
 }
 
-static int fake_fd(struct wire *w)
+static int fake_fd(struct broker_conn *w)
 {
         (void) w;
         return broker.fds[0];
 }
 
-static int take(struct wire *w, char c, struct err *e)
+static int take(struct broker_conn *w, char c, struct err *e)
 {
         if (c == 'm')
-                wire_deliver(w, incoming_new());
+                broker_conn_deliver(w, incoming_new());
         if (c == 'c')
-                wire_sent(w, container_of(list_first(&w->sent), struct outgoing, node),
-                          OUTCOME_SENT);
+                broker_conn_sent(w, container_of(list_first(&w->sent), struct outgoing, node),
+                                 OUTCOME_SENT);
         if (c != 'x')
                 return 0;
         (void) close(TAKE_FD(broker.fds[0]));
         return err_set(e, ERR_UNAVAILABLE, "the broker is gone");
 }
 
-static int fake_run(struct wire *w, short revents, struct err *e)
+static int fake_run(struct broker_conn *w, short revents, struct err *e)
 {
         char c = 0;
         int r = 0;
@@ -101,23 +101,23 @@ static int fake_run(struct wire *w, short revents, struct err *e)
         return r;
 }
 
-static bool fake_wants_write(struct wire *w)
+static bool fake_wants_write(struct broker_conn *w)
 {
         (void) w;
         return broker.left;
 }
 
-static int fake_send(struct wire *w, struct outgoing *m, struct err *e)
+static int fake_send(struct broker_conn *w, struct outgoing *m, struct err *e)
 {
         if (broker.blocked)
                 return err_set(e, ERR_UNAVAILABLE, "%s", broker.blocked);
         if (m->is_reply)
-                wire_sent(w, m, OUTCOME_TOO_LARGE);
+                broker_conn_sent(w, m, OUTCOME_TOO_LARGE);
         broker.got++;
         return 0;
 }
 
-static int fake_flush(struct wire *w, struct err *e)
+static int fake_flush(struct broker_conn *w, struct err *e)
 {
         (void) w;
         (void) e;
@@ -125,14 +125,14 @@ static int fake_flush(struct wire *w, struct err *e)
         return 0;
 }
 
-static void fake_accept(struct wire *w, uint64_t tag)
+static void fake_accept(struct broker_conn *w, uint64_t tag)
 {
         (void) w;
         (void) tag;
         broker.accepted++;
 }
 
-static int fake_pause(struct wire *w, struct err *e)
+static int fake_pause(struct broker_conn *w, struct err *e)
 {
         (void) w;
         (void) e;
@@ -157,19 +157,19 @@ static const struct transport_ops fake = {
         .pause = fake_pause,
 };
 
-/* --- who has the wire --- */
+/* --- who has the broker_conn --- */
 
 static struct {
         struct net_loop loop;
         struct settings settings;
-        struct wire wire;
+        struct broker_conn broker_conn;
         unsigned ups, downs, quiets, messages, ends[OUTCOME_MAX_];
         char why[64];
         struct incoming *last;
-        bool inside; /* a function of the wire's, in which no hook may be called */
+        bool inside; /* a function of the broker_conn's, in which no hook may be called */
 } me;
 
-static void on_message(struct wire *w, struct incoming *m)
+static void on_message(struct broker_conn *w, struct incoming *m)
 {
         (void) w;
         check_false(me.inside);
@@ -178,39 +178,39 @@ static void on_message(struct wire *w, struct incoming *m)
         me.last = m;
 }
 
-static void on_ended(struct wire *w, struct outgoing *m)
+static void on_ended(struct broker_conn *w, struct outgoing *m)
 {
         (void) w;
         check_false(me.inside);
         me.ends[m->outcome]++;
 }
 
-static void on_up(struct wire *w)
+static void on_up(struct broker_conn *w)
 {
         check_u64_eq(w->body_max, 77);
         me.ups++;
 }
 
-static void on_down(struct wire *w, const char *why)
+static void on_down(struct broker_conn *w, const char *why)
 {
         (void) w;
         me.downs++;
         (void) snprintf(me.why, sizeof(me.why), "%s", why);
 }
 
-static void on_quiet(struct wire *w)
+static void on_quiet(struct broker_conn *w)
 {
-        check_true(wire_is_quiet(w));
+        check_true(broker_conn_is_quiet(w));
         me.quiets++;
 }
 
-static const struct wire_hooks hooks = { on_message, on_ended, on_up, on_down, on_quiet };
+static const struct broker_conn_hooks hooks = { on_message, on_ended, on_up, on_down, on_quiet };
 
 static void send_one(struct outgoing *m)
 {
         list_init(&m->node);
         me.inside = true;
-        wire_send(&me.wire, m);
+        broker_conn_send(&me.broker_conn, m);
         me.inside = false;
 }
 
@@ -234,14 +234,15 @@ static int set_up(void **state)
         broker.fds[0] = broker.fds[1] = -EBADF;
         me.settings.transport = &fake;
         check_i64_eq(net_loop_init(&me.loop, &clock_system), 0);
-        check_i64_eq(wire_start(&me.wire, &me.loop, &me.settings, "me", &hooks, &e), 0);
+        check_i64_eq(broker_conn_start(&me.broker_conn, &me.loop, &me.settings, "me", &hooks, &e),
+                     0);
         return 0;
 }
 
 static int tear_down(void **state)
 {
         (void) state;
-        wire_stop(&me.wire);
+        broker_conn_stop(&me.broker_conn);
         incoming_free(me.last);
         net_loop_done(&me.loop);
         return 0;
@@ -277,7 +278,7 @@ static void a_refusal_is_told_and_tried_again(void **state)
         check_str_eq(str_from(me.why), "nobody is there");
         turn_until(me.ups == 1);
         check_u64_eq(me.downs, 2);
-        check_u64_eq(me.wire.epoch, 3);
+        check_u64_eq(me.broker_conn.epoch, 3);
 }
 
 static void what_was_sent_is_lost_with_a_connection(void **state)
@@ -308,11 +309,11 @@ static void what_is_taken_up_is_told_later(void **state)
 {
         (void) state;
         turn_until(me.messages == 1);
-        wire_accept(&me.wire, me.last);
+        broker_conn_accept(&me.broker_conn, me.last);
         check_u64_eq(broker.told, 0);
         turn_until(broker.told == 1);
-        wire_accept(&me.wire, me.last);
-        wire_stop(&me.wire);
+        broker_conn_accept(&me.broker_conn, me.last);
+        broker_conn_stop(&me.broker_conn);
         check_u64_eq(broker.told, 2);
 }
 
@@ -325,9 +326,9 @@ static void another_connections_message_is_not_taken_up(void **state)
         old = *me.last;
         say('x');
         turn_until(me.messages == 2);
-        wire_accept(&me.wire, &old);
+        broker_conn_accept(&me.broker_conn, &old);
         check_u64_eq(broker.accepted, 0);
-        wire_accept(&me.wire, me.last);
+        broker_conn_accept(&me.broker_conn, me.last);
         check_u64_eq(broker.accepted, 1);
 }
 
@@ -335,7 +336,7 @@ static void a_pause_is_for_good(void **state)
 {
         (void) state;
         turn_until(me.ups == 1);
-        wire_pause(&me.wire);
+        broker_conn_pause(&me.broker_conn);
         check_true(broker.paused);
         turn_until(me.quiets == 1);
         broker.served = false;
@@ -349,7 +350,7 @@ static void a_pause_comes_while_it_connects(void **state)
 {
         (void) state;
         net_loop_run_once(&me.loop, /* wait= */ false);
-        wire_pause(&me.wire);
+        broker_conn_pause(&me.broker_conn);
         turn_until(me.ups == 1);
         check_true(broker.paused || !broker.served);
 }
@@ -363,7 +364,7 @@ static void *let_go(void *held)
 /* It goes on connecting until somebody waits for that, or a moment before. */
 static void it_is_stopped_while_it_connects(void **state)
 {
-        static struct outgoing m; /* a failure leaves it in the wire's hands */
+        static struct outgoing m; /* a failure leaves it in the broker_conn's hands */
         pthread_t thread;
         sem_t held;
 
@@ -372,7 +373,7 @@ static void it_is_stopped_while_it_connects(void **state)
         broker.held = &held;
         net_loop_run_once(&me.loop, /* wait= */ false);
         check_i64_eq(pthread_create(&thread, NULL, let_go, &held), 0);
-        wire_stop(&me.wire);
+        broker_conn_stop(&me.broker_conn);
         check_i64_eq(pthread_join(thread, NULL), 0);
         (void) sem_destroy(&held);
         m = (struct outgoing){ 0 };
@@ -393,7 +394,7 @@ static void what_came_by_a_broken_connection_is_the_brokers(void **state)
 
 static void *wake(void *data)
 {
-        wire_wake(data);
+        broker_conn_wake(data);
         return NULL;
 }
 
@@ -405,7 +406,7 @@ static void another_thread_wakes_it(void **state)
         (void) state;
         turn_until(me.messages == 1);
         runs = broker.runs;
-        check_i64_eq(pthread_create(&thread, NULL, wake, &me.wire), 0);
+        check_i64_eq(pthread_create(&thread, NULL, wake, &me.broker_conn), 0);
         turn_until(broker.runs > runs);
         check_i64_eq(pthread_join(thread, NULL), 0);
 }

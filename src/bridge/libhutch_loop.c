@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bridge/calls.h"
+#include "bridge/libhutch_loop.h"
 
 #include "base/base.h"
 
@@ -8,7 +8,7 @@
 /* Kept when it is no longer watched: connections are few, are used again, and so are their numbers. */
 struct watch {
         uv_poll_t poll;
-        struct calls *calls;
+        struct libhutch_loop *libhutch_loop;
         int fd;
 };
 
@@ -21,21 +21,21 @@ static void on_ready(uv_poll_t *p, int status, int events)
                 ready |= HUTCH_READABLE;
         if (status < 0 || (events & UV_WRITABLE))
                 ready |= HUTCH_WRITABLE;
-        hutch_loop_event(w->calls->loop, w->fd, ready);
+        hutch_loop_event(w->libhutch_loop->loop, w->fd, ready);
 }
 
-static struct watch *new_watch(struct calls *c, int fd)
+static struct watch *new_watch(struct libhutch_loop *c, int fd)
 {
         struct watch *w = xnew(struct watch);
 
         ASSERT(uv_poll_init(&c->_net->uv, &w->poll, fd) == 0);
         w->poll.data = w;
-        w->calls = c;
+        w->libhutch_loop = c;
         w->fd = fd;
         return w;
 }
 
-static struct watch *watch_of(struct calls *c, int fd)
+static struct watch *watch_of(struct libhutch_loop *c, int fd)
 {
         size_t i = (size_t) fd;
 
@@ -70,19 +70,19 @@ static void watch(void *data, int fd, unsigned events)
 
 static void on_timer(uv_timer_t *t)
 {
-        struct calls *c = t->data;
+        struct libhutch_loop *c = t->data;
 
         hutch_loop_timeout(c->loop);
 }
 
 static void on_soon(struct net_task *t)
 {
-        hutch_loop_timeout(container_of(t, struct calls, _soon)->loop);
+        hutch_loop_timeout(container_of(t, struct libhutch_loop, _soon)->loop);
 }
 
 static void set_timer(void *data, int64_t ms)
 {
-        struct calls *c = data;
+        struct libhutch_loop *c = data;
 
         net_task_cancel(&c->_soon);
         (void) uv_timer_stop(&c->_timer);
@@ -94,13 +94,13 @@ static void set_timer(void *data, int64_t ms)
 
 /* --- life --- */
 
-int calls_open(struct calls *c, struct net_loop *l)
+int libhutch_loop_open(struct libhutch_loop *c, struct net_loop *l)
 {
         struct hutch_loop_options o = hutch_loop_options_init();
 
         int r;
 
-        *c = (struct calls){ ._net = l };
+        *c = (struct libhutch_loop){ ._net = l };
         net_task_init(&c->_soon, on_soon);
         o.watch = watch;
         o.timer = set_timer;
@@ -118,7 +118,7 @@ static void free_watch(uv_handle_t *h)
         free(h->data);
 }
 
-void calls_close(struct calls *c)
+void libhutch_loop_close(struct libhutch_loop *c)
 {
         if (!c->loop)
                 return;

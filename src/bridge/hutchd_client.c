@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bridge/hutchd.h"
+#include "bridge/hutchd_client.h"
 
 #include "base/base.h"
 
 #define COMMAND_TIMEOUT (31 * 60 * USEC_PER_SEC) /* longer than any command may take */
 #define BODY_TIMEOUT    (60 * USEC_PER_SEC)
-#define ANSWER_MAX      (64 * MiB)
+#define REPLY_MAX       (64 * MiB)
 #define PROBLEM_MAX     160 /* of a refusal's text, for the log */
 #define PORTION         (128 * KiB)
 #define TARGET          STR("/api/v1/purista/command")
@@ -14,9 +14,9 @@
 
 /* --- near: the end --- */
 
-static struct question *question_of(struct http_call *call)
+static struct hutchd_request *request_of(struct http_call *call)
 {
-        return container_of(call, struct question, _near);
+        return container_of(call, struct hutchd_request, _local);
 }
 
 static const struct {
@@ -46,7 +46,7 @@ static int code_of_status(int status)
 }
 
 /* {"status":403,"message":"only bridges may act for others"} */
-static void explain_refusal(struct question *q)
+static void explain_refusal(struct hutchd_request *q)
 {
         struct problem {
                 struct str message;
@@ -59,8 +59,8 @@ static void explain_refusal(struct question *q)
         struct json_error e;
         struct buf b;
 
-        if (json_decode(buf_str(&q->_answer), fields, 0, q->memory, &p, &e) < 0)
-                p.message = buf_str(&q->_answer);
+        if (json_decode(buf_str(&q->_reply), fields, 0, q->memory, &p, &e) < 0)
+                p.message = buf_str(&q->_reply);
         buf_init_fixed(&b, words, sizeof(words));
         (void) buf_add_quoted_cut(&b, p.message, sizeof(words) - 1);
         (void) snprintf(q->why, sizeof(q->why), "hutchd answers %d: %s", q->status, words);
@@ -68,10 +68,10 @@ static void explain_refusal(struct question *q)
 
 static void on_end(struct http_call *call, int r)
 {
-        struct question *q = question_of(call);
+        struct hutchd_request *q = request_of(call);
 
-        if (buf_failed(&q->_answer))
-                r = q->_answer.no_memory ? -ENOMEM : -EFBIG;
+        if (buf_failed(&q->_reply))
+                r = q->_reply.no_memory ? -ENOMEM : -EFBIG;
         if (r < 0) {
                 q->code = code_of_result(r);
                 (void) snprintf(q->why, sizeof(q->why), "hutchd at %s: %s",
@@ -80,7 +80,7 @@ static void on_end(struct http_call *call, int r)
                 q->code = code_of_status(q->status);
                 explain_refusal(q);
         } else {
-                q->answer = buf_str(&q->_answer);
+                q->hutchd_reply = buf_str(&q->_reply);
         }
         q->done(q);
 }
@@ -89,21 +89,21 @@ static void on_end(struct http_call *call, int r)
 
 static void on_head(struct http_call *call)
 {
-        question_of(call)->status = call->status;
+        request_of(call)->status = call->status;
 }
 
 static void on_body(struct http_call *call, const char *p, size_t n)
 {
-        struct question *q = question_of(call);
+        struct hutchd_request *q = request_of(call);
 
-        buf_add(&q->_answer, p, n);
-        if (buf_failed(&q->_answer))
+        buf_add(&q->_reply, p, n);
+        if (buf_failed(&q->_reply))
                 http_call_cancel(call);
 }
 
 static void write_text(struct http_call *call)
 {
-        struct question *q = question_of(call);
+        struct hutchd_request *q = request_of(call);
         struct str all = buf_str(&q->_text);
 
         while (q->_sent < all.n && http_call_writable(call)) {
@@ -123,10 +123,10 @@ static const struct http_call_hooks hooks = {
         .end = on_end,
 };
 
-static int add_headers(struct question *q)
+static int add_headers(struct hutchd_request *q)
 {
         const struct settings *s = q->_hutchd->settings;
-        struct http_headers *h = &q->_near.headers;
+        struct http_headers *h = &q->_local.headers;
         int r = http_headers_add(h, q->memory, STR("Host"), STR("localhost"));
 
         if (r == 0)
@@ -138,93 +138,93 @@ static int add_headers(struct question *q)
         return r;
 }
 
-static void ask_near(struct hutchd *h, struct question *q)
+static void request_local(struct hutchd *h, struct hutchd_request *q)
 {
-        buf_init(&q->_answer, ANSWER_MAX);
+        buf_init(&q->_reply, REPLY_MAX);
         buf_init(&q->_text, MESSAGE_MAX + 64 * KiB); /* names besides */
-        message_add_question(&q->_text, q->command);
-        http_call_init(&q->_near, &hooks, q->memory);
-        q->_near.method = STR("POST");
-        q->_near.target = TARGET;
-        q->_near.body = HTTP_CALL_SIZED;
-        q->_near.body_length = q->_text.n;
+        message_add_request(&q->_text, q->command);
+        http_call_init(&q->_local, &hooks, q->memory);
+        q->_local.method = STR("POST");
+        q->_local.target = TARGET;
+        q->_local.body = HTTP_CALL_SIZED;
+        q->_local.body_length = q->_text.n;
         if (buf_failed(&q->_text) || add_headers(q) < 0)
-                q->_near.target = STR(""); /* the client refuses it, from the loop */
-        http_call_start(h->_http, &q->_near, &h->_addr);
+                q->_local.target = STR(""); /* the client refuses it, from the loop */
+        http_call_start(h->_http, &q->_local, &h->_addr);
         /* In one go with the head, if a connection was there. */
-        if (http_call_writable(&q->_near))
-                write_text(&q->_near);
+        if (http_call_writable(&q->_local))
+                write_text(&q->_local);
 }
 
 /* --- elsewhere --- */
 
-struct far {
+struct remote_request {
         struct hutch_call call;
         struct hutch_data *data;
-        struct question *question;
+        struct hutchd_request *hutchd_request;
         struct net_task task; /* the end of one that did not begin */
         int result;
 };
 
-static void far_done(struct hutch_call *call, int result)
+static void remote_done(struct hutch_call *call, int result)
 {
-        struct far *f = container_of(call, struct far, call);
-        struct question *q = f->question;
+        struct remote_request *f = container_of(call, struct remote_request, call);
+        struct hutchd_request *q = f->hutchd_request;
 
         q->code = result;
         q->status = call->error.http_status;
         if (result == 0)
-                q->answer = str_of(f->data->data, f->data->n);
+                q->hutchd_reply = str_of(f->data->data, f->data->n);
         (void) snprintf(q->why, sizeof(q->why), "%.*s", (int) sizeof(q->why) - 1,
                         call->error.message);
         q->done(q);
 }
 
-static void far_failed(struct net_task *t)
+static void remote_failed(struct net_task *t)
 {
-        struct far *f = container_of(t, struct far, task);
+        struct remote_request *f = container_of(t, struct remote_request, task);
 
-        far_done(&f->call, f->result);
+        remote_done(&f->call, f->result);
 }
 
-static void ask_far(struct hutchd *h, struct question *q)
+static void request_remote(struct hutchd *h, struct hutchd_request *q)
 {
         struct hutch_purista what = hutch_purista_init();
-        struct far *f = xnew(struct far);
+        struct remote_request *f = xnew(struct remote_request);
 
         what.command = q->command->kind->name.p;
         what.tenant_id = q->command->tenant.p;
         what.principal_id = q->command->principal.p;
         what.payload = q->command->payload.p;
-        q->_far = f;
-        f->question = q;
+        q->_remote = f;
+        f->hutchd_request = q;
         f->call = hutch_call_init();
-        f->call.loop = h->_calls.loop;
-        f->call.done = far_done;
-        net_task_init(&f->task, far_failed);
+        f->call.loop = h->_libhutch.loop;
+        f->call.done = remote_done;
+        net_task_init(&f->task, remote_failed);
         f->result = hutch_purista_command(h->_client, &what, &f->data, &f->call);
         if (f->result < 0)
-                net_task_queue(h->_calls._net, &f->task);
+                net_task_queue(h->_libhutch._net, &f->task);
 }
 
 /* --- both --- */
 
-void hutchd_ask(struct hutchd *h, struct question *q)
+void hutchd_request_start(struct hutchd *h, struct hutchd_request *q)
 {
         q->_hutchd = h;
-        (h->is_near ? ask_near : ask_far)(h, q);
+        (h->is_local ? request_local : request_remote)(h, q);
 }
 
-void question_free(struct question *q)
+void hutchd_request_free(struct hutchd_request *q)
 {
         buf_done(&q->_text);
-        buf_done(&q->_answer);
-        if (q->_far)
-                hutch_data_free(q->_far->data);
-        free(TAKE_PTR(q->_far));
+        buf_done(&q->_reply);
+        if (q->_remote)
+                hutch_data_free(q->_remote->data);
+        free(TAKE_PTR(q->_remote));
 }
 
-static int open_near(struct hutchd *h, struct net_loop *l, struct err *e)
+static int open_local(struct hutchd *h, struct net_loop *l, struct err *e)
 {
         struct http_client_config config = http_client_defaults;
         char text[SOCK_ADDR_TEXT_MAX];
@@ -240,7 +240,7 @@ static int open_near(struct hutchd *h, struct net_loop *l, struct err *e)
         return 0;
 }
 
-static int open_far(struct hutchd *h, struct net_loop *l, struct err *e)
+static int open_remote(struct hutchd *h, struct net_loop *l, struct err *e)
 {
         const struct settings *s = h->settings;
         struct hutch_client_options o = hutch_client_options_init();
@@ -251,20 +251,20 @@ static int open_far(struct hutchd *h, struct net_loop *l, struct err *e)
         r = hutch_client_new(s->hutchd_url, s->key ? secret_expose(s->key).p : NULL, &o,
                              &h->_client);
         if (r == 0)
-                r = calls_open(&h->_calls, l);
+                r = libhutch_loop_open(&h->_libhutch, l);
         return r == 0 ? 0 : err_set(e, ERR_INVALID, "hutchd: %s", hutch_code_text(r));
 }
 
-int hutchd_open(struct hutchd *h, struct net_loop *l, const struct settings *settings,
-                struct err *e)
+int hutchd_client_open(struct hutchd *h, struct net_loop *l, const struct settings *settings,
+                       struct err *e)
 {
-        *h = (struct hutchd){ .settings = settings, .is_near = settings->hutchd_socket != NULL };
-        return (h->is_near ? open_near : open_far)(h, l, e);
+        *h = (struct hutchd){ .settings = settings, .is_local = settings->hutchd_socket != NULL };
+        return (h->is_local ? open_local : open_remote)(h, l, e);
 }
 
-void hutchd_close(struct hutchd *h)
+void hutchd_client_close(struct hutchd *h)
 {
         http_client_free(TAKE_PTR(h->_http), NULL, NULL);
-        calls_close(&h->_calls);
+        libhutch_loop_close(&h->_libhutch);
         hutch_client_free(TAKE_PTR(h->_client));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bridge/parcel.h"
+#include "bridge/outbound.h"
 
 #include "base/base.h"
-#include "bridge/job.h"
+#include "bridge/bus_command.h"
 
 #define BODY_MAX (128 * MiB) /* if the broker names no limit */
 
@@ -49,17 +49,18 @@ static void add_headers(struct outgoing *m)
 
 /* --- life --- */
 
-struct parcel *parcel_of(struct outgoing *m)
+struct outbound *outbound_of(struct outgoing *m)
 {
-        return container_of(m, struct parcel, message);
+        return container_of(m, struct outbound, message);
 }
 
-struct parcel *parcel_new(struct bridge *b, const struct message_head *head, struct job *job)
+struct outbound *outbound_new(struct bridge *b, const struct message_head *head,
+                              struct bus_command *bus_command)
 {
-        struct parcel *p = xnew(struct parcel);
+        struct outbound *p = xnew(struct outbound);
 
         p->bridge = b;
-        p->job = job;
+        p->bus_command = bus_command;
         list_init(&p->node);
         list_init(&p->message.node);
         p->message.head = *head;
@@ -73,7 +74,7 @@ struct parcel *parcel_new(struct bridge *b, const struct message_head *head, str
         return p;
 }
 
-struct author parcel_author(const struct parcel *p)
+struct author outbound_author(const struct outbound *p)
 {
         struct author who = bridge_author(p->bridge);
 
@@ -81,7 +82,7 @@ struct author parcel_author(const struct parcel *p)
         return who;
 }
 
-void parcel_free(struct parcel *p)
+void outbound_free(struct outbound *p)
 {
         if (!p)
                 return;
@@ -92,7 +93,7 @@ void parcel_free(struct parcel *p)
 
 /* --- sending --- */
 
-void parcel_send(struct parcel *p)
+void outbound_send(struct outbound *p)
 {
         struct bridge *b = p->bridge;
 
@@ -100,11 +101,11 @@ void parcel_send(struct parcel *p)
                 list_append(&b->unsent, &p->node);
                 return;
         }
-        p->message.probe = p->message.is_reply && job_is_from_before(p->job);
-        wire_send(&b->wire, &p->message);
+        p->message.probe = p->message.is_reply && bus_command_is_from_earlier_conn(p->bus_command);
+        broker_conn_send(&b->broker_conn, &p->message);
 }
 
-void parcel_send_all(struct list *parcels)
+void outbound_send_all(struct list *parcels)
 {
         struct list now;
 
@@ -114,41 +115,41 @@ void parcel_send_all(struct list *parcels)
                 list_append(&now, n);
         }
         list_for_each (n, &now) {
-                struct parcel *p = container_of(n, struct parcel, node);
+                struct outbound *p = container_of(n, struct outbound, node);
 
                 list_remove(n);
                 p->bridge->count.resent++;
-                parcel_send(p);
+                outbound_send(p);
         }
 }
 
 /* --- the end --- */
 
-static void finish(struct parcel *p, enum outcome outcome)
+static void finish(struct outbound *p, enum outcome outcome)
 {
-        if (p->job)
-                job_parcel_ended(p->job, p, outcome);
+        if (p->bus_command)
+                bus_command_sent(p->bus_command, p, outcome);
         else
-                parcel_free(p);
+                outbound_free(p);
 }
 
-static void was_lost(struct parcel *p)
+static void outbound_lost(struct outbound *p)
 {
         struct bridge *b = p->bridge;
 
-        if (++p->tries >= PARCEL_TRIES_MAX)
+        if (++p->tries >= OUTBOUND_TRIES_MAX)
                 finish(p, OUTCOME_REFUSED);
         else
                 list_append(&b->unsent, &p->node);
 }
 
-static void nobody_listens(struct parcel *p)
+static void outbound_no_receiver(struct outbound *p)
 {
         struct bridge *b = p->bridge;
         usec_t now = clock_mono(&clock_system);
 
         if (!p->until)
-                p->until = now + PARCEL_RETRY_UNTIL;
+                p->until = now + OUTBOUND_RETRY_UNTIL;
         if (!p->message.probe || now >= p->until || b->stopping) {
                 finish(p, OUTCOME_NO_RECEIVER);
                 return;
@@ -158,12 +159,12 @@ static void nobody_listens(struct parcel *p)
         bridge_retry_later(b);
 }
 
-void parcel_ended(struct parcel *p)
+void outbound_ended(struct outbound *p)
 {
         if (p->message.outcome == OUTCOME_LOST)
-                was_lost(p);
+                outbound_lost(p);
         else if (p->message.outcome == OUTCOME_NO_RECEIVER)
-                nobody_listens(p);
+                outbound_no_receiver(p);
         else
                 finish(p, p->message.outcome);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hutchd/data.h"
+#include "hutchd/data_dir.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 /* --- the folder --- */
 
-static int sync_folder(const char *path)
+static int sync_dir(const char *path)
 {
         scoped(fd_closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -30,10 +30,10 @@ static int sync_parent(const char *path)
 
         if (snprintf(parent, sizeof(parent), "%s/..", path) >= (int) sizeof(parent))
                 return -ENAMETOOLONG;
-        return sync_folder(parent);
+        return sync_dir(parent);
 }
 
-static int make_folder(const char *path, struct err *e)
+static int make_dir(const char *path, struct err *e)
 {
         bool made;
         int r = file_mkdirs(path, 0700, &FILE_ATTRS_KEEP, &made, NULL);
@@ -50,7 +50,7 @@ static bool is_shared_with_root(const struct stat *st)
                && (st->st_mode & 07777) == (S_ISVTX | 0770);
 }
 
-static int check_folder(const char *path, struct err *e)
+static int check_data_dir(const char *path, struct err *e)
 {
         struct stat st;
 
@@ -66,7 +66,7 @@ static int check_folder(const char *path, struct err *e)
         return 0;
 }
 
-int data_path(const struct data *d, const char *name, char *ret, size_t size, struct err *e)
+int data_dir_path(const struct data *d, const char *name, char *ret, size_t size, struct err *e)
 {
         int n = snprintf(ret, size, "%s/%s", d->path, name);
 
@@ -75,14 +75,13 @@ int data_path(const struct data *d, const char *name, char *ret, size_t size, st
         return 0;
 }
 
-int data_driver_folder(const struct data *d, const char *driver, char *ret, size_t size,
-                       struct err *e)
+int data_dir_driver(const struct data *d, const char *driver, char *ret, size_t size, struct err *e)
 {
         int n = snprintf(ret, size, "%s/drivers/%s", d->path, driver);
 
         if (n < 0 || (size_t) n >= size)
                 return err_errno(e, -ENAMETOOLONG, "the folder of driver %s", driver);
-        return make_folder(ret, e);
+        return make_dir(ret, e);
 }
 
 /* --- the lock --- */
@@ -111,7 +110,7 @@ static int take_lock(struct data *d, struct err *e)
         struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
         scoped(fd_closep) int fd = -EBADF;
         char path[PATH_MAX];
-        int r = data_path(d, "lock", path, sizeof(path), e);
+        int r = data_dir_path(d, "lock", path, sizeof(path), e);
 
         if (r < 0)
                 return r;
@@ -177,10 +176,10 @@ static int read_once(const char *path, char *ret, size_t size, struct err *e)
 static int take_installation(struct data *d, struct ids *ids, struct err *e)
 {
         char path[PATH_MAX], store[PATH_MAX], text[ID_HEX_LEN + 1] = "";
-        int r = data_path(d, "installation", path, sizeof(path), e);
+        int r = data_dir_path(d, "installation", path, sizeof(path), e);
 
         if (r == 0)
-                r = data_path(d, "store.sqlite", store, sizeof(store), e);
+                r = data_dir_path(d, "store.sqlite", store, sizeof(store), e);
         if (r == 0)
                 r = read_once(path, text, sizeof(text), e);
         if (r < 0)
@@ -208,7 +207,7 @@ static int take_installation(struct data *d, struct ids *ids, struct err *e)
 static int take_secret(struct data *d, struct ids *ids, struct err *e)
 {
         char path[PATH_MAX];
-        int r = data_path(d, "secret", path, sizeof(path), e);
+        int r = data_dir_path(d, "secret", path, sizeof(path), e);
 
         if (r == 0)
                 r = read_once(path, (char *) d->secret, sizeof(d->secret), e);
@@ -220,14 +219,14 @@ static int take_secret(struct data *d, struct ids *ids, struct err *e)
 
 /* --- all --- */
 
-int data_open(struct data *d, const char *path, struct ids *ids, struct err *e)
+int data_dir_open(struct data *d, const char *path, struct ids *ids, struct err *e)
 {
         int r;
 
         *d = (struct data){ .path = path, ._lock = -EBADF };
-        r = make_folder(path, e);
+        r = make_dir(path, e);
         if (r == 0)
-                r = check_folder(path, e);
+                r = check_data_dir(path, e);
         if (r == 0)
                 r = take_lock(d, e);
         if (r == 0)
@@ -235,11 +234,11 @@ int data_open(struct data *d, const char *path, struct ids *ids, struct err *e)
         if (r == 0)
                 r = take_secret(d, ids, e);
         if (r < 0)
-                data_close(d);
+                data_dir_close(d);
         return r;
 }
 
-void data_close(struct data *d)
+void data_dir_close(struct data *d)
 {
         d->_lock = fd_close(d->_lock);
         wipe(d->secret, sizeof(d->secret));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_BRIDGE_HUTCHD_H
-#define HUTCH_BRIDGE_HUTCHD_H
+#ifndef HUTCH_BRIDGE_HUTCHD_CLIENT_H
+#define HUTCH_BRIDGE_HUTCHD_CLIENT_H
 
 /*
  * hutchd, as the bridge asks it.
@@ -15,14 +15,14 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "bridge/calls.h"
+#include "bridge/libhutch_loop.h"
 #include "bridge/message.h"
 #include "bridge/settings.h"
 #include "http/client.h"
 
 struct hutchd {
         const struct settings *settings;
-        bool is_near;
+        bool is_local;
 
         /* --- near --- */
         struct http_client *_http;
@@ -30,39 +30,39 @@ struct hutchd {
 
         /* --- elsewhere --- */
         struct hutch_client *_client;
-        struct calls _calls;
+        struct libhutch_loop _libhutch;
 };
 
 /* A command that hutchd is asked to carry out; embedded by who asks. */
-struct question {
+struct hutchd_request {
         const struct command *command;
         struct arena *memory; /* for as long as it runs */
-        void (*done)(struct question *q);
+        void (*done)(struct hutchd_request *q);
 
-        /* --- the answer --- */
-        int code;          /* HUTCH_OK, or why there is none (hutch/call.h) */
-        int status;        /* of HTTP, or 0 */
-        struct str answer; /* as long as the question */
-        char why[200];     /* one line, if there is none */
+        /* --- the hutchd_reply --- */
+        int code;                /* HUTCH_OK, or why there is none (hutch/call.h) */
+        int status;              /* of HTTP, or 0 */
+        struct str hutchd_reply; /* as long as the hutchd_request */
+        char why[200];           /* one line, if there is none */
 
         /* --- hutchd's --- */
         struct hutchd *_hutchd;
-        struct buf _text, _answer;
+        struct buf _text, _reply;
         size_t _sent;
-        struct http_call _near;
-        struct far *_far;
+        struct http_call _local;
+        struct remote_request *_remote;
 };
 
-int hutchd_open(struct hutchd *h, struct net_loop *l, const struct settings *settings,
-                struct err *e) must_check;
+int hutchd_client_open(struct hutchd *h, struct net_loop *l, const struct settings *settings,
+                       struct err *e) must_check;
 
 /* Ends the questions that are open, in the next turn of the loop at the latest. */
-void hutchd_close(struct hutchd *h);
+void hutchd_client_close(struct hutchd *h);
 
 /* `done` is called exactly once, later, by the loop. */
-void hutchd_ask(struct hutchd *h, struct question *q);
+void hutchd_request_start(struct hutchd *h, struct hutchd_request *q);
 
 /* After done, or if it was never asked. */
-void question_free(struct question *q);
+void hutchd_request_free(struct hutchd_request *q);
 
 #endif
