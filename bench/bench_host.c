@@ -41,16 +41,16 @@ void bench_host_open(struct bench_host *g, const char *group)
         must(sys(unshare(CLONE_NEWNS)), "mount namespace (needs root)");
         must(mount_make_private(), "isolate");
         (void) umask(022);
-        must(data_open(g->path, &g->seed.data), "data dir");
+        must(data_open(g->path, &g->zygote.data), "data dir");
         machine = open("/", O_PATH | O_CLOEXEC);
-        host = openat(g->seed.data, DATA_HOST, O_PATH | O_CLOEXEC);
+        host = openat(g->zygote.data, DATA_HOST, O_PATH | O_CLOEXEC);
         must(host_image_fill(machine, host), "image");
         (void) close(machine);
         (void) close(host);
         must(cgroup_tree_open(&g->tree, "", group, 0), "control groups");
-        g->seed.data_path = g->path;
-        g->seed.host = true;
-        g->seed.tree = &g->tree;
+        g->zygote.data_path = g->path;
+        g->zygote.host = true;
+        g->zygote.tree = &g->tree;
 }
 
 void bench_host_remove_tree(int at, const char *name)

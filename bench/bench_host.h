@@ -6,13 +6,13 @@
  * mount namespace of the caller's own, and a control group. Whatever goes wrong ends the program. */
 
 #include "base/base.h"
-#include "warden/seed.h"
+#include "warden/zygote.h"
 
 struct bench_host {
         char path[64];
         const char *group;
         struct cgroup_tree tree;
-        struct seed_ground seed; /* without an agent */
+        struct host_context zygote; /* without an agent */
 };
 
 void bench_host_open(struct bench_host *g, const char *group);

@@ -29,7 +29,7 @@
 #include "os/userns.h"
 #include "plan/spec.h"
 #include "warden/data.h"
-#include "warden/netpool.h"
+#include "warden/netns_pool.h"
 
 #define FIRST       0x10000000U
 #define WORKERS_MAX 16
@@ -38,14 +38,14 @@
 
 static struct bench_host bench_host;
 static int init_program;
-static enum netpool_kind network;
-static struct netpool *networks; /* of this process */
+static enum netns_kind network;
+static struct netns_pool *networks; /* of this process */
 
 struct cycle {
         char name[16];
         struct instance_floor floor;
         struct cgroup group;
-        struct netpool_item net;
+        struct pooled_netns net;
         int input, output; /* our ends */
         pid_t pid;
 };
@@ -56,8 +56,8 @@ struct cycle {
 static void networks_open(unsigned worker)
 {
         char id[32], v4[32];
-        struct netscheme_config names = { STR_NULL, STR_NULL, STR_NULL };
-        struct netpool_config c = { .none_max = COUNT_MAX + 64, .close_batch = 32 };
+        struct addr_plan_config names = { STR_NULL, STR_NULL, STR_NULL };
+        struct netns_pool_config c = { .none_max = COUNT_MAX + 64, .close_batch = 32 };
         struct err e = { 0 };
 
         (void) snprintf(id, sizeof(id), "floor-%u", worker);
@@ -65,9 +65,9 @@ static void networks_open(unsigned worker)
         names.installation = str_from(id);
         names.v4 = str_from(v4);
         c.depth[network] = 1;
-        must(netscheme_init(&c.scheme, &names), "names of networks");
-        must(netpool_open(&c, &networks, &e), "pool of networks");
-        if (netpool_start(networks, &e) < 0)
+        must(addr_plan_init(&c.addrs, &names), "names of networks");
+        must(netns_pool_open(&c, &networks, &e), "pool of networks");
+        if (netns_pool_start(networks, &e) < 0)
                 must(-EIO, e.message);
 }
 
@@ -77,10 +77,10 @@ static void make_dirs(const struct cycle *x, uint32_t uid)
         char path[64];
 
         for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-                (void) snprintf(path, sizeof(path), DATA_BOXES "/%s%s", x->name, parts[i]);
-                must(sys(mkdirat(bench_host.seed.data, path, 0755)), "dir");
+                (void) snprintf(path, sizeof(path), DATA_SANDBOXES "/%s%s", x->name, parts[i]);
+                must(sys(mkdirat(bench_host.zygote.data, path, 0755)), "dir");
                 if (i == 1)
-                        must(sys(fchownat(bench_host.seed.data, path, uid, uid, 0)), "upper");
+                        must(sys(fchownat(bench_host.zygote.data, path, uid, uid, 0)), "upper");
         }
 }
 
@@ -93,9 +93,9 @@ static void make_resources(struct cycle *x, unsigned number)
 
         (void) snprintf(x->name, sizeof(x->name), "floor-%u", number);
         must(userns_make(&range, &x->floor.userns), "user namespace");
-        if (netpool_take(networks, network, &x->net) == -EAGAIN) {
-                must(netpool_make(networks, network), "network namespace");
-                must(netpool_take(networks, network, &x->net), "network namespace");
+        if (netns_pool_take(networks, network, &x->net) == -EAGAIN) {
+                must(netns_pool_make(networks, network), "network namespace");
+                must(netns_pool_take(networks, network, &x->net), "network namespace");
         }
         must(cgroup_make(&bench_host.tree, x->name, &limits, &x->group), "control group");
         make_dirs(x, range.first);
@@ -149,11 +149,11 @@ static void cycle_end(struct cycle *x)
         (void) close(x->input);
         (void) close(x->output);
         (void) close(x->floor.userns);
-        netpool_return(networks, &x->net);
+        netns_pool_return(networks, &x->net);
         cgroup_close(&x->group);
         must(cgroup_remove(&bench_host.tree, x->name), "control group");
-        (void) snprintf(path, sizeof(path), DATA_BOXES "/%s", x->name);
-        bench_host_remove_tree(bench_host.seed.data, path);
+        (void) snprintf(path, sizeof(path), DATA_SANDBOXES "/%s", x->name);
+        bench_host_remove_tree(bench_host.zygote.data, path);
 }
 
 /* --- many --- */
@@ -172,10 +172,10 @@ static uint64_t work(unsigned worker, uint64_t seconds)
                 cycle_command(&x);
                 cycle_end(&x);
                 n++;
-                if (netpool_returned(networks) >= 32)
-                        must(netpool_step(networks), "close networks");
+                if (netns_pool_n_returned(networks) >= 32)
+                        must(netns_pool_step(networks), "close networks");
         }
-        must(netpool_flush(networks), "close networks");
+        must(netns_pool_flush(networks), "close networks");
         return n;
 }
 
@@ -219,7 +219,7 @@ static void hold(unsigned count)
                 ;
         for (unsigned i = 0; i < count; i++)
                 cycle_end(&all[i]);
-        must(netpool_flush(networks), "close networks");
+        must(netns_pool_flush(networks), "close networks");
 }
 
 static int usage(void)
@@ -240,7 +240,7 @@ int main(int argc, char **argv)
         if (parse_u64_max(str_from(argv[4]), is_rate ? WORKERS_MAX : COUNT_MAX, &n) < 0
             || (is_rate && parse_u64_max(str_from(argv[5]), 3600, &seconds) < 0))
                 return usage();
-        network = strcmp(argv[3], "private") == 0 ? NETPOOL_PRIVATE : NETPOOL_NONE;
+        network = strcmp(argv[3], "private") == 0 ? NETNS_KIND_PRIVATE : NETNS_KIND_NONE;
         init_program = bench_host_seal(argv[2]);
         must(sys(unshare(CLONE_NEWNET)), "network namespace (needs root)");
         bench_host_open(&bench_host, "hutch-bench-floor");

@@ -7,7 +7,7 @@
  *         instance_bench ROUNDS HUTCH-EXECD TINY-INIT
  *
  * Prints one JSON object: "floor" until the tiny init speaks; "init" the same made by our warden;
- * "agent" until hutch-execd answers a request; "seed" what is done before anybody waits. User and
+ * "agent" until hutch-execd answers a request; "zygote" what is done before anybody waits. User and
  * network namespaces are made ahead in all of them.
  */
 
@@ -26,7 +26,7 @@
 #include "bench/latency.h"
 #include "os/netns.h"
 #include "os/userns.h"
-#include "warden/box.h"
+#include "warden/spawn.h"
 #include "warden/data.h"
 
 #define FIRST 0x10000000U
@@ -38,17 +38,18 @@
 struct bench {
         struct bench_host bench_host;
         int agent, init;
-        struct latency floor, by_init, by_agent, seed;
+        struct latency floor, by_init, by_agent, zygote;
 };
 
 /* --- the floor --- */
 
 static void make_floor_dirs(const struct bench *b)
 {
-        must(sys(mkdirat(b->bench_host.seed.data, DATA_BOXES "/floor", 0700)), "floor");
-        must(sys(mkdirat(b->bench_host.seed.data, DATA_BOXES "/floor/upper", 0755)), "upper");
-        must(sys(mkdirat(b->bench_host.seed.data, DATA_BOXES "/floor/work", 0700)), "work");
-        must(sys(fchownat(b->bench_host.seed.data, DATA_BOXES "/floor/upper", FIRST, FIRST, 0)),
+        must(sys(mkdirat(b->bench_host.zygote.data, DATA_SANDBOXES "/floor", 0700)), "floor");
+        must(sys(mkdirat(b->bench_host.zygote.data, DATA_SANDBOXES "/floor/upper", 0755)), "upper");
+        must(sys(mkdirat(b->bench_host.zygote.data, DATA_SANDBOXES "/floor/work", 0700)), "work");
+        must(sys(fchownat(b->bench_host.zygote.data, DATA_SANDBOXES "/floor/upper", FIRST, FIRST,
+                          0)),
              "upper");
 }
 
@@ -79,7 +80,7 @@ static void run_floor(struct bench *b)
         (void) close(pipes[0]);
         (void) close(f.userns);
         (void) close(f.netns);
-        bench_host_remove_tree(b->bench_host.seed.data, DATA_BOXES "/floor");
+        bench_host_remove_tree(b->bench_host.zygote.data, DATA_SANDBOXES "/floor");
 }
 
 /* --- ours --- */
@@ -90,7 +91,7 @@ static void request_agent(const struct bench *b)
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         char answer[4096];
 
-        (void) snprintf(un.sun_path, sizeof(un.sun_path), "%s/" DATA_BOXES "/" ID "/agent.sock",
+        (void) snprintf(un.sun_path, sizeof(un.sun_path), "%s/" DATA_SANDBOXES "/" ID "/agent.sock",
                         b->bench_host.path);
         must(sys(connect(fd, (struct sockaddr *) &un, sizeof(un))), "connect");
         must(write(fd, REQUEST, strlen(REQUEST)) > 0 ? 0 : -errno, "ask");
@@ -105,23 +106,23 @@ static void run_ours(struct bench *b, bool agent)
         struct plan_spec spec = {
                 .id = ID, .hostname = ID, .workspace = "/workspace", .uid_first = FIRST
         };
-        struct box_parts parts = { .record = -EBADF };
-        struct seed seed = SEED_NULL;
+        struct spawn_parts parts = { .record = -EBADF };
+        struct zygote zygote = ZYGOTE_NULL;
         struct err e = { 0 };
         uint64_t begin = latency_now();
         int pipes[2], report;
         char byte;
 
-        b->bench_host.seed.agent = agent ? b->agent : b->init;
-        must(seed_make(&b->bench_host.seed, FIRST, &seed), "seed");
-        must(seed_wait(&seed), "seed");
+        b->bench_host.zygote.agent = agent ? b->agent : b->init;
+        must(zygote_make(&b->bench_host.zygote, FIRST, &zygote), "zygote");
+        must(zygote_wait(&zygote), "zygote");
         must(netns_make(&parts.netns), "network namespace");
-        latency_add(&b->seed, latency_now() - begin);
+        latency_add(&b->zygote, latency_now() - begin);
         must(sys(pipe2(pipes, O_CLOEXEC)), "pipe");
         parts.output = pipes[1];
         begin = latency_now();
-        must(box_begin(&b->bench_host.seed, &seed, &spec, &parts, &report, &e), e.message);
-        must(box_finish(&b->bench_host.seed, &spec, report, &e), e.message);
+        must(spawn_begin(&b->bench_host.zygote, &zygote, &spec, &parts, &report, &e), e.message);
+        must(spawn_finish(&b->bench_host.zygote, &spec, report, &e), e.message);
         if (agent)
                 request_agent(b);
         else
@@ -130,7 +131,7 @@ static void run_ours(struct bench *b, bool agent)
         (void) close(pipes[0]);
         (void) close(pipes[1]);
         (void) close(parts.netns);
-        must(box_destroy(&b->bench_host.seed, ID, &seed, &e), e.message);
+        must(spawn_destroy(&b->bench_host.zygote, ID, &zygote, &e), e.message);
 }
 
 static void print(const char *name, struct latency *l, double seconds, const char *end)
@@ -165,6 +166,6 @@ int main(int argc, char **argv)
         print("floor", &b.floor, seconds, ",");
         print("init", &b.by_init, seconds, ",");
         print("agent", &b.by_agent, seconds, ",");
-        print("seed", &b.seed, seconds, "}");
+        print("zygote", &b.zygote, seconds, "}");
         return 0;
 }

@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "os/link.h"
-#include "warden/netpool.h"
+#include "warden/netns_pool.h"
 
 #define N_DEFAULT 512
 #define N_MAX     4096
@@ -61,7 +61,7 @@ static int count(void *data, const char *name, int index)
         return 0;
 }
 
-static unsigned links(const struct netscheme *s)
+static unsigned links(const struct addr_plan *s)
 {
         static struct netlink_batch b;
         struct netlink nl = NETLINK_NULL;
@@ -73,30 +73,30 @@ static unsigned links(const struct netscheme *s)
         return n;
 }
 
-static int make_until(struct netpool *p, enum netpool_kind kind, unsigned n)
+static int make_until(struct netns_pool *p, enum netns_kind kind, unsigned n)
 {
         int r = 0;
 
-        while (r >= 0 && netpool_ready(p, kind) < n)
-                r = netpool_step(p);
+        while (r >= 0 && netns_pool_n_ready(p, kind) < n)
+                r = netns_pool_step(p);
         return r;
 }
 
-static void print_making(struct netpool *p, enum netpool_kind kind, unsigned n, const char *what)
+static void print_making(struct netns_pool *p, enum netns_kind kind, unsigned n, const char *what)
 {
-        const unsigned had = netpool_ready(p, kind);
+        const unsigned had = netns_pool_n_ready(p, kind);
         const double start = now();
 
         check(make_until(p, kind, n), "make");
-        samples[0] = (now() - start) / (netpool_ready(p, kind) - had);
+        samples[0] = (now() - start) / (netns_pool_n_ready(p, kind) - had);
         print(what, 1);
 }
 
-static void run_kind(struct netpool *p, enum netpool_kind kind, unsigned n,
-                     const struct netscheme *s)
+static void run_kind(struct netns_pool *p, enum netns_kind kind, unsigned n,
+                     const struct addr_plan *s)
 {
-        static struct netpool_item items[N_MAX];
-        const char *name = kind == NETPOOL_NONE ? "none" : "private";
+        static struct pooled_netns items[N_MAX];
+        const char *name = kind == NETNS_KIND_NONE ? "none" : "private";
         const unsigned part = n / 10 + 1;
         char what[64];
         double start;
@@ -108,7 +108,7 @@ static void run_kind(struct netpool *p, enum netpool_kind kind, unsigned n,
         print_making(p, kind, n, what);
         for (unsigned i = 0; i < n; i++) {
                 start = now();
-                check(netpool_take(p, kind, &items[i]), "take");
+                check(netns_pool_take(p, kind, &items[i]), "take");
                 samples[i] = now() - start;
         }
         (void) snprintf(what, sizeof(what), "take %s", name);
@@ -117,20 +117,20 @@ static void run_kind(struct netpool *p, enum netpool_kind kind, unsigned n,
         /* Closing: the call, and what the kernel does after it. */
         start = now();
         for (unsigned i = 0; i < n; i++)
-                netpool_return(p, &items[i]);
-        check(netpool_flush(p), "flush");
+                netns_pool_return(p, &items[i]);
+        check(netns_pool_flush(p), "flush");
         samples[0] = (now() - start) / n;
         (void) snprintf(what, sizeof(what), "close %s, of all, each", name);
         print(what, 1);
         for (unsigned i = 0; i < 16; i++) {
                 double before = now();
 
-                check(netpool_make(p, kind), "make");
+                check(netns_pool_make(p, kind), "make");
                 samples[i] = now() - before;
         }
         (void) snprintf(what, sizeof(what), "make %s while closing", name);
         print(what, 16);
-        if (kind == NETPOOL_NONE)
+        if (kind == NETNS_KIND_NONE)
                 return;
         while (links(s) > 16)
                 (void) sched_yield();
@@ -138,26 +138,26 @@ static void run_kind(struct netpool *p, enum netpool_kind kind, unsigned n,
         print("links gone, each", 1);
 }
 
-static void run(enum netpool_kind kind, unsigned n)
+static void run(enum netns_kind kind, unsigned n)
 {
-        const struct netscheme_config names = { STR("bench"), STR_NULL, STR_NULL };
-        struct netpool_config c = { .none_max = N_MAX, .close_batch = 64 };
-        struct netpool *p = NULL;
+        const struct addr_plan_config names = { STR("bench"), STR_NULL, STR_NULL };
+        struct netns_pool_config c = { .none_max = N_MAX, .close_batch = 64 };
+        struct netns_pool *p = NULL;
         struct err e = { 0 };
         double start;
 
         c.depth[kind] = n;
-        check(netscheme_init(&c.scheme, &names), "names");
-        check(netpool_open(&c, &p, &e), "open");
+        check(addr_plan_init(&c.addrs, &names), "names");
+        check(netns_pool_open(&c, &p, &e), "open");
         start = now();
-        if (netpool_start(p, &e) < 0) {
+        if (netns_pool_start(p, &e) < 0) {
                 fprintf(stderr, "%s\n", e.message);
                 exit(1);
         }
         samples[0] = now() - start;
         print("start", 1);
-        run_kind(p, kind, n, &c.scheme);
-        netpool_close(p);
+        run_kind(p, kind, n, &c.addrs);
+        netns_pool_close(p);
 }
 
 int main(int argc, char **argv)
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
         if (argc > 1 && (parse_u64_max(str_from(argv[1]), N_MAX - 64, &n) < 0 || n < 16))
                 return 2;
         check(unshare(CLONE_NEWNET) < 0 ? -errno : 0, "unshare");
-        run(NETPOOL_NONE, (unsigned) n);
-        run(NETPOOL_PRIVATE, (unsigned) n);
+        run(NETNS_KIND_NONE, (unsigned) n);
+        run(NETNS_KIND_PRIVATE, (unsigned) n);
         return 0;
 }

@@ -100,7 +100,7 @@ class Hutchd:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             warden = child(self.server.pid, "hutch-warden")
-            if sum(name_of(one) == "hutch-seed" for one in children(warden)) >= self.seeds:
+            if sum(name_of(one) == "hutch-zygote" for one in children(warden)) >= self.seeds:
                 return
             time.sleep(0.1)
         raise Failure("the warden does not prepare as many as it was told to")
@@ -186,12 +186,12 @@ def together(rounds, key):
 
 def box(bench):
     """The warden alone, from the create_request to the first answer. User and network namespaces are made ahead
-    in all of them, and ours has its process prepared, too: that is what a seed is."""
+    in all of them, and ours has its process prepared, too: that is what a zygote is."""
     need_root()
     r = run_json(bench, "instance_bench", 100, bench.program("../hutch-execd"), bench.program("tiny_init"))
     floor = r["floor"]["p50_us"]
     for key, text, bound in (("agent", "sandbox with its agent / floor", 2.0),
-                             ("init", "  with a tiny init", None), ("seed", "  made ahead", None)):
+                             ("init", "  with a tiny init", None), ("zygote", "  made ahead", None)):
         yield result(text, r[key]["p50_us"], floor, "us", r[key]["p50_us"] / floor, at_most=bound,
                      rounds=r)
 

@@ -275,7 +275,7 @@ struct driver_setup {
         const char *agent;       /* path of hutch-execd */
 
         /* For the driver "native": */
-        int warden;          /* our end of the pair (plan/wire.h), which is taken; -EBADF: none */
+        int warden; /* our end of the pair (plan/protocol.h), which is taken; -EBADF: none */
         const char *network; /* of sandboxes that name none; NULL: private */
         /* By enum engine_kind, for docker and podman; NULL: nothing was said about them. */
         const struct engine_config *engines;

@@ -6,7 +6,7 @@
  *         hutch-launcher WARDEN [ARGUMENT]... -- HUTCHD [ARGUMENT]...
  *
  * It is root and stays, so it does nothing else: no socket of its own, no file, nothing to parse but
- * the "--" of its arguments. It makes the pair by which the two talk (plan/wire.h) and keeps both
+ * the "--" of its arguments. It makes the pair by which the two talk (plan/protocol.h) and keeps both
  * ends, so that who comes anew finds what the other has said meanwhile; each of them has its end
  * as descriptor 3. What the warden leaves behind when it is killed (seeds, sandboxes) becomes ours to
  * bury, and lives on.

@@ -19,13 +19,13 @@ static const char *const plan_step_names[] = {
 };
 ENUM_TABLE(plan_step, plan_step_names, PLAN_STEP_MAX_);
 
-static const char *const plan_folder_names[] = {
-        [PLAN_FOLDER_LAYER] = "layer",
-        [PLAN_FOLDER_HOST_ROOT] = "host-root",
-        [PLAN_FOLDER_HOST_USR] = "host-usr",
-        [PLAN_FOLDER_EMPTY] = "empty",
+static const char *const plan_lower_names[] = {
+        [PLAN_LOWER_LAYER] = "layer",
+        [PLAN_LOWER_HOST_ROOT] = "host-root",
+        [PLAN_LOWER_HOST_USR] = "host-usr",
+        [PLAN_LOWER_EMPTY] = "empty",
 };
-ENUM_TABLE(plan_folder, plan_folder_names, PLAN_FOLDER_MAX_);
+ENUM_TABLE(plan_lower, plan_lower_names, PLAN_LOWER_MAX_);
 
 /* What packages need to install themselves and servers to start. None is valid outside of the
  * sandbox's user namespace, and of what is in there only files, processes and ports of its own network
@@ -124,9 +124,9 @@ static void add_root(struct maker *m, const struct plan_layer *layers, size_t n)
  * away from being the machine's. Read-only layers want a second one. */
 static void add_host_image(struct maker *m)
 {
-        static const struct plan_layer root[] = { { PLAN_FOLDER_HOST_ROOT, NULL } };
-        static const struct plan_layer usr[] = { { PLAN_FOLDER_HOST_USR, NULL },
-                                                 { PLAN_FOLDER_EMPTY, NULL } };
+        static const struct plan_layer root[] = { { PLAN_LOWER_HOST_ROOT, NULL } };
+        static const struct plan_layer usr[] = { { PLAN_LOWER_HOST_USR, NULL },
+                                                 { PLAN_LOWER_EMPTY, NULL } };
         struct plan_step *s;
 
         add_root(m, root, ARRAY_SIZE(root));
@@ -148,7 +148,7 @@ static void add_image(struct maker *m)
         }
         layers = check(m, arena_alloc_array(m->arena, names->n, sizeof(*layers)));
         for (size_t i = 0; layers && i < names->n; i++)
-                layers[i] = (struct plan_layer){ PLAN_FOLDER_LAYER, names->items[i] };
+                layers[i] = (struct plan_layer){ PLAN_LOWER_LAYER, names->items[i] };
         add_root(m, layers, layers ? names->n : 0);
 }
 

@@ -18,7 +18,7 @@
  *     This way mounts, host name and links are out of its reach even with every capability and no
  *     filter.
  *   - What needs no more of a spec than its uids comes first, as far as it can: it is done before
- *     anybody asks (warden/seed.h).
+ *     anybody asks (warden/zygote.h).
  *   - The network namespace is entered before /sys is mounted, which shows the links of the one that
  *     it is mounted from.
  *   - The namespace of control groups is made after the process is in its group, which so becomes
@@ -69,19 +69,19 @@ ENUM_DECLARE(plan_step);
 /* What a layer is; only a layer of an image has a name. All are idmapped for the sandbox, whose root
  * then owns what root owns on disk, but for /usr of the machine: what belongs to nobody in there can
  * be read as far as everybody may, now and when it changes. */
-enum plan_folder {
-        PLAN_FOLDER_LAYER,
-        PLAN_FOLDER_HOST_ROOT, /* /etc and so on of the host's image */
-        PLAN_FOLDER_HOST_USR,  /* /usr of the machine */
-        PLAN_FOLDER_EMPTY,
-        PLAN_FOLDER_MAX_,
-        PLAN_FOLDER_INVALID = -EINVAL,
+enum plan_lower {
+        PLAN_LOWER_LAYER,
+        PLAN_LOWER_HOST_ROOT, /* /etc and so on of the host's image */
+        PLAN_LOWER_HOST_USR,  /* /usr of the machine */
+        PLAN_LOWER_EMPTY,
+        PLAN_LOWER_MAX_,
+        PLAN_LOWER_INVALID = -EINVAL,
 };
 
-ENUM_DECLARE(plan_folder);
+ENUM_DECLARE(plan_lower);
 
 struct plan_layer {
-        enum plan_folder folder;
+        enum plan_lower folder;
         const char *name;
 };
 

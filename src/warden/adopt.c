@@ -31,11 +31,11 @@ static int for_each_name(struct warden *w, int folder, name_fn *fn)
 /* --- sandboxes --- */
 
 /* One that is on its way to be frozen is none: who asked for it is asked again, or has ended. */
-static bool is_frozen(const struct warden *w, const struct ward *x)
+static bool is_frozen(const struct warden *w, const struct instance *x)
 {
         scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
 
-        if (ward_group(w, x, &g) < 0)
+        if (instance_cgroup(w, x, &g) < 0)
                 return false;
         if (cgroup_is_frozen(&g) > 0)
                 return true;
@@ -44,90 +44,92 @@ static bool is_frozen(const struct warden *w, const struct ward *x)
         return false;
 }
 
-static int find_process(struct warden *w, struct ward *x, int folder, const struct box_state *s)
+static int find_process(struct warden *w, struct instance *x, int folder,
+                        const struct instance_state *s)
 {
         int r = state_read_end(folder, &x->state);
 
         if (r == 0) {
-                x->phase = WARD_ENDED;
+                x->phase = INSTANCE_EXITED;
                 return 0;
         }
         if (r != -ENOENT)
                 return r;
-        r = state_adopt(s, &x->seed.pidfd);
+        r = state_adopt(s, &x->zygote.pidfd);
         if (r == -ESRCH) {
-                x->phase = WARD_ENDED;
-                x->state = (struct wire_state){ WIRE_DEAD, WIRE_LOST, 0 };
+                x->phase = INSTANCE_EXITED;
+                x->state = (struct instance_status){ WARDEN_DEAD, WARDEN_EXIT_LOST, 0 };
                 return state_write_end(folder, &x->state);
         }
         if (r < 0)
                 return r;
-        x->phase = WARD_LIVES;
-        x->seed.pid = s->pid;
-        x->net.kind = (enum netpool_kind) s->network;
+        x->phase = INSTANCE_RUNNING;
+        x->zygote.pid = s->pid;
+        x->net.kind = (enum netns_kind) s->network;
         x->net.index = s->net_index;
         x->has_net = true;
         if (is_frozen(w, x))
-                x->state.life = WIRE_PAUSED;
-        return ward_watch(w, x);
+                x->state.life = WARDEN_PAUSED;
+        return instance_watch(w, x);
 }
 
 /* One whose uids somebody has already is not what it says, and is left as it is. */
-static int adopt_whole(struct warden *w, const char *id, int folder, const struct box_state *s)
+static int adopt_complete(struct warden *w, const char *id, int folder,
+                          const struct instance_state *s)
 {
-        struct ward *x;
+        struct instance *x;
         int r;
 
-        if (!pool_take_uids(w, s->uid_first)) {
+        if (!uids_take(w, s->uid_first)) {
                 log_warn(w->log, "sandbox '%s' has the uids of another one", id);
                 w->skipped++;
                 return 0;
         }
-        x = ward_new(w, id);
-        x->seed.uid_first = s->uid_first;
+        x = instance_new(w, id);
+        x->zygote.uid_first = s->uid_first;
         x->limited = s->memory > 0;
         r = find_process(w, x, folder, s);
         if (r < 0)
-                ward_free(w, x);
+                instance_free(w, x);
         return r;
 }
 
-static int adopt_box(struct warden *w, const char *id)
+static int adopt_sandbox(struct warden *w, const char *id)
 {
         scoped(fd_closep) int folder = -EBADF;
-        struct box_state s = { 0 };
+        struct instance_state s = { 0 };
         int r;
 
         if (!plan_spec_is_id(id)) {
                 w->skipped++;
                 return 0;
         }
-        folder = openat(w->boxes, id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        folder = openat(w->sandboxes, id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         r = folder < 0 ? -errno : state_read(folder, &w->config->uids, &s);
         if (r == -EBADMSG)
-                return janitor_take(w, w->boxes, id);
+                return janitor_trash(w, w->sandboxes, id);
         if (r == 0)
-                r = adopt_whole(w, id, folder, &s);
+                r = adopt_complete(w, id, folder, &s);
         return r;
 }
 
 /* --- seeds --- */
 
 /* They have ended with their warden, or are about to. */
-static int sweep_seed(struct warden *w, const char *name)
+static int sweep_zygote(struct warden *w, const char *name)
 {
         scoped(fd_closep) int seeds =
-                openat(w->ground.data, DATA_SEEDS, O_PATH | O_DIRECTORY | O_CLOEXEC);
+                openat(w->ctx.data, DATA_ZYGOTES, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-        return seeds < 0 ? -errno : janitor_take(w, seeds, name);
+        return seeds < 0 ? -errno : janitor_trash(w, seeds, name);
 }
 
-static int sweep_seeds(struct warden *w)
+static int sweep_zygotes(struct warden *w)
 {
         scoped(fd_closep) int seeds =
-                openat(w->ground.data, DATA_SEEDS, O_PATH | O_DIRECTORY | O_CLOEXEC);
+                openat(w->ctx.data, DATA_ZYGOTES, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-        return seeds < 0 ? -errno : for_each_name(w, seeds, sweep_seed);
+        return seeds < 0 ? -errno : for_each_name(w, seeds, sweep_zygote);
 }
 
 /* --- groups --- */
@@ -136,35 +138,35 @@ static int sweep_seeds(struct warden *w)
 static int sweep_group(struct warden *w, const char *name)
 {
         const struct plan_uids *u = &w->config->uids;
-        struct ward *x;
+        struct instance *x;
         uint64_t first;
 
         if (name[0] != 'u' || parse_u64_max(str_from(name + 1), UINT32_MAX, &first) < 0
             || first < u->base || (first - u->base) % PLAN_UIDS != 0
-            || (first - u->base) / PLAN_UIDS >= u->ranges || !pool_take_uids(w, (uint32_t) first))
+            || (first - u->base) / PLAN_UIDS >= u->ranges || !uids_take(w, (uint32_t) first))
                 return 0;
-        x = ward_new(w, "");
-        x->seed.uid_first = (uint32_t) first;
-        ward_destroy(w, x);
+        x = instance_new(w, "");
+        x->zygote.uid_first = (uint32_t) first;
+        instance_destroy(w, x);
         return 0;
 }
 
 int adopt_all(struct warden *w, struct err *e)
 {
-        int r = for_each_name(w, w->boxes, adopt_box);
+        int r = for_each_name(w, w->sandboxes, adopt_sandbox);
 
         if (r < 0)
                 return err_errno(e, r, "take over sandboxes");
-        for (int i = 0; w->ground.tree && i < CGROUP_PART_MAX_ && r == 0; i++)
+        for (int i = 0; w->ctx.tree && i < CGROUP_PART_MAX_ && r == 0; i++)
                 if (w->tree.ours[i] >= 0)
                         r = for_each_name(w, w->tree.ours[i], sweep_group);
         if (r < 0)
                 return err_errno(e, r, "look for old control groups");
-        r = sweep_seeds(w);
+        r = sweep_zygotes(w);
         if (r < 0)
                 return err_errno(e, r, "look for old seeds");
-        if (w->wards.n > 0)
-                log_info(w->log, "took over %zu sandboxes", w->wards.n);
+        if (w->instances.n > 0)
+                log_info(w->log, "took over %zu sandboxes", w->instances.n);
         janitor_start(w);
         return 0;
 }

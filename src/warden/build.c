@@ -44,7 +44,7 @@ typedef int step_fn(struct builder *x, const struct plan_step *s);
 /* A folder of the sandbox to mount something upon; images need not have it. */
 static int place_in_root(const struct builder *x, const char *target, int *ret_fd)
 {
-        return in_root_mkdirs(x->root, target, x->ground->uid_first, ret_fd);
+        return in_root_mkdirs(x->root, target, x->ctx->uid_first, ret_fd);
 }
 
 int build__open_data(const struct builder *x, const char *path, int *ret_fd)
@@ -75,7 +75,7 @@ static int do_hostname(struct builder *x, const struct plan_step *s)
 {
         static const char none[] = "(none)";
         const bool has_network = x->order->plan->spec->network != PLAN_NETWORK_NONE;
-        const struct etc e = { s->name, has_network && x->ground->resolv ? x->ground->resolv : "" };
+        const struct etc e = { s->name, has_network && x->ctx->resolv ? x->ctx->resolv : "" };
 
         if (sethostname(s->name, strlen(s->name)) < 0 || setdomainname(none, strlen(none)) < 0)
                 return -errno;
@@ -86,14 +86,14 @@ static int do_hostname(struct builder *x, const struct plan_step *s)
 
 static int open_lower(const struct builder *x, const struct plan_layer *l, int *ret_fd)
 {
-        static const char *const paths[PLAN_FOLDER_MAX_] = {
-                [PLAN_FOLDER_LAYER] = DATA_LAYERS "/",
-                [PLAN_FOLDER_HOST_ROOT] = DATA_HOST,
-                [PLAN_FOLDER_EMPTY] = DATA_EMPTY,
+        static const char *const paths[PLAN_LOWER_MAX_] = {
+                [PLAN_LOWER_LAYER] = DATA_LAYERS "/",
+                [PLAN_LOWER_HOST_ROOT] = DATA_HOST,
+                [PLAN_LOWER_EMPTY] = DATA_EMPTY,
         };
         char path[sizeof(DATA_LAYERS) + PLAN_LAYER_NAME_MAX + 1];
 
-        if (l->folder == PLAN_FOLDER_HOST_USR) {
+        if (l->folder == PLAN_LOWER_HOST_USR) {
                 *ret_fd = open("/" DATA_STAGE_USR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
                 return *ret_fd < 0 ? -errno : 0;
         }
@@ -113,8 +113,8 @@ static int view_lower(const struct builder *x, const struct plan_layer *l, int *
 
         if (r == 0)
                 r = mount_clone(folder, "", false, &view);
-        if (r == 0 && l->folder != PLAN_FOLDER_HOST_USR)
-                r = mount_idmap(view, x->ground->userns);
+        if (r == 0 && l->folder != PLAN_LOWER_HOST_USR)
+                r = mount_idmap(view, x->ctx->userns);
         if (r == 0)
                 r = mount_set_attrs(view, MOUNT_READONLY, false);
         if (r == 0)
@@ -217,7 +217,7 @@ static int do_mask(struct builder *x, const struct plan_step *s)
                 r = -errno;
         if (r == 0)
                 r = build__open_data(x,
-                                     S_ISDIR(st.st_mode) ? DATA_MASKS "/" DATA_MASK_FOLDER
+                                     S_ISDIR(st.st_mode) ? DATA_MASKS "/" DATA_MASK_DIR
                                                          : DATA_MASKS "/" DATA_MASK_FILE,
                                      &mask);
         if (r == 0)
@@ -239,7 +239,7 @@ static int do_groups(struct builder *x, const struct plan_step *s)
 static int do_root(struct builder *x, const struct plan_step *s)
 {
         (void) s;
-        return mount_over_root(x->root, x->ground_root, x->stage);
+        return mount_over_root(x->root, x->ns_root, x->stage);
 }
 
 /* --- privileges --- */
@@ -279,7 +279,7 @@ static int do_rlimit(struct builder *x, const struct plan_step *s)
 static int do_users(struct builder *x, const struct plan_step *s)
 {
         (void) s;
-        return userns_enter(x->ground->userns);
+        return userns_enter(x->ctx->userns);
 }
 
 static int do_caps(struct builder *x, const struct plan_step *s)
@@ -316,7 +316,7 @@ static int do_execute(struct builder *x, const struct plan_step *s)
         r = confine_descriptors(fds, PLAN_FDS);
         if (r < 0)
                 return r;
-        (void) syscall(SYS_execveat, x->ground->agent, "", s->list.items, x->order->plan->env.items,
+        (void) syscall(SYS_execveat, x->ctx->agent, "", s->list.items, x->order->plan->env.items,
                        AT_EMPTY_PATH);
         return -errno;
 }

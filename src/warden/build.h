@@ -9,7 +9,7 @@
  * groups and networks), as root. Everything that an image can have a say in is found through
  * descriptors in the image's own root (os/in_root.h): a link where a folder should be ends the build.
  *
- * Before anybody asks for a sandbox (warden/seed.h), build_prepare leaves the machine's mounts for a
+ * Before anybody asks for a sandbox (warden/zygote.h), build_prepare leaves the machine's mounts for a
  * tree with the data folder, /usr and nothing else, so that it neither keeps a disk of the machine
  * busy nor finds anything there; makes the sandbox's folder; and takes the first steps as if the
  * host's image were wanted, which is what most want. build_execute is the rest, and builds the root
@@ -25,7 +25,7 @@
 #include "plan/plan.h"
 
 /* What is known before the plan. */
-struct build_ground {
+struct build_context {
         const char *data;               /* path of the data folder */
         const struct cgroup_tree *tree; /* may be NULL: no group */
         const struct cgroup *group;
@@ -44,9 +44,9 @@ struct build_order {
 };
 
 struct builder {
-        const struct build_ground *ground;
+        const struct build_context *ctx;
         const struct build_order *order;
-        int ground_root; /* of our mount namespace */
+        int ns_root;     /* of our mount namespace */
         int stage;       /* our root, until the sandbox has its own */
         int data;        /* the data folder, as our mount namespace has it */
         int lowers;      /* where views of layers are attached */
@@ -60,7 +60,7 @@ struct builder {
         ((struct builder){ NULL, NULL, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, 0, \
                            false })
 
-/* The name of its folder in DATA_SEEDS, and of its control group: its uids are its alone while it
+/* The name of its folder in DATA_ZYGOTES, and of its control group: its uids are its alone while it
  * lives, and are known before its id. */
 #define BUILD_NAME_MAX 16
 void build_name(uint32_t uid_first, char ret[static BUILD_NAME_MAX]);
@@ -69,7 +69,7 @@ void build_name(uint32_t uid_first, char ret[static BUILD_NAME_MAX]);
 #define BUILD_NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
 
 /* In the child; `g` must outlive the builder. */
-int build_prepare(struct builder *x, const struct build_ground *g) must_check;
+int build_prepare(struct builder *x, const struct build_context *g) must_check;
 never_returns void build_execute(struct builder *x, const struct build_order *o);
 
 /* In the child, for one that can't even begin: ends it. */

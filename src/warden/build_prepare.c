@@ -77,7 +77,7 @@ static int attach_proc(int stage)
 }
 
 /* The data folder with what is mounted below it, seen before we mount anything there. */
-static int attach_stage(int data, int ground, int *ret_stage)
+static int attach_stage(int data, int ctx, int *ret_stage)
 {
         scoped(fd_closep) int stage = -EBADF, whole = -EBADF;
         int r = mount_clone(data, "", true, &whole);
@@ -85,9 +85,9 @@ static int attach_stage(int data, int ground, int *ret_stage)
         if (r == 0)
                 r = mount_clone(data, DATA_STAGE, false, &stage);
         if (r == 0)
-                r = attach_at(ground, data, DATA_GROUND);
+                r = attach_at(ctx, data, DATA_NS_ROOT);
         if (r == 0)
-                r = attach_at(stage, ground, DATA_GROUND_STAGE);
+                r = attach_at(stage, ctx, DATA_NS_ROOT_STAGE);
         if (r == 0)
                 r = attach_at(whole, stage, DATA_STAGE_DATA);
         if (r == 0)
@@ -101,17 +101,17 @@ static int attach_stage(int data, int ground, int *ret_stage)
 
 /* Older kernels make no views of a place that is not in our namespace: what was open before we were
  * born is opened anew, and again when its old place is gone. */
-static int leave_the_machine(struct builder *x, const char *data)
+static int leave_host_root(struct builder *x, const char *data)
 {
         scoped(fd_closep) int old = open(data, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        int r = old < 0 ? -errno : mount_clone(old, DATA_GROUND, false, &x->ground_root);
+        int r = old < 0 ? -errno : mount_clone(old, DATA_NS_ROOT, false, &x->ns_root);
 
         if (r == 0)
-                r = mount_set_attrs(x->ground_root, MOUNT_SAFE | MOUNT_READONLY, false);
+                r = mount_set_attrs(x->ns_root, MOUNT_SAFE | MOUNT_READONLY, false);
         if (r == 0)
-                r = attach_stage(old, x->ground_root, &x->stage);
+                r = attach_stage(old, x->ns_root, &x->stage);
         if (r == 0)
-                r = mount_pivot_root(x->ground_root);
+                r = mount_pivot_root(x->ns_root);
         if (r == 0 && (fchdir(x->stage) < 0 || chroot(".") < 0))
                 r = -errno;
         if (r < 0)
@@ -148,7 +148,7 @@ static const enum cgroup_part shown[] = { CGROUP_MEMORY, CGROUP_CPU };
 /* Of hierarchies of version 1, while the machine's tree is still there: views of the folders of its
  * groups. To mount the hierarchy once more would show the same, but makes the kernel look at each group
  * that there is on the machine. */
-static void view_groups(const struct build_ground *g, int views[static ARRAY_SIZE(shown)])
+static void view_groups(const struct build_context *g, int views[static ARRAY_SIZE(shown)])
 {
         char name[BUILD_NAME_MAX];
 
@@ -183,8 +183,7 @@ static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(shown)
 
                 if (views[i] < 0)
                         continue;
-                (void) snprintf(path, sizeof(path), GROUPS "/%s",
-                                x->ground->tree->folders[shown[i]]);
+                (void) snprintf(path, sizeof(path), GROUPS "/%s", x->ctx->tree->folders[shown[i]]);
                 to = open_place(path);
                 (void) (to < 0 ? to : mount_attach(views[i], to));
         }
@@ -200,9 +199,9 @@ static void attach_groups(struct builder *x, int views[static ARRAY_SIZE(shown)]
         const struct mount_fs_spec unified = { .type = "cgroup2",
                                                .attrs = MOUNT_SAFE | MOUNT_READONLY };
 
-        if (x->ground->tree)
-                x->groups = (x->ground->tree->unified_controls ? attach_hierarchy(&unified, GROUPS)
-                                                               : attach_v1(x, views))
+        if (x->ctx->tree)
+                x->groups = (x->ctx->tree->unified_controls ? attach_hierarchy(&unified, GROUPS)
+                                                            : attach_v1(x, views))
                             == 0;
         for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
                 (void) fd_close(views[i]);
@@ -229,10 +228,10 @@ static int make_folder(int seeds, const char *name, int *ret_fd)
 /* The upper one is the sandbox's root folder: it belongs to its root. */
 static int make_folders(struct builder *x)
 {
-        const uid_t owner = x->ground->uid_first;
+        const uid_t owner = x->ctx->uid_first;
         scoped(fd_closep) int seeds = -EBADF, folder = -EBADF;
         char name[BUILD_NAME_MAX];
-        int r = build__open_data(x, DATA_SEEDS, &seeds);
+        int r = build__open_data(x, DATA_ZYGOTES, &seeds);
 
         build_name(owner, name);
         if (r == 0)
@@ -256,7 +255,7 @@ static int build_ahead(struct builder *x)
                                         .hostname = "",
                                         .workspace = "",
                                         .image = PLAN_IMAGE_HOST,
-                                        .uid_first = x->ground->uid_first };
+                                        .uid_first = x->ctx->uid_first };
         static struct plan plan;
         struct arena arena;
         int r;
@@ -274,7 +273,7 @@ static int build_ahead(struct builder *x)
  * as well. The namespace after the joining: it shows what is below the group that it is made in. */
 static int join_groups(struct builder *x, int views[static ARRAY_SIZE(shown)])
 {
-        const struct build_ground *g = x->ground;
+        const struct build_context *g = x->ctx;
         int r = g->tree ? cgroup_join(g->tree, g->group) : 0;
 
         if (r == 0 && unshare(CLONE_NEWCGROUP) < 0)
@@ -284,12 +283,12 @@ static int join_groups(struct builder *x, int views[static ARRAY_SIZE(shown)])
         return r;
 }
 
-int build_prepare(struct builder *x, const struct build_ground *g)
+int build_prepare(struct builder *x, const struct build_context *g)
 {
         int views[ARRAY_SIZE(shown)], r;
 
         *x = BUILDER_NULL;
-        x->ground = g;
+        x->ctx = g;
         x->done = PLAN_PREPARED;
         forget_parent();
         r = be_killed_like_others();
@@ -298,7 +297,7 @@ int build_prepare(struct builder *x, const struct build_ground *g)
         if (r < 0)
                 return r;
         view_groups(g, views);
-        r = leave_the_machine(x, g->data);
+        r = leave_host_root(x, g->data);
         if (r == 0)
                 r = make_folders(x);
         if (r == 0 && g->host)

@@ -14,14 +14,14 @@
 
 /* --- sending --- */
 
-struct outgoing {
+struct outbound {
         struct list node;
         struct buf message;
-        int fds[WIRE_FDS_MAX];
+        int fds[WARDEN_FDS_MAX];
         size_t n_fds;
 };
 
-static void free_outgoing(struct outgoing *o)
+static void free_outbound(struct outbound *o)
 {
         for (size_t i = 0; i < o->n_fds; i++)
                 (void) fd_close(o->fds[i]);
@@ -29,7 +29,7 @@ static void free_outgoing(struct outgoing *o)
         free(o);
 }
 
-static int send_one(int socket, const struct outgoing *o)
+static int send_one(int socket, const struct outbound *o)
 {
         ssize_t n = fd_pass_send(socket, buf_str(&o->message), o->fds, o->n_fds, MSG_DONTWAIT);
 
@@ -51,8 +51,8 @@ static void set_events(struct warden *w)
 static void flush(struct warden *w)
 {
         while (!list_empty(&w->control.queue)) {
-                struct outgoing *o =
-                        container_of(list_first(&w->control.queue), struct outgoing, node);
+                struct outbound *o =
+                        container_of(list_first(&w->control.queue), struct outbound, node);
                 int r = send_one(w->config->socket, o);
 
                 if (r == -EAGAIN)
@@ -62,71 +62,71 @@ static void flush(struct warden *w)
                         w->stop = r == -EPIPE || r == -ECONNRESET;
                 }
                 list_remove(&o->node);
-                free_outgoing(o);
+                free_outbound(o);
         }
         set_events(w);
 }
 
-static struct outgoing *outgoing_new(int *fds, size_t n_fds)
+static struct outbound *outbound_new(int *fds, size_t n_fds)
 {
-        struct outgoing *o = xnew(struct outgoing);
+        struct outbound *o = xnew(struct outbound);
 
-        buf_init(&o->message, WIRE_MESSAGE_MAX);
+        buf_init(&o->message, WARDEN_MSG_MAX);
         for (; fds && o->n_fds < n_fds; o->n_fds++)
                 o->fds[o->n_fds] = TAKE_FD(fds[o->n_fds]);
         return o;
 }
 
-static void put_out(struct warden *w, struct outgoing *o, int encoded, const struct err *e)
+static void enqueue(struct warden *w, struct outbound *o, int encoded, const struct err *e)
 {
         if (encoded < 0) {
                 (void) log_err(encoded, w->log, "can't answer: %s", e->message);
-                free_outgoing(o);
+                free_outbound(o);
                 return;
         }
         list_append(&w->control.queue, &o->node);
         flush(w);
 }
 
-void control_answer(struct warden *w, const struct wire_answer *a, int *fds)
+void control_reply(struct warden *w, const struct warden_reply *a, int *fds)
 {
-        struct outgoing *o = outgoing_new(fds, wire_answer_fds(a));
+        struct outbound *o = outbound_new(fds, warden_reply_fds(a));
         struct err e;
 
-        put_out(w, o, wire_answer_encode(a, &o->message, &e), &e);
+        enqueue(w, o, warden_reply_encode(a, &o->message, &e), &e);
 }
 
-void control_news(struct warden *w, const struct wire_news *n)
+void control_event(struct warden *w, const struct warden_event *n)
 {
-        struct outgoing *o;
+        struct outbound *o;
         struct err e;
 
-        if (w->control.phase == WIRE_PHASE_NEW && n->kind != WIRE_STARTED)
+        if (w->control.phase == WARDEN_PHASE_NEW && n->kind != WARDEN_EVENT_STARTED)
                 return;
-        o = outgoing_new(NULL, 0);
-        put_out(w, o, wire_news_encode(n, &o->message, &e), &e);
+        o = outbound_new(NULL, 0);
+        enqueue(w, o, warden_event_encode(n, &o->message, &e), &e);
 }
 
-void control_tell(struct warden *w, struct asker *a, const struct err *e, int *fds)
+void control_reply_to(struct warden *w, struct requester *a, const struct err *e, int *fds)
 {
-        const struct wire_answer answer = { .call = a->call,
-                                            .ticket = a->ticket,
-                                            .result = e ? ERR_RETURN(e->code) : 0,
-                                            .text = e ? e->message : NULL };
+        const struct warden_reply answer = { .call = a->call,
+                                             .request_id = a->request_id,
+                                             .result = e ? ERR_RETURN(e->code) : 0,
+                                             .text = e ? e->message : NULL };
 
         if (!a->waits)
                 return;
         a->waits = false;
-        control_answer(w, &answer, fds);
+        control_reply(w, &answer, fds);
 }
 
-void control_forget(struct warden *w)
+void control_discard(struct warden *w)
 {
         list_for_each (n, &w->control.queue) {
-                struct outgoing *o = container_of(n, struct outgoing, node);
+                struct outbound *o = container_of(n, struct outbound, node);
 
                 list_remove(&o->node);
-                free_outgoing(o);
+                free_outbound(o);
         }
 }
 
@@ -134,35 +134,35 @@ void control_forget(struct warden *w)
 
 static void refuse(struct warden *w, struct str message, const struct err *e)
 {
-        struct wire_answer a = { .result = ERR_RETURN(e->code), .text = e->message };
+        struct warden_reply a = { .result = ERR_RETURN(e->code), .text = e->message };
 
         log_warn(w->log, "refused: %s", e->message);
-        if (wire_request_peek(message, &a.call, &a.ticket))
-                control_answer(w, &a, NULL);
+        if (warden_request_peek(message, &a.call, &a.request_id))
+                control_reply(w, &a, NULL);
 }
 
-static void take_message(struct warden *w, const struct wire_envelope *m, bool whole, int *fds)
+static void take_message(struct warden *w, const struct warden_packet *m, bool whole, int *fds)
 {
         scoped(arena_wipe) struct arena a;
-        struct wire_request q;
+        struct warden_request q;
         struct err e;
         int r;
 
         arena_init_small(&a, 4 * KiB, KiB);
-        r = whole ? wire_request_decode(m, w->control.phase, &a, &q, &e)
+        r = whole ? warden_request_decode(m, w->control.phase, &a, &q, &e)
                   : err_set(&e, ERR_INVALID, "a message is too long or has too many descriptors");
         if (r < 0)
                 refuse(w, m->message, &e);
         else
-                calls_run(w, &q, fds);
+                requests_dispatch(w, &q, fds);
 }
 
 /* A message of no bytes can't be told from the end, and is none of ours. */
 static void receive(struct warden *w)
 {
         int fds[REQUEST_FDS] = { -EBADF, -EBADF, -EBADF, -EBADF };
-        struct fd_pass_msg m = { .p = w->control.room,
-                                 .size = WIRE_MESSAGE_MAX + 1,
+        struct fd_pass_msg m = { .p = w->control.fd_budget,
+                                 .size = WARDEN_MSG_MAX + 1,
                                  .fds = fds,
                                  .fds_max = REQUEST_FDS };
         ssize_t n = fd_pass_receive(w->config->socket, &m, MSG_DONTWAIT);
@@ -173,11 +173,12 @@ static void receive(struct warden *w)
                 w->stop = true;
                 return;
         }
-        take_message(w, &(struct wire_envelope){ str_of(w->control.room, (size_t) n), m.n_fds },
+        take_message(w,
+                     &(struct warden_packet){ str_of(w->control.fd_budget, (size_t) n), m.n_fds },
                      !m.cut, fds);
         for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
                 (void) fd_close(fds[i]);
-        wipe(w->control.room, (size_t) n);
+        wipe(w->control.fd_budget, (size_t) n);
 }
 
 static void ready(struct warden *w, struct source *s)
@@ -194,7 +195,7 @@ int control_open(struct warden *w)
         int flags = fcntl(w->config->socket, F_GETFL);
 
         list_init(&w->control.queue);
-        w->control.room = xcalloc(1, WIRE_MESSAGE_MAX + 1);
+        w->control.fd_budget = xcalloc(1, WARDEN_MSG_MAX + 1);
         if (flags < 0 || fcntl(w->config->socket, F_SETFL, flags | O_NONBLOCK) < 0
             || fcntl(w->config->socket, F_SETFD, FD_CLOEXEC) < 0)
                 return -errno;
@@ -203,7 +204,7 @@ int control_open(struct warden *w)
 
 void control_close(struct warden *w)
 {
-        control_forget(w);
+        control_discard(w);
         source_remove(w, &w->control.source);
-        free(w->control.room);
+        free(w->control.fd_budget);
 }

@@ -17,7 +17,7 @@ static const char *const folders[] = {
         DATA_LAYERS,
         DATA_HOST,
         DATA_EMPTY,
-        DATA_GROUND "/" DATA_GROUND_STAGE,
+        DATA_NS_ROOT "/" DATA_NS_ROOT_STAGE,
         DATA_STAGE "/" DATA_STAGE_DATA,
         DATA_STAGE "/" DATA_STAGE_USR,
         DATA_STAGE "/" DATA_STAGE_PROC,
@@ -27,8 +27,8 @@ static const char *const folders[] = {
         DATA_DEVICES,
         DATA_MASKS,
         DATA_GROUPS,
-        DATA_SEEDS,
-        DATA_BOXES,
+        DATA_ZYGOTES,
+        DATA_SANDBOXES,
         DATA_TRASH,
 };
 
@@ -72,7 +72,7 @@ static int fill_masks(int fd)
         scoped(fd_closep) int file =
                 openat(fd, DATA_MASK_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 
-        return file < 0 || mkdirat(fd, DATA_MASK_FOLDER, 0555) < 0 ? -errno : 0;
+        return file < 0 || mkdirat(fd, DATA_MASK_DIR, 0555) < 0 ? -errno : 0;
 }
 
 static int fill_groups(int fd)
@@ -151,7 +151,7 @@ int data_open(const char *path, int *ret_fd)
 
                 r = in_root_mkdirs(data, folders[i], 0, &fd);
         }
-        spread(data, DATA_SEEDS);
+        spread(data, DATA_ZYGOTES);
         if (r == 0)
                 r = make_shared(data, DATA_DEVICES, fill_devices, MOUNT_NOSUID | MOUNT_NOEXEC);
         if (r == 0)

@@ -17,7 +17,7 @@
  *         shared/devices      trees that all sandboxes have a view of, mounted by the warden
  *         shared/masks        in its own namespace
  *         shared/groups       folders for hierarchies of control groups, as /sys/fs/cgroup has them
- *         seeds/uUID          what will be a box (warden/seed.h)
+ *         seeds/uUID          what will be a box (warden/zygote.h)
  *         boxes/ID            what belongs to one sandbox:
  *                 upper, work     its changes to the layers
  *                 agent.sock      where its agent listens
@@ -29,19 +29,19 @@
 
 #include "base/compiler.h"
 
-#define DATA_LAYERS  "layers"
-#define DATA_HOST    "host"
-#define DATA_EMPTY   "empty"
-#define DATA_GROUND  "ground"
-#define DATA_STAGE   "stage"
-#define DATA_DEVICES "shared/devices"
-#define DATA_MASKS   "shared/masks"
-#define DATA_GROUPS  "shared/groups"
-#define DATA_SEEDS   "seeds"
-#define DATA_BOXES   "boxes"
-#define DATA_TRASH   "trash"
+#define DATA_LAYERS    "layers"
+#define DATA_HOST      "host"
+#define DATA_EMPTY     "empty"
+#define DATA_NS_ROOT   "ground"
+#define DATA_STAGE     "stage"
+#define DATA_DEVICES   "shared/devices"
+#define DATA_MASKS     "shared/masks"
+#define DATA_GROUPS    "shared/groups"
+#define DATA_ZYGOTES   "seeds"
+#define DATA_SANDBOXES "boxes"
+#define DATA_TRASH     "trash"
 
-#define DATA_GROUND_STAGE "stage" /* in DATA_GROUND */
+#define DATA_NS_ROOT_STAGE "stage" /* in DATA_NS_ROOT */
 
 #define DATA_STAGE_DATA   "data" /* in DATA_STAGE */
 #define DATA_STAGE_USR    "usr"
@@ -50,8 +50,8 @@
 #define DATA_STAGE_ROOT   "root"
 #define DATA_STAGE_LOWERS "lowers"
 
-#define DATA_MASK_FILE   "file" /* in DATA_MASKS */
-#define DATA_MASK_FOLDER "folder"
+#define DATA_MASK_FILE "file" /* in DATA_MASKS */
+#define DATA_MASK_DIR  "folder"
 
 /* Makes the folders that are missing, and the shared trees. The caller has a mount namespace of its
  * own. *ret_fd is a descriptor of the folder, which is shut to others if it was there and open;

@@ -4,30 +4,30 @@
 #include "base/base.h"
 #include "plan/plan.h"
 
-struct wish {
+struct explain_request {
         struct plan_spec spec;
         struct arena arena;
-        size_t room; /* of each list: there are not more words than that */
+        size_t list_max; /* of each list: there are not more words than that */
 };
 
-static int set_text(struct wish *w, size_t at, const char *value)
+static int set_text(struct explain_request *w, size_t at, const char *value)
 {
         *(const char **) (void *) ((char *) &w->spec + at) = value;
         return 0;
 }
 
-static int set_number(struct wish *w, size_t at, const char *value)
+static int set_number(struct explain_request *w, size_t at, const char *value)
 {
         return parse_u64_max(str_from(value), UINT64_MAX,
                              (uint64_t *) (void *) ((char *) &w->spec + at));
 }
 
-static int add_item(struct wish *w, size_t at, const char *value)
+static int add_item(struct explain_request *w, size_t at, const char *value)
 {
         struct plan_list *l = (struct plan_list *) (void *) ((char *) &w->spec + at);
 
         if (!l->items)
-                l->items = arena_alloc_array(&w->arena, w->room + 1, sizeof(*l->items));
+                l->items = arena_alloc_array(&w->arena, w->list_max + 1, sizeof(*l->items));
         if (!l->items)
                 return -ENOMEM;
         l->items[l->n++] = value;
@@ -35,7 +35,7 @@ static int add_item(struct wish *w, size_t at, const char *value)
         return 0;
 }
 
-static int set_image(struct wish *w, size_t at, const char *value)
+static int set_image(struct explain_request *w, size_t at, const char *value)
 {
         int image = plan_image_from_string(str_from(value));
 
@@ -44,7 +44,7 @@ static int set_image(struct wish *w, size_t at, const char *value)
         return image < 0 ? image : 0;
 }
 
-static int set_network(struct wish *w, size_t at, const char *value)
+static int set_network(struct explain_request *w, size_t at, const char *value)
 {
         int network = plan_network_from_string(str_from(value));
 
@@ -57,7 +57,7 @@ static int set_network(struct wish *w, size_t at, const char *value)
 
 static const struct {
         const char *key;
-        int (*set)(struct wish *w, size_t at, const char *value);
+        int (*set)(struct explain_request *w, size_t at, const char *value);
         size_t at;
 } keys[] = {
         { "id", set_text, AT(id) },
@@ -75,7 +75,7 @@ static const struct {
         { "arg", add_item, AT(args) },
 };
 
-static int take_word(struct wish *w, const char *word, struct err *e)
+static int take_word(struct explain_request *w, const char *word, struct err *e)
 {
         const char *equals = strchr(word, '=');
         const struct str key = str_of(word, equals ? (size_t) (equals - word) : strlen(word));
@@ -93,11 +93,11 @@ static int take_word(struct wish *w, const char *word, struct err *e)
 int explain(char *const *words, size_t n, const struct plan_uids *uids, struct buf *ret,
             struct err *e)
 {
-        struct wish w = { .spec = { .id = "sandbox",
-                                    .hostname = "sandbox",
-                                    .workspace = "/workspace",
-                                    .uid_first = uids->base },
-                          .room = n };
+        struct explain_request w = { .spec = { .id = "sandbox",
+                                               .hostname = "sandbox",
+                                               .workspace = "/workspace",
+                                               .uid_first = uids->base },
+                                     .list_max = n };
         struct plan p;
         int r = 0;
 

@@ -121,7 +121,7 @@ void janitor_start(struct warden *w)
 }
 
 /* The name in there is new each time, also after a restart. */
-int janitor_take(struct warden *w, int from, const char *name)
+int janitor_trash(struct warden *w, int from, const char *name)
 {
         char fresh[PLAN_NAME_MAX + 64];
 

@@ -9,13 +9,13 @@
 #include "base/options.h"
 #include "warden/explain.h"
 #include "warden/import.h"
-#include "warden/netpool.h"
+#include "warden/netns_pool.h"
 #include "warden/warden.h"
 
-#define SEEDS_MAX    1024
+#define ZYGOTES_MAX  1024
 #define NETWORKS_MAX 4096
 
-struct wishes {
+struct arguments {
         struct warden_config config;
         struct log_sink sink;
         bool explain;
@@ -24,7 +24,7 @@ struct wishes {
 
 static const char *set_socket(void *target, struct str value)
 {
-        struct wishes *o = target;
+        struct arguments *o = target;
         uint64_t fd;
 
         if (parse_u64_max(value, INT32_MAX, &fd) < 0)
@@ -35,26 +35,26 @@ static const char *set_socket(void *target, struct str value)
 
 static const char *set_data(void *target, struct str value)
 {
-        ((struct wishes *) target)->config.data = value.p;
+        ((struct arguments *) target)->config.data = value.p;
         return *value.p == '/' ? NULL : "not an absolute path";
 }
 
 static const char *set_agent(void *target, struct str value)
 {
-        ((struct wishes *) target)->config.agent = value.p;
+        ((struct arguments *) target)->config.agent = value.p;
         return NULL;
 }
 
 static const char *set_installation(void *target, struct str value)
 {
-        ((struct wishes *) target)->config.installation = value.p;
+        ((struct arguments *) target)->config.installation = value.p;
         return plan_spec_is_id(value.p) ? NULL : "not a name of a-z, 0-9 and '-'";
 }
 
 /* None of them may be root's, nor the last, which means nobody. */
 static const char *set_uids(void *target, struct str value)
 {
-        struct wishes *o = target;
+        struct arguments *o = target;
         struct str base;
         uint64_t first, count;
 
@@ -69,12 +69,12 @@ static const char *set_uids(void *target, struct str value)
         return NULL;
 }
 
-static const char *set_seeds(void *target, struct str value)
+static const char *set_zygotes(void *target, struct str value)
 {
-        struct wishes *o = target;
+        struct arguments *o = target;
         uint64_t n;
 
-        if (parse_u64_max(value, SEEDS_MAX, &n) < 0)
+        if (parse_u64_max(value, ZYGOTES_MAX, &n) < 0)
                 return "not a number up to 1024";
         o->config.seeds = (unsigned) n;
         return NULL;
@@ -82,7 +82,7 @@ static const char *set_seeds(void *target, struct str value)
 
 static const char *set_networks(void *target, struct str value)
 {
-        struct wishes *o = target;
+        struct arguments *o = target;
         uint64_t n;
 
         if (parse_u64_max(value, NETWORKS_MAX, &n) < 0 || n == 0)
@@ -94,57 +94,57 @@ static const char *set_networks(void *target, struct str value)
 static const char *set_no_private(void *target, struct str value)
 {
         (void) value;
-        ((struct wishes *) target)->config.no_private = true;
+        ((struct arguments *) target)->config.no_private = true;
         return NULL;
 }
 
 static const char *check_subnet(struct str v4, struct str v6)
 {
-        const struct netscheme_config c = { STR("any"), v4, v6 };
-        struct netscheme s;
+        const struct addr_plan_config c = { STR("any"), v4, v6 };
+        struct addr_plan s;
 
-        return netscheme_init(&s, &c) < 0 ? "not a private subnet" : NULL;
+        return addr_plan_init(&s, &c) < 0 ? "not a private subnet" : NULL;
 }
 
 static const char *set_subnet4(void *target, struct str value)
 {
-        ((struct wishes *) target)->config.subnet4 = value;
+        ((struct arguments *) target)->config.subnet4 = value;
         return check_subnet(value, STR_NULL);
 }
 
 static const char *set_subnet6(void *target, struct str value)
 {
-        ((struct wishes *) target)->config.subnet6 = value;
+        ((struct arguments *) target)->config.subnet6 = value;
         return check_subnet(STR_NULL, value);
 }
 
 static const char *set_dns(void *target, struct str value)
 {
-        struct wishes *o = target;
+        struct arguments *o = target;
 
         return resolvers_parse(value, &o->config.dns) < 0 ? "not a list of addresses" : NULL;
 }
 
 static const char *set_log_level(void *target, struct str value)
 {
-        return options_log_level(value, &((struct wishes *) target)->sink.level);
+        return options_log_level(value, &((struct arguments *) target)->sink.level);
 }
 
 static const char *set_log_format(void *target, struct str value)
 {
-        return options_log_format(value, &((struct wishes *) target)->sink.format);
+        return options_log_format(value, &((struct arguments *) target)->sink.format);
 }
 
 static const char *set_import(void *target, struct str value)
 {
-        ((struct wishes *) target)->import = value.p;
+        ((struct arguments *) target)->import = value.p;
         return plan_spec_is_layer(value.p) ? NULL : "not a name of a-z, 0-9, '-', '_' and '.'";
 }
 
 static const char *set_explain(void *target, struct str value)
 {
         (void) value;
-        ((struct wishes *) target)->explain = true;
+        ((struct arguments *) target)->explain = true;
         return NULL;
 }
 
@@ -155,7 +155,7 @@ static const struct option options[] = {
         { "installation", "NAME", "tells this installation from others on the machine",
           set_installation },
         { "uids", "BASE:COUNT", "uids of sandboxes (default 268435456:655360000)", set_uids },
-        { "seeds", "N", "how many sandboxes are prepared ahead (default 4)", set_seeds },
+        { "seeds", "N", "how many sandboxes are prepared ahead (default 4)", set_zygotes },
         { "networks", "N", "how many networks of each kind are prepared ahead (default 128)",
           set_networks },
         { "no-private", NULL, "no network but 'none', and no change to the machine's packet rules",
@@ -186,7 +186,7 @@ static const struct option_table table = {
         .takes_args = true,
 };
 
-static int run_explain(const struct wishes *o, char **words, int n)
+static int run_explain(const struct arguments *o, char **words, int n)
 {
         scoped(buf_done) struct buf text;
         struct err e;
@@ -201,7 +201,7 @@ static int run_explain(const struct wishes *o, char **words, int n)
 }
 
 /* The last range: sandboxes come to it when they have used all others. */
-static int run_import(const struct wishes *o)
+static int run_import(const struct arguments *o)
 {
         const struct plan_uids *u = &o->config.uids;
         struct err e;
@@ -219,7 +219,7 @@ static int run_import(const struct wishes *o)
         return 1;
 }
 
-static int run(const struct wishes *o)
+static int run(const struct arguments *o)
 {
         struct warden_config c = o->config;
         struct log_ctx log;
@@ -242,11 +242,11 @@ static int run(const struct wishes *o)
 int main(int argc, char **argv)
 {
         scoped(buf_done) struct buf text;
-        struct wishes o = {
+        struct arguments o = {
                 .config = { .socket = -EBADF,
                             .uids = { 268435456, 10000 },
                             .seeds = 4,
-                            .networks = NETPOOL_DEPTH_DEFAULT },
+                            .networks = NETNS_POOL_DEPTH_DEFAULT },
                 .sink = { STDERR_FILENO, LOG_INFO, LOG_LOGFMT, &clock_system },
         };
         enum options_result parsed;

@@ -9,22 +9,22 @@
 #include "os/nft.h"
 
 /* Chains. */
-#define ARRIVING "arriving"
-#define INPUT    "input"
-#define FORWARD  "forward"
-#define NAT      "nat"
-#define FROM_BOX "from-sandbox"
-#define TO_HOST  "to-machine"
-#define TO_BOX   "to-sandbox"
-#define OUTWARD  "outward"
-#define REFUSED  "refused"
+#define ARRIVING     "arriving"
+#define INPUT        "input"
+#define FORWARD      "forward"
+#define NAT          "nat"
+#define FROM_SANDBOX "from-sandbox"
+#define TO_HOST      "to-machine"
+#define TO_SANDBOX   "to-sandbox"
+#define OUTWARD      "outward"
+#define REFUSED      "refused"
 
 /* Sets. */
-#define BOXES4   "sandboxes4"
-#define BOXES6   "sandboxes6"
-#define CLOSED4  "closed4"
-#define CLOSED6  "closed6"
-#define SERVICES "services"
+#define SANDBOXES4 "sandboxes4"
+#define SANDBOXES6 "sandboxes6"
+#define CLOSED4    "closed4"
+#define CLOSED6    "closed6"
+#define SERVICES   "services"
 
 #define PRIORITY_MANGLE (-150) /* connections are known, destinations not yet changed */
 #define PRIORITY_SRCNAT 100
@@ -34,16 +34,16 @@ static const struct nft_chain chains[] = {
         { INPUT, "filter", NF_INET_LOCAL_IN, 0, NF_ACCEPT },
         { FORWARD, "filter", NF_INET_FORWARD, 0, NF_ACCEPT },
         { NAT, "nat", NF_INET_POST_ROUTING, PRIORITY_SRCNAT, NF_ACCEPT },
-        { FROM_BOX, NULL, 0, 0, 0 },
+        { FROM_SANDBOX, NULL, 0, 0, 0 },
         { TO_HOST, NULL, 0, 0, 0 },
-        { TO_BOX, NULL, 0, 0, 0 },
+        { TO_SANDBOX, NULL, 0, 0, 0 },
         { OUTWARD, NULL, 0, 0, 0 },
         { REFUSED, NULL, 0, 0, 0 },
 };
 
 static const struct nft_set sets[] = {
-        { BOXES4, 1, NFT_TYPE_PAIR(NFT_TYPE_IFNAME, NFT_TYPE_IPV4), IFNAMSIZ + 4, false },
-        { BOXES6, 2, NFT_TYPE_PAIR(NFT_TYPE_IFNAME, NFT_TYPE_IPV6), IFNAMSIZ + 16, false },
+        { SANDBOXES4, 1, NFT_TYPE_PAIR(NFT_TYPE_IFNAME, NFT_TYPE_IPV4), IFNAMSIZ + 4, false },
+        { SANDBOXES6, 2, NFT_TYPE_PAIR(NFT_TYPE_IFNAME, NFT_TYPE_IPV6), IFNAMSIZ + 16, false },
         { CLOSED4, 3, NFT_TYPE_IPV4, 4, true },
         { CLOSED6, 4, NFT_TYPE_IPV6, 16, true },
         { SERVICES, 5, NFT_TYPE_PAIR(NFT_TYPE_PROTO, NFT_TYPE_PORT), 8, false },
@@ -76,11 +76,11 @@ static const struct closed closed6[] = {
 
 struct context {
         struct netlink_batch *b;
-        const struct netscheme *scheme;
+        const struct addr_plan *addrs;
         char table[NFT_NAME_SIZE];
 };
 
-static void table_name(const struct netscheme *s, char ret[static NFT_NAME_SIZE])
+static void table_name(const struct addr_plan *s, char ret[static NFT_NAME_SIZE])
 {
         (void) snprintf(ret, NFT_NAME_SIZE, "hutch-%.6s", s->prefix + 2);
 }
@@ -95,7 +95,7 @@ static size_t rule(const struct context *c, const char *chain)
 static void link_is(const struct context *c, uint32_t key)
 {
         nft_load_meta(c->b, key, NFT_REG_1);
-        nft_is(c->b, c->scheme->prefix, strlen(c->scheme->prefix));
+        nft_is(c->b, c->addrs->prefix, strlen(c->addrs->prefix));
 }
 
 static void from_sandbox(const struct context *c)
@@ -110,18 +110,18 @@ static void to_sandbox(const struct context *c)
 
 struct family {
         uint8_t number;
-        const char *boxes, *closed;
+        const char *sandboxes, *closed;
         struct nft_payload_at source, destination;
 };
 
 static const struct family families[] = {
         { NFPROTO_IPV4,
-          BOXES4,
+          SANDBOXES4,
           CLOSED4,
           { NFT_PAYLOAD_NETWORK_HEADER, 12, 4 },
           { NFT_PAYLOAD_NETWORK_HEADER, 16, 4 } },
         { NFPROTO_IPV6,
-          BOXES6,
+          SANDBOXES6,
           CLOSED6,
           { NFT_PAYLOAD_NETWORK_HEADER, 8, 16 },
           { NFT_PAYLOAD_NETWORK_HEADER, 24, 16 } },
@@ -161,12 +161,12 @@ static void add_refused(const struct context *c)
 
 static void add_source_check(const struct context *c, const struct family *f)
 {
-        size_t at = rule(c, FROM_BOX);
+        size_t at = rule(c, FROM_SANDBOX);
 
         family_is(c, f);
         nft_load_meta(c->b, NFT_META_IIFNAME, NFT_REG_1);
         nft_load_payload(c->b, &f->source, NFT_REG_2);
-        nft_is_not_in(c->b, f->boxes);
+        nft_is_not_in(c->b, f->sandboxes);
         nft_verdict(c->b, NF_DROP, NULL);
         nft_rule_end(c->b, at);
 }
@@ -192,7 +192,7 @@ static void make_mask(char mask[static 16], unsigned bits)
                 mask[i / 8] = (char) (mask[i / 8] | 0x80 >> i % 8);
 }
 
-static struct subnet subnet_of(const struct netscheme *s, const struct family *f)
+static struct subnet subnet_of(const struct addr_plan *s, const struct family *f)
 {
         const uint32_t v4 = htonl(s->v4);
         struct subnet ret = { 0 };
@@ -209,7 +209,7 @@ static struct subnet subnet_of(const struct netscheme *s, const struct family *f
 static void is_ours(const struct context *c, const struct family *f,
                     const struct nft_payload_at *at)
 {
-        const struct subnet s = subnet_of(c->scheme, f);
+        const struct subnet s = subnet_of(c->addrs, f);
 
         family_is(c, f);
         nft_load_payload(c->b, at, NFT_REG_1);
@@ -220,7 +220,7 @@ static void is_ours(const struct context *c, const struct family *f,
 /* Also of a sandbox that is not there: nobody outside has these addresses. */
 static void add_other_addresses(const struct context *c, const struct family *f)
 {
-        size_t at = rule(c, FROM_BOX);
+        size_t at = rule(c, FROM_SANDBOX);
 
         is_ours(c, f, &f->destination);
         nft_verdict(c->b, NFT_GOTO, REFUSED);
@@ -234,17 +234,17 @@ static void add_from_sandbox(const struct context *c)
 
         for (size_t i = 0; i < ARRAY_SIZE(families); i++)
                 add_source_check(c, &families[i]);
-        at = rule(c, FROM_BOX);
+        at = rule(c, FROM_SANDBOX);
         nft_load_fib_addrtype(c->b, NFT_REG_1);
         nft_is_not(c->b, &(uint32_t){ RTN_UNICAST }, sizeof(uint32_t));
         nft_verdict(c->b, NFT_GOTO, TO_HOST);
         nft_rule_end(c->b, at);
-        at = rule(c, FROM_BOX);
+        at = rule(c, FROM_SANDBOX);
         nft_ct_is(c->b, NFT_CT_INVALID);
         nft_verdict(c->b, NF_DROP, NULL);
         nft_rule_end(c->b, at);
         for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
-                add_closed(c, FROM_BOX, &families[i]);
+                add_closed(c, FROM_SANDBOX, &families[i]);
                 add_other_addresses(c, &families[i]);
         }
 }
@@ -283,21 +283,21 @@ static void add_forward(const struct context *c)
         size_t at = rule(c, FORWARD);
 
         to_sandbox(c);
-        nft_verdict(c->b, NFT_GOTO, TO_BOX);
+        nft_verdict(c->b, NFT_GOTO, TO_SANDBOX);
         nft_rule_end(c->b, at);
         add_lead(c, FORWARD, OUTWARD);
         add_other_sandboxes(c, NFT_META_IIFNAME);
         add_other_sandboxes(c, NFT_META_OIFNAME);
 
-        at = rule(c, TO_BOX);
+        at = rule(c, TO_SANDBOX);
         from_sandbox(c);
         nft_verdict(c->b, NFT_GOTO, REFUSED);
         nft_rule_end(c->b, at);
-        at = rule(c, TO_BOX);
+        at = rule(c, TO_SANDBOX);
         nft_ct_is(c->b, NFT_CT_ESTABLISHED | NFT_CT_RELATED);
         nft_verdict(c->b, NF_ACCEPT, NULL);
         nft_rule_end(c->b, at);
-        at = rule(c, TO_BOX);
+        at = rule(c, TO_SANDBOX);
         nft_verdict(c->b, NF_DROP, NULL);
         nft_rule_end(c->b, at);
 
@@ -314,7 +314,7 @@ static void add_masquerade(const struct context *c, const struct family *f)
 
         is_ours(c, f, &f->source);
         nft_load_meta(c->b, NFT_META_OIFNAME, NFT_REG_1);
-        nft_is_not(c->b, c->scheme->prefix, strlen(c->scheme->prefix));
+        nft_is_not(c->b, c->addrs->prefix, strlen(c->addrs->prefix));
         nft_masquerade(c->b);
         nft_rule_end(c->b, at);
 }
@@ -422,11 +422,11 @@ static void add_chains(const struct context *c, bool only_ours)
 
 int netrules_install(struct netlink *nl, struct netlink_batch *b, const struct netrules *r)
 {
-        struct context c = { .b = b, .scheme = r->scheme };
+        struct context c = { .b = b, .addrs = r->addrs };
 
         if (r->n_services > NETRULES_SERVICES_MAX)
                 return -E2BIG;
-        table_name(r->scheme, c.table);
+        table_name(r->addrs, c.table);
         nft_begin(b);
         nft_add_table(b, c.table); /* so that there is one to delete */
         nft_delete_table(b, c.table);
@@ -437,7 +437,7 @@ int netrules_install(struct netlink *nl, struct netlink_batch *b, const struct n
         add_closed_elements(&c);
         add_services(&c, r);
         add_refused(&c);
-        add_lead(&c, ARRIVING, FROM_BOX);
+        add_lead(&c, ARRIVING, FROM_SANDBOX);
         add_lead(&c, INPUT, TO_HOST);
         add_from_sandbox(&c);
         add_to_host(&c);
@@ -447,7 +447,7 @@ int netrules_install(struct netlink *nl, struct netlink_batch *b, const struct n
         return netlink_send(nl, b, NULL);
 }
 
-int netrules_are_only_ours(struct netlink *nl, struct netlink_batch *b, const struct netscheme *s)
+int netrules_are_only_ours(struct netlink *nl, struct netlink_batch *b, const struct addr_plan *s)
 {
         char table[NFT_NAME_SIZE];
         int policy;
@@ -457,7 +457,7 @@ int netrules_are_only_ours(struct netlink *nl, struct netlink_batch *b, const st
         return policy < 0 ? policy : policy == NF_DROP;
 }
 
-int netrules_remove(struct netlink *nl, struct netlink_batch *b, const struct netscheme *s)
+int netrules_remove(struct netlink *nl, struct netlink_batch *b, const struct addr_plan *s)
 {
         char table[NFT_NAME_SIZE];
 
@@ -471,45 +471,45 @@ int netrules_remove(struct netlink *nl, struct netlink_batch *b, const struct ne
 
 /* --- sandboxes --- */
 
-struct box_key {
+struct sandbox_key {
         char link[IFNAMSIZ];
         uint8_t addr[16];
 };
 
-static_assert(sizeof(struct box_key) == IFNAMSIZ + 16, "no holes");
+static_assert(sizeof(struct sandbox_key) == IFNAMSIZ + 16, "no holes");
 
-static void add_boxes(const struct context *c, const struct netrules_change *change,
-                      const struct family *f)
+static void add_sandboxes(const struct context *c, const struct netrules_change *change,
+                          const struct family *f)
 {
-        const struct nft_elements e = { c->table, f->boxes, change->remove };
+        const struct nft_elements e = { c->table, f->sandboxes, change->remove };
         size_t at = nft_elements_begin(c->b, &e), n = f->source.size;
 
         for (size_t i = 0; i < change->n; i++) {
-                struct box_key key = { 0 };
+                struct sandbox_key key = { 0 };
                 struct link_addr addr;
 
-                netscheme_name(c->scheme, change->indices[i], key.link);
+                addr_plan_link_name(c->addrs, change->indices[i], key.link);
                 if (f->number == NFPROTO_IPV4)
-                        netscheme_v4(c->scheme, change->indices[i], NETSCHEME_SANDBOX, &addr);
+                        addr_plan_v4(c->addrs, change->indices[i], ADDR_PLAN_SANDBOX, &addr);
                 else
-                        netscheme_v6(c->scheme, change->indices[i], NETSCHEME_SANDBOX, &addr);
+                        addr_plan_v6(c->addrs, change->indices[i], ADDR_PLAN_SANDBOX, &addr);
                 memcpy(key.addr, &addr.v6, n);
                 nft_element(c->b, &key, IFNAMSIZ + n);
         }
         nft_elements_end(c->b, at);
 }
 
-int netrules_change(struct netlink *nl, struct netlink_batch *b, const struct netscheme *s,
+int netrules_change(struct netlink *nl, struct netlink_batch *b, const struct addr_plan *s,
                     const struct netrules_change *c)
 {
-        struct context context = { .b = b, .scheme = s };
+        struct context context = { .b = b, .addrs = s };
 
         if (c->n == 0 || c->n > NETRULES_CHANGE_MAX)
                 return c->n == 0 ? 0 : -E2BIG;
         table_name(s, context.table);
         nft_begin(b);
         for (size_t i = 0; i < ARRAY_SIZE(families); i++)
-                add_boxes(&context, c, &families[i]);
+                add_sandboxes(&context, c, &families[i]);
         nft_end(b);
         return netlink_send(nl, b, NULL);
 }

@@ -29,7 +29,7 @@
 
 #include "base/compiler.h"
 #include "os/netlink.h"
-#include "warden/netscheme.h"
+#include "warden/addr_plan.h"
 
 /* What sandboxes may use of the machine: a resolver, say. */
 struct netrules_service {
@@ -38,7 +38,7 @@ struct netrules_service {
 };
 
 struct netrules {
-        const struct netscheme *scheme;
+        const struct addr_plan *addrs;
         const struct netrules_service *services;
         size_t n_services; /* at most NETRULES_SERVICES_MAX */
         bool only_ours; /* what is neither from nor to a sandbox is not sent on: the machine was no
@@ -52,14 +52,14 @@ int netrules_install(struct netlink *nl, struct netlink_batch *b, const struct n
         must_check;
 
 /* Whether rules are there, made with only_ours. 1, 0, -ENOENT … */
-int netrules_are_only_ours(struct netlink *nl, struct netlink_batch *b, const struct netscheme *s)
+int netrules_are_only_ours(struct netlink *nl, struct netlink_batch *b, const struct addr_plan *s)
         must_check;
 
 /* Whether it is one of those addresses that no sandbox reaches, on whatever machine. */
 bool netrules_are_closed_to(const struct link_addr *a);
 
 /* Takes all of them away. 0 also if there are none. */
-int netrules_remove(struct netlink *nl, struct netlink_batch *b, const struct netscheme *s)
+int netrules_remove(struct netlink *nl, struct netlink_batch *b, const struct addr_plan *s)
         must_check;
 
 /* Sandboxes come and go: all of the list, or none. */
@@ -70,7 +70,7 @@ struct netrules_change {
         bool remove;
 };
 
-int netrules_change(struct netlink *nl, struct netlink_batch *b, const struct netscheme *s,
+int netrules_change(struct netlink *nl, struct netlink_batch *b, const struct addr_plan *s,
                     const struct netrules_change *c) must_check;
 
 #endif

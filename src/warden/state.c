@@ -67,7 +67,7 @@ static bool has_ended(int pidfd)
 
 /* First the descriptor, then the question: whoever has the number when it is asked had it, or did not
  * live yet, when the descriptor was made. */
-int state_adopt(const struct box_state *s, int *ret_pidfd)
+int state_adopt(const struct instance_state *s, int *ret_pidfd)
 {
         scoped(fd_closep) int fd = -EBADF;
         char boot[STATE_BOOT_LEN + 1];
@@ -125,7 +125,7 @@ static int put_record(int folder, int record, uint64_t *ret_size)
                 return -EINVAL;
         if (fstat(record, &st) < 0)
                 return -errno;
-        if (st.st_size < 0 || st.st_size > (off_t) WIRE_RECORD_MAX)
+        if (st.st_size < 0 || st.st_size > (off_t) WARDEN_RECORD_MAX)
                 return -EINVAL;
         fd = openat(folder, RECORD, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
@@ -140,7 +140,7 @@ static int put_record(int folder, int record, uint64_t *ret_size)
         return 0;
 }
 
-static void put_state(struct buf *b, const struct box_state *s)
+static void put_state(struct buf *b, const struct instance_state *s)
 {
         bytes_put_number(b, MAGIC_STATE, 4);
         bytes_put_text(b, s->boot);
@@ -156,10 +156,10 @@ static void put_state(struct buf *b, const struct box_state *s)
         bytes_put_number(b, s->record_size, 8);
 }
 
-int state_write(int folder, const struct box_state *s, int record)
+int state_write(int folder, const struct instance_state *s, int record)
 {
         scoped(buf_done) struct buf b;
-        struct box_state with_size = *s;
+        struct instance_state with_size = *s;
         int r;
 
         buf_init(&b, NOTE_MAX);
@@ -170,13 +170,13 @@ int state_write(int folder, const struct box_state *s, int record)
         return put_note(folder, STATE, &b);
 }
 
-int state_write_end(int folder, const struct wire_state *end)
+int state_write_end(int folder, const struct instance_status *end)
 {
         scoped(buf_done) struct buf b;
 
         buf_init(&b, NOTE_MAX);
         bytes_put_number(&b, MAGIC_END, 4);
-        wire_state_put(&b, end);
+        instance_status_put(&b, end);
         return put_note(folder, END, &b);
 }
 
@@ -198,7 +198,7 @@ static int get_note(int folder, const char *name, struct buf *b)
         return 0;
 }
 
-static bool take_state(struct bytes *in, struct box_state *s)
+static bool take_state(struct bytes *in, struct instance_state *s)
 {
         const bool ours = bytes_number(in, 4) == MAGIC_STATE;
         const char *boot = bytes_text(in);
@@ -236,11 +236,11 @@ static bool has_record(int folder, uint64_t size)
                && (uint64_t) st.st_size == size;
 }
 
-int state_read(int folder, const struct plan_uids *uids, struct box_state *ret)
+int state_read(int folder, const struct plan_uids *uids, struct instance_state *ret)
 {
         scoped(buf_done) struct buf b;
         scoped(arena_done) struct arena a;
-        struct box_state s = { 0 };
+        struct instance_state s = { 0 };
         int r;
 
         buf_init(&b, NOTE_MAX);
@@ -255,11 +255,11 @@ int state_read(int folder, const struct plan_uids *uids, struct box_state *ret)
         return 0;
 }
 
-int state_read_end(int folder, struct wire_state *ret)
+int state_read_end(int folder, struct instance_status *ret)
 {
         scoped(buf_done) struct buf b;
         struct bytes in = { 0 };
-        struct wire_state s;
+        struct instance_status s;
         int r;
 
         buf_init(&b, NOTE_MAX);
@@ -268,8 +268,8 @@ int state_read_end(int folder, struct wire_state *ret)
                 return r;
         in.left = buf_str(&b);
         in.failed = bytes_number(&in, 4) != MAGIC_END;
-        s = wire_state_take(&in);
-        if (!bytes_complete(&in) || wire_lives(&s))
+        s = instance_status_take(&in);
+        if (!bytes_complete(&in) || instance_is_alive(&s))
                 return -ENOENT;
         *ret = s;
         return 0;

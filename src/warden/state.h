@@ -25,18 +25,18 @@
 
 #include "base/compiler.h"
 #include "plan/spec.h"
-#include "plan/wire.h"
+#include "plan/protocol.h"
 
 #define STATE_BOOT_LEN 36 /* a UUID */
 
-struct box_state {
+struct instance_state {
         char boot[STATE_BOOT_LEN + 1]; /* start of the machine */
         pid_t pid;
         uint64_t start_time;
         uint32_t uid_first;
         enum plan_image image;
         enum plan_network network;
-        uint32_t net_index;                /* of its network namespace (warden/netpool.h) */
+        uint32_t net_index;                /* of its network namespace (warden/netns_pool.h) */
         uint64_t memory, cpu_millis, pids; /* as in its spec */
         uint64_t record_size;
 };
@@ -45,22 +45,22 @@ struct box_state {
 int state_boot(char ret[static STATE_BOOT_LEN + 1]) must_check;
 int state_start_time(pid_t pid, uint64_t *ret) must_check;
 
-/* Copies the record, sealed and not longer than WIRE_RECORD_MAX (else -EINVAL), and then writes the
+/* Copies the record, sealed and not longer than WARDEN_RECORD_MAX (else -EINVAL), and then writes the
  * state, whose record_size need not be set. */
-int state_write(int folder, const struct box_state *s, int record) must_check;
+int state_write(int folder, const struct instance_state *s, int record) must_check;
 
 /* How it ended; what was written before stays. */
-int state_write_end(int folder, const struct wire_state *end) must_check;
+int state_write_end(int folder, const struct instance_status *end) must_check;
 
 /* -EBADMSG if it is no whole sandbox with uids of ours. */
-int state_read(int folder, const struct plan_uids *uids, struct box_state *ret) must_check;
+int state_read(int folder, const struct plan_uids *uids, struct instance_state *ret) must_check;
 
 /* -ENOENT if that was not written. */
-int state_read_end(int folder, struct wire_state *ret) must_check;
+int state_read_end(int folder, struct instance_status *ret) must_check;
 
 int state_open_record(int folder, int *ret_fd) must_check;
 
 /* A descriptor of its first process. -ESRCH if that has ended. */
-int state_adopt(const struct box_state *s, int *ret_pidfd) must_check;
+int state_adopt(const struct instance_state *s, int *ret_pidfd) must_check;
 
 #endif

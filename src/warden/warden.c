@@ -71,7 +71,7 @@ static bool is_outdated(const struct warden *w)
 {
         struct stat image, cache;
 
-        return fstatat(w->ground.data, DATA_HOST, &image, AT_SYMLINK_NOFOLLOW) == 0
+        return fstatat(w->ctx.data, DATA_HOST, &image, AT_SYMLINK_NOFOLLOW) == 0
                && stat("/etc/ld.so.cache", &cache) == 0
                && cache.st_mtim.tv_sec > image.st_mtim.tv_sec;
 }
@@ -82,21 +82,21 @@ static int make_host_image(struct warden *w)
         scoped(fd_closep) int machine = -EBADF, folder = -EBADF;
         int r = 0;
 
-        if (!is_empty(w->ground.data, DATA_HOST)) {
-                if (!is_outdated(w) || !is_empty(w->ground.data, DATA_BOXES))
+        if (!is_empty(w->ctx.data, DATA_HOST)) {
+                if (!is_outdated(w) || !is_empty(w->ctx.data, DATA_SANDBOXES))
                         return 0;
-                r = janitor_take(w, w->ground.data, DATA_HOST);
+                r = janitor_trash(w, w->ctx.data, DATA_HOST);
         }
         if (r == 0)
-                r = janitor_take(w, w->ground.data, HOST_FRESH);
-        if (r == 0 && mkdirat(w->ground.data, HOST_FRESH, 0755) < 0)
+                r = janitor_trash(w, w->ctx.data, HOST_FRESH);
+        if (r == 0 && mkdirat(w->ctx.data, HOST_FRESH, 0755) < 0)
                 r = -errno;
         if (r < 0)
                 return r;
         machine = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        folder = openat(w->ground.data, HOST_FRESH, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        folder = openat(w->ctx.data, HOST_FRESH, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         r = machine < 0 || folder < 0 ? -errno : host_image_fill(machine, folder);
-        if (r == 0 && renameat(w->ground.data, HOST_FRESH, w->ground.data, DATA_HOST) < 0)
+        if (r == 0 && renameat(w->ctx.data, HOST_FRESH, w->ctx.data, DATA_HOST) < 0)
                 r = -errno;
         return r;
 }
@@ -113,18 +113,18 @@ static int open_data(struct warden *w, struct err *e)
                 return err_errno(e, -errno, "make a mount namespace");
         r = mount_make_slave();
         if (r == 0)
-                r = data_open(w->config->data, &w->ground.data);
+                r = data_open(w->config->data, &w->ctx.data);
         if (r == 0)
-                r = in_root_open(w->ground.data, DATA_BOXES, &how, &w->boxes);
+                r = in_root_open(w->ctx.data, DATA_SANDBOXES, &how, &w->sandboxes);
         if (r == 0)
-                r = in_root_open(w->ground.data, DATA_TRASH, &how, &w->trash);
+                r = in_root_open(w->ctx.data, DATA_TRASH, &how, &w->trash);
         if (r < 0)
                 return err_errno(e, r, "open the data folder '%s'", w->config->data);
-        r = disk_of("", w->ground.data, &w->ground.disk);
+        r = disk_of("", w->ctx.data, &w->ctx.disk);
         if (r < 0 && r != -ENODEV)
                 (void) log_err(r, w->log, "can't find the disk of the data folder");
         r = make_host_image(w);
-        w->ground.host = r == 0;
+        w->ctx.host = r == 0;
         if (r == -ENOTSUP)
                 log_warn(w->log, "this machine's programs are not all in /usr: no image 'host'");
         return r < 0 && r != -ENOTSUP ? err_errno(e, r, "make the image 'host'") : 0;
@@ -133,12 +133,12 @@ static int open_data(struct warden *w, struct err *e)
 static int open_agent(struct warden *w, struct err *e)
 {
         scoped(fd_closep) int fd = open(w->config->agent, O_RDONLY | O_CLOEXEC);
-        int r = fd < 0 ? -errno : memfd_sealed_copy(fd, "hutch-execd", &w->ground.agent);
+        int r = fd < 0 ? -errno : memfd_sealed_copy(fd, "hutch-execd", &w->ctx.agent);
 
         if (r < 0)
                 return err_errno(e, r, "open the agent '%s'", w->config->agent);
-        w->nowhere = openat(w->ground.data, DATA_DEVICES "/null", O_WRONLY | O_CLOEXEC);
-        return w->nowhere < 0 ? err_errno(e, -errno, "open null") : 0;
+        w->null_out = openat(w->ctx.data, DATA_DEVICES "/null", O_WRONLY | O_CLOEXEC);
+        return w->null_out < 0 ? err_errno(e, -errno, "open null") : 0;
 }
 
 /* A quarter of the machine's process numbers is left to everybody else. */
@@ -168,12 +168,12 @@ static void open_groups(struct warden *w)
         name_of_groups(w, ours);
         r = cgroup_tree_open(&w->tree, "", ours, pids_of_all());
         if (r == 0)
-                w->ground.tree = &w->tree;
+                w->ctx.tree = &w->tree;
         else
                 (void) log_err(r, w->log, "no control groups: sandboxes can't be limited");
 }
 
-static void told_to_end(struct warden *w, struct source *s)
+static void stop_signal(struct warden *w, struct source *s)
 {
         (void) s;
         w->stop = true;
@@ -193,7 +193,7 @@ static int open_loop(struct warden *w)
         if (w->epoll < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-        return fd < 0 ? -errno : source_add(w, &w->signals, fd, told_to_end);
+        return fd < 0 ? -errno : source_add(w, &w->signals, fd, stop_signal);
 }
 
 static int open_all(struct warden *w, struct err *e)
@@ -214,7 +214,7 @@ static int open_all(struct warden *w, struct err *e)
         if (r == 0)
                 r = network_open(w, e);
         if (r == 0)
-                control_news(w, &(struct wire_news){ .kind = WIRE_STARTED });
+                control_event(w, &(struct warden_event){ .kind = WARDEN_EVENT_STARTED });
         return r;
 }
 
@@ -230,13 +230,13 @@ static void close_groups(struct warden *w)
 
 /* Killed processes of which nothing is known but their group: they are gone in a moment, and nobody
  * would look after the group until there is another warden. */
-static void finish_off(struct warden *w, struct ward *x)
+static void remove_killed(struct warden *w, struct instance *x)
 {
-        int r = x->phase == WARD_DYING ? seed_remove(&w->ground, &x->seed) : 0;
+        int r = x->phase == INSTANCE_DESTROYING ? zygote_remove(&w->ctx, &x->zygote) : 0;
 
         if (r < 0)
                 (void) log_err(r, w->log, "can't remove a group");
-        ward_free(w, x);
+        instance_free(w, x);
 }
 
 /* Sandboxes stay. */
@@ -245,21 +245,21 @@ static void close_all(struct warden *w)
         struct tree_node *n;
 
         network_close(w);
-        while ((n = tree_from(&w->wards, STR(""))))
-                ward_free(w, container_of(n, struct ward, by_id));
+        while ((n = tree_from(&w->instances, STR(""))))
+                instance_free(w, container_of(n, struct instance, by_id));
         list_for_each (m, &w->waiting)
-                finish_off(w, container_of(m, struct ward, node));
-        pool_close(w);
+                remove_killed(w, container_of(m, struct instance, node));
+        zygote_pool_close(w);
         janitor_close(w);
         control_close(w);
         (void) fd_close(w->signals.fd);
         (void) fd_close(w->epoll);
-        (void) fd_close(w->boxes);
+        (void) fd_close(w->sandboxes);
         (void) fd_close(w->trash);
-        (void) fd_close(w->nowhere);
-        (void) fd_close(w->ground.data);
-        (void) fd_close(w->ground.agent);
-        if (w->ground.tree)
+        (void) fd_close(w->null_out);
+        (void) fd_close(w->ctx.data);
+        (void) fd_close(w->ctx.agent);
+        if (w->ctx.tree)
                 close_groups(w);
         buf_done(&w->resolv);
 }
@@ -267,48 +267,50 @@ static void close_all(struct warden *w)
 /* --- the loop --- */
 
 /* Looks become rarer the longer something takes. */
-static int look_at_waiting(struct warden *w)
+static int poll_waiting(struct warden *w)
 {
         usec_t now = clock_mono(&clock_system), youngest = TICK_MAX * 8 * USEC_PER_MSEC;
 
         list_for_each (n, &w->waiting) {
-                struct ward *x = container_of(n, struct ward, node);
+                struct instance *x = container_of(n, struct instance, node);
                 usec_t age = now - x->since;
 
-                if (ward_look(w, x))
+                if (instance_poll(w, x))
                         youngest = MIN_OF(youngest, age);
         }
         return list_empty(&w->waiting) ? -1 : 1 + (int) (youngest / 8 / USEC_PER_MSEC);
 }
 
 /* Of two that may be "never", -1. */
-static int sooner(int a, int b)
+static int earlier_timeout(int a, int b)
 {
         return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-static void use_idle_time(struct warden *w)
+static void do_idle_work(struct warden *w)
 {
-        if (network_until(w) == 0)
+        if (network_timeout(w) == 0)
                 network_start(w);
-        else if (pool_until(w) == 0)
-                pool_fill(w);
-        else if (leave_until(w) == 0)
-                leave_next(w);
+        else if (zygote_pool_timeout(w) == 0)
+                zygote_pool_fill(w);
+        else if (removal_timeout(w) == 0)
+                removal_next(w);
 }
 
 /* One event at a time: what it does may take away another one's source. */
 static int turn(struct warden *w)
 {
-        const int look = look_at_waiting(w), pool = sooner(pool_until(w), leave_until(w));
+        const int look = poll_waiting(w),
+                  pool = earlier_timeout(zygote_pool_timeout(w), removal_timeout(w));
         struct epoll_event ev;
         struct source *s;
-        int n = epoll_wait(w->epoll, &ev, 1, sooner(look, sooner(pool, network_until(w))));
+        int n = epoll_wait(w->epoll, &ev, 1,
+                           earlier_timeout(look, earlier_timeout(pool, network_timeout(w))));
 
         if (n < 0)
                 return errno == EINTR ? 0 : -errno;
         if (n == 0) {
-                use_idle_time(w);
+                do_idle_work(w);
                 return 0;
         }
         s = ev.data.ptr;
@@ -318,25 +320,23 @@ static int turn(struct warden *w)
 
 int warden_run(const struct warden_config *config, struct err *e)
 {
-        struct warden w = {
-                .config = config,
-                .log = config->log,
-                .epoll = -EBADF,
-                .boxes = -EBADF,
-                .trash = -EBADF,
-                .nowhere = -EBADF,
-                .ground = { .data_path = config->data, .data = -EBADF, .agent = -EBADF },
-                .control.source = SOURCE_NULL,
-                .janitor = { SOURCE_NULL, -EBADF },
-                .signals = SOURCE_NULL
-        };
+        struct warden w = { .config = config,
+                            .log = config->log,
+                            .epoll = -EBADF,
+                            .sandboxes = -EBADF,
+                            .trash = -EBADF,
+                            .null_out = -EBADF,
+                            .ctx = { .data_path = config->data, .data = -EBADF, .agent = -EBADF },
+                            .control.source = SOURCE_NULL,
+                            .janitor = { SOURCE_NULL, -EBADF },
+                            .signals = SOURCE_NULL };
         int r;
 
         list_init(&w.waiting);
         list_init(&w.control.queue);
-        tree_init(&w.wards);
+        tree_init(&w.instances);
         buf_init(&w.resolv, KiB);
-        pool_open(&w);
+        zygote_pool_open(&w);
         network_init(&w);
         r = open_all(&w, e);
         while (r == 0 && !w.stop) {

@@ -4,11 +4,11 @@
 
 /*
  * The warden: makes, watches and removes native sandboxes for the one who holds the other end of its
- * socket (plan/wire.h).
+ * socket (plan/protocol.h).
  *
  * One process, one thread, one loop. Nothing in the loop takes a time that grows with a sandbox: a
  * sandbox is built by its own process, and its folder is removed by a janitor, a child that does
- * nothing else. Network namespaces are made and closed by another child (warden/netkeeper.h).
+ * nothing else. Network namespaces are made and closed by another child (warden/netns_process.h).
  *
  * When the warden ends, its sandboxes live on; the next one finds them again by what is written in
  * their folders (warden/state.h), and removes what was half made or half removed.
@@ -26,9 +26,9 @@ struct warden_config {
         const char *installation; /* in the name of our control group; see plan_spec_is_id */
         struct plan_uids uids;
         unsigned seeds;    /* that are kept ready */
-        unsigned networks; /* of each kind, that are kept ready (warden/netpool.h) */
+        unsigned networks; /* of each kind, that are kept ready (warden/netns_pool.h) */
         bool no_private; /* sandboxes with a network are refused, and the machine's rules untouched */
-        struct str subnet4, subnet6; /* warden/netscheme.h; null: the defaults */
+        struct str subnet4, subnet6; /* warden/addr_plan.h; null: the defaults */
         struct resolvers dns;        /* of sandboxes; empty: found out (warden/resolvers.h) */
         int socket;
         const struct log_ctx *log;

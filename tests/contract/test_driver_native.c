@@ -134,7 +134,7 @@ static void end(struct driver_world *w)
 {
         (void) w;
         for (size_t i = 0; i < n_wardens; i++)
-                check_true(is_empty(wardens[i].folder, DATA_BOXES));
+                check_true(is_empty(wardens[i].folder, DATA_SANDBOXES));
 }
 
 static int open_native(struct driver_world *w, const struct driver_setup *setup,
@@ -150,7 +150,7 @@ static int open_native(struct driver_world *w, const struct driver_setup *setup,
 
 static void path_of(struct str id, const char *name, char ret[static 256])
 {
-        (void) snprintf(ret, 256, "%s/" DATA_BOXES "/%.*s/%s", wardens[0].folder, STR_ARG(id),
+        (void) snprintf(ret, 256, "%s/" DATA_SANDBOXES "/%.*s/%s", wardens[0].folder, STR_ARG(id),
                         name);
 }
 

@@ -2,58 +2,58 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "base/base.h"
-#include "plan/wire.h"
+#include "plan/protocol.h"
 
 /* The first byte says how many descriptors came. What is taken has one encoding: the bytes it came
  * from. */
 
-static void try_request(const struct wire_envelope *m, struct arena *a, struct buf *b)
+static void try_request(const struct warden_packet *m, struct arena *a, struct buf *b)
 {
-        struct wire_request q;
-        enum wire_call call;
-        uint64_t ticket;
+        struct warden_request q;
+        enum warden_msg call;
+        uint64_t request_id;
         struct err e = { 0 };
 
-        if (wire_request_decode(m, WIRE_PHASE_READY, a, &q, &e) < 0) {
+        if (warden_request_decode(m, WARDEN_PHASE_READY, a, &q, &e) < 0) {
                 ASSERT(e.message[0]);
                 return;
         }
-        ASSERT(wire_request_peek(m->message, &call, &ticket));
-        ASSERT(call == q.call && ticket == q.ticket);
-        ASSERT(wire_request_encode(&q, b, &e) == 0 && str_eq(buf_str(b), m->message));
+        ASSERT(warden_request_peek(m->message, &call, &request_id));
+        ASSERT(call == q.call && request_id == q.request_id);
+        ASSERT(warden_request_encode(&q, b, &e) == 0 && str_eq(buf_str(b), m->message));
 }
 
-static void try_answer(const struct wire_envelope *m, struct arena *a, struct buf *b)
+static void try_answer(const struct warden_packet *m, struct arena *a, struct buf *b)
 {
-        struct wire_answer w;
+        struct warden_reply w;
         struct err e = { 0 };
 
-        if (wire_answer_decode(m, a, &w, &e) < 0)
+        if (warden_reply_decode(m, a, &w, &e) < 0)
                 return;
-        ASSERT(wire_answer_fds(&w) == m->n_fds && !wire_is_news(m->message));
-        ASSERT(wire_answer_encode(&w, b, &e) == 0 && str_eq(buf_str(b), m->message));
+        ASSERT(warden_reply_fds(&w) == m->n_fds && !warden_is_event(m->message));
+        ASSERT(warden_reply_encode(&w, b, &e) == 0 && str_eq(buf_str(b), m->message));
 }
 
-static void try_news(const struct wire_envelope *m, struct arena *a, struct buf *b)
+static void try_news(const struct warden_packet *m, struct arena *a, struct buf *b)
 {
-        struct wire_news n;
+        struct warden_event n;
         struct err e = { 0 };
 
-        if (wire_news_decode(m, a, &n, &e) < 0)
+        if (warden_event_decode(m, a, &n, &e) < 0)
                 return;
-        ASSERT(wire_is_news(m->message));
-        ASSERT(wire_news_encode(&n, b, &e) == 0 && str_eq(buf_str(b), m->message));
+        ASSERT(warden_is_event(m->message));
+        ASSERT(warden_event_encode(&n, b, &e) == 0 && str_eq(buf_str(b), m->message));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-        static void (*const tries[])(const struct wire_envelope *, struct arena *,
+        static void (*const tries[])(const struct warden_packet *, struct arena *,
                                      struct buf *) = { try_request, try_answer, try_news };
-        struct wire_envelope m;
+        struct warden_packet m;
 
         if (n == 0)
                 return 0;
-        m = (struct wire_envelope){ str_of((const char *) p + 1, n - 1), p[0] };
+        m = (struct warden_packet){ str_of((const char *) p + 1, n - 1), p[0] };
         for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
                 struct arena arena;
                 struct buf b;

@@ -24,7 +24,7 @@ from hutchd import Hutchd, end, wait_gone
 USER = 268435455        # whom hutchd becomes on a machine without the user hutch
 NEEDS = "root is needed, and leave to make namespaces"
 # Of those that wait to become a sandbox, from their first moment on.
-SEED_NAMES = ("hutch-seed", "hutch-nursery", "hutch-warden")
+SEED_NAMES = ("hutch-zygote", "hutch-nursery", "hutch-warden")
 NATIVE = {"network": "none", "private": "off", "seeds": 2, "networks": 4}
 
 

@@ -24,7 +24,7 @@
 #include "os/cgroup_make.h"
 #include "os/fd.h"
 #include "os/virtual_file.h"
-#include "plan/wire.h"
+#include "plan/protocol.h"
 #include "tests/lib/check.h"
 #include "tests/lib/fake_root.h"
 #include "tests/lib/plan_sample.h"
@@ -38,18 +38,18 @@ struct warden_client {
         char installation[64], group[80];
         int ours, theirs;
         pid_t pid;
-        uint64_t ticket;
+        uint64_t request_id;
         const char *uids;
         bool private; /* networks, in a network namespace that is the test's own */
 
         /* The last message: */
         struct arena arena;
-        char *room;
+        char *buffer;
         size_t n;
-        int fds[WIRE_FDS_MAX];
+        int fds[WARDEN_FDS_MAX];
         size_t n_fds;
-        struct wire_answer answer;
-        struct wire_news news;
+        struct warden_reply reply;
+        struct warden_event event;
 };
 
 /* --- the program --- */
@@ -92,7 +92,7 @@ static inline void warden_client_open_with(struct warden_client *c, const char *
         check_i64_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
         c->ours = pair[0];
         c->theirs = pair[1];
-        c->room = xcalloc(1, WIRE_MESSAGE_MAX + 1);
+        c->buffer = xcalloc(1, WARDEN_MSG_MAX + 1);
         arena_init(&c->arena, MiB);
         warden_client_start(c);
 }
@@ -159,32 +159,32 @@ static inline void warden_client_send_bytes(struct warden_client *c, struct str 
 {
         union {
                 struct cmsghdr head;
-                char room[CMSG_SPACE(16 * sizeof(int))];
-        } room = { { 0 } };
+                char buffer[CMSG_SPACE(16 * sizeof(int))];
+        } buffer = { { 0 } };
         struct iovec iov = { (char *) (uintptr_t) s.p, s.n };
         struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
         check_true(n_fds <= 16);
         if (n_fds > 0) {
-                msg.msg_control = &room;
+                msg.msg_control = &buffer;
                 msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-                room.head.cmsg_level = SOL_SOCKET;
-                room.head.cmsg_type = SCM_RIGHTS;
-                room.head.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-                memcpy(CMSG_DATA(&room.head), fds, n_fds * sizeof(int));
+                buffer.head.cmsg_level = SOL_SOCKET;
+                buffer.head.cmsg_type = SCM_RIGHTS;
+                buffer.head.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+                memcpy(CMSG_DATA(&buffer.head), fds, n_fds * sizeof(int));
         }
         check_i64_eq(sendmsg(c->ours, &msg, MSG_NOSIGNAL), s.n);
 }
 
-static inline void warden_client_send(struct warden_client *c, struct wire_request *q,
+static inline void warden_client_send(struct warden_client *c, struct warden_request *q,
                                       const int *fds, size_t n_fds)
 {
         scoped(buf_done) struct buf b;
         struct err e;
 
-        buf_init(&b, WIRE_MESSAGE_MAX);
-        q->ticket = ++c->ticket;
-        check_i64_eq(wire_request_encode(q, &b, &e), 0);
+        buf_init(&b, WARDEN_MSG_MAX);
+        q->request_id = ++c->request_id;
+        check_i64_eq(warden_request_encode(q, &b, &e), 0);
         warden_client_send_bytes(c, buf_str(&b), fds, n_fds);
 }
 
@@ -192,13 +192,13 @@ static inline void warden_client_receive(struct warden_client *c)
 {
         union {
                 struct cmsghdr head;
-                char room[CMSG_SPACE(WIRE_FDS_MAX * sizeof(int))];
-        } room;
-        struct iovec iov = { c->room, WIRE_MESSAGE_MAX + 1 };
+                char buffer[CMSG_SPACE(WARDEN_FDS_MAX * sizeof(int))];
+        } buffer;
+        struct iovec iov = { c->buffer, WARDEN_MSG_MAX + 1 };
         struct msghdr msg = { .msg_iov = &iov,
                               .msg_iovlen = 1,
-                              .msg_control = &room,
-                              .msg_controllen = sizeof(room) };
+                              .msg_control = &buffer,
+                              .msg_controllen = sizeof(buffer) };
         struct pollfd p = { .fd = c->ours, .events = POLLIN };
         const struct cmsghdr *h;
         ssize_t n;
@@ -206,7 +206,7 @@ static inline void warden_client_receive(struct warden_client *c)
         warden_client_drop_fds(c);
         arena_reset(&c->arena);
         if (poll(&p, 1, WARDEN_CLIENT_WAIT) != 1)
-                fail_msg("the warden does not answer");
+                fail_msg("the warden does not reply");
         n = recvmsg(c->ours, &msg, MSG_CMSG_CLOEXEC);
         check_true(n > 0);
         check_false(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
@@ -218,51 +218,52 @@ static inline void warden_client_receive(struct warden_client *c)
         }
 }
 
-static inline struct wire_envelope warden_client_envelope(const struct warden_client *c)
+static inline struct warden_packet warden_client_packet(const struct warden_client *c)
 {
-        return (struct wire_envelope){ str_of(c->room, c->n), c->n_fds };
+        return (struct warden_packet){ str_of(c->buffer, c->n), c->n_fds };
 }
 
-static inline void warden_client_wait_news(struct warden_client *c)
+static inline void warden_client_wait_event(struct warden_client *c)
 {
-        struct wire_envelope m;
+        struct warden_packet m;
         struct err e;
 
         warden_client_receive(c);
-        m = warden_client_envelope(c);
-        check_i64_eq(wire_news_decode(&m, &c->arena, &c->news, &e), 0);
+        m = warden_client_packet(c);
+        check_i64_eq(warden_event_decode(&m, &c->arena, &c->event, &e), 0);
 }
 
-static inline int warden_client_wait_answer(struct warden_client *c, uint64_t ticket)
+static inline int warden_client_wait_reply(struct warden_client *c, uint64_t request_id)
 {
-        struct wire_envelope m;
+        struct warden_packet m;
         struct err e;
 
         warden_client_receive(c);
-        m = warden_client_envelope(c);
-        check_i64_eq(wire_answer_decode(&m, &c->arena, &c->answer, &e), 0);
-        check_u64_eq(c->answer.ticket, ticket);
-        return c->answer.result;
+        m = warden_client_packet(c);
+        check_i64_eq(warden_reply_decode(&m, &c->arena, &c->reply, &e), 0);
+        check_u64_eq(c->reply.request_id, request_id);
+        return c->reply.result;
 }
 
 /* --- requests --- */
 
 static inline void warden_client_hello(struct warden_client *c)
 {
-        struct wire_request q = { .call = WIRE_HELLO, .version = WIRE_VERSION };
+        struct warden_request q = { .call = WARDEN_MSG_HELLO, .version = WARDEN_PROTOCOL_VERSION };
 
-        warden_client_wait_news(c);
-        check_u64_eq(c->news.kind, WIRE_STARTED);
+        warden_client_wait_event(c);
+        check_u64_eq(c->event.kind, WARDEN_EVENT_STARTED);
         warden_client_send(c, &q, NULL, 0);
-        check_i64_eq(warden_client_wait_answer(c, q.ticket), 0);
+        check_i64_eq(warden_client_wait_reply(c, q.request_id), 0);
 }
 
-static inline int warden_client_ask(struct warden_client *c, enum wire_call call, const char *id)
+static inline int warden_client_request(struct warden_client *c, enum warden_msg call,
+                                        const char *id)
 {
-        struct wire_request q = { .call = call, .id = id };
+        struct warden_request q = { .call = call, .id = id };
 
         warden_client_send(c, &q, NULL, 0);
-        return warden_client_wait_answer(c, q.ticket);
+        return warden_client_wait_reply(c, q.request_id);
 }
 
 static inline struct plan_spec warden_client_spec(const char *id)
@@ -275,12 +276,12 @@ static inline struct plan_spec warden_client_spec(const char *id)
 }
 
 /* Without waiting. */
-static inline void warden_client_order(struct warden_client *c, const struct plan_spec *s,
-                                       const char *record)
+static inline void warden_client_send_create(struct warden_client *c, const struct plan_spec *s,
+                                             const char *record)
 {
         scoped(buf_done) struct buf b;
         scoped(fd_closep) int fd = sealed_text(str_from(record));
-        struct wire_request q = { .call = WIRE_CREATE };
+        struct warden_request q = { .call = WARDEN_MSG_CREATE };
         struct err e;
 
         buf_init(&b, PLAN_SPEC_MAX);
@@ -293,8 +294,8 @@ static inline int warden_client_create(struct warden_client *c, const char *id, 
 {
         const struct plan_spec s = warden_client_spec(id);
 
-        warden_client_order(c, &s, record);
-        return warden_client_wait_answer(c, c->ticket);
+        warden_client_send_create(c, &s, record);
+        return warden_client_wait_reply(c, c->request_id);
 }
 
 /* The agent answers over the descriptor that came last. */
@@ -305,16 +306,16 @@ static inline bool warden_client_ping(const struct warden_client *c)
         struct sockaddr_un un = { .sun_family = AF_UNIX };
         char text[512] = "";
 
-        check_u64_eq(c->n_fds, WIRE_FD_LIVING);
+        check_u64_eq(c->n_fds, WARDEN_FDS_ALIVE);
         (void) snprintf(un.sun_path, sizeof(un.sun_path), "/proc/self/fd/%d",
-                        c->fds[WIRE_FD_SOCKET]);
+                        c->fds[WARDEN_FD_SOCKET]);
         check_i64_eq(connect(fd, (struct sockaddr *) &un, sizeof(un)), 0);
         check_i64_eq(write(fd, ask, strlen(ask)), strlen(ask));
         return read(fd, text, sizeof(text) - 1) > 0 && strstr(text, "200") != NULL;
 }
 
-/* Runs a shell command in the sandbox whose agent has that socket; the answer is its stream of events. */
-static inline void warden_client_run(int socket_path, const char *command, struct buf *answer)
+/* Runs a shell command in the sandbox whose agent has that socket; the reply is its stream of events. */
+static inline void warden_client_run(int socket_path, const char *command, struct buf *reply)
 {
         scoped(fd_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         scoped(buf_done) struct buf body, request;
@@ -336,7 +337,7 @@ static inline void warden_client_run(int socket_path, const char *command, struc
         check_i64_eq(connect(fd, (struct sockaddr *) &un, sizeof(un)), 0);
         check_i64_eq(write(fd, buf_str(&request).p, request.n), request.n);
         while ((n = read(fd, piece, sizeof(piece))) > 0)
-                buf_add(answer, piece, (size_t) n);
+                buf_add(reply, piece, (size_t) n);
         check_i64_eq(n, 0);
 }
 
@@ -349,20 +350,20 @@ static inline void warden_client_drain(struct warden_client *c)
                 warden_client_receive(c);
 }
 
-/* As a hutchd that comes after another one: all before the answer to its hello is not for it. */
+/* As a hutchd that comes after another one: all before the reply to its hello is not for it. */
 static inline void warden_client_start_over(struct warden_client *c)
 {
-        struct wire_request q = { .call = WIRE_HELLO, .version = WIRE_VERSION };
-        struct wire_envelope m;
+        struct warden_request q = { .call = WARDEN_MSG_HELLO, .version = WARDEN_PROTOCOL_VERSION };
+        struct warden_packet m;
         struct err e;
 
         warden_client_send(c, &q, NULL, 0);
         do {
                 warden_client_receive(c);
-                m = warden_client_envelope(c);
-        } while (wire_answer_decode(&m, &c->arena, &c->answer, &e) < 0
-                 || c->answer.ticket != q.ticket);
-        check_i64_eq(c->answer.result, 0);
+                m = warden_client_packet(c);
+        } while (warden_reply_decode(&m, &c->arena, &c->reply, &e) < 0
+                 || c->reply.request_id != q.request_id);
+        check_i64_eq(c->reply.result, 0);
 }
 
 /* --- nothing is left --- */
@@ -388,13 +389,13 @@ static inline void warden_client_close(struct warden_client *c)
         warden_client_drop_fds(c);
         while (waitpid(-1, NULL, 0) > 0) /* janitors, and seeds of who was killed */
                 ;
-        check_true(warden_client_is_empty(c, "/" DATA_SEEDS));
-        check_true(warden_client_is_empty(c, "/" DATA_BOXES));
+        check_true(warden_client_is_empty(c, "/" DATA_ZYGOTES));
+        check_true(warden_client_is_empty(c, "/" DATA_SANDBOXES));
         check_true(warden_client_is_empty(c, "/" DATA_TRASH));
         if (cgroup_tree_open(&tree, "", c->group, CGROUP_KEEP) == 0)
                 check_i64_eq(cgroup_tree_remove(&tree, "", c->group), 0);
         arena_done(&c->arena);
-        free(c->room);
+        free(c->buffer);
         (void) close(c->ours);
         (void) close(c->theirs);
         fake_root_close(&c->root);

@@ -10,47 +10,47 @@
 
 /* --- sandboxes whose agent's socket is at hand --- */
 
-struct native_box *native_box_get(const struct native *n, struct str id)
+struct native_instance *native_instance_get(const struct native *n, struct str id)
 {
-        struct map_node *node = map_get(&n->boxes, id);
+        struct map_node *node = map_get(&n->instances, id);
 
-        return node ? container_of(node, struct native_box, by_id) : NULL;
+        return node ? container_of(node, struct native_instance, by_id) : NULL;
 }
 
-static void forget(struct native *n, struct native_box *b)
+static void forget(struct native *n, struct native_instance *b)
 {
-        map_remove(&n->boxes, &b->by_id);
+        map_remove(&n->instances, &b->by_id);
         list_remove(&b->node);
         (void) fd_close(b->socket);
         free(b);
 }
 
-void native_box_forget(struct native *n, struct str id)
+void native_instance_remove(struct native *n, struct str id)
 {
-        struct native_box *b = native_box_get(n, id);
+        struct native_instance *b = native_instance_get(n, id);
 
         if (b)
                 forget(n, b);
 }
 
 /* A descriptor for each sandbox is a shortcut: of those for which there is none, the warden is asked. */
-void native_box_keep(struct native *n, struct str id, int socket)
+void native_instance_add(struct native *n, struct str id, int socket)
 {
-        struct native_box *b;
+        struct native_instance *b;
 
-        native_box_forget(n, id);
-        if (n->boxes.n >= n->boxes_max) {
+        native_instance_remove(n, id);
+        if (n->instances.n >= n->instances_max) {
                 (void) fd_close(socket);
                 return;
         }
-        b = xnew(struct native_box);
+        b = xnew(struct native_instance);
         b->socket = socket;
         (void) snprintf(b->id, sizeof(b->id), "%.*s", STR_ARG(id));
-        map_add(&n->boxes, &b->by_id, str_from(b->id));
-        list_append(&n->all_boxes, &b->node);
+        map_add(&n->instances, &b->by_id, str_from(b->id));
+        list_append(&n->instance_list, &b->node);
 }
 
-int native_connect_by(int socket, int *ret_fd)
+int native_connect(int socket, int *ret_fd)
 {
         struct sock_addr addr;
         char path[64];
@@ -63,32 +63,33 @@ int native_connect_by(int socket, int *ret_fd)
 
 /* --- in words --- */
 
-struct driver_health native_health(const struct wire_state *s, char text[static NATIVE_TEXT_MAX])
+struct driver_health native_health(const struct instance_status *s,
+                                   char text[static NATIVE_TEXT_MAX])
 {
-        static const int lives[WIRE_LIFE_MAX_] = {
-                [WIRE_RUNNING] = RUNTIME_RUNNING,
-                [WIRE_PAUSED] = RUNTIME_PAUSED,
-                [WIRE_ENDED] = RUNTIME_ENDED,
-                [WIRE_DEAD] = RUNTIME_DEAD,
+        static const int lives[WARDEN_STATUS_MAX_] = {
+                [WARDEN_RUNNING] = RUNTIME_RUNNING,
+                [WARDEN_PAUSED] = RUNTIME_PAUSED,
+                [WARDEN_ENDED] = RUNTIME_ENDED,
+                [WARDEN_DEAD] = RUNTIME_DEAD,
         };
-        static const char *const reasons[WIRE_REASON_MAX_] = {
-                [WIRE_EXITED] = "EXITED",
-                [WIRE_SIGNALED] = "SIGNALED",
-                [WIRE_OOM_KILLED] = "OOM_KILLED",
-                [WIRE_LOST] = "LOST",
+        static const char *const reasons[WARDEN_EXIT_MAX_] = {
+                [WARDEN_EXIT_CODE] = "EXITED",
+                [WARDEN_EXIT_SIGNAL] = "SIGNALED",
+                [WARDEN_EXIT_OOM] = "OOM_KILLED",
+                [WARDEN_EXIT_LOST] = "LOST",
         };
-        const char *name = s->reason == WIRE_SIGNALED ? sigabbrev_np((int) s->status) : NULL;
+        const char *name = s->reason == WARDEN_EXIT_SIGNAL ? sigabbrev_np((int) s->status) : NULL;
 
         *text = '\0';
-        if (s->reason == WIRE_EXITED)
+        if (s->reason == WARDEN_EXIT_CODE)
                 (void) snprintf(text, NATIVE_TEXT_MAX, "it ended with exit code %u", s->status);
-        else if (s->reason == WIRE_SIGNALED)
+        else if (s->reason == WARDEN_EXIT_SIGNAL)
                 (void) snprintf(text, NATIVE_TEXT_MAX, "its agent was killed by signal %u%s%s",
                                 s->status, name ? ", SIG" : "", name ? name : "");
-        else if (s->reason == WIRE_OOM_KILLED)
+        else if (s->reason == WARDEN_EXIT_OOM)
                 (void) snprintf(text, NATIVE_TEXT_MAX,
                                 "its agent was killed because its memory was used up");
-        else if (s->reason == WIRE_LOST)
+        else if (s->reason == WARDEN_EXIT_LOST)
                 (void) snprintf(text, NATIVE_TEXT_MAX,
                                 "it ended while nobody could see how: a restart of the machine, "
                                 "or of the warden");
@@ -97,7 +98,7 @@ struct driver_health native_health(const struct wire_state *s, char text[static 
                                        .message = str_from(text) };
 }
 
-int native_refused(struct driver_req *req, const struct native_answer *a)
+int native_fail(struct driver_req *req, const struct native_reply *a)
 {
         return err_set(&req->err, err_code_from_errno(a->result), "%s", a->text);
 }
@@ -110,7 +111,7 @@ static int fail_not_found(struct driver_req *req)
 /* --- calls that are one question --- */
 
 struct asking {
-        struct native_ask ask;
+        struct native_request ask;
         struct native *n;
         struct driver_req *req;
         char id[SANDBOX_ID_MAX + 1];
@@ -120,7 +121,7 @@ static void finish(struct asking *x, int result)
 {
         struct driver_req *req = x->req;
 
-        native_ask_drop(&x->ask);
+        native_request_drop(&x->ask);
         free(x);
         req->_impl = NULL;
         driver_finish(req, result);
@@ -131,64 +132,64 @@ static struct str id_of(const struct asking *x)
         return str_from(x->id);
 }
 
-static bool is_gone(const struct native_answer *a)
+static bool is_gone(const struct native_reply *a)
 {
         return a->result == ERR_RETURN(ERR_NOT_FOUND);
 }
 
-static void ask(struct driver *driver, struct driver_req *req, enum wire_call call,
-                native_answered_fn *answered)
+static void ask(struct driver *driver, struct driver_req *req, enum warden_msg call,
+                native_replied_fn *replied)
 {
         struct asking *x = xnew(struct asking);
 
         x->n = native_of(driver);
         x->req = req;
         (void) snprintf(x->id, sizeof(x->id), "%.*s", STR_ARG(driver_req_record(req)->id));
-        x->ask = (struct native_ask){
-                .call = call, .id = x->id, .record = -EBADF, .again = true, .answered = answered
+        x->ask = (struct native_request){
+                .call = call, .id = x->id, .record = -EBADF, .again = true, .replied = replied
         };
         req->_impl = x;
-        native_ask(x->n, &x->ask);
+        native_request(x->n, &x->ask);
 }
 
-#define ASKING(q) container_of(q, struct asking, ask)
+#define SIMPLE_CALL(q) container_of(q, struct asking, ask)
 
 /* Destroyed by the one warden and asked of the next: it is not there, which is fine. */
-static void destroyed(struct native_ask *q, const struct native_answer *a)
+static void destroyed(struct native_request *q, const struct native_reply *a)
 {
-        struct asking *x = ASKING(q);
+        struct asking *x = SIMPLE_CALL(q);
 
-        finish(x, a->result < 0 ? native_refused(x->req, a) : 0);
+        finish(x, a->result < 0 ? native_fail(x->req, a) : 0);
 }
 
 static void run_destroy(struct driver *driver, struct driver_req *req)
 {
-        native_box_forget(native_of(driver), driver_req_record(req)->id);
-        ask(driver, req, WIRE_DESTROY, destroyed);
+        native_instance_remove(native_of(driver), driver_req_record(req)->id);
+        ask(driver, req, WARDEN_MSG_DESTROY, destroyed);
 }
 
-static void keep_socket(struct native *n, struct str id, const struct native_answer *a)
+static void keep_socket(struct native *n, struct str id, const struct native_reply *a)
 {
-        if (wire_lives(&a->wire->state))
-                native_box_keep(n, id, TAKE_FD(a->fds[WIRE_FD_SOCKET]));
+        if (instance_is_alive(&a->wire->state))
+                native_instance_add(n, id, TAKE_FD(a->fds[WARDEN_FD_SOCKET]));
         else
-                native_box_forget(n, id);
+                native_instance_remove(n, id);
 }
 
-static void inspected(struct native_ask *q, const struct native_answer *a)
+static void inspected(struct native_request *q, const struct native_reply *a)
 {
-        struct asking *x = ASKING(q);
+        struct asking *x = SIMPLE_CALL(q);
         struct driver_inspect *i = DRIVER_AS(inspect, x->req);
         char text[NATIVE_TEXT_MAX];
 
         if (is_gone(a)) {
-                native_box_forget(x->n, id_of(x));
+                native_instance_remove(x->n, id_of(x));
                 i->health = (struct driver_health){ .life = RUNTIME_GONE };
                 finish(x, 0);
                 return;
         }
         if (a->result < 0) {
-                finish(x, native_refused(x->req, a));
+                finish(x, native_fail(x->req, a));
                 return;
         }
         keep_socket(x->n, id_of(x), a);
@@ -199,16 +200,16 @@ static void inspected(struct native_ask *q, const struct native_answer *a)
 
 static void run_inspect(struct driver *driver, struct driver_req *req)
 {
-        ask(driver, req, WIRE_INSPECT, inspected);
+        ask(driver, req, WARDEN_MSG_INSPECT, inspected);
 }
 
-static void measured(struct native_ask *q, const struct native_answer *a)
+static void measured(struct native_request *q, const struct native_reply *a)
 {
-        struct asking *x = ASKING(q);
+        struct asking *x = SIMPLE_CALL(q);
         struct driver_usage *u = DRIVER_AS(usage, x->req);
 
         if (a->result < 0) {
-                finish(x, native_refused(x->req, a));
+                finish(x, native_fail(x->req, a));
                 return;
         }
         u->cpu_usec = a->wire->cpu_usec;
@@ -219,77 +220,77 @@ static void measured(struct native_ask *q, const struct native_answer *a)
 
 static void run_usage(struct driver *driver, struct driver_req *req)
 {
-        ask(driver, req, WIRE_USAGE, measured);
+        ask(driver, req, WARDEN_MSG_USAGE, measured);
 }
 
 /* --- pause and resume --- */
 
 /* Asked a second time, a warden may find it done: by the one before, for us. */
-static void looked_after_pause(struct native_ask *q, const struct native_answer *a)
+static void inspected_after_pause(struct native_request *q, const struct native_reply *a)
 {
-        struct asking *x = ASKING(q);
+        struct asking *x = SIMPLE_CALL(q);
         const bool paused = x->req->_call == DRIVER_CALL_PAUSE;
 
         if (a->result < 0)
-                finish(x, native_refused(x->req, a));
-        else if (a->wire->state.life == (paused ? WIRE_PAUSED : WIRE_RUNNING))
+                finish(x, native_fail(x->req, a));
+        else if (a->wire->state.life == (paused ? WARDEN_PAUSED : WARDEN_RUNNING))
                 finish(x, 0);
         else
                 finish(x, err_set(&x->req->err, ERR_CONFLICT, "the sandbox is %s",
-                                  wire_life_to_string((int) a->wire->state.life)));
+                                  warden_status_to_string((int) a->wire->state.life)));
 }
 
-static void paused(struct native_ask *q, const struct native_answer *a)
+static void paused(struct native_request *q, const struct native_reply *a)
 {
-        struct asking *x = ASKING(q);
+        struct asking *x = SIMPLE_CALL(q);
 
-        if (a->result == ERR_RETURN(ERR_CONFLICT) && q->asked_before) {
-                q->call = WIRE_INSPECT;
-                q->answered = looked_after_pause;
-                native_ask(x->n, q);
+        if (a->result == ERR_RETURN(ERR_CONFLICT) && q->interrupted) {
+                q->call = WARDEN_MSG_INSPECT;
+                q->replied = inspected_after_pause;
+                native_request(x->n, q);
                 return;
         }
-        finish(x, a->result < 0 ? native_refused(x->req, a) : 0);
+        finish(x, a->result < 0 ? native_fail(x->req, a) : 0);
 }
 
 static void run_pause(struct driver *driver, struct driver_req *req)
 {
-        ask(driver, req, WIRE_PAUSE, paused);
+        ask(driver, req, WARDEN_MSG_PAUSE, paused);
 }
 
 static void run_resume(struct driver *driver, struct driver_req *req)
 {
-        ask(driver, req, WIRE_RESUME, paused);
+        ask(driver, req, WARDEN_MSG_RESUME, paused);
 }
 
 /* --- connect --- */
 
 static int connect_by(struct native *n, struct str id, struct driver_connect *c)
 {
-        struct native_box *b = native_box_get(n, id);
-        int r = b ? native_connect_by(b->socket, &c->fd) : -ENOENT;
+        struct native_instance *b = native_instance_get(n, id);
+        int r = b ? native_connect(b->socket, &c->fd) : -ENOENT;
 
         if (r == 0 || r == -ENOENT)
                 return r;
-        native_box_forget(n, id);
+        native_instance_remove(n, id);
         return err_set(&c->req.err, ERR_UNAVAILABLE, "its agent does not answer: %s", err_text(r));
 }
 
-static void found_for_connect(struct native_ask *q, const struct native_answer *a)
+static void found_for_connect(struct native_request *q, const struct native_reply *a)
 {
-        struct asking *x = ASKING(q);
+        struct asking *x = SIMPLE_CALL(q);
         struct driver_connect *c = DRIVER_AS(connect, x->req);
         int r;
 
         if (a->result < 0) {
-                finish(x, is_gone(a) ? fail_not_found(x->req) : native_refused(x->req, a));
+                finish(x, is_gone(a) ? fail_not_found(x->req) : native_fail(x->req, a));
                 return;
         }
-        if (!wire_lives(&a->wire->state)) {
+        if (!instance_is_alive(&a->wire->state)) {
                 finish(x, err_set(&x->req->err, ERR_UNAVAILABLE, "the sandbox has ended"));
                 return;
         }
-        r = native_connect_by(a->fds[WIRE_FD_SOCKET], &c->fd);
+        r = native_connect(a->fds[WARDEN_FD_SOCKET], &c->fd);
         if (r < 0)
                 r = err_set(&x->req->err, ERR_UNAVAILABLE, "its agent does not answer: %s",
                             err_text(r));
@@ -305,27 +306,27 @@ static void run_connect(struct driver *driver, struct driver_req *req)
         int r = connect_by(native_of(driver), c->record->id, c);
 
         if (r == -ENOENT)
-                ask(driver, req, WIRE_INSPECT, found_for_connect);
+                ask(driver, req, WARDEN_MSG_INSPECT, found_for_connect);
         else
                 driver_finish(req, r);
 }
 
 /* --- news --- */
 
-void native__news(struct native *n, const struct wire_news *news)
+void native__event(struct native *n, const struct warden_event *news)
 {
         char text[NATIVE_TEXT_MAX];
         struct driver_health how;
 
         if (!sandbox_id_is_valid(str_from(news->id)))
                 return;
-        if (news->kind == WIRE_OOM) {
+        if (news->kind == WARDEN_EVENT_OOM) {
                 log_info(n->log, "a process of sandbox '%s' was killed: its memory is used up",
                          news->id);
                 return;
         }
-        native_box_forget(n, str_from(news->id));
-        if (native__made_in_vain(n, str_from(news->id)))
+        native_instance_remove(n, str_from(news->id));
+        if (native__exited_in_create(n, str_from(news->id)))
                 return;
         how = native_health(&news->state, text);
         driver_notify_died(&n->driver, str_from(news->id), &how);
@@ -359,8 +360,8 @@ void native__handle_closed(struct native *n)
 {
         if (--n->open > 0)
                 return;
-        map_done(&n->boxes);
-        map_done(&n->makings);
+        map_done(&n->instances);
+        map_done(&n->creates);
         driver_closed(&n->driver);
 }
 
@@ -373,9 +374,9 @@ static void run_close(struct driver *driver)
 {
         struct native *n = native_of(driver);
 
-        native_ask_drop(&n->look);
-        list_for_each (node, &n->all_boxes)
-                forget(n, container_of(node, struct native_box, node));
+        native_request_drop(&n->look);
+        list_for_each (node, &n->instance_list)
+                forget(n, container_of(node, struct native_instance, node));
         n->open++;
         agents_free(n->agents, agents_freed, n);
         native_link_close(n);
@@ -397,7 +398,7 @@ static const struct driver_ops ops = {
 };
 
 /* A quarter of all descriptors; the rest is for connections. */
-static size_t boxes_max(void)
+static size_t instances_max(void)
 {
         int64_t limit = fd_limit_raise();
 
@@ -420,7 +421,7 @@ int driver_native_open(const struct driver_setup *setup, struct driver **ret, st
         driver_init(&n->driver, &ops, setup->loop);
         n->log = setup->log;
         n->network = (enum plan_network) network;
-        n->boxes_max = boxes_max();
+        n->instances_max = instances_max();
         r = native_link_open(n, setup->warden);
         if (r < 0) {
                 (void) fd_close(setup->warden);
@@ -428,9 +429,9 @@ int driver_native_open(const struct driver_setup *setup, struct driver **ret, st
                 return err_errno(e, r, "watch the socket to the warden");
         }
         n->agents = agents_new(setup->loop);
-        map_init(&n->boxes);
-        map_init(&n->makings);
-        list_init(&n->all_boxes);
+        map_init(&n->instances);
+        map_init(&n->creates);
+        list_init(&n->instance_list);
         *ret = &n->driver;
         return 0;
 }

@@ -10,55 +10,55 @@
 
 /* The warden answers at once, or when processes have ended: one that does not has a problem, and so
  * has who waits for it. */
-#define ANSWER_TIMEOUT (30 * USEC_PER_SEC)
+#define REPLY_TIMEOUT (30 * USEC_PER_SEC)
 
 /* Messages that a turn of the loop takes. */
 #define MESSAGES_A_TURN 32
 
 /* --- questions --- */
 
-bool native_ask_pending(const struct native_ask *q)
+bool native_request_pending(const struct native_request *q)
 {
         return q->_native != NULL;
 }
 
-bool native_ask_sent(const struct native_ask *q)
+bool native_request_sent(const struct native_request *q)
 {
-        return q->_native && q->_by_ticket._in;
+        return q->_native && q->_by_request_id._in;
 }
 
-void native_ask_drop(struct native_ask *q)
+void native_request_drop(struct native_request *q)
 {
         if (!q->_native)
                 return;
         list_remove(&q->_node);
-        map_remove(&q->_native->link.by_ticket, &q->_by_ticket);
+        map_remove(&q->_native->link.by_request_id, &q->_by_request_id);
         timeout_clear(&q->_timeout);
         q->_native = NULL;
 }
 
-static void answer(struct native_ask *q, const struct native_answer *a)
+static void answer(struct native_request *q, const struct native_reply *a)
 {
-        native_ask_drop(q);
-        q->answered(q, a);
+        native_request_drop(q);
+        q->replied(q, a);
 }
 
-static void refuse(struct native_ask *q, const char *text)
+static void refuse(struct native_request *q, const char *text)
 {
-        answer(q, &(struct native_answer){ .result = ERR_RETURN(ERR_UNAVAILABLE), .text = text });
+        answer(q, &(struct native_reply){ .result = ERR_RETURN(ERR_UNAVAILABLE), .text = text });
 }
 
-static void ask_timeout(struct timeout *t)
+static void request_timeout(struct timeout *t)
 {
-        refuse(container_of(t, struct native_ask, _timeout), "the warden does not answer");
+        refuse(container_of(t, struct native_request, _timeout), "the warden does not answer");
 }
 
-void native_ask(struct native *n, struct native_ask *q)
+void native_request(struct native *n, struct native_request *q)
 {
         ASSERT(!q->_native);
         q->_native = n;
-        q->asked_before = false;
-        q->_by_ticket = (struct map_node){ 0 };
+        q->interrupted = false;
+        q->_by_request_id = (struct map_node){ 0 };
         list_init(&q->_node);
         list_append(&n->link.waiting, &q->_node);
         timeout_init(&q->_timeout);
@@ -75,49 +75,49 @@ static int send_message(int socket, struct str message, int fd)
         return n < 0 ? (int) n : 0;
 }
 
-static int send_request(struct native_link *l, const struct wire_request *q, int fd)
+static int send_request(struct native_link *l, const struct warden_request *q, int fd)
 {
         scoped(buf_done) struct buf b;
         struct err e;
         int r;
 
-        buf_init(&b, WIRE_MESSAGE_MAX);
+        buf_init(&b, WARDEN_MSG_MAX);
         buf_mark_secret(&b);
-        r = wire_request_encode(q, &b, &e);
+        r = warden_request_encode(q, &b, &e);
         return r < 0 ? -EMSGSIZE : send_message(l->fd, buf_str(&b), fd);
 }
 
 static int send_hello(struct native_link *l)
 {
         int r = send_request(l,
-                             &(struct wire_request){ .call = WIRE_HELLO,
-                                                     .ticket = l->ticket + 1,
-                                                     .version = WIRE_VERSION },
+                             &(struct warden_request){ .call = WARDEN_MSG_HELLO,
+                                                       .request_id = l->request_id + 1,
+                                                       .version = WARDEN_PROTOCOL_VERSION },
                              -EBADF);
 
         if (r == 0) {
-                l->hello = ++l->ticket;
+                l->hello = ++l->request_id;
                 l->hello_due = false;
         }
         return r;
 }
 
-static int send_ask(struct native_link *l, struct native_ask *q)
+static int send_ask(struct native_link *l, struct native_request *q)
 {
         int r = send_request(l,
-                             &(struct wire_request){ .call = q->call,
-                                                     .ticket = l->ticket + 1,
-                                                     .id = q->id,
-                                                     .spec = q->spec },
+                             &(struct warden_request){ .call = q->call,
+                                                       .request_id = l->request_id + 1,
+                                                       .id = q->id,
+                                                       .spec = q->spec },
                              q->record);
 
         if (r < 0)
                 return r;
-        q->_ticket = ++l->ticket;
+        q->_request_id = ++l->request_id;
         list_remove(&q->_node);
         list_append(&l->sent, &q->_node);
-        map_add(&l->by_ticket, &q->_by_ticket,
-                str_of((const char *) &q->_ticket, sizeof(q->_ticket)));
+        map_add(&l->by_request_id, &q->_by_request_id,
+                str_of((const char *) &q->_request_id, sizeof(q->_request_id)));
         return 0;
 }
 
@@ -130,7 +130,7 @@ static void watch(struct native_link *l, int events)
         l->events = events;
 }
 
-/* Nothing is answered any more, and nothing can be asked. */
+/* Nothing is replied any more, and nothing can be asked. */
 static void give_up(struct native *n, int r, const char *what)
 {
         struct native_link *l = &n->link;
@@ -151,12 +151,12 @@ static void give_up(struct native *n, int r, const char *what)
         net_task_queue(n->driver.loop, &l->flush);
 }
 
-static void refuse_all(struct native_link *l)
+static void fail_all(struct native_link *l)
 {
         struct list *first;
 
         while ((first = list_first(&l->waiting)))
-                refuse(container_of(first, struct native_ask, _node), l->why.message);
+                refuse(container_of(first, struct native_request, _node), l->why.message);
 }
 
 static int send_some(struct native_link *l)
@@ -165,7 +165,7 @@ static int send_some(struct native_link *l)
         int r = l->hello_due ? send_hello(l) : 0;
 
         while (r == 0 && l->ready && (first = list_first(&l->waiting)))
-                r = send_ask(l, container_of(first, struct native_ask, _node));
+                r = send_ask(l, container_of(first, struct native_request, _node));
         return r;
 }
 
@@ -182,7 +182,7 @@ static void flush(struct net_task *t)
         if (r < 0)
                 give_up(n, r, "send");
         if (l->broken)
-                refuse_all(l);
+                fail_all(l);
         else
                 watch(l, UV_READABLE);
 }
@@ -199,20 +199,21 @@ static void start_over(struct native *n)
         l->ready = false;
         l->hello_due = true;
         while (!list_empty(&l->sent)) {
-                struct native_ask *q = container_of(list_last(&l->sent), struct native_ask, _node);
+                struct native_request *q =
+                        container_of(list_last(&l->sent), struct native_request, _node);
 
                 list_remove(&q->_node);
-                map_remove(&l->by_ticket, &q->_by_ticket);
-                q->asked_before = true;
+                map_remove(&l->by_request_id, &q->_by_request_id);
+                q->interrupted = true;
                 list_prepend(q->again ? &l->waiting : &old, &q->_node);
         }
         net_task_queue(n->driver.loop, &l->flush);
         while (!list_empty(&old))
-                refuse(container_of(list_first(&old), struct native_ask, _node),
+                refuse(container_of(list_first(&old), struct native_request, _node),
                        "the warden has ended meanwhile, and another one began; try again");
 }
 
-static void greeted(struct native *n, const struct wire_answer *w)
+static void hello_replied(struct native *n, const struct warden_reply *w)
 {
         struct native_link *l = &n->link;
 
@@ -229,57 +230,57 @@ static void greeted(struct native *n, const struct wire_answer *w)
 
 static void rescan(struct net_task *t)
 {
-        native__look_at_all(container_of(t, struct native, link.rescan));
+        native__rescan(container_of(t, struct native, link.rescan));
 }
 
 /* --- receiving --- */
 
-static void take_news(struct native *n, const struct wire_envelope *m, struct arena *a)
+static void take_event(struct native *n, const struct warden_packet *m, struct arena *a)
 {
-        struct wire_news news;
+        struct warden_event news;
         struct err e;
 
-        if (wire_news_decode(m, a, &news, &e) < 0)
+        if (warden_event_decode(m, a, &news, &e) < 0)
                 log_warn(n->log, "the warden says what nobody understands: %s", e.message);
-        else if (news.kind == WIRE_STARTED)
+        else if (news.kind == WARDEN_EVENT_STARTED)
                 start_over(n);
         else if (n->link.ready)
-                native__news(n, &news);
+                native__event(n, &news);
 }
 
-static void take_answer(struct native *n, const struct wire_envelope *m, struct arena *a, int *fds)
+static void take_reply(struct native *n, const struct warden_packet *m, struct arena *a, int *fds)
 {
-        struct wire_answer w;
+        struct warden_reply w;
         struct map_node *node;
         struct err e;
 
-        if (wire_answer_decode(m, a, &w, &e) < 0) {
+        if (warden_reply_decode(m, a, &w, &e) < 0) {
                 log_warn(n->log, "the warden answers what nobody understands: %s", e.message);
                 return;
         }
-        if (w.call == WIRE_HELLO) {
-                if (w.ticket == n->link.hello && !n->link.hello_due)
-                        greeted(n, &w);
+        if (w.call == WARDEN_MSG_HELLO) {
+                if (w.request_id == n->link.hello && !n->link.hello_due)
+                        hello_replied(n, &w);
                 return;
         }
-        node = n->link.ready ? map_get(&n->link.by_ticket,
-                                       str_of((const char *) &w.ticket, sizeof(w.ticket)))
+        node = n->link.ready ? map_get(&n->link.by_request_id,
+                                       str_of((const char *) &w.request_id, sizeof(w.request_id)))
                              : NULL;
         if (node)
-                answer(container_of(node, struct native_ask, _by_ticket),
-                       &(struct native_answer){ w.result, w.text, &w, fds });
+                answer(container_of(node, struct native_request, _by_request_id),
+                       &(struct native_reply){ w.result, w.text, &w, fds });
 }
 
 static void take_message(struct native *n, struct str message, int *fds, size_t n_fds)
 {
-        const struct wire_envelope m = { message, n_fds };
+        const struct warden_packet m = { message, n_fds };
         scoped(arena_done) struct arena a;
 
         arena_init(&a, MiB);
-        if (wire_is_news(message))
-                take_news(n, &m, &a);
+        if (warden_is_event(message))
+                take_event(n, &m, &a);
         else
-                take_answer(n, &m, &a, fds);
+                take_reply(n, &m, &a, fds);
 }
 
 /* 0, -EAGAIN when there is nothing left, or what is wrong. Who is short of descriptors does not get
@@ -287,9 +288,9 @@ static void take_message(struct native *n, struct str message, int *fds, size_t 
 static int receive(struct native *n)
 {
         struct native_link *l = &n->link;
-        int fds[WIRE_FDS_MAX];
+        int fds[WARDEN_FDS_MAX];
         struct fd_pass_msg m = {
-                .p = l->room, .size = WIRE_MESSAGE_MAX + 1, .fds = fds, .fds_max = WIRE_FDS_MAX
+                .p = l->room, .size = WARDEN_MSG_MAX + 1, .fds = fds, .fds_max = WARDEN_FDS_MAX
         };
         ssize_t got = fd_pass_receive(l->fd, &m, MSG_DONTWAIT);
 
@@ -330,11 +331,11 @@ int native_link_open(struct native *n, int fd)
         n->open++;
         list_init(&l->waiting);
         list_init(&l->sent);
-        map_init(&l->by_ticket);
+        map_init(&l->by_request_id);
         net_task_init(&l->flush, flush);
         net_task_init(&l->rescan, rescan);
-        timeout_kind_init(&l->timeouts, n->driver.loop, ANSWER_TIMEOUT, ask_timeout);
-        l->room = xcalloc(1, WIRE_MESSAGE_MAX + 1);
+        timeout_kind_init(&l->timeouts, n->driver.loop, REPLY_TIMEOUT, request_timeout);
+        l->room = xcalloc(1, WARDEN_MSG_MAX + 1);
         net_task_queue(n->driver.loop, &l->flush);
         return 0;
 }
@@ -345,7 +346,7 @@ static void poll_closed(uv_handle_t *h)
         struct native *n = container_of((uv_poll_t *) h, struct native, link.poll);
 
         n->link.fd = fd_close(n->link.fd);
-        map_done(&n->link.by_ticket);
+        map_done(&n->link.by_request_id);
         free(n->link.room);
         native__handle_closed(n);
 }

@@ -50,9 +50,9 @@ static int read_record(int fd, const char *id, struct sandbox **ret)
 
 /* --- scan --- */
 
-/* A page, that is up to WIRE_PAGE_MAX records, is read in one turn. */
+/* A page, that is up to WARDEN_PAGE_MAX records, is read in one turn. */
 struct scanning {
-        struct native_ask ask;
+        struct native_request ask;
         struct native *n;
         struct driver_req *req;
         char from[PLAN_NAME_MAX + 1];
@@ -62,41 +62,41 @@ static void end(struct scanning *s, int result)
 {
         struct driver_req *req = s->req;
 
-        native_ask_drop(&s->ask);
+        native_request_drop(&s->ask);
         free(s);
         req->_impl = NULL;
         driver_finish(req, result);
 }
 
-static int life_of(const struct wire_state *s)
+static int status_of(const struct instance_status *s)
 {
         char text[NATIVE_TEXT_MAX];
 
         return native_health(s, text).life;
 }
 
-static void page(struct native_ask *q, const struct native_answer *a)
+static void page(struct native_request *q, const struct native_reply *a)
 {
         struct scanning *s = container_of(q, struct scanning, ask);
         struct driver_scan *scan = DRIVER_AS(scan, s->req);
 
         if (a->result < 0) {
-                end(s, native_refused(s->req, a));
+                end(s, native_fail(s->req, a));
                 return;
         }
         for (size_t i = 0; i < a->wire->n_found; i++) {
-                const struct wire_found *f = &a->wire->found[i];
+                const struct warden_found *f = &a->wire->found[i];
                 struct sandbox *record = NULL;
 
                 if (read_record(a->fds[i], f->id, &record) < 0)
                         scan->skipped++;
                 else
-                        driver_scan_add(scan, record, life_of(&f->state));
+                        driver_scan_add(scan, record, status_of(&f->state));
                 (void) snprintf(s->from, sizeof(s->from), "%s", f->id);
         }
         scan->skipped += a->wire->skipped;
         if (a->wire->more && a->wire->n_found > 0)
-                native_ask(s->n, q);
+                native_request(s->n, q);
         else
                 end(s, 0);
 }
@@ -108,11 +108,13 @@ void native__scan(struct driver *driver, struct driver_req *req)
 
         s->n = native_of(driver);
         s->req = req;
-        s->ask = (struct native_ask){
-                .call = WIRE_SCAN, .id = s->from, .record = -EBADF, .again = true, .answered = page
-        };
+        s->ask = (struct native_request){ .call = WARDEN_MSG_SCAN,
+                                          .id = s->from,
+                                          .record = -EBADF,
+                                          .again = true,
+                                          .replied = page };
         req->_impl = s;
-        native_ask(s->n, &s->ask);
+        native_request(s->n, &s->ask);
 }
 
 void native__cancel_scan(struct driver_req *req)
@@ -123,7 +125,7 @@ void native__cancel_scan(struct driver_req *req)
 
 /* --- after the warden's restart --- */
 
-static void looked(struct native_ask *q, const struct native_answer *a)
+static void looked(struct native_request *q, const struct native_reply *a)
 {
         struct native *n = container_of(q, struct native, look);
 
@@ -132,26 +134,27 @@ static void looked(struct native_ask *q, const struct native_answer *a)
                 return;
         }
         for (size_t i = 0; i < a->wire->n_found; i++) {
-                const struct wire_found *f = &a->wire->found[i];
+                const struct warden_found *f = &a->wire->found[i];
 
-                (void) snprintf(n->look_from, sizeof(n->look_from), "%s", f->id);
-                if (!wire_lives(&f->state))
-                        native__news(n, &(struct wire_news){ WIRE_DIED, f->id, f->state });
+                (void) snprintf(n->rescan_after, sizeof(n->rescan_after), "%s", f->id);
+                if (!instance_is_alive(&f->state))
+                        native__event(n,
+                                      &(struct warden_event){ WARDEN_EVENT_DIED, f->id, f->state });
         }
         if (a->wire->more && a->wire->n_found > 0)
-                native_ask(n, q);
+                native_request(n, q);
 }
 
 /* Whoever has ended before is told once more; that is allowed, and cheaper than to remember. */
-void native__look_at_all(struct native *n)
+void native__rescan(struct native *n)
 {
-        if (n->driver._close || native_ask_pending(&n->look))
+        if (n->driver._close || native_request_pending(&n->look))
                 return;
-        n->look_from[0] = '\0';
-        n->look = (struct native_ask){ .call = WIRE_SCAN,
-                                       .id = n->look_from,
-                                       .record = -EBADF,
-                                       .again = true,
-                                       .answered = looked };
-        native_ask(n, &n->look);
+        n->rescan_after[0] = '\0';
+        n->look = (struct native_request){ .call = WARDEN_MSG_SCAN,
+                                           .id = n->rescan_after,
+                                           .record = -EBADF,
+                                           .again = true,
+                                           .replied = looked };
+        native_request(n, &n->look);
 }

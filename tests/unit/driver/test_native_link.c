@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "driver/driver_impl.h"
 #include "os/fd.h"
-#include "plan/wire.h"
+#include "plan/protocol.h"
 #include "tests/lib/check.h"
 #include "tests/lib/driver_world.h"
 
@@ -18,7 +18,7 @@ struct peer {
         int fd;
         struct arena arena;
         char *room;
-        struct wire_request q; /* the last */
+        struct warden_request q; /* the last */
 };
 
 static struct peer peer;
@@ -48,18 +48,18 @@ static bool has_message(void)
         return poll(&p, 1, 0) == 1;
 }
 
-static void take(enum wire_call call)
+static void take(enum warden_msg call)
 {
         union {
                 struct cmsghdr head;
                 char room[CMSG_SPACE(4 * sizeof(int))];
         } room;
-        struct iovec iov = { peer.room, WIRE_MESSAGE_MAX };
+        struct iovec iov = { peer.room, WARDEN_MSG_MAX };
         struct msghdr msg = { .msg_iov = &iov,
                               .msg_iovlen = 1,
                               .msg_control = &room,
                               .msg_controllen = sizeof(room) };
-        struct wire_envelope m = { 0 };
+        struct warden_packet m = { 0 };
         struct err e;
         ssize_t n;
         int fd;
@@ -74,7 +74,7 @@ static void take(enum wire_call call)
         }
         m.message = str_of(peer.room, (size_t) n);
         arena_reset(&peer.arena);
-        if (wire_request_decode(&m, WIRE_PHASE_READY, &peer.arena, &peer.q, &e) < 0)
+        if (warden_request_decode(&m, WARDEN_PHASE_READY, &peer.arena, &peer.q, &e) < 0)
                 fail_msg("%s", e.message);
         check_u64_eq(peer.q.call, call);
 }
@@ -99,43 +99,43 @@ static void send_bytes(struct str s, const int *fds, size_t n_fds)
         check_i64_eq(sendmsg(peer.fd, &msg, MSG_NOSIGNAL), s.n);
 }
 
-/* To the last request, unless a ticket is given. */
-static void give(struct wire_answer a, const int *fds)
+/* To the last request, unless a request_id is given. */
+static void give(struct warden_reply a, const int *fds)
 {
         scoped(buf_done) struct buf b;
         struct err e;
 
-        if (a.ticket == 0) {
-                a.ticket = peer.q.ticket;
+        if (a.request_id == 0) {
+                a.request_id = peer.q.request_id;
                 a.call = peer.q.call;
         }
         if (a.result < 0 && !a.text)
                 a.text = "no";
-        buf_init(&b, WIRE_MESSAGE_MAX);
-        check_i64_eq(wire_answer_encode(&a, &b, &e), 0);
-        send_bytes(buf_str(&b), fds, wire_answer_fds(&a));
+        buf_init(&b, WARDEN_MSG_MAX);
+        check_i64_eq(warden_reply_encode(&a, &b, &e), 0);
+        send_bytes(buf_str(&b), fds, warden_reply_fds(&a));
 }
 
-static void tell(struct wire_news news)
+static void tell(struct warden_event news)
 {
         scoped(buf_done) struct buf b;
         struct err e;
 
-        buf_init(&b, WIRE_MESSAGE_MAX);
-        check_i64_eq(wire_news_encode(&news, &b, &e), 0);
+        buf_init(&b, WARDEN_MSG_MAX);
+        check_i64_eq(warden_event_encode(&news, &b, &e), 0);
         send_bytes(buf_str(&b), NULL, 0);
 }
 
 static void greet(void)
 {
-        take(WIRE_HELLO);
-        give((struct wire_answer){ .version = WIRE_VERSION }, NULL);
+        take(WARDEN_MSG_HELLO);
+        give((struct warden_reply){ .version = WARDEN_PROTOCOL_VERSION }, NULL);
 }
 
 /* Another warden: whatever it is asked first is a hello. */
 static void come_anew(void)
 {
-        tell((struct wire_news){ .kind = WIRE_STARTED, .id = "" });
+        tell((struct warden_event){ .kind = WARDEN_EVENT_STARTED, .id = "" });
         greet();
 }
 
@@ -199,13 +199,13 @@ static int finish(struct call *c)
         return c->result;
 }
 
-static const struct wire_state running = { WIRE_RUNNING, WIRE_REASON_NONE, 0 };
-static const struct wire_state killed = { WIRE_DEAD, WIRE_SIGNALED, 9 };
+static const struct instance_status running = { WARDEN_RUNNING, WARDEN_EXIT_NONE, 0 };
+static const struct instance_status killed = { WARDEN_DEAD, WARDEN_EXIT_SIGNAL, 9 };
 
 static int set_up(void **state)
 {
         (void) state;
-        peer.room = xcalloc(1, WIRE_MESSAGE_MAX);
+        peer.room = xcalloc(1, WARDEN_MSG_MAX);
         arena_init(&peer.arena, MiB);
         driver_world_open(&peer.world, &maker);
         return 0;
@@ -229,13 +229,13 @@ static void nothing_is_asked_before_a_hello_is_answered(void **state)
         struct call c;
 
         begin(&c, DRIVER_CALL_INSPECT, "a1");
-        take(WIRE_HELLO);
+        take(WARDEN_MSG_HELLO);
         turn();
         check_false(has_message());
-        give((struct wire_answer){ .version = WIRE_VERSION }, NULL);
-        take(WIRE_INSPECT);
+        give((struct warden_reply){ .version = WARDEN_PROTOCOL_VERSION }, NULL);
+        take(WARDEN_MSG_INSPECT);
         check_z_eq(peer.q.id, "a1");
-        give((struct wire_answer){ .state = killed }, NULL);
+        give((struct warden_reply){ .state = killed }, NULL);
         check_i64_eq(finish(&c), 0);
         check_i64_eq(c.life, RUNTIME_DEAD);
         check_z_eq(c.reason, "SIGNALED");
@@ -243,23 +243,23 @@ static void nothing_is_asked_before_a_hello_is_answered(void **state)
 
 static void an_answer_to_an_older_hello_does_not_count(void **state)
 {
-        struct wire_request first;
+        struct warden_request first;
         struct call c;
 
         begin(&c, DRIVER_CALL_DESTROY, "a1");
-        take(WIRE_HELLO);
+        take(WARDEN_MSG_HELLO);
         first = peer.q;
-        tell((struct wire_news){ .kind = WIRE_STARTED, .id = "" });
-        take(WIRE_HELLO);
-        give((struct wire_answer){ .call = WIRE_HELLO,
-                                   .ticket = first.ticket,
-                                   .version = WIRE_VERSION },
+        tell((struct warden_event){ .kind = WARDEN_EVENT_STARTED, .id = "" });
+        take(WARDEN_MSG_HELLO);
+        give((struct warden_reply){ .call = WARDEN_MSG_HELLO,
+                                    .request_id = first.request_id,
+                                    .version = WARDEN_PROTOCOL_VERSION },
              NULL);
         turn();
         check_false(has_message());
-        give((struct wire_answer){ .version = WIRE_VERSION }, NULL);
-        take(WIRE_DESTROY);
-        give((struct wire_answer){ 0 }, NULL);
+        give((struct warden_reply){ .version = WARDEN_PROTOCOL_VERSION }, NULL);
+        take(WARDEN_MSG_DESTROY);
+        give((struct warden_reply){ 0 }, NULL);
         check_i64_eq(finish(&c), 0);
 }
 
@@ -270,18 +270,21 @@ static void the_next_warden_is_asked_again(void **state)
 
         greet();
         begin(&c, DRIVER_CALL_INSPECT, "a1");
-        take(WIRE_INSPECT);
-        old = peer.q.ticket;
+        take(WARDEN_MSG_INSPECT);
+        old = peer.q.request_id;
         come_anew();
-        take(WIRE_INSPECT);
-        check_true(peer.q.ticket != old);
+        take(WARDEN_MSG_INSPECT);
+        check_true(peer.q.request_id != old);
         /* What the old one may still have said is nobody's. */
-        give((struct wire_answer){ .call = WIRE_INSPECT, .ticket = old, .state = killed }, NULL);
-        give((struct wire_answer){ .result = CODE(NOT_FOUND) }, NULL);
+        give((struct warden_reply){ .call = WARDEN_MSG_INSPECT,
+                                    .request_id = old,
+                                    .state = killed },
+             NULL);
+        give((struct warden_reply){ .result = CODE(NOT_FOUND) }, NULL);
         check_i64_eq(finish(&c), 0);
         check_i64_eq(c.life, RUNTIME_GONE);
-        take(WIRE_SCAN);
-        give((struct wire_answer){ 0 }, NULL);
+        take(WARDEN_MSG_SCAN);
+        give((struct warden_reply){ 0 }, NULL);
 }
 
 static void a_create_is_destroyed_and_asked_for_once_more(void **state)
@@ -290,18 +293,18 @@ static void a_create_is_destroyed_and_asked_for_once_more(void **state)
 
         greet();
         begin(&c, DRIVER_CALL_CREATE, "a1");
-        take(WIRE_CREATE);
+        take(WARDEN_MSG_CREATE);
         come_anew();
-        take(WIRE_DESTROY);
-        give((struct wire_answer){ 0 }, NULL);
-        take(WIRE_SCAN);
-        give((struct wire_answer){ 0 }, NULL);
-        take(WIRE_CREATE);
+        take(WARDEN_MSG_DESTROY);
+        give((struct warden_reply){ 0 }, NULL);
+        take(WARDEN_MSG_SCAN);
+        give((struct warden_reply){ 0 }, NULL);
+        take(WARDEN_MSG_CREATE);
         come_anew();
-        take(WIRE_DESTROY);
-        give((struct wire_answer){ 0 }, NULL);
-        take(WIRE_SCAN);
-        give((struct wire_answer){ 0 }, NULL);
+        take(WARDEN_MSG_DESTROY);
+        give((struct warden_reply){ 0 }, NULL);
+        take(WARDEN_MSG_SCAN);
+        give((struct warden_reply){ 0 }, NULL);
         check_i64_eq(finish(&c), CODE(UNAVAILABLE));
         check_false(has_message());
 }
@@ -312,9 +315,9 @@ static void a_refused_create_destroys_nothing(void **state)
 
         greet();
         begin(&c, DRIVER_CALL_CREATE, "a1");
-        take(WIRE_CREATE);
+        take(WARDEN_MSG_CREATE);
         op_cancel(&c.req.op);
-        give((struct wire_answer){ .result = CODE(CONFLICT), .text = "there is one" }, NULL);
+        give((struct warden_reply){ .result = CODE(CONFLICT), .text = "there is one" }, NULL);
         check_i64_eq(finish(&c), CODE(CANCELED));
         turn();
         check_false(has_message());
@@ -322,21 +325,21 @@ static void a_refused_create_destroys_nothing(void **state)
 
 static void a_pause_that_was_done_is_done(void **state)
 {
-        const struct wire_state paused = { WIRE_PAUSED, WIRE_REASON_NONE, 0 };
+        const struct instance_status paused = { WARDEN_PAUSED, WARDEN_EXIT_NONE, 0 };
         int pair[2];
         struct call c;
 
         greet();
         begin(&c, DRIVER_CALL_PAUSE, "a1");
-        take(WIRE_PAUSE);
+        take(WARDEN_MSG_PAUSE);
         come_anew();
-        take(WIRE_PAUSE);
-        give((struct wire_answer){ .result = CODE(CONFLICT), .text = "is paused" }, NULL);
-        take(WIRE_SCAN);
-        give((struct wire_answer){ 0 }, NULL);
-        take(WIRE_INSPECT);
+        take(WARDEN_MSG_PAUSE);
+        give((struct warden_reply){ .result = CODE(CONFLICT), .text = "is paused" }, NULL);
+        take(WARDEN_MSG_SCAN);
+        give((struct warden_reply){ 0 }, NULL);
+        take(WARDEN_MSG_INSPECT);
         check_i64_eq(pipe2(pair, O_CLOEXEC), 0);
-        give((struct wire_answer){ .state = paused }, pair);
+        give((struct warden_reply){ .state = paused }, pair);
         check_i64_eq(finish(&c), 0);
         (void) close(pair[0]);
         (void) close(pair[1]);
@@ -344,18 +347,18 @@ static void a_pause_that_was_done_is_done(void **state)
 
 static void who_ended_meanwhile_is_told(void **state)
 {
-        const struct wire_found page[] = { { "a1", running }, { "a2", killed } };
+        const struct warden_found page[] = { { "a1", running }, { "a2", killed } };
         int records[2];
 
         greet();
         come_anew();
-        take(WIRE_SCAN);
+        take(WARDEN_MSG_SCAN);
         check_z_eq(peer.q.id, "");
         check_i64_eq(pipe2(records, O_CLOEXEC), 0);
-        give((struct wire_answer){ .found = page, .n_found = 2, .more = true }, records);
-        take(WIRE_SCAN);
+        give((struct warden_reply){ .found = page, .n_found = 2, .more = true }, records);
+        take(WARDEN_MSG_SCAN);
         check_z_eq(peer.q.id, "a2");
-        give((struct wire_answer){ 0 }, NULL);
+        give((struct warden_reply){ 0 }, NULL);
         driver_world_until(&peer.world, peer.world.told == 1);
         check_z_eq(peer.world.told_id, "a2");
         (void) close(records[0]);
@@ -366,8 +369,8 @@ static void news_are_told_as_they_are(void **state)
 {
         greet();
         turn();
-        tell((struct wire_news){ .kind = WIRE_OOM, .id = "a1" });
-        tell((struct wire_news){ .kind = WIRE_DIED, .id = "a1", .state = killed });
+        tell((struct warden_event){ .kind = WARDEN_EVENT_OOM, .id = "a1" });
+        tell((struct warden_event){ .kind = WARDEN_EVENT_DIED, .id = "a1", .state = killed });
         driver_world_until(&peer.world, peer.world.told == 1);
         check_z_eq(peer.world.told_id, "a1");
         check_i64_eq(peer.world.told_how.life, RUNTIME_DEAD);
@@ -384,11 +387,14 @@ static void what_is_no_message_is_dropped_with_its_descriptors(void **state)
         before = driver_world_descriptors();
         send_bytes(STR("nonsense"), pair, 2);
         send_bytes(STR("\x01"), NULL, 0);
-        give((struct wire_answer){ .call = WIRE_INSPECT, .ticket = 4711, .state = running }, pair);
+        give((struct warden_reply){ .call = WARDEN_MSG_INSPECT,
+                                    .request_id = 4711,
+                                    .state = running },
+             pair);
         begin(&c, DRIVER_CALL_INSPECT, "a1");
-        take(WIRE_INSPECT);
+        take(WARDEN_MSG_INSPECT);
         check_i64_eq(driver_world_descriptors(), before);
-        give((struct wire_answer){ .result = CODE(NOT_FOUND) }, NULL);
+        give((struct warden_reply){ .result = CODE(NOT_FOUND) }, NULL);
         check_i64_eq(finish(&c), 0);
         (void) close(pair[0]);
         (void) close(pair[1]);
@@ -400,10 +406,10 @@ static void who_cancels_does_not_wait(void **state)
 
         greet();
         begin(&c, DRIVER_CALL_INSPECT, "a1");
-        take(WIRE_INSPECT);
+        take(WARDEN_MSG_INSPECT);
         op_cancel(&c.req.op);
         check_i64_eq(finish(&c), CODE(CANCELED));
-        give((struct wire_answer){ .state = killed }, NULL);
+        give((struct warden_reply){ .state = killed }, NULL);
         turn();
 }
 
@@ -413,7 +419,7 @@ static void without_the_other_end_nothing_is_answered(void **state)
 
         greet();
         begin(&c, DRIVER_CALL_CREATE, "a1");
-        take(WIRE_CREATE);
+        take(WARDEN_MSG_CREATE);
         peer.fd = fd_close(peer.fd);
         check_i64_eq(finish(&c), CODE(UNAVAILABLE));
         begin(&c, DRIVER_CALL_CONNECT, "a1");

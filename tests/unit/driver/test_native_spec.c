@@ -130,18 +130,21 @@ static void what_cannot_be_given_is_refused(void **state)
 static void ends_are_told_in_words(void **state)
 {
         static const struct {
-                struct wire_state s;
+                struct instance_status s;
                 int life;
                 const char *reason, *said;
         } cases[] = {
-                { { WIRE_RUNNING, WIRE_REASON_NONE, 0 }, RUNTIME_RUNNING, NULL, "" },
-                { { WIRE_PAUSED, WIRE_REASON_NONE, 0 }, RUNTIME_PAUSED, NULL, "" },
-                { { WIRE_ENDED, WIRE_EXITED, 0 }, RUNTIME_ENDED, "EXITED", "exit code 0" },
-                { { WIRE_DEAD, WIRE_EXITED, 7 }, RUNTIME_DEAD, "EXITED", "exit code 7" },
-                { { WIRE_DEAD, WIRE_SIGNALED, 9 }, RUNTIME_DEAD, "SIGNALED", "9, SIGKILL" },
-                { { WIRE_DEAD, WIRE_SIGNALED, 200 }, RUNTIME_DEAD, "SIGNALED", "signal 200" },
-                { { WIRE_DEAD, WIRE_OOM_KILLED, 0 }, RUNTIME_DEAD, "OOM_KILLED", "memory" },
-                { { WIRE_DEAD, WIRE_LOST, 0 }, RUNTIME_DEAD, "LOST", "nobody could see" },
+                { { WARDEN_RUNNING, WARDEN_EXIT_NONE, 0 }, RUNTIME_RUNNING, NULL, "" },
+                { { WARDEN_PAUSED, WARDEN_EXIT_NONE, 0 }, RUNTIME_PAUSED, NULL, "" },
+                { { WARDEN_ENDED, WARDEN_EXIT_CODE, 0 }, RUNTIME_ENDED, "EXITED", "exit code 0" },
+                { { WARDEN_DEAD, WARDEN_EXIT_CODE, 7 }, RUNTIME_DEAD, "EXITED", "exit code 7" },
+                { { WARDEN_DEAD, WARDEN_EXIT_SIGNAL, 9 }, RUNTIME_DEAD, "SIGNALED", "9, SIGKILL" },
+                { { WARDEN_DEAD, WARDEN_EXIT_SIGNAL, 200 },
+                  RUNTIME_DEAD,
+                  "SIGNALED",
+                  "signal 200" },
+                { { WARDEN_DEAD, WARDEN_EXIT_OOM, 0 }, RUNTIME_DEAD, "OOM_KILLED", "memory" },
+                { { WARDEN_DEAD, WARDEN_EXIT_LOST, 0 }, RUNTIME_DEAD, "LOST", "nobody could see" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -6,27 +6,27 @@
 
 #include "archive/tar.h"
 #include "os/walk.h"
-#include "tests/lib/box_world.h"
+#include "tests/lib/instance_world.h"
 #include "tests/lib/sealed_text.h"
 
 #define NEEDS "images are imported by root"
 #define RANGE (PLAN_SAMPLE_BASE + 100 * PLAN_UIDS)
 
-static struct box_world world;
+static struct instance_world world;
 
 static int open_world(void **state)
 {
         (void) state;
-        if (box_world_possible())
-                box_world_open(&world, getenv("HUTCH_EXECD"));
+        if (instance_world_possible())
+                instance_world_open(&world, getenv("HUTCH_EXECD"));
         return 0;
 }
 
 static int close_world(void **state)
 {
         (void) state;
-        if (box_world_possible())
-                box_world_close(&world);
+        if (instance_world_possible())
+                instance_world_close(&world);
         return 0;
 }
 
@@ -116,7 +116,7 @@ static void test_an_image(void **state)
         struct err e = { 0 };
 
         (void) state;
-        if (!box_world_possible())
+        if (!instance_world_possible())
                 skip_because(NEEDS);
         if (import_entries("small", entries, &e) < 0)
                 fail_msg("%s", e.message);
@@ -133,7 +133,7 @@ static void test_an_image(void **state)
         check_i64_eq(import_entries("small", entries, &e), ERR_RETURN(ERR_EXISTS));
         check_u64_eq(look("small/bin/su").st_uid, 0);
         check_u64_eq(count_layers(), 1);
-        check_i64_eq(walk_remove_all(world.ground.data, DATA_LAYERS "/small"), 0);
+        check_i64_eq(walk_remove_all(world.ctx.data, DATA_LAYERS "/small"), 0);
 }
 
 static const struct {
@@ -157,7 +157,7 @@ static const struct {
 static void test_hostile_archives(void **state)
 {
         (void) state;
-        if (!box_world_possible())
+        if (!instance_world_possible())
                 skip_because(NEEDS);
         for (size_t i = 0; i < ARRAY_SIZE(hostile); i++) {
                 struct err e = { 0 };
@@ -178,7 +178,7 @@ static void test_what_is_no_archive(void **state)
         struct err e;
 
         (void) state;
-        if (!box_world_possible())
+        if (!instance_world_possible())
                 skip_because(NEEDS);
         buf_init(&b, MiB);
         add(&b, &one[0]);
@@ -200,12 +200,12 @@ static void test_leftovers_are_removed(void **state)
         struct err e;
 
         (void) state;
-        if (!box_world_possible())
+        if (!instance_world_possible())
                 skip_because(NEEDS);
         fake_root_put(&world.root, "/" DATA_LAYERS "/.fresh-1/a/b", "");
         check_i64_eq(import_entries("one", one, &e), 0);
         check_u64_eq(count_layers(), 1);
-        check_i64_eq(walk_remove_all(world.ground.data, DATA_LAYERS "/one"), 0);
+        check_i64_eq(walk_remove_all(world.ctx.data, DATA_LAYERS "/one"), 0);
 }
 
 /* --- a sandbox of one --- */
@@ -235,11 +235,11 @@ static void test_busybox(void **state)
         const struct plan_list layers = PLAN_LIST("busybox");
         struct plan_spec spec = plan_sample_host();
         scoped(buf_done) struct buf b, answer;
-        struct box_case c;
+        struct instance_case c;
         struct err e = { 0 };
 
         (void) state;
-        if (!box_world_possible())
+        if (!instance_world_possible())
                 skip_because(NEEDS);
         if (access("/bin/busybox", X_OK) < 0)
                 skip_because("this machine has no busybox (package busybox-static)");
@@ -253,24 +253,24 @@ static void test_busybox(void **state)
                 fail_msg("%s", e.message);
         spec.image = PLAN_IMAGE_LAYERS;
         spec.layers = layers;
-        box_case_init(&c, &spec);
-        if (box_case_create(&world, &c) < 0) {
+        instance_case_init(&c, &spec);
+        if (instance_case_create(&world, &c) < 0) {
                 /* Under a sanitizer the agent wants libraries, which this image lacks. */
                 if (!strstr(c.e.message, "execute"))
                         fail_msg("%s", c.e.message);
         } else {
-                box_case_run(&world, &c,
-                             "stat -c '%u %a' /bin/busybox /etc/key; echo x > /bin/new "
-                             "&& echo written; cat /etc/key",
-                             &answer);
-                check_true(box_answer_has(&answer, "0 755"));
-                check_true(box_answer_has(&answer, "0 600"));
-                check_true(box_answer_has(&answer, "written"));
+                instance_case_run(&world, &c,
+                                  "stat -c '%u %a' /bin/busybox /etc/key; echo x > /bin/new "
+                                  "&& echo written; cat /etc/key",
+                                  &answer);
+                check_true(instance_output_has(&answer, "0 755"));
+                check_true(instance_output_has(&answer, "0 600"));
+                check_true(instance_output_has(&answer, "written"));
                 check_i64_eq(access(fake_root_path(&world.root, "/" DATA_LAYERS "/busybox/bin/new"),
                                     F_OK),
                              -1);
         }
-        box_case_end(&world, &c);
+        instance_case_end(&world, &c);
 }
 
 int main(void)

@@ -3,7 +3,7 @@
 /* Sandboxes with the network 'private', made by the program hutch-warden, in a small world of its own:
  * the host is a network namespace of this test, and so is the outside. */
 
-#include "warden/netkeeper.h"
+#include "warden/netns_process.h"
 
 #include <linux/rtnetlink.h>
 
@@ -18,7 +18,7 @@
 
 struct scene {
         struct warden_client c;
-        struct netscheme scheme;
+        struct addr_plan addrs;
 };
 
 static struct net_world net;
@@ -57,7 +57,7 @@ static unsigned count_links(const struct scene *s)
 
         do {
                 n = 0;
-                r = link_list(&net.route, &net.batch, s->scheme.prefix, count_link, &n);
+                r = link_list(&net.route, &net.batch, s->addrs.prefix, count_link, &n);
         } while (r == -EAGAIN);
         check_i64_eq(r, 0);
         return n;
@@ -69,7 +69,7 @@ static bool has_rules(const struct scene *s)
         int r;
 
         check_i64_eq(netlink_open(NETLINK_NETFILTER, &nl), 0);
-        r = netrules_are_only_ours(&nl, &net.batch, &s->scheme);
+        r = netrules_are_only_ours(&nl, &net.batch, &s->addrs);
         netlink_close(&nl);
         return r >= 0;
 }
@@ -81,13 +81,13 @@ static void wait_until_links_are(const struct scene *s, unsigned n)
         scoped(fd_closep) int fd =
                 socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
         struct pollfd p = { .fd = fd, .events = POLLIN };
-        char room[8192];
+        char buffer[8192];
 
         check_i64_eq(bind(fd, (struct sockaddr *) &group, sizeof(group)), 0);
         while (count_links(s) != n) {
                 if (poll(&p, 1, WARDEN_CLIENT_WAIT) != 1)
                         fail_msg("%u links, not %u", count_links(s), n);
-                while (recv(fd, room, sizeof(room), 0) > 0 || errno == ENOBUFS)
+                while (recv(fd, buffer, sizeof(buffer), 0) > 0 || errno == ENOBUFS)
                         ;
         }
 }
@@ -104,11 +104,11 @@ static void wait_until_links_are(const struct scene *s, unsigned n)
 
 static void open_scene(struct scene *s)
 {
-        struct netscheme_config names = { .v4 = STR_NULL };
+        struct addr_plan_config names = { .v4 = STR_NULL };
 
         warden_client_open_private(&s->c, UIDS);
         names.installation = str_from(s->c.installation);
-        check_i64_eq(netscheme_init(&s->scheme, &names), 0);
+        check_i64_eq(addr_plan_init(&s->addrs, &names), 0);
         warden_client_hello(&s->c);
 }
 
@@ -144,11 +144,11 @@ static pid_t pid_of(int pidfd)
         return (pid_t) strtol(at + 5, NULL, 10);
 }
 
-/* What the last answer is about. */
+/* What the last reply is about. */
 static struct place take_place(struct scene *s)
 {
-        struct place p = { .pidfd = TAKE_FD(s->c.fds[WIRE_FD_PIDFD]),
-                           .socket = TAKE_FD(s->c.fds[WIRE_FD_SOCKET]) };
+        struct place p = { .pidfd = TAKE_FD(s->c.fds[WARDEN_FD_PIDFD]),
+                           .socket = TAKE_FD(s->c.fds[WARDEN_FD_SOCKET]) };
         char path[64];
 
         (void) snprintf(path, sizeof(path), "/proc/%d/ns/net", (int) pid_of(p.pidfd));
@@ -168,16 +168,16 @@ static struct place create(struct scene *s, const char *id)
 {
         const struct plan_spec spec = private_spec(id);
 
-        warden_client_order(&s->c, &spec, "");
-        if (warden_client_wait_answer(&s->c, s->c.ticket) != 0)
-                fail_msg("%s", s->c.answer.text);
+        warden_client_send_create(&s->c, &spec, "");
+        if (warden_client_wait_reply(&s->c, s->c.request_id) != 0)
+                fail_msg("%s", s->c.reply.text);
         return take_place(s);
 }
 
 static void destroy(struct scene *s, const char *id, struct place *p)
 {
         leave_place(p);
-        check_i64_eq(warden_client_ask(&s->c, WIRE_DESTROY, id), 0);
+        check_i64_eq(warden_client_request(&s->c, WARDEN_MSG_DESTROY, id), 0);
 }
 
 /* --- what gets through --- */
@@ -282,9 +282,9 @@ static void test_sandboxes_machine_and_metadata_are_closed(void **state)
                 int fd;
 
                 if (families[i] == AF_INET)
-                        netscheme_v4(&s.scheme, 31000, NETSCHEME_SANDBOX, &free_one);
+                        addr_plan_v4(&s.addrs, 31000, ADDR_PLAN_SANDBOX, &free_one);
                 else
-                        netscheme_v6(&s.scheme, 31000, NETSCHEME_SANDBOX, &free_one);
+                        addr_plan_v6(&s.addrs, 31000, ADDR_PLAN_SANDBOX, &free_one);
                 t.addr = world_text(&free_one, text);
                 fd = world_client(&t, SOCK_STREAM, 0);
                 check_i64_eq(fd < 0 ? fd : world_wait(fd, POLLOUT, 0), -ECONNREFUSED);
@@ -352,14 +352,14 @@ static const struct {
           PYTHON("import socket,struct as t;s=socket.socket(16,3,0);b=t.pack(\"=BxHiII\",0,0,0,0,0)"
                  "+t.pack(\"=HH8s\",12,3,b\"zz0\")+t.pack(\"=HHHH8s\",16,18,12,1,b\"dummy\");"
                  "s.send(t.pack(\"=IHHII\",16+len(b),16,0x605,1,0)+b);"
-                 "print(\"answer\",t.unpack(\"=i\",s.recv(99)[16:20]))"),
-          "answer (-1,)", PLAN_NETWORK_PRIVATE },
+                 "print(\"reply\",t.unpack(\"=i\",s.recv(99)[16:20]))"),
+          "reply (-1,)", PLAN_NETWORK_PRIVATE },
         { "no address taken away",
           PYTHON("import socket,struct as t;s=socket.socket(16,3,0);b=t.pack(\"=BBBBi\",2,8,0,0,1)"
                  "+t.pack(\"=HH4s\",8,2,b\"\\x7f\\x00\\x00\\x01\");"
                  "s.send(t.pack(\"=IHHII\",16+len(b),21,5,1,0)+b);"
-                 "print(\"answer\",t.unpack(\"=i\",s.recv(99)[16:20]))"),
-          "answer (-1,)", PLAN_NETWORK_PRIVATE },
+                 "print(\"reply\",t.unpack(\"=i\",s.recv(99)[16:20]))"),
+          "reply (-1,)", PLAN_NETWORK_PRIVATE },
         { "no packet rules", PYTHON("import socket;socket.socket(16,3,12)"), "status=1",
           PLAN_NETWORK_PRIVATE },
         { "no raw packets", PYTHON("import socket;socket.socket(17,3,0)"), "status=1",
@@ -377,14 +377,14 @@ static void test_inside(void **state)
         places[0] = take_place(&s);
         places[1] = create(&s, ids[1]);
         for (size_t i = 0; i < ARRAY_SIZE(insides); i++) {
-                scoped(buf_done) struct buf answer;
+                scoped(buf_done) struct buf reply;
 
                 check_case(insides[i].name);
-                buf_init(&answer, 64 * KiB);
-                warden_client_run(places[insides[i].network].socket, insides[i].command, &answer);
-                if (!memmem(buf_str(&answer).p, answer.n, insides[i].want, strlen(insides[i].want)))
+                buf_init(&reply, 64 * KiB);
+                warden_client_run(places[insides[i].network].socket, insides[i].command, &reply);
+                if (!memmem(buf_str(&reply).p, reply.n, insides[i].want, strlen(insides[i].want)))
                         fail_msg("%s: no '%s' in: %.*s", insides[i].name, insides[i].want,
-                                 STR_ARG(buf_str(&answer)));
+                                 STR_ARG(buf_str(&reply)));
         }
         for (size_t i = 0; i < 2; i++)
                 destroy(&s, ids[i], &places[i]);
@@ -447,25 +447,25 @@ static void test_many(void **state)
 
                         (void) snprintf(id, sizeof(id), "c%02d", i);
                         spec = private_spec(id);
-                        warden_client_order(&s.c, &spec, id);
+                        warden_client_send_create(&s.c, &spec, id);
                 }
                 for (int i = 0; i < N; i++) {
-                        struct wire_envelope m;
+                        struct warden_packet m;
                         struct place p;
                         struct err e;
 
                         warden_client_receive(&s.c);
-                        m = warden_client_envelope(&s.c);
-                        check_i64_eq(wire_answer_decode(&m, &s.c.arena, &s.c.answer, &e), 0);
-                        if (s.c.answer.result != 0)
-                                fail_msg("%s", s.c.answer.text);
+                        m = warden_client_packet(&s.c);
+                        check_i64_eq(warden_reply_decode(&m, &s.c.arena, &s.c.reply, &e), 0);
+                        if (s.c.reply.result != 0)
+                                fail_msg("%s", s.c.reply.text);
                         p = take_place(&s);
                         check_reaches_outside(&p);
                         leave_place(&p);
                 }
                 for (int i = 0; i < N; i++) {
                         (void) snprintf(id, sizeof(id), "c%02d", i);
-                        check_i64_eq(warden_client_ask(&s.c, WIRE_DESTROY, id), 0);
+                        check_i64_eq(warden_client_request(&s.c, WARDEN_MSG_DESTROY, id), 0);
                 }
         }
         close_scene(&s);
@@ -485,11 +485,11 @@ static void test_a_subnet_in_use_is_told(void **state)
         link_add_address(b, 1, &taken, 32);
         check_i64_eq(netlink_send(&net.route, b, NULL), 0);
         open_scene(&s);
-        warden_client_order(&s.c, &spec, "");
-        check_i64_eq(warden_client_wait_answer(&s.c, s.c.ticket), ERR_RETURN(ERR_CONFLICT));
-        check_true(strstr(s.c.answer.text, "subnet") != NULL);
+        warden_client_send_create(&s.c, &spec, "");
+        check_i64_eq(warden_client_wait_reply(&s.c, s.c.request_id), ERR_RETURN(ERR_CONFLICT));
+        check_true(strstr(s.c.reply.text, "subnet") != NULL);
         check_i64_eq(warden_client_create(&s.c, "a2", ""), 0);
-        check_i64_eq(warden_client_ask(&s.c, WIRE_DESTROY, "a2"), 0);
+        check_i64_eq(warden_client_request(&s.c, WARDEN_MSG_DESTROY, "a2"), 0);
         close_scene(&s);
 }
 

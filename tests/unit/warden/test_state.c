@@ -34,9 +34,9 @@ static int close_folder(void **state)
 }
 
 /* Of this very process. */
-static struct box_state sample(void)
+static struct instance_state sample(void)
 {
-        struct box_state s = {
+        struct instance_state s = {
                 .pid = getpid(),
                 .uid_first = PLAN_SAMPLE_BASE + 3 * PLAN_UIDS,
                 .image = PLAN_IMAGE_LAYERS,
@@ -53,7 +53,7 @@ static struct box_state sample(void)
 static void write_sample(const char *record)
 {
         scoped(fd_closep) int fd = sealed_text(str_from(record));
-        struct box_state s = sample();
+        struct instance_state s = sample();
 
         check_i64_eq(state_write(folder, &s, fd), 0);
 }
@@ -63,8 +63,8 @@ static void write_sample(const char *record)
 static void test_there_and_back(void **state)
 {
         scoped(fd_closep) int record = -EBADF, pidfd = -EBADF;
-        struct box_state s = sample(), out;
-        struct wire_state end;
+        struct instance_state s = sample(), out;
+        struct instance_status end;
         char text[32];
 
         (void) state;
@@ -89,16 +89,16 @@ static void test_there_and_back(void **state)
 
 static void test_an_end(void **state)
 {
-        const struct wire_state end = { WIRE_DEAD, WIRE_SIGNALED, 9 };
-        struct wire_state out;
-        struct box_state s;
+        const struct instance_status end = { WARDEN_DEAD, WARDEN_EXIT_SIGNAL, 9 };
+        struct instance_status out;
+        struct instance_state s;
 
         (void) state;
         write_sample("");
         check_i64_eq(state_write_end(folder, &end), 0);
         check_i64_eq(state_read_end(folder, &out), 0);
-        check_u64_eq(out.life, WIRE_DEAD);
-        check_u64_eq(out.reason, WIRE_SIGNALED);
+        check_u64_eq(out.life, WARDEN_DEAD);
+        check_u64_eq(out.reason, WARDEN_EXIT_SIGNAL);
         check_u64_eq(out.status, 9);
         check_i64_eq(state_read(folder, &plan_sample_uids, &s), 0);
         fake_root_put(&root, "/end", "garbage");
@@ -110,7 +110,7 @@ static void test_incomplete(void **state)
 {
         static const struct plan_uids others = { PLAN_SAMPLE_BASE, 3 };
         char text[512];
-        struct box_state s;
+        struct instance_state s;
         int fd;
         ssize_t n;
 
@@ -144,8 +144,8 @@ static void test_records_that_are_refused(void **state)
 {
         scoped(fd_closep) int open_memory = memfd_create("record", MFD_CLOEXEC);
         scoped(fd_closep) int large = -EBADF;
-        scoped(freep) char *text = xcalloc(1, WIRE_RECORD_MAX + 1);
-        const struct box_state s = sample();
+        scoped(freep) char *text = xcalloc(1, WARDEN_RECORD_MAX + 1);
+        const struct instance_state s = sample();
         int pipes[2];
 
         (void) state;
@@ -157,14 +157,14 @@ static void test_records_that_are_refused(void **state)
         (void) close(pipes[0]);
         (void) close(pipes[1]);
         check_case("one that is too long");
-        large = sealed_text(str_of(text, WIRE_RECORD_MAX + 1));
+        large = sealed_text(str_of(text, WARDEN_RECORD_MAX + 1));
         check_i64_eq(state_write(folder, &s, large), -EINVAL);
         check_i64_eq(faccessat(folder, "state", F_OK, 0), -1);
 }
 
 static void test_who_is_not_adopted(void **state)
 {
-        struct box_state s = sample();
+        struct instance_state s = sample();
         int fd = -EBADF;
         pid_t child;
 

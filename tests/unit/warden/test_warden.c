@@ -40,37 +40,38 @@ static void test_a_life(void **state)
         NEW_WARDEN(&c, UIDS);
         check_i64_eq(warden_client_create(&c, "a1", "the record"), 0);
         check_true(warden_client_ping(&c));
-        check_i64_eq(warden_client_ask(&c, WIRE_INSPECT, "a1"), 0);
-        check_u64_eq(c.answer.state.life, WIRE_RUNNING);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"), 0);
+        check_u64_eq(c.reply.state.life, WARDEN_RUNNING);
         check_true(warden_client_ping(&c));
-        pidfd = TAKE_FD(c.fds[WIRE_FD_PIDFD]);
+        pidfd = TAKE_FD(c.fds[WARDEN_FD_PIDFD]);
 
-        check_i64_eq(warden_client_ask(&c, WIRE_SCAN, ""), 0);
-        check_u64_eq(c.answer.n_found, 1);
-        check_z_eq(c.answer.found[0].id, "a1");
-        check_false(c.answer.more);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_SCAN, ""), 0);
+        check_u64_eq(c.reply.n_found, 1);
+        check_z_eq(c.reply.found[0].id, "a1");
+        check_false(c.reply.more);
         check_i64_eq(read(c.fds[0], text, sizeof(text)), 10);
         check_z_eq(text, "the record");
         check_i64_eq(write(c.fds[0], "x", 1), -1);
 
-        check_i64_eq(warden_client_ask(&c, WIRE_USAGE, "a1"), 0);
-        check_true(c.answer.processes > 0 && c.answer.memory_bytes > 0 && c.answer.cpu_usec > 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_USAGE, "a1"), 0);
+        check_true(c.reply.processes > 0 && c.reply.memory_bytes > 0 && c.reply.cpu_usec > 0);
 
-        check_i64_eq(warden_client_ask(&c, WIRE_RESUME, "a1"), ERR_RETURN(ERR_CONFLICT));
-        check_i64_eq(warden_client_ask(&c, WIRE_PAUSE, "a1"), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_PAUSE, "a1"), ERR_RETURN(ERR_CONFLICT));
-        check_i64_eq(warden_client_ask(&c, WIRE_INSPECT, "a1"), 0);
-        check_u64_eq(c.answer.state.life, WIRE_PAUSED);
-        check_i64_eq(warden_client_ask(&c, WIRE_RESUME, "a1"), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_INSPECT, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_RESUME, "a1"), ERR_RETURN(ERR_CONFLICT));
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_PAUSE, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_PAUSE, "a1"), ERR_RETURN(ERR_CONFLICT));
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"), 0);
+        check_u64_eq(c.reply.state.life, WARDEN_PAUSED);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_RESUME, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"), 0);
         check_true(warden_client_ping(&c));
 
         check_i64_eq(warden_client_create(&c, "a1", ""), ERR_RETURN(ERR_CONFLICT));
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
         check_true(has_ended(pidfd));
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_INSPECT, "a1"), ERR_RETURN(ERR_NOT_FOUND));
-        check_i64_eq(warden_client_ask(&c, WIRE_PAUSE, "a1"), ERR_RETURN(ERR_NOT_FOUND));
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"),
+                     ERR_RETURN(ERR_NOT_FOUND));
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_PAUSE, "a1"), ERR_RETURN(ERR_NOT_FOUND));
         (void) close(pidfd);
         warden_client_close(&c);
 }
@@ -82,8 +83,8 @@ static void test_destroyed_while_paused(void **state)
 
         NEW_WARDEN(&c, UIDS);
         check_i64_eq(warden_client_create(&c, "a1", ""), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_PAUSE, "a1"), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_PAUSE, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
         warden_client_close(&c);
 }
 
@@ -95,25 +96,25 @@ static void test_its_end_is_told(void **state)
 
         NEW_WARDEN(&c, UIDS);
         spec.args = (struct plan_list){ args, 3 };
-        warden_client_order(&c, &spec, "");
-        check_i64_eq(warden_client_wait_answer(&c, c.ticket), 0);
-        warden_client_wait_news(&c);
-        check_u64_eq(c.news.kind, WIRE_DIED);
-        check_z_eq(c.news.id, "a1");
-        check_u64_eq(c.news.state.reason, WIRE_EXITED);
-        check_u64_eq(c.news.state.status, 3);
-        check_i64_eq(warden_client_ask(&c, WIRE_INSPECT, "a1"), 0);
-        check_u64_eq(c.answer.state.life, WIRE_DEAD);
+        warden_client_send_create(&c, &spec, "");
+        check_i64_eq(warden_client_wait_reply(&c, c.request_id), 0);
+        warden_client_wait_event(&c);
+        check_u64_eq(c.event.kind, WARDEN_EVENT_DIED);
+        check_z_eq(c.event.id, "a1");
+        check_u64_eq(c.event.state.reason, WARDEN_EXIT_CODE);
+        check_u64_eq(c.event.state.status, 3);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"), 0);
+        check_u64_eq(c.reply.state.life, WARDEN_DEAD);
 
         check_case("also to who comes later");
         check_i64_eq(warden_client_stop(&c, SIGKILL), SIGKILL);
         warden_client_start(&c);
         warden_client_hello(&c);
-        check_i64_eq(warden_client_ask(&c, WIRE_SCAN, ""), 0);
-        check_u64_eq(c.answer.n_found, 1);
-        check_u64_eq(c.answer.found[0].state.reason, WIRE_EXITED);
-        check_u64_eq(c.answer.found[0].state.status, 3);
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_SCAN, ""), 0);
+        check_u64_eq(c.reply.n_found, 1);
+        check_u64_eq(c.reply.found[0].state.reason, WARDEN_EXIT_CODE);
+        check_u64_eq(c.reply.found[0].state.status, 3);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
         warden_client_close(&c);
 }
 
@@ -133,22 +134,22 @@ static void test_want_of_memory_is_told(void **state)
                 check_case(commands[i]);
                 spec.args = (struct plan_list){ args, 3 };
                 spec.memory = 64 * MiB;
-                warden_client_order(&c, &spec, "");
-                if (warden_client_wait_answer(&c, c.ticket) == ERR_RETURN(ERR_UNSUPPORTED)) {
+                warden_client_send_create(&c, &spec, "");
+                if (warden_client_wait_reply(&c, c.request_id) == ERR_RETURN(ERR_UNSUPPORTED)) {
                         warden_client_close(&c);
                         skip_because("no control groups may be made here");
                 }
-                warden_client_wait_news(&c);
-                check_u64_eq(c.news.kind, WIRE_OOM);
-                check_z_eq(c.news.id, "a1");
+                warden_client_wait_event(&c);
+                check_u64_eq(c.event.kind, WARDEN_EVENT_OOM);
+                check_z_eq(c.event.id, "a1");
                 if (i == 0) {
-                        warden_client_wait_news(&c);
-                        check_u64_eq(c.news.kind, WIRE_DIED);
-                        check_u64_eq(c.news.state.reason, WIRE_OOM_KILLED);
+                        warden_client_wait_event(&c);
+                        check_u64_eq(c.event.kind, WARDEN_EVENT_DIED);
+                        check_u64_eq(c.event.state.reason, WARDEN_EXIT_OOM);
                 }
-                check_i64_eq(warden_client_ask(&c, WIRE_INSPECT, "a1"), 0);
-                check_u64_eq(c.answer.state.life, i == 0 ? WIRE_DEAD : WIRE_RUNNING);
-                check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
+                check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"), 0);
+                check_u64_eq(c.reply.state.life, i == 0 ? WARDEN_DEAD : WARDEN_RUNNING);
+                check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
         }
         warden_client_close(&c);
 }
@@ -167,29 +168,29 @@ static void test_many(void **state)
 
                 (void) snprintf(id, sizeof(id), "b%02d", i);
                 spec = warden_client_spec(id);
-                warden_client_order(&c, &spec, id);
+                warden_client_send_create(&c, &spec, id);
         }
         for (int i = 0; i < N; i++) {
-                struct wire_envelope m;
+                struct warden_packet m;
                 struct err e;
 
                 warden_client_receive(&c);
-                m = warden_client_envelope(&c);
-                check_i64_eq(wire_answer_decode(&m, &c.arena, &c.answer, &e), 0);
-                if (c.answer.result != 0)
-                        fail_msg("%s", c.answer.text);
+                m = warden_client_packet(&c);
+                check_i64_eq(warden_reply_decode(&m, &c.arena, &c.reply, &e), 0);
+                if (c.reply.result != 0)
+                        fail_msg("%s", c.reply.text);
                 check_true(warden_client_ping(&c));
         }
         do {
-                check_i64_eq(warden_client_ask(&c, WIRE_SCAN, last), 0);
-                check_true(c.answer.n_found > 0);
-                found += c.answer.n_found;
-                (void) snprintf(last, sizeof(last), "%s", c.answer.found[c.answer.n_found - 1].id);
-        } while (c.answer.more);
+                check_i64_eq(warden_client_request(&c, WARDEN_MSG_SCAN, last), 0);
+                check_true(c.reply.n_found > 0);
+                found += c.reply.n_found;
+                (void) snprintf(last, sizeof(last), "%s", c.reply.found[c.reply.n_found - 1].id);
+        } while (c.reply.more);
         check_u64_eq(found, N);
         for (int i = 0; i < N; i++) {
                 (void) snprintf(id, sizeof(id), "b%02d", i);
-                check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, id), 0);
+                check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, id), 0);
         }
         warden_client_close(&c);
 }
@@ -202,7 +203,7 @@ static void test_uids_run_out_and_come_back(void **state)
         for (int i = 0; i < 3; i++) {
                 check_i64_eq(warden_client_create(&c, "a1", ""), 0);
                 check_i64_eq(warden_client_create(&c, "a2", ""), ERR_RETURN(ERR_EXHAUSTED));
-                check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
+                check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
         }
         warden_client_close(&c);
 }
@@ -215,14 +216,14 @@ static void test_the_nursery_is_killed(void **state)
 
         NEW_WARDEN(&c, "268435456:196608");
         check_i64_eq(warden_client_create(&c, ids[0], ""), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, ids[0]), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, ids[0]), 0);
         check_i64_eq(kill(warden_client_child(&c, "hutch-nursery"), SIGKILL), 0);
         for (int round = 0; round < 2; round++) {
                 for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
                         check_i64_eq(warden_client_create(&c, ids[i], ""), 0);
                 check_i64_eq(warden_client_create(&c, "a4", ""), ERR_RETURN(ERR_EXHAUSTED));
                 for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
-                        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, ids[i]), 0);
+                        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, ids[i]), 0);
         }
         warden_client_close(&c);
 }
@@ -245,17 +246,17 @@ static void test_descriptors_run_out_and_come_back(void **state)
         check_i64_eq(warden_client_create(&c, "a1", "one"), 0);
         set_open_files(c.pid, 300);
         check_i64_eq(warden_client_create(&c, "a2", ""), ERR_RETURN(ERR_EXHAUSTED));
-        check_true(strstr(c.answer.text, "LimitNOFILE") != NULL);
-        check_i64_eq(warden_client_ask(&c, WIRE_SCAN, ""), 0);
-        check_u64_eq(c.answer.n_found, 1);
-        check_i64_eq(warden_client_ask(&c, WIRE_PAUSE, "a1"), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_RESUME, "a1"), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_INSPECT, "a1"), 0);
+        check_true(strstr(c.reply.text, "LimitNOFILE") != NULL);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_SCAN, ""), 0);
+        check_u64_eq(c.reply.n_found, 1);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_PAUSE, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_RESUME, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"), 0);
         check_true(warden_client_ping(&c));
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
         set_open_files(c.pid, RLIM_INFINITY);
         check_i64_eq(warden_client_create(&c, "a2", ""), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a2"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a2"), 0);
         warden_client_close(&c);
 }
 
@@ -269,25 +270,25 @@ static void test_sandboxes_outlive_the_warden(void **state)
         NEW_WARDEN(&c, UIDS);
         check_i64_eq(warden_client_create(&c, "a1", "one"), 0);
         check_i64_eq(warden_client_create(&c, "a2", "two"), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_PAUSE, "a2"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_PAUSE, "a2"), 0);
         for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
                 int status = warden_client_stop(&c, signals[i]);
 
                 check_i64_eq(status, signals[i] == SIGKILL ? SIGKILL : 0);
                 warden_client_start(&c);
                 warden_client_hello(&c);
-                check_i64_eq(warden_client_ask(&c, WIRE_INSPECT, "a1"), 0);
-                check_u64_eq(c.answer.state.life, WIRE_RUNNING);
+                check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"), 0);
+                check_u64_eq(c.reply.state.life, WARDEN_RUNNING);
                 check_true(warden_client_ping(&c));
-                check_i64_eq(warden_client_ask(&c, WIRE_INSPECT, "a2"), 0);
-                check_u64_eq(c.answer.state.life, WIRE_PAUSED);
+                check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a2"), 0);
+                check_u64_eq(c.reply.state.life, WARDEN_PAUSED);
         }
         check_i64_eq(warden_client_create(&c, "a3", ""), 0);
         check_true(warden_client_ping(&c));
-        check_i64_eq(warden_client_ask(&c, WIRE_RESUME, "a2"), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a2"), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a3"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_RESUME, "a2"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a2"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a3"), 0);
         warden_client_close(&c);
 }
 
@@ -298,15 +299,15 @@ static void test_death_of_an_adopted_one(void **state)
 
         NEW_WARDEN(&c, UIDS);
         check_i64_eq(warden_client_create(&c, "a1", ""), 0);
-        pidfd = TAKE_FD(c.fds[WIRE_FD_PIDFD]);
+        pidfd = TAKE_FD(c.fds[WARDEN_FD_PIDFD]);
         check_i64_eq(warden_client_stop(&c, SIGKILL), SIGKILL);
         warden_client_start(&c);
         warden_client_hello(&c);
         check_i64_eq(pidfd_kill(pidfd, SIGKILL), 0);
-        warden_client_wait_news(&c);
-        check_u64_eq(c.news.kind, WIRE_DIED);
-        check_u64_eq(c.news.state.life, WIRE_DEAD);
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
+        warden_client_wait_event(&c);
+        check_u64_eq(c.event.kind, WARDEN_EVENT_DIED);
+        check_u64_eq(c.event.state.life, WARDEN_DEAD);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
         (void) close(pidfd);
         warden_client_close(&c);
 }
@@ -326,7 +327,7 @@ static void test_killed_in_the_middle(void **state)
 
                         (void) snprintf(id, sizeof(id), "c%d-%d", round, i);
                         spec = warden_client_spec(id);
-                        warden_client_order(&c, &spec, id);
+                        warden_client_send_create(&c, &spec, id);
                 }
                 for (int i = 0; i < round % 6; i++)
                         warden_client_receive(&c);
@@ -334,11 +335,11 @@ static void test_killed_in_the_middle(void **state)
                 warden_client_start(&c);
                 do
                         warden_client_receive(&c);
-                while (!wire_is_news(str_of(c.room, c.n)));
+                while (!warden_is_event(str_of(c.buffer, c.n)));
                 warden_client_start_over(&c);
-                while (warden_client_ask(&c, WIRE_SCAN, "") == 0 && c.answer.n_found > 0) {
-                        (void) snprintf(id, sizeof(id), "%s", c.answer.found[0].id);
-                        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, id), 0);
+                while (warden_client_request(&c, WARDEN_MSG_SCAN, "") == 0 && c.reply.n_found > 0) {
+                        (void) snprintf(id, sizeof(id), "%s", c.reply.found[0].id);
+                        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, id), 0);
                 }
         }
         warden_client_close(&c);
@@ -381,7 +382,7 @@ static void test_no_disk_is_kept_busy(void **state)
         check_true(has_mounted(c.pid, name)); /* or the rest would show nothing */
         check_i64_eq(umount2(path, 0), 0);
         check_true(!has_mounted(c.pid, name));
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
         warden_client_close(&c);
         check_i64_eq(rmdir(path), 0);
 }
@@ -397,7 +398,7 @@ static const struct {
 } spoils[] = {
         { "no record", FDS_NONE, ERR_RETURN(ERR_INVALID) },
         { "two records", FDS_TWO, ERR_RETURN(ERR_INVALID) },
-        { "more than there is room for", FDS_MANY, ERR_RETURN(ERR_INVALID) },
+        { "more than there is buffer for", FDS_MANY, ERR_RETURN(ERR_INVALID) },
         { "a record that keeps its reader waiting", FD_PIPE, ERR_RETURN(ERR_INVALID) },
         { "a record that can change", FD_UNSEALED, ERR_RETURN(ERR_INVALID) },
         { "uids of its own choice", UIDS_NAMED, ERR_RETURN(ERR_INVALID) },
@@ -413,7 +414,7 @@ static void send_spoiled(struct warden_client *c, enum spoil spoil)
         scoped(fd_closep) int plain = memfd_create("x", MFD_CLOEXEC);
         scoped(buf_done) struct buf b;
         struct plan_spec s = warden_client_spec("a1");
-        struct wire_request q = { .call = WIRE_CREATE };
+        struct warden_request q = { .call = WARDEN_MSG_CREATE };
         int pipes[2], fds[16];
         size_t n = spoil == FDS_NONE ? 0 : spoil == FDS_TWO ? 2 : spoil == FDS_MANY ? 16 : 1;
         struct err e;
@@ -445,28 +446,28 @@ static void test_refused(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(spoils); i++) {
                 check_case(spoils[i].name);
                 send_spoiled(&c, spoils[i].spoil);
-                check_i64_eq(warden_client_wait_answer(&c, c.ticket), spoils[i].result);
-                check_true(*c.answer.text != 0);
+                check_i64_eq(warden_client_wait_reply(&c, c.request_id), spoils[i].result);
+                check_true(*c.reply.text != 0);
         }
         check_case("and then all is well");
         check_i64_eq(warden_client_create(&c, "a1", ""), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
         warden_client_close(&c);
 }
 
-/* Every byte of a request set to what hurts, and every length: an answer comes, or none, but the
+/* Every byte of a request set to what hurts, and every length: an reply comes, or none, but the
  * warden is there afterwards. */
 static void test_bytes_that_lie(void **state)
 {
         static const unsigned char lies[] = { 0, 1, 0x7f, 0x80, 0xff };
         scoped(buf_done) struct buf b;
-        struct wire_request q = { .call = WIRE_INSPECT, .id = "a1", .ticket = 1 };
+        struct warden_request q = { .call = WARDEN_MSG_INSPECT, .id = "a1", .request_id = 1 };
         struct warden_client c;
         struct err e;
 
         NEW_WARDEN(&c, UIDS);
-        buf_init(&b, WIRE_MESSAGE_MAX);
-        check_i64_eq(wire_request_encode(&q, &b, &e), 0);
+        buf_init(&b, WARDEN_MSG_MAX);
+        check_i64_eq(warden_request_encode(&q, &b, &e), 0);
         for (size_t i = 0; i < b.n; i++)
                 for (size_t j = 0; j < ARRAY_SIZE(lies); j++) {
                         char was = b.p[b.start + i];
@@ -482,7 +483,7 @@ static void test_bytes_that_lie(void **state)
         }
         warden_client_start_over(&c);
         check_i64_eq(warden_client_create(&c, "a1", ""), 0);
-        check_i64_eq(warden_client_ask(&c, WIRE_DESTROY, "a1"), 0);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
         warden_client_close(&c);
 }
 
@@ -494,8 +495,8 @@ static void test_nothing_before_hello(void **state)
         if (geteuid() != 0)
                 skip_because(NEEDS);
         warden_client_open(&c, UIDS);
-        warden_client_wait_news(&c);
-        check_i64_eq(warden_client_ask(&c, WIRE_SCAN, ""), ERR_RETURN(ERR_CONFLICT));
+        warden_client_wait_event(&c);
+        check_i64_eq(warden_client_request(&c, WARDEN_MSG_SCAN, ""), ERR_RETURN(ERR_CONFLICT));
         check_i64_eq(warden_client_create(&c, "a1", ""), ERR_RETURN(ERR_CONFLICT));
         warden_client_close(&c);
 }

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/protocol.h"
+
+#include "base/base.h"
+#include "plan/bytes.h"
+
+#define MAGIC_REQUEST 0x31515748U /* "HWQ1", little-endian */
+#define MAGIC_REPLY   0x31415748U /* "HWA1" */
+#define MAGIC_EVENT   0x314e5748U /* "HWN1" */
+
+#define HEAD_SIZE 13 /* magic, kind, request_id */
+#define ID_SIZE   (4 + PLAN_NAME_MAX)
+
+static const char *const warden_msg_names[] = {
+        [WARDEN_MSG_HELLO] = "hello",     [WARDEN_MSG_CREATE] = "create",
+        [WARDEN_MSG_DESTROY] = "destroy", [WARDEN_MSG_PAUSE] = "pause",
+        [WARDEN_MSG_RESUME] = "resume",   [WARDEN_MSG_INSPECT] = "inspect",
+        [WARDEN_MSG_SCAN] = "scan",       [WARDEN_MSG_USAGE] = "usage",
+};
+ENUM_TABLE(warden_msg, warden_msg_names, WARDEN_MSG_KIND_MAX_);
+
+static const char *const warden_status_names[] = {
+        [WARDEN_RUNNING] = "running",
+        [WARDEN_PAUSED] = "paused",
+        [WARDEN_ENDED] = "ended",
+        [WARDEN_DEAD] = "dead",
+};
+ENUM_TABLE(warden_status, warden_status_names, WARDEN_STATUS_MAX_);
+
+static const char *const warden_exit_names[] = {
+        [WARDEN_EXIT_NONE] = "none",       [WARDEN_EXIT_CODE] = "exited",
+        [WARDEN_EXIT_SIGNAL] = "signaled", [WARDEN_EXIT_OOM] = "oom-killed",
+        [WARDEN_EXIT_LOST] = "lost",
+};
+ENUM_TABLE(warden_exit, warden_exit_names, WARDEN_EXIT_MAX_);
+
+static const char *const warden_event_kind_names[] = {
+        [WARDEN_EVENT_STARTED] = "started",
+        [WARDEN_EVENT_DIED] = "died",
+        [WARDEN_EVENT_OOM] = "oom",
+};
+ENUM_TABLE(warden_event_kind, warden_event_kind_names, WARDEN_EVENT_KIND_MAX_);
+
+#define READY (1U << WARDEN_PHASE_READY)
+#define ANY   (1U << WARDEN_PHASE_NEW | READY)
+
+const struct warden_rule warden_rules[WARDEN_MSG_KIND_MAX_] = {
+        [WARDEN_MSG_HELLO] = { ANY, HEAD_SIZE + 4, 0 },
+        [WARDEN_MSG_CREATE] = { READY, HEAD_SIZE + 4 + PLAN_SPEC_MAX, 1 },
+        [WARDEN_MSG_DESTROY] = { READY, HEAD_SIZE + ID_SIZE, 0 },
+        [WARDEN_MSG_PAUSE] = { READY, HEAD_SIZE + ID_SIZE, 0 },
+        [WARDEN_MSG_RESUME] = { READY, HEAD_SIZE + ID_SIZE, 0 },
+        [WARDEN_MSG_INSPECT] = { READY, HEAD_SIZE + ID_SIZE, 0 },
+        [WARDEN_MSG_SCAN] = { READY, HEAD_SIZE + ID_SIZE, 0 },
+        [WARDEN_MSG_USAGE] = { READY, HEAD_SIZE + ID_SIZE, 0 },
+};
+
+static_assert(HEAD_SIZE + 4 + PLAN_SPEC_MAX <= WARDEN_MSG_MAX, "a create is a message");
+static_assert(WARDEN_PAGE_MAX * (ID_SIZE + 6) + WARDEN_TEXT_MAX + 64 <= WARDEN_MSG_MAX,
+              "a page is a message");
+
+/* --- parts --- */
+
+static void put_head(struct buf *b, uint32_t magic, unsigned kind, uint64_t request_id)
+{
+        bytes_put_number(b, magic, 4);
+        bytes_put_number(b, kind, 1);
+        bytes_put_number(b, request_id, 8);
+}
+
+/* The kind, or WARDEN_MSG_INVALID. */
+static int take_head(struct bytes *in, uint32_t magic, int n_kinds, uint64_t *ret_request_id)
+{
+        const uint64_t is = bytes_number(in, 4);
+        const int kind = (int) bytes_number(in, 1);
+
+        *ret_request_id = bytes_number(in, 8);
+        return in->failed || is != magic || kind >= n_kinds ? -EINVAL : kind;
+}
+
+/* There is one way to say that it lives, and for each end one life that it leads to. */
+static bool state_is_sound(const struct instance_status *s)
+{
+        if (!warden_status_to_string((int) s->life) || !warden_exit_to_string((int) s->reason))
+                return false;
+        if (instance_is_alive(s))
+                return s->reason == WARDEN_EXIT_NONE && s->status == 0;
+        if (s->life == WARDEN_ENDED)
+                return s->reason == WARDEN_EXIT_CODE && s->status == 0;
+        return s->reason != WARDEN_EXIT_NONE && !(s->reason == WARDEN_EXIT_CODE && s->status == 0);
+}
+
+void instance_status_put(struct buf *b, const struct instance_status *s)
+{
+        bytes_put_number(b, s->life, 1);
+        bytes_put_number(b, s->reason, 1);
+        bytes_put_number(b, s->status, 4);
+}
+
+struct instance_status instance_status_take(struct bytes *r)
+{
+        struct instance_status s;
+
+        s.life = (enum warden_status) bytes_number(r, 1);
+        s.reason = (enum warden_exit) bytes_number(r, 1);
+        s.status = (uint32_t) bytes_number(r, 4);
+        r->failed |= !state_is_sound(&s);
+        return s;
+}
+
+static const char *take_id(struct bytes *in, bool may_be_empty)
+{
+        const char *id = bytes_text(in);
+
+        in->failed |= !(plan_spec_is_id(id) || (may_be_empty && !*id));
+        return id;
+}
+
+static int finish(struct buf *b, size_t before, struct err *e)
+{
+        if (!buf_failed(b) && b->n - before <= WARDEN_MSG_MAX)
+                return 0;
+        buf_truncate(b, before);
+        return err_set(e, ERR_TOO_LARGE, "a message is too long");
+}
+
+/* --- requests --- */
+
+int warden_request_encode(const struct warden_request *q, struct buf *b, struct err *e)
+{
+        const size_t before = b->n;
+
+        put_head(b, MAGIC_REQUEST, q->call, q->request_id);
+        if (q->call == WARDEN_MSG_HELLO)
+                bytes_put_number(b, q->version, 4);
+        else if (q->call == WARDEN_MSG_CREATE)
+                bytes_put_piece(b, q->spec);
+        else
+                bytes_put_text(b, q->id);
+        return finish(b, before, e);
+}
+
+bool warden_request_peek(struct str message, enum warden_msg *ret_call, uint64_t *ret_request_id)
+{
+        struct bytes in = { .left = message };
+        int call = take_head(&in, MAGIC_REQUEST, WARDEN_MSG_KIND_MAX_, ret_request_id);
+
+        if (call < 0)
+                return false;
+        *ret_call = (enum warden_msg) call;
+        return true;
+}
+
+int warden_request_decode(const struct warden_packet *m, enum warden_phase phase, struct arena *a,
+                          struct warden_request *ret, struct err *e)
+{
+        struct bytes in = { m->message, a, false };
+        struct warden_request q = { .id = "", .spec = STR("") };
+        const struct warden_rule *rule;
+        int call = take_head(&in, MAGIC_REQUEST, WARDEN_MSG_KIND_MAX_, &q.request_id);
+
+        if (call < 0)
+                return err_set(e, ERR_INVALID, "not a request");
+        q.call = (enum warden_msg) call;
+        rule = &warden_rules[call];
+        if (!(rule->phases & 1U << phase))
+                return err_set(e, ERR_CONFLICT, "'%s' before a hello", warden_msg_to_string(call));
+        if (m->message.n > rule->size_max || m->n_fds != rule->fds)
+                return err_set(e, ERR_INVALID, "'%s' with %zu bytes and %zu descriptors",
+                               warden_msg_to_string(call), m->message.n, m->n_fds);
+        if (q.call == WARDEN_MSG_HELLO)
+                q.version = (uint32_t) bytes_number(&in, 4);
+        else if (q.call == WARDEN_MSG_CREATE)
+                q.spec = bytes_piece(&in);
+        else
+                q.id = take_id(&in, q.call == WARDEN_MSG_SCAN);
+        if (!bytes_complete(&in))
+                return err_set(e, ERR_INVALID, "'%s' makes no sense", warden_msg_to_string(call));
+        *ret = q;
+        return 0;
+}
+
+/* --- answers --- */
+
+size_t warden_reply_fds(const struct warden_reply *w)
+{
+        if (w->result < 0)
+                return 0;
+        if (w->call == WARDEN_MSG_CREATE
+            || (w->call == WARDEN_MSG_INSPECT && instance_is_alive(&w->state)))
+                return WARDEN_FDS_ALIVE;
+        return w->call == WARDEN_MSG_SCAN ? w->n_found : 0;
+}
+
+static void put_page(struct buf *b, const struct warden_reply *w)
+{
+        bytes_put_number(b, w->more, 1);
+        bytes_put_number(b, w->skipped, 4);
+        bytes_put_number(b, w->n_found, 1);
+        for (size_t i = 0; i < w->n_found; i++) {
+                bytes_put_text(b, w->found[i].id);
+                instance_status_put(b, &w->found[i].state);
+        }
+}
+
+static void put_usage(struct buf *b, const struct warden_reply *w)
+{
+        bytes_put_number(b, w->cpu_usec, 8);
+        bytes_put_number(b, w->memory_bytes, 8);
+        bytes_put_number(b, w->processes, 8);
+}
+
+/* A failure is its code, counted from 1, and its text. */
+int warden_reply_encode(const struct warden_reply *w, struct buf *b, struct err *e)
+{
+        const size_t before = b->n;
+
+        ASSERT(w->n_found <= WARDEN_PAGE_MAX);
+        put_head(b, MAGIC_REPLY, w->call, w->request_id);
+        bytes_put_number(b, w->result < 0 ? (uint64_t) err_code_from_errno(w->result) + 1 : 0, 1);
+        if (w->result < 0)
+                bytes_put_text(b, w->text ? w->text : "");
+        else if (w->call == WARDEN_MSG_HELLO)
+                bytes_put_number(b, w->version, 4);
+        else if (w->call == WARDEN_MSG_INSPECT)
+                instance_status_put(b, &w->state);
+        else if (w->call == WARDEN_MSG_SCAN)
+                put_page(b, w);
+        else if (w->call == WARDEN_MSG_USAGE)
+                put_usage(b, w);
+        return finish(b, before, e);
+}
+
+static void take_error(struct bytes *in, uint64_t code, struct warden_reply *w)
+{
+        w->text = bytes_text(in);
+        w->result = ERR_RETURN(code - 1);
+        in->failed |= code > ERR_CODE_MAX_ || strlen(w->text) > WARDEN_TEXT_MAX;
+}
+
+/* In ascending order, so that no page can lead back. */
+static void take_page(struct bytes *in, struct warden_reply *w)
+{
+        const uint64_t more = bytes_number(in, 1), skipped = bytes_number(in, 4);
+        const size_t n = bytes_number(in, 1);
+        struct warden_found *found;
+
+        if (in->failed || n > WARDEN_PAGE_MAX || more > 1 || (more && n == 0)) {
+                in->failed = true;
+                return;
+        }
+        found = arena_alloc_array(in->arena, n + 1, sizeof(*found));
+        in->failed |= !found;
+        for (size_t i = 0; i < n && !in->failed; i++) {
+                found[i].id = take_id(in, false);
+                found[i].state = instance_status_take(in);
+                in->failed |= i > 0 && strcmp(found[i - 1].id, found[i].id) >= 0;
+        }
+        w->more = more;
+        w->skipped = (uint32_t) skipped;
+        w->found = found;
+        w->n_found = n;
+}
+
+static void take_usage(struct bytes *in, struct warden_reply *w)
+{
+        w->cpu_usec = bytes_number(in, 8);
+        w->memory_bytes = bytes_number(in, 8);
+        w->processes = bytes_number(in, 8);
+}
+
+int warden_reply_decode(const struct warden_packet *m, struct arena *a, struct warden_reply *ret,
+                        struct err *e)
+{
+        struct bytes in = { m->message, a, m->message.n > WARDEN_MSG_MAX };
+        struct warden_reply w = { .text = "" };
+        uint64_t code;
+        int call = take_head(&in, MAGIC_REPLY, WARDEN_MSG_KIND_MAX_, &w.request_id);
+
+        if (call < 0)
+                return err_set(e, ERR_INVALID, "not an answer of the warden");
+        w.call = (enum warden_msg) call;
+        code = bytes_number(&in, 1);
+        if (code > 0)
+                take_error(&in, code, &w);
+        else if (w.call == WARDEN_MSG_HELLO)
+                w.version = (uint32_t) bytes_number(&in, 4);
+        else if (w.call == WARDEN_MSG_INSPECT)
+                w.state = instance_status_take(&in);
+        else if (w.call == WARDEN_MSG_SCAN)
+                take_page(&in, &w);
+        else if (w.call == WARDEN_MSG_USAGE)
+                take_usage(&in, &w);
+        if (!bytes_complete(&in) || m->n_fds != warden_reply_fds(&w))
+                return err_set(e, ERR_INVALID, "the warden's answer to '%s' makes no sense",
+                               warden_msg_to_string(call));
+        *ret = w;
+        return 0;
+}
+
+/* --- news --- */
+
+bool warden_is_event(struct str message)
+{
+        struct bytes in = { .left = message };
+
+        return bytes_number(&in, 4) == MAGIC_EVENT;
+}
+
+int warden_event_encode(const struct warden_event *n, struct buf *b, struct err *e)
+{
+        const size_t before = b->n;
+
+        put_head(b, MAGIC_EVENT, n->kind, 0);
+        if (n->kind != WARDEN_EVENT_STARTED)
+                bytes_put_text(b, n->id);
+        if (n->kind == WARDEN_EVENT_DIED)
+                instance_status_put(b, &n->state);
+        return finish(b, before, e);
+}
+
+int warden_event_decode(const struct warden_packet *m, struct arena *a, struct warden_event *ret,
+                        struct err *e)
+{
+        struct bytes in = { m->message, a, m->message.n > WARDEN_MSG_MAX };
+        struct warden_event n = { .id = "" };
+        uint64_t request_id;
+        int kind = take_head(&in, MAGIC_EVENT, WARDEN_EVENT_KIND_MAX_, &request_id);
+
+        if (kind < 0)
+                return err_set(e, ERR_INVALID, "no news of the warden");
+        n.kind = (enum warden_event_kind) kind;
+        if (n.kind != WARDEN_EVENT_STARTED)
+                n.id = take_id(&in, false);
+        if (n.kind == WARDEN_EVENT_DIED)
+                n.state = instance_status_take(&in);
+        in.failed |= n.kind == WARDEN_EVENT_DIED && instance_is_alive(&n.state);
+        if (!bytes_complete(&in) || request_id != 0 || m->n_fds != 0)
+                return err_set(e, ERR_INVALID, "news of the warden make no sense");
+        *ret = n;
+        return 0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "warden/veth_pair.h"
+
+#include <sys/socket.h>
+
+#include "base/base.h"
+#include "os/fd.h"
+#include "os/netns.h"
+
+#define NAME  "eth0"
+#define INDEX 16 /* smaller ones may belong to tunnels that the kernel makes by itself */
+
+int veth_pair_open(struct veth_pair *x, const struct veth_context *g, int netns)
+{
+        int s = netns_socket(netns, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+        int r = s < 0 ? s : netlink_adopt(s, &x->inside);
+
+        x->ctx = g;
+        if (r < 0 || !g->v6)
+                return r;
+        x->news = netns_socket(netns, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+        return x->news < 0 ? x->news : link_watch_addresses(x->news);
+}
+
+void veth_pair_close(struct veth_pair *x)
+{
+        netlink_close(&x->inside);
+        x->news = fd_close(x->news);
+}
+
+static void add_neighbours(const struct veth_context *g, int link, uint32_t index,
+                           enum addr_plan_side other)
+{
+        uint8_t mac[LINK_MAC_SIZE];
+        struct link_addr addr;
+
+        addr_plan_mac(index, other, mac);
+        addr_plan_v4(g->addrs, index, other, &addr);
+        link_add_neighbour(g->batch, link, &addr, mac);
+        addr_plan_v6(g->addrs, index, other, &addr);
+        if (g->v6)
+                link_add_neighbour(g->batch, link, &addr, mac);
+}
+
+/* The link goes up with them. */
+static void add_addresses(const struct veth_context *g, int link, uint32_t index,
+                          enum addr_plan_side side)
+{
+        struct link_addr addr;
+
+        if (g->v6)
+                link_set_addr_gen_none(g->batch, link);
+        link_set_up(g->batch, link);
+        addr_plan_v4(g->addrs, index, side, &addr);
+        link_add_address(g->batch, link, &addr, ADDR_PLAN_V4_BITS);
+        addr_plan_v6(g->addrs, index, side, &addr);
+        if (g->v6)
+                link_add_address(g->batch, link, &addr, ADDR_PLAN_V6_BITS);
+}
+
+/* All in one batch: in a namespace of ours the link's number is our choice. -EEXIST: the name of the
+ * machine's end is taken. */
+static int connect_inside(struct veth_pair *x, uint32_t index, const char *name)
+{
+        const struct veth_context *g = x->ctx;
+        uint8_t inner[LINK_MAC_SIZE], outer[LINK_MAC_SIZE];
+        const struct link_veth veth = { NAME, INDEX, name, g->machine, inner, outer };
+        struct link_addr gateway;
+
+        addr_plan_mac(index, ADDR_PLAN_SANDBOX, inner);
+        addr_plan_mac(index, ADDR_PLAN_HOST, outer);
+        netlink_reset(g->batch);
+        link_add_veth(g->batch, &veth);
+        add_addresses(g, INDEX, index, ADDR_PLAN_SANDBOX);
+        add_neighbours(g, INDEX, index, ADDR_PLAN_HOST);
+        addr_plan_v4(g->addrs, index, ADDR_PLAN_HOST, &gateway);
+        link_add_default_route(g->batch, INDEX, &gateway);
+        addr_plan_v6(g->addrs, index, ADDR_PLAN_HOST, &gateway);
+        if (g->v6)
+                link_add_default_route(g->batch, INDEX, &gateway);
+        return netlink_send(&x->inside, g->batch, NULL);
+}
+
+static int connect_outside(struct veth_pair *x, uint32_t index)
+{
+        const struct veth_context *g = x->ctx;
+
+        netlink_reset(g->batch);
+        add_addresses(g, x->link, index, ADDR_PLAN_HOST);
+        add_neighbours(g, x->link, index, ADDR_PLAN_SANDBOX);
+        return netlink_send(g->route, g->batch, NULL);
+}
+
+int veth_pair_make(struct veth_pair *x, uint32_t index)
+{
+        char name[IFNAMSIZ];
+        int r;
+
+        addr_plan_link_name(x->ctx->addrs, index, name);
+        r = connect_inside(x, index, name);
+        if (r < 0)
+                return r == -EEXIST ? -EBUSY : r;
+        x->link = link_index(x->ctx->route, name);
+        r = x->link < 0 ? x->link : connect_outside(x, index);
+        if (r == 0)
+                link_update_carrier(&x->inside, NAME);
+        return r;
+}

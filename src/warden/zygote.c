@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "warden/zygote.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "os/clone.h"
+#include "os/fd.h"
+#include "os/fd_pass.h"
+#include "os/userns.h"
+#include "os/walk.h"
+#include "warden/build.h"
+#include "warden/data.h"
+
+void zygote_cgroup_name(uint32_t uid_first, char ret[static ZYGOTE_CGROUP_MAX])
+{
+        static_assert(ZYGOTE_CGROUP_MAX == BUILD_NAME_MAX, "the same names");
+        build_name(uid_first, ret);
+}
+
+/* --- in the zygote --- */
+
+/* The message, or 0 at the end of the warden. It has exactly the descriptors that belong to it, or
+ * it is none. */
+static ssize_t receive(int socket, struct fd_pass_msg *m)
+{
+        ssize_t n = fd_pass_receive(socket, m, 0);
+
+        return n > 0 && (m->cut || m->n_fds != ZYGOTE_FDS) ? -EBADMSG : n;
+}
+
+/* A message that is none ends it, and the sender sees an end of file where a report should be. */
+never_returns static void become(struct builder *x, int socket, uint32_t uid_first)
+{
+        static char message[PLAN_SPEC_MAX + 1];
+        static struct plan plan;
+        const struct plan_uids uids = { uid_first, 1 };
+        struct build_order order = { .plan = &plan };
+        int fds[ZYGOTE_FDS] = { 0 };
+        struct plan_spec spec;
+        struct arena arena;
+        struct err e;
+        int r;
+        struct fd_pass_msg m = {
+                .p = message, .size = sizeof(message), .fds = fds, .fds_max = ZYGOTE_FDS
+        };
+        ssize_t n = receive(socket, &m);
+
+        if (n <= 0)
+                _exit(n < 0 ? 1 : 0);
+        arena_init(&arena, 4 * PLAN_SPEC_MAX);
+        r = plan_spec_decode(str_of(message, (size_t) n), &uids, &arena, &spec, &e);
+        r = r < 0 ? -EBADMSG : plan_make(&spec, &arena, &plan);
+        if (r < 0)
+                build_give_up(fds[PLAN_FDS], r);
+        memcpy(order.fds, fds, sizeof(order.fds));
+        order.report = fds[ZYGOTE_FD_REPORT];
+        order.netns = fds[ZYGOTE_FD_NETNS];
+        build_execute(x, &order);
+}
+
+/* One byte, or nothing: ready, or never, with the reason as exit code. The warden's other descriptors go: among them are its ends
+ * of the sockets of other seeds, which could not see its end otherwise. */
+never_returns static void run(const struct build_context *ctx, int socket, uint32_t uid_first)
+{
+        struct build_context g = *ctx;
+        struct builder x = { 0 };
+        int *const kept[] = { &socket, &g.userns, &g.agent, &x.ns_root, &x.stage,
+                              &x.data, &x.lowers, &x.upper, &x.work,    &x.root };
+        int r;
+
+        (void) prctl(PR_SET_NAME, "hutch-zygote"); /* until it is the agent */
+        r = build_prepare(&x, &g);
+        if (r < 0)
+                _exit(-r & 0x7f);
+        if (fd_keep_only(kept, ARRAY_SIZE(kept) - (g.host ? 0 : 1)) < 0
+            || send(socket, "", 1, MSG_NOSIGNAL) != 1)
+                _exit(1);
+        become(&x, socket, uid_first);
+}
+
+/* --- in the warden --- */
+
+static int start(const struct host_context *g, struct zygote *s)
+{
+        const struct userns_range range = { s->uid_first, PLAN_UIDS };
+        scoped(fd_closep) int userns = -EBADF, theirs = -EBADF;
+        struct build_context ctx = {
+                .data = g->data_path,
+                .tree = g->tree,
+                .group = &s->group,
+                .uid_first = s->uid_first,
+                .host = g->host,
+                .agent = g->agent,
+                .resolv = g->resolv,
+        };
+        int pair[2] = { -EBADF, -EBADF }, r = userns_make(&range, &userns);
+
+        if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                r = -errno;
+        if (r < 0)
+                return r;
+        s->socket = pair[0];
+        theirs = pair[1];
+        ctx.userns = userns;
+        s->pid = clone_child(&(struct clone_child){ BUILD_NAMESPACES,
+                                                    s->group.parts[CGROUP_UNIFIED], g->nursery },
+                             &s->pidfd);
+        if (s->pid == 0)
+                run(&ctx, theirs, s->uid_first);
+        return s->pid < 0 ? s->pid : 0;
+}
+
+int zygote_make(const struct host_context *g, uint32_t uid_first, struct zygote *ret)
+{
+        struct zygote s = ZYGOTE_NULL;
+        char name[ZYGOTE_CGROUP_MAX];
+        int r = 0, removed;
+
+        s.uid_first = uid_first;
+        zygote_cgroup_name(uid_first, name);
+        if (g->tree)
+                r = cgroup_make(g->tree, name, &(struct cgroup_limits){ 0 }, &s.group);
+        if (r < 0)
+                return r;
+        r = start(g, &s);
+        if (r == 0) {
+                *ret = s;
+                return 0;
+        }
+        removed = zygote_remove(g, &s);
+        return removed < 0 ? removed : r;
+}
+
+int zygote_wait(const struct zygote *s)
+{
+        char byte;
+        ssize_t n = recv(s->socket, &byte, 1, 0);
+
+        return n == 1 ? 0 : n < 0 ? -errno : -EPIPE;
+}
+
+int zygote_send(const struct zygote *s, struct str spec, const int fds[static ZYGOTE_FDS])
+{
+        ssize_t n = fd_pass_send(s->socket, spec, fds, ZYGOTE_FDS, 0);
+
+        return n < 0 ? (int) n : 0;
+}
+
+static int end_process(struct zygote *s)
+{
+        int status, r;
+
+        if (s->pidfd < 0)
+                return 0;
+        r = pidfd_kill(s->pidfd, SIGKILL);
+        if (r == 0 || r == -ESRCH)
+                r = pidfd_wait(s->pidfd, &status);
+        return r == -ECHILD ? 0 : r; /* somebody else's child, or reaped before */
+}
+
+/* For one that is nobody's child we know: cgroup_kill returns before its processes are gone. */
+static int wait_for_group(const struct cgroup *group)
+{
+        int r;
+
+        while ((r = cgroup_is_populated(group)) > 0) {
+                scoped(fd_closep) int pidfd = cgroup_pidfd(group);
+                struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+                if (pidfd < 0 && pidfd != -ESRCH)
+                        return pidfd;
+                if (pidfd >= 0 && poll(&p, 1, -1) < 0 && errno != EINTR)
+                        return -errno;
+        }
+        return r;
+}
+
+int zygote_take_dir(const struct host_context *g, const struct zygote *s, int sandboxes,
+                    const char *id)
+{
+        scoped(fd_closep) int seeds =
+                openat(g->data, DATA_ZYGOTES, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        char name[BUILD_NAME_MAX];
+
+        build_name(s->uid_first, name);
+        if (seeds < 0 || renameat2(seeds, name, sandboxes, id, RENAME_NOREPLACE) < 0)
+                return -errno;
+        return 0;
+}
+
+/* Three folders and no more, because no sandbox was in there. */
+int zygote_drop_dir(const struct host_context *g, uint32_t uid_first)
+{
+        scoped(fd_closep) int seeds =
+                openat(g->data, DATA_ZYGOTES, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        char name[BUILD_NAME_MAX];
+
+        build_name(uid_first, name);
+        return seeds < 0 ? -errno : walk_remove_all(seeds, name);
+}
+
+/* The group first: it reaches also those whose first process is not known to us any more. */
+int zygote_remove(const struct host_context *g, struct zygote *s)
+{
+        char name[ZYGOTE_CGROUP_MAX];
+        int r = 0;
+
+        zygote_cgroup_name(s->uid_first, name);
+        if (g->tree && s->group.parts[CGROUP_PIDS] < 0 && s->group.parts[CGROUP_UNIFIED] < 0)
+                r = cgroup_open(g->tree, name, &s->group);
+        if (r == 0 && g->tree)
+                r = cgroup_kill(&s->group);
+        if (r == 0 && g->tree && s->pidfd < 0)
+                r = wait_for_group(&s->group);
+        if (r == -ENOENT)
+                r = 0;
+        if (r == 0)
+                r = end_process(s);
+        zygote_close(s);
+        if (r == 0)
+                r = zygote_drop_dir(g, s->uid_first);
+        return r == 0 && g->tree ? cgroup_remove(g->tree, name) : r;
+}
+
+void zygote_close(struct zygote *s)
+{
+        s->pidfd = fd_close(s->pidfd);
+        s->socket = fd_close(s->socket);
+        cgroup_close(&s->group);
+}
