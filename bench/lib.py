@@ -17,13 +17,13 @@ import tempfile
 MIB = 1024 * 1024
 MB = 1000 * 1000
 # What takes longer than this hangs: a start, an end, and wrk beyond the time it was given.
-PATIENCE_SECONDS = 20
-# Others on the machine disturb less then. Needs root, and is left out without.
+TIMEOUT_SECONDS = 20
+# Others on the host disturb less then. Needs root, and is left out without.
 NICENESS = -10
 
 
 class Skip(Exception):
-    """This machine can't show that; the text says why."""
+    """This host can't show that; the text says why."""
 
 
 class Failure(Exception):
@@ -119,7 +119,7 @@ class Server:
 
     def _wait_for_address(self):
         # The line is written at once. Or the file ends, when the process does.
-        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE_SECONDS)
+        ready, _, _ = select.select([self.process.stdout], [], [], TIMEOUT_SECONDS)
         line = self.process.stdout.readline().decode() if ready else "it says nothing"
         m = re.search(r"listening on (?:http://)?(\S+)", line)
         if not m:
@@ -152,7 +152,7 @@ class Server:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            self.process.wait(PATIENCE_SECONDS)
+            self.process.wait(TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -210,7 +210,7 @@ class Bench:
         argv = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", url]
         try:
             run = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                 timeout=seconds + PATIENCE_SECONDS,
+                                 timeout=seconds + TIMEOUT_SECONDS,
                                  preexec_fn=lambda: os.sched_setaffinity(0, self.load_cpus))
         except subprocess.TimeoutExpired as e:
             raise Failure("wrk does not end") from e
@@ -241,7 +241,7 @@ def parse_wrk(out, err=""):
 
 
 def median_ratio(ours, peer):
-    """Of neighbours in time: what disturbs the machine for a while disturbs both."""
+    """Of neighbours in time: what disturbs the host for a while disturbs both."""
     return statistics.median(a / b for a, b in zip(ours, peer))
 
 
@@ -293,7 +293,7 @@ def print_head():
     print(ROW.format("name", "ours", "peer", "ratio", "required", "verdict"), flush=True)
 
 
-def machine():
+def host_info():
     model = platform.processor()
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as f:
         m = re.search(r"model name\s*: (.*)", f.read())

@@ -20,7 +20,7 @@ from bridge import Bridge  # noqa: E402
 
 CALLS = 200         # of each, in a round
 ROUND_TRIPS_MAX = 2
-SEEDS = 2
+ZYGOTES = 2
 CONFIG = """\
 purista:
   image: host
@@ -56,7 +56,7 @@ def start_broker(bench, kind):
 def start_hutchd(bench):
     """On TCP for who asks by HTTP, on a unix socket for the bridge, as the manual has it."""
     path = os.path.join(bench.directory, "socket")
-    hutchd = Hutchd(bench, SEEDS, more=CONFIG.format(uid=os.getuid()), listen=f"unix:{path}")
+    hutchd = Hutchd(bench, ZYGOTES, more=CONFIG.format(uid=os.getuid()), listen=f"unix:{path}")
     hutchd.path = f"unix:{path}"
     return hutchd
 
@@ -65,11 +65,11 @@ def make_sandbox(hutchd):
     connection = http.client.HTTPConnection("127.0.0.1", hutchd.port, timeout=60)
     connection.request("POST", "/api/v1/sandbox", json.dumps({"projectId": "bench"}),
                        {"Content-Type": "application/json"})
-    answer = connection.getresponse()
-    text = answer.read()
+    reply = connection.getresponse()
+    text = reply.read()
     connection.close()
-    if answer.status != 200:
-        raise Failure(f"createSandbox: {answer.status} {text!r}")
+    if reply.status != 200:
+        raise Failure(f"createSandbox: {reply.status} {text!r}")
     return json.loads(text)["sandboxId"]
 
 
@@ -109,11 +109,11 @@ def of(kind):
             raise Skip("hutch-bridge is built without one of the brokers' libraries")
         with own_network(), start_broker(bench, kind) as broker:
             hutchd = start_hutchd(bench)
-            box = make_sandbox(hutchd)
+            sandbox = make_sandbox(hutchd)
             with echo(bench, kind, broker), Bridge(bench.program("../hutch-bridge"), broker, hutchd.path,
                                                    "--log-level", "info") as bridge:
                 bridge.said("connected")
-                rounds = [run_json(bench, "bus_bench", "call", kind, broker.port, hutchd.port, box, CALLS)
+                rounds = [run_json(bench, "bus_bench", "call", kind, broker.port, hutchd.port, sandbox, CALLS)
                           for _ in range(bench.rounds)]
         yield from results(kind, rounds)
     return item

@@ -53,28 +53,28 @@ class Ours(http.client.HTTPConnection):
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
 
-    def ask(self, method, path, body=None, good=(200, 202, 204)):
+    def send_request(self, method, path, body=None, good=(200, 202, 204)):
         self.request(method, path, json.dumps(body) if body else None,
                      {"Content-Type": "application/json"} if body else {})
-        answer = self.getresponse()
-        text = answer.read()
-        if answer.status not in good:
-            raise Failure(f"{method} {path}: {answer.status} {text!r}")
+        reply = self.getresponse()
+        text = reply.read()
+        if reply.status not in good:
+            raise Failure(f"{method} {path}: {reply.status} {text!r}")
         return text
 
     def create(self):
-        made = self.ask("POST", "/v1/sandboxes", {
+        made = self.send_request("POST", "/v1/sandboxes", {
             "image": {"uri": IMAGE}, "timeout": 600, "entrypoint": ["sleep", "100000"],
             "resourceLimits": {"memory": str(MEMORY)}})
         return json.loads(made)["id"]
 
-    def run(self, box, argv, expected):
-        text = self.ask("POST", f"/v1/sandboxes/{box}/proxy/44772/command", {"argv": argv})
+    def run(self, sandbox, argv, expected):
+        text = self.send_request("POST", f"/v1/sandboxes/{sandbox}/proxy/44772/command", {"argv": argv})
         if expected not in text:
             raise Failure(f"no output: {text!r}")
 
-    def delete(self, box):
-        self.ask("DELETE", f"/v1/sandboxes/{box}")
+    def delete(self, sandbox):
+        self.send_request("DELETE", f"/v1/sandboxes/{sandbox}")
 
 
 def start_ours(bench, engine):
@@ -106,26 +106,26 @@ class Peer(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect(self.engine.socket)
 
-    def ask(self, method, path, body=None):
+    def send_request(self, method, path, body=None):
         self.request(method, f"/v1.41{path}", json.dumps(body) if body else None,
                      {"Content-Type": "application/json"} if body else {})
-        answer = self.getresponse()
-        text = answer.read()
-        if answer.status >= 300:
-            raise Failure(f"{method} {path}: {answer.status} {text!r}")
+        reply = self.getresponse()
+        text = reply.read()
+        if reply.status >= 300:
+            raise Failure(f"{method} {path}: {reply.status} {text!r}")
         return text
 
     def create(self):
-        made = self.ask("POST", "/containers/create", {
+        made = self.send_request("POST", "/containers/create", {
             "Image": IMAGE, "Cmd": ["sleep", "100000"],
             "HostConfig": {"NetworkMode": "none", "Memory": MEMORY, "MemorySwap": MEMORY,
                            "PidsLimit": 4096}})
         ident = json.loads(made)["Id"]
-        self.ask("POST", f"/containers/{ident}/start")
+        self.send_request("POST", f"/containers/{ident}/start")
         return ident
 
     def delete(self, ident):
-        self.ask("DELETE", f"/containers/{ident}?force=1")
+        self.send_request("DELETE", f"/containers/{ident}?force=1")
 
 
 def cli(engine, *arguments):
@@ -162,11 +162,11 @@ def seconds(function):
 def create_measures(engine, ours, peer):
     def of_ours():
         def make():
-            box = ours.create()
-            ours.run(box, ["/bin/echo", "hello"], b"hello")
-            return box
-        took, box = seconds(make)
-        ours.delete(box)
+            sandbox = ours.create()
+            ours.run(sandbox, ["/bin/echo", "hello"], b"hello")
+            return sandbox
+        took, sandbox = seconds(make)
+        ours.delete(sandbox)
         return took
 
     def of_peer():
@@ -203,12 +203,12 @@ def command(kind, bench):
     """In a sandbox that runs, against the engine's exec in the same container."""
     engine = start_engine(bench, kind)
     ours = start_ours(bench, engine)
-    box = ours.create()
-    container = next(iter(engine.containers(label=f"hutch.sandbox={box}")))
+    sandbox = ours.create()
+    container = next(iter(engine.containers(label=f"hutch.sandbox={sandbox}")))
     argv = ["/bin/echo", "hello"]
 
     def of_ours():
-        took, _ = seconds(lambda: [ours.run(box, argv, b"hello") for _ in range(COMMANDS)])
+        took, _ = seconds(lambda: [ours.run(sandbox, argv, b"hello") for _ in range(COMMANDS)])
         return took / COMMANDS
 
     r = bench.interleave({
@@ -216,7 +216,7 @@ def command(kind, bench):
     yield result(f"{kind} exec / a command of ours", statistics.median(r["ours"]) * 1000,
                  statistics.median(r["cli"]) * 1000, "ms", median_ratio(r["cli"], r["ours"]),
                  at_least=COMMAND_MIN, rounds=r)
-    ours.delete(box)
+    ours.delete(sandbox)
 
 
 def of(kind, function):

@@ -132,7 +132,7 @@ class Client(http.client.HTTPConnection):
     """Over the agent's unix socket."""
 
     def __init__(self, server):
-        super().__init__("bench", timeout=lib.PATIENCE_SECONDS)
+        super().__init__("bench", timeout=lib.TIMEOUT_SECONDS)
         self.path = socket_of(server)
 
     def connect(self):
@@ -140,7 +140,7 @@ class Client(http.client.HTTPConnection):
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
 
-    def ask(self, method, path, body=None):
+    def send_request(self, method, path, body=None):
         self.request(method, path, json.dumps(body) if body else None,
                      {"Content-Type": "application/json"} if body else {})
         r = self.getresponse()
@@ -150,7 +150,7 @@ class Client(http.client.HTTPConnection):
 
     def run(self, **body):
         """Returns the command's id."""
-        text = self.ask("POST", "/command", body).read()
+        text = self.send_request("POST", "/command", body).read()
         m = re.search(rb'"type":"init","text":"(\w+)"', text)
         if not m or b"execution_complete" not in text:
             raise Failure(f"no command: {text!r}")
@@ -190,7 +190,7 @@ def start_many(client, fifo):
 def wait_until_ready(client, ids):
     """Following a log needs no sleep: the answer comes when there is something to say."""
     for i in ids:
-        r = client.ask("GET", f"/command/{i}/logs?follow=true")
+        r = client.send_request("GET", f"/command/{i}/logs?follow=true")
         if r.read(6) != b"ready\n":
             raise Failure("a command did not start")
         client.close()
@@ -198,14 +198,14 @@ def wait_until_ready(client, ids):
 
 def check_all(client, ids, running):
     for i, command in enumerate(ids):
-        status = json.loads(client.ask("GET", f"/command/status/{command}").read())
+        status = json.loads(client.send_request("GET", f"/command/status/{command}").read())
         if status["running"] != running or (not running and status["exit_code"] != i % 256):
             raise Failure(f"of command {i}: {status}")
 
 
 def wait_until_ended(client, ids):
     for i in ids:
-        client.ask("GET", f"/command/{i}/logs?follow=true").read()
+        client.send_request("GET", f"/command/{i}/logs?follow=true").read()
 
 
 def many(bench):

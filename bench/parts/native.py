@@ -19,8 +19,8 @@ from parts.exec import run_json
 NETWORKS = ("none", "private")
 CREATES = 200
 BURST = 100
-SEEDS = 128
-FEW_SEEDS = 16
+ZYGOTES = 128
+FEW_ZYGOTES = 16
 CROWD = 2000
 CROWD_MOST = 10000
 IDLE = 1000
@@ -62,7 +62,7 @@ native: {{seeds: {seeds}, network: none, uids: "268435456:1310720000"}}
 class Hutchd:
     """hutchd with the native driver, in the network namespace of the caller."""
 
-    def __init__(self, bench, seeds=SEEDS, more="", listen=None):
+    def __init__(self, bench, seeds=ZYGOTES, more="", listen=None):
         """more: of the configuration; listen: another address, besides one of TCP."""
         self.bench = bench
         directory = tempfile.mkdtemp(dir=bench.directory)
@@ -108,12 +108,12 @@ class Hutchd:
     def wait_for_rest(self):
         """Networks are made by a child of the warden, which also takes away, when nothing has come or gone
         for 3 s, those that have come back. So it is done when it has done nothing for longer. The kernel
-        takes its time with control groups that were removed: with 10,000 of them, a minute and more."""
-        keeper = child(child(self.server.pid, "hutch-warden"), "hutch-netkeeper")
+        takes its time with cgroups that were removed: with 10,000 of them, a minute and more."""
+        supervisor = child(child(self.server.pid, "hutch-warden"), "hutch-netkeeper")
         deadline = time.monotonic() + 300
         before = None
         while time.monotonic() < deadline:
-            with open(f"/proc/{keeper}/schedstat", encoding="ascii") as f:
+            with open(f"/proc/{supervisor}/schedstat", encoding="ascii") as f:
                 now = f.read(), memory_groups()
             if now == before:
                 return
@@ -152,7 +152,7 @@ def children(pid):
 
 
 def memory_groups():
-    """Of the machine, with those that the kernel has not let go of yet. None: it does not count them."""
+    """Of the host, with those that the kernel has not let go of yet. None: it does not count them."""
     with open("/proc/cgroups", encoding="ascii") as f:
         return next((line.split()[2] for line in f if line.startswith("memory")), None)
 
@@ -184,7 +184,7 @@ def together(rounds, key):
 # --- making one ------------------------------------------------------------------------------------
 
 
-def box(bench):
+def sandbox(bench):
     """The warden alone, from the create_request to the first answer. User and network namespaces are made ahead
     in all of them, and ours has its process prepared, too: that is what a zygote is."""
     need_root()
@@ -205,7 +205,7 @@ def floors(bench):
 
 
 def create(bench):
-    """One after the other, over a connection that is kept. The floor has the machine for itself: what
+    """One after the other, over a connection that is kept. The floor has the host for itself: what
     hutchd makes ahead is made by then."""
     cycles = CREATES // bench.rounds + 1
 
@@ -268,7 +268,7 @@ def bwrap():
 
 
 def runc(bench):
-    """A bundle as "runc spec" writes it, with the machine's /usr as its image."""
+    """A bundle as "runc spec" writes it, with the host's /usr as its image."""
     if not shutil.which("runc"):
         return None
     bundle = tempfile.mkdtemp(dir=bench.directory)
@@ -295,14 +295,14 @@ def runc(bench):
 
 def rate(bench):
     """Create, a command, delete; by some at a time, and many more than were prepared. The floor has
-    the machine for itself."""
+    the host for itself."""
     def quiet_floor(network):
         hutchd.wait_for_zygotes()
         hutchd.wait_for_rest()
         return run_json(bench, "floor_bench", "rate", bench.program("tiny_init"), network, WORKERS,
                         bench.seconds)
 
-    with running(bench, seeds=FEW_SEEDS) as hutchd:
+    with running(bench, seeds=FEW_ZYGOTES) as hutchd:
         for network in NETWORKS:
             hutchd.cycles("cxd", 50, WORKERS, network)
             r = bench.interleave({
@@ -388,7 +388,7 @@ def hold_floor(bench, count):
 
 
 def memory(bench):
-    """The machine's, with all that the kernel keeps for a sandbox."""
+    """The host's, with all that the kernel keeps for a sandbox."""
     need_root()
     floor = hold_floor(bench, IDLE)
     with running(bench) as hutchd:
@@ -402,5 +402,5 @@ def memory(bench):
     yield result("  more than the floor's", ours - floor, None, "KiB", at_most=300)
 
 
-ITEMS = {"box": box, "create": create, "peers": peers, "rate": rate, "burst": burst, "pause": pause,
+ITEMS = {"box": sandbox, "create": create, "peers": peers, "rate": rate, "burst": burst, "pause": pause,
          "memory": memory, "crowd": crowd}

@@ -125,7 +125,7 @@ CASES = [
      "grep -c @ /proc/net/unix; true", "0"),
 ]
 
-# A call by the other gate: machine code in a page of our own.
+# A call by the other gate: host code in a page of our own.
 INT80 = r'''
 def int80():
     import mmap

@@ -132,43 +132,43 @@ class World:
 
     def __init__(self):
         self.hutchd = Deployment(programs, keys=KEYS)
-        self.box = self.hutchd.create(key="own")["id"]
-        self.foreign_box = self.hutchd.create(key="foreign")["id"]
-        self.tokens = {"own token": self.token(self.box, "own"),
-                       "foreign token": self.token(self.foreign_box, "foreign")}
-        self.missing = re.sub("[0-9a-f]", "0", self.box)
+        self.sandbox = self.hutchd.create(key="own")["id"]
+        self.foreign_sandbox = self.hutchd.create(key="foreign")["id"]
+        self.tokens = {"own token": self.token(self.sandbox, "own"),
+                       "foreign token": self.token(self.foreign_sandbox, "foreign")}
+        self.missing = re.sub("[0-9a-f]", "0", self.sandbox)
 
-    def token(self, box, key):
-        return self.hutchd.endpoint(box, key=key)["headers"]["X-EXECD-ACCESS-TOKEN"]
+    def token(self, sandbox, key):
+        return self.hutchd.endpoint(sandbox, key=key)["headers"]["X-EXECD-ACCESS-TOKEN"]
 
-    def identity(self, asker):
+    def identity(self, caller):
         """How an asker shows who he is: arguments of Hutchd.call."""
-        if asker in self.tokens:
-            return {"headers": {"X-EXECD-ACCESS-TOKEN": self.tokens[asker]}}
-        return {"nobody": {}, "wrong key": {"key": "hutch_" + "0" * 32}}.get(asker, {"key": asker})
+        if caller in self.tokens:
+            return {"headers": {"X-EXECD-ACCESS-TOKEN": self.tokens[caller]}}
+        return {"nobody": {}, "wrong key": {"key": "hutch_" + "0" * 32}}.get(caller, {"key": caller})
 
-    def target(self, route, asker, want):
+    def target(self, route, caller, want):
         """The path to ask for: what may be used up by this is made for it."""
-        box = self.box
+        sandbox = self.sandbox
         if route.used_up and want == OK and "{sandboxId}" in route.path:
-            box = self.hutchd.create(key="own")["id"]
-            if asker == "own token":
-                self.tokens[asker] = self.token(box, "own")
-        names = {"sandboxId": box, "port": AGENT_PORT, "snapshotId": "s", "poolName": "p",
+            sandbox = self.hutchd.create(key="own")["id"]
+            if caller == "own token":
+                self.tokens[caller] = self.token(sandbox, "own")
+        names = {"sandboxId": sandbox, "port": AGENT_PORT, "snapshotId": "s", "poolName": "p",
                  "imageId": "i", "volumeName": "v", "keyId": "k-00000000"}
         if route.used_up and "{keyId}" in route.path and want == OK:
             names["keyId"] = self.hutchd.call("POST", "/v1/keys", {"tenant": "x", "role": "read"},
                                               key="admin").json["id"]
         return re.sub(r"\{(\w+)\}", lambda m: str(names[m[1]]), route.path) + route.query
 
-    def ask(self, route, path, asker):
-        named = self.identity(asker)
+    def send_request(self, route, path, caller):
+        named = self.identity(caller)
         if route.stream:
             connection, response = self.hutchd.open(route.method, path, route.body, **named)
             with connection.sock or response:
                 return response.status, b""
-        answer = self.hutchd.call(route.method, path, route.body, **named)
-        return answer.status, answer.body
+        reply = self.hutchd.call(route.method, path, route.body, **named)
+        return reply.status, reply.body
 
 
 world = World()
@@ -177,11 +177,11 @@ world = World()
 def check_routes(routes):
     wrong = []
     for route in routes:
-        for asker, want in zip(ASKERS, RULES[route.rule]):
-            path = world.target(route, asker, want)
-            status, body = world.ask(route, path, asker)
+        for caller, want in zip(ASKERS, RULES[route.rule]):
+            path = world.target(route, caller, want)
+            status, body = world.send_request(route, path, caller)
             if status != (route.ok if want == OK else want):
-                wrong.append(f"{route} by {asker}: {status}, not "
+                wrong.append(f"{route} by {caller}: {status}, not "
                              f"{route.ok if want == OK else want} {body[:160]}")
     diag("\n".join(wrong))
     eq(len(wrong), 0, "wrong answers")
@@ -191,12 +191,12 @@ def check_routes(routes):
 def routes_are_known():
     """what hutchd says about itself and the table of this test agree"""
     paths = world.hutchd.call("GET", "/openapi.json").json["paths"]
-    told = {(m.upper(), re.sub(r"\{\w+\}", "{}", p)) for p, item in paths.items()
+    reported = {(m.upper(), re.sub(r"\{\w+\}", "{}", p)) for p, item in paths.items()
             for m in item if m in ("get", "put", "post", "delete", "patch", "head", "options")}
     known = {(r.method, re.sub(r"\{\w+\}", "{}", r.path)) for r in ROUTES}
-    bare_too = {(m, p.removeprefix("/v1")) for m, p in told}
-    eq(sorted(told - known), [], "routes that this test does not know")
-    eq(sorted(known - told - bare_too), [], "routes that hutchd does not tell of")
+    bare_too = {(m, p.removeprefix("/v1")) for m, p in reported}
+    eq(sorted(reported - known), [], "routes that this test does not know")
+    eq(sorted(known - reported - bare_too), [], "routes that hutchd does not tell of")
 
 
 @test
@@ -211,11 +211,11 @@ def the_way_into_a_sandbox_by_everybody():
 
 # --- what one can find out ---
 
-def bare(status, headers, body, box):
+def bare(status, headers, body, sandbox):
     """An answer without what is new in each: its id, the time, the name that was asked for."""
-    kept = sorted((k.lower(), v.replace(box, "ID")) for k, v in headers.items()
+    kept = sorted((k.lower(), v.replace(sandbox, "ID")) for k, v in headers.items()
                   if k.lower() not in ("x-request-id", "x-trace-id", "date"))
-    return status, kept, body.replace(box.encode(), b"ID").replace(
+    return status, kept, body.replace(sandbox.encode(), b"ID").replace(
         headers["X-Request-ID"].encode(), b"REQUEST")
 
 
@@ -225,23 +225,23 @@ def a_foreign_sandbox_is_a_missing_one():
     for route in ROUTES + PROXIED:
         if "{sandboxId}" not in route.path:
             continue
-        for asker in ["nobody", "wrong key", "foreign", "foreign token"]:
-            answers = []
-            for box in [world.box, world.missing]:
-                path = re.sub(r"\{(\w+)\}", lambda m: {"sandboxId": box, "port": str(AGENT_PORT)}
+        for caller in ["nobody", "wrong key", "foreign", "foreign token"]:
+            replies = []
+            for sandbox in [world.sandbox, world.missing]:
+                path = re.sub(r"\{(\w+)\}", lambda m: {"sandboxId": sandbox, "port": str(AGENT_PORT)}
                               [m[1]], route.path) + route.query      # pylint: disable=W0640
-                a = world.hutchd.call(route.method, path, route.body, **world.identity(asker))
-                answers.append(bare(a.status, a.headers, a.body, box))
-            eq(answers[0], answers[1], f"{route} by {asker}")
+                a = world.hutchd.call(route.method, path, route.body, **world.identity(caller))
+                replies.append(bare(a.status, a.headers, a.body, sandbox))
+            eq(replies[0], replies[1], f"{route} by {caller}")
 
 
 @test
 def lists_show_ones_own():
-    for asker, seen in [("own", {world.box}), ("read", {world.box}),
-                        ("foreign", {world.foreign_box}),
-                        ("admin", {world.box, world.foreign_box})]:
-        items = world.hutchd.call("GET", "/v1/sandboxes?pageSize=200", key=asker).json["items"]
-        eq({i["id"] for i in items} & {world.box, world.foreign_box}, seen, asker)
+    for caller, seen in [("own", {world.sandbox}), ("read", {world.sandbox}),
+                        ("foreign", {world.foreign_sandbox}),
+                        ("admin", {world.sandbox, world.foreign_sandbox})]:
+        items = world.hutchd.call("GET", "/v1/sandboxes?pageSize=200", key=caller).json["items"]
+        eq({i["id"] for i in items} & {world.sandbox, world.foreign_sandbox}, seen, caller)
 
 
 @test
@@ -256,36 +256,36 @@ def event_streams_show_ones_own():
             assert piece, f"ended with {said!r}"
             said += piece
         assert mine.encode() not in said, "somebody else's sandbox"
-    for box in [mine, theirs]:
-        world.hutchd.call("DELETE", f"/v1/sandboxes/{box}", key="admin")
+    for sandbox in [mine, theirs]:
+        world.hutchd.call("DELETE", f"/v1/sandboxes/{sandbox}", key="admin")
 
 
 @test
 def a_token_is_of_one_sandbox_and_one_port():
-    end = world.hutchd.endpoint(world.box, 8080, key="own")
+    end = world.hutchd.endpoint(world.sandbox, 8080, key="own")
     token = end["headers"]["OpenSandbox-Secure-Access"]
 
-    def ask(box, port, name, value):
-        return world.hutchd.call("GET", f"/v1/sandboxes/{box}/proxy/{port}/ping",
+    def send_request(sandbox, port, name, value):
+        return world.hutchd.call("GET", f"/v1/sandboxes/{sandbox}/proxy/{port}/ping",
                                  headers={name: value}).status
 
-    eq(ask(world.box, 8080, "OpenSandbox-Secure-Access", token), 502, "nobody listens there")
-    eq(ask(world.box, AGENT_PORT, "X-EXECD-ACCESS-TOKEN", token), 401, "token of another port")
-    eq(ask(world.box, 8081, "OpenSandbox-Secure-Access", token), 401, "token of another port")
-    eq(ask(world.foreign_box, 8080, "OpenSandbox-Secure-Access", token), 401, "of another sandbox")
-    eq(ask(world.box, 8080, "OpenSandbox-Secure-Access", token[:-1]), 401, "a cut token")
+    eq(send_request(world.sandbox, 8080, "OpenSandbox-Secure-Access", token), 502, "nobody listens there")
+    eq(send_request(world.sandbox, AGENT_PORT, "X-EXECD-ACCESS-TOKEN", token), 401, "token of another port")
+    eq(send_request(world.sandbox, 8081, "OpenSandbox-Secure-Access", token), 401, "token of another port")
+    eq(send_request(world.foreign_sandbox, 8080, "OpenSandbox-Secure-Access", token), 401, "of another sandbox")
+    eq(send_request(world.sandbox, 8080, "OpenSandbox-Secure-Access", token[:-1]), 401, "a cut token")
     flipped = token[:-1] + ("0" if token[-1] != "0" else "1")
-    eq(ask(world.box, 8080, "OpenSandbox-Secure-Access", flipped), 401, "a changed token")
+    eq(send_request(world.sandbox, 8080, "OpenSandbox-Secure-Access", flipped), 401, "a changed token")
 
 
 @test
 def a_key_opens_under_the_names_of_tokens():
     """a key opens under the names of tokens, which is how the Go SDK sends it"""
     for name, port in [("X-EXECD-ACCESS-TOKEN", AGENT_PORT), ("X-API-Key", AGENT_PORT)]:
-        for asker, want in [("own", 200), ("admin", 200), ("foreign", 404), ("read", 403)]:
-            a = world.hutchd.call("GET", f"/v1/sandboxes/{world.box}/proxy/{port}/ping",
-                                  headers={name: world.hutchd.keys[asker]})
-            eq(a.status, want, f"{name} of {asker}")
+        for caller, want in [("own", 200), ("admin", 200), ("foreign", 404), ("read", 403)]:
+            a = world.hutchd.call("GET", f"/v1/sandboxes/{world.sandbox}/proxy/{port}/ping",
+                                  headers={name: world.hutchd.keys[caller]})
+            eq(a.status, want, f"{name} of {caller}")
 
 
 # --- WebSocket, and what arrives inside ---
@@ -314,16 +314,16 @@ while True:
 inside = None       # the port of it
 
 
-def handshake(box, port, asker):
+def handshake(sandbox, port, caller):
     """Status of a WebSocket handshake, its headers, and what comes after it."""
     headers = {"Host": world.hutchd.domain, "Upgrade": "websocket", "Connection": "Upgrade",
                "Sec-WebSocket-Version": "13",
                "Sec-WebSocket-Key": base64.b64encode(b"0123456789abcdef").decode()}
-    named = world.identity(asker)
+    named = world.identity(caller)
     headers.update(named.get("headers", {}))
     if "key" in named:
         headers["OPEN-SANDBOX-API-KEY"] = world.hutchd.keys.get(named["key"], named["key"])
-    head = f"GET /v1/sandboxes/{box}/proxy/{port}/chat HTTP/1.1\r\n" + "".join(
+    head = f"GET /v1/sandboxes/{sandbox}/proxy/{port}/chat HTTP/1.1\r\n" + "".join(
         f"{k}: {v}\r\n" for k, v in headers.items()) + "\r\n"
     with world.hutchd.connect() as s:
         s.sendall(head.encode())
@@ -346,18 +346,18 @@ def a_websocket_by_everybody():
     """a WebSocket by everybody: 101, or the same bytes about a foreign sandbox as about a missing one"""
     global inside
     command = f"exec python3 -c '{INSIDE}'"
-    inside = int(world.hutchd.run_until(world.box, command, r"port (\d+)", key="own")[0])
-    end = world.hutchd.endpoint(world.box, inside, key="own")
+    inside = int(world.hutchd.run_until(world.sandbox, command, r"port (\d+)", key="own")[0])
+    end = world.hutchd.endpoint(world.sandbox, inside, key="own")
     tokens = dict(world.tokens)
     world.tokens["own token"] = end["headers"]["OpenSandbox-Secure-Access"]
     try:
-        for asker, want in zip(ASKERS, RULES["enter"]):
-            there = handshake(world.box, inside, asker)
-            eq(there[0], 101 if want == OK else want, asker)
+        for caller, want in zip(ASKERS, RULES["enter"]):
+            there = handshake(world.sandbox, inside, caller)
+            eq(there[0], 101 if want == OK else want, caller)
             if want != OK:
-                missing = handshake(world.missing, inside, asker)
-                if asker != "read":
-                    eq(bare(*there, world.box), bare(*missing, world.missing), asker)
+                missing = handshake(world.missing, inside, caller)
+                if caller != "read":
+                    eq(bare(*there, world.sandbox), bare(*missing, world.missing), caller)
     finally:
         world.tokens = tokens
 
@@ -369,7 +369,7 @@ def credentials_do_not_enter():
               "OpenSandbox-Secure-Access": "s3cret", "OPENSANDBOX-EGRESS-AUTH": "s3cret",
               "X-API-Key": world.hutchd.keys["own"], "Proxy-Authorization": "Basic s3cret",
               "X-Forwarded-For": "6.6.6.6", "X-Passes": "through"}
-    path = f"/v1/sandboxes/{world.box}/proxy/{inside}/x"
+    path = f"/v1/sandboxes/{world.sandbox}/proxy/{inside}/x"
     a = world.hutchd.call("GET", path, key="own", headers=secret)
     eq(a.status, 200)
     got = a.body.decode()
@@ -379,47 +379,47 @@ def credentials_do_not_enter():
     for name in ["cookie", "authorization", "open-sandbox-api-key", "x-api-key",
                  "opensandbox-secure-access", "x-execd-access-token", "opensandbox-egress-auth"]:
         assert not re.search(rf"^{name}:", got, re.I | re.M), got
-    status, _, body = handshake(world.box, inside, "own")
+    status, _, body = handshake(world.sandbox, inside, "own")
     eq(status, 101)
     assert world.hutchd.keys["own"].encode() not in body, body
 
 
 @test
 def pages_from_sandboxes_cannot_drive_the_api():
-    a = world.hutchd.call("GET", f"/v1/sandboxes/{world.box}/proxy/{inside}/x", key="own")
+    a = world.hutchd.call("GET", f"/v1/sandboxes/{world.sandbox}/proxy/{inside}/x", key="own")
     eq(a.headers["Content-Security-Policy"], "sandbox allow-scripts allow-forms")
     for headers in [{"Origin": "null"}, {"Origin": "null", "OPEN-SANDBOX-API-KEY":
                                          world.hutchd.keys["own"]}]:
         eq(world.hutchd.call("GET", "/v1/sandboxes", headers=headers).status, 403)
-        eq(world.hutchd.call("DELETE", f"/v1/sandboxes/{world.box}", headers=headers).status, 403)
+        eq(world.hutchd.call("DELETE", f"/v1/sandboxes/{world.sandbox}", headers=headers).status, 403)
 
 
 @test
 def a_path_carries_a_token_for_those_without_headers():
     """a path carries a token for those without headers; the end of one that has an end can't be moved"""
-    def ask(url):
+    def send_request(url):
         return world.hutchd.call("GET", url.removeprefix(f"http://{world.hutchd.domain}")
                                  + "/ping").status
 
-    eq(ask(world.hutchd.endpoint(world.box, key="own")["url"]), 200)
-    foreign = world.hutchd.endpoint(world.foreign_box, key="foreign")["url"]
-    eq(ask(foreign.replace(world.foreign_box, world.box)), 401, "a token of another sandbox")
+    eq(send_request(world.hutchd.endpoint(world.sandbox, key="own")["url"]), 200)
+    foreign = world.hutchd.endpoint(world.foreign_sandbox, key="foreign")["url"]
+    eq(send_request(foreign.replace(world.foreign_sandbox, world.sandbox)), 401, "a token of another sandbox")
     soon = int(datetime.now(timezone.utc).timestamp()) + 100
-    url = world.hutchd.endpoint(world.box, f"{AGENT_PORT}?expires={soon}", key="own")["url"]
-    eq(ask(url), 200, url)
+    url = world.hutchd.endpoint(world.sandbox, f"{AGENT_PORT}?expires={soon}", key="own")["url"]
+    eq(send_request(url), 200, url)
     port, end, token = url.rsplit("/", 1)[1].split("~")
     for moved in [f"{port}~{end}0~{token}", f"{port}~{end[:-1]}~{token}", f"{port}~0{end}~{token}",
                   f"{port}~{token}"]:
-        eq(ask(url.rsplit("/", 1)[0] + "/" + moved), 401, moved)
+        eq(send_request(url.rsplit("/", 1)[0] + "/" + moved), 401, moved)
     for past in ["0", "1", "-1", "x", ""]:
-        eq(world.hutchd.call("GET", f"/v1/sandboxes/{world.box}/endpoints/80?expires={past}",
+        eq(world.hutchd.call("GET", f"/v1/sandboxes/{world.sandbox}/endpoints/80?expires={past}",
                              key="own").status, 400, past)
 
 
 @test
 def a_reader_gets_no_token():
     """who may only read gets no token: it would let him in"""
-    end = world.hutchd.endpoint(world.box, key="read")
+    end = world.hutchd.endpoint(world.sandbox, key="read")
     eq(end.get("headers", {}), {})
     assert "~" not in end["url"], end
 
@@ -430,7 +430,7 @@ def a_reader_gets_no_token():
 def a_key_opens_from_its_making_to_its_removal():
     made = world.hutchd.call("POST", "/v1/keys", {"tenant": "acme", "role": "user", "name": "ci"},
                              key="admin").json
-    path = f"/v1/sandboxes/{world.box}"
+    path = f"/v1/sandboxes/{world.sandbox}"
     eq(world.hutchd.call("GET", path, key=made["key"]).status, 200)
     listed = world.hutchd.call("GET", "/v1/keys", key="admin")
     assert made["id"] in listed.body.decode() and made["key"] not in listed.body.decode(), listed
@@ -472,8 +472,8 @@ def secrets_are_not_kept():
 @test
 def nothing_was_harmed():
     """the sandboxes that were asked about are as they were, and hutchd ends well"""
-    for box, key in [(world.box, "own"), (world.foreign_box, "foreign")]:
-        eq(world.hutchd.call("GET", f"/v1/sandboxes/{box}", key=key).json["status"]["state"],
+    for sandbox, key in [(world.sandbox, "own"), (world.foreign_sandbox, "foreign")]:
+        eq(world.hutchd.call("GET", f"/v1/sandboxes/{sandbox}", key=key).json["status"]["state"],
            "Running")
     eq(world.hutchd.stop(), 0, "exit status")
 
@@ -483,13 +483,13 @@ def nothing_was_harmed():
 @test
 def without_keys_everything_is_open_to_this_machine_only():
     with Deployment(programs) as h:
-        box = h.create()["id"]
-        eq(h.call("GET", f"/v1/sandboxes/{box}/proxy/{AGENT_PORT}/ping").status, 200)
+        sandbox = h.create()["id"]
+        eq(h.call("GET", f"/v1/sandboxes/{sandbox}/proxy/{AGENT_PORT}/ping").status, 200)
         eq(h.call("GET", "/v1/sandboxes", key="whatever").status, 200, "a key nobody asked for")
         for headers in [{"Host": "evil.example"}, {"Host": f"evil.example:{h.port}"},
                         {"Host": "127.0.0.1.evil.example"}, {"Origin": "http://evil.example"},
                         {"Origin": "null"}]:
-            for path in ["/v1/sandboxes", f"/v1/sandboxes/{box}/proxy/{AGENT_PORT}/ping"]:
+            for path in ["/v1/sandboxes", f"/v1/sandboxes/{sandbox}/proxy/{AGENT_PORT}/ping"]:
                 eq(h.call("GET", path, headers=headers).status, 403, f"{path} {headers}")
         eq(h.call("GET", "/v1/sandboxes", headers={"Host": f"localhost:{h.port}"}).status, 200)
 

@@ -33,12 +33,12 @@ def state():
     return [i["id"] for i in items], hutchd.stored(), directories
 
 
-def shaped(answer):
+def shaped(reply):
     """Whether an error looks like one: both shapes are documented."""
-    if not 400 <= answer.status < 500 or answer.headers["Content-Type"] != "application/json":
+    if not 400 <= reply.status < 500 or reply.headers["Content-Type"] != "application/json":
         return False
-    document = answer.json
-    if answer.status == 422:
+    document = reply.json
+    if reply.status == 422:
         return all(isinstance(d["loc"], list) and d["msg"] and d["type"]
                    for d in document["detail"]) and bool(document["detail"])
     return bool(document["code"]) and bool(document["message"])
@@ -245,8 +245,8 @@ def evil_paths():
 @test
 def ports_expirations_and_patches():
     """ports, expirations and patches of a sandbox that is there, which stays as it is"""
-    box = hutchd.create(metadata={"a": "1"})
-    at = f"/v1/sandboxes/{box['id']}"
+    sandbox = hutchd.create(metadata={"a": "1"})
+    at = f"/v1/sandboxes/{sandbox['id']}"
     before = hutchd.call("GET", at).json
     refused([("GET", f"{at}/endpoints/{p}", None, (400, 404, 422)) for p in [
         "0", "65536", "-1", "+80", "080", "80x", "1e3", "0x50", "99999999999999999999", "%20", "",
@@ -290,10 +290,10 @@ def methods_that_are_not_there():
 @test
 def it_is_well_and_works():
     """after all of that a sandbox is made, used and deleted"""
-    box = hutchd.create()["id"]
-    out = [e.get("text") for e in hutchd.run(box, "echo still here") if e["type"] == "stdout"]
+    sandbox = hutchd.create()["id"]
+    out = [e.get("text") for e in hutchd.run(sandbox, "echo still here") if e["type"] == "stdout"]
     eq(out, ["still here"])
-    eq(hutchd.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+    eq(hutchd.call("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
     eq(hutchd.call("GET", "/health").status, 200)
     eq(hutchd.stop(), 0, "exit status")
 

@@ -22,7 +22,7 @@ import brokers  # noqa: E402
 import captured  # noqa: E402
 import purista_bus  # noqa: E402
 from bridge import Bridge  # noqa: E402
-from fake_hutchd import BOX, NO_IDENTITY, FakeHutchd  # noqa: E402
+from fake_hutchd import SANDBOX, NO_IDENTITY, FakeHutchd  # noqa: E402
 from tap import eq, has, run, skip, test  # noqa: E402
 
 kind, program = sys.argv[1], os.path.abspath(sys.argv[2])
@@ -36,8 +36,8 @@ class World:
     broker = hutchd = caller = None
 
     def start(self):
-        self._folder = tempfile.TemporaryDirectory(prefix="hutch-bus-")
-        self.directory = self._folder.name
+        self._directory = tempfile.TemporaryDirectory(prefix="hutch-bus-")
+        self.directory = self._directory.name
         self.broker = MAKERS[kind](self.directory)
         self.hutchd = FakeHutchd(self.directory)
         self.caller = purista_bus.connect(self.broker)
@@ -49,7 +49,7 @@ class World:
             self.hutchd.__exit__()
         if self.broker:
             self.broker.__exit__()
-        self._folder.cleanup()
+        self._directory.cleanup()
 
 
 world = World()
@@ -157,18 +157,18 @@ def manual():
 
 EXCHANGES = [
     # target, payload, changes of the message, reply, handled
-    ("createSandbox", {"projectId": "project-1"}, {}, {"sandboxId": BOX, "status": "starting"}, None),
+    ("createSandbox", {"projectId": "project-1"}, {}, {"sandboxId": SANDBOX, "status": "starting"}, None),
     ("createSandbox", {"projectId": "project-1"}, {},
-     {"status": 409, "message": f"Sandbox {BOX} already exists for this owner. Use ensureSandbox to reuse it.",
-      "data": {"sandboxId": BOX}}, True),
+     {"status": 409, "message": f"Sandbox {SANDBOX} already exists for this owner. Use ensureSandbox to reuse it.",
+      "data": {"sandboxId": SANDBOX}}, True),
     ("ensureSandbox", {"projectId": "project-1"}, {},
-     {"sandboxId": BOX, "status": "ready", "created": False}, None),
-    ("executeBash", {"sandboxId": BOX, "command": "echo hello"}, {},
+     {"sandboxId": SANDBOX, "status": "ready", "created": False}, None),
+    ("executeBash", {"sandboxId": SANDBOX, "command": "echo hello"}, {},
      {"stdout": "hello", "stderr": "", "exitCode": 0}, None),
-    ("executeBash", {"sandboxId": BOX, "command": "echo hello"}, {"tenantId": "org-2"},
+    ("executeBash", {"sandboxId": SANDBOX, "command": "echo hello"}, {"tenantId": "org-2"},
      {"status": 403, "message": "Caller is not allowed to access this sandbox.",
-      "data": {"sandboxId": BOX, "organizationId": "org-1", "userId": "user-1"}}, True),
-    ("executeBash", {"sandboxId": BOX, "command": "echo hello"}, {"tenantId": None, "principalId": None},
+      "data": {"sandboxId": SANDBOX, "organizationId": "org-1", "userId": "user-1"}}, True),
+    ("executeBash", {"sandboxId": SANDBOX, "command": "echo hello"}, {"tenantId": None, "principalId": None},
      {"status": 401, "message": NO_IDENTITY}, True),
     ("executeBash", {"sandboxId": "nope", "command": "x"}, {},
      {"status": 404, "message": "Sandbox nope not found in registry"}, True),
@@ -176,16 +176,16 @@ EXCHANGES = [
      {"status": 400, "message": "input validation for payload failed:",
       "data": [{"message": "String must contain at least 1 character(s)", "path": ["sandboxId"]},
                {"message": "Required", "path": ["command"]}]}, True),
-    ("executeBash", {"sandboxId": BOX, "command": "boom"}, {},
+    ("executeBash", {"sandboxId": SANDBOX, "command": "boom"}, {},
      {"status": 500, "message": "Internal Server Error"}, False),
-    ("executeBash", {"sandboxId": BOX, "command": "echo \u0000 nul, \u2028, \U0001f407 \x7f \"'\\"}, {},
+    ("executeBash", {"sandboxId": SANDBOX, "command": "echo \u0000 nul, \u2028, \U0001f407 \x7f \"'\\"}, {},
      {"stdout": "\u0000 nul, \u2028, \U0001f407 \x7f \"'\\", "stderr": "", "exitCode": 0}, None),
-    ("readFile", {"sandboxId": BOX, "path": "/tmp/a"}, {}, "file content\n", None),
-    ("writeFiles", {"sandboxId": BOX, "files": {"a": "b", "c": {"encoding": "base64", "content": "AA=="}}}, {},
+    ("readFile", {"sandboxId": SANDBOX, "path": "/tmp/a"}, {}, "file content\n", None),
+    ("writeFiles", {"sandboxId": SANDBOX, "files": {"a": "b", "c": {"encoding": "base64", "content": "AA=="}}}, {},
      {"updated": 2}, None),
     # A gateway puts the parameters of a path, and of a query, beside the payload.
-    ("readFile", None, {"payload": {"parameter": {"sandboxId": BOX, "path": "/tmp/a"}}}, "file content\n", None),
-    ("destroySandbox", {"sandboxId": BOX}, {}, {"sandboxId": BOX, "destroyed": True}, None),
+    ("readFile", None, {"payload": {"parameter": {"sandboxId": SANDBOX, "path": "/tmp/a"}}}, "file content\n", None),
+    ("destroySandbox", {"sandboxId": SANDBOX}, {}, {"sandboxId": SANDBOX, "destroyed": True}, None),
 ]
 
 
@@ -298,7 +298,7 @@ def events():
                                    and b["sender"]["instanceId"] == bridge.instance)
         eq({k: m.body[k] for k in ("eventName", "payload", "principalId", "tenantId", "sender")},
            {"eventName": "SandboxStarted", "principalId": "user-1", "tenantId": "org-1",
-            "payload": {"sandboxId": BOX, "organizationId": "org-1", "projectId": "project-1", "userId": "user-1"},
+            "payload": {"sandboxId": SANDBOX, "organizationId": "org-1", "projectId": "project-1", "userId": "user-1"},
             "sender": {"serviceName": "Sandbox", "serviceVersion": "1", "serviceTarget": "createSandbox",
                        "instanceId": bridge.instance}})
         eq({k: m.headers.get(k) for k in ("eventName", "messageType", "tenantId", "receiverServiceName")},
@@ -307,7 +307,7 @@ def events():
         if kind != "amqp":
             eq(m.name.replace("/", ".").split(".")[1:4], ["custom_message", "user_1", "org_1"])
             eq(m.name.replace("/", ".").split(".")[8], "sandbox_started")
-        world.caller.call("destroySandbox", {"sandboxId": BOX})
+        world.caller.call("destroySandbox", {"sandboxId": SANDBOX})
         bridge.stop()
 
 
@@ -345,7 +345,7 @@ def unaddressed():
     """a command that names no address for a reply is carried out, and nobody is told"""
     with serving() as bridge:
         seen = len(world.hutchd.service.seen)
-        sent = purista_bus.command("executeBash", {"sandboxId": BOX, "command": "echo a"}, world.caller.instance)
+        sent = purista_bus.command("executeBash", {"sandboxId": SANDBOX, "command": "echo a"}, world.caller.instance)
         world.caller.send_unaddressed(sent)
         eq(world.caller.bash("echo b").body["payload"]["stdout"], "b")
         counted = bridge.stop()
@@ -358,7 +358,7 @@ def unaddressed():
 def hutchd_is_away():
     """while hutchd can't be reached, callers are told so at once"""
     with serving("--hutchd", f"unix:{world.directory}/nothing") as bridge:
-        sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": "echo"})
+        sent = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": "echo"})
         eq_reply(sent, world.caller.reply_of(sent), bridge,
                  {"status": 503, "message": "The sandbox server can't be reached now. Try again later."}, True)
         bridge.stop()
@@ -369,7 +369,7 @@ def hutchd_ends():
     """hutchd ends when it was asked, or while it answers: the command may have been begun, and nobody says "try again\""""
     with serving() as bridge:
         for command in ("crash", "echo before", "crash in it", "echo after"):
-            sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": command})
+            sent = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": command})
             reply = world.caller.reply_of(sent)
             if command.startswith("echo"):
                 eq(reply.body["messageType"], "commandSuccessResponse")
@@ -382,7 +382,7 @@ def hutchd_ends():
 def hutchd_takes_no_more():
     """a command that is larger than hutchd takes is answered with 413, and with whose limit that is"""
     with serving() as bridge:
-        sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": "too large"})
+        sent = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": "too large"})
         eq_reply(sent, world.caller.reply_of(sent), bridge,
                  {"status": 413, "message": "The command is larger than the sandbox server takes. Send files in parts, or "
                                             "let its operator raise purista.file_limit."}, True)
@@ -397,7 +397,7 @@ def many():
     """1,000 commands at once, and never more in flight than allowed"""
     with serving("--in-flight", "32") as bridge:
         world.hutchd.service.most = 0
-        sent = [world.caller.send("executeBash", {"sandboxId": BOX, "command": f"echo {i}"}) for i in range(1000)]
+        sent = [world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"echo {i}"}) for i in range(1000)]
         for i, s in enumerate(sent):
             eq(world.caller.reply_of(s).body["payload"]["stdout"], str(i))
         assert world.hutchd.service.most <= 32, world.hutchd.service.most
@@ -410,7 +410,7 @@ def two_bridges():
     """two bridges share the load: each command is carried out once"""
     with serving() as one, serving() as two:
         seen = len(world.hutchd.service.seen)
-        sent = [world.caller.send("executeBash", {"sandboxId": BOX, "command": f"echo {i}"}) for i in range(200)]
+        sent = [world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"echo {i}"}) for i in range(200)]
         by = [world.caller.reply_of(s).body["sender"]["instanceId"] for s in sent]
         eq(set(by), {one.instance, two.instance})
         eq(len(world.hutchd.service.seen) - seen, 200)
@@ -423,9 +423,9 @@ def crowded():
     if kind == "amqp":
         skip("RabbitMQ keeps what does not fit")
     with serving("--in-flight", "1", "--waiting", "2") as bridge:
-        first = world.caller.send("executeBash", {"sandboxId": BOX, "command": "wait crowd"})
+        first = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": "wait crowd"})
         world.hutchd.arrived("crowd")
-        rest = [world.caller.send("executeBash", {"sandboxId": BOX, "command": "echo x"}) for _ in range(5)]
+        rest = [world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": "echo x"}) for _ in range(5)]
         refused = [world.caller.reply_of(s) for s in rest[2:]]
         eq([r.body["payload"]["status"] for r in refused], [503] * 3)
         world.hutchd.release("crowd")
@@ -440,9 +440,9 @@ def crowded():
 def one_of_two_ends():
     """SIGTERM to one of two bridges, while commands come: each is answered, by whomever"""
     with serving() as one, serving() as two:
-        sent = [world.caller.send("executeBash", {"sandboxId": BOX, "command": f"echo {i}"}) for i in range(300)]
+        sent = [world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"echo {i}"}) for i in range(300)]
         one.process.send_signal(signal.SIGTERM)
-        sent += [world.caller.send("executeBash", {"sandboxId": BOX, "command": f"echo {i}"}) for i in range(300)]
+        sent += [world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"echo {i}"}) for i in range(300)]
         replies = [world.caller.reply_of(s).body for s in sent]
         refused = [r for r in replies if r["messageType"] != "commandSuccessResponse"]
         eq({(r["payload"]["status"], r["sender"]["instanceId"]) for r in refused} - {(503, one.instance)}, set())
@@ -456,7 +456,7 @@ def a_frozen_broker():
     for command in (None, "wait frozen"):
         with serving("--drain-timeout", "1s") as bridge:
             if command:
-                world.caller.send("executeBash", {"sandboxId": BOX, "command": command})
+                world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": command})
                 world.hutchd.arrived("frozen")
             os.killpg(world.broker.process.pid, signal.SIGSTOP)
             try:
@@ -470,7 +470,7 @@ def a_frozen_broker():
 def the_last_command_is_finished():
     """SIGTERM: what runs is finished and answered; what waits is refused or left to others"""
     with serving("--in-flight", "1") as bridge:
-        sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": "wait term"})
+        sent = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": "wait term"})
         world.hutchd.arrived("term")
         bridge.process.send_signal(signal.SIGTERM)
         bridge.said("stopping")
@@ -487,7 +487,7 @@ def restart():
     with serving() as bridge:
         early = [f"early-{i}-{bridge.instance}" for i in range(20)]
         late = f"late-{bridge.instance}"
-        sent = [world.caller.send("executeBash", {"sandboxId": BOX, "command": f"wait {n}"}) for n in [late, *early]]
+        sent = [world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"wait {n}"}) for n in [late, *early]]
         for name in [late, *early]:
             world.hutchd.arrived(name)
         world.broker.stop()
@@ -511,7 +511,7 @@ def too_large():
     """a reply over the broker's limit becomes a 413"""
     limit = world.caller.limit
     with serving() as bridge:
-        sent = world.caller.send("executeBash", {"sandboxId": BOX, "command": f"big {limit + 100}"})
+        sent = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"big {limit + 100}"})
         reply = world.caller.reply_of(sent)
         eq((reply.body["isHandledError"], reply.body["payload"]["status"]), (True, 413))
         has(reply.body["payload"]["message"], "larger than the message broker takes")
@@ -529,7 +529,7 @@ def password_file(broker, password):
     return path
 
 
-def try_door(broker, host, ca, password):
+def try_listener(broker, host, ca, password):
     """A bridge with TLS: what it logged when it was in, or was not."""
     path = password_file(broker, password)
     arguments = ["--user", broker.user, "--password-file", path, *(["--ca", f"{broker.directory}/ca.pem"] if ca else [])]
@@ -548,17 +548,17 @@ def guarded():
         brokers.certify(directory)
         broker = world.broker if kind == "amqp" else MAKERS[kind](directory, guarded=True)
         try:
-            eq(try_door(broker, "localhost", True, broker.password), 1)
-            eq(try_door(broker, "localhost", True, "wrong-guess"), 0)
-            eq(try_door(broker, "localhost", False, broker.password), 0)
-            eq(try_door(broker, "127.0.0.1", True, broker.password), 0)
+            eq(try_listener(broker, "localhost", True, broker.password), 1)
+            eq(try_listener(broker, "localhost", True, "wrong-guess"), 0)
+            eq(try_listener(broker, "localhost", False, broker.password), 0)
+            eq(try_listener(broker, "127.0.0.1", True, broker.password), 0)
         finally:
             if broker is not world.broker:
                 broker.__exit__()
 
 
 @contextlib.contextmanager
-def both_doors(directory):
+def both_listeners(directory):
     """A broker that has a door with TLS and one without, and a caller behind that one."""
     if kind == "amqp":
         yield world.broker, world.caller
@@ -574,15 +574,15 @@ def both_doors(directory):
 @test
 def over_tls():
     """commands over TLS: many at once, and large ones in both directions"""
-    with tempfile.TemporaryDirectory(prefix="hutch-bus-") as directory, both_doors(directory) as (broker, caller):
+    with tempfile.TemporaryDirectory(prefix="hutch-bus-") as directory, both_listeners(directory) as (broker, caller):
         with Bridge(program, broker, f"unix:{world.hutchd.path}", "--ca", f"{broker.directory}/ca.pem",
                     *(["--user", broker.user, "--password-file", password_file(broker, broker.password)]
                       if kind == "amqp" else []),
                     url=f"{TLS_SCHEMES[kind]}://localhost:{broker.tls_port}") as bridge:
             caller.announcements(bridge.instance)
-            sent = [caller.send("executeBash", {"sandboxId": BOX, "command": f"echo {i}"}) for i in range(200)]
-            sent += [caller.send("executeBash", {"sandboxId": BOX, "command": f"big {400_000}"}) for _ in range(20)]
-            sent += [caller.send("executeBash", {"sandboxId": BOX, "command": f"echo {'x' * 400_000}"}) for _ in range(20)]
+            sent = [caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"echo {i}"}) for i in range(200)]
+            sent += [caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"big {400_000}"}) for _ in range(20)]
+            sent += [caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"echo {'x' * 400_000}"}) for _ in range(20)]
             for s in sent:
                 eq(caller.reply_of(s).body["messageType"], "commandSuccessResponse")
             eq(bridge.stop()["succeeded"], len(sent))

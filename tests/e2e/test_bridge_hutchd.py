@@ -15,7 +15,7 @@ import purista_bus  # noqa: E402
 from bridge import Bridge  # noqa: E402
 from hutchd import Hutchd  # noqa: E402
 from tap import eq, has, run, test  # noqa: E402
-from tls_door import TlsDoor  # noqa: E402
+from tls_proxy import TlsDoor  # noqa: E402
 
 program, agent, bridge_program = map(os.path.abspath, sys.argv[1:4])
 KEY, OTHER = "bus-0123456789abcdef", "other-0123456789abcdef"
@@ -65,19 +65,19 @@ def a_life():
     with bridge() as b:
         failed, made = payload("createSandbox", {"projectId": "p"})
         eq((failed, made["status"]), (None, "starting"))
-        box = made["sandboxId"]
+        sandbox = made["sandboxId"]
         event = world.caller.published(lambda m: m["messageType"] == "customMessage").body
-        eq((event["eventName"], event["payload"]["sandboxId"]), ("SandboxStarted", box))
-        eq(payload("ensureSandbox", {"projectId": "p"})[1], {"sandboxId": box, "status": "ready", "created": False})
-        eq(payload("writeFiles", {"sandboxId": box, "files": {"a.txt": "hutch\n"}})[1], {"updated": 1})
-        eq(payload("readFile", {"sandboxId": box, "path": "a.txt"})[1], "hutch\n")
-        eq(payload("executeBash", {"sandboxId": box, "command": "cat a.txt; exit 3"})[1],
+        eq((event["eventName"], event["payload"]["sandboxId"]), ("SandboxStarted", sandbox))
+        eq(payload("ensureSandbox", {"projectId": "p"})[1], {"sandboxId": sandbox, "status": "ready", "created": False})
+        eq(payload("writeFiles", {"sandboxId": sandbox, "files": {"a.txt": "hutch\n"}})[1], {"updated": 1})
+        eq(payload("readFile", {"sandboxId": sandbox, "path": "a.txt"})[1], "hutch\n")
+        eq(payload("executeBash", {"sandboxId": sandbox, "command": "cat a.txt; exit 3"})[1],
            {"stdout": "hutch\n", "stderr": "", "exitCode": 3})
-        failed, error = payload("executeBash", {"sandboxId": box, "command": "true"}, tenantId="org-2")
+        failed, error = payload("executeBash", {"sandboxId": sandbox, "command": "true"}, tenantId="org-2")
         eq((failed, error["status"]), (True, 404))
-        failed, error = payload("executeBash", {"sandboxId": box, "command": "true"}, tenantId=None)
+        failed, error = payload("executeBash", {"sandboxId": sandbox, "command": "true"}, tenantId=None)
         eq((failed, error["status"]), (True, 401))
-        eq(payload("destroySandbox", {"sandboxId": box})[1], {"sandboxId": box, "destroyed": True})
+        eq(payload("destroySandbox", {"sandboxId": sandbox})[1], {"sandboxId": sandbox, "destroyed": True})
         counted = b.stop()
         eq((counted["succeeded"], counted["failed"], counted["events"]), (6, 2, 1))
 
@@ -97,10 +97,10 @@ REFUSED = (False, 500, "Internal Server Error")
 AWAY = (True, 503, "The sandbox server can't be reached now. Try again later.")
 
 
-def refused(b, why, told=REFUSED):
+def refused(b, why, reported=REFUSED):
     """Callers get an error without details, and the operator the reason."""
     failed, error = payload("executeBash", CREATE_REQUEST)
-    eq((failed, error["status"], error["message"]), told)
+    eq((failed, error["status"], error["message"]), reported)
     b.said("executeBash failed")
     has(b.log(), why)
     assert OTHER not in b.log() and KEY not in b.log()
@@ -139,15 +139,15 @@ def by_tls():
         os.mkdir(directory)
         brokers.certify(directory)
     right = ["--key-file", key_file("bus", KEY)]
-    with by_key() as hutchd, TlsDoor(good, hutchd.socket) as door:
-        url = f"https://localhost:{door.port}"
+    with by_key() as hutchd, TlsDoor(good, hutchd.socket) as listener:
+        url = f"https://localhost:{listener.port}"
         with bridge(*right, "--hutchd-ca", f"{good}/ca.pem", url=url) as b:
             eq(payload("executeBash", CREATE_REQUEST)[1]["message"], NOT_THERE)
             b.stop()
         for ca in ["--hutchd-ca", f"{strange}/ca.pem"], []:     # another authority, and those of the system
             with bridge(*right, *ca, url=url) as b:
                 refused(b, "SSL certificate problem", AWAY)
-        with bridge(*right, "--hutchd-ca", f"{good}/ca.pem", url=f"https://127.0.0.1:{door.port}") as b:
+        with bridge(*right, "--hutchd-ca", f"{good}/ca.pem", url=f"https://127.0.0.1:{listener.port}") as b:
             refused(b, "matches target host name '127.0.0.1'", AWAY)     # the certificate is for another name
         with bridge("--key-file", key_file("other", OTHER), "--hutchd-ca", f"{good}/ca.pem", url=url) as b:
             refused(b, "only bridges may act for others")

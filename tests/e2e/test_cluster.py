@@ -18,11 +18,11 @@ import threading
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from execd import Answer, Connection  # noqa: E402
+from execd import Response, Connection  # noqa: E402
 from hutchd import Events, Hutchd, wait_gone  # noqa: E402
 from nats_store import Nats  # noqa: E402
 from redis_server import Redis  # noqa: E402
-from tap import eq, has, run, runnable_folder, test  # noqa: E402
+from tap import eq, has, run, runnable_directory, test  # noqa: E402
 
 program, agent = map(os.path.abspath, sys.argv[1:3])
 
@@ -33,7 +33,7 @@ Store = STORES[sys.argv[3]]
 
 def with_helpers():
     """hutchd looks for the client of NATS beside itself, and this one is built elsewhere."""
-    directory = runnable_folder()
+    directory = runnable_directory()
     shutil.copy(program, directory.name)
     for helper in (f"{os.path.dirname(agent)}/hutch-store-nats", f"{os.path.dirname(program)}/direct-supervisor"):
         os.symlink(helper, f"{directory.name}/{os.path.basename(helper)}")
@@ -89,7 +89,7 @@ purista:
         try:
             connection.request(method, path, json.dumps(body) if body is not None else None,
                                {"Host": "localhost", "OPEN-SANDBOX-API-KEY": key})
-            return Answer(connection.getresponse())
+            return Response(connection.getresponse())
         finally:
             connection.close()
 
@@ -115,15 +115,15 @@ def named(tag):
     return f"{tag}-{uuid.uuid4().hex[:8]}"
 
 
-def ok(answer):
-    eq(answer.status, 200, answer.body)
-    return answer.json
+def ok(reply):
+    eq(reply.status, 200, reply.body)
+    return reply.json
 
 
 _made = []
 
 
-def box():
+def sandbox():
     """A sandbox of the first node."""
     if not _made:
         _made.append(ok(nodes()[0].ensure("shared"))["sandboxId"])
@@ -143,9 +143,9 @@ def ensure_many(projects, calls=200):
 @test
 def two_hundred_calls_for_one_owner():
     """200 ensureSandbox at a time over two nodes: one sandbox, which all of them name"""
-    answers = [ok(a) for _, a in ensure_many([named("one")])]
-    eq(len({a["sandboxId"] for a in answers}), 1)
-    eq(sum(a["created"] for a in answers), 1)
+    replies = [ok(a) for _, a in ensure_many([named("one")])]
+    eq(len({a["sandboxId"] for a in replies}), 1)
+    eq(sum(a["created"] for a in replies), 1)
 
 
 @test
@@ -154,9 +154,9 @@ def two_hundred_calls_for_twenty_owners():
     projects = [named("many") for _ in range(20)]
     by_owner = collections.defaultdict(set)
     created = 0
-    for project, answer in ensure_many(projects):
-        by_owner[project].add(ok(answer)["sandboxId"])
-        created += answer.json["created"]
+    for project, reply in ensure_many(projects):
+        by_owner[project].add(ok(reply)["sandboxId"])
+        created += reply.json["created"]
     eq([len(ids) for ids in by_owner.values()], [1] * 20)
     eq(created, 20)
 
@@ -177,7 +177,7 @@ def creating_twice_is_refused_by_either():
 @test
 def commands_and_files_go_through_either_node():
     for node in nodes():
-        at = f"/api/v1/sandbox/{box()}"
+        at = f"/api/v1/sandbox/{sandbox()}"
         eq(ok(node.apart("POST", f"{at}/files", {"files": {"name": node.name}})), {"updated": 1})
         eq(ok(node.apart("POST", f"{at}/bash", {"command": "cat name"})),
            {"stdout": node.name, "stderr": "", "exitCode": 0})
@@ -187,20 +187,20 @@ def commands_and_files_go_through_either_node():
 @test
 def bridges_reach_it_through_either_node():
     def send(node, name, **payload):
-        answer = node.call("POST", "/api/v1/purista/command",
+        reply = node.call("POST", "/api/v1/purista/command",
                            {"command": name, "tenantId": "org-1", "principalId": "user-1", "payload": payload})
-        eq(answer.status, 200, answer.body)
-        return answer.json
+        eq(reply.status, 200, reply.body)
+        return reply.json
 
     for node in nodes():
         node.key = None
         try:
-            reply = send(node, "executeBash", sandboxId=box(), command="echo here")
+            reply = send(node, "executeBash", sandboxId=sandbox(), command="echo here")
             eq(reply["payload"], {"stdout": "here\n", "stderr": "", "exitCode": 0})
-            eq(send(node, "ensureSandbox", projectId="shared")["payload"]["sandboxId"], box())
+            eq(send(node, "ensureSandbox", projectId="shared")["payload"]["sandboxId"], sandbox())
             big = "x" * 300000
-            eq(send(node, "writeFiles", sandboxId=box(), files={"big": big})["payload"], {"updated": 1})
-            eq(send(node, "readFile", sandboxId=box(), path="big")["payload"], big)
+            eq(send(node, "writeFiles", sandboxId=sandbox(), files={"big": big})["payload"], {"updated": 1})
+            eq(send(node, "readFile", sandboxId=sandbox(), path="big")["payload"], big)
         finally:
             node.key = ANN
 
@@ -208,9 +208,9 @@ def bridges_reach_it_through_either_node():
 @test
 def its_record_is_shown_and_changed_through_either_node():
     for node in nodes():
-        record = ok(node.call("GET", f"/v1/sandboxes/{box()}"))
-        eq((record["id"], record["status"]["state"]), (box(), "Running"))
-        patched = node.call("PATCH", f"/v1/sandboxes/{box()}/metadata", {"seen-by": node.name},
+        record = ok(node.call("GET", f"/v1/sandboxes/{sandbox()}"))
+        eq((record["id"], record["status"]["state"]), (sandbox(), "Running"))
+        patched = node.call("PATCH", f"/v1/sandboxes/{sandbox()}/metadata", {"seen-by": node.name},
                             headers={"Content-Type": "application/json"})
         eq(ok(patched)["metadata"]["seen-by"], node.name)
 
@@ -219,10 +219,10 @@ def its_record_is_shown_and_changed_through_either_node():
 def streams_go_through():
     """the events of a command as it runs, and a file as it is"""
     for node in nodes():
-        answer = node.inside(box(), "POST", "/command", {"command": "echo a; echo b"})
-        eq(answer.status, 200, answer.body)
-        has(answer.body.decode(), "execution_complete")
-        eq(node.inside(box(), "GET", "/files/info?path=/nowhere").status, 404)
+        reply = node.inside(sandbox(), "POST", "/command", {"command": "echo a; echo b"})
+        eq(reply.status, 200, reply.body)
+        has(reply.body.decode(), "execution_complete")
+        eq(node.inside(sandbox(), "GET", "/files/info?path=/nowhere").status, 404)
 
 
 class Echo(threading.Thread):
@@ -259,7 +259,7 @@ def another_protocol_goes_through():
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
             s.settimeout(20)
             s.connect(node.socket)
-            s.sendall(f"GET /v1/sandboxes/{box()}/proxy/{echo.port}/ HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+            s.sendall(f"GET /v1/sandboxes/{sandbox()}/proxy/{echo.port}/ HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
                       f"Upgrade: echo\r\nOPEN-SANDBOX-API-KEY: {ANN}\r\n\r\n".encode())
             head = b""
             while b"\r\n\r\n" not in head:
@@ -276,10 +276,10 @@ def another_protocol_goes_through():
 @test
 def tokens_open_it_at_either_node():
     one, two = nodes()
-    url = ok(two.call("GET", f"/v1/sandboxes/{box()}/endpoints/44772"))
+    url = ok(two.call("GET", f"/v1/sandboxes/{sandbox()}/endpoints/44772"))
     (header, token), = url["headers"].items()
     for node in (one, two):
-        at = f"/v1/sandboxes/{box()}/proxy/44772/ping"
+        at = f"/v1/sandboxes/{sandbox()}/proxy/44772/ping"
         node.key = None
         eq(node.call("GET", at, headers={header: token}).status, 200)
         eq(node.call("GET", at, headers={header: "0" * 32}).status, 401)
@@ -290,19 +290,19 @@ def tokens_open_it_at_either_node():
 @test
 def others_see_as_little_through_either_node():
     for node in nodes():
-        for path in (f"/v1/sandboxes/{box()}", f"/v1/sandboxes/{uuid.uuid4()}",
-                     f"/v1/sandboxes/{box()}/proxy/44772/ping"):
+        for path in (f"/v1/sandboxes/{sandbox()}", f"/v1/sandboxes/{uuid.uuid4()}",
+                     f"/v1/sandboxes/{sandbox()}/proxy/44772/ping"):
             eq(node.call("GET", path, key=EVE).status, 404, path)
-        eq(node.apart("POST", f"/api/v1/sandbox/{box()}/bash", {"command": "id"}, EVE).status, 404)
-        eq(node.apart("POST", f"/api/v1/sandbox/{box()}/bash", {"command": "id"}, BOB).status, 403)
-        eq(node.call("GET", f"/v1/sandboxes/{box()}", key="wrong-0123456789abcdef").status, 401)
+        eq(node.apart("POST", f"/api/v1/sandbox/{sandbox()}/bash", {"command": "id"}, EVE).status, 404)
+        eq(node.apart("POST", f"/api/v1/sandbox/{sandbox()}/bash", {"command": "id"}, BOB).status, 403)
+        eq(node.call("GET", f"/v1/sandboxes/{sandbox()}", key="wrong-0123456789abcdef").status, 401)
 
 
 @test
 def what_no_node_has_signed_opens_nothing():
     for node in nodes():
         for forged in ("one e30= " + "0" * 64, "", "x", "one two three four"):
-            got = node.call("GET", f"/v1/sandboxes/{box()}", headers={"Hutch-Forwarded": forged})
+            got = node.call("GET", f"/v1/sandboxes/{sandbox()}", headers={"Hutch-Forwarded": forged})
             eq(got.status, 403, forged)
 
 
@@ -338,7 +338,7 @@ def a_node_id_is_for_one():
             raise AssertionError("it started")
     except RuntimeError as e:
         has(str(e), "the node id 'one' is in use")
-    eq(ok(one.ensure("shared"))["sandboxId"], box())
+    eq(ok(one.ensure("shared"))["sandboxId"], sandbox())
 
 
 @test
@@ -352,8 +352,8 @@ def a_node_that_dies_is_lost_after_its_grace():
         supervisor = a.agent_of(lost)
         with Events(b) as events:
             a.kill()
-            for answer in (b.ensure("p"), b.call("GET", f"/v1/sandboxes/{lost}")):
-                eq(answer.status, 503, answer.body)
+            for reply in (b.ensure("p"), b.call("GET", f"/v1/sandboxes/{lost}")):
+                eq(reply.status, 503, reply.body)
             assert b.processes() and a.processes(), "sandboxes live on"
             said = events.wait(lost, "Failed")
             eq(said["reason"], "NODE_LOST")
@@ -366,9 +366,9 @@ def a_node_that_dies_is_lost_after_its_grace():
         wait_gone(supervisor)
         has(a.log(), "given up while this node was away")
         for node in (a, b):
-            while (answer := node.ensure("p")).status == 503:
+            while (reply := node.ensure("p")).status == 503:
                 pass        # the lease of the one is news to the other
-            eq(ok(answer)["sandboxId"], new["sandboxId"])
+            eq(ok(reply)["sandboxId"], new["sandboxId"])
             eq(ok(node.ensure("q"))["sandboxId"], kept)
         assert KEY not in a.log() + b.log(), "the key is in a log"
 
@@ -379,13 +379,13 @@ def keys_are_for_all_nodes():
     with Store() as store, Node(store, "a", lease="2s") as a, Node(store, "b", lease="2s") as b:
         made = a.call("POST", "/v1/keys", {"tenant": "org-9", "principal": "zoe", "role": "user"}, key=ADMIN)
         eq(made.status, 201, made.body)
-        while (answer := b.call("GET", "/v1/sandboxes", key=made.json["key"])).status == 401:
+        while (reply := b.call("GET", "/v1/sandboxes", key=made.json["key"])).status == 401:
             pass
-        eq(answer.status, 200)
+        eq(reply.status, 200)
         eq(a.call("DELETE", f"/v1/keys/{made.json['id']}", key=ADMIN).status, 204)
-        while (answer := b.call("GET", "/v1/sandboxes", key=made.json["key"])).status == 200:
+        while (reply := b.call("GET", "/v1/sandboxes", key=made.json["key"])).status == 200:
             pass
-        eq(answer.status, 401)
+        eq(reply.status, 401)
         eq(b.call("GET", "/v1/sandboxes").status, 200)
 
 
@@ -394,9 +394,9 @@ def a_node_that_is_back_in_time_keeps_what_it_has():
     with Store() as store, Node(store, "a") as a, Node(store, "b") as b:
         made = ok(a.ensure("p"))["sandboxId"]
         a.restart(gently=False)
-        while (answer := b.ensure("p")).status == 503:
+        while (reply := b.ensure("p")).status == 503:
             pass
-        eq(ok(answer), {"sandboxId": made, "status": "ready", "created": False})
+        eq(ok(reply), {"sandboxId": made, "status": "ready", "created": False})
 
 
 @test

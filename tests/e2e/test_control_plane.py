@@ -51,9 +51,9 @@ def keys(*names):
 
 def command(h, sandbox, text):
     """Runs it through the proxy; its events."""
-    answer = h.inside(sandbox, "POST", "/command", {"command": text})
-    eq(answer.status, 200, answer.body)
-    return short(events(answer.body))
+    reply = h.inside(sandbox, "POST", "/command", {"command": text})
+    eq(reply.status, 200, reply.body)
+    return short(events(reply.body))
 
 
 def in_seconds(seconds):
@@ -63,45 +63,45 @@ def in_seconds(seconds):
 
 
 def renew(h, sandbox, at):
-    answer = h.call("POST", f"/v1/sandboxes/{sandbox}/renew-expiration", {"expiresAt": at})
-    eq(answer.status, 200, answer.body)
-    return answer.json["expiresAt"]
+    reply = h.call("POST", f"/v1/sandboxes/{sandbox}/renew-expiration", {"expiresAt": at})
+    eq(reply.status, 200, reply.body)
+    return reply.json["expiresAt"]
 
 
 def live(h):
     """State and expiry of all that are listed, by id."""
     found, page = {}, 1
     while True:
-        answer = h.call("GET", f"/v1/sandboxes?page={page}&pageSize=100")
-        eq(answer.status, 200, answer.body)
-        for item in answer.json["items"]:
+        reply = h.call("GET", f"/v1/sandboxes?page={page}&pageSize=100")
+        eq(reply.status, 200, reply.body)
+        for item in reply.json["items"]:
             found[item["id"]] = (item["status"]["state"], item.get("expiresAt"))
-        if not answer.json["pagination"]["hasNextPage"]:
+        if not reply.json["pagination"]["hasNextPage"]:
             return found
         page += 1
 
 
-def a_whole_life(h):
+def full_lifecycle(h):
     made = h.create(env={"GREETING": "xyzzy-hello"}, metadata={"team": "one"})
-    box = made["id"]
+    sandbox = made["id"]
     eq(made["status"]["state"], "Running")
-    eq(command(h, box, 'echo "$GREETING" > note; cat note'),
+    eq(command(h, sandbox, 'echo "$GREETING" > note; cat note'),
        ["init", "ping", ("stdout", "xyzzy-hello"), "done"])
-    answer = h.inside(box, "GET", "/files/download?path=note")
-    eq((answer.status, answer.body), (200, b"xyzzy-hello\n"))
-    eq(h.inside(box, "GET", "/files/download?path=nothing").status, 404)
-    eq(h.call("PATCH", f"/v1/sandboxes/{box}/metadata", {"team": "two"}).status, 200)
+    reply = h.inside(sandbox, "GET", "/files/download?path=note")
+    eq((reply.status, reply.body), (200, b"xyzzy-hello\n"))
+    eq(h.inside(sandbox, "GET", "/files/download?path=nothing").status, 404)
+    eq(h.call("PATCH", f"/v1/sandboxes/{sandbox}/metadata", {"team": "two"}).status, 200)
     listed = h.call("GET", "/v1/sandboxes?metadata=team%3Dtwo").json["items"]
-    eq([x["id"] for x in listed], [box])
-    eq(h.call("POST", f"/v1/sandboxes/{box}/pause").status, 202)
-    eq(h.state(box), "Paused")
-    eq(h.inside(box, "GET", "/ping").status, 409)
-    eq(h.call("POST", f"/v1/sandboxes/{box}/resume").status, 202)
-    eq(command(h, box, "cat note")[2], ("stdout", "xyzzy-hello"))
+    eq([x["id"] for x in listed], [sandbox])
+    eq(h.call("POST", f"/v1/sandboxes/{sandbox}/pause").status, 202)
+    eq(h.state(sandbox), "Paused")
+    eq(h.inside(sandbox, "GET", "/ping").status, 409)
+    eq(h.call("POST", f"/v1/sandboxes/{sandbox}/resume").status, 202)
+    eq(command(h, sandbox, "cat note")[2], ("stdout", "xyzzy-hello"))
     assert h.processes(), "processes of the sandbox"
-    eq(h.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
-    eq(h.state(box), 404)
-    eq(h.inside(box, "GET", "/ping").status, 404)
+    eq(h.call("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
+    eq(h.state(sandbox), 404)
+    eq(h.inside(sandbox, "GET", "/ping").status, 404)
     eq(h.processes(), {}, "processes after the delete")
     eq(live(h), {})
 
@@ -112,7 +112,7 @@ def a_whole_life(h):
 def a_sandbox_without_keys():
     """create, command, files, labels, pause, resume, delete with plain HTTP; nothing is left"""
     with start() as h:
-        a_whole_life(h)
+        full_lifecycle(h)
         has(h.log(), "there is no API key")
         eq(h.stop(), 0, "exit status")
 
@@ -122,16 +122,16 @@ def a_sandbox_with_keys():
     """the same with a key; without one, or with that of another tenant, nothing can be seen"""
     with start(config=keys("admin", "user", "other")) as h:
         h.key = USER
-        a_whole_life(h)
-        box = h.create()["id"]
+        full_lifecycle(h)
+        sandbox = h.create()["id"]
         h.key = None
-        eq(h.call("GET", f"/v1/sandboxes/{box}").status, 401)
-        eq(h.inside(box, "GET", "/ping").status, 401)
+        eq(h.call("GET", f"/v1/sandboxes/{sandbox}").status, 401)
+        eq(h.inside(sandbox, "GET", "/ping").status, 401)
         for path in "", "/proxy/44772/ping":
-            eq(h.call("GET", f"/v1/sandboxes/{box}{path}", key=OTHER).status, 404, path)
+            eq(h.call("GET", f"/v1/sandboxes/{sandbox}{path}", key=OTHER).status, 404, path)
         eq(h.call("GET", "/v1/sandboxes", key=OTHER).json["items"], [])
-        eq(h.call("GET", f"/v1/sandboxes/{box}", key=ADMIN).status, 200)
-        eq(h.call("DELETE", f"/v1/sandboxes/{box}", key=ADMIN).status, 204)
+        eq(h.call("GET", f"/v1/sandboxes/{sandbox}", key=ADMIN).status, 200)
+        eq(h.call("DELETE", f"/v1/sandboxes/{sandbox}", key=ADMIN).status, 204)
 
 
 @test
@@ -139,11 +139,11 @@ def secrets_are_kept_nowhere():
     """neither values of variables nor keys, in no file and no log line"""
     with start("--log-level=debug", "--access-log", config=keys("admin")) as h:
         h.key = ADMIN
-        box = h.create(env={"PASSWORD": "hush-hush-hush"})["id"]
-        eq(command(h, box, "echo $PASSWORD")[2], ("stdout", "hush-hush-hush"))
-        endpoint = h.call("GET", f"/v1/sandboxes/{box}/endpoints/44772").json
+        sandbox = h.create(env={"PASSWORD": "hush-hush-hush"})["id"]
+        eq(command(h, sandbox, "echo $PASSWORD")[2], ("stdout", "hush-hush-hush"))
+        endpoint = h.call("GET", f"/v1/sandboxes/{sandbox}/endpoints/44772").json
         token = endpoint["headers"]["X-EXECD-ACCESS-TOKEN"]
-        eq(h.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+        eq(h.call("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
         h.stop()
         files = [h.log_path] + [os.path.join(where, name) for where, _, names in os.walk(h.data)
                                 for name in names]
@@ -160,15 +160,15 @@ def secrets_are_kept_nowhere():
 def the_audit_log_tells_who_did_what():
     with start(config=keys("user")) as h:
         h.key = USER
-        box = h.create()["id"]
-        eq(h.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+        sandbox = h.create()["id"]
+        eq(h.call("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
         eq(h.call("DELETE", "/v1/sandboxes/nothing").status, 404)
         h.stop()
         with open(f"{h.data}/audit.log", encoding="utf-8") as f:
             lines = [json.loads(x) for x in f]
-        told = [(x["method"], x.get("tenant"), x.get("sandbox"), x["status"]) for x in lines]
-        eq(told[1:], [("DELETE", "acme", box, 204), ("DELETE", "acme", "nothing", 404)])
-        eq((told[0][:2], told[0][3]), (("POST", "acme"), 202))
+        reported = [(x["method"], x.get("tenant"), x.get("sandbox"), x["status"]) for x in lines]
+        eq(reported[1:], [("DELETE", "acme", sandbox, 204), ("DELETE", "acme", "nothing", 404)])
+        eq((reported[0][:2], reported[0][3]), (("POST", "acme"), 202))
 
 
 @of_direct
@@ -177,9 +177,9 @@ def without_a_driver_nothing_is_made():
     h = Hutchd(program)
     with h:
         has(h.log(), "no driver is configured")
-        answer = h.call("POST", "/v1/sandboxes", create_request_of())
-        eq(answer.status, 503, answer.body)
-        has(answer.json["message"], "--driver")
+        reply = h.call("POST", "/v1/sandboxes", create_request_of())
+        eq(reply.status, 503, reply.body)
+        has(reply.json["message"], "--driver")
         eq(live(h), {})
 
 
@@ -212,8 +212,8 @@ def survive(gently):
         eq(command(h, running, "kill -0 $(cat pid) && echo alive")[2], ("stdout", "alive"))
         eq(h.call("POST", f"/v1/sandboxes/{paused}/resume").status, 202)
         eq(command(h, paused, "echo back")[2], ("stdout", "back"))
-        for box in before:
-            eq(h.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+        for sandbox in before:
+            eq(h.call("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
         eq(h.processes(), {}, "processes at the end")
 
 
@@ -233,16 +233,16 @@ def sandboxes_survive_a_crash():
 def what_died_meanwhile_is_known():
     """a sandbox that ended while nobody looked has a final state and a reason"""
     with start() as h:
-        box, other = h.create()["id"], h.create()["id"]
+        sandbox, other = h.create()["id"], h.create()["id"]
         h.kill()
-        pids = h.processes_of_sandbox(box)
-        os.kill(h.agent_of(box), signal.SIGKILL)
+        pids = h.processes_of_sandbox(sandbox)
+        os.kill(h.agent_of(sandbox), signal.SIGKILL)
         for pid in pids:
             wait_gone(pid)
         h.start()
-        answer = h.call("GET", f"/v1/sandboxes/{box}").json
-        assert answer["status"]["state"] in ("Failed", "Terminated"), answer
-        assert answer["status"]["reason"], answer
+        reply = h.call("GET", f"/v1/sandboxes/{sandbox}").json
+        assert reply["status"]["state"] in ("Failed", "Terminated"), reply
+        assert reply["status"]["reason"], reply
         eq(list(live(h)), [other])
 
 
@@ -251,7 +251,7 @@ def a_signal_during_the_start():
     """SIGTERM at random points of it: an orderly end, and nothing is lost"""
     chance = random.Random(1)
     with start() as h:
-        boxes = sorted(h.create()["id"] for _ in range(4))
+        sandboxes = sorted(h.create()["id"] for _ in range(4))
         for i in range(30):
             h.stop() if i == 0 else None
             with open(h.log_path, "ab") as log:
@@ -264,7 +264,7 @@ def a_signal_during_the_start():
             assert status in (0, -signal.SIGTERM), f"status {status}:\n{h.log()[-2000:]}"
         h.drain_manager()
         h.start()
-        eq(sorted(live(h)), boxes)
+        eq(sorted(live(h)), sandboxes)
 
 
 @of_direct
@@ -306,12 +306,12 @@ def a_driver_that_cant_open_says_why():
 def tokens_survive_a_restart():
     with start(config=keys("user")) as h:
         h.key = USER
-        box = h.create()["id"]
-        headers = h.call("GET", f"/v1/sandboxes/{box}/endpoints/44772").json["headers"]
+        sandbox = h.create()["id"]
+        headers = h.call("GET", f"/v1/sandboxes/{sandbox}/endpoints/44772").json["headers"]
         h.restart(gently=False)
         h.key = None
-        eq(h.inside(box, "GET", "/ping", headers=headers).status, 200)
-        eq(h.inside(box, "GET", "/ping").status, 401)
+        eq(h.inside(sandbox, "GET", "/ping", headers=headers).status, 200)
+        eq(h.inside(sandbox, "GET", "/ping").status, 401)
 
 
 # --- time ---
@@ -319,14 +319,14 @@ def tokens_survive_a_restart():
 @test
 def expiry_within_a_second():
     """by the clock of the client; also of a paused one"""
-    with start() as h, Events(h) as told:
-        boxes = [h.create()["id"] for _ in range(3)]
-        eq(h.call("POST", f"/v1/sandboxes/{boxes[0]}/pause").status, 202)
+    with start() as h, Events(h) as reported:
+        sandboxes = [h.create()["id"] for _ in range(3)]
+        eq(h.call("POST", f"/v1/sandboxes/{sandboxes[0]}/pause").status, 202)
         due = time.time() + 1.5
-        for box in boxes:
-            renew(h, box, in_seconds(1.5))
-        left = set(boxes)
-        for event in told:
+        for sandbox in sandboxes:
+            renew(h, sandbox, in_seconds(1.5))
+        left = set(sandboxes)
+        for event in reported:
             if event.get("state") in ("Terminated", "Failed"):
                 left.discard(event["sandboxId"])
                 late = time.time() - due
@@ -334,8 +334,8 @@ def expiry_within_a_second():
             if not left:
                 break
         eq(live(h), {})
-        for box in boxes:
-            status = h.call("GET", f"/v1/sandboxes/{box}").json["status"]
+        for sandbox in sandboxes:
+            status = h.call("GET", f"/v1/sandboxes/{sandbox}").json["status"]
             eq(status["state"], "Terminated", str(status))
         eq(h.processes(), {})
 
@@ -351,26 +351,26 @@ def expiry_goes_on_over_a_restart():
         h.kill()
         time.sleep(0.5)     # the clock is what is waited for
         h.start()
-        with Events(h) as told:
+        with Events(h) as reported:
             if h.state(soon) != "Terminated":
-                told.wait(soon, "Terminated")
+                reported.wait(soon, "Terminated")
             assert time.time() < due - 1, "at once"
             eq(list(live(h)), [later])
-            told.wait(later, "Terminated")
+            reported.wait(later, "Terminated")
         late = time.time() - due
         assert -0.1 < late < 1, f"{late} s late"
 
 
 @test
 def a_dead_agent_is_noticed_within_a_second():
-    with start() as h, Events(h) as told:
-        box = h.create()["id"]
-        pid = h.agent_of(box)
+    with start() as h, Events(h) as reported:
+        sandbox = h.create()["id"]
+        pid = h.agent_of(sandbox)
         at = time.time()
         os.kill(pid, signal.SIGKILL)
-        told.wait(box, "Failed", "Terminated")
+        reported.wait(sandbox, "Failed", "Terminated")
         assert time.time() - at < 1, f"{time.time() - at} s late"
-        eq(h.inside(box, "GET", "/ping").status, 404)
+        eq(h.inside(sandbox, "GET", "/ping").status, 404)
         eq(live(h), {})
 
 
@@ -387,11 +387,11 @@ def a_reload_brings_keys_and_quotas():
         eq(h.call("GET", "/v1/sandboxes").status, 401, "the old key")
         h.key = OTHER
         eq(h.call("GET", f"/v1/sandboxes/{first}").status, 404)
-        box = h.create()["id"]
-        answer = h.call("POST", "/v1/sandboxes", h.create_request())
-        eq(answer.status, 429, answer.body)
-        assert answer.headers["Retry-After"], answer.headers
-        eq(h.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+        sandbox = h.create()["id"]
+        reply = h.call("POST", "/v1/sandboxes", h.create_request())
+        eq(reply.status, 429, reply.body)
+        assert reply.headers["Retry-After"], reply.headers
+        eq(h.call("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
         h.create()
 
 
@@ -417,9 +417,9 @@ def a_reload_opens_the_audit_log_anew():
         h.reload()
         h.call("DELETE", "/v1/sandboxes/three")
         h.stop()
-        for name, boxes in ("audit.log.1", ["one", "two"]), ("audit.log", ["three"]):
+        for name, sandboxes in ("audit.log.1", ["one", "two"]), ("audit.log", ["three"]):
             with open(f"{h.data}/{name}", encoding="utf-8") as f:
-                eq([json.loads(x)["sandbox"] for x in f], boxes, name)
+                eq([json.loads(x)["sandbox"] for x in f], sandboxes, name)
 
 
 @test
@@ -476,9 +476,9 @@ def nor_does_it_on_loopback():
 def it_drains():
     """what runs may end; event streams do not hold it up; sandboxes live on"""
     with start() as h, Events(h):
-        box = h.create()["id"]
+        sandbox = h.create()["id"]
         runs = h.processes()
-        slow = h.begin("POST", f"/v1/sandboxes/{box}/proxy/44772/command",
+        slow = h.begin("POST", f"/v1/sandboxes/{sandbox}/proxy/44772/command",
                        {"command": "echo started; sleep 1; echo ended"})
         line = slow.readline()
         while b"started" not in line:
@@ -488,7 +488,7 @@ def it_drains():
         eq(h.stop(), 0)
         eq(h.processes(), runs)
         h.start()
-        eq(h.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+        eq(h.call("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
 
 
 # --- no room ---
@@ -503,13 +503,13 @@ def a_full_disk():
         try:
             holder.stdout.readline()
             in_namespace = ["nsenter", "-t", str(holder.pid), "-m", "--wd=/"]
-            with Folder(in_namespace, holder.pid) as directory:
+            with Directory(in_namespace, holder.pid) as directory:
                 fill_the_disk(directory, in_namespace, f"/proc/{holder.pid}/root{directory}")
         finally:
             holder.kill()
 
 
-class Folder:
+class Directory:
     """A directory that is a small disk inside the namespace."""
 
     def __init__(self, in_namespace, _pid):
@@ -535,10 +535,10 @@ def fill_the_disk(directory, in_namespace, seen):
                     f.write(bytes(4096))
             except OSError:
                 pass
-        answers = [h.call("POST", "/v1/sandboxes", h.create_request()) for _ in range(5)]
-        for answer in answers:              # of the registry, or of a driver that has no room
-            assert answer.status in (429, 500), answer.body
-            assert "disk" in answer.json["message"] or "space" in answer.json["message"], answer.body
+        replies = [h.call("POST", "/v1/sandboxes", h.create_request()) for _ in range(5)]
+        for reply in replies:              # of the registry, or of a driver that has no room
+            assert reply.status in (429, 500), reply.body
+            assert "disk" in reply.json["message"] or "space" in reply.json["message"], reply.body
         eq(list(live(h)), [kept])
         h.restart(gently=False)                 # still full
         eq(list(live(h)), [kept])
@@ -548,8 +548,8 @@ def fill_the_disk(directory, in_namespace, seen):
         eq(sorted(live(h)), sorted([kept, more]))
         h.restart(gently=False)
         eq(sorted(live(h)), sorted([kept, more]))
-        for box in kept, more:
-            eq(h.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+        for sandbox in kept, more:
+            eq(h.call("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
 
 
 run()

@@ -39,7 +39,7 @@ EARLY = 0.15                # of the kills come before it is ready
 ENOUGH = 8                  # acknowledged operations before a kill, on the average
 
 
-def folders_of(data):
+def directories_of(data):
     """Of complete sandboxes: the driver removes what is half made when it opens."""
     root = f"{data}/drivers/direct"
     return {name for installation in os.listdir(root)
@@ -55,19 +55,19 @@ def owners_of(data):
             where = os.readlink(f"/proc/{pid}/cwd")
         except OSError:
             continue
-        box = where[len(f"{data}/drivers/direct/"):].split("/")[1].removeprefix("new-")
-        found.setdefault(box.removesuffix(" (deleted)"), set()).add(pid)
+        sandbox = where[len(f"{data}/drivers/direct/"):].split("/")[1].removeprefix("new-")
+        found.setdefault(sandbox.removesuffix(" (deleted)"), set()).add(pid)
     return found
 
 
 def check_native(h, ids):
     deadline = time.monotonic() + 20
-    while h.boxes() != ids and time.monotonic() < deadline:
+    while h.sandboxes() != ids and time.monotonic() < deadline:
         time.sleep(0.01)        # what was undone is removed behind the back of who asks
-    eq(h.boxes(), ids, "directories")
+    eq(h.sandboxes(), ids, "directories")
     runs = h.processes()
-    for box in ids:
-        assert h.agent_of(box) in runs, f"{box} does not run"
+    for sandbox in ids:
+        assert h.agent_of(sandbox) in runs, f"{sandbox} does not run"
     if not ids:
         eq(runs, {}, "processes")
 
@@ -77,11 +77,11 @@ def check_runtime(h, ids):
     if native:
         check_native(h, ids)
         return
-    for box, pids in owners_of(h.data).items():
-        if box not in ids:
+    for sandbox, pids in owners_of(h.data).items():
+        if sandbox not in ids:
             for pid in pids:
                 wait_gone(pid, 5)
-    eq(folders_of(h.data), ids, "directories")
+    eq(directories_of(h.data), ids, "directories")
     eq(set(owners_of(h.data)), ids, "sandboxes with processes")
 
 
@@ -136,7 +136,7 @@ def nothing_is_lost_and_nothing_leaks():
                 diag(h.log()[-3000:])
                 raise
             done += 1
-            # As fast as the machine is now: with nothing acknowledged nothing could be lost.
+            # As fast as the host is now: with nothing acknowledged nothing could be lost.
             few = sum(c.acknowledged for c in clients) - before < ENOUGH
             within = min(within * 1.25, 1) if few else max(within / 1.25, 0.02)
             for c in clients:
@@ -155,8 +155,8 @@ def nothing_is_lost_and_nothing_leaks():
         diag(f"{done} kills hit {hit}; {sum(c.acknowledged for c in clients)} acknowledged")
         for operation in "create", "delete", "pause", "resume", "renew", "start":
             assert hit.get(operation, 0) >= kills // (100 if native else 50), f"too few kills of {operation}: {hit}"
-        for box in listed_by(h):
-            eq(h.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+        for sandbox in listed_by(h):
+            eq(h.call("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
         check_runtime(h, set())
 
 

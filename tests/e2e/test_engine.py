@@ -32,41 +32,41 @@ def start(**more):
 
 # --- what clients do ---
 
-def a_whole_life(h):
-    box = h.create(env={"GREETING": "xyzzy-hello"}, metadata={"team": "one"})
-    eq(h.output(box, 'echo "$GREETING" > note; cat note'), "xyzzy-hello")
-    answer = h.inside(box, "GET", "/files/download?path=note")
-    eq((answer.status, answer.body), (200, b"xyzzy-hello\n"))
-    eq(h.call("POST", f"/v1/sandboxes/{box}/pause").status, 202)
-    eq((h.state(box), h.containers()[box]["State"]), ("Paused", "paused"))
-    eq(h.call("POST", f"/v1/sandboxes/{box}/resume").status, 202)
-    eq(h.output(box, "cat note"), "xyzzy-hello")
-    h.delete(box)
-    eq((h.state(box), h.listed(), h.containers()), (404, {}, {}))
+def full_lifecycle(h):
+    sandbox = h.create(env={"GREETING": "xyzzy-hello"}, metadata={"team": "one"})
+    eq(h.output(sandbox, 'echo "$GREETING" > note; cat note'), "xyzzy-hello")
+    reply = h.inside(sandbox, "GET", "/files/download?path=note")
+    eq((reply.status, reply.body), (200, b"xyzzy-hello\n"))
+    eq(h.call("POST", f"/v1/sandboxes/{sandbox}/pause").status, 202)
+    eq((h.state(sandbox), h.containers()[sandbox]["State"]), ("Paused", "paused"))
+    eq(h.call("POST", f"/v1/sandboxes/{sandbox}/resume").status, 202)
+    eq(h.output(sandbox, "cat note"), "xyzzy-hello")
+    h.delete(sandbox)
+    eq((h.state(sandbox), h.listed(), h.containers()), (404, {}, {}))
     eq([name for where, _, names in os.walk(f"{h.data}/drivers") for name in names
-        if box in where], [], "files of it")
+        if sandbox in where], [], "files of it")
 
 
 @test
 def a_sandbox():
     """create, command, files, pause, resume, delete; nothing is left, neither with the engine nor with us"""
     with start() as h:
-        a_whole_life(h)
+        full_lifecycle(h)
 
 
 @test
 def a_sandbox_on_the_bridge():
     """the same on the network that is ours, and where sandboxes do not see each other"""
     with start(setting={}) as h:
-        a_whole_life(h)
+        full_lifecycle(h)
         one, other = h.create(), h.create()
         address = address_of(h, one)
         connect = ("python3 -c 'import socket; socket.create_connection((\"%s\", %d), 2)' "
                    "2>&1 | tail -n 1")
         serve = "exec python3 -u -m http.server 8000 2>&1"
-        answer = h.inside(one, "POST", "/command", {"command": serve, "background": True})
-        eq(answer.status, 200)
-        follow = json.loads(answer.body.split(b"\n\n")[0])["text"]
+        reply = h.inside(one, "POST", "/command", {"command": serve, "background": True})
+        eq(reply.status, 200)
+        follow = json.loads(reply.body.split(b"\n\n")[0])["text"]
         response = h.begin("GET", f"/v1/sandboxes/{one}/proxy/44772/command/{follow}/logs?follow=true")
         has(response.readline().decode(), "Serving HTTP")
         eq(h.output(one, connect % (address, 8000)), "")
@@ -74,9 +74,9 @@ def a_sandbox_on_the_bridge():
         assert "timed out" in said or "rror" in said, f"a neighbour was reached: {said!r}"
 
 
-def address_of(h, box):
+def address_of(h, sandbox):
     """Its address, that is not the loopback's."""
-    return h.output(box, """python3 -c 'import socket
+    return h.output(sandbox, """python3 -c 'import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.connect(("192.0.2.1", 9))
 print(s.getsockname()[0])'""")
@@ -86,9 +86,9 @@ print(s.getsockname()[0])'""")
 def a_sandbox_that_the_engine_streams_to():
     """the same when the engine sees none of our directories, over its own streams"""
     with start(setting={"reach": "exec", **NO_NETWORK}) as h:
-        a_whole_life(h)
-        box = h.create()
-        eq([m for m in h.container(box)["Mounts"] if m["Type"] == "bind"], [])
+        full_lifecycle(h)
+        sandbox = h.create()
+        eq([m for m in h.container(sandbox)["Mounts"] if m["Type"] == "bind"], [])
 
 
 @test
@@ -105,14 +105,14 @@ def several_drivers():
 
 
 def drivers(h):
-    answer = h.call("GET", "/v1/drivers")
-    eq(answer.status, 200, answer.body)
-    return answer.json["items"]
+    reply = h.call("GET", "/v1/drivers")
+    eq(reply.status, 200, reply.body)
+    return reply.json["items"]
 
 
 @test
 def what_the_engine_has():
-    """version, control groups, storage, filter: as facts for operators"""
+    """version, cgroups, storage, filter: as facts for operators"""
     with start() as h:
         found = drivers(h)
         eq([(d["name"], d["available"], d.get("reason")) for d in found], [(kind, True, None)])
@@ -132,22 +132,22 @@ def what_the_engine_has():
 def the_busybox_image():
     """an image with sh only, and an entrypoint of its own"""
     with start() as h:
-        box = h.create(image={"uri": "busybox:1"}, entrypoint=["sleep", "1000"])
-        eq(h.output(box, "readlink -f /bin/ls; echo $0"), "/bin/busybox\nsh")
+        sandbox = h.create(image={"uri": "busybox:1"}, entrypoint=["sleep", "1000"])
+        eq(h.output(sandbox, "readlink -f /bin/ls; echo $0"), "/bin/busybox\nsh")
 
 
 @test
 def what_the_engine_is_told():
     """labels with all of the owner and expiry, limits, walls"""
     with start() as h:
-        box = h.create(resourceLimits={"cpu": "500m", "memory": "96Mi"}, metadata={"hutch.tenant": "x"})
-        c = h.container(box)
+        sandbox = h.create(resourceLimits={"cpu": "500m", "memory": "96Mi"}, metadata={"hutch.tenant": "x"})
+        c = h.container(sandbox)
         labels, host = c["Config"]["Labels"], c["HostConfig"]
-        eq(labels["hutch.sandbox"], box)
+        eq(labels["hutch.sandbox"], sandbox)
         for name in "installation", "tenant", "organization", "project", "user", "scope", "expires":
             assert f"hutch.{name}" in labels, labels
         eq(labels["hutch.tenant"], "default")
-        has(c["Name"], f"hutch-{box}")
+        has(c["Name"], f"hutch-{sandbox}")
         has(c["Name"], labels["hutch.installation"])
         eq((host["Memory"], host["MemorySwap"]), (96 << 20, 96 << 20))
         eq(host["PidsLimit"], 4096)
@@ -167,12 +167,12 @@ def secrets_are_not_kept_by_us():
     with start() as h, Registry(e, "user:hush-registry") as r:
         h.arguments.append("--log-level=debug")
         h.restart()
-        box = h.create(env={"PASSWORD": "hush-variable"}, image={
+        sandbox = h.create(env={"PASSWORD": "hush-variable"}, image={
             "uri": f"{r.ADDRESS}/secret/one:1",
             "auth": {"username": "user", "password": "hush-registry"}})
-        eq(h.output(box, "echo $PASSWORD"), "hush-variable")
-        labels = json.dumps(h.container(box)["Config"]["Labels"])
-        h.delete(box)
+        eq(h.output(sandbox, "echo $PASSWORD"), "hush-variable")
+        labels = json.dumps(h.container(sandbox)["Config"]["Labels"])
+        h.delete(sandbox)
         h.stop()
         files = [h.log_path] + [os.path.join(where, n) for where, _, names in os.walk(h.data)
                                 for n in names]
@@ -209,28 +209,28 @@ def said_by(tag, script):
 def a_snapshot():
     """what was written is there in a sandbox made of it, with owners and modes, when the first one is gone"""
     with start() as h:
-        box = h.create(env={"PASSWORD": "hush-variable"})
-        h.output(box, "echo kept >/srv/note; chmod 640 /srv/note; chown 5:6 /srv/note; ln -s note /srv/link")
-        snapshot = h.keep(box, name="before")
+        sandbox = h.create(env={"PASSWORD": "hush-variable"})
+        h.output(sandbox, "echo kept >/srv/note; chmod 640 /srv/note; chown 5:6 /srv/note; ln -s note /srv/link")
+        snapshot = h.keep(sandbox, name="before")
         eq(h.kept(snapshot), "Ready")
-        eq(h.output(box, "echo later >/srv/note; cat /srv/note"), "later")
-        h.delete(box)
-        box = h.create(image=None, snapshotId=snapshot)
-        eq(h.call("GET", f"/v1/sandboxes/{box}").json["snapshotId"], snapshot)
-        eq(h.output(box, "cat /srv/note; stat -c '%a %u %g' /srv/note; readlink /srv/link"),
+        eq(h.output(sandbox, "echo later >/srv/note; cat /srv/note"), "later")
+        h.delete(sandbox)
+        sandbox = h.create(image=None, snapshotId=snapshot)
+        eq(h.call("GET", f"/v1/sandboxes/{sandbox}").json["snapshotId"], snapshot)
+        eq(h.output(sandbox, "cat /srv/note; stat -c '%a %u %g' /srv/note; readlink /srv/link"),
            "kept\n640 5 6\nnote")
-        eq(h.output(box, 'echo "<$PASSWORD> $HOSTNAME $(hostname)"').split(), ["<>", box, box])
-        eq(h.output(box, "pwd"), "/root", "the directory of the image")
+        eq(h.output(sandbox, 'echo "<$PASSWORD> $HOSTNAME $(hostname)"').split(), ["<>", sandbox, sandbox])
+        eq(h.output(sandbox, "pwd"), "/root", "the directory of the image")
         # One of what was made of one, and its own end.
-        second = h.keep(box)
+        second = h.keep(sandbox)
         eq(h.kept(second), "Ready")
-        answer = h.call("DELETE", f"/v1/snapshots/{snapshot}")
-        eq((answer.status, answer.json["code"]), (409, "SNAPSHOT::DELETE_CONFLICT"))
-        h.delete(box)
+        reply = h.call("DELETE", f"/v1/snapshots/{snapshot}")
+        eq((reply.status, reply.json["code"]), (409, "SNAPSHOT::DELETE_CONFLICT"))
+        h.delete(sandbox)
         eq(h.call("DELETE", f"/v1/snapshots/{snapshot}").status, 204)
-        box = h.create(image=None, snapshotId=second)
-        eq(h.output(box, "cat /srv/note"), "kept")
-        h.delete(box)
+        sandbox = h.create(image=None, snapshotId=second)
+        eq(h.output(sandbox, "cat /srv/note"), "kept")
+        h.delete(sandbox)
         eq(h.call("DELETE", f"/v1/snapshots/{second}").status, 204)
         eq((h.call("GET", "/v1/snapshots").json["items"], h.images()), ([], {}))
 
@@ -239,9 +239,9 @@ def a_snapshot():
 def what_is_in_the_image_of_a_snapshot():
     """the image's own configuration; no value of a variable, no agent, no socket, no record"""
     with start() as h:
-        box = h.create(env={"PASSWORD": "hush-variable", "PATH": "/usr/bin:/bin:/hush-path"})
-        eq(h.output(box, "test -S /.hutch/run/agent.sock && echo there"), "there")
-        snapshot = h.keep(box)
+        sandbox = h.create(env={"PASSWORD": "hush-variable", "PATH": "/usr/bin:/bin:/hush-path"})
+        eq(h.output(sandbox, "test -S /.hutch/run/agent.sock && echo there"), "there")
+        snapshot = h.keep(sandbox)
         eq(h.kept(snapshot), "Ready")
         tag, image = image_of(h, snapshot)
         text = json.dumps([image, e.api("GET", f"/images/{tag}/history").json])
@@ -258,7 +258,7 @@ def what_is_in_the_image_of_a_snapshot():
         other = e.foreign("foreign-of-snapshot", Image=tag)
         h.restart()
         eq((set(h.listed()), [i["id"] for i in h.call("GET", "/v1/snapshots").json["items"]]),
-           ({box}, [snapshot]))
+           ({sandbox}, [snapshot]))
         e.api("DELETE", f"/containers/{other}?force=1")
 
 
@@ -275,8 +275,8 @@ def a_snapshot_that_somebody_else_removes():
         until = time.monotonic() + 30
         while h.kept(snapshot) != "Failed":
             assert time.monotonic() < until, h.log()[-3000:]
-        answer = h.ask_create(image=None, snapshotId=snapshot)
-        eq((answer.status, answer.json["code"]), (409, "SNAPSHOT::NOT_READY"))
+        reply = h.create_async(image=None, snapshotId=snapshot)
+        eq((reply.status, reply.json["code"]), (409, "SNAPSHOT::NOT_READY"))
 
 
 # --- volumes ---
@@ -290,15 +290,15 @@ def folders_of_the_host():
     """those that are allowed, for reading or for writing, and parts of them"""
     with allowed() as (h, directory):
         os.makedirs(f"{directory}/part")
-        box = h.create(volumes=[volume(directory, subPath="part")])
-        eq(h.output(box, "echo written > /mnt/work/file && cat /mnt/work/file"), "written")
+        sandbox = h.create(volumes=[volume(directory, subPath="part")])
+        eq(h.output(sandbox, "echo written > /mnt/work/file && cat /mnt/work/file"), "written")
         with open(f"{directory}/part/file", encoding="ascii") as f:
             eq(f.read(), "written\n")
         reader = h.create(volumes=[volume(directory, readOnly=True)])
         eq(h.output(reader, "cat /mnt/work/part/file"), "written")
         has(h.output(reader, "echo > /mnt/work/part/file"), "Read-only")
-        for box in h.listed():
-            h.delete(box)
+        for sandbox in h.listed():
+            h.delete(sandbox)
         eq(os.path.exists(f"{directory}/part/file"), True)
 
 
@@ -315,18 +315,18 @@ def other_folders_of_the_host():
     """are refused: neighbours, parents, what is not there, and what a sandbox has made a link to"""
     with allowed() as (h, directory):
         os.makedirs(f"{directory}/shared")
-        box = h.create(volumes=[volume(directory)])
-        eq(h.output(box, "cd /mnt/work && ln -s /etc out && ln -s /etc shared/out && "
+        sandbox = h.create(volumes=[volume(directory)])
+        eq(h.output(sandbox, "cd /mnt/work && ln -s /etc out && ln -s /etc shared/out && "
                          "ln -s / root && echo linked"), "linked")
         for wrong in [volume("/etc"), volume(directory + "x"), volume(os.path.dirname(directory)),
                       volume(f"{directory}/../"), volume(directory, subPath="../"),
                       volume(directory, subPath="out"), volume(f"{directory}/out"),
                       volume(directory, subPath="shared/out"), volume(directory, subPath="root/etc"),
                       volume(directory, subPath="not-there")]:
-            answer = h.ask_create(volumes=[wrong])
-            assert 400 <= answer.status < 500, (wrong, answer.status, answer.body)
-        eq(list(h.listed()), [box])
-        eq(list(h.containers()), [box])
+            reply = h.create_async(volumes=[wrong])
+            assert 400 <= reply.status < 500, (wrong, reply.status, reply.body)
+        eq(list(h.listed()), [sandbox])
+        eq(list(h.containers()), [sandbox])
 
 
 @test
@@ -338,14 +338,14 @@ def volumes_inside_of_volumes():
     with allowed() as (h, directory):
         os.makedirs(f"{directory}/part")
         for other, inner in ("/mnt", "/mnt/work"), ("/mnt/work/deep", "/mnt/work/deep"):
-            box = h.create(volumes=[volume(directory), named(other)])
-            eq(h.output(box, f"echo x > {inner}/file && ls /mnt/work"), {"/mnt": "file\npart"}.get(
+            sandbox = h.create(volumes=[volume(directory), named(other)])
+            eq(h.output(sandbox, f"echo x > {inner}/file && ls /mnt/work"), {"/mnt": "file\npart"}.get(
                 other, "deep\nfile\npart"))
-            h.delete(box)
+            h.delete(sandbox)
         more = {**volume(directory, subPath="part"), "name": "more"}
         for wrong in "/mnt/work", "/mnt/work/part", "/.hutch/run", "/.hutch":
-            answer = h.ask_create(volumes=[volume(directory), {**more, "mountPath": wrong}])
-            assert 400 <= answer.status < 500 or answer.status == 501, (wrong, answer.status, answer.body)
+            reply = h.create_async(volumes=[volume(directory), {**more, "mountPath": wrong}])
+            assert 400 <= reply.status < 500 or reply.status == 501, (wrong, reply.status, reply.body)
         eq(h.containers(), {})
     e.api("DELETE", "/volumes/outer")
 
@@ -371,10 +371,10 @@ class Between:
                 for ends in (client, there, True), (there, client, False):
                     threading.Thread(target=self.pump, args=ends, daemon=True).start()
 
-    def pump(self, source, target, asks):
+    def pump(self, source, target, requests):
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                if asks and b"/start HTTP/1.1" in data:
+                if requests and b"/start HTTP/1.1" in data:
                     self.before_start()
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
@@ -406,9 +406,9 @@ def swap_tests(h, between, create_request, top):
             for name in "part", "other":
                 os.makedirs(f"{top}/{name}", exist_ok=True)
             between.before_start = swap
-            answer = h.ask_create(volumes=[create_request], entrypoint=ENTERS)
-            eq(answer.status, 400, answer.body)
-            has(answer.json["message"], "something else was mounted")
+            reply = h.create_async(volumes=[create_request], entrypoint=ENTERS)
+            eq(reply.status, 400, reply.body)
+            has(reply.json["message"], "something else was mounted")
             eq((os.listdir(decoy), h.containers()), ([], {}))
             eq([n for _, _, names in os.walk(top) for n in names if n == "was-here"], [])
             (os.unlink if os.path.islink(f"{top}/part") else os.rmdir)(f"{top}/part")
@@ -439,24 +439,24 @@ def parts_of_named_volumes():
                  **({"subPath": path} if path else {})}]
 
     with start() as h:
-        box = h.create(volumes=part(None))
-        eq(h.output(box, "cd /mnt/work && mkdir -p data/train && echo marker > data/train/file && echo x > top && "
+        sandbox = h.create(volumes=part(None))
+        eq(h.output(sandbox, "cd /mnt/work && mkdir -p data/train && echo marker > data/train/file && echo x > top && "
                          "ln -s / out && ln -s ../../../.. data/up && ln -s data/train fine && echo made"), "made")
-        h.delete(box)
-        box = h.create(volumes=part("data/train"))
-        eq(h.output(box, "ls -A /mnt/work; ls -A /mnt/work/..; cat /mnt/work/file; echo more >> /mnt/work/file"),
+        h.delete(sandbox)
+        sandbox = h.create(volumes=part("data/train"))
+        eq(h.output(sandbox, "ls -A /mnt/work; ls -A /mnt/work/..; cat /mnt/work/file; echo more >> /mnt/work/file"),
            "file\nwork\nmarker")
         reader = h.create(volumes=[{**part("data/train")[0], "readOnly": True}])
         has(h.output(reader, "echo > /mnt/work/file"), "Read-only")
         eq(h.output(reader, "cat /mnt/work/file"), "marker\nmore")
         for wrong in "out", "out/etc", "data/up", "data/up/etc", "fine", "../x", "/etc", "top/x":
-            answer = h.ask_create(volumes=part(wrong))
-            assert 400 <= answer.status < 500, (wrong, answer.status, answer.body)
-        eq(h.ask_create(volumes=part("missing", createIfNotExists=False)).status, 400)
+            reply = h.create_async(volumes=part(wrong))
+            assert 400 <= reply.status < 500, (wrong, reply.status, reply.body)
+        eq(h.create_async(volumes=part("missing", createIfNotExists=False)).status, 400)
         fresh = h.create(volumes=part("missing/one"))
         eq(h.output(fresh, "ls -A /mnt/work; stat -c %U /mnt/work"), "root")
-        for box in list(h.listed()):
-            h.delete(box)
+        for sandbox in list(h.listed()):
+            h.delete(sandbox)
     e.api("DELETE", "/volumes/parted")
 
 
@@ -486,15 +486,15 @@ def named_volumes():
         h.delete(write_into(h, h.create(volumes=create_request("kept"))))
         eq(h.output(h.create(volumes=create_request("kept")), "cat /mnt/work/file"), "written")
         e.api("POST", "/volumes/create", {"Name": "somebodys"})
-        answer = h.ask_create(volumes=create_request("somebodys"))
-        assert 400 <= answer.status < 500, answer.body
+        reply = h.create_async(volumes=create_request("somebodys"))
+        assert 400 <= reply.status < 500, reply.body
     for name in "kept", "somebodys":
         e.api("DELETE", f"/volumes/{name}")
 
 
-def write_into(h, box):
-    eq(h.output(box, "echo written > /mnt/work/file && echo done"), "done")
-    return box
+def write_into(h, sandbox):
+    eq(h.output(sandbox, "echo written > /mnt/work/file && echo done"), "done")
+    return sandbox
 
 
 # --- images ---
@@ -513,31 +513,31 @@ def changed_image(name, script, *changes):
 def images_of_others():
     """with a user and a directory of their own, and with links where ours would go"""
     with start() as h:
-        box = h.create(image=changed_image(
+        sandbox = h.create(image=changed_image(
             "owned", "mkdir /srv/app && chown 1000:1000 /srv/app", "USER 1000:1000", "WORKDIR /srv/app"))
-        eq(h.output(box, "id -u; pwd; echo > file && stat -c %u file"), "1000\n/srv/app\n1000")
+        eq(h.output(sandbox, "id -u; pwd; echo > file && stat -c %u file"), "1000\n/srv/app\n1000")
         for setting in NO_NETWORK, {"reach": "exec", **NO_NETWORK}:
             with start(setting=setting) as other:
                 image = changed_image("linked", "ln -s /tmp /.hutch; mkdir -p /tmp/run; "
                                                 "ln -sf /etc/passwd /tmp/execd")
-                answer = other.ask_create(image=image)
-                if answer.status == 202:        # engines resolve links within the root
-                    has(other.output(answer.json["id"], "head -n 1 /etc/passwd"), "root:")
+                reply = other.create_async(image=image)
+                if reply.status == 202:        # engines resolve links within the root
+                    has(other.output(reply.json["id"], "head -n 1 /etc/passwd"), "root:")
                 else:
-                    has(answer.json["message"], "container")
-                    eq(list(other.containers()), [box])
+                    has(reply.json["message"], "container")
+                    eq(list(other.containers()), [sandbox])
 
 
 @test
 def an_image_is_pulled_once_for_many():
     with start() as h, Registry(e) as r:
         h.create(image={"uri": f"{r.ADDRESS}/lone/image:1"})
-        answers = h.create_many(8, image={"uri": f"{r.ADDRESS}/shared/image:1"})
-        eq([a.status for a in answers], [202] * 8, [a.body for a in answers])
+        replies = h.create_many(8, image={"uri": f"{r.ADDRESS}/shared/image:1"})
+        eq([a.status for a in replies], [202] * 8, [a.body for a in replies])
         lines = r.lines()
-        asked = {n: len([x for x in lines if f"/{n}/image/manifests/" in x]) for n in ("lone", "shared")}
-        assert asked["lone"] > 0, lines
-        eq(asked["shared"], asked["lone"], "requests for the manifest")
+        requested = {n: len([x for x in lines if f"/{n}/image/manifests/" in x]) for n in ("lone", "shared")}
+        assert requested["lone"] > 0, lines
+        eq(requested["shared"], requested["lone"], "requests for the manifest")
 
 
 @test
@@ -550,11 +550,11 @@ def an_image_that_is_not_there_is_named():
             image = {"uri": uri}
             if auth:
                 image["auth"] = dict(zip(("username", "password"), auth))
-            answer = h.ask_create(image=image)
-            assert 400 <= answer.status < 600, (wanted, answer.status)
-            assert answer.status != 500, (wanted, answer.body)
-            has(answer.json["message"], uri)
-            assert "password" not in answer.body.decode().lower(), answer.body
+            reply = h.create_async(image=image)
+            assert 400 <= reply.status < 600, (wanted, reply.status)
+            assert reply.status != 500, (wanted, reply.body)
+            has(reply.json["message"], uri)
+            assert "password" not in reply.body.decode().lower(), reply.body
         eq((h.listed(), h.containers()), ({}, {}))
 
 
@@ -562,7 +562,7 @@ def an_image_that_is_not_there_is_named():
 
 def survive(gently):
     with start() as h:
-        boxes = running, paused, deleted = [h.create() for _ in range(3)]
+        sandboxes = running, paused, deleted = [h.create() for _ in range(3)]
         h.run(running, "sleep 1000 & echo $! > pid")
         eq(h.call("POST", f"/v1/sandboxes/{paused}/pause").status, 202)
         h.delete(deleted)
@@ -573,8 +573,8 @@ def survive(gently):
         eq(h.output(running, "kill -0 $(cat pid) && echo alive"), "alive")
         eq(h.call("POST", f"/v1/sandboxes/{paused}/resume").status, 202)
         eq(h.output(paused, "echo back"), "back")
-        for box in boxes[:2]:
-            h.delete(box)
+        for sandbox in sandboxes[:2]:
+            h.delete(sandbox)
         eq(h.containers(), {})
 
 
@@ -599,17 +599,17 @@ def what_ended_meanwhile_is_known():
         e.api("POST", f"/containers/{found[killed]['Id']}/wait")
         e.api("DELETE", f"/containers/{found[removed]['Id']}?force=1")
         h.start()
-        for box in killed, removed:
-            status = h.status(box)
+        for sandbox in killed, removed:
+            status = h.status(sandbox)
             assert status["state"] in ("Failed", "Terminated") and status["reason"], status
         eq(h.listed(), {kept: "Running"})
 
 
 # --- ends ---
 
-def trigger(h, box):
+def trigger(h, sandbox):
     """Lets the entrypoint go on that waits for it; what the command says is cut off by the end."""
-    h.inside(box, "POST", "/command", {"command": "mkfifo /tmp/go 2>/dev/null; echo > /tmp/go",
+    h.inside(sandbox, "POST", "/command", {"command": "mkfifo /tmp/go 2>/dev/null; echo > /tmp/go",
                                        "background": True})
 
 
@@ -626,23 +626,23 @@ def engine_tells_of_memory():
     ident = e.foreign("hungry", Image="debian:12", HostConfig={"Memory": 64 << 20},
                       Cmd=["python3", "-c", "x = bytearray(1 << 30)"])
     e.api("POST", f"/containers/{ident}/wait")
-    told = e.api("GET", f"/containers/{ident}/json").json["State"]["OOMKilled"]
+    reported = e.api("GET", f"/containers/{ident}/json").json["State"]["OOMKilled"]
     e.api("DELETE", f"/containers/{ident}?force=1")
-    return told
+    return reported
 
 
 @test
 def how_a_sandbox_ended_is_told():
     """exit codes, signals, out of memory"""
-    with start() as h, Events(h) as told:
+    with start() as h, Events(h) as reported:
         for what, script, state, reason, message in ENDS:
             if reason == "OOM_KILLED" and not engine_tells_of_memory():
                 reason = "SIGNALED"
-            box = h.create(resourceLimits={"cpu": "1", "memory": "64Mi"}, entrypoint=[
+            sandbox = h.create(resourceLimits={"cpu": "1", "memory": "64Mi"}, entrypoint=[
                 "sh", "-c", f"mkfifo /tmp/go 2>/dev/null; read x < /tmp/go; {script}"])
-            trigger(h, box)
-            told.wait(box, "Failed", "Terminated")
-            status = h.status(box)
+            trigger(h, sandbox)
+            reported.wait(sandbox, "Failed", "Terminated")
+            status = h.status(sandbox)
             eq(status["state"], state, (what, status))
             if reason:
                 eq(status["reason"], reason, (what, status))
@@ -653,33 +653,33 @@ def how_a_sandbox_ended_is_told():
 @test
 def what_is_done_behind_our_back_is_noticed():
     """a container that is killed, stopped, or removed"""
-    with start() as h, Events(h) as told:
+    with start() as h, Events(h) as reported:
         for method, path in [("POST", "/kill?signal=KILL"), ("POST", "/stop?t=1"),
                              ("DELETE", "?force=1")]:
-            box = h.create()
-            ident = h.containers()[box]["Id"]
+            sandbox = h.create()
+            ident = h.containers()[sandbox]["Id"]
             began = threading.Thread(target=e.api, args=[method, f"/containers/{ident}{path}"])
             began.start()
-            told.wait(box, "Failed", "Terminated")
+            reported.wait(sandbox, "Failed", "Terminated")
             began.join()
-            assert h.status(box)["reason"], path
+            assert h.status(sandbox)["reason"], path
         eq(h.listed(), {})
 
 
 @test
 def a_worker_that_is_killed():
     """another one goes on; sandboxes notice nothing, and their ends are noticed"""
-    with start() as h, Events(h) as told:
-        box, other = h.create(), h.create()
+    with start() as h, Events(h) as reported:
+        sandbox, other = h.create(), h.create()
         for pid in h.workers():
             os.kill(pid, signal.SIGKILL)
             wait_gone(pid)
         fresh = until_created(h)
-        for one in box, fresh:
+        for one in sandbox, fresh:
             eq(h.output(one, "echo here"), "here")
         e.api("POST", f"/containers/{h.containers()[other]['Id']}/kill?signal=KILL")
-        told.wait(other, "Failed", "Terminated")
-        eq(h.listed(), {box: "Running", fresh: "Running"})
+        reported.wait(other, "Failed", "Terminated")
+        eq(h.listed(), {sandbox: "Running", fresh: "Running"})
 
 
 # --- others on the same engine ---
@@ -709,9 +709,9 @@ def others_are_left_alone():
 # --- the engine goes away ---
 
 def refused(h):
-    answer = h.ask_create()
-    eq(answer.status, 503, answer.body)
-    return answer.json["message"]
+    reply = h.create_async()
+    eq(reply.status, 503, reply.body)
+    return reply.json["message"]
 
 
 @test
@@ -722,10 +722,10 @@ def an_engine_that_is_away_at_the_start():
         with start() as h:
             has(refused(h).lower(), kind)
             e.start()
-            box = until_created(h)
-            eq(h.output(box, "echo there"), "there")
+            sandbox = until_created(h)
+            eq(h.output(sandbox, "echo there"), "there")
     finally:
-        if not e.answers():
+        if not e.replies():
             e.start()
 
 
@@ -733,21 +733,21 @@ def until_created(h):
     """hutchd looks for the engine again by itself; how soon is its business."""
     until = time.monotonic() + 30
     while True:
-        answer = h.ask_create()
-        if answer.status == 202:
-            return answer.json["id"]
-        eq(answer.status, 503, answer.body)
-        assert time.monotonic() < until, f"still away: {answer.body!r}\n{h.log()[-3000:]}"
+        reply = h.create_async()
+        if reply.status == 202:
+            return reply.json["id"]
+        eq(reply.status, 503, reply.body)
+        assert time.monotonic() < until, f"still away: {reply.body!r}\n{h.log()[-3000:]}"
 
 
-def settled(h, box):
+def settled(h, sandbox):
     """How it is doing when it is clear: the state, in the end."""
-    with Events(h) as told:
-        state = h.state(box)
+    with Events(h) as reported:
+        state = h.state(sandbox)
         if state == "Running":
-            answer = h.inside(box, "GET", "/ping")
-            if answer.status != 200:
-                return told.wait(box, "Failed", "Terminated")["state"]
+            reply = h.inside(sandbox, "GET", "/ping")
+            if reply.status != 200:
+                return reported.wait(sandbox, "Failed", "Terminated")["state"]
     return state
 
 
@@ -758,15 +758,15 @@ def an_engine_that_keeps_containers():
         skip("podman always does: see below")
     with engine(kind, build_dir, "--live-restore") as other, \
             EngineHutchd(programs, other, setting=NO_NETWORK) as h:
-        box = h.create()
-        h.run(box, "sleep 1000 & echo $! > pid")
+        sandbox = h.create()
+        h.run(sandbox, "sleep 1000 & echo $! > pid")
         other.kill()
-        eq(h.output(box, "echo without an engine"), "without an engine")
+        eq(h.output(sandbox, "echo without an engine"), "without an engine")
         other.start()
         fresh = until_created(h)
-        eq(h.listed(), {box: "Running", fresh: "Running"})
-        eq(h.output(box, "kill -0 $(cat pid) && echo kept"), "kept")
-        h.delete(box)
+        eq(h.listed(), {sandbox: "Running", fresh: "Running"})
+        eq(h.output(sandbox, "kill -0 $(cat pid) && echo kept"), "kept")
+        h.delete(sandbox)
         eq(list(h.containers()), [fresh])
 
 
@@ -774,11 +774,11 @@ def an_engine_that_keeps_containers():
 def an_engine_that_goes_away_later():
     """503 with the reason meanwhile; afterwards sandboxes are Failed or run, as the engine has kept them"""
     with start() as h:
-        box = h.create()
+        sandbox = h.create()
         e.kill()
         try:
             has(refused(h).lower(), kind)
-            eq(h.call("GET", f"/v1/sandboxes/{box}").status, 200)
+            eq(h.call("GET", f"/v1/sandboxes/{sandbox}").status, 200)
             away = drivers(h)[0]
             eq(away["available"], False)
             has(away["reason"], e.socket)
@@ -786,15 +786,15 @@ def an_engine_that_goes_away_later():
             e.start()
         fresh = until_created(h)
         eq(h.output(fresh, "echo fresh"), "fresh")
-        kept = h.containers().get(box, {}).get("State") == "running"
-        eq(settled(h, box), "Running" if kept else "Failed")
+        kept = h.containers().get(sandbox, {}).get("State") == "running"
+        eq(settled(h, sandbox), "Running" if kept else "Failed")
         if kept:
-            eq(h.output(box, "echo kept"), "kept")
+            eq(h.output(sandbox, "echo kept"), "kept")
         else:
-            assert h.status(box)["reason"], h.status(box)
+            assert h.status(sandbox)["reason"], h.status(sandbox)
         for one in h.listed():
             h.delete(one)
-        eq(h.containers().keys() - {box}, set())
+        eq(h.containers().keys() - {sandbox}, set())
 
 
 # --- a hostile container ---
@@ -833,22 +833,22 @@ def the_agents_socket_is_swapped():
     with start() as h:
         decoy = Decoy(f"{h.directory}/decoy")
         for what, swap in SWAPS:
-            box = h.create()
-            agent = h.output(box, "echo /.hutch/run/*.sock")
+            sandbox = h.create()
+            agent = h.output(sandbox, "echo /.hutch/run/*.sock")
             assert "*" not in agent, agent
-            said = h.output(box, f"rm -f {agent} && " + swap.format(
+            said = h.output(sandbox, f"rm -f {agent} && " + swap.format(
                 engine=e.socket, decoy=decoy.path, agent=agent) + " && echo swapped")
             eq(said, "swapped", what)
             h.disconnect()
             h.restart(gently=False)         # no connection from before is left
             for path in "/ping", "/_ping", "/version", "/containers/json":
-                answer = h.inside(box, "GET", path)
-                assert answer.status >= 400, (what, path, answer.status, answer.body)
-                assert b"ApiVersion" not in answer.body, (what, answer.body)
+                reply = h.inside(sandbox, "GET", path)
+                assert reply.status >= 400, (what, path, reply.status, reply.body)
+                assert b"ApiVersion" not in reply.body, (what, reply.body)
             eq(decoy.visited(), False, what)
-            h.delete(box)
-        box = h.create()
-        eq(h.output(box, "echo fine"), "fine")
+            h.delete(sandbox)
+        sandbox = h.create()
+        eq(h.output(sandbox, "echo fine"), "fine")
 
 
 with engine(kind, build_dir) as e:

@@ -20,22 +20,22 @@ from tap import diag, eq, run, test  # noqa: E402
 kind, programs, build_dir = arguments()
 MANY = 50
 # An engine may go on with what a dead client has asked for: that is found by the regular look.
-LOOK = {"reconcile": "2s"}
+INSPECT = {"reconcile": "2s"}
 SMALL = {"image": {"uri": "busybox:1"}, "resourceLimits": {"cpu": "1", "memory": "32Mi"}}
 
 
 def kill_after(h, action, number, kill):
     """Starts MANY creates and kills when the engine has told of so many actions; states by id, as acknowledged."""
     events = e.events()
-    answers = []
-    clients = threading.Thread(target=lambda: answers.extend(h.create_many(MANY, **SMALL)))
+    replies = []
+    clients = threading.Thread(target=lambda: replies.extend(h.create_many(MANY, **SMALL)))
     clients.start()
     seen = 0
     while seen < number:
         seen += next(events)["Action"] == action
     kill()
     clients.join()
-    return {a.json["id"]: a.json["status"]["state"] for a in answers
+    return {a.json["id"]: a.json["status"]["state"] for a in replies
             if getattr(a, "status", None) == 202}
 
 
@@ -56,17 +56,17 @@ def check(h, action, number, kill):
     h.drain_manager()
     h.start()
     found = agree(h)
-    running = {box for box, state in acknowledged.items() if state == "Running"}
+    running = {sandbox for sandbox, state in acknowledged.items() if state == "Running"}
     diag(f"after {action} {number}: {len(acknowledged)} acknowledged, {len(running)} as running, "
          f"{len(found)} found")
     eq(running - found, set(), "lost")
     # What took too long was acknowledged before it ran: it is known, whatever became of it.
-    eq([box for box in acknowledged if h.state(box) == 404], [], "forgotten")
-    eq({h.state(box) for box in found} - {"Running"}, set())
-    for box in sorted(found):
-        eq(h.inside(box, "GET", "/ping").status, 200, box)
-    for box in found:
-        h.delete(box)
+    eq([sandbox for sandbox in acknowledged if h.state(sandbox) == 404], [], "forgotten")
+    eq({h.state(sandbox) for sandbox in found} - {"Running"}, set())
+    for sandbox in sorted(found):
+        eq(h.inside(sandbox, "GET", "/ping").status, 200, sandbox)
+    for sandbox in found:
+        h.delete(sandbox)
     eq((h.listed(), h.containers()), ({}, {}))
     directories = [n for where, names, _ in os.walk(f"{h.data}/drivers") for n in names
                if os.path.basename(where) == "run"]
@@ -76,25 +76,25 @@ def check(h, action, number, kill):
 @test
 def hutchd_is_killed():
     """when the engine has started some of 50"""
-    with EngineHutchd(programs, e, setting={"network": "none"}, config_more=LOOK) as h:
+    with EngineHutchd(programs, e, setting={"network": "none"}, config_more=INSPECT) as h:
         check(h, "start", MANY // 3, h.kill)
 
 
 @test
 def hutchd_and_its_worker_are_killed():
     """when the engine has made some of 50: nobody is left who could undo anything"""
-    with EngineHutchd(programs, e, setting={"network": "none"}, config_more=LOOK) as h:
+    with EngineHutchd(programs, e, setting={"network": "none"}, config_more=INSPECT) as h:
         check(h, "create", MANY // 3, h.kill_all)
 
 
 def killed_while_keeping(kill):
     """kill -9 when the engine has frozen the container: afterwards there is no image without a record, and the other
     way round, and nothing is being created for ever."""
-    with EngineHutchd(programs, e, setting={"network": "none"}, config_more=LOOK) as h:
-        box = h.create(**SMALL)
-        h.output(box, "head -c 30000000 /dev/urandom >/large")
+    with EngineHutchd(programs, e, setting={"network": "none"}, config_more=INSPECT) as h:
+        sandbox = h.create(**SMALL)
+        h.output(sandbox, "head -c 30000000 /dev/urandom >/large")
         events = e.events()
-        snapshot = h.keep(box)
+        snapshot = h.keep(sandbox)
         # Podman does not tell; there it is killed as soon as the intent is written.
         while kind == "docker" and next(events)["Action"] != "pause":
             pass
@@ -107,9 +107,9 @@ def killed_while_keeping(kill):
         expected = [snapshot] if state == "Ready" else []
         while sorted(tag[-len(snapshot):] for tag in h.images()) != expected:
             assert time.monotonic() < until, f"{state}, and the engine has {h.images()}\n{h.log()[-3000:]}"
-        while h.state(box) != "Running":    # an engine that goes on alone thaws it when it is done
-            assert time.monotonic() < until, f"{h.status(box)}\n{h.log()[-3000:]}"
-        again = h.keep(box)
+        while h.state(sandbox) != "Running":    # an engine that goes on alone thaws it when it is done
+            assert time.monotonic() < until, f"{h.status(sandbox)}\n{h.log()[-3000:]}"
+        again = h.keep(sandbox)
         eq(h.kept(again), "Ready")
         for one in snapshot, again:
             eq(h.call("DELETE", f"/v1/snapshots/{one}").status, 204)

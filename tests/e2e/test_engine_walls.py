@@ -15,36 +15,36 @@ from engine_walls import CASES, INT80, PRELUDE  # noqa: E402
 from tap import eq, has, run, skip, test  # noqa: E402
 
 kind, programs, build_dir = arguments()
-NOBODY = 65534
+UNPRIVILEGED = 65534
 
 
 def start():
     return EngineHutchd(programs, e, setting={"network": "none"})
 
 
-def upload(h, box, path, text):
+def upload(h, sandbox, path, text):
     body = (f'--b\r\nContent-Disposition: form-data; name="metadata"; filename="m"\r\n\r\n'
             f'{{"path":"{path}","mode":644}}\r\n'
             f'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
             f"{text}\r\n--b--\r\n")
-    eq(h.inside(box, "POST", "/files/upload", body,
+    eq(h.inside(sandbox, "POST", "/files/upload", body,
                 headers={"Content-Type": "multipart/form-data; boundary=b"}).status, 200)
 
 
-def attempt(h, box, number, command, **options):
+def attempt(h, sandbox, number, command, **options):
     """What it printed, without the last line's end."""
     if not command.startswith("py:"):
-        return h.output(box, command, **options)
-    upload(h, box, f"/tmp/case{number}.py", PRELUDE + INT80 + command.removeprefix("py:"))
-    said = h.output(box, f"cd /tmp; python3 case{number}.py 2>&1", **options)
+        return h.output(sandbox, command, **options)
+    upload(h, sandbox, f"/tmp/case{number}.py", PRELUDE + INT80 + command.removeprefix("py:"))
+    said = h.output(sandbox, f"cd /tmp; python3 case{number}.py 2>&1", **options)
     return "denied" if "Bad system call" in said else said
 
 
-def try_all(h, box, wanted=lambda command: True, **options):
+def try_all(h, sandbox, wanted=lambda command: True, **options):
     wrong = []
     for number, (name, command, expected) in enumerate(CASES):
         if wanted(command):
-            got = attempt(h, box, number, command, **options)
+            got = attempt(h, sandbox, number, command, **options)
             if got.strip() != expected.strip():
                 wrong.append(f"{name}: {got!r}, not {expected!r}")
     assert not wrong, "\n".join(wrong)
@@ -55,9 +55,9 @@ def root_in_a_sandbox_gets_nowhere():
     if platform.machine() != "x86_64":
         skip("the numbers of system calls are those of x86-64")
     with start() as h:
-        box = h.create()
-        try_all(h, box)
-        eq(h.output(box, "echo alive"), "alive")
+        sandbox = h.create()
+        try_all(h, sandbox)
+        eq(h.output(sandbox, "echo alive"), "alive")
 
 
 @test
@@ -65,7 +65,7 @@ def nor_does_another_user():
     if platform.machine() != "x86_64":
         skip("the numbers of system calls are those of x86-64")
     with start() as h:
-        try_all(h, h.create(), lambda command: command.startswith("py:"), uid=NOBODY, cwd="/tmp")
+        try_all(h, h.create(), lambda command: command.startswith("py:"), uid=UNPRIVILEGED, cwd="/tmp")
 
 
 # --- what there is only so much of ---
@@ -91,11 +91,11 @@ os._exit(0)
 def a_bomb_of_threads():
     """ends at the limit of processes; the agent and the neighbour go on"""
     with start() as h:
-        box = h.create(resourceLimits={"cpu": "1", "memory": "512Mi"})
+        sandbox = h.create(resourceLimits={"cpu": "1", "memory": "512Mi"})
         neighbour = h.create()
-        upload(h, box, "/tmp/bomb.py", THREADS)
-        eq(h.output(box, "python3 /tmp/bomb.py"), "ended before 4096: True")
-        for one in box, neighbour:
+        upload(h, sandbox, "/tmp/bomb.py", THREADS)
+        eq(h.output(sandbox, "python3 /tmp/bomb.py"), "ended before 4096: True")
+        for one in sandbox, neighbour:
             eq(h.output(one, "echo alive"), "alive")
 
 
@@ -103,11 +103,11 @@ def a_bomb_of_threads():
 def a_bomb_of_memory():
     """ends the command, and neither the sandbox nor its neighbour"""
     with start() as h:
-        box, neighbour = h.create(), h.create()
+        sandbox, neighbour = h.create(), h.create()
         for hog in "x = bytearray(1 << 30)", "import os; os.write(os.memfd_create('x'), bytes(1 << 30))":
-            found = h.run(box, f"python3 -c \"{hog}\"")
+            found = h.run(sandbox, f"python3 -c \"{hog}\"")
             has(str(found[-1]), "killed")
-        for one in box, neighbour:
+        for one in sandbox, neighbour:
             eq((h.output(one, "echo alive"), h.state(one)), ("alive", "Running"))
 
 
@@ -115,14 +115,14 @@ def a_bomb_of_memory():
 def a_deep_tree():
     """does not keep a sandbox from being destroyed"""
     with start() as h:
-        box = h.create()
-        upload(h, box, "/tmp/deep.py", "import os\nfor i in range(3000):\n    os.mkdir('d' * 200)\n"
+        sandbox = h.create()
+        upload(h, sandbox, "/tmp/deep.py", "import os\nfor i in range(3000):\n    os.mkdir('d' * 200)\n"
                                        "    os.chdir('d' * 200)\nprint('made')\n")
         for where in "/root", "/.hutch/run":
-            eq(h.output(box, f"cd {where} && python3 /tmp/deep.py"), "made")
-        h.delete(box)
+            eq(h.output(sandbox, f"cd {where} && python3 /tmp/deep.py"), "made")
+        h.delete(sandbox)
         eq((h.listed(), h.containers()), ({}, {}))
-        directories = [where for where, _, _ in os.walk(f"{h.data}/drivers") if box in where]
+        directories = [where for where, _, _ in os.walk(f"{h.data}/drivers") if sandbox in where]
         eq(directories, [], "directories of it")
 
 

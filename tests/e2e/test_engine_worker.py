@@ -24,16 +24,16 @@ worker, hutchd, agent, build_dir = map(os.path.abspath, sys.argv[1:5])
 del sys.argv[1:5]
 # The rights of a user over his own processes, also if that is root.
 PLAIN = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", "--"] if os.geteuid() == 0 else []
-LOOK = """
+INSPECT = """
 cd /proc/$1 && shift && for name; do
         if [ -L "$name" ]; then readlink "$name"; else true < "$name"; fi > /dev/null 2>&1 && echo "$name"
 done; true"""
 
 
-def look(pid):
+def inspect(pid):
     """What another process of the same user can open of it."""
     names = ["mem", "fd/0", "environ", "maps", "auxv", "cwd", "root"]
-    said = subprocess.run([*PLAIN, "sh", "-c", LOOK, "sh", str(pid), *names], text=True, check=True,
+    said = subprocess.run([*PLAIN, "sh", "-c", INSPECT, "sh", str(pid), *names], text=True, check=True,
                           capture_output=True).stdout
     return set(said.split())
 
@@ -69,10 +69,10 @@ def others_of_its_user_see_nothing_of_it():
         try:
             os.write(plain.stdin.fileno(), b"ready\n")
             eq(plain.stdout.readline(), b"ready\n")
-            eq({"fd/0", "environ"} - look(plain.pid), set(), "not seen of a program that does not care")
+            eq({"fd/0", "environ"} - inspect(plain.pid), set(), "not seen of a program that does not care")
         finally:
             plain.stdin.close()
-        eq(look(process.pid), set(), "what could be opened")
+        eq(inspect(process.pid), set(), "what could be opened")
 
 
 # --- the units ---

@@ -20,8 +20,8 @@ from server import GET_CLOSE, Server, read_all  # noqa: E402
 from tap import eq, has, run, skip, test  # noqa: E402
 
 execd = os.path.abspath(sys.argv.pop(1))
-_folder = tempfile.TemporaryDirectory()
-directory = _folder.name
+_directory = tempfile.TemporaryDirectory()
+directory = _directory.name
 
 
 def agent(*arguments, **kinds):
@@ -38,7 +38,7 @@ def serves_on_tcp_and_unix():
         eq(s.address, f"unix:{path}")
         line = s.process.stdout.readline()
         port = int(re.search(r"http://127\.0\.0\.1:(\d+)", line)[1])
-        has(s.ask(GET_CLOSE % b"/ping").decode(), "Content-Length: 0\r\n")
+        has(s.send_request(GET_CLOSE % b"/ping").decode(), "Content-Length: 0\r\n")
         with socket.create_connection(("127.0.0.1", port)) as c:
             c.sendall(GET_CLOSE % b"/version")
             has(read_all(c).decode(), '"protocol":1')
@@ -102,14 +102,14 @@ def token_that_cannot_be_read():
 
 @test
 def wrong_command_lines():
-    for arguments, complaint in ((["--nonsense"], "unknown option"),
+    for arguments, diagnostic in ((["--nonsense"], "unknown option"),
                                  (["--workspace", "relative"], "not an absolute path"),
                                  (["--output-max", "1"], "not a size"),
                                  (["--listen-fd", "x"], "not the number of a descriptor"),
                                  (["--access-token", "x"], "unknown option")):
         p = subprocess.run([execd, *arguments], capture_output=True, text=True, timeout=20)
         eq(p.returncode, 2, arguments)
-        has(p.stderr, complaint)
+        has(p.stderr, diagnostic)
 
 
 @test
@@ -199,16 +199,16 @@ def all_bytes_arrive():
     with agent() as a:
         found = a.run(command="for i in 1 2 3 4 5 6 7 8; do printf $i; done; printf '\\n'")
         eq(found, ["init", "ping", ("stdout", "12345678"), "done"])
-        answer = a.call("POST", "/command",
+        reply = a.call("POST", "/command",
                         {"command": "head -c 100000000 /dev/zero | tr '\\0' x"}, timeout=120)
-        text = [e["text"] for e in events(answer.body) if e["type"] == "stdout"]
+        text = [e["text"] for e in events(reply.body) if e["type"] == "stdout"]
         eq(sum(len(t) for t in text), 100_000_000)
         assert max(len(t) for t in text) <= 32768
         raw = bytes(range(256)) * 10
         with open(f"{directory}/raw", "wb") as f:
             f.write(raw)
-        answer = a.call("POST", "/command", {"command": "cat raw", "background": True})
-        ident = events(answer.body)[0]["text"]
+        reply = a.call("POST", "/command", {"command": "cat raw", "background": True})
+        ident = events(reply.body)[0]["text"]
         eq(a.call("GET", f"/command/{ident}/logs?follow=true").body, raw)
 
 
@@ -225,8 +225,8 @@ def order_of_the_streams():
 def pings_while_nothing_happens():
     """every three seconds"""
     with agent() as a:
-        answer = a.call("POST", "/command", {"command": "sleep 3.5"})
-        eq([e["type"] for e in events(answer.body)],
+        reply = a.call("POST", "/command", {"command": "sleep 3.5"})
+        eq([e["type"] for e in events(reply.body)],
            ["init", "ping", "ping", "execution_complete"])
 
 
@@ -241,10 +241,10 @@ def a_thousand_background_commands():
         os.mkfifo(gate)
         idents = []
         for i in range(n):
-            answer = a.call("POST", "/command", {
+            reply = a.call("POST", "/command", {
                 "command": f"echo start {i}; read x <{gate}; echo end {i}; exit {i % 7}",
                 "background": True})
-            idents.append(events(answer.body)[0]["text"])
+            idents.append(events(reply.body)[0]["text"])
         assert all(a.status(i)["running"] for i in idents)
         fd = os.open(gate, os.O_RDWR)
         os.write(fd, b"x\n" * n)
@@ -264,8 +264,8 @@ def few_descriptors():
     with agent(wrap=["prlimit", "--nofile=100:100"]) as a:
         a.wrapped = False       # prlimit became the agent
         for i in range(150):
-            answer = a.call("POST", "/command", {"command": f"echo {i}", "background": True})
-            ident = events(answer.body)[0]["text"]
+            reply = a.call("POST", "/command", {"command": f"echo {i}", "background": True})
+            ident = events(reply.body)[0]["text"]
             eq(a.call("GET", f"/command/{ident}/logs?follow=true").body, f"{i}\n".encode())
 
 
@@ -275,9 +275,9 @@ def few_descriptors():
 def kill_9_leaves_nothing_running():
     """neither commands nor what they have started, setsid or not"""
     a = agent()
-    answer = a.call("POST", "/command", {"background": True, "command":
+    reply = a.call("POST", "/command", {"background": True, "command":
                     "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; wait"})
-    ident = events(answer.body)[0]["text"]
+    ident = events(reply.body)[0]["text"]
     response = a.start("GET", f"/command/{ident}/logs?follow=true")
     pids = [int(response.readline()), int(response.readline())]
     watched = [os.pidfd_open(p) for p in pids]
@@ -340,10 +340,10 @@ def output_max_bounds_the_entrypoint():
                entrypoint=["sh", "-c", "seq 10000"]) as a:
         followed = a.call("GET", "/entrypoint/logs?follow=true").body       # ends with it
         has(followed.decode(), "\n10000\n")
-        answer = a.call("GET", "/entrypoint/logs")
-        eq(len(answer.body), 4096)
-        has(answer.body.decode(), "\n10000\n")
-        eq(int(answer.headers["EXECD-COMMANDS-DROPPED"]), 48894 - 4096)
+        reply = a.call("GET", "/entrypoint/logs")
+        eq(len(reply.body), 4096)
+        has(reply.body.decode(), "\n10000\n")
+        eq(int(reply.headers["EXECD-COMMANDS-DROPPED"]), 48894 - 4096)
 
 
 @test

@@ -19,8 +19,8 @@ from tap import diag, eq, has, run, skip, test  # noqa: E402
 
 execd = os.path.abspath(sys.argv.pop(1))
 build = os.path.abspath(sys.argv.pop(1))
-_folder = tempfile.TemporaryDirectory(prefix="execd-root-")
-directory = _folder.name
+_directory = tempfile.TemporaryDirectory(prefix="execd-root-")
+directory = _directory.name
 
 # The namespaces' first process becomes the agent: unshare's child executes the rest. Killing
 # unshare (--kill-child) ends them.
@@ -64,8 +64,8 @@ def ten_thousand_orphans():
     needs()
     script = "i=0; while [ $i -lt 10000 ]; do (true &); i=$((i+1)); done; echo made"
     with as_init("--stay", entrypoint=["sh", "-c", script]) as a:
-        answer = a.call("GET", "/entrypoint/logs?follow=true", timeout=200)
-        eq(answer.body, b"made\n")
+        reply = a.call("GET", "/entrypoint/logs?follow=true", timeout=200)
+        eq(reply.body, b"made\n")
         eq(a.call("GET", "/entrypoint").json["exit_code"], 0)
         left = processes(a)
         eq([p for p in left if p[1] == "Z"], [], "zombies")
@@ -219,8 +219,8 @@ def musl_root():
     with open(f"{directory}/hello.c", "w", encoding="ascii") as f:
         f.write('#include <stdio.h>\nint main(void) { puts("musl says hello"); return 3; }\n')
     subprocess.run(["musl-gcc", "-o", f"{root}/bin/hello", f"{directory}/hello.c"], check=True)
-    machine = os.uname().machine
-    loader = f"ld-musl-{machine}.so.1"
+    host_info = os.uname().machine
+    loader = f"ld-musl-{host_info}.so.1"
     shutil.copy(os.path.realpath(f"/lib/{loader}"), f"{root}/lib/{loader}")
     with open(f"{root}/etc/passwd", "w", encoding="ascii") as f:
         f.write("root:x:0:0:root:/:/bin/sh\napp:x:1000:1000::/tmp:/bin/sh\n")
@@ -234,13 +234,13 @@ def musl_root():
     return root
 
 
-def whole_tour(a, shell):
+def full_tour(a, shell):
     """What a client of any image relies on."""
     eq(a.call("GET", "/ping").status, 200)
     eq(a.run(command="echo $0"), ["init", "ping", ("stdout", shell), "done"])
     eq(a.run(command="echo a; echo b >&2; exit 4")[-1], ("error", "4"))
-    answer = a.call("POST", "/command", {"command": "echo bg; exit 2", "background": True})
-    ident = events(answer.body)[0]["text"]
+    reply = a.call("POST", "/command", {"command": "echo bg; exit 2", "background": True})
+    ident = events(reply.body)[0]["text"]
     eq(a.call("GET", f"/command/{ident}/logs?follow=true").body, b"bg\n")
     eq(a.status(ident)["exit_code"], 2)
     eq(a.run(command="sleep 100", timeout=200)[-1], ("error", "-1"))
@@ -270,7 +270,7 @@ def in_a_debian_root():
     root = debian_root()
     os.makedirs(f"{root}/workspace", exist_ok=True)
     with as_init(root=root) as a:
-        whole_tour(a, "bash")
+        full_tour(a, "bash")
         eq(a.run(command="id -un; id -Gn", uid=65534, cwd="/"),
            ["init", "ping", ("stdout", "nobody"), ("stdout", "nogroup"), "done"])
 
@@ -282,7 +282,7 @@ def in_a_busybox_and_musl_root():
     if not (os.path.exists("/bin/busybox") and shutil.which("musl-gcc")):
         skip("busybox-static and musl-tools are not installed")
     with as_init(root=musl_root()) as a:
-        whole_tour(a, "sh")
+        full_tour(a, "sh")
         eq(a.run(argv=["hello"]), ["init", "ping", ("stdout", "musl says hello"), ("error", "3")])
         eq(a.run(command="id -un; id -Gn", uid=1000, cwd="/"),
            ["init", "ping", ("stdout", "app"), ("stdout", "app extra"), "done"])

@@ -14,21 +14,21 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from server import GET, GET_CLOSE, Server, read_all, read_answer  # noqa: E402
+from server import GET, GET_CLOSE, Server, read_all, read_reply  # noqa: E402
 from tap import eq, has, run, skip, test  # noqa: E402
 
 demo = sys.argv.pop(1)
-_folder = tempfile.TemporaryDirectory()     # gone at exit
-directory = _folder.name
+_directory = tempfile.TemporaryDirectory()     # gone at exit
+directory = _directory.name
 
 
 def start(*settings):
     return Server(demo, "127.0.0.1:0", directory, "-", *settings)
 
 
-def answers(server):
+def replies(server):
     """Whether an honest client is served, now."""
-    reply = server.ask(GET_CLOSE % b"/hello", timeout=10)
+    reply = server.send_request(GET_CLOSE % b"/hello", timeout=10)
     has(reply.decode(), '{"hello":"world"}')
 
 
@@ -51,7 +51,7 @@ def heads_that_trickle_end_with_408():
         slow = [s.connect() for _ in range(50)]
         for c in slow:
             c.sendall(b"GET /hello HTTP/1.1\r\nHost: h\r\n")
-        answers(s)
+        replies(s)
         # Bytes keep coming until the server has had enough: no wait but the server's own.
         alive = set(slow)
         while alive:
@@ -62,7 +62,7 @@ def heads_that_trickle_end_with_408():
                     alive.discard(c)
                 else:
                     c.sendall(b"X-A: b\r\n")
-            answers(s)
+            replies(s)
         for c in slow:
             c.close()
 
@@ -76,11 +76,11 @@ def bodies_that_stall_end_with_408():
             path = b"/echo" if i % 2 else b"/upload"
             c.sendall(b"POST " + path + b" HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n"
                       b"Content-Type: multipart/form-data; boundary=b\r\n\r\n--b")
-        answers(s)
+        replies(s)
         for c in slow:
             has(closed(c).decode(), "HTTP/1.1 408 ")
             c.close()
-        answers(s)
+        replies(s)
 
 
 @test
@@ -97,15 +97,15 @@ def ten_thousand_silent_connections():
         for i in range(count):
             left.append(s.connect())
             if i % 1000 == 999:
-                answers(s)
+                replies(s)
         cost = (s.rss_kib() - before) * 1024 / count
         print(f"# {cost:.0f} bytes for each silent connection")
         if s.memory_is_ours():
             assert cost < 4096, f"{cost:.0f} bytes for each silent connection"
-        answers(s)
+        replies(s)
         for c in left:
             c.close()
-        answers(s)
+        replies(s)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
@@ -117,7 +117,7 @@ def more_connections_than_allowed():
         busy.sendall(GET % b"/events?idle=1")
         has(busy.recv(4096).decode(), "text/event-stream")
         idle = [s.connect() for _ in range(100)]
-        answers(s)
+        replies(s)
         # The first ones were closed, the stream was not.
         eq(closed(idle[0]), b"")
         busy.setblocking(False)
@@ -144,7 +144,7 @@ def no_room_at_all_is_503():
             has(closed(c).decode(), "HTTP/1.1 503 ")
         busy.pop().close()
         # Its place is free as soon as the server has seen the end.
-        while b" 503 " in (reply := s.ask(GET_CLOSE % b"/hello")):
+        while b" 503 " in (reply := s.send_request(GET_CLOSE % b"/hello")):
             pass
         has(reply.decode(), "200 OK")
         for c in busy:
@@ -164,14 +164,14 @@ def a_stream_that_nobody_reads():
             c.sendall(GET % b"/events?size=65536")
             deaf.append(c)
         for _ in range(20):
-            answers(s)
+            replies(s)
         grown = s.rss_kib() - before
         assert grown < 20 * 1024 or not s.memory_is_ours(), f"grew by {grown} KiB for 20 streams that nobody reads"
         # Each is cut off: what the kernel held can be read, then comes the end.
         for c in deaf:
             assert len(closed(c)) < 64 << 20
             c.close()
-        answers(s)
+        replies(s)
 
 
 @test
@@ -188,7 +188,7 @@ def pipelines_that_nobody_reads():
         except (TimeoutError, ConnectionError):
             pass
         assert sent < 64 << 20, f"the server took {sent >> 20} MiB of requests"
-        answers(s)
+        replies(s)
         grown = s.rss_kib() - before
         assert grown < 4096 or not s.memory_is_ours(), f"grew by {grown} KiB"
         c.close()
@@ -253,7 +253,7 @@ def nonsense_is_refused_and_costs_nothing():
             assert b"X-Request-ID: " in reply, f"{name}: no request id in {reply[:200]!r}"
             assert b'"code"' in reply, f"{name}: no error in our shape in {reply!r}"
             eq(len(re.findall(rb"^HTTP/1\.1 ", reply, re.M)), 1, f"{name}: answers")
-        answers(s)
+        replies(s)
         grown = s.rss_kib() - before
         assert grown < 2048 or not s.memory_is_ours(), f"grew by {grown} KiB"
 
@@ -262,14 +262,14 @@ def nonsense_is_refused_and_costs_nothing():
 def nothing_is_left_behind():
     """after many clients that broke off in the middle, no descriptor is left"""
     with start() as s:
-        answers(s)
+        replies(s)
         before = s.descriptors()
         for i in range(200):
             with s.connect() as c:
                 c.sendall([b"GET /he", b"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\na",
                            GET % b"/events", GET % b"/hello"][i % 4])
         while s.descriptors() > before:
-            answers(s)
+            replies(s)
         eq(s.stop(), 0, "exit status")
 
 
@@ -277,7 +277,7 @@ def nothing_is_left_behind():
 def half_an_answer_without_length_does_not_look_whole():
     """an HTTP/1.0 client sees a reset when its stream is cut off, and an end when it ends"""
     with start("drain=300ms") as s:
-        has(s.ask(b"GET /events?count=3 HTTP/1.0\r\n\r\n").decode(), "data: xxxxx\n\n" * 3)
+        has(s.send_request(b"GET /events?count=3 HTTP/1.0\r\n\r\n").decode(), "data: xxxxx\n\n" * 3)
         with s.connect() as c:
             c.sendall(b"GET /events?idle=1 HTTP/1.0\r\n\r\n")
             has(c.recv(4096).decode(), "200 OK")
@@ -296,7 +296,7 @@ def drain_lets_the_running_end():
     with start("drain=500ms") as s:
         idle, stream = s.connect(), s.connect()
         idle.sendall(GET % b"/hello")
-        read_answer(idle)
+        read_reply(idle)
         stream.sendall(GET % b"/events?idle=1")
         has(stream.recv(4096).decode(), "200 OK")
         s.process.terminate()

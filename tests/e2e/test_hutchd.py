@@ -21,8 +21,8 @@ from server import Server  # noqa: E402
 from tap import eq, has, run, skip, test  # noqa: E402
 
 hutchd, root = os.path.abspath(sys.argv[1]), sys.argv[2]
-_folder = tempfile.TemporaryDirectory()     # gone at exit
-directory = _folder.name
+_directory = tempfile.TemporaryDirectory()     # gone at exit
+directory = _directory.name
 _count = itertools.count()
 
 
@@ -32,8 +32,8 @@ def data():
 
 
 def get(server, path):
-    asked = b"GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % path.encode()
-    head, _, body = server.ask(asked).partition(b"\r\n\r\n")
+    requested = b"GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % path.encode()
+    head, _, body = server.send_request(requested).partition(b"\r\n\r\n")
     return head.decode(), body.decode()
 
 
@@ -90,7 +90,7 @@ def errors_are_json_with_an_id():
         head, body = get(s, "/nothing/here")
         has(head, "404 Not Found")
         eq(json.loads(body)["code"], "NOT_FOUND")
-        reply = s.ask(b"DELETE /health HTTP/1.1\r\nHost: h\r\nX-Request-ID: my-id\r\n"
+        reply = s.send_request(b"DELETE /health HTTP/1.1\r\nHost: h\r\nX-Request-ID: my-id\r\n"
                       b"Connection: close\r\n\r\n").decode()
         has(reply, "405 Method Not Allowed")
         has(reply, "Allow: GET, HEAD, OPTIONS")
@@ -277,20 +277,20 @@ def the_service_manager_is_told():
         manager.bind(f"{directory}/notify")
         manager.settimeout(20)
 
-        def told():
+        def reported():
             lines = manager.recv(4096).decode().splitlines()
-            return lines if not lines[0].startswith("STATUS=") else told()
+            return lines if not lines[0].startswith("STATUS=") else reported()
 
         with Server(hutchd, *data(), "--listen=127.0.0.1:0",
                     env={**os.environ, "NOTIFY_SOCKET": f"{directory}/notify"}) as s:
-            eq(told(), ["READY=1"])
+            eq(reported(), ["READY=1"])
             s.process.send_signal(signal.SIGHUP)
-            lines = told()
+            lines = reported()
             eq(lines[0], "RELOADING=1")
             has(lines[1], "MONOTONIC_USEC=")
-            eq(told(), ["READY=1"])
+            eq(reported(), ["READY=1"])
             s.process.terminate()
-            eq(told(), ["STOPPING=1"])
+            eq(reported(), ["STOPPING=1"])
             eq(s.stop(), 0)
 
 

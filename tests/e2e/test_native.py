@@ -14,7 +14,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from execd import Answer, Connection, events, short  # noqa: E402
+from execd import Response, Connection, events, short  # noqa: E402
 from hutchd import Events, Hutchd, end, wait_gone  # noqa: E402
 from native import NEEDS, USER, Native, can_run, open_way  # noqa: E402
 from tap import eq, has, run, skip, test  # noqa: E402
@@ -28,16 +28,16 @@ def start(*arguments, **more):
     return Native(program, *arguments, **more)
 
 
-def command(h, box, text):
-    answer = h.inside(box, "POST", "/command", {"command": text})
-    eq(answer.status, 200, answer.body)
-    return short(events(answer.body))
+def command(h, sandbox, text):
+    reply = h.inside(sandbox, "POST", "/command", {"command": text})
+    eq(reply.status, 200, reply.body)
+    return short(events(reply.body))
 
 
 def refused(h, status, **create_request):
-    answer = h.call("POST", "/v1/sandboxes", h.create_request(**create_request))
-    eq(answer.status, status, answer.body)
-    return answer.json["message"]
+    reply = h.call("POST", "/v1/sandboxes", h.create_request(**create_request))
+    eq(reply.status, status, reply.body)
+    return reply.json["message"]
 
 
 def status_of(pid):
@@ -47,38 +47,38 @@ def status_of(pid):
 
 # --- who is killed ---
 
-def check_alive(h, boxes):
-    for box in boxes:
-        eq(h.state(box), "Running", box)
-        eq(command(h, box, "kill -0 $(cat pid) && echo alive")[2], ("stdout", "alive"))
+def check_alive(h, sandboxes):
+    for sandbox in sandboxes:
+        eq(h.state(sandbox), "Running", sandbox)
+        eq(command(h, sandbox, "kill -0 $(cat pid) && echo alive")[2], ("stdout", "alive"))
 
 
-def some_boxes(h):
-    boxes = [h.create()["id"] for _ in range(3)]
-    for box in boxes:
-        eq(command(h, box, "sleep 1000 & echo $! > pid")[-1], "done")
-    return boxes
+def some_sandboxes(h):
+    sandboxes = [h.create()["id"] for _ in range(3)]
+    for sandbox in sandboxes:
+        eq(command(h, sandbox, "sleep 1000 & echo $! > pid")[-1], "done")
+    return sandboxes
 
 
 @test
 def hutchd_is_killed():
     """kill -9: its launcher starts it again, and all sandboxes are Running within a second"""
     with start() as h:
-        boxes = some_boxes(h)
-        agents = [h.agent_of(box) for box in boxes]
+        sandboxes = some_sandboxes(h)
+        agents = [h.agent_of(sandbox) for sandbox in sandboxes]
         took = []
         for _ in range(3):      # others run beside us, and one of these is not in their way
             h.drain_manager()
             at = time.monotonic()
             old = h.kill_hutchd()
             h.wait_ready()
-            for box in boxes:
-                eq(h.state(box), "Running", box)
+            for sandbox in sandboxes:
+                eq(h.state(sandbox), "Running", sandbox)
             took.append(time.monotonic() - at)
             assert h.hutchd != old
         assert min(took) < 1, f"{took} s"
-        check_alive(h, boxes)
-        eq([h.agent_of(box) for box in boxes], agents)
+        check_alive(h, sandboxes)
+        eq([h.agent_of(sandbox) for sandbox in sandboxes], agents)
         has(h.log(), "hutch-launcher: hutchd has ended (signal 9), and is started again")
 
 
@@ -86,30 +86,30 @@ def hutchd_is_killed():
 def the_warden_is_killed():
     """kill -9: nobody notices, and who asks for something gets it from the next one"""
     with start() as h:
-        boxes = some_boxes(h)
-        agents, took = [h.agent_of(box) for box in boxes], []
+        sandboxes = some_sandboxes(h)
+        agents, took = [h.agent_of(sandbox) for sandbox in sandboxes], []
         for _ in range(3):
             at = time.monotonic()
             end(h.warden)
-            for box in boxes:
-                eq(h.state(box), "Running", box)
-            boxes.append(h.create()["id"])
+            for sandbox in sandboxes:
+                eq(h.state(sandbox), "Running", sandbox)
+            sandboxes.append(h.create()["id"])
             took.append(time.monotonic() - at)
-            eq(command(h, boxes[-1], "sleep 1000 & echo $! > pid")[-1], "done")
+            eq(command(h, sandboxes[-1], "sleep 1000 & echo $! > pid")[-1], "done")
         assert min(took) < 1, f"{took} s"
-        check_alive(h, boxes)
-        eq([h.agent_of(box) for box in boxes[:3]], agents)
-        for box in boxes:
-            eq(h.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+        check_alive(h, sandboxes)
+        eq([h.agent_of(sandbox) for sandbox in sandboxes[:3]], agents)
+        for sandbox in sandboxes:
+            eq(h.call("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
         eq(h.processes(), {})
-        eq(h.boxes(), set())
+        eq(h.sandboxes(), set())
 
 
 @test
 def the_launcher_is_killed():
     """kill -9: what it has started ends by itself, and the next start finds all sandboxes"""
     with start() as h:
-        boxes = some_boxes(h)
+        sandboxes = some_sandboxes(h)
         left = [h.warden, h.hutchd]
         h.process.kill()
         for pid in left:
@@ -118,7 +118,7 @@ def the_launcher_is_killed():
         h.drain_manager()
         h.start()
         has(h.log(), "3 adopted")
-        check_alive(h, boxes)
+        check_alive(h, sandboxes)
 
 
 class Client:
@@ -132,7 +132,7 @@ class Client:
         try:
             connection.request(method, path, json.dumps(body) if body else None,
                                {"Host": "localhost", "Content-Type": "application/json"})
-            return Answer(connection.getresponse())
+            return Response(connection.getresponse())
         finally:
             connection.close()
 
@@ -146,11 +146,11 @@ def the_warden_is_killed_again_and_again():
         def work():
             mine = Client(h)
             while not over.is_set():
-                answer = mine.call("POST", "/v1/sandboxes", h.create_request())
-                if answer.status == 202 and answer.json["status"]["state"] == "Running":
-                    answer = mine.call("DELETE", f"/v1/sandboxes/{answer.json['id']}")
-                if answer.status not in (202, 204, 500, 503):
-                    strange.append((answer.status, answer.body))
+                reply = mine.call("POST", "/v1/sandboxes", h.create_request())
+                if reply.status == 202 and reply.json["status"]["state"] == "Running":
+                    reply = mine.call("DELETE", f"/v1/sandboxes/{reply.json['id']}")
+                if reply.status not in (202, 204, 500, 503):
+                    strange.append((reply.status, reply.body))
 
         threads = [threading.Thread(target=work) for _ in range(4)]
         for t in threads:
@@ -167,9 +167,9 @@ def the_warden_is_killed_again_and_again():
         for item in h.call("GET", "/v1/sandboxes?pageSize=100").json["items"]:
             eq(h.call("DELETE", f"/v1/sandboxes/{item['id']}").status, 204)
         deadline = time.monotonic() + 20
-        while (h.boxes() or h.processes()) and time.monotonic() < deadline:
+        while (h.sandboxes() or h.processes()) and time.monotonic() < deadline:
             time.sleep(0.05)        # what was undone is removed behind our back
-        eq((h.boxes(), h.processes()), (set(), {}))
+        eq((h.sandboxes(), h.processes()), (set(), {}))
 
 
 # --- how a sandbox ends ---
@@ -180,13 +180,13 @@ ENDS = "while ! test -e go; do sleep 0.01; done; exit %d"
 @test
 def the_agent_is_killed():
     """kill -9 of a sandbox's agent: Failed, with the reason, within a second"""
-    with start() as h, Events(h) as told:
-        box = h.create()["id"]
+    with start() as h, Events(h) as reported:
+        sandbox = h.create()["id"]
         at = time.monotonic()
-        os.kill(h.agent_of(box), signal.SIGKILL)
-        told.wait(box, "Failed")
+        os.kill(h.agent_of(sandbox), signal.SIGKILL)
+        reported.wait(sandbox, "Failed")
         assert time.monotonic() - at < 1, f"{time.monotonic() - at} s"
-        status = h.call("GET", f"/v1/sandboxes/{box}").json["status"]
+        status = h.call("GET", f"/v1/sandboxes/{sandbox}").json["status"]
         eq((status["state"], status["reason"]), ("Failed", "SIGNALED"), str(status))
         has(status["message"], "SIGKILL")
         eq(h.processes(), {})
@@ -195,27 +195,27 @@ def the_agent_is_killed():
 @test
 def the_agent_is_killed_while_there_is_no_warden():
     """the next one finds out"""
-    with start() as h, Events(h) as told:
-        box, other = h.create()["id"], h.create()["id"]
+    with start() as h, Events(h) as reported:
+        sandbox, other = h.create()["id"], h.create()["id"]
         os.kill(h.warden, signal.SIGSTOP)       # so that it can't see it
-        os.kill(h.agent_of(box), signal.SIGKILL)
+        os.kill(h.agent_of(sandbox), signal.SIGKILL)
         end(h.warden)
-        told.wait(box, "Failed")
+        reported.wait(sandbox, "Failed")
         eq(h.state(other), "Running")
 
 
 @test
 def what_was_taken_over_ends():
     """a warden that was not there when it began knows how it ended, if the kernel tells"""
-    with start() as h, Events(h) as told:
-        box, other = h.create()["id"], h.create(entrypoint=["sh", "-c", ENDS % 7])["id"]
+    with start() as h, Events(h) as reported:
+        sandbox, other = h.create()["id"], h.create(entrypoint=["sh", "-c", ENDS % 7])["id"]
         end(h.warden)
         eq(h.create()["status"]["state"], "Running")        # by the next one
-        os.kill(h.agent_of(box), signal.SIGKILL)
-        told.wait(box, "Failed")
+        os.kill(h.agent_of(sandbox), signal.SIGKILL)
+        reported.wait(sandbox, "Failed")
         command(h, other, "touch go")
-        told.wait(other, "Failed")
-        reasons = [h.call("GET", f"/v1/sandboxes/{x}").json["status"]["reason"] for x in (box, other)]
+        reported.wait(other, "Failed")
+        reasons = [h.call("GET", f"/v1/sandboxes/{x}").json["status"]["reason"] for x in (sandbox, other)]
         version = tuple(map(int, os.uname().release.split(".")[:2]))
         eq(reasons, ["SIGNALED", "EXITED"] if version >= (6, 15) else ["LOST", "LOST"])
 
@@ -223,12 +223,12 @@ def what_was_taken_over_ends():
 @test
 def an_entrypoint_ends():
     """its exit code is the reason; 0 is a good end"""
-    with start() as h, Events(h) as told:
+    with start() as h, Events(h) as reported:
         for code, state in (0, "Terminated"), (7, "Failed"):
-            box = h.create(entrypoint=["sh", "-c", ENDS % code])["id"]
-            command(h, box, "touch go")
-            told.wait(box, state)
-            status = h.call("GET", f"/v1/sandboxes/{box}").json["status"]
+            sandbox = h.create(entrypoint=["sh", "-c", ENDS % code])["id"]
+            command(h, sandbox, "touch go")
+            reported.wait(sandbox, state)
+            status = h.call("GET", f"/v1/sandboxes/{sandbox}").json["status"]
             has(status.get("message", ""), f"exit code {code}")
 
 
@@ -304,13 +304,13 @@ def what_root_had_becomes_the_users():
         h.stop()
         with open(f"{h.data}/installation", encoding="ascii") as f:
             before = f.read()
-        with Native(program, directory=make_folder(h)) as n:
+        with Native(program, directory=make_directory(h)) as n:
             with open(f"{n.data}/installation", encoding="ascii") as f:
                 eq(f.read(), before)
             n.create()
 
 
-def make_folder(h):
+def make_directory(h):
     """Another directory for its parts, with the same data."""
     path = f"{h.directory}/second"
     os.mkdir(path)
@@ -340,7 +340,7 @@ def what_cant_be_given_is_refused():
         if not os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
             has(refused(h, 501, resourceLimits={**limits, "io": "10Mi"}), "version 2")
             has(refused(h, 501, resourceLimits={**limits, "iops": "100"}), "version 2")
-        eq(h.boxes(), set())
+        eq(h.sandboxes(), set())
         h.create(extensions={"hutch.network": "none"}, resourceLimits={**limits, "pids": "100"})
 
 
@@ -348,9 +348,9 @@ def what_cant_be_given_is_refused():
 def what_the_machine_has():
     """as facts for operators"""
     with start() as h:
-        answer = h.call("GET", "/v1/drivers")
-        eq(answer.status, 200, answer.body)
-        found = answer.json["items"]
+        reply = h.call("GET", "/v1/drivers")
+        eq(reply.status, 200, reply.body)
+        found = reply.json["items"]
         eq([(d["name"], d["default"], d["available"]) for d in found], [("native", True, True)])
         facts = {f["name"]: f["ok"] for f in found[0]["facts"]}
         eq(facts, dict.fromkeys(["warden", "kernel", "control groups", "overlay", "user namespaces"], True))
@@ -360,12 +360,12 @@ def what_the_machine_has():
 def limits_hold():
     """processes, and memory: what is killed for it is told, and the sandbox goes on"""
     with start() as h:
-        box = h.create(resourceLimits={"cpu": "1", "memory": "64Mi", "pids": "40"})["id"]
-        out = command(h, box, "for i in $(seq 100); do sleep 5 & done 2>&1 | tail -1; true")
+        sandbox = h.create(resourceLimits={"cpu": "1", "memory": "64Mi", "pids": "40"})["id"]
+        out = command(h, sandbox, "for i in $(seq 100); do sleep 5 & done 2>&1 | tail -1; true")
         assert any("fork" in str(x) or "Resource" in str(x) for x in out), out
-        box = h.create(resourceLimits={"cpu": "1", "memory": "64Mi"})["id"]
-        command(h, box, "head -c 300m /dev/zero | tail > /dev/null; echo $?")
-        eq(command(h, box, "echo still here")[2], ("stdout", "still here"))
+        sandbox = h.create(resourceLimits={"cpu": "1", "memory": "64Mi"})["id"]
+        command(h, sandbox, "head -c 300m /dev/zero | tail > /dev/null; echo $?")
+        eq(command(h, sandbox, "echo still here")[2], ("stdout", "still here"))
 
 
 run()

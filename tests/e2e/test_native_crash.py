@@ -27,17 +27,17 @@ from tap import diag, eq, run, test  # noqa: E402
 program = os.path.abspath(sys.argv[1])
 kills = int(sys.argv[2]) if len(sys.argv) > 2 else 24
 seed = int(sys.argv[3]) if len(sys.argv) > 3 else int(time.time())
-CLIENTS, SEEDS = 3, 4
+CLIENTS, ZYGOTES = 3, 4
 FINAL = {"Running", "Paused", "Failed"}
 CREATE_REQUEST = {"image": {"uri": "host"}}
 
 
 def settled(h):
     """All that are listed, when none is on its way."""
-    def look():
+    def inspect():
         found = listed_by(h)
         return (True, found) if all(x["status"]["state"] in FINAL for x in found.values()) else None
-    return until("sandboxes come to rest", look)[1]
+    return until("sandboxes come to rest", inspect)[1]
 
 
 def check(h, clients, what):
@@ -47,9 +47,9 @@ def check(h, clients, what):
         for c in clients:
             c.check(listed)
         eq(listed, {}, "sandboxes that nobody knows")
-        until("directories are those of sandboxes", lambda: h.boxes() == ids)
+        until("directories are those of sandboxes", lambda: h.sandboxes() == ids)
         runs = h.processes()
-        assert {h.agent_of(box) for box in ids} <= set(runs), f"{ids} run as {runs}"
+        assert {h.agent_of(sandbox) for sandbox in ids} <= set(runs), f"{ids} run as {runs}"
     except AssertionError as e:
         raise AssertionError(f"after {what}, seed {seed}: {e}\n{h.log()[-4000:]}") from e
 
@@ -66,10 +66,10 @@ def sandboxes_live_on_whoever_dies():
     chance = random.Random(seed)
     clients = [Client(i, seed, create_request=CREATE_REQUEST, broken=503) for i in range(CLIENTS)]
     diag(f"seed {seed}")
-    with Apart(program, seeds=SEEDS, uids=64) as h:
+    with Apart(program, seeds=ZYGOTES, uids=64) as h:
         stays = h.create(metadata={"label": "stays"})["id"]
         first = h.agent_of(stays)
-        clients[0].boxes[stays] = ("Running", h.call("GET", f"/v1/sandboxes/{stays}").json["expiresAt"])
+        clients[0].sandboxes[stays] = ("Running", h.call("GET", f"/v1/sandboxes/{stays}").json["expiresAt"])
         clients[0].keeps = stays
         for number in range(kills):
             victim = chance.choice(["hutchd", "warden"])
@@ -79,7 +79,7 @@ def sandboxes_live_on_whoever_dies():
             eq(b"still here" in h.run(stays, "echo still here"), True)
         diag(f"{kills} kills, {sum(c.acknowledged for c in clients)} acknowledged")
         h.remove_all()
-        until("all are gone", lambda: not h.processes() and not h.boxes())
+        until("all are gone", lambda: not h.processes() and not h.sandboxes())
 
 
 @test
@@ -93,8 +93,8 @@ def who_kills_an_agent_fails_its_sandbox():
         eq(h.state(other), "Running")
 
 
-def failed(h, box):
-    status = h.call("GET", f"/v1/sandboxes/{box}").json["status"]
+def failed(h, sandbox):
+    status = h.call("GET", f"/v1/sandboxes/{sandbox}").json["status"]
     return status if status["state"] == "Failed" else None
 
 

@@ -14,14 +14,14 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from execd import Answer, Connection  # noqa: E402
+from execd import Response, Connection  # noqa: E402
 from hutchd import create_request_of  # noqa: E402
 from native_apart import Apart, needs_native  # noqa: E402
 from tap import diag, eq, run, test  # noqa: E402
 
 program = os.path.abspath(sys.argv[1])
-lives = int(sys.argv[2]) if len(sys.argv) > 2 else 120
-CLIENTS, SEEDS = 4, 4
+cycles = int(sys.argv[2]) if len(sys.argv) > 2 else 120
+CLIENTS, ZYGOTES = 4, 4
 
 
 class Client(threading.Thread):
@@ -38,9 +38,9 @@ class Client(threading.Thread):
         if body is not None and not isinstance(body, bytes):
             body, sent["Content-Type"] = json.dumps(body), "application/json"
         self.connection.request(method, path, body, sent)
-        answer = Answer(self.connection.getresponse())
-        eq(answer.status, status, f"{method} {path}: {answer.body!r}")
-        return answer
+        reply = Response(self.connection.getresponse())
+        eq(reply.status, status, f"{method} {path}: {reply.body!r}")
+        return reply
 
     def live(self, i):
         network = ("none", "private")[i % 2]
@@ -77,13 +77,13 @@ def run_clients(hutchd, count):
 @needs_native
 def nothing_is_left_of_many_lives():
     # Those of the pool, of the living, and of those that are taken away at the same time.
-    with Apart(program, seeds=SEEDS, uids=SEEDS + 4 * CLIENTS, network="private") as h:
+    with Apart(program, seeds=ZYGOTES, uids=ZYGOTES + 4 * CLIENTS, network="private") as h:
         run_clients(h, 3 * CLIENTS)         # what is made once is there
         before = h.leftovers()
-        run_clients(h, lives)
+        run_clients(h, cycles)
         before.wait_for_no_more()
         eq(h.list(), [])
-        diag(f"{lives} lives, then {before.before}")
+        diag(f"{cycles} lives, then {before.before}")
 
 
 run()

@@ -23,19 +23,19 @@ METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 SPECS = ("sandbox-lifecycle.yml", "diagnostic-api.yml")
 
 
-def ask(server, method, path):
+def send_request(server, method, path):
     request = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    head, _, body = server.ask(request.encode()).partition(b"\r\n\r\n")
+    head, _, body = server.send_request(request.encode()).partition(b"\r\n\r\n")
     return head.decode(), body
 
 
 def description(server):
-    head, body = ask(server, "GET", "/openapi.json")
+    head, body = send_request(server, "GET", "/openapi.json")
     assert head.startswith("HTTP/1.1 200 "), head
     return json.loads(body)
 
 
-def specs_folder():
+def specs_dir():
     given = os.environ.get("HUTCH_SPECS")
     for directory in [given] if given else [os.path.join(root, "..", "shared", "specs"),
                                          os.path.join(root, "..", "..", "shared", "specs")]:
@@ -101,7 +101,7 @@ def what_is_described_is_served():
     with tempfile.TemporaryDirectory() as data, \
             Server(hutchd, "--data", data, "--listen", "127.0.0.1:0") as s:
         for path, item in description(s)["paths"].items():
-            head, _ = ask(s, "OPTIONS", re.sub(r"\{\w+\}", "x", path))
+            head, _ = send_request(s, "OPTIONS", re.sub(r"\{\w+\}", "x", path))
             allow = re.search(r"^Allow: (.*)$", head, re.M | re.I)
             assert allow, f"{path}: {head}"
             for method in item:
@@ -111,7 +111,7 @@ def what_is_described_is_served():
 @test
 def serves_what_is_published():
     """every published operation, bare and under /v1, with the same success and parameters"""
-    directory = specs_folder()
+    directory = specs_dir()
     with tempfile.TemporaryDirectory() as data, \
             Server(hutchd, "--data", data, "--listen", "127.0.0.1:0") as s:
         ours = description(s)["paths"]
@@ -131,7 +131,7 @@ def serves_what_is_published():
                     missing = operation["params"] - have
                     eq(missing, set(), f"parameters of {method} {path} that are not ours")
                 if path != "/metrics/events":
-                    head, _ = ask(s, "OPTIONS", re.sub(r"\{\w+\}", "x", path))
+                    head, _ = send_request(s, "OPTIONS", re.sub(r"\{\w+\}", "x", path))
                     assert method.upper() in head, f"{method} {path} without /v1: {head}"
                 checked += 1
         assert checked >= 16, f"only {checked} operations"

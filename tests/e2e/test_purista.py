@@ -20,7 +20,7 @@ import tempfile
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from execd import Answer, Connection  # noqa: E402
+from execd import Response, Connection  # noqa: E402
 from hutchd import Hutchd  # noqa: E402
 from native import NEEDS, Native, can_run, open_way  # noqa: E402
 from tap import eq, has, run, skip, test  # noqa: E402
@@ -77,19 +77,19 @@ def http(method, path, body=None, key=ANN, **headers):
                          headers={n.replace("_", "-"): v for n, v in headers.items()}, key=key)
 
 
-def error(answer, status, message, data=None):
+def error(reply, status, message, data=None):
     """An error in PURISTA's shape: nothing more, nothing less."""
-    eq(answer.status, status, answer.body)
-    want = {"status": status, "message": message, "traceId": answer.json["traceId"]}
+    eq(reply.status, status, reply.body)
+    want = {"status": status, "message": message, "traceId": reply.json["traceId"]}
     if data is not None:
         want["data"] = data
-    eq(answer.json, want)
-    eq(answer.headers["x-trace-id"], answer.json["traceId"])
+    eq(reply.json, want)
+    eq(reply.headers["x-trace-id"], reply.json["traceId"])
 
 
-def ok(answer):
-    eq(answer.status, 200, answer.body)
-    return answer.json
+def ok(reply):
+    eq(reply.status, 200, reply.body)
+    return reply.json
 
 
 def send(command, payload, tenant="org-1", principal="user-1", key=None):
@@ -103,9 +103,9 @@ def send(command, payload, tenant="org-1", principal="user-1", key=None):
 
 
 def bus(*arguments, **more):
-    answer = send(*arguments, **more)
-    eq(answer.status, 200, answer.body)
-    return answer.json
+    reply = send(*arguments, **more)
+    eq(reply.status, 200, reply.body)
+    return reply.json
 
 
 def failed(reply, status, message, data=None, handled=True):
@@ -118,7 +118,7 @@ def failed(reply, status, message, data=None, handled=True):
 _shared = []
 
 
-def box():
+def owned_sandbox():
     """One of org-1, user-1, project-1 that all test points share."""
     if not _shared:
         made = ok(http("POST", "/sandbox/ensure", {"projectId": "shared"}))
@@ -128,7 +128,7 @@ def box():
 
 
 def bash(command, key=ANN, **more):
-    return http("POST", f"/sandbox/{box()}/bash", {"command": command, **more}, key=key)
+    return http("POST", f"/sandbox/{owned_sandbox()}/bash", {"command": command, **more}, key=key)
 
 
 def named(tag):
@@ -186,17 +186,17 @@ def parts_of_owners_do_not_flow_into_each_other():
 def many_who_ask_at_once_get_one():
     project = named("many")
 
-    def ask(n):
+    def send_request(n):
         connection = Connection(hutchd().socket)
         connection.request("POST", "/api/v1/purista/command", json.dumps(
             {"command": "ensureSandbox", "tenantId": "org-1", "principalId": "user-1",
              "payload": {"projectId": project}}), {"Host": "localhost"})
-        answer = json.loads(connection.getresponse().read())
+        reply = json.loads(connection.getresponse().read())
         connection.close()
-        return answer
+        return reply
 
     with concurrent.futures.ThreadPoolExecutor(200) as pool:
-        replies = list(pool.map(ask, range(200)))
+        replies = list(pool.map(send_request, range(200)))
     eq({r["ok"] for r in replies}, {True}, replies[:3])
     eq(len({r["payload"]["sandboxId"] for r in replies}), 1, "sandboxes")
     eq(sum(r["payload"]["created"] for r in replies), 1, "creations")
@@ -231,18 +231,18 @@ def one_that_has_ended_is_replaced():
 @test
 def who_has_no_name_learns_nothing():
     """401 for what is there and for what is not."""
-    for sandbox in (box(), "nope"):
+    for sandbox in (owned_sandbox(), "nope"):
         error(http("POST", f"/sandbox/{sandbox}/bash", {"command": "true"}, key=""), 401, ANONYMOUS)
         for tenant, principal in ((None, "user-1"), ("org-1", None), (" ", "user-1"), ("org-1", "\t")):
             failed(bus("executeBash", {"sandboxId": sandbox, "command": "true"}, tenant, principal),
                    401, ANONYMOUS)
     eq(http("POST", "/sandbox", {"projectId": "p"}, key="wrong-0123456789abcdef").status, 401)
-    eq(http("GET", f"/sandbox/{box()}/file?path=x", key=READER).status, 403)
+    eq(http("GET", f"/sandbox/{owned_sandbox()}/file?path=x", key=READER).status, 403)
 
 
 @test
 def another_of_the_tenant_is_forbidden_and_another_tenant_sees_nothing():
-    sandbox = box()
+    sandbox = owned_sandbox()
     calls = [("POST", f"/sandbox/{sandbox}/bash", {"command": "true"}),
              ("GET", f"/sandbox/{sandbox}/file?path=x", None),
              ("POST", f"/sandbox/{sandbox}/files", {"files": {"x": "y"}}),
@@ -259,9 +259,9 @@ def another_of_the_tenant_is_forbidden_and_another_tenant_sees_nothing():
 
 @test
 def an_administrator_has_no_sandboxes_of_others_here():
-    answer = http("POST", f"/sandbox/{box()}/bash", {"command": "true"},
+    reply = http("POST", f"/sandbox/{owned_sandbox()}/bash", {"command": "true"},
                   key="admin-0123456789abcdef")
-    eq(answer.status, 404)
+    eq(reply.status, 404)
 
 
 @test
@@ -396,7 +396,7 @@ def git_knows_who_commits_and_asks_the_agent_for_the_token():
     eq(out["stdout"], "Ann $(id) O'Hara\nann@example.org\n")
     eq(fill(sandbox, "github.com"), f"username=x-access-token\npassword={TOKEN}\n")
     eq(fill(sandbox, "evil.example"), "")
-    if native:      # else this would look through the whole machine
+    if native:      # else this would look through the whole host
         out = ok(http("POST", f"/sandbox/{sandbox}/bash", {
             "command": "grep -rl 'Very[0]Secret' /root /workspace /tmp /etc /run /var 2>/dev/null; "
                        "cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | "
@@ -411,7 +411,7 @@ def git_knows_who_commits_and_asks_the_agent_for_the_token():
     where = ok(http("POST", f"/sandbox/{sandbox}/bash", {
         "command": "git config --global credential.https://github.com.helper"}))["stdout"]
     ok(http("DELETE", f"/sandbox/{sandbox}"))
-    if not native:  # the agent was killed, and the directory is this machine's
+    if not native:  # the agent was killed, and the directory is this host's
         shutil.rmtree(os.path.dirname(where.strip().partition("--socket=")[2]))
 
 
@@ -430,9 +430,9 @@ def output_is_exact():
 
 @test
 def what_a_timeout_leaves_is_told():
-    answer = bash("echo before; echo wrong >&2; sleep 7391 & sleep 7391", timeoutMs=300)
-    error(answer, 504, "Sandbox command timed out",
-          {"sandboxId": box(), "command": "echo before; echo wrong >&2; sleep 7391 & sleep 7391",
+    reply = bash("echo before; echo wrong >&2; sleep 7391 & sleep 7391", timeoutMs=300)
+    error(reply, 504, "Sandbox command timed out",
+          {"sandboxId": owned_sandbox(), "command": "echo before; echo wrong >&2; sleep 7391 & sleep 7391",
            "timeoutMs": 300, "stdout": "before\n", "stderr": "wrong\n"})
     eq(ok(bash("ps -eo args 2>/dev/null | grep -c '[s]leep 7391'"))["stdout"].strip(), "0")
     eq(ok(bash("exit 124"))["exitCode"], 124, "a status of the user's own")
@@ -444,7 +444,7 @@ def who_leaves_ends_his_command():
     connection, reader = Connection(hutchd().socket), Connection(hutchd().socket)
 
     def begin(where, command):
-        where.request("POST", f"/api/v1/sandbox/{box()}/bash", json.dumps(
+        where.request("POST", f"/api/v1/sandbox/{owned_sandbox()}/bash", json.dumps(
             {"command": command, "timeoutMs": 20000}), {"Host": "localhost", "X-API-Key": ANN})
 
     begin(connection, "trap '' HUP TERM; exec 3> alive; (trap '' HUP TERM; sleep 7392) & "
@@ -461,12 +461,12 @@ def who_leaves_ends_his_command():
 def too_much_output_is_an_error_and_not_cut():
     error(bash("head -c 70000 /dev/zero | tr '\\0' x"), 413,
           "Sandbox command printed more than 65536 bytes, the limit purista.output_limit of this "
-          "server; take it in parts", {"sandboxId": box(), "limit": 65536})
+          "server; take it in parts", {"sandboxId": owned_sandbox(), "limit": 65536})
 
 
 @test
 def the_folder_is_the_callers():
-    ok(http("POST", f"/sandbox/{box()}/files", {"files": {"sub/dir/x": "1"}}))
+    ok(http("POST", f"/sandbox/{owned_sandbox()}/files", {"files": {"sub/dir/x": "1"}}))
     has(ok(bash("pwd", cwd="sub/dir"))["stdout"], "/sub/dir\n")
     has(ok(bash("pwd", cwd="/"))["stdout"], "/\n")
     eq(bash("pwd", cwd="no/such").status, 400)
@@ -480,57 +480,57 @@ def files_go_in_and_out():
     files = {"a.txt": "text\n", "deep/er/b.bin": {"encoding": "base64",
                                                   "content": base64.b64encode(blob).decode()},
              "c": {"encoding": "utf-8", "content": "gr\u00fcn\0"}, "empty": "", "~x": "tilde"}
-    eq(ok(http("POST", f"/sandbox/{box()}/files", {"files": files})), {"updated": 5})
-    eq(ok(http("GET", f"/sandbox/{box()}/file?path=a.txt")), "text\n")
-    eq(ok(http("GET", f"/sandbox/{box()}/file?path=c&projectId=shared")), "gr\u00fcn\0")
-    eq(ok(http("GET", f"/sandbox/{box()}/file?path=~x")), "tilde")
+    eq(ok(http("POST", f"/sandbox/{owned_sandbox()}/files", {"files": files})), {"updated": 5})
+    eq(ok(http("GET", f"/sandbox/{owned_sandbox()}/file?path=a.txt")), "text\n")
+    eq(ok(http("GET", f"/sandbox/{owned_sandbox()}/file?path=c&projectId=shared")), "gr\u00fcn\0")
+    eq(ok(http("GET", f"/sandbox/{owned_sandbox()}/file?path=~x")), "tilde")
     eq(ok(bash("sha256sum deep/er/b.bin | cut -c1-8; stat -c %s empty"))["stdout"], "40aff2e9\n0\n")
-    empty = http("GET", f"/sandbox/{box()}/file?path=empty")
+    empty = http("GET", f"/sandbox/{owned_sandbox()}/file?path=empty")
     eq((empty.status, empty.body), (204, b""))
-    eq(bus("readFile", {"sandboxId": box(), "path": "empty"}), {"ok": True, "payload": ""})
-    eq(bus("readFile", {"sandboxId": box(), "path": "a.txt"}), {"ok": True, "payload": "text\n"})
-    eq(bus("writeFiles", {"sandboxId": box(), "files": {}}), {"ok": True, "payload": {"updated": 0}})
+    eq(bus("readFile", {"sandboxId": owned_sandbox(), "path": "empty"}), {"ok": True, "payload": ""})
+    eq(bus("readFile", {"sandboxId": owned_sandbox(), "path": "a.txt"}), {"ok": True, "payload": "text\n"})
+    eq(bus("writeFiles", {"sandboxId": owned_sandbox(), "files": {}}), {"ok": True, "payload": {"updated": 0}})
 
 
 @test
 def which_file_failed_is_told():
-    answer = http("POST", f"/sandbox/{box()}/files",
+    reply = http("POST", f"/sandbox/{owned_sandbox()}/files",
                   {"files": {"good": "1", "/proc/bad": "2"}})
-    eq(answer.json.get("data"), {"sandboxId": box(), "path": "/proc/bad"}, answer.body)
-    missing = http("GET", f"/sandbox/{box()}/file?path=no-such-file")
-    eq((missing.status, missing.json["data"]), (404, {"sandboxId": box(), "path": "no-such-file"}))
+    eq(reply.json.get("data"), {"sandboxId": owned_sandbox(), "path": "/proc/bad"}, reply.body)
+    missing = http("GET", f"/sandbox/{owned_sandbox()}/file?path=no-such-file")
+    eq((missing.status, missing.json["data"]), (404, {"sandboxId": owned_sandbox(), "path": "no-such-file"}))
     large = "x" * (256 * 1024 + 1)
-    error(http("POST", f"/sandbox/{box()}/files", {"files": {"large": large}}), 413,
+    error(http("POST", f"/sandbox/{owned_sandbox()}/files", {"files": {"large": large}}), 413,
           "The files have more than 262144 bytes, the limit purista.file_limit of this server; take it in parts",
-          {"sandboxId": box(), "limit": 262144})
-    eq(http("GET", f"/sandbox/{box()}/file?path=large").status, 404)
+          {"sandboxId": owned_sandbox(), "limit": 262144})
+    eq(http("GET", f"/sandbox/{owned_sandbox()}/file?path=large").status, 404)
     ok(bash("head -c 300000 /dev/zero > big"))
-    eq(http("GET", f"/sandbox/{box()}/file?path=big").status, 413)
+    eq(http("GET", f"/sandbox/{owned_sandbox()}/file?path=big").status, 413)
     nearly = "\u00fc\"" * (256 * 1024 // 3)
-    ok(http("POST", f"/sandbox/{box()}/files", {"files": {"nearly": nearly}}))
-    eq(ok(http("GET", f"/sandbox/{box()}/file?path=nearly")), nearly)
-    too_much = http("POST", f"/sandbox/{box()}/files", b"x" * (3 << 20))
+    ok(http("POST", f"/sandbox/{owned_sandbox()}/files", {"files": {"nearly": nearly}}))
+    eq(ok(http("GET", f"/sandbox/{owned_sandbox()}/file?path=nearly")), nearly)
+    too_much = http("POST", f"/sandbox/{owned_sandbox()}/files", b"x" * (3 << 20))
     error(too_much, 413, "The request has more than 1572864 bytes, and the limit purista.file_limit of this server is "
           "262144; send files in parts", {"limit": 262144})
-    answer = send("writeFiles", {"sandboxId": box(), "files": {"a": "x" * (3 << 20)}})
-    eq((answer.status, answer.json["data"]), (413, {"limit": 262144}), answer.body)
+    reply = send("writeFiles", {"sandboxId": owned_sandbox(), "files": {"a": "x" * (3 << 20)}})
+    eq((reply.status, reply.json["data"]), (413, {"limit": 262144}), reply.body)
 
 
 # --- the shape of it ---
 
 @test
 def problems_come_as_rfc_9457_for_who_wants_that():
-    answer = http("GET", "/sandbox/nope/file?path=x", Accept="application/problem+json, */*;q=0.1",
+    reply = http("GET", "/sandbox/nope/file?path=x", Accept="application/problem+json, */*;q=0.1",
                   x_trace_id="trace-7")
-    eq(answer.status, 404)
-    eq(answer.headers["content-type"], "application/problem+json")
-    eq(answer.json, {"type": "about:blank", "title": "Not Found", "status": 404,
+    eq(reply.status, 404)
+    eq(reply.headers["content-type"], "application/problem+json")
+    eq(reply.json, {"type": "about:blank", "title": "Not Found", "status": 404,
                      "detail": "Sandbox nope not found in registry", "traceId": "trace-7"})
-    eq(answer.headers["x-trace-id"], "trace-7")
-    answer = http("POST", "/sandbox", {}, Accept="application/problem+json")
-    eq(answer.json["errors"], [{"message": "Required", "path": ["projectId"]}])
-    ok_answer = bash("true")
-    assert ok_answer.headers["x-trace-id"]
+    eq(reply.headers["x-trace-id"], "trace-7")
+    reply = http("POST", "/sandbox", {}, Accept="application/problem+json")
+    eq(reply.json["errors"], [{"message": "Required", "path": ["projectId"]}])
+    ok_reply = bash("true")
+    assert ok_reply.headers["x-trace-id"]
 
 
 @test
@@ -638,23 +638,23 @@ def a_reload_brings_another_section():
     """limits and bridges of the section purista change with SIGHUP; what is wrong changes nothing"""
     text = "abc" * 700
     create_request = {"files": {"reloaded": text}}
-    ok(http("POST", f"/sandbox/{box()}/files", create_request))
+    ok(http("POST", f"/sandbox/{owned_sandbox()}/files", create_request))
     hutchd().configure(CONFIG.replace("file_limit: 256Ki", "file_limit: 2Ki").replace("{key: bus,", "{key: other,"))
     try:
         has(hutchd().reload(), "quotas of 0 tenants, 3 bridges")
-        answer = http("POST", f"/sandbox/{box()}/files", create_request)
-        eq((answer.status, answer.json["data"]["limit"]), (413, 2048), answer.body)
+        reply = http("POST", f"/sandbox/{owned_sandbox()}/files", create_request)
+        eq((reply.status, reply.json["data"]["limit"]), (413, 2048), reply.body)
         eq(send("executeBash", {"sandboxId": "nope", "command": "true"}, key=BUS).status, 403)
         hutchd().configure(CONFIG.replace("file_limit: 256Ki", "file_limit: a lot"))
         has(hutchd().reload(), "not reloaded")
-        eq(http("POST", f"/sandbox/{box()}/files", create_request).status, 413)
+        eq(http("POST", f"/sandbox/{owned_sandbox()}/files", create_request).status, 413)
         hutchd().configure(CONFIG.replace("purista:", "purista_off:").split("purista_off:")[0])
         hutchd().reload()
         eq(http("POST", "/sandbox/ensure", {"projectId": "shared"}).status, 501)
     finally:
         hutchd().configure(CONFIG)
         hutchd().reload()
-    ok(http("POST", f"/sandbox/{box()}/files", create_request))
+    ok(http("POST", f"/sandbox/{owned_sandbox()}/files", create_request))
     failed(bus("executeBash", {"sandboxId": "nope", "command": "true"}, key=BUS), 404,
            "Sandbox nope not found in registry")
 
@@ -665,10 +665,10 @@ def a_command_under_way_keeps_what_it_began_with():
     ok(bash("mkfifo began goes-on"))
     with concurrent.futures.ThreadPoolExecutor(1) as pool, contextlib.closing(Connection(hutchd().socket)) as own:
         def run_it():
-            own.request("POST", f"/api/v1/sandbox/{box()}/bash",
+            own.request("POST", f"/api/v1/sandbox/{owned_sandbox()}/bash",
                         json.dumps({"command": "echo > began; cat goes-on; yes | head -c 3000"}),
                         {"Host": "localhost", "X-API-Key": ANN, "Content-Type": "application/json"})
-            return Answer(own.getresponse())
+            return Response(own.getresponse())
 
         running = pool.submit(run_it)
         ok(bash("cat began"))

@@ -44,9 +44,9 @@ def http(method, path, body=None, key=ANN):
     return world()[1].call(method, f"/api/v1/sandbox{path}", body, key=key)
 
 
-def ok(answer):
-    eq(answer.status, 200, answer.body)
-    return answer.json
+def ok(reply):
+    eq(reply.status, 200, reply.body)
+    return reply.json
 
 
 # --- PURISTA's registry, as far as it reads ---

@@ -20,13 +20,13 @@ from native import NEEDS, can_run, open_way, remove_groups  # noqa: E402
 from server import Server  # noqa: E402
 from tap import eq, has, run, skip, test  # noqa: E402
 
-readme_path, hutchd, hutch_execd, man_folder = sys.argv[1:5]
+readme_path, hutchd, hutch_execd, man_dir = sys.argv[1:5]
 with open(readme_path, encoding="utf-8") as f:
     readme = f.read()
 commands = [line for block in re.findall(r"^```sh\n(.*?)^```", readme, re.M | re.S)
             for line in block.splitlines() if line.strip()]
-_folder = tempfile.TemporaryDirectory()     # gone at exit
-directory = _folder.name
+_directory = tempfile.TemporaryDirectory()     # gone at exit
+directory = _directory.name
 
 
 def shell(command):
@@ -41,10 +41,10 @@ def split(line):
 
 @test
 def curl_commands_say_what_is_promised():
-    asked = [split(c) for c in commands if re.match("curl http://127.0.0.1:8080/[a-z]+ ", c)]
-    eq(len(asked), 3, "curl commands found")
+    requested = [split(c) for c in commands if re.match("curl http://127.0.0.1:8080/[a-z]+ ", c)]
+    eq(len(requested), 3, "curl commands found")
     with Server(hutchd, "--data", f"{directory}/d1", "--listen", "127.0.0.1:0") as s:
-        for command, promise in asked:
+        for command, promise in requested:
             p = shell(command.replace("http://127.0.0.1:8080", s.url))
             eq(p.returncode, 0, command)
             if promise.startswith("{"):
@@ -55,11 +55,11 @@ def curl_commands_say_what_is_promised():
 
 @test
 def the_unix_socket_commands_work():
-    start, ask = [c for c in commands if "/tmp/hutchd.sock" in c]
+    start, send_request = [c for c in commands if "/tmp/hutchd.sock" in c]
     arguments = start.replace("/tmp/hutchd", f"{directory}/s").split()
     eq(arguments[0], "build/hutchd")
     with Server(hutchd, *arguments[1:]):
-        p = shell(ask.replace("/tmp/hutchd", f"{directory}/s"))
+        p = shell(send_request.replace("/tmp/hutchd", f"{directory}/s"))
         eq(p.stdout, '{"status":"healthy"}')
 
 
@@ -73,7 +73,7 @@ def the_first_sandbox_is_as_shown():
     known = ""
     open_way(directory)
     with open(f"{directory}/d2.yaml", "w", encoding="ascii") as f:
-        f.write("native: {network: none, private: off}\n")     # the machine's rules are left alone
+        f.write("native: {network: none, private: off}\n")     # the host's rules are left alone
     with Server(hutchd, "--data", f"{directory}/d2", "--listen", "127.0.0.1:0", "--driver", "native",
                 "--config", f"{directory}/d2.yaml") as s:
         for line in typed:
@@ -89,24 +89,24 @@ def the_first_sandbox_is_as_shown():
 
 @test
 def keys_are_as_shown():
-    start, *asked = [c for c in commands if "hutchd-keys" in c or ":8081/" in c]
+    start, *requested = [c for c in commands if "hutchd-keys" in c or ":8081/" in c]
     words = start.replace("/tmp/hutchd-keys", f"{directory}/d3").replace("127.0.0.1:8081",
                                                                        "127.0.0.1:0").split()
     name, _, value = words[0].partition("=")
     eq(words[1], "build/hutchd")
-    eq(len(asked), 2)
+    eq(len(requested), 2)
     with Server(hutchd, *words[2:], env={**os.environ, name: value}) as s:
-        for command, promise in map(split, asked):
+        for command, promise in map(split, requested):
             has(shell(command.replace("http://127.0.0.1:8081", s.url)).stdout, promise)
 
 
 @test
 def make_targets_exist():
-    folder_of_tree = os.path.dirname(os.path.abspath(readme_path))
+    source_root = os.path.dirname(os.path.abspath(readme_path))
     for line in commands:
         command, _ = split(line)
         if command.startswith("make "):
-            p = subprocess.run([*shlex.split(command), "--dry-run"], cwd=folder_of_tree, text=True,
+            p = subprocess.run([*shlex.split(command), "--dry-run"], cwd=source_root, text=True,
                                capture_output=True, timeout=60)
             eq(p.returncode, 0, command)
 
@@ -120,12 +120,12 @@ def the_ready_line_is_the_one_shown():
 
 @test
 def the_agents_commands_say_what_is_promised():
-    start, *asked = [c for c in commands if "/tmp/execd.sock" in c]
+    start, *requested = [c for c in commands if "/tmp/execd.sock" in c]
     arguments = start.replace("/tmp/execd.sock", f"{directory}/a").split()
     eq(arguments[0], "build/hutch-execd")
-    assert len(asked) >= 3, asked
+    assert len(requested) >= 3, requested
     with Server(hutch_execd, *arguments[1:]):
-        for command, promise in map(split, asked):
+        for command, promise in map(split, requested):
             p = shell(command.replace("/tmp/execd.sock", f"{directory}/a"))
             eq(p.returncode, 0, command)
             has(p.stdout, promise)
@@ -133,7 +133,7 @@ def the_agents_commands_say_what_is_promised():
 
 def agree(program):
     shown = set(re.findall(r"^  --([a-z-]+)", shell(f"{program} --help").stdout, re.M))
-    with open(f"{man_folder}/{os.path.basename(program)}.8", encoding="utf-8") as f:
+    with open(f"{man_dir}/{os.path.basename(program)}.8", encoding="utf-8") as f:
         text = f.read().replace("\\-", "-")
     written = set(re.findall(r"^(?:\\fB|\.B )--([a-z-]+)", text, re.M))
     assert len(shown) > 5, shown
@@ -155,7 +155,7 @@ def manual_and_sample_have_every_key():
     with open(f"{root}/src/hutchd/config_schema.c", encoding="utf-8") as f:
         keys = set(re.findall(r'(?:TEXT|LIST|PART)\([^"]*"([a-z_0-9]+)"', f.read()))
     assert len(keys) > 30, keys
-    for path in f"{man_folder}/hutchd.yaml.5", f"{root}/packaging/hutchd.yaml":
+    for path in f"{man_dir}/hutchd.yaml.5", f"{root}/packaging/hutchd.yaml":
         with open(path, encoding="utf-8") as f:
             words = set(re.findall(r"[a-z_0-9]+", f.read()))
         eq(sorted(keys - words - ({"key"} if path.endswith("yaml") else set())), [], path)

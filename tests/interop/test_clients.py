@@ -19,8 +19,8 @@ from server import Server  # noqa: E402
 from tap import diag, eq, has, run, skip, test  # noqa: E402
 
 demo, build_dir = sys.argv[1:3]
-_folder = tempfile.TemporaryDirectory()     # gone at exit
-directory = _folder.name
+_directory = tempfile.TemporaryDirectory()     # gone at exit
+directory = _directory.name
 BIG = os.urandom(1 << 20) * 8
 with open(f"{directory}/big", "wb") as big:
     big.write(BIG)
@@ -130,7 +130,7 @@ def wrk_has_no_errors():
     need("wrk")
     with Pair() as url:
         for path in ["/hello", "/proxy/hello"]:
-            # Slow is no error here: on a busy machine an answer may take seconds.
+            # Slow is no error here: on a busy host an answer may take seconds.
             out = subprocess.run(["wrk", "-t1", "-c64", "-d1s", "--timeout", "30s", url + path],
                                  capture_output=True, text=True, timeout=60).stdout
             has(out, "requests in")

@@ -50,8 +50,8 @@ class Client:
             "OPEN-SANDBOX-API-KEY": self.key or "", "Content-Type": "application/json"})
         return json.loads(data) if data else None
 
-    def discover(self, box):
-        self.agent = self.lifecycle("GET", f"/sandboxes/{box}/endpoints/44772", 200)["url"]
+    def discover(self, sandbox):
+        self.agent = self.lifecycle("GET", f"/sandboxes/{sandbox}/endpoints/44772", 200)["url"]
 
     def command(self, command, cwd="", timeout=0):
         body = json.dumps({"command": command, "cwd": cwd, "background": False,
@@ -101,20 +101,20 @@ def scenario(hutchd, key):
         "resource_limits": {"cpu": "500m", "memory": "256Mi"},
         "entrypoint": ["sleep", "3600"], "env": {"SKILL": "a b"},
         "metadata": {"tenant": "t1", "skill": "s1"}})
-    box = made["id"]
+    sandbox = made["id"]
     eq(made["metadata"], {"tenant": "t1", "skill": "s1"})
     eq((rfc3339(made["expires_at"]) - rfc3339(made["created_at"])).total_seconds() // 1, 120)
-    got = c.lifecycle("GET", f"/sandboxes/{box}", 200)
+    got = c.lifecycle("GET", f"/sandboxes/{sandbox}", 200)
     eq((got["id"], got["status"]["state"], got["expires_at"]),
-       (box, "Running", made["expires_at"]))
+       (sandbox, "Running", made["expires_at"]))
 
     # The filter: one parameter for each pair. What it wants back, a bare array, no official SDK
     # could read; so only the filter is shown.
     pairs = "&".join("metadata=" + quote(p) for p in ["tenant=t1", "skill=s1"])
-    eq([i["id"] for i in c.lifecycle("GET", f"/sandboxes?{pairs}", 200)["items"]], [box])
+    eq([i["id"] for i in c.lifecycle("GET", f"/sandboxes?{pairs}", 200)["items"]], [sandbox])
     eq(c.lifecycle("GET", f"/sandboxes?{pairs}2", 200)["items"], [])
 
-    c.discover(box)
+    c.discover(sandbox)
     c.send("GET", f"{c.agent}/ping", [200])
     eq(c.command("echo one; echo two >&2; echo \"$SKILL\"")[:3], ("onea b", "two", 0))
     where = c.command("pwd")[0]
@@ -127,8 +127,8 @@ def scenario(hutchd, key):
     eq(c.send("GET", f"{c.agent}/files/download?path={quote(where)}%2Fin%2Fscript.sh", [200]),
        b"exit 5\n")
     eq(c.command("sh in/script.sh", where, 30000)[3], "5", "a failing command does not look like success")
-    c.lifecycle("DELETE", f"/sandboxes/{box}", 204)
-    c.lifecycle("GET", f"/sandboxes/{box}", 404)
+    c.lifecycle("DELETE", f"/sandboxes/{sandbox}", 204)
+    c.lifecycle("GET", f"/sandboxes/{sandbox}", 404)
 
 
 @test

@@ -21,12 +21,12 @@ class Client:
     """What one client knows. Its sandboxes are its own, so it has one operation under way. `create_request` is what
     it asks for, beside its label; with `broken`, answers of this status end its work."""
 
-    def __init__(self, number, seed, boxes_max=3, create_request=None, broken=None):
+    def __init__(self, number, seed, sandboxes_max=3, create_request=None, broken=None):
         self.number = number
         self.random = random.Random(seed * 1000 + number)
-        self.boxes_max, self.create_request, self.broken = boxes_max, create_request or {}, broken
+        self.sandboxes_max, self.create_request, self.broken = sandboxes_max, create_request or {}, broken
         self.count = 0
-        self.boxes = {}         # id: (state, expiry), as acknowledged
+        self.sandboxes = {}         # id: (state, expiry), as acknowledged
         self.deleted = set()    # as acknowledged
         self.doing = None       # (operation, id or label, what it would lead to)
         self.acknowledged = 0
@@ -51,43 +51,43 @@ class Client:
         status, body = self.call("POST", "/v1/sandboxes", create_request_of(metadata={"label": label}, **self.create_request))
         eq(status, 202, body)
         made = json.loads(body)
-        self.boxes[made["id"]] = (made["status"]["state"], made["expiresAt"])
+        self.sandboxes[made["id"]] = (made["status"]["state"], made["expiresAt"])
 
-    def delete(self, box):
-        self.doing = ("delete", box, None)
-        status, body = self.call("DELETE", f"/v1/sandboxes/{box}")
+    def delete(self, sandbox):
+        self.doing = ("delete", sandbox, None)
+        status, body = self.call("DELETE", f"/v1/sandboxes/{sandbox}")
         eq(status, 204, body)
-        del self.boxes[box]
-        self.deleted.add(box)
+        del self.sandboxes[sandbox]
+        self.deleted.add(sandbox)
 
-    def pause(self, box):
-        self.doing = ("pause", box, "Paused")
-        status, body = self.call("POST", f"/v1/sandboxes/{box}/pause")
+    def pause(self, sandbox):
+        self.doing = ("pause", sandbox, "Paused")
+        status, body = self.call("POST", f"/v1/sandboxes/{sandbox}/pause")
         eq(status, 202, body)
-        self.boxes[box] = ("Paused", self.boxes[box][1])
+        self.sandboxes[sandbox] = ("Paused", self.sandboxes[sandbox][1])
 
-    def resume(self, box):
-        self.doing = ("resume", box, "Running")
-        status, body = self.call("POST", f"/v1/sandboxes/{box}/resume")
+    def resume(self, sandbox):
+        self.doing = ("resume", sandbox, "Running")
+        status, body = self.call("POST", f"/v1/sandboxes/{sandbox}/resume")
         eq(status, 202, body)
-        self.boxes[box] = ("Running", self.boxes[box][1])
+        self.sandboxes[sandbox] = ("Running", self.sandboxes[sandbox][1])
 
-    def renew(self, box):
+    def renew(self, sandbox):
         at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(
             seconds=self.random.randint(1000, 100000))
         at = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        self.doing = ("renew", box, at)
-        status, body = self.call("POST", f"/v1/sandboxes/{box}/renew-expiration",
+        self.doing = ("renew", sandbox, at)
+        status, body = self.call("POST", f"/v1/sandboxes/{sandbox}/renew-expiration",
                                  {"expiresAt": at})
         eq(status, 200, body)
-        self.boxes[box] = (self.boxes[box][0], json.loads(body)["expiresAt"])
+        self.sandboxes[sandbox] = (self.sandboxes[sandbox][0], json.loads(body)["expiresAt"])
 
     def choose(self):
-        if not self.boxes.keys() - {self.keeps} or (len(self.boxes) < self.boxes_max and self.random.random() < 0.5):
+        if not self.sandboxes.keys() - {self.keeps} or (len(self.sandboxes) < self.sandboxes_max and self.random.random() < 0.5):
             return self.create, ()
-        box = self.random.choice(sorted(self.boxes.keys() - {self.keeps}))
-        toggle = self.pause if self.boxes[box][0] == "Running" else self.resume
-        return self.random.choice([self.delete, toggle, toggle, self.renew]), (box,)
+        sandbox = self.random.choice(sorted(self.sandboxes.keys() - {self.keeps}))
+        toggle = self.pause if self.sandboxes[sandbox][0] == "Running" else self.resume
+        return self.random.choice([self.delete, toggle, toggle, self.renew]), (sandbox,)
 
     def work(self, socket_path):
         """Until hutchd is gone, or it is told to stop."""
@@ -113,29 +113,29 @@ class Client:
     def check(self, listed):
         """Takes what is its own out of the list; fails if it is not as it should be."""
         operation, target, outcome = self.doing or (None, None, None)
-        for box, (state, expiry) in list(self.boxes.items()):
-            found = listed.pop(box, None)
+        for sandbox, (state, expiry) in list(self.sandboxes.items()):
+            found = listed.pop(sandbox, None)
             if found is None:
-                assert (operation, target) == ("delete", box), f"{box} ({state}) is lost"
-                del self.boxes[box]
-                self.deleted.add(box)
+                assert (operation, target) == ("delete", sandbox), f"{sandbox} ({state}) is lost"
+                del self.sandboxes[sandbox]
+                self.deleted.add(sandbox)
                 continue
             states, expiries = {state}, {expiry}
-            if target == box and operation in ("pause", "resume"):
+            if target == sandbox and operation in ("pause", "resume"):
                 states.add(outcome)
-            if target == box and operation == "renew":
+            if target == sandbox and operation == "renew":
                 expiries.add(outcome)
-            assert found["status"]["state"] in states, f"{box} is {found}, not {states}"
-            assert same_time(found["expiresAt"], expiries), f"{box} expires {found}, not {expiries}"
-            self.boxes[box] = (found["status"]["state"], found["expiresAt"])
-        for box in self.deleted:
-            assert box not in listed, f"{box} was deleted and is back"
+            assert found["status"]["state"] in states, f"{sandbox} is {found}, not {states}"
+            assert same_time(found["expiresAt"], expiries), f"{sandbox} expires {found}, not {expiries}"
+            self.sandboxes[sandbox] = (found["status"]["state"], found["expiresAt"])
+        for sandbox in self.deleted:
+            assert sandbox not in listed, f"{sandbox} was deleted and is back"
         if operation == "create":
-            for box, found in list(listed.items()):
+            for sandbox, found in list(listed.items()):
                 if found["metadata"].get("label") == target:
-                    eq(found["status"]["state"], "Running", f"unacknowledged {box}")
-                    self.boxes[box] = ("Running", found["expiresAt"])
-                    del listed[box]
+                    eq(found["status"]["state"], "Running", f"unacknowledged {sandbox}")
+                    self.sandboxes[sandbox] = ("Running", found["expiresAt"])
+                    del listed[sandbox]
 
 
 def same_time(text, others):
@@ -147,10 +147,10 @@ def same_time(text, others):
 def listed_by(h):
     found, page = {}, 1
     while True:
-        answer = h.call("GET", f"/v1/sandboxes?page={page}&pageSize=100")
-        eq(answer.status, 200, answer.body)
-        found.update((x["id"], x) for x in answer.json["items"])
-        if not answer.json["pagination"]["hasNextPage"]:
+        reply = h.call("GET", f"/v1/sandboxes?page={page}&pageSize=100")
+        eq(reply.status, 200, reply.body)
+        found.update((x["id"], x) for x in reply.json["items"])
+        if not reply.json["pagination"]["hasNextPage"]:
             return found
         page += 1
 

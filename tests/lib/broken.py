@@ -45,7 +45,7 @@ class Endless:
         self.data = data * max(1, 65536 // len(data))
 
 
-def answer(body=b"", status="200 OK", kind="application/json", headers=(), length=None):
+def reply(body=b"", status="200 OK", kind="application/json", headers=(), length=None):
     """A well-formed answer, as far as its arguments are."""
     if isinstance(body, (dict, list)):
         body = json.dumps(body).encode()
@@ -80,8 +80,8 @@ class Request:
 
 
 class BrokenServer:
-    def __init__(self, answers):
-        self.answers, self.requests, self.lock = dict(answers), [], threading.Lock()
+    def __init__(self, replies):
+        self.replies, self.requests, self.lock = dict(replies), [], threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = self.listener.getsockname()[1]
         self.thread = threading.Thread(target=self._accept, daemon=True)
@@ -142,22 +142,22 @@ class BrokenServer:
         name = request.target.split("/")[1].partition("?")[0]
         if name.startswith("via:"):
             return self._orderly(request, name.removeprefix("via:"))
-        steps = self.answers.get(name)
+        steps = self.replies.get(name)
         if callable(steps):
             steps = steps(request)
-        return steps if steps is not None else [answer({"code": "NO_SUCH_CASE", "message": name}, "404 N")]
+        return steps if steps is not None else [reply({"code": "NO_SUCH_CASE", "message": name}, "404 N")]
 
     def _orderly(self, request, name):
         sandbox = {"id": "box-1", "status": {"state": "Running"}, "createdAt": "2026-01-02T03:04:05Z",
                    "metadata": {}, "entrypoint": ["sleep"], "image": {"uri": "i"}}
         if re.search(r"/endpoints/\d+", request.target):
-            return [answer({"endpoint": f"127.0.0.1:{self.port}/{name}",
+            return [reply({"endpoint": f"127.0.0.1:{self.port}/{name}",
                             "headers": {"X-EXECD-ACCESS-TOKEN": "box-token"}}), KeepOpen()]
         if request.method == "DELETE":
             return [b"HTTP/1.1 204 No Content\r\n\r\n", KeepOpen()]
         if request.method == "POST":
-            return [answer(sandbox, "202 Accepted"), KeepOpen()]
-        return [answer(sandbox), KeepOpen()]
+            return [reply(sandbox, "202 Accepted"), KeepOpen()]
+        return [reply(sandbox), KeepOpen()]
 
 
 def read_request(connection):

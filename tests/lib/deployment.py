@@ -2,10 +2,10 @@
 """A real hutchd, and a client of it.
 
     with Deployment(programs, keys={"user": ("acme", "user")}) as d:
-        box = d.create(key="user")
-        d.call("GET", f"/v1/sandboxes/{box['id']}", key="user").status
+        sandbox = d.create(key="user")
+        d.call("GET", f"/v1/sandboxes/{sandbox['id']}", key="user").status
 
-Without keys it is open to everybody on this machine. Unless the settings say otherwise its driver is
+Without keys it is open to everybody on this host. Unless the settings say otherwise its driver is
 `direct`: the real agent as a plain process, not isolated at all, which no hutchd that is installed has.
 It listens on TCP, for clients that know nothing else.
 """
@@ -29,7 +29,7 @@ CREATE_REQUEST = {"image": {"uri": "python:3.11"}, "timeout": 300, "entrypoint":
         "resourceLimits": {"cpu": "500m", "memory": "256Mi"}}
 
 
-class Answer:
+class Response:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
 
@@ -85,34 +85,34 @@ class Deployment(Hutchd):
     def call(self, *arguments, **named):
         connection, response = self.open(*arguments, **named)
         try:
-            return Answer(response.status, response.headers, response.read())
+            return Response(response.status, response.headers, response.read())
         finally:
             connection.close()
 
     def create(self, key=None, **create_request):
-        answer = self.call("POST", "/v1/sandboxes", {**CREATE_REQUEST, **create_request}, key=key)
-        assert answer.status == 202, answer
-        assert answer.json["status"]["state"] == "Running", answer
-        return answer.json
+        reply = self.call("POST", "/v1/sandboxes", {**CREATE_REQUEST, **create_request}, key=key)
+        assert reply.status == 202, reply
+        assert reply.json["status"]["state"] == "Running", reply
+        return reply.json
 
-    def endpoint(self, box, port=AGENT_PORT, key=None):
-        answer = self.call("GET", f"/v1/sandboxes/{box}/endpoints/{port}", key=key)
-        assert answer.status == 200, answer
-        return answer.json
+    def endpoint(self, sandbox, port=AGENT_PORT, key=None):
+        reply = self.call("GET", f"/v1/sandboxes/{sandbox}/endpoints/{port}", key=key)
+        assert reply.status == 200, reply
+        return reply.json
 
-    def run(self, box, command, key=None, **options):
+    def run(self, sandbox, command, key=None, **options):
         """The events of a command in a sandbox."""
-        answer = self.call("POST", f"/v1/sandboxes/{box}/proxy/{AGENT_PORT}/command",
+        reply = self.call("POST", f"/v1/sandboxes/{sandbox}/proxy/{AGENT_PORT}/command",
                            {"command": command, **options}, key=key)
-        assert answer.status == 200, answer
-        return [json.loads(e) for e in answer.body.decode().split("\n\n") if e]
+        assert reply.status == 200, reply
+        return [json.loads(e) for e in reply.body.decode().split("\n\n") if e]
 
-    def run_until(self, box, command, pattern, key=None):
+    def run_until(self, sandbox, command, pattern, key=None):
         """Starts a command in the background; what its output matches first, and its id."""
-        events = self.run(box, command, key, background=True)
+        events = self.run(sandbox, command, key, background=True)
         name = next(e["text"] for e in events if e["type"] == "init")
         connection, response = self.open(
-            "GET", f"/v1/sandboxes/{box}/proxy/{AGENT_PORT}/command/{name}/logs?follow=true",
+            "GET", f"/v1/sandboxes/{sandbox}/proxy/{AGENT_PORT}/command/{name}/logs?follow=true",
             key=key)
         said = ""
         with connection.sock or response:

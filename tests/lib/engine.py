@@ -7,7 +7,7 @@
         e.stop(), e.kill(), e.start()               the engine goes away and comes back
         e.enter(["podman", "ps"])                   a command line that runs beside the engine
 
-It lives in namespaces and control groups of its own (engine_keeper.py), with an image of Debian and one
+It lives in namespaces and cgroups of its own (engine_keeper.py), with an image of Debian and one
 of busybox (engine_images.py). Nothing of it is left, also when the test is killed.
 """
 
@@ -21,7 +21,7 @@ import tempfile
 from urllib.parse import quote
 
 from engine_images import Cache
-from execd import Answer, Connection, can_unshare
+from execd import Response, Connection, can_unshare
 
 here = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = {"docker": ["dockerd", "containerd", "runc", "iptables"],
@@ -58,11 +58,11 @@ class Engine:
         self.build_dir = build_dir
         self.directory = tempfile.mkdtemp(prefix=f"{kind}-")
         self.socket = f"{self.directory}/engine.sock"
-        self.keeper = subprocess.Popen(
+        self.supervisor = subprocess.Popen(
             [sys.executable, f"{here}/engine_keeper.py", kind, self.directory, *options], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True, start_new_session=True)
         try:
-            pid = self.keeper.stdout.readline()
+            pid = self.supervisor.stdout.readline()
             assert pid, "the namespaces of the engine could not be made"
             self.pid = int(pid)
             self._start_with_images()
@@ -97,19 +97,19 @@ class Engine:
     def kill(self):
         self._say("kill", "ended")
 
-    def _say(self, word, answer):
-        self.keeper.stdin.write(word + "\n")
-        self.keeper.stdin.flush()
-        said = self.keeper.stdout.readline().strip()
-        if said != answer:
-            raise RuntimeError(f"{self.kind}: {word}: {said or 'no answer'}\n{self.log()[-4000:]}")
+    def _say(self, word, reply):
+        self.supervisor.stdin.write(word + "\n")
+        self.supervisor.stdin.flush()
+        said = self.supervisor.stdout.readline().strip()
+        if said != reply:
+            raise RuntimeError(f"{self.kind}: {word}: {said or 'no reply'}\n{self.log()[-4000:]}")
 
     def close(self):
         """Ends all that is in the namespaces."""
         with contextlib.suppress(BrokenPipeError):
-            self.keeper.stdin.close()
-        self.keeper.wait(timeout=60)
-        self.keeper.stdout.close()
+            self.supervisor.stdin.close()
+        self.supervisor.wait(timeout=60)
+        self.supervisor.stdout.close()
 
     def __enter__(self):
         return self
@@ -117,10 +117,10 @@ class Engine:
     def __exit__(self, *_):
         self.close()
 
-    def answers(self):
+    def replies(self):
         """Whether it is there."""
         try:
-            return Answer(self.begin("GET", "/_ping")).status == 200
+            return Response(self.begin("GET", "/_ping")).status == 200
         except OSError:
             return False
 
@@ -148,10 +148,10 @@ class Engine:
     def api(self, method, path, body=None, good=(200, 201, 204, 304), **more):
         """A request of the Docker-compatible API: its answer, which must be good."""
         response = self.begin(method, f"/v1.41{path}", body, **more)
-        answer = Answer(response)
+        reply = Response(response)
         response.kept.close()
-        assert answer.status in good, f"{method} {path}: {answer.status} {answer.body!r}"
-        return answer
+        assert reply.status in good, f"{method} {path}: {reply.status} {reply.body!r}"
+        return reply
 
     def load(self, path):
         with open(path, "rb") as f:

@@ -3,8 +3,8 @@
 
     kind, programs, build_dir = arguments()
     with engine(kind, build_dir) as e, EngineHutchd(programs, e) as h:
-        box = h.create()
-        h.output(box, "id -u")              "0"
+        sandbox = h.create()
+        h.output(sandbox, "id -u")              "0"
         h.containers()                      {id: the engine's summary}
 """
 
@@ -18,13 +18,13 @@ import time
 from urllib.parse import quote
 
 from engine import Engine, why_not
-from execd import Answer, Connection, events
+from execd import Response, Connection, events
 from hutchd import Hutchd
 from installed import CannotInstall, leave
 
 CREATE_REQUEST = {"image": {"uri": "debian:12"}, "timeout": 600, "entrypoint": ["sleep", "100000"],
         "resourceLimits": {"cpu": "1", "memory": "128Mi"}}
-PATIENCE = 60
+TIMEOUT = 60
 
 
 def arguments():
@@ -83,25 +83,25 @@ class EngineHutchd(Hutchd):
             os.kill(pid, signal.SIGKILL)
         self.kill()
 
-    def ask_create(self, **create_request):
+    def create_async(self, **create_request):
         """An answer, whatever it is; on a connection of its own, for many at once."""
-        connection = Connection(self.socket, PATIENCE)
+        connection = Connection(self.socket, TIMEOUT)
         with contextlib.closing(connection):
             connection.request("POST", "/v1/sandboxes", json.dumps({**CREATE_REQUEST, **create_request}),
                                {"Host": "localhost", "Content-Type": "application/json"})
-            return Answer(connection.getresponse())
+            return Response(connection.getresponse())
 
     def create(self, **create_request):
         """The id of one that runs."""
-        answer = self.ask_create(**create_request)
-        assert answer.status == 202, f"create: {answer.status} {answer.body!r}\n{self.log()[-4000:]}"
-        return answer.json["id"]
+        reply = self.create_async(**create_request)
+        assert reply.status == 202, f"create: {reply.status} {reply.body!r}\n{self.log()[-4000:]}"
+        return reply.json["id"]
 
     def create_many(self, number, **create_request):
         """Answers to as many creates at once; of one that got none, the exception."""
         def one(_):
             try:
-                return self.ask_create(**create_request)
+                return self.create_async(**create_request)
             except (OSError, EOFError, ValueError) as e:
                 return e
             except Exception as e:          # pylint: disable=broad-except
@@ -109,51 +109,51 @@ class EngineHutchd(Hutchd):
         with concurrent.futures.ThreadPoolExecutor(number) as pool:
             return list(pool.map(one, range(number)))
 
-    def delete(self, box):
-        answer = self.call("DELETE", f"/v1/sandboxes/{box}")
-        assert answer.status == 204, answer.body
+    def delete(self, sandbox):
+        reply = self.call("DELETE", f"/v1/sandboxes/{sandbox}")
+        assert reply.status == 204, reply.body
 
-    def run(self, box, command, **options):
+    def run(self, sandbox, command, **options):
         """The events of a command."""
-        answer = self.inside(box, "POST", "/command", {"command": command, **options})
-        assert answer.status == 200, f"{command}: {answer.status} {answer.body!r}"
-        return events(answer.body)
+        reply = self.inside(sandbox, "POST", "/command", {"command": command, **options})
+        assert reply.status == 200, f"{command}: {reply.status} {reply.body!r}"
+        return events(reply.body)
 
-    def output(self, box, command, **options):
+    def output(self, sandbox, command, **options):
         """What it printed on either stream."""
-        found = self.run(box, command, **options)
+        found = self.run(sandbox, command, **options)
         return "\n".join(e["text"] for e in found if e["type"] in ("stdout", "stderr"))
 
-    def status(self, box):
-        return self.call("GET", f"/v1/sandboxes/{box}").json["status"]
+    def status(self, sandbox):
+        return self.call("GET", f"/v1/sandboxes/{sandbox}").json["status"]
 
     def listed(self):
         """States of all that are listed, by id."""
         found, page = {}, 1
         while True:
-            answer = self.call("GET", f"/v1/sandboxes?page={page}&pageSize=100")
-            assert answer.status == 200, answer.body
-            found |= {i["id"]: i["status"]["state"] for i in answer.json["items"]}
-            if not answer.json["pagination"]["hasNextPage"]:
+            reply = self.call("GET", f"/v1/sandboxes?page={page}&pageSize=100")
+            assert reply.status == 200, reply.body
+            found |= {i["id"]: i["status"]["state"] for i in reply.json["items"]}
+            if not reply.json["pagination"]["hasNextPage"]:
                 return found
             page += 1
 
-    def keep(self, box, **create_request):
+    def keep(self, sandbox, **create_request):
         """The id of a snapshot that is being created."""
-        answer = self.call("POST", f"/v1/sandboxes/{box}/snapshots", create_request)
-        assert answer.status == 202, answer.body
-        assert answer.headers["Location"] == f"/v1/snapshots/{answer.json['id']}", answer.headers
-        return answer.json["id"]
+        reply = self.call("POST", f"/v1/sandboxes/{sandbox}/snapshots", create_request)
+        assert reply.status == 202, reply.body
+        assert reply.headers["Location"] == f"/v1/snapshots/{reply.json['id']}", reply.headers
+        return reply.json["id"]
 
     def kept(self, snapshot):
         """Its state, when it is clear; how soon is the engine's business."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + TIMEOUT
         while True:
-            answer = self.call("GET", f"/v1/snapshots/{snapshot}")
-            assert answer.status == 200, answer.body
-            if answer.json["status"]["state"] != "Creating":
-                return answer.json["status"]["state"]
-            assert time.monotonic() < until, f"still: {answer.body!r}\n{self.log()[-3000:]}"
+            reply = self.call("GET", f"/v1/snapshots/{snapshot}")
+            assert reply.status == 200, reply.body
+            if reply.json["status"]["state"] != "Creating":
+                return reply.json["status"]["state"]
+            assert time.monotonic() < until, f"still: {reply.body!r}\n{self.log()[-3000:]}"
 
     def images(self):
         """Images of snapshots, of all installations, and what is on its way to be one: ids by tag."""
@@ -163,9 +163,9 @@ class EngineHutchd(Hutchd):
 
     def installation(self):
         """Its id, as it is in labels."""
-        box = self.create()
-        found = self.container(box)["Config"]["Labels"]["hutch.installation"]
-        self.delete(box)
+        sandbox = self.create()
+        found = self.container(sandbox)["Config"]["Labels"]["hutch.installation"]
+        self.delete(sandbox)
         return found
 
     def containers(self):
@@ -173,6 +173,6 @@ class EngineHutchd(Hutchd):
         return {c["Labels"]["hutch.sandbox"]: c
                 for c in self.engine.containers(label="hutch.installation").values()}
 
-    def container(self, box):
+    def container(self, sandbox):
         """All that the engine knows about it."""
-        return self.engine.api("GET", f"/containers/{self.containers()[box]['Id']}/json").json
+        return self.engine.api("GET", f"/containers/{self.containers()[sandbox]['Id']}/json").json

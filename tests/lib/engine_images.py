@@ -49,8 +49,8 @@ def busybox(path, agent):
     names = subprocess.run(["/bin/busybox", "--list"], capture_output=True, text=True, check=True)
     with tarfile.open(path, "w") as tar:
         for directory in ["bin", "etc", "root", "proc", "sys", "dev"]:
-            add_folder(tar, directory)
-        add_folder(tar, "tmp", 0o1777)
+            add_directory(tar, directory)
+        add_directory(tar, "tmp", 0o1777)
         tar.add("/bin/busybox", "bin/busybox")
         for name in names.stdout.split():
             if name != "busybox":
@@ -69,7 +69,7 @@ def libraries(program):
     return re.findall(r"(/\S+) \(0x", found)
 
 
-def add_folder(tar, name, mode=0o755):
+def add_directory(tar, name, mode=0o755):
     info = tarfile.TarInfo(name)
     info.type, info.mode = tarfile.DIRTYPE, mode
     tar.addfile(info)
@@ -87,9 +87,9 @@ def digest_of(path):
 
 
 def config_of(diff_id, command, agent):
-    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    host_info = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return json.dumps({
-        "architecture": machine, "os": "linux", "created": "2024-01-01T00:00:00Z",
+        "architecture": host_info, "os": "linux", "created": "2024-01-01T00:00:00Z",
         "config": {"Env": [PATH, SANITIZER_ENV] if agent else [PATH], "Cmd": command,
                    "WorkingDir": "/root"},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{diff_id}"]},

@@ -57,7 +57,7 @@ def place(name, text):
 
 
 def hide_the_host():
-    """Folders of the host that an engine would write to are copies from here on."""
+    """Directories of the host that an engine would write to are copies from here on."""
     mount("-t", "proc", "proc", "/proc")
     mount("-t", "sysfs", "sysfs", "/sys")
     mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")

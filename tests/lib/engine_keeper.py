@@ -3,7 +3,7 @@
 
 usage: engine_keeper.py docker|podman DIRECTORY [OPTION...]
 
-It starts engine_inside.py in pid, mount, network, ipc and cgroup namespaces of its own, below control groups of
+It starts engine_inside.py in pid, mount, network, ipc and cgroup namespaces of its own, below cgroups of
 its own, with our stdin: when that ends, because the test says so or was killed, the namespaces end, and this process
 removes the groups and the directory. It is in a session of its own, so that whoever kills the test's process group does
 not kill it. What it
@@ -23,7 +23,7 @@ PREFIX = "hutch-engine-"
 
 
 def hierarchies():
-    """Where this process is in each hierarchy of control groups, as directories."""
+    """Where this process is in each hierarchy of cgroups, as directories."""
     mounts = {}
     with open("/proc/self/mountinfo", encoding="utf-8") as f:
         for line in f:

@@ -14,7 +14,7 @@ import json
 import socketserver
 import threading
 
-BOX = "0f1e2d3c-4b5a-4978-8796-a5b4c3d2e1f0"
+SANDBOX = "0f1e2d3c-4b5a-4978-8796-a5b4c3d2e1f0"
 NO_IDENTITY = "Sandbox commands require message tenantId and principalId for ownership enforcement."
 
 
@@ -61,7 +61,7 @@ class Service:
             raise Refusal(401, NO_IDENTITY)
         return who
 
-    def box(self, request, *needed):
+    def sandbox(self, request, *needed):
         payload = request.get("payload") or {}
         issues = [] if payload.get("sandboxId") else [
             {"message": "String must contain at least 1 character(s)", "path": ["sandboxId"]}]
@@ -69,11 +69,11 @@ class Service:
         if issues:
             raise Refusal(400, "input validation for payload failed:", issues)
         who = self.identity(request)
-        if payload["sandboxId"] != BOX:
+        if payload["sandboxId"] != SANDBOX:
             raise Refusal(404, f"Sandbox {payload['sandboxId']} not found in registry")
         if who != ("org-1", "user-1"):
             raise Refusal(403, "Caller is not allowed to access this sandbox.",
-                          {"sandboxId": BOX, "organizationId": "org-1", "userId": "user-1"})
+                          {"sandboxId": SANDBOX, "organizationId": "org-1", "userId": "user-1"})
         return payload
 
     # --- the six ---
@@ -82,24 +82,24 @@ class Service:
         tenant, principal = self.identity(request)
         with self.lock:
             if self.owner:
-                raise Refusal(409, f"Sandbox {BOX} already exists for this owner. Use ensureSandbox to reuse it.",
-                              {"sandboxId": BOX})
+                raise Refusal(409, f"Sandbox {SANDBOX} already exists for this owner. Use ensureSandbox to reuse it.",
+                              {"sandboxId": SANDBOX})
             self.owner = tenant, principal
-        started = {"sandboxId": BOX, "organizationId": tenant, "projectId": request["payload"]["projectId"],
+        started = {"sandboxId": SANDBOX, "organizationId": tenant, "projectId": request["payload"]["projectId"],
                    "userId": principal}
-        return {"sandboxId": BOX, "status": "starting"}, [{"name": "SandboxStarted", "payload": started}]
+        return {"sandboxId": SANDBOX, "status": "starting"}, [{"name": "SandboxStarted", "payload": started}]
 
     def ensureSandbox(self, request):
         self.identity(request)
-        return {"sandboxId": BOX, "status": "ready", "created": False}, []
+        return {"sandboxId": SANDBOX, "status": "ready", "created": False}, []
 
     def destroySandbox(self, request):
-        self.box(request)
+        self.sandbox(request)
         self.owner = None
-        return {"sandboxId": BOX, "destroyed": True}, []
+        return {"sandboxId": SANDBOX, "destroyed": True}, []
 
     def executeBash(self, request):
-        payload = self.box(request, "command")
+        payload = self.sandbox(request, "command")
         word, _, rest = payload["command"].partition(" ")
         if word == "boom":
             raise Refusal(500, "the driver says: no space left on /secret/path", handled=False)
@@ -112,11 +112,11 @@ class Service:
         return {"stdout": rest if word == "echo" else "", "stderr": "", "exitCode": 0}, []
 
     def readFile(self, request):
-        self.box(request, "path")
+        self.sandbox(request, "path")
         return "file content\n", []
 
     def writeFiles(self, request):
-        return {"updated": len(self.box(request, "files")["files"])}, []
+        return {"updated": len(self.sandbox(request, "files")["files"])}, []
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -132,13 +132,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return
         too_large = b'"command": "too large"' in body or b'"command":"too large"' in body
-        answer = json.dumps({"status": 413, "message": "so large"} if too_large
+        reply = json.dumps({"status": 413, "message": "so large"} if too_large
                             else self.server.service.carry_out(json.loads(body))).encode()
         self.send_response(413 if too_large else 200)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answer)))
+        self.send_header("Content-Length", str(len(reply)))
         self.end_headers()
-        self.wfile.write(answer)
+        self.wfile.write(reply)
 
     def address_string(self):
         return "unix"

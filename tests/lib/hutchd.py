@@ -19,7 +19,7 @@ import socket
 import subprocess
 import tempfile
 
-from execd import Answer, Connection
+from execd import Response, Connection
 
 
 class Hutchd:
@@ -146,7 +146,7 @@ class Hutchd:
             self._connection = Connection(self.socket)
         try:
             self._connection.request(method, path, body=body, headers=sent)
-            return Answer(self._connection.getresponse())
+            return Response(self._connection.getresponse())
         except (OSError, http.client.HTTPException):
             self.disconnect()
             raise
@@ -162,17 +162,17 @@ class Hutchd:
 
     def create(self, **create_request):
         """A sandbox that runs: its record."""
-        answer = self.call("POST", "/v1/sandboxes", self.create_request(**create_request))
-        if answer.status != 202:
-            raise AssertionError(f"create: {answer.status} {answer.body!r}\n{self.log()}")
-        return answer.json
+        reply = self.call("POST", "/v1/sandboxes", self.create_request(**create_request))
+        if reply.status != 202:
+            raise AssertionError(f"create: {reply.status} {reply.body!r}\n{self.log()}")
+        return reply.json
 
     def create_request(self, **more):
         return create_request_of(**{"image": {"uri": self.image}, **more})
 
     def state(self, sandbox):
-        answer = self.call("GET", f"/v1/sandboxes/{sandbox}")
-        return answer.json["status"]["state"] if answer.status == 200 else answer.status
+        reply = self.call("GET", f"/v1/sandboxes/{sandbox}")
+        return reply.json["status"]["state"] if reply.status == 200 else reply.status
 
     def inside(self, sandbox, method, path, body=None, port=44772, **more):
         """A request into a sandbox, through the proxy."""
@@ -184,15 +184,15 @@ class Hutchd:
         """Of all sandboxes: names by pid."""
         return processes_of(self.data)
 
-    def directory_of(self, box):
+    def directory_of(self, sandbox):
         return next(where for where, _, _ in os.walk(f"{self.data}/drivers/direct")
-                    if os.path.basename(where) == box)
+                    if os.path.basename(where) == sandbox)
 
-    def processes_of_sandbox(self, box):
-        return processes_of(self.directory_of(box))
+    def processes_of_sandbox(self, sandbox):
+        return processes_of(self.directory_of(sandbox))
 
-    def agent_of(self, box):
-        with open(f"{self.directory_of(box)}/agent", encoding="ascii") as f:
+    def agent_of(self, sandbox):
+        with open(f"{self.directory_of(sandbox)}/agent", encoding="ascii") as f:
             return int(f.read())
 
     def clean(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What native sandboxes could leave behind on a machine, counted from outside.
+"""What native sandboxes could leave behind on a host, counted from outside.
 
     before = Leftovers(hutchd)
     … sandboxes come and go …
@@ -15,7 +15,7 @@ import os
 import re
 import time
 
-PATIENCE_SECONDS = 30
+TIMEOUT_SECONDS = 30
 REST_SECONDS = 4          # longer than what was used is kept to be closed with others
 HIERARCHIES = "/sys/fs/cgroup"
 
@@ -73,7 +73,7 @@ def groups(ours):
 
 class Leftovers:
     """`roots`: process ids of the programs that stay, by name. `data`: the warden's directory. `ours`: the
-    name of the control group."""
+    name of the cgroup."""
 
     def __init__(self, roots, data, ours):
         self.roots, self.data, self.ours = roots, data, ours
@@ -81,7 +81,7 @@ class Leftovers:
 
     def _at_rest(self):
         """When nothing has changed for a while."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         self.before, since = self.count(), time.monotonic()
         while time.monotonic() - since < REST_SECONDS:
             if self.differences():
@@ -115,7 +115,7 @@ class Leftovers:
         return {key: pair for key, pair in self.differences().items()
                 if key == "look" or pair[1] > pair[0]}
 
-    def wait_for_no_more(self, seconds=PATIENCE_SECONDS):
+    def wait_for_no_more(self, seconds=TIMEOUT_SECONDS):
         """There is no event for "nothing is left": the kernel takes its things away when it likes."""
         deadline = time.monotonic() + seconds
         while found := self.grown():

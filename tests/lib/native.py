@@ -2,7 +2,7 @@
 """A hutchd that makes real sandboxes: hutch-launcher, hutch-warden and hutchd, and what they leave behind.
 
     with Native(program) as h:
-        box = h.create()["id"]
+        sandbox = h.create()["id"]
         os.kill(h.warden, signal.SIGKILL)
 
 Sandboxes are of the image "host" and have no network unless a test wants it otherwise. The parts of a test
@@ -21,10 +21,10 @@ import tempfile
 from execd import can_unshare
 from hutchd import Hutchd, end, wait_gone
 
-USER = 268435455        # whom hutchd becomes on a machine without the user hutch
+USER = 268435455        # whom hutchd becomes on a host without the user hutch
 NEEDS = "root is needed, and leave to make namespaces"
 # Of those that wait to become a sandbox, from their first moment on.
-SEED_NAMES = ("hutch-zygote", "hutch-nursery", "hutch-warden")
+ZYGOTE_NAMES = ("hutch-zygote", "hutch-nursery", "hutch-warden")
 NATIVE = {"network": "none", "private": "off", "seeds": 2, "networks": 4}
 
 
@@ -105,7 +105,7 @@ class Native(Hutchd):
         return pid
 
     def kill(self):
-        """All three at once, as when the machine's plug is pulled, but for the sandboxes."""
+        """All three at once, as when the host's plug is pulled, but for the sandboxes."""
         self.process.send_signal(signal.SIGSTOP)        # it would start it again
         for pid in self._started(b"--warden-fd"):
             end(pid)                                    # before it can tell that the warden is gone
@@ -149,21 +149,21 @@ class Native(Hutchd):
                     found[pid] = f.read().strip()
             except OSError:
                 pass        # it has ended
-        return {pid: name for pid, name in found.items() if name not in SEED_NAMES}
+        return {pid: name for pid, name in found.items() if name not in ZYGOTE_NAMES}
 
-    def directory_of(self, box):
+    def directory_of(self, sandbox):
         return next(where for where, _, _ in os.walk(f"{self.data}/drivers/native/boxes")
-                    if os.path.basename(where) == box)
+                    if os.path.basename(where) == sandbox)
 
-    def agent_of(self, box):
+    def agent_of(self, sandbox):
         """Behind a magic number and the boot's id in the warden's note."""
-        with open(f"{self.directory_of(box)}/state", "rb") as f:
+        with open(f"{self.directory_of(sandbox)}/state", "rb") as f:
             return struct.unpack_from("<I", f.read(), 4 + 4 + 36)[0]
 
-    def processes_of_sandbox(self, box):
-        return [self.agent_of(box)]
+    def processes_of_sandbox(self, sandbox):
+        return [self.agent_of(sandbox)]
 
-    def boxes(self):
+    def sandboxes(self):
         """Ids of what is in the warden's directory."""
         return set(os.listdir(f"{self.data}/drivers/native/boxes"))
 

@@ -16,7 +16,7 @@ from leaks import Leftovers
 from native import NEEDS, Native, can_run
 from tap import skip
 
-PATIENCE_SECONDS = 20
+TIMEOUT_SECONDS = 20
 ENTER = ("unshare", "--net", "--", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 
 
@@ -30,7 +30,7 @@ def needs_native(function):
     return around
 
 
-def until(what, condition, seconds=PATIENCE_SECONDS):
+def until(what, condition, seconds=TIMEOUT_SECONDS):
     """What comes from other processes without an event for us."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
@@ -54,26 +54,26 @@ class Apart(Native):
 
     def wait_back(self):
         """Until it answers, and its warden is there."""
-        def answers():
+        def replies():
             try:
                 return self.warden and self.call("GET", "/health").status == 200
             except OSError:
                 return False
-        until("hutchd answers", answers)
+        until("hutchd answers", replies)
 
-    def run(self, box, command):
+    def run(self, sandbox, command):
         """What the agent says of a command."""
-        answer = self.inside(box, "POST", "/command", {"command": command})
-        assert answer.status == 200, answer.body
-        return answer.body
+        reply = self.inside(sandbox, "POST", "/command", {"command": command})
+        assert reply.status == 200, reply.body
+        return reply.body
 
     def list(self):
         return self.call("GET", "/v1/sandboxes?pageSize=200").json["items"]
 
     def remove_all(self):
         while found := self.list():
-            for box in found:
-                self.call("DELETE", f"/v1/sandboxes/{box['id']}")
+            for sandbox in found:
+                self.call("DELETE", f"/v1/sandboxes/{sandbox['id']}")
 
     def leftovers(self):
         with open(f"{self.data}/installation", encoding="ascii") as f:

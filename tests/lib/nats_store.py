@@ -13,8 +13,8 @@ class Nats:
     """A nats-server, and a directory that all may enter: hutchd may run as somebody else."""
 
     def __init__(self, start=True, guarded=False):
-        self._folder = tempfile.TemporaryDirectory(prefix="nats-")
-        self.directory = self._folder.name
+        self._directory = tempfile.TemporaryDirectory(prefix="nats-")
+        self.directory = self._directory.name
         if guarded:
             certify(self.directory)
         with open(os.open(f"{self.directory}/password", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
@@ -29,7 +29,7 @@ class Nats:
 
     def __exit__(self, *_):
         self.server.__exit__()
-        self._folder.cleanup()
+        self._directory.cleanup()
 
     def start(self):
         self.server.start()

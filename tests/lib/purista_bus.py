@@ -141,7 +141,7 @@ class Caller:
         return self.reply_of(self.send(target, payload, **more))
 
     def bash(self, text, **more):
-        return self.call("executeBash", {"sandboxId": BOX, "command": text}, **more)
+        return self.call("executeBash", {"sandboxId": SANDBOX, "command": text}, **more)
 
     def published(self, wanted):
         """The first message that is wanted, of those that are still to come or that nobody wanted yet."""
@@ -172,7 +172,7 @@ class Caller:
         self.wire.close()
 
 
-BOX = "0f1e2d3c-4b5a-4978-8796-a5b4c3d2e1f0"
+SANDBOX = "0f1e2d3c-4b5a-4978-8796-a5b4c3d2e1f0"
 
 
 # --- NATS ---
@@ -408,7 +408,7 @@ class AmqpCaller(Caller):
     def connect(self):
         self.wire = Socket(self.broker.port)
         self.wire.write(b"AMQP\x00\x00\x09\x01")
-        self.answers = queue.Queue()
+        self.method_frames = queue.Queue()
         self.pending = None
         self.until(10, 10)
         self.method(0, 10, 11, table({}) + short("PLAIN") + long(b"\0guest\0guest") + short("en_US"))
@@ -417,17 +417,17 @@ class AmqpCaller(Caller):
         self.method(0, 10, 40, short("/") + short("") + b"\0")
         self.until(10, 41)
         self.start(self.read)
-        self.ask(20, 10, short(""))
-        self.ask(40, 10, u16(0) + short("purista") + short("headers") + b"\x02" + table({}))
+        self.send_request(20, 10, short(""))
+        self.send_request(40, 10, u16(0) + short("purista") + short("headers") + b"\x02" + table({}))
         self.reply_queue = getattr(self, "reply_queue", f"reply-{self.instance}")
         self.queue(self.reply_queue, {"x-match": "all", "replyTo": self.reply_queue})
         for kind in ("infoServiceFunctionAdded", "customMessage"):
             self.queue(f"{kind}-{secrets.token_hex(8)}", {"x-match": "all", "messageType": kind})
 
     def queue(self, name, match):
-        self.ask(50, 10, u16(0) + short(name) + b"\x04" + table({}))         # exclusive
-        self.ask(50, 20, u16(0) + short(name) + short("purista") + short("") + b"\0" + table(match))
-        self.ask(60, 20, u16(0) + short(name) + short(name) + b"\x02" + table({}))   # no acknowledgements
+        self.send_request(50, 10, u16(0) + short(name) + b"\x04" + table({}))         # exclusive
+        self.send_request(50, 20, u16(0) + short(name) + short("purista") + short("") + b"\0" + table(match))
+        self.send_request(60, 20, u16(0) + short(name) + short(name) + b"\x02" + table({}))   # no acknowledgements
 
     # --- frames ---
 
@@ -437,9 +437,9 @@ class AmqpCaller(Caller):
     def method(self, channel, cls, number_, data):
         self.wire.write(self.frame(1, channel, u16(cls) + u16(number_) + data))
 
-    def ask(self, cls, number_, data):
+    def send_request(self, cls, number_, data):
         self.method(1, cls, number_, data)
-        self.answers.get(timeout=WAIT)
+        self.method_frames.get(timeout=WAIT)
 
     def next(self, wire):
         head = wire.exactly(7)
@@ -463,7 +463,7 @@ class AmqpCaller(Caller):
             elif name in (u16(20) + u16(40), u16(10) + u16(50)):
                 raise ValueError(data)
             else:
-                self.answers.put(data)
+                self.method_frames.put(data)
             return
         if kind == 2:
             self.pending["size"] = int.from_bytes(data[4:12], "big")

@@ -18,8 +18,8 @@ class Redis:
     def __init__(self, start=True):
         if not shutil.which("redis-server"):
             skip("there is no redis-server")
-        self._folder = tempfile.TemporaryDirectory(prefix="redis-")
-        self.directory = self._folder.name
+        self._directory = tempfile.TemporaryDirectory(prefix="redis-")
+        self.directory = self._directory.name
         self.socket = f"{self.directory}/socket"
         with open(f"{self.directory}/redis.conf", "w", encoding="ascii") as f:
             f.write(f"port 0\nunixsocket {self.socket}\ndir {self.directory}\nsave \"\"\nappendonly yes\n"
@@ -49,7 +49,7 @@ class Redis:
 
     def __exit__(self, *_):
         self.kill()
-        self._folder.cleanup()
+        self._directory.cleanup()
 
     def cli(self, *words):
         """What redis-cli says to a command, in the database that hutchd uses; None: nothing."""

@@ -41,7 +41,7 @@ class Registry(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     blobs, manifest, password = {}, b"", None
 
-    def answer(self, status, body=b"", kind="application/json", **headers):
+    def reply(self, status, body=b"", kind="application/json", **headers):
         print(self.command, self.path, status, flush=True)
         self.send_response(status)
         for name, value in {"Content-Type": kind, "Content-Length": str(len(body)),
@@ -52,7 +52,7 @@ class Registry(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def refused(self, status, code, **headers):
-        self.answer(status, json.dumps({"errors": [{"code": code, "message": code.lower()}]}).encode(),
+        self.reply(status, json.dumps({"errors": [{"code": code, "message": code.lower()}]}).encode(),
                     **headers)
 
     def knows_password(self):
@@ -64,16 +64,16 @@ class Registry(http.server.BaseHTTPRequestHandler):
         if self.password and not self.knows_password():
             return self.refused(401, "UNAUTHORIZED", WWW_Authenticate='Basic realm="test"')
         if path == "":
-            return self.answer(200, b"{}")
+            return self.reply(200, b"{}")
         if path.startswith("missing/"):
             return self.refused(404, "MANIFEST_UNKNOWN")
         if "/manifests/" in path:
-            return self.answer(200, self.manifest, MANIFEST,
+            return self.reply(200, self.manifest, MANIFEST,
                                Docker_Content_Digest=digest(self.manifest))
         blob = self.blobs.get(path.rsplit("/", 1)[1])
         if blob is None:
             return self.refused(404, "BLOB_UNKNOWN")
-        return self.answer(200, blob, "application/octet-stream",
+        return self.reply(200, blob, "application/octet-stream",
                            Docker_Content_Digest=digest(blob))
 
     do_HEAD = do_GET

@@ -46,7 +46,7 @@ class Server:
         s.connect(self.address.removeprefix("unix:"))
         return s
 
-    def ask(self, request, timeout=20):
+    def send_request(self, request, timeout=20):
         """Sends raw bytes and returns all that comes until the server closes."""
         with self.connect(timeout) as s:
             s.sendall(request)
@@ -72,7 +72,7 @@ def read_all(s):
     return data
 
 
-def read_answer(s):
+def read_reply(s):
     """One answer with Content-Length from a kept connection: (head, body)."""
     data = b""
     while b"\r\n\r\n" not in data:

@@ -5,7 +5,7 @@
         s.url, s.key
 
 The server is the package from PyPI, unchanged. Its runtime is a dockerd that is started here, in
-directories and namespaces of its own, so that neither the machine's Docker nor its network is touched.
+directories and namespaces of its own, so that neither the host's Docker nor its network is touched.
 There is no registry: both images are made here. IMAGE is busybox; the image that the server takes its
 agent from holds ours, which speaks the same protocol.
 
@@ -49,7 +49,7 @@ def missing():
 
 
 def apart(command):
-    """Runs a command in namespaces of its own, with a control group's name in HUTCH_TEST_CGROUP. Whatever it
+    """Runs a command in namespaces of its own, with a cgroup's name in HUTCH_TEST_CGROUP. Whatever it
     has started ends with it."""
     group = f"hutch-stock-{os.getpid()}"
     try:
@@ -107,8 +107,8 @@ class UnixConnection:
         with contextlib.closing(connection):
             connection.sock.connect(self.path)
             connection.request(method, target, body, {"Content-Type": kind})
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+            reply = connection.getresponse()
+            return reply.status, reply.read()
 
 
 class StockServer:
@@ -163,11 +163,11 @@ class StockServer:
             with open(f"{self.directory}/dockerd.log", "wb") as log:
                 self.docker = subprocess.Popen(command, stdout=log, stderr=log,
                                                env={**os.environ, "NOTIFY_SOCKET": f"{self.directory}/notify"})
-            while b"READY=1" not in self._told(manager):
+            while b"READY=1" not in self._reported(manager):
                 pass
         self.engine = UnixConnection(socket_path)
 
-    def _told(self, manager):
+    def _reported(self, manager):
         try:
             return manager.recv(4096)
         except TimeoutError:

@@ -55,7 +55,7 @@ def diag(text):
         print("#", line, flush=True)
 
 
-def runnable_folder():
+def runnable_directory():
     """A TemporaryDirectory for programs that are to be run, which not every /tmp allows."""
     no_exec = os.statvfs(tempfile.gettempdir()).f_flag & os.ST_NOEXEC
     return tempfile.TemporaryDirectory(prefix="hutch-test-", dir=os.getcwd() if no_exec else None)

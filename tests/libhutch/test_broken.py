@@ -19,7 +19,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from broken import (LAST_CHUNK, BrokenServer, Drip, Endless, Hold, KeepOpen, Reset, answer,  # noqa: E402
+from broken import (LAST_CHUNK, BrokenServer, Drip, Endless, Hold, KeepOpen, Reset, reply,  # noqa: E402
                     chunk, streaming)
 from tap import eq, run, test  # noqa: E402
 
@@ -61,7 +61,7 @@ class Case:
 
 
 def body(data):
-    return [answer(data), KeepOpen()]
+    return [reply(data), KeepOpen()]
 
 
 # --- the connection and the head ---
@@ -96,10 +96,10 @@ CONNECTION = [
 # --- lengths and chunks ---
 
 FRAMING = [
-    Case("closed in the body", [answer(SANDBOX, length=1000)], EVERY, BROKEN),
-    Case("reset in the body", [answer(b"[", length=1000), Reset()], EVERY, BROKEN),
-    Case("silence in the body", [answer(b"[", length=1000), Hold()], EVERY, TIMEOUT, soon=True),
-    Case("body that drips", [answer(b"", length=100000), Drip(b" " * 100000)], EVERY, TIMEOUT, soon=True),
+    Case("closed in the body", [reply(SANDBOX, length=1000)], EVERY, BROKEN),
+    Case("reset in the body", [reply(b"[", length=1000), Reset()], EVERY, BROKEN),
+    Case("silence in the body", [reply(b"[", length=1000), Hold()], EVERY, TIMEOUT, soon=True),
+    Case("body that drips", [reply(b"", length=100000), Drip(b" " * 100000)], EVERY, TIMEOUT, soon=True),
     Case("negative length", [HEAD + b"Content-Length: -5\r\n\r\nhello"], KINDS, EITHER),
     Case("length that is no number", [HEAD + b"Content-Length: many\r\n\r\nhello"], KINDS, EITHER),
     Case("two lengths", [HEAD + b"Content-Length: 1\r\nContent-Length: 50\r\n\r\n{"], KINDS, EITHER),
@@ -107,7 +107,7 @@ FRAMING = [
          (BROKEN, TOO_LARGE)),
     Case("length of 2^70", [HEAD + b"Content-Length: 1180591620717411303424\r\n\r\n["], ["get", "list"],
          (BROKEN, PROTOCOL, TOO_LARGE)),
-    Case("length below that of the body", [answer(SANDBOX, length=9)], ["get", "create"], PROTOCOL),
+    Case("length below that of the body", [reply(SANDBOX, length=9)], ["get", "create"], PROTOCOL),
     Case("closed in a chunk", [streaming(INIT) + b"100\r\nabc"], EVERY, EITHER),
     Case("closed between chunks", [streaming(INIT)], EVERY, EITHER),
     Case("reset between chunks", [streaming(INIT), Reset()], EVERY, EITHER),
@@ -115,7 +115,7 @@ FRAMING = [
     Case("chunk of 2^72", [streaming() + b"ffffffffffffffffff\r\nabc\r\n0\r\n\r\n"], KINDS, EITHER),
     Case("chunk longer than it says", [streaming() + b"2\r\nabcdef\r\n0\r\n\r\n"], KINDS, EITHER),
     Case("gzip that nobody asked for",
-         [answer(gzip.compress(json.dumps(SANDBOX).encode()), headers=["Content-Encoding: gzip"])],
+         [reply(gzip.compress(json.dumps(SANDBOX).encode()), headers=["Content-Encoding: gzip"])],
          ["get", "list", "stream"], PROTOCOL),
     Case("endless body", [HEAD + b"\r\n", Endless(b" ")], COLLECT + ["download", "logs"],
          (TOO_LARGE, TIMEOUT)),
@@ -129,7 +129,7 @@ PROBLEM = {"code": "SANDBOX::SOME_CODE", "message": "some words of the server"}
 
 
 def refusal(status, *more, data=None):
-    return [answer(PROBLEM if data is None else data, status, headers=more), KeepOpen()]
+    return [reply(PROBLEM if data is None else data, status, headers=more), KeepOpen()]
 
 
 STATUSES = [
@@ -147,7 +147,7 @@ STATUSES = [
          "Not Found Here", 404),
     Case("error in one word", refusal("401 U", data={"error": "Unauthorized: no token"}), KINDS,
          "UNAUTHORIZED", "Unauthorized: no token", 401),
-    Case("HTML for an error", [answer(b"<html>Bad Gateway</html>", "502 Bad Gateway", "text/html"),
+    Case("HTML for an error", [reply(b"<html>Bad Gateway</html>", "502 Bad Gateway", "text/html"),
                                KeepOpen()], KINDS, "SERVER", "502", 502),
     Case("error without a body", refusal("500 Oops", data=b""), KINDS, "SERVER", "500", 500),
     Case("error of wrong types", refusal("500 Oops", data={"code": 5, "message": ["a"]}), KINDS, "SERVER",
@@ -259,7 +259,7 @@ class Probe:
         self.processes = [subprocess.Popen([probe_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                            text=True, bufsize=1) for _ in range(self.AT_ONCE)]
 
-    def ask(self, jobs):
+    def send_request(self, jobs):
         """jobs: (mode, verb, timeout, url) each; what was said to each, in their order."""
         said, todo, lock = [None] * len(jobs), list(range(len(jobs))), threading.Lock()
 
@@ -324,7 +324,7 @@ def meet(cases):
         jobs = [(mode, call, SOON if case.soon else 0, server.url(name), case)
                 for name, case in zip(names, cases) for i, call in enumerate(case.calls)
                 for mode in (MODES if call in KINDS + FOREGROUND else [MODES[i % 3]])]
-        said = probe.ask([j[:4] for j in jobs])
+        said = probe.send_request([j[:4] for j in jobs])
     wrong = [f"{j[4].name}, {j[1]} ({j[0]}): {fault(j[4], s)}: {s}"
              for j, s in zip(jobs, said) if s is None or fault(j[4], s)]
     if wrong:
@@ -364,16 +364,16 @@ EXITS = [       # how a server may tell the end of a command, and what it means
 
 @test
 def exit_codes_in_every_form():
-    answers = {}
+    replies = {}
     for i, (_, end, _, _) in enumerate(EXITS):
-        answers[f"bare{i}"] = stream(INIT, LINE, *end)
-        answers[f"data{i}"] = stream(data_lines(INIT, LINE, *end))
-        answers[f"crlf{i}"] = stream(data_lines(INIT, LINE, *end).replace(b"\n", b"\r\n"))
-        answers[f"tiny{i}"] = stream(*(bytes([b]) for b in INIT + LINE + b"".join(end)))
-        answers[f"close{i}"] = [b"HTTP/1.1 200 OK\r\n\r\n" + INIT + LINE + b"".join(end)]
-    with BrokenServer(answers) as server:
-        jobs = [(mode, call, 0, server.url(n)) for n in answers for call in FOREGROUND for mode in MODES]
-        said = probe.ask(jobs)
+        replies[f"bare{i}"] = stream(INIT, LINE, *end)
+        replies[f"data{i}"] = stream(data_lines(INIT, LINE, *end))
+        replies[f"crlf{i}"] = stream(data_lines(INIT, LINE, *end).replace(b"\n", b"\r\n"))
+        replies[f"tiny{i}"] = stream(*(bytes([b]) for b in INIT + LINE + b"".join(end)))
+        replies[f"close{i}"] = [b"HTTP/1.1 200 OK\r\n\r\n" + INIT + LINE + b"".join(end)]
+    with BrokenServer(replies) as server:
+        jobs = [(mode, call, 0, server.url(n)) for n in replies for call in FOREGROUND for mode in MODES]
+        said = probe.send_request(jobs)
     wrong = []
     for job, s in zip(jobs, said):
         label, _, exit_code, words = EXITS[int(re.search(r"\d+$", job[3])[0])]
@@ -390,14 +390,14 @@ def events_that_nobody_knows_are_passed_over():
     odd = [b'{"type":"from_the_future","x":[1,{}]}\n\n', b": comment\n\n", b"\n\n\n", b"id: 5\nretry: 7\n\n",
            b'{"type":"stdout","text":"a\\u0000b"}\n\n', b'{"type":"ping"}\n\n']
     with BrokenServer({"odd": stream(INIT, *odd, DONE)}) as server:
-        for s in probe.ask([(mode, "run", 0, server.url("odd")) for mode in MODES]):
+        for s in probe.send_request([(mode, "run", 0, server.url("odd")) for mode in MODES]):
             eq((code(s), s.get("result", {}).get("out")), ("OK", "a\0b\n"), s)
 
 
 @test
 def text_and_data_and_lists_of_old_servers():
     """other spellings: data for text, a bare list of sandboxes, snake_case, url for endpoint"""
-    answers = {
+    replies = {
         "v2": stream(INIT, b'{"type":"stdout","data":"old"}\n\n', b'{"type":"stderr","data":"bad"}\n\n', DONE),
         "list": body([SANDBOX, {**SANDBOX, "id": "box-2"}]),
         "snake": body({"id": "box-1", "status": {"state": "Running"}, "created_at": "2026-01-02T03:04:05Z",
@@ -405,8 +405,8 @@ def text_and_data_and_lists_of_old_servers():
         "url": body({"url": "http://127.0.0.1:1234/agent/", "host": "127.0.0.1", "port": 1234}),
         "bare": body({"endpoint": "127.0.0.1:1234/proxy/44772"}),
     }
-    with BrokenServer(answers) as server:
-        said = probe.ask([("block", call, 0, server.url(n)) for n, call in [
+    with BrokenServer(replies) as server:
+        said = probe.send_request([("block", call, 0, server.url(n)) for n, call in [
             ("v2", "run"), ("list", "list"), ("snake", "get"), ("url", "endpoint"), ("bare", "endpoint")]])
     ran, listed, got, url, bare = [s.get("result", s) for s in said]
     eq((ran.get("out"), ran.get("err"), ran.get("exit_code")), ("old", "bad", 0), ran)
@@ -423,10 +423,10 @@ LENIENT = [       # what nobody depends on may be nonsense
 
 @test
 def what_a_result_can_do_without_may_be_of_any_type():
-    answers = {f"l{i}": body({"id": "box-1", "status": {"state": "Running"}, **more})
+    replies = {f"l{i}": body({"id": "box-1", "status": {"state": "Running"}, **more})
                for i, more in enumerate(LENIENT)}
-    with BrokenServer(answers) as server:
-        for name, s in zip(answers, probe.ask([("block", "get", 0, server.url(n)) for n in answers])):
+    with BrokenServer(replies) as server:
+        for name, s in zip(replies, probe.send_request([("block", "get", 0, server.url(n)) for n in replies])):
             eq((code(s), s.get("result", {}).get("id")), ("OK", "box-1"), (name, s))
 
 
@@ -434,7 +434,7 @@ def what_a_result_can_do_without_may_be_of_any_type():
 def collected_output_is_cut_not_unbounded():
     """collected output is cut, and the end of the command told all the same"""
     with BrokenServer({"much": [streaming(INIT, *[LINE * 1000] * 200, DONE) + LAST_CHUNK]}) as server:
-        for s in probe.ask([(mode, "run", 0, server.url("much")) for mode in MODES]):
+        for s in probe.send_request([(mode, "run", 0, server.url("much")) for mode in MODES]):
             r = s.get("result", {})
             eq((code(s), r.get("exit_code"), r.get("out_truncated"), len(r.get("out", "")) <= 256 * 1024),
                ("OK", 0, True, True), {**s, "result": {**r, "out": ""}})
@@ -445,16 +445,16 @@ def collected_output_is_cut_not_unbounded():
 @test
 def redirects_are_not_followed():
     """redirects are not followed: the key is for one server, whatever that says"""
-    with BrokenServer({"": None}) as elsewhere:
-        answers = {f"r{status}": [answer(b"", f"{status} Elsewhere", headers=[
-            f"Location: http://127.0.0.1:{elsewhere.port}/stolen"])] for status in [301, 302, 303, 307, 308]}
-        with BrokenServer(answers) as server:
-            jobs = [(MODES[i % 3], call, 0, server.url(n)) for n in answers for i, call in enumerate(EVERY)]
-            said = probe.ask(jobs)
+    with BrokenServer({"": None}) as other_host:
+        replies = {f"r{status}": [reply(b"", f"{status} Elsewhere", headers=[
+            f"Location: http://127.0.0.1:{other_host.port}/stolen"])] for status in [301, 302, 303, 307, 308]}
+        with BrokenServer(replies) as server:
+            jobs = [(MODES[i % 3], call, 0, server.url(n)) for n in replies for i, call in enumerate(EVERY)]
+            said = probe.send_request(jobs)
         wrong = [f"{j}: {s}" for j, s in zip(jobs, said) if code(s) != "PROTOCOL" or
                  not re.search(r"\b30[12378]\b", s["message"])]
         eq(wrong, [], "wrong answers")
-        eq(elsewhere.seen(), [], "who was redirected")
+        eq(other_host.seen(), [], "who was redirected")
 
 
 @test
@@ -462,11 +462,11 @@ def the_key_goes_to_the_server_and_not_to_agents():
     lifecycle = ["create", "get", "list", "delete", "renew", "endpoint"]
     agent = [c for c in EVERY if c not in lifecycle]
     with BrokenServer({"x": refusal("404 N")}) as server:
-        probe.ask([("block", call, 0, server.url("x")) for call in lifecycle])
+        probe.send_request([("block", call, 0, server.url("x")) for call in lifecycle])
         wrong = [r for r in server.seen() if r.headers.get("open-sandbox-api-key") != KEY
                  or "x-execd-access-token" in r.headers]
         eq(wrong, [], "lifecycle calls without the key")
-        probe.ask([(mode, call, 0, server.url("x")) for call in agent for mode in MODES])
+        probe.send_request([(mode, call, 0, server.url("x")) for call in agent for mode in MODES])
         seen = server.seen()
         eq(len(seen) >= len(agent) * len(MODES), True, f"{len(seen)} requests to the agent")
         wrong = [(r, r.headers) for r in seen if KEY in str(r.headers) + str(r.body)
@@ -481,13 +481,13 @@ def waiting_ends():
     """waiting ends when the sandbox will never be ready, and at the deadline when nobody knows"""
     def of(state, **more):
         return body({"id": "box-1", "status": {"state": state, **more}})
-    answers = {"failed": of("Failed", reason="IMAGE", message="no such image"), "ended": of("Terminated"),
+    replies = {"failed": of("Failed", reason="IMAGE", message="no such image"), "ended": of("Terminated"),
                "pending": of("Pending"), "gone": refusal("404 N"), "broken": [], "odd": of("Weird")}
     wanted = {"failed": "FAILED", "ended": "FAILED", "pending": TIMEOUT, "gone": "NOT_FOUND",
               "broken": (BROKEN, TIMEOUT), "odd": TIMEOUT}
-    with BrokenServer(answers) as server:
-        jobs = [(mode, "wait", SOON, server.url(n)) for n in answers for mode in MODES]
-        said = probe.ask(jobs)
+    with BrokenServer(replies) as server:
+        jobs = [(mode, "wait", SOON, server.url(n)) for n in replies for mode in MODES]
+        said = probe.send_request(jobs)
     wrong = [f"{j}: {s}" for j, s in zip(jobs, said)
              if code(s) not in (w if isinstance(w := wanted[j[3].rsplit("/", 1)[1]], tuple) else (w,))]
     eq(wrong, [], "wrong answers")
@@ -498,7 +498,7 @@ def waiting_ends():
 @test
 def callbacks_can_give_up():
     with BrokenServer({"endless": [streaming(INIT), Endless(chunk(LINE))]}) as server:
-        for s in probe.ask([(mode, "cancel", 0, server.url("endless")) for mode in MODES]):
+        for s in probe.send_request([(mode, "cancel", 0, server.url("endless")) for mode in MODES]):
             eq(code(s), "CANCELED", s)
 
 
@@ -506,7 +506,7 @@ def callbacks_can_give_up():
 def nobody_listens():
     with BrokenServer({}) as server:
         url = server.url("x")
-    for s in probe.ask([(mode, call, 0, url) for call in KINDS for mode in MODES]):
+    for s in probe.send_request([(mode, call, 0, url) for call in KINDS for mode in MODES]):
         eq(code(s), "CONNECT", s)
 
 

@@ -60,25 +60,25 @@ def what_first_sandbox_says_when_it_cannot():
 
 @test
 def build_log():
-    box = hutchd.create(key="user")["id"]
-    status, out, err = example("build_log", box, "echo one; echo $WHAT >&2; printf three; exit 5", "WHAT=two")
+    sandbox = hutchd.create(key="user")["id"]
+    status, out, err = example("build_log", sandbox, "echo one; echo $WHAT >&2; printf three; exit 5", "WHAT=two")
     eq(status, 5, err)
     lines = sorted(line.split(maxsplit=1)[1] for line in out.splitlines())
     eq(lines, ["err two", "out one", "out three"])
     has(err, "build_log: 3 lines, exit status 5")
     eq(example("build_log", "no-such-box", "true")[0], 1)
-    hutchd.call("DELETE", f"/v1/sandboxes/{box}", key="user")
+    hutchd.call("DELETE", f"/v1/sandboxes/{sandbox}", key="user")
 
 
 @test
 def build_log_comes_while_the_build_runs_and_ends_by_interrupt():
-    box = hutchd.create(key="user")["id"]
-    p = start("build_log", box, "echo begun; exec sleep 1000")
+    sandbox = hutchd.create(key="user")["id"]
+    p = start("build_log", sandbox, "echo begun; exec sleep 1000")
     has(p.stdout.readline(), "out begun")
     p.send_signal(signal.SIGINT)
     out, err = p.communicate(timeout=60)
     eq((p.returncode, out, err), (130, "", "build_log: ended\n"))
-    hutchd.call("DELETE", f"/v1/sandboxes/{box}", key="user")
+    hutchd.call("DELETE", f"/v1/sandboxes/{sandbox}", key="user")
 
 
 @test
@@ -95,8 +95,8 @@ def parallel_map():
 
 @test
 def file_sync():
-    box = hutchd.create(key="user")["id"]
-    there = next(e["text"] for e in hutchd.run(box, "pwd", key="user") if e["type"] == "stdout") + "/work"
+    sandbox = hutchd.create(key="user")["id"]
+    there = next(e["text"] for e in hutchd.run(sandbox, "pwd", key="user") if e["type"] == "stdout") + "/work"
     with tempfile.TemporaryDirectory() as here:
         def put(name, text, mode=0o644):
             os.makedirs(os.path.dirname(f"{here}/{name}"), exist_ok=True)
@@ -105,7 +105,7 @@ def file_sync():
             os.chmod(f"{here}/{name}", mode)
 
         def sync():
-            status, out, err = example("file_sync", box, here, there)
+            status, out, err = example("file_sync", sandbox, here, there)
             eq((status, err), (0, ""), out)
             return sorted(out.splitlines())
 
@@ -119,11 +119,11 @@ def file_sync():
         put("a.txt", "second, longer")
         os.remove(f"{here}/empty")
         eq(sync(), ["+ a.txt", "- empty", "1 sent, 1 deleted, 2 equal"])
-    said = [e.get("text") for e in hutchd.run(box, "cat work/a.txt; echo; work/deep/er/run.sh; "
+    said = [e.get("text") for e in hutchd.run(sandbox, "cat work/a.txt; echo; work/deep/er/run.sh; "
                                                    "wc -c < work/large; ls work", key="user")
             if e["type"] == "stdout"]
     eq("\n".join(said).split(), "second, longer it runs 3000000 a.txt deep large".split())
-    hutchd.call("DELETE", f"/v1/sandboxes/{box}", key="user")
+    hutchd.call("DELETE", f"/v1/sandboxes/{sandbox}", key="user")
 
 
 @test

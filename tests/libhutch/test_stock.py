@@ -45,5 +45,5 @@ if sys.version_info < (3, 10):
     leave(f"the server wants Python 3.10, this is {sys.version.split()[0]}")
 if not importlib.util.find_spec("pip"):
     leave("pip is not installed")
-folder_ = installed(build_dir, "pip-server", [], install, f"{VERSION} {sys.version}")
-sys.exit(apart([sys.executable, os.path.abspath(__file__), *sys.argv[1:4], folder_]))
+directory_ = installed(build_dir, "pip-server", [], install, f"{VERSION} {sys.version}")
+sys.exit(apart([sys.executable, os.path.abspath(__file__), *sys.argv[1:4], directory_]))

@@ -16,13 +16,13 @@ F_GET_SEALS, SEALS = 1034, 0xf          # shrink, grow, write, seal
 
 
 def secrets_of(w, pid):
-    """Names of secrets in a process' environment, as the machine sees it."""
+    """Names of secrets in a process' environment, as the host sees it."""
     found = read_or_none(f"/proc/{pid}/environ") or ""
     return [(pid, name) for name in (w.secret, "EXECD_ACCESS_TOKEN", "HUTCH_SECURITY") if name in found]
 
 
-def upper(box):
-    return f"{box.directory()}/upper"
+def upper(sandbox):
+    return f"{sandbox.directory()}/upper"
 
 
 def everything(directory):
@@ -34,34 +34,34 @@ def everything(directory):
 # --- 42 ---
 
 def hostile_accounts(w):
-    box = w.box()
+    sandbox = w.sandbox()
     lines = b"root:x:0:0::/root:/bin/sh\nmallory:x:1000:1000::/proc/1/root:/bin/evil\n" + b"x" * 70000 + b"\n"
-    box.upload("/etc/passwd", lines, 644)
-    box.upload("/etc/nsswitch.conf", b"passwd: evil\ngroup: evil\nhosts: evil\n", 644)
-    box.upload("/etc/ld.so.preload", b"/opt/evil.so\n", 644)
+    sandbox.upload("/etc/passwd", lines, 644)
+    sandbox.upload("/etc/nsswitch.conf", b"passwd: evil\ngroup: evil\nhosts: evil\n", 644)
+    sandbox.upload("/etc/ld.so.preload", b"/opt/evil.so\n", 644)
     with open(w.probes(), "rb") as f:
-        box.upload("/opt/evil.so", f.read())
+        sandbox.upload("/opt/evil.so", f.read())
         f.seek(0)
-        box.upload("/opt/libnss_evil.so.2", f.read())
-    box.upload("/opt/file", b"x", 644)
-    watched = [box.agent, *w.servers()]
+        sandbox.upload("/opt/libnss_evil.so.2", f.read())
+    sandbox.upload("/opt/file", b"x", 644)
+    watched = [sandbox.agent, *w.servers()]
     before = [mapped(pid) for pid in watched]
-    answer = box.call("POST", "/files/permissions", {"/opt/file": {"owner": "mallory", "mode": 600}})
-    eq(answer.status, 200, answer.body)
-    eq(os.stat(f"{upper(box)}/opt/file").st_uid, box.first + 1000, "owner on the machine")
-    answer = box.call("POST", "/files/permissions", {"/opt/file": {"owner": "nobody-knows", "mode": 600}})
-    assert answer.status >= 400, answer.body
-    # Files that never end, or lead to another sandbox's or the machine's.
+    reply = sandbox.call("POST", "/files/permissions", {"/opt/file": {"owner": "mallory", "mode": 600}})
+    eq(reply.status, 200, reply.body)
+    eq(os.stat(f"{upper(sandbox)}/opt/file").st_uid, sandbox.first + 1000, "owner on the machine")
+    reply = sandbox.call("POST", "/files/permissions", {"/opt/file": {"owner": "nobody-knows", "mode": 600}})
+    assert reply.status >= 400, reply.body
+    # Files that never end, or lead to another sandbox's or the host's.
     for how in "rm /etc/passwd; mkfifo /etc/passwd", "rm /etc/passwd; ln -s /proc/kmsg /etc/passwd", \
                "rm /etc/passwd; ln -s /dev/zero /etc/passwd", "rm /etc/passwd; ln -s /etc/passwd /etc/passwd":
-        box.upload("/etc/ld.so.preload", b"", 644)
-        _, error = box.run(["/bin/sh", "-c", how])
+        sandbox.upload("/etc/ld.so.preload", b"", 644)
+        _, error = sandbox.run(["/bin/sh", "-c", how])
         eq(error, None, how)
-        answer = box.call("POST", "/files/permissions", {"/opt/file": {"owner": "mallory", "mode": 600}})
-        assert answer.status >= 200, how
-        eq(box.call("GET", "/ping").status, 200, how)
+        reply = sandbox.call("POST", "/files/permissions", {"/opt/file": {"owner": "mallory", "mode": 600}})
+        assert reply.status >= 200, how
+        eq(sandbox.call("GET", "/ping").status, 200, how)
     eq([mapped(pid) for pid in watched], before, "files that are mapped by agent, warden, hutchd")
-    w.destroy(box)
+    w.destroy(sandbox)
 
 
 def mapped(pid):
@@ -91,8 +91,8 @@ def archive(*entries):
 
 
 def hostile_archives(w):
-    """Each is refused or harmless; what the machine sees has no device, no capability, no foreign owner."""
-    box = w.box()
+    """Each is refused or harmless; what the host sees has no device, no capability, no foreign owner."""
+    sandbox = w.sandbox()
     before = w.picture()
     capability = struct.pack("<5I", 0x02000001, 0xffffffff, 0, 0x1ff, 0).decode("latin-1")
     for what, entries in {
@@ -109,61 +109,61 @@ def hostile_archives(w):
         "set-user-ID": [entry("suid", data=b"x", mode=0o6755, uid=0, gid=0)],
         "foreign owner": [entry("foreign", data=b"x", uid=70000, gid=70000)],
     }.items():
-        answer = box.call("POST", "/files/archive?path=/opt/into", archive(*entries),
+        reply = sandbox.call("POST", "/files/archive?path=/opt/into", archive(*entries),
                           headers={"Content-Type": "application/x-tar"})
-        assert answer.status in range(200, 500), (what, answer.status, answer.body)
-        eq(box.call("GET", "/ping").status, 200, what)
-    check_upper(box)
+        assert reply.status in range(200, 500), (what, reply.status, reply.body)
+        eq(sandbox.call("GET", "/ping").status, 200, what)
+    check_upper(sandbox)
     eq(w.picture(), before, "the machine")
-    w.destroy(box)
+    w.destroy(sandbox)
 
 
-def check_upper(box):
-    """As the machine sees the sandbox's files."""
-    for path in everything(upper(box)):
+def check_upper(sandbox):
+    """As the host sees the sandbox's files."""
+    for path in everything(upper(sandbox)):
         st = os.lstat(path)
         assert not stat.S_ISBLK(st.st_mode) and not (stat.S_ISCHR(st.st_mode) and st.st_rdev), path
-        assert box.first <= st.st_uid < box.first + 65536 and box.first <= st.st_gid < box.first + 65536, \
+        assert sandbox.first <= st.st_uid < sandbox.first + 65536 and sandbox.first <= st.st_gid < sandbox.first + 65536, \
             (path, st.st_uid, st.st_gid)
         if not stat.S_ISLNK(st.st_mode) and "security.capability" in os.listxattr(path):
             value = os.getxattr(path, "security.capability")
             revision, root = value[3], struct.unpack("<I", value[-4:])[0]
-            assert revision == 3 and root == box.first, (path, value)     # its own root's, nobody else's
+            assert revision == 3 and root == sandbox.first, (path, value)     # its own root's, nobody else's
 
 
 def privileged_programs(w):
-    box = w.box()
+    sandbox = w.sandbox()
     with open(w.probes(), "rb") as f:
-        box.upload("/opt/suid", f.read())
-    answer = box.call("POST", "/files/permissions", {"/opt/suid": {"mode": 4755}})
-    eq(answer.status, 200, answer.body)
-    assert os.stat(f"{upper(box)}/opt/suid").st_mode & stat.S_ISUID, "the bit can be set"
-    text, error = box.run(["/opt/suid", "look", "whoami"], 1000)
+        sandbox.upload("/opt/suid", f.read())
+    reply = sandbox.call("POST", "/files/permissions", {"/opt/suid": {"mode": 4755}})
+    eq(reply.status, 200, reply.body)
+    assert os.stat(f"{upper(sandbox)}/opt/suid").st_mode & stat.S_ISUID, "the bit can be set"
+    text, error = sandbox.run(["/opt/suid", "look", "whoami"], 1000)
     eq((text.split(), error), (["1000", "1000", "1000", "000000000", "1"], None))
-    eq(box.look("setcap", "/opt/suid"), "set")
-    text, error = box.run(["/opt/suid", "look", "whoami"], 1000)
+    eq(sandbox.inspect("setcap", "/opt/suid"), "set")
+    text, error = sandbox.run(["/opt/suid", "look", "whoami"], 1000)
     eq((text.split(), error), (["1000", "1000", "1000", "000000000", "1"], None))
-    text, error = box.run([PROBES, "look", "setcap", "/opt/suid"], 1000)
+    text, error = sandbox.run([PROBES, "look", "setcap", "/opt/suid"], 1000)
     eq((text, error), ("EPERM", None))
-    check_upper(box)
-    w.destroy(box)
+    check_upper(sandbox)
+    w.destroy(sandbox)
 
 
 # --- 60: CVE-2024-21626 ---
 
-def working_folders(w):
-    box = w.box()
+def working_directories(w):
+    sandbox = w.sandbox()
     for number in range(64):
         for path in f"/proc/self/fd/{number}", f"/proc/1/fd/{number}":
-            answer = box.call("POST", "/command", {
+            reply = sandbox.call("POST", "/command", {
                 "argv": [PROBES, "look", "cat", f"../../../../etc/{w.canary}"], "cwd": path})
-            assert w.secret.encode() not in answer.body, path
-            assert answer.status >= 400 or b"ENOENT" in answer.body or b'"error"' in answer.body, \
-                (path, answer.body)
+            assert w.secret.encode() not in reply.body, path
+            assert reply.status >= 400 or b"ENOENT" in reply.body or b'"error"' in reply.body, \
+                (path, reply.body)
     for path in "/proc/1/root", "/proc/1/cwd":
-        answer = box.call("POST", "/command", {"argv": [PROBES, "look", "cat", f"etc/{w.canary}"], "cwd": path})
-        assert w.secret.encode() not in answer.body, path
-    w.destroy(box)
+        reply = sandbox.call("POST", "/command", {"argv": [PROBES, "look", "cat", f"etc/{w.canary}"], "cwd": path})
+        assert w.secret.encode() not in reply.body, path
+    w.destroy(sandbox)
 
 
 # --- 61: CVE-2019-5736 ---
@@ -173,15 +173,15 @@ def overwrite_agent(w):
     with open(f"{w.programs}/hutch-execd", "rb") as f:
         program = hashlib.sha256(f.read()).hexdigest()
     for uid in 0, 1000:
-        box = w.box()
-        with box.hold("look", "hunt", uid=uid):
+        sandbox = w.sandbox()
+        with sandbox.hold("look", "hunt", uid=uid):
             for _ in range(10):
-                box.run(["/proc/self/exe", "--version"], uid)
-                box.run(["/proc/1/exe", "--version"], uid)
-            box.upload("/opt/own", b"#!/proc/self/exe --version\n")
-            box.run(["/opt/own"], uid)
-        eq(read(f"{upper(box)}/tmp/hunt-{uid}").split()[2:], ["changed", "0"], "programs that were changed")
-        for pid in box.agent, w.neighbour.agent:
+                sandbox.run(["/proc/self/exe", "--version"], uid)
+                sandbox.run(["/proc/1/exe", "--version"], uid)
+            sandbox.upload("/opt/own", b"#!/proc/self/exe --version\n")
+            sandbox.run(["/opt/own"], uid)
+        eq(read(f"{upper(sandbox)}/tmp/hunt-{uid}").split()[2:], ["changed", "0"], "programs that were changed")
+        for pid in sandbox.agent, w.neighbour.agent:
             fd = os.open(f"/proc/{pid}/exe", os.O_RDONLY)
             try:
                 eq(fcntl.fcntl(fd, F_GET_SEALS) & SEALS, SEALS, "seals")
@@ -190,12 +190,12 @@ def overwrite_agent(w):
             finally:
                 os.close(fd)
             check_sealed(f"/proc/{pid}/exe")
-        box.alive(uid)
-        w.destroy(box)
+        sandbox.alive(uid)
+        w.destroy(sandbox)
 
 
 def check_sealed(path):
-    """Not even the machine's root can change it."""
+    """Not even the host's root can change it."""
     try:
         fd = os.open(path, os.O_RDWR)
     except OSError:
@@ -213,10 +213,10 @@ def check_sealed(path):
 
 def links_in_files(w):
     """A link leads where it leads in the sandbox, for each of the agent's file tools."""
-    box, before = w.box(), w.picture()
+    sandbox, before = w.sandbox(), w.picture()
     for target in [f"/var/tmp/{w.canary}", f"/root/{w.canary}", f"../../../../../../etc/{w.canary}",
                    f"/proc/1/root/etc/{w.canary}", f"/proc/self/root/../etc/{w.canary}"]:
-        _, error = box.run(["/bin/sh", "-c", f"ln -sfn {target} /workspace/link"])
+        _, error = sandbox.run(["/bin/sh", "-c", f"ln -sfn {target} /workspace/link"])
         eq(error, None)
         for method, path, body in [("GET", "/files/download?path=/workspace/link", None),
                                    ("GET", "/files/info?path=/workspace/link", None),
@@ -224,12 +224,12 @@ def links_in_files(w):
                                    ("GET", "/files/archive?path=/workspace/link", None),
                                    ("POST", "/files/replace", {"/workspace/link": {"old": "a", "new": "b"}}),
                                    ("POST", "/files/permissions", {"/workspace/link": {"mode": 777}})]:
-            answer = box.call(method, path, body)
-            assert w.secret.encode() not in answer.body, (target, path)
-        box.send("/workspace/link", b"evil")
-        box.call("DELETE", "/files?path=/workspace/link")
+            reply = sandbox.call(method, path, body)
+            assert w.secret.encode() not in reply.body, (target, path)
+        sandbox.send("/workspace/link", b"evil")
+        sandbox.call("DELETE", "/files?path=/workspace/link")
         eq(w.picture(), before, f"the machine, after {target}")
-    w.destroy(box)
+    w.destroy(sandbox)
 
 
 # --- 66: the witnesses are real ---
@@ -240,21 +240,21 @@ def witnesses(w):
 
 
 def environments(w):
-    box = w.box(network="private")
+    sandbox = w.sandbox(network="private")
     assert w.secret in "".join(read_or_none(f"/proc/{p}/environ") or "" for p in w.servers()), \
         "the service has a secret in its environment"
-    eq([x for p in [*box.pids(), *w.neighbour.pids()] for x in secrets_of(w, p)], [])
-    text, _ = box.run(["/bin/sh", "-c", "env; cat /proc/*/environ 2>/dev/null"])
+    eq([x for p in [*sandbox.pids(), *w.neighbour.pids()] for x in secrets_of(w, p)], [])
+    text, _ = sandbox.run(["/bin/sh", "-c", "env; cat /proc/*/environ 2>/dev/null"])
     assert w.secret not in text, "secret"
     has(text, "PATH=")
-    w.destroy(box)
+    w.destroy(sandbox)
 
 
 SCENARIOS = [
     (42, "hostile accounts and NSS: the agent loads nothing, nobody else reads them", hostile_accounts),
     (43, "devices, links, owners, capabilities in archives", hostile_archives),
     (53, "set-user-ID and capable programs that were uploaded have no effect", privileged_programs),
-    (60, "working directories by descriptor lead nowhere (CVE-2024-21626)", working_folders),
+    (60, "working directories by descriptor lead nowhere (CVE-2024-21626)", working_directories),
     (61, "the agent's program can't be overwritten (CVE-2019-5736)", overwrite_agent),
     (66, "what neighbours must not find is there", witnesses),
     (68, "secrets of the service are in no process of a sandbox", environments),

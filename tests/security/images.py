@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images made to lead the one who mounts them astray, and what is ours on the machine."""
+"""Images made to lead the one who mounts them astray, and what is ours on the host."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ def file(name):
     return make
 
 
-def folder_with(name, inside):
+def directory_with(name, inside):
     def make(directory):
         os.mkdir(f"{directory}/{name}", 0o755)
         inside(directory)
@@ -51,29 +51,29 @@ def check_image(w, what, make):
     os.chmod(trap, 0o777)
     name = "hostile-" + "".join(c if c.isalnum() else "-" for c in what)
     directory = layer(w, name, make)
-    before, machine = snapshot(directory), w.picture()
-    answer = w.create(image=name)
-    if answer.status == 202 and answer.json["status"]["state"] == "Running":
-        w.hutchd.call("DELETE", f"/v1/sandboxes/{answer.json['id']}")
-        box = w.box(image=name)
-        mounts = types_of_mounts(box)
+    before, host_info = snapshot(directory), w.picture()
+    reply = w.create(image=name)
+    if reply.status == 202 and reply.json["status"]["state"] == "Running":
+        w.hutchd.call("DELETE", f"/v1/sandboxes/{reply.json['id']}")
+        sandbox = w.sandbox(image=name)
+        mounts = types_of_mounts(sandbox)
         eq([mounts.get(path) for path in ("/proc", "/sys", "/dev/shm")], ["proc", "sysfs", "tmpfs"], what)
-        found = box.probe(31, 33, 34, 36, 38, 39, 40, 41, 43, 44, 53, 59, 60)
+        found = sandbox.probe(31, 33, 34, 36, 38, 39, 40, 41, 43, 44, 53, 59, 60)
         eq([x for x in found if x[2] == "DEVIATION" and x[1] not in NOT_SO], [], what)
-        w.destroy(box)
+        w.destroy(sandbox)
     else:
-        assert answer.status >= 400 or answer.json["status"]["state"] == "Failed", (what, answer.body)
-        has(answer.body.decode(), "message")
+        assert reply.status >= 400 or reply.json["status"]["state"] == "Failed", (what, reply.body)
+        has(reply.body.decode(), "message")
     eq(os.listdir(trap), [], f"{what}: the machine's directory")
     eq(snapshot(directory), before, f"{what}: the image")
-    eq(w.picture(), machine, f"{what}: the machine")
+    eq(w.picture(), host_info, f"{what}: the machine")
     shutil.rmtree(directory)
 
 
-def types_of_mounts(box):
+def types_of_mounts(sandbox):
     """Of file systems, by the directory they are seen at."""
     found = {}
-    for line in read(f"/proc/{box.agent}/mountinfo").splitlines():
+    for line in read(f"/proc/{sandbox.agent}/mountinfo").splitlines():
         words = line.split()
         found[words[4]] = words[words.index("-") + 1]
     return found
@@ -97,7 +97,7 @@ def proc_and_sys(w):
         "proc is a file": file("proc"),
         "sys is a link": link("sys", trap),
         "sys is a link to proc": link("sys", "proc"),
-        "proc has a false self": folder_with("proc", lambda f: os.symlink(trap, f"{f}/proc/self")),
+        "proc has a false self": directory_with("proc", lambda f: os.symlink(trap, f"{f}/proc/self")),
     }.items():
         check_image(w, what, make)
 
@@ -114,14 +114,14 @@ def dev(w):
         "dev is a link": link("dev", trap),
         "dev is a link inside": link("dev", "/proc"),
         "dev is a file": file("dev"),
-        "null and console are links": folder_with("dev", null_is_link),
-        "pts is a link": folder_with("dev", lambda f: os.symlink(trap, f"{f}/dev/pts")),
-        "shm is a link": folder_with("dev", lambda f: os.symlink(trap, f"{f}/dev/shm")),
+        "null and console are links": directory_with("dev", null_is_link),
+        "pts is a link": directory_with("dev", lambda f: os.symlink(trap, f"{f}/dev/pts")),
+        "shm is a link": directory_with("dev", lambda f: os.symlink(trap, f"{f}/dev/shm")),
     }.items():
         check_image(w, what, make)
 
 
-def other_folders(w):
+def other_directories(w):
     trap = f"{w.directory.name}/trap"
     for what, make in {
         "workspace is a link": link("workspace", trap),
@@ -136,14 +136,14 @@ def layers_stay(w):
     """What a sandbox writes is its own; the next one from the same image sees the image."""
     directory = layer(w, "plain", lambda f: None)
     before = snapshot(directory)
-    box = w.box(image="plain")
-    box.upload("/etc/evil", b"evil")
-    box.upload("/bin/sh", b"evil")
+    sandbox = w.sandbox(image="plain")
+    sandbox.upload("/etc/evil", b"evil")
+    sandbox.upload("/bin/sh", b"evil")
     eq(snapshot(directory), before, "the image")
-    other = w.box(image="plain")
-    eq(other.look("cat", "/etc/evil"), "ENOENT")
+    other = w.sandbox(image="plain")
+    eq(other.inspect("cat", "/etc/evil"), "ENOENT")
     w.destroy(other)
-    w.destroy(box)
+    w.destroy(sandbox)
     shutil.rmtree(directory)
 
 
@@ -164,7 +164,7 @@ SCENARIOS = [
     ("CVE-2019-19921, 2023-27561, 2023-28642, 2025-52881", "/proc and /sys of an image are no directories",
      proc_and_sys),
     ("CVE-2025-31133, 2025-52565, 2025-62161, 2026-41579", "/dev of an image is not what it seems", dev),
-    ("CVE-2021-30465, 2024-45310", "other directories of an image are links", other_folders),
+    ("CVE-2021-30465, 2024-45310", "other directories of an image are links", other_directories),
     ("CVE-2021-30465", "an image is never changed by a sandbox", layers_stay),
     ("CVE-2020-5291", "no program of ours is set-user-ID, and hutchd keeps no capability", programs),
 ]

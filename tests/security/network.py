@@ -23,39 +23,39 @@ def listening(make, *addresses):
         yield found
 
 
-def reached(box, places):
+def reached(sandbox, places):
     """Those to which a connection can be made."""
-    return [place for place in places if box.look("connect", *place, uid=1000) == "connected"]
+    return [place for place in places if sandbox.inspect("connect", *place, uid=1000) == "connected"]
 
 
-def addresses_of(box):
-    text, _ = box.run(["/bin/sh", "-c", "grep -B1 'host LOCAL' /proc/net/fib_trie | grep -oE '[0-9.]{7,}'"])
+def addresses_of(sandbox):
+    text, _ = sandbox.run(["/bin/sh", "-c", "grep -B1 'host LOCAL' /proc/net/fib_trie | grep -oE '[0-9.]{7,}'"])
     return sorted({x for x in text.split() if not x.startswith("127.")})
 
 
 def metadata(w):
-    """Not even when the machine has such an address and somebody listens there: it is not asked."""
+    """Not even when the host has such an address and somebody listens there: it is not asked."""
     for network in "none", "private":
-        box = w.box(network=network)
-        eq(reached(box, [(address, 80) for address in METADATA]), [], network)
-        w.destroy(box)
+        sandbox = w.sandbox(network=network)
+        eq(reached(sandbox, [(address, 80) for address in METADATA]), [], network)
+        w.destroy(sandbox)
 
 
 def machine_and_neighbours(w):
     with listening(w.in_outside, OUTSIDE4, OUTSIDE6) as outside, \
-            listening(lambda make: make(), MACHINE4, MACHINE6, "127.0.0.1", "0.0.0.0") as machine:
-        ports = {port for _, port in machine}
-        private, none = w.box(network="private"), w.box(network="none")
+            listening(lambda make: make(), MACHINE4, MACHINE6, "127.0.0.1", "0.0.0.0") as host_info:
+        ports = {port for _, port in host_info}
+        private, none = w.sandbox(network="private"), w.sandbox(network="none")
         eq(reached(private, outside), outside, "a private network leads outside")
         eq(reached(none, outside), [], "none does not")
         neighbours = addresses_of(w.neighbour)
         assert neighbours, "the neighbour has an address"
         with w.neighbour.hold("look", "listen", 4711):
-            for box in private, none:
-                eq(reached(box, machine), [], "the machine")
-                ends = [str(ipaddress.ip_address(int(ipaddress.ip_address(x)) ^ 1)) for x in addresses_of(box)]
-                eq(reached(box, [(end, port) for end in ends for port in ports]), [], "its end of the link")
-                eq(reached(box, [(n, 4711) for n in neighbours]), [], "the neighbour")
+            for sandbox in private, none:
+                eq(reached(sandbox, host_info), [], "the machine")
+                ends = [str(ipaddress.ip_address(int(ipaddress.ip_address(x)) ^ 1)) for x in addresses_of(sandbox)]
+                eq(reached(sandbox, [(end, port) for end in ends for port in ports]), [], "its end of the link")
+                eq(reached(sandbox, [(n, 4711) for n in neighbours]), [], "the neighbour")
             eq(reached(w.neighbour, [("127.0.0.1", 4711)]), [("127.0.0.1", 4711)], "it does listen")
         w.destroy(private)
         w.destroy(none)
@@ -69,14 +69,14 @@ def spoofed(w):
         receiver.settimeout(20)
         port = receiver.getsockname()[1]
         for network in "none", "private":
-            box = w.box(network=network)
+            sandbox = w.sandbox(network=network)
             for source in "2001:db8::bad", MACHINE6, OUTSIDE6, "fd00::1":
-                box.look("spoof", source, OUTSIDE6, port, uid=1000)
+                sandbox.inspect("spoof", source, OUTSIDE6, port, uid=1000)
             if network == "private":
-                eq(box.look("spoof", "::", OUTSIDE6, port), "sent", "from its own address")
+                eq(sandbox.inspect("spoof", "::", OUTSIDE6, port), "sent", "from its own address")
                 data, sender = receiver.recvfrom(100)
                 eq((data, sender[0]), (b"spoofed", MACHINE6), "the first that arrives")
-            w.destroy(box)
+            w.destroy(sandbox)
 
 
 SCENARIOS = [

@@ -15,52 +15,52 @@ from tap import eq
 
 def kill_all(w):
     for uid in 0, 1000:
-        box = w.box()
-        witnesses = [w.witness(box.first), w.witness(box.first + 1000)]
-        before, neighbour = box.picture(), w.neighbour.picture()
+        sandbox = w.sandbox()
+        witnesses = [w.witness(sandbox.first), w.witness(sandbox.first + 1000)]
+        before, neighbour = sandbox.picture(), w.neighbour.picture()
         with contextlib.suppress(AssertionError):       # what carries the answer may be killed as well
-            box.run([PROBES, "look", "kill-all"], uid)
-        eq(box.picture(), before, "the agent")
+            sandbox.run([PROBES, "look", "kill-all"], uid)
+        eq(sandbox.picture(), before, "the agent")
         eq(w.neighbour.picture(), neighbour, "the neighbour")
         eq([x.poll() for x in witnesses], [None, None], "processes of the machine")
-        box.alive(uid)
-        w.destroy(box)
+        sandbox.alive(uid)
+        w.destroy(sandbox)
 
 
 def daemons(w):
     for uid in 0, 1000:
-        box = w.box()
-        eq(box.bomb("daemons", 12, uid), (12, "ok"))
-        assert len(box.pids()) >= 13, box.pids()
-        states = {read(f"/proc/{p}/stat").rsplit(")", 1)[1].split()[0] for p in box.pids()}
+        sandbox = w.sandbox()
+        eq(sandbox.bomb("daemons", 12, uid), (12, "ok"))
+        assert len(sandbox.pids()) >= 13, sandbox.pids()
+        states = {read(f"/proc/{p}/stat").rsplit(")", 1)[1].split()[0] for p in sandbox.pids()}
         assert {"T", "S"} <= states, states             # some are stopped, some wait for good
-        box.alive(uid)
-        w.destroy(box)
+        sandbox.alive(uid)
+        w.destroy(sandbox)
 
 
 def brothers(w):
     """A command's end is told right, whatever else its keeper was given."""
     for uid in 0, 1000:
-        box = w.box()
-        found = box.probe(25, uid=uid)
+        sandbox = w.sandbox()
+        found = sandbox.probe(25, uid=uid)
         eq([x[2] for x in found], ["ok", "ok"], found)
-        text, error = box.run(["/bin/sh", "-c", "exit 7"], uid)
+        text, error = sandbox.run(["/bin/sh", "-c", "exit 7"], uid)
         eq((text, error), ("", "7"))
-        w.destroy(box)
+        w.destroy(sandbox)
 
 
 def first_process_dies(w):
-    box = w.box()
-    box.bomb("daemons", 6)
-    pids = box.pids()
+    sandbox = w.sandbox()
+    sandbox.bomb("daemons", 6)
+    pids = sandbox.pids()
     with Events(w.hutchd) as events:
-        os.kill(box.agent, 9)
-        event = events.wait(box.id, "Failed", "Terminated")
+        os.kill(sandbox.agent, 9)
+        event = events.wait(sandbox.id, "Failed", "Terminated")
     for pid in pids:
         wait_gone(pid)
-    eq(box.of_its_uids(), [], "processes")
+    eq(sandbox.of_its_uids(), [], "processes")
     eq(event["state"], "Failed")
-    w.destroy(box)
+    w.destroy(sandbox)
 
 
 HELPER = """#!/bin/sh
@@ -71,7 +71,7 @@ cat > /dev/null
 
 @contextlib.contextmanager
 def core_pattern(directory):
-    """The machine's core_pattern is a program that writes down for whom it was run. Somebody else puts the old
+    """The host's core_pattern is a program that writes down for whom it was run. Somebody else puts the old
     one back, even if this test is killed, and keeps the lock until then: another run would take ours for it."""
     path, helper, log = "/proc/sys/kernel/core_pattern", f"{directory}/helper", f"{directory}/cores"
     lock = os.open(f"{tempfile.gettempdir()}/hutch-security.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -82,7 +82,7 @@ def core_pattern(directory):
     os.chmod(helper, 0o755)
     with open(log, "wb"):
         pass
-    keeper = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.buffer.read(1); "
+    supervisor = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.buffer.read(1); "
                                "open(sys.argv[1], 'w').write(sys.argv[2])", path, old], stdin=subprocess.PIPE,
                               pass_fds=[lock])
     os.close(lock)
@@ -91,8 +91,8 @@ def core_pattern(directory):
             f.write(f"|{helper} %P %u {log}")
         yield log
     finally:
-        keeper.stdin.close()
-        keeper.wait()
+        supervisor.stdin.close()
+        supervisor.wait()
 
 
 def core_dumps(w):
@@ -100,12 +100,12 @@ def core_dumps(w):
         control = subprocess.Popen([w.probes(), "look", "crash"])
         control.wait()
         for uid in 0, 1000:
-            box = w.box()
+            sandbox = w.sandbox()
             for how in [], ["lower"]:
-                text, error = box.run([PROBES, "look", "crash", *how], uid)
+                text, error = sandbox.run([PROBES, "look", "crash", *how], uid)
                 assert error, (text, error)
-            w.destroy(box)
-            eq([x for x in map(str.split, read(log).splitlines()) if box.first <= int(x[1]) < box.first + 65536],
+            w.destroy(sandbox)
+            eq([x for x in map(str.split, read(log).splitlines()) if sandbox.first <= int(x[1]) < sandbox.first + 65536],
                [], "core dumps of sandboxes that the machine's program was given")
         found = [int(x.split()[0]) for x in read(log).splitlines()]
     assert control.pid in found, f"the machine's own dump was not written down: {found}"

@@ -14,62 +14,62 @@ MIB = 1 << 20
 
 
 def small(w, **more):
-    return w.box(**{"memory": "64Mi", "pids": "64", **more})
+    return w.sandbox(**{"memory": "64Mi", "pids": "64", **more})
 
 
-def counted(box, controller, name, key):
+def counted(sandbox, controller, name, key):
     """A number out of a file of "key number" lines."""
-    found = dict(x.split() for x in box.group(controller, name).splitlines())
+    found = dict(x.split() for x in sandbox.group(controller, name).splitlines())
     return int(found[key])
 
 
-def others_work(w, box=None):
+def others_work(w, sandbox=None):
     w.neighbour.alive(1000)
     eq(w.hutchd.call("GET", f"/v1/sandboxes/{w.neighbour.id}").status, 200)
-    if box:
-        eq(box.call("GET", "/ping").status, 200, "the agent's answer")
+    if sandbox:
+        eq(sandbox.call("GET", "/ping").status, 200, "the agent's answer")
 
 
 def fork_bomb(w):
-    box = small(w)
-    with box.hold("bomb", "fork", 1000, uid=1000) as held:
-        reached, end = box.parse_bomb("fork", held.line)
+    sandbox = small(w)
+    with sandbox.hold("bomb", "fork", 1000, uid=1000) as held:
+        reached, end = sandbox.parse_bomb("fork", held.line)
         eq(end, "EAGAIN")
         assert 0 < reached < 64, reached
-        assert int(box.group("pids", "pids.current")) <= 64
-        others_work(w, box)
-    w.destroy(box)
-    box = small(w)
-    with box.hold("bomb", "fork-on", uid=1000):
-        assert int(box.group("pids", "pids.current")) <= 64
-        assert counted(box, "pids", "pids.events", "max") > 0
-        others_work(w, box)
-        w.destroy(box)
+        assert int(sandbox.group("pids", "pids.current")) <= 64
+        others_work(w, sandbox)
+    w.destroy(sandbox)
+    sandbox = small(w)
+    with sandbox.hold("bomb", "fork-on", uid=1000):
+        assert int(sandbox.group("pids", "pids.current")) <= 64
+        assert counted(sandbox, "pids", "pids.events", "max") > 0
+        others_work(w, sandbox)
+        w.destroy(sandbox)
 
 
 def thread_bomb(w):
-    box = small(w)
-    with box.hold("bomb", "threads", 1000, uid=1000) as held:
-        reached, end = box.parse_bomb("threads", held.line)
+    sandbox = small(w)
+    with sandbox.hold("bomb", "threads", 1000, uid=1000) as held:
+        reached, end = sandbox.parse_bomb("threads", held.line)
         eq(end, "EAGAIN")
         assert 0 < reached < 64, reached
-        others_work(w, box)
-    w.destroy(box)
+        others_work(w, sandbox)
+    w.destroy(sandbox)
 
 
 def memory_bomb(w, name="memory", ends=("KILL",), lasting=False):
     """Memory that lasts longer than its process takes the rest of the sandbox along, but nobody else."""
-    box = small(w, memory="32Mi")
+    sandbox = small(w, memory="32Mi")
     try:
-        reached, end = box.bomb(name, 512, 1000)
+        reached, end = sandbox.bomb(name, 512, 1000)
     except (AssertionError, http.client.HTTPException):
         reached, end = 0, "KILL"            # who was to tell of it, too
-    limit, most, _ = box.memory()
+    limit, most, _ = sandbox.memory()
     eq(limit, 32 * MIB)
     assert most <= limit, (most, limit)
     assert end in ends and reached < 512, (name, reached, end)
-    others_work(w, None if lasting else box)
-    w.destroy(box)
+    others_work(w, None if lasting else sandbox)
+    w.destroy(sandbox)
 
 
 def memory_otherwise(w):
@@ -85,27 +85,27 @@ def fill(w, options, bomb):
     """What a sandbox fills up is the file system of the data directory. The service goes on, says no to what it
     can't do, and is well again when that sandbox is gone."""
     with w.on_small_disk(options) as other:
-        box = other.box()
-        reached, end = box.bomb(bomb, 1_000_000, 1000)
+        sandbox = other.sandbox()
+        reached, end = sandbox.bomb(bomb, 1_000_000, 1000)
         eq(end, "ENOSPC")
         assert reached > 0
-        eq(box.call("GET", "/ping").status, 200)
-        eq(other.hutchd.call("GET", f"/v1/sandboxes/{box.id}").status, 200)
-        answer = other.create()
-        assert answer.status == 202 or answer.status >= 400 and b"message" in answer.body, answer.body
-        if answer.status == 202:
-            other.hutchd.call("DELETE", f"/v1/sandboxes/{answer.json['id']}")
+        eq(sandbox.call("GET", "/ping").status, 200)
+        eq(other.hutchd.call("GET", f"/v1/sandboxes/{sandbox.id}").status, 200)
+        reply = other.create()
+        assert reply.status == 202 or reply.status >= 400 and b"message" in reply.body, reply.body
+        if reply.status == 202:
+            other.hutchd.call("DELETE", f"/v1/sandboxes/{reply.json['id']}")
         others_work(w)
-        other.destroy(box)
+        other.destroy(sandbox)
         other.wait_for_janitors()
-        again = other.box()
+        again = other.sandbox()
         again.alive(1000)
         other.destroy(again)
 
 
 def full_disk(w):
-    answer = w.create(disk="1Gi")
-    assert answer.status in range(400, 502), "a limit that is not kept is not promised"
+    reply = w.create(disk="1Gi")
+    assert reply.status in range(400, 502), "a limit that is not kept is not promised"
     fill(w, "size=128m", "disk")
 
 
@@ -114,25 +114,25 @@ def no_inodes(w):
 
 
 def all_descriptors(w):
-    box = small(w)
-    with box.hold("bomb", "files", 4_000_000, uid=1000) as held:
-        _, end = box.parse_bomb("files", held.line)
+    sandbox = small(w)
+    with sandbox.hold("bomb", "files", 4_000_000, uid=1000) as held:
+        _, end = sandbox.parse_bomb("files", held.line)
         assert end in ("EMFILE", "ENFILE", "KILL", "ENOMEM"), held.line
-        limit, most, _ = box.memory()
+        limit, most, _ = sandbox.memory()
         assert most <= limit, (most, limit)
         eq(w.neighbour.bomb("files", 500, 1000), (500, "ok"))
         os.close(os.open("/dev/null", os.O_RDONLY))
-        others_work(w, box)
-    w.destroy(box)
+        others_work(w, sandbox)
+    w.destroy(sandbox)
 
 
 def kernel_tables(w):
-    box = w.box(memory="128Mi")
+    sandbox = w.sandbox(memory="128Mi")
     for name, most, few in (("inotify", 1_000_000, 20), ("epoll", 300_000, 20), ("timers", 1_000_000, 100),
                             ("queues", 10_000, 4)):
         for uid in 0, 1000:
-            with box.hold("bomb", name, most, uid=uid) as held:
-                reached, end = box.parse_bomb(name, held.line)
+            with sandbox.hold("bomb", name, most, uid=uid) as held:
+                reached, end = sandbox.parse_bomb(name, held.line)
                 assert end in ("EMFILE", "ENOSPC", "EAGAIN", "ENFILE", "ENOMEM", "KILL"), held.line
                 assert reached > 0, held.line
                 eq(w.neighbour.bomb(name, few, uid), (few, "ok"), f"{name} of the neighbour")
@@ -140,132 +140,132 @@ def kernel_tables(w):
                                             stdout=subprocess.PIPE, text=True, check=True,
                                             preexec_fn=lambda: libc.unshare(0x08000000)).stdout
                 eq(on_machine, f"{name} {few} ok\n", f"{name} of the machine")
-    w.destroy(box)
+    w.destroy(sandbox)
 
 
-def seconds_used(box):
+def seconds_used(sandbox):
     """Every group of version 2 counts it, whether its controllers are in use or not."""
-    return counted(box, "", "cpu.stat", "usage_usec") / 1e6
+    return counted(sandbox, "", "cpu.stat", "usage_usec") / 1e6
 
 
 def processors(w):
-    """A quarter of one, and what may be left of a period at the begin and the end. A machine that has not even
+    """A quarter of one, and what may be left of a period at the begin and the end. A host that has not even
     that to give holds nobody back."""
-    box = w.box(cpu="250m")
-    used, since = seconds_used(box), time.monotonic()
-    with box.hold("bomb", "spin", 600, uid=1000):
-        others_work(w, box)
-    used, since = seconds_used(box) - used, time.monotonic() - since
+    sandbox = w.sandbox(cpu="250m")
+    used, since = seconds_used(sandbox), time.monotonic()
+    with sandbox.hold("bomb", "spin", 600, uid=1000):
+        others_work(w, sandbox)
+    used, since = seconds_used(sandbox) - used, time.monotonic() - since
     assert used <= 0.25 * since + 0.1, (used, since)
-    w.destroy(box)
+    w.destroy(sandbox)
 
 
 def fsync_storm(w):
-    box = small(w)
-    with box.hold("bomb", "fsync", 300, uid=1000) as held:
-        reached, _ = box.parse_bomb("fsync", held.line)
+    sandbox = small(w)
+    with sandbox.hold("bomb", "fsync", 300, uid=1000) as held:
+        reached, _ = sandbox.parse_bomb("fsync", held.line)
         assert reached > 0, held.line
-        others_work(w, box)
-    w.destroy(box)
+        others_work(w, sandbox)
+    w.destroy(sandbox)
 
 
 def names_not_there(w):
-    box = small(w)
-    eq(box.bomb("dentries", 150_000, 1000), (150_000, "ok"))
-    limit, most, _ = box.memory()
+    sandbox = small(w)
+    eq(sandbox.bomb("dentries", 150_000, 1000), (150_000, "ok"))
+    limit, most, _ = sandbox.memory()
     assert most <= limit, (most, limit)
-    others_work(w, box)
-    w.destroy(box)
+    others_work(w, sandbox)
+    w.destroy(sandbox)
 
 
-def deep_folders(w):
-    box = w.box()
-    eq(box.bomb("deep", 10_000), (10_000, "ok"))
-    w.destroy(box)
+def deep_directories(w):
+    sandbox = w.sandbox()
+    eq(sandbox.bomb("deep", 10_000), (10_000, "ok"))
+    w.destroy(sandbox)
     w.wait_for_janitors()
 
 
 def sparse_file(w):
-    box = w.box()
-    size, end = box.bomb("sparse", 1)
+    sandbox = w.sandbox()
+    size, end = sandbox.bomb("sparse", 1)
     eq(end, "ok")
     assert size >= 1 << 40, size
-    answer = box.call("GET", "/files/download?path=/var/tmp/sparse", headers={"Range": "bytes=0-9"})
-    eq((answer.status, len(answer.body)), (206, 10))
-    eq(answer.headers["Content-Range"], f"bytes 0-9/{size}")
-    answer = box.call("GET", "/files/download?path=/var/tmp/sparse", headers={"Range": f"bytes={size - 5}-"})
-    eq((answer.status, answer.body), (206, bytes(5)))
-    whole = w.hutchd.begin("GET", f"/v1/sandboxes/{box.id}/proxy/44772/files/download?path=/var/tmp/sparse")
+    reply = sandbox.call("GET", "/files/download?path=/var/tmp/sparse", headers={"Range": "bytes=0-9"})
+    eq((reply.status, len(reply.body)), (206, 10))
+    eq(reply.headers["Content-Range"], f"bytes 0-9/{size}")
+    reply = sandbox.call("GET", "/files/download?path=/var/tmp/sparse", headers={"Range": f"bytes={size - 5}-"})
+    eq((reply.status, reply.body), (206, bytes(5)))
+    whole = w.hutchd.begin("GET", f"/v1/sandboxes/{sandbox.id}/proxy/44772/files/download?path=/var/tmp/sparse")
     eq((whole.status, int(whole.headers["Content-Length"])), (200, size))
     eq(whole.read(4 * MIB), bytes(4 * MIB))
     whole.kept.close()
-    _, most, _ = box.memory()
+    _, most, _ = sandbox.memory()
     assert most < 200 * MIB, most
-    others_work(w, box)
-    w.destroy(box)
+    others_work(w, sandbox)
+    w.destroy(sandbox)
 
 
 def left_behind(w):
-    box = w.box()
-    eq(box.bomb("meeting-places", 1), (6, "ok"))
-    eq([x[2] for x in box.probe(66)].count("DEVIATION"), 6, "attempts that find it, in the sandbox itself")
+    sandbox = w.sandbox()
+    eq(sandbox.bomb("meeting-places", 1), (6, "ok"))
+    eq([x[2] for x in sandbox.probe(66)].count("DEVIATION"), 6, "attempts that find it, in the sandbox itself")
     assert str(0x48555443) not in read("/proc/sysvipc/shm"), "the machine sees it"
-    w.destroy(box)
-    again = w.box()
+    w.destroy(sandbox)
+    again = w.sandbox()
     eq({x[2] for x in again.probe(66)}, {"ok"}, "attempts of the next sandbox")
     w.destroy(again)
 
 
-def connects(w, box, address, port):
-    return box.look("connect", address, port, uid=1000)
+def connects(w, sandbox, address, port):
+    return sandbox.inspect("connect", address, port, uid=1000)
 
 
 def ports(w):
-    """Ports of one's own network, and flows that the machine has to remember."""
+    """Ports of one's own network, and flows that the host has to remember."""
     for network in "none", "private":
-        box = w.box(network=network)
-        with box.hold("bomb", "ports", 70_000, uid=1000) as held:
-            _, end = box.parse_bomb("ports", held.line)
+        sandbox = w.sandbox(network=network)
+        with sandbox.hold("bomb", "ports", 70_000, uid=1000) as held:
+            _, end = sandbox.parse_bomb("ports", held.line)
             assert end in ("EADDRINUSE", "EMFILE", "EAGAIN", "KILL", "ENOMEM", "ok"), held.line
             eq(w.neighbour.bomb("ports", 100, 1000), (100, "ok"))
-        w.destroy(box)
+        w.destroy(sandbox)
     listener = w.in_outside(lambda: socket.create_server((OUTSIDE4, 0)))
     port = listener.getsockname()[1]
-    box = w.box(network="private")
-    with box.hold("bomb", "flows", 300_000, BEYOND4, uid=1000):
+    sandbox = w.sandbox(network="private")
+    with sandbox.hold("bomb", "flows", 300_000, BEYOND4, uid=1000):
         eq(connects(w, w.neighbour, OUTSIDE4, port), "connected")
         with socket.create_connection((OUTSIDE4, port), timeout=10, source_address=(MACHINE4, 0)):
             pass
     listener.close()
-    w.destroy(box)
+    w.destroy(sandbox)
 
 
 def swap(w):
-    box = w.box()
-    limit, _, with_swap = box.memory()
+    sandbox = w.sandbox()
+    limit, _, with_swap = sandbox.memory()
     if with_swap is not None:
         assert with_swap in (limit, 0), (limit, with_swap)
-    w.destroy(box)
+    w.destroy(sandbox)
 
 
 def orphans(w):
-    box = w.box()
-    eq(box.bomb("zombies", 500, 1000), (500, "ok"))
-    box.alive(1000)
-    zombies = [p for p in box.pids() if read(f"/proc/{p}/stat").rsplit(")", 1)[1].split()[0] == "Z"]
+    sandbox = w.sandbox()
+    eq(sandbox.bomb("zombies", 500, 1000), (500, "ok"))
+    sandbox.alive(1000)
+    zombies = [p for p in sandbox.pids() if read(f"/proc/{p}/stat").rsplit(")", 1)[1].split()[0] == "Z"]
     assert len(zombies) < 5, zombies        # of 10,000: those that ended a moment ago
-    w.destroy(box)
+    w.destroy(sandbox)
 
 
 def short_ones(w):
-    box = w.box()
-    with box.hold("bomb", "short", 500, uid=1000) as held:
-        reached, _ = box.parse_bomb("short", held.line)
+    sandbox = w.sandbox()
+    with sandbox.hold("bomb", "short", 500, uid=1000) as held:
+        reached, _ = sandbox.parse_bomb("short", held.line)
         assert reached > 100, held.line
-        others_work(w, box)
-    box.alive()
-    assert len(box.pids()) < 5, box.pids()
-    w.destroy(box)
+        others_work(w, sandbox)
+    sandbox.alive()
+    assert len(sandbox.pids()) < 5, sandbox.pids()
+    w.destroy(sandbox)
 
 
 SCENARIOS = [
@@ -280,7 +280,7 @@ SCENARIOS = [
     (9, "all processors", processors),
     (10, "fsync storm", fsync_storm),
     (11, "names that are not there", names_not_there),
-    (12, "10,000 levels of directories", deep_folders),
+    (12, "10,000 levels of directories", deep_directories),
     (13, "largest sparse file", sparse_file),
     (14, "System V objects left behind", left_behind),
     (15, "ports and tracked connections", ports),

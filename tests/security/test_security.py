@@ -26,7 +26,7 @@ CELLS = [(user, uid, net) for net in ("none", "private") for user, uid in (("roo
 
 
 def controls(probes):
-    """Attempts that work on this machine outside of sandboxes, and those it has nothing for: (set, dict)."""
+    """Attempts that work on this host outside of sandboxes, and those it has nothing for: (set, dict)."""
     text = subprocess.run([probes, "outside"], stdout=subprocess.PIPE, text=True, check=True).stdout
     found = [attempt(x) for x in text.splitlines()[:-1]]
     works = {(number, name) for number, name, verdict, _ in found if verdict == "works"}
@@ -44,20 +44,20 @@ class Attempts:
         if self.found is not None:
             return
         self.found = {}
-        box = self.world.box(network=self.network)
-        witness = [self.world.witness(box.first), self.world.witness(box.first + 1000)]
-        before, machine = box.picture(), self.world.picture()
+        sandbox = self.world.sandbox(network=self.network)
+        witness = [self.world.witness(sandbox.first), self.world.witness(sandbox.first + 1000)]
+        before, host_info = sandbox.picture(), self.world.picture()
         neighbour = self.world.neighbour.picture()
-        for number, name, verdict, got in box.probe(uid=self.uid):
+        for number, name, verdict, got in sandbox.probe(uid=self.uid):
             self.found.setdefault(number, []).append((name, verdict, got))
-        box.check_strays()
-        eq(box.picture(), before, "the sandbox, as the machine sees it")
-        eq(self.world.picture(), machine, "the machine")
+        sandbox.check_strays()
+        eq(sandbox.picture(), before, "the sandbox, as the machine sees it")
+        eq(self.world.picture(), host_info, "the machine")
         eq(self.world.neighbour.picture(), neighbour, "the neighbour")
-        box.alive(self.uid)
+        sandbox.alive(self.uid)
         eq([w.poll() for w in witness], [None, None], "processes of the machine with the same uids")
-        eq([x for p in box.pids() for x in contents.secrets_of(self.world, p)], [], "secrets")
-        self.world.destroy(box)
+        eq([x for p in sandbox.pids() for x in contents.secrets_of(self.world, p)], [], "secrets")
+        self.world.destroy(sandbox)
 
     def judge(self, number):
         self.make()
@@ -121,7 +121,7 @@ def main():
     probes = f"{build}/tests/security/probes"
     _, lacking = controls(probes)
     with World(build) as world:
-        world.neighbour = world.box(network="private")
+        world.neighbour = world.sandbox(network="private")
         world.meeting_inside = world.stack.enter_context(world.neighbour.hold("bomb", "meeting-places"))
         modules = (processes, contents, images, network, resources)
         tried = add_matrix(world, probes, lacking) | add_scenarios(world, modules)

@@ -2,13 +2,13 @@
 """A real hutchd with real sandboxes, in a small world of the test's own, and looks at them from outside.
 
     with World(programs) as w:
-        box = w.box(network="none", memory="64Mi")
-        box.probe("inside", 31)
-        box.pids()                      # of the machine
-        w.destroy(box)
+        sandbox = w.sandbox(network="none", memory="64Mi")
+        sandbox.probe("inside", 31)
+        sandbox.pids()                      # of the host
+        w.destroy(sandbox)
 
-The machine is a network namespace of this test; beyond it is another one, "outside". So addresses,
-rules and links of the machine that runs the test stay as they are.
+The host is a network namespace of this test; beyond it is another one, "outside". So addresses,
+rules and links of the host that runs the test stay as they are.
 """
 
 import contextlib
@@ -73,16 +73,16 @@ def read_or_none(path):
 class Held:
     """A command that runs on: its first line is here, and closing it ends it."""
 
-    def __init__(self, box, argv, uid):
+    def __init__(self, sandbox, argv, uid):
         body = {"argv": argv, "stdin": True, "attached": True}
         if uid:
             body["uid"] = uid
-        self.connection = Connection(box.world.hutchd.socket)
-        self.connection.request("POST", f"/v1/sandboxes/{box.id}/proxy/{AGENT}/command",
+        self.connection = Connection(sandbox.world.hutchd.socket)
+        self.connection.request("POST", f"/v1/sandboxes/{sandbox.id}/proxy/{AGENT}/command",
                                 json.dumps(body), {"Host": "localhost", "Content-Type": "application/json"})
         self.response = self.connection.getresponse()
         assert self.response.status == 200, self.response.read()
-        self.line, self.box, self.command = None, box, None
+        self.line, self.sandbox, self.command = None, sandbox, None
         for line in self.response:
             event = json.loads(line) if line.strip() else {}
             if event.get("type") == "init":
@@ -98,13 +98,13 @@ class Held:
 
     def __exit__(self, *_):
         """It ends when its input does; a sandbox that is gone has ended it already."""
-        self.box.call("POST", f"/command/{self.command}/stdin?close=true", b"")
+        self.sandbox.call("POST", f"/command/{self.command}/stdin?close=true", b"")
         with contextlib.suppress(http.client.HTTPException, OSError):
             self.response.read()
         self.connection.close()
 
 
-class Box:
+class SandboxType:
     """One sandbox: acts inside, looks from outside."""
 
     def __init__(self, world, record):
@@ -122,14 +122,14 @@ class Box:
         body = {"argv": argv, **more}
         if uid:
             body["uid"] = uid
-        answer = self.call("POST", "/command", body)
-        eq(answer.status, 200, answer.body)
-        found = short(events(answer.body))
+        reply = self.call("POST", "/command", body)
+        eq(reply.status, 200, reply.body)
+        found = short(events(reply.body))
         text = "\n".join(x[1] for x in found if isinstance(x, tuple) and x[0] != "error")
         errors = [x[1] for x in found if isinstance(x, tuple) and x[0] == "error"]
         return text, (errors or [None])[0]
 
-    def look(self, *words, uid=0):
+    def inspect(self, *words, uid=0):
         text, error = self.run([PROBES, "look", *map(str, words)], uid)
         assert error is None, (words, text, error)
         return text
@@ -167,17 +167,17 @@ class Box:
                          headers={"Content-Type": f"multipart/form-data; boundary={boundary}"})
 
     def upload(self, path, data, mode=755):
-        answer = self.send(path, data, mode)
-        eq(answer.status, 200, answer.body)
+        reply = self.send(path, data, mode)
+        eq(reply.status, 200, reply.body)
 
     def alive(self, uid=0):
-        eq(self.look("whoami", uid=uid).split()[0], str(uid), "the neighbour's uid")
+        eq(self.inspect("whoami", uid=uid).split()[0], str(uid), "the neighbour's uid")
 
     # --- from outside ---
 
     def learn(self):
-        """Who it is on the machine."""
-        self.namespace = self.look("namespace").strip()
+        """Who it is on the host."""
+        self.namespace = self.inspect("namespace").strip()
         self.agent = next(p for p in self.pids() if number_inside(p) == "1")
         self.first = int(read(f"/proc/{self.agent}/uid_map").split()[1])
         self.groups = read(f"/proc/{self.agent}/cgroup")
@@ -192,7 +192,7 @@ class Box:
         return sorted(found)
 
     def of_its_uids(self):
-        """Processes of the machine with its uids, wherever they are; but neither the test's witnesses nor those
+        """Processes of the host with its uids, wherever they are; but neither the test's witnesses nor those
         in which the warden prepares a next one, with the same uids once they are free."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -207,7 +207,7 @@ class Box:
         return f"{self.world.hutchd.data}/drivers/native/boxes/{self.id}"
 
     def group(self, controller, name):
-        """A file of its control group, of version 1 or 2; None if there is none. Without a controller: of 2."""
+        """A file of its cgroup, of version 1 or 2; None if there is none. Without a controller: of 2."""
         for line in self.groups.splitlines():
             number, controllers, path = line.split(":", 2)
             if number == "0":
@@ -229,7 +229,7 @@ class Box:
         return int(limit), int(peak), int(swap) if swap else None
 
     def picture(self):
-        """All that no attempt may change, as the machine sees it."""
+        """All that no attempt may change, as the host sees it."""
         agent = self.agent
         stat = read(f"/proc/{agent}/stat").rsplit(")", 1)[1].split()
         spaces = {(name, os.readlink(f"/proc/{agent}/ns/{name}")) for name in os.listdir(f"/proc/{agent}/ns")}
@@ -277,7 +277,7 @@ class World:
     def __init__(self, programs):
         self.programs = programs            # directory with what we build, and the probes
         self.witnesses = set()
-        self.boxes = []
+        self.sandboxes = []
         self.directory = tempfile.TemporaryDirectory(prefix="hutch-security-")
         self.hutchd = None
         self.stack = contextlib.ExitStack()
@@ -378,7 +378,7 @@ class World:
     def on_small_disk(self, options):
         """The same world, with another hutchd whose data directory is on a small file system of its own."""
         other = copy.copy(self)
-        other.boxes = []
+        other.sandboxes = []
         directory = os.path.join(self.directory.name, "small")
         os.mkdir(directory)
         checked(libc.mount(b"small", directory.encode(), b"tmpfs", 0, options.encode()))
@@ -394,7 +394,7 @@ class World:
         return f"{self.programs}/tests/security/probes"
 
     def witness(self, uid):
-        """A process of the machine with a sandbox's uid."""
+        """A process of the host with a sandbox's uid."""
         process = subprocess.Popen(["sleep", "infinity"], user=uid, group=uid, extra_groups=[])
         self.witnesses.add(process.pid)
         self.stack.callback(process.wait)
@@ -410,34 +410,34 @@ class World:
             "resourceLimits": {"cpu": "2", "memory": "256Mi", "pids": "512", **limits},
             "extensions": {"hutch.network": network}})
 
-    def box(self, **create_request):
-        answer = self.create(**create_request)
-        assert answer.status == 202, f"create: {answer.status} {answer.body!r}\n{self.hutchd.log()[-2000:]}"
-        box = Box(self, answer.json)
-        self.boxes.append(box)
+    def sandbox(self, **create_request):
+        reply = self.create(**create_request)
+        assert reply.status == 202, f"create: {reply.status} {reply.body!r}\n{self.hutchd.log()[-2000:]}"
+        sandbox = SandboxType(self, reply.json)
+        self.sandboxes.append(sandbox)
         with open(self.probes(), "rb") as f:
-            box.upload(PROBES, f.read())
-        box.learn()
-        return box
+            sandbox.upload(PROBES, f.read())
+        sandbox.learn()
+        return sandbox
 
-    def destroy(self, box):
+    def destroy(self, sandbox):
         """Nothing is left of it: no process, no group, no directory."""
-        answer = self.hutchd.call("DELETE", f"/v1/sandboxes/{box.id}")
-        eq((answer.status, answer.body), (204, b""))
-        self.boxes.remove(box)
-        for pid in box.pids():
+        reply = self.hutchd.call("DELETE", f"/v1/sandboxes/{sandbox.id}")
+        eq((reply.status, reply.body), (204, b""))
+        self.sandboxes.remove(sandbox)
+        for pid in sandbox.pids():
             wait_gone(pid)
-        eq(box.of_its_uids(), [], "processes of its uids")
-        assert not os.path.exists(box.directory()), box.directory()
+        eq(sandbox.of_its_uids(), [], "processes of its uids")
+        assert not os.path.exists(sandbox.directory()), sandbox.directory()
 
     def destroy_all(self):
         """At the end: also those of points that failed."""
-        for box in self.boxes:
-            self.hutchd.call("DELETE", f"/v1/sandboxes/{box.id}")
-            for pid in box.pids() if box.namespace else []:
+        for sandbox in self.sandboxes:
+            self.hutchd.call("DELETE", f"/v1/sandboxes/{sandbox.id}")
+            for pid in sandbox.pids() if sandbox.namespace else []:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        self.boxes.clear()
+        self.sandboxes.clear()
 
     def wait_for_janitors(self):
         """Until what was put aside for removal is removed."""
@@ -451,10 +451,10 @@ class World:
         finally:
             os.close(watch)
 
-    # --- the machine ---
+    # --- the host ---
 
     def picture(self):
-        """What of the machine no attempt may change."""
+        """What of the host no attempt may change."""
         files = ["/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname",
                  "/proc/sys/kernel/panic", "/proc/sys/kernel/sysrq", "/proc/modules", "/proc/swaps",
                  "/proc/sys/kernel/random/boot_id", "/proc/sys/net/ipv4/ip_forward"]

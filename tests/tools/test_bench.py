@@ -12,7 +12,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "bench"))
 import lib                          # noqa: E402
-from tap import eq, run, runnable_folder, test       # noqa: E402
+from tap import eq, run, runnable_directory, test       # noqa: E402
 
 WRK = """Running 2s test @ http://127.0.0.1:1/json
   1 threads and 64 connections
@@ -84,7 +84,7 @@ def too_few_descriptors_are_no_failure():
 @contextlib.contextmanager
 def bench_of(script):
     """With a build directory whose one program, "server", is a shell script."""
-    with runnable_folder() as build:
+    with runnable_directory() as build:
         os.mkdir(os.path.join(build, "bench"))
         path = os.path.join(build, "bench", "server")
         with open(path, "w", encoding="ascii") as f:

@@ -9,11 +9,11 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
-from tap import eq, has, run, runnable_folder, skip, test      # noqa: E402
+from tap import eq, has, run, runnable_directory, skip, test      # noqa: E402
 
 TOOL = os.path.join(HERE, "..", "..", "tools", "build")
-_folder = runnable_folder()     # gone at exit
-directory = _folder.name
+_directory = runnable_directory()     # gone at exit
+directory = _directory.name
 
 
 def project(name):

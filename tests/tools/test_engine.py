@@ -29,7 +29,7 @@ sys.stdin.read()
 """
 
 
-# Others do things on this machine, too.
+# Others do things on this host, too.
 ENGINES = re.compile("docker|podman|containe|libpod|conmon|runc|cni|netns|overlay")
 
 
@@ -51,8 +51,8 @@ def host():
         yield of_engines(found.splitlines())
 
 
-def groups_of(keeper):
-    return [where for where, _, _ in os.walk("/sys/fs/cgroup") if f"hutch-engine-{keeper}" in where]
+def groups_of(supervisor):
+    return [where for where, _, _ in os.walk("/sys/fs/cgroup") if f"hutch-engine-{supervisor}" in where]
 
 
 def wait_gone(pidfd):
@@ -69,8 +69,8 @@ def check_apart(kind):
         e.foreign("one")
         eq(e.containers()["one"]["State"], "running")
         eq(list(host()), before)
-        keeper, directory = e.keeper.pid, e.directory
-    eq(groups_of(keeper), [])
+        supervisor, directory = e.supervisor.pid, e.directory
+    eq(groups_of(supervisor), [])
     eq(os.path.exists(directory), False)
     eq(list(host()), before)
 
@@ -81,14 +81,14 @@ def check_killed(kind):
     lib = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib")
     with subprocess.Popen([sys.executable, "-c", VICTIM, lib, kind, build_dir], text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as victim:
-        directory, inside, keeper = victim.stdout.readline().split()
-        ends = [os.pidfd_open(int(pid)) for pid in (inside, keeper)]
+        directory, inside, supervisor = victim.stdout.readline().split()
+        ends = [os.pidfd_open(int(pid)) for pid in (inside, supervisor)]
         victim.kill()
     for pidfd in ends:
         wait_gone(pidfd)
         os.close(pidfd)
     eq(os.path.exists(directory), False)
-    eq(groups_of(keeper), [])
+    eq(groups_of(supervisor), [])
 
 
 @test
@@ -105,7 +105,7 @@ def podman_is_apart():
 
 @test
 def nothing_is_left_by_a_test_that_was_killed():
-    """a test that was killed leaves not a process, not a directory, not a control group"""
+    """a test that was killed leaves not a process, not a directory, not a cgroup"""
     for kind in NAMES:
         check_killed(kind)
 

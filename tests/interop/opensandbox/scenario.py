@@ -36,12 +36,12 @@ from opensandbox.sync import SandboxManagerSync, SandboxSync  # noqa: E402
 
 logging.disable(logging.CRITICAL)       # it tells of each refusal, and refusals are wanted here
 BLOCKING = flavour == "sync"
-Box = SandboxSync if BLOCKING else opensandbox.Sandbox
+SandboxType = SandboxSync if BLOCKING else opensandbox.Sandbox
 Manager = SandboxManagerSync if BLOCKING else opensandbox.SandboxManager
 Handlers = ExecutionHandlersSync if BLOCKING else ExecutionHandlers
 
 checks = []
-box = None
+sandbox = None
 manager = None
 directory = None
 BYTES = bytes((i * 31 ^ i >> 8) & 0xff for i in range(300_000))
@@ -112,22 +112,22 @@ def eq(got, want):
 
 
 async def run(command, handlers=None, **options):
-    return await do(box.commands.run(command, opts=RunCommandOpts(**options), handlers=handlers))
+    return await do(sandbox.commands.run(command, opts=RunCommandOpts(**options), handlers=handlers))
 
 
-async def ask(port, path):
+async def send_request(port, path):
     """What a server on that port of the sandbox answers."""
-    end = await do(box.get_endpoint(port))
+    end = await do(sandbox.get_endpoint(port))
     assert "://" not in end.endpoint and not end.endpoint.endswith("/"), end.endpoint
     request = urllib.request.Request(f"http://{end.endpoint}{path}", headers=end.headers)
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return answer.read()
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        return reply.read()
 
 
 async def until_ended(execution):
     """The SDK can only ask again and again how a command is doing. The agent tells by itself."""
-    await ask(44772, f"/command/{execution.id}/logs?follow=true")
-    status = await do(box.commands.get_command_status(execution.id))
+    await send_request(44772, f"/command/{execution.id}/logs?follow=true")
+    status = await do(sandbox.commands.get_command_status(execution.id))
     eq(status.running, False)
     return status
 
@@ -136,8 +136,8 @@ async def until_ended(execution):
 
 @check
 async def create_waits_for_the_agent():
-    global box, manager, directory
-    box = await do(Box.create(
+    global sandbox, manager, directory
+    sandbox = await do(SandboxType.create(
         IMAGE, timeout=timedelta(minutes=5), env={"GIVEN": "at creation"},
         metadata={"project": "interop", "flavour": flavour},
         resource={"cpu": "500m", "memory": "256Mi"}, connection_config=config()))
@@ -148,8 +148,8 @@ async def create_waits_for_the_agent():
 
 @check
 async def info_of_the_sandbox():
-    info = await do(box.get_info())
-    eq(info.id, box.id)
+    info = await do(sandbox.get_info())
+    eq(info.id, sandbox.id)
     eq(info.status.state, "Running")
     eq(info.entrypoint, ["tail", "-f", "/dev/null"])
     eq(info.metadata, {"project": "interop", "flavour": flavour})
@@ -162,16 +162,16 @@ async def info_of_the_sandbox():
 
 @check
 async def health_and_connecting_by_id():
-    eq(await do(box.is_healthy()), True)
-    other = await do(Box.connect(box.id, connection_config=config()))
-    eq(other.id, box.id)
+    eq(await do(sandbox.is_healthy()), True)
+    other = await do(SandboxType.connect(sandbox.id, connection_config=config()))
+    eq(other.id, sandbox.id)
     eq(out(await do(other.commands.run("echo connected"))), "connected")
     await do(other.close())
 
 
 @check
 async def metrics():
-    m = await do(box.get_metrics())
+    m = await do(sandbox.get_metrics())
     assert m.cpu_count > 0 and 0 <= m.cpu_used_percentage <= 100, m
     assert 0 < m.memory_used_in_mib <= m.memory_total_in_mib, m
     assert abs(m.timestamp - time.time() * 1000) < 60_000, m
@@ -207,17 +207,17 @@ async def run_what_does_not_exist():
 async def run_a_list_of_arguments():
     if opensandbox.__version__.startswith("0."):
         return                  # it has only texts for a shell
-    e = await do(box.commands.run(["printf", "%s|", "a b", "$HOME", "'"]))
+    e = await do(sandbox.commands.run(["printf", "%s|", "a b", "$HOME", "'"]))
     eq(out(e), "a b|$HOME|'|")
 
 
 @check
 async def run_with_environment_and_directory():
-    await do(box.files.create_directories([WriteEntry(path=at("wd"), mode=755)]))
+    await do(sandbox.files.create_directories([WriteEntry(path=at("wd"), mode=755)]))
     e = await run('echo "$GREETING $GIVEN"; pwd', envs={"GREETING": "grüße $HOME"},
                   working_directory=at("wd"))
     eq(out(e), f"grüße $HOME at creation\n{at('wd')}")
-    await refused(lambda: box.commands.run(
+    await refused(lambda: sandbox.commands.run(
         "pwd", opts=RunCommandOpts(working_directory=at("nowhere"))), 400)
 
 
@@ -270,105 +270,105 @@ async def background_state_and_logs():
     s = await until_ended(e)
     eq((s.id, s.exit_code), (e.id, 4))
     assert s.started_at <= s.finished_at
-    logs = await do(box.commands.get_background_command_logs(e.id))
+    logs = await do(sandbox.commands.get_background_command_logs(e.id))
     eq((logs.content, logs.cursor), ("one\ntwo\n", 8))
-    eq((await do(box.commands.get_background_command_logs(e.id, 4))).content, "two\n")
+    eq((await do(sandbox.commands.get_background_command_logs(e.id, 4))).content, "two\n")
 
 
 @check
 async def background_interrupt():
     e = await run("sleep 100", background=True)
-    eq((await do(box.commands.get_command_status(e.id))).running, True)
-    await do(box.commands.interrupt(e.id))
+    eq((await do(sandbox.commands.get_command_status(e.id))).running, True)
+    await do(sandbox.commands.interrupt(e.id))
     assert (await until_ended(e)).exit_code != 0
 
 
 @check
 async def a_session_keeps_directory_and_variables():
-    s = await do(box.commands.create_session(working_directory=at("wd")))
-    await do(box.commands.run_in_session(s, 'mkdir -p deep && cd deep && export KEPT="a b"'))
-    e = await do(box.commands.run_in_session(s, 'echo "$KEPT"; pwd'))
+    s = await do(sandbox.commands.create_session(working_directory=at("wd")))
+    await do(sandbox.commands.run_in_session(s, 'mkdir -p deep && cd deep && export KEPT="a b"'))
+    e = await do(sandbox.commands.run_in_session(s, 'echo "$KEPT"; pwd'))
     eq((out(e), e.exit_code), (f"a b\n{at('wd/deep')}", 0))
-    e = await do(box.commands.run_in_session(s, "exit 7"))
+    e = await do(sandbox.commands.run_in_session(s, "exit 7"))
     eq((e.exit_code, e.error.value), (7, "7"))
-    await do(box.commands.delete_session(s))
+    await do(sandbox.commands.delete_session(s))
 
 
 # --- files ---
 
 @check
 async def files_write_and_read():
-    await do(box.files.write_files([
+    await do(sandbox.files.write_files([
         WriteEntry(path=at("new/text"), data="grüße\n", mode=640),
         WriteEntry(path=at("new/bytes"), data=BYTES, mode=600),
         WriteEntry(path=at("new/stream"), data=io.BytesIO(BYTES)),
         WriteEntry(path=at('new/ü 漢 "x" %20'), data="")]))
-    eq(await do(box.files.read_file(at("new/text"))), "grüße\n")
-    eq(await do(box.files.read_bytes(at("new/bytes"))), BYTES)
-    eq(await do(box.files.read_file(at('new/ü 漢 "x" %20'))), "")
-    stream = await pieces(await do(box.files.read_bytes_stream(at("new/stream"))))
+    eq(await do(sandbox.files.read_file(at("new/text"))), "grüße\n")
+    eq(await do(sandbox.files.read_bytes(at("new/bytes"))), BYTES)
+    eq(await do(sandbox.files.read_file(at('new/ü 漢 "x" %20'))), "")
+    stream = await pieces(await do(sandbox.files.read_bytes_stream(at("new/stream"))))
     eq(b"".join(stream), BYTES)
 
 
 @check
 async def files_a_part():
-    eq(await do(box.files.read_bytes(at("new/bytes"), range_header="bytes=100-199")),
+    eq(await do(sandbox.files.read_bytes(at("new/bytes"), range_header="bytes=100-199")),
        BYTES[100:200])
-    await do(box.files.write_file(at("lines"), "1\n2\n3\n4\n"))
-    eq(await do(box.files.read_file(at("lines"), offset=2, limit=2)), "2\n3")
+    await do(sandbox.files.write_file(at("lines"), "1\n2\n3\n4\n"))
+    eq(await do(sandbox.files.read_file(at("lines"), offset=2, limit=2)), "2\n3")
 
 
 @check
 async def files_info_and_permissions():
-    await do(box.files.set_permissions([SetPermissionEntry(path=at("new/bytes"), mode=444)]))
-    info = await do(box.files.get_file_info([at("new/bytes"), at("new/text")]))
+    await do(sandbox.files.set_permissions([SetPermissionEntry(path=at("new/bytes"), mode=444)]))
+    info = await do(sandbox.files.get_file_info([at("new/bytes"), at("new/text")]))
     b = info[at("new/bytes")]
     eq((b.path, b.size, b.mode, info[at("new/text")].mode), (at("new/bytes"), 300_000, 444, 640))
     assert abs(b.modified_at - datetime.now(timezone.utc)) < timedelta(minutes=1)
-    await refused(lambda: box.files.get_file_info([at("nobody")]), 404, "FILE_NOT_FOUND")
+    await refused(lambda: sandbox.files.get_file_info([at("nobody")]), 404, "FILE_NOT_FOUND")
 
 
 @check
 async def files_move_replace_delete():
-    await do(box.files.move_files([MoveEntry(src=at("new/stream"), dest=at("moved/far"))]))
-    eq(len(await do(box.files.read_bytes(at("moved/far")))), 300_000)
-    await do(box.files.write_file(at("letter"), "a-b-a", mode=640))
-    eq([(r.path, r.replaced_count) for r in await do(box.files.replace_contents_detailed(
+    await do(sandbox.files.move_files([MoveEntry(src=at("new/stream"), dest=at("moved/far"))]))
+    eq(len(await do(sandbox.files.read_bytes(at("moved/far")))), 300_000)
+    await do(sandbox.files.write_file(at("letter"), "a-b-a", mode=640))
+    eq([(r.path, r.replaced_count) for r in await do(sandbox.files.replace_contents_detailed(
         [ContentReplaceEntry(path=at("letter"), old_content="a", new_content="漢")]))],
        [(at("letter"), 2)])
-    eq(await do(box.files.read_file(at("letter"))), "漢-b-漢")
-    await do(box.files.delete_files([at("letter"), at("never-was")]))
-    await refused(lambda: box.files.read_file(at("letter")), 404)
+    eq(await do(sandbox.files.read_file(at("letter"))), "漢-b-漢")
+    await do(sandbox.files.delete_files([at("letter"), at("never-was")]))
+    await refused(lambda: sandbox.files.read_file(at("letter")), 404)
 
 
 @check
 async def files_search():
-    await do(box.files.write_files([WriteEntry(path=at(n), data=n)
+    await do(sandbox.files.write_files([WriteEntry(path=at(n), data=n)
                                     for n in ["s/one.txt", "s/deep/two.txt", "s/three.md"]]))
-    found = await do(box.files.search(SearchEntry(path=at("s"), pattern="*.txt")))
+    found = await do(sandbox.files.search(SearchEntry(path=at("s"), pattern="*.txt")))
     eq(sorted(f.path for f in found), [at("s/deep/two.txt"), at("s/one.txt")])
 
 
 @check
 async def directories():
-    await do(box.files.create_directories([WriteEntry(path=at("d/e"), mode=750)]))
-    found = await do(box.files.list_directory(DirectoryListEntry(path=at("d"), depth=2)))
+    await do(sandbox.files.create_directories([WriteEntry(path=at("d/e"), mode=750)]))
+    found = await do(sandbox.files.list_directory(DirectoryListEntry(path=at("d"), depth=2)))
     eq([(f.path, f.entry_type, f.mode) for f in found], [(at("d/e"), "directory", 750)])
-    await do(box.files.delete_directories([at("d")]))
-    await refused(lambda: box.files.get_file_info([at("d")]), 404, "FILE_NOT_FOUND")
+    await do(sandbox.files.delete_directories([at("d")]))
+    await refused(lambda: sandbox.files.get_file_info([at("d")]), 404, "FILE_NOT_FOUND")
 
 
 # --- a port of the user's own ---
 
 @check
 async def a_server_of_the_user():
-    await do(box.files.write_file(at("site/page.txt"), "from inside\n"))
+    await do(sandbox.files.write_file(at("site/page.txt"), "from inside\n"))
     served = []
 
     async def on_stdout(m):
         if found := re.match(r"Serving HTTP on \S+ port (\d+)", m.text):
-            served.append(await ask(int(found[1]), "/page.txt"))
-            await do(box.commands.interrupt(started[0]))
+            served.append(await send_request(int(found[1]), "/page.txt"))
+            await do(sandbox.commands.interrupt(started[0]))
 
     started = []
 
@@ -384,19 +384,19 @@ async def a_server_of_the_user():
 
 @check
 async def metadata():
-    info = await do(box.patch_metadata({"stage": "two", "project": None}))
+    info = await do(sandbox.patch_metadata({"stage": "two", "project": None}))
     eq(info.metadata, {"stage": "two", "flavour": flavour})
-    eq((await do(box.get_info())).metadata, {"stage": "two", "flavour": flavour})
+    eq((await do(sandbox.get_info())).metadata, {"stage": "two", "flavour": flavour})
 
 
 @check
 async def lists():
-    second = await do(Box.create(IMAGE, metadata={"stage": "two"},
+    second = await do(SandboxType.create(IMAGE, metadata={"stage": "two"},
                                  connection_config=config()))
     try:
         page = await do(manager.list_sandbox_infos(SandboxFilter(
             states=["Running"], metadata={"stage": "two", "flavour": flavour})))
-        eq([i.id for i in page.sandbox_infos], [box.id])
+        eq([i.id for i in page.sandbox_infos], [sandbox.id])
         page = await do(manager.list_sandbox_infos(SandboxFilter(
             metadata={"stage": "two"}, page=1, page_size=1)))
         eq([i.id for i in page.sandbox_infos], [second.id])
@@ -412,16 +412,16 @@ async def lists():
 
 @check
 async def renewal():
-    answer = await do(box.renew(timedelta(minutes=20)))
-    left = answer.expires_at - datetime.now(timezone.utc)
+    reply = await do(sandbox.renew(timedelta(minutes=20)))
+    left = reply.expires_at - datetime.now(timezone.utc)
     assert timedelta(minutes=18) < left < timedelta(minutes=22), left
-    info = await do(box.get_info())
-    assert abs(info.expires_at - answer.expires_at) < NO_MS
+    info = await do(sandbox.get_info())
+    assert abs(info.expires_at - reply.expires_at) < NO_MS
 
 
 @check
 async def without_an_end():
-    endless = await do(Box.create(IMAGE, timeout=None, connection_config=config()))
+    endless = await do(SandboxType.create(IMAGE, timeout=None, connection_config=config()))
     try:
         eq((await do(endless.get_info())).expires_at, None)
     finally:
@@ -431,49 +431,49 @@ async def without_an_end():
 
 @check
 async def pause_and_resume():
-    global box
-    await do(box.files.write_file(at("kept"), "over the pause"))
+    global sandbox
+    await do(sandbox.files.write_file(at("kept"), "over the pause"))
     sleeper = await run("sleep 100", background=True)
-    await do(box.pause())
-    eq((await do(box.get_info())).status.state, "Paused")
+    await do(sandbox.pause())
+    eq((await do(sandbox.get_info())).status.state, "Paused")
     page = await do(manager.list_sandbox_infos(SandboxFilter(states=["Paused"])))
-    eq([i.id for i in page.sandbox_infos], [box.id])
-    await refused(box.pause, 409)
-    await refused(lambda: box.commands.run("true"), 409)
-    old = box
-    box = await do(Box.resume(box.id, connection_config=config()))
+    eq([i.id for i in page.sandbox_infos], [sandbox.id])
+    await refused(sandbox.pause, 409)
+    await refused(lambda: sandbox.commands.run("true"), 409)
+    old = sandbox
+    sandbox = await do(SandboxType.resume(sandbox.id, connection_config=config()))
     await do(old.close())
-    eq((await do(box.get_info())).status.state, "Running")
+    eq((await do(sandbox.get_info())).status.state, "Running")
     eq(out(await run(f"cat {at('kept')}")), "over the pause")
-    eq((await do(box.commands.get_command_status(sleeper.id))).running, True)
-    await refused(lambda: manager.resume_sandbox(box.id), 409)
+    eq((await do(sandbox.commands.get_command_status(sleeper.id))).running, True)
+    await refused(lambda: manager.resume_sandbox(sandbox.id), 409)
 
 
 @check
 async def what_it_says_about_itself():
-    if not hasattr(box, "get_diagnostic_logs"):
+    if not hasattr(sandbox, "get_diagnostic_logs"):
         return
-    logs = await do(box.get_diagnostic_logs("container"))
-    eq((logs.sandbox_id, logs.kind, logs.scope, logs.delivery), (box.id, "logs", "container",
+    logs = await do(sandbox.get_diagnostic_logs("container"))
+    eq((logs.sandbox_id, logs.kind, logs.scope, logs.delivery), (sandbox.id, "logs", "container",
                                                                  "inline"))
-    events = await do(box.get_diagnostic_events("runtime"))
+    events = await do(sandbox.get_diagnostic_events("runtime"))
     assert "Paused" in events.content, events
 
 
 @check
 async def snapshots():
     if "SCENARIO_SNAPSHOTS" not in os.environ:
-        await refused(lambda: box.create_snapshot("s"), 501)
+        await refused(lambda: sandbox.create_snapshot("s"), 501)
         return
-    await do(box.files.write_file("/srv/kept", "over the snapshot"))
-    made = await do(box.create_snapshot("before"))
-    eq((made.sandbox_id, made.name, made.status.state), (box.id, "before", "Creating"))
+    await do(sandbox.files.write_file("/srv/kept", "over the snapshot"))
+    made = await do(sandbox.create_snapshot("before"))
+    eq((made.sandbox_id, made.name, made.status.state), (sandbox.id, "before", "Creating"))
     while (info := await do(manager.get_snapshot(made.id))).status.state == "Creating":
         pass
     eq(info.status.state, "Ready")
-    page = await do(manager.list_snapshots(SnapshotFilter(sandbox_id=box.id, states=["Ready"])))
+    page = await do(manager.list_snapshots(SnapshotFilter(sandbox_id=sandbox.id, states=["Ready"])))
     eq([i.id for i in page.snapshot_infos], [made.id])
-    second = await do(Box.create(snapshot_id=made.id, timeout=timedelta(minutes=5),
+    second = await do(SandboxType.create(snapshot_id=made.id, timeout=timedelta(minutes=5),
                                  connection_config=config()))
     try:
         eq(await do(second.files.read_file("/srv/kept")), "over the snapshot")
@@ -493,9 +493,9 @@ async def what_nobody_knows_has_a_request_id():
 
 @check
 async def kill():
-    await do(box.kill())
-    await refused(box.get_info, 404)
-    await do(box.close())
+    await do(sandbox.kill())
+    await refused(sandbox.get_info, 404)
+    await do(sandbox.close())
     await do(manager.close())
 
 
