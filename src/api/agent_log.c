@@ -118,7 +118,7 @@ void agent_log_start(struct agent_log *l)
         timeout_init(&l->_deadline);
         timeout_set(&l->_deadline, &api->agent_deadline);
         l->_connect = (struct service_connect){
-                .who = api_caller(l->req), .id = l->req->params[0], .looks = true, .fd = -EBADF
+                .caller = api_caller(l->req), .id = l->req->params[0], .passive = true, .fd = -EBADF
         };
         op_init(&l->_connect.req.op, connected);
         service_connect(api->service, &l->_connect);

@@ -61,7 +61,7 @@ static const struct str keys[] = { STR("OPEN-SANDBOX-API-KEY"), STR("X-API-Key")
 void forward_to(struct http_req *req, const struct service_node *node, struct buf *body)
 {
         const struct api_cluster *cluster = api_of(req)->cluster;
-        struct peer_identity who = identity_of(req);
+        struct peer_identity caller = identity_of(req);
         const struct peer_binding binding = { cluster->secret_key, cluster->node,
                                               str_from(node->process), req->method_name,
                                               req->target };
@@ -80,7 +80,7 @@ void forward_to(struct http_req *req, const struct service_node *node, struct bu
                 *body = (struct buf){ 0 };
                 t.body = &own;
         }
-        if (!addr || !add || peer_write(&binding, &who, &req->arena, &add->value) < 0) {
+        if (!addr || !add || peer_write(&binding, &caller, &req->arena, &add->value) < 0) {
                 buf_done(&own.bytes);
                 out_of_memory(req);
                 return;
@@ -159,7 +159,7 @@ bool forward_if_remote(struct http_req *req, struct str id, forward_check_fn *ch
         x->req = http_req_ref(req);
         http_req_hold(req);
         x->check = check;
-        x->locate.who = check ? NULL : api_caller(req);
+        x->locate.caller = check ? NULL : api_caller(req);
         x->locate.id = id;
         op_init(&x->locate.req.op, located);
         service_locate(service, &x->locate);
@@ -177,7 +177,7 @@ static int refuse(struct http_req *req)
         return -EACCES;
 }
 
-static int take_identity(struct http_req *req, const struct peer_identity *who)
+static int take_identity(struct http_req *req, const struct peer_identity *caller)
 {
         struct auth_context *v = arena_new(&req->arena, struct auth_context);
 
@@ -186,12 +186,12 @@ static int take_identity(struct http_req *req, const struct peer_identity *who)
                 return -EACCES;
         }
         v->forwarded = true;
-        v->is_identified = who->known;
-        v->acts = who->bridge;
-        v->caller =
-                (struct caller){ who->tenant, who->principal, who->role, who->sees_all, who->key };
+        v->is_identified = caller->known;
+        v->acts = caller->bridge;
+        v->caller = (struct caller){ caller->tenant, caller->principal, caller->role,
+                                     caller->sees_all, caller->key };
         req->principal = &v->caller;
-        if (who->known)
+        if (caller->known)
                 log_ctx_add_str(&req->log, "tenant", v->caller.tenant);
         return 1;
 }
@@ -200,7 +200,7 @@ int forward__receive(struct http_req *req)
 {
         const struct api *api = api_of(req);
         struct service_req fenced = { 0 };
-        struct peer_identity who;
+        struct peer_identity caller;
         struct peer_binding binding;
         struct str text;
         int r;
@@ -217,6 +217,6 @@ int forward__receive(struct http_req *req)
                                          .to = api->cluster->process,
                                          .method = req->method_name,
                                          .target = req->target };
-        r = peer_read(text, &binding, &req->arena, &who);
-        return r < 0 ? refuse(req) : take_identity(req, &who);
+        r = peer_read(text, &binding, &req->arena, &caller);
+        return r < 0 ? refuse(req) : take_identity(req, &caller);
 }

@@ -28,7 +28,7 @@ static void finish_taken(struct claim *c)
 
 static void write_index(struct claim *c, uint64_t expected)
 {
-        verified_write_cas(&c->_sure, c->_registry->store, claim_key(c), expected,
+        verified_write_cas(&c->_verified, c->_registry->store, claim_key(c), expected,
                            index_value(c->_record->id, c->_value));
 }
 
@@ -36,9 +36,9 @@ static void write_index(struct claim *c, uint64_t expected)
 
 static verified_write_fn index_written;
 
-static void doubtful_removed(struct sure *s, int result)
+static void uncertain_removed(struct verified_write *s, int result)
 {
-        struct claim *c = container_of(s, struct claim, _sure);
+        struct claim *c = container_of(s, struct claim, _verified);
 
         if (result < 0) {
                 c->err = s->err;
@@ -68,8 +68,9 @@ static void judge_record(struct claim *c)
         if (!has_right(c)) {
                 write_index(c, c->_stale);
         } else if (uncertain_write_matches(c->_registry, other_of(c), c->_get.value)) {
-                c->_sure.done = doubtful_removed;
-                verified_write_remove(&c->_sure, c->_registry->store, c->_get.key, c->_get.version);
+                c->_verified.done = uncertain_removed;
+                verified_write_remove(&c->_verified, c->_registry->store, c->_get.key,
+                                      c->_get.version);
         } else {
                 finish_taken(c);
         }
@@ -139,9 +140,9 @@ static void judge_index(struct claim *c, struct str value, uint64_t version)
         }
 }
 
-static void index_written(struct sure *s, int result)
+static void index_written(struct verified_write *s, int result)
 {
-        struct claim *c = container_of(s, struct claim, _sure);
+        struct claim *c = container_of(s, struct claim, _verified);
 
         if (result == 0) {
                 c->version = s->version;
@@ -190,7 +191,7 @@ void claim_start(struct claim *c, struct registry *r, const struct sandbox *reco
         buf_init_fixed(&key, c->_key, sizeof(c->_key));
         add_owner_key(&key, OWNER_PREFIX, &record->owner);
         c->_key_n = key.n;
-        c->_sure.done = index_written;
+        c->_verified.done = index_written;
         older = legacy_owner_key(claim_key(c), &record->owner);
         if (!older.p) {
                 write_index(c, STORE_ABSENT);

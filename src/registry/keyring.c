@@ -294,14 +294,14 @@ int keyring_configure(struct keyring *kr, const struct api_key *keys, size_t n, 
 #define STORED_KEY_SIZE (sizeof(API_KEY_PREFIX) + (size_t) 2 * SHA256_SIZE)
 #define PAGE            100
 
-struct work {
+struct keyring_op {
         struct keyring *kr;
         struct registry_req *req;
         struct key *key;
         struct buf value;
         struct buf after;
         union {
-                struct sure sure;
+                struct verified_write verified;
                 struct store_scan scan;
         };
         char stored_key[STORED_KEY_SIZE];
@@ -316,10 +316,10 @@ static struct str stored_key(const struct api_key *k, char ret[static STORED_KEY
         return str_of(ret, n + (size_t) 2 * SHA256_SIZE);
 }
 
-static void work_end(struct op *op, int result)
+static void keyring_op_end(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
-        struct work *w = req->_job;
+        struct keyring_op *w = req->_job;
 
         w->kr->under_way--;
         req->op.done = req->_done;
@@ -329,9 +329,9 @@ static void work_end(struct op *op, int result)
         free(w);
 }
 
-static struct work *work_begin(struct keyring *kr, struct registry_req *req)
+static struct keyring_op *keyring_op_begin(struct keyring *kr, struct registry_req *req)
 {
-        struct work *w = xnew(struct work);
+        struct keyring_op *w = xnew(struct keyring_op);
 
         w->kr = kr;
         w->req = req;
@@ -340,27 +340,27 @@ static struct work *work_begin(struct keyring *kr, struct registry_req *req)
         req->err = (struct err){ 0 };
         req->_done = req->op.done;
         req->_job = w;
-        req->op.done = work_end;
+        req->op.done = keyring_op_end;
         kr->under_way++;
         op_begin(&req->op, kr->loop, /* cancel= */ NULL);
         return w;
 }
 
-static void finish(struct work *w, int result)
+static void finish(struct keyring_op *w, int result)
 {
         op_finish(&w->req->op, result);
 }
 
 /* --- add --- */
 
-static int exists(struct work *w)
+static int exists(struct keyring_op *w)
 {
         return err_set(&w->req->err, ERR_EXISTS, "there is such an API key");
 }
 
-static void key_added(struct sure *s, int result)
+static void key_added(struct verified_write *s, int result)
 {
-        struct work *w = container_of(s, struct work, sure);
+        struct keyring_op *w = container_of(s, struct keyring_op, verified);
 
         if (result == 0) {
                 key_open(w->kr, w->key);
@@ -377,7 +377,7 @@ static void key_added(struct sure *s, int result)
 
 void keyring_add(struct keyring *kr, struct keyring_add *a, const struct api_key *key)
 {
-        struct work *w = work_begin(kr, &a->req);
+        struct keyring_op *w = keyring_op_begin(kr, &a->req);
         int r = check_key(key, &a->req.err);
 
         if (r == 0 && (find_id(kr, key->id) || find_digest(kr, digest_of(key))))
@@ -391,16 +391,16 @@ void keyring_add(struct keyring *kr, struct keyring_add *a, const struct api_key
         key_enter(kr, w->key);
         json_encode(&w->value, key_fields, &w->key->key);
         ASSERT(!buf_failed(&w->value)); /* four short texts */
-        w->sure.done = key_added;
-        verified_write_cas(&w->sure, kr->store, stored_key(key, w->stored_key), STORE_ABSENT,
+        w->verified.done = key_added;
+        verified_write_cas(&w->verified, kr->store, stored_key(key, w->stored_key), STORE_ABSENT,
                            buf_str(&w->value));
 }
 
 /* --- remove --- */
 
-static void key_removed(struct sure *s, int result)
+static void key_removed(struct verified_write *s, int result)
 {
-        struct work *w = container_of(s, struct work, sure);
+        struct keyring_op *w = container_of(s, struct keyring_op, verified);
 
         if (result == 0) {
                 key_free(w->kr, w->key);
@@ -413,7 +413,7 @@ static void key_removed(struct sure *s, int result)
 
 void keyring_remove(struct keyring *kr, struct keyring_remove *r, struct str id)
 {
-        struct work *w = work_begin(kr, &r->req);
+        struct keyring_op *w = keyring_op_begin(kr, &r->req);
         struct key *k = find_id(kr, id);
 
         if (!k || k->state == KEY_ADDING) {
@@ -433,8 +433,9 @@ void keyring_remove(struct keyring *kr, struct keyring_remove *r, struct str id)
         }
         key_close(kr, k);
         w->key = k;
-        w->sure.done = key_removed;
-        verified_write_remove(&w->sure, kr->store, stored_key(&k->key, w->stored_key), STORE_ANY);
+        w->verified.done = key_removed;
+        verified_write_remove(&w->verified, kr->store, stored_key(&k->key, w->stored_key),
+                              STORE_ANY);
 }
 
 /* --- load --- */
@@ -510,7 +511,7 @@ static bool take_key(struct keyring *kr, const struct store_entry *e)
 
 static void page_read(struct op *op, int result)
 {
-        struct work *w = container_of(op, struct work, scan.req.op);
+        struct keyring_op *w = container_of(op, struct keyring_op, scan.req.op);
         struct keyring_load *l = container_of(w->req, struct keyring_load, req);
         bool more = w->scan.more;
 
@@ -539,7 +540,7 @@ static void page_read(struct op *op, int result)
 
 void keyring_load(struct keyring *kr, struct keyring_load *l)
 {
-        struct work *w = work_begin(kr, &l->req);
+        struct keyring_op *w = keyring_op_begin(kr, &l->req);
 
         l->loaded = l->damaged = 0;
         kr->round++;

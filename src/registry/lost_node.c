@@ -20,7 +20,7 @@ struct losing {
         struct registry_fail_lost *out;
         struct sandbox *next;
         struct store_get get;
-        struct sure sure;
+        struct verified_write verified;
         struct writing writing;
         struct buf value;
         bool bound;
@@ -33,8 +33,8 @@ static void lose_end(struct op *op, int result)
         struct registry_req *req = container_of(op, struct registry_req, op);
         struct losing *x = req->_job;
 
-        if (result == 0 && x->sure.version > 0)
-                (void) records_add(&x->r->records, TAKE_PTR(x->next), x->sure.version);
+        if (result == 0 && x->verified.version > 0)
+                (void) records_add(&x->r->records, TAKE_PTR(x->next), x->verified.version);
         writing_end(x->r, &x->writing);
         request_end(x->r, req, result);
         sandbox_free(x->next);
@@ -59,9 +59,9 @@ static void index_read(struct op *op, int result)
         finish(x, 0);
 }
 
-static void written(struct sure *s, int result)
+static void written(struct verified_write *s, int result)
 {
-        struct losing *x = container_of(s, struct losing, sure);
+        struct losing *x = container_of(s, struct losing, verified);
         struct buf key;
 
         if (result < 0 || !x->bound) {
@@ -118,8 +118,8 @@ static void was_read(struct op *op, int result)
         if (result == 0 && nodes_status(x->r->nodes, x->next->node) != NODE_LOST)
                 result = err_set(e, ERR_CONFLICT, "its node is not lost");
         if (result == 0 && state_is_final((enum state) x->next->status.state)) {
-                x->sure.done = written;
-                verified_write_remove(&x->sure, x->r->store, x->get.key, x->get.version);
+                x->verified.done = written;
+                verified_write_remove(&x->verified, x->r->store, x->get.key, x->get.version);
                 return;
         }
         if (result == 0)
@@ -128,8 +128,9 @@ static void was_read(struct op *op, int result)
                 finish(x, result);
                 return;
         }
-        x->sure.done = written;
-        verified_write_cas(&x->sure, x->r->store, x->get.key, x->get.version, buf_str(&x->value));
+        x->verified.done = written;
+        verified_write_cas(&x->verified, x->r->store, x->get.key, x->get.version,
+                           buf_str(&x->value));
 }
 
 void registry_fail_lost(struct registry *r, struct registry_fail_lost *l, struct str id)

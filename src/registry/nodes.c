@@ -13,7 +13,7 @@
 #define LEASE_MAX (24 * 3600 * USEC_PER_SEC) /* that is believed of others */
 
 /* A node as it was seen. */
-struct seen {
+struct peer {
         struct tree_node by_id;
         uint64_t version;
         uint64_t round; /* the last scan that had it */
@@ -42,7 +42,7 @@ struct nodes {
         struct alarm alarm;
         bool waiting; /* the alarm is set */
 
-        struct sure sure;
+        struct verified_write verified;
         bool writing, scanning;
         struct buf value;
         uint64_t version; /* of our record */
@@ -52,7 +52,7 @@ struct nodes {
 
         struct store_scan scan;
         struct buf after;
-        struct tree seen;
+        struct tree peers;
         uint64_t round;
         size_t finding;
 
@@ -64,20 +64,20 @@ struct nodes {
 
 /* --- the record --- */
 
-struct text {
+struct node_record {
         struct str address, process, installation, boot_id;
         int64_t lease_ms, grace_ms;
         bool ended;
 };
 
-static const struct json_field text_fields[] = {
-        JSON_STR(struct text, address, "address", JSON_REQUIRED),
-        JSON_STR(struct text, process, "process", JSON_REQUIRED),
-        JSON_STR(struct text, installation, "installation", JSON_REQUIRED),
-        JSON_STR(struct text, boot_id, "bootId", JSON_REQUIRED),
-        JSON_I64(struct text, lease_ms, "leaseMs", JSON_REQUIRED, JSON_MIN(1)),
-        JSON_I64(struct text, grace_ms, "graceMs", JSON_REQUIRED, JSON_MIN(0)),
-        JSON_BOOL(struct text, ended, "ended", JSON_OMIT_EMPTY),
+static const struct json_field node_record_fields[] = {
+        JSON_STR(struct node_record, address, "address", JSON_REQUIRED),
+        JSON_STR(struct node_record, process, "process", JSON_REQUIRED),
+        JSON_STR(struct node_record, installation, "installation", JSON_REQUIRED),
+        JSON_STR(struct node_record, boot_id, "bootId", JSON_REQUIRED),
+        JSON_I64(struct node_record, lease_ms, "leaseMs", JSON_REQUIRED, JSON_MIN(1)),
+        JSON_I64(struct node_record, grace_ms, "graceMs", JSON_REQUIRED, JSON_MIN(0)),
+        JSON_BOOL(struct node_record, ended, "ended", JSON_OMIT_EMPTY),
         JSON_END,
 };
 
@@ -86,19 +86,19 @@ static usec_t usec_of(int64_t ms)
         return MIN_OF((usec_t) ms, LEASE_MAX / USEC_PER_MSEC) * USEC_PER_MSEC;
 }
 
-static int read_text(struct str value, struct arena *a, struct text *ret)
+static int node_record_read(struct str value, struct arena *a, struct node_record *ret)
 {
         struct json_error je;
 
-        if (json_decode(value, text_fields, 0, a, ret, &je) < 0 || ret->address.n > NODE_ADDRESS_MAX
-            || ret->process.n > NODE_PROCESS_LEN)
+        if (json_decode(value, node_record_fields, 0, a, ret, &je) < 0
+            || ret->address.n > NODE_ADDRESS_MAX || ret->process.n > NODE_PROCESS_LEN)
                 return -EBADMSG;
         return 0;
 }
 
 static void make_value(struct nodes *ns, bool ended)
 {
-        const struct text t = {
+        const struct node_record t = {
                 .address = ns->config.address,
                 .process = str_from(ns->process),
                 .installation = ns->config.installation,
@@ -109,7 +109,7 @@ static void make_value(struct nodes *ns, bool ended)
         };
 
         buf_reset(&ns->value);
-        json_encode(&ns->value, text_fields, &t);
+        json_encode(&ns->value, node_record_fields, &t);
         ASSERT(!buf_failed(&ns->value));
 }
 
@@ -131,35 +131,35 @@ static usec_t now_of(const struct nodes *ns)
 
 /* --- what was seen --- */
 
-static struct seen *find_seen(const struct nodes *ns, struct str id)
+static struct peer *find_peer(const struct nodes *ns, struct str id)
 {
-        struct tree_node *n = tree_get(&ns->seen, id);
+        struct tree_node *n = tree_get(&ns->peers, id);
 
-        return n ? container_of(n, struct seen, by_id) : NULL;
+        return n ? container_of(n, struct peer, by_id) : NULL;
 }
 
-static enum node_status life_of(const struct seen *s)
+static enum node_status status_of(const struct peer *s)
 {
         if (s->quiet < s->lease)
                 return NODE_LIVE;
         return s->quiet - s->lease < s->grace ? NODE_SILENT : NODE_LOST;
 }
 
-static void seen_free(struct nodes *ns, struct seen *s)
+static void peer_free(struct nodes *ns, struct peer *s)
 {
-        tree_remove(&ns->seen, &s->by_id);
+        tree_remove(&ns->peers, &s->by_id);
         free(s);
 }
 
-static struct seen *seen_new(struct nodes *ns, struct str id)
+static struct peer *peer_new(struct nodes *ns, struct str id)
 {
-        struct seen *s;
+        struct peer *s;
 
-        if (ns->seen.n >= NODES_MAX || id.n == 0 || id.n > NODE_ID_MAX)
+        if (ns->peers.n >= NODES_MAX || id.n == 0 || id.n > NODE_ID_MAX)
                 return NULL;
         s = xcalloc(1, sizeof(*s) + id.n + 1);
         memcpy(s->id, id.p, id.n);
-        tree_add(&ns->seen, &s->by_id, str_of(s->id, id.n));
+        tree_add(&ns->peers, &s->by_id, str_of(s->id, id.n));
         return s;
 }
 
@@ -169,10 +169,10 @@ static void copy_text(char *ret, struct str from)
         ret[from.n] = '\0';
 }
 
-static void note_version(struct nodes *ns, struct seen *s, struct str value, uint64_t version)
+static void note_version(struct nodes *ns, struct peer *s, struct str value, uint64_t version)
 {
         usec_t now = now_of(ns);
-        struct text t = { 0 };
+        struct node_record t = { 0 };
         struct arena a;
 
         if (s->version == version) {
@@ -184,7 +184,7 @@ static void note_version(struct nodes *ns, struct seen *s, struct str value, uin
         s->version = version;
         s->looked = now;
         s->quiet = 0;
-        if (read_text(value, &a, &t) == 0) {
+        if (node_record_read(value, &a, &t) == 0) {
                 copy_text(s->address, t.address);
                 copy_text(s->process, t.process);
                 s->lease = usec_of(t.lease_ms);
@@ -199,44 +199,44 @@ static void note_version(struct nodes *ns, struct seen *s, struct str value, uin
         arena_done(&a);
 }
 
-static void tell_life(struct nodes *ns, struct seen *s)
+static void log_status(struct nodes *ns, struct peer *s)
 {
         static const char *const words[] = {
                 [NODE_LIVE] = "a node is there",
                 [NODE_SILENT] = "a node is silent",
                 [NODE_LOST] = "a node is lost: its sandboxes are given up",
         };
-        enum node_status life = life_of(s);
+        enum node_status status = status_of(s);
 
-        if (life != s->told && ns->config.log)
-                log_fields(ns->config.log, life == NODE_LIVE ? LOG_INFO : LOG_WARN, words[life],
+        if (status != s->told && ns->config.log)
+                log_fields(ns->config.log, status == NODE_LIVE ? LOG_INFO : LOG_WARN, words[status],
                            LOG_F_STR("node", s->by_id.key),
                            LOG_F_STR("address", str_from(s->address)));
-        s->told = life;
+        s->told = status;
 }
 
 /* NULL: it is we, or there are too many. */
-static struct seen *look_at(struct nodes *ns, struct str id, struct str value, uint64_t version)
+static struct peer *look_at(struct nodes *ns, struct str id, struct str value, uint64_t version)
 {
-        struct seen *s = find_seen(ns, id);
+        struct peer *s = find_peer(ns, id);
 
         if (str_eq(id, ns->config.id))
                 return NULL;
         if (!s)
-                s = seen_new(ns, id);
+                s = peer_new(ns, id);
         if (!s)
                 return NULL;
         note_version(ns, s, value, version);
         s->round = ns->round;
-        tell_life(ns, s);
+        log_status(ns, s);
         return s;
 }
 
 enum node_status nodes_status(const struct nodes *ns, struct str id)
 {
-        const struct seen *s = find_seen(ns, id);
+        const struct peer *s = find_peer(ns, id);
 
-        return s ? life_of(s) : NODE_UNKNOWN;
+        return s ? status_of(s) : NODE_UNKNOWN;
 }
 
 /* --- our own --- */
@@ -256,8 +256,9 @@ static void write_own(struct nodes *ns, uint64_t expected, verified_write_fn *do
         make_value(ns, ns->stopping);
         ns->writing = true;
         ns->asked = now_of(ns);
-        ns->sure.done = done;
-        verified_write_cas(&ns->sure, ns->store, str_from(ns->key), expected, buf_str(&ns->value));
+        ns->verified.done = done;
+        verified_write_cas(&ns->verified, ns->store, str_from(ns->key), expected,
+                           buf_str(&ns->value));
 }
 
 static void beat_again(struct nodes *ns);
@@ -285,12 +286,12 @@ static void end(struct nodes *ns, const struct err *why)
 /* Whose record is it that was found in the place of ours? */
 static bool is_of_ours(const struct nodes *ns, struct str value)
 {
-        struct text t = { 0 };
+        struct node_record t = { 0 };
         struct arena a;
         bool ours;
 
         arena_init(&a, 16 * KiB);
-        ours = read_text(value, &a, &t) == 0 && str_eq(t.process, str_from(ns->process));
+        ours = node_record_read(value, &a, &t) == 0 && str_eq(t.process, str_from(ns->process));
         arena_done(&a);
         return ours;
 }
@@ -343,9 +344,9 @@ static void renewed(struct nodes *ns, uint64_t version)
         end(ns, &e);
 }
 
-static void written(struct sure *s, int result)
+static void written(struct verified_write *s, int result)
 {
-        struct nodes *ns = container_of(s, struct nodes, sure);
+        struct nodes *ns = container_of(s, struct nodes, verified);
 
         ns->writing = false;
         if (ns->stopping) {
@@ -383,24 +384,24 @@ static void beat_again(struct nodes *ns)
 
 static void drop_gone(struct nodes *ns)
 {
-        struct tree_node *n = tree_nth(&ns->seen, 0), *next;
+        struct tree_node *n = tree_nth(&ns->peers, 0), *next;
 
         for (; n; n = next) {
-                struct seen *s = container_of(n, struct seen, by_id);
+                struct peer *s = container_of(n, struct peer, by_id);
 
-                next = tree_after(&ns->seen, n->key);
+                next = tree_after(&ns->peers, n->key);
                 if (s->round != ns->round)
-                        seen_free(ns, s);
+                        peer_free(ns, s);
         }
 }
 
 /* `lost` may look, but frees nothing of what is seen. */
 static void tell_lost(struct nodes *ns)
 {
-        struct tree_node *n = tree_nth(&ns->seen, 0);
+        struct tree_node *n = tree_nth(&ns->peers, 0);
 
-        for (; n && ns->config.lost && nodes_may_serve(ns); n = tree_after(&ns->seen, n->key))
-                if (life_of(container_of(n, struct seen, by_id)) == NODE_LOST)
+        for (; n && ns->config.lost && nodes_may_serve(ns); n = tree_after(&ns->peers, n->key))
+                if (status_of(container_of(n, struct peer, by_id)) == NODE_LOST)
                         ns->config.lost(ns->config.data, n->key);
 }
 
@@ -447,7 +448,7 @@ static void found(struct op *op, int result)
 {
         struct nodes_find *f = container_of(op, struct nodes_find, _get.req.op);
         struct nodes *ns = f->_nodes;
-        const struct seen *s = NULL;
+        const struct peer *s = NULL;
 
         if (result == 0)
                 s = look_at(ns, str_from(f->id), f->_get.value, f->_get.version);
@@ -455,7 +456,7 @@ static void found(struct op *op, int result)
                 result = 0;
         else if (result < 0)
                 f->req.err = f->_get.req.err;
-        f->life = s ? life_of(s) : NODE_UNKNOWN;
+        f->status = s ? status_of(s) : NODE_UNKNOWN;
         if (s) {
                 memcpy(f->address, s->address, sizeof(f->address));
                 memcpy(f->process, s->process, sizeof(f->process));
@@ -469,7 +470,7 @@ void nodes_find(struct nodes *ns, struct nodes_find *f, struct str id)
 {
         ASSERT(id.n <= NODE_ID_MAX);
         f->req.err = (struct err){ 0 };
-        f->life = NODE_UNKNOWN;
+        f->status = NODE_UNKNOWN;
         f->address[0] = f->process[0] = '\0';
         f->_nodes = ns;
         copy_text(f->id, id);
@@ -481,10 +482,10 @@ void nodes_find(struct nodes *ns, struct nodes_find *f, struct str id)
 
 void nodes_forget(struct nodes *ns, struct str id)
 {
-        const struct seen *s = find_seen(ns, id);
+        const struct peer *s = find_peer(ns, id);
         char key[NODE_ID_MAX + 32];
 
-        if (s && life_of(s) == NODE_LOST)
+        if (s && status_of(s) == NODE_LOST)
                 remove_unverified(ns->store, node_key(id, key, sizeof(key)), s->version);
 }
 
@@ -502,21 +503,21 @@ static void join_end(struct nodes *ns, int result)
 static void joined(struct nodes *ns)
 {
         ns->phase = PHASE_IN;
-        ns->version = ns->sure.version;
+        ns->version = ns->verified.version;
         ns->renewed = ns->asked;
         join_end(ns, 0);
         scan_on(ns);
 }
 
 /* Whether the process that wrote it has ended for sure. */
-static bool is_over(const struct nodes *ns, const struct text *t)
+static bool is_over(const struct nodes *ns, const struct node_record *t)
 {
         return t->ended
                || (str_eq(t->installation, ns->config.installation)
                    && str_eq(t->boot_id, ns->config.boot_id));
 }
 
-static void try_again(struct sure *s, int result);
+static void try_again(struct verified_write *s, int result);
 
 static void waited(struct alarm *a)
 {
@@ -534,9 +535,9 @@ static void in_use(struct nodes *ns, struct str address)
                              STR_ARG(ns->config.id), QUOTED(address)));
 }
 
-static void meet(struct nodes *ns, const struct text *t)
+static void meet(struct nodes *ns, const struct node_record *t)
 {
-        ns->version = ns->sure.found_version;
+        ns->version = ns->verified.found_version;
         if (is_over(ns, t)) {
                 write_own(ns, ns->version, try_again);
                 return;
@@ -549,10 +550,10 @@ static void meet(struct nodes *ns, const struct text *t)
         set_alarm(ns, usec_of(t->lease_ms), waited);
 }
 
-static void tried(struct sure *s, int result, bool again)
+static void tried(struct verified_write *s, int result, bool again)
 {
-        struct nodes *ns = container_of(s, struct nodes, sure);
-        struct text t = { 0 };
+        struct nodes *ns = container_of(s, struct nodes, verified);
+        struct node_record t = { 0 };
         struct arena a;
 
         ns->writing = false;
@@ -566,7 +567,7 @@ static void tried(struct sure *s, int result, bool again)
                 return;
         }
         arena_init(&a, 16 * KiB);
-        if (read_text(s->found, &a, &t) < 0)
+        if (node_record_read(s->found, &a, &t) < 0)
                 join_end(ns,
                          err_set(&ns->join->req.err, ERR_CONFLICT,
                                  "the record of node '%.*s' in the store can't be read: remove it, "
@@ -579,12 +580,12 @@ static void tried(struct sure *s, int result, bool again)
         arena_done(&a);
 }
 
-static void try_again(struct sure *s, int result)
+static void try_again(struct verified_write *s, int result)
 {
         tried(s, result, true);
 }
 
-static void try_first(struct sure *s, int result)
+static void try_first(struct verified_write *s, int result)
 {
         tried(s, result, false);
 }
@@ -648,7 +649,7 @@ struct nodes *nodes_new(struct net_loop *loop, struct store *store,
         buf_init(&ns->value, 4 * KiB);
         buf_init(&ns->after, STORE_KEY_MAX);
         alarms_init(&ns->alarms, loop);
-        tree_init(&ns->seen);
+        tree_init(&ns->peers);
         net_task_init(&ns->stopped_task, stopped_task);
         return ns;
 }
@@ -678,8 +679,8 @@ void nodes_free(struct nodes *ns)
         if (!ns)
                 return;
         ASSERT(!ns->writing && !ns->scanning && !ns->waiting && ns->finding == 0);
-        while ((n = tree_nth(&ns->seen, 0)))
-                seen_free(ns, container_of(n, struct seen, by_id));
+        while ((n = tree_nth(&ns->peers, 0)))
+                peer_free(ns, container_of(n, struct peer, by_id));
         alarms_done(&ns->alarms);
         buf_done(&ns->value);
         buf_done(&ns->after);

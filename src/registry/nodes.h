@@ -95,7 +95,7 @@ enum node_status nodes_status(const struct nodes *ns, struct str id);
 /* Looks at one now. */
 struct nodes_find {
         struct registry_req req;
-        enum node_status life; /* results; the rest is "" if it is unknown */
+        enum node_status status; /* results; the rest is "" if it is unknown */
         char id[NODE_ID_MAX + 1];
         char address[NODE_ADDRESS_MAX + 1];
         char process[NODE_PROCESS_LEN + 1];

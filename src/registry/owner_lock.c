@@ -47,7 +47,7 @@ struct owner_lock {
         usec_t leased;    /* how long that is good */
         usec_t backoff;
         struct alarm retry;
-        struct sure sure;
+        struct verified_write verified;
         struct buf value;
         char key[];
 };
@@ -191,7 +191,7 @@ static void give_back(struct owner_lock *lock)
         lock_free(lock);
 }
 
-static void asked(struct sure *s, int result);
+static void asked(struct verified_write *s, int result);
 
 static void ask(struct owner_lock *lock, uint64_t expected)
 {
@@ -200,8 +200,9 @@ static void ask(struct owner_lock *lock, uint64_t expected)
         ASSERT(w);
         lock->state = LOCK_ASKING;
         make_value(lock, w->l->lease);
-        lock->sure.done = asked;
-        verified_write_cas(&lock->sure, lock->store, key_of(lock), expected, buf_str(&lock->value));
+        lock->verified.done = asked;
+        verified_write_cas(&lock->verified, lock->store, key_of(lock), expected,
+                           buf_str(&lock->value));
 }
 
 /* The lock is ours; whose is it? */
@@ -277,9 +278,9 @@ static void ask_failed(struct owner_lock *lock, const struct err *e)
                 ask_after(lock, 0); /* the next one, in a turn of its own */
 }
 
-static void asked(struct sure *s, int result)
+static void asked(struct verified_write *s, int result)
 {
-        struct owner_lock *lock = container_of(s, struct owner_lock, sure);
+        struct owner_lock *lock = container_of(s, struct owner_lock, verified);
         usec_t held;
 
         lock->version = result == 0 ? s->version : 0;
@@ -399,9 +400,9 @@ void registry_lock_owner(struct registry *r, struct registry_lock *l, const stru
 
 /* --- for the holder --- */
 
-static void renewed(struct sure *s, int result)
+static void renewed(struct verified_write *s, int result)
 {
-        struct owner_lock *lock = container_of(s, struct owner_lock, sure);
+        struct owner_lock *lock = container_of(s, struct owner_lock, verified);
         struct registry_lock *l = lock->holder->l;
         usec_t until;
 
@@ -436,8 +437,8 @@ void registry_lock_renew(struct registry *r, struct registry_lock *l)
                 return;
         }
         make_value(lock, l->lease);
-        lock->sure.done = renewed;
-        verified_write_cas(&lock->sure, lock->store, key_of(lock), lock->version,
+        lock->verified.done = renewed;
+        verified_write_cas(&lock->verified, lock->store, key_of(lock), lock->version,
                            buf_str(&lock->value));
 }
 

@@ -7,7 +7,7 @@
 
 #define UNCERTAIN_WRITES_MAX 1024 /* of one outage; those beyond wait for the restart */
 
-struct doubt {
+struct uncertain_write {
         struct tree_node by_id;
         uint8_t digest[SHA256_SIZE];
         char id[SANDBOX_ID_MAX];
@@ -28,7 +28,7 @@ struct registry *registry_new(struct net_loop *loop, struct store *store,
         ids_init(&r->ids);
         records_init(&r->records);
         tree_init(&r->writing);
-        tree_init(&r->doubts);
+        tree_init(&r->uncertain_writes);
         r->locks = locks_new(r);
         snapshots__init(&r->snapshots);
         return r;
@@ -42,8 +42,8 @@ void registry_free(struct registry *r)
                 return;
         ASSERT(r->under_way == 0);
         locks_free(r->locks);
-        while ((n = tree_take_any(&r->doubts)))
-                free(container_of(n, struct doubt, by_id));
+        while ((n = tree_take_any(&r->uncertain_writes)))
+                free(container_of(n, struct uncertain_write, by_id));
         records_done(&r->records);
         snapshots__done(r);
         free(r->node);
@@ -89,30 +89,30 @@ bool writing_has(const struct registry *r, struct str id)
 
 /* --- doubts --- */
 
-static struct doubt *find_doubt(const struct registry *r, struct str id)
+static struct uncertain_write *find_uncertain_write(const struct registry *r, struct str id)
 {
-        struct tree_node *n = tree_get(&r->doubts, id);
+        struct tree_node *n = tree_get(&r->uncertain_writes, id);
 
-        return n ? container_of(n, struct doubt, by_id) : NULL;
+        return n ? container_of(n, struct uncertain_write, by_id) : NULL;
 }
 
 void uncertain_write_add(struct registry *r, struct str id, struct str value)
 {
-        struct doubt *d = find_doubt(r, id);
+        struct uncertain_write *d = find_uncertain_write(r, id);
 
-        if (!d && r->doubts.n >= UNCERTAIN_WRITES_MAX)
+        if (!d && r->uncertain_writes.n >= UNCERTAIN_WRITES_MAX)
                 return;
         if (!d) {
-                d = xnew(struct doubt);
+                d = xnew(struct uncertain_write);
                 memcpy(d->id, id.p, id.n);
-                tree_add(&r->doubts, &d->by_id, str_of(d->id, id.n));
+                tree_add(&r->uncertain_writes, &d->by_id, str_of(d->id, id.n));
         }
         sha256(value.p, value.n, d->digest);
 }
 
 bool uncertain_write_matches(const struct registry *r, struct str id, struct str value)
 {
-        const struct doubt *d = find_doubt(r, id);
+        const struct uncertain_write *d = find_uncertain_write(r, id);
         uint8_t digest[SHA256_SIZE];
 
         if (!d)
@@ -123,11 +123,11 @@ bool uncertain_write_matches(const struct registry *r, struct str id, struct str
 
 void uncertain_write_forget(struct registry *r, struct str id)
 {
-        struct doubt *d = find_doubt(r, id);
+        struct uncertain_write *d = find_uncertain_write(r, id);
 
         if (!d)
                 return;
-        tree_remove(&r->doubts, &d->by_id);
+        tree_remove(&r->uncertain_writes, &d->by_id);
         free(d);
 }
 

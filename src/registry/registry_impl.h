@@ -24,8 +24,8 @@ struct registry {
         struct nodes *nodes; /* or NULL */
         struct ids ids;
         struct records records;
-        struct tree writing; /* struct writing: ids of which a write is under way */
-        struct tree doubts;  /* struct doubt */
+        struct tree writing;          /* struct writing: ids of which a write is under way */
+        struct tree uncertain_writes; /* struct doubt */
         struct locks *locks;
         struct snapshots snapshots;
         size_t under_way; /* operations */
@@ -111,7 +111,7 @@ struct claim {
         const struct sandbox *_record;
         uint64_t _stale; /* version of the index that is to be replaced */
         unsigned _tries;
-        struct sure _sure;
+        struct verified_write _verified;
         struct store_get _get;
         size_t _key_n;
         char _key[OWNER_KEY_SIZE];

@@ -25,7 +25,7 @@ struct write {
         struct sandbox *record; /* what is to be there, or was read */
         struct buf value;
         struct str key;
-        struct sure sure;
+        struct verified_write verified;
         struct claim *claim; /* of a bound owner */
         enum effect effect;
         uint64_t version; /* in the store, of the record */
@@ -183,7 +183,7 @@ static void undo_claim(struct write *w)
  * acknowledged. */
 static bool may_overwrite(struct write *w)
 {
-        const struct sure *s = &w->sure;
+        const struct verified_write *s = &w->verified;
 
         return w->tries++ < TRIES_MAX
                && (!s->found.p || uncertain_write_matches(w->r, id_of(w), s->found));
@@ -195,11 +195,11 @@ static bool may_overwrite(struct write *w)
  * once more when the record is there. Either he has seen the record, or the index is not ours any more; never
  * have two the place.
  */
-static void taken_back(struct sure *s, int result)
+static void taken_back(struct verified_write *s, int result)
 {
-        struct write *w = container_of(s, struct write, sure);
+        struct write *w = container_of(s, struct write, verified);
 
-        if (result < 0 && s->unsure)
+        if (result < 0 && s->uncertain)
                 uncertain_write_add(w->r, id_of(w), buf_str(&w->value));
         finish(w, err_set(&w->req->err, ERR_UNAVAILABLE,
                           "another node has taken the owner's place; ask again"));
@@ -212,8 +212,8 @@ static void claim_seen(struct op *op, int result)
         if (result == 0 && w->get.version == w->claim->version) {
                 finish_effect(w, EFFECT_ADD);
         } else if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND)) {
-                w->sure.done = taken_back;
-                verified_write_remove(&w->sure, w->r->store, w->key, w->version);
+                w->verified.done = taken_back;
+                verified_write_remove(&w->verified, w->r->store, w->key, w->version);
         } else {
                 uncertain_write_add(w->r, id_of(w), buf_str(&w->value));
                 fail(w, &w->get.req.err);
@@ -226,9 +226,9 @@ static void see_claim(struct write *w)
         store_get(w->r->store, &w->get, str_of(w->claim->_key, w->claim->_key_n));
 }
 
-static void record_added(struct sure *s, int result)
+static void record_added(struct verified_write *s, int result)
 {
-        struct write *w = container_of(s, struct write, sure);
+        struct write *w = container_of(s, struct write, verified);
 
         if (result == 0) {
                 w->version = s->version;
@@ -242,7 +242,7 @@ static void record_added(struct sure *s, int result)
                 verified_write_cas(s, w->r->store, w->key, s->found_version, buf_str(&w->value));
                 return;
         }
-        if (s->unsure) {
+        if (s->uncertain) {
                 /* The index stays: if the record is there, it belongs to it. */
                 uncertain_write_add(w->r, id_of(w), buf_str(&w->value));
                 fail(w, &s->err);
@@ -257,8 +257,8 @@ static void record_added(struct sure *s, int result)
 
 static void add_record(struct write *w)
 {
-        w->sure.done = record_added;
-        verified_write_cas(&w->sure, w->r->store, w->key, STORE_ABSENT, buf_str(&w->value));
+        w->verified.done = record_added;
+        verified_write_cas(&w->verified, w->r->store, w->key, STORE_ABSENT, buf_str(&w->value));
 }
 
 static void claimed(struct claim *c, int result)
@@ -303,7 +303,7 @@ void registry_register(struct registry *r, struct registry_register *g, struct s
  * store is the truth, and what everybody sees from now on. */
 static void refresh(struct write *w)
 {
-        struct sure *s = &w->sure;
+        struct verified_write *s = &w->verified;
         struct sandbox *found = NULL;
         struct err e = { 0 };
 
@@ -333,9 +333,9 @@ static void refresh(struct write *w)
         finish(w, err_set(&w->req->err, ERR_CONFLICT, "somebody else has written it"));
 }
 
-static void record_replaced(struct sure *s, int result)
+static void record_replaced(struct verified_write *s, int result)
 {
-        struct write *w = container_of(s, struct write, sure);
+        struct write *w = container_of(s, struct write, verified);
 
         if (result == 0) {
                 w->version = s->version;
@@ -378,18 +378,18 @@ void registry_update(struct registry *r, struct registry_update *u, struct sandb
                 finish(w, result);
                 return;
         }
-        w->sure.done = record_replaced;
-        verified_write_cas(&w->sure, r->store, w->key, w->entry->version, buf_str(&w->value));
+        w->verified.done = record_replaced;
+        verified_write_cas(&w->verified, r->store, w->key, w->entry->version, buf_str(&w->value));
 }
 
 /* --- unregister --- */
 
-static void record_removed(struct sure *s, int result);
+static void record_removed(struct verified_write *s, int result);
 
 static void remove_record(struct write *w, uint64_t version)
 {
-        w->sure.done = record_removed;
-        verified_write_remove(&w->sure, w->r->store, w->key, version);
+        w->verified.done = record_removed;
+        verified_write_remove(&w->verified, w->r->store, w->key, version);
 }
 
 /* Whether what was found under the key is a record of this node, of the one we know if we know one. */
@@ -410,9 +410,9 @@ static void not_ours(struct write *w)
                        "what is stored under '%.*s' is no record of this node", STR_ARG(w->key)));
 }
 
-static void record_removed(struct sure *s, int result)
+static void record_removed(struct verified_write *s, int result)
 {
-        struct write *w = container_of(s, struct write, sure);
+        struct write *w = container_of(s, struct write, verified);
 
         if (result == 0) {
                 uncertain_write_forget(w->r, id_of(w));

@@ -9,7 +9,7 @@
 
 /* One in memory. Its key in the order is that of sandboxes' entries (registry/records.h): the time
  * counted backwards, and the id. */
-struct kept {
+struct snapshot_entry {
         struct tree_node by_id, in_order;
         struct snapshot *record;
         uint64_t version; /* in the store */
@@ -18,17 +18,17 @@ struct kept {
         char order[ORDER_TIME + SANDBOX_ID_MAX];
 };
 
-static struct kept *kept_of(struct tree_node *n)
+static struct snapshot_entry *kept_of(struct tree_node *n)
 {
-        return n ? container_of(n, struct kept, by_id) : NULL;
+        return n ? container_of(n, struct snapshot_entry, by_id) : NULL;
 }
 
-static struct kept *find(const struct registry *r, struct str id)
+static struct snapshot_entry *find(const struct registry *r, struct str id)
 {
         return kept_of(tree_get(&r->snapshots.by_id, id));
 }
 
-static void set_order(struct kept *k)
+static void set_order(struct snapshot_entry *k)
 {
         uint64_t backwards = htobe64(UINT64_MAX - (uint64_t) k->record->created_ms);
         struct str id = k->record->id;
@@ -40,7 +40,7 @@ static void set_order(struct kept *k)
 
 static void keep(struct registry *r, struct snapshot *record, uint64_t version)
 {
-        struct kept *k = xnew(struct kept);
+        struct snapshot_entry *k = xnew(struct snapshot_entry);
 
         k->record = record;
         k->version = version;
@@ -50,7 +50,7 @@ static void keep(struct registry *r, struct snapshot *record, uint64_t version)
         tree_add(&r->snapshots.in_order, &k->in_order, str_of(k->order, k->order_n));
 }
 
-static void forget(struct registry *r, struct kept *k)
+static void forget(struct registry *r, struct snapshot_entry *k)
 {
         tree_remove(&r->snapshots.by_id, &k->by_id);
         tree_remove(&r->snapshots.in_order, &k->in_order);
@@ -103,12 +103,12 @@ enum snapshot_loaded snapshots__take(struct registry *r, const struct store_entr
 struct change {
         struct registry *r;
         struct registry_req *req;
-        struct kept *kept;       /* what is there, or NULL */
-        struct snapshot *record; /* what is to be there, or was read */
+        struct snapshot_entry *kept; /* what is there, or NULL */
+        struct snapshot *record;     /* what is to be there, or was read */
         enum { CHANGE_NOTHING, CHANGE_ADD, CHANGE_REPLACE, CHANGE_REMOVE } effect;
         uint64_t version;
         struct buf value;
-        struct sure sure;
+        struct verified_write verified;
         size_t key_n;
         char key[sizeof(SNAPSHOT_PREFIX) + SANDBOX_ID_MAX];
 };
@@ -190,9 +190,9 @@ static int encode(struct change *c)
         return 0;
 }
 
-static void added(struct sure *s, int result)
+static void added(struct verified_write *s, int result)
 {
-        struct change *c = container_of(s, struct change, sure);
+        struct change *c = container_of(s, struct change, verified);
 
         if (result == 0) {
                 c->version = s->version;
@@ -215,13 +215,13 @@ void snapshots_add(struct registry *r, struct snapshots_write *w, struct snapsho
                 finish(c, res);
                 return;
         }
-        c->sure.done = added;
-        verified_write_cas(&c->sure, r->store, key_of(c), STORE_ABSENT, buf_str(&c->value));
+        c->verified.done = added;
+        verified_write_cas(&c->verified, r->store, key_of(c), STORE_ABSENT, buf_str(&c->value));
 }
 
 /* A write of ours that seemed to have failed did not, or somebody else was here: what is in the store is
  * true. */
-static void learn(struct change *c, const struct sure *s)
+static void learn(struct change *c, const struct verified_write *s)
 {
         struct snapshot *found;
 
@@ -233,9 +233,9 @@ static void learn(struct change *c, const struct sure *s)
         c->effect = CHANGE_REPLACE;
 }
 
-static void updated(struct sure *s, int result)
+static void updated(struct verified_write *s, int result)
 {
-        struct change *c = container_of(s, struct change, sure);
+        struct change *c = container_of(s, struct change, verified);
 
         if (result == 0) {
                 c->version = s->version;
@@ -272,13 +272,13 @@ void snapshots_update(struct registry *r, struct snapshots_write *w, struct snap
                 finish(c, res);
                 return;
         }
-        c->sure.done = updated;
-        verified_write_cas(&c->sure, r->store, key_of(c), c->kept->version, buf_str(&c->value));
+        c->verified.done = updated;
+        verified_write_cas(&c->verified, r->store, key_of(c), c->kept->version, buf_str(&c->value));
 }
 
-static void removed(struct sure *s, int result)
+static void removed(struct verified_write *s, int result)
 {
-        struct change *c = container_of(s, struct change, sure);
+        struct change *c = container_of(s, struct change, verified);
 
         if (result == 0)
                 c->effect = CHANGE_REMOVE;
@@ -295,22 +295,22 @@ void snapshots_remove(struct registry *r, struct snapshots_write *w, struct str 
                 finish(c, 0);
                 return;
         }
-        c->sure.done = removed;
-        verified_write_remove(&c->sure, r->store, key_of(c), STORE_ANY);
+        c->verified.done = removed;
+        verified_write_remove(&c->verified, r->store, key_of(c), STORE_ANY);
 }
 
 /* --- looking --- */
 
 const struct snapshot *snapshots_get(const struct registry *r, struct str id)
 {
-        const struct kept *k = find(r, id);
+        const struct snapshot_entry *k = find(r, id);
 
         return k ? k->record : NULL;
 }
 
 const struct snapshot *snapshots_next(const struct registry *r, struct str after)
 {
-        const struct kept *k = kept_of(tree_after(&r->snapshots.by_id, after));
+        const struct snapshot_entry *k = kept_of(tree_after(&r->snapshots.by_id, after));
 
         return k ? k->record : NULL;
 }
@@ -345,7 +345,7 @@ void snapshots_list(const struct registry *r, const struct snapshots_query *q,
         ret->n = 0;
         ret->total = 0;
         for (struct tree_node *n = tree_nth(all, 0); n; n = tree_after(all, n->key)) {
-                const struct snapshot *s = container_of(n, struct kept, in_order)->record;
+                const struct snapshot *s = container_of(n, struct snapshot_entry, in_order)->record;
 
                 if (!is_wanted(s, q))
                         continue;

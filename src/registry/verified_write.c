@@ -10,29 +10,29 @@ static bool is_certain(int result)
                || result == ERR_RETURN(ERR_TOO_LARGE) || result == ERR_RETURN(ERR_EXHAUSTED);
 }
 
-static bool is_removal(const struct sure *s)
+static bool is_removal(const struct verified_write *s)
 {
         return !s->_value.p;
 }
 
 /* The first answer stands: it did not happen. */
-static int keep_first(const struct sure *s)
+static int keep_first(const struct verified_write *s)
 {
         return s->_first;
 }
 
-static int conflict(struct sure *s)
+static int conflict(struct verified_write *s)
 {
         return err_set(&s->err, ERR_CONFLICT, "somebody else has written it");
 }
 
 /* Nobody has touched it: with STORE_ANY whatever is there is what was to go. */
-static bool is_as_expected(const struct sure *s)
+static bool is_as_expected(const struct verified_write *s)
 {
         return s->_get.version == s->_expected || s->_expected == STORE_ANY;
 }
 
-static int judge_found(struct sure *s)
+static int judge_found(struct verified_write *s)
 {
         if (!is_removal(s) && s->_first != ERR_RETURN(ERR_CONFLICT)
             && s->_get.version != s->_expected && str_eq(s->_get.value, s->_value)) {
@@ -46,7 +46,7 @@ static int judge_found(struct sure *s)
         return conflict(s);
 }
 
-static int judge_absent(struct sure *s)
+static int judge_absent(struct verified_write *s)
 {
         if (is_removal(s))
                 return 0;
@@ -57,7 +57,7 @@ static int judge_absent(struct sure *s)
 
 static void read_done(struct op *op, int result)
 {
-        struct sure *s = container_of(op, struct sure, _get.req.op);
+        struct verified_write *s = container_of(op, struct verified_write, _get.req.op);
 
         if (result == 0) {
                 result = judge_found(s);
@@ -66,7 +66,7 @@ static void read_done(struct op *op, int result)
         } else if (s->_first == ERR_RETURN(ERR_CONFLICT)) {
                 s->err = s->_get.req.err;
         } else {
-                s->unsure = true;
+                s->uncertain = true;
                 result = keep_first(s);
         }
         s->done(s, result);
@@ -74,7 +74,7 @@ static void read_done(struct op *op, int result)
 
 static void write_done(struct op *op, int result)
 {
-        struct sure *s = container_of(op, struct sure, _req.op);
+        struct verified_write *s = container_of(op, struct verified_write, _req.op);
 
         if (result < 0)
                 s->err = s->_req.err;
@@ -89,12 +89,12 @@ static void write_done(struct op *op, int result)
         store_get(s->_store, &s->_get, s->_key);
 }
 
-static void begin(struct sure *s, struct store *store, struct str key, uint64_t expected)
+static void begin(struct verified_write *s, struct store *store, struct str key, uint64_t expected)
 {
         s->version = 0;
         s->found = STR_NULL;
         s->found_version = 0;
-        s->unsure = false;
+        s->uncertain = false;
         s->_store = store;
         s->_key = key;
         s->_expected = expected;
@@ -102,8 +102,8 @@ static void begin(struct sure *s, struct store *store, struct str key, uint64_t 
         op_init(&s->_req.op, write_done);
 }
 
-void verified_write_cas(struct sure *s, struct store *store, struct str key, uint64_t expected,
-                        struct str value)
+void verified_write_cas(struct verified_write *s, struct store *store, struct str key,
+                        uint64_t expected, struct str value)
 {
         ASSERT(value.p);
         begin(s, store, key, expected);
@@ -111,7 +111,8 @@ void verified_write_cas(struct sure *s, struct store *store, struct str key, uin
         store_cas(store, &s->_cas, key, expected, value);
 }
 
-void verified_write_remove(struct sure *s, struct store *store, struct str key, uint64_t expected)
+void verified_write_remove(struct verified_write *s, struct store *store, struct str key,
+                           uint64_t expected)
 {
         begin(s, store, key, expected);
         s->_value = STR_NULL;

@@ -19,16 +19,16 @@
 
 #include "store/store.h"
 
-struct sure;
-typedef void verified_write_fn(struct sure *s, int result);
+struct verified_write;
+typedef void verified_write_fn(struct verified_write *s, int result);
 
-struct sure {
+struct verified_write {
         verified_write_fn *done;
 
         uint64_t version; /* results */
         struct str found;
         uint64_t found_version;
-        bool unsure;
+        bool uncertain;
         struct err err;
 
         struct store *_store;
@@ -44,11 +44,12 @@ struct sure {
         };
 };
 
-void verified_write_cas(struct sure *s, struct store *store, struct str key, uint64_t expected,
-                        struct str value);
+void verified_write_cas(struct verified_write *s, struct store *store, struct str key,
+                        uint64_t expected, struct str value);
 
 /* What is gone already was removed. */
-void verified_write_remove(struct sure *s, struct store *store, struct str key, uint64_t expected);
+void verified_write_remove(struct verified_write *s, struct store *store, struct str key,
+                           uint64_t expected);
 
 /* Removes a key of that version and tells nobody: for what is only a matter of tidiness, because
  * whoever meets the key later will see that it means nothing. The key is copied. */

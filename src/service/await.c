@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "service/service_impl.h"
 
-struct awaiting {
+struct await_op {
         struct list node; /* service->awaiting */
         struct service *service;
         struct service_await *w;
@@ -14,7 +14,7 @@ struct awaiting {
         size_t id_n;
         struct service_listener listener;
         struct net_task look;
-        struct due deadline;
+        struct deadline deadline;
 };
 
 bool service_is_transitional(const struct sandbox *record)
@@ -24,12 +24,12 @@ bool service_is_transitional(const struct sandbox *record)
         return state == STATE_PENDING || state == STATE_PAUSING || state == STATE_RESUMING;
 }
 
-static struct str id_of(const struct awaiting *a)
+static struct str id_of(const struct await_op *a)
 {
         return str_of(a->id, a->id_n);
 }
 
-static void end(struct awaiting *a, int result)
+static void end(struct await_op *a, int result)
 {
         struct service *s = a->service;
         struct service_req *req = &a->w->req;
@@ -45,8 +45,8 @@ static void end(struct awaiting *a, int result)
 
 static void look(struct net_task *t)
 {
-        struct awaiting *a = container_of(t, struct awaiting, look);
-        const struct sandbox *record = service_find(a->service, a->w->who, id_of(a));
+        struct await_op *a = container_of(t, struct await_op, look);
+        const struct sandbox *record = service_find(a->service, a->w->caller, id_of(a));
 
         if (!record)
                 end(a, service__not_found(&a->w->req.err));
@@ -56,15 +56,15 @@ static void look(struct net_task *t)
 
 static void heard(struct service_listener *l, const struct service_event *e)
 {
-        struct awaiting *a = container_of(l, struct awaiting, listener);
+        struct await_op *a = container_of(l, struct await_op, listener);
 
         if (str_eq(e->record->id, id_of(a)))
                 net_task_queue(a->service->config.loop, &a->look);
 }
 
-static void too_late(struct due *d)
+static void too_late(struct deadline *d)
 {
-        struct awaiting *a = container_of(d, struct awaiting, deadline);
+        struct await_op *a = container_of(d, struct await_op, deadline);
 
         end(a, err_set(&a->w->req.err, ERR_UNAVAILABLE,
                        "the sandbox is still not ready; ask again later"));
@@ -72,7 +72,7 @@ static void too_late(struct due *d)
 
 static void cancel(struct op *op)
 {
-        struct awaiting *a = container_of(op, struct service_req, op)->_impl;
+        struct await_op *a = container_of(op, struct service_req, op)->_impl;
 
         end(a, err_set(&a->w->req.err, ERR_CANCELED, "nobody waits for the sandbox"));
 }
@@ -81,8 +81,8 @@ void await__stop(struct service *s)
 {
         struct list *next;
 
-        for (struct list *n = s->awaiting.next; n != &s->awaiting; n = next) {
-                struct awaiting *a = container_of(n, struct awaiting, node);
+        for (struct list *n = s->awaits.next; n != &s->awaits; n = next) {
+                struct await_op *a = container_of(n, struct await_op, node);
 
                 next = n->next; /* the end of one is the end of no other */
                 end(a, err_set(&a->w->req.err, ERR_UNAVAILABLE, "the server is stopping"));
@@ -91,18 +91,18 @@ void await__stop(struct service *s)
 
 void service_await(struct service *s, struct service_await *w)
 {
-        struct awaiting *a;
+        struct await_op *a;
         int r;
 
         req__begin(s, &w->req, cancel);
         r = service__ready(s, &w->req.err);
-        if (r == 0 && !service_find(s, w->who, w->id))
+        if (r == 0 && !service_find(s, w->caller, w->id))
                 r = service__not_found(&w->req.err);
         if (r < 0) {
                 req__finish(&w->req, NULL, r, &w->req.err);
                 return;
         }
-        a = xnew(struct awaiting);
+        a = xnew(struct await_op);
         a->service = s;
         a->w = w;
         a->id_n = w->id.n; /* of a record: it fits */
@@ -111,7 +111,7 @@ void service_await(struct service *s, struct service_await *w)
         net_task_init(&a->look, look);
         deadline_init(&a->deadline, too_late);
         w->req._impl = a;
-        list_append(&s->awaiting, &a->node);
+        list_append(&s->awaits, &a->node);
         service_listen(s, &a->listener);
         deadline_set(&s->schedule, &a->deadline, usec_add(clock_mono(s->config.clock), w->wait));
         net_task_queue(s->config.loop, &a->look);

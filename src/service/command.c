@@ -10,14 +10,14 @@
 #define PATCH_FIRST 256 /* bytes: a patch is a label or two */
 
 /* One that is under way or waits; deleting twice is waiting for the same end. */
-static struct job *find_delete(const struct place *p)
+static struct sandbox_op *find_delete(const struct sandbox_ctl *p)
 {
-        if (p->current && p->current->wanted.command == COMMAND_DELETE)
+        if (p->current && p->current->args.command == COMMAND_DELETE)
                 return p->current;
         list_for_each (n, &p->waiting) {
-                struct job *j = container_of(n, struct job, turn);
+                struct sandbox_op *j = container_of(n, struct sandbox_op, lock_node);
 
-                if (j->wanted.command == COMMAND_DELETE)
+                if (j->args.command == COMMAND_DELETE)
                         return j;
         }
         return NULL;
@@ -28,7 +28,7 @@ static const struct json_field patch_fields[] = {
         JSON_END,
 };
 
-static int copy_patch(struct job *j, const struct service_command *from, struct err *e)
+static int copy_patch(struct sandbox_op *j, const struct service_command *from, struct err *e)
 {
         struct service_command copy = { 0 };
 
@@ -43,9 +43,9 @@ static int begin(struct service *s, struct service_command *c, enum command comm
 {
         struct err *e = &c->req.err;
         int r = service__ready(s, e);
-        const struct sandbox *record = r == 0 ? service_find(s, c->who, c->id) : NULL;
-        struct place *p;
-        struct job *j;
+        const struct sandbox *record = r == 0 ? service_find(s, c->caller, c->id) : NULL;
+        struct sandbox_ctl *p;
+        struct sandbox_op *j;
 
         if (r < 0)
                 return r;
@@ -60,7 +60,7 @@ static int begin(struct service *s, struct service_command *c, enum command comm
         if (p->n_ops >= SANDBOX_OPS_MAX)
                 return err_set(e, ERR_UNAVAILABLE, "too many commands wait for this sandbox");
         j = sandbox_op__new(s, p, command);
-        j->wanted.expires = c->expires;
+        j->args.expires = c->expires;
         sandbox_op__wait(j, &c->req);
         r = command == COMMAND_PATCH ? copy_patch(j, c, e) : 0;
         if (r < 0)

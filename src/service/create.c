@@ -24,7 +24,7 @@ static int tell_problem(struct service_create *c, const char *message)
 /* Names of ours are ours: a client that could write them could pose as a replayed create. */
 static int check_names(struct service_create *c)
 {
-        const struct json_map *x = &c->wish->extensions;
+        const struct json_map *x = &c->request->extensions;
         char message[256];
 
         for (size_t i = 0; i < x->n; i++) {
@@ -42,7 +42,7 @@ static int check_names(struct service_create *c)
 
 static int check(struct service *s, struct service_create *c)
 {
-        if (create_check(c->wish, &s->config.policy, c->arena, &c->problems) < 0)
+        if (create_check(c->request, &s->config.policy, c->arena, &c->problems) < 0)
                 return err_set(&c->req.err, ERR_INVALID, "%.*s",
                                STR_ARG(problems_message(&c->problems)));
         return check_names(c);
@@ -50,8 +50,8 @@ static int check(struct service *s, struct service_create *c)
 
 static bool can_restore(const struct service *s)
 {
-        for (size_t i = 0; i < s->n_members; i++)
-                if (driver_can(s->members[i].driver, DRIVER_SNAPSHOT))
+        for (size_t i = 0; i < s->n_drivers; i++)
+                if (driver_can(s->drivers[i].driver, DRIVER_SNAPSHOT))
                         return true;
         return false;
 }
@@ -59,8 +59,8 @@ static bool can_restore(const struct service *s)
 /* What is made of a snapshot is made by the driver that keeps it. */
 static int choose_by_snapshot(struct service *s, struct service_create *c, struct driver **ret)
 {
-        const struct snapshot *from = service_find_snapshot(s, c->who, c->wish->snapshot_id);
-        struct str name = extensions_get(&c->wish->extensions, EXTENSION_DRIVER);
+        const struct snapshot *from = service_find_snapshot(s, c->caller, c->request->snapshot_id);
+        struct str name = extensions_get(&c->request->extensions, EXTENSION_DRIVER);
         struct err *e = &c->req.err;
 
         if (!from && !can_restore(s))
@@ -68,7 +68,7 @@ static int choose_by_snapshot(struct service *s, struct service_create *c, struc
                                "snapshotId: no driver of this server can take snapshots");
         c->about_snapshot = true;
         /* An admin sees all, and makes sandboxes of his own tenant only. */
-        if (!from || !str_eq(from->tenant, c->who->tenant))
+        if (!from || !str_eq(from->tenant, c->caller->tenant))
                 return err_set(e, ERR_NOT_FOUND, "there is no such snapshot");
         if (from->status.state != SNAPSHOT_READY)
                 return err_set(e, ERR_CONFLICT, "the snapshot is %s, not Ready",
@@ -87,16 +87,16 @@ static int choose_by_snapshot(struct service *s, struct service_create *c, struc
 
 static int choose_driver(struct service *s, struct service_create *c, struct driver **ret)
 {
-        struct str name = extensions_get(&c->wish->extensions, EXTENSION_DRIVER);
+        struct str name = extensions_get(&c->request->extensions, EXTENSION_DRIVER);
         char message[256];
 
-        if (s->n_members == 0)
+        if (s->n_drivers == 0)
                 return err_set(&c->req.err, ERR_UNAVAILABLE,
                                "this server has no driver, so it can make no sandbox; its operator "
                                "chooses one with hutchd --driver");
-        if (c->wish->snapshot_id.p)
+        if (c->request->snapshot_id.p)
                 return choose_by_snapshot(s, c, ret);
-        *ret = name.p ? service__driver(s, name) : s->members[0].driver;
+        *ret = name.p ? service__driver(s, name) : s->drivers[0].driver;
         if (*ret)
                 return 0;
         (void) snprintf(message, sizeof(message),
@@ -118,7 +118,7 @@ static int check_caps(const struct create_request *w, const struct driver *d, st
                 bool wanted;
                 unsigned cap;
                 const char *what;
-        } wishes[] = {
+        } requested[] = {
                 { w->volumes.n > 0, DRIVER_VOLUMES, "volumes" },
                 { w->network_policy != NULL, DRIVER_NETWORK_POLICY, "networkPolicy" },
                 { w->snapshot_id.p != NULL, DRIVER_SNAPSHOT, "snapshotId" },
@@ -126,10 +126,10 @@ static int check_caps(const struct create_request *w, const struct driver *d, st
                   "extensions.hutch.network" },
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(wishes); i++)
-                if (wishes[i].wanted && !driver_can(d, wishes[i].cap))
+        for (size_t i = 0; i < ARRAY_SIZE(requested); i++)
+                if (requested[i].wanted && !driver_can(d, requested[i].cap))
                         return err_set(e, ERR_UNSUPPORTED, "%s: the driver '%s' cannot do that",
-                                       wishes[i].what, driver_name(d));
+                                       requested[i].what, driver_name(d));
         if (!w->platform)
                 return 0;
         if (!str_eq(w->platform->os, STR("linux")))
@@ -142,9 +142,10 @@ static int check_caps(const struct create_request *w, const struct driver *d, st
 
 /* --- the same once more? --- */
 
-static bool is_same(const struct place *p, const struct sandbox *record, struct str fingerprint)
+static bool is_same(const struct sandbox_ctl *p, const struct sandbox *record,
+                    struct str fingerprint)
 {
-        const struct job *j = p->current;
+        const struct sandbox_op *j = p->current;
 
         if (record)
                 return replay_matches(record, fingerprint);
@@ -152,10 +153,10 @@ static bool is_same(const struct place *p, const struct sandbox *record, struct 
 }
 
 /* There is a sandbox of this key, or one on its way. */
-static int replay(struct service_create *c, struct place *p, struct str fingerprint)
+static int replay(struct service_create *c, struct sandbox_ctl *p, struct str fingerprint)
 {
         const struct sandbox *record = sandbox_ctl__record(p);
-        struct job *j = p->current;
+        struct sandbox_op *j = p->current;
 
         if (!record && !(j && j->creation))
                 return err_set(&c->req.err, ERR_UNAVAILABLE,
@@ -164,7 +165,7 @@ static int replay(struct service_create *c, struct place *p, struct str fingerpr
                 return err_set(&c->req.err, ERR_CONFLICT,
                                "the idempotency key was used for another request");
         c->replayed = true;
-        if (j && j->creation && !j->creation->told)
+        if (j && j->creation && !j->creation->answered)
                 sandbox_op__wait(j, &c->req);
         else
                 req__finish(&c->req, p, 0, NULL);
@@ -184,16 +185,16 @@ static struct owner owner_of(const struct service_create *c)
 {
         if (c->owner)
                 return *c->owner;
-        return (struct owner){ .organization_id = c->who->tenant,
+        return (struct owner){ .organization_id = c->caller->tenant,
                                .project_id = STR("default"),
-                               .user_id = c->who->principal,
+                               .user_id = c->caller->principal,
                                .scope = { .kind = SCOPE_SHARED_PROJECT_USER } };
 }
 
 /* The request's own list stays as it is: this one has the fingerprint, too. */
 static int add_fingerprint(struct service_create *c, const struct draft *d, struct json_map *ret)
 {
-        const struct json_map *from = &c->wish->extensions;
+        const struct json_map *from = &c->request->extensions;
         struct json_pair *items = arena_alloc_array(c->arena, from->n + 1, sizeof(*items));
 
         if (!items)
@@ -210,39 +211,39 @@ static int make_record(struct service *s, struct service_create *c, struct draft
         const struct create_facts facts = {
                 .id = str_from(d->id),
                 .node = s->config.node,
-                .tenant = c->who->tenant,
+                .tenant = c->caller->tenant,
                 .driver = str_from(driver_name(d->driver)),
                 .owner = owner_of(c),
                 .owner_bound = c->owner_bound,
                 .git_configured = c->git_configured,
                 .now = service__now(s),
         };
-        struct create_request wish = *c->wish;
+        struct create_request request = *c->request;
         int r = 0;
 
         if (d->fingerprint[0])
-                r = add_fingerprint(c, d, &wish.extensions);
-        return r < 0 ? r : create_to_sandbox(&wish, &facts, &d->record, &c->req.err);
+                r = add_fingerprint(c, d, &request.extensions);
+        return r < 0 ? r : create_to_sandbox(&request, &facts, &d->record, &c->req.err);
 }
 
-static void answer_by(struct due *due)
+static void answer_by(struct deadline *due)
 {
         struct creation *x = container_of(due, struct creation, answer_by);
-        struct job *j = x->job;
+        struct sandbox_op *j = x->op;
 
-        if (!sandbox_ctl__record(j->place)) { /* the store is slow: there is nothing to show yet */
+        if (!sandbox_ctl__record(j->ctl)) { /* the store is slow: there is nothing to show yet */
                 deadline_set(&j->service->schedule, due, usec_add(due->at, USEC_PER_SEC));
                 return;
         }
-        x->told = true;
+        x->answered = true;
         sandbox_op__notify(j, 0, NULL);
 }
 
 static int start(struct service *s, struct service_create *c, struct draft *d)
 {
         struct creation *x = xnew(struct creation);
-        struct place *p;
-        int r = request_copy_init(&x->wish, c->wish, &c->req.err);
+        struct sandbox_ctl *p;
+        int r = request_copy_init(&x->copy, c->request, &c->req.err);
 
         if (r < 0) {
                 free(x);
@@ -252,21 +253,21 @@ static int start(struct service *s, struct service_create *c, struct draft *d)
         r = tenants_charge(&s->tenants, d->record->tenant, &d->record->limits, &p->charge,
                            &c->req.err);
         if (r < 0) {
-                request_copy_done(&x->wish);
+                request_copy_done(&x->copy);
                 free(x);
                 sandbox_ctl__settle(p); /* goes */
                 return r;
         }
-        x->job = sandbox_op__new(s, p, COMMAND_CREATE);
-        x->job->creation = x;
+        x->op = sandbox_op__new(s, p, COMMAND_CREATE);
+        x->op->creation = x;
         x->record = TAKE_PTR(d->record);
-        x->coming = true;
+        x->registering = true;
         x->began = clock_mono(s->config.clock);
         memcpy(x->fingerprint, d->fingerprint, sizeof(x->fingerprint));
         deadline_init(&x->answer_by, answer_by);
         deadline_set(&s->schedule, &x->answer_by, usec_add(x->began, s->config.create_wait));
-        sandbox_op__wait(x->job, &c->req);
-        sandbox_op__start(x->job);
+        sandbox_op__wait(x->op, &c->req);
+        sandbox_op__start(x->op);
         return 0;
 }
 
@@ -290,15 +291,15 @@ static int begin(struct service *s, struct service_create *c)
         if (r == 0)
                 r = choose_driver(s, c, &d.driver);
         if (r == 0)
-                r = check_caps(c->wish, d.driver, e);
+                r = check_caps(c->request, d.driver, e);
         if (r == 0 && c->idempotency_key.p)
                 r = replay_check_key(c->idempotency_key, e);
         if (r < 0)
                 return r;
         if (c->idempotency_key.p) {
-                struct place *p;
+                struct sandbox_ctl *p;
 
-                replay_id(s->config.secret, c->who->tenant, c->idempotency_key, d.id);
+                replay_id(s->config.secret, c->caller->tenant, c->idempotency_key, d.id);
                 replay_fingerprint(s->config.secret, c->body, d.fingerprint);
                 p = sandbox_ctl__get(s, str_from(d.id));
                 if (p) {
@@ -317,10 +318,10 @@ static int begin(struct service *s, struct service_create *c)
         return r;
 }
 
-void service_replay_id(const struct service *s, const struct caller *who, struct str key,
+void service_replay_id(const struct service *s, const struct caller *caller, struct str key,
                        char ret[static 64])
 {
-        replay_id(s->config.secret, who->tenant, key, ret);
+        replay_id(s->config.secret, caller->tenant, key, ret);
 }
 
 void service_create(struct service *s, struct service_create *c)

@@ -24,11 +24,11 @@ bool command_only_writes(enum command c)
 }
 
 /* What is to be decided. */
-struct matter {
+struct decide_ctx {
         const struct timestamp *now;
         const struct sandbox *record;
-        const struct wanted *w;
-        const struct answer *a;
+        const struct command_args *w;
+        const struct call_result *a;
         enum state state;
 };
 
@@ -49,12 +49,12 @@ static struct decision unregister(void)
         return (struct decision){ .next = NEXT_UNREGISTER };
 }
 
-static struct decision ask(enum ask whom)
+static struct decision call(enum call whom)
 {
-        return (struct decision){ .next = NEXT_CALL, .ask = whom };
+        return (struct decision){ .next = NEXT_CALL, .call = whom };
 }
 
-static struct decision become(const struct matter *m, enum state state, const char *reason,
+static struct decision become(const struct decide_ctx *m, enum state state, const char *reason,
                               struct str message)
 {
         return (struct decision){
@@ -68,10 +68,10 @@ static struct decision become(const struct matter *m, enum state state, const ch
         };
 }
 
-static struct decision then_ask(struct decision d, enum ask whom)
+static struct decision then_call(struct decision d, enum call whom)
 {
         d.next = NEXT_CALL;
-        d.ask = whom;
+        d.call = whom;
         return d;
 }
 
@@ -81,7 +81,7 @@ static struct decision failing(struct decision d)
         return d;
 }
 
-static struct decision not_so(const struct matter *m, const char *what)
+static struct decision not_so(const struct decide_ctx *m, const char *what)
 {
         struct decision d = { .next = NEXT_REFUSE };
 
@@ -100,40 +100,40 @@ static struct decision refuse(enum err_code code, const char *why)
 
 /* --- how commands begin --- */
 
-static struct decision begin_create(const struct matter *m)
+static struct decision begin_create(const struct decide_ctx *m)
 {
-        return m->state == STATE_PENDING ? ask(CALL_CREATE) : done();
+        return m->state == STATE_PENDING ? call(CALL_CREATE) : done();
 }
 
 /* What there may be of it is on a node that is gone, and no driver of ours has it. */
-static bool is_lost(const struct matter *m)
+static bool is_lost(const struct decide_ctx *m)
 {
         return m->state == STATE_FAILED && str_eq(m->record->status.reason, STR(REASON_NODE_LOST));
 }
 
-static struct decision begin_delete(const struct matter *m)
+static struct decision begin_delete(const struct decide_ctx *m)
 {
         if (is_lost(m))
                 return unregister();
         if (m->state == STATE_STOPPING || state_is_final(m->state))
-                return ask(CALL_DESTROY);
-        return then_ask(become(m, STATE_STOPPING, REASON_DELETED, STR_NULL), CALL_DESTROY);
+                return call(CALL_DESTROY);
+        return then_call(become(m, STATE_STOPPING, REASON_DELETED, STR_NULL), CALL_DESTROY);
 }
 
-static struct decision begin_pause(const struct matter *m)
+static struct decision begin_pause(const struct decide_ctx *m)
 {
         if (m->state != STATE_RUNNING)
                 return not_so(m, "paused");
         if (!(m->w->caps & DRIVER_PAUSE))
                 return refuse(ERR_UNSUPPORTED, "the driver of this sandbox cannot pause");
-        return then_ask(become(m, STATE_PAUSING, NULL, STR_NULL), CALL_PAUSE);
+        return then_call(become(m, STATE_PAUSING, NULL, STR_NULL), CALL_PAUSE);
 }
 
-static struct decision begin_resume(const struct matter *m)
+static struct decision begin_resume(const struct decide_ctx *m)
 {
         if (m->state != STATE_PAUSED)
                 return not_so(m, "resumed");
-        return then_ask(become(m, STATE_RESUMING, NULL, STR_NULL), CALL_RESUME);
+        return then_call(become(m, STATE_RESUMING, NULL, STR_NULL), CALL_RESUME);
 }
 
 bool state_is_ending(enum state s)
@@ -141,7 +141,7 @@ bool state_is_ending(enum state s)
         return s == STATE_STOPPING || state_is_final(s);
 }
 
-static struct decision begin_renew(const struct matter *m)
+static struct decision begin_renew(const struct decide_ctx *m)
 {
         struct decision d = { .next = NEXT_DONE, .renews = true, .event = "sandbox.renewed" };
 
@@ -154,23 +154,23 @@ static struct decision begin_renew(const struct matter *m)
         return d;
 }
 
-static struct decision begin_patch(const struct matter *m)
+static struct decision begin_patch(const struct decide_ctx *m)
 {
         if (state_is_ending(m->state))
                 return not_so(m, "changed");
         return (struct decision){ .next = NEXT_DONE, .patches = true, .event = "sandbox.metadata" };
 }
 
-static struct decision begin_snapshot(const struct matter *m)
+static struct decision begin_snapshot(const struct decide_ctx *m)
 {
         if (m->state != STATE_RUNNING)
                 return not_so(m, "kept");
         if (!(m->w->caps & DRIVER_SNAPSHOT))
                 return refuse(ERR_UNSUPPORTED, "the driver of this sandbox cannot take snapshots");
-        return ask(CALL_SNAPSHOT);
+        return call(CALL_SNAPSHOT);
 }
 
-static struct decision begin_access(const struct matter *m)
+static struct decision begin_access(const struct decide_ctx *m)
 {
         struct decision d = { .next = NEXT_DONE, .renews = true, .event = "sandbox.renewed" };
         usec_t by = extensions_renew_by(&m->record->extensions);
@@ -183,58 +183,58 @@ static struct decision begin_access(const struct matter *m)
         return d;
 }
 
-static struct decision begin_expire(const struct matter *m)
+static struct decision begin_expire(const struct decide_ctx *m)
 {
         const struct expiry *x = m->record->expiry;
 
         /* It has ended in another way just now; who did that may have left it to us. */
         if (state_is_ending(m->state))
-                return ask(CALL_DESTROY);
+                return call(CALL_DESTROY);
         if (!x || !expiry_is_due(x, m->now)) /* renewed meanwhile */
                 return done();
-        return then_ask(become(m, STATE_STOPPING, REASON_EXPIRED, STR("its time was over")),
-                        CALL_DESTROY);
+        return then_call(become(m, STATE_STOPPING, REASON_EXPIRED, STR("its time was over")),
+                         CALL_DESTROY);
 }
 
-static struct decision begin_forget(const struct matter *m)
+static struct decision begin_forget(const struct decide_ctx *m)
 {
         if (is_lost(m))
                 return unregister();
-        return state_is_final(m->state) ? ask(CALL_DESTROY) : done();
+        return state_is_final(m->state) ? call(CALL_DESTROY) : done();
 }
 
 /* --- what the runtime shows --- */
 
-typedef struct decision rule_fn(const struct matter *m, const struct driver_health *h);
+typedef struct decision rule_fn(const struct decide_ctx *m, const struct driver_health *h);
 
-static struct decision stay(const struct matter *m, const struct driver_health *h)
+static struct decision stay(const struct decide_ctx *m, const struct driver_health *h)
 {
         return done();
 }
 
-static struct decision clear_away(const struct matter *m, const struct driver_health *h)
+static struct decision clear_away(const struct decide_ctx *m, const struct driver_health *h)
 {
-        return ask(CALL_DESTROY);
+        return call(CALL_DESTROY);
 }
 
 /* Without the driver's notes nobody could go into it. */
-static struct decision adopt(const struct matter *m, const struct driver_health *h)
+static struct decision adopt(const struct decide_ctx *m, const struct driver_health *h)
 {
-        return ask(m->w->found ? CALL_PING : CALL_DESTROY);
+        return call(m->w->found ? CALL_PING : CALL_DESTROY);
 }
 
-static struct decision runs(const struct matter *m, const struct driver_health *h)
+static struct decision runs(const struct decide_ctx *m, const struct driver_health *h)
 {
         return become(m, STATE_RUNNING, REASON_RUNNING, STR_NULL);
 }
 
-static struct decision rests(const struct matter *m, const struct driver_health *h)
+static struct decision rests(const struct decide_ctx *m, const struct driver_health *h)
 {
         return become(m, STATE_PAUSED, REASON_PAUSED, STR_NULL);
 }
 
 /* From Running to Paused and back there are two steps. */
-static struct decision via(const struct matter *m, enum state passing)
+static struct decision via(const struct decide_ctx *m, enum state passing)
 {
         struct decision d = become(m, passing, NULL, STR_NULL);
 
@@ -242,12 +242,12 @@ static struct decision via(const struct matter *m, enum state passing)
         return d;
 }
 
-static struct decision was_paused(const struct matter *m, const struct driver_health *h)
+static struct decision was_paused(const struct decide_ctx *m, const struct driver_health *h)
 {
         return via(m, STATE_PAUSING);
 }
 
-static struct decision was_resumed(const struct matter *m, const struct driver_health *h)
+static struct decision was_resumed(const struct decide_ctx *m, const struct driver_health *h)
 {
         return via(m, STATE_RESUMING);
 }
@@ -258,7 +258,7 @@ static const char *good_reason(const char *reason, const char *otherwise)
         return reason && text_is_label(str_from(reason), REASON_MAX) ? reason : otherwise;
 }
 
-static struct decision died(const struct matter *m, const struct driver_health *h)
+static struct decision died(const struct decide_ctx *m, const struct driver_health *h)
 {
         struct decision d;
 
@@ -266,10 +266,10 @@ static struct decision died(const struct matter *m, const struct driver_health *
                 d = become(m, STATE_TERMINATED, REASON_EXITED, h->message);
         else
                 d = become(m, STATE_FAILED, good_reason(h->reason, REASON_DIED), h->message);
-        return then_ask(d, CALL_DESTROY);
+        return then_call(d, CALL_DESTROY);
 }
 
-static struct decision vanished(const struct matter *m, const struct driver_health *h)
+static struct decision vanished(const struct decide_ctx *m, const struct driver_health *h)
 {
         const struct driver_health *news = &m->w->health;
 
@@ -289,20 +289,20 @@ static rule_fn *const rules[STATE_MAX_][RUNTIME_STATUS_MAX_] = {
         [STATE_FAILED] = { clear_away, clear_away, clear_away, clear_away, stay },
 };
 
-static struct decision by_life(const struct matter *m, const struct driver_health *h)
+static struct decision by_life(const struct decide_ctx *m, const struct driver_health *h)
 {
         if (m->state == STATE_STOPPING)
-                return ask(CALL_DESTROY);
+                return call(CALL_DESTROY);
         if (h->life < 0 || h->life >= RUNTIME_STATUS_MAX_)
                 return later();
         return rules[m->state][h->life](m, h);
 }
 
-static struct decision begin_look(const struct matter *m)
+static struct decision begin_reconcile(const struct decide_ctx *m)
 {
         if (m->state == STATE_STOPPING)
-                return ask(CALL_DESTROY);
-        return m->w->told ? by_life(m, &m->w->health) : ask(CALL_INSPECT);
+                return call(CALL_DESTROY);
+        return m->w->health_known ? by_life(m, &m->w->health) : call(CALL_INSPECT);
 }
 
 /* --- what follows from the driver's answers --- */
@@ -323,7 +323,7 @@ static const char *create_reason(int result)
         return reason ? reason : "CREATE_FAILED";
 }
 
-static struct decision after_create(const struct matter *m)
+static struct decision after_create(const struct decide_ctx *m)
 {
         struct decision d;
 
@@ -331,9 +331,9 @@ static struct decision after_create(const struct matter *m)
                 return done();
         /* Drivers promise to leave nothing behind. A runtime that broke off may have. */
         if (m->a->result < 0)
-                return then_ask(failing(become(m, STATE_FAILED, create_reason(m->a->result),
-                                               str_from(m->a->err->message))),
-                                CALL_DESTROY);
+                return then_call(failing(become(m, STATE_FAILED, create_reason(m->a->result),
+                                                str_from(m->a->err->message))),
+                                 CALL_DESTROY);
         d = become(m, STATE_RUNNING, REASON_RUNNING, STR_NULL);
         d.sets_handle = true;
         return d;
@@ -341,7 +341,7 @@ static struct decision after_create(const struct matter *m)
 
 /* It is Stopping for as long as the runtime keeps it, so whoever looks at it is told why. A call that
  * we have canceled ourselves says nothing about the runtime. */
-static struct decision not_destroyed(const struct matter *m)
+static struct decision not_destroyed(const struct decide_ctx *m)
 {
         struct str why = str_from(m->a->err->message);
         struct decision d = later();
@@ -357,7 +357,7 @@ static struct decision not_destroyed(const struct matter *m)
         return d;
 }
 
-static struct decision after_destroy(const struct matter *m)
+static struct decision after_destroy(const struct decide_ctx *m)
 {
         if (m->a->result < 0)
                 return not_destroyed(m);
@@ -378,16 +378,16 @@ static struct decision after_destroy(const struct matter *m)
 /* ERR_CONFLICT says that it is so already, by whomever. Any other failure leaves it open what the
  * runtime did: it is looked at; later, if somebody waits to destroy it: he may find that it was renewed,
  * or that his intent can't be written. */
-static struct decision after_pause(const struct matter *m)
+static struct decision after_pause(const struct decide_ctx *m)
 {
-        bool pause = m->a->asked == CALL_PAUSE;
+        bool pause = m->a->call == CALL_PAUSE;
 
         if (m->a->result == 0 || m->a->result == ERR_RETURN(ERR_CONFLICT))
                 return pause ? rests(m, NULL) : runs(m, NULL);
-        return m->w->overtaken ? later() : ask(CALL_INSPECT);
+        return m->w->preempted ? later() : call(CALL_INSPECT);
 }
 
-static struct decision after_inspect(const struct matter *m)
+static struct decision after_inspect(const struct decide_ctx *m)
 {
         int hoped = m->w->command == COMMAND_PAUSE    ? RUNTIME_PAUSED
                     : m->w->command == COMMAND_RESUME ? RUNTIME_RUNNING
@@ -401,19 +401,19 @@ static struct decision after_inspect(const struct matter *m)
         return d;
 }
 
-static struct decision after_ping(const struct matter *m)
+static struct decision after_ping(const struct decide_ctx *m)
 {
         struct decision d;
 
         if (m->a->result < 0)
-                return ask(CALL_DESTROY);
+                return call(CALL_DESTROY);
         d = runs(m, NULL);
         d.sets_handle = true;
         return d;
 }
 
 /* The sandbox is as it was; that it failed is for the snapshot's record. */
-static struct decision after_snapshot(const struct matter *m)
+static struct decision after_snapshot(const struct decide_ctx *m)
 {
         struct decision d = done();
 
@@ -425,14 +425,14 @@ static struct decision after_snapshot(const struct matter *m)
 
 /* --- all together --- */
 
-typedef struct decision decide_fn(const struct matter *m);
+typedef struct decision decide_fn(const struct decide_ctx *m);
 
 static decide_fn *const begins[COMMAND_MAX_] = {
         [COMMAND_CREATE] = begin_create,     [COMMAND_DELETE] = begin_delete,
         [COMMAND_PAUSE] = begin_pause,       [COMMAND_RESUME] = begin_resume,
         [COMMAND_RENEW] = begin_renew,       [COMMAND_PATCH] = begin_patch,
         [COMMAND_ACCESS] = begin_access,     [COMMAND_EXPIRE] = begin_expire,
-        [COMMAND_FORGET] = begin_forget,     [COMMAND_RECONCILE] = begin_look,
+        [COMMAND_FORGET] = begin_forget,     [COMMAND_RECONCILE] = begin_reconcile,
         [COMMAND_SNAPSHOT] = begin_snapshot,
 };
 
@@ -451,7 +451,7 @@ static bool stays_in_runtime(const struct decision *d, enum state now)
 }
 
 /* What goes on after a reboot needs its end on the new boot's clock. */
-static void adopt_expiry(const struct matter *m, struct decision *d)
+static void adopt_expiry(const struct decide_ctx *m, struct decision *d)
 {
         if (!m->record->expiry || !stays_in_runtime(d, m->state))
                 return;
@@ -460,9 +460,9 @@ static void adopt_expiry(const struct matter *m, struct decision *d)
 }
 
 struct decision decide(const struct timestamp *now, const struct sandbox *record,
-                       const struct wanted *w, const struct answer *answer)
+                       const struct command_args *w, const struct call_result *answer)
 {
-        struct matter m = { .now = now, .record = record, .w = w, .a = answer };
+        struct decide_ctx m = { .now = now, .record = record, .w = w, .a = answer };
         struct decision d;
 
         if (!record)
@@ -470,17 +470,17 @@ struct decision decide(const struct timestamp *now, const struct sandbox *record
                                ? done()
                                : refuse(ERR_NOT_FOUND, "there is no such sandbox");
         m.state = (enum state) record->status.state;
-        d = answer ? afters[answer->asked](&m) : begins[w->command](&m);
+        d = answer ? afters[answer->call](&m) : begins[w->command](&m);
         if (w->command == COMMAND_RECONCILE)
                 adopt_expiry(&m, &d);
         return d;
 }
 
-struct decision decide_unwritten(const struct wanted *w, const struct answer *answer)
+struct decision decide_unwritten(const struct command_args *w, const struct call_result *answer)
 {
         /* It runs, and nobody would know of it after the next start but the runtime: undone now. */
-        if (answer && answer->asked == CALL_CREATE && answer->result == 0)
-                return ask(CALL_DESTROY);
+        if (answer && answer->call == CALL_CREATE && answer->result == 0)
+                return call(CALL_DESTROY);
         /* The intent was not written, so nothing was begun. What nobody waits for is tried again. */
         if (!answer && w->command < COMMAND_ACCESS)
                 return failing(done());

@@ -43,7 +43,7 @@ enum command {
 
 ENUM_DECLARE(command); /* create, delete … */
 
-enum ask {
+enum call {
         CALL_NOTHING,
         CALL_CREATE,
         CALL_DESTROY,
@@ -65,21 +65,21 @@ enum ask {
 #define REASON_GONE        "GONE"
 #define REASON_INTERRUPTED "INTERRUPTED"
 
-struct wanted {
+struct command_args {
         enum command command;
-        unsigned caps;  /* of its driver */
-        usec_t expires; /* RENEW: wall time */
-        bool found;     /* LOOK: a scan has found it, so the driver's notes are at hand */
-        bool told;      /* LOOK: `health` is what the driver said, else it has to be asked */
-        bool overtaken; /* a delete or the expiry waits for this to end */
+        unsigned caps;     /* of its driver */
+        usec_t expires;    /* RENEW: wall time */
+        bool found;        /* LOOK: a scan has found it, so the driver's notes are at hand */
+        bool health_known; /* LOOK: `health` is what the driver said, else it has to be asked */
+        bool preempted;    /* a delete or the expiry waits for this to end */
 
         /* LOOK: what a scan or the news of a death said. If the runtime says it is gone, this is
          * why. */
         struct driver_health health;
 };
 
-struct answer {
-        enum ask asked;
+struct call_result {
+        enum call call;
         int result;                  /* as the driver gave it */
         const struct err *err;       /* if it is negative */
         struct driver_health health; /* of CALL_INSPECT */
@@ -96,7 +96,7 @@ enum next {
 
 struct decision {
         enum next next;
-        enum ask ask;
+        enum call call;
         bool fails; /* the caller is told the driver's error */
 
         /* What is written before that, in one write. */
@@ -114,10 +114,10 @@ struct decision {
 
 /* answer is NULL at first. record is NULL if there is none (any more). */
 struct decision decide(const struct timestamp *now, const struct sandbox *record,
-                       const struct wanted *w, const struct answer *answer);
+                       const struct command_args *w, const struct call_result *answer);
 
 /* The write of a decision has failed. answer is what had led to it. */
-struct decision decide_unwritten(const struct wanted *w, const struct answer *answer);
+struct decision decide_unwritten(const struct command_args *w, const struct call_result *answer);
 
 /* Whether a command goes before those that wait, and ends what the driver is doing for another. */
 bool command_preempts(enum command c);

@@ -20,32 +20,32 @@ SAME_BEGIN(driver_inspect);
 SAME_BEGIN(agent_ping);
 SAME_BEGIN(driver_snapshot);
 
-static void ask_now(struct job *j);
+static void call_now(struct sandbox_op *j);
 
 /* --- the answer --- */
 
-static struct str keep_message(struct job *j, struct str message)
+static struct str keep_message(struct sandbox_op *j, struct str message)
 {
-        struct str cut = str_utf8_cut(message, sizeof(j->answer_message));
+        struct str cut = str_utf8_cut(message, sizeof(j->call_message));
 
         if (cut.n > 0)
-                memcpy(j->answer_message, cut.p, cut.n);
-        return str_of(j->answer_message, cut.n);
+                memcpy(j->call_message, cut.p, cut.n);
+        return str_of(j->call_message, cut.n);
 }
 
-static void keep_results(struct job *j)
+static void keep_results(struct sandbox_op *j)
 {
-        if (j->answer.asked == CALL_CREATE && j->call.create.handle.p)
-                j->notes = xstrndup_str(j->call.create.handle);
-        if (j->answer.asked != CALL_INSPECT)
+        if (j->call_result.call == CALL_CREATE && j->call.create.handle.p)
+                j->handle = xstrndup_str(j->call.create.handle);
+        if (j->call_result.call != CALL_INSPECT)
                 return;
-        j->answer.health = j->call.inspect.health;
-        j->answer.health.message = keep_message(j, j->call.inspect.health.message);
+        j->call_result.health = j->call.inspect.health;
+        j->call_result.health.message = keep_message(j, j->call.inspect.health.message);
 }
 
 /* A place behind the gate is kept to the job's end: so there are never more than BACKGROUND_MAX on
  * their way through driver and store, and a turn of the loop stays short. */
-void driver_call__end(struct job *j)
+void driver_call__end(struct sandbox_op *j)
 {
         struct service *s = j->service;
 
@@ -53,43 +53,44 @@ void driver_call__end(struct job *j)
         if (!j->counted)
                 return;
         j->counted = false;
-        s->asking--;
-        while (s->asking < BACKGROUND_MAX && !list_empty(&s->gate)) {
-                struct job *next = container_of(list_first(&s->gate), struct job, gate);
+        s->background_calls--;
+        while (s->background_calls < BACKGROUND_MAX && !list_empty(&s->gate)) {
+                struct sandbox_op *next =
+                        container_of(list_first(&s->gate), struct sandbox_op, gate);
 
                 list_remove(&next->gate);
-                ask_now(next);
+                call_now(next);
         }
 }
 
-static void answer(struct job *j, int result, const struct err *err)
+static void answer(struct sandbox_op *j, int result, const struct err *err)
 {
-        j->answer = (struct answer){ .asked = j->decision.ask,
-                                     .result = result,
-                                     .err = &j->answer_err };
+        j->call_result = (struct call_result){ .call = j->decision.call,
+                                               .result = result,
+                                               .err = &j->call_err };
         if (result < 0)
-                j->answer_err = *err;
+                j->call_err = *err;
         if (result == ERR_RETURN(ERR_CANCELED) && j->cancel_why)
-                (void) err_set(&j->answer_err, j->cancel_code, "%s", j->cancel_why);
+                (void) err_set(&j->call_err, j->cancel_code, "%s", j->cancel_why);
         if (result == 0)
                 keep_results(j);
-        sandbox_freep(&j->asked);
-        if (j->answer.asked == CALL_CREATE)
-                request_copy_done(&j->creation->wish);
+        sandbox_freep(&j->call_record);
+        if (j->call_result.call == CALL_CREATE)
+                request_copy_done(&j->creation->copy);
 }
 
-static void asked_done(struct op *op, int result)
+static void call_done(struct op *op, int result)
 {
-        struct job *j = container_of(op, struct job, call.destroy.req.op);
+        struct sandbox_op *j = container_of(op, struct sandbox_op, call.destroy.req.op);
 
-        j->asking = NULL;
+        j->call_op = NULL;
         answer(j, result, &j->call.destroy.req.err);
         sandbox_op__driver_done(j);
 }
 
 /* --- the question --- */
 
-static void refuse(struct job *j, enum err_code code, const char *why)
+static void refuse(struct sandbox_op *j, enum err_code code, const char *why)
 {
         struct err e;
         int r = err_set(&e, code, "%s", why);
@@ -99,7 +100,7 @@ static void refuse(struct job *j, enum err_code code, const char *why)
 }
 
 /* A record that a crash has left without the driver's notes borrows those that the scan found. */
-static struct sandbox *copy_for_driver(const struct job *j, const struct sandbox *record)
+static struct sandbox *copy_for_driver(const struct sandbox_op *j, const struct sandbox *record)
 {
         struct sandbox *copy = sandbox_copy(record);
         struct err e;
@@ -110,31 +111,31 @@ static struct sandbox *copy_for_driver(const struct job *j, const struct sandbox
         return copy;
 }
 
-static void start(struct job *j, struct driver *d)
+static void start(struct sandbox_op *j, struct driver *d)
 {
-        j->asking = &j->call.destroy.req.op;
-        op_init(j->asking, asked_done);
-        switch (j->decision.ask) {
+        j->call_op = &j->call.destroy.req.op;
+        op_init(j->call_op, call_done);
+        switch (j->decision.call) {
         case CALL_CREATE:
-                driver_create(d, &j->call.create, j->asked, &j->creation->wish.request);
+                driver_create(d, &j->call.create, j->call_record, &j->creation->copy.request);
                 break;
         case CALL_DESTROY:
-                driver_destroy(d, &j->call.destroy, j->asked);
+                driver_destroy(d, &j->call.destroy, j->call_record);
                 break;
         case CALL_PAUSE:
-                driver_pause(d, &j->call.pause, j->asked);
+                driver_pause(d, &j->call.pause, j->call_record);
                 break;
         case CALL_RESUME:
-                driver_resume(d, &j->call.pause, j->asked);
+                driver_resume(d, &j->call.pause, j->call_record);
                 break;
         case CALL_INSPECT:
-                driver_inspect(d, &j->call.inspect, j->asked);
+                driver_inspect(d, &j->call.inspect, j->call_record);
                 break;
         case CALL_PING:
-                agent_ping(j->service->config.agents, &j->call.ping, d, j->asked);
+                agent_ping(j->service->config.agents, &j->call.ping, d, j->call_record);
                 break;
         case CALL_SNAPSHOT:
-                driver_snapshot(d, &j->call.snapshot, j->asked, str_from(j->snapshot_id));
+                driver_snapshot(d, &j->call.snapshot, j->call_record, str_from(j->snapshot_id));
                 break;
         case CALL_NOTHING:
         case CALL_MAX_:
@@ -143,9 +144,9 @@ static void start(struct job *j, struct driver *d)
         }
 }
 
-static void ask_now(struct job *j)
+static void call_now(struct sandbox_op *j)
 {
-        const struct sandbox *record = sandbox_ctl__record(j->place);
+        const struct sandbox *record = sandbox_ctl__record(j->ctl);
         struct driver *d;
 
         if (!record)
@@ -153,33 +154,33 @@ static void ask_now(struct job *j)
         d = record ? service__driver(j->service, record->driver) : NULL;
         if (j->service->phase >= PHASE_STOPPING) /* the next start goes on from here */
                 return refuse(j, ERR_CANCELED, "the server is stopping");
-        if (j->cancel_why && j->decision.ask != CALL_DESTROY)
+        if (j->cancel_why && j->decision.call != CALL_DESTROY)
                 return refuse(j, ERR_CANCELED, j->cancel_why);
         if (!d)
                 return refuse(j, ERR_UNAVAILABLE,
                               "the driver of this sandbox is not enabled on this server");
-        j->asked = copy_for_driver(j, record);
-        if (!j->asked)
+        j->call_record = copy_for_driver(j, record);
+        if (!j->call_record)
                 return refuse(j, ERR_UNAVAILABLE, "no memory for the record");
         memset(&j->call, 0, sizeof(j->call));
         if (j->background && !j->counted) {
                 j->counted = true;
-                j->service->asking++;
+                j->service->background_calls++;
         }
         return start(j, d);
 }
 
-void driver_call__start(struct job *j)
+void driver_call__start(struct sandbox_op *j)
 {
         struct service *s = j->service;
 
-        if (j->background && !j->counted && s->asking >= BACKGROUND_MAX)
+        if (j->background && !j->counted && s->background_calls >= BACKGROUND_MAX)
                 list_append(&s->gate, &j->gate);
         else
-                ask_now(j);
+                call_now(j);
 }
 
-void driver_call__expedite(struct job *j)
+void driver_call__expedite(struct sandbox_op *j)
 {
         bool in_gate = !list_empty(&j->gate);
 
@@ -187,5 +188,5 @@ void driver_call__expedite(struct job *j)
                 return;
         list_remove(&j->gate);
         j->background = false;
-        ask_now(j);
+        call_now(j);
 }

@@ -27,15 +27,15 @@
 #define ROUNDS_MAX   8 /* somebody else makes, pauses or deletes it again and again */
 #define GIT_TIMEOUT  (30 * USEC_PER_SEC)
 
-struct ensuring {
+struct ensure_op {
         struct list node; /* service->ensuring */
         struct service *service;
         struct service_ensure *x;
 
         struct registry_lock lock;
         bool locked, renewing, over;
-        struct due renew;
-        struct due again; /* the next ping */
+        struct deadline renew;
+        struct deadline again; /* the next ping */
         unsigned pings, rounds;
 
         struct op *inner;       /* what is under way; NULL: a due is waited for */
@@ -60,8 +60,8 @@ struct ensuring {
         struct err err;
 };
 
-static void look(struct ensuring *e);
-static void create(struct ensuring *e);
+static void look(struct ensure_op *e);
+static void create(struct ensure_op *e);
 
 /* --- rules --- */
 
@@ -87,16 +87,16 @@ enum ensure_step ensure__judge(int result, const struct driver_health *health)
 
 /* --- the end --- */
 
-static struct str id_of(const struct ensuring *e)
+static struct str id_of(const struct ensure_op *e)
 {
         return str_from(e->x->id);
 }
 
-static void leave(struct ensuring *e)
+static void leave(struct ensure_op *e)
 {
         struct service *s = e->service;
         struct service_ensure *x = e->x;
-        struct place *p = x->id[0] ? sandbox_ctl__get(s, id_of(e)) : NULL;
+        struct sandbox_ctl *p = x->id[0] ? sandbox_ctl__get(s, id_of(e)) : NULL;
 
         if (e->locked)
                 registry_unlock(s->config.registry, &e->lock);
@@ -109,7 +109,7 @@ static void leave(struct ensuring *e)
 }
 
 /* A renewal that is under way can't be stopped, and the lock can't be given back before its end. */
-static void end(struct ensuring *e, int result, const struct err *err)
+static void end(struct ensure_op *e, int result, const struct err *err)
 {
         if (!e->over) {
                 e->over = true;
@@ -124,7 +124,7 @@ static void end(struct ensuring *e, int result, const struct err *err)
 }
 
 /* Ends it from outside: what is under way is canceled, and its end is the end. */
-static void stop(struct ensuring *e, enum err_code code, const char *why)
+static void stop(struct ensure_op *e, enum err_code code, const char *why)
 {
         struct err err;
         int r = err_set(&err, code, "%s", why);
@@ -148,7 +148,7 @@ static void ensure_cancel(struct op *op)
 }
 
 /* The first thing that every `done` below does. */
-static bool goes_on(struct ensuring *e)
+static bool goes_on(struct ensure_op *e)
 {
         e->inner = NULL;
         if (!e->over)
@@ -157,7 +157,7 @@ static bool goes_on(struct ensuring *e)
         return false;
 }
 
-static void begin(struct ensuring *e, struct op *op, op_done_fn *done)
+static void begin(struct ensure_op *e, struct op *op, op_done_fn *done)
 {
         memset(&e->u, 0, sizeof(e->u));
         e->inner = op;
@@ -168,7 +168,7 @@ static void begin(struct ensuring *e, struct op *op, op_done_fn *done)
 
 static void deleted_for_git(struct op *op, int result)
 {
-        struct ensuring *e = container_of(op, struct ensuring, u.command.req.op);
+        struct ensure_op *e = container_of(op, struct ensure_op, u.command.req.op);
 
         (void) result; /* what is left of it, the service looks after; the error is git's */
         e->inner = NULL;
@@ -178,7 +178,7 @@ static void deleted_for_git(struct op *op, int result)
 }
 
 /* What is new and half made is not left behind: the owner could not tell it from a whole one. */
-static void git_failed(struct ensuring *e, int result, const struct err *err)
+static void git_failed(struct ensure_op *e, int result, const struct err *err)
 {
         if (!e->x->created) {
                 end(e, result, err);
@@ -188,14 +188,14 @@ static void git_failed(struct ensuring *e, int result, const struct err *err)
         e->result = result;
         e->err = *err;
         begin(e, &e->u.command.req.op, deleted_for_git);
-        e->u.command.who = e->x->who;
+        e->u.command.caller = e->x->caller;
         e->u.command.id = id_of(e);
         service_delete(e->service, &e->u.command);
 }
 
 static void git_done(struct op *op, int result)
 {
-        struct ensuring *e = container_of(op, struct ensuring, u.exec.req.op);
+        struct ensure_op *e = container_of(op, struct ensure_op, u.exec.req.op);
         struct err err = { 0 };
         int r = git__result(&e->u.exec, result, &err);
 
@@ -208,11 +208,11 @@ static void git_done(struct op *op, int result)
                 end(e, 0, NULL);
 }
 
-static void configure_git(struct ensuring *e)
+static void configure_git(struct ensure_op *e)
 {
         begin(e, &e->u.exec.req.op, git_done);
         git__command(e->x->git, e->git_socket, &e->u.exec.exec, e->git_env);
-        e->u.exec.who = e->x->who;
+        e->u.exec.caller = e->x->caller;
         e->u.exec.id = id_of(e);
         e->u.exec.exec.req.timeout = GIT_TIMEOUT;
         service_exec(e->service, &e->u.exec);
@@ -220,7 +220,7 @@ static void configure_git(struct ensuring *e)
 
 static void git_handed(struct op *op, int result)
 {
-        struct ensuring *e = container_of(op, struct ensuring, u.git.req.op);
+        struct ensure_op *e = container_of(op, struct ensure_op, u.git.req.op);
         struct err err = e->u.git.req.err;
 
         if (!goes_on(e))
@@ -237,7 +237,7 @@ static void git_handed(struct op *op, int result)
         configure_git(e);
 }
 
-static void set_git(struct ensuring *e)
+static void set_git(struct ensure_op *e)
 {
         const struct git_identity *git = e->x->git;
 
@@ -248,7 +248,7 @@ static void set_git(struct ensuring *e)
         if (git->secret_token.n == 0)
                 return configure_git(e);
         begin(e, &e->u.git.req.op, git_handed);
-        e->u.git.who = e->x->who;
+        e->u.git.caller = e->x->caller;
         e->u.git.id = id_of(e);
         e->u.git.git.host = STR(GIT_HOST);
         e->u.git.git.username = STR(GIT_USER);
@@ -260,7 +260,7 @@ static void set_git(struct ensuring *e)
 /* --- making --- */
 
 /* Made, but is it there? What failed after it was told Pending is told here. */
-static void settle_new(struct ensuring *e, const struct sandbox *record)
+static void settle_new(struct ensure_op *e, const struct sandbox *record)
 {
         struct err err;
 
@@ -279,7 +279,7 @@ static void settle_new(struct ensuring *e, const struct sandbox *record)
                 end(e, err_set(&err, ERR_CONFLICT, "the sandbox was deleted meanwhile"), &err);
 }
 
-static void keep_id(struct ensuring *e, struct str id)
+static void keep_id(struct ensure_op *e, struct str id)
 {
         size_t n = MIN_OF(id.n, sizeof(e->x->id) - 1);
 
@@ -289,7 +289,7 @@ static void keep_id(struct ensuring *e, struct str id)
 
 static void found(struct op *op, int result);
 
-static void find(struct ensuring *e)
+static void find(struct ensure_op *e)
 {
         begin(e, &e->u.get.req.op, found);
         e->u.get.unlocked = !e->locked;
@@ -298,7 +298,7 @@ static void find(struct ensuring *e)
 
 static void create_done(struct op *op, int result)
 {
-        struct ensuring *e = container_of(op, struct ensuring, u.create.req.op);
+        struct ensure_op *e = container_of(op, struct ensure_op, u.create.req.op);
         struct service_create *c = &e->u.create;
 
         if (!goes_on(e))
@@ -318,14 +318,14 @@ static void create_done(struct op *op, int result)
         }
 }
 
-static void create(struct ensuring *e)
+static void create(struct ensure_op *e)
 {
         struct service_create *c = &e->u.create;
 
         e->x->id[0] = '\0';
         begin(e, &c->req.op, create_done);
-        c->who = e->x->who;
-        c->wish = e->x->wish;
+        c->caller = e->x->caller;
+        c->request = e->x->request;
         c->arena = e->x->arena;
         c->owner = e->x->owner;
         c->owner_bound = true;
@@ -337,7 +337,7 @@ static void create(struct ensuring *e)
 
 static void moved(struct op *op, int result)
 {
-        struct ensuring *e = container_of(op, struct ensuring, u.await.req.op);
+        struct ensure_op *e = container_of(op, struct ensure_op, u.await.req.op);
         struct err err = e->u.await.req.err;
 
         if (!goes_on(e))
@@ -348,16 +348,16 @@ static void moved(struct op *op, int result)
                 end(e, result, &err);
 }
 
-static void await(struct ensuring *e)
+static void await(struct ensure_op *e)
 {
         begin(e, &e->u.await.req.op, moved);
-        e->u.await.who = e->x->who;
+        e->u.await.caller = e->x->caller;
         e->u.await.id = id_of(e);
         e->u.await.wait = WAIT_MAX;
         service_await(e->service, &e->u.await);
 }
 
-static void commanded(struct ensuring *e, int result, const struct err *err)
+static void commanded(struct ensure_op *e, int result, const struct err *err)
 {
         /* ERR_CONFLICT: somebody was faster, and it is in another state now. */
         if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND)
@@ -369,22 +369,22 @@ static void commanded(struct ensuring *e, int result, const struct err *err)
 
 static void command_done(struct op *op, int result)
 {
-        struct ensuring *e = container_of(op, struct ensuring, u.command.req.op);
+        struct ensure_op *e = container_of(op, struct ensure_op, u.command.req.op);
         struct err err = e->u.command.req.err;
 
         if (goes_on(e))
                 commanded(e, result, &err);
 }
 
-static void command(struct ensuring *e, void (*run)(struct service *, struct service_command *))
+static void command(struct ensure_op *e, void (*run)(struct service *, struct service_command *))
 {
         begin(e, &e->u.command.req.op, command_done);
-        e->u.command.who = e->x->who;
+        e->u.command.caller = e->x->caller;
         e->u.command.id = id_of(e);
         run(e->service, &e->u.command);
 }
 
-static void give_up(struct ensuring *e, const struct driver_health *health)
+static void give_up(struct ensure_op *e, const struct driver_health *health)
 {
         log_fields(e->service->config.log, LOG_WARN,
                    "a sandbox of an owner is given up: its agent does not answer",
@@ -395,7 +395,7 @@ static void give_up(struct ensuring *e, const struct driver_health *health)
 
 static void inspected(struct op *op, int result)
 {
-        struct ensuring *e = container_of(op, struct ensuring, u.inspect.req.op);
+        struct ensure_op *e = container_of(op, struct ensure_op, u.inspect.req.op);
         struct driver_health health = e->u.inspect.health;
         struct err err = e->u.inspect.req.err;
 
@@ -416,20 +416,20 @@ static void inspected(struct op *op, int result)
         }
 }
 
-static void inspect(struct ensuring *e, struct driver *d)
+static void inspect(struct ensure_op *e, struct driver *d)
 {
         begin(e, &e->u.inspect.req.op, inspected);
         driver_inspect(d, &e->u.inspect, e->record);
 }
 
-static void ping_again(struct due *d)
+static void ping_again(struct deadline *d)
 {
-        look(container_of(d, struct ensuring, again));
+        look(container_of(d, struct ensure_op, again));
 }
 
 static void pinged(struct op *op, int result)
 {
-        struct ensuring *e = container_of(op, struct ensuring, u.ping.req.op);
+        struct ensure_op *e = container_of(op, struct ensure_op, u.ping.req.op);
         usec_t now = clock_mono(e->service->config.clock);
 
         if (!goes_on(e))
@@ -443,7 +443,7 @@ static void pinged(struct op *op, int result)
                      usec_add(now, PING_FIRST << MIN_OF(e->pings - 1, 8u)));
 }
 
-static void ping(struct ensuring *e, const struct sandbox *record)
+static void ping(struct ensure_op *e, const struct sandbox *record)
 {
         struct driver *d = service__driver(e->service, record->driver);
         struct err err;
@@ -465,9 +465,9 @@ static void ping(struct ensuring *e, const struct sandbox *record)
 }
 
 /* The sandbox as it is now. What was just made is not made again. */
-static void look(struct ensuring *e)
+static void look(struct ensure_op *e)
 {
-        const struct sandbox *record = service_find(e->service, e->x->who, id_of(e));
+        const struct sandbox *record = service_find(e->service, e->x->caller, id_of(e));
         enum ensure_step step = ensure__step(record);
         struct err err;
 
@@ -493,11 +493,11 @@ static void look(struct ensuring *e)
 
 /* --- one of another node --- */
 
-static void lock(struct ensuring *e);
+static void lock(struct ensure_op *e);
 
 static void was_lost(struct op *op, int result)
 {
-        struct ensuring *e = container_of(op, struct ensuring, u.lose.req.op);
+        struct ensure_op *e = container_of(op, struct ensure_op, u.lose.req.op);
         struct err err = e->u.lose.req.err;
 
         if (result == 0)
@@ -517,7 +517,7 @@ static void was_lost(struct op *op, int result)
 
 static void node_found(struct op *op, int result)
 {
-        struct ensuring *e = container_of(op, struct ensuring, u.node.req.op);
+        struct ensure_op *e = container_of(op, struct ensure_op, u.node.req.op);
         const struct nodes_find *f = &e->u.node;
         struct err err = f->req.err;
 
@@ -525,13 +525,13 @@ static void node_found(struct op *op, int result)
                 return;
         if (result < 0) {
                 end(e, result, &err);
-        } else if (f->life == NODE_LIVE) {
-                remote_node__copy(&e->x->elsewhere, f);
+        } else if (f->status == NODE_LIVE) {
+                remote_node__copy(&e->x->remote_node, f);
                 end(e,
                     err_set(&err, ERR_UNAVAILABLE,
                             "the sandbox of this owner is looked after by node '%s'", f->id),
                     &err);
-        } else if (f->life == NODE_LOST) {
+        } else if (f->status == NODE_LOST) {
                 begin(e, &e->u.lose.req.op, was_lost);
                 registry_fail_lost(e->service->config.registry, &e->u.lose, str_from(e->others));
         } else {
@@ -539,7 +539,7 @@ static void node_found(struct op *op, int result)
         }
 }
 
-static void look_elsewhere(struct ensuring *e, const struct sandbox *record)
+static void look_elsewhere(struct ensure_op *e, const struct sandbox *record)
 {
         struct str node = record->node;
 
@@ -552,7 +552,7 @@ static void look_elsewhere(struct ensuring *e, const struct sandbox *record)
 /* --- the beginning --- */
 
 /* Another node looks after it, or none. Nobody else can say how it is: nothing is given up. */
-static void not_here(struct ensuring *e, const struct sandbox *record)
+static void not_here(struct ensure_op *e, const struct sandbox *record)
 {
         struct err err;
 
@@ -569,7 +569,7 @@ static void not_here(struct ensuring *e, const struct sandbox *record)
         end(e, ERR_RETURN(err.code), &err);
 }
 
-static void take(struct ensuring *e, const struct sandbox *record)
+static void take(struct ensure_op *e, const struct sandbox *record)
 {
         bool ends = state_is_ending((enum state) record->status.state);
         struct err err;
@@ -584,7 +584,7 @@ static void take(struct ensuring *e, const struct sandbox *record)
                     err_set(&err, ERR_EXISTS, "the owner has a sandbox already: '%s'",
                             e->x->other_id),
                     &err);
-        } else if (service_find(e->service, e->x->who, record->id)) {
+        } else if (service_find(e->service, e->x->caller, record->id)) {
                 look(e);
         } else {
                 e->x->id[0] = '\0';
@@ -594,7 +594,7 @@ static void take(struct ensuring *e, const struct sandbox *record)
 
 static void found(struct op *op, int result)
 {
-        struct ensuring *e = container_of(op, struct ensuring, u.get.req.op);
+        struct ensure_op *e = container_of(op, struct ensure_op, u.get.req.op);
         const struct sandbox *record = e->u.get.record;
         struct err err = e->u.get.req.err;
 
@@ -612,7 +612,7 @@ static void found(struct op *op, int result)
 
 static void renewed(struct op *op, int result)
 {
-        struct ensuring *e = container_of(op, struct ensuring, lock.req.op);
+        struct ensure_op *e = container_of(op, struct ensure_op, lock.req.op);
         struct service *s = e->service;
 
         e->renewing = false;
@@ -625,9 +625,9 @@ static void renewed(struct op *op, int result)
                              usec_add(clock_mono(s->config.clock), RENEW_EVERY));
 }
 
-static void renew(struct due *d)
+static void renew(struct deadline *d)
 {
-        struct ensuring *e = container_of(d, struct ensuring, renew);
+        struct ensure_op *e = container_of(d, struct ensure_op, renew);
 
         e->renewing = true;
         op_init(&e->lock.req.op, renewed);
@@ -636,7 +636,7 @@ static void renew(struct due *d)
 
 static void locked(struct op *op, int result)
 {
-        struct ensuring *e = container_of(op, struct ensuring, lock.req.op);
+        struct ensure_op *e = container_of(op, struct ensure_op, lock.req.op);
         struct err err = e->lock.req.err;
         struct service *s = e->service;
 
@@ -651,7 +651,7 @@ static void locked(struct op *op, int result)
         find(e);
 }
 
-static void lock(struct ensuring *e)
+static void lock(struct ensure_op *e)
 {
         e->lock.lease = REGISTRY_LEASE;
         e->lock.wait = WAIT_MAX;
@@ -664,23 +664,23 @@ void ensure__stop(struct service *s)
 {
         struct list *next;
 
-        for (struct list *n = s->ensuring.next; n != &s->ensuring; n = next) {
+        for (struct list *n = s->ensures.next; n != &s->ensures; n = next) {
                 next = n->next;
-                stop(container_of(n, struct ensuring, node), ERR_UNAVAILABLE,
+                stop(container_of(n, struct ensure_op, node), ERR_UNAVAILABLE,
                      "the server is stopping");
         }
 }
 
 void service_ensure(struct service *s, struct service_ensure *x)
 {
-        struct ensuring *e;
+        struct ensure_op *e;
         int r;
 
         req__begin(s, &x->req, ensure_cancel);
         x->id[0] = x->other_id[0] = '\0';
         x->created = false;
         x->problems = (struct problems){ 0 };
-        x->elsewhere.id[0] = '\0';
+        x->remote_node.id[0] = '\0';
         r = service__ready(s, &x->req.err);
         if (r == 0)
                 r = owner_check(x->owner, &x->req.err);
@@ -688,13 +688,13 @@ void service_ensure(struct service *s, struct service_ensure *x)
                 req__finish(&x->req, NULL, r, &x->req.err);
                 return;
         }
-        e = xnew(struct ensuring);
+        e = xnew(struct ensure_op);
         e->service = s;
         e->x = x;
         deadline_init(&e->renew, renew);
         deadline_init(&e->again, ping_again);
         x->req._impl = e;
-        list_append(&s->ensuring, &e->node);
+        list_append(&s->ensures, &e->node);
         s->stats.under_way++;
         if (s->config.nodes)
                 find(e);

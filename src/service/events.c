@@ -34,14 +34,14 @@ void events_notify(struct events *x, const char *type, usec_t at, const struct s
 
 /* --- history --- */
 
-struct note {
+struct history_entry {
         usec_t at;
         const char *type;
         int state;
         char *reason, *message; /* NULL: none */
 };
 
-static void note_done(struct note *n)
+static void history_entry_done(struct history_entry *n)
 {
         free(n->reason);
         free(n->message);
@@ -50,18 +50,18 @@ static void note_done(struct note *n)
 void history_add(struct history *h, const char *type, usec_t at, const struct sandbox *record)
 {
         struct str message = str_utf8_cut(record->status.message, HISTORY_MESSAGE_MAX);
-        struct note *n;
+        struct history_entry *n;
 
-        if (!h->notes)
-                h->notes = xcalloc(SERVICE_HISTORY_MAX, sizeof(*h->notes));
-        n = &h->notes[(h->first + h->n) % SERVICE_HISTORY_MAX];
+        if (!h->entries)
+                h->entries = xcalloc(SERVICE_HISTORY_MAX, sizeof(*h->entries));
+        n = &h->entries[(h->first + h->n) % SERVICE_HISTORY_MAX];
         if (h->n == SERVICE_HISTORY_MAX) {
                 h->first = (h->first + 1) % SERVICE_HISTORY_MAX;
-                note_done(n);
+                history_entry_done(n);
         } else {
                 h->n++;
         }
-        *n = (struct note){
+        *n = (struct history_entry){
                 .at = at,
                 .type = type,
                 .state = record->status.state,
@@ -73,8 +73,8 @@ void history_add(struct history *h, const char *type, usec_t at, const struct sa
 void history_done(struct history *h)
 {
         for (unsigned i = 0; i < h->n; i++)
-                note_done(&h->notes[(h->first + i) % SERVICE_HISTORY_MAX]);
-        free(h->notes);
+                history_entry_done(&h->entries[(h->first + i) % SERVICE_HISTORY_MAX]);
+        free(h->entries);
         *h = (struct history){ 0 };
 }
 
@@ -82,7 +82,7 @@ size_t history_get(const struct history *h,
                    struct service_history_entry ret[static SERVICE_HISTORY_MAX])
 {
         for (unsigned i = 0; i < h->n; i++) {
-                const struct note *n = &h->notes[(h->first + i) % SERVICE_HISTORY_MAX];
+                const struct history_entry *n = &h->entries[(h->first + i) % SERVICE_HISTORY_MAX];
 
                 ret[i] = (struct service_history_entry){ .at = n->at,
                                                          .type = n->type,

@@ -8,10 +8,10 @@
 
 #define HISTORY_MESSAGE_MAX 256 /* of a message; 16 of them are kept for each sandbox */
 
-struct note;
+struct history_entry;
 
 struct history {
-        struct note *notes; /* a ring of SERVICE_HISTORY_MAX; NULL before the first */
+        struct history_entry *entries; /* a ring of SERVICE_HISTORY_MAX; NULL before the first */
         unsigned first, n;
 };
 

@@ -9,7 +9,7 @@
 #include "model/extensions.h"
 
 /* The _impl of a request that is on its way in. */
-struct visit {
+struct ingress {
         struct list node; /* service->visitors */
         struct service *service;
         struct service_req *req;
@@ -21,13 +21,13 @@ struct visit {
 
 /* --- an access --- */
 
-static void count_access(const struct visit *v)
+static void count_access(const struct ingress *v)
 {
         struct service *s = v->service;
         const struct sandbox *record = v->record;
-        struct place *p = sandbox_ctl__obtain(s, record->id);
+        struct sandbox_ctl *p = sandbox_ctl__obtain(s, record->id);
         usec_t now = clock_mono(s->config.clock);
-        struct job *j;
+        struct sandbox_op *j;
 
         if (!record->expiry || extensions_renew_by(&record->extensions) == 0)
                 return;
@@ -41,14 +41,14 @@ static void count_access(const struct visit *v)
 
 /* --- the frame of a visit --- */
 
-static void visit_cancel(struct op *op)
+static void ingress_cancel(struct op *op)
 {
-        struct visit *v = container_of(op, struct service_req, op)->_impl;
+        struct ingress *v = container_of(op, struct service_req, op)->_impl;
 
         op_cancel(v->inner);
 }
 
-static int check(struct service *s, const struct caller *who, struct str id, struct visit *v,
+static int check(struct service *s, const struct caller *caller, struct str id, struct ingress *v,
                  struct service_req *req)
 {
         const struct sandbox *record;
@@ -56,7 +56,7 @@ static int check(struct service *s, const struct caller *who, struct str id, str
 
         if (r < 0)
                 return r;
-        record = service_find(s, who, id);
+        record = service_find(s, caller, id);
         if (!record)
                 return service__not_found(&req->err);
         r = service_check_ingress(record, &req->retry_after, &req->err);
@@ -73,14 +73,14 @@ static int check(struct service *s, const struct caller *who, struct str id, str
 }
 
 /* NULL: the request is finished already. */
-static struct visit *visit_begin(struct service *s, struct service_req *req,
-                                 const struct caller *who, struct str id)
+static struct ingress *ingress_begin(struct service *s, struct service_req *req,
+                                     const struct caller *caller, struct str id)
 {
-        struct visit *v = xnew(struct visit);
+        struct ingress *v = xnew(struct ingress);
         int r;
 
-        req__begin(s, req, visit_cancel);
-        r = check(s, who, id, v, req);
+        req__begin(s, req, ingress_cancel);
+        r = check(s, caller, id, v, req);
         if (r < 0) {
                 free(v);
                 req__finish(req, NULL, r, &req->err);
@@ -89,12 +89,12 @@ static struct visit *visit_begin(struct service *s, struct service_req *req,
         v->service = s;
         v->req = req;
         req->_impl = v;
-        list_append(&s->visitors, &v->node);
+        list_append(&s->ingresses, &v->node);
         s->stats.under_way++;
         return v;
 }
 
-static void visit_end(struct visit *v, int result, const struct err *err)
+static void ingress_end(struct ingress *v, int result, const struct err *err)
 {
         struct service *s = v->service;
 
@@ -108,31 +108,31 @@ static void visit_end(struct visit *v, int result, const struct err *err)
 
 void ingress__stop(struct service *s)
 {
-        list_for_each (n, &s->visitors)
-                op_cancel(container_of(n, struct visit, node)->inner);
+        list_for_each (n, &s->ingresses)
+                op_cancel(container_of(n, struct ingress, node)->inner);
 }
 
 /* --- a stream --- */
 
 static void connected(struct op *op, int result)
 {
-        struct visit *v = container_of(op, struct visit, connect.req.op);
+        struct ingress *v = container_of(op, struct ingress, connect.req.op);
         struct service_connect *c = container_of(v->req, struct service_connect, req);
 
         if (result == 0)
                 c->fd = TAKE_FD(v->connect.fd);
-        visit_end(v, result, &v->connect.req.err);
+        ingress_end(v, result, &v->connect.req.err);
 }
 
 void service_connect(struct service *s, struct service_connect *c)
 {
-        struct visit *v;
+        struct ingress *v;
 
         c->fd = -EBADF;
-        v = visit_begin(s, &c->req, c->who, c->id);
+        v = ingress_begin(s, &c->req, c->caller, c->id);
         if (!v)
                 return;
-        if (!c->looks)
+        if (!c->passive)
                 count_access(v);
         v->inner = &v->connect.req.op;
         op_init(v->inner, connected);
@@ -145,12 +145,12 @@ static void executed(struct op *op, int result)
 {
         struct service_exec *x = container_of(op, struct service_exec, exec.req.op);
 
-        visit_end(x->req._impl, result, &x->exec.req.err);
+        ingress_end(x->req._impl, result, &x->exec.req.err);
 }
 
 void service_exec(struct service *s, struct service_exec *x)
 {
-        struct visit *v = visit_begin(s, &x->req, x->who, x->id);
+        struct ingress *v = ingress_begin(s, &x->req, x->caller, x->id);
 
         if (!v)
                 return;
@@ -164,12 +164,12 @@ static void was_read(struct op *op, int result)
 {
         struct service_read *x = container_of(op, struct service_read, read.req.op);
 
-        visit_end(x->req._impl, result, &x->read.req.err);
+        ingress_end(x->req._impl, result, &x->read.req.err);
 }
 
 void service_read_file(struct service *s, struct service_read *x)
 {
-        struct visit *v = visit_begin(s, &x->req, x->who, x->id);
+        struct ingress *v = ingress_begin(s, &x->req, x->caller, x->id);
 
         if (!v)
                 return;
@@ -183,12 +183,12 @@ static void was_written(struct op *op, int result)
 {
         struct service_write *x = container_of(op, struct service_write, write.req.op);
 
-        visit_end(x->req._impl, result, &x->write.req.err);
+        ingress_end(x->req._impl, result, &x->write.req.err);
 }
 
 void service_write_files(struct service *s, struct service_write *x)
 {
-        struct visit *v = visit_begin(s, &x->req, x->who, x->id);
+        struct ingress *v = ingress_begin(s, &x->req, x->caller, x->id);
 
         if (!v)
                 return;
@@ -203,12 +203,12 @@ static void was_handed(struct op *op, int result)
         struct service_git_credential *x =
                 container_of(op, struct service_git_credential, git.req.op);
 
-        visit_end(x->req._impl, result, &x->git.req.err);
+        ingress_end(x->req._impl, result, &x->git.req.err);
 }
 
 void service_set_git_credential(struct service *s, struct service_git_credential *x)
 {
-        struct visit *v = visit_begin(s, &x->req, x->who, x->id);
+        struct ingress *v = ingress_begin(s, &x->req, x->caller, x->id);
 
         if (!v)
                 return;

@@ -6,49 +6,49 @@
 
 #include "base/base.h"
 
-static bool overtakes(const struct job *j)
+static bool preempts(const struct sandbox_op *j)
 {
-        return command_preempts(j->wanted.command);
+        return command_preempts(j->args.command);
 }
 
 /* Behind those that overtake, too: they came first. */
-static struct list *place_in_line(struct place *p)
+static struct list *place_in_line(struct sandbox_ctl *p)
 {
         struct list *n = p->waiting.next;
 
-        while (n != &p->waiting && overtakes(container_of(n, struct job, turn)))
+        while (n != &p->waiting && preempts(container_of(n, struct sandbox_op, lock_node)))
                 n = n->next;
         return n;
 }
 
-static const char *why_overtaken(const struct job *by)
+static const char *why_preempted(const struct sandbox_op *by)
 {
-        return by->wanted.command == COMMAND_EXPIRE ? "the time of the sandbox was over meanwhile"
-                                                    : "the sandbox was deleted meanwhile";
+        return by->args.command == COMMAND_EXPIRE ? "the time of the sandbox was over meanwhile"
+                                                  : "the sandbox was deleted meanwhile";
 }
 
 /* driver_call__expedite comes last: a driver that refuses at once ends the current job, and then the turn has been
  * given on already. */
-void op_lock__acquire(struct job *j)
+void op_lock__acquire(struct sandbox_op *j)
 {
-        struct job *current = j->place->current;
+        struct sandbox_op *current = j->ctl->current;
 
         if (!current) {
-                j->place->current = j;
+                j->ctl->current = j;
                 sandbox_op__run(j);
                 return;
         }
-        if (overtakes(j)) {
-                list_insert_before(place_in_line(j->place), &j->turn);
-                current->wanted.overtaken = true;
-                sandbox_op__cancel_call(current, ERR_CONFLICT, why_overtaken(j));
+        if (preempts(j)) {
+                list_insert_before(place_in_line(j->ctl), &j->lock_node);
+                current->args.preempted = true;
+                sandbox_op__cancel_call(current, ERR_CONFLICT, why_preempted(j));
         } else {
-                list_append(&j->place->waiting, &j->turn);
+                list_append(&j->ctl->waiting, &j->lock_node);
         }
         driver_call__expedite(current);
 }
 
-void op_lock__release(struct place *p)
+void op_lock__release(struct sandbox_ctl *p)
 {
         struct list *n = list_first(&p->waiting);
 
@@ -56,24 +56,24 @@ void op_lock__release(struct place *p)
         if (!n)
                 return;
         list_remove(n);
-        p->current = container_of(n, struct job, turn);
+        p->current = container_of(n, struct sandbox_op, lock_node);
         sandbox_op__run(p->current);
 }
 
-void record_lock__acquire(struct job *j, sandbox_op_fn *go)
+void record_lock__acquire(struct sandbox_op *j, sandbox_op_fn *go)
 {
-        struct place *p = j->place;
+        struct sandbox_ctl *p = j->ctl;
 
-        j->with_pen = go;
+        j->with_record_lock = go;
         if (p->writer) {
-                list_append(&p->writers, &j->pen);
+                list_append(&p->writers, &j->record_node);
                 return;
         }
         p->writer = j;
         go(j);
 }
 
-void record_lock__release(struct place *p)
+void record_lock__release(struct sandbox_ctl *p)
 {
         struct list *n = list_first(&p->writers);
 
@@ -81,6 +81,6 @@ void record_lock__release(struct place *p)
         if (!n)
                 return;
         list_remove(n);
-        p->writer = container_of(n, struct job, pen);
-        p->writer->with_pen(p->writer);
+        p->writer = container_of(n, struct sandbox_op, record_node);
+        p->writer->with_record_lock(p->writer);
 }

@@ -10,15 +10,15 @@ static bool is_owner(const struct sandbox *record, const struct owned *which)
 {
         const struct owner *o = &record->owner;
 
-        return str_eq(o->organization_id, which->who->tenant)
-               && str_eq(o->user_id, which->who->principal)
+        return str_eq(o->organization_id, which->caller->tenant)
+               && str_eq(o->user_id, which->caller->principal)
                && (!which->project.p || str_eq(o->project_id, which->project));
 }
 
 int service_find_owned(const struct service *s, const struct owned *which,
                        const struct sandbox **ret, struct err *e)
 {
-        const struct sandbox *record = service_find(s, which->who, which->id);
+        const struct sandbox *record = service_find(s, which->caller, which->id);
 
         /* A tombstone is there for who looks at lists; its owner has nothing any more. */
         if (!record || state_is_final((enum state) record->status.state))

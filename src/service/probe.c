@@ -12,7 +12,7 @@
 #include "base/base.h"
 
 /* An engine that works and has much to do takes seconds to tell about itself. */
-#define PROBE_PATIENCE  (15 * USEC_PER_SEC)
+#define PROBE_TIMEOUT   (15 * USEC_PER_SEC)
 #define PROBE_FACTS_MAX 64
 #define PROBE_MEMORY    (256 * KiB)
 
@@ -29,7 +29,7 @@ struct probe_round {
         struct service_driver drivers[SERVICE_DRIVERS_MAX];
         size_t n, left;
         struct list waiters; /* struct service_probe */
-        struct due patience;
+        struct deadline timeout;
         struct arena memory; /* of what the drivers have said */
         size_t refs;         /* who looks at the results; the round itself, until it is over */
 };
@@ -108,7 +108,7 @@ static void round_end(struct probe_round *r)
 {
         struct service *s = r->service;
 
-        deadline_clear(&s->schedule, &r->patience);
+        deadline_clear(&s->schedule, &r->timeout);
         s->probing = NULL;
         while (!list_empty(&r->waiters))
                 tell(r, container_of(list_first(&r->waiters), struct service_probe, _node));
@@ -149,9 +149,9 @@ static void part_done(struct op *op, int result)
                 round_end(r);
 }
 
-static void give_up(struct due *due)
+static void give_up(struct deadline *due)
 {
-        struct probe_round *r = container_of(due, struct probe_round, patience);
+        struct probe_round *r = container_of(due, struct probe_round, timeout);
 
         for (size_t i = 0; i < r->n; i++) {
                 if (!op_pending(&r->parts[i].probe.req.op))
@@ -166,15 +166,15 @@ static struct probe_round *round_begin(struct service *s)
         struct probe_round *r = xnew(struct probe_round);
 
         r->service = s;
-        r->n = r->left = s->n_members;
+        r->n = r->left = s->n_drivers;
         r->refs = 1;
         list_init(&r->waiters);
         arena_init(&r->memory, PROBE_MEMORY);
-        deadline_init(&r->patience, give_up);
-        deadline_set(&s->schedule, &r->patience,
-                     usec_add(clock_mono(s->config.clock), PROBE_PATIENCE));
+        deadline_init(&r->timeout, give_up);
+        deadline_set(&s->schedule, &r->timeout,
+                     usec_add(clock_mono(s->config.clock), PROBE_TIMEOUT));
         for (size_t i = 0; i < r->n; i++) {
-                struct driver *d = s->members[i].driver;
+                struct driver *d = s->drivers[i].driver;
                 struct part *part = &r->parts[i];
 
                 r->drivers[i] = (struct service_driver){ .name = str_from(driver_name(d)),
@@ -200,7 +200,7 @@ void service_probe(struct service *s, struct service_probe *p)
         list_init(&p->_node);
         op_begin(&p->op, s->config.loop, leave);
         r = service__ready(s, &p->err);
-        if (r == 0 && s->n_members == 0)
+        if (r == 0 && s->n_drivers == 0)
                 r = err_set(&p->err, ERR_UNAVAILABLE, "no driver is enabled");
         if (r < 0) {
                 op_finish(&p->op, r);

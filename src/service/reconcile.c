@@ -14,34 +14,35 @@
 
 #include "base/base.h"
 
-#define LOOK_SLICE USEC_PER_MSEC
-#define LOOK_AGAIN (10 * USEC_PER_SEC)
+#define RECONCILE_SLICE USEC_PER_MSEC
+#define RECONCILE_RETRY (10 * USEC_PER_SEC)
 
 /* --- one --- */
 
-static bool look_waits(const struct place *p)
+static bool reconcile_waits(const struct sandbox_ctl *p)
 {
         list_for_each (n, &p->waiting)
-                if (container_of(n, struct job, turn)->wanted.command == COMMAND_RECONCILE)
+                if (container_of(n, struct sandbox_op, lock_node)->args.command
+                    == COMMAND_RECONCILE)
                         return true;
         return false;
 }
 
-void reconcile__sandbox(struct place *p, const struct driver_health *health)
+void reconcile__sandbox(struct sandbox_ctl *p, const struct driver_health *health)
 {
-        struct job *j;
+        struct sandbox_op *j;
         struct str cut;
 
-        if (look_waits(p))
+        if (reconcile_waits(p))
                 return;
         j = sandbox_op__new(p->service, p, COMMAND_RECONCILE);
         j->background = true;
         if (health) {
-                cut = str_utf8_cut(health->message, sizeof(j->told));
-                j->wanted.health = *health;
-                j->wanted.health.message = str_of(j->told, cut.n);
+                cut = str_utf8_cut(health->message, sizeof(j->health_message));
+                j->args.health = *health;
+                j->args.health.message = str_of(j->health_message, cut.n);
                 if (cut.n > 0)
-                        memcpy(j->told, cut.p, cut.n);
+                        memcpy(j->health_message, cut.p, cut.n);
         }
         sandbox_op__start(j);
 }
@@ -57,14 +58,14 @@ struct found {
 
 struct scanning {
         struct driver_scan scan;
-        struct look *look;
-        struct member *member;
+        struct reconcile_run *run;
+        struct driver_slot *slot;
         bool ok;
         struct driver_found *results; /* taken over from the scan, to be taken in slices */
         size_t n, taken;
 };
 
-struct look {
+struct reconcile_run {
         struct service *service;
         struct service_start *start; /* NULL: one of those from time to time */
         struct scanning scans[SERVICE_DRIVERS_MAX];
@@ -73,12 +74,12 @@ struct look {
         struct list found;
         char after[SANDBOX_ID_MAX + 1]; /* the last record that was looked at */
         bool walked;
-        size_t jobs;
+        size_t ops;
         struct service_start counts;
         struct net_task step;
 };
 
-static void found_free(struct look *l, struct found *f)
+static void found_free(struct reconcile_run *l, struct found *f)
 {
         map_remove(&l->by_id, &f->by_id);
         list_remove(&f->node);
@@ -94,32 +95,32 @@ static void results_free(struct scanning *x)
 }
 
 /* Soon, if a driver could not tell what it has. */
-static usec_t next_look(const struct look *l)
+static usec_t next_reconcile(const struct reconcile_run *l)
 {
         const struct service *s = l->service;
         usec_t wait = s->config.reconcile_every ? s->config.reconcile_every : USEC_INFINITY;
 
-        for (size_t i = 0; i < s->n_members; i++)
+        for (size_t i = 0; i < s->n_drivers; i++)
                 if (!l->scans[i].ok)
-                        wait = MIN_OF(wait, LOOK_AGAIN);
+                        wait = MIN_OF(wait, RECONCILE_RETRY);
         return usec_add(clock_mono(s->config.clock), wait);
 }
 
-static void look_end(struct look *l)
+static void reconcile_end(struct reconcile_run *l)
 {
         struct service *s = l->service;
         struct service_start *start = l->start;
 
         net_task_cancel(&l->step);
-        for (size_t i = 0; i < s->n_members; i++) {
+        for (size_t i = 0; i < s->n_drivers; i++) {
                 results_free(&l->scans[i]);
                 if (l->scans[i].ok && s->phase < PHASE_STOPPING)
-                        snapshot__reconcile(s, l->scans[i].member->driver);
+                        snapshot__reconcile(s, l->scans[i].slot->driver);
         }
         while (!list_empty(&l->found))
                 found_free(l, container_of(list_first(&l->found), struct found, node));
         map_done(&l->by_id);
-        s->look = NULL;
+        s->reconcile = NULL;
         s->stats.reconciles++;
         if (start) {
                 start->adopted = l->counts.adopted;
@@ -134,16 +135,16 @@ static void look_end(struct look *l)
                                                                         "the server is stopping"));
         }
         if (s->phase == PHASE_READY)
-                deadline_set(&s->schedule, &s->reconcile_due, next_look(l));
+                deadline_set(&s->schedule, &s->reconcile_due, next_reconcile(l));
         free(l);
         service__settle(s);
 }
 
 /* --- the jobs of a look --- */
 
-static void count(struct look *l, const struct job *j)
+static void count(struct reconcile_run *l, const struct sandbox_op *j)
 {
-        const struct sandbox *record = sandbox_ctl__record(j->place);
+        const struct sandbox *record = sandbox_ctl__record(j->ctl);
         bool final = record && state_is_final((enum state) record->status.state);
 
         if (j->decision.next == NEXT_LATER)
@@ -158,46 +159,47 @@ static void count(struct look *l, const struct job *j)
                 l->counts.adopted++;
 }
 
-static void look_job_ended(struct job *j)
+static void reconcile_op_ended(struct sandbox_op *j)
 {
-        struct look *l = j->ended_data;
+        struct reconcile_run *l = j->ended_data;
 
         count(l, j);
-        l->jobs--;
+        l->ops--;
         net_task_queue(l->service->config.loop, &l->step);
 }
 
-static void start_job(struct look *l, struct place *p, struct found *f, const struct wanted *w)
+static void start_op(struct reconcile_run *l, struct sandbox_ctl *p, struct found *f,
+                     const struct command_args *w)
 {
-        struct job *j = sandbox_op__new(l->service, p, COMMAND_RECONCILE);
+        struct sandbox_op *j = sandbox_op__new(l->service, p, COMMAND_RECONCILE);
 
-        l->jobs++;
-        j->wanted = *w;
+        l->ops++;
+        j->args = *w;
         j->found = f ? TAKE_PTR(f->record) : NULL;
         j->was = w->found && !sandbox_ctl__record(p) ? STATE_PENDING
                                                      : sandbox_ctl__record(p)->status.state;
         j->background = true;
-        j->ended = look_job_ended;
+        j->ended = reconcile_op_ended;
         j->ended_data = l;
         sandbox_op__start(j);
 }
 
 /* --- what is to be done about one --- */
 
-static const struct scanning *scan_of(const struct look *l, struct str driver)
+static const struct scanning *scan_of(const struct reconcile_run *l, struct str driver)
 {
-        for (size_t i = 0; i < l->service->n_members; i++)
-                if (str_eq(str_from(driver_name(l->scans[i].member->driver)), driver))
+        for (size_t i = 0; i < l->service->n_drivers; i++)
+                if (str_eq(str_from(driver_name(l->scans[i].slot->driver)), driver))
                         return &l->scans[i];
         return NULL;
 }
 
-static struct wanted wanted_of(const struct found *f)
+static struct command_args args_of(const struct found *f)
 {
-        return (struct wanted){ .command = COMMAND_RECONCILE,
-                                .found = f != NULL,
-                                .told = true,
-                                .health.life = f ? f->life : RUNTIME_GONE };
+        return (struct command_args){ .command = COMMAND_RECONCILE,
+                                      .found = f != NULL,
+                                      .health_known = true,
+                                      .health.life = f ? f->life : RUNTIME_GONE };
 }
 
 /* Why one has died, only the driver can tell; and whether one is gone that may be among those that the
@@ -208,7 +210,8 @@ static bool has_more_to_tell(const struct scanning *x, int life)
                || (life == RUNTIME_GONE && x->scan.skipped > 0);
 }
 
-static bool agrees(const struct service *s, const struct sandbox *record, const struct wanted *w)
+static bool agrees(const struct service *s, const struct sandbox *record,
+                   const struct command_args *w)
 {
         struct timestamp now = service__now(s);
         struct decision d = decide(&now, record, w, NULL);
@@ -216,37 +219,38 @@ static bool agrees(const struct service *s, const struct sandbox *record, const 
         return d.next == NEXT_DONE && !d.changes && !d.renews;
 }
 
-static void look_at_record(struct look *l, const struct sandbox *record)
+static void reconcile_record(struct reconcile_run *l, const struct sandbox *record)
 {
         struct service *s = l->service;
-        struct place *p = sandbox_ctl__obtain(s, record->id);
+        struct sandbox_ctl *p = sandbox_ctl__obtain(s, record->id);
         struct map_node *n = map_get(&l->by_id, record->id);
         struct found *f = n ? container_of(n, struct found, by_id) : NULL;
         const struct scanning *scan = scan_of(l, record->driver);
-        struct wanted w = wanted_of(f);
+        struct command_args w = args_of(f);
 
         if (l->start)
                 sandbox_ctl__settle(p);
         if (scan && scan->ok && agrees(s, record, &w)) {
                 l->counts.adopted += state_is_live((enum state) record->status.state);
         } else if (scan && scan->ok && p->n_ops == 0 && p->retry_at == 0) {
-                w.told = l->start && !has_more_to_tell(scan, w.health.life);
-                start_job(l, p, f, &w);
+                w.health_known = l->start && !has_more_to_tell(scan, w.health.life);
+                start_op(l, p, f, &w);
         }
         if (f)
                 found_free(l, f);
 }
 
-static void look_at_found(struct look *l, struct found *f)
+static void reconcile_found(struct reconcile_run *l, struct found *f)
 {
         struct service *s = l->service;
-        struct wanted w = wanted_of(f);
+        struct command_args w = args_of(f);
 
         if (!registry_peek(s->config.registry, f->record->id)
             && !sandbox_ctl__get(s, f->record->id)) {
                 l->counts.added += l->start != NULL;
-                w.told = l->start && !has_more_to_tell(scan_of(l, f->record->driver), f->life);
-                start_job(l, sandbox_ctl__obtain(s, f->record->id), f, &w);
+                w.health_known = l->start
+                                 && !has_more_to_tell(scan_of(l, f->record->driver), f->life);
+                start_op(l, sandbox_ctl__obtain(s, f->record->id), f, &w);
         }
         found_free(l, f);
 }
@@ -255,8 +259,8 @@ static void look_at_found(struct look *l, struct found *f)
 
 static void take_found(struct scanning *x, struct driver_found *found)
 {
-        struct look *l = x->look;
-        struct str driver = str_from(driver_name(x->member->driver));
+        struct reconcile_run *l = x->run;
+        struct str driver = str_from(driver_name(x->slot->driver));
         struct found *f;
 
         if (!str_eq(found->record->driver, driver) || map_get(&l->by_id, found->record->id)) {
@@ -270,9 +274,9 @@ static void take_found(struct scanning *x, struct driver_found *found)
         map_add(&l->by_id, &f->by_id, f->record->id);
 }
 
-static bool take_next(struct look *l)
+static bool take_next(struct reconcile_run *l)
 {
-        for (size_t i = 0; i < l->service->n_members; i++) {
+        for (size_t i = 0; i < l->service->n_drivers; i++) {
                 struct scanning *x = &l->scans[i];
 
                 if (x->taken == x->n)
@@ -283,7 +287,7 @@ static bool take_next(struct look *l)
         return false;
 }
 
-static bool look_at_next(struct look *l)
+static bool reconcile_next(struct reconcile_run *l)
 {
         struct service *s = l->service;
         const struct sandbox *record;
@@ -296,33 +300,33 @@ static bool look_at_next(struct look *l)
                 if (record) {
                         memcpy(l->after, record->id.p, record->id.n);
                         l->after[record->id.n] = '\0';
-                        look_at_record(l, record);
+                        reconcile_record(l, record);
                         return true;
                 }
                 l->walked = true;
         }
         if (list_empty(&l->found))
                 return false;
-        look_at_found(l, container_of(list_first(&l->found), struct found, node));
+        reconcile_found(l, container_of(list_first(&l->found), struct found, node));
         return true;
 }
 
-static void look_step(struct net_task *t)
+static void reconcile_step(struct net_task *t)
 {
-        struct look *l = container_of(t, struct look, step);
+        struct reconcile_run *l = container_of(t, struct reconcile_run, step);
         uint64_t begun = uv_hrtime();
         bool stopping = l->service->phase >= PHASE_STOPPING;
 
-        while (!stopping && l->jobs < BACKGROUND_MAX) {
-                if (!look_at_next(l))
+        while (!stopping && l->ops < BACKGROUND_MAX) {
+                if (!reconcile_next(l))
                         break;
-                if ((uv_hrtime() - begun) / 1000 >= LOOK_SLICE) {
+                if ((uv_hrtime() - begun) / 1000 >= RECONCILE_SLICE) {
                         net_task_queue(l->service->config.loop, t);
                         return;
                 }
         }
-        if (l->jobs == 0 && (stopping || (l->walked && list_empty(&l->found))))
-                look_end(l);
+        if (l->ops == 0 && (stopping || (l->walked && list_empty(&l->found))))
+                reconcile_end(l);
 }
 
 /* --- scans --- */
@@ -341,60 +345,60 @@ static void take_over(struct scanning *x)
 static void scanned(struct op *op, int result)
 {
         struct scanning *x = container_of(op, struct scanning, scan.req.op);
-        struct look *l = x->look;
+        struct reconcile_run *l = x->run;
         const struct log_ctx *log = l->service->config.log;
 
         x->ok = result == 0;
         if (result < 0)
                 (void) log_err(result, log, "driver '%s' cannot tell what it has: %s",
-                               driver_name(x->member->driver), x->scan.req.err.message);
+                               driver_name(x->slot->driver), x->scan.req.err.message);
         else
                 take_over(x);
         if (x->scan.skipped > 0)
                 log_warn(log, "driver '%s' has %zu sandboxes that cannot be read: left alone",
-                         driver_name(x->member->driver), x->scan.skipped);
+                         driver_name(x->slot->driver), x->scan.skipped);
         if (--l->scans_left == 0)
                 net_task_queue(l->service->config.loop, &l->step);
 }
 
-static void look_start(struct service *s, struct service_start *start)
+static void reconcile_start(struct service *s, struct service_start *start)
 {
-        struct look *l = xnew(struct look);
+        struct reconcile_run *l = xnew(struct reconcile_run);
 
         l->service = s;
         l->start = start;
         map_init(&l->by_id);
         list_init(&l->found);
-        net_task_init(&l->step, look_step);
-        s->look = l;
-        l->scans_left = s->n_members;
-        for (size_t i = 0; i < s->n_members; i++) {
+        net_task_init(&l->step, reconcile_step);
+        s->reconcile = l;
+        l->scans_left = s->n_drivers;
+        for (size_t i = 0; i < s->n_drivers; i++) {
                 struct scanning *x = &l->scans[i];
 
-                x->look = l;
-                x->member = &s->members[i];
+                x->run = l;
+                x->slot = &s->drivers[i];
                 op_init(&x->scan.req.op, scanned);
-                driver_scan(x->member->driver, &x->scan);
+                driver_scan(x->slot->driver, &x->scan);
         }
-        if (s->n_members == 0)
+        if (s->n_drivers == 0)
                 net_task_queue(s->config.loop, &l->step);
 }
 
-void reconcile__due(struct due *d)
+void reconcile__due(struct deadline *d)
 {
         struct service *s = container_of(d, struct service, reconcile_due);
 
-        if (!s->look)
-                look_start(s, NULL);
+        if (!s->reconcile)
+                reconcile_start(s, NULL);
 }
 
 void reconcile__stop(struct service *s)
 {
-        struct look *l = s->look;
+        struct reconcile_run *l = s->reconcile;
 
         if (!l)
                 return;
-        for (size_t i = 0; i < s->n_members; i++)
+        for (size_t i = 0; i < s->n_drivers; i++)
                 if (op_pending(&l->scans[i].scan.req.op))
                         op_cancel(&l->scans[i].scan.req.op);
         if (l->scans_left == 0)
@@ -408,5 +412,5 @@ void service_start(struct service *s, struct service_start *st)
         ASSERT(s->phase == PHASE_NEW);
         s->phase = PHASE_STARTING;
         op_begin(&st->op, s->config.loop, /* cancel= */ NULL);
-        look_start(s, st);
+        reconcile_start(s, st);
 }

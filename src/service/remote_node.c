@@ -37,7 +37,7 @@ void remote_node__copy(struct service_node *to, const struct nodes_find *from)
 
 int remote_node__silent(const struct nodes_find *f, struct err *e)
 {
-        if (f->life == NODE_UNKNOWN)
+        if (f->status == NODE_UNKNOWN)
                 return err_set(
                         e, ERR_UNAVAILABLE,
                         "the sandbox is on node '%s', of which nothing is known here: start it, "
@@ -62,7 +62,7 @@ void remote_node__lost(struct service *s, struct str id)
 
 /* --- one --- */
 
-struct locating {
+struct locate_op {
         struct service *service;
         struct service_locate *l;
         struct sandbox *record;
@@ -71,7 +71,7 @@ struct locating {
         struct registry_fail_lost lose;
 };
 
-static void leave(struct locating *x, int result, const struct err *err)
+static void leave(struct locate_op *x, int result, const struct err *err)
 {
         struct service *s = x->service;
         struct service_locate *l = x->l;
@@ -79,11 +79,11 @@ static void leave(struct locating *x, int result, const struct err *err)
         req__finish(&l->req, NULL, result, err);
         l->req._kept = TAKE_PTR(x->record);
         free(x);
-        s->locating--;
+        s->locates--;
         service__settle(s);
 }
 
-static void not_found(struct locating *x)
+static void not_found(struct locate_op *x)
 {
         struct err e;
 
@@ -93,7 +93,7 @@ static void not_found(struct locating *x)
 
 static void was_lost(struct op *op, int result)
 {
-        struct locating *x = container_of(op, struct locating, lose.req.op);
+        struct locate_op *x = container_of(op, struct locate_op, lose.req.op);
 
         if (result == 0)
                 remote_node__lost(x->service, x->record->id);
@@ -105,13 +105,13 @@ static void was_lost(struct op *op, int result)
 
 static void node_found(struct op *op, int result)
 {
-        struct locating *x = container_of(op, struct locating, find.req.op);
+        struct locate_op *x = container_of(op, struct locate_op, find.req.op);
         struct err e = x->find.req.err;
 
-        if (result == 0 && x->find.life == NODE_LIVE) {
+        if (result == 0 && x->find.status == NODE_LIVE) {
                 remote_node__copy(&x->l->node, &x->find);
                 leave(x, 0, NULL);
-        } else if (result == 0 && x->find.life == NODE_LOST) {
+        } else if (result == 0 && x->find.status == NODE_LOST) {
                 op_init(&x->lose.req.op, was_lost);
                 registry_fail_lost(x->service->config.registry, &x->lose, x->record->id);
         } else {
@@ -119,16 +119,16 @@ static void node_found(struct op *op, int result)
         }
 }
 
-static bool may_see(const struct locating *x, const struct sandbox *record)
+static bool may_see(const struct locate_op *x, const struct sandbox *record)
 {
-        const struct caller *who = x->l->who;
+        const struct caller *caller = x->l->caller;
 
-        return !who || who->all_tenants || str_eq(record->tenant, who->tenant);
+        return !caller || caller->all_tenants || str_eq(record->tenant, caller->tenant);
 }
 
 static void record_found(struct op *op, int result)
 {
-        struct locating *x = container_of(op, struct locating, get.req.op);
+        struct locate_op *x = container_of(op, struct locate_op, get.req.op);
         const struct sandbox *record = x->get.record;
 
         if (result < 0 && result != ERR_RETURN(ERR_NOT_FOUND)) {
@@ -150,7 +150,7 @@ static void record_found(struct op *op, int result)
 
 void service_locate(struct service *s, struct service_locate *l)
 {
-        struct locating *x;
+        struct locate_op *x;
         int r;
 
         l->node = (struct service_node){ 0 };
@@ -162,10 +162,10 @@ void service_locate(struct service *s, struct service_locate *l)
                 req__finish(&l->req, NULL, r, &l->req.err);
                 return;
         }
-        x = xnew(struct locating);
+        x = xnew(struct locate_op);
         x->service = s;
         x->l = l;
-        s->locating++;
+        s->locates++;
         op_init(&x->get.req.op, record_found);
         registry_get(s->config.registry, &x->get, l->id);
 }

@@ -32,10 +32,10 @@ void req__begin(struct service *s, struct service_req *r, op_cancel_fn *cancel)
         op_begin(&r->op, s->config.loop, cancel);
 }
 
-void req__finish(struct service_req *r, const struct place *place, int result,
+void req__finish(struct service_req *r, const struct sandbox_ctl *ctl, int result,
                  const struct err *err)
 {
-        const struct sandbox *record = place ? sandbox_ctl__record(place) : NULL;
+        const struct sandbox *record = ctl ? sandbox_ctl__record(ctl) : NULL;
 
         list_remove(&r->_node);
         r->_impl = NULL;

@@ -10,15 +10,16 @@
 
 #include "model/create.h"
 
-struct wish {
+struct request_copy {
         struct arena arena;
         struct create_request request; /* all of it in the arena */
 };
 
 /* ERR_TOO_LARGE. The wish is empty then. */
-int request_copy_init(struct wish *w, const struct create_request *from, struct err *e) must_check;
+int request_copy_init(struct request_copy *w, const struct create_request *from, struct err *e)
+        must_check;
 
 /* Wipes. Fine for an empty one. */
-void request_copy_done(struct wish *w);
+void request_copy_done(struct request_copy *w);
 
 #endif

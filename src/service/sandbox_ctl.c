@@ -6,46 +6,46 @@
 
 #include "base/base.h"
 
-static void ctl_due(struct due *d);
+static void ctl_due(struct deadline *d);
 
-struct place *sandbox_ctl__get(const struct service *s, struct str id)
+struct sandbox_ctl *sandbox_ctl__get(const struct service *s, struct str id)
 {
-        struct map_node *n = map_get(&s->places, id);
+        struct map_node *n = map_get(&s->ctls, id);
 
-        return n ? container_of(n, struct place, by_id) : NULL;
+        return n ? container_of(n, struct sandbox_ctl, by_id) : NULL;
 }
 
-struct place *sandbox_ctl__obtain(struct service *s, struct str id)
+struct sandbox_ctl *sandbox_ctl__obtain(struct service *s, struct str id)
 {
-        struct place *p = sandbox_ctl__get(s, id);
+        struct sandbox_ctl *p = sandbox_ctl__get(s, id);
 
         if (p)
                 return p;
         ASSERT(sandbox_id_is_valid(id));
-        p = xnew(struct place);
+        p = xnew(struct sandbox_ctl);
         p->service = s;
         memcpy(p->id, id.p, id.n);
         list_init(&p->waiting);
         list_init(&p->writers);
-        deadline_init(&p->due, ctl_due);
-        map_add(&s->places, &p->by_id, str_of(p->id, id.n));
+        deadline_init(&p->deadline, ctl_due);
+        map_add(&s->ctls, &p->by_id, str_of(p->id, id.n));
         return p;
 }
 
-const struct sandbox *sandbox_ctl__record(const struct place *p)
+const struct sandbox *sandbox_ctl__record(const struct sandbox_ctl *p)
 {
         return registry_peek(p->service->config.registry, p->by_id.key);
 }
 
-static void place_free(struct place *p)
+static void ctl_free(struct sandbox_ctl *p)
 {
         struct service *s = p->service;
 
-        deadline_clear(&s->schedule, &p->due);
+        deadline_clear(&s->schedule, &p->deadline);
         tenants_uncharge(&s->tenants, &p->charge);
-        tenants_remove_tombstone(&s->tenants, &p->grave);
+        tenants_remove_tombstone(&s->tenants, &p->tombstone);
         history_done(&p->history);
-        map_remove(&s->places, &p->by_id);
+        map_remove(&s->ctls, &p->by_id);
         free(p);
 }
 
@@ -62,7 +62,7 @@ static usec_t tombstone_end(const struct service *s, const struct sandbox *recor
         return usec_add(now->mono, whole > age ? whole - age : 0);
 }
 
-static usec_t deadline_of(const struct place *p, const struct sandbox *record,
+static usec_t deadline_of(const struct sandbox_ctl *p, const struct sandbox *record,
                           const struct timestamp *now)
 {
         enum state state = (enum state) record->status.state;
@@ -74,7 +74,7 @@ static usec_t deadline_of(const struct place *p, const struct sandbox *record,
         return expiry_deadline(record->expiry, now);
 }
 
-static void set_due(struct place *p, const struct sandbox *record)
+static void set_deadline(struct sandbox_ctl *p, const struct sandbox *record)
 {
         struct timestamp now = service__now(p->service);
         usec_t at = deadline_of(p, record, &now);
@@ -84,20 +84,20 @@ static void set_due(struct place *p, const struct sandbox *record)
                 at = at <= now.mono ? p->retry_at : MIN_OF(at, p->retry_at);
         if (p->n_preempting > 0)
                 at = USEC_INFINITY; /* it is being seen to */
-        deadline_set(&p->service->schedule, &p->due, at);
+        deadline_set(&p->service->schedule, &p->deadline, at);
 }
 
-static void start(struct place *p, enum command c)
+static void start(struct sandbox_ctl *p, enum command c)
 {
-        struct job *j = sandbox_op__new(p->service, p, c);
+        struct sandbox_op *j = sandbox_op__new(p->service, p, c);
 
         j->background = true;
         sandbox_op__start(j);
 }
 
-static void ctl_due(struct due *d)
+static void ctl_due(struct deadline *d)
 {
-        struct place *p = container_of(d, struct place, due);
+        struct sandbox_ctl *p = container_of(d, struct sandbox_ctl, deadline);
         const struct sandbox *record = sandbox_ctl__record(p);
         struct timestamp now = service__now(p->service);
         enum state state;
@@ -117,7 +117,7 @@ static void ctl_due(struct due *d)
         }
 }
 
-void sandbox_ctl__retry(struct place *p)
+void sandbox_ctl__retry(struct sandbox_ctl *p)
 {
         usec_t wait = RETRY_FIRST << MIN_OF(p->failures, 6u);
 
@@ -127,61 +127,61 @@ void sandbox_ctl__retry(struct place *p)
 
 /* --- tombstones --- */
 
-static void forget_oldest(struct place *p)
+static void forget_oldest(struct sandbox_ctl *p)
 {
         struct service *s = p->service;
-        struct grave *g = tenants_excess_tombstone(&p->grave, s->config.tombstones_max);
-        struct place *oldest = g ? container_of(g, struct place, grave) : NULL;
+        struct tombstone *g = tenants_excess_tombstone(&p->tombstone, s->config.tombstones_max);
+        struct sandbox_ctl *oldest = g ? container_of(g, struct sandbox_ctl, tombstone) : NULL;
 
         if (!oldest)
                 return;
         tenants_remove_tombstone(&s->tenants, g);
         oldest->early = true;
-        deadline_set(&s->schedule, &oldest->due, clock_mono(s->config.clock));
+        deadline_set(&s->schedule, &oldest->deadline, clock_mono(s->config.clock));
 }
 
 /* --- all that follows from the record --- */
 
-static bool is_coming(const struct place *p)
+static bool is_registering(const struct sandbox_ctl *p)
 {
-        return p->current && p->current->creation && p->current->creation->coming;
+        return p->current && p->current->creation && p->current->creation->registering;
 }
 
-void sandbox_ctl__settle(struct place *p)
+void sandbox_ctl__settle(struct sandbox_ctl *p)
 {
         struct service *s = p->service;
         const struct sandbox *record = sandbox_ctl__record(p);
 
         if (!record) {
-                deadline_clear(&s->schedule, &p->due);
-                if (!is_coming(p)) {
+                deadline_clear(&s->schedule, &p->deadline);
+                if (!is_registering(p)) {
                         tenants_uncharge(&s->tenants, &p->charge);
-                        tenants_remove_tombstone(&s->tenants, &p->grave);
+                        tenants_remove_tombstone(&s->tenants, &p->tombstone);
                 }
                 if (p->n_ops == 0)
-                        place_free(p);
+                        ctl_free(p);
                 return;
         }
         if (state_is_final((enum state) record->status.state)) {
                 tenants_uncharge(&s->tenants, &p->charge);
                 if (!p->early)
-                        tenants_add_tombstone(&s->tenants, &p->grave, record->tenant,
+                        tenants_add_tombstone(&s->tenants, &p->tombstone, record->tenant,
                                               record->status.changed_ms);
                 forget_oldest(p);
         } else if (!p->charge.tenant) {
                 tenants_charge_existing(&s->tenants, record->tenant, &record->limits, &p->charge);
         }
-        set_due(p, record);
+        set_deadline(p, record);
 }
 
 void sandbox_ctl__free_all(struct service *s)
 {
         for (const struct sandbox *r = registry_next(s->config.registry, STR_NULL); r;
              r = registry_next(s->config.registry, r->id)) {
-                struct place *p = sandbox_ctl__get(s, r->id);
+                struct sandbox_ctl *p = sandbox_ctl__get(s, r->id);
 
                 if (p)
-                        place_free(p);
+                        ctl_free(p);
         }
-        ASSERT(s->places.n == 0); /* without jobs no place is left without its record */
+        ASSERT(s->ctls.n == 0); /* without jobs no place is left without its record */
 }

@@ -13,25 +13,25 @@
 
 #include "base/base.h"
 
-static void job_end(struct job *j);
-static void decide_step(struct job *j);
+static void sandbox_op_end(struct sandbox_op *j);
+static void decide_step(struct sandbox_op *j);
 
 #define REWRITES_MAX 3
 
 /* --- life --- */
 
-struct job *sandbox_op__new(struct service *s, struct place *p, enum command c)
+struct sandbox_op *sandbox_op__new(struct service *s, struct sandbox_ctl *p, enum command c)
 {
-        struct job *j = xnew(struct job);
+        struct sandbox_op *j = xnew(struct sandbox_op);
 
         j->service = s;
-        j->place = p;
-        j->wanted.command = c;
-        list_init(&j->turn);
-        list_init(&j->pen);
+        j->ctl = p;
+        j->args.command = c;
+        list_init(&j->lock_node);
+        list_init(&j->record_node);
         list_init(&j->gate);
         list_init(&j->waiters);
-        list_append(&s->jobs, &j->all);
+        list_append(&s->ops, &j->all);
         p->n_ops++;
         p->n_preempting += command_preempts(c);
         s->stats.under_way++;
@@ -43,22 +43,22 @@ static void creation_free(struct service *s, struct creation *c)
         if (!c)
                 return;
         deadline_clear(&s->schedule, &c->answer_by);
-        request_copy_done(&c->wish);
+        request_copy_done(&c->copy);
         sandbox_free(c->record);
         free(c);
 }
 
-static void job_free(struct job *j)
+static void sandbox_op_free(struct sandbox_op *j)
 {
         creation_free(j->service, j->creation);
         sandbox_free(j->found);
         sandbox_free(j->last);
         arena_done(&j->memory);
-        free(j->notes);
+        free(j->handle);
         free(j);
 }
 
-void sandbox_op__notify(struct job *j, int result, const struct err *err)
+void sandbox_op__notify(struct sandbox_op *j, int result, const struct err *err)
 {
         for (struct list *n; (n = list_first(&j->waiters));) {
                 struct service_req *r = container_of(n, struct service_req, _node);
@@ -66,71 +66,71 @@ void sandbox_op__notify(struct job *j, int result, const struct err *err)
                 if (j->creation && result == ERR_RETURN(ERR_EXISTS))
                         memcpy(container_of(r, struct service_create, req)->other_id,
                                j->creation->other_id, sizeof(j->creation->other_id));
-                req__finish(r, j->place, result, err);
+                req__finish(r, j->ctl, result, err);
         }
 }
 
 /* The order matters: the place is settled while its other jobs keep it, and the next one may end
  * and free it. */
-static void job_end(struct job *j)
+static void sandbox_op_end(struct sandbox_op *j)
 {
         struct service *s = j->service;
-        struct place *p = j->place;
-        bool had_turn = p->current == j, more;
+        struct sandbox_ctl *p = j->ctl;
+        bool had_lock = p->current == j, more;
 
         sandbox_op__notify(j, j->result, &j->err);
         if (j->creation)
-                j->creation->coming = false;
-        if (had_turn && j->decision.next != NEXT_LATER)
+                j->creation->registering = false;
+        if (had_lock && j->decision.next != NEXT_LATER)
                 p->failures = 0;
         list_remove(&j->all);
-        list_remove(&j->turn);
-        list_remove(&j->pen);
+        list_remove(&j->lock_node);
+        list_remove(&j->record_node);
         p->n_ops--;
-        p->n_preempting -= command_preempts(j->wanted.command);
+        p->n_preempting -= command_preempts(j->args.command);
         s->stats.under_way--;
-        if (had_turn)
+        if (had_lock)
                 p->current = NULL;
-        more = had_turn && !list_empty(&p->waiting);
+        more = had_lock && !list_empty(&p->waiting);
         if (j->ended)
                 j->ended(j);
         driver_call__end(j);
-        job_free(j);
+        sandbox_op_free(j);
         sandbox_ctl__settle(p);
         if (more)
                 op_lock__release(p);
         service__settle(s);
 }
 
-void sandbox_op__drop(struct job *j, int result, const struct err *err)
+void sandbox_op__drop(struct sandbox_op *j, int result, const struct err *err)
 {
         ASSERT(!j->begun);
         j->result = result;
         if (result < 0)
                 j->err = *err;
-        job_end(j);
+        sandbox_op_end(j);
 }
 
 void sandbox_op__cancel_wait(struct op *op)
 {
         struct service_req *r = container_of(op, struct service_req, op);
-        struct job *j = r->_impl;
+        struct sandbox_op *j = r->_impl;
         int result = err_set(&r->err, ERR_CANCELED, "canceled");
 
         req__finish(r, NULL, result, &r->err);
-        if (!j->begun && list_empty(&j->waiters) && j->wanted.command != COMMAND_DELETE)
+        if (!j->begun && list_empty(&j->waiters) && j->args.command != COMMAND_DELETE)
                 sandbox_op__drop(j, 0, NULL);
 }
 
-void sandbox_op__wait(struct job *j, struct service_req *r)
+void sandbox_op__wait(struct sandbox_op *j, struct service_req *r)
 {
         r->_impl = j;
         list_append(&j->waiters, &r->_node);
 }
 
-void sandbox_op__start(struct job *j)
+void sandbox_op__start(struct sandbox_op *j)
 {
-        if (command_only_writes(j->wanted.command))
+        if (command_only_writes(j->args.command))
                 record_lock__acquire(j, decide_step);
         else
                 op_lock__acquire(j);
@@ -146,13 +146,13 @@ static void log_change(const struct service *s, const char *what, const struct s
                    LOG_F_STR("message", record->status.message));
 }
 
-static void tell_change(struct job *j, const char *type, const struct sandbox *record)
+static void tell_change(struct sandbox_op *j, const char *type, const struct sandbox *record)
 {
         struct service *s = j->service;
         usec_t at = clock_wall(s->config.clock);
 
         log_change(s, type, record);
-        history_add(&j->place->history, type, at, record);
+        history_add(&j->ctl->history, type, at, record);
         events_notify(&s->events, type, at, record);
 }
 
@@ -167,10 +167,10 @@ static void count_create(struct service *s, const struct creation *c)
         s->stats.create_usec += took;
 }
 
-static void count_change(const struct job *j)
+static void count_change(const struct sandbox_op *j)
 {
         struct service_stats *stats = &j->service->stats;
-        enum command c = j->wanted.command;
+        enum command c = j->args.command;
         enum state to = j->decision.step.state;
 
         if (!j->decision.changes) {
@@ -192,11 +192,11 @@ static void count_change(const struct job *j)
 
 /* --- the steps; from decide_step to go_on with the pen --- */
 
-static void go_on(struct job *j);
+static void go_on(struct sandbox_op *j);
 
 /* A store without room is our trouble, not a quota of the caller's: he gets no further by asking for
  * less. */
-static void keep_write_error(struct job *j, int result, const struct err *err)
+static void keep_write_error(struct sandbox_op *j, int result, const struct err *err)
 {
         if (j->result < 0)
                 return;
@@ -209,48 +209,48 @@ static void keep_write_error(struct job *j, int result, const struct err *err)
 
 static void unregistered(struct op *op, int result)
 {
-        struct job *j = container_of(op, struct job, write.remove.req.op);
+        struct sandbox_op *j = container_of(op, struct sandbox_op, write.remove.req.op);
 
         if (result < 0) {
                 keep_write_error(j, result, &j->write.req.err);
-                j->decision = decide_unwritten(&j->wanted, &j->answer);
+                j->decision = decide_unwritten(&j->args, &j->call_result);
                 return go_on(j);
         }
-        j->service->stats.deletes += j->wanted.command == COMMAND_DELETE;
+        j->service->stats.deletes += j->args.command == COMMAND_DELETE;
         tell_change(j, "sandbox.deleted", j->last);
-        record_lock__release(j->place);
-        return job_end(j);
+        record_lock__release(j->ctl);
+        return sandbox_op_end(j);
 }
 
-static void unregister(struct job *j)
+static void unregister(struct sandbox_op *j)
 {
-        const struct sandbox *record = sandbox_ctl__record(j->place);
+        const struct sandbox *record = sandbox_ctl__record(j->ctl);
 
         j->last = record ? sandbox_copy(record) : NULL;
         if (!j->last) { /* it has gone by itself */
-                record_lock__release(j->place);
-                return job_end(j);
+                record_lock__release(j->ctl);
+                return sandbox_op_end(j);
         }
         op_init(&j->write.remove.req.op, unregistered);
         return registry_unregister(j->service->config.registry, &j->write.remove,
-                                   j->place->by_id.key);
+                                   j->ctl->by_id.key);
 }
 
-static void log_failure(const struct job *j)
+static void log_failure(const struct sandbox_op *j)
 {
-        const struct err *e = j->result < 0 ? &j->err : &j->trouble;
+        const struct err *e = j->result < 0 ? &j->err : &j->first_err;
 
         log_fields(j->service->config.log, LOG_WARN, "to be tried again",
-                   LOG_F_STR("sandbox", j->place->by_id.key),
-                   LOG_F_STR("command", str_from(command_to_string((int) j->wanted.command))),
+                   LOG_F_STR("sandbox", j->ctl->by_id.key),
+                   LOG_F_STR("command", str_from(command_to_string((int) j->args.command))),
                    LOG_F_STR("error", str_from(e->message)));
 }
 
-static void go_on(struct job *j)
+static void go_on(struct sandbox_op *j)
 {
         switch (j->decision.next) {
         case NEXT_CALL:
-                record_lock__release(j->place);
+                record_lock__release(j->ctl);
                 return driver_call__start(j);
         case NEXT_AGAIN:
                 return decide_step(j);
@@ -258,28 +258,28 @@ static void go_on(struct job *j)
                 return unregister(j);
         case NEXT_LATER:
                 log_failure(j);
-                sandbox_ctl__retry(j->place);
-                record_lock__release(j->place);
-                return job_end(j);
+                sandbox_ctl__retry(j->ctl);
+                record_lock__release(j->ctl);
+                return sandbox_op_end(j);
         case NEXT_DONE:
         case NEXT_REFUSE:
         default:
-                record_lock__release(j->place);
-                return job_end(j);
+                record_lock__release(j->ctl);
+                return sandbox_op_end(j);
         }
 }
 
-static void fail_write(struct job *j, int result, const struct err *err)
+static void fail_write(struct sandbox_op *j, int result, const struct err *err)
 {
         keep_write_error(j, result, err);
-        j->decision = decide_unwritten(&j->wanted, j->answered_by_driver ? &j->answer : NULL);
+        j->decision = decide_unwritten(&j->args, j->has_call_result ? &j->call_result : NULL);
         go_on(j);
 }
 
 static void written(struct op *op, int result)
 {
-        struct job *j = container_of(op, struct job, write.update.req.op);
-        struct place *p = j->place;
+        struct sandbox_op *j = container_of(op, struct sandbox_op, write.update.req.op);
+        struct sandbox_ctl *p = j->ctl;
 
         /* An earlier write that seemed to have failed did not; what is true is known now. */
         if (result == ERR_RETURN(ERR_CONFLICT) && j->rewrites++ < REWRITES_MAX)
@@ -296,10 +296,10 @@ static void written(struct op *op, int result)
         return go_on(j);
 }
 
-static int apply(struct job *j, struct sandbox *next, struct err *e)
+static int apply(struct sandbox_op *j, struct sandbox *next, struct err *e)
 {
         const struct decision *d = &j->decision;
-        struct str notes = j->notes ? str_from(j->notes) : STR_NULL;
+        struct str notes = j->handle ? str_from(j->handle) : STR_NULL;
         int r = 0;
 
         if (d->changes)
@@ -318,7 +318,7 @@ static int apply(struct job *j, struct sandbox *next, struct err *e)
         return r;
 }
 
-static void write_record(struct job *j, const struct sandbox *record)
+static void write_record(struct sandbox_op *j, const struct sandbox *record)
 {
         struct sandbox *next = sandbox_copy(record);
         struct err e;
@@ -326,7 +326,7 @@ static void write_record(struct job *j, const struct sandbox *record)
 
         if (r < 0)
                 sandbox_free(next);
-        if (r < 0 && command_only_writes(j->wanted.command)) {
+        if (r < 0 && command_only_writes(j->args.command)) {
                 j->result = r; /* what the caller wanted does not fit */
                 j->err = e;
                 j->decision = (struct decision){ .next = NEXT_DONE };
@@ -340,25 +340,25 @@ static void write_record(struct job *j, const struct sandbox *record)
         return registry_update(j->service->config.registry, &j->write.update, next);
 }
 
-static void decide_step(struct job *j)
+static void decide_step(struct sandbox_op *j)
 {
         struct service *s = j->service;
-        const struct sandbox *record = sandbox_ctl__record(j->place);
+        const struct sandbox *record = sandbox_ctl__record(j->ctl);
         struct timestamp now = service__now(s);
         struct driver *driver = record ? service__driver(s, record->driver) : NULL;
         struct decision *d = &j->decision;
 
         j->begun = true;
-        j->wanted.caps = driver ? driver_caps(driver) : 0;
-        *d = decide(&now, record, &j->wanted, j->answered_by_driver ? &j->answer : NULL);
+        j->args.caps = driver ? driver_caps(driver) : 0;
+        *d = decide(&now, record, &j->args, j->has_call_result ? &j->call_result : NULL);
         if (d->next == NEXT_REFUSE) {
                 j->err = d->err;
                 j->result = ERR_RETURN(d->err.code);
                 return go_on(j);
         }
-        if (d->fails && j->result == 0 && j->troubled) {
-                j->err = j->trouble;
-                j->result = ERR_RETURN(j->trouble.code);
+        if (d->fails && j->result == 0 && j->has_first_err) {
+                j->err = j->first_err;
+                j->result = ERR_RETURN(j->first_err.code);
         }
         if (d->changes || d->renews || d->patches || d->explains)
                 return write_record(j, record);
@@ -368,57 +368,57 @@ static void decide_step(struct job *j)
 }
 
 /* Found in the runtime, and no record of it. */
-static bool is_unknown(const struct job *j)
+static bool is_unknown(const struct sandbox_op *j)
 {
-        return j->found && !sandbox_ctl__record(j->place);
+        return j->found && !sandbox_ctl__record(j->ctl);
 }
 
-static void looked_again(struct job *j);
-static void cleared_away(struct job *j);
+static void looked_again(struct sandbox_op *j);
+static void cleared_away(struct sandbox_op *j);
 
-void sandbox_op__driver_done(struct job *j)
+void sandbox_op__driver_done(struct sandbox_op *j)
 {
         if (is_unknown(j))
-                return j->answer.asked == CALL_DESTROY ? cleared_away(j) : looked_again(j);
-        j->answered_by_driver = true;
-        if (j->answer.result < 0 && !j->troubled) {
-                j->troubled = true;
-                j->trouble = j->answer_err;
+                return j->call_result.call == CALL_DESTROY ? cleared_away(j) : looked_again(j);
+        j->has_call_result = true;
+        if (j->call_result.result < 0 && !j->has_first_err) {
+                j->has_first_err = true;
+                j->first_err = j->call_err;
         }
         return record_lock__acquire(j, decide_step);
 }
 
-void sandbox_op__cancel_call(struct job *j, enum err_code code, const char *why)
+void sandbox_op__cancel_call(struct sandbox_op *j, enum err_code code, const char *why)
 {
-        enum command c = j->wanted.command;
+        enum command c = j->args.command;
 
         if (c != COMMAND_CREATE && c != COMMAND_PAUSE && c != COMMAND_RESUME)
                 return;
         j->cancel_code = code;
         j->cancel_why = why;
-        if (j->asking && j->decision.ask != CALL_DESTROY)
-                op_cancel(j->asking);
+        if (j->call_op && j->decision.call != CALL_DESTROY)
+                op_cancel(j->call_op);
 }
 
 /* --- how a create begins --- */
 
 static void registered(struct op *op, int result)
 {
-        struct job *j = container_of(op, struct job, write.add.req.op);
+        struct sandbox_op *j = container_of(op, struct sandbox_op, write.add.req.op);
 
-        j->creation->coming = false;
+        j->creation->registering = false;
         if (result < 0) {
                 keep_write_error(j, result, &j->write.req.err);
                 memcpy(j->creation->other_id, j->write.add.other_id, sizeof(j->creation->other_id));
                 j->decision = (struct decision){ .next = NEXT_DONE };
                 return go_on(j);
         }
-        tell_change(j, "sandbox.created", sandbox_ctl__record(j->place));
-        sandbox_ctl__settle(j->place);
+        tell_change(j, "sandbox.created", sandbox_ctl__record(j->ctl));
+        sandbox_ctl__settle(j->ctl);
         return decide_step(j);
 }
 
-static void register_record(struct job *j)
+static void register_record(struct sandbox_op *j)
 {
         op_init(&j->write.add.req.op, registered);
         registry_register(j->service->config.registry, &j->write.add,
@@ -432,24 +432,24 @@ static void register_record(struct job *j)
  * away; and one whose owner has another by now is one too many. Both go: nobody has an owner's sandbox twice. Anything
  * else that keeps it from being registered leaves it alone.
  */
-static void let_be(struct job *j)
+static void let_be(struct sandbox_op *j)
 {
         j->decision = (struct decision){ .next = NEXT_DONE };
         return go_on(j);
 }
 
-static void clear_away(struct job *j, struct str why)
+static void clear_away(struct sandbox_op *j, struct str why)
 {
         log_fields(j->service->config.log, LOG_WARN,
                    "a sandbox that was given up while this node was away is removed",
                    LOG_F_STR("sandbox", j->found->id), LOG_F_STR("reason", why));
-        j->decision = (struct decision){ .next = NEXT_CALL, .ask = CALL_DESTROY };
+        j->decision = (struct decision){ .next = NEXT_CALL, .call = CALL_DESTROY };
         return go_on(j);
 }
 
 static void owner_asked(struct op *op, int result)
 {
-        struct job *j = container_of(op, struct job, write.get.req.op);
+        struct sandbox_op *j = container_of(op, struct sandbox_op, write.get.req.op);
 
         if (result == 0 && !str_eq(j->write.get.record->id, j->found->id))
                 return clear_away(j, STR("its owner has another"));
@@ -458,7 +458,7 @@ static void owner_asked(struct op *op, int result)
 
 static void record_asked(struct op *op, int result)
 {
-        struct job *j = container_of(op, struct job, write.get.req.op);
+        struct sandbox_op *j = container_of(op, struct sandbox_op, write.get.req.op);
 
         if (result == 0 && remote_node__has(j->service, j->write.get.record))
                 return clear_away(j, STR("its record is another node's"));
@@ -470,7 +470,7 @@ static void record_asked(struct op *op, int result)
         registry_find_by_owner(j->service->config.registry, &j->write.get, &j->found->owner);
 }
 
-static void was_it_given_up(struct job *j)
+static void was_it_given_up(struct sandbox_op *j)
 {
         /* Of another name that this node had: then nobody has said anything about it. */
         if (!str_eq(j->found->node, j->service->config.node))
@@ -480,23 +480,23 @@ static void was_it_given_up(struct job *j)
         registry_get(j->service->config.registry, &j->write.get, j->found->id);
 }
 
-static void cleared_away(struct job *j)
+static void cleared_away(struct sandbox_op *j)
 {
-        if (j->answer.result < 0)
-                (void) log_err(j->answer.result, j->service->config.log,
+        if (j->call_result.result < 0)
+                (void) log_err(j->call_result.result, j->service->config.log,
                                "cannot remove a sandbox that was given up: %s",
-                               j->answer_err.message);
+                               j->call_err.message);
         j->decision = (struct decision){ .next = NEXT_DONE };
-        return job_end(j);
+        return sandbox_op_end(j);
 }
 
 static void found_registered(struct op *op, int result)
 {
-        struct job *j = container_of(op, struct job, write.reconcile.req.op);
+        struct sandbox_op *j = container_of(op, struct sandbox_op, write.reconcile.req.op);
 
         if (result == 0 && j->write.reconcile.added > 0) {
-                tell_change(j, "sandbox.found", sandbox_ctl__record(j->place));
-                sandbox_ctl__settle(j->place);
+                tell_change(j, "sandbox.found", sandbox_ctl__record(j->ctl));
+                sandbox_ctl__settle(j->ctl);
                 return decide_step(j);
         }
         if (result < 0)
@@ -507,7 +507,7 @@ static void found_registered(struct op *op, int result)
 }
 
 /* Nobody knows it, but the runtime has it, whole. */
-static void register_found(struct job *j)
+static void register_found(struct sandbox_op *j)
 {
         memset(&j->write, 0, sizeof(j->write));
         j->found_list[0] = j->found;
@@ -517,29 +517,29 @@ static void register_found(struct job *j)
 
 /* Scans are old when they are told: what was deleted meanwhile must not come back. In its turn the
  * driver's word holds. */
-static void look_again(struct job *j)
+static void look_again(struct sandbox_op *j)
 {
-        j->decision = (struct decision){ .next = NEXT_CALL, .ask = CALL_INSPECT };
+        j->decision = (struct decision){ .next = NEXT_CALL, .call = CALL_INSPECT };
         driver_call__start(j);
 }
 
-static void looked_again(struct job *j)
+static void looked_again(struct sandbox_op *j)
 {
-        if (j->answer.result < 0 || j->answer.health.life == RUNTIME_GONE) {
+        if (j->call_result.result < 0 || j->call_result.health.life == RUNTIME_GONE) {
                 j->decision = (struct decision){ .next = NEXT_DONE };
-                return job_end(j);
+                return sandbox_op_end(j);
         }
-        j->wanted.told = true;
-        j->wanted.health = j->answer.health;
+        j->args.health_known = true;
+        j->args.health = j->call_result.health;
         return record_lock__acquire(j, register_found);
 }
 
-void sandbox_op__run(struct job *j)
+void sandbox_op__run(struct sandbox_op *j)
 {
         j->begun = true;
         if (j->creation)
                 return record_lock__acquire(j, register_record);
         if (!is_unknown(j))
                 return record_lock__acquire(j, decide_step);
-        return j->wanted.told ? record_lock__acquire(j, register_found) : look_again(j);
+        return j->args.health_known ? record_lock__acquire(j, register_found) : look_again(j);
 }

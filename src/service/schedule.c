@@ -3,23 +3,23 @@
 
 #include "base/base.h"
 
-static struct due *first(const struct schedule *s)
+static struct deadline *first(const struct schedule *s)
 {
-        struct tree_node *n = tree_from(&s->dues, STR(""));
+        struct tree_node *n = tree_from(&s->deadlines, STR(""));
 
-        return n ? container_of(n, struct due, node) : NULL;
+        return n ? container_of(n, struct deadline, node) : NULL;
 }
 
 /* The bell is not moved when the first deadline goes or becomes later: it rings at the old time,
  * finds nothing due, and is set for the new first. */
 static void arm(struct schedule *s)
 {
-        const struct due *d = first(s);
+        const struct deadline *d = first(s);
 
         if (!d || s->closing || s->armed <= d->at)
                 return;
         s->armed = d->at;
-        waker_set(&s->bell, d->at);
+        waker_set(&s->waker, d->at);
 }
 
 /* How long this turn of the loop has taken so far: less is begun while there is more to do. */
@@ -34,7 +34,7 @@ void schedule_run_due(struct schedule *s)
 {
         usec_t now = clock_mono(s->clock);
         unsigned n = 0;
-        struct due *d;
+        struct deadline *d;
 
         if (s->armed <= now)
                 s->armed = USEC_INFINITY; /* it has rung, or is about to */
@@ -52,7 +52,7 @@ void schedule_run_due(struct schedule *s)
 
 static void rung(struct waker *a)
 {
-        struct schedule *s = container_of(a, struct schedule, bell);
+        struct schedule *s = container_of(a, struct schedule, waker);
 
         s->armed = USEC_INFINITY;
         schedule_run_due(s);
@@ -66,14 +66,14 @@ static void run_rest(struct net_task *t)
 int schedule_open(struct schedule *s, struct net_loop *l, const struct clock *clock)
 {
         *s = (struct schedule){ .loop = l, .clock = clock, .armed = USEC_INFINITY };
-        tree_init(&s->dues);
+        tree_init(&s->deadlines);
         net_task_init(&s->rest, run_rest);
-        return waker_open(&s->bell, l, clock, rung);
+        return waker_open(&s->waker, l, clock, rung);
 }
 
-static void bell_closed(struct waker *a)
+static void waker_closed(struct waker *a)
 {
-        struct schedule *s = container_of(a, struct schedule, bell);
+        struct schedule *s = container_of(a, struct schedule, waker);
 
         s->closed(s);
 }
@@ -83,12 +83,12 @@ void schedule_close(struct schedule *s, void (*closed)(struct schedule *s))
         s->closing = true;
         s->closed = closed;
         net_task_cancel(&s->rest);
-        waker_close(&s->bell, bell_closed);
+        waker_close(&s->waker, waker_closed);
 }
 
-void deadline_init(struct due *d, deadline_fn *reached)
+void deadline_init(struct deadline *d, deadline_fn *reached)
 {
-        *d = (struct due){ .reached = reached };
+        *d = (struct deadline){ .reached = reached };
 }
 
 static void put_u64(unsigned char *p, uint64_t v)
@@ -97,7 +97,7 @@ static void put_u64(unsigned char *p, uint64_t v)
                 p[i] = (unsigned char) v;
 }
 
-void deadline_set(struct schedule *s, struct due *d, usec_t at)
+void deadline_set(struct schedule *s, struct deadline *d, usec_t at)
 {
         deadline_clear(s, d);
         if (at == USEC_INFINITY)
@@ -105,11 +105,11 @@ void deadline_set(struct schedule *s, struct due *d, usec_t at)
         d->at = at;
         put_u64(d->key, at);
         put_u64(d->key + 8, s->numbers++); /* no two keys are equal */
-        tree_add(&s->dues, &d->node, str_of((const char *) d->key, sizeof(d->key)));
+        tree_add(&s->deadlines, &d->node, str_of((const char *) d->key, sizeof(d->key)));
         arm(s);
 }
 
-void deadline_clear(struct schedule *s, struct due *d)
+void deadline_clear(struct schedule *s, struct deadline *d)
 {
-        tree_remove(&s->dues, &d->node);
+        tree_remove(&s->deadlines, &d->node);
 }

@@ -16,10 +16,10 @@
 #define SCHEDULE_BATCH 16
 #define SCHEDULE_SLICE (2 * USEC_PER_MSEC) /* of a turn; what remains has its place in the next */
 
-struct due;
-typedef void deadline_fn(struct due *d);
+struct deadline;
+typedef void deadline_fn(struct deadline *d);
 
-struct due {
+struct deadline {
         struct tree_node node;
         unsigned char key[16]; /* time and number, big-endian: the order of the tree */
         usec_t at;
@@ -29,8 +29,8 @@ struct due {
 struct schedule {
         struct net_loop *loop;
         const struct clock *clock;
-        struct waker bell;
-        struct tree dues;
+        struct waker waker;
+        struct tree deadlines;
         struct net_task rest;
         uint64_t numbers;
         usec_t armed; /* USEC_INFINITY: not */
@@ -44,11 +44,11 @@ int schedule_open(struct schedule *s, struct net_loop *l, const struct clock *cl
 /* Nothing is reached any more; what is set may still be cleared. */
 void schedule_close(struct schedule *s, void (*closed)(struct schedule *s));
 
-void deadline_init(struct due *d, deadline_fn *reached);
+void deadline_init(struct deadline *d, deadline_fn *reached);
 
 /* Set already: moves. USEC_INFINITY: never. */
-void deadline_set(struct schedule *s, struct due *d, usec_t at);
-void deadline_clear(struct schedule *s, struct due *d);
+void deadline_set(struct schedule *s, struct deadline *d, usec_t at);
+void deadline_clear(struct schedule *s, struct deadline *d);
 
 /* Looks at the clock now: for tests, whose clocks ring no bell. */
 void schedule_run_due(struct schedule *s);

@@ -21,17 +21,17 @@ struct service *service_new(const struct service_config *config)
         s->config.node = str_of(s->node, config->node.n);
         s->config.boot_id = str_of(s->boot_id, config->boot_id.n);
         s->config.secret = secret_expose(s->secret);
-        map_init(&s->places);
+        map_init(&s->ctls);
         tenants_init(&s->tenants);
         events_init(&s->events);
-        list_init(&s->jobs);
-        list_init(&s->visitors);
-        list_init(&s->awaiting);
-        list_init(&s->ensuring);
+        list_init(&s->ops);
+        list_init(&s->ingresses);
+        list_init(&s->awaits);
+        list_init(&s->ensures);
         list_init(&s->gate);
-        list_init(&s->keeping.works);
-        list_init(&s->keeping.waiting);
-        list_init(&s->keeping.looks);
+        list_init(&s->snapshots.ops);
+        list_init(&s->snapshots.waiting);
+        list_init(&s->snapshots.reconciles);
         net_task_init(&s->stopped_task, stopped_task);
         deadline_init(&s->reconcile_due, reconcile__due);
         r = schedule_open(&s->schedule, config->loop, config->clock);
@@ -42,7 +42,7 @@ struct service *service_new(const struct service_config *config)
 static void died(struct driver_watcher *w, struct driver *d, struct str id,
                  const struct driver_health *how)
 {
-        struct service *s = container_of(w, struct member, watcher)->service;
+        struct service *s = container_of(w, struct driver_slot, watcher)->service;
         const struct sandbox *record = registry_peek(s->config.registry, id);
 
         if (s->phase != PHASE_STARTING && s->phase != PHASE_READY)
@@ -53,11 +53,11 @@ static void died(struct driver_watcher *w, struct driver *d, struct str id,
 
 void service_add_driver(struct service *s, struct driver *d)
 {
-        struct member *m = &s->members[s->n_members];
+        struct driver_slot *m = &s->drivers[s->n_drivers];
 
-        ASSERT(s->phase == PHASE_NEW && s->n_members < SERVICE_DRIVERS_MAX);
-        s->n_members++;
-        *m = (struct member){ .driver = d, .watcher.died = died, .service = s };
+        ASSERT(s->phase == PHASE_NEW && s->n_drivers < SERVICE_DRIVERS_MAX);
+        s->n_drivers++;
+        *m = (struct driver_slot){ .driver = d, .watcher.died = died, .service = s };
         driver_watch(d, &m->watcher);
 }
 
@@ -78,10 +78,9 @@ static void stopped_task(struct net_task *t)
 
 void service__settle(struct service *s)
 {
-        if (s->phase != PHASE_STOPPING || !s->schedule_closed || s->look || s->probing
-            || !list_empty(&s->jobs) || !list_empty(&s->visitors) || !list_empty(&s->awaiting)
-            || !list_empty(&s->ensuring) || s->locating > 0 || s->sweeping
-            || !snapshot__is_quiet(s))
+        if (s->phase != PHASE_STOPPING || !s->schedule_closed || s->reconcile || s->probing
+            || !list_empty(&s->ops) || !list_empty(&s->ingresses) || !list_empty(&s->awaits)
+            || !list_empty(&s->ensures) || s->locates > 0 || s->sweeping || !snapshot__is_quiet(s))
                 return;
         net_task_queue(s->config.loop, &s->stopped_task);
 }
@@ -97,7 +96,7 @@ static void schedule_closed(struct schedule *schedule)
 /* What has begun comes to its end: its driver call is canceled, and what that has led to is written.
  * What has not begun goes as if it had never come. The list is walked from its head, because the end
  * of one may be the end of others. */
-static void end_jobs(struct service *s)
+static void end_ops(struct service *s)
 {
         static const char why[] = "the server is stopping";
         struct list told;
@@ -105,8 +104,8 @@ static void end_jobs(struct service *s)
         int r = err_set(&e, ERR_UNAVAILABLE, "%s", why);
 
         list_init(&told);
-        while (!list_empty(&s->jobs)) {
-                struct job *j = container_of(list_first(&s->jobs), struct job, all);
+        while (!list_empty(&s->ops)) {
+                struct sandbox_op *j = container_of(list_first(&s->ops), struct sandbox_op, all);
 
                 list_remove(&j->all);
                 list_append(&told, &j->all);
@@ -116,14 +115,14 @@ static void end_jobs(struct service *s)
                 }
                 j->cancel_code = ERR_UNAVAILABLE;
                 j->cancel_why = why;
-                if (j->asking)
-                        op_cancel(j->asking);
+                if (j->call_op)
+                        op_cancel(j->call_op);
         }
         while (!list_empty(&told)) {
                 struct list *n = list_first(&told);
 
                 list_remove(n);
-                list_append(&s->jobs, n);
+                list_append(&s->ops, n);
         }
 }
 
@@ -133,8 +132,8 @@ void service_stop(struct service *s, void (*stopped)(void *data), void *data)
         s->phase = PHASE_STOPPING;
         s->stopped = stopped;
         s->stopped_data = data;
-        for (size_t i = 0; i < s->n_members; i++)
-                driver_watch(s->members[i].driver, NULL);
+        for (size_t i = 0; i < s->n_drivers; i++)
+                driver_watch(s->drivers[i].driver, NULL);
         schedule_close(&s->schedule, schedule_closed);
         reconcile__stop(s);
         probe__stop(s);
@@ -142,7 +141,7 @@ void service_stop(struct service *s, void (*stopped)(void *data), void *data)
         await__stop(s);
         ensure__stop(s);
         remote_node__stop(s);
-        end_jobs(s);
+        end_ops(s);
         snapshot__stop(s);
 }
 
@@ -151,7 +150,7 @@ void service_free(struct service *s)
         ASSERT(s->phase == PHASE_STOPPED);
         sandbox_ctl__free_all(s);
         tenants_done(&s->tenants);
-        map_done(&s->places);
+        map_done(&s->ctls);
         secret_free(s->secret);
         free(s->node);
         free(s->boot_id);
@@ -169,9 +168,9 @@ struct timestamp service__now(const struct service *s)
 
 struct driver *service__driver(const struct service *s, struct str name)
 {
-        for (size_t i = 0; i < s->n_members; i++)
-                if (str_eq(str_from(driver_name(s->members[i].driver)), name))
-                        return s->members[i].driver;
+        for (size_t i = 0; i < s->n_drivers; i++)
+                if (str_eq(str_from(driver_name(s->drivers[i].driver)), name))
+                        return s->drivers[i].driver;
         return NULL;
 }
 
@@ -190,27 +189,29 @@ int service__not_found(struct err *e)
         return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
 }
 
-const struct sandbox *service_find(const struct service *s, const struct caller *who, struct str id)
+const struct sandbox *service_find(const struct service *s, const struct caller *caller,
+                                   struct str id)
 {
         const struct sandbox *record = registry_peek(s->config.registry, id);
 
-        return record && (who->all_tenants || str_eq(record->tenant, who->tenant)) ? record : NULL;
+        return record && (caller->all_tenants || str_eq(record->tenant, caller->tenant)) ? record
+                                                                                         : NULL;
 }
 
-void service_list(const struct service *s, const struct caller *who, const struct registry_query *q,
-                  struct registry_page *ret)
+void service_list(const struct service *s, const struct caller *caller,
+                  const struct registry_query *q, struct registry_page *ret)
 {
         struct registry_query own = *q;
 
-        if (!who->all_tenants)
-                own.tenant = who->tenant;
+        if (!caller->all_tenants)
+                own.tenant = caller->tenant;
         registry_list(s->config.registry, &own, ret);
 }
 
-void service_list_all(struct service *s, const struct caller *who, struct registry_list_all *l)
+void service_list_all(struct service *s, const struct caller *caller, struct registry_list_all *l)
 {
-        if (!who->all_tenants)
-                l->query.tenant = who->tenant;
+        if (!caller->all_tenants)
+                l->query.tenant = caller->tenant;
         registry_list_all(s->config.registry, l);
 }
 
@@ -231,11 +232,11 @@ void service_unlisten(struct service_listener *l)
         list_remove(&l->_node);
 }
 
-size_t service_history(const struct service *s, const struct caller *who, struct str id,
+size_t service_history(const struct service *s, const struct caller *caller, struct str id,
                        struct service_history_entry ret[static SERVICE_HISTORY_MAX])
 {
-        const struct sandbox *record = service_find(s, who, id);
-        const struct place *p = record ? sandbox_ctl__get(s, record->id) : NULL;
+        const struct sandbox *record = service_find(s, caller, id);
+        const struct sandbox_ctl *p = record ? sandbox_ctl__get(s, record->id) : NULL;
 
         return p ? history_get(&p->history, ret) : 0;
 }
@@ -256,7 +257,7 @@ struct service_stats service_stats(const struct service *s)
 
 const char *service_driver_name(const struct service *s, size_t i)
 {
-        return i < s->n_members ? driver_name(s->members[i].driver) : NULL;
+        return i < s->n_drivers ? driver_name(s->drivers[i].driver) : NULL;
 }
 
 size_t service_count(const struct service *s, const char *driver, enum state state)

@@ -122,15 +122,15 @@ void service_free(struct service *s);
 /* --- looking --- */
 
 /* NULL if there is none that the caller may see. Good until the caller returns to the loop. */
-const struct sandbox *service_find(const struct service *s, const struct caller *who,
+const struct sandbox *service_find(const struct service *s, const struct caller *caller,
                                    struct str id);
 
 /* q->tenant is set by the caller's rights: a caller that does not see all sees his own. */
-void service_list(const struct service *s, const struct caller *who, const struct registry_query *q,
-                  struct registry_page *ret);
+void service_list(const struct service *s, const struct caller *caller,
+                  const struct registry_query *q, struct registry_page *ret);
 
 /* With those of all nodes: see registry_list_all. l->query.tenant is set as above. */
-void service_list_all(struct service *s, const struct caller *who, struct registry_list_all *l);
+void service_list_all(struct service *s, const struct caller *caller, struct registry_list_all *l);
 
 /* --- commands --- */
 
@@ -160,8 +160,8 @@ struct service_req {
  * there already is given back as it is, in whatever state. */
 struct service_create {
         struct service_req req;
-        const struct caller *who;
-        struct create_request *wish;
+        const struct caller *caller;
+        struct create_request *request;
         struct arena *arena;        /* of the wish, for problems */
         struct str idempotency_key; /* null view: none. The same key and wish give the same sandbox;
                                        the same key and another wish: ERR_CONFLICT */
@@ -181,13 +181,13 @@ struct service_create {
 void service_create(struct service *s, struct service_create *c);
 
 /* The id that a create of that key has, of that caller. */
-void service_replay_id(const struct service *s, const struct caller *who, struct str key,
+void service_replay_id(const struct service *s, const struct caller *caller, struct str key,
                        char ret[static 64]);
 
 /* All of these: ERR_NOT_FOUND. */
 struct service_command {
         struct service_req req;
-        const struct caller *who;
+        const struct caller *caller;
         struct str id;
 
         usec_t expires;        /* renew: wall time */
@@ -218,7 +218,7 @@ void service_patch_metadata(struct service *s, struct service_command *c);
  */
 struct service_locate {
         struct service_req req;
-        const struct caller *who; /* NULL: who asks is not known yet, and everything is told */
+        const struct caller *caller; /* NULL: who asks is not known yet, and everything is told */
         struct str id;
 
         struct service_node node; /* result */
@@ -263,18 +263,18 @@ struct git_identity {
  */
 struct service_ensure {
         struct service_req req;
-        const struct caller *who;
+        const struct caller *caller;
         const struct owner *owner;
-        struct create_request *wish;    /* may be changed, as service_create does */
+        struct create_request *request; /* may be changed, as service_create does */
         struct arena *arena;            /* of the wish, for problems */
         const struct git_identity *git; /* NULL: none is wished */
         bool must_be_new;
 
-        char id[64];                   /* results: the sandbox; "" if there is none */
-        bool created;                  /* it is new */
-        char other_id[64];             /* of ERR_EXISTS */
-        struct problems problems;      /* of ERR_INVALID; empty if the message says it all */
-        struct service_node elsewhere; /* of ERR_UNAVAILABLE: ask this one, which has it */
+        char id[64];                     /* results: the sandbox; "" if there is none */
+        bool created;                    /* it is new */
+        char other_id[64];               /* of ERR_EXISTS */
+        struct problems problems;        /* of ERR_INVALID; empty if the message says it all */
+        struct service_node remote_node; /* of ERR_UNAVAILABLE: ask this one, which has it */
 };
 
 void service_ensure(struct service *s, struct service_ensure *x);
@@ -283,7 +283,7 @@ void service_ensure(struct service *s, struct service_ensure *x);
  * more), ERR_FORBIDDEN if somebody else of the tenant owns it, or the project is another one. *ret is good
  * until the caller returns to the loop. */
 struct owned {
-        const struct caller *who;
+        const struct caller *caller;
         struct str id;
         struct str project; /* null view: is not compared */
 };
@@ -295,7 +295,7 @@ int service_find_owned(const struct service *s, const struct owned *which,
  * ERR_NOT_FOUND when it is gone. ERR_UNAVAILABLE if it is still so after `wait`. */
 struct service_await {
         struct service_req req;
-        const struct caller *who;
+        const struct caller *caller;
         struct str id; /* copied */
         usec_t wait;
 };
@@ -314,11 +314,11 @@ bool service_is_transitional(const struct sandbox *record);
  */
 
 /* NULL if there is none that the caller may see. Good until the caller returns to the loop. */
-const struct snapshot *service_find_snapshot(const struct service *s, const struct caller *who,
+const struct snapshot *service_find_snapshot(const struct service *s, const struct caller *caller,
                                              struct str id);
 
 /* q->tenant is set by the caller's rights. */
-void service_list_snapshots(const struct service *s, const struct caller *who,
+void service_list_snapshots(const struct service *s, const struct caller *caller,
                             const struct snapshots_query *q, struct snapshots_page *ret);
 
 /* -> Creating, and stored; it then becomes Ready or Failed by itself. ERR_NOT_FOUND of the sandbox,
@@ -326,7 +326,7 @@ void service_list_snapshots(const struct service *s, const struct caller *who,
  * ERR_INVALID of the name. */
 struct service_snapshot {
         struct service_req req; /* without a record */
-        const struct caller *who;
+        const struct caller *caller;
         struct str id;   /* create: of the sandbox; delete: of the snapshot */
         struct str name; /* create; null view: none */
 
@@ -352,9 +352,9 @@ int service_check_ingress(const struct sandbox *record, usec_t *ret_retry_after,
 /* A stream to its agent, and an access in the sense of the extension that renews by access. */
 struct service_connect {
         struct service_req req;
-        const struct caller *who;
+        const struct caller *caller;
         struct str id;
-        bool looks; /* somebody looks at it from outside: that is no access */
+        bool passive; /* somebody looks at it from outside: that is no access */
 
         int fd; /* result: the starter's own from then on; -EBADF if it failed */
 };
@@ -363,21 +363,21 @@ void service_connect(struct service *s, struct service_connect *c);
 
 struct service_exec {
         struct service_req req;
-        const struct caller *who;
+        const struct caller *caller;
         struct str id;
         struct agent_exec exec; /* its req is not to be used */
 };
 
 struct service_read {
         struct service_req req;
-        const struct caller *who;
+        const struct caller *caller;
         struct str id;
         struct agent_read read;
 };
 
 struct service_write {
         struct service_req req;
-        const struct caller *who;
+        const struct caller *caller;
         struct str id;
         struct agent_write write;
 };
@@ -385,7 +385,7 @@ struct service_write {
 /* A credential for git; no access in the sense above. */
 struct service_git_credential {
         struct service_req req;
-        const struct caller *who;
+        const struct caller *caller;
         struct str id;
         struct agent_git git;
 };
@@ -423,7 +423,7 @@ struct service_history_entry {
         struct str message;
 };
 
-size_t service_history(const struct service *s, const struct caller *who, struct str id,
+size_t service_history(const struct service *s, const struct caller *caller, struct str id,
                        struct service_history_entry ret[static SERVICE_HISTORY_MAX]);
 
 /* --- drivers --- */

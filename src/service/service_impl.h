@@ -34,19 +34,19 @@
 #define RETRY_LAST          (60 * USEC_PER_SEC)
 #define QUOTA_RETRY_AFTER   (10 * USEC_PER_SEC)
 
-struct member {
+struct driver_slot {
         struct driver *driver;
         struct driver_watcher watcher;
         struct service *service;
 };
 
 /* Snapshots that are on their way: snapshot.c. */
-struct keeping {
-        struct list works;   /* struct work: all */
+struct snapshot_ops {
+        struct list ops;     /* struct work: all */
         struct list waiting; /* of these, those that are to be taken when there are fewer */
         size_t taking;
-        struct list looks; /* struct snapshot_reconcile: drivers that were asked for theirs */
-        uint64_t changes;  /* of records, ever: what changed meanwhile makes such an answer old */
+        struct list reconciles; /* struct snapshot_reconcile: drivers that were asked for theirs */
+        uint64_t changes; /* of records, ever: what changed meanwhile makes such an answer old */
 };
 
 enum service_phase { PHASE_NEW, PHASE_STARTING, PHASE_READY, PHASE_STOPPING, PHASE_STOPPED };
@@ -57,31 +57,31 @@ struct service {
         struct secret *secret;
         enum service_phase phase;
 
-        struct member members[SERVICE_DRIVERS_MAX];
-        size_t n_members;
+        struct driver_slot drivers[SERVICE_DRIVERS_MAX];
+        size_t n_drivers;
 
-        struct map places;
+        struct map ctls;
         struct tenants tenants;
         struct schedule schedule;
         struct events events;
         struct service_stats stats;
 
-        struct list jobs;     /* all that are under way */
-        struct list visitors; /* requests into sandboxes that are under way */
-        struct list awaiting; /* who waits for a sandbox to come to rest */
-        struct list ensuring; /* who wants the one sandbox of an owner */
-        size_t locating;      /* who looks for a sandbox of another node */
-        bool sweeping;        /* records of nodes that are lost */
+        struct list ops;       /* all that are under way */
+        struct list ingresses; /* requests into sandboxes that are under way */
+        struct list awaits;    /* who waits for a sandbox to come to rest */
+        struct list ensures;   /* who wants the one sandbox of an owner */
+        size_t locates;        /* who looks for a sandbox of another node */
+        bool sweeping;         /* records of nodes that are lost */
         struct registry_sweep sweep;
         char sweep_node[NODE_ID_MAX + 1];
-        size_t asking;    /* jobs that nobody waits for and that have asked a driver, and */
-        struct list gate; /* those that are to, when there are fewer */
+        size_t background_calls; /* jobs that nobody waits for and that have asked a driver, and */
+        struct list gate;        /* those that are to, when there are fewer */
 
         struct probe_round *probing; /* if one is under way */
-        struct keeping keeping;
+        struct snapshot_ops snapshots;
 
-        struct look *look; /* the one over all records, if one is under way */
-        struct due reconcile_due;
+        struct reconcile_run *reconcile; /* the one over all records, if one is under way */
+        struct deadline reconcile_due;
 
         void (*stopped)(void *data);
         void *stopped_data;
@@ -89,51 +89,51 @@ struct service {
         bool schedule_closed;
 };
 
-struct place {
+struct sandbox_ctl {
         struct map_node by_id;
         struct service *service;
         char id[SANDBOX_ID_MAX + 1];
 
         size_t n_ops;
-        size_t n_preempting; /* of these, that lead to its end: nothing need be due */
-        struct job *current; /* whose turn it is */
-        struct list waiting; /* for the turn, in order */
-        struct job *writer;  /* who has the pen */
-        struct list writers; /* who waits for it */
+        size_t n_preempting;        /* of these, that lead to its end: nothing need be due */
+        struct sandbox_op *current; /* whose turn it is */
+        struct list waiting;        /* for the turn, in order */
+        struct sandbox_op *writer;  /* who has the pen */
+        struct list writers;        /* who waits for it */
 
-        struct due due;
+        struct deadline deadline;
         usec_t retry_at;   /* 0: nothing to be tried again */
         unsigned failures; /* in a row */
         usec_t renewed_at; /* the last access that counted; 0: none */
         bool early;        /* its tombstone is to go before its time */
 
         struct charge charge;
-        struct grave grave;
+        struct tombstone tombstone;
         struct history history;
 };
 
-struct job;
-typedef void sandbox_op_fn(struct job *j);
+struct sandbox_op;
+typedef void sandbox_op_fn(struct sandbox_op *j);
 
 /* What only a create has. */
 struct creation {
-        struct wish wish;
+        struct request_copy copy;
         struct sandbox *record;                /* until it is registered */
-        bool coming;                           /* there is no record yet, but there will be */
+        bool registering;                      /* there is no record yet, but there will be */
         char fingerprint[FINGERPRINT_LEN + 1]; /* "" without a key */
         char other_id[64];
-        struct job *job;
-        bool told; /* who waited was told that it is Pending */
-        struct due answer_by;
+        struct sandbox_op *op;
+        bool answered; /* who waited was told that it is Pending */
+        struct deadline answer_by;
         usec_t began;
 };
 
-struct job {
+struct sandbox_op {
         struct service *service;
-        struct place *place;
-        struct list all, turn, pen, gate; /* nodes */
-        struct list waiters;              /* struct service_req */
-        struct wanted wanted;
+        struct sandbox_ctl *ctl;
+        struct list all, lock_node, record_node, gate; /* nodes */
+        struct list waiters;                           /* struct service_req */
+        struct command_args args;
         bool background; /* nobody asked: the driver is asked when others leave it time */
         bool begun;
 
@@ -141,27 +141,27 @@ struct job {
         struct sandbox *found;
         const struct sandbox *found_list[1];
         int was; /* LOOK: enum state before it */
-        char told[MESSAGE_MAX];
+        char health_message[MESSAGE_MAX];
         struct arena memory; /* of the patch: its caller may go before it is written */
         struct json_map patch;
 
         struct decision decision;
-        struct answer answer;
-        bool answered_by_driver;
-        struct err answer_err;
-        char answer_message[MESSAGE_MAX];
-        char *notes; /* the handle that create gave */
+        struct call_result call_result;
+        bool has_call_result;
+        struct err call_err;
+        char call_message[MESSAGE_MAX];
+        char *handle; /* the handle that create gave */
 
         /* what the waiters will be told */
         int result;
         struct err err;
-        struct err trouble; /* the first error of the driver */
-        bool troubled;
+        struct err first_err; /* the first error of the driver */
+        bool has_first_err;
         enum err_code cancel_code; /* why the driver's call was canceled */
         const char *cancel_why;
 
-        struct sandbox *asked; /* the record that the driver looks at */
-        struct op *asking;
+        struct sandbox *call_record; /* the record that the driver looks at */
+        struct op *call_op;
         union {
                 struct driver_create create;
                 struct driver_destroy destroy;
@@ -172,7 +172,7 @@ struct job {
         } call;
         bool counted; /* in service->asking */
 
-        sandbox_op_fn *with_pen;
+        sandbox_op_fn *with_record_lock;
         unsigned rewrites;
         struct sandbox *last; /* what was unregistered, for the event */
         union {
@@ -207,70 +207,71 @@ void service__settle(struct service *s);
 void req__begin(struct service *s, struct service_req *r, op_cancel_fn *cancel);
 
 /* With the record as it is now in the registry; place may be NULL. err may be the request's own. */
-void req__finish(struct service_req *r, const struct place *place, int result,
+void req__finish(struct service_req *r, const struct sandbox_ctl *ctl, int result,
                  const struct err *err);
 
 /* --- place.c --- */
 
-struct place *sandbox_ctl__get(const struct service *s, struct str id);
-struct place *sandbox_ctl__obtain(struct service *s, struct str id); /* made if there is none */
-const struct sandbox *sandbox_ctl__record(const struct place *p);
+struct sandbox_ctl *sandbox_ctl__get(const struct service *s, struct str id);
+struct sandbox_ctl *sandbox_ctl__obtain(struct service *s,
+                                        struct str id); /* made if there is none */
+const struct sandbox *sandbox_ctl__record(const struct sandbox_ctl *p);
 
 /* The record has changed, come or gone: charge, tombstone, deadline follow. Frees the place if
  * nothing is left of it. */
-void sandbox_ctl__settle(struct place *p);
+void sandbox_ctl__settle(struct sandbox_ctl *p);
 
 /* Something failed half-way: COMMAND_RECONCILE (or what is due) after a while, longer each time. */
-void sandbox_ctl__retry(struct place *p);
+void sandbox_ctl__retry(struct sandbox_ctl *p);
 
 /* All that are left are those of records. */
 void sandbox_ctl__free_all(struct service *s);
 
 /* --- turns.c --- */
 
-void op_lock__acquire(struct job *j); /* leads to sandbox_op__run */
-void op_lock__release(struct place *p);
-void record_lock__acquire(struct job *j, sandbox_op_fn *go);
-void record_lock__release(struct place *p);
+void op_lock__acquire(struct sandbox_op *j); /* leads to sandbox_op__run */
+void op_lock__release(struct sandbox_ctl *p);
+void record_lock__acquire(struct sandbox_op *j, sandbox_op_fn *go);
+void record_lock__release(struct sandbox_ctl *p);
 
 /* --- job.c --- */
 
-struct job *sandbox_op__new(struct service *s, struct place *p, enum command c);
+struct sandbox_op *sandbox_op__new(struct service *s, struct sandbox_ctl *p, enum command c);
 
 /* Takes its turn, or the pen. The job may be gone when this returns. */
-void sandbox_op__start(struct job *j);
+void sandbox_op__start(struct sandbox_op *j);
 
 /* It is its turn. */
-void sandbox_op__run(struct job *j);
+void sandbox_op__run(struct sandbox_op *j);
 
 /* Waits for its end. */
-void sandbox_op__wait(struct job *j, struct service_req *r);
+void sandbox_op__wait(struct sandbox_op *j, struct service_req *r);
 void sandbox_op__cancel_wait(struct op *op);
 
 /* Tells those that wait; the job goes on. */
-void sandbox_op__notify(struct job *j, int result, const struct err *err);
+void sandbox_op__notify(struct sandbox_op *j, int result, const struct err *err);
 
 /* Not begun: goes without having done anything. */
-void sandbox_op__drop(struct job *j, int result, const struct err *err);
+void sandbox_op__drop(struct sandbox_op *j, int result, const struct err *err);
 
 /* The driver's answer is there, in j->answer. */
-void sandbox_op__driver_done(struct job *j);
+void sandbox_op__driver_done(struct sandbox_op *j);
 
 /* Ends what the driver is doing for it, if that can be ended. */
-void sandbox_op__cancel_call(struct job *j, enum err_code code, const char *why);
+void sandbox_op__cancel_call(struct sandbox_op *j, enum err_code code, const char *why);
 
 /* --- ask.c --- */
 
-void driver_call__start(struct job *j);
-void driver_call__expedite(struct job *j); /* somebody waits for it now */
-void driver_call__end(struct job *j);      /* it will ask no more */
+void driver_call__start(struct sandbox_op *j);
+void driver_call__expedite(struct sandbox_op *j); /* somebody waits for it now */
+void driver_call__end(struct sandbox_op *j);      /* it will ask no more */
 
 /* --- look.c: the record against the runtime --- */
 
 /* The news of a death, or a place whose retry is due. health may be NULL. */
-void reconcile__sandbox(struct place *p, const struct driver_health *health);
+void reconcile__sandbox(struct sandbox_ctl *p, const struct driver_health *health);
 
-void reconcile__due(struct due *d);
+void reconcile__due(struct deadline *d);
 void reconcile__stop(struct service *s);
 
 /* --- probe.c --- */

@@ -5,10 +5,10 @@
 
 #define REWRITES_MAX 3
 
-static void begin(struct work *w);
-static void remove_it(struct work *w);
+static void begin(struct snapshot_op *w);
+static void remove_it(struct snapshot_op *w);
 
-static const struct snapshot *record_of(const struct work *w)
+static const struct snapshot *record_of(const struct snapshot_op *w)
 {
         return snapshots_get(w->service->config.registry, str_from(w->id));
 }
@@ -50,7 +50,7 @@ static void request_begin(struct service *s, struct service_snapshot *x)
         req__begin(s, &x->req, cancel_wait);
 }
 
-static void tell(struct work *w, int result, const struct err *err)
+static void tell(struct snapshot_op *w, int result, const struct err *err)
 {
         const struct snapshot *record = record_of(w);
 
@@ -67,24 +67,24 @@ static void tell(struct work *w, int result, const struct err *err)
 
 /* --- works --- */
 
-struct work *snapshot_op__new(struct service *s, enum snapshot_op_kind kind, struct str id)
+struct snapshot_op *snapshot_op__new(struct service *s, enum snapshot_op_kind kind, struct str id)
 {
-        struct work *w = xnew(struct work);
+        struct snapshot_op *w = xnew(struct snapshot_op);
 
         w->service = s;
         w->kind = kind;
         memcpy(w->id, id.p, id.n);
         list_init(&w->gate);
         list_init(&w->waiters);
-        list_append(&s->keeping.works, &w->node);
+        list_append(&s->snapshots.ops, &w->node);
         s->stats.under_way++;
         return w;
 }
 
-struct work *snapshot_op__of(const struct service *s, struct str id)
+struct snapshot_op *snapshot_op__of(const struct service *s, struct str id)
 {
-        list_for_each (n, &s->keeping.works) {
-                struct work *w = container_of(n, struct work, node);
+        list_for_each (n, &s->snapshots.ops) {
+                struct snapshot_op *w = container_of(n, struct snapshot_op, node);
 
                 if (str_eq(str_from(w->id), id))
                         return w;
@@ -94,43 +94,43 @@ struct work *snapshot_op__of(const struct service *s, struct str id)
 
 static void give_place(struct service *s)
 {
-        struct list *n = list_first(&s->keeping.waiting);
+        struct list *n = list_first(&s->snapshots.waiting);
 
-        if (!n || s->keeping.taking >= s->config.snapshots_at_once || s->phase >= PHASE_STOPPING)
+        if (!n || s->snapshots.taking >= s->config.snapshots_at_once || s->phase >= PHASE_STOPPING)
                 return;
         list_remove(n);
-        begin(container_of(n, struct work, gate));
+        begin(container_of(n, struct snapshot_op, gate));
 }
 
-static void work_end(struct work *w, int result, const struct err *err)
+static void snapshot_op_end(struct snapshot_op *w, int result, const struct err *err)
 {
         struct service *s = w->service;
 
         tell(w, result, err);
         list_remove(&w->node);
         list_remove(&w->gate);
-        s->keeping.taking -= w->counted;
+        s->snapshots.taking -= w->counted;
         s->stats.under_way--;
         free(w);
         give_place(s);
         service__settle(s);
 }
 
-void snapshot_op__start(struct work *w)
+void snapshot_op__start(struct snapshot_op *w)
 {
         struct service *s = w->service;
 
-        if (s->keeping.taking < s->config.snapshots_at_once)
+        if (s->snapshots.taking < s->config.snapshots_at_once)
                 begin(w);
         else
-                list_append(&s->keeping.waiting, &w->gate);
+                list_append(&s->snapshots.waiting, &w->gate);
 }
 
 /* --- writing --- */
 
 static void written(struct op *op, int result);
 
-static void log_state(const struct work *w)
+static void log_state(const struct snapshot_op *w)
 {
         const struct snapshot *record = record_of(w);
 
@@ -141,7 +141,7 @@ static void log_state(const struct work *w)
                    LOG_F_STR("message", record->status.message));
 }
 
-static void log_failure(const struct work *w, const struct err *e)
+static void log_failure(const struct snapshot_op *w, const struct err *e)
 {
         log_fields(w->service->config.log, LOG_WARN, "a snapshot is to be looked at again",
                    LOG_F_STR("snapshot", str_from(w->id)),
@@ -149,7 +149,7 @@ static void log_failure(const struct work *w, const struct err *e)
 }
 
 /* What the driver's answer makes of the record. */
-static struct snapshot_step outcome(const struct work *w)
+static struct snapshot_step outcome(const struct snapshot_op *w)
 {
         bool ok = w->result == 0;
         struct str why = ok ? STR_NULL : str_from(w->err.message);
@@ -170,7 +170,7 @@ static struct snapshot_step outcome(const struct work *w)
         return steps[w->kind];
 }
 
-static void write_step(struct work *w, struct snapshot_step step, op_done_fn *done)
+static void write_step(struct snapshot_op *w, struct snapshot_step step, op_done_fn *done)
 {
         struct service *s = w->service;
         const struct snapshot *record = record_of(w);
@@ -181,53 +181,53 @@ static void write_step(struct work *w, struct snapshot_step step, op_done_fn *do
         if (r == 0)
                 r = snapshot_change(next, &step, &w->err);
         if (r < 0)
-                return work_end(w, r, &w->err);
+                return snapshot_op_end(w, r, &w->err);
         op_init(&w->write.req.op, done);
         return snapshots_update(s->config.registry, &w->write, TAKE_PTR(next));
 }
 
-static void write_outcome(struct work *w)
+static void write_outcome(struct snapshot_op *w)
 {
         write_step(w, outcome(w), written);
 }
 
 static void written(struct op *op, int result)
 {
-        struct work *w = container_of(op, struct work, write.req.op);
+        struct snapshot_op *w = container_of(op, struct snapshot_op, write.req.op);
 
-        w->service->keeping.changes++;
+        w->service->snapshots.changes++;
         if (result == ERR_RETURN(ERR_CONFLICT) && w->rewrites++ < REWRITES_MAX)
                 return write_outcome(w);
         if (result < 0) {
                 log_failure(w, &w->write.req.err);
-                return work_end(w, result, &w->write.req.err);
+                return snapshot_op_end(w, result, &w->write.req.err);
         }
         log_state(w);
-        return work_end(w, w->kind == SNAPSHOT_OP_DELETE ? w->result : 0, &w->err);
+        return snapshot_op_end(w, w->kind == SNAPSHOT_OP_DELETE ? w->result : 0, &w->err);
 }
 
 /* --- taking --- */
 
 /* The sandbox's turn is over. A server that stops leaves the record as it is: the next start undoes what
  * there may be. */
-static void taken(struct job *j)
+static void taken(struct sandbox_op *j)
 {
-        struct work *w = j->ended_data;
+        struct snapshot_op *w = j->ended_data;
 
         w->result = j->result;
         w->err = j->err;
         if (w->result < 0 && w->service->phase >= PHASE_STOPPING)
-                return work_end(w, w->result, &w->err);
+                return snapshot_op_end(w, w->result, &w->err);
         return write_outcome(w);
 }
 
-static void take(struct work *w)
+static void take(struct snapshot_op *w)
 {
         struct service *s = w->service;
         const struct snapshot *record = record_of(w);
         const struct sandbox *box = registry_peek(s->config.registry, record->sandbox_id);
-        struct place *p = box ? sandbox_ctl__obtain(s, box->id) : NULL;
-        struct job *j;
+        struct sandbox_ctl *p = box ? sandbox_ctl__obtain(s, box->id) : NULL;
+        struct sandbox_op *j;
 
         if (!p || p->n_ops >= SANDBOX_OPS_MAX) {
                 w->result = p ? err_set(&w->err, ERR_UNAVAILABLE,
@@ -243,10 +243,10 @@ static void take(struct work *w)
         return sandbox_op__start(j);
 }
 
-static void begin(struct work *w)
+static void begin(struct snapshot_op *w)
 {
         w->counted = true;
-        w->service->keeping.taking++;
+        w->service->snapshots.taking++;
         if (w->kind == SNAPSHOT_OP_TAKE)
                 take(w);
         else if (w->kind == SNAPSHOT_OP_GONE)
@@ -257,11 +257,11 @@ static void begin(struct work *w)
 
 static void registered(struct op *op, int result)
 {
-        struct work *w = container_of(op, struct work, write.req.op);
+        struct snapshot_op *w = container_of(op, struct snapshot_op, write.req.op);
 
-        w->service->keeping.changes++;
+        w->service->snapshots.changes++;
         if (result < 0)
-                return work_end(w, result, &w->write.req.err);
+                return snapshot_op_end(w, result, &w->write.req.err);
         log_state(w);
         tell(w, 0, NULL);
         return snapshot_op__start(w);
@@ -272,8 +272,8 @@ static size_t count(const struct service *s, struct str tenant)
 {
         size_t sum = snapshots_count(s->config.registry, tenant);
 
-        list_for_each (n, &s->keeping.works) {
-                const struct work *w = container_of(n, struct work, node);
+        list_for_each (n, &s->snapshots.ops) {
+                const struct snapshot_op *w = container_of(n, struct snapshot_op, node);
 
                 sum += w->kind == SNAPSHOT_OP_TAKE && !record_of(w)
                        && (!tenant.p || str_eq(str_from(w->tenant), tenant));
@@ -319,10 +319,10 @@ static int begin_create(struct service *s, struct service_snapshot *x)
 {
         struct err *e = &x->req.err;
         int r = service__ready(s, e);
-        const struct sandbox *box = r == 0 ? service_find(s, x->who, x->id) : NULL;
+        const struct sandbox *box = r == 0 ? service_find(s, x->caller, x->id) : NULL;
         struct snapshot *record = NULL;
         char id[ID_UUID_LEN + 1];
-        struct work *w;
+        struct snapshot_op *w;
 
         if (r < 0)
                 return r;
@@ -365,36 +365,36 @@ void service_create_snapshot(struct service *s, struct service_snapshot *x)
 
 static void forgotten(struct op *op, int result)
 {
-        struct work *w = container_of(op, struct work, write.req.op);
+        struct snapshot_op *w = container_of(op, struct snapshot_op, write.req.op);
 
-        w->service->keeping.changes++;
+        w->service->snapshots.changes++;
         if (result < 0)
                 log_failure(w, &w->write.req.err);
         else
                 log_fields(w->service->config.log, LOG_INFO, "snapshot deleted",
                            LOG_F_STR("snapshot", str_from(w->id)));
-        work_end(w, result, &w->write.req.err);
+        snapshot_op_end(w, result, &w->write.req.err);
 }
 
 static void removed(struct op *op, int result)
 {
-        struct work *w = container_of(op, struct work, removing.req.op);
+        struct snapshot_op *w = container_of(op, struct snapshot_op, removing.req.op);
 
         w->result = result;
         w->err = w->removing.req.err;
         if (result < 0 && (w->kind != SNAPSHOT_OP_DELETE || result != ERR_RETURN(ERR_CONFLICT))) {
                 log_failure(w, &w->err);
-                return work_end(w, result, &w->err);
+                return snapshot_op_end(w, result, &w->err);
         }
         if (w->kind == SNAPSHOT_OP_SWEEP)
-                return work_end(w, 0, NULL);
+                return snapshot_op_end(w, 0, NULL);
         if (w->kind != SNAPSHOT_OP_DELETE || result < 0)
                 return write_outcome(w);
         op_init(&w->write.req.op, forgotten);
         return snapshots_remove(w->service->config.registry, &w->write, str_from(w->id));
 }
 
-static void remove_it(struct work *w)
+static void remove_it(struct snapshot_op *w)
 {
         op_init(&w->removing.req.op, removed);
         driver_snapshot_remove(w->driver, &w->removing, str_from(w->id));
@@ -402,11 +402,11 @@ static void remove_it(struct work *w)
 
 static void intent_written(struct op *op, int result)
 {
-        struct work *w = container_of(op, struct work, write.req.op);
+        struct snapshot_op *w = container_of(op, struct snapshot_op, write.req.op);
 
-        w->service->keeping.changes++;
+        w->service->snapshots.changes++;
         if (result < 0)
-                return work_end(w, result, &w->write.req.err);
+                return snapshot_op_end(w, result, &w->write.req.err);
         return remove_it(w);
 }
 
@@ -416,9 +416,9 @@ static int begin_delete(struct service *s, struct service_snapshot *x)
                                                        .reason = STR(SNAPSHOT_REASON_DELETING) };
         struct err *e = &x->req.err;
         int r = service__ready(s, e);
-        const struct snapshot *record = r == 0 ? service_find_snapshot(s, x->who, x->id) : NULL;
+        const struct snapshot *record = r == 0 ? service_find_snapshot(s, x->caller, x->id) : NULL;
         struct driver *d = record ? service__driver(s, record->driver) : NULL;
-        struct work *w = record ? snapshot_op__of(s, record->id) : NULL;
+        struct snapshot_op *w = record ? snapshot_op__of(s, record->id) : NULL;
 
         if (r < 0)
                 return r;
@@ -457,21 +457,21 @@ void service_delete_snapshot(struct service *s, struct service_snapshot *x)
 
 /* --- looking --- */
 
-const struct snapshot *service_find_snapshot(const struct service *s, const struct caller *who,
+const struct snapshot *service_find_snapshot(const struct service *s, const struct caller *caller,
                                              struct str id)
 {
         const struct snapshot *x = snapshots_get(s->config.registry, id);
 
-        return x && (who->all_tenants || str_eq(x->tenant, who->tenant)) ? x : NULL;
+        return x && (caller->all_tenants || str_eq(x->tenant, caller->tenant)) ? x : NULL;
 }
 
-void service_list_snapshots(const struct service *s, const struct caller *who,
+void service_list_snapshots(const struct service *s, const struct caller *caller,
                             const struct snapshots_query *q, struct snapshots_page *ret)
 {
         struct snapshots_query own = *q;
 
-        if (!who->all_tenants)
-                own.tenant = who->tenant;
+        if (!caller->all_tenants)
+                own.tenant = caller->tenant;
         snapshots_list(s->config.registry, &own, ret);
 }
 
@@ -479,7 +479,7 @@ void service_list_snapshots(const struct service *s, const struct caller *who,
 
 bool snapshot__is_quiet(const struct service *s)
 {
-        return list_empty(&s->keeping.works) && list_empty(&s->keeping.looks);
+        return list_empty(&s->snapshots.ops) && list_empty(&s->snapshots.reconciles);
 }
 
 void snapshot__stop(struct service *s)
@@ -488,12 +488,12 @@ void snapshot__stop(struct service *s)
         int r = err_set(&e, ERR_UNAVAILABLE, "the server is stopping");
 
         snapshot__stop_reconciles(s);
-        list_for_each (n, &s->keeping.waiting) {
+        list_for_each (n, &s->snapshots.waiting) {
                 list_remove(n);
-                work_end(container_of(n, struct work, gate), r, &e);
+                snapshot_op_end(container_of(n, struct snapshot_op, gate), r, &e);
         }
-        list_for_each (n, &s->keeping.works) {
-                struct op *asking = &container_of(n, struct work, node)->removing.req.op;
+        list_for_each (n, &s->snapshots.ops) {
+                struct op *asking = &container_of(n, struct snapshot_op, node)->removing.req.op;
 
                 if (op_pending(asking))
                         op_cancel(asking); /* `done` comes from the loop */

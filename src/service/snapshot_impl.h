@@ -26,7 +26,7 @@ enum snapshot_op_kind {
         SNAPSHOT_OP_SWEEP
 };
 
-struct work {
+struct snapshot_op {
         struct service *service;
         enum snapshot_op_kind kind;
         char id[SANDBOX_ID_MAX + 1];
@@ -45,12 +45,12 @@ struct work {
 };
 
 /* A new one, which is under way from now on. */
-struct work *snapshot_op__new(struct service *s, enum snapshot_op_kind kind, struct str id);
+struct snapshot_op *snapshot_op__new(struct service *s, enum snapshot_op_kind kind, struct str id);
 
 /* NULL if nothing is being done about that snapshot. */
-struct work *snapshot_op__of(const struct service *s, struct str id);
+struct snapshot_op *snapshot_op__of(const struct service *s, struct str id);
 
 /* Begins, when there is a place. For UNDO, GONE and SWEEP, whose record is there, or never was. */
-void snapshot_op__start(struct work *w);
+void snapshot_op__start(struct snapshot_op *w);
 
 #endif

@@ -28,7 +28,7 @@ struct snapshot_reconcile {
 static void start(struct snapshot_reconcile *l, enum snapshot_op_kind kind,
                   const struct snapshot *record, struct str id)
 {
-        struct work *w;
+        struct snapshot_op *w;
 
         if (snapshot_op__of(l->service, id))
                 return;
@@ -57,7 +57,7 @@ static bool is_of(const struct snapshot_reconcile *l, const struct snapshot *rec
         return str_eq(record->driver, str_from(driver_name(l->driver)));
 }
 
-static void look_at_record(struct snapshot_reconcile *l, const struct snapshot *record)
+static void reconcile_record(struct snapshot_reconcile *l, const struct snapshot *record)
 {
         bool there = has(&l->list, record->id);
 
@@ -83,7 +83,7 @@ static void compare(struct snapshot_reconcile *l)
              x = snapshots_next(r, str_from(after))) {
                 (void) snprintf(after, sizeof(after), "%.*s", STR_ARG(x->id));
                 if (is_of(l, x))
-                        look_at_record(l, x);
+                        reconcile_record(l, x);
         }
         for (size_t i = 0; i < l->list.n; i++)
                 if (!snapshots_get(r, str_from(l->list.ids[i].text)))
@@ -99,7 +99,7 @@ static void listed(struct op *op, int result)
                 (void) log_err(result, s->config.log,
                                "driver '%s' cannot tell which snapshots it has: %s",
                                driver_name(l->driver), l->list.req.err.message);
-        if (result == 0 && s->phase < PHASE_STOPPING && s->keeping.changes == l->changes)
+        if (result == 0 && s->phase < PHASE_STOPPING && s->snapshots.changes == l->changes)
                 compare(l);
         list_remove(&l->node);
         free(l);
@@ -112,20 +112,20 @@ void snapshot__reconcile(struct service *s, struct driver *d)
 
         if (!driver_can(d, DRIVER_SNAPSHOT))
                 return;
-        list_for_each (n, &s->keeping.looks)
+        list_for_each (n, &s->snapshots.reconciles)
                 if (container_of(n, struct snapshot_reconcile, node)->driver == d)
                         return;
         l = xnew(struct snapshot_reconcile);
         l->service = s;
         l->driver = d;
-        l->changes = s->keeping.changes;
-        list_append(&s->keeping.looks, &l->node);
+        l->changes = s->snapshots.changes;
+        list_append(&s->snapshots.reconciles, &l->node);
         op_init(&l->list.req.op, listed);
         driver_snapshots(d, &l->list);
 }
 
 void snapshot__stop_reconciles(struct service *s)
 {
-        list_for_each (n, &s->keeping.looks)
+        list_for_each (n, &s->snapshots.reconciles)
                 op_cancel(&container_of(n, struct snapshot_reconcile, node)->list.req.op);
 }

@@ -79,7 +79,7 @@ static struct tenant *tenant_hold(struct tenants *t, struct str name)
         if (!x) {
                 x = xcalloc(1, sizeof(*x) + name.n + 1);
                 memcpy(x->name, name.p, name.n);
-                tree_init(&x->graves);
+                tree_init(&x->tombstones);
                 map_add(&t->by_name, &x->by_name, str_of(x->name, name.n));
         }
         x->holders++;
@@ -192,29 +192,31 @@ static void put_u64(unsigned char *p, uint64_t v)
                 p[i] = (unsigned char) v;
 }
 
-void tenants_add_tombstone(struct tenants *t, struct grave *g, struct str tenant, int64_t since_ms)
+void tenants_add_tombstone(struct tenants *t, struct tombstone *g, struct str tenant,
+                           int64_t since_ms)
 {
         if (g->tenant)
                 return;
         g->tenant = tenant_hold(t, tenant);
         put_u64(g->key, (uint64_t) since_ms);
         put_u64(g->key + 8, t->numbers++);
-        tree_add(&g->tenant->graves, &g->node, str_of((const char *) g->key, sizeof(g->key)));
+        tree_add(&g->tenant->tombstones, &g->node, str_of((const char *) g->key, sizeof(g->key)));
 }
 
-void tenants_remove_tombstone(struct tenants *t, struct grave *g)
+void tenants_remove_tombstone(struct tenants *t, struct tombstone *g)
 {
         if (!g->tenant)
                 return;
-        tree_remove(&g->tenant->graves, &g->node);
+        tree_remove(&g->tenant->tombstones, &g->node);
         tenant_let_go(t, g->tenant);
         g->tenant = NULL;
 }
 
-struct grave *tenants_excess_tombstone(const struct grave *g, size_t max)
+struct tombstone *tenants_excess_tombstone(const struct tombstone *g, size_t max)
 {
-        const struct tree *graves = g->tenant ? &g->tenant->graves : NULL;
-        struct tree_node *n = graves && graves->n > max ? tree_from(graves, STR("")) : NULL;
+        const struct tree *tombstones = g->tenant ? &g->tenant->tombstones : NULL;
+        struct tree_node *n = tombstones && tombstones->n > max ? tree_from(tombstones, STR(""))
+                                                                : NULL;
 
-        return n ? container_of(n, struct grave, node) : NULL;
+        return n ? container_of(n, struct tombstone, node) : NULL;
 }

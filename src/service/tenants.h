@@ -19,7 +19,7 @@
 struct tenant {
         struct map_node by_name;
         struct quota used;
-        struct tree graves;
+        struct tree tombstones;
         size_t holders; /* charges and graves: without any, the tenant is forgotten */
         char name[];
 };
@@ -39,7 +39,7 @@ struct charge {
         uint64_t cpu_milli, memory_bytes;
 };
 
-struct grave {
+struct tombstone {
         struct tree_node node;
         unsigned char key[16];
         struct tenant *tenant;
@@ -65,10 +65,11 @@ uint64_t tenants_snapshot_quota(const struct tenants *t, struct str tenant);
 void tenants_uncharge(struct tenants *t, struct charge *c);
 
 /* A tombstone since that wall time; nothing if it lies there already. */
-void tenants_add_tombstone(struct tenants *t, struct grave *g, struct str tenant, int64_t since_ms);
-void tenants_remove_tombstone(struct tenants *t, struct grave *g);
+void tenants_add_tombstone(struct tenants *t, struct tombstone *g, struct str tenant,
+                           int64_t since_ms);
+void tenants_remove_tombstone(struct tenants *t, struct tombstone *g);
 
 /* The oldest grave of this one's tenant if there are more than max, else NULL. */
-struct grave *tenants_excess_tombstone(const struct grave *g, size_t max);
+struct tombstone *tenants_excess_tombstone(const struct tombstone *g, size_t max);
 
 #endif

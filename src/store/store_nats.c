@@ -92,7 +92,7 @@ static const char *nats_failure(const struct remote *r)
 
 static const struct remote_ops remote_nats = {
         .server = SERVER,
-        .ask_size = sizeof(struct remote_request),
+        .request_size = sizeof(struct remote_request),
         .has_room = nats_has_room,
         .send = nats_send,
         .drop = nats_drop,
@@ -101,7 +101,7 @@ static const struct remote_ops remote_nats = {
 
 /* --- answers --- */
 
-static int answer_scan(struct store_scan *sc, const struct nats_frame *f)
+static int reply_scan(struct store_scan *sc, const struct nats_frame *f)
 {
         struct str entries = f->first;
         struct store_entry entry;
@@ -118,7 +118,7 @@ static int answer_scan(struct store_scan *sc, const struct nats_frame *f)
         return 0;
 }
 
-static int answer_failure(struct store_req *req, const struct nats_frame *f)
+static int reply_failure(struct store_req *req, const struct nats_frame *f)
 {
         if (f->head.what > ERR_CODE_MAX_)
                 return remote_bad_reply(req, SERVER);
@@ -128,7 +128,7 @@ static int answer_failure(struct store_req *req, const struct nats_frame *f)
 static int answer(struct store_req *req, const struct nats_frame *f)
 {
         if (f->head.what != 0)
-                return answer_failure(req, f);
+                return reply_failure(req, f);
         if (f->head.version == 0 && req->_call != STORE_CALL_REMOVE
             && req->_call != STORE_CALL_SCAN)
                 return remote_bad_reply(req, SERVER);
@@ -144,7 +144,7 @@ static int answer(struct store_req *req, const struct nats_frame *f)
                 STORE_AS(cas, req)->version = f->head.version;
                 return 0;
         case STORE_CALL_SCAN:
-                return answer_scan(STORE_AS(scan, req), f);
+                return reply_scan(STORE_AS(scan, req), f);
         case STORE_CALL_REMOVE:
         case STORE_CALL_MAX_:
         default:

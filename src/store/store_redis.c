@@ -17,7 +17,7 @@ struct redis {
         struct redis_link link;
 };
 
-struct ask {
+struct redis_request {
         struct remote_request ask;
         struct redis_pending answer;
         bool in_full; /* with the text of the script */
@@ -119,7 +119,7 @@ static int check(struct store_req *req)
 
 /* --- answers --- */
 
-static int answer_is_nonsense(struct store_req *req)
+static int bad_reply(struct store_req *req)
 {
         return remote_bad_reply(req, SERVER);
 }
@@ -129,11 +129,11 @@ static int read_version(struct store_req *req, const redisReply *reply, uint64_t
         struct str text = redis_text(reply);
 
         if (reply->type != REDIS_REPLY_STRING || parse_u64(text, ret) < 0 || *ret == 0)
-                return answer_is_nonsense(req);
+                return bad_reply(req);
         return 0;
 }
 
-static int answer_get(struct store_req *req, const redisReply *reply)
+static int reply_get(struct store_req *req, const redisReply *reply)
 {
         uint64_t version = 0;
         int r;
@@ -145,28 +145,28 @@ static int answer_get(struct store_req *req, const redisReply *reply)
                                STORE_VALUE_MAX);
         if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2
             || reply->element[1]->type != REDIS_REPLY_STRING)
-                return answer_is_nonsense(req);
+                return bad_reply(req);
         r = read_version(req, reply->element[0], &version);
         if (r < 0)
                 return r;
         if (reply->element[1]->len > STORE_VALUE_MAX)
-                return answer_is_nonsense(req);
+                return bad_reply(req);
         return store_get_set(STORE_AS(get, req), redis_text(reply->element[1]), version);
 }
 
-static int answer_put(struct store_req *req, const redisReply *reply)
+static int reply_put(struct store_req *req, const redisReply *reply)
 {
         return read_version(req, reply, &STORE_AS(put, req)->version);
 }
 
-static int answer_remove(struct store_req *req, const redisReply *reply)
+static int reply_remove(struct store_req *req, const redisReply *reply)
 {
         if (reply->type != REDIS_REPLY_INTEGER)
-                return answer_is_nonsense(req);
+                return bad_reply(req);
         return reply->integer == 1 ? 0 : store_fail_conflict(req);
 }
 
-static int answer_cas(struct store_req *req, const redisReply *reply)
+static int reply_cas(struct store_req *req, const redisReply *reply)
 {
         if (reply->type == REDIS_REPLY_STRING && reply->len == 0)
                 return store_fail_conflict(req);
@@ -181,17 +181,17 @@ static int add_entry(struct store_scan *sc, redisReply *const *e)
         if (r < 0)
                 return r;
         if (e[0]->type != REDIS_REPLY_STRING || e[2]->type != REDIS_REPLY_STRING)
-                return answer_is_nonsense(&sc->req);
+                return bad_reply(&sc->req);
         return remote_add_entry(sc, entry, SERVER);
 }
 
-static int answer_scan(struct store_req *req, const redisReply *reply)
+static int reply_scan(struct store_req *req, const redisReply *reply)
 {
         struct store_scan *sc = STORE_AS(scan, req);
         int r = 0;
 
         if (reply->type != REDIS_REPLY_ARRAY || reply->elements % 3 != 1)
-                return answer_is_nonsense(req);
+                return bad_reply(req);
         for (size_t i = 1; i < reply->elements && r == 0; i += 3)
                 r = add_entry(sc, &reply->element[i]);
         if (r == 0)
@@ -199,10 +199,10 @@ static int answer_scan(struct store_req *req, const redisReply *reply)
         return r;
 }
 
-static int (*const answer_to[])(struct store_req *req, const redisReply *reply) = {
-        [STORE_CALL_GET] = answer_get,       [STORE_CALL_PUT] = answer_put,
-        [STORE_CALL_REMOVE] = answer_remove, [STORE_CALL_CAS] = answer_cas,
-        [STORE_CALL_SCAN] = answer_scan,
+static int (*const reply_to[])(struct store_req *req, const redisReply *reply) = {
+        [STORE_CALL_GET] = reply_get,       [STORE_CALL_PUT] = reply_put,
+        [STORE_CALL_REMOVE] = reply_remove, [STORE_CALL_CAS] = reply_cas,
+        [STORE_CALL_SCAN] = reply_scan,
 };
 
 /* What Redis says when it is well but can't, or may not, at the moment. */
@@ -223,7 +223,7 @@ static const struct {
         { "WRONGTYPE ", ERR_INTERNAL, "the key, or one of hutch:store:*, holds no string" },
 };
 
-static int answer_error(struct store_req *req, const redisReply *reply)
+static int reply_error(struct store_req *req, const redisReply *reply)
 {
         struct str text = redis_text(reply);
         char words[REDIS_QUOTE_MAX];
@@ -243,7 +243,7 @@ static struct redis *redis_of(const struct remote *r)
 
 static void told(struct redis_pending *answer, const redisReply *reply)
 {
-        struct ask *x = container_of(answer, struct ask, answer);
+        struct redis_request *x = container_of(answer, struct redis_request, answer);
         struct store_req *req = x->ask.req;
         struct remote *r = x->ask.remote;
         int result;
@@ -257,8 +257,8 @@ static void told(struct redis_pending *answer, const redisReply *reply)
                 return remote_send_waiting(r);
         }
         store_result_reset(req);
-        result = reply->type == REDIS_REPLY_ERROR ? answer_error(req, reply)
-                                                  : answer_to[req->_call](req, reply);
+        result = reply->type == REDIS_REPLY_ERROR ? reply_error(req, reply)
+                                                  : reply_to[req->_call](req, reply);
         remote_finish(&x->ask, result);
         remote_send_waiting(r);
 }
@@ -266,7 +266,7 @@ static void told(struct redis_pending *answer, const redisReply *reply)
 static void redis_send(struct remote *r, struct remote_request *a)
 {
         struct redis *redis = redis_of(r);
-        struct ask *x = container_of(a, struct ask, ask);
+        struct redis_request *x = container_of(a, struct redis_request, ask);
         enum redis_script script = script_of[a->req->_call];
         struct str key = store_req_key(a->req);
         struct arguments args = { .n = 3 };
@@ -302,7 +302,7 @@ static const char *redis_failure(const struct remote *r)
 
 static const struct remote_ops remote_redis = {
         .server = SERVER,
-        .ask_size = sizeof(struct ask),
+        .request_size = sizeof(struct redis_request),
         .check = check,
         .has_room = redis_has_room,
         .send = redis_send,

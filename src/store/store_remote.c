@@ -53,7 +53,7 @@ static void release(struct remote_request *x)
         timeout_clear(&x->timeout);
         list_remove(&x->in_waiting);
         tree_remove(&r->last, &x->node);
-        if (x->asked)
+        if (x->sent)
                 r->n_in_flight--;
         if (x->before)
                 x->before->behind = x->behind;
@@ -77,8 +77,8 @@ void remote_finish(struct remote_request *x, int result)
 static int give_up(struct remote_request *x)
 {
         const struct remote *r = x->remote;
-        const char *unsure = x->asked && store_call_writes(x->req) ? "; it may have been written"
-                                                                   : "";
+        const char *unsure = x->sent && store_call_writes(x->req) ? "; it may have been written"
+                                                                  : "";
         const char *why = r->ops->failure(r);
 
         if (!why)
@@ -98,7 +98,7 @@ void remote_send_waiting(struct remote *r)
                 if (!r->ops->has_room(r, store_req_value(x->req).n + STORE_KEY_MAX))
                         return;
                 list_remove(n);
-                x->asked = true;
+                x->sent = true;
                 r->n_in_flight++;
                 r->ops->send(r, x);
         }
@@ -107,7 +107,7 @@ void remote_send_waiting(struct remote *r)
 /* Before those that came later: it is as old as it was. */
 void remote_retry(struct remote_request *x)
 {
-        x->asked = false;
+        x->sent = false;
         x->remote->n_in_flight--;
         list_prepend(&x->remote->waiting, &x->in_waiting);
 }
@@ -126,7 +126,7 @@ static void waited_too_long(struct timeout *t)
 {
         struct remote_request *x = container_of(t, struct remote_request, timeout);
 
-        if (x->asked)
+        if (x->sent)
                 x->remote->ops->drop(x->remote, "it does not answer");
         else
                 remote_finish(x,
@@ -137,7 +137,7 @@ static void take(struct remote *r, struct store_req *req)
 {
         struct str key = store_req_key(req);
         struct tree_node *before;
-        struct remote_request *x = xcalloc(1, r->ops->ask_size);
+        struct remote_request *x = xcalloc(1, r->ops->request_size);
 
         x->remote = r;
         x->req = req;
@@ -180,7 +180,7 @@ void remote_cancel(struct store *s, struct store_req *req)
         struct remote *r = container_of(s, struct remote, store);
         struct remote_request *x = find(r, req);
 
-        if (x && !x->asked)
+        if (x && !x->sent)
                 remote_finish(x, err_set(&req->err, ERR_CANCELED,
                                          "canceled before it was sent to %s", r->ops->server));
 }

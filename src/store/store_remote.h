@@ -38,12 +38,12 @@ struct remote_request {
         struct remote_request *before,
                 *behind; /* of the same key; what has one before it is not in waiting */
         struct timeout timeout;
-        bool asked;
+        bool sent;
 };
 
 struct remote_ops {
-        const char *server; /* "Redis" */
-        size_t ask_size;    /* of the struct that begins with a struct remote_request */
+        const char *server;  /* "Redis" */
+        size_t request_size; /* of the struct that begins with a struct remote_request */
 
         /* What can't be kept there: a code and its err. May be NULL. */
         int (*check)(struct store_req *req);

@@ -95,16 +95,16 @@ static void check_cookies(struct str in)
 static void check_peer(struct str in)
 {
         struct peer_binding seal = { SECRET, STR("one"), STR("process"), STR("GET"), STR("/") };
-        struct peer_identity who = { .known = true, .principal = STR("p"), .role = 1 }, got;
+        struct peer_identity caller = { .known = true, .principal = STR("p"), .role = 1 }, got;
         struct str text;
         struct arena a;
 
         arena_init(&a, 256 * KiB);
         ASSERT(peer_read(in, &seal, &a, &got) == -EACCES);
         seal.from = STR("one");
-        who.tenant = in;
+        caller.tenant = in;
         if (str_is_utf8(in) && !memchr(in.p, '\0', in.n)
-            && peer_write(&seal, &who, &a, &text) == 0) {
+            && peer_write(&seal, &caller, &a, &text) == 0) {
                 ASSERT(peer_read(text, &seal, &a, &got) == 0);
                 ASSERT(str_eq(got.tenant, in));
         }

@@ -28,9 +28,9 @@ void service_world_turn(struct service_world *w)
 /* A turn that has taken long leaves some for the next. */
 static bool is_something_due(const struct service_world *w)
 {
-        struct tree_node *first = tree_from(&w->service->schedule.dues, STR(""));
+        struct tree_node *first = tree_from(&w->service->schedule.deadlines, STR(""));
 
-        return first && container_of(first, struct due, node)->at <= w->clock.mono_now;
+        return first && container_of(first, struct deadline, node)->at <= w->clock.mono_now;
 }
 
 void service_world_idle(struct service_world *w)
@@ -296,9 +296,9 @@ size_t world_live(const struct service_world *w)
 
 struct creating {
         struct service_create create;
-        struct create_request wish;
+        struct create_request request;
         struct arena arena;
-        struct caller who;
+        struct caller caller;
         struct buf body;
         bool done;
         struct made made;
@@ -355,11 +355,11 @@ struct creating *world_create_start(struct service_world *w, const struct create
                 buf_add_str(&c->body, str_from(o->body));
         else
                 make_body(&c->body, o);
-        if (json_decode(buf_str(&c->body), create_fields, 0, &c->arena, &c->wish, &e) < 0)
+        if (json_decode(buf_str(&c->body), create_fields, 0, &c->arena, &c->request, &e) < 0)
                 fail_msg("%s", e.message);
-        c->who = *world_caller(o->tenant ? o->tenant : "t");
-        c->create = (struct service_create){ .who = &c->who,
-                                             .wish = &c->wish,
+        c->caller = *world_caller(o->tenant ? o->tenant : "t");
+        c->create = (struct service_create){ .caller = &c->caller,
+                                             .request = &c->request,
                                              .arena = &c->arena,
                                              .idempotency_key = str_from(o->key),
                                              .body = buf_str(&c->body),
@@ -403,7 +403,7 @@ struct made world_create(struct service_world *w, const struct create_options *o
 
 struct commanding {
         struct service_command command;
-        struct caller who;
+        struct caller caller;
         char id[64];
         struct json_pair *pair; /* of a patch; gone when it is done, as a client's is */
         bool done;
@@ -424,9 +424,9 @@ static struct commanding *command_new(const char *id)
         struct commanding *c = xnew(struct commanding);
 
         (void) snprintf(c->id, sizeof(c->id), "%s", id);
-        c->who = *world_caller("t");
-        c->who.all_tenants = true;
-        c->command.who = &c->who;
+        c->caller = *world_caller("t");
+        c->caller.all_tenants = true;
+        c->command.caller = &c->caller;
         c->command.id = str_from(c->id);
         op_init(&c->command.req.op, command_done);
         return c;

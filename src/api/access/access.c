@@ -213,10 +213,10 @@ static bool role_may(int role, uint32_t scope)
 
 bool access__check_role(struct http_req *req, uint32_t scope)
 {
-        const struct caller *who = api_caller(req);
+        const struct caller *caller = api_caller(req);
         bool reads = req->method == METHOD_GET || req->method == METHOD_HEAD;
 
-        if (role_may(who->role, scope) && (reads || who->role != ROLE_READ))
+        if (role_may(caller->role, scope) && (reads || caller->role != ROLE_READ))
                 return true;
         http_reply_error(req, 403, CODE_FORBIDDEN, "the role of this API key does not allow it");
         return false;

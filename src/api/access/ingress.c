@@ -198,9 +198,9 @@ static int enter_by_token(struct shown *s)
 
 static bool may_see(const struct shown *s)
 {
-        const struct caller *who = api_caller(s->req);
+        const struct caller *caller = api_caller(s->req);
 
-        return s->record && (who->all_tenants || str_eq(s->record->tenant, who->tenant));
+        return s->record && (caller->all_tenants || str_eq(s->record->tenant, caller->tenant));
 }
 
 static int enter_as_caller(struct shown *s)

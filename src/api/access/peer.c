@@ -46,8 +46,8 @@ static int make_tag(const struct peer_binding *binding, struct str identity,
         return 0;
 }
 
-int peer_write(const struct peer_binding *binding, const struct peer_identity *who, struct arena *a,
-               struct str *ret)
+int peer_write(const struct peer_binding *binding, const struct peer_identity *caller,
+               struct arena *a, struct str *ret)
 {
         scoped(buf_done) struct buf json, text;
         char tag[TAG_LEN + 1], *encoded;
@@ -55,7 +55,7 @@ int peer_write(const struct peer_binding *binding, const struct peer_identity *w
 
         buf_init(&json, PEER_TEXT_MAX / 2);
         buf_init(&text, PEER_TEXT_MAX);
-        json_encode(&json, fields, who);
+        json_encode(&json, fields, caller);
         encoded = arena_alloc(a, BASE64_ENCODED(json.n) + 1);
         if (buf_failed(&json) || !encoded)
                 return -ENOMEM;

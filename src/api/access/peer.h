@@ -38,8 +38,8 @@ struct peer_binding {
 };
 
 /* The header's value, in the arena. -ENOMEM. */
-int peer_write(const struct peer_binding *binding, const struct peer_identity *who, struct arena *a,
-               struct str *ret) must_check;
+int peer_write(const struct peer_binding *binding, const struct peer_identity *caller,
+               struct arena *a, struct str *ret) must_check;
 
 /* binding->from is set by it; views are in the arena. -EACCES if it is not signed by that key for this request and process,
  * -EBADMSG if it is, and makes no sense; -ENOMEM. */

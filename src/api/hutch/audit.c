@@ -146,15 +146,15 @@ static struct str operation_of(const struct http_route *route)
 
 void audit_request(struct audit *a, const struct http_req *req)
 {
-        const struct caller *who = api_caller(req);
+        const struct caller *caller = api_caller(req);
 
         if (!a || !is_recorded(req))
                 return;
         audit_write(a, &(struct audit_entry){
                                .request = cut(req->id),
-                               .tenant = who ? cut(who->tenant) : STR_NULL,
-                               .principal = who ? cut(who->principal) : STR_NULL,
-                               .key = who ? who->key : STR_NULL,
+                               .tenant = caller ? cut(caller->tenant) : STR_NULL,
+                               .principal = caller ? cut(caller->principal) : STR_NULL,
+                               .key = caller ? caller->key : STR_NULL,
                                .method = req->method_name,
                                .operation = operation_of(req->route),
                                .sandbox = cut(sandbox_of(req)),

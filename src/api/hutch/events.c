@@ -21,9 +21,9 @@ struct event_stream {
         struct http_sse sse;
         struct list node;
         struct event_hub *hub;
-        const struct caller *who; /* the request's */
-        uint64_t count;           /* events so far */
-        uint64_t lost;            /* since the reader stopped keeping up */
+        const struct caller *caller; /* the request's */
+        uint64_t count;              /* events so far */
+        uint64_t lost;               /* since the reader stopped keeping up */
 };
 
 /* --- one event --- */
@@ -100,10 +100,10 @@ static bool may_still(const struct event_stream *s)
         const struct api *api = api_of(s->sse.req);
         const struct api_key *key;
 
-        if (!s->who->key.p)
+        if (!s->caller->key.p)
                 return api_is_open(api);
-        key = keyring_get(api->keyring, s->who->key);
-        return key && key->role == s->who->role && str_eq(key->tenant, s->who->tenant);
+        key = keyring_get(api->keyring, s->caller->key);
+        return key && key->role == s->caller->role && str_eq(key->tenant, s->caller->tenant);
 }
 
 static void end(struct event_stream *s)
@@ -127,7 +127,7 @@ static void on_event(struct service_listener *l, const struct service_event *e)
 
                 if (!may_still(s))
                         end(s);
-                else if (s->who->all_tenants || str_eq(s->who->tenant, e->record->tenant))
+                else if (s->caller->all_tenants || str_eq(s->caller->tenant, e->record->tenant))
                         offer(s, str_from(e->type), buf_str(&b));
         }
 }
@@ -185,7 +185,7 @@ static void get_events(struct http_req *req)
                 return;
         }
         s->hub = h;
-        s->who = api_caller(req);
+        s->caller = api_caller(req);
         if (http_sse_begin(&s->sse, req, &h->group, &stream_ops) < 0)
                 return;
         list_append(&h->streams, &s->node);

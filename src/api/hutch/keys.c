@@ -171,7 +171,7 @@ static void make_key(struct add_call *c, struct ids *ids)
 /* A client that leaves does not stop it: a key that was stored and not shown can be removed. */
 static void create_key(struct http_req *req)
 {
-        const struct caller *who = api_caller(req);
+        const struct caller *caller = api_caller(req);
         const struct key_request *wanted_key = req->input;
         struct api *api = api_of(req);
         struct add_call *c = arena_new(&req->arena, struct add_call);
@@ -189,8 +189,8 @@ static void create_key(struct http_req *req)
         }
         c->key = (struct api_key){
                 .name = wanted_key->name.p ? wanted_key->name : STR(""),
-                .tenant = wanted_key->tenant.p ? wanted_key->tenant : who->tenant,
-                .principal = wanted_key->principal.p ? wanted_key->principal : who->principal,
+                .tenant = wanted_key->tenant.p ? wanted_key->tenant : caller->tenant,
+                .principal = wanted_key->principal.p ? wanted_key->principal : caller->principal,
                 .role = wanted_key->role,
                 .created_ms = (int64_t) (clock_wall(api->clock) / USEC_PER_MSEC),
         };

@@ -54,7 +54,7 @@ void command_run(struct http_req *req, const struct command_kind *kind,
                 return;
         }
         c->command = *wish;
-        c->command.who = api_caller(req);
+        c->command.caller = api_caller(req);
         c->command.id = req->params[0];
         c->kind = kind;
         c->req = http_req_ref(req);

@@ -147,10 +147,10 @@ static bool look_elsewhere(struct create_call *c)
 
         if (!c->create.idempotency_key.p || !forward_is_allowed(c->req))
                 return false;
-        service_replay_id(service, c->create.who, c->create.idempotency_key, c->id);
-        if (service_find(service, c->create.who, str_from(c->id)))
+        service_replay_id(service, c->create.caller, c->create.idempotency_key, c->id);
+        if (service_find(service, c->create.caller, str_from(c->id)))
                 return false;
-        c->locate.who = c->create.who;
+        c->locate.caller = c->create.caller;
         c->locate.id = str_from(c->id);
         op_init(&c->locate.req.op, located);
         service_locate(service, &c->locate);
@@ -176,8 +176,8 @@ void create_sandbox(struct http_req *req)
                 return;
         }
         c->req = http_req_ref(req);
-        c->create.who = api_caller(req);
-        c->create.wish = req->input;
+        c->create.caller = api_caller(req);
+        c->create.request = req->input;
         c->create.arena = &req->arena;
         c->create.idempotency_key = key;
         c->create.body = req->body;

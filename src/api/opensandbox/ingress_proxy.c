@@ -210,7 +210,7 @@ void ingress_proxy(struct http_req *req, const struct ingress_proxy_kind *kind,
         p->extra = *extra;
         p->prefix = prefix;
         p->rest = rest;
-        p->connect.who = api_caller(req);
+        p->connect.caller = api_caller(req);
         p->connect.id = door->id;
         p->connect.fd = -EBADF;
         op_init(&p->connect.req.op, connect_done);

@@ -201,7 +201,7 @@ static struct call *call_new(struct http_req *req)
                 response_too_large(req);
                 return NULL;
         }
-        c->command.who = api_caller(req);
+        c->command.caller = api_caller(req);
         c->command.id = req->params[0];
         c->req = http_req_ref(req);
         op_init(&c->command.req.op, call_done);

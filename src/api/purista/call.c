@@ -213,9 +213,9 @@ static bool is_elsewhere(struct purista_call *c)
         struct service *service = api_of(c->req)->service;
 
         if (!c->bridged || !c->in.sandbox_id.p || !forward_is_allowed(c->req)
-            || service_find(service, &c->who, c->in.sandbox_id))
+            || service_find(service, &c->caller, c->in.sandbox_id))
                 return false;
-        c->locate.who = &c->who;
+        c->locate.caller = &c->caller;
         c->locate.id = c->in.sandbox_id;
         purista_call_wait(c, &c->locate.req.op, located);
         service_locate(service, &c->locate);
@@ -268,19 +268,19 @@ static bool is_same(struct purista_call *c, struct str given, struct str is, con
 
 static bool is_caller(struct purista_call *c)
 {
-        return is_same(c, c->in.organization_id, c->who.tenant,
+        return is_same(c, c->in.organization_id, c->caller.tenant,
                        (const char *[2]){ "tenantId", "organizationId" },
                        "Sandbox organizationId must match the caller tenantId.")
-               && is_same(c, c->in.user_id, c->who.principal,
+               && is_same(c, c->in.user_id, c->caller.principal,
                           (const char *[2]){ "principalId", "userId" },
                           "Sandbox userId must match the caller principalId.");
 }
 
 static bool has_name(struct purista_call *c)
 {
-        c->who.tenant = str_trim(c->who.tenant);
-        c->who.principal = str_trim(c->who.principal);
-        if (c->who.tenant.n > 0 && c->who.principal.n > 0)
+        c->caller.tenant = str_trim(c->caller.tenant);
+        c->caller.principal = str_trim(c->caller.principal);
+        if (c->caller.tenant.n > 0 && c->caller.principal.n > 0)
                 return true;
         purista_fail(c, 401,
                      "Sandbox commands require message tenantId and principalId for ownership "
@@ -290,7 +290,7 @@ static bool has_name(struct purista_call *c)
 
 static bool may_act_for(struct purista_call *c)
 {
-        if (!c->bridged || access_bridge_act_for(c->req, c->who.tenant, c->who.principal))
+        if (!c->bridged || access_bridge_act_for(c->req, c->caller.tenant, c->caller.principal))
                 return true;
         purista_fail(c, 403, "this bridge may not act for the tenant");
         return false;

@@ -44,7 +44,7 @@ struct purista_call {
         json_t *doc;
         struct arena arena;
         struct purista_payload in;
-        struct caller who;
+        struct caller caller;
         struct owner owner;
         const struct sandbox *record; /* of those that need one; good until the loop turns */
 
@@ -53,7 +53,7 @@ struct purista_call {
         struct str *paths;       /* of in.files, as the caller wrote them */
         struct service_await await;
         struct service_locate locate;
-        struct create_request wish;
+        struct create_request request;
         union {
                 struct service_ensure ensure;
                 struct service_command command;

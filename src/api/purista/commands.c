@@ -35,7 +35,7 @@ static const struct str wait_for_ever[] = { STR("tail"), STR("-f"), STR("/dev/nu
 static int make_wish(struct purista_call *c)
 {
         const struct purista_config *config = &c->config;
-        struct create_request *w = &c->wish;
+        struct create_request *w = &c->request;
         const struct json_pair named[] = { { EXTENSION_NETWORK, config->network },
                                            { STR("hutch.driver"), config->driver } };
         struct create_image *image = arena_new(&c->arena, struct create_image);
@@ -94,8 +94,8 @@ static void ensured(struct op *op, int result)
                 return;
         if (c->u.ensure.id[0])
                 note_sandbox(c, str_from(c->u.ensure.id));
-        if (result < 0 && c->u.ensure.elsewhere.id[0] && forward_is_allowed(c->req))
-                purista_call_forward(c, &c->u.ensure.elsewhere);
+        if (result < 0 && c->u.ensure.remote_node.id[0] && forward_is_allowed(c->req))
+                purista_call_forward(c, &c->u.ensure.remote_node);
         else if (result == 0)
                 answer_ensured(c);
         else if (result == ERR_RETURN(ERR_EXISTS) && c->u.ensure.other_id[0])
@@ -108,17 +108,17 @@ static void ensure(struct purista_call *c, bool must_be_new)
 {
         struct service_ensure *x = &c->u.ensure;
 
-        c->owner = (struct owner){ .organization_id = c->who.tenant,
+        c->owner = (struct owner){ .organization_id = c->caller.tenant,
                                    .project_id = c->in.project_id,
-                                   .user_id = c->who.principal,
+                                   .user_id = c->caller.principal,
                                    .scope = c->in.scope };
         if (make_wish(c) < 0) {
                 purista_fail(c, 413, "the request does not fit into memory");
                 return;
         }
-        x->who = &c->who;
+        x->caller = &c->caller;
         x->owner = &c->owner;
-        x->wish = &c->wish;
+        x->request = &c->request;
         x->arena = &c->arena;
         x->git = c->in.has_git ? &c->in.git : NULL;
         x->must_be_new = must_be_new;
@@ -156,14 +156,14 @@ static void fail_forbidden(struct purista_call *c)
         purista_text_add(&c->out, STR("{\"sandboxId\":"));
         purista_text_add_string(&c->out, c->in.sandbox_id);
         purista_text_add(&c->out, STR(",\"organizationId\":"));
-        purista_text_add_string(&c->out, c->who.tenant);
+        purista_text_add_string(&c->out, c->caller.tenant);
         purista_text_add(&c->out, STR("}"));
         purista_fail_end(c);
 }
 
 static int look_up(struct purista_call *c)
 {
-        const struct owned which = { &c->who, c->in.sandbox_id, c->in.project_id };
+        const struct owned which = { &c->caller, c->in.sandbox_id, c->in.project_id };
         struct err e;
 
         return service_find_owned(service_of(c), &which, &c->record, &e);
@@ -208,7 +208,7 @@ static void enter(struct purista_call *c)
 {
         if (!find(c))
                 return;
-        c->await.who = &c->who;
+        c->await.caller = &c->caller;
         c->await.id = c->in.sandbox_id;
         c->await.wait = AWAIT_MAX;
         if (!service_is_transitional(c->record)) {
@@ -242,7 +242,7 @@ static void destroy_sandbox(struct purista_call *c)
 {
         if (!find(c))
                 return;
-        c->u.command.who = &c->who;
+        c->u.command.caller = &c->caller;
         c->u.command.id = c->in.sandbox_id;
         purista_call_wait(c, &c->u.command.req.op, destroyed);
         service_delete(service_of(c), &c->u.command);
@@ -328,7 +328,7 @@ static void start_bash(struct purista_call *c)
                 purista_fail(c, 413, "cwd does not fit into memory");
                 return;
         }
-        x->who = &c->who;
+        x->caller = &c->caller;
         x->id = c->in.sandbox_id;
         x->exec.command = c->in.command.n > 0 ? c->in.command
                                               : STR(":"); /* nothing is a command, too */
@@ -404,7 +404,7 @@ static void start_read(struct purista_call *c)
                 purista_fail(c, 413, "the path does not fit into memory");
                 return;
         }
-        x->who = &c->who;
+        x->caller = &c->caller;
         x->id = c->in.sandbox_id;
         x->read.max = c->config.file_max;
         x->read.req.timeout = FILES_TIMEOUT;
@@ -465,7 +465,7 @@ static void start_write(struct purista_call *c)
                 purista_fail(c, 413, "the paths do not fit into memory");
                 return;
         }
-        x->who = &c->who;
+        x->caller = &c->caller;
         x->id = c->in.sandbox_id;
         x->write.files = c->in.files;
         x->write.n = c->in.n_files;

@@ -8,12 +8,12 @@
 
 static struct caller caller_of(const struct http_req *req)
 {
-        struct caller who = *api_caller(req);
+        struct caller caller = *api_caller(req);
 
         /* Ownership is what counts here, for administrators as well. */
-        who.role = ROLE_USER;
-        who.all_tenants = false;
-        return who;
+        caller.role = ROLE_USER;
+        caller.all_tenants = false;
+        return caller;
 }
 
 /* What a request without a body says in its query. One that is badly encoded is none. */
@@ -35,7 +35,7 @@ static void run(struct purista_call *c)
 {
         bool has_id = str_starts_with(str_from(c->req->route->pattern), STR(ONE));
 
-        c->who = caller_of(c->req);
+        c->caller = caller_of(c->req);
         purista_call_run(c, c->doc, has_id ? c->req->params[0] : STR_NULL);
 }
 
@@ -112,9 +112,9 @@ static void run_bridged(struct purista_call *c)
                 return;
         }
         c->bridged = true;
-        c->who = caller_of(c->req);
-        if (!member_of(c, "command", &command) || !member_of(c, "tenantId", &c->who.tenant)
-            || !member_of(c, "principalId", &c->who.principal))
+        c->caller = caller_of(c->req);
+        if (!member_of(c, "command", &command) || !member_of(c, "tenantId", &c->caller.tenant)
+            || !member_of(c, "principalId", &c->caller.principal))
                 return;
         c->command = purista_command_find(command);
         if (!c->command) {

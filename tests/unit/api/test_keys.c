@@ -115,13 +115,13 @@ static void test_only_admins_see_keys(void **state)
         static const struct {
                 const char *key;
                 int status;
-        } who[] = { { NULL, 401 }, { "wrong", 401 }, { KEY_ACME, 403 }, { KEY_READ, 403 } };
+        } caller[] = { { NULL, 401 }, { "wrong", 401 }, { KEY_ACME, 403 }, { KEY_READ, 403 } };
 
         for (size_t i = 0; i < ARRAY_SIZE(routes); i++)
-                for (size_t j = 0; j < ARRAY_SIZE(who); j++) {
-                        api_request(&w, who[j].key, routes[i].method, routes[i].target,
+                for (size_t j = 0; j < ARRAY_SIZE(caller); j++) {
+                        api_request(&w, caller[j].key, routes[i].method, routes[i].target,
                                     routes[i].body);
-                        check_i64_eq(w.status, who[j].status);
+                        check_i64_eq(w.status, caller[j].status);
                 }
         check_u64_eq(keyring_count(w.keyring), 4);
 }

@@ -30,12 +30,12 @@ static int read_as(struct str text, const struct peer_binding *as, struct peer_i
         return peer_read(text, &s, &a, ret);
 }
 
-static struct str written(struct arena *a, const struct peer_identity *who)
+static struct str written(struct arena *a, const struct peer_identity *caller)
 {
         struct str text;
 
         arena_init(a, 64 * KiB);
-        check_i64_eq(peer_write(&binding, who, a, &text), 0);
+        check_i64_eq(peer_write(&binding, caller, a, &text), 0);
         return text;
 }
 

@@ -103,7 +103,7 @@ static enum node_status look(struct registry_world *w, struct nodes *ns, const c
         op_init(&x.f.req.op, find_done);
         nodes_find(ns, &x.f, str_from(id));
         world_until(&w->store, x.done);
-        return x.f.life;
+        return x.f.status;
 }
 
 /* A record that nobody renews. */

@@ -211,7 +211,7 @@ static void as_done(struct op *op, int result)
 
 static int as(const char *tenant, service_command_fn *f, const char *id)
 {
-        foreign = (struct service_command){ .who = world_caller(tenant), .id = str_from(id) };
+        foreign = (struct service_command){ .caller = world_caller(tenant), .id = str_from(id) };
         foreign_done = false;
         op_init(&foreign.req.op, as_done);
         f(w.service, &foreign);

@@ -77,7 +77,7 @@ static void a_bad_wish_is_refused_and_leaves_nothing(void **state)
         }
         check_i64_eq(driver_fake_calls(w.runtime, DRIVER_CALL_CREATE), 0);
         check_true(registry_next(w.registry, STR_NULL) == NULL);
-        check_i64_eq(w.service->places.n, 0);
+        check_i64_eq(w.service->ctls.n, 0);
         check_i64_eq(w.service->tenants.sandboxes, 0);
 }
 
@@ -330,7 +330,7 @@ static void a_wish_outlives_its_request_whole(void **state)
         struct create_request from = { 0 };
         struct json_error je;
         struct arena a;
-        struct wish copy;
+        struct request_copy copy;
         struct err e;
         const struct volume *v;
 

@@ -47,7 +47,7 @@ static const char *text_of(const struct decision *d)
         if (d->sets_handle)
                 buf_addf(&b, "notes ");
         if (d->next == NEXT_CALL)
-                buf_addf(&b, "%s", asks[d->ask]);
+                buf_addf(&b, "%s", asks[d->call]);
         else
                 buf_addf(&b, "%s", nexts[d->next]);
         if (d->fails)
@@ -109,9 +109,9 @@ static void every_command_in_every_state(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
                 for (int s = 0; s < STATE_MAX_; s++) {
                         scoped(sandbox_freep) struct sandbox *r = record_in((enum state) s, NULL);
-                        struct wanted w = { .command = begins[i].command,
-                                            .caps = ALL_CAPS,
-                                            .expires = NOW_WALL + 1 };
+                        struct command_args w = { .command = begins[i].command,
+                                                  .caps = ALL_CAPS,
+                                                  .expires = NOW_WALL + 1 };
                         struct expiry x = expiry_after(&now, 0);
                         struct decision d;
                         char name[64];
@@ -132,7 +132,7 @@ static void every_command_in_every_state(void **state)
 static void without_a_record_commands_are_refused_and_the_rest_is_done(void **state)
 {
         for (int c = 0; c < COMMAND_MAX_; c++) {
-                struct wanted w = { .command = (enum command) c };
+                struct command_args w = { .command = (enum command) c };
                 struct decision d = decide(&now, NULL, &w, NULL);
 
                 check_case(command_to_string(c));
@@ -189,13 +189,13 @@ static void the_record_follows_what_the_runtime_shows(void **state)
                         scoped(sandbox_freep) struct sandbox *r =
                                 record_in(shown[i].state, shown[i].reason);
                         struct driver_health h = { .life = life, .reason = "OOM_KILLED" };
-                        struct wanted told = { .command = COMMAND_RECONCILE,
-                                               .found = shown[i].found,
-                                               .told = true,
-                                               .health = h };
-                        struct wanted asked = { .command = COMMAND_RECONCILE,
-                                                .found = shown[i].found };
-                        struct answer a = { .asked = CALL_INSPECT, .health = h };
+                        struct command_args told = { .command = COMMAND_RECONCILE,
+                                                     .found = shown[i].found,
+                                                     .health_known = true,
+                                                     .health = h };
+                        struct command_args asked = { .command = COMMAND_RECONCILE,
+                                                      .found = shown[i].found };
+                        struct call_result a = { .call = CALL_INSPECT, .health = h };
                         struct decision d = decide(&now, r, &told, NULL);
                         char name[64];
 
@@ -228,11 +228,11 @@ static void the_news_of_a_death_tell_why_it_is_gone(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 scoped(sandbox_freep) struct sandbox *r = record_in(STATE_RUNNING, NULL);
-                struct wanted w = { .command = COMMAND_RECONCILE,
-                                    .health = { .life = cases[i].life,
-                                                .reason = cases[i].reason } };
-                struct answer gone = { .asked = CALL_INSPECT, .health.life = RUNTIME_GONE };
-                struct answer lives = { .asked = CALL_INSPECT, .health.life = RUNTIME_RUNNING };
+                struct command_args w = { .command = COMMAND_RECONCILE,
+                                          .health = { .life = cases[i].life,
+                                                      .reason = cases[i].reason } };
+                struct call_result gone = { .call = CALL_INSPECT, .health.life = RUNTIME_GONE };
+                struct call_result lives = { .call = CALL_INSPECT, .health.life = RUNTIME_RUNNING };
                 struct decision d = decide(&now, r, &w, &gone);
 
                 check_decision(&d, cases[i].should);
@@ -248,9 +248,9 @@ static const struct {
         enum command command;
         enum state state;
         const char *reason;
-        enum ask asked;
+        enum call call;
         enum err_code code; /* ERR_CODE_MAX_: success */
-        bool overtaken;
+        bool preempted;
         const char *should;
 } answers[] = {
 #define OK ERR_CODE_MAX_
@@ -327,14 +327,14 @@ static void answers_lead_on(void **state)
                 scoped(sandbox_freep) struct sandbox *r =
                         record_in(answers[i].state, answers[i].reason);
                 struct err e = { .code = answers[i].code, .message = "why" };
-                struct wanted w = { .command = answers[i].command,
-                                    .caps = ALL_CAPS,
-                                    .overtaken = answers[i].overtaken };
-                struct answer a = { .asked = answers[i].asked,
-                                    .result = answers[i].code == ERR_CODE_MAX_
-                                                      ? 0
-                                                      : ERR_RETURN(answers[i].code),
-                                    .err = &e };
+                struct command_args w = { .command = answers[i].command,
+                                          .caps = ALL_CAPS,
+                                          .preempted = answers[i].preempted };
+                struct call_result a = { .call = answers[i].call,
+                                         .result = answers[i].code == ERR_CODE_MAX_
+                                                           ? 0
+                                                           : ERR_RETURN(answers[i].code),
+                                         .err = &e };
                 struct decision d = decide(&now, r, &w, &a);
 
                 check_case(answers[i].name);
@@ -349,7 +349,7 @@ static void what_could_not_be_written_is_undone_or_tried_again(void **state)
         static const struct {
                 const char *name;
                 enum command command;
-                enum ask asked; /* NOTHING: it was the intent */
+                enum call call; /* NOTHING: it was the intent */
                 const char *should;
         } cases[] = {
                 { "a sandbox that runs", COMMAND_CREATE, CALL_CREATE, "DESTROY" },
@@ -362,9 +362,9 @@ static void what_could_not_be_written_is_undone_or_tried_again(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct wanted w = { .command = cases[i].command };
-                struct answer a = { .asked = cases[i].asked };
-                struct decision d = decide_unwritten(&w, cases[i].asked ? &a : NULL);
+                struct command_args w = { .command = cases[i].command };
+                struct call_result a = { .call = cases[i].call };
+                struct decision d = decide_unwritten(&w, cases[i].call ? &a : NULL);
 
                 check_case(cases[i].name);
                 check_decision(&d, cases[i].should);
@@ -376,7 +376,7 @@ static void what_could_not_be_written_is_undone_or_tried_again(void **state)
 static void a_renewal_must_lie_in_the_future_and_mean_something(void **state)
 {
         scoped(sandbox_freep) struct sandbox *r = record_in(STATE_RUNNING, NULL);
-        struct wanted w = { .command = COMMAND_RENEW, .expires = NOW_WALL };
+        struct command_args w = { .command = COMMAND_RENEW, .expires = NOW_WALL };
         struct expiry x = expiry_after(&now, USEC_PER_SEC);
         struct decision d = decide(&now, r, &w, NULL);
 
@@ -393,7 +393,7 @@ static void a_renewal_must_lie_in_the_future_and_mean_something(void **state)
 static void what_was_renewed_meanwhile_does_not_expire(void **state)
 {
         scoped(sandbox_freep) struct sandbox *r = record_in(STATE_RUNNING, NULL);
-        struct wanted w = { .command = COMMAND_EXPIRE };
+        struct command_args w = { .command = COMMAND_EXPIRE };
         struct expiry x = expiry_after(&now, 1);
         struct decision d;
 
@@ -409,7 +409,7 @@ static void an_access_never_shortens_a_life(void **state)
 {
         scoped(sandbox_freep) struct sandbox *r = record_in(STATE_RUNNING, NULL);
         struct json_pair extension = { STR("access.renew.extend.seconds"), STR("300") };
-        struct wanted w = { .command = COMMAND_ACCESS };
+        struct command_args w = { .command = COMMAND_ACCESS };
         struct expiry x = expiry_after(&now, 300 * USEC_PER_SEC);
         struct decision d;
 
@@ -431,7 +431,9 @@ static void after_a_reboot_the_end_is_fixed_on_the_new_clock(void **state)
                                          .wall = NOW_WALL + 50 * USEC_PER_SEC,
                                          .boot_id = STR("b2") };
         scoped(sandbox_freep) struct sandbox *r = record_in(STATE_RUNNING, NULL);
-        struct wanted w = { .command = COMMAND_RECONCILE, .told = true, .found = true };
+        struct command_args w = { .command = COMMAND_RECONCILE,
+                                  .health_known = true,
+                                  .found = true };
         struct expiry x = expiry_after(&now, 60 * USEC_PER_SEC);
         struct decision d;
 
@@ -452,7 +454,7 @@ static void after_a_reboot_the_end_is_fixed_on_the_new_clock(void **state)
 static void who_cannot_pause_is_not_asked(void **state)
 {
         scoped(sandbox_freep) struct sandbox *r = record_in(STATE_RUNNING, NULL);
-        struct wanted w = { .command = COMMAND_PAUSE, .caps = ~(unsigned) DRIVER_PAUSE };
+        struct command_args w = { .command = COMMAND_PAUSE, .caps = ~(unsigned) DRIVER_PAUSE };
         struct decision d = decide(&now, r, &w, NULL);
 
         check_decision(&d, "refuse unsupported");

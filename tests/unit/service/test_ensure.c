@@ -50,9 +50,9 @@ static int tear_down(void **state)
 
 struct asking {
         struct service_ensure x;
-        struct caller who;
+        struct caller caller;
         struct owner owner;
-        struct create_request wish;
+        struct create_request request;
         struct arena arena;
         bool done;
         int result;
@@ -78,14 +78,14 @@ static struct asking *ask_start(const char *project, bool must_be_new)
         struct json_error e;
 
         arena_init(&a->arena, ARENA_MAX_REQUEST);
-        check_i64_eq(json_decode(body, create_fields, 0, &a->arena, &a->wish, &e), 0);
-        a->who = *world_caller("t");
+        check_i64_eq(json_decode(body, create_fields, 0, &a->arena, &a->request, &e), 0);
+        a->caller = *world_caller("t");
         a->owner = (struct owner){ .organization_id = STR("t"),
                                    .project_id = str_from(project),
                                    .user_id = STR("p") };
-        a->x = (struct service_ensure){ .who = &a->who,
+        a->x = (struct service_ensure){ .caller = &a->caller,
                                         .owner = &a->owner,
-                                        .wish = &a->wish,
+                                        .request = &a->request,
                                         .arena = &a->arena,
                                         .must_be_new = must_be_new };
         op_init(&a->x.req.op, ask_done);
@@ -121,7 +121,7 @@ static struct got ask_new(const char *project, bool must_be_new)
         return ask_end(a);
 }
 
-static struct got ask(const char *project)
+static struct got call(const char *project)
 {
         return ask_new(project, false);
 }
@@ -172,7 +172,7 @@ static void nothing_is_given_up_on_a_runtimes_silence(void **state)
 
 static void an_owner_gets_one_and_keeps_it(void **state)
 {
-        struct got first = ask("a"), again = ask("a"), other = ask("b");
+        struct got first = call("a"), again = call("a"), other = call("b");
 
         check_true(first.result == 0 && first.created && first.state == STATE_RUNNING);
         check_true(again.result == 0 && !again.created);
@@ -230,7 +230,7 @@ static void one_that_puristas_own_service_made_is_not_given_up(void **state)
 
                 check_case(indexes[i]);
                 put(indexes[i], "\"sb-1\"");
-                ensured = ask("a");
+                ensured = call("a");
                 check_i64_eq(ensured.result, ERR_RETURN(ERR_CONFLICT));
                 check_z_eq(ensured.id, "");
                 new = ask_new("a", true);
@@ -239,7 +239,7 @@ static void one_that_puristas_own_service_made_is_not_given_up(void **state)
                 check_true(world_find(&w, "sb-1") == NULL);
         }
         check_u64_eq(world_live(&w), 0);
-        check_true(ask("b").created);
+        check_true(call("b").created);
 }
 
 static void many_at_once_make_one(void **state)
@@ -295,27 +295,27 @@ static void one_that_can_not_be_made_is_an_error(void **state)
                                                            .n = 1,
                                                            .calls = 1U << DRIVER_CALL_CREATE,
                                                            .code = ERR_EXHAUSTED });
-        check_i64_eq(ask("a").result, ERR_RETURN(ERR_EXHAUSTED));
-        check_z_eq(ask("a").id, "");
+        check_i64_eq(call("a").result, ERR_RETURN(ERR_EXHAUSTED));
+        check_z_eq(call("a").id, "");
         driver_failing_plan(w.driver, &(struct driver_failing_plan){ 0 });
         service_world_idle(&w);
-        check_true(ask("a").created);
+        check_true(call("a").created);
         check_u64_eq(world_live(&w), 1);
 }
 
 static void a_paused_one_is_resumed(void **state)
 {
-        struct got first = ask("a"), again;
+        struct got first = call("a"), again;
 
         check_i64_eq(world_command(&w, service_pause, first.id), 0);
-        again = ask("a");
+        again = call("a");
         check_true(again.result == 0 && !again.created && again.state == STATE_RUNNING);
         check_z_eq(again.id, first.id);
 }
 
 static void one_that_is_going_is_followed_by_another(void **state)
 {
-        struct got first = ask("a"), again;
+        struct got first = call("a"), again;
         struct commanding *deleting;
         struct asking *a;
 
@@ -336,12 +336,12 @@ static void one_that_is_going_is_followed_by_another(void **state)
 
 static void one_that_died_is_replaced(void **state)
 {
-        struct got first = ask("a"), again;
+        struct got first = call("a"), again;
         const struct driver_health how = { RUNTIME_DEAD, "OOM_KILLED", STR("by the test") };
 
         check_true(driver_fake_kill(w.runtime, str_from(first.id), &how));
         service_world_idle(&w);
-        again = ask("a");
+        again = call("a");
         check_true(again.created && strcmp(again.id, first.id) != 0);
         check_u64_eq(world_live(&w), 1);
 }
@@ -350,11 +350,11 @@ static void one_that_died_is_replaced(void **state)
 
 static void one_silence_costs_nobody_his_data(void **state)
 {
-        struct got first = ask("a"), again;
+        struct got first = call("a"), again;
 
         for (unsigned n = 1; n <= 5; n++) {
                 silences = n;
-                again = ask("a");
+                again = call("a");
                 check_true(again.result == 0 && !again.created);
                 check_z_eq(again.id, first.id);
                 check_u64_eq(silences, 0);
@@ -364,10 +364,10 @@ static void one_silence_costs_nobody_his_data(void **state)
 
 static void one_that_stays_silent_is_replaced(void **state)
 {
-        struct got first = ask("a"), again;
+        struct got first = call("a"), again;
 
         silences = 6;
-        again = ask("a");
+        again = call("a");
         check_true(again.result == 0 && again.created && strcmp(again.id, first.id) != 0);
         check_i64_eq(driver_fake_status(w.runtime, str_from(first.id)), RUNTIME_GONE);
         check_u64_eq(world_live(&w), 1);
@@ -375,29 +375,29 @@ static void one_that_stays_silent_is_replaced(void **state)
 
 static void one_that_vanished_is_replaced(void **state)
 {
-        struct got first = ask("a"), again;
+        struct got first = call("a"), again;
 
         check_true(driver_fake_vanish(w.runtime, str_from(first.id)));
-        again = ask("a");
+        again = call("a");
         check_true(again.result == 0 && again.created && strcmp(again.id, first.id) != 0);
         check_u64_eq(world_live(&w), 1);
 }
 
 static void a_runtime_that_can_not_tell_costs_nobody_his_data(void **state)
 {
-        struct got first = ask("a"), again;
+        struct got first = call("a"), again;
 
         driver_failing_plan(w.driver,
                             &(struct driver_failing_plan){ .when = DRIVER_FAILING_FROM,
                                                            .n = 1,
                                                            .calls = 1U << DRIVER_CALL_CONNECT
                                                                     | 1U << DRIVER_CALL_INSPECT });
-        again = ask("a");
+        again = call("a");
         check_i64_eq(again.result, ERR_RETURN(ERR_UNAVAILABLE));
         check_i64_eq(world_state(&w, first.id), STATE_RUNNING);
         check_i64_eq(driver_fake_status(w.runtime, str_from(first.id)), RUNTIME_RUNNING);
         driver_failing_plan(w.driver, &(struct driver_failing_plan){ 0 });
-        check_z_eq(ask("a").id, first.id);
+        check_z_eq(call("a").id, first.id);
 }
 
 /* --- who leaves, what fails --- */
@@ -419,9 +419,9 @@ static void who_leaves_at_any_moment_leaves_nothing_undone(void **state)
                 service_world_idle(&w);
                 check_true(world_live(&w) <= 1);
                 if (turns % 7 == 6)
-                        check_i64_eq(world_command(&w, service_delete, ask("a").id), 0);
+                        check_i64_eq(world_command(&w, service_delete, call("a").id), 0);
         }
-        check_i64_eq(ask("a").result, 0);
+        check_i64_eq(call("a").result, 0);
         check_u64_eq(world_live(&w), 1);
 }
 
@@ -439,7 +439,7 @@ static void a_stop_ends_those_who_wait(void **state)
         driver_fake_release(w.runtime);
         check_i64_eq(service_world_up(&w), 0);
         service_world_idle(&w);
-        check_i64_eq(ask("a").result, 0);
+        check_i64_eq(call("a").result, 0);
         check_u64_eq(world_live(&w), 1);
 }
 
@@ -458,7 +458,7 @@ static void a_crash_at_any_moment_leaves_one_at_most(void **state)
                 check_i64_eq(service_world_up(&w), 0);
                 service_world_idle(&w);
                 service_world_advance(&w, 2 * REGISTRY_LEASE);
-                g = ask("a");
+                g = call("a");
                 check_i64_eq(g.result, 0);
                 check_u64_eq(world_live(&w), 1);
                 check_u64_eq(driver_fake_count(w.runtime), 1);
@@ -471,15 +471,15 @@ static void a_store_that_fails_makes_no_second_one(void **state)
         for (unsigned n = 1; n < 25; n++) {
                 store_failing_plan(w.store, &(struct store_failing_plan){ .when = STORE_FAILING_NTH,
                                                                           .n = n });
-                (void) ask("a");
+                (void) call("a");
                 store_failing_plan(w.store, &(struct store_failing_plan){ 0 });
                 service_world_idle(&w);
                 service_world_advance(&w, 2 * REGISTRY_LEASE);
                 service_world_idle(&w);
-                check_i64_eq(ask("a").result, 0);
+                check_i64_eq(call("a").result, 0);
                 check_u64_eq(world_live(&w), 1);
                 if (n % 3 == 0)
-                        check_i64_eq(world_command(&w, service_delete, ask("a").id), 0);
+                        check_i64_eq(world_command(&w, service_delete, call("a").id), 0);
         }
 }
 
@@ -487,12 +487,12 @@ static void a_store_that_fails_makes_no_second_one(void **state)
 
 static void a_sandbox_is_its_owners(void **state)
 {
-        struct got g = ask("a");
+        struct got g = call("a");
         const struct caller owner = { STR("t"), STR("p"), ROLE_USER },
                             other = { STR("t"), STR("q"), ROLE_USER },
                             stranger = { STR("u"), STR("p"), ROLE_USER };
         const struct {
-                const struct caller *who;
+                const struct caller *caller;
                 const char *project;
                 int result;
         } cases[] = {
@@ -509,7 +509,7 @@ static void a_sandbox_is_its_owners(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 check_i64_eq(service_find_owned(w.service,
-                                                &(struct owned){ cases[i].who, str_from(g.id),
+                                                &(struct owned){ cases[i].caller, str_from(g.id),
                                                                  str_from(cases[i].project) },
                                                 &record, &e),
                              cases[i].result);

@@ -48,7 +48,7 @@ static void an_expired_sandbox_is_a_tombstone_for_its_time(void **state)
         advance(1);
         check_i64_eq(world_state(&w, m.id), -1);
         check_i64_eq(world_state(&w, never.id), STATE_RUNNING);
-        check_i64_eq(w.service->places.n, 1);
+        check_i64_eq(w.service->ctls.n, 1);
 }
 
 static void what_is_paused_or_pending_expires_too(void **state)

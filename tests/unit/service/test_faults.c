@@ -17,7 +17,7 @@ enum step_kind { STEP_CREATE, STEP_PAUSE, STEP_RESUME, STEP_RENEW, STEP_DELETE, 
 
 struct step {
         enum step_kind kind;
-        int who; /* which sandbox, or seconds */
+        int caller; /* which sandbox, or seconds */
 };
 
 static const struct step script[] = {
@@ -42,9 +42,9 @@ struct play {
 
 static struct play play;
 
-static void begin_command(service_command_fn *f, int who)
+static void begin_command(service_command_fn *f, int caller)
 {
-        play.commanding = world_command_start(&w, f, play.ids[who]);
+        play.commanding = world_command_start(&w, f, play.ids[caller]);
 }
 
 static void renew(struct service *s, struct service_command *c)
@@ -66,21 +66,21 @@ static void begin_step(const struct step *x)
         if (x->kind == STEP_CREATE)
                 play.creating = world_create_start(&w, &(struct create_options){ .timeout = 90 });
         else if (x->kind == STEP_TIME)
-                service_world_advance(&w, (usec_t) x->who * USEC_PER_SEC);
+                service_world_advance(&w, (usec_t) x->caller * USEC_PER_SEC);
         else
-                begin_command(functions[x->kind], x->who);
+                begin_command(functions[x->kind], x->caller);
         if (x->kind == STEP_TIME)
                 memset(play.promised, 0, sizeof(play.promised));
         if (x->kind == STEP_DELETE)
-                play.promised[x->who] = false;
+                play.promised[x->caller] = false;
 }
 
-static void end_create(int who)
+static void end_create(int caller)
 {
         struct made m = world_create_end(TAKE_PTR(play.creating));
 
-        (void) snprintf(play.ids[who], sizeof(play.ids[who]), "%s", m.id[0] ? m.id : "none");
-        play.promised[who] = m.result == 0;
+        (void) snprintf(play.ids[caller], sizeof(play.ids[caller]), "%s", m.id[0] ? m.id : "none");
+        play.promised[caller] = m.result == 0;
         play.failures += m.result < 0;
 }
 
@@ -89,7 +89,7 @@ static void end_command(const struct step *x)
         int r = world_command_end(TAKE_PTR(play.commanding));
 
         if (x->kind == STEP_DELETE)
-                play.deleted[x->who] = r == 0;
+                play.deleted[x->caller] = r == 0;
         play.failures += r < 0;
 }
 
@@ -107,7 +107,7 @@ static void end_step(void)
         const struct step *x = &script[play.at++];
 
         if (play.creating)
-                end_create(x->who);
+                end_create(x->caller);
         else if (play.commanding)
                 end_command(x);
         play.busy = false;
@@ -216,7 +216,7 @@ static void end_play(void)
 {
         if (play.creating) {
                 service_world_until(&w, world_create_is_done(play.creating));
-                end_create(script[play.at].who);
+                end_create(script[play.at].caller);
         }
         if (play.commanding) {
                 service_world_until(&w, world_command_is_done(play.commanding));

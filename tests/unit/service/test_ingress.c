@@ -42,7 +42,8 @@ static void connect_done(struct op *op, int result)
 
 static void connect_start(struct connecting *c, const char *tenant, const char *id)
 {
-        *c = (struct connecting){ .connect = { .who = world_caller(tenant), .id = str_from(id) } };
+        *c = (struct connecting){ .connect = { .caller = world_caller(tenant),
+                                               .id = str_from(id) } };
         op_init(&c->connect.req.op, connect_done);
         service_connect(w.service, &c->connect);
         check_false(c->done);
@@ -183,7 +184,7 @@ static const struct http_api agent = {
 static void files_come_through_the_agent(void **state)
 {
         struct made m;
-        struct reading r = { .read = { .who = world_caller("t"), .read.path = STR("a") } };
+        struct reading r = { .read = { .caller = world_caller("t"), .read.path = STR("a") } };
 
         driver_fake_set_agent(w.runtime, &agent, NULL);
         m = world_create(&w, &plain);
@@ -199,7 +200,7 @@ static void files_come_through_the_agent(void **state)
 static void an_agent_that_makes_no_sense_is_an_error(void **state)
 {
         struct made m = world_create(&w, &plain);
-        struct executing x = { .exec = { .who = world_caller("t"),
+        struct executing x = { .exec = { .caller = world_caller("t"),
                                          .id = str_from(m.id),
                                          .exec.command = STR("true") } };
 
@@ -211,7 +212,7 @@ static void an_agent_that_makes_no_sense_is_an_error(void **state)
         agent_exec_done(&x.exec.exec);
 
         check_i64_eq(world_command(&w, service_pause, m.id), 0);
-        x = (struct executing){ .exec = { .who = world_caller("t"),
+        x = (struct executing){ .exec = { .caller = world_caller("t"),
                                           .id = str_from(m.id),
                                           .exec.command = STR("true") } };
         op_init(&x.exec.req.op, exec_done);

@@ -68,7 +68,7 @@ static void a_delete_ends_a_create_that_is_under_way(void **state)
         check_i64_eq(world_state(&w, id), -1);
         check_i64_eq(driver_fake_count(w.runtime), 0);
         check_i64_eq(w.service->tenants.sandboxes, 0);
-        check_i64_eq(w.service->places.n, 0);
+        check_i64_eq(w.service->ctls.n, 0);
 }
 
 static void a_delete_can_come_at_any_moment_of_a_create(void **state)
@@ -91,7 +91,7 @@ static void a_delete_can_come_at_any_moment_of_a_create(void **state)
                 if (!d)
                         check_i64_eq(world_command(&w, service_delete, only_id()), 0);
                 check_i64_eq(driver_fake_count(w.runtime), 0);
-                check_i64_eq(w.service->places.n, 0);
+                check_i64_eq(w.service->ctls.n, 0);
         }
 }
 
@@ -247,12 +247,12 @@ static void who_comes_while_a_refusal_is_due_gets_his_turn(void **state)
         service_world_until(&w, driver_fake_held(w.runtime, DRIVER_CALL_DESTROY) == BACKGROUND_MAX);
         service_world_until(&w, registry_count(w.registry, STR_NULL, STR_NULL, STATE_STOPPING)
                                         == ARRAY_SIZE(all));
-        w.service->n_members = 0;
+        w.service->n_drivers = 0;
         delete = world_command_start(&w, service_delete, all[BACKGROUND_MAX].id);
         pause = world_command_start(&w, service_pause, all[BACKGROUND_MAX + 1].id);
         check_i64_eq(await(delete), ERR_RETURN(ERR_UNAVAILABLE));
         check_i64_eq(await(pause), ERR_RETURN(ERR_CONFLICT));
-        w.service->n_members = 1;
+        w.service->n_drivers = 1;
         driver_fake_release(w.runtime);
         service_world_idle(&w);
         service_world_advance(&w, 10 * USEC_PER_SEC);

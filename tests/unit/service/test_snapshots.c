@@ -28,7 +28,7 @@ struct asked {
         int state; /* enum snapshot_state of what came back; -1 without one */
 };
 
-static void asked_done(struct op *op, int result)
+static void call_done(struct op *op, int result)
 {
         struct asked *x = container_of(op, struct asked, call.req.op);
 
@@ -43,8 +43,8 @@ typedef void snapshot_fn(struct service *s, struct service_snapshot *x);
 
 static void ask_start(struct asked *x, snapshot_fn *f, const char *tenant, const char *id)
 {
-        *x = (struct asked){ .call = { .who = world_caller(tenant), .id = str_from(id) } };
-        op_init(&x->call.req.op, asked_done);
+        *x = (struct asked){ .call = { .caller = world_caller(tenant), .id = str_from(id) } };
+        op_init(&x->call.req.op, call_done);
         f(w.service, &x->call);
         check_false(x->done);
 }
@@ -56,7 +56,7 @@ static int ask_as(struct asked *x, snapshot_fn *f, const char *tenant, const cha
         return x->result;
 }
 
-static int ask(struct asked *x, snapshot_fn *f, const char *id)
+static int call(struct asked *x, snapshot_fn *f, const char *id)
 {
         return ask_as(x, f, "t", id);
 }
@@ -82,7 +82,7 @@ static void kept(const char *sandbox, char ret[static 64])
 {
         struct asked x;
 
-        check_i64_eq(ask(&x, service_create_snapshot, sandbox), 0);
+        check_i64_eq(call(&x, service_create_snapshot, sandbox), 0);
         check_i64_eq(x.state, SNAPSHOT_CREATING);
         service_world_until(&w, state_of(x.id) == SNAPSHOT_READY);
         memcpy(ret, x.id, 64);
@@ -113,14 +113,14 @@ static void a_snapshot_outlives_its_sandbox(void **state)
         check_i64_eq(next.state, STATE_RUNNING);
         check_str_eq(world_find(&w, next.id)->snapshot_id, id);
         /* It is needed. */
-        check_i64_eq(ask(&x, service_delete_snapshot, id), E(CONFLICT));
+        check_i64_eq(call(&x, service_delete_snapshot, id), E(CONFLICT));
         check_true(x.call.in_use);
         check_i64_eq(state_of(id), SNAPSHOT_READY);
         check_i64_eq(world_command(&w, service_delete, next.id), 0);
-        check_i64_eq(ask(&x, service_delete_snapshot, id), 0);
+        check_i64_eq(call(&x, service_delete_snapshot, id), 0);
         check_i64_eq(state_of(id), -1);
         check_u64_eq(driver_fake_snapshots(w.runtime), 0);
-        check_i64_eq(ask(&x, service_delete_snapshot, id), E(NOT_FOUND));
+        check_i64_eq(call(&x, service_delete_snapshot, id), E(NOT_FOUND));
 }
 
 static void what_is_refused(void **state)
@@ -130,7 +130,7 @@ static void what_is_refused(void **state)
         char id[64];
 
         kept(m.id, id);
-        check_i64_eq(ask(&x, service_create_snapshot, "none"), E(NOT_FOUND));
+        check_i64_eq(call(&x, service_create_snapshot, "none"), E(NOT_FOUND));
         check_i64_eq(ask_as(&x, service_create_snapshot, "other", m.id), E(NOT_FOUND));
         check_i64_eq(ask_as(&x, service_delete_snapshot, "other", id), E(NOT_FOUND));
         check_true(!service_find_snapshot(w.service, world_caller("other"), str_from(id)));
@@ -138,13 +138,13 @@ static void what_is_refused(void **state)
         check_i64_eq(restore("t", "none", "").result, E(NOT_FOUND));
         check_i64_eq(restore("t", id, "\"hutch.driver\":\"docker\"").result, E(INVALID));
         check_i64_eq(world_command(&w, service_pause, m.id), 0);
-        check_i64_eq(ask(&x, service_create_snapshot, m.id), E(CONFLICT));
+        check_i64_eq(call(&x, service_create_snapshot, m.id), E(CONFLICT));
         check_u64_eq(driver_fake_snapshots(w.runtime), 1);
         /* A driver that takes none is not asked. */
         service_world_down(&w);
         driver_fake_set_caps(w.runtime, DRIVER_PAUSE);
         check_i64_eq(service_world_up(&w), 0);
-        check_i64_eq(ask(&x, service_create_snapshot, m.id), E(UNSUPPORTED));
+        check_i64_eq(call(&x, service_create_snapshot, m.id), E(UNSUPPORTED));
         check_i64_eq(restore("t", "none", "").result, E(UNSUPPORTED));
 }
 
@@ -155,10 +155,10 @@ static void what_is_being_created_can_be_neither_used_nor_deleted(void **state)
         struct asked x, y;
 
         driver_fake_hold(w.runtime, 1U << DRIVER_CALL_SNAPSHOT);
-        check_i64_eq(ask(&x, service_create_snapshot, m.id), 0);
+        check_i64_eq(call(&x, service_create_snapshot, m.id), 0);
         service_world_until(&w, driver_fake_held(w.runtime, DRIVER_CALL_SNAPSHOT) == 1);
         check_i64_eq(restore("t", x.id, "").result, E(CONFLICT));
-        check_i64_eq(ask(&y, service_delete_snapshot, x.id), E(CONFLICT));
+        check_i64_eq(call(&y, service_delete_snapshot, x.id), E(CONFLICT));
         check_false(y.call.in_use);
         /* The sandbox's end waits for it. */
         gone = world_command_start(&w, service_delete, m.id);
@@ -213,13 +213,13 @@ static void a_driver_that_fails_is_told(void **state)
         const struct snapshot *s;
 
         driver_failing_plan(w.driver, &plan);
-        check_i64_eq(ask(&x, service_create_snapshot, m.id), 0);
+        check_i64_eq(call(&x, service_create_snapshot, m.id), 0);
         service_world_until(&w, state_of(x.id) == SNAPSHOT_FAILED);
         s = service_find_snapshot(w.service, world_caller("t"), str_from(x.id));
         check_str_eq(s->status.reason, SNAPSHOT_REASON_FAILED);
         check_str_eq(s->status.message, "made to fail");
         check_i64_eq(world_state(&w, m.id), STATE_RUNNING);
-        check_i64_eq(ask(&y, service_delete_snapshot, x.id), 0);
+        check_i64_eq(call(&y, service_delete_snapshot, x.id), 0);
 }
 
 static void a_crash_while_one_is_taken_leaves_nothing(void **state)
@@ -238,7 +238,7 @@ static void a_crash_while_one_is_taken_leaves_nothing(void **state)
                         driver_failing_plan(w.driver, &plan);
                 else
                         driver_fake_hold(w.runtime, 1U << DRIVER_CALL_SNAPSHOT);
-                check_i64_eq(ask(&x, service_create_snapshot, m.id), 0);
+                check_i64_eq(call(&x, service_create_snapshot, m.id), 0);
                 if (after[i])
                         service_world_until(&w, driver_fake_snapshots(w.runtime) == 1);
                 else
@@ -297,7 +297,7 @@ static void a_server_that_stops_waits_for_none_that_waits(void **state)
 
         driver_fake_hold(w.runtime, 1U << DRIVER_CALL_SNAPSHOT);
         for (size_t i = 0; i < ARRAY_SIZE(x); i++)
-                check_i64_eq(ask(&x[i], service_create_snapshot, m.id), 0);
+                check_i64_eq(call(&x[i], service_create_snapshot, m.id), 0);
         service_world_down(&w);
         driver_fake_hold(w.runtime, 0);
         check_i64_eq(service_world_up(&w), 0);
