@@ -14,7 +14,8 @@ GROUPS  ?= build test lint asan fuzz bench
 
 WERROR  := -Dwerror=$(if $(filter true,$(CI)),true,false)
 RELEASE := -Dbuildtype=debugoptimized -Db_ndebug=false -Dprefix=$(PREFIX) $(WERROR)
-TESTED  := $(RELEASE) -Dtests=true
+# In CI the benchmarks are compiled too: lint checks them in the same directory.
+TESTED  := $(RELEASE) -Dtests=true $(if $(filter true,$(CI)),-Dbench=true)
 ASAN    := -Dbuildtype=debug -Doptimization=1 -Dc_args=-fno-omit-frame-pointer \
            -Db_sanitize=address,undefined -Db_lundef=false -Db_pie=true -Dtests=true $(WERROR)
 FUZZ    := -Dbuildtype=debug -Doptimization=1 \
@@ -22,7 +23,7 @@ FUZZ    := -Dbuildtype=debug -Doptimization=1 \
            -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true $(WERROR)
 
 .DEFAULT_GOAL := all
-.PHONY: all asan bench clean deps fuzz help hooks install lint run test
+.PHONY: all asan bench build-for-tests clean deps fuzz help hooks install lint run test
 # Ninja and run-tests use all cores themselves.
 .NOTPARALLEL:
 
@@ -36,12 +37,14 @@ deps: ## install the missing Debian packages (GROUPS="build test")
 run: all ## build and start hutchd, its data in build/data (ARGS="...")
 	@exec tools/run $(ARGS)
 
-test: hooks ## build and run all tests
+build-for-tests: hooks
 	@tools/deps build test
 	@tools/build build $(TESTED)
+
+test: build-for-tests ## build and run all tests
 	@tools/run-tests build
 
-lint: hooks ## layers, sizes, format, both compilers, static analysis, papers
+lint: hooks ## layers, sizes, words, format, both compilers, static analysis, docs
 	@tools/deps build test lint bench
 	@tools/lint
 
@@ -68,7 +71,7 @@ bench: hooks ## build and run the benchmarks
 install: all ## install below DESTDIR= PREFIX=/usr/local
 	@DESTDIR='$(DESTDIR)' meson install -C build --no-rebuild --quiet
 
-clean: ## remove all build folders
+clean: ## remove all build directories
 	@rm -rf build build-asan build-fuzz build-lint-gcc build-lint-clang
 
 help: ## show this list

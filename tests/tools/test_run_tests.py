@@ -236,17 +236,30 @@ def programs_start_in_the_build_folder():
 
 
 @test
-def serial_tests_run_alone_at_the_end():
+def lanes():
+    """parallel tests side by side, serial ones one at a time beside them, the others alone at the end"""
     with tempfile.TemporaryDirectory() as d:
         os.mkfifo(f"{d}/meet")
-        # a and b meet in a fifo, so they do run at the same time; c and d must not.
-        alone = (f"echo 1..1; mkdir {d}/lock && [ -e {d}/a ] && [ -e {d}/b ] && echo ok 1; "
-                 f"rmdir {d}/lock")
-        o = run_entries(entry("c", alone, suite=["hutch:unit", "hutch:serial"]),
-                        entry("d", alone, is_parallel=False),
-                        entry("a", f"echo 1..1; : <{d}/meet; touch {d}/a; echo ok 1"),
+        os.mkfifo(f"{d}/lanes")
+        # a and b meet in a fifo, so they do run at the same time; a and c meet in another one.
+        serial = f"echo 1..1; mkdir {d}/lock || exit 1; %s; touch {d}/$0; rmdir {d}/lock; echo ok 1"
+        alone = f"echo 1..1; cd {d}; [ -e a ] && [ -e b ] && [ -e c ] && [ -e e ] && echo ok 1"
+        suite = ["hutch:unit", "hutch:serial"]
+        o = run_entries(entry("d", alone, is_parallel=False),
+                        entry("c", serial.replace("$0", "c") % f": >{d}/lanes", suite=suite),
+                        entry("e", serial.replace("$0", "e") % ":", suite=suite),
+                        entry("a", f"echo 1..1; : <{d}/meet; : <{d}/lanes; touch {d}/a; echo ok 1"),
                         entry("b", f"echo 1..1; : >{d}/meet; touch {d}/b; echo ok 1"), args=["-j2"])
-        eq(o.last, "4 passed, 0 failed, 0 skipped", o.text)
+        eq(o.last, "5 passed, 0 failed, 0 skipped", o.text)
+
+
+@test
+def times():
+    """are listed by suite, and for the slowest programs"""
+    o = run_entries(entry("a", "echo 1..1; echo ok 1", suite=["hutch:unit"]),
+                    entry("b", "echo 1..1; echo ok 1", suite=["hutch:unit"]), args=["--slowest", "1"])
+    assert re.search(r"Seconds by suite:\n  unit +\d+\.\d  2 programs\n", o.text), o.text
+    assert re.search(r"Slowest 1:\n +\d+\.\d  unit/[ab]\n\n", o.text), o.text
 
 
 @test
