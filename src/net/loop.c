@@ -19,6 +19,7 @@ static void run_tasks(struct net_loop *l)
                 struct net_task *t = container_of(list_first(&batch), struct net_task, node);
 
                 list_remove(&t->node);
+                l->tasks_run++;
                 t->run(t);
         }
 }
@@ -79,6 +80,7 @@ int net_loop_init(struct net_loop *l, const struct clock *clock)
         l->clock = clock;
         l->stats = (struct net_loop_stats){ 0 };
         l->_turn = 0;
+        l->tasks_run = 0;
         /* Not cleared: a page that was never read into costs nothing. */
         l->read_buf = xrealloc(NULL, 1, NET_READ_SIZE);
         list_init(&l->tasks);

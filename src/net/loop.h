@@ -52,6 +52,7 @@ struct net_loop {
         uv_check_t check;
         uv_idle_t idle; /* active while tasks are left: makes the loop not wait */
         struct list tasks;
+        uint64_t tasks_run; /* how many were started so far; see op_finish_now */
         const struct clock *clock;
         char *read_buf;
         struct net_loop_stats stats;
