@@ -72,9 +72,8 @@ struct registry_req {
         void *_job;
 };
 
-/* Reads all records of the node, once, before anything else is asked; snapshots are counted like
- * sandboxes. A bound record whose index is missing gets it back. What a hutchd of an older layout of keys
- * has left is brought forward before, keys of the keyring included. */
+/* Loads all records of this node into memory. Runs once, before any other operation; snapshots are counted
+ * with the sandboxes. A bound record whose owner index is missing gets it back. */
 struct registry_load {
         struct registry_req req;
 

@@ -125,33 +125,6 @@ void claim_start(struct claim *c, struct registry *r, const struct sandbox *reco
  * without a scope stays: it is not ours, and whoever reads it compares. */
 void release_owner(struct registry *r, const struct owner *o, uint64_t version);
 
-/* --- the layout before this one --- */
-
-/*
- * Until now keys were "sandbox/<id>", "owner/<owner>", "key/<digest>", "snapshot/<id>", "lock/<owner>",
- * and an index held the bare id. What is there is written anew and then removed, one after the other; so
- * it may be cut off anywhere and begun again. Locks go: who held them is no more. The caller embeds it,
- * sets `done`, and keeps it until then.
- */
-struct forward;
-typedef void forward_done_fn(struct forward *f, int result);
-
-struct forward {
-        forward_done_fn *done;
-        struct err err; /* result */
-
-        struct registry *_registry;
-        size_t _kind;
-        struct store_scan _scan;
-        union {
-                struct store_cas _cas;
-                struct store_remove _remove;
-        };
-        struct buf _old, _new, _value, _after;
-};
-
-void forward_start(struct forward *f, struct registry *r);
-
 /* --- locks --- */
 
 struct locks *locks_new(struct registry *r) must_check;

@@ -3,9 +3,9 @@
 #include "registry/registry_impl.h"
 
 /*
- * First what an older layout has left is brought forward. Then three walks, a page at a time: the records; the owners' indexes, to learn which records have theirs;
- * and the bound records that have none, which get it back. Pages are small, because decoding one
- * holds up the loop.
+ * Three walks over the store, a page at a time: the records; the owner indexes, to learn which bound records have
+ * one; the snapshots. Between the last two, bound records without an index get it back. Pages are small because
+ * decoding one holds up the loop.
  */
 
 #define PAGE 100
@@ -14,7 +14,6 @@ struct load {
         struct registry *r;
         struct registry_load *out;
         struct store_scan scan;
-        struct forward forward;
         struct claim claim;
         struct entry *entry; /* that gets its index back */
         struct buf after;
@@ -202,16 +201,6 @@ static void records_read(struct op *op, int result)
                 scan_on(l, OWNER_PREFIX, indexes_read);
 }
 
-static void brought_forward(struct forward *f, int result)
-{
-        struct load *l = container_of(f, struct load, forward);
-
-        if (result < 0)
-                fail(l, &f->err);
-        else
-                scan_on(l, RECORD_PREFIX, records_read);
-}
-
 void registry_load(struct registry *r, struct registry_load *l)
 {
         struct load *job = xnew(struct load);
@@ -224,6 +213,5 @@ void registry_load(struct registry *r, struct registry_load *l)
         buf_init(&job->after, STORE_KEY_MAX);
         buf_init(&job->damaged, STORE_KEY_MAX);
         request_begin(r, &l->req, load_end, job);
-        job->forward.done = brought_forward;
-        forward_start(&job->forward, r);
+        scan_on(job, RECORD_PREFIX, records_read);
 }

@@ -33,9 +33,6 @@ static const char *const steps[] = {
         "CREATE TABLE entry (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE,"
         " version INTEGER NOT NULL, value BLOB NOT NULL) STRICT;"
         "INSERT INTO meta VALUES ('version', 0)",
-        /* 2. The registry names its keys otherwise, and brings them forward: who does not know that
-         * must not open the file, which would look empty to him. */
-        "",
 };
 
 static const struct sqlite_schema schema = {

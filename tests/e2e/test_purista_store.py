@@ -10,7 +10,6 @@ usage: test_purista_store.py HUTCHD
 import contextlib
 import json
 import os
-import sqlite3
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -177,49 +176,6 @@ def what_was_there_before_the_start_is_left_alone():
     eq(http("POST", "", {"projectId": "early"}).status, 409)
     eq(redis.cli("GET", "sandbox:registry:sb-early"), entry)
     eq(redis.cli("GET", "sandbox:registry:sb-odd"), '{"sandboxId":"sb-odd","createdAt":1}')
-
-
-# --- the layout before ---
-
-OLD = """
-UPDATE entry SET key = CAST('sandbox/' || substr(CAST(key AS TEXT), 18) AS BLOB)
- WHERE CAST(key AS TEXT) LIKE 'sandbox:registry:%';
-UPDATE entry SET key = CAST('owner/' || substr(CAST(key AS TEXT), 15) AS BLOB),
- value = CAST(trim(CAST(value AS TEXT), '"') AS BLOB) WHERE CAST(key AS TEXT) LIKE 'sandbox:owner:%';
-UPDATE entry SET key = CAST('key/' || substr(CAST(key AS TEXT), 11) AS BLOB)
- WHERE CAST(key AS TEXT) LIKE 'hutch:key:%';
-UPDATE meta SET value = 1 WHERE name = 'schema';
-"""
-
-
-def keys_of(file):
-    with contextlib.closing(sqlite3.connect(file)) as db:
-        return sorted(bytes(k).decode() for k, in db.execute("SELECT key FROM entry"))
-
-
-@test
-def a_file_of_the_older_layout_is_brought_forward():
-    admin = "admin-0123456789abcdef"
-    config = f"driver: fake\n{CONFIG}".replace("keys:", f"keys:\n- {{key: {admin}, role: admin}}")
-    with Hutchd(program, config=config) as h:
-        file = f"{h.data}/store.sqlite"
-        made = h.call("POST", "/v1/keys", {"tenant": "org-1", "principal": "user-1", "role": "user"},
-                      key=admin)
-        eq(made.status, 201, made.body)
-        key = made.json["key"]
-        sandbox = ok(h.call("POST", "/api/v1/sandbox", {"projectId": "p"}, key=key))["sandboxId"]
-        h.stop()
-        new = keys_of(file)
-        with contextlib.closing(sqlite3.connect(file)) as db:
-            db.executescript(OLD)
-        eq([k.split("/")[0] for k in keys_of(file)], ["key", "owner", "sandbox"])
-        h.start()
-        found = h.call("GET", f"/v1/sandboxes/{sandbox}", key=key)
-        eq(found.status, 200, found.body)
-        h.stop()
-        eq([k for k in new if not k.startswith("sandbox:owner:")],
-           [k for k in keys_of(file) if not k.startswith("sandbox:owner:")])
-        h.start()
 
 
 try:

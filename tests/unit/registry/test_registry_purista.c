@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The registry beside PURISTA's own: keys and values that both read, and the layout before that. */
+/* The registry beside PURISTA's own: keys and values that both read. */
 
 #include "base/base.h"
 #include "registry/store_keys.h"
@@ -294,92 +294,6 @@ static void a_store_that_fails_is_told(void **state)
         rw_close(&w);
 }
 
-/* --- the layout before --- */
-
-static void put_old(struct registry_world *w)
-{
-        struct buf text;
-
-        buf_init(&text, STORE_VALUE_MAX);
-        sample_text(&text, &(struct sample){ .id = "a", .bound = true });
-        check_i64_eq(world_put(&w->store, STR("sandbox/a"), buf_str(&text), NULL), 0);
-        buf_reset(&text);
-        sample_text(&text, &(struct sample){ .id = "b", .node = "n2", .user = "v", .bound = true });
-        check_i64_eq(world_put(&w->store, STR("sandbox/b"), buf_str(&text), NULL), 0);
-        buf_done(&text);
-        rw_put(w, "sandbox/c", "damaged");
-        rw_put(w, "owner/o:p:u:shared-project-user", "a");
-        rw_put(w, "owner/o:p:v:shared-project-user", "b");
-        rw_put(w, "owner/o:p:w:shared-project-user", "no id");
-        rw_put(w, "lock/o:p:u:shared-project-user", "{}");
-        rw_put(w, "key/00ff", "{\"id\":\"k\"}");
-        rw_put(w, "snapshot/s", "{}");
-}
-
-static void check_brought_forward(struct registry_world *w)
-{
-        char id[64];
-
-        check_i64_eq(rw_find(w, "u", id), 0);
-        check_z_eq(id, "a");
-        check_i64_eq(rw_find(w, "v", id), 0);
-        check_z_eq(id, "b");
-        check_text(w, INDEX "o:p:u:shared-project-user", "\"a\"");
-        check_text(w, INDEX "o:p:v:shared-project-user", "\"b\"");
-        check_text(w, RECORD "c", "damaged");
-        check_text(w, "hutch:key:00ff", "{\"id\":\"k\"}");
-        check_text(w, "hutch:snapshot:s", "{}");
-        check_u64_eq(rw_stored(w, RECORD), 3);
-        /* What can't be understood stays where it is. */
-        check_true(rw_has(w, "owner/o:p:w:shared-project-user"));
-        check_u64_eq(rw_stored(w, ""), 8);
-}
-
-static void an_older_layout_is_brought_forward(void **state)
-{
-        struct registry_load load;
-        struct registry_world w;
-        char damaged[128];
-
-        rw_open(&w);
-        put_old(&w);
-        for (int again = 0; again < 2; again++) {
-                rw_restart(&w);
-                check_i64_eq(rw_load(&w, w.r, &load, damaged), 0);
-                check_u64_eq(load.loaded, 1);
-                check_u64_eq(load.foreign, 1);
-                check_u64_eq(load.damaged, 2);
-                check_brought_forward(&w);
-        }
-        rw_close(&w);
-}
-
-/* At each of its steps, before and after its effect. */
-static void bringing_forward_may_be_cut_off_anywhere(void **state)
-{
-        struct registry_load load;
-        struct registry_world w;
-        char damaged[128];
-        unsigned n = 1, failed = 0;
-
-        for (int r = -1; r < 0; n++) {
-                rw_open(&w);
-                put_old(&w);
-                rw_restart(&w);
-                rw_plan(&w, &(struct store_failing_plan){ STORE_FAILING_FROM, .n = n / 2 + 1,
-                                                          .after = n % 2 == 0 });
-                r = rw_load(&w, w.r, &load, damaged);
-                failed += r < 0;
-                rw_plan(&w, &(struct store_failing_plan){ 0 });
-                rw_restart(&w);
-                check_i64_eq(rw_load(&w, w.r, &load, damaged), 0);
-                check_u64_eq(load.loaded, 1);
-                check_brought_forward(&w);
-                rw_close(&w);
-        }
-        check_true(failed > 30);
-}
-
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -392,8 +306,6 @@ int main(void)
                 cmocka_unit_test(an_older_index_that_means_nothing_is_passed_over),
                 cmocka_unit_test(an_older_index_counts_behind_a_stale_one),
                 cmocka_unit_test(a_store_that_fails_is_told),
-                cmocka_unit_test(an_older_layout_is_brought_forward),
-                cmocka_unit_test(bringing_forward_may_be_cut_off_anywhere),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
