@@ -162,10 +162,6 @@ const char *store_name(const struct store *s);
 
 /* --- members --- */
 
-/* Keeps everything in memory, and nothing after its end. Keys and values together, with a fixed
- * cost for each, take at most max_bytes: above that ERR_EXHAUSTED. */
-struct store *store_memory_open(struct net_loop *loop, size_t max_bytes) must_check;
-
 /* A file of SQLite, for one process at a time. The folder must exist. A new file gets mode 0600; one
  * that others could read is refused, as is one that is damaged, in use, of another program or of a
  * newer Hutch. What is refused is not changed. Blocks: for the time of the program's start.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
-#include "store/store_failing.h"
 #include "tests/contract/store_contract.h"
+#include "tests/lib/store_failing.h"
+#include "tests/lib/store_memory.h"
 
 /* As long as it is not told to fail, it is a store like any other. */
 static struct store *open_failing(struct store_world *w)

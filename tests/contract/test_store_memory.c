@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 #include "tests/contract/store_contract.h"
+#include "tests/lib/store_memory.h"
 
 static struct store *open_memory(struct store_world *w)
 {

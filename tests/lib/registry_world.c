@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "tests/lib/check.h"
+#include "tests/lib/store_memory.h"
 
 static struct err last_err;
 static char last_other_id[64];

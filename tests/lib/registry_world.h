@@ -13,7 +13,7 @@
  */
 
 #include "registry/registry.h"
-#include "store/store_failing.h"
+#include "tests/lib/store_failing.h"
 #include "tests/lib/store_world.h"
 
 #define RW_NODE "n1"

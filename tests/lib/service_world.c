@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "model/create.h"
 #include "service/service_impl.h"
+#include "tests/lib/store_memory.h"
 
 #define STORE_BYTES (256 * MiB)
 

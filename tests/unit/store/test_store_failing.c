@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/store_failing.h"
+#include "tests/lib/store_failing.h"
 
 #include "base/base.h"
 #include "tests/lib/check.h"
+#include "tests/lib/store_memory.h"
 #include "tests/lib/store_world.h"
 
 static struct store *open_failing(struct store_world *w)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 #include "tests/lib/check.h"
+#include "tests/lib/store_memory.h"
 #include "tests/lib/store_world.h"
 
 /* What only the store in memory promises; the rest is in tests/contract. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/store_failing.h"
+#include "tests/lib/store_failing.h"
 
 #include "base/base.h"
 #include "store/store_impl.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/store.h"
+#include "tests/lib/store_memory.h"
 
 #include "base/base.h"
 #include "base/tree.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_STORE_STORE_FAILING_H
-#define HUTCH_STORE_STORE_FAILING_H
+#ifndef HUTCH_TESTS_LIB_STORE_FAILING_H
+#define HUTCH_TESTS_LIB_STORE_FAILING_H
 
 /*
  * A store that breaks on purpose, for the tests of what stands on a store.
