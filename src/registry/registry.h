@@ -116,17 +116,6 @@ struct registry_unregister {
 
 void registry_unregister(struct registry *r, struct registry_unregister *u, struct str id);
 
-/* Adds what a driver has found and nobody knows. Records that are incomplete, of another node, or
- * whose id or bound owner is taken are skipped. The array and what it points to are the caller's;
- * records that were added are copies. */
-struct registry_reconcile {
-        struct registry_req req;
-        size_t added, skipped; /* results */
-};
-
-void registry_reconcile(struct registry *r, struct registry_reconcile *c,
-                        const struct sandbox *const *found, size_t n);
-
 /* --- records of nodes that are lost (nodes_status) --- */
 
 /* Gives up the sandbox of another node: from then on it is a tombstone of this one, Failed by

@@ -130,8 +130,8 @@ static struct write *write_begin(struct registry *r, struct registry_req *req, s
         w->record = record;
         buf_init(&w->value, STORE_VALUE_MAX);
         request_begin(r, req, write_end, w);
-        if (!sandbox_id_is_valid(id))
-                return w; /* there is no such record, and can't be */
+        if (!sandbox_id_is_valid(id) || writing_has(r, id))
+                return w; /* without a key: nothing is written */
         writing_begin(r, &w->writing, id);
         w->entry = records_get(&r->records, id);
         w->key = record_key(id, w->key_text);
@@ -279,6 +279,10 @@ void registry_register(struct registry *r, struct registry_register *g, struct s
 
         g->other_id[0] = '\0';
         w = write_begin(r, &g->req, record->id, record);
+        if (!w->key.p && sandbox_id_is_valid(record->id)) {
+                finish(w, err_set(&w->req->err, ERR_CONFLICT, "the record is being written"));
+                return;
+        }
         if (w->entry) {
                 same_id(w);
                 return;
@@ -362,9 +366,11 @@ static int check_change(struct write *w)
 
 void registry_update(struct registry *r, struct registry_update *u, struct sandbox *next)
 {
-        struct write *w = write_begin(r, &u->req, next->id, next);
+        struct write *w;
         int result;
 
+        ASSERT(!writing_has(r, next->id));
+        w = write_begin(r, &u->req, next->id, next);
         if (!w->entry) {
                 finish(w, err_set(&u->req.err, ERR_NOT_FOUND, "there is no sandbox %s",
                                   QUOTED(next->id)));
@@ -442,8 +448,10 @@ static void unknown_read(struct op *op, int result)
 
 void registry_unregister(struct registry *r, struct registry_unregister *u, struct str id)
 {
-        struct write *w = write_begin(r, &u->req, id, NULL);
+        struct write *w;
 
+        ASSERT(!writing_has(r, id));
+        w = write_begin(r, &u->req, id, NULL);
         if (!w->key.p) {
                 finish(w, 0);
         } else if (w->entry) {

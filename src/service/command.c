@@ -10,15 +10,15 @@
 #define PATCH_FIRST 256 /* bytes: a patch is a label or two */
 
 /* One that is under way or waits; deleting twice is waiting for the same end. */
-static struct sandbox_op *find_delete(const struct sandbox_ctl *p)
+static struct sandbox_op *find_delete(const struct sandbox_ctl *ctl)
 {
-        if (p->current && p->current->args.command == COMMAND_DELETE)
-                return p->current;
-        list_for_each (n, &p->waiting) {
-                struct sandbox_op *j = container_of(n, struct sandbox_op, lock_node);
+        if (ctl->current && ctl->current->args.command == COMMAND_DELETE)
+                return ctl->current;
+        list_for_each (n, &ctl->waiting) {
+                struct sandbox_op *o = container_of(n, struct sandbox_op, lock_node);
 
-                if (j->args.command == COMMAND_DELETE)
-                        return j;
+                if (o->args.command == COMMAND_DELETE)
+                        return o;
         }
         return NULL;
 }
@@ -28,14 +28,14 @@ static const struct json_field patch_fields[] = {
         JSON_END,
 };
 
-static int copy_patch(struct sandbox_op *j, const struct service_command *from, struct err *e)
+static int copy_patch(struct sandbox_op *o, const struct service_command *from, struct err *e)
 {
         struct service_command copy = { 0 };
 
-        arena_init_small(&j->memory, ARENA_MAX_REQUEST, PATCH_FIRST);
-        if (json_copy_struct(patch_fields, from, &j->memory, &copy) < 0)
+        arena_init_small(&o->memory, ARENA_MAX_REQUEST, PATCH_FIRST);
+        if (json_copy_struct(patch_fields, from, &o->memory, &copy) < 0)
                 return err_set(e, ERR_TOO_LARGE, "the patch does not fit into memory");
-        j->patch = copy.patch;
+        o->patch = copy.patch;
         return 0;
 }
 
@@ -44,29 +44,29 @@ static int begin(struct service *s, struct service_command *c, enum command comm
         struct err *e = &c->req.err;
         int r = service__ready(s, e);
         const struct sandbox *record = r == 0 ? service_find(s, c->caller, c->id) : NULL;
-        struct sandbox_ctl *p;
-        struct sandbox_op *j;
+        struct sandbox_ctl *ctl;
+        struct sandbox_op *o;
 
         if (r < 0)
                 return r;
         if (!record)
                 return service__not_found(e);
-        p = sandbox_ctl__obtain(s, record->id);
-        j = command == COMMAND_DELETE ? find_delete(p) : NULL;
-        if (j) {
-                sandbox_op__wait(j, &c->req);
+        ctl = sandbox_ctl__obtain(s, record->id);
+        o = command == COMMAND_DELETE ? find_delete(ctl) : NULL;
+        if (o) {
+                sandbox_op__wait(o, &c->req);
                 return 0;
         }
-        if (p->n_ops >= SANDBOX_OPS_MAX)
+        if (ctl->n_ops >= SANDBOX_OPS_MAX)
                 return err_set(e, ERR_UNAVAILABLE, "too many commands wait for this sandbox");
-        j = sandbox_op__new(s, p, command);
-        j->args.expires = c->expires;
-        sandbox_op__wait(j, &c->req);
-        r = command == COMMAND_PATCH ? copy_patch(j, c, e) : 0;
+        o = sandbox_op__new(s, ctl, command);
+        o->args.expires = c->expires;
+        sandbox_op__wait(o, &c->req);
+        r = command == COMMAND_PATCH ? copy_patch(o, c, e) : 0;
         if (r < 0)
-                sandbox_op__drop(j, r, e);
+                sandbox_op__drop(o, r, e);
         else
-                sandbox_op__start(j);
+                sandbox_op__start(o);
         return 0;
 }
 

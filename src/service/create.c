@@ -1,32 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Create: everything that can be refused is refused before the first write. */
+/*
+ * Create. Everything that can be refused is refused before the first write.
+ *
+ * Idempotency keys. A create with a key gets an id that is derived from tenant and key, so a second one with the same
+ * key finds the first, in this process and after a restart. The record keeps a fingerprint of the body, which tells a
+ * repeated request from another one under the same key. Both are HMACs under the secret of the installation: no one
+ * outside can compute the id of a key, or test a guess of what a body held. The fingerprint is among the record's
+ * extensions, under a name that clients can neither write nor read.
+ */
 
 #include "service/service_impl.h"
 
 #include <stdio.h>
 
 #include "base/base.h"
-#include "base/id.h"
+#include "base/secret.h"
 #include "model/extensions.h"
+#include "model/limits.h"
 #include "model/text.h"
-#include "service/replay.h"
 
-/* --- is the wish in order? --- */
+#define EXTENSION_OURS        STR("hutch.")
+#define EXTENSION_DRIVER      STR("hutch.driver")
+#define EXTENSION_IDEMPOTENCY STR("hutch.idempotency")
 
-static int tell_problem(struct service_create *c, const char *message)
+#define IDEMPOTENCY_KEY_MAX 255 /* bytes; clients send a UUID */
+
+/* Twice what a request may take: the copy rounds its pieces up differently. */
+#define REQUEST_COPY_MAX (2 * ARENA_MAX_REQUEST)
+
+/* A create that has passed its checks. */
+struct draft {
+        struct driver *driver;
+        char id[64];
+        char fingerprint[FINGERPRINT_LEN + 1]; /* "" without a key */
+        struct sandbox *record;
+};
+
+/* --- checks --- */
+
+static int add_problem(struct service_create *c, const char *message)
 {
         problems_add(&c->problems, c->arena, "value_error", "", message);
         c->problems.code = CODE_INVALID_PARAMETER;
         return err_set(&c->req.err, ERR_INVALID, "%s", message);
 }
 
-/* Names of ours are ours: a client that could write them could pose as a replayed create. */
-static int check_names(struct service_create *c)
+static int check_request(struct service *s, struct service_create *c)
 {
         const struct json_map *x = &c->request->extensions;
         char message[256];
 
+        if (create_check(c->request, &s->config.policy, c->arena, &c->problems) < 0)
+                return err_set(&c->req.err, ERR_INVALID, "%.*s",
+                               STR_ARG(problems_message(&c->problems)));
+        /* A client that could write our names could pose as a repeated create. */
         for (size_t i = 0; i < x->n; i++) {
                 struct str key = x->items[i].key;
 
@@ -35,17 +63,13 @@ static int check_names(struct service_create *c)
                         continue;
                 (void) snprintf(message, sizeof(message), "extensions: %s is not for clients",
                                 QUOTED(key));
-                return tell_problem(c, message);
+                return add_problem(c, message);
         }
+        if (c->idempotency_key.p && !text_is_clean(c->idempotency_key, IDEMPOTENCY_KEY_MAX))
+                return err_set(&c->req.err, ERR_INVALID,
+                               "the idempotency key must be text of 1 to %d characters",
+                               IDEMPOTENCY_KEY_MAX);
         return 0;
-}
-
-static int check(struct service *s, struct service_create *c)
-{
-        if (create_check(c->request, &s->config.policy, c->arena, &c->problems) < 0)
-                return err_set(&c->req.err, ERR_INVALID, "%.*s",
-                               STR_ARG(problems_message(&c->problems)));
-        return check_names(c);
 }
 
 static bool can_restore(const struct service *s)
@@ -56,7 +80,7 @@ static bool can_restore(const struct service *s)
         return false;
 }
 
-/* What is made of a snapshot is made by the driver that keeps it. */
+/* A sandbox is restored by the driver that keeps the snapshot. */
 static int choose_by_snapshot(struct service *s, struct service_create *c, struct driver **ret)
 {
         const struct snapshot *from = service_find_snapshot(s, c->caller, c->request->snapshot_id);
@@ -67,7 +91,7 @@ static int choose_by_snapshot(struct service *s, struct service_create *c, struc
                 return err_set(e, ERR_UNSUPPORTED,
                                "snapshotId: no driver of this server can take snapshots");
         c->about_snapshot = true;
-        /* An admin sees all, and makes sandboxes of his own tenant only. */
+        /* An admin sees the snapshots of all tenants, and creates sandboxes only for its own. */
         if (!from || !str_eq(from->tenant, c->caller->tenant))
                 return err_set(e, ERR_NOT_FOUND, "there is no such snapshot");
         if (from->status.state != SNAPSHOT_READY)
@@ -75,7 +99,7 @@ static int choose_by_snapshot(struct service *s, struct service_create *c, struc
                                snapshot_state_to_string(from->status.state));
         if (name.p && !str_eq(name, from->driver))
                 return err_set(e, ERR_INVALID,
-                               "extensions.hutch.driver: the snapshot is one of the driver '%.*s'",
+                               "extensions.hutch.driver: the snapshot belongs to the driver '%.*s'",
                                STR_ARG(from->driver));
         *ret = service__driver(s, from->driver);
         if (!*ret)
@@ -92,8 +116,8 @@ static int choose_driver(struct service *s, struct service_create *c, struct dri
 
         if (s->n_drivers == 0)
                 return err_set(&c->req.err, ERR_UNAVAILABLE,
-                               "this server has no driver, so it can make no sandbox; its operator "
-                               "chooses one with hutchd --driver");
+                               "this server has no driver, so it cannot create sandboxes; its "
+                               "operator chooses one with hutchd --driver");
         if (c->request->snapshot_id.p)
                 return choose_by_snapshot(s, c, ret);
         *ret = name.p ? service__driver(s, name) : s->drivers[0].driver;
@@ -101,7 +125,7 @@ static int choose_driver(struct service *s, struct service_create *c, struct dri
                 return 0;
         (void) snprintf(message, sizeof(message),
                         "extensions.hutch.driver: there is no driver %s here", QUOTED(name));
-        return tell_problem(c, message);
+        return add_problem(c, message);
 }
 
 #if defined(__x86_64__)
@@ -109,7 +133,7 @@ static int choose_driver(struct service *s, struct service_create *c, struct dri
 #elif defined(__aarch64__)
 #define OUR_ARCH STR("arm64")
 #else
-#error "which platform is this?"
+#error "unknown platform"
 #endif
 
 static int check_caps(const struct create_request *w, const struct driver *d, struct err *e)
@@ -140,125 +164,134 @@ static int check_caps(const struct create_request *w, const struct driver *d, st
         return 0;
 }
 
-/* --- the same once more? --- */
+/* --- idempotency keys --- */
 
-static bool is_same(const struct sandbox_ctl *p, const struct sandbox *record,
-                    struct str fingerprint)
+void service_replay_id(const struct service *s, const struct caller *caller, struct str key,
+                       char ret[static 64])
 {
-        const struct sandbox_op *j = p->current;
+        uint8_t tag[HMAC_SHA256_SIZE];
+        scoped(buf_done) struct buf text;
 
-        if (record)
-                return replay_matches(record, fingerprint);
-        return j && j->creation && str_eq_secret(str_from(j->creation->fingerprint), fingerprint);
+        /* Neither part can hold a NUL, so the text is unambiguous. */
+        buf_init(&text, NAME_MAX_TEXT + 1 + IDEMPOTENCY_KEY_MAX);
+        buf_add_str(&text, caller->tenant);
+        buf_add_char(&text, '\0');
+        buf_add_str(&text, key);
+        ASSERT(!buf_failed(&text));
+        hmac_sha256(s->config.secret, buf_str(&text), tag);
+        id_uuid_from(tag, ret);
 }
 
-/* There is a sandbox of this key, or one on its way. */
-static int replay(struct service_create *c, struct sandbox_ctl *p, struct str fingerprint)
+/* There is a sandbox of this key, or one is being created. */
+static int replay(struct service_create *c, struct sandbox_ctl *ctl, struct str fingerprint)
 {
-        const struct sandbox *record = sandbox_ctl__record(p);
-        struct sandbox_op *j = p->current;
+        const struct sandbox *record = sandbox_ctl__record(ctl);
+        struct creation *creation = ctl->current ? ctl->current->creation : NULL;
+        struct str before = STR_NULL;
 
-        if (!record && !(j && j->creation))
+        if (!record && !creation)
                 return err_set(&c->req.err, ERR_UNAVAILABLE,
-                               "the sandbox of this idempotency key is just going");
-        if (!is_same(p, record, fingerprint))
+                               "the sandbox of this idempotency key is being deleted");
+        before = record ? extensions_get(&record->extensions, EXTENSION_IDEMPOTENCY)
+                        : str_from(creation->fingerprint);
+        if (!str_eq_secret(before, fingerprint))
                 return err_set(&c->req.err, ERR_CONFLICT,
                                "the idempotency key was used for another request");
         c->replayed = true;
-        if (j && j->creation && !j->creation->answered)
-                sandbox_op__wait(j, &c->req);
+        if (creation && !creation->answered)
+                sandbox_op__wait(ctl->current, &c->req);
         else
-                req__finish(&c->req, p, 0, NULL);
+                req__finish(&c->req, ctl, 0, NULL);
         return 0;
 }
 
-/* --- a new one --- */
-
-struct draft {
-        struct driver *driver;
-        char id[ID_UUID_LEN + 1];
-        char fingerprint[FINGERPRINT_LEN + 1]; /* "" without a key */
-        struct sandbox *record;
-};
-
-static struct owner owner_of(const struct service_create *c)
-{
-        if (c->owner)
-                return *c->owner;
-        return (struct owner){ .organization_id = c->caller->tenant,
-                               .project_id = STR("default"),
-                               .user_id = c->caller->principal,
-                               .scope = { .kind = SCOPE_SHARED_PROJECT_USER } };
-}
-
-/* The request's own list stays as it is: this one has the fingerprint, too. */
-static int add_fingerprint(struct service_create *c, const struct draft *d, struct json_map *ret)
-{
-        const struct json_map *from = &c->request->extensions;
-        struct json_pair *items = arena_alloc_array(c->arena, from->n + 1, sizeof(*items));
-
-        if (!items)
-                return err_set(&c->req.err, ERR_TOO_LARGE, "the request does not fit into memory");
-        if (from->n > 0)
-                memcpy(items, from->items, from->n * sizeof(*items));
-        items[from->n] = (struct json_pair){ EXTENSION_IDEMPOTENCY, str_from(d->fingerprint) };
-        *ret = (struct json_map){ items, from->n + 1 };
-        return 0;
-}
+/* --- the record --- */
 
 static int make_record(struct service *s, struct service_create *c, struct draft *d)
 {
+        const struct owner own = { .organization_id = c->caller->tenant,
+                                   .project_id = STR("default"),
+                                   .user_id = c->caller->principal,
+                                   .scope = { .kind = SCOPE_SHARED_PROJECT_USER } };
         const struct create_facts facts = {
                 .id = str_from(d->id),
                 .node = s->config.node,
                 .tenant = c->caller->tenant,
                 .driver = str_from(driver_name(d->driver)),
-                .owner = owner_of(c),
+                .owner = c->owner ? *c->owner : own,
                 .owner_bound = c->owner_bound,
                 .git_configured = c->git_configured,
                 .now = service__now(s),
         };
         struct create_request request = *c->request;
-        int r = 0;
+        size_t n = request.extensions.n;
+        struct json_pair *items;
 
-        if (d->fingerprint[0])
-                r = add_fingerprint(c, d, &request.extensions);
-        return r < 0 ? r : create_to_sandbox(&request, &facts, &d->record, &c->req.err);
+        if (d->fingerprint[0]) { /* the caller's own list stays as it is */
+                items = arena_alloc_array(c->arena, n + 1, sizeof(*items));
+                if (!items)
+                        return err_set(&c->req.err, ERR_TOO_LARGE,
+                                       "the request does not fit into memory");
+                if (n > 0)
+                        memcpy(items, request.extensions.items, n * sizeof(*items));
+                items[n] = (struct json_pair){ EXTENSION_IDEMPOTENCY, str_from(d->fingerprint) };
+                request.extensions = (struct json_map){ items, n + 1 };
+        }
+        return create_to_sandbox(&request, &facts, &d->record, &c->req.err);
 }
 
-static void answer_by(struct deadline *due)
-{
-        struct creation *x = container_of(due, struct creation, answer_by);
-        struct sandbox_op *j = x->op;
+/* --- the operation --- */
 
-        if (!sandbox_ctl__record(j->ctl)) { /* the store is slow: there is nothing to show yet */
-                deadline_set(&j->service->schedule, due, usec_add(due->at, USEC_PER_SEC));
+int request_copy_init(struct request_copy *c, const struct create_request *from, struct err *e)
+{
+        *c = (struct request_copy){ 0 };
+        arena_init(&c->arena, REQUEST_COPY_MAX);
+        /* The table names the secrets as well, so the copy is complete. */
+        if (json_copy_struct(create_fields, from, &c->arena, &c->request) == 0)
+                return 0;
+        request_copy_done(c);
+        return err_set(e, ERR_TOO_LARGE, "the request does not fit into memory");
+}
+
+void request_copy_done(struct request_copy *c)
+{
+        arena_wipe(&c->arena);
+        c->request = (struct create_request){ 0 };
+}
+
+static void answer_by(struct deadline *deadline)
+{
+        struct creation *x = container_of(deadline, struct creation, answer_by);
+        struct sandbox_op *o = x->op;
+
+        if (!sandbox_ctl__record(o->ctl)) { /* the store is slow: there is nothing to show yet */
+                deadline_set(&o->service->schedule, deadline, usec_add(deadline->at, USEC_PER_SEC));
                 return;
         }
         x->answered = true;
-        sandbox_op__notify(j, 0, NULL);
+        sandbox_op__notify(o, 0, NULL);
 }
 
-static int start(struct service *s, struct service_create *c, struct draft *d)
+static int start_create(struct service *s, struct service_create *c, struct draft *d)
 {
         struct creation *x = xnew(struct creation);
-        struct sandbox_ctl *p;
+        struct sandbox_ctl *ctl;
         int r = request_copy_init(&x->copy, c->request, &c->req.err);
 
         if (r < 0) {
                 free(x);
                 return r;
         }
-        p = sandbox_ctl__obtain(s, str_from(d->id));
-        r = tenants_charge(&s->tenants, d->record->tenant, &d->record->limits, &p->charge,
+        ctl = sandbox_ctl__obtain(s, str_from(d->id));
+        r = tenants_charge(&s->tenants, d->record->tenant, &d->record->limits, &ctl->charge,
                            &c->req.err);
         if (r < 0) {
                 request_copy_done(&x->copy);
                 free(x);
-                sandbox_ctl__settle(p); /* goes */
+                sandbox_ctl__settle(ctl); /* frees it */
                 return r;
         }
-        x->op = sandbox_op__new(s, p, COMMAND_CREATE);
+        x->op = sandbox_op__new(s, ctl, COMMAND_CREATE);
         x->op->creation = x;
         x->record = TAKE_PTR(d->record);
         x->registering = true;
@@ -271,68 +304,48 @@ static int start(struct service *s, struct service_create *c, struct draft *d)
         return 0;
 }
 
-/* Who asks may leave before it is there, and still has to answer for it. */
-static void tell_id(struct service_create *c, const struct draft *d, int r)
+static int begin(struct service *s, struct service_create *c, struct draft *d)
 {
-        static_assert(sizeof(c->id) >= sizeof(d->id), "room for an id");
+        uint8_t tag[HMAC_SHA256_SIZE];
+        struct sandbox_ctl *ctl;
+        int r = service__ready(s, &c->req.err);
 
         if (r == 0)
-                memcpy(c->id, d->id, sizeof(d->id));
-}
-
-static int begin(struct service *s, struct service_create *c)
-{
-        struct err *e = &c->req.err;
-        struct draft d = { 0 };
-        int r = service__ready(s, e);
-
+                r = check_request(s, c);
         if (r == 0)
-                r = check(s, c);
+                r = choose_driver(s, c, &d->driver);
         if (r == 0)
-                r = choose_driver(s, c, &d.driver);
-        if (r == 0)
-                r = check_caps(c->request, d.driver, e);
-        if (r == 0 && c->idempotency_key.p)
-                r = replay_check_key(c->idempotency_key, e);
+                r = check_caps(c->request, d->driver, &c->req.err);
         if (r < 0)
                 return r;
         if (c->idempotency_key.p) {
-                struct sandbox_ctl *p;
-
-                replay_id(s->config.secret, c->caller->tenant, c->idempotency_key, d.id);
-                replay_fingerprint(s->config.secret, c->body, d.fingerprint);
-                p = sandbox_ctl__get(s, str_from(d.id));
-                if (p) {
-                        r = replay(c, p, str_from(d.fingerprint));
-                        tell_id(c, &d, r);
-                        return r;
-                }
+                service_replay_id(s, c->caller, c->idempotency_key, d->id);
+                hmac_sha256(s->config.secret, c->body, tag);
+                hex_encode(d->fingerprint, tag, sizeof(tag));
+                ctl = sandbox_ctl__get(s, str_from(d->id));
+                if (ctl)
+                        return replay(c, ctl, str_from(d->fingerprint));
         } else {
-                ids_uuid(s->config.ids, d.id);
+                ids_uuid(s->config.ids, d->id);
         }
-        r = make_record(s, c, &d);
-        if (r == 0)
-                r = start(s, c, &d);
-        tell_id(c, &d, r);
-        sandbox_free(d.record);
-        return r;
-}
-
-void service_replay_id(const struct service *s, const struct caller *caller, struct str key,
-                       char ret[static 64])
-{
-        replay_id(s->config.secret, caller->tenant, key, ret);
+        r = make_record(s, c, d);
+        return r < 0 ? r : start_create(s, c, d);
 }
 
 void service_create(struct service *s, struct service_create *c)
 {
+        struct draft d = { 0 };
         int r;
 
+        static_assert(sizeof(c->id) == sizeof(d.id), "ids are copied");
         req__begin(s, &c->req, sandbox_op__cancel_wait);
         c->problems = (struct problems){ 0 };
         c->id[0] = c->other_id[0] = '\0';
         c->replayed = c->about_snapshot = false;
-        r = begin(s, c);
-        if (r < 0)
+        r = begin(s, c, &d);
+        if (r == 0)
+                memcpy(c->id, d.id, sizeof(d.id)); /* for a caller that leaves before it is there */
+        else
                 req__finish(&c->req, NULL, r, &c->req.err);
+        sandbox_free(d.record);
 }

@@ -25,18 +25,18 @@ static void count_access(const struct ingress *v)
 {
         struct service *s = v->service;
         const struct sandbox *record = v->record;
-        struct sandbox_ctl *p = sandbox_ctl__obtain(s, record->id);
+        struct sandbox_ctl *ctl = sandbox_ctl__obtain(s, record->id);
         usec_t now = clock_mono(s->config.clock);
-        struct sandbox_op *j;
+        struct sandbox_op *o;
 
         if (!record->expiry || extensions_renew_by(&record->extensions) == 0)
                 return;
-        if (p->renewed_at > 0 && now < usec_add(p->renewed_at, ACCESS_RENEW_EVERY))
+        if (ctl->renewed_at > 0 && now < usec_add(ctl->renewed_at, ACCESS_RENEW_EVERY))
                 return;
-        p->renewed_at = now;
-        j = sandbox_op__new(s, p, COMMAND_ACCESS);
-        j->background = true;
-        sandbox_op__start(j);
+        ctl->renewed_at = now;
+        o = sandbox_op__new(s, ctl, COMMAND_ACCESS);
+        o->background = true;
+        sandbox_op__start(o);
 }
 
 /* --- the frame of a visit --- */

@@ -19,32 +19,32 @@
 
 /* --- one --- */
 
-static bool reconcile_waits(const struct sandbox_ctl *p)
+static bool reconcile_waits(const struct sandbox_ctl *ctl)
 {
-        list_for_each (n, &p->waiting)
+        list_for_each (n, &ctl->waiting)
                 if (container_of(n, struct sandbox_op, lock_node)->args.command
                     == COMMAND_RECONCILE)
                         return true;
         return false;
 }
 
-void reconcile__sandbox(struct sandbox_ctl *p, const struct driver_health *health)
+void reconcile__sandbox(struct sandbox_ctl *ctl, const struct driver_health *health)
 {
-        struct sandbox_op *j;
+        struct sandbox_op *o;
         struct str cut;
 
-        if (reconcile_waits(p))
+        if (reconcile_waits(ctl))
                 return;
-        j = sandbox_op__new(p->service, p, COMMAND_RECONCILE);
-        j->background = true;
+        o = sandbox_op__new(ctl->service, ctl, COMMAND_RECONCILE);
+        o->background = true;
         if (health) {
-                cut = str_utf8_cut(health->message, sizeof(j->health_message));
-                j->args.health = *health;
-                j->args.health.message = str_of(j->health_message, cut.n);
+                cut = str_utf8_cut(health->message, sizeof(o->health_message));
+                o->args.health = *health;
+                o->args.health.message = str_of(o->health_message, cut.n);
                 if (cut.n > 0)
-                        memcpy(j->health_message, cut.p, cut.n);
+                        memcpy(o->health_message, cut.p, cut.n);
         }
-        sandbox_op__start(j);
+        sandbox_op__start(o);
 }
 
 /* --- all --- */
@@ -142,46 +142,46 @@ static void reconcile_end(struct reconcile_run *l)
 
 /* --- the jobs of a look --- */
 
-static void count(struct reconcile_run *l, const struct sandbox_op *j)
+static void count(struct reconcile_run *l, const struct sandbox_op *o)
 {
-        const struct sandbox *record = sandbox_ctl__record(j->ctl);
+        const struct sandbox *record = sandbox_ctl__record(o->ctl);
         bool final = record && state_is_final((enum state) record->status.state);
 
-        if (j->decision.next == NEXT_LATER)
+        if (o->decision.next == NEXT_LATER)
                 return;
-        if (j->was == STATE_PENDING && final)
+        if (o->was == STATE_PENDING && final)
                 l->counts.undone++;
-        else if (j->was == STATE_STOPPING)
+        else if (o->was == STATE_STOPPING)
                 l->counts.finished++;
         else if (!record || final)
-                l->counts.gone += !state_is_final((enum state) j->was);
+                l->counts.gone += !state_is_final((enum state) o->was);
         else
                 l->counts.adopted++;
 }
 
-static void reconcile_op_ended(struct sandbox_op *j)
+static void reconcile_op_ended(struct sandbox_op *o)
 {
-        struct reconcile_run *l = j->ended_data;
+        struct reconcile_run *l = o->ended_data;
 
-        count(l, j);
+        count(l, o);
         l->ops--;
         net_task_queue(l->service->config.loop, &l->step);
 }
 
-static void start_op(struct reconcile_run *l, struct sandbox_ctl *p, struct found *f,
+static void start_op(struct reconcile_run *l, struct sandbox_ctl *ctl, struct found *f,
                      const struct command_args *w)
 {
-        struct sandbox_op *j = sandbox_op__new(l->service, p, COMMAND_RECONCILE);
+        struct sandbox_op *o = sandbox_op__new(l->service, ctl, COMMAND_RECONCILE);
 
         l->ops++;
-        j->args = *w;
-        j->found = f ? TAKE_PTR(f->record) : NULL;
-        j->was = w->found && !sandbox_ctl__record(p) ? STATE_PENDING
-                                                     : sandbox_ctl__record(p)->status.state;
-        j->background = true;
-        j->ended = reconcile_op_ended;
-        j->ended_data = l;
-        sandbox_op__start(j);
+        o->args = *w;
+        o->found = f ? TAKE_PTR(f->record) : NULL;
+        o->was = w->found && !sandbox_ctl__record(ctl) ? STATE_PENDING
+                                                       : sandbox_ctl__record(ctl)->status.state;
+        o->background = true;
+        o->ended = reconcile_op_ended;
+        o->ended_data = l;
+        sandbox_op__start(o);
 }
 
 /* --- what is to be done about one --- */
@@ -222,19 +222,19 @@ static bool agrees(const struct service *s, const struct sandbox *record,
 static void reconcile_record(struct reconcile_run *l, const struct sandbox *record)
 {
         struct service *s = l->service;
-        struct sandbox_ctl *p = sandbox_ctl__obtain(s, record->id);
+        struct sandbox_ctl *ctl = sandbox_ctl__obtain(s, record->id);
         struct map_node *n = map_get(&l->by_id, record->id);
         struct found *f = n ? container_of(n, struct found, by_id) : NULL;
         const struct scanning *scan = scan_of(l, record->driver);
         struct command_args w = args_of(f);
 
         if (l->start)
-                sandbox_ctl__settle(p);
+                sandbox_ctl__settle(ctl);
         if (scan && scan->ok && agrees(s, record, &w)) {
                 l->counts.adopted += state_is_live((enum state) record->status.state);
-        } else if (scan && scan->ok && p->n_ops == 0 && p->retry_at == 0) {
+        } else if (scan && scan->ok && ctl->n_ops == 0 && ctl->retry_at == 0) {
                 w.health_known = l->start && !has_more_to_tell(scan, w.health.life);
-                start_op(l, p, f, &w);
+                start_op(l, ctl, f, &w);
         }
         if (f)
                 found_free(l, f);

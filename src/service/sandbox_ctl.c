@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Places: one for each record, and for each create that has none yet. */
+/*
+ * The controller of one sandbox: its two locks, its deadline, and what it costs its tenant.
+ *
+ * There is one for each record, and for each create that has no record yet. Everything but the locks follows from
+ * the record: sandbox_ctl__settle is called whenever the record has changed, and computes it anew.
+ */
 
 #include "service/service_impl.h"
 
@@ -17,171 +22,228 @@ struct sandbox_ctl *sandbox_ctl__get(const struct service *s, struct str id)
 
 struct sandbox_ctl *sandbox_ctl__obtain(struct service *s, struct str id)
 {
-        struct sandbox_ctl *p = sandbox_ctl__get(s, id);
+        struct sandbox_ctl *ctl = sandbox_ctl__get(s, id);
 
-        if (p)
-                return p;
+        if (ctl)
+                return ctl;
         ASSERT(sandbox_id_is_valid(id));
-        p = xnew(struct sandbox_ctl);
-        p->service = s;
-        memcpy(p->id, id.p, id.n);
-        list_init(&p->waiting);
-        list_init(&p->writers);
-        deadline_init(&p->deadline, ctl_due);
-        map_add(&s->ctls, &p->by_id, str_of(p->id, id.n));
-        return p;
+        ctl = xnew(struct sandbox_ctl);
+        ctl->service = s;
+        memcpy(ctl->id, id.p, id.n);
+        list_init(&ctl->waiting);
+        list_init(&ctl->writers);
+        deadline_init(&ctl->deadline, ctl_due);
+        map_add(&s->ctls, &ctl->by_id, str_of(ctl->id, id.n));
+        return ctl;
 }
 
-const struct sandbox *sandbox_ctl__record(const struct sandbox_ctl *p)
+const struct sandbox *sandbox_ctl__record(const struct sandbox_ctl *ctl)
 {
-        return registry_peek(p->service->config.registry, p->by_id.key);
+        return registry_peek(ctl->service->config.registry, ctl->by_id.key);
 }
 
-static void ctl_free(struct sandbox_ctl *p)
+static void ctl_free(struct sandbox_ctl *ctl)
 {
-        struct service *s = p->service;
+        struct service *s = ctl->service;
 
-        deadline_clear(&s->schedule, &p->deadline);
-        tenants_uncharge(&s->tenants, &p->charge);
-        tenants_remove_tombstone(&s->tenants, &p->tombstone);
-        history_done(&p->history);
-        map_remove(&s->ctls, &p->by_id);
-        free(p);
+        deadline_clear(&s->schedule, &ctl->deadline);
+        tenants_uncharge(&s->tenants, &ctl->charge);
+        tenants_remove_tombstone(&s->tenants, &ctl->tombstone);
+        history_done(&ctl->history);
+        map_remove(&s->ctls, &ctl->by_id);
+        free(ctl);
 }
 
-/* --- what is due --- */
+/* --- the operation lock --- */
 
-/* The wall clock counts here, as it does after a restart: nobody's life depends on it. */
-static usec_t tombstone_end(const struct service *s, const struct sandbox *record,
-                            const struct timestamp *now)
+/* driver_call__expedite comes last: a driver that refuses at once ends the current operation, and the lock has been
+ * passed on when it returns. */
+void op_lock__acquire(struct sandbox_op *o)
 {
-        usec_t since = (usec_t) record->status.changed_ms * USEC_PER_MSEC;
-        usec_t age = now->wall > since ? now->wall - since : 0;
-        usec_t whole = s->config.tombstone_for;
+        struct sandbox_ctl *ctl = o->ctl;
+        struct sandbox_op *current = ctl->current;
+        struct list *before = ctl->waiting.next;
 
-        return usec_add(now->mono, whole > age ? whole - age : 0);
+        if (!current) {
+                ctl->current = o;
+                sandbox_op__run(o);
+                return;
+        }
+        if (command_preempts(o->args.command)) {
+                /* In front of all but those that preempt as well: they came first. */
+                while (before != &ctl->waiting
+                       && command_preempts(
+                               container_of(before, struct sandbox_op, lock_node)->args.command))
+                        before = before->next;
+                list_insert_before(before, &o->lock_node);
+                current->args.preempted = true;
+                sandbox_op__cancel_call(current, ERR_CONFLICT,
+                                        o->args.command == COMMAND_EXPIRE
+                                                ? "the sandbox expired meanwhile"
+                                                : "the sandbox was deleted meanwhile");
+        } else {
+                list_append(&ctl->waiting, &o->lock_node);
+        }
+        driver_call__expedite(current);
 }
 
-static usec_t deadline_of(const struct sandbox_ctl *p, const struct sandbox *record,
+void op_lock__release(struct sandbox_ctl *ctl)
+{
+        struct list *n = list_first(&ctl->waiting);
+
+        ASSERT(!ctl->current);
+        if (!n)
+                return;
+        list_remove(n);
+        ctl->current = container_of(n, struct sandbox_op, lock_node);
+        sandbox_op__run(ctl->current);
+}
+
+/* --- the record lock --- */
+
+void record_lock__acquire(struct sandbox_op *o, sandbox_op_fn *run)
+{
+        struct sandbox_ctl *ctl = o->ctl;
+
+        o->with_record_lock = run;
+        if (ctl->writer) {
+                list_append(&ctl->writers, &o->record_node);
+                return;
+        }
+        ctl->writer = o;
+        run(o);
+}
+
+void record_lock__release(struct sandbox_ctl *ctl)
+{
+        struct list *n = list_first(&ctl->writers);
+
+        ctl->writer = NULL;
+        if (!n)
+                return;
+        list_remove(n);
+        ctl->writer = container_of(n, struct sandbox_op, record_node);
+        ctl->writer->with_record_lock(ctl->writer);
+}
+
+/* --- the deadline --- */
+
+static usec_t deadline_of(const struct sandbox_ctl *ctl, const struct sandbox *record,
                           const struct timestamp *now)
 {
         enum state state = (enum state) record->status.state;
 
-        if (state_is_final(state))
-                return p->early ? now->mono : tombstone_end(p->service, record, now);
+        if (state_is_final(state)) {
+                /* On the wall clock, which also counts after a restart: no sandbox's end depends on it. */
+                usec_t since = (usec_t) record->status.changed_ms * USEC_PER_MSEC;
+                usec_t age = now->wall > since ? now->wall - since : 0;
+                usec_t whole = ctl->early ? 0 : ctl->service->config.tombstone_for;
+
+                return usec_add(now->mono, whole > age ? whole - age : 0);
+        }
         if (state == STATE_STOPPING || !record->expiry)
                 return USEC_INFINITY;
         return expiry_deadline(record->expiry, now);
 }
 
-static void set_deadline(struct sandbox_ctl *p, const struct sandbox *record)
+static void start_background(struct sandbox_ctl *ctl, enum command c)
 {
-        struct timestamp now = service__now(p->service);
-        usec_t at = deadline_of(p, record, &now);
+        struct sandbox_op *o = sandbox_op__new(ctl->service, ctl, c);
 
-        /* What is overdue and failed is not tried again at once. */
-        if (p->retry_at > 0)
-                at = at <= now.mono ? p->retry_at : MIN_OF(at, p->retry_at);
-        if (p->n_preempting > 0)
-                at = USEC_INFINITY; /* it is being seen to */
-        deadline_set(&p->service->schedule, &p->deadline, at);
-}
-
-static void start(struct sandbox_ctl *p, enum command c)
-{
-        struct sandbox_op *j = sandbox_op__new(p->service, p, c);
-
-        j->background = true;
-        sandbox_op__start(j);
+        o->background = true;
+        sandbox_op__start(o);
 }
 
 static void ctl_due(struct deadline *d)
 {
-        struct sandbox_ctl *p = container_of(d, struct sandbox_ctl, deadline);
-        const struct sandbox *record = sandbox_ctl__record(p);
-        struct timestamp now = service__now(p->service);
+        struct sandbox_ctl *ctl = container_of(d, struct sandbox_ctl, deadline);
+        const struct sandbox *record = sandbox_ctl__record(ctl);
+        struct timestamp now = service__now(ctl->service);
         enum state state;
 
-        if (!record || p->n_preempting > 0)
+        if (!record || ctl->n_preempting > 0)
                 return;
         state = (enum state) record->status.state;
         if (!state_is_ending(state) && record->expiry && expiry_is_due(record->expiry, &now)) {
-                p->retry_at = 0;
-                start(p, COMMAND_EXPIRE);
-        } else if (!p->current) { /* else its end will set the time again */
-                p->retry_at = 0;
-                if (state_is_final(state) && deadline_of(p, record, &now) <= now.mono)
-                        start(p, COMMAND_FORGET);
+                ctl->retry_at = 0;
+                start_background(ctl, COMMAND_EXPIRE);
+        } else if (!ctl->current) { /* else its end sets the deadline again */
+                ctl->retry_at = 0;
+                if (state_is_final(state) && deadline_of(ctl, record, &now) <= now.mono)
+                        start_background(ctl, COMMAND_FORGET);
                 else
-                        reconcile__sandbox(p, NULL);
+                        reconcile__sandbox(ctl, NULL);
         }
 }
 
-void sandbox_ctl__retry(struct sandbox_ctl *p)
+void sandbox_ctl__retry(struct sandbox_ctl *ctl)
 {
-        usec_t wait = RETRY_FIRST << MIN_OF(p->failures, 6u);
+        usec_t wait = RETRY_FIRST << MIN_OF(ctl->failures, 6u);
 
-        p->failures++;
-        p->retry_at = usec_add(clock_mono(p->service->config.clock), MIN_OF(wait, RETRY_LAST));
+        ctl->failures++;
+        ctl->retry_at = usec_add(clock_mono(ctl->service->config.clock), MIN_OF(wait, RETRY_LAST));
 }
 
-/* --- tombstones --- */
+/* --- what follows from the record --- */
 
-static void forget_oldest(struct sandbox_ctl *p)
+static void settle_tombstone(struct sandbox_ctl *ctl, const struct sandbox *record)
 {
-        struct service *s = p->service;
-        struct tombstone *g = tenants_excess_tombstone(&p->tombstone, s->config.tombstones_max);
-        struct sandbox_ctl *oldest = g ? container_of(g, struct sandbox_ctl, tombstone) : NULL;
+        struct service *s = ctl->service;
+        struct sandbox_ctl *oldest;
+        struct tombstone *excess;
 
-        if (!oldest)
+        tenants_uncharge(&s->tenants, &ctl->charge);
+        if (!ctl->early)
+                tenants_add_tombstone(&s->tenants, &ctl->tombstone, record->tenant,
+                                      record->status.changed_ms);
+        excess = tenants_excess_tombstone(&ctl->tombstone, s->config.tombstones_max);
+        if (!excess)
                 return;
-        tenants_remove_tombstone(&s->tenants, g);
+        oldest = container_of(excess, struct sandbox_ctl, tombstone);
+        tenants_remove_tombstone(&s->tenants, excess);
         oldest->early = true;
         deadline_set(&s->schedule, &oldest->deadline, clock_mono(s->config.clock));
 }
 
-/* --- all that follows from the record --- */
-
-static bool is_registering(const struct sandbox_ctl *p)
+void sandbox_ctl__settle(struct sandbox_ctl *ctl)
 {
-        return p->current && p->current->creation && p->current->creation->registering;
-}
-
-void sandbox_ctl__settle(struct sandbox_ctl *p)
-{
-        struct service *s = p->service;
-        const struct sandbox *record = sandbox_ctl__record(p);
+        struct service *s = ctl->service;
+        const struct sandbox *record = sandbox_ctl__record(ctl);
+        const struct creation *creation = ctl->current ? ctl->current->creation : NULL;
+        struct timestamp now = service__now(s);
+        usec_t at;
 
         if (!record) {
-                deadline_clear(&s->schedule, &p->deadline);
-                if (!is_registering(p)) {
-                        tenants_uncharge(&s->tenants, &p->charge);
-                        tenants_remove_tombstone(&s->tenants, &p->tombstone);
+                deadline_clear(&s->schedule, &ctl->deadline);
+                if (!creation || !creation->registering) {
+                        tenants_uncharge(&s->tenants, &ctl->charge);
+                        tenants_remove_tombstone(&s->tenants, &ctl->tombstone);
                 }
-                if (p->n_ops == 0)
-                        ctl_free(p);
+                if (ctl->n_ops == 0)
+                        ctl_free(ctl);
                 return;
         }
-        if (state_is_final((enum state) record->status.state)) {
-                tenants_uncharge(&s->tenants, &p->charge);
-                if (!p->early)
-                        tenants_add_tombstone(&s->tenants, &p->tombstone, record->tenant,
-                                              record->status.changed_ms);
-                forget_oldest(p);
-        } else if (!p->charge.tenant) {
-                tenants_charge_existing(&s->tenants, record->tenant, &record->limits, &p->charge);
-        }
-        set_deadline(p, record);
+        if (state_is_final((enum state) record->status.state))
+                settle_tombstone(ctl, record);
+        else if (!ctl->charge.tenant)
+                tenants_charge_existing(&s->tenants, record->tenant, &record->limits, &ctl->charge);
+        at = deadline_of(ctl, record, &now);
+        /* What is overdue and has failed is not tried again at once. */
+        if (ctl->retry_at > 0)
+                at = at <= now.mono ? ctl->retry_at : MIN_OF(at, ctl->retry_at);
+        if (ctl->n_preempting > 0)
+                at = USEC_INFINITY; /* a delete or an expiry is under way */
+        deadline_set(&s->schedule, &ctl->deadline, at);
 }
 
 void sandbox_ctl__free_all(struct service *s)
 {
         for (const struct sandbox *r = registry_next(s->config.registry, STR_NULL); r;
              r = registry_next(s->config.registry, r->id)) {
-                struct sandbox_ctl *p = sandbox_ctl__get(s, r->id);
+                struct sandbox_ctl *ctl = sandbox_ctl__get(s, r->id);
 
-                if (p)
-                        ctl_free(p);
+                if (ctl)
+                        ctl_free(ctl);
         }
-        ASSERT(s->ctls.n == 0); /* without jobs no place is left without its record */
+        ASSERT(s->ctls.n == 0); /* without operations, no controller is left without its record */
 }

@@ -5,9 +5,24 @@
 #include "base/secret.h"
 #include "service/service_impl.h"
 
-/* --- life --- */
+const struct service_config service_defaults = {
+        .create_wait = 10 * USEC_PER_SEC,
+        .tombstone_for = 3600 * USEC_PER_SEC,
+        .reconcile_every = 60 * USEC_PER_SEC,
+        .tombstones_max = 1000,
+        .snapshots_max = 10000,
+        .snapshots_at_once = 4,
+};
 
-static void stopped_task(struct net_task *t);
+/* --- life cycle --- */
+
+static void stopped_task(struct net_task *t)
+{
+        struct service *s = container_of(t, struct service, stopped_task);
+
+        s->phase = PHASE_STOPPED;
+        s->stopped(s->stopped_data);
+}
 
 struct service *service_new(const struct service_config *config)
 {
@@ -25,22 +40,22 @@ struct service *service_new(const struct service_config *config)
         tenants_init(&s->tenants);
         events_init(&s->events);
         list_init(&s->ops);
+        list_init(&s->throttled);
         list_init(&s->ingresses);
         list_init(&s->awaits);
         list_init(&s->ensures);
-        list_init(&s->gate);
         list_init(&s->snapshots.ops);
         list_init(&s->snapshots.waiting);
         list_init(&s->snapshots.reconciles);
         net_task_init(&s->stopped_task, stopped_task);
         deadline_init(&s->reconcile_due, reconcile__due);
         r = schedule_open(&s->schedule, config->loop, config->clock);
-        ASSERT(r == 0); /* at the start of the program there are descriptors */
+        ASSERT(r == 0); /* at program start there are free descriptors */
         return s;
 }
 
-static void died(struct driver_watcher *w, struct driver *d, struct str id,
-                 const struct driver_health *how)
+static void sandbox_died(struct driver_watcher *w, struct driver *d, struct str id,
+                         const struct driver_health *how)
 {
         struct service *s = container_of(w, struct driver_slot, watcher)->service;
         const struct sandbox *record = registry_peek(s->config.registry, id);
@@ -53,12 +68,12 @@ static void died(struct driver_watcher *w, struct driver *d, struct str id,
 
 void service_add_driver(struct service *s, struct driver *d)
 {
-        struct driver_slot *m = &s->drivers[s->n_drivers];
+        struct driver_slot *slot = &s->drivers[s->n_drivers];
 
         ASSERT(s->phase == PHASE_NEW && s->n_drivers < SERVICE_DRIVERS_MAX);
         s->n_drivers++;
-        *m = (struct driver_slot){ .driver = d, .watcher.died = died, .service = s };
-        driver_watch(d, &m->watcher);
+        *slot = (struct driver_slot){ .driver = d, .watcher.died = sandbox_died, .service = s };
+        driver_watch(d, &slot->watcher);
 }
 
 int service_set_limits(struct service *s, const struct service_limits *limits, struct err *e)
@@ -66,21 +81,13 @@ int service_set_limits(struct service *s, const struct service_limits *limits, s
         return tenants_set_limits(&s->tenants, limits, e);
 }
 
-/* --- the end --- */
-
-static void stopped_task(struct net_task *t)
-{
-        struct service *s = container_of(t, struct service, stopped_task);
-
-        s->phase = PHASE_STOPPED;
-        s->stopped(s->stopped_data);
-}
+/* --- stopping --- */
 
 void service__settle(struct service *s)
 {
         if (s->phase != PHASE_STOPPING || !s->schedule_closed || s->reconcile || s->probing
             || !list_empty(&s->ops) || !list_empty(&s->ingresses) || !list_empty(&s->awaits)
-            || !list_empty(&s->ensures) || s->locates > 0 || s->sweeping || !snapshot__is_quiet(s))
+            || !list_empty(&s->ensures) || s->locates > 0 || s->sweeping || !snapshot__is_idle(s))
                 return;
         net_task_queue(s->config.loop, &s->stopped_task);
 }
@@ -93,34 +100,32 @@ static void schedule_closed(struct schedule *schedule)
         service__settle(s);
 }
 
-/* What has begun comes to its end: its driver call is canceled, and what that has led to is written.
- * What has not begun goes as if it had never come. The list is walked from its head, because the end
- * of one may be the end of others. */
-static void end_ops(struct service *s)
+/* An operation that has begun comes to its end: its driver call is canceled, and the outcome is written. One that has
+ * not begun is dropped. The list is taken from its head, because the end of one may be the end of others. */
+static void stop_ops(struct service *s)
 {
         static const char why[] = "the server is stopping";
-        struct list told;
+        struct list begun;
+        struct list *n;
         struct err e;
         int r = err_set(&e, ERR_UNAVAILABLE, "%s", why);
 
-        list_init(&told);
-        while (!list_empty(&s->ops)) {
-                struct sandbox_op *j = container_of(list_first(&s->ops), struct sandbox_op, all);
+        list_init(&begun);
+        while ((n = list_first(&s->ops))) {
+                struct sandbox_op *o = container_of(n, struct sandbox_op, all);
 
-                list_remove(&j->all);
-                list_append(&told, &j->all);
-                if (!j->begun) {
-                        sandbox_op__drop(j, r, &e);
+                list_remove(n);
+                list_append(&begun, n);
+                if (!o->begun) {
+                        sandbox_op__drop(o, r, &e);
                         continue;
                 }
-                j->cancel_code = ERR_UNAVAILABLE;
-                j->cancel_why = why;
-                if (j->call_op)
-                        op_cancel(j->call_op);
+                o->cancel_code = ERR_UNAVAILABLE;
+                o->cancel_why = why;
+                if (o->call_op)
+                        op_cancel(o->call_op);
         }
-        while (!list_empty(&told)) {
-                struct list *n = list_first(&told);
-
+        while ((n = list_first(&begun))) {
                 list_remove(n);
                 list_append(&s->ops, n);
         }
@@ -141,7 +146,7 @@ void service_stop(struct service *s, void (*stopped)(void *data), void *data)
         await__stop(s);
         ensure__stop(s);
         remote_node__stop(s);
-        end_ops(s);
+        stop_ops(s);
         snapshot__stop(s);
 }
 
@@ -157,7 +162,7 @@ void service_free(struct service *s)
         free(s);
 }
 
-/* --- small things for all --- */
+/* --- helpers --- */
 
 struct timestamp service__now(const struct service *s)
 {
@@ -182,12 +187,57 @@ int service__ready(const struct service *s, struct err *e)
                        s->phase >= PHASE_STOPPING ? "stopping" : "starting");
 }
 
-/* --- looking --- */
-
 int service__not_found(struct err *e)
 {
         return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
 }
+
+/* --- requests --- */
+
+static void req_done(struct op *op, int result)
+{
+        struct service_req *r = container_of(op, struct service_req, op);
+        struct sandbox *kept = TAKE_PTR(r->_kept);
+
+        r->record = kept;
+        op->done = r->_done;
+        op->done(op, result); /* may free r, or start it again */
+        sandbox_free(kept);
+}
+
+void req__begin(struct service *s, struct service_req *r, op_cancel_fn *cancel)
+{
+        r->err = (struct err){ 0 };
+        r->retry_after = 0;
+        r->record = NULL;
+        r->_service = s;
+        r->_kept = NULL;
+        r->_impl = NULL;
+        list_init(&r->_node);
+        r->_done = r->op.done;
+        r->op.done = req_done;
+        op_begin(&r->op, s->config.loop, cancel);
+}
+
+void req__finish(struct service_req *r, const struct sandbox_ctl *ctl, int result,
+                 const struct err *err)
+{
+        const struct sandbox *record = ctl ? sandbox_ctl__record(ctl) : NULL;
+
+        list_remove(&r->_node);
+        r->_impl = NULL;
+        if (result < 0 && err != &r->err)
+                r->err = *err;
+        if (result == ERR_RETURN(ERR_EXHAUSTED) && r->retry_after == 0)
+                r->retry_after = QUOTA_RETRY_AFTER;
+        if (result == ERR_RETURN(ERR_UNAVAILABLE) && r->retry_after == 0)
+                r->retry_after = USEC_PER_SEC;
+        if (record)
+                r->_kept = sandbox_copy(record);
+        op_finish(&r->op, result);
+}
+
+/* --- queries --- */
 
 const struct sandbox *service_find(const struct service *s, const struct caller *caller,
                                    struct str id)
@@ -196,6 +246,22 @@ const struct sandbox *service_find(const struct service *s, const struct caller 
 
         return record && (caller->all_tenants || str_eq(record->tenant, caller->tenant)) ? record
                                                                                          : NULL;
+}
+
+int service_find_owned(const struct service *s, const struct owned *which,
+                       const struct sandbox **ret, struct err *e)
+{
+        const struct sandbox *record = service_find(s, which->caller, which->id);
+
+        /* A tombstone is only for lists: to its owner the sandbox is gone. */
+        if (!record || state_is_final((enum state) record->status.state))
+                return service__not_found(e);
+        if (!str_eq(record->owner.organization_id, which->caller->tenant)
+            || !str_eq(record->owner.user_id, which->caller->principal)
+            || (which->project.p && !str_eq(record->owner.project_id, which->project)))
+                return err_set(e, ERR_FORBIDDEN, "the sandbox belongs to another owner");
+        *ret = record;
+        return 0;
 }
 
 void service_list(const struct service *s, const struct caller *caller,
@@ -220,7 +286,7 @@ int service_check_ingress(const struct sandbox *record, usec_t *ret_retry_after,
         return decide_ingress(record, ret_retry_after, e);
 }
 
-/* --- news --- */
+/* --- events --- */
 
 void service_listen(struct service *s, struct service_listener *l)
 {
@@ -236,12 +302,12 @@ size_t service_history(const struct service *s, const struct caller *caller, str
                        struct service_history_entry ret[static SERVICE_HISTORY_MAX])
 {
         const struct sandbox *record = service_find(s, caller, id);
-        const struct sandbox_ctl *p = record ? sandbox_ctl__get(s, record->id) : NULL;
+        const struct sandbox_ctl *ctl = record ? sandbox_ctl__get(s, record->id) : NULL;
 
-        return p ? history_get(&p->history, ret) : 0;
+        return ctl ? history_get(&ctl->history, ret) : 0;
 }
 
-/* --- numbers --- */
+/* --- statistics --- */
 
 #define MS(n) ((n) *USEC_PER_MSEC)
 

@@ -5,31 +5,26 @@
 /*
  * What the files of the service share.
  *
- *         request  struct service_req: somebody outside who waits
- *         job      one command on its way; requests wait for its end (none, one or several)
- *         place    one sandbox: whose turn it is, when something is due, what it costs
+ *         service_req   a request from outside that waits for a result
+ *         sandbox_op    one command in progress; any number of requests wait for its end (sandbox_op.c)
+ *         sandbox_ctl   the controller of one sandbox: locks, deadline, charge (sandbox_ctl.c)
  *
- * A place exists as long as its record or a job does. Records belong to the registry and are looked
- * up by id each time they are needed: between two turns of the loop they may have been replaced.
- *
- * Turns and the pen. A place gives its turn to one job at a time; who has it may ask the driver.
- * Apart from that a place has one pen: who writes the record holds it from the decision to the end of
- * the write. A job that only writes (renew, patch) needs the pen and no turn, so it does not wait for
- * a driver that takes minutes.
+ * A controller exists as long as its record or an operation on it does. Records belong to the registry and are looked
+ * up by id each time they are needed: between two iterations of the loop they may have been replaced.
  */
 
+#include "base/hmac.h"
+#include "base/id.h"
 #include "base/map.h"
 #include "service/decide.h"
 #include "service/events.h"
-#include "service/replay.h"
 #include "service/schedule.h"
 #include "service/service.h"
 #include "service/tenants.h"
-#include "service/request_copy.h"
 
 #define SERVICE_DRIVERS_MAX 8
-#define SANDBOX_OPS_MAX     64 /* commands on one sandbox; more are told to come back */
-#define BACKGROUND_MAX      32 /* driver calls, and looks, that nobody waits for */
+#define SANDBOX_OPS_MAX     64 /* commands on one sandbox; more are refused with ERR_UNAVAILABLE */
+#define BACKGROUND_MAX      32 /* operations in progress that no request waits for */
 #define RETRY_FIRST         USEC_PER_SEC
 #define RETRY_LAST          (60 * USEC_PER_SEC)
 #define QUOTA_RETRY_AFTER   (10 * USEC_PER_SEC)
@@ -40,47 +35,47 @@ struct driver_slot {
         struct service *service;
 };
 
-/* Snapshots that are on their way: snapshot.c. */
+/* Snapshot operations in progress: snapshot.c. */
 struct snapshot_ops {
-        struct list ops;     /* struct work: all */
-        struct list waiting; /* of these, those that are to be taken when there are fewer */
-        size_t taking;
-        struct list reconciles; /* struct snapshot_reconcile: drivers that were asked for theirs */
-        uint64_t changes; /* of records, ever: what changed meanwhile makes such an answer old */
+        struct list ops;        /* struct snapshot_op: all */
+        struct list waiting;    /* those of them that wait for a slot */
+        size_t active;          /* those that have one */
+        struct list reconciles; /* struct snapshot_reconcile: drivers that list theirs */
+        uint64_t changes; /* of records, ever: a list that is older than the last change is stale */
 };
 
 enum service_phase { PHASE_NEW, PHASE_STARTING, PHASE_READY, PHASE_STOPPING, PHASE_STOPPED };
 
 struct service {
         struct service_config config;
-        char *node, *boot_id; /* what the views of config look at */
+        char *node, *boot_id; /* storage for views in config */
         struct secret *secret;
         enum service_phase phase;
 
         struct driver_slot drivers[SERVICE_DRIVERS_MAX];
         size_t n_drivers;
 
-        struct map ctls;
+        struct map ctls; /* struct sandbox_ctl */
         struct tenants tenants;
         struct schedule schedule;
         struct events events;
         struct service_stats stats;
 
-        struct list ops;       /* all that are under way */
-        struct list ingresses; /* requests into sandboxes that are under way */
-        struct list awaits;    /* who waits for a sandbox to come to rest */
-        struct list ensures;   /* who wants the one sandbox of an owner */
-        size_t locates;        /* who looks for a sandbox of another node */
-        bool sweeping;         /* records of nodes that are lost */
+        struct list ops;         /* struct sandbox_op: all */
+        size_t background_calls; /* background operations that have called a driver */
+        struct list throttled;   /* background operations that wait until there are fewer */
+        struct list ingresses;   /* struct ingress */
+        struct list awaits;      /* struct await_op */
+        struct list ensures;     /* struct ensure_op */
+        size_t locates;          /* service_locate in progress */
+        bool sweeping;           /* records of lost nodes */
         struct registry_sweep sweep;
         char sweep_node[NODE_ID_MAX + 1];
-        size_t background_calls; /* jobs that nobody waits for and that have asked a driver, and */
-        struct list gate;        /* those that are to, when there are fewer */
 
-        struct probe_round *probing; /* if one is under way */
+        struct probe_round *probing; /* NULL: none in progress */
         struct snapshot_ops snapshots;
 
-        struct reconcile_run *reconcile; /* the one over all records, if one is under way */
+        struct reconcile_run *reconcile; /* NULL: none in progress */
         struct deadline reconcile_due;
 
         void (*stopped)(void *data);
@@ -89,41 +84,57 @@ struct service {
         bool schedule_closed;
 };
 
+struct sandbox_op;
+typedef void sandbox_op_fn(struct sandbox_op *o);
+
 struct sandbox_ctl {
         struct map_node by_id;
         struct service *service;
         char id[SANDBOX_ID_MAX + 1];
 
         size_t n_ops;
-        size_t n_preempting;        /* of these, that lead to its end: nothing need be due */
-        struct sandbox_op *current; /* whose turn it is */
-        struct list waiting;        /* for the turn, in order */
-        struct sandbox_op *writer;  /* who has the pen */
-        struct list writers;        /* who waits for it */
+        size_t n_preempting; /* deletes and expiries among them: the deadline does not matter */
+        struct sandbox_op *current; /* holds the operation lock */
+        struct list waiting;        /* for the operation lock, in order */
+        struct sandbox_op *writer;  /* holds the record lock */
+        struct list writers;        /* wait for the record lock */
 
         struct deadline deadline;
-        usec_t retry_at;   /* 0: nothing to be tried again */
+        usec_t retry_at;   /* 0: nothing to retry */
         unsigned failures; /* in a row */
-        usec_t renewed_at; /* the last access that counted; 0: none */
-        bool early;        /* its tombstone is to go before its time */
+        usec_t renewed_at; /* the last access that renewed; 0: none */
+        bool early;        /* the tombstone is removed before its time */
 
         struct charge charge;
         struct tombstone tombstone;
         struct history history;
 };
 
-struct sandbox_op;
-typedef void sandbox_op_fn(struct sandbox_op *j);
+/* A copy of a create request, which outlives it: the client may be answered, or gone, long before the driver is
+ * done. It holds secrets and is wiped. */
+struct request_copy {
+        struct arena arena;
+        struct create_request request; /* in the arena */
+};
 
-/* What only a create has. */
+/* ERR_TOO_LARGE; the copy is empty then. */
+int request_copy_init(struct request_copy *c, const struct create_request *from, struct err *e)
+        must_check;
+
+/* Wipes it. Fine for an empty one. */
+void request_copy_done(struct request_copy *c);
+
+#define FINGERPRINT_LEN (2 * HMAC_SHA256_SIZE)
+
+/* The part of an operation that only a create has. */
 struct creation {
         struct request_copy copy;
         struct sandbox *record;                /* until it is registered */
         bool registering;                      /* there is no record yet, but there will be */
-        char fingerprint[FINGERPRINT_LEN + 1]; /* "" without a key */
+        char fingerprint[FINGERPRINT_LEN + 1]; /* "" without an idempotency key */
         char other_id[64];
         struct sandbox_op *op;
-        bool answered; /* who waited was told that it is Pending */
+        bool answered; /* waiters were told Pending */
         struct deadline answer_by;
         usec_t began;
 };
@@ -131,18 +142,17 @@ struct creation {
 struct sandbox_op {
         struct service *service;
         struct sandbox_ctl *ctl;
-        struct list all, lock_node, record_node, gate; /* nodes */
-        struct list waiters;                           /* struct service_req */
+        struct list all, lock_node, record_node, throttled;
+        struct list waiters; /* struct service_req */
         struct command_args args;
-        bool background; /* nobody asked: the driver is asked when others leave it time */
+        bool background; /* no request waits for it: driver calls are throttled */
         bool begun;
 
-        /* of wanted, where that has to live longer than who wanted it */
-        struct sandbox *found;
-        const struct sandbox *found_list[1];
-        int was; /* LOOK: enum state before it */
+        /* Storage for what args points to. */
+        struct sandbox *found; /* RECONCILE: as the driver's scan returned it */
+        int was;               /* RECONCILE: enum state before it */
         char health_message[MESSAGE_MAX];
-        struct arena memory; /* of the patch: its caller may go before it is written */
+        struct arena memory; /* of the patch */
         struct json_map patch;
 
         struct decision decision;
@@ -150,17 +160,16 @@ struct sandbox_op {
         bool has_call_result;
         struct err call_err;
         char call_message[MESSAGE_MAX];
-        char *handle; /* the handle that create gave */
+        char *handle; /* that driver_create returned */
 
-        /* what the waiters will be told */
-        int result;
+        int result; /* for the waiters */
         struct err err;
-        struct err first_err; /* the first error of the driver */
+        struct err first_err; /* of the driver */
         bool has_first_err;
-        enum err_code cancel_code; /* why the driver's call was canceled */
+        enum err_code cancel_code; /* why the driver call was canceled */
         const char *cancel_why;
 
-        struct sandbox *call_record; /* the record that the driver looks at */
+        struct sandbox *call_record; /* the driver's copy of the record */
         struct op *call_op;
         union {
                 struct driver_create create;
@@ -170,23 +179,22 @@ struct sandbox_op {
                 struct agent_ping ping;
                 struct driver_snapshot snapshot;
         } call;
-        bool counted; /* in service->asking */
+        bool counted; /* in service->background_calls */
 
         sandbox_op_fn *with_record_lock;
         unsigned rewrites;
-        struct sandbox *last; /* what was unregistered, for the event */
+        struct sandbox *last; /* the record that was unregistered, for the event */
         union {
                 struct registry_req req;
                 struct registry_register add;
                 struct registry_update update;
                 struct registry_unregister remove;
-                struct registry_reconcile reconcile;
                 struct registry_get get;
         } write;
 
         char snapshot_id[SANDBOX_ID_MAX + 1]; /* SNAPSHOT */
-        struct creation *creation;
-        sandbox_op_fn *ended; /* told at the end, from inside it; may be NULL */
+        struct creation *creation;            /* CREATE */
+        sandbox_op_fn *ended;                 /* called at the end, from inside it; may be NULL */
         void *ended_data;
 };
 
@@ -196,80 +204,92 @@ struct timestamp service__now(const struct service *s);
 struct driver *service__driver(const struct service *s, struct str name);
 int service__not_found(struct err *e);
 
-/* Whether commands are taken now; else ERR_UNAVAILABLE. */
+/* ERR_UNAVAILABLE unless commands are accepted now. */
 int service__ready(const struct service *s, struct err *e) must_check;
 
-/* Something came to its end: perhaps the last that a stop waits for. */
+/* Something has ended: perhaps the last thing that service_stop waits for. */
 void service__settle(struct service *s);
 
-/* --- req.c: who waits --- */
-
+/* Requests. The record that `done` sees is a copy: the registry's may be another one, or gone, by then. req__finish
+ * takes it from the registry; ctl may be NULL. err may be the request's own. */
 void req__begin(struct service *s, struct service_req *r, op_cancel_fn *cancel);
-
-/* With the record as it is now in the registry; place may be NULL. err may be the request's own. */
 void req__finish(struct service_req *r, const struct sandbox_ctl *ctl, int result,
                  const struct err *err);
 
-/* --- place.c --- */
+/* --- sandbox_ctl.c --- */
 
 struct sandbox_ctl *sandbox_ctl__get(const struct service *s, struct str id);
 struct sandbox_ctl *sandbox_ctl__obtain(struct service *s,
-                                        struct str id); /* made if there is none */
-const struct sandbox *sandbox_ctl__record(const struct sandbox_ctl *p);
+                                        struct str id); /* creates it if needed */
+const struct sandbox *sandbox_ctl__record(const struct sandbox_ctl *ctl);
 
-/* The record has changed, come or gone: charge, tombstone, deadline follow. Frees the place if
- * nothing is left of it. */
-void sandbox_ctl__settle(struct sandbox_ctl *p);
+/* The record was added, changed or removed: updates charge, tombstone and deadline. Frees the controller if nothing
+ * is left of it. */
+void sandbox_ctl__settle(struct sandbox_ctl *ctl);
 
-/* Something failed half-way: COMMAND_RECONCILE (or what is due) after a while, longer each time. */
-void sandbox_ctl__retry(struct sandbox_ctl *p);
+/* An operation failed half-way: schedules COMMAND_RECONCILE, or whatever is due, with exponential backoff. */
+void sandbox_ctl__retry(struct sandbox_ctl *ctl);
 
-/* All that are left are those of records. */
+/* Only controllers of records are left. */
 void sandbox_ctl__free_all(struct service *s);
 
-/* --- turns.c --- */
+/* The operation lock leads to sandbox_op__run, the record lock to `run`. Both may do so before they return. */
+void op_lock__acquire(struct sandbox_op *o);
+void op_lock__release(struct sandbox_ctl *ctl);
+void record_lock__acquire(struct sandbox_op *o, sandbox_op_fn *run);
+void record_lock__release(struct sandbox_ctl *ctl);
 
-void op_lock__acquire(struct sandbox_op *j); /* leads to sandbox_op__run */
-void op_lock__release(struct sandbox_ctl *p);
-void record_lock__acquire(struct sandbox_op *j, sandbox_op_fn *go);
-void record_lock__release(struct sandbox_ctl *p);
+/* --- sandbox_op.c --- */
 
-/* --- job.c --- */
+struct sandbox_op *sandbox_op__new(struct service *s, struct sandbox_ctl *ctl, enum command c);
 
-struct sandbox_op *sandbox_op__new(struct service *s, struct sandbox_ctl *p, enum command c);
+/* Acquires the lock that the command needs. The operation may be gone when this returns. */
+void sandbox_op__start(struct sandbox_op *o);
 
-/* Takes its turn, or the pen. The job may be gone when this returns. */
-void sandbox_op__start(struct sandbox_op *j);
+/* With the operation lock. */
+void sandbox_op__run(struct sandbox_op *o);
 
-/* It is its turn. */
-void sandbox_op__run(struct sandbox_op *j);
+/* With the record lock: decides, writes, and goes on. */
+void sandbox_op__decide(struct sandbox_op *o);
 
-/* Waits for its end. */
-void sandbox_op__wait(struct sandbox_op *j, struct service_req *r);
+/* With the record lock: ends. */
+void sandbox_op__finish(struct sandbox_op *o);
+
+/* Without the record lock: ends. */
+void sandbox_op__drop(struct sandbox_op *o, int result, const struct err *err);
+
+void sandbox_op__wait(struct sandbox_op *o, struct service_req *r);
 void sandbox_op__cancel_wait(struct op *op);
 
-/* Tells those that wait; the job goes on. */
-void sandbox_op__notify(struct sandbox_op *j, int result, const struct err *err);
+/* Finishes the requests that wait; the operation goes on. */
+void sandbox_op__notify(struct sandbox_op *o, int result, const struct err *err);
 
-/* Not begun: goes without having done anything. */
-void sandbox_op__drop(struct sandbox_op *j, int result, const struct err *err);
+/* Logs the change, adds it to the history, and notifies listeners. */
+void sandbox_op__record_changed(struct sandbox_op *o, const char *event,
+                                const struct sandbox *record);
 
-/* The driver's answer is there, in j->answer. */
-void sandbox_op__driver_done(struct sandbox_op *j);
+/* o->call_result is set. */
+void sandbox_op__driver_done(struct sandbox_op *o);
 
-/* Ends what the driver is doing for it, if that can be ended. */
-void sandbox_op__cancel_call(struct sandbox_op *j, enum err_code code, const char *why);
+/* Cancels the driver call, if its command can be canceled. */
+void sandbox_op__cancel_call(struct sandbox_op *o, enum err_code code, const char *why);
 
-/* --- ask.c --- */
+/* --- adopt.c: sandboxes without a record --- */
 
-void driver_call__start(struct sandbox_op *j);
-void driver_call__expedite(struct sandbox_op *j); /* somebody waits for it now */
-void driver_call__end(struct sandbox_op *j);      /* it will ask no more */
+bool adopt__is(const struct sandbox_op *o);
+void adopt__run(struct sandbox_op *o);
+void adopt__driver_done(struct sandbox_op *o);
 
-/* --- look.c: the record against the runtime --- */
+/* --- driver_call.c --- */
 
-/* The news of a death, or a place whose retry is due. health may be NULL. */
-void reconcile__sandbox(struct sandbox_ctl *p, const struct driver_health *health);
+void driver_call__start(struct sandbox_op *o);
+void driver_call__expedite(struct sandbox_op *o); /* a request waits for it now */
+void driver_call__end(struct sandbox_op *o);      /* it makes no more calls */
+
+/* --- reconcile.c --- */
+
+/* Compares one record with the runtime: after a death was reported, or when a retry is due. health may be NULL. */
+void reconcile__sandbox(struct sandbox_ctl *ctl, const struct driver_health *health);
 
 void reconcile__due(struct deadline *d);
 void reconcile__stop(struct service *s);
@@ -278,46 +298,59 @@ void reconcile__stop(struct service *s);
 
 void probe__stop(struct service *s);
 
-/* --- snapshot.c --- */
+/* --- snapshot.c, snapshot_reconcile.c --- */
 
-/* Records against what one driver has: what a crash has left is finished or undone, what is gone is
- * marked so, what nobody knows is removed. */
+/* Compares the records with the snapshots of one driver. */
 void snapshot__reconcile(struct service *s, struct driver *d);
 void snapshot__stop_reconciles(struct service *s);
 
-/* Nothing of them is under way. */
-bool snapshot__is_quiet(const struct service *s);
+bool snapshot__is_idle(const struct service *s);
 
-/* What waits goes; what is under way comes to its end. */
+/* Drops what waits; what is in progress comes to its end. */
 void snapshot__stop(struct service *s);
 
-/* --- enter.c --- */
+/* --- ingress.c, await.c --- */
 
 void ingress__stop(struct service *s);
-
-/* --- await.c, ensure.c --- */
-
 void await__stop(struct service *s);
+
+/* --- ensure.c --- */
+
 void ensure__stop(struct service *s);
 
-/* What is to be done for an owner who has this sandbox; NULL: none. */
+/* What has to be done for an owner with this sandbox; NULL: without one. */
 enum ensure_step {
         ENSURE_CREATE,
         ENSURE_WAIT,   /* it is between two states */
-        ENSURE_PING,   /* it should be in order: is it? */
+        ENSURE_PING,   /* it should work: does it? */
         ENSURE_RESUME, /* it is paused */
-        ENSURE_DELETE, /* it is going, or useless: see its end, then make another */
+        ENSURE_DELETE, /* it is ending, or useless: wait for its end, then create another */
 };
 
 enum ensure_step ensure__step(const struct sandbox *record);
 
-/* The agent did not answer several times, and this is what the runtime says. A negative result: it says
- * nothing. The step is ENSURE_WAIT if nothing may be given up. */
+/* After several pings without an answer: what to do about what the runtime says. A negative result means that the
+ * runtime can't tell. ENSURE_WAIT: nothing may be given up. */
 enum ensure_step ensure__judge(int result, const struct driver_health *health);
 
-/* --- elsewhere.c --- */
+/* --- git.c --- */
 
-/* The record of a node that was lost has become one of ours. */
+/* Fills in the command that sets up git in a sandbox, for service_exec; *ret is zeroed before. The socket is where git
+ * gets its credential (service_set_git_credential); "": credentials stay as they are. */
+#define GIT_VARIABLES 4
+void git__command(const struct git_identity *git, const char *socket, struct agent_exec *ret,
+                  struct json_pair env[static GIT_VARIABLES]);
+
+/* The only host that gets the token. Otherwise any host that git is made to contact would get it. */
+#define GIT_HOST "github.com"
+#define GIT_USER "x-access-token" /* the user name that the host expects with a token */
+
+/* The outcome: 0, or a domain code and its message. */
+int git__result(const struct service_exec *x, int result, struct err *e) must_check;
+
+/* --- remote_node.c --- */
+
+/* The record of a lost node's sandbox has become one of this node. */
 void remote_node__lost(struct service *s, struct str id);
 
 bool remote_node__has(const struct service *s, const struct sandbox *record);
@@ -325,20 +358,5 @@ void remote_node__copy(struct service_node *to, const struct nodes_find *from);
 int remote_node__silent(const struct nodes_find *f, struct err *e);
 
 void remote_node__stop(struct service *s);
-
-/* --- git.c --- */
-
-/* What sets up git in a sandbox: one command, for service_exec; `ret` is zeroed before. The socket is
- * what git asks for a credential (service_set_git_credential); "": nothing is changed about that. */
-#define GIT_VARIABLES 4
-void git__command(const struct git_identity *git, const char *socket, struct agent_exec *ret,
-                  struct json_pair env[static GIT_VARIABLES]);
-
-/* Where tokens are for. Any host that git is talked into asking would get one otherwise. */
-#define GIT_HOST "github.com"
-#define GIT_USER "x-access-token" /* whom the host takes a token for, whoever owns it */
-
-/* How it ended: 0, or a domain code with its story. */
-int git__result(const struct service_exec *x, int result, struct err *e) must_check;
 
 #endif

@@ -74,7 +74,7 @@ struct snapshot_op *snapshot_op__new(struct service *s, enum snapshot_op_kind ki
         w->service = s;
         w->kind = kind;
         memcpy(w->id, id.p, id.n);
-        list_init(&w->gate);
+        list_init(&w->slot_node);
         list_init(&w->waiters);
         list_append(&s->snapshots.ops, &w->node);
         s->stats.under_way++;
@@ -96,10 +96,10 @@ static void give_place(struct service *s)
 {
         struct list *n = list_first(&s->snapshots.waiting);
 
-        if (!n || s->snapshots.taking >= s->config.snapshots_at_once || s->phase >= PHASE_STOPPING)
+        if (!n || s->snapshots.active >= s->config.snapshots_at_once || s->phase >= PHASE_STOPPING)
                 return;
         list_remove(n);
-        begin(container_of(n, struct snapshot_op, gate));
+        begin(container_of(n, struct snapshot_op, slot_node));
 }
 
 static void snapshot_op_end(struct snapshot_op *w, int result, const struct err *err)
@@ -108,8 +108,8 @@ static void snapshot_op_end(struct snapshot_op *w, int result, const struct err 
 
         tell(w, result, err);
         list_remove(&w->node);
-        list_remove(&w->gate);
-        s->snapshots.taking -= w->counted;
+        list_remove(&w->slot_node);
+        s->snapshots.active -= w->counted;
         s->stats.under_way--;
         free(w);
         give_place(s);
@@ -120,10 +120,10 @@ void snapshot_op__start(struct snapshot_op *w)
 {
         struct service *s = w->service;
 
-        if (s->snapshots.taking < s->config.snapshots_at_once)
+        if (s->snapshots.active < s->config.snapshots_at_once)
                 begin(w);
         else
-                list_append(&s->snapshots.waiting, &w->gate);
+                list_append(&s->snapshots.waiting, &w->slot_node);
 }
 
 /* --- writing --- */
@@ -210,12 +210,12 @@ static void written(struct op *op, int result)
 
 /* The sandbox's turn is over. A server that stops leaves the record as it is: the next start undoes what
  * there may be. */
-static void taken(struct sandbox_op *j)
+static void taken(struct sandbox_op *o)
 {
-        struct snapshot_op *w = j->ended_data;
+        struct snapshot_op *w = o->ended_data;
 
-        w->result = j->result;
-        w->err = j->err;
+        w->result = o->result;
+        w->err = o->err;
         if (w->result < 0 && w->service->phase >= PHASE_STOPPING)
                 return snapshot_op_end(w, w->result, &w->err);
         return write_outcome(w);
@@ -226,27 +226,27 @@ static void take(struct snapshot_op *w)
         struct service *s = w->service;
         const struct snapshot *record = record_of(w);
         const struct sandbox *box = registry_peek(s->config.registry, record->sandbox_id);
-        struct sandbox_ctl *p = box ? sandbox_ctl__obtain(s, box->id) : NULL;
-        struct sandbox_op *j;
+        struct sandbox_ctl *ctl = box ? sandbox_ctl__obtain(s, box->id) : NULL;
+        struct sandbox_op *o;
 
-        if (!p || p->n_ops >= SANDBOX_OPS_MAX) {
-                w->result = p ? err_set(&w->err, ERR_UNAVAILABLE,
-                                        "too many commands wait for this sandbox")
-                              : err_set(&w->err, ERR_NOT_FOUND,
-                                        "the sandbox was gone before it could be kept");
+        if (!ctl || ctl->n_ops >= SANDBOX_OPS_MAX) {
+                w->result = ctl ? err_set(&w->err, ERR_UNAVAILABLE,
+                                          "too many commands wait for this sandbox")
+                                : err_set(&w->err, ERR_NOT_FOUND,
+                                          "the sandbox was gone before it could be kept");
                 return write_outcome(w);
         }
-        j = sandbox_op__new(s, p, COMMAND_SNAPSHOT);
-        memcpy(j->snapshot_id, w->id, sizeof(w->id));
-        j->ended = taken;
-        j->ended_data = w;
-        return sandbox_op__start(j);
+        o = sandbox_op__new(s, ctl, COMMAND_SNAPSHOT);
+        memcpy(o->snapshot_id, w->id, sizeof(w->id));
+        o->ended = taken;
+        o->ended_data = w;
+        return sandbox_op__start(o);
 }
 
 static void begin(struct snapshot_op *w)
 {
         w->counted = true;
-        w->service->snapshots.taking++;
+        w->service->snapshots.active++;
         if (w->kind == SNAPSHOT_OP_TAKE)
                 take(w);
         else if (w->kind == SNAPSHOT_OP_GONE)
@@ -477,7 +477,7 @@ void service_list_snapshots(const struct service *s, const struct caller *caller
 
 /* --- the end --- */
 
-bool snapshot__is_quiet(const struct service *s)
+bool snapshot__is_idle(const struct service *s)
 {
         return list_empty(&s->snapshots.ops) && list_empty(&s->snapshots.reconciles);
 }
@@ -490,7 +490,7 @@ void snapshot__stop(struct service *s)
         snapshot__stop_reconciles(s);
         list_for_each (n, &s->snapshots.waiting) {
                 list_remove(n);
-                snapshot_op_end(container_of(n, struct snapshot_op, gate), r, &e);
+                snapshot_op_end(container_of(n, struct snapshot_op, slot_node), r, &e);
         }
         list_for_each (n, &s->snapshots.ops) {
                 struct op *asking = &container_of(n, struct snapshot_op, node)->removing.req.op;

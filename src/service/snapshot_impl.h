@@ -31,7 +31,7 @@ struct snapshot_op {
         enum snapshot_op_kind kind;
         char id[SANDBOX_ID_MAX + 1];
         char tenant[NAME_MAX_TEXT + 1]; /* TAKE: whose it will be */
-        struct list node, gate;
+        struct list node, slot_node;
         struct list waiters; /* struct service_req, each in a struct service_snapshot */
         bool counted;        /* in service->keeping.taking */
         int was;             /* DELETE: enum snapshot_state before it */

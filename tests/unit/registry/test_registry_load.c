@@ -156,39 +156,13 @@ static void a_store_that_fails_is_told(void **state)
         rw_close(&w);
 }
 
-/* --- reconcile --- */
-
-struct reconciling {
-        struct registry_reconcile c;
-        bool done;
-        int result;
-};
-
-static void reconciling_done(struct op *op, int result)
-{
-        struct reconciling *x = container_of(op, struct reconciling, c.req.op);
-
-        x->result = result;
-        x->done = true;
-}
-
-static int reconcile(struct registry_world *w, struct reconciling *x, struct sandbox **found,
-                     size_t n)
-{
-        *x = (struct reconciling){ 0 };
-        op_init(&x->c.req.op, reconciling_done);
-        registry_reconcile(w->r, &x->c, (const struct sandbox *const *) found, n);
-        world_until(&w->store, x->done);
-        for (size_t i = 0; i < n; i++)
-                sandbox_free(found[i]);
-        return x->result;
-}
+/* --- records that a driver found --- */
 
 static void what_was_found_is_added_if_it_may(void **state)
 {
-        struct reconciling x;
         struct registry_world w;
-        struct sandbox *found[7];
+        struct sandbox *found[6];
+        static const int want[] = { 0, E(EXISTS), E(INVALID), E(INVALID), E(EXISTS), E(INVALID) };
         char id[64];
 
         rw_open(&w);
@@ -200,61 +174,13 @@ static void what_was_found_is_added_if_it_may(void **state)
         found[2]->owner.user_id = STR_NULL;
         found[3] = sample_record(&(struct sample){ .id = "theirs", .node = "n2" });
         found[4] = sample_record(&(struct sample){ .id = "second", .user = "v", .bound = true });
-        found[5] = sample_record(&(struct sample){ .id = "new", .bound = true });
-        found[6] = sandbox_new();
-        check_i64_eq(reconcile(&w, &x, found, ARRAY_SIZE(found)), 0);
-        check_u64_eq(x.c.added, 1);
-        check_u64_eq(x.c.skipped, 6);
+        found[5] = sandbox_new();
+        for (size_t i = 0; i < ARRAY_SIZE(found); i++)
+                check_i64_eq(rw_register_record(&w, w.r, found[i]), want[i]);
         check_i64_eq(rw_find(&w, "u", id), 0);
         check_z_eq(id, "new");
         check_i64_eq(registry_peek(w.r, STR("known"))->status.state, STATE_PAUSED);
         check_u64_eq(rw_stored(&w, "sandbox:registry:"), 3);
-        check_i64_eq(reconcile(&w, &x, NULL, 0), 0);
-        rw_close(&w);
-}
-
-static void many_are_found(void **state)
-{
-        enum { COUNT = 1000 };
-        struct sandbox *found[COUNT];
-        struct reconciling x;
-        struct registry_world w;
-
-        rw_open(&w);
-        for (int again = 0; again < 2; again++) {
-                for (unsigned i = 0; i < COUNT; i++) {
-                        char id[32];
-
-                        (void) snprintf(id, sizeof(id), "s%u", i);
-                        found[i] = sample_record(&(struct sample){ .id = id });
-                }
-                check_i64_eq(reconcile(&w, &x, found, COUNT), 0);
-                check_u64_eq(x.c.added, again ? 0 : COUNT);
-                check_u64_eq(x.c.skipped, again ? COUNT : 0);
-        }
-        check_u64_eq(rw_stored(&w, "sandbox:registry:"), COUNT);
-        rw_close(&w);
-}
-
-static void reconcile_tells_when_the_store_fails(void **state)
-{
-        struct sandbox *found[100];
-        struct reconciling x;
-        struct registry_world w;
-
-        rw_open(&w);
-        for (unsigned i = 0; i < ARRAY_SIZE(found); i++) {
-                char id[32];
-
-                (void) snprintf(id, sizeof(id), "s%u", i);
-                found[i] = sample_record(&(struct sample){ .id = id });
-        }
-        rw_plan(&w, &(struct store_failing_plan){ STORE_FAILING_FROM, .n = 41, .writes_only = true,
-                                                  .code = ERR_EXHAUSTED });
-        check_i64_eq(reconcile(&w, &x, found, ARRAY_SIZE(found)), E(EXHAUSTED));
-        check_u64_eq(x.c.added, 40);
-        rw_plan(&w, &(struct store_failing_plan){ 0 });
-        check_u64_eq(rw_stored(&w, "sandbox:registry:"), 40);
         rw_close(&w);
 }
 
@@ -267,8 +193,6 @@ int main(void)
                 cmocka_unit_test(any_number_of_stale_indexes_is_replaced),
                 cmocka_unit_test(a_store_that_fails_is_told),
                 cmocka_unit_test(what_was_found_is_added_if_it_may),
-                cmocka_unit_test(many_are_found),
-                cmocka_unit_test(reconcile_tells_when_the_store_fails),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
