@@ -2,7 +2,7 @@
 #include "plan/protocol.h"
 
 #include "base/base.h"
-#include "plan/bytes.h"
+#include "base/codec.h"
 
 #define MAGIC_REQUEST 0x31515748U /* "HWQ1", little-endian */
 #define MAGIC_REPLY   0x31415748U /* "HWA1" */
@@ -63,18 +63,18 @@ static_assert(WARDEN_PAGE_MAX * (ID_SIZE + 6) + WARDEN_TEXT_MAX + 64 <= WARDEN_M
 
 static void put_head(struct buf *b, uint32_t magic, unsigned kind, uint64_t request_id)
 {
-        bytes_put_number(b, magic, 4);
-        bytes_put_number(b, kind, 1);
-        bytes_put_number(b, request_id, 8);
+        codec_put_u32(b, magic);
+        codec_put_u8(b, kind);
+        codec_put_u64(b, request_id);
 }
 
 /* The kind, or WARDEN_MSG_INVALID. */
-static int take_head(struct bytes *in, uint32_t magic, int n_kinds, uint64_t *ret_request_id)
+static int take_head(struct codec_reader *in, uint32_t magic, int n_kinds, uint64_t *ret_request_id)
 {
-        const uint64_t is = bytes_number(in, 4);
-        const int kind = (int) bytes_number(in, 1);
+        const uint64_t is = codec_u32(in);
+        const int kind = codec_u8(in);
 
-        *ret_request_id = bytes_number(in, 8);
+        *ret_request_id = codec_u64(in);
         return in->failed || is != magic || kind >= n_kinds ? -EINVAL : kind;
 }
 
@@ -92,25 +92,25 @@ static bool state_is_sound(const struct instance_status *s)
 
 void instance_status_put(struct buf *b, const struct instance_status *s)
 {
-        bytes_put_number(b, s->life, 1);
-        bytes_put_number(b, s->reason, 1);
-        bytes_put_number(b, s->status, 4);
+        codec_put_u8(b, s->life);
+        codec_put_u8(b, s->reason);
+        codec_put_u32(b, s->status);
 }
 
-struct instance_status instance_status_take(struct bytes *r)
+struct instance_status instance_status_take(struct codec_reader *r)
 {
         struct instance_status s;
 
-        s.life = (enum warden_status) bytes_number(r, 1);
-        s.reason = (enum warden_exit) bytes_number(r, 1);
-        s.status = (uint32_t) bytes_number(r, 4);
+        s.life = (enum warden_status) codec_u8(r);
+        s.reason = (enum warden_exit) codec_u8(r);
+        s.status = codec_u32(r);
         r->failed |= !state_is_sound(&s);
         return s;
 }
 
-static const char *take_id(struct bytes *in, bool may_be_empty)
+static const char *take_id(struct codec_reader *in, bool may_be_empty)
 {
-        const char *id = bytes_text(in);
+        const char *id = codec_cstr(in);
 
         in->failed |= !(plan_spec_is_id(id) || (may_be_empty && !*id));
         return id;
@@ -132,17 +132,17 @@ int warden_request_encode(const struct warden_request *q, struct buf *b, struct 
 
         put_head(b, MAGIC_REQUEST, q->call, q->request_id);
         if (q->call == WARDEN_MSG_HELLO)
-                bytes_put_number(b, q->version, 4);
+                codec_put_u32(b, q->version);
         else if (q->call == WARDEN_MSG_CREATE)
-                bytes_put_piece(b, q->spec);
+                codec_put_str(b, q->spec);
         else
-                bytes_put_text(b, q->id);
+                codec_put_cstr(b, q->id);
         return finish(b, before, e);
 }
 
 bool warden_request_peek(struct str message, enum warden_msg *ret_call, uint64_t *ret_request_id)
 {
-        struct bytes in = { .left = message };
+        struct codec_reader in = { .left = message };
         int call = take_head(&in, MAGIC_REQUEST, WARDEN_MSG_KIND_MAX_, ret_request_id);
 
         if (call < 0)
@@ -154,7 +154,7 @@ bool warden_request_peek(struct str message, enum warden_msg *ret_call, uint64_t
 int warden_request_decode(const struct warden_packet *m, enum warden_phase phase, struct arena *a,
                           struct warden_request *ret, struct err *e)
 {
-        struct bytes in = { m->message, a, false };
+        struct codec_reader in = { m->message, a, false };
         struct warden_request q = { .id = "", .spec = STR("") };
         const struct warden_rule *rule;
         int call = take_head(&in, MAGIC_REQUEST, WARDEN_MSG_KIND_MAX_, &q.request_id);
@@ -169,12 +169,12 @@ int warden_request_decode(const struct warden_packet *m, enum warden_phase phase
                 return err_set(e, ERR_INVALID, "'%s' with %zu bytes and %zu descriptors",
                                warden_msg_to_string(call), m->message.n, m->n_fds);
         if (q.call == WARDEN_MSG_HELLO)
-                q.version = (uint32_t) bytes_number(&in, 4);
+                q.version = codec_u32(&in);
         else if (q.call == WARDEN_MSG_CREATE)
-                q.spec = bytes_piece(&in);
+                q.spec = codec_str(&in);
         else
                 q.id = take_id(&in, q.call == WARDEN_MSG_SCAN);
-        if (!bytes_complete(&in))
+        if (!codec_complete(&in))
                 return err_set(e, ERR_INVALID, "'%s' makes no sense", warden_msg_to_string(call));
         *ret = q;
         return 0;
@@ -194,20 +194,20 @@ size_t warden_reply_fds(const struct warden_reply *w)
 
 static void put_page(struct buf *b, const struct warden_reply *w)
 {
-        bytes_put_number(b, w->more, 1);
-        bytes_put_number(b, w->skipped, 4);
-        bytes_put_number(b, w->n_found, 1);
+        codec_put_u8(b, w->more);
+        codec_put_u32(b, w->skipped);
+        codec_put_u8(b, w->n_found);
         for (size_t i = 0; i < w->n_found; i++) {
-                bytes_put_text(b, w->found[i].id);
+                codec_put_cstr(b, w->found[i].id);
                 instance_status_put(b, &w->found[i].state);
         }
 }
 
 static void put_usage(struct buf *b, const struct warden_reply *w)
 {
-        bytes_put_number(b, w->cpu_usec, 8);
-        bytes_put_number(b, w->memory_bytes, 8);
-        bytes_put_number(b, w->processes, 8);
+        codec_put_u64(b, w->cpu_usec);
+        codec_put_u64(b, w->memory_bytes);
+        codec_put_u64(b, w->processes);
 }
 
 /* A failure is its code, counted from 1, and its text. */
@@ -217,11 +217,11 @@ int warden_reply_encode(const struct warden_reply *w, struct buf *b, struct err 
 
         ASSERT(w->n_found <= WARDEN_PAGE_MAX);
         put_head(b, MAGIC_REPLY, w->call, w->request_id);
-        bytes_put_number(b, w->result < 0 ? (uint64_t) err_code_from_errno(w->result) + 1 : 0, 1);
+        codec_put_u8(b, w->result < 0 ? (uint64_t) err_code_from_errno(w->result) + 1 : 0);
         if (w->result < 0)
-                bytes_put_text(b, w->text ? w->text : "");
+                codec_put_cstr(b, w->text ? w->text : "");
         else if (w->call == WARDEN_MSG_HELLO)
-                bytes_put_number(b, w->version, 4);
+                codec_put_u32(b, w->version);
         else if (w->call == WARDEN_MSG_INSPECT)
                 instance_status_put(b, &w->state);
         else if (w->call == WARDEN_MSG_SCAN)
@@ -231,18 +231,18 @@ int warden_reply_encode(const struct warden_reply *w, struct buf *b, struct err 
         return finish(b, before, e);
 }
 
-static void take_error(struct bytes *in, uint64_t code, struct warden_reply *w)
+static void take_error(struct codec_reader *in, uint64_t code, struct warden_reply *w)
 {
-        w->text = bytes_text(in);
+        w->text = codec_cstr(in);
         w->result = ERR_RETURN(code - 1);
         in->failed |= code > ERR_CODE_MAX_ || strlen(w->text) > WARDEN_TEXT_MAX;
 }
 
 /* In ascending order, so that no page can lead back. */
-static void take_page(struct bytes *in, struct warden_reply *w)
+static void take_page(struct codec_reader *in, struct warden_reply *w)
 {
-        const uint64_t more = bytes_number(in, 1), skipped = bytes_number(in, 4);
-        const size_t n = bytes_number(in, 1);
+        const uint64_t more = codec_u8(in), skipped = codec_u32(in);
+        const size_t n = codec_u8(in);
         struct warden_found *found;
 
         if (in->failed || n > WARDEN_PAGE_MAX || more > 1 || (more && n == 0)) {
@@ -262,17 +262,17 @@ static void take_page(struct bytes *in, struct warden_reply *w)
         w->n_found = n;
 }
 
-static void take_usage(struct bytes *in, struct warden_reply *w)
+static void take_usage(struct codec_reader *in, struct warden_reply *w)
 {
-        w->cpu_usec = bytes_number(in, 8);
-        w->memory_bytes = bytes_number(in, 8);
-        w->processes = bytes_number(in, 8);
+        w->cpu_usec = codec_u64(in);
+        w->memory_bytes = codec_u64(in);
+        w->processes = codec_u64(in);
 }
 
 int warden_reply_decode(const struct warden_packet *m, struct arena *a, struct warden_reply *ret,
                         struct err *e)
 {
-        struct bytes in = { m->message, a, m->message.n > WARDEN_MSG_MAX };
+        struct codec_reader in = { m->message, a, m->message.n > WARDEN_MSG_MAX };
         struct warden_reply w = { .text = "" };
         uint64_t code;
         int call = take_head(&in, MAGIC_REPLY, WARDEN_MSG_KIND_MAX_, &w.request_id);
@@ -280,18 +280,18 @@ int warden_reply_decode(const struct warden_packet *m, struct arena *a, struct w
         if (call < 0)
                 return err_set(e, ERR_INVALID, "not an answer of the warden");
         w.call = (enum warden_msg) call;
-        code = bytes_number(&in, 1);
+        code = codec_u8(&in);
         if (code > 0)
                 take_error(&in, code, &w);
         else if (w.call == WARDEN_MSG_HELLO)
-                w.version = (uint32_t) bytes_number(&in, 4);
+                w.version = codec_u32(&in);
         else if (w.call == WARDEN_MSG_INSPECT)
                 w.state = instance_status_take(&in);
         else if (w.call == WARDEN_MSG_SCAN)
                 take_page(&in, &w);
         else if (w.call == WARDEN_MSG_USAGE)
                 take_usage(&in, &w);
-        if (!bytes_complete(&in) || m->n_fds != warden_reply_fds(&w))
+        if (!codec_complete(&in) || m->n_fds != warden_reply_fds(&w))
                 return err_set(e, ERR_INVALID, "the warden's answer to '%s' makes no sense",
                                warden_msg_to_string(call));
         *ret = w;
@@ -302,9 +302,9 @@ int warden_reply_decode(const struct warden_packet *m, struct arena *a, struct w
 
 bool warden_is_event(struct str message)
 {
-        struct bytes in = { .left = message };
+        struct codec_reader in = { .left = message };
 
-        return bytes_number(&in, 4) == MAGIC_EVENT;
+        return codec_u32(&in) == MAGIC_EVENT;
 }
 
 int warden_event_encode(const struct warden_event *n, struct buf *b, struct err *e)
@@ -313,7 +313,7 @@ int warden_event_encode(const struct warden_event *n, struct buf *b, struct err 
 
         put_head(b, MAGIC_EVENT, n->kind, 0);
         if (n->kind != WARDEN_EVENT_STARTED)
-                bytes_put_text(b, n->id);
+                codec_put_cstr(b, n->id);
         if (n->kind == WARDEN_EVENT_DIED)
                 instance_status_put(b, &n->state);
         return finish(b, before, e);
@@ -322,7 +322,7 @@ int warden_event_encode(const struct warden_event *n, struct buf *b, struct err 
 int warden_event_decode(const struct warden_packet *m, struct arena *a, struct warden_event *ret,
                         struct err *e)
 {
-        struct bytes in = { m->message, a, m->message.n > WARDEN_MSG_MAX };
+        struct codec_reader in = { m->message, a, m->message.n > WARDEN_MSG_MAX };
         struct warden_event n = { .id = "" };
         uint64_t request_id;
         int kind = take_head(&in, MAGIC_EVENT, WARDEN_EVENT_KIND_MAX_, &request_id);
@@ -335,7 +335,7 @@ int warden_event_decode(const struct warden_packet *m, struct arena *a, struct w
         if (n.kind == WARDEN_EVENT_DIED)
                 n.state = instance_status_take(&in);
         in.failed |= n.kind == WARDEN_EVENT_DIED && instance_is_alive(&n.state);
-        if (!bytes_complete(&in) || request_id != 0 || m->n_fds != 0)
+        if (!codec_complete(&in) || request_id != 0 || m->n_fds != 0)
                 return err_set(e, ERR_INVALID, "news of the warden make no sense");
         *ret = n;
         return 0;

@@ -23,7 +23,7 @@
  * request is called, when it is allowed, how long it may be, and which descriptors belong to it. A
  * message that is not exactly so is refused as a whole, and its descriptors are closed.
  *
- * Numbers, texts and pieces are encoded as in plan/bytes.h. A message begins with a magic number that
+ * Numbers, texts and pieces are encoded as in base/codec.h. A message begins with a magic number that
  * says which of the three it is, its kind (8 bits) and its request_id (64 bits; 0 in news).
  *
  * Descriptors:
@@ -141,9 +141,9 @@ static inline bool instance_is_alive(const struct instance_status *s)
 }
 
 /* Encoded as three numbers; what makes no sense together fails the reader. */
-struct bytes;
+struct codec_reader;
 void instance_status_put(struct buf *b, const struct instance_status *s);
-struct instance_status instance_status_take(struct bytes *r);
+struct instance_status instance_status_take(struct codec_reader *r);
 
 /* --- answers --- */
 

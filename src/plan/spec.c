@@ -2,7 +2,7 @@
 #include "plan/spec.h"
 
 #include "base/base.h"
-#include "plan/bytes.h"
+#include "base/codec.h"
 
 #define MAGIC 0x32504c48U /* "HLP2", little-endian */
 
@@ -144,27 +144,27 @@ int plan_spec_check(const struct plan_spec *s, const struct plan_uids *uids, str
 
 static void put_list(struct buf *b, const struct plan_list *l)
 {
-        bytes_put_number(b, l->n, 4);
+        codec_put_u32(b, l->n);
         for (size_t i = 0; i < l->n; i++)
-                bytes_put_text(b, l->items[i]);
+                codec_put_cstr(b, l->items[i]);
 }
 
 int plan_spec_encode(const struct plan_spec *s, struct buf *b, struct err *e)
 {
         const size_t before = b->n;
 
-        bytes_put_number(b, MAGIC, 4);
-        bytes_put_text(b, s->id);
-        bytes_put_text(b, s->hostname);
-        bytes_put_text(b, s->workspace);
-        bytes_put_number(b, s->image, 1);
-        bytes_put_number(b, s->network, 1);
-        bytes_put_number(b, s->uid_first, 4);
-        bytes_put_number(b, s->memory, 8);
-        bytes_put_number(b, s->cpu_millis, 8);
-        bytes_put_number(b, s->pids, 8);
-        bytes_put_number(b, s->io_bytes, 8);
-        bytes_put_number(b, s->io_operations, 8);
+        codec_put_u32(b, MAGIC);
+        codec_put_cstr(b, s->id);
+        codec_put_cstr(b, s->hostname);
+        codec_put_cstr(b, s->workspace);
+        codec_put_u8(b, s->image);
+        codec_put_u8(b, s->network);
+        codec_put_u32(b, s->uid_first);
+        codec_put_u64(b, s->memory);
+        codec_put_u64(b, s->cpu_millis);
+        codec_put_u64(b, s->pids);
+        codec_put_u64(b, s->io_bytes);
+        codec_put_u64(b, s->io_operations);
         put_list(b, &s->layers);
         put_list(b, &s->env);
         put_list(b, &s->args);
@@ -179,10 +179,10 @@ int plan_spec_encode(const struct plan_spec *s, struct buf *b, struct err *e)
 
 /* Each text takes at least four bytes, so a length that lies is found out before anything is
  * allocated for it. */
-static struct plan_list take_list(struct bytes *r)
+static struct plan_list take_list(struct codec_reader *r)
 {
         struct plan_list l = { 0 };
-        uint64_t n = bytes_number(r, 4);
+        uint64_t n = codec_u32(r);
 
         if (r->failed || n > r->left.n / 4) {
                 r->failed = true;
@@ -194,7 +194,7 @@ static struct plan_list take_list(struct bytes *r)
                 return l;
         }
         for (l.n = 0; l.n < n; l.n++)
-                l.items[l.n] = bytes_text(r);
+                l.items[l.n] = codec_cstr(r);
         l.items[n] = NULL;
         return l;
 }
@@ -202,27 +202,27 @@ static struct plan_list take_list(struct bytes *r)
 int plan_spec_decode(struct str message, const struct plan_uids *uids, struct arena *a,
                      struct plan_spec *ret, struct err *e)
 {
-        struct bytes in = { message, a, message.n > PLAN_SPEC_MAX };
+        struct codec_reader in = { message, a, message.n > PLAN_SPEC_MAX };
         struct plan_spec s;
         int r;
 
-        if (bytes_number(&in, 4) != MAGIC)
+        if (codec_u32(&in) != MAGIC)
                 return err_set(e, ERR_INVALID, "not the spec of a sandbox");
-        s.id = bytes_text(&in);
-        s.hostname = bytes_text(&in);
-        s.workspace = bytes_text(&in);
-        s.image = (enum plan_image) bytes_number(&in, 1);
-        s.network = (enum plan_network) bytes_number(&in, 1);
-        s.uid_first = (uint32_t) bytes_number(&in, 4);
-        s.memory = bytes_number(&in, 8);
-        s.cpu_millis = bytes_number(&in, 8);
-        s.pids = bytes_number(&in, 8);
-        s.io_bytes = bytes_number(&in, 8);
-        s.io_operations = bytes_number(&in, 8);
+        s.id = codec_cstr(&in);
+        s.hostname = codec_cstr(&in);
+        s.workspace = codec_cstr(&in);
+        s.image = (enum plan_image) codec_u8(&in);
+        s.network = (enum plan_network) codec_u8(&in);
+        s.uid_first = codec_u32(&in);
+        s.memory = codec_u64(&in);
+        s.cpu_millis = codec_u64(&in);
+        s.pids = codec_u64(&in);
+        s.io_bytes = codec_u64(&in);
+        s.io_operations = codec_u64(&in);
         s.layers = take_list(&in);
         s.env = take_list(&in);
         s.args = take_list(&in);
-        if (!bytes_complete(&in))
+        if (!codec_complete(&in))
                 return err_set(e, ERR_INVALID, "a sandbox's spec is cut off or too long");
         r = plan_spec_check(&s, uids, e);
         if (r == 0)

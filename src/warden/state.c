@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/codec.h"
 #include "os/fd.h"
 #include "os/memfd.h"
 #include "os/virtual_file.h"
-#include "plan/bytes.h"
 
 #define MAGIC_STATE 0x31535748U /* "HWS1", little-endian */
 #define MAGIC_END   0x31455748U /* "HWE1" */
@@ -142,18 +142,18 @@ static int put_record(int folder, int record, uint64_t *ret_size)
 
 static void put_state(struct buf *b, const struct instance_state *s)
 {
-        bytes_put_number(b, MAGIC_STATE, 4);
-        bytes_put_text(b, s->boot);
-        bytes_put_number(b, (uint64_t) s->pid, 4);
-        bytes_put_number(b, s->start_time, 8);
-        bytes_put_number(b, s->uid_first, 4);
-        bytes_put_number(b, s->image, 1);
-        bytes_put_number(b, s->network, 1);
-        bytes_put_number(b, s->net_index, 4);
-        bytes_put_number(b, s->memory, 8);
-        bytes_put_number(b, s->cpu_millis, 8);
-        bytes_put_number(b, s->pids, 8);
-        bytes_put_number(b, s->record_size, 8);
+        codec_put_u32(b, MAGIC_STATE);
+        codec_put_cstr(b, s->boot);
+        codec_put_u32(b, (uint64_t) s->pid);
+        codec_put_u64(b, s->start_time);
+        codec_put_u32(b, s->uid_first);
+        codec_put_u8(b, s->image);
+        codec_put_u8(b, s->network);
+        codec_put_u32(b, s->net_index);
+        codec_put_u64(b, s->memory);
+        codec_put_u64(b, s->cpu_millis);
+        codec_put_u64(b, s->pids);
+        codec_put_u64(b, s->record_size);
 }
 
 int state_write(int folder, const struct instance_state *s, int record)
@@ -175,7 +175,7 @@ int state_write_end(int folder, const struct instance_status *end)
         scoped(buf_done) struct buf b;
 
         buf_init(&b, NOTE_MAX);
-        bytes_put_number(&b, MAGIC_END, 4);
+        codec_put_u32(&b, MAGIC_END);
         instance_status_put(&b, end);
         return put_note(folder, END, &b);
 }
@@ -198,22 +198,22 @@ static int get_note(int folder, const char *name, struct buf *b)
         return 0;
 }
 
-static bool take_state(struct bytes *in, struct instance_state *s)
+static bool take_state(struct codec_reader *in, struct instance_state *s)
 {
-        const bool ours = bytes_number(in, 4) == MAGIC_STATE;
-        const char *boot = bytes_text(in);
-        const uint64_t pid = bytes_number(in, 4);
+        const bool ours = codec_u32(in) == MAGIC_STATE;
+        const char *boot = codec_cstr(in);
+        const uint64_t pid = codec_u32(in);
 
-        s->start_time = bytes_number(in, 8);
-        s->uid_first = (uint32_t) bytes_number(in, 4);
-        s->image = (enum plan_image) bytes_number(in, 1);
-        s->network = (enum plan_network) bytes_number(in, 1);
-        s->net_index = (uint32_t) bytes_number(in, 4);
-        s->memory = bytes_number(in, 8);
-        s->cpu_millis = bytes_number(in, 8);
-        s->pids = bytes_number(in, 8);
-        s->record_size = bytes_number(in, 8);
-        if (!ours || !bytes_complete(in) || strlen(boot) != STATE_BOOT_LEN || pid <= 1
+        s->start_time = codec_u64(in);
+        s->uid_first = codec_u32(in);
+        s->image = (enum plan_image) codec_u8(in);
+        s->network = (enum plan_network) codec_u8(in);
+        s->net_index = codec_u32(in);
+        s->memory = codec_u64(in);
+        s->cpu_millis = codec_u64(in);
+        s->pids = codec_u64(in);
+        s->record_size = codec_u64(in);
+        if (!ours || !codec_complete(in) || strlen(boot) != STATE_BOOT_LEN || pid <= 1
             || pid > INT32_MAX || s->network >= PLAN_NETWORK_MAX_)
                 return false;
         memcpy(s->boot, boot, sizeof(s->boot));
@@ -248,7 +248,7 @@ int state_read(int folder, const struct plan_uids *uids, struct instance_state *
         r = get_note(folder, STATE, &b);
         if (r < 0)
                 return r == -ENOENT || r == -ELOOP ? -EBADMSG : r;
-        if (!take_state(&(struct bytes){ buf_str(&b), &a, false }, &s)
+        if (!take_state(&(struct codec_reader){ buf_str(&b), &a, false }, &s)
             || !uids_are_ours(uids, s.uid_first) || !has_record(folder, s.record_size))
                 return -EBADMSG;
         *ret = s;
@@ -258,7 +258,7 @@ int state_read(int folder, const struct plan_uids *uids, struct instance_state *
 int state_read_end(int folder, struct instance_status *ret)
 {
         scoped(buf_done) struct buf b;
-        struct bytes in = { 0 };
+        struct codec_reader in = { 0 };
         struct instance_status s;
         int r;
 
@@ -267,9 +267,9 @@ int state_read_end(int folder, struct instance_status *ret)
         if (r < 0)
                 return r;
         in.left = buf_str(&b);
-        in.failed = bytes_number(&in, 4) != MAGIC_END;
+        in.failed = codec_u32(&in) != MAGIC_END;
         s = instance_status_take(&in);
-        if (!bytes_complete(&in) || instance_is_alive(&s))
+        if (!codec_complete(&in) || instance_is_alive(&s))
                 return -ENOENT;
         *ret = s;
         return 0;

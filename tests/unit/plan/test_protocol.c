@@ -2,7 +2,7 @@
 #include "plan/protocol.h"
 
 #include "base/base.h"
-#include "plan/bytes.h"
+#include "base/codec.h"
 #include "tests/lib/check.h"
 
 /* Messages that are right, of all kinds. */
