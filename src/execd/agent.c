@@ -10,13 +10,7 @@
 #define PING_INTERVAL (3 * USEC_PER_SEC)
 #define TRIM_AFTER    (2 * USEC_PER_SEC)
 
-static struct str copy(struct str s)
-{
-        return str_of(xstrndup_str(s), s.n);
-}
-
-/* Servers in here are a hop away: they answer a connection at once or not at all. What they do with
- * a request may take as long as they like. */
+/* Servers in the sandbox accept a connection at once or not at all. A request may take any time. */
 static const struct http_client_config client_config = {
         .head_max = HTTP_HEAD_MAX,
         .idle_max = 16,
@@ -30,7 +24,7 @@ static const struct http_client_config client_config = {
         .half_closed_timeout = 60 * USEC_PER_SEC,
 };
 
-/* Not while requests run: they would only fault the pages in again. */
+/* Not while requests run: they would fault the pages in again. */
 static void trim_due(struct timeout *t)
 {
         struct agent *a = container_of(t, struct agent, trim);
@@ -64,8 +58,8 @@ struct agent *agent_new(struct net_loop *loop, const struct agent_config *config
         a->log = log;
         a->clock = loop->clock;
         a->config = *config;
-        a->config.workspace = copy(config->workspace);
-        a->config.state_dir = copy(config->state_dir);
+        a->config.workspace.p = xstrndup_str(config->workspace);
+        a->config.state_dir.p = xstrndup_str(config->state_dir);
         environment_init(&a->env, environ);
         a->users = users_new(NULL, NULL);
         ids_init(&a->ids);
@@ -95,7 +89,7 @@ void agent_add_listen_port(struct agent *a, uint16_t port)
         a->listen_ports[a->n_listen_ports++] = port;
 }
 
-struct ending {
+struct agent_closing {
         struct agent *agent;
         agent_freed_fn *freed;
         void *data;
@@ -104,7 +98,7 @@ struct ending {
 
 static void all_closed(uv_handle_t *h)
 {
-        struct ending *e = container_of((uv_timer_t *) h, struct ending, last);
+        struct agent_closing *e = container_of((uv_timer_t *) h, struct agent_closing, last);
         struct agent *a = e->agent;
 
         users_free(a->users);
@@ -118,11 +112,11 @@ static void all_closed(uv_handle_t *h)
         free(e);
 }
 
-/* libuv finishes what was closed in one turn in the opposite order: handles inside the agent, closed
- * before the client's, may still be due. A handle closed now comes after all of them. */
+/* libuv runs the close callbacks of one turn in reverse order: handles inside the agent that were closed
+ * before the client's may still be pending. The callback of a handle closed now comes after all of them. */
 static void client_freed(void *data)
 {
-        struct ending *e = data;
+        struct agent_closing *e = data;
 
         (void) uv_timer_init(&e->agent->loop->uv, &e->last);
         uv_close((uv_handle_t *) &e->last, all_closed);
@@ -131,7 +125,7 @@ static void client_freed(void *data)
 /* No request is left. */
 static void server_freed(void *data)
 {
-        struct ending *e = data;
+        struct agent_closing *e = data;
 
         http_client_free(e->agent->client, client_freed, e);
         metrics_close(&e->agent->metrics);
@@ -141,9 +135,9 @@ static void server_freed(void *data)
 
 void agent_free(struct agent *a, agent_freed_fn *freed, void *data)
 {
-        struct ending *e = xnew(struct ending);
+        struct agent_closing *e = xnew(struct agent_closing);
 
-        *e = (struct ending){ .agent = a, .freed = freed, .data = data };
+        *e = (struct agent_closing){ .agent = a, .freed = freed, .data = data };
         processes_close(&a->processes);
         commands_done(&a->commands);
         sessions_done(&a->sessions);

@@ -3,20 +3,20 @@
 #define HUTCH_EXECD_AGENT_H
 
 /*
- * The agent: what all its parts share.
+ * The agent: the state that its parts share.
  *
- * One per process, made by main and handed to handlers through the server's data. Each part
- * (commands, sessions …) owns a struct of its own here and says in its header how it begins and
- * ends; agent_new and agent_free call them in order.
+ * There is one per process. main creates it, and handlers get it from the server's data. Each part
+ * (commands, sessions, …) has its own struct here; agent_new and agent_free start and stop the parts
+ * in order.
  */
 
 #include "base/id.h"
 #include "base/secret.h"
 #include "execd/command.h"
 #include "execd/entrypoint.h"
-#include "execd/environment.h"
 #include "execd/git_credential.h"
 #include "execd/process.h"
+#include "execd/launch.h"
 #include "execd/metrics.h"
 #include "execd/reaper.h"
 #include "execd/session.h"
@@ -29,12 +29,15 @@
 
 #define AGENT_LISTEN_PORTS_MAX 8
 
+/* Long work (walks, archives, many files) runs for this long per loop turn, and then yields. */
+#define AGENT_SLICE (2 * USEC_PER_MSEC)
+
 struct agent_config {
-        struct str workspace;    /* where relative paths begin; absolute */
-        struct str state_dir;    /* for files nobody else should see; absolute */
+        struct str workspace;    /* base of relative paths; absolute */
+        struct str state_dir;    /* for the agent's private files; absolute */
         uint64_t output_max;     /* bytes kept of a background command's output */
         uint64_t entrypoint_max; /* and of the entrypoint's */
-        struct secret *token;    /* NULL: everybody may; the agent takes it */
+        struct secret *token;    /* NULL: no authentication; the agent takes it */
 };
 
 struct agent {
@@ -43,7 +46,7 @@ struct agent {
         const struct clock *clock;
         struct http_server *server;
         struct agent_config config;
-        struct environment env; /* what commands start with */
+        struct environment env; /* of commands */
         struct users *users;    /* of the sandbox */
         struct ids ids;
         struct processes processes;
@@ -52,7 +55,7 @@ struct agent {
         struct entrypoint entrypoint;
         struct reaper reaper;
         struct http_sse_group event_group;
-        struct timeout_kind trims; /* see agent_schedule_trim */
+        struct timeout_kind trims; /* agent_schedule_trim */
         struct timeout trim;
         struct metrics metrics;
         struct http_client *client; /* to servers inside the sandbox */
@@ -62,19 +65,19 @@ struct agent {
         size_t n_listen_ports;
 };
 
-/* The strings of config are copied. server_config may be NULL. */
+/* Copies the strings of config. server_config may be NULL. */
 struct agent *agent_new(struct net_loop *loop, const struct agent_config *config,
                         const struct http_server_config *server_config, const struct log_ctx *log);
 
-/* To be told of every TCP port that the server listens on: none of them is proxied to. */
+/* Must be called for every TCP port that the server listens on: these ports are not proxied to. */
 void agent_add_listen_port(struct agent *a, uint16_t port);
 
-/* Ends everything that runs; the loop must run until `freed`. */
+/* Kills everything that runs; the loop must run until `freed` is called. */
 typedef void agent_freed_fn(void *data);
 void agent_free(struct agent *a, agent_freed_fn *freed, void *data);
 
-/* To be called for each request: some time after the last one, memory that malloc holds goes back to
- * the kernel, so that an agent that has worked hard costs no more than one that has not. */
+/* Called for each request. Shortly after the last one, memory that malloc holds is returned to the
+ * kernel, so that an agent that was busy costs no more memory than one that was not. */
 void agent_schedule_trim(struct agent *a);
 
 static inline struct agent *agent_of(const struct http_req *req)

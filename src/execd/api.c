@@ -3,19 +3,20 @@
 
 #include "base/base.h"
 #include "execd/agent.h"
-#include "execd/codes.h"
+#include "execd/path.h"
 
-#define PROTOCOL 1 /* grows when an answer changes in a way that hutchd must know of */
+/* Incremented when a response changes in a way that hutchd has to know of. */
+#define PROTOCOL 1
 
 const struct http_api *const api_tables[] = {
         /* clang-format off */
+        &api_archive_download,
+        &api_archive_upload,
         &api_commands,
-        &api_directories_make,
+        &api_directories,
         &api_entrypoint,
         &api_files,
         &api_files_download,
-        &api_files_info,
-        &api_files_move,
         &api_files_replace,
         &api_files_upload,
         &api_git,
@@ -23,14 +24,13 @@ const struct http_api *const api_tables[] = {
         &api_metrics,
         &api_proxy,
         &api_sessions,
-        &api_directories,
         &api_tunnel,
         &api_unavailable,
         NULL,
         /* clang-format on */
 };
 
-/* --- what all tables share --- */
+/* --- callbacks of the route tables --- */
 
 int api_authorize(struct http_req *req, uint32_t scope)
 {
@@ -47,8 +47,7 @@ int api_authorize(struct http_req *req, uint32_t scope)
         return -EACCES;
 }
 
-/* What the engine itself has to say (no such path, body too large …) has words of its own; clients
- * know only those of codes.h. */
+/* The HTTP engine's own errors (no such route, body too large) have codes that clients do not know. */
 static const char *known_code(int status, const char *code)
 {
         static const char *const known[] = {
@@ -80,9 +79,85 @@ void api_invalid(struct http_req *req, const struct json_error *e)
         http_reply_error(req, 400, CODE_INVALID_BODY, "%s", e->message);
 }
 
+/* --- error replies --- */
+
+static void reply_mapped(struct http_req *req, int os_errno, enum err_code code,
+                         const char *message)
+{
+        if (os_errno == ENOENT)
+                http_reply_error(req, 404, CODE_FILE_NOT_FOUND, "%s", message);
+        else if (os_errno == 0 && (code == ERR_INVALID || code == ERR_EXHAUSTED))
+                http_reply_error(req, 400, CODE_INVALID_BODY, "%s", message);
+        else
+                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "%s", message);
+}
+
+void problem_reply_errno(struct http_req *req, int r, const char *fmt, ...)
+{
+        char room[ERR_MESSAGE_MAX];
+        struct buf text;
+        struct err e;
+        va_list ap;
+
+        buf_init_fixed(&text, room, sizeof(room));
+        va_start(ap, fmt);
+        buf_vaddf(&text, fmt, ap);
+        va_end(ap);
+        (void) err_errno(&e, r, "%.*s", STR_ARG(buf_str(&text)));
+        reply_mapped(req, -r, e.code, e.message);
+}
+
+void problem_reply_file(struct http_req *req, int r, const char *verb, struct str path)
+{
+        if (r == -EINVAL)
+                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "%s '%.*s': not a regular file",
+                                 verb, PROBLEM_PATH(path));
+        else
+                problem_reply_errno(req, r, "%s '%.*s'", verb, PROBLEM_PATH(path));
+}
+
+void problem_reply(struct http_req *req, const struct err *e)
+{
+        reply_mapped(req, e->os_errno, e->code, e->message);
+}
+
+/* --- query parameters --- */
+
+int query_refuse(struct http_req *req)
+{
+        http_reply_error(req, 400, CODE_INVALID_BODY, "the query is not properly percent-encoded");
+        return -EINVAL;
+}
+
+int query_path(struct http_req *req, struct str *ret)
+{
+        struct str given = STR_NULL;
+        struct err e;
+        int r = http_req_query(req, "path", &given);
+
+        if (r < 0)
+                return query_refuse(req);
+        if (given.n == 0) {
+                http_reply_error(req, 400, CODE_MISSING_QUERY, "missing query parameter 'path'");
+                return -EINVAL;
+        }
+        r = path_resolve(agent_of(req), &req->arena, given, ret, &e);
+        if (r < 0)
+                problem_reply(req, &e);
+        return r;
+}
+
+bool query_is_true(struct http_req *req, const char *name)
+{
+        struct str text;
+
+        return http_req_query(req, name, &text) == 1
+               && (str_eq(text, STR("true")) || str_eq(text, STR("1")));
+}
+
 /* --- health --- */
 
-/* Content-Length: 0 and not an empty chunked body: old JavaScript clients wait for the latter. */
+/* Content-Length: 0 instead of an empty chunked body, which old JavaScript clients wait for. */
 static void get_ping(struct http_req *req)
 {
         http_reply_empty(req, 200);

@@ -1,18 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * GET /files/archive?path=: a tree as a tar stream.
+ *
+ * A directory yields its content, with names relative to it and without an entry for itself; a file or a
+ * symlink is one entry with its own name. So extracting into a directory what was read from another one
+ * makes a copy.
+ *
+ * Symlinks are archived as symlinks and never followed; each of several hard links is a file of its own.
+ * Sockets, FIFOs and devices are left out, and so are files that vanish meanwhile. Owners are numbers.
+ *
+ * A file has exactly as many bytes as its header says: bytes appended while it is read are not sent. If
+ * that cannot be kept (a file shrinks, a file or directory cannot be read, a path is longer than the
+ * kernel accepts), the response is aborted, so that no client takes it for the complete tree.
+ */
+
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/tar.h"
 #include "base/base.h"
 #include "execd/agent.h"
-#include "execd/archive.h"
-#include "execd/codes.h"
+#include "execd/api.h"
+#include "execd/path.h"
 #include "execd/response_stream.h"
-#include "execd/problem.h"
-#include "execd/query.h"
-#include "archive/tar.h"
-#include "execd/tree_listing.h"
 #include "http/file.h"
 #include "os/fd.h"
 #include "os/walk.h"
@@ -21,20 +34,15 @@
 #define OPEN_FILE (O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 
 struct archive_download {
-        struct response_stream flow;
+        struct response_stream stream;
         struct walk walk;
         bool walking;
-        bool told;       /* without a walk: the root was */
+        bool root_sent;  /* if the root is not a directory */
         struct str root; /* in the arena */
         int file;        /* being sent, or -EBADF */
-        uint64_t left;   /* of it */
-        unsigned pad;    /* behind it */
+        uint64_t left;   /* bytes of it to send, */
+        unsigned pad;    /* and padding to follow */
 };
-
-static struct archive_download *out_of(struct response_stream *f)
-{
-        return container_of(f, struct archive_download, flow);
-}
 
 /* --- entries --- */
 
@@ -50,7 +58,7 @@ static void add_header(struct buf *out, const struct stat *st, const struct tar_
         tar_write_header(out, &e, TAR_WRITE_NSEC);
 }
 
-/* It vanished or became something else: as if it had never been there. */
+/* It vanished or changed its type: treated as if it had never existed. */
 static bool is_gone(int r)
 {
         return r == -ENOENT || r == -ENOTDIR || r == -ELOOP || r == -EINVAL || r == -ENXIO;
@@ -126,15 +134,9 @@ static int add_entry(struct archive_download *a, const struct walk_entry *e, str
 
 /* --- the stream --- */
 
-static void add_zeros(struct buf *out, size_t n)
-{
-        static const char zeros[TAR_BLOCK];
-
-        buf_add(out, zeros, n);
-}
-
 static int add_content(struct archive_download *a, struct buf *out)
 {
+        static const char zeros[TAR_BLOCK];
         size_t want = (size_t) MIN_OF(a->left, (uint64_t) RESPONSE_STREAM_PIECE);
         char *p = buf_reserve(out, want);
         ssize_t n = p ? read(a->file, p, want) : -1;
@@ -145,29 +147,29 @@ static int add_content(struct archive_download *a, struct buf *out)
         a->left -= (uint64_t) n;
         if (a->left == 0) {
                 a->file = fd_close(a->file);
-                add_zeros(out, a->pad);
+                buf_add(out, zeros, a->pad);
         }
         return 1;
 }
 
-/* A root that is no directory. */
+/* A root that is not a directory. */
 static int add_root(struct archive_download *a, struct buf *out)
 {
         const char *name = strrchr(a->root.p, '/') + 1;
         int r;
 
-        if (a->told)
+        if (a->root_sent)
                 return 0;
-        a->told = true;
+        a->root_sent = true;
         r = add_file(a, AT_FDCWD, a->root.p, str_from(name), out);
         if (r == -ELOOP)
                 r = add_link(AT_FDCWD, a->root.p, str_from(name), out);
         return r < 0 ? r : 1;
 }
 
-static int produce(struct response_stream *f, struct buf *out)
+static int produce(struct response_stream *s, struct buf *out)
 {
-        struct archive_download *a = out_of(f);
+        struct archive_download *a = container_of(s, struct archive_download, stream);
         struct walk_entry e;
         int r;
 
@@ -180,14 +182,14 @@ static int produce(struct response_stream *f, struct buf *out)
         if (r == 0)
                 tar_write_end(out);
         if (r < 0)
-                log_fields(&f->req->log, LOG_WARN, "archive broken off", LOG_F_STR("path", a->root),
+                log_fields(&s->req->log, LOG_WARN, "archive aborted", LOG_F_STR("path", a->root),
                            LOG_F_STR("reason", str_from(err_text(r))));
         return r;
 }
 
-static void release(struct response_stream *f)
+static void release(struct response_stream *s)
 {
-        struct archive_download *a = out_of(f);
+        struct archive_download *a = container_of(s, struct archive_download, stream);
 
         if (a->walking)
                 walk_close(&a->walk);
@@ -195,9 +197,9 @@ static void release(struct response_stream *f)
         free(a);
 }
 
-/* --- the beginning --- */
+/* --- the request --- */
 
-/* With a descriptor for a directory, without one for a file or link. Negative: answered. */
+/* A descriptor for a directory, none for a file or symlink. Negative: has replied. */
 static int open_root(struct http_req *req, struct str path, int *ret_fd)
 {
         struct stat st;
@@ -207,58 +209,55 @@ static int open_root(struct http_req *req, struct str path, int *ret_fd)
                 *ret_fd = fd;
                 return 0;
         }
-        if (r != -ENOTDIR && r != -ELOOP) {
-                problem_reply_file(req, r, "archive", path);
-                return r;
-        }
-        if (lstat(path.p, &st) < 0) {
-                r = -errno;
-                problem_reply_file(req, r, "archive", path);
-                return r;
-        }
-        if (!S_ISLNK(st.st_mode) && (!S_ISREG(st.st_mode) || access(path.p, R_OK) < 0)) {
-                http_reply_error(req, S_ISREG(st.st_mode) ? 500 : 400,
-                                 S_ISREG(st.st_mode) ? CODE_RUNTIME_ERROR : CODE_INVALID_FILE,
+        if ((r == -ENOTDIR || r == -ELOOP) && lstat(path.p, &st) == 0) {
+                bool regular = S_ISREG(st.st_mode);
+
+                if (S_ISLNK(st.st_mode) || (regular && access(path.p, R_OK) == 0))
+                        return 0;
+                http_reply_error(req, regular ? 500 : 400,
+                                 regular ? CODE_RUNTIME_ERROR : CODE_INVALID_FILE,
                                  "'%.*s' can't be archived: it is %s", PROBLEM_PATH(path),
-                                 S_ISREG(st.st_mode) ? "not readable" : "a device, FIFO or socket");
+                                 regular ? "not readable" : "a device, FIFO or socket");
                 return -EINVAL;
         }
-        return 0;
+        if (r == -ENOTDIR || r == -ELOOP)
+                r = -errno; /* of lstat */
+        problem_reply_file(req, r, "archive", path);
+        return r;
 }
 
-static void add_disposition(struct http_req *req, struct str root)
-{
-        const char *slash = memrchr(root.p, '/', root.n);
-        const char *name = arena_printf(&req->arena, "%s.tar", slash[1] ? slash + 1 : "root");
-
-        if (name)
-                (void) http_res_attachment(req, str_from(name));
-}
-
-void archive_get(struct http_req *req)
+static void get_archive(struct http_req *req)
 {
         static const struct response_stream_ops ops = { .produce = produce, .release = release };
         struct archive_download *a;
         struct str path, shown;
-        bool is_dir;
         int fd = -EBADF, r;
 
         if (query_path(req, &path) < 0 || open_root(req, path, &fd) < 0)
                 return;
-        is_dir = fd >= 0;
         shown = path_clean(&req->arena, path);
         a = xnew(struct archive_download);
         *a = (struct archive_download){ .root = shown, .file = -EBADF };
         r = shown.p ? 0 : -ENOMEM;
-        if (r == 0 && is_dir)
+        if (r == 0 && fd >= 0) {
                 r = walk_open(&a->walk, TAKE_FD(fd), &(struct walk_options){ 0 });
+                a->walking = r == 0;
+        }
         if (r < 0) {
                 (void) fd_close(fd);
                 free(a);
                 problem_reply_file(req, r, "archive", path);
                 return;
         }
-        a->walking = is_dir;
-        add_disposition(req, shown);
-        response_stream_start(&a->flow, req, STR("application/x-tar"), &ops);
+        path = str_from(arena_printf(&req->arena, "%s.tar",
+                                     shown.n > 1 ? strrchr(shown.p, '/') + 1 : "root"));
+        if (path.p)
+                (void) http_res_attachment(req, path);
+        response_stream_start(&a->stream, req, STR("application/x-tar"), &ops);
 }
+
+static const struct http_route routes[] = {
+        { METHOD_GET, "/files/archive", .scope = SCOPE_TOKEN, .exec = get_archive },
+};
+
+const struct http_api api_archive_download = EXECD_API("archive_download", routes);

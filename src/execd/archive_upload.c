@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * POST /files/archive?path=[&owner=keep]: extracts a tar archive below a directory.
+ *
+ * The body is an uncompressed tar archive; the directory is created if necessary. How entries are extracted
+ * is in archive/extract.h. The reply is 200 {"entries":N,"bytes":M}. An archive that cannot be read, or an
+ * entry that is refused, is 400 INVALID_FILE_CONTENT with the name and the reason; a full disk and the
+ * like is 500 RUNTIME_ERROR. Entries that precede the failure stay.
+ *
+ * A piece of the body is processed for a few milliseconds. If it is not finished by then (it may hold a
+ * hundred small files), the remainder is kept, the body is paused, and a task continues in the next turn of
+ * the loop.
+ */
+
 #include <fcntl.h>
 #include <inttypes.h>
 
+#include "archive/extract.h"
 #include "base/base.h"
 #include "execd/agent.h"
-#include "execd/archive.h"
-#include "execd/codes.h"
-#include "archive/extract.h"
-#include "execd/problem.h"
-#include "execd/query.h"
+#include "execd/api.h"
 #include "os/fd.h"
 #include "os/file.h"
 
-/*
- * POST /files/archive: body to reader to files.
- *
- * A piece of the body is worked on for a few milliseconds; if it then is not finished, as when it
- * has a hundred small files, the rest is kept, the body paused, and a task goes on in the next turn.
- */
-
-#define SLICE       (2 * USEC_PER_MSEC)
-#define PENDING_MAX (4 * NET_READ_SIZE) /* after a pause at most one read still comes */
+#define PENDING_MAX (4 * NET_READ_SIZE) /* after a pause at most one more read arrives */
 
 struct archive_upload {
         struct http_req *req;
@@ -28,12 +31,12 @@ struct archive_upload {
         struct extract extract;
         struct net_task task;
         struct buf pending;
-        usec_t turn;      /* of the loop, in which the work began */
-        usec_t slice_end; /* of that turn */
-        bool ended;       /* the body has */
+        usec_t turn;      /* the loop turn of the current slice, */
+        usec_t slice_end; /* which ends then */
+        bool ended;       /* the body is complete */
 };
 
-static void finish(struct archive_upload *a)
+static void upload_free(struct archive_upload *a)
 {
         struct http_req *req = a->req;
 
@@ -46,21 +49,12 @@ static void finish(struct archive_upload *a)
         http_req_unref(req);
 }
 
-/* --- answers --- */
-
-static void reply_done(struct archive_upload *a)
-{
-        char text[80];
-        int n = snprintf(text, sizeof(text), "{\"entries\":%" PRIu64 ",\"bytes\":%" PRIu64 "}",
-                         a->extract.entries, a->extract.bytes);
-
-        http_reply(a->req, 200, STR("application/json"), str_of(text, (size_t) n));
-}
+/* --- replies --- */
 
 static void reply_bad_archive(struct archive_upload *a)
 {
         http_reply_error(a->req, 400, CODE_INVALID_CONTENT,
-                         "the archive can't be read behind %" PRIu64 " entries: %s",
+                         "the archive can't be read after %" PRIu64 " entries: %s",
                          a->extract.entries, a->reader.reason);
 }
 
@@ -72,9 +66,9 @@ static void reply_error(struct archive_upload *a, const struct err *e)
                          refused ? CODE_INVALID_CONTENT : CODE_RUNTIME_ERROR, "%s", e->message);
 }
 
-/* --- the work --- */
+/* --- extraction --- */
 
-/* One event. 1: there may be more; 0: the input is used up; negative: answered. */
+/* Processes one event of the reader. 1: there may be more; 0: the input is consumed; negative: has replied. */
 static int advance(struct archive_upload *a, struct str *input)
 {
         struct str data;
@@ -98,57 +92,53 @@ static int advance(struct archive_upload *a, struct str *input)
         return r < 0 ? r : 1;
 }
 
-/* All input was read. The same results. */
+/* After the last input; the same results. */
 static int complete(struct archive_upload *a)
 {
+        char text[80];
         struct err e;
-        int r = tar_reader_finish(&a->reader);
+        int n, r = tar_reader_finish(&a->reader);
 
         if (r < 0) {
                 reply_bad_archive(a);
                 return r;
         }
         r = extract_finish(&a->extract, &e);
-        if (r < 0)
+        if (r < 0) {
                 reply_error(a, &e);
-        else if (r == 0)
-                reply_done(a);
+        } else if (r == 0) {
+                n = snprintf(text, sizeof(text), "{\"entries\":%" PRIu64 ",\"bytes\":%" PRIu64 "}",
+                             a->extract.entries, a->extract.bytes);
+                http_reply(a->req, 200, STR("application/json"), str_of(text, (size_t) n));
+        }
         return r;
 }
 
-/* A turn of the loop may bring many pieces of the body: they share one slice. */
-static usec_t slice_end(struct archive_upload *a)
+/* One loop turn may bring many pieces of the body: they share one slice. */
+static int run_slice(struct archive_upload *a, struct str *input)
 {
-        usec_t turn = net_loop_now(agent_of(a->req)->loop);
+        const struct agent *agent = agent_of(a->req);
+        usec_t turn = net_loop_now(agent->loop);
+        int r;
 
         if (a->slice_end == 0 || turn != a->turn) {
                 a->turn = turn;
-                a->slice_end = usec_add(clock_mono(agent_of(a->req)->clock), SLICE);
+                a->slice_end = usec_add(clock_mono(agent->clock), AGENT_SLICE);
         }
-        return a->slice_end;
-}
-
-static int run_slice(struct archive_upload *a, struct str *input)
-{
-        const struct clock *clock = agent_of(a->req)->clock;
-        usec_t end = slice_end(a);
-        int r;
-
         do {
                 r = advance(a, input);
                 if (r == 0 && a->ended)
                         r = complete(a);
-        } while (r > 0 && clock_mono(clock) < end);
+        } while (r > 0 && clock_mono(agent->clock) < a->slice_end);
         return r;
 }
 
-/* What is to be done after a slice, and that is: the end, or going on in another turn, or waiting
- * for more of the body. */
+/* Ends, continues in the next turn, or waits for more of the body. */
 static void after_slice(struct archive_upload *a, int r)
 {
         if (r < 0 || (r == 0 && a->ended)) {
-                http_body_resume(a->req); /* what is left of it is read over */
-                finish(a);
+                http_body_resume(a->req); /* the remainder is discarded */
+                upload_free(a);
                 return;
         }
         if (r > 0) {
@@ -167,7 +157,7 @@ static void run_task(struct net_task *t)
         int r;
 
         if (http_req_is_gone(a->req)) {
-                finish(a);
+                upload_free(a);
                 return;
         }
         r = run_slice(a, &input);
@@ -206,10 +196,10 @@ static void on_body_end(struct http_req *req)
 static void on_abort(struct http_req *req, int reason)
 {
         (void) reason;
-        finish(req->data);
+        upload_free(req->data);
 }
 
-/* --- the beginning --- */
+/* --- the request --- */
 
 static int read_owner(struct http_req *req, bool *ret_keep)
 {
@@ -240,7 +230,7 @@ static int open_target(struct http_req *req, struct str path, int *ret_fd)
         return r;
 }
 
-void archive_post(struct http_req *req)
+static void post_archive(struct http_req *req)
 {
         static const struct http_hooks hooks = {
                 .body = on_body,
@@ -264,3 +254,10 @@ void archive_post(struct http_req *req)
         http_req_set_hooks(req, &hooks, a);
         http_body_start(req, HTTP_LENGTH_UNKNOWN);
 }
+
+static const struct http_route routes[] = {
+        { METHOD_POST, "/files/archive", .scope = SCOPE_TOKEN, .body = HTTP_BODY_STREAM,
+          .exec = post_archive },
+};
+
+const struct http_api api_archive_upload = EXECD_API("archive_upload", routes);

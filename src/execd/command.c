@@ -9,27 +9,22 @@
 
 #define CONTENT_MAX 4096
 
-/* One client that hears of a command. Ends when everything was said or the client is gone. */
+/* The client that started a command. Freed when everything was sent or the client is gone. */
 struct command_client {
         struct event_stream stream;
-        struct command *command; /* NULL once the command's part is done */
+        struct command *command; /* NULL once the command has ended */
 };
 
 /* --- records --- */
 
-/* A quarter of all descriptors: kept output must not keep us from running anything. */
-static size_t outputs_max(void)
+void commands_init(struct commands *cs, struct agent *a)
 {
         struct rlimit lim;
 
-        if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur / 4 > COMMANDS_KEPT)
-                return COMMANDS_KEPT;
-        return (size_t) lim.rlim_cur / 4;
-}
-
-void commands_init(struct commands *cs, struct agent *a)
-{
-        *cs = (struct commands){ .agent = a, ._outputs_max = outputs_max() };
+        *cs = (struct commands){ .agent = a, ._outputs_max = COMMANDS_KEPT };
+        /* A quarter of all descriptors: kept output must not keep commands from starting. */
+        if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur / 4 < COMMANDS_KEPT)
+                cs->_outputs_max = (size_t) lim.rlim_cur / 4;
         map_init(&cs->by_id);
         list_init(&cs->running);
         list_init(&cs->finished);
@@ -48,7 +43,7 @@ static void notify_waiters(struct command *c)
 
 static void command_free(struct command *c)
 {
-        notify_waiters(c); /* it was killed, if it ran */
+        notify_waiters(c); /* if it ran, it was killed */
         map_remove(&c->_all->by_id, &c->_by_id);
         list_remove(&c->_node);
         if (c->process)
@@ -75,14 +70,7 @@ static uint64_t kept_bytes(const struct command *c)
         return c->output ? spool_end(c->output) - spool_start(c->output) : 0;
 }
 
-static bool is_too_much(const struct commands *cs, const struct command *oldest, usec_t now)
-{
-        return cs->n_finished > COMMANDS_KEPT || cs->n_outputs > cs->_outputs_max
-               || cs->output_kept > COMMANDS_OUTPUT_KEPT
-               || now - oldest->_finished_mono > COMMANDS_KEPT_FOR;
-}
-
-/* The newest stays, whatever its size: somebody will ask how it ended. */
+/* The newest record stays, whatever its size: a client will query how it ended. */
 static void drop_old(struct commands *cs)
 {
         usec_t now = clock_mono(cs->agent->clock);
@@ -90,7 +78,10 @@ static void drop_old(struct commands *cs)
         list_for_each (n, &cs->finished) {
                 struct command *c = container_of(n, struct command, _node);
 
-                if (n == list_last(&cs->finished) || !is_too_much(cs, c, now))
+                if (n == list_last(&cs->finished)
+                    || (cs->n_finished <= COMMANDS_KEPT && cs->n_outputs <= cs->_outputs_max
+                        && cs->output_kept <= COMMANDS_OUTPUT_KEPT
+                        && now - c->_finished_mono <= COMMANDS_KEPT_FOR))
                         return;
                 cs->n_finished--;
                 cs->n_outputs -= c->output != NULL;
@@ -106,25 +97,20 @@ struct command *command_find(struct commands *cs, struct str id)
         return n ? container_of(n, struct command, _by_id) : NULL;
 }
 
-static char *cut_content(struct str s)
-{
-        size_t n = MIN_OF(s.n, (size_t) CONTENT_MAX);
-
-        while (n > 0 && n < s.n && ((unsigned char) s.p[n] & 0xc0) == 0x80)
-                n--;
-        return xstrndup_str(str_of(s.p, n));
-}
-
 static struct command *command_new(struct commands *cs, const struct command_request *r)
 {
         struct command *c = xnew(struct command);
+        size_t n = MIN_OF(r->content.n, (size_t) CONTENT_MAX);
 
+        /* Not in the middle of a character. */
+        while (n > 0 && n < r->content.n && ((unsigned char) r->content.p[n] & 0xc0) == 0x80)
+                n--;
         *c = (struct command){ ._all = cs,
                                .background = r->background,
                                .attached = r->attached && !r->background,
                                .started = clock_wall(cs->agent->clock),
                                .stdin_fd = -EBADF,
-                               .content = cut_content(r->content) };
+                               .content = xstrndup_str(str_of(r->content.p, n)) };
         list_init(&c->waiters);
         ids_hex(&cs->agent->ids, c->id);
         map_add(&cs->by_id, &c->_by_id, str_from(c->id));
@@ -144,7 +130,7 @@ void command_unwait(struct command_waiter *w)
         list_remove(&w->node);
 }
 
-/* --- telling --- */
+/* --- the client that started it --- */
 
 static void client_drain(struct event_stream *es)
 {
@@ -163,7 +149,7 @@ static void client_free(struct event_stream *es)
         free(t);
 }
 
-/* Nobody listens any more: the output goes nowhere, and must not be held back. */
+/* The output is discarded from now on, and must not be held back. */
 static void client_gone(struct event_stream *es)
 {
         struct command *c = container_of(es, struct command_client, stream)->command;
@@ -190,9 +176,9 @@ static void end_client_stream(struct command *c, const struct process_result *r)
         event_stream_end(&t->stream, r);
 }
 
-/* --- what the process has to say --- */
+/* --- callbacks of the process --- */
 
-static void finish(struct command *c, const struct process_result *r)
+static void command_finish(struct command *c, const struct process_result *r)
 {
         struct commands *cs = c->_all;
         struct agent *a = cs->agent;
@@ -213,24 +199,24 @@ static void finish(struct command *c, const struct process_result *r)
         drop_old(cs);
 }
 
-static void process_ended(struct process *j, const struct process_result *r)
+static void process_ended(struct process *proc, const struct process_result *r)
 {
-        struct command *c = j->owner;
+        struct command *c = proc->owner;
 
-        /* A background command that left something running keeps its process: the output goes on. */
+        /* A background command keeps its process: what it left running may still write. */
         if (!c->output) {
                 c->process = NULL;
-                process_release(j);
+                process_release(proc);
         }
-        finish(c, r);
+        command_finish(c, r);
 }
 
-static void foreground_output(struct process *j, enum process_stream stream, char *p, size_t n)
+static void foreground_output(struct process *proc, enum process_stream stream, char *p, size_t n)
 {
-        struct command *c = j->owner;
+        struct command *c = proc->owner;
 
         if (c->_client && !event_stream_output(&c->_client->stream, stream, str_of(p, n)))
-                process_pause_output(j);
+                process_pause_output(proc);
 }
 
 static const struct process_ops foreground_ops = {
@@ -238,14 +224,14 @@ static const struct process_ops foreground_ops = {
         .ended = process_ended,
 };
 
-static void background_started(struct process *j)
+static void background_started(struct process *proc)
 {
-        end_client_stream(j->owner, &(struct process_result){ 0 });
+        end_client_stream(proc->owner, &(struct process_result){ 0 });
 }
 
-static void background_output(struct process *j, enum process_stream stream, char *p, size_t n)
+static void background_output(struct process *proc, enum process_stream stream, char *p, size_t n)
 {
-        struct command *c = j->owner;
+        struct command *c = proc->owner;
         struct commands *cs = c->_all;
         uint64_t before = kept_bytes(c);
 
@@ -253,7 +239,6 @@ static void background_output(struct process *j, enum process_stream stream, cha
         spool_add(c->output, str_of(p, n));
         if (!c->finished)
                 return;
-        /* What it left running still writes. */
         cs->output_kept += kept_bytes(c) - before;
         drop_old(cs);
 }
@@ -266,7 +251,7 @@ static const struct process_ops background_ops = {
 
 /* --- starting --- */
 
-static int start(struct command *c, const struct command_request *r)
+static int start_process(struct command *c, const struct command_request *r)
 {
         struct agent *a = c->_all->agent;
         struct process_spec spec = r->process;
@@ -276,11 +261,10 @@ static int start(struct command *c, const struct command_request *r)
         spec.merge = spec.keep_output = r->background;
         if (r->background)
                 error = spool_new(a->loop, a->config.state_dir.p, a->config.output_max, &c->output);
-        if (error == 0)
-                error = process_start(&a->processes, &spec,
-                                      r->background ? &background_ops : &foreground_ops, c,
-                                      &c->process);
-        return error;
+        if (error < 0)
+                return error;
+        return process_start(&a->processes, &spec,
+                             r->background ? &background_ops : &foreground_ops, c, &c->process);
 }
 
 void command_run(struct commands *cs, struct http_req *req, const struct command_request *r)
@@ -299,7 +283,7 @@ void command_run(struct commands *cs, struct http_req *req, const struct command
         }
         t->command = c;
         c->_client = t;
-        error = start(c, r);
+        error = start_process(c, r);
         if (error < 0)
-                finish(c, &(struct process_result){ .error = error });
+                command_finish(c, &(struct process_result){ .error = error });
 }

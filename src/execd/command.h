@@ -5,14 +5,14 @@
 /*
  * Commands: the record of each program that clients have started, running or not.
  *
- * A foreground command tells its output to the client that started it, as events; when that client
- * goes away the command runs on and its output is lost, or it is killed, if the client wanted that
- * (`attached`). A background command's output is kept in a spool and can be asked for at any time.
+ * A foreground command streams its output, as events, to the client that started it. When that client
+ * disconnects, the command runs on and its output is discarded; if the client has set `attached`, the
+ * command is killed. The output of a background command is kept in a spool and can be read at any time.
  *
- * A record outlives its program, so that clients can ask how it ended: the last COMMANDS_KEPT of
- * them (fewer with output, each of which is an open file, where few files may be open), for
- * COMMANDS_KEPT_FOR, and only as long as the output of all of them together is no more than
- * COMMANDS_OUTPUT_KEPT. Whenever one ends, the oldest that are too much are dropped.
+ * A record outlives its program, so that clients can query how it ended. Kept are the last COMMANDS_KEPT
+ * records (fewer with output, each of which is an open file, where few files may be open), for
+ * COMMANDS_KEPT_FOR, and only as long as their output is no more than COMMANDS_OUTPUT_KEPT in total.
+ * When a command ends, the oldest records beyond that are dropped.
  */
 
 #include "base/id.h"
@@ -40,7 +40,7 @@ struct commands {
         size_t _outputs_max;
 };
 
-/* Who is told when a command has ended. */
+/* Is notified when a command has ended. */
 struct command_waiter {
         struct list node; /* initialised by command_wait */
         void (*ended)(struct command_waiter *w);
@@ -51,26 +51,26 @@ struct command {
         struct map_node _by_id;
         struct list _node;
         char id[ID_HEX_LEN + 1];
-        char *content; /* what was asked for, cut to CONTENT_MAX */
+        char *content; /* as requested, truncated to CONTENT_MAX */
         bool background;
         bool attached;
         usec_t started, finished; /* wall; finished is 0 while it runs */
         usec_t _finished_mono;
         struct process_result result; /* once finished */
         struct spool *output;         /* of a background command */
-        struct process *process; /* while it runs; with output, as long as there is more to come */
-        int stdin_fd;            /* what it reads from, or -EBADF */
-        bool stdin_busy;         /* a request is writing to it */
+        struct process *process;      /* while it runs; with a spool, until the end of the agent */
+        int stdin_fd;                 /* writing end of its standard input, or -EBADF */
+        bool stdin_busy;              /* a request is writing to it */
         struct list waiters;
-        struct command_client *_client; /* the client that started it, while it listens */
+        struct command_client *_client; /* the client that started it, while it is connected */
 };
 
 struct command_request {
         struct str content;
         struct process_spec process; /* argv, envp, cwd, user, timeout, pipe_stdin */
         bool background;
-        bool exact;    /* output in base64, byte for byte; in the foreground */
-        bool attached; /* it ends when the client that started it goes away; in the foreground */
+        bool exact;    /* foreground: output byte for byte, in base64 */
+        bool attached; /* foreground: killed when the client that started it disconnects */
 };
 
 void commands_init(struct commands *cs, struct agent *a);
@@ -78,14 +78,21 @@ void commands_init(struct commands *cs, struct agent *a);
 /* After processes_close. */
 void commands_done(struct commands *cs);
 
-/* Starts it and answers the request with events. */
+/* Starts a command and replies with a stream of events. */
 void command_run(struct commands *cs, struct http_req *req, const struct command_request *r);
 
-/* NULL if there is none of that id. */
+/* NULL if there is no command with that id. */
 struct command *command_find(struct commands *cs, struct str id);
 
 /* `ended` is called once, from the loop, unless command_unwait comes first. */
 void command_wait(struct command *c, struct command_waiter *w);
 void command_unwait(struct command_waiter *w);
+
+/* The body of a request becomes standard input of a running command, as it arrives.
+ *
+ * The command must have been started with "stdin": true. Standard input stays open after the body, for
+ * further requests, unless ?close=true says that this was the last one. The reply is 200 once the pipe
+ * has accepted everything; a command that does not read holds the client back. One request at a time. */
+void command_stdin(struct http_req *req, struct command *c);
 
 #endif

@@ -4,13 +4,11 @@
 #include "base/base.h"
 #include "execd/agent.h"
 #include "execd/api.h"
-#include "execd/codes.h"
 #include "execd/command.h"
-#include "execd/command_stdin.h"
 #include "execd/launch.h"
-#include "execd/spool_reply.h"
+#include "execd/spool.h"
 
-/* A long script and a large environment fit; what the kernel takes is less. */
+/* More than the kernel accepts as arguments and environment. */
 #define BODY_MAX (2 * MiB)
 #define ENVS_MAX 65536
 #define ARGV_MAX 65536
@@ -31,7 +29,7 @@ struct run_input {
         bool attached;
 };
 
-/* How a foreground command's output is told. */
+/* How the output of a foreground command is encoded. */
 enum output { OUTPUT_TEXT, OUTPUT_BASE64, OUTPUT_MAX_ };
 
 static const char *const output_names[] = { [OUTPUT_TEXT] = "text", [OUTPUT_BASE64] = "base64" };
@@ -77,6 +75,7 @@ static int check_run(const struct run_input *in, struct err *e)
         return 0;
 }
 
+/* The arguments joined by spaces, as far as the arena has room. */
 static struct str join(struct arena *arena, const struct json_strs *argv)
 {
         char *text = NULL;
@@ -97,41 +96,34 @@ static struct str join(struct arena *arena, const struct json_strs *argv)
         return str_of(text, n);
 }
 
-static char **make_argv(struct agent *a, struct arena *arena, const struct run_input *in)
-{
-        struct str shell[] = { STR_NULL, STR("-c"), in->command };
-
-        if (in->argv.n > 0)
-                return launch_argv(arena, in->argv.items, in->argv.n);
-        shell[0] = str_from(launch_shell(a));
-        return launch_argv(arena, shell, ARRAY_SIZE(shell));
-}
-
-/* Everything a process needs, or an error of the arena or of the input. */
 static int make_request(struct http_req *req, const struct run_input *in,
                         struct command_request *ret, struct err *e)
 {
         struct agent *a = agent_of(req);
-        struct process_spec *process = &ret->process;
+        struct process_spec *p = &ret->process;
+        struct str shell[] = { STR_NULL, STR("-c"), in->command };
         int r = check_run(in, e);
 
         if (r == 0)
-                r = launch_cwd(a, &req->arena, in->cwd, &process->cwd, e);
+                r = launch_cwd(a, &req->arena, in->cwd, &p->cwd, e);
         if (r < 0)
                 return r;
-        process->argv = make_argv(a, &req->arena, in);
-        /* The shell is ours to find, whatever PATH the request has for what it runs. */
-        if (in->argv.n == 0)
-                process->search = spawn_search_path(a->env.vars);
-        process->envp = environment_build(&a->env, &req->arena, &in->envs);
+        if (in->argv.n > 0) {
+                p->argv = launch_argv(&req->arena, in->argv.items, in->argv.n);
+        } else {
+                shell[0] = str_from(launch_shell(a));
+                p->argv = launch_argv(&req->arena, shell, ARRAY_SIZE(shell));
+                /* The agent finds the shell, whatever PATH the request sets for the command. */
+                p->search = spawn_search_path(a->env.vars);
+        }
+        p->envp = environment_build(&a->env, &req->arena, &in->envs);
         if (in->has_uid)
-                process->user = launch_user(a, &req->arena, in->uid, in->has_gid ? in->gid : -1);
-        if (!process->argv || !process->envp || (in->has_uid && !process->user))
+                p->user = launch_user(a, &req->arena, in->uid, in->has_gid ? in->gid : -1);
+        if (!p->argv || !p->envp || (in->has_uid && !p->user))
                 return err_set(e, ERR_TOO_LARGE, "command and environment are too large");
-        process->timeout = (usec_t) in->timeout > USEC_INFINITY / USEC_PER_MSEC
-                                   ? 0
-                                   : (usec_t) in->timeout * USEC_PER_MSEC;
-        process->pipe_stdin = in->with_stdin;
+        if ((usec_t) in->timeout <= USEC_INFINITY / USEC_PER_MSEC)
+                p->timeout = (usec_t) in->timeout * USEC_PER_MSEC;
+        p->pipe_stdin = in->with_stdin;
         ret->background = in->background;
         ret->exact = in->output == OUTPUT_BASE64;
         ret->attached = in->attached;
@@ -174,14 +166,15 @@ static const struct json_field status_fields[] = {
         JSON_END,
 };
 
-/* NULL: it has answered. */
+/* NULL: has replied. */
 static struct command *find_or_reply(struct http_req *req, int status)
 {
         struct command *c = command_find(&agent_of(req)->commands, req->params[0]);
 
         if (!c)
-                http_reply_error(req, status, CODE_INVALID_BODY,
-                                 "there is no command of that id; it may have ended long ago");
+                http_reply_error(
+                        req, status, CODE_INVALID_BODY,
+                        "there is no command with that id; its record may have been dropped");
         return c;
 }
 
@@ -286,7 +279,7 @@ static void delete_command(struct http_req *req)
                 session_close(s, req);
         else
                 http_reply_error(req, 500, CODE_RUNTIME_ERROR,
-                                 "there is no command or session of that id");
+                                 "there is no command or session with that id");
 }
 
 /* --- POST /command/{id}/signal --- */
@@ -300,7 +293,7 @@ static const struct json_field signal_fields[] = {
         JSON_END,
 };
 
-/* A number, or a name with or without SIG, any case; as JSON text. 0: none of them. */
+/* JSON text: a number, or a name with or without SIG in any case. 0: neither. */
 static int signal_from_json(struct str raw)
 {
         uint64_t number;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "execd/command_stdin.h"
+#include "execd/command.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "execd/agent.h"
-#include "execd/codes.h"
+#include "execd/api.h"
 #include "os/fd.h"
 
-/* Has a copy of the descriptor: the command may end at any time and close its own. The pipe then
- * has no reader, and writing fails. */
+/* Has a duplicate of the descriptor: the command may end at any time and close its own. The pipe then has no
+ * reader, and writing fails. */
 struct feed {
         struct http_req *req;
         struct command *command; /* NULL once it has ended */
@@ -18,8 +18,8 @@ struct feed {
         int fd;
         bool close_after;
         bool body_done;
-        bool over;       /* answered, or the client is gone */
-        struct buf held; /* what the pipe did not take */
+        bool ended;      /* has replied, or the client is gone */
+        struct buf held; /* what the pipe did not accept */
         uv_poll_t poll;
 };
 
@@ -34,10 +34,9 @@ static void poll_closed(uv_handle_t *h)
         http_req_unref(req);
 }
 
-/* Nothing is said to the client any more after this. */
-static void end(struct feed *f)
+static void feed_end(struct feed *f)
 {
-        f->over = true;
+        f->ended = true;
         http_req_set_hooks(f->req, NULL, NULL);
         if (f->command) {
                 f->command->stdin_busy = false;
@@ -46,22 +45,22 @@ static void end(struct feed *f)
         uv_close((uv_handle_t *) &f->poll, poll_closed);
 }
 
-static void fail(struct feed *f)
+static void feed_fail(struct feed *f)
 {
         http_reply_error(f->req, 409, CODE_RUNTIME_ERROR,
                          "the command does not read its standard input any more");
-        end(f);
+        feed_end(f);
 }
 
-static void succeed(struct feed *f)
+static void feed_succeed(struct feed *f)
 {
         if (f->close_after && f->command)
                 f->command->stdin_fd = fd_close(f->command->stdin_fd);
         http_reply_empty(f->req, 200);
-        end(f);
+        feed_end(f);
 }
 
-/* 0, -EAGAIN with the rest held, or the reason why there is no point in going on. */
+/* 0, -EAGAIN with the remainder held, or an error of the pipe. */
 static int write_out(struct feed *f, struct str bytes)
 {
         while (bytes.n > 0) {
@@ -91,7 +90,7 @@ static void poll_cb(uv_poll_t *h, int status, int events)
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
         if (n < 0) {
-                fail(f);
+                feed_fail(f);
                 return;
         }
         buf_consume(&f->held, (size_t) n);
@@ -99,7 +98,7 @@ static void poll_cb(uv_poll_t *h, int status, int events)
                 return;
         (void) uv_poll_stop(h);
         if (f->body_done)
-                succeed(f);
+                feed_succeed(f);
         else
                 http_body_resume(f->req);
 }
@@ -110,14 +109,14 @@ static void feed_body(struct http_req *req, const char *p, size_t n)
         int r = -EAGAIN;
 
         if (f->held.n > 0)
-                buf_add(&f->held, p, n); /* was read before the pause took effect */
+                buf_add(&f->held, p, n); /* read before the pause took effect */
         else
                 r = write_out(f, str_of(p, n));
         if (r == -EAGAIN) {
                 http_body_pause(req);
                 (void) uv_poll_start(&f->poll, UV_WRITABLE, poll_cb);
         } else if (r < 0) {
-                fail(f);
+                feed_fail(f);
         }
 }
 
@@ -127,13 +126,13 @@ static void feed_body_end(struct http_req *req)
 
         f->body_done = true;
         if (f->held.n == 0)
-                succeed(f);
+                feed_succeed(f);
 }
 
 static void feed_abort(struct http_req *req, int reason)
 {
         (void) reason;
-        end(req->data);
+        feed_end(req->data);
 }
 
 static const struct http_hooks feed_hooks = {
@@ -142,22 +141,14 @@ static const struct http_hooks feed_hooks = {
         .abort = feed_abort,
 };
 
-/* The command has ended; whatever is left of the body has no reader. */
+/* The command has ended; the remainder of the body has no reader. */
 static void feed_ended(struct command_waiter *w)
 {
         struct feed *f = container_of(w, struct feed, waiter);
 
         f->command = NULL;
-        if (!f->over)
-                fail(f);
-}
-
-static bool wants_close(struct http_req *req)
-{
-        struct str text;
-
-        return http_req_query(req, "close", &text) == 1
-               && (str_eq(text, STR("true")) || str_eq(text, STR("1")));
+        if (!f->ended)
+                feed_fail(f);
 }
 
 void command_stdin(struct http_req *req, struct command *c)
@@ -182,13 +173,14 @@ void command_stdin(struct http_req *req, struct command *c)
         if (uv_poll_init(&agent_of(req)->loop->uv, &f->poll, fd) < 0) {
                 free(f);
                 (void) fd_close(fd);
-                http_reply_error(req, 503, CODE_UNAVAILABLE, "too much is going on; try again");
+                http_reply_error(req, 503, CODE_UNAVAILABLE,
+                                 "too many files are being watched; try again");
                 return;
         }
         f->req = http_req_ref(req);
         f->command = c;
         f->fd = fd;
-        f->close_after = wants_close(req);
+        f->close_after = query_is_true(req, "close");
         buf_init(&f->held, 2 * NET_READ_SIZE);
         f->waiter.ended = feed_ended;
         command_wait(c, &f->waiter);

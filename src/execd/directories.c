@@ -1,24 +1,161 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Directory trees: GET /files/search, GET /directories/list, DELETE /directories.
+ *
+ * A search or listing is a JSON array of file objects (execd/file_info.h), streamed in constant memory
+ * however many files there are. Directories come before their content, names in ascending order.
+ *
+ * Left out are files that vanish meanwhile, directories that cannot be read, and files so deep that their
+ * path is longer than the kernel accepts. The response is aborted when the tree is moved away during
+ * the walk, and when descriptors or memory run out.
+ */
+
 #include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "execd/agent.h"
 #include "execd/api.h"
-#include "execd/archive.h"
-#include "execd/codes.h"
 #include "execd/file_batch.h"
+#include "execd/file_info.h"
+#include "execd/glob.h"
 #include "execd/path.h"
-#include "execd/problem.h"
-#include "execd/query.h"
-#include "execd/tree_listing.h"
+#include "execd/response_stream.h"
 #include "os/fd.h"
 #include "os/walk.h"
 
-/* GET /files/search, GET /directories/list and DELETE /directories; the table has the archives, too. */
-
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 
-/* --- searching --- */
+/* --- the array of files --- */
+
+struct tree_query {
+        struct str root;    /* absolute, NUL-terminated, in the request's arena */
+        int rootfd;         /* a directory, or -EBADF: the array has only the root itself */
+        unsigned depth_max; /* 0: no limit */
+        bool files_only;    /* directories are walked but not listed */
+        struct glob *glob;  /* of the names to list, or NULL: all */
+};
+
+struct tree_listing {
+        struct response_stream stream;
+        struct tree_query q;
+        struct walk walk;
+        bool walking;
+        bool begun;      /* "[" was produced */
+        bool any;        /* and a file after it */
+        struct buf path; /* of the current entry; begins with the root */
+        size_t root_n;
+};
+
+static void add_file(struct tree_listing *t, int dirfd, const char *name, struct buf *out)
+{
+        struct statx st;
+
+        if (file_info_stat(dirfd, name, &st) < 0)
+                return;
+        if (t->any)
+                buf_add_char(out, ',');
+        t->any = true;
+        file_info_add(out, buf_str(&t->path), &st, agent_of(t->stream.req)->users);
+}
+
+static int add_root(struct tree_listing *t, struct buf *out)
+{
+        struct str root = buf_str(&t->path);
+        const char *slash = memrchr(root.p, '/', root.n);
+
+        if (!t->q.glob || glob_matches(t->q.glob, str_from(slash + 1)))
+                add_file(t, AT_FDCWD, t->q.root.p, out);
+        return 0;
+}
+
+static bool is_wanted(const struct tree_listing *t, const struct walk_entry *e)
+{
+        if (e->what == WALK_DIR)
+                return !t->q.files_only;
+        return e->what == WALK_ENTRY && (!t->q.glob || glob_matches(t->q.glob, str_from(e->name)));
+}
+
+static int add_next(struct tree_listing *t, struct buf *out)
+{
+        struct walk_entry e;
+        int r = walk_next(&t->walk, &e);
+
+        if (r <= 0)
+                return r;
+        if (e.what == WALK_FAILED
+            && (e.error == -EMFILE || e.error == -ENFILE || e.error == -ENOMEM))
+                return e.error;
+        if (!is_wanted(t, &e))
+                return 1;
+        buf_truncate(&t->path, t->root_n);
+        if (t->root_n > 1) /* the root is not "/" */
+                buf_add_char(&t->path, '/');
+        buf_add_str(&t->path, e.path);
+        add_file(t, e.dirfd, e.name, out);
+        return 1;
+}
+
+static int produce(struct response_stream *s, struct buf *out)
+{
+        struct tree_listing *t = container_of(s, struct tree_listing, stream);
+        int r;
+
+        if (!t->begun)
+                buf_add_char(out, '[');
+        t->begun = true;
+        r = t->walking ? add_next(t, out) : add_root(t, out);
+        if (r == 0)
+                buf_add_char(out, ']');
+        return r;
+}
+
+static void release(struct response_stream *s)
+{
+        struct tree_listing *t = container_of(s, struct tree_listing, stream);
+
+        if (t->walking)
+                walk_close(&t->walk);
+        (void) fd_close(t->q.rootfd);
+        glob_free(t->q.glob);
+        buf_done(&t->path);
+        free(t);
+}
+
+/* Replies. Takes rootfd and glob. */
+static void list_tree(struct http_req *req, const struct tree_query *q)
+{
+        static const struct response_stream_ops ops = { .produce = produce, .release = release };
+        struct tree_listing *t = xnew(struct tree_listing);
+        struct str shown = path_clean(&req->arena, q->root);
+        int r = shown.p ? 0 : -ENOMEM;
+
+        t->q = *q;
+        t->root_n = shown.n;
+        buf_init(&t->path, PATH_MAX - 1);
+        buf_add_str(&t->path, shown);
+        if (r == 0 && q->rootfd >= 0) {
+                const struct walk_options options = {
+                        .flags = WALK_SORTED,
+                        .depth_max = q->depth_max,
+                        .path_max = PATH_MAX - 1 - MIN_OF(t->root_n + 1, (size_t) PATH_MAX - 2),
+                };
+
+                r = walk_open(&t->walk, TAKE_FD(t->q.rootfd), &options);
+                t->walking = r == 0;
+        }
+        if (r < 0) {
+                problem_reply_file(req, r, "read", q->root);
+                release(&t->stream);
+                return;
+        }
+        users_refresh(agent_of(req)->users);
+        response_stream_start(&t->stream, req, STR("application/json"), &ops);
+}
+
+/* --- GET /files/search --- */
 
 static int make_glob(struct http_req *req, struct glob **ret)
 {
@@ -40,7 +177,7 @@ static int make_glob(struct http_req *req, struct glob **ret)
         return r;
 }
 
-/* A root that is no directory, or a link to one, is itself the only file; one that leads nowhere is
+/* A root that is not a directory, or is a symlink to one, is itself the only file. A dangling symlink is
  * not found. */
 static void get_search(struct http_req *req)
 {
@@ -61,10 +198,10 @@ static void get_search(struct http_req *req)
         if (make_glob(req, &q.glob) < 0)
                 (void) fd_close(q.rootfd);
         else
-                tree_listing_start(req, &q);
+                list_tree(req, &q);
 }
 
-/* --- listing --- */
+/* --- GET /directories/list --- */
 
 static int read_depth(struct http_req *req, unsigned *ret)
 {
@@ -92,7 +229,7 @@ static void get_list(struct http_req *req)
                 return;
         q.rootfd = open(q.root.p, OPEN_DIR);
         if (q.rootfd >= 0 && q.depth_max > 0) {
-                tree_listing_start(req, &q);
+                list_tree(req, &q);
                 return;
         }
         if (q.rootfd >= 0)
@@ -109,82 +246,73 @@ static void get_list(struct http_req *req)
         (void) fd_close(q.rootfd);
 }
 
-/* --- removing --- */
+/* --- DELETE /directories --- */
 
-/* "/", also in disguise, and what is no name: all are refused before anything is removed. */
-static int check_tree(struct batch *b, size_t i)
+/* Refuses "/", under any spelling, and paths that end in "..", before anything is removed. */
+static int check_tree(struct file_batch *fb, struct file_item *item)
 {
-        struct file_item *item = &file_batch_of(b)->items[i];
         struct str path;
-        int r = file_item_resolve(b->req, item);
+        int r = file_item_resolve(fb, item);
 
         if (r < 0)
                 return r;
-        path = path_clean(&b->req->arena, item->path);
+        path = path_clean(&fb->req->arena, item->path);
         if (!path.p) {
-                http_reply_error(b->req, 400, CODE_INVALID_BODY, "the request has too many items");
+                http_reply_error(fb->req, 400, CODE_INVALID_BODY, "the request has too many items");
                 return -ENOMEM;
         }
         if (path.n == 1 || str_ends_with(path, STR("/.."))) {
                 http_reply_error(
-                        b->req, 400, CODE_INVALID_BODY,
+                        fb->req, 400, CODE_INVALID_BODY,
                         "'%.*s' can't be removed; give the path of a directory by its name",
                         PROBLEM_PATH(item->given));
                 return -EINVAL;
         }
         item->path = path;
-        return BATCH_NEXT;
+        return FILE_BATCH_NEXT;
 }
 
 struct removal {
         struct walk_remove rm;
-        bool begun; /* of the item that is removed now */
+        bool begun; /* for the current item */
 };
 
-static void end_removal(struct removal *x)
+static void end_removal(struct file_batch *fb)
 {
+        struct removal *x = fb->data;
+
         if (x->begun)
                 walk_remove_done(&x->rm);
         x->begun = false;
 }
 
-static int remove_tree(struct batch *b, size_t i)
+static int remove_tree(struct file_batch *fb, struct file_item *item)
 {
-        struct file_batch *fb = file_batch_of(b);
         struct removal *x = fb->data;
         struct str at;
         int r;
 
         if (!x->begun)
-                walk_remove_init(&x->rm, AT_FDCWD, fb->items[i].path.p);
+                walk_remove_init(&x->rm, AT_FDCWD, item->path.p);
         x->begun = true;
         r = walk_remove_step(&x->rm);
         if (r > 0)
-                return BATCH_MORE;
+                return FILE_BATCH_MORE;
         at = walk_remove_path(&x->rm);
         if (r < 0)
-                http_reply_error(b->req, 500, CODE_RUNTIME_ERROR, "remove '%.*s%s%.*s': %s",
-                                 PROBLEM_PATH(fb->items[i].path), at.n > 0 ? "/" : "",
-                                 PROBLEM_PATH(at), err_text(r));
-        end_removal(x);
-        return r < 0 ? r : BATCH_NEXT;
-}
-
-static void release_trees(struct batch *b)
-{
-        struct removal *x = file_batch_of(b)->data;
-
-        if (x)
-                end_removal(x);
-        file_batch_release(b);
+                http_reply_error(fb->req, 500, CODE_RUNTIME_ERROR, "remove '%.*s%s%.*s': %s",
+                                 PROBLEM_PATH(item->path), at.n > 0 ? "/" : "", PROBLEM_PATH(at),
+                                 err_text(r));
+        end_removal(fb);
+        return r < 0 ? r : FILE_BATCH_NEXT;
 }
 
 static void delete_directories(struct http_req *req)
 {
-        static const struct batch_ops ops = {
+        static const struct file_batch_ops ops = {
                 .steps = { check_tree, remove_tree },
                 .end = file_batch_reply_empty,
-                .release = release_trees,
+                .release = end_removal,
         };
         struct removal *x = arena_new(&req->arena, struct removal);
 
@@ -195,12 +323,9 @@ static void delete_directories(struct http_req *req)
 }
 
 static const struct http_route routes[] = {
-        { METHOD_GET, "/files/archive", .scope = SCOPE_TOKEN, .exec = archive_get },
-        { METHOD_POST, "/files/archive", .scope = SCOPE_TOKEN, .body = HTTP_BODY_STREAM,
-          .exec = archive_post },
         { METHOD_GET, "/files/search", .scope = SCOPE_TOKEN, .exec = get_search },
         { METHOD_GET, "/directories/list", .scope = SCOPE_TOKEN, .exec = get_list },
         { METHOD_DELETE, "/directories", .scope = SCOPE_TOKEN, .exec = delete_directories },
 };
 
-const struct http_api api_directories = EXECD_API("trees", routes);
+const struct http_api api_directories = EXECD_API("directories", routes);

@@ -9,9 +9,8 @@
 #include "base/base.h"
 #include "execd/agent.h"
 #include "execd/api.h"
-#include "execd/codes.h"
 #include "execd/launch.h"
-#include "execd/spool_reply.h"
+#include "execd/spool.h"
 #include "os/fd.h"
 
 void entrypoint_init(struct entrypoint *e, struct agent *a)
@@ -27,7 +26,7 @@ void entrypoint_done(struct entrypoint *e)
         spool_unref(TAKE_PTR(e->output));
 }
 
-/* --- its output --- */
+/* --- output --- */
 
 static void pipe_data(struct net_pipe *p, char *bytes, size_t n)
 {
@@ -36,8 +35,8 @@ static void pipe_data(struct net_pipe *p, char *bytes, size_t n)
         spool_add(e->output, str_of(bytes, n));
 }
 
-/* Who follows the output is told of its end when the program is gone, not when it has closed its
- * descriptors: what they ask next is how it ended. */
+/* Readers that follow the output see its end when the program is gone, not when it has closed its
+ * descriptors: their next request is how it ended. */
 static void pipe_ended(struct net_pipe *p, int r)
 {
         struct entrypoint *e = container_of(p, struct entrypoint, _pipe);
@@ -58,32 +57,26 @@ static const struct net_pipe_ops pipe_ops = {
         .closed = pipe_closed,
 };
 
-/* --- life --- */
-
-/* What it has printed, and no more: what it left running may write faster than we read. */
-static void read_last_words(struct entrypoint *e)
-{
-        size_t due = e->_pipe_open ? net_pipe_pending(&e->_pipe) : 0;
-        uint64_t until = spool_end(e->output) + due;
-
-        while (e->_pipe_open && spool_end(e->output) < until && net_pipe_read_now(&e->_pipe))
-                ;
-}
+/* --- lifetime --- */
 
 static void reaped(void *data, int status)
 {
         struct entrypoint *e = data;
+        uint64_t until;
 
         e->state = ENTRYPOINT_ENDED;
         e->status = status;
         e->pid = 0;
         e->finished = clock_wall(e->agent->clock);
-        read_last_words(e);
+        /* What it has printed, and no more: processes that it left behind may write faster than this reads. */
+        until = spool_end(e->output) + (e->_pipe_open ? net_pipe_pending(&e->_pipe) : 0);
+        while (e->_pipe_open && spool_end(e->output) < until && net_pipe_read_now(&e->_pipe))
+                ;
         spool_finish(e->output);
         e->_ended(e->_ended_data, status);
 }
 
-static int spawn_it(struct entrypoint *e, char *const *argv, int out)
+static int spawn_entrypoint(struct entrypoint *e, char *const *argv, int out)
 {
         scoped(fd_closep) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
         struct agent *a = e->agent;
@@ -123,7 +116,7 @@ int entrypoint_start(struct entrypoint *e, char *const *argv, entrypoint_ended_f
         e->started = clock_wall(a->clock);
         e->_ended = ended;
         e->_ended_data = data;
-        r = spawn_it(e, argv, out);
+        r = spawn_entrypoint(e, argv, out);
         if (r < 0)
                 return r;
         e->state = ENTRYPOINT_RUNNING;
@@ -164,7 +157,7 @@ static const struct json_field output_fields[] = {
         JSON_END,
 };
 
-/* NULL: it has answered. */
+/* NULL: has replied. */
 static struct entrypoint *find_or_reply(struct http_req *req)
 {
         struct entrypoint *e = &agent_of(req)->entrypoint;
@@ -172,8 +165,7 @@ static struct entrypoint *find_or_reply(struct http_req *req)
         if (e->state != ENTRYPOINT_NONE)
                 return e;
         http_reply_error(req, 404, CODE_CONTEXT_NOT_FOUND,
-                         "the agent was started without an "
-                         "entrypoint");
+                         "the agent was started without an entrypoint");
         return NULL;
 }
 

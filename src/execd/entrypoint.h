@@ -3,12 +3,11 @@
 #define HUTCH_EXECD_ENTRYPOINT_H
 
 /*
- * The program that a sandbox is for: started by the agent, with the agent's environment, in the
- * workspace. What it and its children print is kept in a spool (`entrypoint_max`), for people who
- * ask why their sandbox does not do what it should:
+ * The main program of a sandbox. The agent starts it in the workspace, with the environment of commands.
+ * The output of the program and its children is kept in a spool (`entrypoint_max`):
  *
- *         GET /entrypoint           is it running, since when, how did it end
- *         GET /entrypoint/logs      what it printed; ?cursor= and ?follow= as with commands
+ *         GET /entrypoint           whether it runs, since when, how it ended
+ *         GET /entrypoint/logs      its output; ?cursor= and ?follow= as for commands
  */
 
 #include "base/compiler.h"
@@ -19,8 +18,8 @@
 struct agent;
 
 enum entrypoint_state {
-        ENTRYPOINT_NONE,    /* never asked for; entrypoint_start leads out */
-        ENTRYPOINT_RUNNING, /* its end leads out */
+        ENTRYPOINT_NONE, /* until entrypoint_start */
+        ENTRYPOINT_RUNNING,
         ENTRYPOINT_ENDED,
 };
 
@@ -46,10 +45,10 @@ void entrypoint_done(struct entrypoint *e);
 int entrypoint_start(struct entrypoint *e, char *const *argv, entrypoint_ended_fn *ended,
                      void *data) must_check;
 
-/* To the program itself, as if it were PID 1. */
+/* Sends a signal to the program itself, as if it were PID 1. */
 void entrypoint_signal(struct entrypoint *e, int sig);
 
-/* The exit code of a program that ends because this one has: its own, or 128 + signal. */
+/* The exit code that the agent passes on: that of the program, or 128 + signal. */
 int entrypoint_exit_code(const struct entrypoint *e);
 
 #endif

@@ -9,14 +9,14 @@ static const char *const type_names[] = {
         [EVENT_STDERR] = "stderr", [EVENT_ERROR] = "error", [EVENT_COMPLETE] = "execution_complete",
 };
 
-static void begin(struct buf *b, enum event_type type)
+static void begin_event(struct buf *b, enum event_type type)
 {
         buf_add_str(b, STR("{\"type\":\""));
         buf_add_str(b, str_from(type_names[type]));
         buf_add_char(b, '"');
 }
 
-static void end(struct buf *b, usec_t wall)
+static void end_event(struct buf *b, usec_t wall)
 {
         buf_add_str(b, STR(",\"timestamp\":"));
         buf_add_u64(b, wall / USEC_PER_MSEC);
@@ -25,26 +25,26 @@ static void end(struct buf *b, usec_t wall)
 
 void event_add_text(struct buf *b, enum event_type type, struct str text, usec_t wall)
 {
-        begin(b, type);
+        begin_event(b, type);
         buf_add_str(b, STR(",\"text\":"));
         buf_add_quoted(b, text);
-        end(b, wall);
+        end_event(b, wall);
 }
 
 void event_add_bytes(struct buf *b, enum event_type type, struct str bytes, usec_t wall)
 {
         char *p;
 
-        begin(b, type);
+        begin_event(b, type);
         buf_add_str(b, STR(",\"base64\":\""));
         p = buf_reserve(b, BASE64_ENCODED(bytes.n));
         if (p)
                 buf_advance(b, base64_encode(bytes.p, bytes.n, p));
         buf_add_char(b, '"');
-        end(b, wall);
+        end_event(b, wall);
 }
 
-/* The second spellings are those of an early client, which knows no others. */
+/* The second spellings are for an early client, which knows no others. */
 static void add_outcome(struct buf *b, int exit_code, usec_t took)
 {
         uint64_t msec = took / USEC_PER_MSEC;
@@ -58,16 +58,16 @@ static void add_outcome(struct buf *b, int exit_code, usec_t took)
 
 void event_add_complete(struct buf *b, usec_t took, usec_t wall)
 {
-        begin(b, EVENT_COMPLETE);
+        begin_event(b, EVENT_COMPLETE);
         add_outcome(b, 0, took);
-        end(b, wall);
+        end_event(b, wall);
 }
 
 void event_add_error(struct buf *b, const struct event_error *e, usec_t took, usec_t wall)
 {
         const char *comma = "";
 
-        begin(b, EVENT_ERROR);
+        begin_event(b, EVENT_ERROR);
         buf_add_str(b, STR(",\"error\":{\"ename\":"));
         buf_add_quoted(b, e->name);
         buf_add_str(b, STR(",\"evalue\":"));
@@ -86,5 +86,5 @@ void event_add_error(struct buf *b, const struct event_error *e, usec_t took, us
                 buf_addf(b, ",\"signal\":%d", e->signal);
         if (e->timed_out)
                 buf_add_str(b, STR(",\"timedOut\":true"));
-        end(b, wall);
+        end_event(b, wall);
 }

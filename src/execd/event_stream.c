@@ -9,36 +9,36 @@
 #include "execd/agent.h"
 #include "execd/event.h"
 
-/* Events are put together here and written many at once: lines are short, and a write costs more than
- * an event. One that does not fit goes alone, through the heap.
+/* Events are collected here and written many at once: lines are short, and a write costs more than an
+ * event. An event that does not fit is written alone, from the heap.
  *
- * There is one thread, and a batch never outlives a call: one place will do for all. On the stack,
- * where the compiler touches each page of so large a thing, it would cost half a dozen page faults
- * for each command, because a fork has been in between. */
+ * There is one thread, and a batch never outlives a call: one static buffer serves all. On the stack it
+ * would cost half a dozen page faults for each command: the compiler touches every page of so large an
+ * object, and the fork of the supervisor has made them copy-on-write. */
 #define BATCH_SIZE (24 * KiB)
 
 static char batch_storage[BATCH_SIZE];
 
-struct batch {
+struct event_batch {
         struct http_req *req;
         usec_t wall;
         struct buf buf;
 };
 
-static void batch_init(struct batch *b, struct event_stream *es)
+static void batch_init(struct event_batch *b, struct event_stream *es)
 {
         b->req = es->sse.req;
         b->wall = clock_wall(es->_agent->clock);
         buf_init_fixed(&b->buf, batch_storage, sizeof(batch_storage));
 }
 
-static void batch_flush(struct batch *b)
+static void batch_flush(struct event_batch *b)
 {
         http_stream_write(b->req, buf_str(&b->buf));
         buf_reset(&b->buf);
 }
 
-static void batch_text(struct batch *b, enum event_type type, struct str text)
+static void batch_text(struct event_batch *b, enum event_type type, struct str text)
 {
         scoped(buf_done) struct buf large;
 
@@ -55,7 +55,7 @@ static void batch_text(struct batch *b, enum event_type type, struct str text)
 
 /* --- output --- */
 
-static void add_line(struct event_stream *es, struct batch *b, enum process_stream stream,
+static void add_line(struct event_stream *es, struct event_batch *b, enum process_stream stream,
                      struct str line)
 {
         if (line.n == 0 && es->_skip_empty)
@@ -64,10 +64,10 @@ static void add_line(struct event_stream *es, struct batch *b, enum process_stre
                    line.n ? line : STR("\n"));
 }
 
-/* Three bytes become four characters; what is left of a batch of short outputs does not matter. */
+/* Three bytes become four characters. */
 #define PIECE_MAX (BATCH_SIZE / 2)
 
-static void add_pieces(struct batch *b, enum event_type type, struct str *input)
+static void add_pieces(struct event_batch *b, enum event_type type, struct str *input)
 {
         while (http_stream_writable(b->req) && input->n > 0) {
                 struct str piece = str_of(input->p, MIN_OF(input->n, PIECE_MAX));
@@ -79,11 +79,11 @@ static void add_pieces(struct batch *b, enum event_type type, struct str *input)
         }
 }
 
-/* As much as the client has room for; the batch counts as taken. */
+/* Consumes as much input as the client accepts. */
 static void add_output(struct event_stream *es, enum process_stream stream, struct str *input)
 {
         struct lines *lines = &es->_outputs[stream].lines;
-        struct batch b;
+        struct event_batch b;
         struct str line;
 
         batch_init(&b, es);
@@ -151,7 +151,7 @@ const char *process_error_text(const struct process_result *r, char ret[static 6
         return ret;
 }
 
-static void add_last(struct event_stream *es, struct batch *b)
+static void add_last(struct event_stream *es, struct event_batch *b)
 {
         const struct process_result *r = &es->_result;
         usec_t took = clock_mono(es->_agent->clock) - es->_started;
@@ -173,11 +173,22 @@ static void add_last(struct event_stream *es, struct batch *b)
         event_add_error(&b->buf, &e, took, b->wall);
 }
 
-static void end_now(struct event_stream *es)
+static void stream_done(struct event_stream *es)
 {
-        struct batch b;
+        for (size_t i = 0; i < PROCESS_STREAMS; i++) {
+                lines_done(&es->_outputs[i].lines);
+                buf_done(&es->_outputs[i].held);
+        }
+}
+
+/* If held output finds no room, the drain callback comes here again. */
+static void end_when_sent(struct event_stream *es)
+{
+        struct event_batch b;
         struct str line;
 
+        if (!send_held(es))
+                return;
         batch_init(&b, es);
         for (size_t i = 0; i < PROCESS_STREAMS; i++)
                 if (lines_remainder(&es->_outputs[i].lines, &line))
@@ -187,25 +198,7 @@ static void end_now(struct event_stream *es)
         add_last(es, &b);
         batch_flush(&b);
         http_sse_end(&es->sse);
-}
-
-static void forget(struct event_stream *es)
-{
-        for (size_t i = 0; i < PROCESS_STREAMS; i++) {
-                lines_done(&es->_outputs[i].lines);
-                buf_done(&es->_outputs[i].held);
-        }
-        net_task_cancel(&es->_end);
-}
-
-static void end_task(struct net_task *t)
-{
-        struct event_stream *es = container_of(t, struct event_stream, _end);
-
-        if (!send_held(es))
-                return; /* drain comes */
-        end_now(es);
-        forget(es);
+        stream_done(es);
         es->ops->ended(es);
 }
 
@@ -213,7 +206,7 @@ void event_stream_end(struct event_stream *es, const struct process_result *r)
 {
         es->_ending = true;
         es->_result = *r;
-        net_task_queue(es->_agent->loop, &es->_end);
+        end_when_sent(es);
 }
 
 /* --- the client --- */
@@ -223,7 +216,7 @@ static void sse_drain(struct http_sse *s)
         struct event_stream *es = container_of(s, struct event_stream, sse);
 
         if (es->_ending)
-                net_task_queue(es->_agent->loop, &es->_end);
+                end_when_sent(es);
         else if (send_held(es))
                 es->ops->drain(es);
 }
@@ -231,7 +224,7 @@ static void sse_drain(struct http_sse *s)
 static void sse_ping(struct http_sse *s)
 {
         struct event_stream *es = container_of(s, struct event_stream, sse);
-        struct batch b;
+        struct event_batch b;
 
         batch_init(&b, es);
         event_add_text(&b.buf, EVENT_PING, STR("pong"), b.wall);
@@ -243,7 +236,7 @@ static void sse_gone(struct http_sse *s, int reason)
         struct event_stream *es = container_of(s, struct event_stream, sse);
 
         (void) reason;
-        forget(es);
+        stream_done(es);
         es->ops->gone(es);
 }
 
@@ -257,7 +250,7 @@ int event_stream_begin(struct event_stream *es, struct http_req *req,
                        const struct event_stream_ops *ops, const struct event_stream_options *o)
 {
         struct agent *a = agent_of(req);
-        struct batch b;
+        struct event_batch b;
         int r;
 
         *es = (struct event_stream){ .ops = ops,
@@ -268,7 +261,6 @@ int event_stream_begin(struct event_stream *es, struct http_req *req,
         r = http_sse_begin(&es->sse, req, &a->event_group, &sse_ops);
         if (r < 0)
                 return r;
-        net_task_init(&es->_end, end_task);
         for (size_t i = 0; i < PROCESS_STREAMS; i++) {
                 lines_init(&es->_outputs[i].lines, LINES_MAX);
                 buf_init(&es->_outputs[i].held, NET_READ_SIZE);

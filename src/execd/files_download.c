@@ -1,21 +1,154 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * GET /files/download: a file, or some of its lines (?offset=, ?limit=).
+ *
+ * A file whose size is known goes out by http_reply_file. A selection of lines, and a file of /proc, whose
+ * size is not known before it is read, become a response of unknown length. Its first portion is read
+ * before the response begins, so that a file that cannot be read is still an ordinary error.
+ *
+ * Lines are joined by line feeds, without one at the end; a carriage return at the end of a line is
+ * dropped.
+ */
+
 #include <unistd.h>
 
 #include "base/base.h"
 #include "execd/api.h"
-#include "execd/codes.h"
-#include "execd/file_stream.h"
-#include "execd/problem.h"
-#include "execd/query.h"
+#include "execd/response_stream.h"
 #include "http/file.h"
 #include "os/fd.h"
 #include "os/file.h"
 
-/* GET /files/download: a file as it is, or some of its lines. */
+#define PORTION (64 * KiB)
 
-/* --- what is asked for --- */
+struct line_range {
+        uint64_t first; /* from 1 */
+        uint64_t count;
+};
 
-/* 1 if there is such a number, 0 if not; negative: answered. */
+struct download {
+        struct response_stream stream;
+        int fd;
+        char portion[PORTION];
+        size_t n; /* bytes of the portion that were read but not produced yet */
+
+        /* --- lines --- */
+        bool by_lines;
+        uint64_t line;        /* the current one, from 1 */
+        uint64_t first, last; /* wanted, inclusive */
+        bool started;         /* a byte of the current line was seen */
+        bool any;             /* a line was produced before */
+        bool held_cr;         /* a carriage return that may be the last byte of its line */
+};
+
+/* --- the selection of lines --- */
+
+static void add_line_part(struct download *d, struct str part, bool ends, struct buf *out)
+{
+        bool cr = part.n > 0 && part.p[part.n - 1] == '\r';
+
+        if (!d->started && d->any)
+                buf_add_char(out, '\n');
+        d->any = true;
+        if (part.n > 0 && d->held_cr)
+                buf_add_char(out, '\r');
+        if (part.n > 0)
+                d->held_cr = cr;
+        buf_add(out, part.p, part.n - cr);
+        if (ends)
+                d->held_cr = false;
+}
+
+/* A line exists when it has a byte or an end. */
+static void add_lines(struct download *d, struct str bytes, struct buf *out)
+{
+        while (bytes.n > 0 && d->line <= d->last) {
+                ssize_t lf = str_find(bytes, '\n');
+                size_t n = lf < 0 ? bytes.n : (size_t) lf;
+
+                if (d->line >= d->first)
+                        add_line_part(d, str_of(bytes.p, n), lf >= 0, out);
+                d->started = lf < 0;
+                d->line += lf >= 0;
+                bytes = str_skip(bytes, n + (lf >= 0));
+        }
+}
+
+/* --- the stream --- */
+
+/* 1, 0 at the end of the file, or a negative errno. */
+static int read_portion(struct download *d)
+{
+        ssize_t n;
+
+        do
+                n = read(d->fd, d->portion, sizeof(d->portion));
+        while (n < 0 && errno == EINTR);
+        if (n < 0)
+                return -errno;
+        d->n = (size_t) n;
+        return n > 0;
+}
+
+static int produce(struct response_stream *s, struct buf *out)
+{
+        struct download *d = container_of(s, struct download, stream);
+        int r = d->n > 0 ? 1 : read_portion(d);
+
+        if (r <= 0)
+                return r;
+        if (d->by_lines)
+                add_lines(d, str_of(d->portion, d->n), out);
+        else
+                buf_add(out, d->portion, d->n);
+        d->n = 0;
+        return !d->by_lines || d->line <= d->last;
+}
+
+static void release(struct response_stream *s)
+{
+        struct download *d = container_of(s, struct download, stream);
+
+        (void) fd_close(d->fd);
+        free(d);
+}
+
+/* Takes fd. lines: NULL for all bytes, to be saved under the last name of the path. */
+static void stream_file(struct http_req *req, int fd, struct str path,
+                        const struct line_range *lines)
+{
+        static const struct response_stream_ops ops = { .produce = produce, .release = release };
+        struct str type = lines ? STR("text/plain; charset=utf-8")
+                                : STR("application/octet-stream");
+        struct download *d = xnew(struct download);
+        int r;
+
+        d->fd = fd;
+        if (lines) {
+                d->by_lines = true;
+                d->line = 1;
+                d->first = lines->first;
+                d->last = lines->count > UINT64_MAX - lines->first
+                                  ? UINT64_MAX
+                                  : lines->first + (lines->count - 1);
+        }
+        r = read_portion(d);
+        if (r < 0)
+                problem_reply_file(req, r, "read", path);
+        else if (!lines)
+                (void) http_res_attachment(req, path);
+        if (r == 0)
+                http_reply(req, 200, type, STR(""));
+        if (r <= 0)
+                release(&d->stream);
+        else
+                response_stream_start(&d->stream, req, type, &ops);
+}
+
+/* --- the request --- */
+
+/* 1 if the parameter is there, 0 if not; negative: has replied. */
 static int query_number(struct http_req *req, const char *name, uint64_t *ret)
 {
         struct str text;
@@ -31,12 +164,12 @@ static int query_number(struct http_req *req, const char *name, uint64_t *ret)
         return 1;
 }
 
-/* 1: these lines; 0: all bytes; negative: answered. */
-static int query_lines(struct http_req *req, struct file_lines *ret)
+/* 1: these lines; 0: all bytes; negative: has replied. */
+static int query_lines(struct http_req *req, struct line_range *ret)
 {
         int offset, limit;
 
-        *ret = (struct file_lines){ .first = 1, .count = UINT64_MAX };
+        *ret = (struct line_range){ .first = 1, .count = UINT64_MAX };
         offset = query_number(req, "offset", &ret->first);
         limit = offset < 0 ? offset : query_number(req, "limit", &ret->count);
         if (limit < 0 || (!offset && !limit))
@@ -49,52 +182,35 @@ static int query_lines(struct http_req *req, struct file_lines *ret)
         return 1;
 }
 
-static int open_file(struct http_req *req, struct str path, struct stat *ret_st, int *ret_fd)
-{
-        int r = file_open_read(path.p, ret_st, ret_fd);
-
-        if (r == -EISDIR || r == -EINVAL)
-                http_reply_error(req, 400, CODE_INVALID_FILE, "'%.*s' is %s", PROBLEM_PATH(path),
-                                 r == -EISDIR ? "a directory" : "not a regular file");
-        else if (r < 0)
-                problem_reply_file(req, r, "read", path);
-        return r;
-}
-
-/* --- the answer --- */
-
-static void reply_bytes(struct http_req *req, int fd, struct str path)
-{
-        int r = http_reply_file(req, fd,
-                                &(struct http_file_options){
-                                        .flags = HTTP_FILE_STRICT_RANGE,
-                                        .name = path,
-                                        .range_code = CODE_UNKNOWN,
-                                });
-
-        if (r < 0)
-                problem_reply_file(req, r, "read", path);
-}
-
 static void get_download(struct http_req *req)
 {
         scoped(fd_closep) int fd = -EBADF;
-        struct file_lines lines;
-        struct str path;
+        struct http_file_options options = { .flags = HTTP_FILE_STRICT_RANGE,
+                                             .range_code = CODE_UNKNOWN };
+        struct line_range lines;
         struct stat st;
-        int wanted;
+        int by_lines, r;
 
-        if (query_path(req, &path) < 0)
+        if (query_path(req, &options.name) < 0)
                 return;
-        wanted = query_lines(req, &lines);
-        if (wanted < 0 || open_file(req, path, &st, &fd) < 0)
+        by_lines = query_lines(req, &lines);
+        if (by_lines < 0)
                 return;
-        if (wanted)
-                file_stream_lines(req, TAKE_FD(fd), path, &lines);
-        else if (file_size_is_unknown(fd, &st))
-                file_stream_bytes(req, TAKE_FD(fd), path);
-        else
-                reply_bytes(req, TAKE_FD(fd), path);
+        r = file_open_read(options.name.p, &st, &fd);
+        if (r == -EISDIR || r == -EINVAL) {
+                http_reply_error(req, 400, CODE_INVALID_FILE, "'%.*s' is %s",
+                                 PROBLEM_PATH(options.name),
+                                 r == -EISDIR ? "a directory" : "not a regular file");
+                return;
+        }
+        if (r == 0 && (by_lines || file_size_is_unknown(fd, &st))) {
+                stream_file(req, TAKE_FD(fd), options.name, by_lines ? &lines : NULL);
+                return;
+        }
+        if (r == 0)
+                r = http_reply_file(req, TAKE_FD(fd), &options);
+        if (r < 0)
+                problem_reply_file(req, r, "read", options.name);
 }
 
 static const struct http_route routes[] = {

@@ -1,65 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * POST /files/replace: replaces every occurrence of a text by another, in files of any size.
+ *
+ * Theory of operation. A file is read twice. The first pass searches for the first occurrence: a file
+ * without one is not touched. The second pass reads from the start again and writes a new file (os/file.h)
+ * that takes the place of the old one by rename, so a reader sees the old content or the new, never a
+ * mixture, and a crash leaves the old file in place.
+ *
+ * Both passes go through a window over the file. All of the window is settled (known to hold no part of
+ * an occurrence) except for its last bytes, as many as an occurrence has less one: they may be the
+ * beginning of an occurrence that ends in the next read.
+ *
+ * A file that can only be rewritten in place (a mount point, or a directory that is not writable) must be
+ * read completely before the first byte is written: its new content is held in memory and limited to
+ * IN_PLACE_MAX bytes.
+ *
+ * All files of a request are checked before the first one is changed. Files that were replaced before a
+ * later one fails stay replaced.
+ */
+
 #include <unistd.h>
 
 #include "base/base.h"
 #include "execd/agent.h"
 #include "execd/api.h"
-#include "execd/codes.h"
 #include "execd/file_batch.h"
-#include "execd/problem.h"
-#include "execd/query.h"
 #include "os/fd.h"
-
-/*
- * POST /files/replace: every occurrence of a text by another, in files of any size.
- *
- * A file is read twice: first up to the first occurrence, so that a file without one is left
- * alone; then from its start into a new file that takes its place. Both go through a window
- * of which all but the last few bytes, which could be the beginning of an occurrence, are settled.
- *
- * A file that can only be filled in place (os/file.h) must have been read to its end before: its new
- * content is held in memory, and may have IN_PLACE_MAX bytes at most.
- */
 
 #define BODY_MAX     (4 * MiB)
 #define WINDOW_MIN   (64 * KiB)
 #define OUT_MAX      (64 * KiB)
 #define IN_PLACE_MAX (8 * MiB)
-#define PIECE_COST   (4 * KiB) /* besides its bytes */
-#define TURN_BYTES   (1 * MiB) /* between two looks at the clock */
+#define PIECE_COST   (4 * KiB) /* of a piece of work, besides its bytes */
+#define TURN_BYTES   (1 * MiB) /* of work between two checks of the clock */
 
-/* --- finding --- */
+/* --- searching --- */
 
 struct finder {
         int fd;
         struct str old;
         char *window;
-        size_t size; /* of the window: what is read at a time is not less than what is read again */
-        size_t n;    /* bytes in it */
+        size_t size; /* of the window: at least twice the text, so that a read moves it forward */
+        size_t n;    /* bytes in the window */
         size_t pos;  /* of these, settled */
         bool eof;
 };
-
-static void finder_open(struct finder *f, int fd, struct str old)
-{
-        *f = (struct finder){ .fd = fd, .old = old, .size = MAX_OF(WINDOW_MIN, 2 * old.n) };
-        f->window = xcalloc(1, f->size);
-}
-
-static void finder_close(struct finder *f)
-{
-        free(TAKE_PTR(f->window));
-        f->fd = fd_close(f->fd);
-}
-
-/* From the start of another file; takes fd. */
-static void finder_restart(struct finder *f, int fd)
-{
-        f->n = f->pos = 0;
-        f->eof = false;
-        (void) fd_close(f->fd);
-        f->fd = fd;
-}
 
 static int refill(struct finder *f)
 {
@@ -76,7 +62,7 @@ static int refill(struct finder *f)
         return 0;
 }
 
-/* Settles what can be: bytes that belong to no occurrence, perhaps one that follows them. */
+/* Returns bytes that belong to no occurrence, and whether an occurrence follows them. */
 static void settle(struct finder *f, struct str *ret_plain, bool *ret_found)
 {
         char *from = f->window + f->pos;
@@ -95,7 +81,7 @@ static void settle(struct finder *f, struct str *ret_plain, bool *ret_found)
 /* 1, 0 at the end of the file, or a negative errno. */
 static int finder_next(struct finder *f, struct str *ret_plain, bool *ret_found)
 {
-        int r = 0;
+        int r;
 
         settle(f, ret_plain, ret_found);
         if (ret_plain->n > 0 || *ret_found)
@@ -120,10 +106,10 @@ static const struct json_field edit_fields[] = {
 
 struct replace {
         bool verbose;
-        bool open; /* a file is being worked on: */
-        bool writing;
+        bool open;    /* a file is being processed: */
+        bool writing; /* in its second pass */
         uint64_t count;
-        size_t spent; /* of this turn's TURN_BYTES */
+        size_t spent; /* of TURN_BYTES */
         struct edit edit;
         struct finder finder;
         struct atomic_file file;
@@ -132,7 +118,8 @@ struct replace {
 
 static void close_file(struct replace *w)
 {
-        finder_close(&w->finder);
+        free(TAKE_PTR(w->finder.window));
+        w->finder.fd = fd_close(w->finder.fd);
         atomic_file_discard(&w->file);
         buf_done(&w->out);
         w->open = w->writing = false;
@@ -144,7 +131,10 @@ static int open_file(struct replace *w, const char *path)
 
         if (r < 0)
                 return r;
-        finder_open(&w->finder, fd, w->edit.old);
+        w->finder = (struct finder){ .fd = fd,
+                                     .old = w->edit.old,
+                                     .size = MAX_OF(WINDOW_MIN, 2 * w->edit.old.n) };
+        w->finder.window = xcalloc(1, w->finder.size);
         w->file = ATOMIC_FILE_NULL;
         buf_init(&w->out, OUT_MAX);
         w->open = true;
@@ -152,8 +142,8 @@ static int open_file(struct replace *w, const char *path)
         return 0;
 }
 
-/* Read is what will be replaced, which need not be what was searched: the path may lead elsewhere
- * by now, and one file's content must not get another's owner and mode. */
+/* Reads the file that will be replaced. It need not be the one that was searched: the path may lead
+ * elsewhere by now, and one file's content must not get another's owner and mode. */
 static int begin_writing(struct replace *w, const char *path, struct ids *ids)
 {
         int fd = -EBADF, r = atomic_file_open(&w->file, path, ids);
@@ -162,7 +152,10 @@ static int begin_writing(struct replace *w, const char *path, struct ids *ids)
                 r = atomic_file_open_old(&w->file, &fd);
         if (r < 0)
                 return r;
-        finder_restart(&w->finder, fd);
+        w->finder.n = w->finder.pos = 0;
+        w->finder.eof = false;
+        (void) fd_close(w->finder.fd);
+        w->finder.fd = fd;
         if (atomic_file_is_in_place(&w->file))
                 buf_init(&w->out, IN_PLACE_MAX);
         w->writing = true;
@@ -177,7 +170,7 @@ static int flush(struct replace *w)
         return r;
 }
 
-/* Small pieces are gathered, large ones pass. */
+/* Small pieces are collected, large ones are written directly. */
 static int emit(struct replace *w, struct str bytes)
 {
         int r = 0;
@@ -194,7 +187,7 @@ static int emit(struct replace *w, struct str bytes)
 
 static int finish_file(struct replace *w)
 {
-        int r = 0;
+        int r;
 
         if (!w->writing)
                 return 0;
@@ -204,8 +197,8 @@ static int finish_file(struct replace *w)
         return r < 0 ? r : atomic_file_sync_dir(&w->file);
 }
 
-/* A piece of the file; enum batch_step or a negative errno. */
-static int work(struct replace *w, const char *path, struct ids *ids)
+/* Processes one piece of the file. enum file_batch_progress or a negative errno. */
+static int replace_piece(struct replace *w, const char *path, struct ids *ids)
 {
         struct str plain;
         bool found;
@@ -216,50 +209,40 @@ static int work(struct replace *w, const char *path, struct ids *ids)
         w->spent += PIECE_COST + plain.n + w->edit.old.n + (found ? w->edit.new.n : 0);
         if (r == 0) {
                 r = finish_file(w);
-                return r < 0 ? r : BATCH_NEXT;
+                return r < 0 ? r : FILE_BATCH_NEXT;
         }
         if (!w->writing) {
                 r = found ? begin_writing(w, path, ids) : 0;
-                return r < 0 ? r : BATCH_MORE;
+                return r < 0 ? r : FILE_BATCH_MORE;
         }
         w->count += found;
         r = emit(w, plain);
         if (r == 0 && found)
                 r = emit(w, w->edit.new);
-        return r < 0 ? r : BATCH_MORE;
+        return r < 0 ? r : FILE_BATCH_MORE;
 }
 
-/* --- all of them --- */
+/* --- all files --- */
 
-static int check(struct batch *b, size_t i)
+static int check(struct file_batch *fb, struct file_item *item)
 {
-        struct file_item *item = &file_batch_of(b)->items[i];
         scoped(fd_closep) int fd = -EBADF;
         struct arena scratch;
         struct edit edit = { 0 };
         int r;
 
-        /* Only looked at here: the request's own arena would not hold all these texts. */
+        /* Validated here, read again later: the request's own arena would not hold all the texts. */
         arena_init(&scratch, 2 * BODY_MAX);
-        r = file_item_decode(b->req, item, edit_fields, &scratch, &edit);
+        r = file_item_decode(fb, item, edit_fields, &scratch, &edit);
         arena_done(&scratch);
         if (r == 0)
-                r = file_item_resolve(b->req, item);
+                r = file_item_resolve(fb, item);
         if (r < 0)
                 return r;
         r = file_open_read(item->path.p, NULL, &fd);
         if (r < 0)
-                problem_reply_file(b->req, r, "read", item->path);
+                problem_reply_file(fb->req, r, "read", item->path);
         return r;
-}
-
-static void add_count(struct file_batch *fb, const struct file_item *item, uint64_t count)
-{
-        buf_add_char(&fb->out, fb->out.n == 0 ? '{' : ',');
-        buf_add_quoted(&fb->out, item->given);
-        buf_add_str(&fb->out, STR(":{\"replacedCount\":"));
-        buf_add_u64(&fb->out, count);
-        buf_add_char(&fb->out, '}');
 }
 
 static struct str text_of(const json_t *value, const char *key)
@@ -269,10 +252,8 @@ static struct str text_of(const json_t *value, const char *key)
         return json_is_string(s) ? str_of(json_string_value(s), json_string_length(s)) : STR("");
 }
 
-static int replace(struct batch *b, size_t i)
+static int replace(struct file_batch *fb, struct file_item *item)
 {
-        struct file_batch *fb = file_batch_of(b);
-        const struct file_item *item = &fb->items[i];
         struct replace *w = fb->data;
         int r = 0;
 
@@ -281,52 +262,49 @@ static int replace(struct batch *b, size_t i)
                 r = open_file(w, item->path.p);
         }
         if (r == 0)
-                r = BATCH_MORE;
-        for (w->spent = 0; r == BATCH_MORE && w->spent < TURN_BYTES;)
-                r = work(w, item->path.p, &agent_of(b->req)->ids);
-        if (r == BATCH_MORE)
+                r = FILE_BATCH_MORE;
+        for (w->spent = 0; r == FILE_BATCH_MORE && w->spent < TURN_BYTES;)
+                r = replace_piece(w, item->path.p, &agent_of(fb->req)->ids);
+        if (r == FILE_BATCH_MORE)
                 return r;
         if (w->open)
                 close_file(w);
-        if (r < 0)
-                problem_reply_file(b->req, r, "replace in", item->path);
-        else if (w->verbose)
-                add_count(fb, item, w->count);
+        if (r < 0) {
+                problem_reply_file(fb->req, r, "replace in", item->path);
+        } else if (w->verbose) {
+                file_batch_add_key(fb, item->given);
+                buf_add_str(&fb->out, STR("{\"replacedCount\":"));
+                buf_add_u64(&fb->out, w->count);
+                buf_add_char(&fb->out, '}');
+        }
         return r;
 }
 
-static void reply(struct batch *b)
+static void reply(struct file_batch *fb)
 {
-        struct file_batch *fb = file_batch_of(b);
         const struct replace *w = fb->data;
 
-        if (!w->verbose) {
-                file_batch_reply_empty(b);
-                return;
-        }
-        if (fb->out.n == 0)
-                buf_add_char(&fb->out, '{');
-        buf_add_char(&fb->out, '}');
-        file_batch_reply_out(b);
+        if (w->verbose)
+                file_batch_reply_object(fb);
+        else
+                file_batch_reply_empty(fb);
 }
 
-static void release(struct batch *b)
+static void release(struct file_batch *fb)
 {
-        struct replace *w = file_batch_of(b)->data;
+        struct replace *w = fb->data;
 
         if (w->open)
                 close_file(w);
-        file_batch_release(b);
 }
 
 static void post_replace(struct http_req *req)
 {
-        static const struct batch_ops ops = {
+        static const struct file_batch_ops ops = {
                 .steps = { check, replace },
                 .end = reply,
                 .release = release,
         };
-
         struct replace *w = arena_new(&req->arena, struct replace);
         struct str verbose = STR("");
 

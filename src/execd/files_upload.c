@@ -1,30 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
-#include "execd/agent.h"
-#include "execd/api.h"
-#include "execd/codes.h"
-#include "execd/file_commits.h"
-#include "execd/path.h"
-#include "execd/permission.h"
-#include "execd/problem.h"
-#include "http/upload.h"
-#include "os/file.h"
 
 /*
  * POST /files/upload: files of any size, each described by a part of its own.
  *
- * The parts "metadata" and "file" are paired by their order, and a file's metadata comes before it:
- * usually right before it, but several may come first and wait. Parts of other names are passed
- * over. Files take their places in their order, and those before a failure stay: so it is told when
- * they have.
+ * The parts "metadata" and "file" are paired by their order, and the metadata of a file comes before it:
+ * usually right before it, but several may come first and wait. Parts of other names are skipped.
  *
- * A file that has come takes its place in a later turn of the loop (execd/file_commits.h), while the
- * client is held back: a hundred small files that came in one read keep nobody else waiting.
+ * Theory of operation. The content of a file is written, as it arrives, to a hidden file beside the
+ * target (os/file.h). Nobody sees a partial file: when the content is complete, a commit syncs it and
+ * renames it over the target, and then syncs the directory. A crash before the rename leaves the old file;
+ * a crash after the reply leaves the new one.
+ *
+ *         metadata part   collected, as JSON text, in `waiting`
+ *         file part       begin_file: decode the metadata, resolve the path, open the hidden file
+ *                         got_data: write
+ *                         got_part_end: queue the commit, pause the body
+ *         loop turns      run_commits: one commit step per turn, then resume the body
+ *         end of body     reply, once the queue is empty
+ *
+ * A commit waits for the disk, so each loop turn runs only one step of one commit: a hundred small files
+ * that arrive in one read do not delay other requests. Files are renamed in the order of their arrival, and
+ * all queued files are renamed before the first directory is synced: one write of the filesystem's
+ * journal then serves all of them.
+ *
+ * The first failure, in the order of the files, is the reply; its header EXECD-FAILED-FILE has the
+ * number of the file. Files before it are in place when the reply is sent and stay there; files after it
+ * are discarded. A client that disconnects discards everything that is not renamed yet.
  */
 
+#include "base/base.h"
+#include "execd/agent.h"
+#include "execd/api.h"
+#include "execd/file_info.h"
+#include "execd/path.h"
+#include "http/upload.h"
+#include "os/file.h"
+
 #define METADATA_MAX (64 * KiB)
-#define WAITING_MAX  (1 * MiB) /* of metadata whose files have not come yet */
+#define WAITING_MAX  (1 * MiB) /* of metadata whose files have not arrived yet */
 #define PARTS_MAX    20000
+#define COMMITS_MAX  128 /* queued; each holds two descriptors */
 
 #define NO_FILE SIZE_MAX
 
@@ -46,12 +61,14 @@ static const struct json_field metadata_fields[] = {
         JSON_END,
 };
 
-/* What the client will be told. */
-struct failure {
-        int status;  /* 0: nothing went wrong */
-        size_t file; /* which one is to blame, counted from 0; or NO_FILE */
-        const char *code;
-        char message[ERR_MESSAGE_MAX];
+/* A complete file that waits to take its place. */
+struct commit {
+        struct list node;
+        struct atomic_file file;
+        struct file_attrs attrs;
+        char *path;
+        size_t number;
+        bool renamed; /* only its directory is still to be synced */
 };
 
 struct upload {
@@ -60,8 +77,9 @@ struct upload {
         struct agent *agent;
         enum part part;
         size_t n_metadata, n_files;
-        size_t metadata_bytes; /* of the part that is being received */
-        struct buf waiting;    /* metadata without their files yet, a NUL behind each */
+        size_t metadata_bytes; /* of the current part */
+        struct buf waiting;    /* metadata without their files, each terminated by NUL */
+        bool ended;            /* the body is complete */
 
         /* --- the file that is being received --- */
         struct arena arena;
@@ -69,83 +87,140 @@ struct upload {
         struct file_attrs attrs;
         struct atomic_file file;
 
-        /* --- those that were --- */
-        struct file_commits commits;
+        /* --- complete files --- */
+        struct list commits; /* struct commit */
+        size_t n_commits;
         struct net_task task;
-        struct failure failure;
-        bool ended; /* nothing more will come */
+
+        /* --- the reply, if something failed --- */
+        struct {
+                int status;  /* 0: nothing has failed */
+                size_t file; /* counted from 0; or NO_FILE */
+                const char *code;
+                char message[ERR_MESSAGE_MAX];
+        } failure;
 };
 
-static struct upload *upload_of(struct http_upload *u)
+/* --- failures --- */
+
+printf_like(5, 6) static void set_failure(struct upload *u, int status, const char *code,
+                                          size_t file, const char *fmt, ...)
 {
-        return container_of(u, struct upload, http);
-}
-
-/* --- what goes wrong --- */
-
-static void reply_failure(struct upload *u)
-{
-        const struct failure *f = &u->failure;
-        char number[24];
-
-        (void) snprintf(number, sizeof(number), "%zu", f->file);
-        if (f->file != NO_FILE)
-                (void) http_res_header(u->req, STR("EXECD-FAILED-FILE"), str_from(number));
-        http_reply_error(u->req, f->status, f->code, "%s", f->message);
-}
-
-/* What still comes is passed over. Files that wait for their places get them first; else the client
- * is told at once, and negative is returned. */
-printf_like(4, 5) static int refuse(struct upload *u, int status, const char *code, const char *fmt,
-                                    ...)
-{
-        struct failure *f = &u->failure;
         va_list ap;
 
         va_start(ap, fmt);
-        (void) vsnprintf(f->message, sizeof(f->message), fmt, ap);
+        (void) vsnprintf(u->failure.message, sizeof(u->failure.message), fmt, ap);
         va_end(ap);
-        f->status = status;
-        f->code = code;
-        u->part = PART_OTHER;
+        u->failure.status = status;
+        u->failure.code = code;
+        u->failure.file = file;
+        u->part = PART_OTHER; /* what still arrives is discarded */
         atomic_file_discard(&u->file);
-        if (file_commits_pending(&u->commits))
+}
+
+/* Nothing is 404 here: missing directories are created. */
+static void set_file_failure(struct upload *u, size_t file, struct str path, int r)
+{
+        set_failure(u, 500, CODE_RUNTIME_ERROR, file, "write '%.*s': %s", PROBLEM_PATH(path),
+                    r == -EINVAL ? "it exists and is not a regular file" : err_text(r));
+}
+
+static void reply_failure(struct upload *u)
+{
+        char number[24];
+
+        (void) snprintf(number, sizeof(number), "%zu", u->failure.file);
+        if (u->failure.file != NO_FILE)
+                (void) http_res_header(u->req, STR("EXECD-FAILED-FILE"), str_from(number));
+        http_reply_error(u->req, u->failure.status, u->failure.code, "%s", u->failure.message);
+}
+
+/* For callbacks that have called set_failure: queued files take their places before the reply. */
+static int refuse(struct upload *u)
+{
+        if (!list_empty(&u->commits))
                 return 0;
         reply_failure(u);
         return -ECANCELED;
 }
 
-/* Here nothing is 404: a missing directory is made, and what else is missing is our trouble. */
-static int refuse_file(struct upload *u, size_t number, struct str path, int r)
+/* --- commits --- */
+
+static void commit_free(struct upload *u, struct commit *c)
 {
-        u->failure.file = number;
-        return refuse(u, 500, CODE_RUNTIME_ERROR, "write '%.*s': %s", PROBLEM_PATH(path),
-                      r == -EINVAL ? "it exists and is not a regular file" : err_text(r));
+        list_remove(&c->node);
+        u->n_commits--;
+        atomic_file_discard(&c->file);
+        free(c->path);
+        free(c);
 }
 
-static int refuse_metadata(struct upload *u, const char *why)
+static void drop_commits(struct upload *u)
 {
-        u->failure.file = u->n_files - 1;
-        return refuse(u, 400, CODE_INVALID_METADATA, "metadata of file %zu: %s", u->n_files, why);
+        list_for_each (n, &u->commits)
+                commit_free(u, container_of(n, struct commit, node));
 }
 
-/* --- where a file goes --- */
-
-static int resolve(struct upload *u, const struct metadata *m, struct err *e)
+/* One wait for the disk: the rename, or the sync of the directory. */
+static void commit_step(struct upload *u, struct commit *c)
 {
+        int r = c->renamed ? atomic_file_sync_dir(&c->file)
+                           : atomic_file_commit(&c->file, &c->attrs);
+
+        if (r < 0) {
+                set_file_failure(u, c->number, str_from(c->path), r);
+                drop_commits(u);
+        } else if (c->renamed) {
+                commit_free(u, c);
+        } else {
+                c->renamed = true;
+        }
+}
+
+/* Takes u->file. A full queue holds too many descriptors: then its first file is committed here. */
+static void commit_add(struct upload *u)
+{
+        struct commit *c = xnew(struct commit);
+
+        *c = (struct commit){ .file = u->file,
+                              .attrs = u->attrs,
+                              .path = xstrndup_str(u->path),
+                              .number = u->n_files - 1 };
+        u->file = ATOMIC_FILE_NULL;
+        atomic_file_start_writeback(&c->file);
+        list_append(&u->commits, &c->node);
+        u->n_commits++;
+        while (u->n_commits > COMMITS_MAX)
+                commit_step(u, container_of(list_first(&u->commits), struct commit, node));
+}
+
+/* --- parts --- */
+
+/* New directories on the way get the owner of the file, but not its mode. */
+static int open_target(struct upload *u, const struct metadata *m)
+{
+        struct agent *a = u->agent;
+        struct err e;
         int r;
 
-        users_refresh(u->agent->users);
-        r = path_resolve(u->agent, &u->arena, m->path, &u->path, e);
-        return r < 0 ? r : permission_resolve(&m->permission, u->agent->users, &u->attrs, e);
-}
-
-/* Folders on the way get the file's owner, if they are new, but not its mode. */
-static int open_target(struct upload *u)
-{
-        int r = file_make_parents(u->path.p, 0777, &u->attrs);
-
-        return r < 0 ? r : atomic_file_open(&u->file, u->path.p, &u->agent->ids);
+        users_refresh(a->users);
+        r = path_resolve(a, &u->arena, m->path, &u->path, &e);
+        if (r == 0)
+                r = permission_resolve(&m->permission, a->users, &u->attrs, &e);
+        if (r < 0) {
+                if (e.code == ERR_NOT_FOUND)
+                        set_failure(u, 500, CODE_RUNTIME_ERROR, u->n_files - 1, "%s", e.message);
+                else
+                        set_failure(u, 400, CODE_INVALID_METADATA, u->n_files - 1,
+                                    "metadata of file %zu: %s", u->n_files, e.message);
+                return r;
+        }
+        r = file_make_parents(u->path.p, 0777, &u->attrs);
+        if (r == 0)
+                r = atomic_file_open(&u->file, u->path.p, &a->ids);
+        if (r < 0)
+                set_file_failure(u, u->n_files - 1, u->path, r);
+        return r;
 }
 
 static int begin_file(struct upload *u)
@@ -153,49 +228,31 @@ static int begin_file(struct upload *u)
         struct str text = str_from(buf_str(&u->waiting).p);
         struct metadata m = { 0 };
         struct json_error je;
-        struct err e;
         int r;
 
         u->n_files++;
         if (u->n_files > u->n_metadata) {
-                u->failure.file = u->n_files - 1;
-                return refuse(u, 400, u->n_metadata ? CODE_INVALID_FILE : CODE_INVALID_METADATA,
-                              "file %zu has no metadata part before it", u->n_files);
+                set_failure(u, 400, u->n_metadata ? CODE_INVALID_FILE : CODE_INVALID_METADATA,
+                            u->n_files - 1, "file %zu has no metadata part before it", u->n_files);
+                return refuse(u);
         }
         arena_reset(&u->arena);
         r = json_decode(text, metadata_fields, JSON_ALLOW_TRAILING, &u->arena, &m, &je);
         buf_consume(&u->waiting, text.n + 1);
         if (r < 0)
-                return refuse_metadata(u, je.message);
-        if (resolve(u, &m, &e) < 0) {
-                u->failure.file = u->n_files - 1;
-                return e.code == ERR_NOT_FOUND ? refuse(u, 500, CODE_RUNTIME_ERROR, "%s", e.message)
-                                               : refuse_metadata(u, e.message);
-        }
-        r = open_target(u);
-        return r < 0 ? refuse_file(u, u->n_files - 1, u->path, r) : 0;
-}
-
-static void end_file(struct upload *u)
-{
-        file_commits_add(&u->commits, &u->file, &u->attrs, u->path);
-        http_body_pause(u->req);
-        net_task_queue(u->agent->loop, &u->task);
-}
-
-/* --- parts --- */
-
-static bool has_failed(const struct upload *u)
-{
-        return u->failure.status || u->commits.failed < 0;
+                set_failure(u, 400, CODE_INVALID_METADATA, u->n_files - 1,
+                            "metadata of file %zu: %s", u->n_files, je.message);
+        else
+                r = open_target(u, &m);
+        return r < 0 ? refuse(u) : 0;
 }
 
 static int got_part(struct http_upload *http, const struct multipart_part *part)
 {
-        struct upload *u = upload_of(http);
+        struct upload *u = container_of(http, struct upload, http);
 
         u->part = PART_OTHER;
-        if (has_failed(u))
+        if (u->failure.status)
                 return 0;
         if (str_eq(part->name, STR("metadata"))) {
                 u->part = PART_METADATA;
@@ -208,49 +265,46 @@ static int got_part(struct http_upload *http, const struct multipart_part *part)
         return 0;
 }
 
-static int got_metadata(struct upload *u, const char *p, size_t n)
-{
-        u->metadata_bytes += n;
-        if (memchr(p, '\0', n) || u->metadata_bytes > METADATA_MAX) {
-                u->failure.file = u->n_metadata - 1;
-                return refuse(u, 400, CODE_INVALID_METADATA,
-                              "metadata %zu is not text, or longer than %zu KiB", u->n_metadata,
-                              METADATA_MAX / KiB);
-        }
-        buf_add(&u->waiting, p, n);
-        return 0;
-}
-
 static int got_data(struct http_upload *http, const char *p, size_t n)
 {
-        struct upload *u = upload_of(http);
-        int r;
+        struct upload *u = container_of(http, struct upload, http);
+        int r = 0;
 
-        if (u->part == PART_METADATA)
-                return got_metadata(u, p, n);
-        if (u->part != PART_FILE || has_failed(u))
-                return 0;
-        r = atomic_file_write(&u->file, p, n);
-        return r < 0 ? refuse_file(u, u->n_files - 1, u->path, r) : 0;
+        if (u->part == PART_FILE) {
+                r = atomic_file_write(&u->file, p, n);
+                if (r < 0)
+                        set_file_failure(u, u->n_files - 1, u->path, r);
+        } else if (u->part == PART_METADATA) {
+                u->metadata_bytes += n;
+                buf_add(&u->waiting, p, n);
+                if (memchr(p, '\0', n) || u->metadata_bytes > METADATA_MAX) {
+                        r = -EINVAL;
+                        set_failure(u, 400, CODE_INVALID_METADATA, u->n_metadata - 1,
+                                    "metadata %zu is not text, or longer than %zu KiB",
+                                    u->n_metadata, METADATA_MAX / KiB);
+                }
+        }
+        return r < 0 ? refuse(u) : 0;
 }
 
 static int got_part_end(struct http_upload *http)
 {
-        struct upload *u = upload_of(http);
+        struct upload *u = container_of(http, struct upload, http);
         enum part part = u->part;
 
         u->part = PART_NONE;
-        if (has_failed(u))
-                return 0;
-        if (part == PART_FILE)
-                end_file(u);
-        else if (part == PART_METADATA)
+        if (part == PART_FILE) {
+                commit_add(u);
+                http_body_pause(u->req);
+                net_task_queue(u->agent->loop, &u->task);
+        } else if (part == PART_METADATA) {
                 buf_add_char(&u->waiting, '\0');
-        if (buf_failed(&u->waiting))
-                return refuse(u, 400, CODE_INVALID_METADATA,
-                              "more than %zu KiB of metadata come before their files",
-                              WAITING_MAX / KiB);
-        return 0;
+        }
+        if (u->failure.status || !buf_failed(&u->waiting))
+                return 0;
+        set_failure(u, 400, CODE_INVALID_METADATA, NO_FILE,
+                    "more than %zu KiB of metadata come before their files", WAITING_MAX / KiB);
+        return refuse(u);
 }
 
 /* --- the end --- */
@@ -258,7 +312,7 @@ static int got_part_end(struct http_upload *http)
 static void upload_free(struct upload *u)
 {
         net_task_cancel(&u->task);
-        file_commits_done(&u->commits);
+        drop_commits(u);
         atomic_file_discard(&u->file);
         buf_done(&u->waiting);
         arena_done(&u->arena);
@@ -270,10 +324,7 @@ static void reply(struct upload *u)
 {
         struct http_req *req = u->req;
 
-        if (u->commits.failed < 0)
-                (void) refuse_file(u, u->commits.failed_at, str_from(u->commits.failed_path),
-                                   u->commits.failed);
-        else if (u->failure.status)
+        if (u->failure.status)
                 reply_failure(u);
         else if (u->n_metadata == 0)
                 http_reply_error(req, 400, CODE_INVALID_METADATA, "there is no metadata part");
@@ -287,8 +338,8 @@ static void reply(struct upload *u)
                 http_reply_empty(req, 200);
 }
 
-/* All that came is in its place, or something went wrong: then what still comes is read over. */
-static void finish(struct upload *u)
+/* Every file that arrived is in place, or something has failed: then the rest of the body is discarded. */
+static void upload_finish(struct upload *u)
 {
         http_upload_stop(&u->http);
         reply(u);
@@ -299,11 +350,20 @@ static void finish(struct upload *u)
 static void run_commits(struct net_task *t)
 {
         struct upload *u = container_of(t, struct upload, task);
+        struct list *next = list_first(&u->commits);
 
-        if (file_commits_step(&u->commits))
+        list_for_each (n, &u->commits) {
+                if (!container_of(n, struct commit, node)->renamed) {
+                        next = n;
+                        break;
+                }
+        }
+        if (next)
+                commit_step(u, container_of(next, struct commit, node));
+        if (!list_empty(&u->commits))
                 net_task_queue(u->agent->loop, &u->task);
-        else if (u->ended || has_failed(u))
-                finish(u);
+        else if (u->ended || u->failure.status)
+                upload_finish(u);
         else
                 http_body_resume(u->req);
 }
@@ -317,18 +377,18 @@ static void lost_while_committing(struct http_req *req, int reason)
 static void got_end(struct http_upload *http)
 {
         static const struct http_hooks hooks = { .abort = lost_while_committing };
-        struct upload *u = upload_of(http);
+        struct upload *u = container_of(http, struct upload, http);
 
         u->ended = true;
         http_req_set_hooks(u->req, &hooks, u);
-        if (!file_commits_pending(&u->commits))
-                finish(u);
+        if (list_empty(&u->commits))
+                upload_finish(u);
 }
 
 static void got_abort(struct http_upload *http, int reason)
 {
         (void) reason;
-        upload_free(upload_of(http));
+        upload_free(container_of(http, struct upload, http));
 }
 
 static const struct http_upload_ops ops = {
@@ -352,8 +412,7 @@ static void post_upload(struct http_req *req)
         u->req = http_req_ref(req);
         u->agent = agent_of(req);
         u->file = ATOMIC_FILE_NULL;
-        u->failure.file = NO_FILE;
-        file_commits_init(&u->commits);
+        list_init(&u->commits);
         net_task_init(&u->task, run_commits);
         buf_init(&u->waiting, WAITING_MAX);
         arena_init(&u->arena, 8 * METADATA_MAX);

@@ -8,7 +8,6 @@
 #include "base/base.h"
 #include "execd/agent.h"
 #include "execd/api.h"
-#include "execd/codes.h"
 #include "net/listener.h"
 #include "net/stream.h"
 

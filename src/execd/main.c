@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* hutch-execd: wires the parts and runs the loop; nothing else. */
+/* hutch-execd: parses the command line, starts the agent and runs the loop. */
 
 #include <malloc.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -27,9 +28,24 @@ struct execd {
         int exit_code;
 };
 
-/* --- the end --- */
+/* libuv can look up the user's home directory and calls getpwuid_r for that. glibc's version loads shared
+ * libraries at run time: it cannot work in a static program inside a foreign rootfs, and makes up a tenth of the
+ * program's size. Nothing here uses that feature of libuv; this definition replaces the function. Users and groups
+ * are read by os/users.c.
+ * NOLINTNEXTLINE(readability-*): the names and types are glibc's. */
+int getpwuid_r(uid_t uid, struct passwd *pwd, char *buf, size_t size, struct passwd **ret)
+{
+        (void) uid;
+        (void) pwd;
+        (void) buf;
+        (void) size;
+        *ret = NULL;
+        return ENOENT;
+}
 
-static void stop(struct execd *x)
+/* --- shutdown --- */
+
+static void stop_now(struct execd *x)
 {
         struct agent *a = TAKE_PTR(x->agent);
 
@@ -39,11 +55,11 @@ static void stop(struct execd *x)
 
 static void drained(void *data)
 {
-        stop(data);
+        stop_now(data);
 }
 
-/* Answers that are under way, a client's last look at the logs say, may end first. */
-static void stop_gently(struct execd *x)
+/* Responses that are under way, for example a client's last read of the logs, are completed first. */
+static void stop_gracefully(struct execd *x)
 {
         if (x->stopping || !x->agent)
                 return;
@@ -58,10 +74,10 @@ static void entrypoint_ended(void *data, int status)
         (void) status;
         x->exit_code = entrypoint_exit_code(&x->agent->entrypoint);
         if (!x->stay)
-                stop_gently(x);
+                stop_gracefully(x);
 }
 
-/* What is meant for the sandbox's program goes to it; its end is ours. */
+/* Signals are forwarded to the entrypoint, whose end stops the agent. */
 static void signalled(void *data, int sig)
 {
         struct execd *x = data;
@@ -73,10 +89,10 @@ static void signalled(void *data, int sig)
                         return;
         }
         if (sig == SIGTERM || sig == SIGINT)
-                x->stopping ? stop(x) : stop_gently(x);
+                x->stopping ? stop_now(x) : stop_gracefully(x);
 }
 
-/* --- the beginning --- */
+/* --- start --- */
 
 static int serve_on(struct execd *x, int fd)
 {
@@ -96,8 +112,8 @@ static int serve_on(struct execd *x, int fd)
         return 0;
 }
 
-/* Who waits for us outside of the sandbox sees the change, and knows that we listen by then: the name of
- * a socket is there before. */
+/* The name of a socket exists before it accepts connections. A process outside the sandbox that waits for
+ * the agent watches for this change of mode instead. */
 static int set_mode(const struct sock_addr *addr, int mode)
 {
         const struct sockaddr_un *un = (const void *) &addr->ss;
@@ -111,11 +127,11 @@ static int serve(struct execd *x, const struct execd_options *o)
 {
         int fd, r = 0;
 
-        /* Anything else would be readable for ever, with nobody to accept. */
+        /* Any other descriptor would be readable forever without a connection to accept. */
         if (o->listen_fd >= 0)
                 r = sock_is_listening(o->listen_fd)
                             ? serve_on(x, o->listen_fd)
-                            : log_err(-ENOTSOCK, &x->log, "--listen-fd is no listening socket");
+                            : log_err(-ENOTSOCK, &x->log, "--listen-fd is not a listening socket");
         for (size_t i = 0; i < o->n_listen && r == 0; i++) {
                 char text[SOCK_ADDR_TEXT_MAX];
 
@@ -128,7 +144,7 @@ static int serve(struct execd *x, const struct execd_options *o)
         return r;
 }
 
-/* A token that was asked for and can't be read must not leave the door open. */
+/* A token that was requested but cannot be read is fatal: without one the agent would be open to everyone. */
 static int take_token(struct execd *x, const struct execd_options *o, struct secret **ret)
 {
         int r = 0;
@@ -150,7 +166,7 @@ static int start(struct execd *x, const struct execd_options *o)
         if (r < 0)
                 return r;
         config.access_log = o->access_log;
-        /* The other half is for what requests need, so that they are refused in words. */
+        /* The other half is left for what requests open, so that refused requests get a reply. */
         if (x->fds_max > 0)
                 config.conns_max = (unsigned) MIN_OF((int64_t) config.conns_max,
                                                      MAX_OF(x->fds_max / 2, (int64_t) 8));
@@ -170,14 +186,6 @@ static int start(struct execd *x, const struct execd_options *o)
         return r < 0 ? log_err(r, &x->log, "can't start '%s'", o->entrypoint[0]) : 0;
 }
 
-/* Idle memory is what a thousand sandboxes pay a thousand times: large pieces go back to the kernel
- * when they are freed, and so does the top of the heap. */
-static void keep_memory_small(void)
-{
-        (void) mallopt(M_MMAP_THRESHOLD, (int) (64 * KiB));
-        (void) mallopt(M_TRIM_THRESHOLD, (int) (64 * KiB));
-}
-
 static int prepare(struct execd *x, const struct execd_options *o, char **argv)
 {
         int r = o->seal ? protect_seal(argv, environ) : 0;
@@ -190,13 +198,14 @@ static int prepare(struct execd *x, const struct execd_options *o, char **argv)
         protect_descriptors();
         spawn_save_limits();
         x->fds_max = fd_limit_raise();
-        (void) signal(SIGPIPE, SIG_IGN); /* a client that is gone is an error code, not our end, */
+        (void) signal(SIGPIPE, SIG_IGN); /* a client that is gone is an error code, */
         (void) signal(SIGXFSZ, SIG_IGN); /* and so is a file over its limit */
         r = net_loop_init(&x->loop, &clock_system);
-        return r < 0 ? log_err(r, &x->log, "can't make an event loop") : 0;
+        return r < 0 ? log_err(r, &x->log, "can't create an event loop") : 0;
 }
 
-/* Who has mounted volumes for us may have been led astray on the way to them. Nobody has seen them yet. */
+/* The process that mounted the volumes may have been misled on the way to their sources. No program of the
+ * sandbox has seen them yet. */
 static int check_mounts(struct execd *x, const struct execd_options *o)
 {
         int r = 0;
@@ -204,7 +213,7 @@ static int check_mounts(struct execd *x, const struct execd_options *o)
         for (size_t i = 0; i < o->n_mounted && r == 0; i++) {
                 r = mount_identity_check(o->mounted[i]);
                 if (r < 0)
-                        (void) log_err(r, &x->log, "something else is mounted than %.*s",
+                        (void) log_err(r, &x->log, "unexpected mount, should be %.*s",
                                        STR_ARG(o->mounted[i]));
         }
         return r;
@@ -226,7 +235,10 @@ int main(int argc, char **argv)
         }
         if (o.relay)
                 return relay_run(o.relay);
-        keep_memory_small();
+        /* A thousand sandboxes pay for idle memory a thousand times: large blocks, and the top of the heap,
+         * are returned to the kernel when they are freed. */
+        (void) mallopt(M_MMAP_THRESHOLD, (int) (64 * KiB));
+        (void) mallopt(M_TRIM_THRESHOLD, (int) (64 * KiB));
         x.stay = o.stay;
         x.sink = (struct log_sink){ STDERR_FILENO, o.log_level, o.log_format, &clock_system };
         log_ctx_init_root(&x.log, &x.sink);
@@ -237,7 +249,7 @@ int main(int argc, char **argv)
         r = start(&x, &o);
         if (r < 0) {
                 x.exit_code = r == -ENOENT ? 127 : 126;
-                stop(&x);
+                stop_now(&x);
         }
         net_loop_run(&x.loop);
         net_loop_done(&x.loop);

@@ -8,8 +8,8 @@
 #include "http/url.h"
 
 #define URI_PREFIX    "file://"
-#define VARIABLES_MAX 16     /* each may read the file of variables */
-#define SHOWN         "%.*s" /* of what a client wrote, in a message */
+#define VARIABLES_MAX 16     /* each may read the environment file */
+#define SHOWN         "%.*s" /* client text in a message, truncated */
 #define SHOWN_MAX     ((size_t) 100)
 #define SHOWN_ARG(s)  (int) MIN_OF((s).n, SHOWN_MAX), (s).p
 
@@ -20,21 +20,16 @@ static bool is_name_start(char c)
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool is_name(char c)
-{
-        return is_name_start(c) || (c >= '0' && c <= '9');
-}
-
 static struct str take_name(struct str s)
 {
         size_t n = 0;
 
-        while (n < s.n && is_name(s.p[n]))
+        while (n < s.n && (is_name_start(s.p[n]) || (s.p[n] >= '0' && s.p[n] <= '9')))
                 n++;
         return str_of(s.p, n);
 }
 
-/* The value goes into b at once: it may live in memory of this call only. */
+/* Copies the value into b: it may live in the arena of this call. */
 static int add_variable(const struct agent *a, struct str name, struct buf *b, struct err *e)
 {
         struct arena arena;
@@ -51,8 +46,8 @@ static int add_variable(const struct agent *a, struct str name, struct buf *b, s
         return 0;
 }
 
-/* What *rest, which begins behind a '$', begins with. A '$' before anything but a name is itself:
- * files are called "price$5". */
+/* Expands the variable at the start of *rest, which follows a '$'. A '$' before anything but a name is
+ * literal: "price$5" is a file name. */
 static int expand_one(const struct agent *a, struct str *rest, struct buf *b, struct err *e)
 {
         bool braced = rest->n > 0 && rest->p[0] == '{';
@@ -91,55 +86,35 @@ static int expand_variables(const struct agent *a, struct str given, struct buf 
         return 0;
 }
 
-/* --- homes --- */
+/* --- home directories --- */
 
-static int add_own_home(const struct agent *a, struct buf *b, struct err *e)
+static int add_home(const struct agent *a, struct str name, struct buf *b, struct err *e)
 {
         struct err unused;
         struct user user;
 
-        if (add_variable(a, STR("HOME"), b, &unused) == 0 && b->n > 0)
+        if (name.n == 0 && add_variable(a, STR("HOME"), b, &unused) == 0 && b->n > 0)
                 return 0;
         users_refresh(a->users);
-        if (!users_by_id(a->users, geteuid(), &user) || user.home.n == 0)
-                return err_set(e, ERR_NOT_FOUND, "there is no home directory: HOME is not set");
-        buf_add_str(b, user.home);
-        return 0;
-}
-
-static int add_home(const struct agent *a, struct str name, struct buf *b, struct err *e)
-{
-        struct user user;
-
-        if (name.n == 0)
-                return add_own_home(a, b, e);
-        users_refresh(a->users);
-        if (!users_by_name(a->users, name, &user) || user.home.n == 0)
+        if (name.n == 0) {
+                if (!users_by_id(a->users, geteuid(), &user) || user.home.n == 0)
+                        return err_set(e, ERR_NOT_FOUND,
+                                       "there is no home directory: HOME is not set");
+        } else if (!users_by_name(a->users, name, &user) || user.home.n == 0) {
                 return err_set(e, ERR_NOT_FOUND,
                                "there is no user '" SHOWN "' with a home directory",
                                SHOWN_ARG(name));
+        }
         buf_add_str(b, user.home);
         return 0;
 }
 
-/* "~" and "~name" at the beginning, then the rest as it is. */
-static int expand_home(const struct agent *a, struct str path, struct buf *b, struct err *e)
-{
-        ssize_t slash = str_find(path, '/');
-        size_t n = slash < 0 ? path.n : (size_t) slash;
-        int r = add_home(a, str_of(path.p + 1, n - 1), b, e);
-
-        if (r == 0)
-                buf_add_str(b, str_skip(path, n));
-        return r;
-}
-
-/* --- the whole --- */
+/* --- the complete path --- */
 
 static int decode_uri(struct str given, struct buf *b, struct err *e)
 {
         struct str path = str_skip(given, sizeof(URI_PREFIX) - 1);
-        char room[3 * PATH_MAX]; /* as long as a path can be when all of it is encoded */
+        char room[3 * PATH_MAX]; /* a path in which every byte is encoded */
         size_t n;
 
         if (str_starts_with(path, STR("localhost/")))
@@ -159,6 +134,8 @@ static int expand(const struct agent *a, struct str given, struct buf *b, struct
 {
         char room[PATH_MAX];
         struct buf vars;
+        struct str path;
+        size_t n = 0;
         int r;
 
         if (str_starts_with(given, STR(URI_PREFIX)))
@@ -168,20 +145,16 @@ static int expand(const struct agent *a, struct str given, struct buf *b, struct
         if (r < 0)
                 return r;
         b->failed |= vars.failed;
-        if (str_starts_with(buf_str(&vars), STR("~")))
-                return expand_home(a, buf_str(&vars), b, e);
-        buf_add_str(b, buf_str(&vars));
-        return 0;
-}
+        path = buf_str(&vars);
+        if (str_starts_with(path, STR("~"))) {
+                ssize_t slash = str_find(path, '/');
 
-/* Puts the workspace before a relative path. */
-static void add_base(const struct agent *a, struct str path, struct buf *b)
-{
-        if (path.p[0] != '/') {
-                buf_add_str(b, a->config.workspace);
-                buf_add_char(b, '/');
+                n = slash < 0 ? path.n : (size_t) slash;
+                r = add_home(a, str_of(path.p + 1, n - 1), b, e);
         }
-        buf_add_str(b, path);
+        if (r == 0)
+                buf_add_str(b, str_skip(path, n));
+        return r;
 }
 
 int path_resolve(const struct agent *a, struct arena *arena, struct str given, struct str *ret,
@@ -199,7 +172,11 @@ int path_resolve(const struct agent *a, struct arena *arena, struct str given, s
                 return r;
         if (path.n == 0 && !buf_failed(&path))
                 return err_set(e, ERR_INVALID, "the path is empty");
-        add_base(a, buf_str(&path), &whole);
+        if (buf_str(&path).p[0] != '/') {
+                buf_add_str(&whole, a->config.workspace);
+                buf_add_char(&whole, '/');
+        }
+        buf_add_str(&whole, buf_str(&path));
         if (buf_failed(&path) || buf_failed(&whole))
                 return err_set(e, ERR_INVALID, "the path is too long");
         if (memchr(whole.p, '\0', whole.n))
@@ -209,6 +186,27 @@ int path_resolve(const struct agent *a, struct arena *arena, struct str given, s
                 return err_set(e, ERR_EXHAUSTED, "the request has too many paths");
         *ret = copy;
         return 0;
+}
+
+struct str path_clean(struct arena *arena, struct str path)
+{
+        char *p = arena_alloc(arena, path.n + 2);
+        struct str part;
+        size_t n = 0;
+
+        if (!p)
+                return STR_NULL;
+        while (str_split(&path, '/', &part)) {
+                if (part.n == 0 || str_eq(part, STR(".")))
+                        continue;
+                p[n++] = '/';
+                memcpy(p + n, part.p, part.n);
+                n += part.n;
+        }
+        if (n == 0)
+                p[n++] = '/';
+        p[n] = '\0';
+        return str_of(p, n);
 }
 
 void path_add_uri(struct buf *b, struct str path)

@@ -4,64 +4,57 @@
 #include "base/base.h"
 #include "execd/agent.h"
 
-#define SLICE (2 * USEC_PER_MSEC)
-
-static void finish(struct response_stream *f)
+static void stream_release(struct response_stream *s)
 {
-        struct http_req *req = f->req;
+        struct http_req *req = s->req;
 
-        net_task_cancel(&f->_task);
-        buf_done(&f->_out);
+        net_task_cancel(&s->_task);
+        buf_done(&s->_out);
         http_req_set_hooks(req, NULL, NULL);
-        f->ops->release(f);
+        s->ops->release(s);
         http_req_unref(req);
 }
 
-static void flush(struct response_stream *f)
+static void flush(struct response_stream *s)
 {
-        http_stream_write(f->req, buf_str(&f->_out));
-        buf_reset(&f->_out);
+        http_stream_write(s->req, buf_str(&s->_out));
+        buf_reset(&s->_out);
 }
 
-/* What there is to do next: as produce says it. */
-static int run_until(struct response_stream *f, usec_t end)
+/* Returns the last result of produce. */
+static int produce_slice(struct response_stream *s)
 {
-        const struct clock *clock = agent_of(f->req)->clock;
+        const struct clock *clock = agent_of(s->req)->clock;
+        usec_t end = usec_add(clock_mono(clock), AGENT_SLICE);
         int r;
 
         do {
-                r = f->ops->produce(f, &f->_out);
-                if (buf_failed(&f->_out))
+                r = s->ops->produce(s, &s->_out);
+                if (buf_failed(&s->_out))
                         r = -ENOMEM;
-                if (r >= 0 && f->_out.n >= RESPONSE_STREAM_PIECE)
-                        flush(f);
-        } while (r > 0 && http_stream_writable(f->req) && clock_mono(clock) < end);
+                if (r >= 0 && s->_out.n >= RESPONSE_STREAM_PIECE)
+                        flush(s);
+        } while (r > 0 && http_stream_writable(s->req) && clock_mono(clock) < end);
         return r;
 }
 
-static void run_slice(struct response_stream *f)
+static void run_slice(struct response_stream *s)
 {
-        int r = 1;
+        int r = http_stream_writable(s->req) ? produce_slice(s) : 1;
 
-        if (http_stream_writable(f->req))
-                r = run_until(f, usec_add(clock_mono(agent_of(f->req)->clock), SLICE));
-        if (http_req_is_gone(f->req)) {
-                finish(f);
-                return;
-        }
-        if (r > 0) {
-                /* Else drain goes on. */
-                if (http_stream_writable(f->req))
-                        net_task_queue(agent_of(f->req)->loop, &f->_task);
+        if (r > 0 && !http_req_is_gone(s->req)) {
+                /* If it is not writable, the drain hook continues. */
+                if (http_stream_writable(s->req))
+                        net_task_queue(agent_of(s->req)->loop, &s->_task);
                 return;
         }
         if (r == 0) {
-                flush(f);
-                http_stream_end(f->req);
-        } else {
-                http_stream_fail(f->req);
+                flush(s);
+                http_stream_end(s->req);
+        } else if (r < 0) {
+                http_stream_fail(s->req);
         }
-        finish(f);
+        stream_release(s);
 }
 
 static void run_task(struct net_task *t)
@@ -71,33 +64,33 @@ static void run_task(struct net_task *t)
 
 static void on_drain(struct http_req *req)
 {
-        struct response_stream *f = req->data;
+        struct response_stream *s = req->data;
 
-        net_task_queue(agent_of(req)->loop, &f->_task);
+        net_task_queue(agent_of(req)->loop, &s->_task);
 }
 
 static void on_abort(struct http_req *req, int reason)
 {
         (void) reason;
-        finish(req->data);
+        stream_release(req->data);
 }
 
-void response_stream_start(struct response_stream *f, struct http_req *req, struct str type,
+void response_stream_start(struct response_stream *s, struct http_req *req, struct str type,
                            const struct response_stream_ops *ops)
 {
         static const struct http_hooks hooks = { .drain = on_drain, .abort = on_abort };
 
-        f->req = http_req_ref(req);
-        f->ops = ops;
-        net_task_init(&f->_task, run_task);
-        buf_init(&f->_out, RESPONSE_STREAM_MAX);
-        http_req_set_hooks(req, &hooks, f);
+        s->req = http_req_ref(req);
+        s->ops = ops;
+        net_task_init(&s->_task, run_task);
+        buf_init(&s->_out, RESPONSE_STREAM_MAX);
+        http_req_set_hooks(req, &hooks, s);
         http_res_header_const(req, STR("Content-Type"), type);
         http_stream_begin(req, 200, HTTP_LENGTH_UNKNOWN);
         if (req->method == METHOD_HEAD) {
                 http_stream_end(req);
-                finish(f);
+                stream_release(s);
                 return;
         }
-        run_slice(f);
+        run_slice(s);
 }

@@ -3,16 +3,13 @@
 #define HUTCH_EXECD_RESPONSE_STREAM_H
 
 /*
- * An answer of unknown length, made as fast as the client takes it and in slices of a few
- * milliseconds, so that neither its size nor its making is felt by anybody else.
+ * A response of unknown length, produced as fast as the client reads it and in slices of a few
+ * milliseconds, so that other requests are served in between.
  *
- *         f->flow = …;
- *         response_stream_start(&f->flow, req, STR("application/json"), &ops);
- *
- * `produce` is called again and again, and appends a little to the buffer, or nothing. Before it is
- * asked for more, what it gave was handed to the connection if it is RESPONSE_STREAM_PIECE bytes or more.
- * Exactly once, and last, `release` is called: when the end was sent, when the answer had to be
- * broken off, or when the client is gone; it frees what embeds the flow.
+ * `produce` is called repeatedly and appends to the buffer. What it appended is passed to the connection
+ * before the next call once it is RESPONSE_STREAM_PIECE bytes or more. `release` is called exactly once
+ * and last: after the end was sent, after the response was aborted, or when the client is gone. It frees
+ * the struct that embeds the stream.
  */
 
 #include "base/buf.h"
@@ -20,15 +17,15 @@
 #include "net/loop.h"
 
 #define RESPONSE_STREAM_PIECE (32 * KiB)
-#define RESPONSE_STREAM_MAX   (128 * KiB) /* what produce may add to less than a piece */
+#define RESPONSE_STREAM_MAX   (128 * KiB) /* what produce may append to less than a piece */
 
 struct response_stream;
 
 struct response_stream_ops {
-        /* 1: there is more; 0: that was all; negative: the answer must be broken off, so that the
-         * client can't take it for complete. */
-        int (*produce)(struct response_stream *f, struct buf *out);
-        void (*release)(struct response_stream *f);
+        /* 1: there is more; 0: complete; negative: the response must be aborted, so that the client
+         * cannot take it for complete. */
+        int (*produce)(struct response_stream *s, struct buf *out);
+        void (*release)(struct response_stream *s);
 };
 
 struct response_stream {
@@ -38,9 +35,8 @@ struct response_stream {
         struct buf _out;
 };
 
-/* Begins the answer with status 200. May have come to its end, `release` included, when it
- * returns. */
-void response_stream_start(struct response_stream *f, struct http_req *req, struct str type,
+/* Begins the response with status 200. It may have ended, `release` included, on return. */
+void response_stream_start(struct response_stream *s, struct http_req *req, struct str type,
                            const struct response_stream_ops *ops);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 #include "execd/agent.h"
-#include "execd/codes.h"
+#include "execd/api.h"
 #include "execd/event_stream.h"
 #include "execd/launch.h"
 

@@ -5,7 +5,6 @@
 #include "base/base.h"
 #include "execd/agent.h"
 #include "execd/api.h"
-#include "execd/codes.h"
 #include "execd/launch.h"
 #include "execd/path.h"
 #include "execd/session.h"

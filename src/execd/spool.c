@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "execd/api.h"
 #include "os/fd.h"
+
+#define PIECE (64 * KiB) /* read and written at once */
 
 struct spool {
         unsigned refs;
@@ -18,8 +21,8 @@ struct spool {
         struct list readers;
 };
 
-/* Not every filesystem has nameless files. */
-static int open_nameless(const char *dir)
+/* Not every filesystem supports O_TMPFILE. */
+static int open_unnamed(const char *dir)
 {
         char path[4096];
         int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -37,7 +40,7 @@ static int open_nameless(const char *dir)
 
 int spool_new(struct net_loop *l, const char *dir, uint64_t max, struct spool **ret)
 {
-        int fd = open_nameless(dir);
+        int fd = open_unnamed(dir);
         struct spool *s;
 
         if (fd < 0)
@@ -70,8 +73,8 @@ static void notify_readers(struct spool *s)
                 net_task_queue(s->loop, &container_of(n, struct spool_reader, _node)->_task);
 }
 
-/* What fails here is lost: the offsets go on, so that a reader never mistakes old bytes in the ring
- * for these. */
+/* Bytes that cannot be written still advance the offsets, so that a reader never takes old bytes of the
+ * ring for them. */
 void spool_add(struct spool *s, struct str bytes)
 {
         while (bytes.n > 0) {
@@ -144,4 +147,137 @@ void spool_unwait(struct spool_reader *r)
         list_remove(&r->_node);
         net_task_cancel(&r->_task);
         r->spool = NULL;
+}
+
+/* --- as an HTTP response --- */
+
+struct spool_response {
+        struct http_req *req;
+        struct spool *spool;
+        struct spool_reader reader;
+        uint64_t at, end;
+        bool follow;
+};
+
+static void response_free(struct spool_response *a)
+{
+        struct http_req *req = a->req;
+
+        spool_unwait(&a->reader);
+        spool_unref(a->spool);
+        http_req_set_hooks(req, NULL, NULL);
+        http_req_unref(req); /* `a` is in its arena */
+}
+
+/* The ring has overtaken the client. */
+static void skip_dropped(struct spool_response *a)
+{
+        uint64_t start = MIN_OF(spool_start(a->spool), a->end);
+        char text[64];
+
+        (void) snprintf(text, sizeof(text), "\n[%llu bytes of output dropped]\n",
+                        (unsigned long long) (start - a->at));
+        http_stream_write(a->req, str_from(text));
+        a->at = start;
+}
+
+/* Sends as much as the client accepts. */
+static void send_more(struct spool_response *a)
+{
+        scoped(freep) char *piece = NULL;
+
+        /* A finished spool may still grow, by what a command left running. Followers of the command
+         * do not get that. */
+        if (a->follow) {
+                a->end = spool_end(a->spool);
+                a->follow = !spool_finished(a->spool);
+        }
+        if (a->at < spool_start(a->spool) && a->req->res.length == HTTP_LENGTH_UNKNOWN
+            && http_stream_writable(a->req))
+                skip_dropped(a);
+        while (a->at < a->end && http_stream_writable(a->req)) {
+                ssize_t n = -ESTALE;
+
+                if (!piece)
+                        piece = xcalloc(1, PIECE);
+                if (a->at >= spool_start(a->spool))
+                        n = spool_read(a->spool, a->at, piece,
+                                       (size_t) MIN_OF(a->end - a->at, (uint64_t) PIECE));
+                if (n < 0) {
+                        http_stream_fail(a->req);
+                        response_free(a);
+                        return;
+                }
+                http_stream_write(a->req, str_of(piece, (size_t) n));
+                a->at += (uint64_t) n;
+        }
+        if (a->at == a->end && !a->follow) {
+                http_stream_end(a->req);
+                response_free(a);
+        }
+}
+
+static void response_drain(struct http_req *req)
+{
+        send_more(req->data);
+}
+
+static void response_abort(struct http_req *req, int reason)
+{
+        (void) reason;
+        response_free(req->data);
+}
+
+static void response_more(struct spool_reader *r)
+{
+        struct spool_response *a = container_of(r, struct spool_response, reader);
+
+        if (http_stream_writable(a->req))
+                send_more(a);
+}
+
+static void add_number(struct http_req *req, struct str name, uint64_t v)
+{
+        char text[24];
+
+        (void) snprintf(text, sizeof(text), "%llu", (unsigned long long) v);
+        (void) http_res_header(req, name, str_from(text));
+}
+
+void spool_reply(struct http_req *req, struct spool *s)
+{
+        static const struct http_hooks hooks = { .drain = response_drain, .abort = response_abort };
+        struct spool_response *a = arena_new(&req->arena, struct spool_response);
+        uint64_t cursor = 0;
+        struct str text;
+
+        if (!a) {
+                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "out of memory");
+                return;
+        }
+        if (http_req_query(req, "cursor", &text) != 1 || parse_u64(text, &cursor) < 0)
+                cursor = 0;
+        *a = (struct spool_response){ .req = http_req_ref(req),
+                                      .spool = spool_ref(s),
+                                      .reader.more = response_more,
+                                      .follow = query_is_true(req, "follow") };
+        a->end = spool_end(s);
+        a->at = MIN_OF(MAX_OF(cursor, spool_start(s)), a->end);
+        if (a->at > cursor)
+                add_number(req, STR("EXECD-COMMANDS-DROPPED"), a->at - cursor);
+        if (!a->follow)
+                add_number(req, STR("EXECD-COMMANDS-TAIL-CURSOR"), a->end);
+        http_res_header_const(req, STR("Content-Type"), STR("text/plain; charset=utf-8"));
+        /* An empty response is chunked: old JavaScript clients take "Content-Length: 0" for none. */
+        http_stream_begin(req, 200,
+                          a->follow || a->at == a->end ? HTTP_LENGTH_UNKNOWN : a->end - a->at);
+        if (req->method == METHOD_HEAD) {
+                http_stream_end(req);
+                response_free(a);
+                return;
+        }
+        http_req_set_hooks(req, &hooks, a);
+        if (a->follow)
+                spool_wait(s, &a->reader);
+        send_more(a);
 }

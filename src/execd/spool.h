@@ -3,52 +3,69 @@
 #define HUTCH_EXECD_SPOOL_H
 
 /*
- * Output that is kept: the last N bytes of a stream, in a file.
+ * A spool keeps the last N bytes of an output stream in a file.
  *
- * Every byte has an offset, counted from the first one ever written; when there are more than the
- * spool keeps, the oldest are dropped and spool_start grows. The file is a ring of at most `max`
- * bytes without a name: nobody else can open it, and it is gone with us, whatever happens.
+ * Every byte has an offset, counted from the first byte ever written. When more than `max` bytes were
+ * written, the oldest are dropped and spool_start grows. The file is a ring of at most `max` bytes and
+ * has no name: no other process can open it, and it vanishes with the agent however that ends.
  *
- * A full disk does not stop the writer's program: what could not be written is lost, as if it had
- * been dropped, and so is what was before it.
+ * A full disk does not stop the program that writes: bytes that cannot be written count as dropped, and
+ * so do all bytes before them.
  */
 
 #include "base/compiler.h"
 #include "base/list.h"
 #include "base/str.h"
+#include "http/req.h"
 #include "net/loop.h"
 
 struct spool;
 
-/* Who waits for more. */
-struct spool_reader {
-        struct list _node;
-        void (*more)(struct spool_reader *r); /* from the loop; something was added, or closed */
-        struct net_task _task;
-        struct spool *spool;
-};
-
-/* A file below dir. */
+/* Creates the file in dir. */
 int spool_new(struct net_loop *l, const char *dir, uint64_t max, struct spool **ret) must_check;
 
-/* Shared by who writes and who reads. unref takes NULL. */
+/* Shared by the writer and by readers. spool_unref takes NULL. */
 struct spool *spool_ref(struct spool *s);
 void spool_unref(struct spool *s);
 
 void spool_add(struct spool *s, struct str bytes);
 
-/* No more will come; readers are told. */
+/* No more bytes that matter to readers will come; readers are notified. */
 void spool_finish(struct spool *s);
 bool spool_finished(const struct spool *s);
 
 uint64_t spool_start(const struct spool *s); /* offset of the oldest byte kept */
-uint64_t spool_end(const struct spool *s);   /* and behind the newest */
+uint64_t spool_end(const struct spool *s);   /* offset behind the newest byte */
 
-/* Up to n bytes from an offset within [start, end); fewer at the ring's seam. Negative errno. */
+/* Reads up to n bytes from an offset within [start, end); fewer at the seam of the ring. */
 ssize_t spool_read(const struct spool *s, uint64_t at, char *p, size_t n) must_check;
 
-/* Calls r->more when something is added. */
+/* --- readers that wait --- */
+
+struct spool_reader {
+        struct list _node;
+        void (*more)(struct spool_reader
+                             *r); /* from the loop: bytes were added, or the spool finished */
+        struct net_task _task;
+        struct spool *spool;
+};
+
 void spool_wait(struct spool *s, struct spool_reader *r);
 void spool_unwait(struct spool_reader *r);
+
+/* --- as an HTTP response --- */
+
+/*
+ * Replies with plain text from a byte offset on (?cursor=N, 0 if absent or invalid).
+ *
+ * The header EXECD-COMMANDS-TAIL-CURSOR is the offset behind the last byte sent: the cursor of the next
+ * request. If bytes from the cursor on were dropped, the response begins with the oldest byte kept and
+ * EXECD-COMMANDS-DROPPED has the number of missing bytes.
+ *
+ * With ?follow=true the response continues until the spool is finished and has no TAIL-CURSOR header. A
+ * reader that the ring overtakes gets a line with the number of dropped bytes and continues with the
+ * oldest byte kept; without follow, where a length was promised, the response is aborted.
+ */
+void spool_reply(struct http_req *req, struct spool *s);
 
 #endif

@@ -1,4 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The supervisor of a command.
+ *
+ * The problem. A timeout must end everything that a command has started, including processes that called
+ * setsid or lost their parent, and nothing else. Orphans are adopted by the nearest subreaper above them.
+ * So each command gets a subreaper of its own: while the command runs, all its descendants are below its
+ * supervisor.
+ *
+ *         agent ── supervisor ── command ── …
+ *                     └───────── orphans of the command
+ *
+ * (Rejected: the command itself as the subreaper. It would get children that it never made, and a program
+ * that waits for all its children would hang.)
+ *
+ * The protocol. The two talk over a SOCK_SEQPACKET pair.
+ *
+ *         agent → supervisor   a signal number: send it to the process group of the command
+ *                              end of file (shutdown, or the agent is gone): kill everything
+ *         supervisor → agent   STARTED, if requested; then exactly one of FAILED and EXITED, and it exits
+ *
+ * Killing is a shutdown and not a message: the socket buffer may be full, a shutdown always gets through.
+ *
+ * Order of steps. The agent forks the supervisor. It blocks all signals, closes all descriptors but the
+ * socket and the three of the command, becomes a subreaper, and spawns the command. Then it closes the command's
+ * descriptors, so that the pipes end with the command, and waits for its socket and for SIGCHLD.
+ *
+ * When things end. If the command ends by itself, the supervisor reports the status and exits; what the
+ * command left running (`server &`) continues below the agent. If the agent dies, its end of the socket
+ * closes and the supervisor kills everything. If a process of the sandbox kills the supervisor, the
+ * command dies with it (die_with_parent); what the command had started goes to the agent, and no timeout
+ * applies to it any more. If a process stops the supervisor, the agent continues it (processes_continue).
+ * The supervisor cannot be traced, as it inherits the agent's undumpable state.
+ */
+
 #include "execd/supervisor.h"
 
 #include <fcntl.h>
@@ -15,9 +50,9 @@
 #include "os/fd.h"
 #include "os/proctree.h"
 
-#define COMMAND_OOM_ADJ "500" /* half of all memory more than it has */
+#define COMMAND_OOM_ADJ "500" /* counts as if it used half of all memory more */
 
-/* --- the supervisor's side --- */
+/* --- in the supervisor --- */
 
 struct supervisor {
         int fd; /* to the agent */
@@ -26,25 +61,25 @@ struct supervisor {
         int status;
 };
 
-static void tell(const struct supervisor *k, enum supervisor_report_kind kind, int value)
+static void send_report(const struct supervisor *sv, enum supervisor_report_kind kind, int value)
 {
         struct supervisor_report r = { (int32_t) kind, value };
 
-        (void) !send(k->fd, &r, sizeof(r), MSG_NOSIGNAL);
+        (void) !send(sv->fd, &r, sizeof(r), MSG_NOSIGNAL);
 }
 
-/* Ends the supervisor. Whether the agent is there to hear it does not matter any more. */
-static never_returns void report(const struct supervisor *k, enum supervisor_report_kind kind,
-                                 int value)
+/* Whether the agent still exists to read the report does not matter. */
+static never_returns void report_and_exit(const struct supervisor *sv,
+                                          enum supervisor_report_kind kind, int value)
 {
-        tell(k, kind, value);
+        send_report(sv, kind, value);
         _exit(0);
 }
 
-/* Our copies of the agent's descriptors would keep its connections open. */
+/* Copies of the agent's descriptors would keep its connections open. */
 static void close_all_but(int keep[4])
 {
-        for (int i = 1; i < 4; i++) /* sorted, few */
+        for (int i = 1; i < 4; i++) /* sort */
                 for (int j = i; j > 0 && keep[j] < keep[j - 1]; j--) {
                         int t = keep[j];
 
@@ -62,88 +97,74 @@ static void close_all_but(int keep[4])
 
 static void note_reaped(void *data, pid_t pid, int status)
 {
-        struct supervisor *k = data;
+        struct supervisor *sv = data;
 
-        if (pid == k->command) {
-                k->ended = true;
-                k->status = status;
+        if (pid == sv->command) {
+                sv->ended = true;
+                sv->status = status;
         }
 }
 
-static void reap(struct supervisor *k)
-{
-        int status;
-
-        for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-                note_reaped(k, pid, status);
-}
-
-static void kill_all(struct supervisor *k)
-{
-        if (!k->ended)
-                (void) kill(-k->command, SIGKILL);
-        proctree_kill_children(note_reaped, k);
-        /* Without /proc the group is all we know. */
-        if (!k->ended && waitpid(k->command, &k->status, 0) == k->command)
-                k->ended = true;
-}
-
-/* The command can't have been reaped by anybody else, so its group's number is still its own. */
-static void obey(struct supervisor *k)
+/* Only the supervisor reaps the command, so the number of its process group is still its own. */
+static void obey(struct supervisor *sv)
 {
         int32_t sig;
-        ssize_t n = recv(k->fd, &sig, sizeof(sig), MSG_DONTWAIT);
+        ssize_t n = recv(sv->fd, &sig, sizeof(sig), MSG_DONTWAIT);
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
+        (void) kill(-sv->command, n == sizeof(sig) ? sig : SIGKILL);
         if (n == sizeof(sig))
-                (void) kill(-k->command, sig);
-        else
-                kill_all(k); /* the agent says so, or is gone */
+                return;
+        proctree_kill_children(note_reaped, sv);
+        /* Without /proc only the process group is known. */
+        if (!sv->ended && waitpid(sv->command, &sv->status, 0) == sv->command)
+                sv->ended = true;
 }
 
-static never_returns void keep(struct supervisor *k, int child_events)
+static never_returns void supervise(struct supervisor *sv, int child_events)
 {
         struct pollfd fds[] = {
-                { .fd = k->fd, .events = POLLIN },
+                { .fd = sv->fd, .events = POLLIN },
                 { .fd = child_events, .events = POLLIN },
         };
         struct signalfd_siginfo info;
+        int status;
 
-        while (!k->ended) {
+        while (!sv->ended) {
                 (void) poll(fds, ARRAY_SIZE(fds), -1);
                 if (fds[1].revents) {
                         (void) !read(child_events, &info, sizeof(info));
-                        reap(k);
+                        for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+                                note_reaped(sv, pid, status);
                 }
-                if (fds[0].revents && !k->ended)
-                        obey(k);
+                if (fds[0].revents && !sv->ended)
+                        obey(sv);
         }
-        report(k, SUPERVISOR_EXITED, k->status);
+        report_and_exit(sv, SUPERVISOR_EXITED, sv->status);
 }
 
-/* Memory of a pipe, a socket or a table is nobody's: when the sandbox has used up its own, the kernel would
- * find the agent the largest of a few small processes. This way commands come first. It takes a
- * privilege to go below the least that was ever set, and none to go back to it. */
-static void be_killed_first(bool first)
+/* The memory of a pipe, a socket or a page table belongs to no process. When such memory exhausts the
+ * sandbox's limit, the kernel would pick the agent as the largest of a few small processes. With a higher
+ * score commands come first. Lowering the score below its least value ever needs a privilege; going back to
+ * it does not. */
+static void prefer_oom_kill(bool first)
 {
         const char *value = first ? COMMAND_OOM_ADJ : "0";
         scoped(fd_closep) int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
         char now[8] = "";
 
-        /* Somebody else's choice stays. */
+        /* A value that someone else has set stays. */
         if (fd < 0 || pread(fd, now, sizeof(now) - 1, 0) < 0
             || strcmp(now, first ? "0\n" : COMMAND_OOM_ADJ "\n") != 0)
                 return;
         (void) !pwrite(fd, value, strlen(value), 0);
 }
 
-/* All signals are blocked for good. The two that can't be are of little use to a hostile command: a
- * supervisor that is stopped is continued by the agent, and one that is killed takes the command along
- * (die_with_parent). */
+/* Allocates nothing: after the fork every page that is written is copied. */
 static never_returns void supervisor_main(const struct spawn *given, bool notify_start, int fd)
 {
-        struct supervisor k = { .fd = fd };
+        struct supervisor sv = { .fd = fd };
         struct spawn s = *given;
         int keep_fds[4] = { fd, s.fds[0], s.fds[1], s.fds[2] }, events, r;
         sigset_t set;
@@ -151,28 +172,27 @@ static never_returns void supervisor_main(const struct spawn *given, bool notify
         (void) sigfillset(&set);
         (void) sigprocmask(SIG_SETMASK, &set, NULL);
         close_all_but(keep_fds);
-        (void) prctl(PR_SET_NAME, "hutch-supervisor");
+        (void) prctl(PR_SET_NAME, "hutch-supervise");
         if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
-                report(&k, SUPERVISOR_FAILED, -errno);
+                report_and_exit(&sv, SUPERVISOR_FAILED, -errno);
         events = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
         if (events < 0)
-                report(&k, SUPERVISOR_FAILED, -errno);
+                report_and_exit(&sv, SUPERVISOR_FAILED, -errno);
         s.die_with_parent = true;
-        be_killed_first(true);
-        r = spawn_program(&s, &k.command);
-        be_killed_first(false);
+        prefer_oom_kill(true);
+        r = spawn_program(&s, &sv.command);
+        prefer_oom_kill(false);
         if (r < 0)
-                report(&k, SUPERVISOR_FAILED, r);
+                report_and_exit(&sv, SUPERVISOR_FAILED, r);
         if (notify_start)
-                tell(&k, SUPERVISOR_STARTED, 0);
-        /* The command's pipes must end with the command. */
+                send_report(&sv, SUPERVISOR_STARTED, 0);
         for (int i = 0; i < 3; i++)
                 if (s.fds[i] != fd)
                         (void) close(s.fds[i]);
-        keep(&k, events);
+        supervise(&sv, events);
 }
 
-/* --- the agent's side --- */
+/* --- in the agent --- */
 
 int supervisor_start(const struct spawn *s, bool notify_start, int *ret_fd, pid_t *ret_pid)
 {
@@ -185,7 +205,7 @@ int supervisor_start(const struct spawn *s, bool notify_start, int *ret_fd, pid_
                 return -errno;
         ours = pair[0];
         theirs = pair[1];
-        /* Not fork: the handlers libuv has registered for it are of no use to a supervisor. */
+        /* Not fork: the handlers that libuv has registered for it are of no use here. */
         pid = _Fork();
         if (pid < 0)
                 return -errno;
@@ -203,14 +223,13 @@ void supervisor_signal(int fd, int sig)
         (void) !send(fd, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Not a message: for that there might be no room. */
 void supervisor_kill(int fd)
 {
         (void) shutdown(fd, SHUT_WR);
 }
 
-/* A supervisor that ends while an order is under way to it resets the connection, and the kernel tells
- * that first, once; its report is behind it. */
+/* A supervisor that exits with an unread order resets the connection. The kernel reports the reset first,
+ * once; the report is behind it. */
 int supervisor_read(int fd, struct supervisor_report *ret)
 {
         ssize_t n = recv(fd, ret, sizeof(*ret), MSG_DONTWAIT);

@@ -3,33 +3,15 @@
 #define HUTCH_EXECD_SUPERVISOR_H
 
 /*
- * The supervisor: a small process between the agent and one command.
- *
- * A timeout has to end everything a command has started, also what has called setsid or lost its
- * parent. Such processes are adopted by the nearest subreaper above them: that is the supervisor, one for
- * each command, so whatever a command leaves behind while it runs stays below its supervisor and can be
- * told from all others. (The command itself as the subreaper would be cheaper and was rejected: it
- * would get children it never made, and programs that wait for all their children would hang.)
- *
- *         agent ── supervisor ── command ── …
- *                     └───── orphans of the command
- *
- * The two speak over a socket pair. The agent says: send this signal; and when it hangs up, because it
- * wants the end of the command or has met its own, the supervisor kills everything. The supervisor says once:
- * could not start, or has ended like this; then it is gone. (And, if wanted, before that: has
- * started.) If the command ended by itself, what it left running goes on, below the agent: `server &`
- * is an ordinary thing to ask for.
- *
- * A supervisor is a fork of the agent that has closed all its descriptors; it can't be traced, as the
- * agent can't. Who kills it kills the command, too (but not what the command has started: that goes
- * on below the agent, and no timeout is in force any more).
+ * The supervisor of a command: a small process between the agent and one command. It can kill
+ * everything that the command has started (supervisor.c).
  */
 
 #include "os/spawn.h"
 
 enum supervisor_report_kind {
         SUPERVISOR_FAILED = 1, /* value: negative errno of the start */
-        SUPERVISOR_STARTED,    /* only if asked for: an exit tells as much */
+        SUPERVISOR_STARTED,    /* only if requested: an exit implies it */
         SUPERVISOR_EXITED,     /* value: wait status of the command */
 };
 
@@ -38,17 +20,16 @@ struct supervisor_report {
         int32_t value;
 };
 
-/* Starts a supervisor that starts the program. *ret_fd is our end of the socket pair: it
- * becomes readable when there is a report, and ends without one if the supervisor was killed. The
- * supervisor is a child of ours and reaped with all others. If somebody stops it, continuing it is up to
- * us. */
+/* Starts a supervisor that starts the program. *ret_fd is the agent's end of the socket pair: it becomes
+ * readable when there is a report, and ends without one if the supervisor was killed. The supervisor is a
+ * child of the agent and reaped like all others. If something stops it, the agent must continue it. */
 int supervisor_start(const struct spawn *s, bool notify_start, int *ret_fd, pid_t *ret_pid)
         must_check;
 
-/* To the command's process group. */
+/* Sends a signal to the process group of the command. */
 void supervisor_signal(int fd, int sig);
 
-/* Everything below the supervisor, now. No signal goes through any more then; the report still comes. */
+/* Kills everything below the supervisor. Signals are not delivered any more; the report still comes. */
 void supervisor_kill(int fd);
 
 /* 1: *ret is the report. 0: none yet. -EPIPE: the supervisor is gone without one. */

@@ -4,7 +4,6 @@
 #include "base/base.h"
 #include "execd/agent.h"
 #include "execd/api.h"
-#include "execd/codes.h"
 #include "execd/local_port.h"
 #include "net/stream.h"
 

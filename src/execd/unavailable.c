@@ -2,7 +2,6 @@
 #include "base/base.h"
 #include "execd/agent.h"
 #include "execd/api.h"
-#include "execd/codes.h"
 
 /*
  * Parts of the documented API that this agent does not have. Clients get what the documents promise

@@ -120,7 +120,7 @@ def listen_fd_that_is_no_listener():
             p = subprocess.run([execd, "--listen-fd", str(s.fileno())], pass_fds=[s.fileno()],
                                capture_output=True, text=True, timeout=20)
         assert p.returncode != 0
-        has(p.stderr, "no listening socket")
+        has(p.stderr, "not a listening socket")
 
 
 # --- what others can do to it ---

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "execd/archive.h"
+#include "execd/api.h"
 
 #include <signal.h>
 #include <sys/resource.h>
