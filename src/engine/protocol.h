@@ -4,7 +4,7 @@
 
 /*
  * What hutchd and its engine worker say to each other: JSON objects by closed tables, in frames
- * (engine/channel.h).
+ * (net/channel.h).
  *
  *         hutchd                          hutch-engine
  *         ──────                          ────────────

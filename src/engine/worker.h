@@ -24,7 +24,7 @@
 #include "engine/api.h"
 #include "engine/api_call.h"
 #include "engine/run_dir.h"
-#include "engine/channel.h"
+#include "net/channel.h"
 #include "engine/relay.h"
 #include "engine/settings.h"
 #include "engine/protocol.h"

@@ -20,7 +20,7 @@
 #include "driver/agent.h"
 #include "driver/driver_impl.h"
 #include "driver/engine/engine.h"
-#include "engine/channel.h"
+#include "net/channel.h"
 #include "engine/protocol.h"
 #include "os/socket.h"
 

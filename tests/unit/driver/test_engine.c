@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "engine/channel.h"
+#include "net/channel.h"
 #include "engine/protocol.h"
 #include "net/listener.h"
 #include "os/fd.h"

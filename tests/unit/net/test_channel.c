@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/channel.h"
+#include "net/channel.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

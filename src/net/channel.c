@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/channel.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "base/secret.h"
+#include "os/fd.h"
+#include "os/fd_pass.h"
+
+/* Read at a time; an incomplete frame stays in the buffer and the remainder is read behind it. */
+#define PORTION (64 * KiB)
+
+/* Packets delivered per iteration of the loop. */
+#define PACKETS_MAX 32
+
+/* Frames written by one system call. */
+#define GATHER_MAX 32
+
+struct frame {
+        struct list node;
+        size_t n, sent; /* head included */
+        int fd;
+        unsigned char bytes[];
+};
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+static void frame_free(struct channel *c, struct frame *f)
+{
+        list_remove(&f->node);
+        c->_out_size -= f->n;
+        (void) fd_close(f->fd);
+        wipe(f->bytes, f->n);
+        free(f);
+}
+
+/* A peer that goes while output is on its way shows as one of these. libuv reports EBADF for a socket
+ * that has nothing but an error. */
+static bool is_gone(int r)
+{
+        return r == -EPIPE || r == -ECONNRESET || r == -EBADF;
+}
+
+static void channel_fail(struct channel *c, int r)
+{
+        if (c->_over || c->_closing)
+                return;
+        c->_over = true;
+        c->ops->ended(c, is_gone(r) ? 0 : r);
+}
+
+static void update_interest(struct channel *c)
+{
+        unsigned want = UV_READABLE | (list_empty(&c->_out) ? 0 : UV_WRITABLE);
+
+        if (c->_closing || c->_over)
+                return;
+        if (want != c->_interest && uv_poll_start(&c->_poll, (int) want, on_poll) == 0)
+                c->_interest = want;
+}
+
+/* --- output --- */
+
+/* Frames without descriptors go together in one call. A frame with one is sent alone: the descriptor
+ * belongs to its first byte. Returns how much was written, or -errno. */
+static ssize_t write_frames(struct channel *c)
+{
+        struct frame *first = container_of(c->_out.next, struct frame, node);
+        struct iovec iov[GATHER_MAX];
+        struct msghdr m = { .msg_iov = iov };
+        ssize_t n;
+
+        if (first->fd >= 0 || c->packets) {
+                struct str left =
+                        str_of((char *) first->bytes + first->sent, first->n - first->sent);
+
+                n = fd_pass_send(c->fd, left, &first->fd, first->fd >= 0, MSG_DONTWAIT);
+                if (n >= 0)
+                        first->fd = fd_close(first->fd);
+                return n;
+        }
+        list_for_each (node, &c->_out) {
+                struct frame *f = container_of(node, struct frame, node);
+
+                if (f->fd >= 0 || m.msg_iovlen == GATHER_MAX)
+                        break;
+                iov[m.msg_iovlen++] = (struct iovec){ f->bytes + f->sent, f->n - f->sent };
+        }
+        n = sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+        return n < 0 ? -errno : n;
+}
+
+static void flush(struct channel *c)
+{
+        if (c->_over || c->_closing)
+                return;
+        if (c->_too_much)
+                return channel_fail(c, -ENOBUFS);
+        while (!list_empty(&c->_out)) {
+                ssize_t n = write_frames(c);
+
+                if (n == -EAGAIN || n == -EINTR)
+                        return update_interest(c);
+                if (n < 0)
+                        return channel_fail(c, (int) n);
+                list_for_each (node, &c->_out) {
+                        struct frame *f = container_of(node, struct frame, node);
+                        size_t part = MIN_OF((size_t) n, f->n - f->sent);
+
+                        f->sent += part;
+                        n -= (ssize_t) part;
+                        if (f->sent < f->n)
+                                break;
+                        frame_free(c, f);
+                }
+        }
+        update_interest(c);
+        if (c->ops->drained)
+                c->ops->drained(c);
+}
+
+static void run_flush(struct net_task *t)
+{
+        flush(container_of(t, struct channel, _flush));
+}
+
+bool channel_has_room(const struct channel *c, size_t n)
+{
+        if (c->packets)
+                return list_empty(&c->_out);
+        return CHANNEL_HEAD + n <= c->out_max - MIN_OF(c->_out_size, c->out_max);
+}
+
+void channel_send(struct channel *c, struct str bytes, int fd)
+{
+        size_t head = c->packets ? 0 : CHANNEL_HEAD;
+        struct frame *f;
+
+        if (c->_closing || c->_over) {
+                (void) fd_close(fd);
+                return;
+        }
+        ASSERT(bytes.n > 0 && bytes.n <= c->frame_max);
+        f = xcalloc(1, sizeof(*f) + head + bytes.n);
+        f->n = head + bytes.n;
+        f->fd = fd;
+        if (head)
+                channel_head_write(f->bytes, bytes.n);
+        memcpy(f->bytes + head, bytes.p, bytes.n);
+        list_append(&c->_out, &f->node);
+        c->_out_size += f->n;
+        c->_too_much |= c->_out_size > c->out_max;
+        net_task_queue(c->loop, &c->_flush);
+}
+
+void channel_drop_output(struct channel *c)
+{
+        ASSERT(c->packets || list_empty(&c->_out));
+        list_for_each (n, &c->_out)
+                frame_free(c, container_of(n, struct frame, node));
+        c->_too_much = false;
+}
+
+/* --- input --- */
+
+static void close_fds(struct channel *c)
+{
+        for (int fd; (fd = channel_take_fd(c)) >= 0;)
+                (void) fd_close(fd);
+}
+
+/* Too few descriptors are the receiver's problem on a packet socket; on a stream nobody can tell any
+ * more which frame lacks one. */
+static int take_fds(struct channel *c, const struct fd_pass_msg *m)
+{
+        int r = m->cut && !c->packets ? -EPROTO : 0;
+
+        for (size_t i = 0; i < m->n_fds; i++) {
+                if (c->may_receive_fds && c->_n_fds < CHANNEL_FDS_MAX)
+                        c->_fds[c->_n_fds++] = m->fds[i];
+                else
+                        r = -EPROTO, (void) fd_close(m->fds[i]);
+        }
+        return r;
+}
+
+static ssize_t receive(struct channel *c)
+{
+        size_t size = c->packets ? c->frame_max + 1 : MIN_OF(PORTION, buf_room(&c->_in));
+        int fds[CHANNEL_FDS_MAX];
+        struct fd_pass_msg m = { .p = buf_reserve(&c->_in, size),
+                                 .size = size,
+                                 .fds = fds,
+                                 .fds_max = CHANNEL_FDS_MAX };
+        ssize_t n;
+
+        if (!m.p)
+                return -ENOMEM;
+        n = fd_pass_receive(c->fd, &m, MSG_DONTWAIT);
+        if (n < 0)
+                return n;
+        buf_advance(&c->_in, (size_t) n);
+        return take_fds(c, &m) < 0 ? -EPROTO : n;
+}
+
+static void deliver_packet(struct channel *c)
+{
+        c->ops->frame(c, buf_str(&c->_in));
+        if (c->_closing)
+                return;
+        close_fds(c);
+        wipe(c->_in.p + c->_in.start, c->_in.n);
+        buf_reset(&c->_in);
+}
+
+static void deliver_frames(struct channel *c)
+{
+        while (!c->_closing && !c->_over && c->_in.n >= CHANNEL_HEAD) {
+                struct str in = buf_str(&c->_in);
+                size_t n = channel_head_read((const unsigned char *) in.p);
+
+                if (n == 0 || n > c->frame_max)
+                        return channel_fail(c, -EPROTO);
+                if (in.n < CHANNEL_HEAD + n)
+                        return;
+                c->ops->frame(c, str_of(in.p + CHANNEL_HEAD, n));
+                if (c->_closing)
+                        return;
+                wipe(c->_in.p + c->_in.start, CHANNEL_HEAD + n);
+                buf_consume(&c->_in, CHANNEL_HEAD + n);
+                buf_release(&c->_in);
+        }
+}
+
+/* False: nothing more can be read now. */
+static bool read_once(struct channel *c)
+{
+        ssize_t n;
+
+        if (c->_closing || c->_over)
+                return false;
+        n = receive(c);
+        if (n == -EAGAIN || n == -EINTR)
+                return n == -EINTR;
+        if (n <= 0)
+                channel_fail(c, (int) n);
+        else if (c->packets)
+                deliver_packet(c);
+        else
+                deliver_frames(c);
+        return n > 0;
+}
+
+void channel_drain(struct channel *c)
+{
+        while (read_once(c))
+                ;
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+        struct channel *c = container_of(poll, struct channel, _poll);
+        unsigned portions = c->packets ? PACKETS_MAX : 1;
+
+        if (status < 0)
+                return channel_fail(c, status);
+        if (events & UV_WRITABLE)
+                flush(c);
+        if (events & UV_READABLE)
+                while (portions-- > 0 && read_once(c))
+                        ;
+}
+
+int channel_take_fd(struct channel *c)
+{
+        int fd;
+
+        if (c->_n_fds == 0)
+                return -EBADF;
+        fd = c->_fds[0];
+        c->_n_fds--;
+        memmove(c->_fds, c->_fds + 1, c->_n_fds * sizeof(int));
+        return fd;
+}
+
+/* --- life cycle --- */
+
+static void poll_closed(uv_handle_t *h)
+{
+        struct channel *c = container_of((uv_poll_t *) (void *) h, struct channel, _poll);
+
+        c->fd = fd_close(c->fd);
+        buf_done(&c->_in);
+        c->ops->closed(c);
+}
+
+int channel_open(struct channel *c, struct net_loop *l, int fd, const struct channel_ops *ops)
+{
+        int r = uv_poll_init(&l->uv, &c->_poll, fd);
+
+        if (r < 0) {
+                (void) fd_close(fd);
+                return r;
+        }
+        c->ops = ops;
+        c->loop = l;
+        c->fd = fd;
+        c->out_max = c->out_max ? c->out_max : CHANNEL_OUT_MAX;
+        c->_closing = c->_over = c->_too_much = false;
+        c->_interest = 0;
+        c->_out_size = c->_n_fds = 0;
+        list_init(&c->_out);
+        net_task_init(&c->_flush, run_flush);
+        buf_init(&c->_in, c->packets ? c->frame_max + 1 : CHANNEL_HEAD + c->frame_max);
+        buf_mark_secret(&c->_in);
+        update_interest(c);
+        return 0;
+}
+
+void channel_close(struct channel *c)
+{
+        if (c->_closing)
+                return;
+        c->_closing = true;
+        net_task_cancel(&c->_flush);
+        list_for_each (n, &c->_out)
+                frame_free(c, container_of(n, struct frame, node));
+        close_fds(c);
+        uv_close((uv_handle_t *) &c->_poll, poll_closed);
+}
