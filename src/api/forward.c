@@ -65,28 +65,25 @@ void forward_to(struct http_req *req, const struct service_node *node, struct bu
         const struct peer_binding binding = { cluster->secret_key, cluster->node,
                                               str_from(node->process), req->method_name,
                                               req->target };
-        struct http_proxy_body own = { 0 };
         struct http_proxy_target t = {
                 .client = api_of(req)->into,
                 .prefix = req->path,
                 .flags = HTTP_PROXY_KEEP_HOST | HTTP_PROXY_FORWARDED_FOR,
                 .failed = node_failed,
+                .body = body,
         };
         struct sock_addr *addr = arena_new(&req->arena, struct sock_addr);
         struct http_header *add = arena_new(&req->arena, struct http_header);
 
-        if (body) {
-                own.bytes = *body;
-                *body = (struct buf){ 0 };
-                t.body = &own;
-        }
         if (!addr || !add || peer_write(&binding, &caller, &req->arena, &add->value) < 0) {
-                buf_done(&own.bytes);
+                if (body)
+                        buf_done(body);
                 out_of_memory(req);
                 return;
         }
         if (sock_addr_from_string(str_from(node->address), addr) < 0) {
-                buf_done(&own.bytes);
+                if (body)
+                        buf_done(body);
                 http_reply_error(req, 503, CODE_UNAVAILABLE,
                                  "the address of node '%s' can't be read here", node->id);
                 return;

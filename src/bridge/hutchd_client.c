@@ -7,7 +7,6 @@
 #define BODY_TIMEOUT    (60 * USEC_PER_SEC)
 #define REPLY_MAX       (64 * MiB)
 #define PROBLEM_MAX     160 /* of a refusal's text, for the log */
-#define PORTION         (128 * KiB)
 #define TARGET          STR("/api/v1/purista/command")
 #define KEY_HEADER      STR("OPEN-SANDBOX-API-KEY")
 #define USER_AGENT      "hutch-bridge/" HUTCH_VERSION
@@ -101,25 +100,9 @@ static void on_body(struct http_call *call, const char *p, size_t n)
                 http_call_cancel(call);
 }
 
-static void write_text(struct http_call *call)
-{
-        struct hutchd_request *q = request_of(call);
-        struct str all = buf_str(&q->_text);
-
-        while (q->_sent < all.n && http_call_writable(call)) {
-                size_t n = MIN_OF(all.n - q->_sent, PORTION);
-
-                http_call_write(call, str_of(all.p + q->_sent, n));
-                q->_sent += n;
-        }
-        if (q->_sent == all.n)
-                http_call_end_body(call);
-}
-
 static const struct http_call_hooks hooks = {
         .head = on_head,
         .body = on_body,
-        .drain = write_text,
         .end = on_end,
 };
 
@@ -146,14 +129,10 @@ static void request_local(struct hutchd *h, struct hutchd_request *q)
         http_call_init(&q->_local, &hooks, q->memory);
         q->_local.method = STR("POST");
         q->_local.target = TARGET;
-        q->_local.body = HTTP_CALL_SIZED;
-        q->_local.body_length = q->_text.n;
+        http_call_set_body(&q->_local, buf_str(&q->_text));
         if (buf_failed(&q->_text) || add_headers(q) < 0)
                 q->_local.target = STR(""); /* the client refuses it, from the loop */
         http_call_start(h->_http, &q->_local, &h->_addr);
-        /* In one go with the head, if a connection was there. */
-        if (http_call_writable(&q->_local))
-                write_text(&q->_local);
 }
 
 /* --- elsewhere --- */

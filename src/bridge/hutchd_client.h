@@ -48,7 +48,6 @@ struct hutchd_request {
         /* --- hutchd's --- */
         struct hutchd *_hutchd;
         struct buf _text, _reply;
-        size_t _sent;
         struct http_call _local;
         struct remote_request *_remote;
 };

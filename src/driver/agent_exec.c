@@ -15,7 +15,6 @@ struct exec {
         struct agent_exec *x;
         struct agent_events events;
         struct buf body; /* the request's; holds values of variables */
-        size_t sent;
 };
 
 struct command {
@@ -73,21 +72,6 @@ static int exec_ended(struct agent_call *c)
         return 0;
 }
 
-static void exec_drain(struct agent_call *c)
-{
-        struct exec *e = c->own;
-
-        while (http_call_writable(&c->http) && e->sent < e->body.n) {
-                struct str left = str_skip(buf_str(&e->body), e->sent);
-                struct str piece = str_of(left.p, MIN_OF(left.n, HTTP_WRITE_MAX));
-
-                e->sent += piece.n;
-                http_call_write(&c->http, piece);
-                if (e->sent == e->body.n)
-                        http_call_end_body(&c->http);
-        }
-}
-
 static void exec_free(struct agent_call *c)
 {
         struct exec *e = c->own;
@@ -101,7 +85,6 @@ static const struct agent_call_kind exec_kind = {
         .what = "run a command",
         .body = exec_body,
         .ended = exec_ended,
-        .drain = exec_drain,
         .free = exec_free,
 };
 
@@ -147,8 +130,7 @@ void agent_exec(struct agents *a, struct agent_exec *x, struct driver *d,
         c->own = e;
         c->http.method = STR("POST");
         c->http.target = STR("/command");
-        c->http.body = HTTP_CALL_SIZED;
-        c->http.body_length = e->body.n;
+        http_call_set_body(&c->http, buf_str(&e->body));
         agent__call_add_header(c, STR("Content-Type"), STR("application/json"));
         agent__call_start(c, d, record);
         if (buf_failed(&e->body))

@@ -189,7 +189,7 @@ static void write_drain(struct agent_call *c)
 static void note_blame(struct agent_call *c)
 {
         struct writing *w = c->own;
-        struct str which = http_headers_get(&c->http.answer, STR("EXECD-FAILED-FILE"));
+        struct str which = http_headers_get(&c->http.response, STR("EXECD-FAILED-FILE"));
         uint64_t index;
 
         if (c->http.status != 200 && w->x->n > 0 && which.p

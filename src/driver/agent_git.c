@@ -57,17 +57,6 @@ static int git_ended(struct agent_call *c)
         return 0;
 }
 
-static void git_drain(struct agent_call *c)
-{
-        struct handing *h = c->own;
-
-        if (h->body.n == 0 || !http_call_writable(&c->http))
-                return;
-        http_call_write(&c->http, buf_str(&h->body));
-        buf_done(&h->body);
-        http_call_end_body(&c->http);
-}
-
 static void git_free(struct agent_call *c)
 {
         struct handing *h = c->own;
@@ -79,7 +68,6 @@ static void git_free(struct agent_call *c)
 static const struct agent_call_kind git_kind = {
         .what = "hand a credential to git",
         .ended = git_ended,
-        .drain = git_drain,
         .free = git_free,
 };
 
@@ -98,8 +86,7 @@ void agent_git(struct agents *a, struct agent_git *x, struct driver *d,
         c->own = h;
         c->http.method = STR("POST");
         c->http.target = STR("/git/credential");
-        c->http.body = HTTP_CALL_SIZED;
-        c->http.body_length = h->body.n;
+        http_call_set_body(&c->http, buf_str(&h->body));
         agent__call_add_header(c, STR("Content-Type"), STR("application/json"));
         agent__call_start(c, d, record);
         if (buf_failed(&h->body))

@@ -11,7 +11,6 @@
 
 #define TARGET_MAX     (64 * KiB)
 #define ERROR_BODY_MAX (16 * KiB) /* collected of a refusal where a stream was expected */
-#define PORTION        (128 * KiB)
 
 static struct ask *ask_of(struct http_call *call)
 {
@@ -54,23 +53,6 @@ static struct str body_of(const struct ask *k)
         return k->borrowed.p ? k->borrowed : buf_str(&k->body);
 }
 
-static void on_drain(struct http_call *call)
-{
-        struct ask *k = ask_of(call);
-        struct str all = body_of(k);
-
-        while (k->_sent < all.n && http_call_writable(call)) {
-                size_t n = MIN_OF(all.n - k->_sent, PORTION);
-
-                http_call_write(call, str_of(all.p + k->_sent, n));
-                k->_sent += n;
-        }
-        if (k->_sent == all.n) {
-                k->_sent++; /* once */
-                http_call_end_body(call);
-        }
-}
-
 static void on_end(struct http_call *call, int r)
 {
         struct ask *k = ask_of(call);
@@ -83,16 +65,9 @@ static void on_end(struct http_call *call, int r)
         k->_done(k);
 }
 
-static const struct http_call_hooks plain_hooks = {
+static const struct http_call_hooks hooks = {
         .head = on_head,
         .body = on_body,
-        .end = on_end,
-};
-
-static const struct http_call_hooks body_hooks = {
-        .head = on_head,
-        .body = on_body,
-        .drain = on_drain,
         .end = on_end,
 };
 
@@ -168,14 +143,13 @@ void api_call_start(struct ask *k, const char *method, bool stream, api_call_don
         struct str body = body_of(k);
 
         k->status = k->result = 0;
-        k->_sent = 0;
         k->_done = done;
         k->running = true;
-        http_call_init(&k->_call, body.n ? &body_hooks : &plain_hooks, &k->arena);
+        http_call_init(&k->_call, &hooks, &k->arena);
         k->_call.method = str_from(method);
         k->_call.target = buf_str(&k->target);
-        k->_call.body = body.n ? HTTP_CALL_SIZED : HTTP_CALL_NO_BODY;
-        k->_call.body_length = body.n;
+        if (body.n > 0)
+                http_call_set_body(&k->_call, body);
         if (set_headers(k) < 0 || buf_failed(&k->target) || buf_failed(&k->body))
                 k->_call.target = STR(""); /* the client refuses it, from the loop */
         http_call_start(k->slow ? w->slow : stream ? w->streams : w->client, &k->_call, &w->engine);

@@ -44,7 +44,6 @@ struct ask {
 
         bool running;
         api_call_done_fn *_done;
-        size_t _sent;
         struct http_call _call;
 };
 

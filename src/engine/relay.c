@@ -185,12 +185,6 @@ static void call_body(struct http_call *call, const char *p, size_t n)
         (void) call, (void) p, (void) n;
 }
 
-static void call_drain(struct http_call *call)
-{
-        http_call_write(call, str_from(start_body));
-        http_call_end_body(call);
-}
-
 static struct http_tunnel *call_upgrade(struct http_call *call)
 {
         struct relay *r = container_of(call, struct relay, call);
@@ -227,7 +221,6 @@ static void call_end(struct http_call *call, int e)
 static const struct http_call_hooks call_hooks = {
         .head = call_head,
         .body = call_body,
-        .drain = call_drain,
         .upgrade = call_upgrade,
         .end = call_end,
 };
@@ -242,8 +235,7 @@ static void start_process(struct relay *r, struct str id)
         call->method = STR("POST");
         call->target = str_from(r->target);
         call->upgrade = STR("tcp");
-        call->body = HTTP_CALL_SIZED;
-        call->body_length = sizeof(start_body) - 1;
+        http_call_set_body(call, str_from(start_body));
         if (http_headers_add(&call->headers, a, STR("Host"), STR("engine")) < 0
             || http_headers_add(&call->headers, a, STR("Content-Type"), STR("application/json"))
                        < 0)

@@ -18,7 +18,7 @@
  *         http_call_start(client, call, &addr);
  *
  * What may be called when:
- *         hooks->head      at most once: call->status, ->answer, ->length are there
+ *         hooks->head      at most once: call->status, ->response, ->length are set
  *         hooks->body      any number of times after head
  *         hooks->drain     while a request body is open: the connection stands and has taken what
  *                          was written; write more now
@@ -32,8 +32,8 @@
  * loop's read buffer.
  *
  * A call that fails on a connection from the pool before the first byte of an answer, and that may
- * be repeated (idempotent method, or nothing of it was written) and whose body was not begun, is
- * tried once more on a fresh connection: the server may have closed the old one meanwhile.
+ * be repeated (idempotent method, or nothing of it was written) and whose body is in memory or was
+ * not begun, is retried once on a fresh connection: the server may have closed the old one meanwhile.
  *
  * A call may have a second address, for servers of which one knows only the port: 127.0.0.1, else
  * [::1]. It is tried when the first refuses the connection, and only then: nothing of the request
@@ -121,8 +121,8 @@ struct http_call {
 
         /* --- the answer --- */
         int status;
-        struct http_headers answer; /* all of them, hop-by-hop ones too */
-        uint64_t length;            /* its Content-Length, or HTTP_LENGTH_UNKNOWN */
+        struct http_headers response; /* all headers, hop-by-hop ones too */
+        uint64_t length;              /* its Content-Length, or HTTP_LENGTH_UNKNOWN */
 
         /* --- the client's --- */
         struct http_client *_client;
@@ -131,6 +131,7 @@ struct http_call {
         int _result;
         bool _paused;
         bool _retried;
+        struct str _bytes; /* http_call_set_body; the null view: http_call_write */
         bool _body_begun, _body_ended;
         uint64_t _body_left; /* of a sized one */
         struct net_task _task;
@@ -151,6 +152,10 @@ void http_call_start_fd(struct http_client *cl, struct http_call *call, int fd);
 void http_call_cancel(struct http_call *call);
 
 /* --- the request's body --- */
+
+/* The body is in memory, which must stay valid until `end`; the client sends it. Call this before
+ * http_call_start. hooks->drain is not called, and the functions below are not used. */
+void http_call_set_body(struct http_call *call, struct str bytes);
 
 /* Whether the connection stands and keeps up. When false, wait for hooks->drain. A server that has
  * stopped reading before its answer is complete keeps up with everything: it is thrown away. */

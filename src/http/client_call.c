@@ -130,9 +130,6 @@ void http_call_init(struct http_call *call, const struct http_call_hooks *hooks,
 static int prepare(struct http_client *cl, struct http_call *call)
 {
         call->_client = cl;
-        call->_body_left = call->body_length;
-        call->_body_ended = call->body == HTTP_CALL_NO_BODY
-                            || (call->body == HTTP_CALL_SIZED && call->body_length == 0);
         cl->live_calls++;
         cl->stats.calls++;
         return cl->freeing ? -ECANCELED : check_request(call);
@@ -207,7 +204,7 @@ static bool is_idempotent(struct str method)
 
 bool call__may_retry(const struct http_call *call, const struct http_client_conn *c)
 {
-        if (!c->reused || call->_retried || call->_body_begun)
+        if (!c->reused || call->_retried || (call->_body_begun && !call->_bytes.p))
                 return false;
         return c->stream.bytes_out == c->bytes_out_start
                || (c->stream.bytes_in == c->bytes_in_start && is_idempotent(call->method));
@@ -243,6 +240,25 @@ void call__fall_back(struct http_call *call)
 }
 
 /* --- bodies --- */
+
+void http_call_set_body(struct http_call *call, struct str bytes)
+{
+        call->body = HTTP_CALL_SIZED;
+        call->body_length = bytes.n;
+        call->_bytes = bytes;
+}
+
+void call__send_bytes(struct http_call *call)
+{
+        while (http_call_writable(call)) {
+                struct str left = str_skip(call->_bytes, call->_bytes.n - call->_body_left);
+
+                if (left.n == 0 || call->_conn->broken)
+                        http_call_end_body(call);
+                else
+                        http_call_write(call, str_of(left.p, MIN_OF(left.n, HTTP_WRITE_MAX)));
+        }
+}
 
 bool http_call_writable(const struct http_call *call)
 {

@@ -239,7 +239,11 @@ static void conn_eof(struct net_stream *st)
 
 static void notify_drained(struct http_client_conn *c)
 {
-        if (c->call && !c->call->_body_ended && c->call->hooks->drain)
+        if (!c->call || c->call->_body_ended)
+                return;
+        if (c->call->_bytes.p)
+                call__send_bytes(c->call);
+        else if (c->call->hooks->drain)
                 c->call->hooks->drain(c->call);
 }
 
@@ -353,6 +357,9 @@ void client_conn__begin(struct http_client_conn *c, struct http_call *call, bool
 {
         c->call = call;
         call->_conn = c;
+        call->_body_left = call->body_length;
+        call->_body_ended = call->body == HTTP_CALL_NO_BODY
+                            || (call->body == HTTP_CALL_SIZED && call->body_length == 0);
         c->reused = reused;
         c->client->stats.reuses += reused;
         c->interim = 0;
@@ -363,5 +370,7 @@ void client_conn__begin(struct http_client_conn *c, struct http_call *call, bool
         call__write_head(call, &c->stream.out, c->endpoint != NULL);
         stream_queue_flush(&c->stream);
         set_state(c, CLIENT_HEAD);
+        if (call->_bytes.p)
+                call__send_bytes(call); /* with the head, if the connection stands */
         client_conn__update(c);
 }

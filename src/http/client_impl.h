@@ -133,6 +133,8 @@ bool call__may_fall_back(const struct http_call *call, int r);
 void call__fall_back(struct http_call *call);
 /* The result is known; calls `end` right here, so: from the loop only. */
 void call__finish(struct http_call *call, int r);
+/* Sends as much of a body in memory as the connection accepts. */
+void call__send_bytes(struct http_call *call);
 void call__write_head(struct http_call *call, struct buf *out, bool keep_alive);
 
 #endif

@@ -103,7 +103,7 @@ static int head_complete(struct http_client_conn *c)
                 return -EBADMSG;
         c->keep_alive = c->message.keep_alive && !(status == 204 && claims_a_body(c));
         call->status = status;
-        call->answer = c->message.headers;
+        call->response = c->message.headers;
         call->length = length_of(c);
         c->state = CLIENT_BODY;
         if (status != 101)

@@ -20,12 +20,9 @@ struct proxied {
         http_proxy_failed_fn *failed;
         http_proxy_response_fn *answer;
         size_t n_headers; /* of our answer, before the server's were added */
-        struct buf body;  /* in the place of the request's */
-        size_t body_sent;
-        bool own_body; /* there is one, and */
-        bool has_own;  /* it is not complete yet */
-        bool switched; /* the pump holds the reference */
-        bool refused;  /* we cancelled the call because of its answer */
+        struct buf body;  /* sent instead of the request's */
+        bool switched;    /* the pump holds the reference */
+        bool refused;     /* we cancelled the call because of its answer */
 };
 
 struct switched {
@@ -138,7 +135,7 @@ static void call_head(struct http_call *call)
 {
         struct proxied *x = proxied_of(call);
 
-        if (proxy__response_headers(x->req, &call->answer, x->answer) < 0) {
+        if (proxy__response_headers(x->req, &call->response, x->answer) < 0) {
                 x->refused = true;
                 http_call_cancel(call);
                 return;
@@ -155,32 +152,11 @@ static void call_body(struct http_call *call, const char *p, size_t n)
                 http_call_pause(call);
 }
 
-/* A body that is here already. */
-static void send_saved_body(struct proxied *x)
-{
-        struct str all = buf_str(&x->body);
-
-        while (x->body_sent < all.n && http_call_writable(&x->call)) {
-                size_t n = MIN_OF(all.n - x->body_sent, (size_t) HTTP_WRITE_MAX);
-
-                http_call_write(&x->call, str_of(all.p + x->body_sent, n));
-                x->body_sent += n;
-        }
-        if (x->body_sent == all.n && x->has_own) {
-                x->has_own = false;
-                http_call_end_body(&x->call);
-        }
-}
-
 /* The first one tells that the connection stands: the client may send its body. */
 static void call_drain(struct http_call *call)
 {
         struct http_req *req = proxied_of(call)->req;
 
-        if (proxied_of(call)->own_body) {
-                send_saved_body(proxied_of(call));
-                return;
-        }
         http_body_start(req, HTTP_LENGTH_UNKNOWN);
         http_body_resume(req);
 }
@@ -196,10 +172,11 @@ static struct http_tunnel *call_upgrade(struct http_call *call)
         struct http_req *req = x->req;
         struct switched *s = arena_new(&req->arena, struct switched);
 
-        if (!s || proxy__response_headers(req, &call->answer, x->answer) < 0)
+        if (!s || proxy__response_headers(req, &call->response, x->answer) < 0)
                 return NULL;
         http_res_header_const(req, STR("Connection"), STR("Upgrade"));
-        http_res_header_const(req, STR("Upgrade"), http_headers_get(&call->answer, STR("Upgrade")));
+        http_res_header_const(req, STR("Upgrade"),
+                              http_headers_get(&call->response, STR("Upgrade")));
         http_pump_init(&s->pump, &call->_client->tunnel_timeout,
                        &call->_client->half_closed_timeout, pump_ended);
         if (http_req_upgrade(req, &s->pump.a.tunnel) < 0)
@@ -223,8 +200,7 @@ static void call_end(struct http_call *call, int r)
         else
                 give_up(x, r);
         http_req_set_hooks(req, NULL, NULL);
-        if (x->own_body)
-                buf_done(&x->body);
+        buf_done(&x->body);
         http_req_unref(req);
 }
 
@@ -294,12 +270,10 @@ static int prepare(struct http_req *req, const struct http_proxy_target *t, stru
         http_call_init(&x->call, &call_hooks, &req->arena);
         x->call.method = req->method_name;
         x->call.fallback = t->fallback;
-        if (t->body) {
-                x->call.body = HTTP_CALL_SIZED;
-                x->call.body_length = t->body->bytes.n;
-        } else {
+        if (t->body)
+                http_call_set_body(&x->call, buf_str(t->body));
+        else
                 describe_body(req, &x->call);
-        }
         r = join_target(req, t, &x->call.target);
         if (r == 0)
                 r = proxy__request_headers(req, t, &x->call.headers);
@@ -319,7 +293,7 @@ void http_proxy(struct http_req *req, const struct http_proxy_target *t)
                 if (!t->addr)
                         (void) fd_close(t->fd);
                 if (t->body)
-                        buf_done(&t->body->bytes);
+                        buf_done(t->body);
                 reply_failure(req, failed, r);
                 return;
         }
@@ -328,8 +302,8 @@ void http_proxy(struct http_req *req, const struct http_proxy_target *t)
         x->answer = t->answer;
         x->n_headers = req->res.headers.n;
         if (t->body) {
-                x->own_body = x->has_own = true;
-                x->body = t->body->bytes;
+                x->body = *t->body;
+                *t->body = (struct buf){ 0 };
         }
         http_body_stream(req);
         http_req_set_hooks(req, &req_hooks, x);
@@ -338,9 +312,7 @@ void http_proxy(struct http_req *req, const struct http_proxy_target *t)
                 http_call_start(t->client, &x->call, t->addr);
         else
                 http_call_start_fd(t->client, &x->call, t->fd);
-        if (http_call_writable(&x->call) && x->own_body)
-                send_saved_body(x);
-        else if (http_call_writable(&x->call))
+        if (!t->body && http_call_writable(&x->call))
                 http_body_start(req, HTTP_LENGTH_UNKNOWN);
         http_req_release(req);
 }

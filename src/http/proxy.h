@@ -40,11 +40,6 @@ typedef void http_proxy_failed_fn(struct http_req *req, const struct http_proble
  * called: they are part of whatever becomes of it, failures too. */
 typedef int http_proxy_response_fn(struct http_req *req, struct http_header *h);
 
-/* A body that was read already, to be sent in the place of the request's: taken, and freed. */
-struct http_proxy_body {
-        struct buf bytes;
-};
-
 /* Views and lists live in the request's arena or are constants, except for `strip`, which is only
  * looked at during the call of http_proxy. */
 struct http_proxy_target {
@@ -64,7 +59,7 @@ struct http_proxy_target {
         const struct str *strip; /* names that must not reach the server */
         size_t n_strip;
 
-        struct http_proxy_body *body; /* NULL: the request's own streams */
+        struct buf *body; /* sent instead of the request's, and emptied; NULL: that streams */
 
         http_proxy_response_fn *answer; /* NULL: all of them go */
         http_proxy_failed_fn *failed;   /* NULL: in the error shape of the API */

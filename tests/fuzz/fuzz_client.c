@@ -36,7 +36,7 @@ static void on_head(struct http_call *call)
         struct run *x = run_of(call);
 
         ASSERT(call->status >= 200 && call->status <= 599);
-        buf_addf(&x->log, "%d, %zu headers, length %lld: ", call->status, call->answer.n,
+        buf_addf(&x->log, "%d, %zu headers, length %lld: ", call->status, call->response.n,
                  (long long) call->length);
 }
 

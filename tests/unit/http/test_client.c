@@ -82,6 +82,43 @@ static void test_sized_body(void **state)
         probe_done(&x);
 }
 
+/* The client sends a body in memory, on a new connection and on a pooled one. */
+static void test_body_in_memory(void **state)
+{
+        static char large[600 * 1024];
+        const struct str bodies[] = { STR("hello"), str_of(large, sizeof(large)), STR("") };
+        struct wire_peer server = { .fd = -EBADF };
+
+        (void) state;
+        memset(large, 'x', sizeof(large));
+        for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+                struct probe x;
+                size_t head;
+
+                probe_init(&x, STR("POST"));
+                http_call_set_body(&x.call, bodies[i]);
+                start(&x);
+                if (server.fd < 0)
+                        wire_accept(&loop, &listener, &server);
+                wire_until(&loop, wire_has(&server, "\r\n\r\n"));
+                head = (size_t) ((const char *) memmem(buf_str(&server.in).p, server.in.n,
+                                                       "\r\n\r\n", 4)
+                                 - buf_str(&server.in).p)
+                       + 4;
+                wire_until(&loop,
+                           wire_has(&server, "\r\n\r\n") && server.in.n == head + bodies[i].n);
+                check_true(bodies[i].n == 0
+                           || memcmp(buf_str(&server.in).p + head, bodies[i].p, bodies[i].n) == 0);
+                check_i64_eq(x.drains, 0);
+                wire_send(&loop, &server, STR(H "Content-Length: 0\r\n\r\n"));
+                end_with(&x, 0);
+                check_u64_eq(http_client_stats(client).idle, 1);
+                buf_reset(&server.in);
+                probe_done(&x);
+        }
+        wire_done(&server);
+}
+
 static void test_chunked_body(void **state)
 {
         struct wire_peer server;
@@ -310,6 +347,28 @@ static void stale(const char *method, enum http_call_body body, bool read_first,
         if (result == 0)
                 wire_done(&second);
         wire_settle(&loop);
+}
+
+/* A body in memory can be sent a second time. */
+static void test_retry_with_a_body_in_memory(void **state)
+{
+        struct wire_peer server = { .fd = -EBADF }, second;
+        struct probe x;
+
+        (void) state;
+        exchange(&server);
+        probe_init(&x, STR("PUT"));
+        http_call_set_body(&x.call, STR("hello"));
+        start(&x);
+        wire_until(&loop, wire_has(&server, "hello"));
+        wire_done(&server);
+        wire_accept(&loop, &listener, &second);
+        wire_until(&loop, wire_has(&second, "Content-Length: 5\r\n\r\nhello"));
+        wire_send(&loop, &second, STR(H "Content-Length: 0\r\n\r\n"));
+        end_with(&x, 0);
+        check_u64_eq(http_client_stats(client).retries, 1);
+        probe_done(&x);
+        wire_done(&second);
 }
 
 static void test_retry_on_stale_connection(void **state)
@@ -599,6 +658,25 @@ static void test_server_reads_no_more(void **state)
         probe_done(&x);
 }
 
+/* The same with a body in memory: the client stops sending it. */
+static void test_server_reads_no_more_of_a_body_in_memory(void **state)
+{
+        static char large[4 * MiB];
+        struct wire_peer server;
+        struct probe x;
+
+        (void) state;
+        config.head_timeout = 20 * USEC_PER_MSEC;
+        remake_client();
+        probe_init(&x, STR("PUT"));
+        http_call_set_body(&x.call, str_of(large, sizeof(large)));
+        start_and_accept(&x, &server);
+        (void) shutdown(server.fd, SHUT_RD);
+        end_with(&x, -ETIMEDOUT);
+        wire_done(&server);
+        probe_done(&x);
+}
+
 /* A tunnel may want no input from its first byte on. */
 static void test_upgrade_paused(void **state)
 {
@@ -631,6 +709,7 @@ int main(void)
                 T(test_request_bytes),
                 T(test_request_refused),
                 T(test_sized_body),
+                T(test_body_in_memory),
                 T(test_chunked_body),
                 T(test_body_lengths_are_held),
                 T(test_early_answer),
@@ -640,6 +719,7 @@ int main(void)
                 T(test_pool_is_bounded_over_all_endpoints),
                 T(test_idle_timeout),
                 T(test_start_from_end),
+                T(test_retry_with_a_body_in_memory),
                 T(test_retry_on_stale_connection),
                 T(test_answer_before_the_request),
                 T(test_no_retry_on_fresh_connection),
@@ -654,6 +734,7 @@ int main(void)
                 T(test_upgrade),
                 T(test_upgrade_paused),
                 T(test_server_reads_no_more),
+                T(test_server_reads_no_more_of_a_body_in_memory),
         };
 
         return cmocka_run_group_tests_name("client", tests, NULL, NULL);

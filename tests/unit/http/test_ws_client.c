@@ -207,7 +207,7 @@ struct connect {
 static struct http_tunnel *connect_upgrade(struct http_call *call)
 {
         struct connect *c = container_of(call, struct connect, call);
-        struct str accept = http_headers_get(&call->answer, STR("Sec-WebSocket-Accept"));
+        struct str accept = http_headers_get(&call->response, STR("Sec-WebSocket-Accept"));
 
         if (!http_ws_accept_is_valid(str_of(c->key, sizeof(c->key)), accept))
                 return NULL;
