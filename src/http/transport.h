@@ -3,8 +3,8 @@
 #define HUTCH_HTTP_TRANSPORT_H
 
 /*
- * What carries requests in and answers out: a connection (conn.c) or a test's loopback
- * (loopback.c). For writers of a transport; handlers use http/req.h.
+ * What carries requests in and responses out: a connection (conn.c), or the loopback of the tests.
+ * For writers of a transport; handlers use http/req.h.
  *
  * The transport fills a request, calls http_router_head when its head is complete, delivers the
  * body with http_req_deliver and http_req_deliver_end, and drops its reference when both the

@@ -2,7 +2,6 @@
 #include "http/ws.h"
 
 #include "base/base.h"
-#include "http/ws_impl.h"
 
 /*
  * Theory of operation. Frames are appended to the stream's output and leave at the end of the turn.
@@ -32,22 +31,11 @@ static struct http_ws *ws_of_parser(struct ws_parser *p)
 static void add_frame(struct http_ws *ws, enum ws_opcode opcode, struct str payload)
 {
         struct buf *out = &ws->tunnel.stream->out;
-        struct ws_head head = {
-                .opcode = opcode, .fin = true, .length = payload.n, .masked = ws->role == WS_CLIENT
-        };
+        struct ws_head head = { .opcode = opcode, .fin = true, .length = payload.n };
         uint8_t bytes[WS_HEAD_MAX];
-        char *at;
 
-        if (head.masked)
-                ids_random(&ws->_group->_ids, head.mask, sizeof(head.mask));
         buf_add(out, bytes, ws_head_encode(&head, bytes));
-        at = buf_reserve(out, payload.n);
-        if (at && payload.n > 0) {
-                memcpy(at, payload.p, payload.n);
-                if (head.masked)
-                        ws_mask(at, payload.n, head.mask, 0);
-                buf_advance(out, payload.n);
-        }
+        buf_add_str(out, payload);
         stream_queue_flush(ws->tunnel.stream);
 }
 
@@ -55,20 +43,6 @@ bool http_ws_writable(const struct http_ws *ws)
 {
         return ws->state == HTTP_WS_OPEN && ws->tunnel.stream
                && stream_pending(ws->tunnel.stream) < OUT_LOW;
-}
-
-int http_ws_send(struct http_ws *ws, enum ws_opcode opcode, struct str payload)
-{
-        if (ws->state != HTTP_WS_OPEN || !ws->tunnel.stream)
-                return -EPIPE;
-        if (payload.n > (ws_is_control(opcode) ? WS_CONTROL_MAX : HTTP_WS_SEND_MAX))
-                return -EMSGSIZE;
-        if (buf_room(&ws->tunnel.stream->out) < payload.n + WS_HEAD_MAX + OUT_RESERVE) {
-                ws__fail(ws, WS_CLOSE_TRY_LATER, "the client does not read");
-                return -ENOBUFS;
-        }
-        add_frame(ws, opcode, payload);
-        return 0;
 }
 
 /* --- the end --- */
@@ -102,8 +76,7 @@ static void end(struct http_ws *ws)
 {
         ws->state = HTTP_WS_ENDING;
         timeout_set(&ws->_timeout, &ws->_group->_closes);
-        if (ws->role == WS_SERVER)
-                stream_shutdown(ws->tunnel.stream);
+        stream_shutdown(ws->tunnel.stream);
 }
 
 void http_ws_close(struct http_ws *ws, uint16_t code, struct str reason)
@@ -112,12 +85,26 @@ void http_ws_close(struct http_ws *ws, uint16_t code, struct str reason)
                 send_close(ws, code, reason);
 }
 
-void ws__fail(struct http_ws *ws, uint16_t code, const char *reason)
+static void ws_fail(struct http_ws *ws, uint16_t code, const char *reason)
 {
         decide(ws, code, str_from(reason));
         if (ws->state == HTTP_WS_OPEN)
                 send_close(ws, code, str_from(reason));
         end(ws);
+}
+
+int http_ws_send(struct http_ws *ws, enum ws_opcode opcode, struct str payload)
+{
+        if (ws->state != HTTP_WS_OPEN || !ws->tunnel.stream)
+                return -EPIPE;
+        if (payload.n > (ws_is_control(opcode) ? WS_CONTROL_MAX : HTTP_WS_SEND_MAX))
+                return -EMSGSIZE;
+        if (buf_room(&ws->tunnel.stream->out) < payload.n + WS_HEAD_MAX + OUT_RESERVE) {
+                ws_fail(ws, WS_CLOSE_TRY_LATER, "the client does not read");
+                return -ENOBUFS;
+        }
+        add_frame(ws, opcode, payload);
+        return 0;
 }
 
 void http_ws_abort(struct http_ws *ws)
@@ -186,7 +173,7 @@ static void tunnel_data(struct http_tunnel *t, char *p, size_t n)
         if (ws->state == HTTP_WS_ENDING)
                 return;
         if (ws_parser_feed(&ws->_parser, p, n) < 0)
-                ws__fail(ws, ws->_parser.close_code, ws->_parser.reason);
+                ws_fail(ws, ws->_parser.close_code, ws->_parser.reason);
 }
 
 static void tunnel_eof(struct http_tunnel *t)
@@ -274,7 +261,6 @@ void http_ws_group_init(struct http_ws_group *g, struct net_loop *l, usec_t ping
 {
         timeout_kind_init(&g->_pings, l, ping_interval, ping_due);
         timeout_kind_init(&g->_closes, l, close_timeout, close_due);
-        ids_init(&g->_ids);
 }
 
 void http_ws_group_close(struct http_ws_group *g)
@@ -283,31 +269,76 @@ void http_ws_group_close(struct http_ws_group *g)
         timeout_kind_close(&g->_closes);
 }
 
-/* --- life cycle --- */
+/* --- the handshake --- */
 
-void ws__init(struct http_ws *ws, enum ws_role role, struct http_ws_group *g,
-              const struct http_ws_ops *ops, const struct http_ws_options *options)
+/* Replies and returns false if this is not a handshake we can accept. */
+static bool check_handshake(struct http_req *req, char ret_accept[static WS_ACCEPT_SIZE])
 {
-        uint64_t max = options && options->message_max ? options->message_max : HTTP_WS_MESSAGE_MAX;
+        struct str key = http_req_header(req, STR("Sec-WebSocket-Key"));
+        const char *wrong = NULL;
 
-        *ws = (struct http_ws){ .tunnel.ops = &tunnel_ops, .ops = ops, .role = role, ._group = g };
+        if (!http_headers_has_token(&req->headers, STR("Upgrade"), STR("websocket"))
+            || !str_eq(http_req_header(req, STR("Sec-WebSocket-Version")), STR("13"))) {
+                http_res_header_const(req, STR("Sec-WebSocket-Version"), STR("13"));
+                http_res_header_const(req, STR("Upgrade"), STR("websocket"));
+                http_reply_error(req, 426, "UPGRADE_REQUIRED",
+                                 "this path speaks WebSocket, version 13");
+                return false;
+        }
+        if (req->method != METHOD_GET || req->minor < 1 || req->has_body)
+                wrong = "a WebSocket handshake is a GET of HTTP/1.1 without a body";
+        else if (!http_headers_has_token(&req->headers, STR("Connection"), STR("upgrade")))
+                wrong = "Connection must name upgrade";
+        else if (http_headers_count(&req->headers, STR("Sec-WebSocket-Key")) != 1
+                 || ws_accept_key(key, ret_accept) < 0)
+                wrong = "Sec-WebSocket-Key must be 16 bytes in base64";
+        if (wrong)
+                http_reply_error(req, 400, "BAD_REQUEST", "%s", wrong);
+        return !wrong;
+}
+
+/* The first of ours that the client offers too. None: the answer names none, and the client decides
+ * whether it goes on (RFC 6455, 4.2.2). */
+static void choose_protocol(struct http_req *req, struct str ours)
+{
+        struct str name;
+
+        while (str_split(&ours, ',', &name)) {
+                name = str_trim(name);
+                if (name.n == 0
+                    || !http_headers_has_token(&req->headers, STR("Sec-WebSocket-Protocol"), name))
+                        continue;
+                (void) http_res_header(req, STR("Sec-WebSocket-Protocol"), name);
+                return;
+        }
+}
+
+int http_ws_accept(struct http_ws *ws, struct http_req *req, struct http_ws_group *g,
+                   const struct http_ws_ops *ops, const struct http_ws_options *options)
+{
+        char accept[WS_ACCEPT_SIZE];
+        int r;
+
+        if (http_req_is_gone(req))
+                return -ECONNRESET;
+        if (!check_handshake(req, accept))
+                return -EBADMSG;
+        *ws = (struct http_ws){ .tunnel.ops = &tunnel_ops, .ops = ops, ._group = g };
         timeout_init(&ws->_timeout);
-        ws_parser_init(&ws->_parser, role, max, &parser_ops);
-}
-
-void ws__start(struct http_ws *ws)
-{
-        if (ws->_group->_pings.length > 0 && ws->state == HTTP_WS_OPEN)
-                timeout_set(&ws->_timeout, &ws->_group->_pings);
-}
-
-void http_ws_init_client(struct http_ws *ws, struct http_ws_group *g, const struct http_ws_ops *ops,
-                         const struct http_ws_options *options)
-{
-        ws__init(ws, WS_CLIENT, g, ops, options);
-}
-
-void http_ws_start_client(struct http_ws *ws)
-{
-        ws__start(ws);
+        ws_parser_init(&ws->_parser, WS_SERVER,
+                       options && options->message_max ? options->message_max : HTTP_WS_MESSAGE_MAX,
+                       &parser_ops);
+        http_res_header_const(req, STR("Upgrade"), STR("websocket"));
+        http_res_header_const(req, STR("Connection"), STR("Upgrade"));
+        (void) http_res_header(req, STR("Sec-WebSocket-Accept"), str_of(accept, sizeof(accept)));
+        if (options && options->protocols.p)
+                choose_protocol(req, options->protocols);
+        r = http_req_upgrade(req, &ws->tunnel);
+        if (r < 0) {
+                http_reply_error(req, 400, "BAD_REQUEST", "the connection can't be switched");
+                return r;
+        }
+        if (g->_pings.length > 0)
+                timeout_set(&ws->_timeout, &g->_pings);
+        return 0;
 }

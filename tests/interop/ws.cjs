@@ -58,7 +58,7 @@ async function main() {
   ws.send('close 4000');
   let [code, reason] = await once(ws, 'close');
   assert.equal(code, 4000);
-  assert.equal(reason.toString(), 'as you wish');
+  assert.equal(reason.toString(), 'as requested');
 
   // Too large a message.
   ws = await open();

@@ -16,7 +16,7 @@
  */
 
 #include "execd/agent.h"
-#include "http/loopback.h"
+#include "tests/lib/http_loopback.h"
 #include "tests/lib/check.h"
 
 struct agent_world {

@@ -16,7 +16,7 @@
  */
 
 #include "api/api.h"
-#include "http/loopback.h"
+#include "tests/lib/http_loopback.h"
 #include "tests/lib/service_world.h"
 
 /* Keys of the configuration, by api_world_add_keys. */

@@ -17,7 +17,7 @@
  */
 
 #include "api/api.h"
-#include "http/loopback.h"
+#include "tests/lib/http_loopback.h"
 #include "tests/lib/service_world.h"
 
 #define KEY_MINE  "hutch_mine"  /* user of tenant t, whose sandbox is w.id */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 #include "tests/e2e/demo/demo.h"
+#include "tests/lib/ws_collector.h"
 
 /* --- events: as many as asked for, or without end, as fast as the client takes them --- */
 
@@ -69,7 +70,7 @@ void demo_events(struct http_req *req)
 
 struct socket {
         struct http_ws ws;
-        struct http_ws_collector collector;
+        struct buf message;
 };
 
 static void socket_data(struct http_ws *ws, enum ws_opcode opcode, unsigned flags, char *p,
@@ -78,10 +79,10 @@ static void socket_data(struct http_ws *ws, enum ws_opcode opcode, unsigned flag
         struct socket *s = container_of(ws, struct socket, ws);
         struct str message;
 
-        if (http_ws_collect(&s->collector, flags, p, n, &message) != 1)
+        if (ws_collect(&s->message, flags, p, n, &message) != 1)
                 return;
         if (opcode == WS_TEXT && str_eq(message, STR("close 4000")))
-                http_ws_close(ws, 4000, STR("as you wish"));
+                http_ws_close(ws, 4000, STR("as requested"));
         else
                 (void) http_ws_send(ws, opcode, message);
         if (!http_ws_writable(ws))
@@ -99,7 +100,7 @@ static void socket_closed(struct http_ws *ws, uint16_t code, struct str reason)
 
         (void) code;
         (void) reason;
-        http_ws_collector_done(&s->collector);
+        buf_done(&s->message);
         free(s);
 }
 
@@ -115,9 +116,9 @@ void demo_ws(struct http_req *req)
                                                         .protocols = STR("echo") };
         struct socket *s = xnew(struct socket);
 
-        http_ws_collector_init(&s->collector, 256 * KiB);
+        buf_init(&s->message, 256 * KiB);
         if (http_ws_accept(&s->ws, req, &demo_of(req)->sockets, &socket_ops, &options) < 0) {
-                http_ws_collector_done(&s->collector);
+                buf_done(&s->message);
                 free(s);
         }
 }

@@ -6,7 +6,7 @@
 
 #include "api/api.h"
 #include "base/base.h"
-#include "http/loopback.h"
+#include "tests/lib/http_loopback.h"
 #include "tests/lib/check.h"
 
 /* Friday, with a round second. */

@@ -2,7 +2,7 @@
 #include "api/opensandbox/list_query.h"
 
 #include "base/base.h"
-#include "http/loopback.h"
+#include "tests/lib/http_loopback.h"
 #include "tests/lib/check.h"
 
 static struct net_loop loop;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "http/loopback.h"
+#include "tests/lib/http_loopback.h"
 #include "os/fd.h"
 #include "tests/lib/http_peer.h"
 

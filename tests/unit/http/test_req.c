@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "http/loopback.h"
+#include "tests/lib/http_loopback.h"
 #include "tests/lib/check.h"
 
 /* What is counted, and what of a request gets into the log. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
-#include "http/loopback.h"
+#include "tests/lib/http_loopback.h"
 #include "tests/lib/http_peer.h"
 
 /* Whoever keeps the books is told of each request once, however it ends. */

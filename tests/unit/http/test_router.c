@@ -2,7 +2,7 @@
 #include "http/route.h"
 
 #include "base/base.h"
-#include "http/loopback.h"
+#include "tests/lib/http_loopback.h"
 #include "tests/lib/check.h"
 
 /* Which route a path takes, told by the answer: the pattern and its parameters. */

@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "http/conn.h"
 #include "tests/lib/http_peer.h"
+#include "tests/lib/ws_collector.h"
 
 /* A WebSocket server against a client that is written by hand, frame by frame. */
 
@@ -11,7 +12,7 @@ static struct world world;
 static struct http_ws_group group;
 static struct http_ws_options options;
 static struct http_ws ws;
-static struct http_ws_collector collector;
+static struct buf collected;
 static bool echo, pause_at_once;
 static int accepted, drains, closes;
 static uint16_t close_code;
@@ -27,7 +28,7 @@ static void on_data(struct http_ws *w, enum ws_opcode opcode, unsigned flags, ch
         buf_add(&pieces, p, n);
         if (flags & WS_LAST)
                 buf_add_char(&pieces, opcode == WS_TEXT ? ']' : ')');
-        if (echo && http_ws_collect(&collector, flags, p, n, &message) == 1)
+        if (echo && ws_collect(&collected, flags, p, n, &message) == 1)
                 check_i64_eq(http_ws_send(w, opcode, message), 0);
 }
 
@@ -67,7 +68,7 @@ static void open_world(usec_t ping_interval, usec_t close_timeout)
         http_ws_group_init(&group, &world.loop, ping_interval, close_timeout);
         options = (struct http_ws_options){ .message_max = 64 * KiB };
         buf_init(&pieces, 4 * MiB);
-        http_ws_collector_init(&collector, 64 * KiB);
+        buf_init(&collected, 64 * KiB);
         echo = pause_at_once = false;
         accepted = 1;
         drains = closes = 0;
@@ -84,7 +85,7 @@ static void close_world(void)
         if (opened)
                 check_i64_eq(closes, 1);
         http_ws_group_close(&group);
-        http_ws_collector_done(&collector);
+        buf_done(&collected);
         buf_done(&pieces);
         net_loop_done(&world.loop);
         (void) unlink(world.path);

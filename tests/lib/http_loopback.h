@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_HTTP_LOOPBACK_H
-#define HUTCH_HTTP_LOOPBACK_H
+#ifndef HUTCH_TESTS_LIB_HTTP_LOOPBACK_H
+#define HUTCH_TESTS_LIB_HTTP_LOOPBACK_H
 
 /*
  * A request through real routing, authorization and handlers without a socket.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/loopback.h"
+#include "tests/lib/http_loopback.h"
 
 #include <unistd.h>
 
