@@ -11,7 +11,7 @@
  *         check_i64_eq(r.status, 200);
  *         agent_world_close(&w);
  *
- * Requests go through real routing and handlers (http/loopback.h). The views of a reply are valid
+ * Requests go through real routing and handlers (tests/lib/http_loopback.h). The views of a reply are valid
  * until the next request.
  */
 
