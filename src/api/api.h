@@ -25,6 +25,13 @@ enum api_scope {
         API_BRIDGE = 1 << 4,  /* acts for others: api/access/bridge.h */
 };
 
+/* What params[0] of a route names; a column of the route tables. */
+enum api_route_names {
+        ROUTE_SANDBOX =
+                1, /* a sandbox: the request is logged under its id, and forwarded to its node */
+        ROUTE_OWNED_SANDBOX, /* the same, but logged by its handler, once the caller is known to own it */
+};
+
 struct api_bridge;
 struct audit;
 struct event_hub;

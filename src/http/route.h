@@ -60,6 +60,9 @@ struct http_doc_param {
         const char *text;
 };
 
+struct http_route;
+typedef void http_doc_schema_fn(struct buf *b, const struct http_route *route);
+
 struct http_doc {
         const char *id;                      /* operationId: "createSandbox" */
         const char *summary;                 /* one line */
@@ -72,12 +75,16 @@ struct http_doc {
         const char *input_name;              /* of the body's schema; NULL: it gets none */
         const struct http_doc_param *params; /* besides those of the path; ends in a NULL name */
         const uint16_t *errors;              /* further statuses; ends in 0 */
+
+        /* Append a JSON schema, where no field table describes the body or the response. */
+        http_doc_schema_fn *add_input, *add_response;
 };
 
 struct http_route {
         enum http_method method;
         const char *pattern;
         uint32_t scope;
+        unsigned names; /* what params[0] names, in the API's own terms; 0: nothing in particular */
         enum http_body_mode body;
         const struct json_field *fields; /* JSON */
         size_t input_size;               /* JSON: size of the struct; it starts zeroed */

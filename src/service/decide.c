@@ -498,6 +498,6 @@ int decide_ingress(const struct sandbox *record, usec_t *ret_retry_after, struct
         if (s == STATE_PAUSED)
                 return err_set(e, ERR_CONFLICT, "the sandbox is Paused: resume it first");
         *ret_retry_after = USEC_PER_SEC;
-        return err_set(e, ERR_UNAVAILABLE, "the sandbox is %s: try again in a timestamp",
+        return err_set(e, ERR_UNAVAILABLE, "the sandbox is %s: try again in a moment",
                        state_to_string((int) s));
 }

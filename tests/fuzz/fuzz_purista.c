@@ -5,16 +5,15 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "api/purista/payload.h"
-#include "api/purista/path.h"
 #include "api/purista/text.h"
 #include "base/base.h"
 
-static const struct purista_field *const tables[] = {
-        purista_owner_fields, purista_destroy_fields, purista_bash_fields,
-        purista_read_fields,  purista_write_fields,
+static const enum purista_command_id commands[] = {
+        PURISTA_CREATE_SANDBOX, PURISTA_DESTROY_SANDBOX, PURISTA_EXECUTE_BASH,
+        PURISTA_READ_FILE,      PURISTA_WRITE_FILES,
 };
 
-/* What is told is JSON, and there is something to tell. */
+/* The issues are JSON, and there is at least one. */
 static void check_issues(const struct purista_decode *d)
 {
         scoped(buf_done) struct buf text;
@@ -83,10 +82,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         if (json_parse(str_of((const char *) p + 1, n - 1), JSON_ALLOW_NULS, &doc, &e) < 0)
                 return 0;
         arena_init(&a, ARENA_MAX_REQUEST);
-        d = (struct purista_decode){ .fields = tables[p[0] % ARRAY_SIZE(tables)],
-                                     .doc = doc,
-                                     .sandbox_id = p[0] & 0x80 ? STR("id") : STR_NULL,
-                                     .arena = &a };
+        d = (struct purista_decode){
+                .command = &purista_commands[commands[p[0] % ARRAY_SIZE(commands)]],
+                .doc = doc,
+                .sandbox_id = p[0] & 0x80 ? STR("id") : STR_NULL,
+                .arena = &a
+        };
         r = purista_payload_decode(&d, &out);
         if (r == -EINVAL)
                 check_issues(&d);

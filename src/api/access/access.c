@@ -253,12 +253,6 @@ static int authorize_forwarded(struct http_req *req, uint32_t scope)
         return 0;
 }
 
-static bool is_about_sandbox(const struct http_route *route)
-{
-        return str_starts_with(str_from(route->pattern), STR("/sandboxes/{"))
-               || str_starts_with(str_from(route->pattern), STR("/sandbox/{"));
-}
-
 int access_authorize(struct http_req *req, uint32_t scope)
 {
         int forwarded = forward_receive(req);
@@ -278,9 +272,9 @@ int access_authorize(struct http_req *req, uint32_t scope)
         if (!access__check_host(req) || !access__check_origin(req) || !identify(req)
             || !access__check_role(req, scope) || !has_room(req))
                 return -EACCES;
-        if (!is_about_sandbox(req->route) || !sandbox_id_is_valid(req->params[0]))
+        if (!req->route->names || !sandbox_id_is_valid(req->params[0]))
                 return 0;
-        if (str_starts_with(str_from(req->route->pattern), STR("/sandboxes/{")))
+        if (req->route->names == ROUTE_SANDBOX)
                 log_ctx_add_str(&req->log, "sandbox", req->params[0]);
         return forward_if_remote(req, req->params[0], /* check= */ NULL) ? -EINPROGRESS : 0;
 }

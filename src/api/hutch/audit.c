@@ -136,7 +136,7 @@ static struct str sandbox_of(const struct http_req *req)
 {
         struct str id = known(req, "sandbox");
 
-        return id.p || !strstr(req->route->pattern, "/sandboxes/{") ? id : req->params[0];
+        return id.p || req->route->names != ROUTE_SANDBOX ? id : req->params[0];
 }
 
 static struct str operation_of(const struct http_route *route)

@@ -317,10 +317,13 @@ static const struct http_doc summary_doc = {
 #define AT "/sandboxes/{sandboxId}/diagnostics"
 
 static const struct http_route routes[] = {
-        { METHOD_GET, AT "/logs", API_READ, .doc = &logs_doc, .exec = get_logs },
-        { METHOD_GET, AT "/events", API_READ, .doc = &events_doc, .exec = get_events },
-        { METHOD_GET, AT "/inspect", API_READ, .doc = &inspect_doc, .exec = get_inspect },
-        { METHOD_GET, AT "/summary", API_READ, .doc = &summary_doc, .exec = get_summary },
+        { METHOD_GET, AT "/logs", API_READ, ROUTE_SANDBOX, .doc = &logs_doc, .exec = get_logs },
+        { METHOD_GET, AT "/events", API_READ, ROUTE_SANDBOX, .doc = &events_doc,
+          .exec = get_events },
+        { METHOD_GET, AT "/inspect", API_READ, ROUTE_SANDBOX, .doc = &inspect_doc,
+          .exec = get_inspect },
+        { METHOD_GET, AT "/summary", API_READ, ROUTE_SANDBOX, .doc = &summary_doc,
+          .exec = get_summary },
 };
 
 OPENSANDBOX_API(opensandbox_diagnostics, "diagnostics", routes);

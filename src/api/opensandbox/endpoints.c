@@ -192,8 +192,8 @@ static const struct http_doc doc = {
 };
 
 static const struct http_route routes[] = {
-        { METHOD_GET, "/sandboxes/{sandboxId}/endpoints/{port}", API_READ, .doc = &doc,
-          .exec = get_endpoint },
+        { METHOD_GET, "/sandboxes/{sandboxId}/endpoints/{port}", API_READ, ROUTE_SANDBOX,
+          .doc = &doc, .exec = get_endpoint },
 };
 
 OPENSANDBOX_API(opensandbox_endpoints, "endpoints", routes);

@@ -82,10 +82,10 @@ static void any_proxy(struct http_req *req)
 #define INTO "/sandboxes/{sandboxId}/proxy/{port}"
 
 static const struct http_route routes[] = {
-        { METHOD_ANY, INTO, API_INGRESS, .body = HTTP_BODY_STREAM, .lasting = true,
+        { METHOD_ANY, INTO, API_INGRESS, ROUTE_SANDBOX, .body = HTTP_BODY_STREAM, .lasting = true,
           .exec = any_proxy },
-        { METHOD_ANY, INTO "/{rest...}", API_INGRESS, .body = HTTP_BODY_STREAM, .lasting = true,
-          .exec = any_proxy },
+        { METHOD_ANY, INTO "/{rest...}", API_INGRESS, ROUTE_SANDBOX, .body = HTTP_BODY_STREAM,
+          .lasting = true, .exec = any_proxy },
 };
 
 OPENSANDBOX_API(opensandbox_proxy, "proxy", routes);

@@ -330,7 +330,7 @@ static const struct http_doc delete_doc = {
 };
 
 static const struct http_route routes[] = {
-        { METHOD_POST, "/sandboxes/{sandboxId}/snapshots", API_WRITE,
+        { METHOD_POST, "/sandboxes/{sandboxId}/snapshots", API_WRITE, ROUTE_SANDBOX,
           HTTP_JSON(struct create_input, create_fields_of_snapshot), .body_optional = true,
           .doc = &create_doc, .exec = create_snapshot },
         { METHOD_GET, "/snapshots", API_READ, .doc = &list_doc, .exec = list_snapshots },

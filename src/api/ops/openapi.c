@@ -221,12 +221,17 @@ static bool is_first(const struct places *all, size_t at, const char *name)
         return true;
 }
 
-static void add_schema(struct buf *b, const char *name, const struct json_field *fields,
-                       enum schema_direction way)
+static void add_schema(struct buf *b, const struct http_route *r, enum schema_direction direction)
 {
-        buf_addf(b, ",\"%s\":", name);
-        if (fields)
-                schema_write(b, fields, way);
+        bool input = direction == SCHEMA_INPUT;
+        http_doc_schema_fn *add = input ? r->doc->add_input : r->doc->add_response;
+        const struct json_field *fields = input ? r->fields : r->doc->answer;
+
+        buf_addf(b, ",\"%s\":", input ? r->doc->input_name : r->doc->response_name);
+        if (add)
+                add(b, r);
+        else if (fields)
+                schema_write(b, fields, direction);
         else /* labels: the body is the map itself */
                 buf_add_str(b, STR("{\"type\":\"object\",\"additionalProperties\":{\"type\":"
                                    "[\"string\",\"null\"]}}"));
@@ -246,9 +251,9 @@ static void add_schemas(struct buf *b, const struct places *all)
                 const struct http_route *r = all->v[i].route;
 
                 if (r->doc->response_name && is_first(all, i, r->doc->response_name))
-                        add_schema(b, r->doc->response_name, r->doc->answer, SCHEMA_RESPONSE);
+                        add_schema(b, r, SCHEMA_RESPONSE);
                 if (r->doc->input_name && is_first(all, i, r->doc->input_name))
-                        add_schema(b, r->doc->input_name, r->fields, SCHEMA_INPUT);
+                        add_schema(b, r, SCHEMA_INPUT);
         }
         buf_add_char(b, '}');
 }

@@ -5,17 +5,15 @@
 #include "base/base.h"
 #include "base/secret.h"
 
-/* Around the contents of files: their paths, the rest of a message. */
-#define BODY_EXTRA MiB
-
 /* --- life --- */
 
+/* Twice the contents of files, for base64 or the escapes of ordinary text, and a MiB for paths and the other members. */
 static size_t body_max(const struct purista_config *config)
 {
-        return 2 * config->file_max + BODY_EXTRA; /* base64, and JSON's escapes of ordinary text */
+        return 2 * config->file_max + MiB;
 }
 
-/* It was not read, so nobody knows which command it is; but only files make one that large. */
+/* The body was not read, so the command is unknown; but only files make one that large. */
 static void fail_too_large(struct purista_call *c)
 {
         char message[256];
@@ -30,7 +28,7 @@ static void fail_too_large(struct purista_call *c)
         purista_fail_end(c);
 }
 
-static void gone(struct http_req *req, int reason)
+static void client_gone(struct http_req *req, int reason)
 {
         struct purista_call *c = req->data;
 
@@ -42,7 +40,7 @@ static void gone(struct http_req *req, int reason)
                 purista_call_free(c);
 }
 
-static const struct http_hooks waiting_hooks = { .abort = gone };
+static const struct http_hooks waiting_hooks = { .abort = client_gone };
 
 static bool copy_text(struct arena *a, struct str *s)
 {
@@ -80,10 +78,9 @@ struct purista_call *purista_call_new(struct http_req *req)
         struct purista_call *c;
 
         if (!config || !config->image.p) {
-                http_reply_error(
-                        req, 501, "PURISTA::NOT_CONFIGURED",
-                        "this server has no sandboxes for PURISTA; its operator names their "
-                        "image in the section purista of hutchd.yaml");
+                http_reply_error(req, 501, "PURISTA::NOT_CONFIGURED",
+                                 "this server does not offer PURISTA sandboxes; set purista.image "
+                                 "in hutchd.yaml");
                 return NULL;
         }
         c = xnew(struct purista_call);
@@ -96,7 +93,7 @@ struct purista_call *purista_call_new(struct http_req *req)
         if (copy_config(c, config))
                 return c;
         purista_call_free(c);
-        http_reply_error(req, 503, "SERVER_BUSY", "no memory for the request; try again");
+        http_reply_error(req, 503, "SERVER_BUSY", "not enough memory for the request; try again");
         return NULL;
 }
 
@@ -111,7 +108,7 @@ void purista_call_free(struct purista_call *c)
                 agent_read_done(&c->u.read.read);
         purista_text_done(&c->out);
         buf_done(&c->body);
-        /* The one copy of a token that is not ours to wipe by other means. */
+        /* jansson does not wipe what it frees, and this is its only secret. */
         if (c->in.git.secret_token.p)
                 wipe((char *) c->in.git.secret_token.p, c->in.git.secret_token.n);
         json_decref(c->doc);
@@ -137,54 +134,55 @@ bool purista_call_continue(struct purista_call *c)
 
 /* --- the body --- */
 
-static void body(struct http_req *req, const char *p, size_t n)
+static void body_data(struct http_req *req, const char *p, size_t n)
 {
         struct purista_call *c = req->data;
 
-        buf_add(&c->body, p, n); /* it was bounded by what it may hold */
-}
-
-static void parse(struct purista_call *c)
-{
-        struct json_error e;
-        int r;
-
-        http_req_set_hooks(c->req, &waiting_hooks, c);
-        if (buf_failed(&c->body)) {
-                purista_fail(c, 503, "no memory for the request; try again");
-                return;
-        }
-        r = c->body.n > 0 ? json_parse(buf_str(&c->body), JSON_ALLOW_NULS, &c->doc, &e) : 0;
-        if (!forward_is_allowed(c->req))
-                buf_done(&c->body);
-        if (r < 0)
-                purista_fail(c, 400, "the body is no JSON: %s", e.message);
-        else
-                c->go(c);
+        buf_add(&c->body, p, n); /* http_body_start limits it to what fits */
 }
 
 static void body_end(struct http_req *req)
 {
-        parse(req->data);
+        struct purista_call *c = req->data;
+        struct json_error e;
+        int r;
+
+        http_req_set_hooks(req, &waiting_hooks, c);
+        if (buf_failed(&c->body)) {
+                purista_fail(c, 503, "not enough memory for the request; try again");
+                return;
+        }
+        r = c->body.n > 0 ? json_parse(buf_str(&c->body), JSON_ALLOW_NULS, &c->doc, &e) : 0;
+        if (!forward_is_allowed(req))
+                buf_done(&c->body); /* else another node may need it */
+        if (r < 0)
+                purista_fail(c, 400, "the body is no JSON: %s", e.message);
+        else
+                c->parsed(c);
 }
 
-static const struct http_hooks reading_hooks = { .body = body,
+static const struct http_hooks reading_hooks = { .body = body_data,
                                                  .body_end = body_end,
-                                                 .abort = gone };
+                                                 .abort = client_gone };
 
-void purista_call_read_body(struct purista_call *c, void (*go)(struct purista_call *c))
+void purista_call_read_body(struct purista_call *c, void (*parsed)(struct purista_call *c))
 {
-        c->go = go;
+        c->parsed = parsed;
         http_req_set_hooks(c->req, &reading_hooks, c);
         http_body_start(c->req, body_max(&c->config));
 }
 
 /* --- other nodes --- */
 
+static void start(struct purista_call *c)
+{
+        purista_handlers[c->command - purista_commands].start(c);
+}
+
 void purista_call_forward(struct purista_call *c, const struct service_node *node)
 {
         struct http_req *req = http_req_ref(c->req);
-        struct service_node to = *node; /* which may be the call's own */
+        struct service_node to = *node; /* it may be a member of the call */
         struct buf body = c->body;
 
         c->body = (struct buf){ 0 };
@@ -202,13 +200,13 @@ static void located(struct op *op, int result)
         if (result == 0)
                 purista_call_forward(c, &c->locate.node);
         else if (result == ERR_RETURN(ERR_NOT_FOUND))
-                c->command->start(c);
+                start(c);
         else
                 purista_fail_service(c, &c->locate.req);
 }
 
-/* What a path names was looked for before (access_authorize); this is what only the body does. */
-static bool is_elsewhere(struct purista_call *c)
+/* access_authorize has located what a path names; this is for ids that only the body names. */
+static bool is_remote(struct purista_call *c)
 {
         struct service *service = api_of(c->req)->service;
 
@@ -222,15 +220,11 @@ static bool is_elsewhere(struct purista_call *c)
         return true;
 }
 
-/* --- the way of every command --- */
+/* --- checks common to all commands --- */
 
-static int decode(struct purista_call *c, const json_t *payload, struct str sandbox_id)
+static int decode(struct purista_call *c, struct purista_decode *d)
 {
-        struct purista_decode d = { .fields = c->command->fields,
-                                    .doc = payload,
-                                    .sandbox_id = sandbox_id,
-                                    .arena = &c->arena };
-        int r = purista_payload_decode(&d, &c->in);
+        int r = purista_payload_decode(d, &c->in);
 
         if (r == -EINVAL) {
                 purista_fail_begin(c,
@@ -239,67 +233,71 @@ static int decode(struct purista_call *c, const json_t *payload, struct str sand
                                            .message = STR("input validation for payload failed:"),
                                    });
                 purista_text_add(&c->out, STR("["));
-                purista_text_add(&c->out, buf_str(&d.issues));
+                purista_text_add(&c->out, buf_str(&d->issues));
                 purista_text_add(&c->out, STR("]"));
                 purista_fail_end(c);
         } else if (r < 0) {
                 purista_fail(c, 413, "the payload does not fit into memory");
         }
-        buf_done(&d.issues);
+        buf_done(&d->issues);
         return r;
 }
 
-/* The payload may repeat who asks, but not differ. What is his own he may see in the answer. */
-static bool is_same(struct purista_call *c, struct str given, struct str is, const char *names[2],
-                    const char *message)
-{
-        if (!given.p || str_eq(given, is))
-                return true;
-        purista_fail_begin(c, &(struct purista_failure){ .status = 403,
-                                                         .message = str_from(message) });
-        purista_text_addf(&c->out, "{\"%s\":", names[0]);
-        purista_text_add_string(&c->out, is);
-        purista_text_addf(&c->out, ",\"%s\":", names[1]);
-        purista_text_add_string(&c->out, given);
-        purista_text_add(&c->out, STR("}"));
-        purista_fail_end(c);
-        return false;
-}
-
+/* The payload may repeat the caller's tenant and principal, but not name others. */
 static bool is_caller(struct purista_call *c)
 {
-        return is_same(c, c->in.organization_id, c->caller.tenant,
-                       (const char *[2]){ "tenantId", "organizationId" },
-                       "Sandbox organizationId must match the caller tenantId.")
-               && is_same(c, c->in.user_id, c->caller.principal,
-                          (const char *[2]){ "principalId", "userId" },
-                          "Sandbox userId must match the caller principalId.");
+        const struct {
+                struct str given, own;
+                const char *given_name, *own_name, *message;
+        } pairs[] = {
+                { c->in.organization_id, c->caller.tenant, "organizationId", "tenantId",
+                  "Sandbox organizationId must match the caller tenantId." },
+                { c->in.user_id, c->caller.principal, "userId", "principalId",
+                  "Sandbox userId must match the caller principalId." },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+                if (!pairs[i].given.p || str_eq(pairs[i].given, pairs[i].own))
+                        continue;
+                purista_fail_begin(c,
+                                   &(struct purista_failure){
+                                           .status = 403, .message = str_from(pairs[i].message) });
+                purista_text_addf(&c->out, "{\"%s\":", pairs[i].own_name);
+                purista_text_add_string(&c->out, pairs[i].own);
+                purista_text_addf(&c->out, ",\"%s\":", pairs[i].given_name);
+                purista_text_add_string(&c->out, pairs[i].given);
+                purista_text_add(&c->out, STR("}"));
+                purista_fail_end(c);
+                return false;
+        }
+        return true;
 }
 
-static bool has_name(struct purista_call *c)
+static bool is_identified(struct purista_call *c)
 {
         c->caller.tenant = str_trim(c->caller.tenant);
         c->caller.principal = str_trim(c->caller.principal);
-        if (c->caller.tenant.n > 0 && c->caller.principal.n > 0)
-                return true;
-        purista_fail(c, 401,
-                     "Sandbox commands require message tenantId and principalId for ownership "
-                     "enforcement.");
-        return false;
+        if (c->caller.tenant.n == 0 || c->caller.principal.n == 0) {
+                purista_fail(c, 401, PURISTA_ANONYMOUS);
+                return false;
+        }
+        if (c->bridged && !access_bridge_act_for(c->req, c->caller.tenant, c->caller.principal)) {
+                purista_fail(c, 403, "this bridge may not act for the tenant");
+                return false;
+        }
+        return true;
 }
 
-static bool may_act_for(struct purista_call *c)
+/* A caller without a name is refused before any id is looked up, so that it learns nothing about ids. */
+void purista_call_run(struct purista_call *c, const json_t *payload, const json_t *parameter,
+                      struct str sandbox_id)
 {
-        if (!c->bridged || access_bridge_act_for(c->req, c->caller.tenant, c->caller.principal))
-                return true;
-        purista_fail(c, 403, "this bridge may not act for the tenant");
-        return false;
-}
+        struct purista_decode d = { .command = c->command,
+                                    .doc = payload,
+                                    .parameter = parameter,
+                                    .sandbox_id = sandbox_id,
+                                    .arena = &c->arena };
 
-void purista_call_run(struct purista_call *c, const json_t *payload, struct str sandbox_id)
-{
-        if (decode(c, payload, sandbox_id) < 0 || !has_name(c) || !may_act_for(c) || !is_caller(c))
-                return;
-        if (!is_elsewhere(c))
-                c->command->start(c);
+        if (decode(c, &d) == 0 && is_identified(c) && is_caller(c) && !is_remote(c))
+                start(c);
 }

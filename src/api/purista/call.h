@@ -3,15 +3,15 @@
 #define HUTCH_API_PURISTA_CALL_H
 
 /*
- * One command on its way: from the bytes of a request to an operation of the service, and back.
+ * One command: from the bytes of a request to an operation of the service, and back to a response.
  *
- *         body ─ parse ─ decode ─ who asks? ─ is it he whom the payload names? ─ command->start
- *                  │ 400     │ 400      │ 401, 403            │ 403                 │ inner
- *                  └─────────┴──────────┴─────────────────────┴─► answer ◄──────────┘
+ *         body ─ parse ─ decode ─ authenticate ─ compare with the payload ─ locate ─ handler->start
+ *                  │ 400     │ 400         │ 401, 403            │ 403               │ inner
+ *                  └─────────┴─────────────┴─────────────────────┴──► response ◄─────┘
  *
- * The call holds the request, and everything of its own, until the answer is out or the client is gone;
- * then it frees itself. While `inner` is under way the client's leaving cancels it and its `done` is the
- * end; so a `done` begins with purista_call_continue.
+ * The call holds the request, and everything of its own, until the response is sent or the client is gone; then it frees
+ * itself. While `inner` runs, a client that leaves cancels it and its `done` ends the call; so a `done` starts with
+ * purista_call_continue.
  */
 
 #include "api/access/bridge.h"
@@ -21,24 +21,19 @@
 
 struct purista_call;
 
-struct purista_command {
-        const char *name;
-        const struct purista_field *fields;
+struct purista_handler {
         void (*start)(struct purista_call *c);
-        void (*entered)(
-                struct purista_call *c); /* of those that go into a sandbox: it can be entered */
+        void (*run)(struct purista_call
+                            *c); /* for commands that need a running sandbox: it is one now */
 };
 
-extern const struct purista_command purista_commands[]; /* ends in a NULL name */
-
-/* NULL if there is none. */
-const struct purista_command *purista_command_find(struct str name);
+extern const struct purista_handler purista_handlers[PURISTA_COMMAND_MAX_];
 
 struct purista_call {
         struct http_req *req;
-        struct purista_config config; /* a copy: a reload may bring another one meanwhile */
+        struct purista_config config; /* a copy: a reload may replace the original meanwhile */
         const struct purista_command *command;
-        bool bridged; /* the answer is for a bridge */
+        bool bridged; /* the response is for a bridge */
 
         struct buf body;
         json_t *doc;
@@ -46,10 +41,10 @@ struct purista_call {
         struct purista_payload in;
         struct caller caller;
         struct owner owner;
-        const struct sandbox *record; /* of those that need one; good until the loop turns */
+        const struct sandbox *record; /* valid until the callback returns to the loop */
 
-        struct op *inner;        /* what is canceled when the client leaves */
-        bool has_exec, has_read; /* u.exec, u.read have results to be freed */
+        struct op *inner;        /* canceled when the client leaves */
+        bool has_exec, has_read; /* u.exec, u.read hold results to free */
         struct str *paths;       /* of in.files, as the caller wrote them */
         struct service_await await;
         struct service_locate locate;
@@ -63,40 +58,41 @@ struct purista_call {
         } u;
 
         struct purista_text out;
-        int status;                         /* of a failure, until it is sent */
-        void (*go)(struct purista_call *c); /* when the body is there */
+        int status;                             /* of a failure, until it is sent */
+        void (*parsed)(struct purista_call *c); /* runs when `doc` is complete */
 };
 
-/* Takes a reference of the request. NULL: the commands are not offered here, and that was answered. */
+/* Takes a reference to the request. NULL if this server does not offer the commands: that was the response. */
 struct purista_call *purista_call_new(struct http_req *req) must_check;
 void purista_call_free(struct purista_call *c);
 
-/* Reads the body and parses it into c->doc; then `go`. The call may be gone when this returns. */
-void purista_call_read_body(struct purista_call *c, void (*go)(struct purista_call *c));
+/* Reads the body and parses it into c->doc, once; then calls `parsed`. The call may be gone when this returns. */
+void purista_call_read_body(struct purista_call *c, void (*parsed)(struct purista_call *c));
 
-/* Decodes c->doc's payload and runs c->command for c->who, which are set. payload may be NULL. */
-void purista_call_run(struct purista_call *c, const json_t *payload, struct str sandbox_id);
+/* Decodes the payload and runs c->command for c->caller, which are set. The sandbox id is the path's, or null. */
+void purista_call_run(struct purista_call *c, const json_t *payload, const json_t *parameter,
+                      struct str sandbox_id);
 
-/* What is under way from now on. */
+/* Starts waiting for `op`. */
 void purista_call_wait(struct purista_call *c, struct op *op, op_done_fn *done);
 /* It is done: false, and everything is freed, if the client is gone. */
 bool purista_call_continue(struct purista_call *c);
 
-/* That node has the sandbox: the request goes there, with the body as it came. The call is gone. */
+/* Forwards the request, with its body, to the node that has the sandbox. The call is gone. */
 void purista_call_forward(struct purista_call *c, const struct service_node *node);
 
-/* --- the answer --- */
+/* --- the response --- */
 
 /* The payload goes into c->out between these two. */
 void purista_response_begin(struct purista_call *c);
 void purista_response_end(struct purista_call *c, bool started);
 
-/* Success without a word: 204, or "" for a bridge. */
+/* Success without content: 204, or "" for a bridge. */
 void purista_response_empty(struct purista_call *c);
 
 struct purista_failure {
         int status;
-        bool unhandled; /* no message but the status's own */
+        bool unhandled; /* replaces the message by the usual text of the status */
         struct str message;
 };
 
@@ -107,10 +103,10 @@ void purista_fail_end(struct purista_call *c);
 /* Without data. */
 void purista_fail(struct purista_call *c, int status, const char *fmt, ...) printf_like(3, 4);
 
-/* A domain code and its story. */
+/* A domain code and its message. */
 void purista_fail_service(struct purista_call *c, const struct service_req *r);
 
-/* http_shape_fn: what the engine and access_authorize have to say, in PURISTA's shape. */
+/* http_shape_fn: errors of the HTTP server and of access_authorize, in PURISTA's shape. */
 struct str purista_shape(struct http_req *req, const struct http_problem *p, struct buf *ret_body);
 
 #endif

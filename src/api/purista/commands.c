@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The six commands. Each begins with what the caller may, and ends with the shape of its answer; what
- * lies between is the service's. */
+/* The six commands: each checks what the caller may do, starts an operation of the service, and writes the response. */
 
 #include "api/forward.h"
 #include "api/problem.h"
 #include "api/purista/call.h"
-#include "api/purista/path.h"
 #include "base/base.h"
 #include "model/extensions.h"
 
-#define DEFAULT_TIMEOUT_MS PURISTA_TIMEOUT_MAX_MS
-#define AWAIT_MAX          (60 * USEC_PER_SEC) /* for one that is being made or resumed */
-#define FILES_TIMEOUT      (120 * USEC_PER_SEC)
+#define AWAIT_MAX     (60 * USEC_PER_SEC) /* for a sandbox that is being created or resumed */
+#define FILES_TIMEOUT (120 * USEC_PER_SEC)
 
 static struct service *service_of(const struct purista_call *c)
 {
         return api_of(c->req)->service;
 }
 
-/* For the logs, which are written when the call is gone. */
-static void note_sandbox(struct purista_call *c, struct str id)
+/* For the access and audit logs, which are written after the call is freed. */
+static void log_sandbox(struct purista_call *c, struct str id)
 {
         struct str copy = arena_dup_str(&c->req->arena, id);
 
@@ -30,9 +27,9 @@ static void note_sandbox(struct purista_call *c, struct str id)
 
 /* --- createSandbox, ensureSandbox --- */
 
-static const struct str wait_for_ever[] = { STR("tail"), STR("-f"), STR("/dev/null") };
+static const struct str keep_running[] = { STR("tail"), STR("-f"), STR("/dev/null") };
 
-static int make_wish(struct purista_call *c)
+static int make_create_request(struct purista_call *c)
 {
         const struct purista_config *config = &c->config;
         struct create_request *w = &c->request;
@@ -45,11 +42,10 @@ static int make_wish(struct purista_call *c)
                 return -ENOMEM;
         image->uri = config->image;
         w->image = image;
-        w->entrypoint =
-                (struct json_strs){ (struct str *) wait_for_ever, ARRAY_SIZE(wait_for_ever) };
+        w->entrypoint = (struct json_strs){ (struct str *) keep_running, ARRAY_SIZE(keep_running) };
         w->resource_limits = config->limits;
         if (!w->resource_limits.items)
-                w->resource_limits.items = x; /* none, which is not the same as nothing said */
+                w->resource_limits.items = x; /* an empty map: without one the request is invalid */
         w->extensions.items = x;
         for (size_t i = 0; i < ARRAY_SIZE(named); i++)
                 if (named[i].value.p)
@@ -57,14 +53,13 @@ static int make_wish(struct purista_call *c)
         return 0;
 }
 
-static void answer_ensured(struct purista_call *c)
+static void reply_ensured(struct purista_call *c)
 {
         const struct service_ensure *x = &c->u.ensure;
         bool created = x->created;
 
         purista_response_begin(c);
-        purista_text_add(&c->out, STR("{\"sandboxId\":"));
-        purista_text_add_string(&c->out, str_from(x->id));
+        purista_text_add_member(&c->out, "{", "sandboxId", str_from(x->id));
         purista_text_addf(&c->out, ",\"status\":\"%s\"", created ? "starting" : "ready");
         if (!x->must_be_new)
                 purista_text_addf(&c->out, ",\"created\":%s", created ? "true" : "false");
@@ -86,18 +81,18 @@ static void fail_exists(struct purista_call *c)
         purista_fail_end(c);
 }
 
-static void ensured(struct op *op, int result)
+static void ensure_done(struct op *op, int result)
 {
         struct purista_call *c = container_of(op, struct purista_call, u.ensure.req.op);
 
         if (!purista_call_continue(c))
                 return;
         if (c->u.ensure.id[0])
-                note_sandbox(c, str_from(c->u.ensure.id));
+                log_sandbox(c, str_from(c->u.ensure.id));
         if (result < 0 && c->u.ensure.remote_node.id[0] && forward_is_allowed(c->req))
                 purista_call_forward(c, &c->u.ensure.remote_node);
         else if (result == 0)
-                answer_ensured(c);
+                reply_ensured(c);
         else if (result == ERR_RETURN(ERR_EXISTS) && c->u.ensure.other_id[0])
                 fail_exists(c);
         else
@@ -112,7 +107,7 @@ static void ensure(struct purista_call *c, bool must_be_new)
                                    .project_id = c->in.project_id,
                                    .user_id = c->caller.principal,
                                    .scope = c->in.scope };
-        if (make_wish(c) < 0) {
+        if (make_create_request(c) < 0) {
                 purista_fail(c, 413, "the request does not fit into memory");
                 return;
         }
@@ -122,7 +117,7 @@ static void ensure(struct purista_call *c, bool must_be_new)
         x->arena = &c->arena;
         x->git = c->in.has_git ? &c->in.git : NULL;
         x->must_be_new = must_be_new;
-        purista_call_wait(c, &x->req.op, ensured);
+        purista_call_wait(c, &x->req.op, ensure_done);
         service_ensure(service_of(c), x);
 }
 
@@ -136,11 +131,11 @@ static void ensure_sandbox(struct purista_call *c)
         ensure(c, /* must_be_new= */ false);
 }
 
-/* --- those that go to one sandbox --- */
+/* --- commands on one sandbox --- */
 
 static void fail_not_found(struct purista_call *c)
 {
-        char id[TEXT_CUT];
+        char id[PURISTA_PRINTABLE_MAX];
 
         purista_fail(c, 404, "Sandbox %s not found in registry",
                      purista_printable(c->in.sandbox_id, id));
@@ -153,15 +148,13 @@ static void fail_forbidden(struct purista_call *c)
                                    .status = 403,
                                    .message = STR("Caller is not allowed to access this sandbox."),
                            });
-        purista_text_add(&c->out, STR("{\"sandboxId\":"));
-        purista_text_add_string(&c->out, c->in.sandbox_id);
-        purista_text_add(&c->out, STR(",\"organizationId\":"));
-        purista_text_add_string(&c->out, c->caller.tenant);
+        purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
+        purista_text_add_member(&c->out, ",", "organizationId", c->caller.tenant);
         purista_text_add(&c->out, STR("}"));
         purista_fail_end(c);
 }
 
-static int look_up(struct purista_call *c)
+static int find_owned(struct purista_call *c)
 {
         const struct owned which = { &c->caller, c->in.sandbox_id, c->in.project_id };
         struct err e;
@@ -169,12 +162,12 @@ static int look_up(struct purista_call *c)
         return service_find_owned(service_of(c), &which, &c->record, &e);
 }
 
-static bool find(struct purista_call *c)
+static bool find_or_fail(struct purista_call *c)
 {
-        int r = look_up(c);
+        int r = find_owned(c);
 
         if (r == 0)
-                note_sandbox(c, c->in.sandbox_id);
+                log_sandbox(c, c->in.sandbox_id);
         else if (r == ERR_RETURN(ERR_FORBIDDEN))
                 fail_forbidden(c);
         else
@@ -182,13 +175,18 @@ static bool find(struct purista_call *c)
         return r == 0;
 }
 
-/* The sandbox may have gone between two steps. */
-static void fail_inside(struct purista_call *c, const struct service_req *r)
+/* The sandbox may have been deleted meanwhile: then that is the error. */
+static void fail_in_sandbox(struct purista_call *c, const struct service_req *r)
 {
-        if (look_up(c) < 0)
+        if (find_owned(c) < 0)
                 fail_not_found(c);
         else
                 purista_fail_service(c, r);
+}
+
+static void run(struct purista_call *c)
+{
+        purista_handlers[c->command - purista_commands].run(c);
 }
 
 static void awaited(struct op *op, int result)
@@ -198,21 +196,21 @@ static void awaited(struct op *op, int result)
         if (!purista_call_continue(c))
                 return;
         if (result < 0)
-                fail_inside(c, &c->await.req);
+                fail_in_sandbox(c, &c->await.req);
         else
-                c->command->entered(c);
+                run(c);
 }
 
-/* Who may enter, does so when it is there: it may just be made, or resumed. */
-static void enter(struct purista_call *c)
+/* Runs the command once the sandbox is up: it may still be being created or resumed. */
+static void await_sandbox(struct purista_call *c)
 {
-        if (!find(c))
+        if (!find_or_fail(c))
                 return;
         c->await.caller = &c->caller;
         c->await.id = c->in.sandbox_id;
         c->await.wait = AWAIT_MAX;
         if (!service_is_transitional(c->record)) {
-                c->command->entered(c);
+                run(c);
                 return;
         }
         purista_call_wait(c, &c->await.req.op, awaited);
@@ -221,7 +219,7 @@ static void enter(struct purista_call *c)
 
 /* --- destroySandbox --- */
 
-static void destroyed(struct op *op, int result)
+static void destroy_done(struct op *op, int result)
 {
         struct purista_call *c = container_of(op, struct purista_call, u.command.req.op);
 
@@ -232,19 +230,18 @@ static void destroyed(struct op *op, int result)
                 return;
         }
         purista_response_begin(c);
-        purista_text_add(&c->out, STR("{\"sandboxId\":"));
-        purista_text_add_string(&c->out, c->in.sandbox_id);
+        purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
         purista_text_add(&c->out, STR(",\"destroyed\":true}"));
         purista_response_end(c, false);
 }
 
 static void destroy_sandbox(struct purista_call *c)
 {
-        if (!find(c))
+        if (!find_or_fail(c))
                 return;
         c->u.command.caller = &c->caller;
         c->u.command.id = c->in.sandbox_id;
-        purista_call_wait(c, &c->u.command.req.op, destroyed);
+        purista_call_wait(c, &c->u.command.req.op, destroy_done);
         service_delete(service_of(c), &c->u.command);
 }
 
@@ -258,21 +255,18 @@ static void add_output(struct purista_call *c, const char *name, const struct bu
 
 static int64_t timeout_of(const struct purista_call *c)
 {
-        return c->in.timeout_ms ? c->in.timeout_ms : DEFAULT_TIMEOUT_MS;
+        return c->in.timeout_ms ? c->in.timeout_ms : PURISTA_TIMEOUT_MAX_MS;
 }
 
 static void fail_timeout(struct purista_call *c)
 {
         purista_fail_begin(c, &(struct purista_failure){
                                       .status = 504, .message = STR("Sandbox command timed out") });
-        purista_text_add(&c->out, STR("{\"sandboxId\":"));
-        purista_text_add_string(&c->out, c->in.sandbox_id);
+        purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
         purista_text_add(&c->out, STR(",\"command\":"));
         purista_text_add_long(&c->out, c->in.command);
-        if (c->in.cwd.p) {
-                purista_text_add(&c->out, STR(",\"cwd\":"));
-                purista_text_add_string(&c->out, c->in.cwd);
-        }
+        if (c->in.cwd.p)
+                purista_text_add_member(&c->out, ",", "cwd", c->in.cwd);
         purista_text_addf(&c->out, ",\"timeoutMs\":%lld", (long long) timeout_of(c));
         add_output(c, "stdout", &c->u.exec.exec.out);
         add_output(c, "stderr", &c->u.exec.exec.err_out);
@@ -289,13 +283,12 @@ static void fail_limit(struct purista_call *c, const char *what, const char *set
                         what, limit, setting);
         purista_fail_begin(c, &(struct purista_failure){ .status = 413,
                                                          .message = str_from(message) });
-        purista_text_add(&c->out, STR("{\"sandboxId\":"));
-        purista_text_add_string(&c->out, c->in.sandbox_id);
+        purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
         purista_text_addf(&c->out, ",\"limit\":%zu}", limit);
         purista_fail_end(c);
 }
 
-static void executed(struct op *op, int result)
+static void exec_done(struct op *op, int result)
 {
         struct purista_call *c = container_of(op, struct purista_call, u.exec.req.op);
         const struct agent_exec *x = &c->u.exec.exec;
@@ -309,7 +302,7 @@ static void executed(struct op *op, int result)
                 fail_limit(c, "Sandbox command printed", "purista.output_limit",
                            c->config.output_max);
         } else if (result < 0) {
-                fail_inside(c, &c->u.exec.req);
+                fail_in_sandbox(c, &c->u.exec.req);
         } else {
                 purista_response_begin(c);
                 purista_text_add(&c->out, STR("{\"stdout\":"));
@@ -331,49 +324,43 @@ static void start_bash(struct purista_call *c)
         x->caller = &c->caller;
         x->id = c->in.sandbox_id;
         x->exec.command = c->in.command.n > 0 ? c->in.command
-                                              : STR(":"); /* nothing is a command, too */
+                                              : STR(":"); /* an empty command does nothing */
         x->exec.out_max = c->config.output_max;
         x->exec.req.timeout = (usec_t) timeout_of(c) * USEC_PER_MSEC;
-        purista_call_wait(c, &x->req.op, executed);
+        purista_call_wait(c, &x->req.op, exec_done);
         service_exec(service_of(c), x);
-        /* It may run for long, and nobody would see it end. May tell at once that the client is gone. */
+        /* A command that no one waits for must not go on. This may report at once that the client is gone. */
         http_req_abort_on_eof(c->req);
 }
 
 /* --- readFile --- */
 
-static void fail_path(struct purista_call *c, const struct err *e, int status, struct str path)
+static void fail_path(struct purista_call *c, const struct err *e, struct str path)
 {
-        char cut[TEXT_CUT], message[ERR_MESSAGE_MAX + TEXT_CUT + 32];
+        char cut[PURISTA_PRINTABLE_MAX], message[ERR_MESSAGE_MAX + PURISTA_PRINTABLE_MAX + 32];
 
         (void) snprintf(message, sizeof(message), "%s: %s", purista_printable(path, cut),
                         e->message);
-        purista_fail_begin(c, &(struct purista_failure){ .status = status,
+        purista_fail_begin(c, &(struct purista_failure){ .status = api_status(e->code),
                                                          .message = str_from(message) });
-        purista_text_add(&c->out, STR("{\"sandboxId\":"));
-        purista_text_add_string(&c->out, c->in.sandbox_id);
-        purista_text_add(&c->out, STR(",\"path\":"));
-        purista_text_add_string(&c->out, path);
+        purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
+        purista_text_add_member(&c->out, ",", "path", path);
         purista_text_add(&c->out, STR("}"));
         purista_fail_end(c);
 }
 
-/* What the file is to blame for; anything else is the sandbox's, or ours. */
-static bool blames_path(int result)
-{
-        return result == ERR_RETURN(ERR_NOT_FOUND) || result == ERR_RETURN(ERR_INVALID)
-               || result == ERR_RETURN(ERR_CONFLICT);
-}
-
-static bool is_inside(struct purista_call *c)
+/* Whether an error is about the file: these codes also say that the sandbox is gone or does not run. */
+static bool is_about_path(struct purista_call *c, int result)
 {
         struct err e;
         usec_t after;
 
-        return look_up(c) == 0 && service_check_ingress(c->record, &after, &e) == 0;
+        return (result == ERR_RETURN(ERR_NOT_FOUND) || result == ERR_RETURN(ERR_INVALID)
+                || result == ERR_RETURN(ERR_CONFLICT))
+               && find_owned(c) == 0 && service_check_ingress(c->record, &after, &e) == 0;
 }
 
-static void was_read(struct op *op, int result)
+static void read_done(struct op *op, int result)
 {
         struct purista_call *c = container_of(op, struct purista_call, u.read.req.op);
         const struct buf *bytes = &c->u.read.read.bytes;
@@ -383,10 +370,10 @@ static void was_read(struct op *op, int result)
                 return;
         if (result == ERR_RETURN(ERR_TOO_LARGE)) {
                 fail_limit(c, "The file has", "purista.file_limit", c->config.file_max);
-        } else if (result < 0 && blames_path(result) && is_inside(c)) {
-                fail_path(c, &c->u.read.req.err, api_status(c->u.read.req.err.code), c->in.path);
+        } else if (is_about_path(c, result)) {
+                fail_path(c, &c->u.read.req.err, c->in.path);
         } else if (result < 0) {
-                fail_inside(c, &c->u.read.req);
+                fail_in_sandbox(c, &c->u.read.req);
         } else if (bytes->n == 0) {
                 purista_response_empty(c);
         } else {
@@ -408,20 +395,20 @@ static void start_read(struct purista_call *c)
         x->id = c->in.sandbox_id;
         x->read.max = c->config.file_max;
         x->read.req.timeout = FILES_TIMEOUT;
-        purista_call_wait(c, &x->req.op, was_read);
+        purista_call_wait(c, &x->req.op, read_done);
         service_read_file(service_of(c), x);
 }
 
 /* --- writeFiles --- */
 
-static void answer_written(struct purista_call *c)
+static void reply_written(struct purista_call *c)
 {
         purista_response_begin(c);
         purista_text_addf(&c->out, "{\"updated\":%zu}", c->in.n_files);
         purista_response_end(c, false);
 }
 
-static void was_written(struct op *op, int result)
+static void write_done(struct op *op, int result)
 {
         struct purista_call *c = container_of(op, struct purista_call, u.write.req.op);
         const struct service_write *x = &c->u.write;
@@ -429,11 +416,11 @@ static void was_written(struct op *op, int result)
         if (!purista_call_continue(c))
                 return;
         if (result == 0)
-                answer_written(c);
+                reply_written(c);
         else if (x->write.failed < c->in.n_files)
-                fail_path(c, &x->req.err, api_status(x->req.err.code), c->paths[x->write.failed]);
+                fail_path(c, &x->req.err, c->paths[x->write.failed]);
         else
-                fail_inside(c, &x->req);
+                fail_in_sandbox(c, &x->req);
 }
 
 static int make_paths(struct purista_call *c)
@@ -458,7 +445,7 @@ static void start_write(struct purista_call *c)
                 return;
         }
         if (c->in.n_files == 0) {
-                answer_written(c);
+                reply_written(c);
                 return;
         }
         if (make_paths(c) < 0) {
@@ -470,26 +457,17 @@ static void start_write(struct purista_call *c)
         x->write.files = c->in.files;
         x->write.n = c->in.n_files;
         x->write.req.timeout = FILES_TIMEOUT;
-        purista_call_wait(c, &x->req.op, was_written);
+        purista_call_wait(c, &x->req.op, write_done);
         service_write_files(service_of(c), x);
 }
 
-/* --- all --- */
+/* --- the table --- */
 
-const struct purista_command purista_commands[] = {
-        { "createSandbox", purista_owner_fields, create_sandbox, NULL },
-        { "ensureSandbox", purista_owner_fields, ensure_sandbox, NULL },
-        { "destroySandbox", purista_destroy_fields, destroy_sandbox, NULL },
-        { "executeBash", purista_bash_fields, enter, start_bash },
-        { "readFile", purista_read_fields, enter, start_read },
-        { "writeFiles", purista_write_fields, enter, start_write },
-        { 0 },
+const struct purista_handler purista_handlers[PURISTA_COMMAND_MAX_] = {
+        [PURISTA_CREATE_SANDBOX] = { create_sandbox },
+        [PURISTA_ENSURE_SANDBOX] = { ensure_sandbox },
+        [PURISTA_DESTROY_SANDBOX] = { destroy_sandbox },
+        [PURISTA_EXECUTE_BASH] = { await_sandbox, start_bash },
+        [PURISTA_READ_FILE] = { await_sandbox, start_read },
+        [PURISTA_WRITE_FILES] = { await_sandbox, start_write },
 };
-
-const struct purista_command *purista_command_find(struct str name)
-{
-        for (const struct purista_command *c = purista_commands; c->name; c++)
-                if (str_eq(name, str_from(c->name)))
-                        return c;
-        return NULL;
-}

@@ -5,12 +5,12 @@
 #include "base/base64.h"
 #include "model/text.h"
 
-#define PLACE_MAX 3
+#define DEPTH_MAX 3
 
 struct payload_decoder {
         struct purista_decode *in;
         struct purista_payload *to;
-        struct str place[PLACE_MAX]; /* where we are */
+        struct str path[DEPTH_MAX]; /* of the value being decoded */
         size_t depth;
 };
 
@@ -33,7 +33,7 @@ static printf_like(2, 3) int issue(struct payload_decoder *d, const char *fmt, .
         for (size_t i = 0; i < d->depth; i++) {
                 if (i > 0)
                         buf_add_char(b, ',');
-                (void) buf_add_quoted_cut(b, d->place[i], 256);
+                (void) buf_add_quoted_cut(b, d->path[i], 256);
         }
         buf_add_str(b, STR("]}"));
         return 0;
@@ -70,7 +70,7 @@ enum text_rule {
         MAY_HOLD_NUL = 1 << 1, /* contents of files */
 };
 
-/* A NUL would end a path or an argument early, for whoever gets it. */
+/* A NUL would cut a path or an argument short. */
 static int take_text(struct payload_decoder *d, const json_t *v, unsigned rule, struct str *ret)
 {
         if (!json_is_string(v))
@@ -83,56 +83,16 @@ static int take_text(struct payload_decoder *d, const json_t *v, unsigned rule, 
         return 0;
 }
 
-/* A member of the object that we are in. */
+/* A text member of a nested object. */
 static int take_member(struct payload_decoder *d, const json_t *object, const char *name,
                        unsigned rule, struct str *ret)
 {
         int r;
 
-        d->place[d->depth++] = str_from(name);
+        d->path[d->depth++] = str_from(name);
         r = take_text(d, json_object_get(object, name), rule, ret);
         d->depth--;
         return r;
-}
-
-static int take_project(struct payload_decoder *d, const json_t *v)
-{
-        return take_text(d, v, NOT_EMPTY, &d->to->project_id);
-}
-
-static int take_organization(struct payload_decoder *d, const json_t *v)
-{
-        return take_text(d, v, MAY_BE_EMPTY, &d->to->organization_id);
-}
-
-static int take_user(struct payload_decoder *d, const json_t *v)
-{
-        return take_text(d, v, MAY_BE_EMPTY, &d->to->user_id);
-}
-
-static int take_sandbox(struct payload_decoder *d, const json_t *v)
-{
-        struct str in_path = d->in->sandbox_id;
-        int r = take_text(d, v, NOT_EMPTY, &d->to->sandbox_id);
-
-        if (in_path.p && d->to->sandbox_id.p && !str_eq(in_path, d->to->sandbox_id))
-                return issue(d, "Must be the sandboxId of the path");
-        return r;
-}
-
-static int take_command(struct payload_decoder *d, const json_t *v)
-{
-        return take_text(d, v, MAY_BE_EMPTY, &d->to->command);
-}
-
-static int take_cwd(struct payload_decoder *d, const json_t *v)
-{
-        return take_text(d, v, MAY_BE_EMPTY, &d->to->cwd);
-}
-
-static int take_path(struct payload_decoder *d, const json_t *v)
-{
-        return take_text(d, v, NOT_EMPTY, &d->to->path);
 }
 
 static int take_timeout(struct payload_decoder *d, const json_t *v)
@@ -175,7 +135,7 @@ static int bad_kind(struct payload_decoder *d)
         buf_init_fixed(&b, kinds, sizeof(kinds));
         for (int i = 0; i < SCOPE_KIND_MAX_; i++)
                 buf_addf(&b, "%s'%s'", i ? " | " : "", scope_kind_to_string(i));
-        d->place[d->depth++] = STR("kind");
+        d->path[d->depth++] = STR("kind");
         (void) issue(d, "Invalid discriminator value. Expected %.*s", STR_ARG(buf_str(&b)));
         d->depth--;
         return 0;
@@ -222,7 +182,7 @@ static int take_encoded(struct payload_decoder *d, const json_t *v, struct agent
                 return r;
         if (!base64 && !str_eq(encoding, STR("utf-8")))
                 return issue(d, "Invalid enum value. Expected 'utf-8' | 'base64'");
-        d->place[d->depth++] = STR("content");
+        d->path[d->depth++] = STR("content");
         if (base64 && json_is_string(content))
                 r = decode_content(d, f, text_of(content));
         else
@@ -261,7 +221,7 @@ static int take_files(struct payload_decoder *d, const json_t *v)
                 *f = (struct agent_file){
                         .path = str_of(key, json_object_iter_key_len(json_object_key_to_iter(key)))
                 };
-                d->place[d->depth++] = f->path;
+                d->path[d->depth++] = f->path;
                 r = take_file(d, value, f);
                 d->depth--;
                 if (r < 0)
@@ -271,64 +231,70 @@ static int take_files(struct payload_decoder *d, const json_t *v)
         return 0;
 }
 
-/* --- the tables --- */
+/* --- members --- */
 
-#define END       \
-        {         \
-                0 \
-        }
-#define PROJECT                                  \
-        {                                        \
-                "projectId", false, take_project \
-        }
-#define SANDBOX                                 \
-        {                                       \
-                "sandboxId", true, take_sandbox \
-        }
-
-/* clang-format off */
-const struct purista_field purista_owner_fields[] = {
-        { "projectId", true, take_project },
-        { "organizationId", false, take_organization },
-        { "userId", false, take_user },
-        { "gitConfig", false, take_git },
-        { "scope", false, take_scope },
-        END,
+/* A text goes to `offset`, under `rule`; anything else has a function. */
+static const struct {
+        size_t offset;
+        unsigned rule;
+        int (*take)(struct payload_decoder *d, const json_t *v);
+} members[PURISTA_MEMBER_MAX_] = {
+#define MEMBER(m) offsetof(struct purista_payload, m)
+        [PURISTA_SANDBOX_ID] = { MEMBER(sandbox_id), NOT_EMPTY },
+        [PURISTA_PROJECT_ID] = { MEMBER(project_id), NOT_EMPTY },
+        [PURISTA_ORGANIZATION_ID] = { MEMBER(organization_id), MAY_BE_EMPTY },
+        [PURISTA_USER_ID] = { MEMBER(user_id), MAY_BE_EMPTY },
+        [PURISTA_GIT_CONFIG] = { .take = take_git },
+        [PURISTA_SCOPE] = { .take = take_scope },
+        [PURISTA_COMMAND] = { MEMBER(command), MAY_BE_EMPTY },
+        [PURISTA_CWD] = { MEMBER(cwd), MAY_BE_EMPTY },
+        [PURISTA_TIMEOUT_MS] = { .take = take_timeout },
+        [PURISTA_PATH] = { MEMBER(path), NOT_EMPTY },
+        [PURISTA_FILES] = { .take = take_files },
+#undef MEMBER
 };
-
-const struct purista_field purista_destroy_fields[] = { SANDBOX, PROJECT, END };
-
-const struct purista_field purista_bash_fields[] = {
-        SANDBOX,
-        PROJECT,
-        { "command", true, take_command },
-        { "cwd", false, take_cwd },
-        { "timeoutMs", false, take_timeout },
-        END,
-};
-
-const struct purista_field purista_read_fields[] = {
-        SANDBOX, PROJECT, { "path", true, take_path }, END,
-};
-
-const struct purista_field purista_write_fields[] = {
-        SANDBOX, PROJECT, { "files", true, take_files }, END,
-};
-/* clang-format on */
 
 static int take_field(struct payload_decoder *d, const struct purista_field *f, const json_t *v)
 {
+        struct str in_path = f->member == PURISTA_SANDBOX_ID ? d->in->sandbox_id : STR_NULL;
+        struct str *text = (struct str *) (void *) ((char *) d->to + members[f->member].offset);
         int r = 0;
 
-        d->place[d->depth++] = str_from(f->name);
-        if (v)
-                r = f->take(d, v);
-        else if (f->take == take_sandbox && d->in->sandbox_id.p)
-                d->to->sandbox_id = d->in->sandbox_id;
-        else if (f->required)
+        d->path[d->depth++] = str_from(f->name);
+        if (!v && in_path.p)
+                *text = in_path;
+        else if (!v && f->required)
                 r = issue(d, "Required");
+        else if (v && members[f->member].take)
+                r = members[f->member].take(d, v);
+        else if (v)
+                r = take_text(d, v, members[f->member].rule, text);
+        if (v && in_path.p && text->p && !str_eq(in_path, *text))
+                r = issue(d, "Must be the sandboxId of the path");
         d->depth--;
         return r;
+}
+
+/* The value of a member: of the payload, or else of the URL of the request that a gateway turned into a message. */
+static const json_t *member_of(const struct purista_decode *in, const struct purista_field *f)
+{
+        const json_t *v = json_object_get(in->doc, f->name), *p;
+
+        if (v || !f->in_url)
+                return v;
+        p = json_object_get(in->parameter, f->name);
+        return json_is_string(p) ? p : NULL;
+}
+
+/* GET and DELETE have no body: their messages carry parameters only. */
+static bool has_payload(const struct purista_decode *in)
+{
+        if (in->doc && !json_is_null(in->doc))
+                return json_is_object(in->doc);
+        for (const struct purista_field *f = in->command->fields; f->name; f++)
+                if (member_of(in, f))
+                        return true;
+        return false;
 }
 
 int purista_payload_decode(struct purista_decode *in, struct purista_payload *ret)
@@ -339,12 +305,12 @@ int purista_payload_decode(struct purista_decode *in, struct purista_payload *re
         buf_init(&in->issues, 64 * KiB);
         in->n_issues = 0;
         *ret = (struct purista_payload){ .scope = { .kind = SCOPE_SHARED_PROJECT_USER } };
-        if (!json_is_object(in->doc)) {
+        if (!has_payload(in)) {
                 (void) wrong_type(&d, "object", in->doc);
                 return -EINVAL;
         }
-        for (const struct purista_field *f = in->fields; f->name && r == 0; f++)
-                r = take_field(&d, f, json_object_get(in->doc, f->name));
+        for (const struct purista_field *f = in->command->fields; f->name && r == 0; f++)
+                r = take_field(&d, f, member_of(in, f));
         if (r == 0 && in->n_issues > 0)
                 r = -EINVAL;
         return r;

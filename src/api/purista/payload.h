@@ -3,16 +3,16 @@
 #define HUTCH_API_PURISTA_PAYLOAD_H
 
 /*
- * The payload of a command: JSON to members, by table, with every mistake that there is.
+ * Decodes the payload of a command (model/purista.h) and reports every mistake in it.
  *
- * Two generations of callers are served alike: the later one says projectId with each command, has
- * timeoutMs and scope, and sends files as {encoding, content}; the earlier one sends texts. Keys that
- * nobody knows are ignored. Unlike the tables of base/json.h, which stop at the first mistake and know
- * one type for each member, this tells all of them, in the words that PURISTA's own schema has for them:
+ * Two generations of callers are served alike: the later one sends projectId with each command, has timeoutMs and scope,
+ * and sends files as {encoding, content}; the earlier one sends files as strings. Unknown keys are ignored. The tables of
+ * base/json.h stop at the first mistake and allow one type per member; this decoder lists all mistakes, in the words of
+ * PURISTA's own schema library:
  *
  *         [{"message":"Required","path":["command"]}, …]
  *
- * Views point into the document, or into the arena (decoded base64): both have to stay.
+ * Views point into the documents, or into the arena (decoded base64): both have to stay.
  */
 
 #include <jansson.h>
@@ -20,9 +20,8 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "model/owner.h"
+#include "model/purista.h"
 #include "service/service.h"
-
-#define PURISTA_TIMEOUT_MAX_MS 1800000
 
 struct purista_payload {
         struct str sandbox_id, project_id, organization_id, user_id; /* null view: not given */
@@ -36,35 +35,22 @@ struct purista_payload {
         size_t files_bytes; /* of all contents */
 };
 
-struct payload_decoder; /* private */
-
-struct purista_field {
-        const char *name;
-        bool required;
-        int (*take)(struct payload_decoder *d, const json_t *v);
-};
-
-/* Each ends in a field without a name. */
-extern const struct purista_field purista_owner_fields[];   /* createSandbox, ensureSandbox */
-extern const struct purista_field purista_destroy_fields[]; /* destroySandbox */
-extern const struct purista_field purista_bash_fields[];
-extern const struct purista_field purista_read_fields[];
-extern const struct purista_field purista_write_fields[];
-
 struct purista_decode {
-        const struct purista_field *fields;
+        const struct purista_command *command;
         const json_t *doc; /* NULL: there is none */
+        const json_t *
+                parameter; /* what a gateway took from the URL: used where doc lacks a member; or NULL */
         struct str
-                sandbox_id; /* of the path: need not be repeated, and must not be another; or null */
+                sandbox_id; /* of the path: doc need not repeat it and must not differ; or null */
         struct arena *arena;
 
-        struct buf issues; /* result of -EINVAL: the inside of a JSON array. To be freed */
+        struct buf issues; /* result of -EINVAL: the inside of a JSON array; the caller frees it */
         size_t n_issues;
 };
 
 #define PURISTA_ISSUES_MAX 32
 
-/* 0; -EINVAL with issues; -ENOMEM if the arena is full. in->issues is made by this in any case. */
+/* 0; -EINVAL with issues; -ENOMEM if the arena is full. Initialises in->issues in any case. */
 int purista_payload_decode(struct purista_decode *in, struct purista_payload *ret) must_check;
 
 #endif

@@ -10,12 +10,9 @@
 
 #define TRACE_MAX 128
 
-#define ANONYMOUS \
-        "Sandbox commands require message tenantId and principalId for ownership enforcement."
+/* --- what the client accepts --- */
 
-/* --- what the client wants to see --- */
-
-/* His own, if it may stand in a header; else the request's id. */
+/* The client's, if it is fit for a header; else the request's id. */
 static struct str trace_of(const struct http_req *req)
 {
         struct str given = http_req_header(req, STR("x-trace-id"));
@@ -71,45 +68,36 @@ static void send_more(struct purista_call *c)
         }
 }
 
-static void drain(struct http_req *req)
+static void sending_drain(struct http_req *req)
 {
         send_more(req->data);
 }
 
-static void broken(struct http_req *req, int reason)
+static void sending_abort(struct http_req *req, int reason)
 {
         (void) reason;
         purista_call_free(req->data);
 }
 
-static const struct http_hooks sending_hooks = { .drain = drain, .abort = broken };
+static const struct http_hooks sending_hooks = { .drain = sending_drain, .abort = sending_abort };
 
-/* Most answers are short, and need no chunks. */
-static bool send_short(struct purista_call *c, int status, struct str type)
-{
-        if (c->out.n != 1 || c->out.pieces[0].raw.p || c->out.plain.n > HTTP_COPY_MAX)
-                return false;
-        http_reply(c->req, status, type, buf_str(&c->out.plain));
-        purista_call_free(c);
-        return true;
-}
-
-static void send_answer(struct purista_call *c, int status, struct str type)
+/* Most responses are one short piece, and need no chunks. */
+static void send_response(struct purista_call *c, int status, struct str type)
 {
         struct http_req *req = c->req;
+        bool is_short = c->out.n == 1 && !c->out.pieces[0].raw.p && c->out.plain.n <= HTTP_COPY_MAX;
+        bool failed = buf_failed(&c->out.plain);
 
-        if (http_req_is_gone(req)) {
+        if (!http_req_is_gone(req))
+                add_trace_header(req);
+        if (failed)
+                http_reply_error(req, 500, CODE_INTERNAL, "the response does not fit into memory");
+        else if (is_short)
+                http_reply(req, status, type, buf_str(&c->out.plain));
+        if (http_req_is_gone(req) || failed || is_short) {
                 purista_call_free(c);
                 return;
         }
-        add_trace_header(req);
-        if (buf_failed(&c->out.plain)) {
-                http_reply_error(req, 500, CODE_INTERNAL, "the answer does not fit into memory");
-                purista_call_free(c);
-                return;
-        }
-        if (send_short(c, status, type))
-                return;
         http_res_header_const(req, STR("Content-Type"), type);
         http_req_set_hooks(req, &sending_hooks, c);
         http_stream_begin(req, status, HTTP_LENGTH_UNKNOWN);
@@ -125,34 +113,25 @@ void purista_response_begin(struct purista_call *c)
                 purista_text_add(&c->out, STR("{\"ok\":true,\"payload\":"));
 }
 
-static void add_started(struct purista_call *c)
+static void add_started_event(struct purista_call *c)
 {
         struct purista_text *t = &c->out;
-        const struct {
-                const char *name;
-                struct str value;
-        } members[] = {
-                { "sandboxId", str_from(c->u.ensure.id) },
-                { "organizationId", c->owner.organization_id },
-                { "projectId", c->owner.project_id },
-                { "userId", c->owner.user_id },
-        };
 
-        purista_text_add(t, STR(",\"events\":[{\"name\":\"SandboxStarted\",\"payload\":{"));
-        for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
-                purista_text_addf(t, "%s\"%s\":", i > 0 ? "," : "", members[i].name);
-                purista_text_add_string(t, members[i].value);
-        }
+        purista_text_add(t, STR(",\"events\":[{\"name\":\"SandboxStarted\",\"payload\":"));
+        purista_text_add_member(t, "{", "sandboxId", str_from(c->u.ensure.id));
+        purista_text_add_member(t, ",", "organizationId", c->owner.organization_id);
+        purista_text_add_member(t, ",", "projectId", c->owner.project_id);
+        purista_text_add_member(t, ",", "userId", c->owner.user_id);
         purista_text_add(t, STR("}}]"));
 }
 
 void purista_response_end(struct purista_call *c, bool started)
 {
         if (c->bridged && started)
-                add_started(c);
+                add_started_event(c);
         if (c->bridged)
                 purista_text_add(&c->out, STR("}"));
-        send_answer(c, 200, JSON);
+        send_response(c, 200, JSON);
 }
 
 void purista_response_empty(struct purista_call *c)
@@ -170,36 +149,28 @@ void purista_response_empty(struct purista_call *c)
 
 /* --- failure --- */
 
-static void begin_problem(struct purista_text *t, int status, struct str message)
+/* {"status", "message", or the same as RFC 9457 names it; without the closing brace. */
+static void begin_error(struct purista_text *t, bool problem, int status, struct str message)
 {
-        purista_text_add(t, STR("{\"type\":\"about:blank\",\"title\":"));
-        purista_text_add_string(t, http_status_text(status));
-        purista_text_addf(t, ",\"status\":%d,\"detail\":", status);
-        purista_text_add_string(t, message);
+        if (problem) {
+                purista_text_add(t, STR("{\"type\":\"about:blank\""));
+                purista_text_add_member(t, ",", "title", http_status_text(status));
+        }
+        purista_text_addf(t, "%s\"status\":%d", problem ? "," : "{", status);
+        purista_text_add_member(t, ",", problem ? "detail" : "message", message);
 }
 
-static void begin_error(struct purista_text *t, int status, struct str message)
-{
-        purista_text_addf(t, "{\"status\":%d,\"message\":", status);
-        purista_text_add_string(t, message);
-}
-
-/* Until purista_fail_end has it. */
 static void fail_head(struct purista_call *c, const struct purista_failure *f)
 {
         struct str message = f->unhandled ? http_status_text(f->status) : f->message;
 
         purista_text_reset(&c->out);
         c->status = f->status;
-        if (c->bridged) {
+        if (c->bridged)
                 purista_text_add(&c->out, STR("{\"ok\":false,\"error\":"));
-                begin_error(&c->out, f->status, message);
+        begin_error(&c->out, !c->bridged && wants_problem(c->req), f->status, message);
+        if (c->bridged)
                 purista_text_addf(&c->out, ",\"handled\":%s", f->unhandled ? "false" : "true");
-        } else if (wants_problem(c->req)) {
-                begin_problem(&c->out, f->status, message);
-        } else {
-                begin_error(&c->out, f->status, message);
-        }
 }
 
 void purista_fail_begin(struct purista_call *c, const struct purista_failure *f)
@@ -214,13 +185,12 @@ void purista_fail_end(struct purista_call *c)
 {
         if (c->bridged) {
                 purista_text_add(&c->out, STR("},\"events\":[]}"));
-                send_answer(c, 200, JSON);
+                send_response(c, 200, JSON);
                 return;
         }
-        purista_text_add(&c->out, STR(",\"traceId\":"));
-        purista_text_add_string(&c->out, trace_of(c->req));
+        purista_text_add_member(&c->out, ",", "traceId", trace_of(c->req));
         purista_text_add(&c->out, STR("}"));
-        send_answer(c, c->status, wants_problem(c->req) ? PROBLEM : JSON);
+        send_response(c, c->status, wants_problem(c->req) ? PROBLEM : JSON);
 }
 
 void purista_fail(struct purista_call *c, int status, const char *fmt, ...)
@@ -249,27 +219,22 @@ void purista_fail_service(struct purista_call *c, const struct service_req *r)
         purista_fail_end(c);
 }
 
-/* --- what others have to say --- */
+/* --- errors of the HTTP server and of access_authorize --- */
 
 struct str purista_shape(struct http_req *req, const struct http_problem *p, struct buf *ret_body)
 {
-        /* PURISTA's words for somebody without a name; a wrong name is told apart. A bridge brings the
-         * names of others, and lacks a key. */
+        /* PURISTA's words for a caller without a name. A bridge names callers; what it lacks is a key. */
         bool anonymous = strcmp(p->code, CODE_MISSING_KEY) == 0
                          && !(req->route && req->route->scope == API_BRIDGE);
-        const char *message = anonymous ? ANONYMOUS : p->message;
+        bool problem = wants_problem(req);
         struct purista_text t;
 
         purista_text_init(&t);
-        if (wants_problem(req))
-                begin_problem(&t, p->status, str_from(message));
-        else
-                begin_error(&t, p->status, str_from(message));
-        purista_text_add(&t, STR(",\"traceId\":"));
-        purista_text_add_string(&t, trace_of(req));
+        begin_error(&t, problem, p->status, str_from(anonymous ? PURISTA_ANONYMOUS : p->message));
+        purista_text_add_member(&t, ",", "traceId", trace_of(req));
         purista_text_add(&t, STR("}"));
         buf_add_str(ret_body, buf_str(&t.plain));
         purista_text_done(&t);
         add_trace_header(req);
-        return wants_problem(req) ? PROBLEM : JSON;
+        return problem ? PROBLEM : JSON;
 }

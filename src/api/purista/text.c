@@ -2,6 +2,7 @@
 #include "api/purista/text.h"
 
 #include "base/base.h"
+#include "http/url.h"
 
 /* Of a long string at a time: six times that when all of it is control characters. */
 #define SLICE (40 * KiB)
@@ -61,6 +62,13 @@ void purista_text_add_string(struct purista_text *t, struct str s)
 
         buf_add_quoted(&t->plain, s);
         close_piece(t, from);
+}
+
+void purista_text_add_member(struct purista_text *t, const char *before, const char *name,
+                             struct str value)
+{
+        purista_text_addf(t, "%s\"%s\":", before, name);
+        purista_text_add_string(t, value);
 }
 
 void purista_text_add_long(struct purista_text *t, struct str s)
@@ -123,4 +131,44 @@ bool purista_text_next(struct purista_text *t, struct buf *part)
                 t->sent = 0;
         }
         return true;
+}
+
+/* --- texts of callers --- */
+
+int purista_agent_path(struct arena *a, struct str path, struct str *ret)
+{
+        bool variable = path.p && str_find(path, '$') >= 0;
+        bool special = str_starts_with(path, STR("~")) || str_starts_with(path, STR("file:"));
+        scoped(buf_done) struct buf b;
+
+        buf_init(&b, 3 * path.n + 64);
+        *ret = path;
+        if (!variable && !special)
+                return 0;
+        if (!variable) {
+                buf_add_str(&b, STR("./"));
+                buf_add_str(&b, path);
+        } else {
+                buf_add_str(&b, STR("file://"));
+                if (!str_starts_with(path, STR("/")))
+                        buf_add_str(&b, STR(PURISTA_WORKSPACE "/"));
+                url_encode_path(&b, path);
+        }
+        *ret = buf_failed(&b) ? STR_NULL : arena_dup_str(a, buf_str(&b));
+        return ret->p ? 0 : -ENOMEM;
+}
+
+const char *purista_printable(struct str text, char ret[static PURISTA_PRINTABLE_MAX])
+{
+        struct str cut = str_utf8_cut(text, PURISTA_PRINTABLE_MAX - 1);
+
+        for (size_t i = 0; i < cut.n; i++) {
+                bool control = (unsigned char) cut.p[i] < ' ' || cut.p[i] == 0x7f;
+
+                ret[i] = '?';
+                if (!control)
+                        ret[i] = cut.p[i];
+        }
+        ret[cut.n] = '\0';
+        return ret;
 }

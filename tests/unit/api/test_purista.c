@@ -166,7 +166,8 @@ static void what_is_not_offered_is_said(void **state)
         w.api.purista = &none;
         api_request(&w, KEY_ACME, "POST", "/api/v1/sandbox", "{\"projectId\":\"p\"}");
         check_i64_eq(w.status, 501);
-        check_true(says("{\"status\":501,\"message\":\"this server has no sandboxes for PURISTA"));
+        check_true(
+                says("{\"status\":501,\"message\":\"this server does not offer PURISTA sandboxes"));
         w.api.purista = NULL;
         tell(KEY_ACME, "ensureSandbox", "org-1", "{}");
         check_i64_eq(w.status, 501);

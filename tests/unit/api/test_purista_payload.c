@@ -6,6 +6,12 @@
 
 /* --- what fits --- */
 
+#define CREATE  PURISTA_CREATE_SANDBOX
+#define DESTROY PURISTA_DESTROY_SANDBOX
+#define BASH    PURISTA_EXECUTE_BASH
+#define READ    PURISTA_READ_FILE
+#define WRITE   PURISTA_WRITE_FILES
+
 struct decoding {
         struct arena arena;
         json_t *doc;
@@ -14,7 +20,7 @@ struct decoding {
         int result;
 };
 
-static void decode(struct decoding *d, const struct purista_field *fields, const char *text,
+static void decode(struct decoding *d, enum purista_command_id command, const char *text,
                    const char *path_id)
 {
         struct json_error e;
@@ -22,9 +28,10 @@ static void decode(struct decoding *d, const struct purista_field *fields, const
         *d = (struct decoding){ 0 };
         arena_init(&d->arena, ARENA_MAX_REQUEST);
         check_i64_eq(json_parse(str_from(text), JSON_ALLOW_NULS, &d->doc, &e), 0);
-        d->in = (struct purista_decode){
-                .fields = fields, .doc = d->doc, .sandbox_id = str_from(path_id), .arena = &d->arena
-        };
+        d->in = (struct purista_decode){ .command = &purista_commands[command],
+                                         .doc = d->doc,
+                                         .sandbox_id = str_from(path_id),
+                                         .arena = &d->arena };
         d->result = purista_payload_decode(&d->in, &d->out);
 }
 
@@ -39,14 +46,14 @@ static void owners_of_both_generations(void **state)
 {
         struct decoding d;
 
-        decode(&d, purista_owner_fields, "{\"projectId\":\"p\"}", NULL);
+        decode(&d, CREATE, "{\"projectId\":\"p\"}", NULL);
         check_i64_eq(d.result, 0);
         check_str_eq(d.out.project_id, "p");
         check_true(!d.out.organization_id.p && !d.out.user_id.p && !d.out.has_git);
         check_i64_eq(d.out.scope.kind, SCOPE_SHARED_PROJECT_USER);
         done(&d);
 
-        decode(&d, purista_owner_fields,
+        decode(&d, CREATE,
                "{\"projectId\":\"p\",\"organizationId\":\"o\",\"userId\":\"u\",\"other\":[1],"
                "\"gitConfig\":{\"username\":\"n\",\"email\":\"e\",\"token\":\"t\"},"
                "\"scope\":{\"kind\":\"conversation\",\"key\":\"c\"}}",
@@ -67,14 +74,14 @@ static void commands_of_both_generations(void **state)
 {
         struct decoding d;
 
-        decode(&d, purista_bash_fields, "{\"sandboxId\":\"s\",\"command\":\"\"}", NULL);
+        decode(&d, BASH, "{\"sandboxId\":\"s\",\"command\":\"\"}", NULL);
         check_i64_eq(d.result, 0);
         check_str_eq(d.out.sandbox_id, "s");
         check_true(d.out.command.p && d.out.command.n == 0 && !d.out.cwd.p);
         check_i64_eq(d.out.timeout_ms, 0);
         done(&d);
 
-        decode(&d, purista_bash_fields,
+        decode(&d, BASH,
                "{\"projectId\":\"p\",\"command\":\"c\",\"cwd\":\"d\",\"timeoutMs\":1800000}", "s");
         check_i64_eq(d.result, 0);
         check_str_eq(d.out.sandbox_id, "s");
@@ -88,7 +95,7 @@ static void files_of_both_generations(void **state)
 {
         struct decoding d;
 
-        decode(&d, purista_write_fields,
+        decode(&d, WRITE,
                "{\"sandboxId\":\"s\",\"files\":{\"a\":\"1\\u00002\",\"b\":{\"encoding\":\"utf-8\","
                "\"content\":\"x\"},\"c\":{\"encoding\":\"base64\",\"content\":\"AP8=\"},"
                "\"d\":{\"encoding\":\"base64\",\"content\":\"\"}}}",
@@ -108,7 +115,7 @@ static void files_of_both_generations(void **state)
         }
         done(&d);
 
-        decode(&d, purista_write_fields, "{\"sandboxId\":\"s\",\"files\":{}}", NULL);
+        decode(&d, WRITE, "{\"sandboxId\":\"s\",\"files\":{}}", NULL);
         check_i64_eq(d.result, 0);
         check_u64_eq(d.out.n_files, 0);
         done(&d);
@@ -119,39 +126,36 @@ static void files_of_both_generations(void **state)
 #define FEW "String must contain at least 1 character(s)"
 
 static const struct {
-        const struct purista_field *fields;
+        enum purista_command_id command;
         const char *text, *path_id;
         const char *issues;
 } wrong[] = {
-        { purista_bash_fields, "{\"sandboxId\":\"\"}", NULL,
+        { BASH, "{\"sandboxId\":\"\"}", NULL,
           "{\"message\":\"" FEW "\",\"path\":[\"sandboxId\"]},"
           "{\"message\":\"Required\",\"path\":[\"command\"]}" },
-        { purista_bash_fields, "[]", NULL,
-          "{\"message\":\"Expected object, received array\",\"path\":[]}" },
-        { purista_bash_fields, "{\"sandboxId\":\"a\",\"command\":\"c\"}", "b",
+        { BASH, "[]", NULL, "{\"message\":\"Expected object, received array\",\"path\":[]}" },
+        { BASH, "{\"sandboxId\":\"a\",\"command\":\"c\"}", "b",
           "{\"message\":\"Must be the sandboxId of the path\",\"path\":[\"sandboxId\"]}" },
-        { purista_bash_fields, "{\"command\":\"c\\u0000\"}", "b",
+        { BASH, "{\"command\":\"c\\u0000\"}", "b",
           "{\"message\":\"String must not contain NUL\",\"path\":[\"command\"]}" },
-        { purista_bash_fields, "{\"command\":true,\"timeoutMs\":-1}", "b",
+        { BASH, "{\"command\":true,\"timeoutMs\":-1}", "b",
           "{\"message\":\"Expected string, received boolean\",\"path\":[\"command\"]},"
           "{\"message\":\"Number must be greater than 0\",\"path\":[\"timeoutMs\"]}" },
-        { purista_read_fields, "{\"path\":{}}", "b",
+        { READ, "{\"path\":{}}", "b",
           "{\"message\":\"Expected string, received object\",\"path\":[\"path\"]}" },
-        { purista_write_fields, "{\"files\":\"x\"}", "b",
+        { WRITE, "{\"files\":\"x\"}", "b",
           "{\"message\":\"Expected object, received string\",\"path\":[\"files\"]}" },
-        { purista_write_fields, "{\"files\":{\"\\\"\":{\"encoding\":1}}}", "b",
+        { WRITE, "{\"files\":{\"\\\"\":{\"encoding\":1}}}", "b",
           "{\"message\":\"Expected string, received number\",\"path\":[\"files\",\"\\\"\","
           "\"encoding\"]}" },
-        { purista_write_fields, "{\"files\":{\"f\":{\"encoding\":\"base64\",\"content\":\"Zg\"}}}",
-          "b", "{\"message\":\"Invalid base64\",\"path\":[\"files\",\"f\",\"content\"]}" },
-        { purista_owner_fields, "{\"projectId\":\"\",\"gitConfig\":1}", NULL,
+        { WRITE, "{\"files\":{\"f\":{\"encoding\":\"base64\",\"content\":\"Zg\"}}}", "b",
+          "{\"message\":\"Invalid base64\",\"path\":[\"files\",\"f\",\"content\"]}" },
+        { CREATE, "{\"projectId\":\"\",\"gitConfig\":1}", NULL,
           "{\"message\":\"" FEW "\",\"path\":[\"projectId\"]},"
           "{\"message\":\"Expected object, received number\",\"path\":[\"gitConfig\"]}" },
-        { purista_owner_fields,
-          "{\"projectId\":\"p\",\"scope\":{\"kind\":\"custom\",\"key\":\"\"}}", NULL,
+        { CREATE, "{\"projectId\":\"p\",\"scope\":{\"kind\":\"custom\",\"key\":\"\"}}", NULL,
           "{\"message\":\"" FEW "\",\"path\":[\"scope\",\"key\"]}" },
-        { purista_destroy_fields, "{}", NULL,
-          "{\"message\":\"Required\",\"path\":[\"sandboxId\"]}" },
+        { DESTROY, "{}", NULL, "{\"message\":\"Required\",\"path\":[\"sandboxId\"]}" },
 };
 
 static void every_mistake_is_told(void **state)
@@ -160,16 +164,43 @@ static void every_mistake_is_told(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
                 check_case(wrong[i].text);
-                decode(&d, wrong[i].fields, wrong[i].text, wrong[i].path_id);
+                decode(&d, wrong[i].command, wrong[i].text, wrong[i].path_id);
                 check_i64_eq(d.result, -EINVAL);
                 check_str_eq(buf_str(&d.in.issues), wrong[i].issues);
                 done(&d);
         }
 }
 
+static void parameters_of_a_gateway_fill_gaps(void **state)
+{
+        struct purista_payload out;
+        struct json_error e;
+        json_t *doc, *parameter;
+        struct purista_decode in = { .command = &purista_commands[READ] };
+
+        check_i64_eq(json_parse(STR("{\"path\":\"own\"}"), 0, &doc, &e), 0);
+        check_i64_eq(json_parse(STR("{\"sandboxId\":\"s\",\"path\":\"other\",\"projectId\":1}"), 0,
+                                &parameter, &e),
+                     0);
+        in.doc = doc;
+        in.parameter = parameter;
+        check_i64_eq(purista_payload_decode(&in, &out), 0);
+        check_str_eq(out.sandbox_id, "s");
+        check_str_eq(out.path, "own");
+        check_true(!out.project_id.p); /* only strings are taken */
+        buf_done(&in.issues);
+
+        in.doc = NULL; /* GET and DELETE have no payload */
+        check_i64_eq(purista_payload_decode(&in, &out), 0);
+        check_str_eq(out.path, "other");
+        buf_done(&in.issues);
+        json_decref(doc);
+        json_decref(parameter);
+}
+
 static void no_payload_is_a_mistake(void **state)
 {
-        struct purista_decode in = { .fields = purista_destroy_fields };
+        struct purista_decode in = { .command = &purista_commands[DESTROY] };
         struct purista_payload out;
 
         check_i64_eq(purista_payload_decode(&in, &out), -EINVAL);
@@ -187,7 +218,7 @@ static void mistakes_are_counted_but_not_all_told(void **state)
         for (int i = 0; i < 1000; i++)
                 buf_addf(&text, "%s\"%d\":1", i ? "," : "", i);
         buf_add_str(&text, STR("}}"));
-        decode(&d, purista_write_fields, buf_str(&text).p, "b");
+        decode(&d, WRITE, buf_str(&text).p, "b");
         check_i64_eq(d.result, -EINVAL);
         check_u64_eq(d.in.n_issues, 1000);
         check_true(!buf_failed(&d.in.issues) && d.in.issues.n < 8 * KiB);
@@ -201,6 +232,7 @@ int main(void)
                 cmocka_unit_test(commands_of_both_generations),
                 cmocka_unit_test(files_of_both_generations),
                 cmocka_unit_test(every_mistake_is_told),
+                cmocka_unit_test(parameters_of_a_gateway_fill_gaps),
                 cmocka_unit_test(no_payload_is_a_mistake),
                 cmocka_unit_test(mistakes_are_counted_but_not_all_told),
         };

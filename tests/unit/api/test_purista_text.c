@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/purista/text.h"
 
-#include "api/purista/path.h"
 #include "base/base.h"
 #include "tests/lib/check.h"
 
