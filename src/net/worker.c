@@ -124,14 +124,21 @@ static void refuse(struct worker_request *r)
 static void run_refuse(struct net_task *t)
 {
         struct worker *w = container_of(t, struct worker, _refuse);
-        struct err no_fd, e = w->error; /* `failed` may start the next attempt */
+        struct err error = w->error, e; /* `failed` may start the next attempt */
         struct list todo;
 
-        (void) err_set(&no_fd, ERR_EXHAUSTED, "no file descriptor is free");
         list_init(&todo);
         move_all(&todo, &w->_refused);
-        for (struct list *n; (n = list_first(&todo));)
-                request_fail(request_of(n), request_of(n)->_no_fd ? &no_fd : &e);
+        for (struct list *n; (n = list_first(&todo));) {
+                struct worker_request *r = request_of(n);
+
+                e = error;
+                if (r->_refusal == ERR_TOO_LARGE)
+                        (void) err_set(&e, ERR_TOO_LARGE, "the request is too large");
+                else if (r->_refusal == ERR_EXHAUSTED)
+                        (void) err_set(&e, ERR_EXHAUSTED, "no file descriptor is free");
+                request_fail(r, &e);
+        }
 }
 
 /* The channel takes the descriptor; the caller keeps its own. */
@@ -141,7 +148,7 @@ static void hand_over(struct worker_request *r, struct str bytes)
         int fd = r->_fd < 0 ? -EBADF : fcntl(r->_fd, F_DUPFD_CLOEXEC, 3);
 
         if (r->_fd >= 0 && fd < 0) {
-                r->_no_fd = true;
+                r->_refusal = ERR_EXHAUSTED;
                 return refuse(r);
         }
         channel_send(&w->_channel, bytes, fd);
@@ -172,7 +179,9 @@ void worker_request_send(struct worker_request *r, struct str bytes, int fd)
         map_add(&w->_by_id, &r->_by_id, str_of((const char *) &r->id, sizeof(r->id)));
         if (w->config.request_timeout)
                 timeout_set(&r->_timeout, &w->_timeouts);
-        if (w->state == WORKER_DOWN || w->state == WORKER_ENDING)
+        if (bytes.n == 0 || bytes.n > w->config.frame_max)
+                r->_refusal = ERR_TOO_LARGE;
+        if (r->_refusal || w->state == WORKER_DOWN || w->state == WORKER_ENDING)
                 return refuse(r);
         if (!r->retry && list_empty(&w->_waiting) && worker_has_room(w, bytes.n))
                 return hand_over(r, bytes);

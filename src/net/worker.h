@@ -163,14 +163,14 @@ struct worker_request {
         struct buf _bytes; /* until they are sent; of `retry`, until the end */
         int _fd;
         bool _sent;
-        bool _no_fd;
+        enum err_code _refusal; /* 0: what w->error says */
 };
 
 /* Gives the request its id, so that it can be encoded. Must not be under way. */
 void worker_request_init(struct worker *w, struct worker_request *r,
                          void (*failed)(struct worker_request *r, const struct err *e));
 
-/* The bytes are copied. The descriptor (or -EBADF) stays the caller's and open until the end of the
+/* The bytes are copied; none, or more than frame_max, make the request fail with ERR_TOO_LARGE. The descriptor (or -EBADF) stays the caller's and open until the end of the
  * request. */
 void worker_request_send(struct worker_request *r, struct str bytes, int fd);
 

@@ -2,274 +2,201 @@
 #include "driver/engine/engine.h"
 
 #include "base/base.h"
-#include "driver/engine/impl.h"
+#include "driver/engine/engine_impl.h"
 #include "os/fd.h"
 
-/* A container that does not say a word in this time has an agent that does not either. */
+/* From a container that runs to an agent that answers. */
 #define READY_TIMEOUT (30 * USEC_PER_SEC)
+
+static bool is_alive(int status)
+{
+        return status == RUNTIME_RUNNING || status == RUNTIME_PAUSED;
+}
 
 /* --- create --- */
 
-struct making {
+struct engine_create {
         struct engine *engine;
         struct driver_req *req;
-        struct asking *asking; /* NULL: answered */
+        struct engine_pending *pending; /* NULL: replied to */
         struct agent_ping ping;
         bool pinging, canceled;
 };
 
-static void making_end(struct making *m, int result)
+static void create_finish(struct engine_create *c, int result)
 {
-        struct driver_req *req = m->req;
+        struct driver_req *req = c->req;
 
         req->_impl = NULL;
-        free(m);
+        free(c);
         driver_finish(req, result);
 }
 
-static struct str id_of(const struct making *m)
+static struct engine_request create_request(const struct engine_create *c, int call)
 {
-        return DRIVER_AS(create, m->req)->record->id;
+        return (struct engine_request){ .call = call, .id = DRIVER_AS(create, c->req)->record->id };
 }
 
-/* Its own end, if it has one, says more than that it did not answer. */
-static void explained(struct asking *a, const struct engine_message *m, int fd,
-                      const struct err *e);
-static void undone(struct asking *a, const struct engine_message *m, int fd, const struct err *e);
-static const struct asking_ops explaining = { .end = explained };
-static const struct asking_ops undoing = { .end = undone };
-
-static void undone(struct asking *a, const struct engine_message *m, int fd, const struct err *e)
+static void create_undone(struct engine_pending *p, struct engine_reply *r)
 {
-        struct making *x = a->data;
-        struct err why;
+        struct engine_create *c = p->data;
 
-        (void) fd_close(fd);
-        if (engine__result(m, e, &why) < 0)
-                log_fields(x->engine->log, LOG_WARN,
-                           "what is left of a sandbox could not be removed",
-                           LOG_F_STR("error", str_from(why.message)));
-        making_end(x, ERR_RETURN(x->req->err.code));
+        if (r->result < 0)
+                log_fields(c->engine->log, LOG_WARN, "remains of a sandbox not removed",
+                           LOG_F_STR("sandbox", DRIVER_AS(create, c->req)->record->id),
+                           LOG_F_STR("error", str_from(r->err.message)));
+        create_finish(c, ERR_RETURN(c->req->err.code));
 }
 
-static void undo(struct making *m)
+static void create_undo(struct engine_create *c)
 {
-        struct engine_request q = { .call = ENGINE_DESTROY, .id = id_of(m) };
+        struct engine_request q = create_request(c, ENGINE_DESTROY);
 
-        (void) engine__ask(m->engine, &q, &undoing, m);
+        (void) engine__send(c->engine, &q, NULL, create_undone, c);
 }
 
-static void explained(struct asking *a, const struct engine_message *m, int fd, const struct err *e)
+/* How the container has ended, if it has, says more than that its agent did not answer. */
+static void create_explained(struct engine_pending *p, struct engine_reply *r)
 {
-        struct making *x = a->data;
-        struct err why;
+        struct engine_create *c = p->data;
 
-        (void) fd_close(fd);
-        if (engine__result(m, e, &why) == 0 && m->state && m->state->message.n > 0)
-                (void) err_set(&x->req->err, ERR_INVALID,
+        if (r->result == 0 && r->message->state && r->message->state->message.n > 0)
+                (void) err_set(&c->req->err, ERR_INVALID,
                                "it ended before its agent answered: %.*s",
-                               STR_ARG(m->state->message));
-        undo(x);
+                               STR_ARG(r->message->state->message));
+        create_undo(c);
 }
 
-static void pinged(struct op *op, int result)
+static void create_pinged(struct op *op, int result)
 {
-        struct making *m = container_of(op, struct making, ping.req.op);
-        struct engine_request q = { .call = ENGINE_INSPECT, .id = id_of(m) };
+        struct engine_create *c = container_of(op, struct engine_create, ping.req.op);
+        struct engine_request q = create_request(c, ENGINE_INSPECT);
 
-        m->pinging = false;
-        if (result == 0 && !m->canceled) {
-                engine__watch(m->engine, id_of(m));
-                return making_end(m, 0);
+        c->pinging = false;
+        if (c->canceled) {
+                (void) err_set(&c->req->err, ERR_CANCELED, "canceled");
+                return create_undo(c);
         }
-        if (m->canceled) {
-                (void) err_set(&m->req->err, ERR_CANCELED, "canceled");
-                return undo(m);
+        if (result == 0) {
+                engine__watch(c->engine, q.id);
+                return create_finish(c, 0);
         }
-        m->req->err = m->ping.req.err;
-        (void) engine__ask(m->engine, &q, &explaining, m);
+        c->req->err = c->ping.req.err;
+        (void) engine__send(c->engine, &q, NULL, create_explained, c);
 }
 
-static void made(struct asking *a, const struct engine_message *m, int fd, const struct err *e)
+static void created(struct engine_pending *p, struct engine_reply *r)
 {
-        struct making *x = a->data;
-        int r = engine__result(m, e, &x->req->err);
+        struct engine_create *c = p->data;
 
-        x->asking = NULL;
-        if (r == 0 && fd < 0)
-                r = err_set(&x->req->err, ERR_INTERNAL, "the worker brought no connection");
-        if (r < 0) {
-                (void) fd_close(fd);
-                return making_end(x, r);
+        c->pending = NULL;
+        if (r->result == 0 && r->fd < 0)
+                r->result = err_set(&r->err, ERR_INTERNAL, "the worker's reply has no connection");
+        if (r->result < 0) {
+                c->req->err = r->err;
+                return create_finish(c, r->result);
         }
-        x->pinging = true;
-        op_init(&x->ping.req.op, pinged);
-        x->ping.req.timeout = READY_TIMEOUT;
-        agent_ping_fd(x->engine->agents, &x->ping, fd);
-        if (x->canceled)
-                op_cancel(&x->ping.req.op);
+        c->pinging = true;
+        op_init(&c->ping.req.op, create_pinged);
+        c->ping.req.timeout = READY_TIMEOUT;
+        agent_ping_fd(c->engine->agents, &c->ping, TAKE_FD(r->fd));
+        if (c->canceled)
+                op_cancel(&c->ping.req.op);
 }
-
-static const struct asking_ops making_ops = { .end = made };
 
 static void run_create(struct driver *d, struct driver_req *req)
 {
-        struct driver_create *c = DRIVER_AS(create, req);
+        const struct create_request *request = DRIVER_AS(create, req)->request;
+        struct engine_create *c = xnew(struct engine_create);
         struct engine_request q = { .call = ENGINE_CREATE };
-        struct making *m = xnew(struct making);
         scoped(buf_done) struct buf text;
 
-        m->engine = engine_of(d);
-        m->req = req;
-        req->_impl = m;
+        c->engine = engine_of(d);
+        c->req = req;
+        req->_impl = c;
         buf_init(&text, RECORD_TEXT_MAX);
-        sandbox_encode(&text, c->record);
+        sandbox_encode(&text, DRIVER_AS(create, req)->record);
         if (buf_failed(&text))
-                return making_end(m, err_set(&req->err, ERR_TOO_LARGE, "the record is too large"));
+                return create_finish(c,
+                                     err_set(&req->err, ERR_TOO_LARGE, "the record is too large"));
         q.record = buf_str(&text);
-        if (c->request) {
-                q.secret_env = c->request->secret_env;
-                q.auth = c->request->image ? c->request->image->auth : NULL;
+        if (request) {
+                q.secret_env = request->secret_env;
+                q.auth = request->image ? request->image->auth : NULL;
         }
-        m->asking = engine__ask(m->engine, &q, &making_ops, m);
+        c->pending = engine__send(c->engine, &q, NULL, created, c);
 }
 
-static void cancel_create(struct driver_req *req)
+static void cancel_create(struct engine_create *c)
 {
-        struct making *m = req->_impl;
-
-        if (!m || m->canceled)
+        if (!c || c->canceled)
                 return;
-        m->canceled = true;
-        if (m->asking)
-                engine__ask_cancel(m->asking);
-        else if (m->pinging)
-                op_cancel(&m->ping.req.op);
+        c->canceled = true;
+        if (c->pending)
+                engine__cancel(c->pending); /* may have finished it */
+        else if (c->pinging)
+                op_cancel(&c->ping.req.op);
 }
 
-/* --- calls that are one question --- */
+/* --- calls that are one request to the worker --- */
 
-static struct engine_request request(int call, const struct driver_req *req)
+static void call_finish(struct engine_pending *p, struct engine_reply *r)
 {
-        const struct sandbox *record = driver_req_record(req);
-
-        return (struct engine_request){ .call = call, .id = record ? record->id : STR_NULL };
-}
-
-static void ask(struct driver *d, struct driver_req *req, int call, const struct asking_ops *ops)
-{
-        struct engine_request q = request(call, req);
-
-        req->_impl = engine__ask(engine_of(d), &q, ops, req);
-}
-
-static void finish(struct asking *a, int result)
-{
-        struct driver_req *req = a->data;
+        struct driver_req *req = p->data;
 
         req->_impl = NULL;
-        driver_finish(req, result);
+        if (r->result < 0)
+                req->err = r->err;
+        driver_finish(req, r->result);
 }
 
-static void plain_end(struct asking *a, const struct engine_message *m, int fd, const struct err *e)
+static void inspected(struct engine_pending *p, struct engine_reply *r)
 {
-        (void) fd_close(fd);
-        finish(a, engine__result(m, e, &((struct driver_req *) a->data)->err));
-}
+        struct driver_inspect *i = DRIVER_AS(inspect, (struct driver_req *) p->data);
+        const struct engine_state *state = r->result == 0 ? r->message->state : NULL;
 
-static const struct asking_ops plain_ops = { .end = plain_end };
-
-static void run_destroy(struct driver *d, struct driver_req *req)
-{
-        engine__unwatch(engine_of(d), DRIVER_AS(destroy, req)->record->id);
-        ask(d, req, ENGINE_DESTROY, &plain_ops);
-}
-
-static void run_pause(struct driver *d, struct driver_req *req)
-{
-        ask(d, req, ENGINE_PAUSE, &plain_ops);
-}
-
-static void run_resume(struct driver *d, struct driver_req *req)
-{
-        ask(d, req, ENGINE_RESUME, &plain_ops);
-}
-
-static void inspected(struct asking *a, const struct engine_message *m, int fd, const struct err *e)
-{
-        struct driver_inspect *i = DRIVER_AS(inspect, (struct driver_req *) a->data);
-        int r = engine__result(m, e, &i->req.err);
-
-        (void) fd_close(fd);
-        if (r == 0 && !m->state)
-                r = err_set(&i->req.err, ERR_INTERNAL, "the worker's answer has no state");
-        if (r == 0 && m->state) {
-                i->health = engine__health(m->state);
-                if (m->state->message.p)
-                        i->health.message = driver_keep(&i->req, m->state->message);
-                if (i->health.life == RUNTIME_RUNNING || i->health.life == RUNTIME_PAUSED)
-                        engine__watch(a->engine, i->record->id);
+        if (state) {
+                i->health = engine__health(state);
+                if (state->message.p)
+                        i->health.message = driver_keep(&i->req, state->message);
+                if (is_alive(i->health.life))
+                        engine__watch(p->engine, i->record->id);
+        } else if (r->result == 0) {
+                r->result = err_set(&r->err, ERR_INTERNAL, "the worker's reply has no state");
         }
-        finish(a, r);
+        call_finish(p, r);
 }
 
-static void run_inspect(struct driver *d, struct driver_req *req)
+static void connected(struct engine_pending *p, struct engine_reply *r)
 {
-        static const struct asking_ops ops = { .end = inspected };
+        struct driver_connect *c = DRIVER_AS(connect, (struct driver_req *) p->data);
 
-        ask(d, req, ENGINE_INSPECT, &ops);
+        if (r->result == 0 && r->fd < 0)
+                r->result = err_set(&r->err, ERR_INTERNAL, "the worker's reply has no connection");
+        if (r->result == 0)
+                c->fd = TAKE_FD(r->fd);
+        call_finish(p, r);
 }
 
-static void connected(struct asking *a, const struct engine_message *m, int fd, const struct err *e)
+static void measured(struct engine_pending *p, struct engine_reply *r)
 {
-        struct driver_connect *c = DRIVER_AS(connect, (struct driver_req *) a->data);
-        int r = engine__result(m, e, &c->req.err);
+        struct driver_usage *u = DRIVER_AS(usage, (struct driver_req *) p->data);
+        const struct engine_usage *usage = r->result == 0 ? r->message->usage : NULL;
 
-        if (r == 0 && fd < 0)
-                r = err_set(&c->req.err, ERR_INTERNAL, "the worker brought no connection");
-        if (r == 0)
-                c->fd = fd;
-        else
-                (void) fd_close(fd);
-        finish(a, r);
-}
-
-static void run_connect(struct driver *d, struct driver_req *req)
-{
-        static const struct asking_ops ops = { .end = connected };
-
-        ask(d, req, ENGINE_CONNECT, &ops);
-}
-
-static void measured(struct asking *a, const struct engine_message *m, int fd, const struct err *e)
-{
-        struct driver_usage *u = DRIVER_AS(usage, (struct driver_req *) a->data);
-        int r = engine__result(m, e, &u->req.err);
-
-        (void) fd_close(fd);
-        if (r == 0 && m->usage) {
-                u->cpu_usec = (uint64_t) m->usage->cpu_usec;
-                u->memory_bytes = (uint64_t) m->usage->memory_bytes;
-                u->processes = (uint64_t) m->usage->processes;
+        if (usage) {
+                u->cpu_usec = (uint64_t) usage->cpu_usec;
+                u->memory_bytes = (uint64_t) usage->memory_bytes;
+                u->processes = (uint64_t) usage->processes;
         }
-        finish(a, r);
+        call_finish(p, r);
 }
 
-static void run_usage(struct driver *d, struct driver_req *req)
+static void scan_part(struct engine_pending *p, const struct engine_message *m)
 {
-        static const struct asking_ops ops = { .end = measured };
-
-        ask(d, req, ENGINE_USAGE, &ops);
-}
-
-/* --- scan --- */
-
-static void found(struct asking *a, const struct engine_message *m)
-{
-        struct driver_scan *s = DRIVER_AS(scan, (struct driver_req *) a->data);
+        struct driver_scan *s = DRIVER_AS(scan, (struct driver_req *) p->data);
         struct sandbox *record;
         struct err e;
-        int life;
+        int status;
 
         if (!m->found.p)
                 return;
@@ -277,162 +204,142 @@ static void found(struct asking *a, const struct engine_message *m)
                 s->skipped++;
                 return;
         }
-        life = engine__health(m->state).life;
-        if (life == RUNTIME_RUNNING || life == RUNTIME_PAUSED)
-                engine__watch(a->engine, record->id);
-        driver_scan_add(s, record, life);
+        status = engine__health(m->state).life;
+        if (is_alive(status))
+                engine__watch(p->engine, record->id);
+        driver_scan_add(s, record, status);
 }
 
-static void scanned(struct asking *a, const struct engine_message *m, int fd, const struct err *e)
+static void scanned(struct engine_pending *p, struct engine_reply *r)
 {
-        struct driver_scan *s = DRIVER_AS(scan, (struct driver_req *) a->data);
-        int r = engine__result(m, e, &s->req.err);
-
-        (void) fd_close(fd);
-        if (r == 0)
-                s->skipped += (size_t) m->skipped;
-        finish(a, r);
+        if (r->result == 0)
+                DRIVER_AS(scan, (struct driver_req *) p->data)->skipped +=
+                        (size_t) r->message->skipped;
+        call_finish(p, r);
 }
 
-static void run_scan(struct driver *d, struct driver_req *req)
+/* Facts have constants for names. */
+static void probe_part(struct engine_pending *p, const struct engine_message *m)
 {
-        static const struct asking_ops ops = { .part = found, .end = scanned };
+        static const char *const names[] = {
+                "engine",   "engine features", "storage", "cgroup version",
+                "rootless", "seccomp",         "limits",  "kernel",
+        };
 
-        ask(d, req, ENGINE_SCAN, &ops);
+        for (size_t i = 0; m->fact && i < ARRAY_SIZE(names); i++)
+                if (str_eq(m->fact->name, str_from(names[i])))
+                        driver_probe_add(DRIVER_AS(probe, (struct driver_req *) p->data), names[i],
+                                         m->fact->ok, "%.*s", STR_ARG(m->fact->text));
 }
 
-/* --- probe --- */
-
-/* Facts have names that are constants. */
-static const char *const fact_names[] = {
-        "engine",   "engine features", "storage", "cgroup version",
-        "rootless", "seccomp",         "limits",  "kernel",
-};
-
-static void fact(struct asking *a, const struct engine_message *m)
+/* A missing worker is a fact as well. */
+static void probed(struct engine_pending *p, struct engine_reply *r)
 {
-        struct driver_probe *p = DRIVER_AS(probe, (struct driver_req *) a->data);
-
-        for (size_t i = 0; m->fact && i < ARRAY_SIZE(fact_names); i++)
-                if (str_eq(m->fact->name, str_from(fact_names[i])))
-                        driver_probe_add(p, fact_names[i], m->fact->ok, "%.*s",
-                                         STR_ARG(m->fact->text));
+        if (r->result < 0)
+                driver_probe_add(DRIVER_AS(probe, (struct driver_req *) p->data), "engine", false,
+                                 "%s", r->err.message);
+        r->result = 0;
+        call_finish(p, r);
 }
 
-/* That there is no worker is a fact, too. */
-static void probed(struct asking *a, const struct engine_message *m, int fd, const struct err *e)
-{
-        struct driver_probe *p = DRIVER_AS(probe, (struct driver_req *) a->data);
-        struct err why;
-
-        (void) fd_close(fd);
-        if (engine__result(m, e, &why) < 0)
-                driver_probe_add(p, "engine", false, "%s", why.message);
-        finish(a, 0);
-}
-
-static void run_probe(struct driver *d, struct driver_req *req)
-{
-        static const struct asking_ops ops = { .part = fact, .end = probed };
-
-        ask(d, req, ENGINE_PROBE, &ops);
-}
-
-/* --- snapshots --- */
-
-static void run_snapshot(struct driver *d, struct driver_req *req)
-{
-        struct engine_request q = request(ENGINE_SNAPSHOT, req);
-
-        q.snapshot = DRIVER_AS(snapshot, req)->snapshot_id;
-        req->_impl = engine__ask(engine_of(d), &q, &plain_ops, req);
-}
-
-static void run_snapshot_remove(struct driver *d, struct driver_req *req)
-{
-        struct engine_request q = { .call = ENGINE_SNAPSHOT_REMOVE };
-
-        q.snapshot = DRIVER_AS(snapshot_remove, req)->snapshot_id;
-        req->_impl = engine__ask(engine_of(d), &q, &plain_ops, req);
-}
-
-static void listed(struct asking *a, const struct engine_message *m)
+static void snapshots_part(struct engine_pending *p, const struct engine_message *m)
 {
         if (m->snapshot.p)
-                driver_snapshots_add(DRIVER_AS(snapshots, (struct driver_req *) a->data),
+                driver_snapshots_add(DRIVER_AS(snapshots, (struct driver_req *) p->data),
                                      m->snapshot);
 }
 
-static void run_snapshots(struct driver *d, struct driver_req *req)
+static const struct {
+        enum engine_call call;
+        engine_part_fn *part;
+        engine_end_fn *end;
+        bool droppable; /* nothing has to be undone: canceled at once */
+} requests[DRIVER_CALL_MAX_] = {
+        [DRIVER_CALL_DESTROY] = { ENGINE_DESTROY, NULL, call_finish, false },
+        [DRIVER_CALL_PAUSE] = { ENGINE_PAUSE, NULL, call_finish, false },
+        [DRIVER_CALL_RESUME] = { ENGINE_RESUME, NULL, call_finish, false },
+        [DRIVER_CALL_INSPECT] = { ENGINE_INSPECT, NULL, inspected, true },
+        [DRIVER_CALL_SCAN] = { ENGINE_SCAN, scan_part, scanned, true },
+        [DRIVER_CALL_CONNECT] = { ENGINE_CONNECT, NULL, connected, true },
+        [DRIVER_CALL_USAGE] = { ENGINE_USAGE, NULL, measured, true },
+        [DRIVER_CALL_PROBE] = { ENGINE_PROBE, probe_part, probed, true },
+        [DRIVER_CALL_SNAPSHOT] = { ENGINE_SNAPSHOT, NULL, call_finish, false },
+        [DRIVER_CALL_SNAPSHOT_REMOVE] = { ENGINE_SNAPSHOT_REMOVE, NULL, call_finish, false },
+        [DRIVER_CALL_SNAPSHOTS] = { ENGINE_SNAPSHOTS, snapshots_part, call_finish, true },
+};
+
+static void run_call(struct driver *d, struct driver_req *req)
 {
-        static const struct asking_ops ops = { .part = listed, .end = plain_end };
+        const struct sandbox *record = driver_req_record(req);
+        struct engine_request q = { .call = requests[req->_call].call,
+                                    .id = record ? record->id : STR_NULL };
 
-        ask(d, req, ENGINE_SNAPSHOTS, &ops);
-}
-
-/* --- cancel --- */
-
-/* Nothing has to be undone for these; what still comes is dropped. */
-static bool may_be_dropped(unsigned call)
-{
-        return call == DRIVER_CALL_CONNECT || call == DRIVER_CALL_INSPECT
-               || call == DRIVER_CALL_USAGE || call == DRIVER_CALL_SCAN || call == DRIVER_CALL_PROBE
-               || call == DRIVER_CALL_SNAPSHOTS;
+        if (req->_call == DRIVER_CALL_DESTROY)
+                engine__unwatch(engine_of(d), record->id);
+        else if (req->_call == DRIVER_CALL_SNAPSHOT)
+                q.snapshot = DRIVER_AS(snapshot, req)->snapshot_id;
+        else if (req->_call == DRIVER_CALL_SNAPSHOT_REMOVE)
+                q.snapshot = DRIVER_AS(snapshot_remove, req)->snapshot_id;
+        req->_impl = engine__send(engine_of(d), &q, requests[req->_call].part,
+                                  requests[req->_call].end, req);
 }
 
 static void run_cancel(struct driver *d, struct driver_req *req)
 {
-        struct asking *a = req->_impl;
-
+        (void) d;
         if (req->_call == DRIVER_CALL_CREATE)
-                return cancel_create(req);
-        if (req->_call == DRIVER_CALL_SNAPSHOT && a)
-                return engine__ask_cancel(a); /* what it has begun is undone first */
-        if (!may_be_dropped(req->_call) || !a)
+                return cancel_create(req->_impl);
+        if (req->_call == DRIVER_CALL_SNAPSHOT && req->_impl)
+                return engine__cancel(req->_impl); /* what it has begun is undone first */
+        if (!requests[req->_call].droppable || !req->_impl)
                 return;
-        engine__ask_cancel(a);
-        engine__forget(a);
-        req->_impl = NULL;
+        engine__drop(TAKE_PTR(req->_impl));
         driver_finish(req, err_set(&req->err, ERR_CANCELED, "canceled"));
 }
 
 /* --- life cycle --- */
 
-static void agents_freed(void *data)
+void engine__part_closed(struct engine *g)
 {
-        struct engine *g = data;
-
-        g->open--;
-        engine__close_go_on(g);
+        if (--g->open > 0)
+                return;
+        engine__argv_free(g);
+        map_done(&g->watched);
+        driver_closed(&g->driver);
 }
 
+static void agents_freed(void *data)
+{
+        engine__part_closed(data);
+}
+
+/* No request of the driver is under way; the comparison may be, and is dropped. */
 static void close_engine(struct driver *d)
 {
         struct engine *g = engine_of(d);
 
         g->closing = true;
+        g->open = 2;
         engine__unwatch_all(g);
-        list_for_each (n, &g->asked)
-                engine__forget(container_of(n, struct asking, node)); /* hello, compare */
-        g->open++;
+        if (g->comparing)
+                engine__drop(TAKE_PTR(g->comparing));
         agents_free(g->agents, agents_freed, g);
-        engine__worker_close(g);
+        worker_close(&g->worker);
 }
 
 #define OPS(text)                                                                                    \
         {                                                                                            \
                 .name = (text),                                                                    \
                 .caps = DRIVER_PAUSE | DRIVER_IMAGES | DRIVER_LIMITS | DRIVER_ISOLATION            \
-                        | DRIVER_USAGE | DRIVER_VOLUMES | DRIVER_SNAPSHOT,                                           \
+                        | DRIVER_USAGE | DRIVER_VOLUMES | DRIVER_SNAPSHOT,                         \
                 .calls = {                                                                         \
-                        [DRIVER_CALL_CREATE] = run_create,   [DRIVER_CALL_DESTROY] = run_destroy,  \
-                        [DRIVER_CALL_PAUSE] = run_pause,     [DRIVER_CALL_RESUME] = run_resume,    \
-                        [DRIVER_CALL_INSPECT] = run_inspect, [DRIVER_CALL_SCAN] = run_scan,        \
-                        [DRIVER_CALL_CONNECT] = run_connect, [DRIVER_CALL_USAGE] = run_usage,      \
-                        [DRIVER_CALL_PROBE] = run_probe,                                           \
-                        [DRIVER_CALL_SNAPSHOT] = run_snapshot,                                     \
-                        [DRIVER_CALL_SNAPSHOT_REMOVE] = run_snapshot_remove,                       \
-                        [DRIVER_CALL_SNAPSHOTS] = run_snapshots,                                   \
+                        [DRIVER_CALL_CREATE] = run_create, [DRIVER_CALL_DESTROY] = run_call,       \
+                        [DRIVER_CALL_PAUSE] = run_call,    [DRIVER_CALL_RESUME] = run_call,        \
+                        [DRIVER_CALL_INSPECT] = run_call,  [DRIVER_CALL_SCAN] = run_call,          \
+                        [DRIVER_CALL_CONNECT] = run_call,  [DRIVER_CALL_USAGE] = run_call,         \
+                        [DRIVER_CALL_PROBE] = run_call,    [DRIVER_CALL_SNAPSHOT] = run_call,      \
+                        [DRIVER_CALL_SNAPSHOT_REMOVE] = run_call,                                  \
+                        [DRIVER_CALL_SNAPSHOTS] = run_call,                                        \
                 },                                                                                 \
                 .cancel = run_cancel, .close = close_engine, \
         }
@@ -455,15 +362,11 @@ int driver_engine_open(const struct driver_setup *setup, enum engine_kind kind,
         driver_init(&g->driver, &ops[kind], setup->loop);
         g->log = setup->log;
         g->kind = kind;
-        g->pidfd = -EBADF;
-        list_init(&g->asked);
         list_init(&g->all_watched);
         map_init(&g->watched);
         r = engine__worker_open(g, setup, config ? config : &none, e);
         if (r < 0) {
-                for (char **a = g->argv; *a; a++)
-                        free(*a);
-                free(g->argv);
+                engine__argv_free(g);
                 free(g);
                 return r;
         }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
-#include "driver/engine/impl.h"
-#include "os/fd.h"
+#include "driver/engine/engine_impl.h"
 
 struct watched {
         struct map_node by_id;
@@ -88,9 +87,9 @@ void engine__died(struct engine *g, struct str id, const struct engine_state *st
 
 /* --- what was missed --- */
 
-static void compare_part(struct asking *a, const struct engine_message *m)
+static void compare_part(struct engine_pending *p, const struct engine_message *m)
 {
-        struct engine *g = a->engine;
+        struct engine *g = p->engine;
         scoped(sandbox_freep) struct sandbox *record = NULL;
         struct watched *w;
         struct err e;
@@ -106,7 +105,7 @@ static void compare_part(struct asking *a, const struct engine_message *m)
 
 /* One that is in no list any more was removed. The list is walked anew after each that is told: who is
  * told may end others. */
-static void tell_gone(struct engine *g)
+static void notify_gone(struct engine *g)
 {
         static const struct engine_state gone = { .life = ENGINE_GONE,
                                                   .reason = ENGINE_REASON_INVALID_ };
@@ -128,34 +127,30 @@ static void tell_gone(struct engine *g)
         }
 }
 
-static void compared(struct asking *a, const struct engine_message *m, int fd, const struct err *e)
+static void compared(struct engine_pending *p, struct engine_reply *r)
 {
-        struct engine *g = a->engine;
+        struct engine *g = p->engine;
         bool again = g->compare_again;
-        struct err why;
 
-        (void) fd_close(fd);
-        g->comparing = g->compare_again = false;
+        g->comparing = NULL;
+        g->compare_again = false;
         if (again)
                 return engine__compare(g);
-        if (engine__result(m, e, &why) == 0 && m->skipped == 0)
-                tell_gone(g);
+        if (r->result == 0 && r->message->skipped == 0)
+                notify_gone(g);
 }
-
-static const struct asking_ops comparing_ops = { .part = compare_part, .end = compared };
 
 void engine__compare(struct engine *g)
 {
         struct engine_request q = { .call = ENGINE_SCAN };
 
         if (g->comparing || g->closing) {
-                g->compare_again = g->comparing;
+                g->compare_again = g->comparing != NULL;
                 return;
         }
         if (list_empty(&g->all_watched))
                 return;
         list_for_each (n, &g->all_watched)
                 container_of(n, struct watched, node)->seen = false;
-        g->comparing = true;
-        (void) engine__ask(g, &q, &comparing_ops, NULL);
+        g->comparing = engine__send(g, &q, compare_part, compared, NULL);
 }
