@@ -121,13 +121,13 @@ static int add_entry(struct archive_download *a, const struct walk_entry *e, str
 {
         int r = 0;
 
-        if (e->what == WALK_FAILED)
+        if (e->event == WALK_FAILED)
                 r = e->error;
-        else if (e->what == WALK_DIR)
+        else if (e->event == WALK_DIR)
                 r = add_dir(e->dirfd, e->name, e->path, out);
-        else if (e->what == WALK_ENTRY && e->type == DT_LNK)
+        else if (e->event == WALK_ENTRY && e->type == DT_LNK)
                 r = add_link(e->dirfd, e->name, e->path, out);
-        else if (e->what == WALK_ENTRY && e->type == DT_REG)
+        else if (e->event == WALK_ENTRY && e->type == DT_REG)
                 r = add_file(a, e->dirfd, e->name, e->path, out);
         return r < 0 && !is_gone(r) ? r : 1;
 }

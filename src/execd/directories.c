@@ -73,9 +73,9 @@ static int add_root(struct tree_listing *t, struct buf *out)
 
 static bool is_wanted(const struct tree_listing *t, const struct walk_entry *e)
 {
-        if (e->what == WALK_DIR)
+        if (e->event == WALK_DIR)
                 return !t->q.files_only;
-        return e->what == WALK_ENTRY && (!t->q.glob || glob_matches(t->q.glob, str_from(e->name)));
+        return e->event == WALK_ENTRY && (!t->q.glob || glob_matches(t->q.glob, str_from(e->name)));
 }
 
 static int add_next(struct tree_listing *t, struct buf *out)
@@ -85,7 +85,7 @@ static int add_next(struct tree_listing *t, struct buf *out)
 
         if (r <= 0)
                 return r;
-        if (e.what == WALK_FAILED
+        if (e.event == WALK_FAILED
             && (e.error == -EMFILE || e.error == -ENFILE || e.error == -ENOMEM))
                 return e.error;
         if (!is_wanted(t, &e))

@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "os/fd.h"
+#include "os/virtual_file.h"
 
 #define OURS "/proc/thread-self/ns/net"
 
@@ -24,24 +25,16 @@ static int loopback_up(void)
         return ioctl(fd, SIOCSIFFLAGS, &req) < 0 ? -errno : 0;
 }
 
-/* Settings of the namespace that the writer is in, not of the one /proc was mounted from. */
-static int set(int proc, const char *path, const char *value)
-{
-        scoped(fd_closep) int fd = openat(proc, path, O_WRONLY | O_CLOEXEC);
-
-        if (fd < 0 || write(fd, value, strlen(value)) < 0)
-                return -errno;
-        return 0;
-}
-
+/* Files below sys/net are those of the namespace that the writer is in, not of the one in which /proc
+ * was mounted. */
 static int prepare(int proc, int *ret_fd)
 {
         int fd, r = loopback_up();
 
         if (r == 0)
-                r = set(proc, "sys/net/ipv4/ip_unprivileged_port_start", "0");
+                r = virtual_file_write_at(proc, "sys/net/ipv4/ip_unprivileged_port_start", "0");
         if (r == 0)
-                r = set(proc, "sys/net/ipv4/ping_group_range", "0 2147483647");
+                r = virtual_file_write_at(proc, "sys/net/ipv4/ping_group_range", "0 2147483647");
         if (r < 0)
                 return r;
         fd = open(OURS, O_RDONLY | O_CLOEXEC);
@@ -66,7 +59,8 @@ int netns_make_via(int proc, int *ret_fd)
         if (ours < 0 || unshare(CLONE_NEWNET) < 0)
                 return -errno;
         r = prepare(proc, ret_fd);
-        ASSERT(setns(ours, CLONE_NEWNET) == 0); /* to go on elsewhere would be worse than to end */
+        ASSERT(setns(ours, CLONE_NEWNET)
+               == 0); /* running on in the wrong one is worse than to abort */
         return r;
 }
 

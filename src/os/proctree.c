@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/proctree.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -9,6 +8,7 @@
 
 #include "base/base.h"
 #include "os/fd.h"
+#include "os/walk.h"
 
 /* /proc/PID/task/TID/children would tell the same in fewer steps, but needs a kernel built with
  * CONFIG_PROC_CHILDREN and one file for each thread. */
@@ -43,41 +43,47 @@ static bool parse_stat(struct str text, struct proc *ret)
         return true;
 }
 
-static bool read_proc(int proc_fd, const char *name, struct proc *ret)
+struct reading {
+        struct procs *procs;
+        int proc_fd;
+};
+
+/* A name in /proc that is a process; what has vanished meanwhile is passed over. */
+static int add_proc(void *data, const char *name)
 {
+        const struct reading *r = data;
+        struct procs *ps = r->procs;
         scoped(fd_closep) int fd = -EBADF;
         char path[32], text[512];
+        struct proc p = { 0 };
         uint64_t pid;
         ssize_t n;
 
-        if (parse_u64_max(str_from(name), INT32_MAX, &pid) < 0)
-                return false;
+        if (ps->n == PROCS_MAX || parse_u64_max(str_from(name), INT32_MAX, &pid) < 0)
+                return 0;
         (void) snprintf(path, sizeof(path), "%d/stat", (int) pid);
-        fd = openat(proc_fd, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        fd = openat(r->proc_fd, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-        *ret = (struct proc){ .pid = (pid_t) pid };
-        return n > 0 && parse_stat(str_of(text, (size_t) n), ret);
+        p.pid = (pid_t) pid;
+        if (n <= 0 || !parse_stat(str_of(text, (size_t) n), &p))
+                return 0;
+        if (ps->n == ps->size) {
+                ps->size = ps->size ? 2 * ps->size : 128;
+                ps->v = xrealloc(ps->v, ps->size, sizeof(struct proc));
+        }
+        ps->v[ps->n++] = p;
+        return 0;
 }
 
 static int read_all(struct procs *ps)
 {
-        DIR *dir = opendir("/proc");
-        struct dirent *entry;
-        struct proc p;
+        scoped(fd_closep) int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        int r;
 
-        if (!dir)
+        if (proc < 0)
                 return -errno;
-        while ((entry = readdir(dir)) && ps->n < PROCS_MAX) {
-                if (!read_proc(dirfd(dir), entry->d_name, &p))
-                        continue;
-                if (ps->n == ps->size) {
-                        ps->size = ps->size ? 2 * ps->size : 128;
-                        ps->v = xrealloc(ps->v, ps->size, sizeof(struct proc));
-                }
-                ps->v[ps->n++] = p;
-        }
-        (void) closedir(dir);
-        return ps->n > 0 ? 0 : -ENOENT;
+        r = walk_names(proc, ".", add_proc, &(struct reading){ ps, proc });
+        return r < 0 ? r : ps->n > 0 ? 0 : -ENOENT;
 }
 
 static int by_pid(const void *a, const void *b)

@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "os/clone.h"
 #include "os/fd.h"
+#include "os/virtual_file.h"
 
 #define PROC_PATH_MAX 64
 
@@ -40,15 +41,11 @@ never_returns static void child(uint32_t first, int socket)
 
 static int write_map(pid_t pid, const char *name, const struct userns_range *range)
 {
-        scoped(fd_closep) int fd = -EBADF;
         char path[PROC_PATH_MAX], text[64];
-        int n = snprintf(text, sizeof(text), "0 %u %u\n", range->first, range->count);
 
+        (void) snprintf(text, sizeof(text), "0 %u %u\n", range->first, range->count);
         (void) snprintf(path, sizeof(path), "/proc/%d/%s", (int) pid, name);
-        fd = open(path, O_WRONLY | O_CLOEXEC);
-        if (fd < 0 || write(fd, text, (size_t) n) < 0)
-                return -errno;
-        return 0;
+        return virtual_file_write_at(AT_FDCWD, path, text);
 }
 
 static int take(pid_t pid, int ready, const struct userns_range *range, int *ret_fd)

@@ -11,9 +11,12 @@
 #include "os/names.h"
 
 /*
- * The levels are a stack, the root at its bottom. The innermost of them are open, each with a
- * descriptor and what getdents64 gave and was not told yet; those further out were parked: they
- * know their inode, and how far they were read.
+ * Theory of operation. The levels are a stack, the root at its bottom. The innermost of them are
+ * open, each with a descriptor and what getdents64 returned and was not reported yet; those further
+ * out are parked: they know their inode, and how far they were read. A level is parked when a
+ * deeper one needs its descriptor, and opened again through ".." when the walk comes back to it.
+ *
+ * walk_next does one step of a state machine; a step that leads to no entry reports WALK_AGAIN.
  *
  * glibc's DIR is not used: its buffer is four times as large, and it could not be parked.
  */
@@ -31,18 +34,18 @@ struct walk_level {
         struct open_dir *open; /* NULL: parked */
         dev_t dev;
         ino_t ino;
-        off_t at;            /* the kernel's position behind the last name told */
+        off_t at;            /* the kernel's position behind the last name reported */
         size_t path_n;       /* length of this directory's path */
         struct names *names; /* sorted walks only */
         size_t charged;      /* of the walk's _sorting */
-        bool sorting;        /* the names of this pass are there */
+        bool sorting;        /* the names of this pass are complete */
         bool taking;         /* and in order */
 };
 
 enum state {
         READING,  /* the next entry of the innermost level */
-        ENTERING, /* WALK_DIR was told: open it */
-        SKIPPING, /* WALK_DIR was told: it is not, or could not be, opened */
+        ENTERING, /* WALK_DIR was reported: open it */
+        SKIPPING, /* WALK_DIR was reported: it is not, or could not be, opened */
         ENDING,   /* the innermost level has no more: WALK_DIR_END */
 };
 
@@ -102,15 +105,6 @@ static void select_names(struct walk *w, struct walk_level *l)
         l->sorting = l->taking = false;
 }
 
-/* Closes the outermost open level if there are too many. */
-static void park_one(struct walk *w)
-{
-        if (w->_n_open < WALK_OPEN_MAX)
-                return;
-        open_dir_free(TAKE_PTR(w->_levels[w->_n - w->_n_open].open));
-        w->_n_open--;
-}
-
 /* Takes fd. */
 static int push(struct walk *w, int fd)
 {
@@ -127,7 +121,10 @@ static int push(struct walk *w, int fd)
         l.open = open_dir_new(fd);
         if (!l.open)
                 return -ENOMEM;
-        park_one(w);
+        if (w->_n_open == WALK_OPEN_MAX) { /* park the outermost open level */
+                open_dir_free(TAKE_PTR(w->_levels[w->_n - w->_n_open].open));
+                w->_n_open--;
+        }
         if (w->_options.flags & WALK_SORTED) {
                 l.names = xnew(struct names);
                 names_init(l.names);
@@ -209,11 +206,6 @@ void walk_close(struct walk *w)
 
 /* --- reading names --- */
 
-static bool is_dots(const char *name)
-{
-        return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
-}
-
 /* 1 if there is something in the buffer, 0 at the end. */
 static int refill(struct open_dir *d)
 {
@@ -222,7 +214,7 @@ static int refill(struct open_dir *d)
         if (d->pos < d->n)
                 return 1;
         n = getdents64(d->fd, d->data, sizeof(d->data));
-        /* A directory that was removed while we read it has simply no more. */
+        /* A directory that was removed meanwhile has no more entries. */
         if (n < 0 && errno == ENOENT)
                 n = 0;
         if (n < 0)
@@ -239,7 +231,7 @@ static const struct dirent64 *next_dirent(struct open_dir *d)
         while (d->pos < d->n) {
                 e = (const struct dirent64 *) (const void *) (d->data + d->pos);
                 d->pos += e->d_reclen;
-                if (!is_dots(e->d_name))
+                if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
                         return e;
         }
         return NULL;
@@ -284,20 +276,17 @@ static int select_more(struct walk_level *l)
         return -EAGAIN;
 }
 
-static int sort_more(struct walk *w, struct walk_level *l)
-{
-        if (names_sort(l->names))
-                return -EAGAIN;
-        l->charged = names_bytes(l->names);
-        w->_sorting += l->charged;
-        l->taking = true;
-        return -EAGAIN;
-}
-
 static int read_sorted(struct walk *w, struct walk_level *l, struct found *ret)
 {
-        if (!l->taking)
-                return l->sorting ? sort_more(w, l) : select_more(l);
+        if (!l->sorting)
+                return select_more(l);
+        if (!l->taking) {
+                if (names_sort(l->names))
+                        return -EAGAIN;
+                l->charged = names_bytes(l->names);
+                w->_sorting += l->charged;
+                l->taking = true;
+        }
         if (names_take(l->names, &ret->name, &ret->type))
                 return 1;
         if (!names_has_more(l->names))
@@ -309,14 +298,14 @@ static int read_sorted(struct walk *w, struct walk_level *l, struct found *ret)
         return -EAGAIN;
 }
 
-/* --- telling --- */
+/* --- reporting --- */
 
-/* The entry at the end of _path, which starts there at `name`. */
-static int tell(const struct walk *w, enum walk_event what, size_t name, struct walk_entry *ret)
+/* The entry at the end of _path, whose name starts there at `name`. */
+static int report(const struct walk *w, enum walk_event event, size_t name, struct walk_entry *ret)
 {
         struct str path = buf_str(&w->_path);
 
-        *ret = (struct walk_entry){ .what = what,
+        *ret = (struct walk_entry){ .event = event,
                                     .dirfd = top(w)->open->fd,
                                     .name = path.p + name,
                                     .path = path,
@@ -325,16 +314,16 @@ static int tell(const struct walk *w, enum walk_event what, size_t name, struct 
         return 1;
 }
 
-static int tell_failed(const struct walk *w, size_t name, int error, struct walk_entry *ret)
+static int report_failed(const struct walk *w, size_t name, int error, struct walk_entry *ret)
 {
-        (void) tell(w, WALK_FAILED, name, ret);
+        (void) report(w, WALK_FAILED, name, ret);
         ret->error = error;
         return 1;
 }
 
-static int tell_again(struct walk_entry *ret)
+static int report_again(struct walk_entry *ret)
 {
-        *ret = (struct walk_entry){ .what = WALK_AGAIN, .dirfd = -EBADF };
+        *ret = (struct walk_entry){ .event = WALK_AGAIN, .dirfd = -EBADF };
         return 1;
 }
 
@@ -348,34 +337,26 @@ static bool set_path(struct walk *w, const char *name)
                 return false;
         if (top(w)->path_n > 0)
                 buf_add_char(&w->_path, '/');
-        w->_pending_name = w->_path.n;
+        w->_name_at = w->_path.n;
         buf_add(&w->_path, name, n);
         return !buf_failed(&w->_path);
 }
 
-/* Some file systems do not tell types with names. */
-static int resolve_type(int dirfd, struct found *f)
+static int report_found(struct walk *w, struct found *f, struct walk_entry *ret)
 {
         struct stat st;
 
-        if (f->type != DT_UNKNOWN)
-                return 0;
-        if (fstatat(dirfd, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return -errno;
-        f->type = IFTODT(st.st_mode);
-        return 0;
-}
-
-static int tell_found(struct walk *w, struct found *f, struct walk_entry *ret)
-{
-        if (resolve_type(top(w)->open->fd, f) < 0)
-                return tell_again(ret); /* vanished */
+        if (f->type == DT_UNKNOWN) { /* some file systems do not return types with names */
+                if (fstatat(top(w)->open->fd, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                        return report_again(ret); /* vanished */
+                f->type = IFTODT(st.st_mode);
+        }
         if (!set_path(w, f->name)) {
-                (void) tell_failed(w, 0, -ENAMETOOLONG, ret);
+                (void) report_failed(w, 0, -ENAMETOOLONG, ret);
                 ret->name = f->name;
                 return 1;
         }
-        (void) tell(w, f->type == DT_DIR ? WALK_DIR : WALK_ENTRY, w->_pending_name, ret);
+        (void) report(w, f->type == DT_DIR ? WALK_DIR : WALK_ENTRY, w->_name_at, ret);
         ret->type = f->type;
         if (f->type == DT_DIR)
                 w->_state = w->_options.depth_max && w->_n >= w->_options.depth_max ? SKIPPING
@@ -392,34 +373,28 @@ static int read_entry(struct walk *w, struct walk_entry *ret)
         int r = l->names ? read_sorted(w, l, &found) : read_unsorted(l, &found);
 
         if (r == -EAGAIN)
-                return tell_again(ret);
+                return report_again(ret);
         if (r > 0)
-                return tell_found(w, &found, ret);
+                return report_found(w, &found, ret);
         w->_state = ENDING;
         if (r == 0)
-                return tell_again(ret);
+                return report_again(ret);
         buf_truncate(&w->_path, l->path_n);
-        (void) tell_failed(w, 0, r, ret);
+        (void) report_failed(w, 0, r, ret);
         ret->name = ".";
         return 1;
 }
 
-static int enter(struct walk *w, struct walk_entry *ret)
+static int enter_dir(struct walk *w, struct walk_entry *ret)
 {
-        int fd = openat(top(w)->open->fd, buf_str(&w->_path).p + w->_pending_name, OPEN_FLAGS);
+        int fd = openat(top(w)->open->fd, buf_str(&w->_path).p + w->_name_at, OPEN_FLAGS);
         int r = fd < 0 ? -errno : push(w, fd);
 
         w->_state = r < 0 ? SKIPPING : READING;
-        return r < 0 ? tell_failed(w, w->_pending_name, r, ret) : tell_again(ret);
+        return r < 0 ? report_failed(w, w->_name_at, r, ret) : report_again(ret);
 }
 
-static int skip(struct walk *w, struct walk_entry *ret)
-{
-        w->_state = READING;
-        return tell(w, WALK_DIR_END, w->_pending_name, ret);
-}
-
-static int leave(struct walk *w, struct walk_entry *ret)
+static int end_dir(struct walk *w, struct walk_entry *ret)
 {
         size_t parent_n;
         int r;
@@ -430,23 +405,50 @@ static int leave(struct walk *w, struct walk_entry *ret)
                 return r;
         w->_state = READING;
         parent_n = top(w)->path_n;
-        return tell(w, WALK_DIR_END, parent_n > 0 ? parent_n + 1 : 0, ret);
+        return report(w, WALK_DIR_END, parent_n > 0 ? parent_n + 1 : 0, ret);
 }
 
 int walk_next(struct walk *w, struct walk_entry *ret)
 {
-        static int (*const step[])(struct walk *, struct walk_entry *) = {
-                [READING] = read_entry,
-                [ENTERING] = enter,
-                [SKIPPING] = skip,
-                [ENDING] = leave,
-        };
-
-        return w->_n_open == 0 ? 0 : step[w->_state](w, ret);
+        if (w->_n_open == 0)
+                return 0;
+        switch ((enum state) w->_state) {
+        case READING:
+                return read_entry(w, ret);
+        case ENTERING:
+                return enter_dir(w, ret);
+        case SKIPPING:
+                w->_state = READING;
+                return report(w, WALK_DIR_END, w->_name_at, ret);
+        case ENDING:
+        default:
+                return end_dir(w, ret);
+        }
 }
 
 void walk_skip(struct walk *w)
 {
         ASSERT(w->_state == ENTERING || w->_state == SKIPPING);
         w->_state = SKIPPING;
+}
+
+int walk_names(int dirfd, const char *path, walk_name_fn *fn, void *data)
+{
+        int fd = openat(dirfd, path, OPEN_FLAGS), r;
+        struct open_dir *d;
+
+        if (fd < 0)
+                return -errno;
+        d = open_dir_new(fd);
+        if (!d)
+                return -ENOMEM;
+        while ((r = refill(d)) > 0) {
+                const struct dirent64 *e = next_dirent(d);
+
+                r = e ? fn(data, e->d_name) : 0;
+                if (r != 0)
+                        break;
+        }
+        open_dir_free(d);
+        return r;
 }

@@ -3,34 +3,36 @@
 #define HUTCH_OS_WALK_H
 
 /*
- * A walk through a tree of files, entry by entry, by descriptors.
+ * The one way in which this program reads directories: a tree entry by entry (struct walk), the
+ * names of one directory (walk_names), and removing a tree (struct walk_remove). All of it works by
+ * descriptors and follows no symbolic link.
  *
- * The caller pulls; between two calls it may do anything, for as long as it likes. A call does a
- * small, bounded piece of work (it reads at most one buffer of a directory), so a walk can be cut
- * in slices; when such a piece has led to no entry yet, the call says WALK_AGAIN.
+ * The caller pulls entries and may do anything between two calls. A call does a small, bounded
+ * amount of work (it reads at most one buffer of a directory), so a walk can be cut into slices; a
+ * call that found no entry yet returns WALK_AGAIN.
  *
  *         r = walk_open(&w, TAKE_FD(fd), &(struct walk_options){ .flags = WALK_SORTED });
  *         while ((r = walk_next(&w, &entry)) > 0)
  *                 …
  *         walk_close(&w);
  *
- * Order. A directory comes before its content as WALK_DIR and behind it as WALK_DIR_END. Within a
+ * Order. A directory comes before its content as WALK_DIR and after it as WALK_DIR_END. Within a
  * directory the order is the kernel's, or with WALK_SORTED ascending by bytes. The root itself is
  * not an entry.
  *
- * Links. No link is ever followed: each directory is opened by its name in its parent's descriptor
- * with O_NOFOLLOW | O_DIRECTORY. One that is replaced by a link after it was seen is not entered,
- * but told as WALK_FAILED with -ENOTDIR or -ELOOP.
+ * Links. Each directory is opened by its name in its parent's descriptor with O_NOFOLLOW |
+ * O_DIRECTORY. One that is replaced by a link after it was seen is not entered, but reported as
+ * WALK_FAILED with -ENOTDIR or -ELOOP.
  *
  * Bounds. At most WALK_OPEN_MAX descriptors are open, with WALK_READ_SIZE bytes each. In deeper
  * trees the outer directories are closed and opened again on the way back through "..", which
- * must lead to the same inode: else the tree was moved under our feet and the walk ends with
- * -ESTALE. What is created or removed meanwhile in a directory that was closed may be missed or
- * seen twice (it is read on from the kernel's position); otherwise the guarantees are readdir's.
- * Names kept for sorting take at most WALK_SORT_MAX bytes, plus WALK_SORT_MIN for each level,
- * however many names there are (os/names.h). A level costs some 60 bytes besides; there are at most
- * WALK_DEPTH_MAX of them. Paths relative to the root are at most path_max bytes long: an entry
- * with a longer one is told as WALK_FAILED with -ENAMETOOLONG (its path is that of its directory)
+ * must lead to the same inode: otherwise the tree was moved meanwhile and the walk ends with
+ * -ESTALE. Entries that are created or removed meanwhile in a directory that was closed may be missed
+ * or seen twice (reading continues at the kernel's position); otherwise the guarantees are those of
+ * readdir(3). Names kept for sorting take at most WALK_SORT_MAX bytes, plus WALK_SORT_MIN for each
+ * level, however many names there are (os/names.h). A level costs some 60 bytes besides; there are at
+ * most WALK_DEPTH_MAX of them. Paths relative to the root are at most path_max bytes long: an entry
+ * with a longer one is reported as WALK_FAILED with -ENAMETOOLONG (its path is that of its directory)
  * and left out.
  */
 
@@ -50,17 +52,17 @@ enum walk_event {
         WALK_ENTRY,   /* not a directory */
         WALK_DIR,     /* a directory; walk_skip leaves its content out */
         WALK_DIR_END, /* the same, after its content */
-        WALK_FAILED,  /* a directory could not be opened or read (further); the walk goes on */
+        WALK_FAILED,  /* a directory could not be opened or read (further); the walk continues */
         WALK_AGAIN,   /* nothing yet; call again */
 };
 
 struct walk_entry {
-        enum walk_event what;
-        int error;        /* WALK_FAILED: negative errno */
-        int dirfd;        /* of the directory that has it; the walk's, valid until the next call */
-        const char *name; /* in that directory */
-        struct str path;  /* relative to the root, NUL-terminated; valid until the next call */
-        unsigned depth;   /* 1 for what is in the root */
+        enum walk_event event;
+        int error;          /* WALK_FAILED: negative errno */
+        int dirfd;          /* of the containing directory; the walk's, valid until the next call */
+        const char *name;   /* in that directory */
+        struct str path;    /* relative to the root, NUL-terminated; valid until the next call */
+        unsigned depth;     /* 1 for the entries of the root */
         unsigned char type; /* DT_REG …; never DT_UNKNOWN */
 };
 
@@ -70,7 +72,7 @@ enum walk_flags {
 
 struct walk_options {
         unsigned flags;
-        unsigned depth_max; /* directories at this depth are told, not entered; 0: no limit */
+        unsigned depth_max; /* directories at this depth are reported, not entered; 0: no limit */
         size_t path_max;    /* 0: PATH_MAX - 1 */
         size_t sort_max;    /* 0: WALK_SORT_MAX */
 };
@@ -83,9 +85,9 @@ struct walk {
         size_t _n, _room;
         size_t _n_open;   /* innermost levels that have a descriptor */
         size_t _sorting;  /* bytes of names held by all levels */
-        struct buf _path; /* of the entry told last */
+        struct buf _path; /* of the entry reported last */
         int _state;
-        size_t _pending_name; /* where the name starts in _path */
+        size_t _name_at; /* where its name starts in _path */
 };
 
 /* Takes rootfd, a directory open for reading, whatever it returns. -ENOMEM, or fstat's error. */
@@ -98,17 +100,26 @@ int walk_next(struct walk *w, struct walk_entry *ret) must_check;
 /* Right after WALK_DIR: its content is left out; WALK_DIR_END comes all the same. */
 void walk_skip(struct walk *w);
 
+/* --- one directory --- */
+
+/* Calls fn for each name in the directory at (dirfd, path), except "." and "..", in the kernel's
+ * order. dirfd may be an O_PATH descriptor or AT_FDCWD. Stops at the first value other than 0 that fn
+ * returns, and returns it; a negative errno if the directory cannot be opened or read. fn may remove
+ * the entry. */
+typedef int walk_name_fn(void *data, const char *name);
+int walk_names(int dirfd, const char *path, walk_name_fn *fn, void *data) must_check;
+
 /* --- removing a tree --- */
 
 /*
  * Removes a file, a link or a tree, in steps, with the guarantees above: a directory that is
- * replaced by a link half-way is not entered, depth costs no descriptors.
+ * replaced by a link half-way is not entered, and depth costs no descriptors.
  *
  * Entries that vanish meanwhile are fine, and so is a root that does not exist. Entries that appear
- * meanwhile are removed too, by walking again, up to WALK_REMOVE_PASSES times: whoever creates
- * faster than we remove gets -ENOTEMPTY. The first thing that can't be removed ends it with its
- * errno and its path; what was removed is gone. A directory of ours without write permission is
- * given it, when its content can't be removed without.
+ * meanwhile are removed too, by walking again, up to WALK_REMOVE_PASSES times; after that the result
+ * is -ENOTEMPTY. The first entry that cannot be removed ends it with its errno and its path; what was
+ * removed is gone. A directory of ours without write permission gets it if its content cannot be
+ * removed otherwise.
  */
 
 #define WALK_REMOVE_PASSES   8
@@ -122,14 +133,14 @@ struct walk_remove {
         bool _walking;
 };
 
-/* Both must live until walk_remove_done. Nothing is done yet. */
+/* parentfd and name must stay valid until walk_remove_done. Nothing is removed yet. */
 void walk_remove_init(struct walk_remove *rm, int parentfd, const char *name);
 void walk_remove_done(struct walk_remove *rm);
 
 /* A piece of the work: 1 there is more, 0 done, or a negative errno. */
 int walk_remove_step(struct walk_remove *rm) must_check;
 
-/* All steps, for what is known to be small or for who has the time. */
+/* All steps, for trees known to be small and for callers that may block. */
 int walk_remove_all(int parentfd, const char *name) must_check;
 
 /* After an error: the path it is about, below the root; empty for the root itself. */

@@ -87,11 +87,11 @@ static int remove_entry(const struct walk_entry *e)
 {
         int r = 0;
 
-        if (e->what == WALK_ENTRY)
+        if (e->event == WALK_ENTRY)
                 r = unlink_one(e->dirfd, e->name, 0);
-        else if (e->what == WALK_DIR_END)
+        else if (e->event == WALK_DIR_END)
                 r = unlink_one(e->dirfd, e->name, AT_REMOVEDIR);
-        else if (e->what == WALK_FAILED && unlinkat(e->dirfd, e->name, AT_REMOVEDIR) < 0)
+        else if (e->event == WALK_FAILED && unlinkat(e->dirfd, e->name, AT_REMOVEDIR) < 0)
                 r = e->error; /* it could be neither read nor removed unread */
         return r < 0 && !changed(r) ? r : 1;
 }

@@ -324,13 +324,13 @@ static int copy_tree(const struct copier *c, int fd, const char *path)
         while (r >= 0 && (r = walk_next(&w, &entry)) > 0) {
                 char whole[PATH_MAX];
 
-                if ((entry.what != WALK_ENTRY && entry.what != WALK_DIR)
+                if ((entry.event != WALK_ENTRY && entry.event != WALK_DIR)
                     || snprintf(whole, sizeof(whole), "%s/%.*s", path, STR_ARG(entry.path))
                                >= (int) sizeof(whole))
                         continue;
                 if (is_secret(whole + strlen("etc/"))
-                    || (entry.what == WALK_DIR && !is_open(entry.dirfd, entry.name))) {
-                        if (entry.what == WALK_DIR)
+                    || (entry.event == WALK_DIR && !is_open(entry.dirfd, entry.name))) {
+                        if (entry.event == WALK_DIR)
                                 walk_skip(&w);
                         continue;
                 }
@@ -416,7 +416,7 @@ static int copy_linked(const struct copier *c)
         while (r >= 0 && (r = walk_next(&w, &entry)) > 0) {
                 ssize_t n;
 
-                if (entry.what != WALK_ENTRY || entry.type != DT_LNK)
+                if (entry.event != WALK_ENTRY || entry.type != DT_LNK)
                         continue;
                 n = readlinkat(entry.dirfd, entry.name, target, sizeof(target) - 1);
                 if (n < 0)

@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "tests/lib/tree.h"
 
-static const char *const what_names[] = {
+static const char *const event_names[] = {
         [WALK_ENTRY] = "",
         [WALK_DIR] = "+",
         [WALK_DIR_END] = "-",
@@ -24,7 +24,7 @@ static int next(struct walk *w, struct walk_entry *e)
 {
         int r;
 
-        while ((r = walk_next(w, e)) > 0 && e->what == WALK_AGAIN)
+        while ((r = walk_next(w, e)) > 0 && e->event == WALK_AGAIN)
                 check_u64_eq(e->path.n, 0);
         return r;
 }
@@ -39,7 +39,7 @@ static void trace(const struct tree *t, const struct walk_options *o, struct buf
         buf_init(b, MiB);
         open_walk(&w, t, o);
         while ((r = next(&w, &e)) > 0)
-                buf_addf(b, "%s%.*s ", what_names[e.what], STR_ARG(e.path));
+                buf_addf(b, "%s%.*s ", event_names[e.event], STR_ARG(e.path));
         check_i64_eq(r, 0);
         walk_close(&w);
 }
@@ -101,7 +101,7 @@ static void test_types_and_names(void **state)
         tree_fill(t.fd, list);
         open_walk(&w, &t, &(struct walk_options){ .flags = WALK_SORTED });
         while (next(&w, &e) > 0) {
-                if (e.what == WALK_DIR_END)
+                if (e.event == WALK_DIR_END)
                         continue;
                 check_i64_eq(e.type, types[i++]);
                 check_true(tree_has(e.dirfd, e.name));
@@ -124,8 +124,8 @@ static void test_skip(void **state)
         tree_fill(t.fd, sample);
         open_walk(&w, &t, &(struct walk_options){ .flags = WALK_SORTED });
         while (next(&w, &e) > 0) {
-                buf_addf(&b, "%s%.*s ", what_names[e.what], STR_ARG(e.path));
-                if (e.what == WALK_DIR)
+                buf_addf(&b, "%s%.*s ", event_names[e.event], STR_ARG(e.path));
+                if (e.event == WALK_DIR)
                         walk_skip(&w);
         }
         check_str_eq(buf_str(&b), "+a -a a.txt b +c -c l p ");
@@ -149,10 +149,10 @@ static void test_directory_swapped_for_a_link_is_not_entered(void **state)
         check_i64_eq(renameat(t.fd, "d", t.fd, "moved"), 0);
         check_i64_eq(symlinkat("outside", t.fd, "d"), 0);
         check_i64_eq(next(&w, &e), 1);
-        check_i64_eq(e.what, WALK_FAILED);
+        check_i64_eq(e.event, WALK_FAILED);
         check_true(e.error == -ENOTDIR || e.error == -ELOOP);
         check_i64_eq(next(&w, &e), 1);
-        check_i64_eq(e.what, WALK_DIR_END);
+        check_i64_eq(e.event, WALK_DIR_END);
         check_str_eq(e.path, "d");
         walk_close(&w);
         remove_tree(&t);
@@ -175,11 +175,11 @@ static void test_deep_trees_need_few_descriptors(void **state)
                 check_case(flags[i] ? "sorted" : "unsorted");
                 open_walk(&w, &t, &(struct walk_options){ .flags = flags[i] });
                 while (next(&w, &e) > 0) {
-                        files += e.what == WALK_ENTRY;
-                        enters += e.what == WALK_DIR;
-                        leaves += e.what == WALK_DIR_END;
+                        files += e.event == WALK_ENTRY;
+                        enters += e.event == WALK_DIR;
+                        leaves += e.event == WALK_DIR_END;
                         deepest = MAX_OF(deepest, e.depth);
-                        check_true(e.what != WALK_FAILED);
+                        check_true(e.event != WALK_FAILED);
                         check_true(tree_has(e.dirfd, e.name));
                         if (e.depth % 50 == 0)
                                 check_true(tree_open_fds() <= fds + WALK_OPEN_MAX);
@@ -194,7 +194,7 @@ static void test_deep_trees_need_few_descriptors(void **state)
         remove_tree(&t);
 }
 
-static void test_paths_too_long_are_told(void **state)
+static void test_paths_too_long_are_reported(void **state)
 {
         struct walk_entry e = { 0 };
         unsigned failed = 0;
@@ -206,7 +206,7 @@ static void test_paths_too_long_are_told(void **state)
         open_walk(&w, &t, &(struct walk_options){ .path_max = 20 });
         while (next(&w, &e) > 0) {
                 check_true(e.path.n <= 20);
-                failed += e.what == WALK_FAILED && e.error == -ENAMETOOLONG;
+                failed += e.event == WALK_FAILED && e.error == -ENAMETOOLONG;
         }
         check_u64_eq(failed, 1);
         walk_close(&w);
@@ -264,7 +264,7 @@ static void test_many_names_are_sorted_in_bounded_memory(void **state)
         remove_tree(&t);
 }
 
-static void test_unreadable_directory_is_told_and_left(void **state)
+static void test_unreadable_directory_is_reported_and_left(void **state)
 {
         static const char *const list[] = { "a/", "b", NULL };
         struct tree t;
@@ -284,6 +284,74 @@ static void test_unreadable_directory_is_told_and_left(void **state)
         remove_tree(&t);
 }
 
+/* --- one directory --- */
+
+struct listed {
+        int dirfd;
+        size_t n;
+        const char *stop_at; /* with 7 */
+        bool remove;
+};
+
+static int count_name(void *data, const char *name)
+{
+        struct listed *l = data;
+
+        check_true(strcmp(name, ".") != 0 && strcmp(name, "..") != 0);
+        l->n++;
+        if (l->remove)
+                check_i64_eq(unlinkat(l->dirfd, name, 0), 0);
+        return l->stop_at && strcmp(name, l->stop_at) == 0 ? 7 : 0;
+}
+
+static void test_names_of_one_directory(void **state)
+{
+        struct listed all = { 0 }, stopped = { .stop_at = "b" };
+        scoped(fd_closep) int path_only = -EBADF;
+        struct tree t;
+
+        tree_open(&t);
+        tree_fill(t.fd, sample);
+        check_i64_eq(walk_names(t.fd, ".", count_name, &all), 0);
+        check_u64_eq(all.n, 6);
+        check_i64_eq(walk_names(t.fd, ".", count_name, &stopped), 7);
+        check_true(stopped.n >= 1 && stopped.n <= 6);
+
+        check_case("by path, and through an O_PATH descriptor");
+        all.n = 0;
+        check_i64_eq(walk_names(AT_FDCWD, t.path, count_name, &all), 0);
+        path_only = open(t.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        check_i64_eq(walk_names(path_only, "a", count_name, &all), 0);
+        check_u64_eq(all.n, 6 + 2);
+
+        check_case("no directory");
+        check_i64_eq(walk_names(t.fd, "b", count_name, &all), -ENOTDIR);
+        check_i64_eq(walk_names(t.fd, "l", count_name, &all), -ENOTDIR); /* no link is followed */
+        check_i64_eq(walk_names(t.fd, "none", count_name, &all), -ENOENT);
+        remove_tree(&t);
+}
+
+static void test_names_may_be_removed_meanwhile(void **state)
+{
+        enum { N = 3000 }; /* several buffers */
+        struct listed l = { .remove = true }, left = { 0 };
+        struct tree t;
+
+        tree_open(&t);
+        for (int i = 0; i < N; i++) {
+                char name[32];
+
+                (void) snprintf(name, sizeof(name), "file-%d", i);
+                tree_add(t.fd, name);
+        }
+        l.dirfd = t.fd;
+        check_i64_eq(walk_names(t.fd, ".", count_name, &l), 0);
+        check_u64_eq(l.n, N);
+        check_i64_eq(walk_names(t.fd, ".", count_name, &left), 0);
+        check_u64_eq(left.n, 0);
+        remove_tree(&t);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -292,10 +360,12 @@ int main(void)
                 cmocka_unit_test(test_skip),
                 cmocka_unit_test(test_directory_swapped_for_a_link_is_not_entered),
                 cmocka_unit_test(test_deep_trees_need_few_descriptors),
-                cmocka_unit_test(test_paths_too_long_are_told),
+                cmocka_unit_test(test_paths_too_long_are_reported),
                 cmocka_unit_test(test_tree_moved_away_ends_the_walk),
                 cmocka_unit_test(test_many_names_are_sorted_in_bounded_memory),
-                cmocka_unit_test(test_unreadable_directory_is_told_and_left),
+                cmocka_unit_test(test_unreadable_directory_is_reported_and_left),
+                cmocka_unit_test(test_names_of_one_directory),
+                cmocka_unit_test(test_names_may_be_removed_meanwhile),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
