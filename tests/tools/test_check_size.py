@@ -40,13 +40,13 @@ class Tree:
             subprocess.run(["git", "-C", self.root, *args], check=True, env=ENV)
 
     def check(self, *want):
-        """want: the errors and warnings, in any order; the summary is returned."""
+        """want: the errors and warnings, in any order; the summary's lines are returned."""
         p = subprocess.run([sys.executable, TOOL, self.root], text=True, env=ENV,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         lines = p.stdout.splitlines()
         eq(sorted(line for line in lines if not line.startswith("sizes:")), sorted(want), "output")
         eq(p.returncode, int(any(": warning:" not in line for line in want)), "exit status")
-        return lines[-1] if lines else ""
+        return [line for line in lines if line.startswith("sizes:")]
 
 
 def function(name, lines, parameters="void"):
@@ -62,8 +62,36 @@ def empty_tree():
 def short_functions_pass_and_are_summed_up():
     t = Tree()
     t.write("src/base/a.c", function("a", 100) + function("b", 10) + function("c", 10))
-    has(t.check(), "sizes: 3 functions, median 10 lines, p90 100, longest 100, 33.3 % above 60; "
-                   "longest file src/base/a.c 120")
+    sizes = ("3 functions, median 10 lines, p90 100, longest 100, 33.3 % above 60; "
+             "0 % of 0 static ones have one user; 1 files, 0 under 60 lines, "
+             "longest src/base/a.c 120")
+    eq(t.check(), ["sizes: src: " + sizes, "sizes: all: " + sizes], "summary")
+
+
+@test
+def src_is_summed_up_apart():
+    t = Tree()
+    t.write("src/base/a.c", function("a", 20))
+    t.write("src/base/a.h", "int a(void);\n")
+    t.write("tests/unit/base/test_a.c", function("test_a", 60))
+    src, everything = t.check()
+    has(src, "src: 1 functions, median 20 lines")
+    has(src, "2 files, 2 under 60 lines, longest src/base/a.c 20")
+    has(everything, "all: 2 functions, median 40 lines")
+    has(everything, "3 files, 2 under 60 lines, longest tests/unit/base/test_a.c 60")
+
+
+@test
+def static_functions_with_one_user_are_counted():
+    t = Tree()
+    t.write("src/base/a.c", "static int declared(void);\n"
+            "static " + function("once", 5)
+            + "static int twice(int v)\n{\n        return v; /* once( */\n}\n"
+            "static " + function("table", 5)
+            + "static int declared(void)\n{\n        return twice(1) + once();\n}\n"
+            "int (*const f[])(void) = { table };\n"
+            "int all(void)\n{\n        return declared() + twice(2);\n}\n")
+    has(t.check()[0], "75 % of 4 static ones have one user")
 
 
 @test
