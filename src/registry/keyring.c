@@ -319,11 +319,10 @@ static struct str stored_key(const struct api_key *k, char ret[static STORED_KEY
 static void keyring_op_end(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
-        struct keyring_op *w = req->_job;
+        struct keyring_op *w = req->_impl;
 
         w->kr->under_way--;
-        req->op.done = req->_done;
-        req->op.done(&req->op, result); /* req and the ring may be gone */
+        op_unwrap(op, &req->_wrap, result); /* req and the ring may be gone */
         buf_done(&w->value);
         buf_done(&w->after);
         free(w);
@@ -338,17 +337,16 @@ static struct keyring_op *keyring_op_begin(struct keyring *kr, struct registry_r
         buf_init(&w->value, STORE_VALUE_MAX);
         buf_init(&w->after, STORE_KEY_MAX);
         req->err = (struct err){ 0 };
-        req->_done = req->op.done;
-        req->_job = w;
-        req->op.done = keyring_op_end;
+        req->_impl = w;
         kr->under_way++;
+        op_wrap(&req->op, &req->_wrap, keyring_op_end);
         op_begin(&req->op, kr->loop, /* cancel= */ NULL);
         return w;
 }
 
 static void finish(struct keyring_op *w, int result)
 {
-        op_finish(&w->req->op, result);
+        op_finish_now(&w->req->op, result);
 }
 
 /* --- add --- */

@@ -31,7 +31,7 @@ struct losing {
 static void lose_end(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
-        struct losing *x = req->_job;
+        struct losing *x = req->_impl;
 
         if (result == 0 && x->verified.version > 0)
                 (void) records_add(&x->r->records, TAKE_PTR(x->next), x->verified.version);
@@ -44,7 +44,7 @@ static void lose_end(struct op *op, int result)
 
 static void finish(struct losing *x, int result)
 {
-        op_finish(&x->out->req.op, result);
+        op_finish_now(&x->out->req.op, result);
 }
 
 /* Whoever looks for the owner would remove it as well; but nobody may ever look. */
@@ -170,7 +170,7 @@ struct sweeping {
 static void sweep_end(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
-        struct sweeping *x = req->_job;
+        struct sweeping *x = req->_impl;
 
         request_end(x->r, req, result);
         buf_done(&x->after);
@@ -203,7 +203,7 @@ static void lose_next(struct sweeping *x)
         } else if (x->more && !x->out->stop) {
                 scan(x);
         } else {
-                op_finish(&x->out->req.op, 0);
+                op_finish_now(&x->out->req.op, 0);
         }
 }
 
@@ -225,7 +225,7 @@ static void scanned(struct op *op, int result)
 
         if (result < 0) {
                 x->out->req.err = x->scan.req.err;
-                op_finish(&x->out->req.op, result);
+                op_finish_now(&x->out->req.op, result);
                 return;
         }
         x->n = x->next = 0;

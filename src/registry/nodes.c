@@ -462,8 +462,8 @@ static void found(struct op *op, int result)
                 memcpy(f->process, s->process, sizeof(f->process));
         }
         ns->finding--;
-        op_finish(&f->req.op, result);
         settle_stop(ns);
+        op_finish_now(&f->req.op, result);
 }
 
 void nodes_find(struct nodes *ns, struct nodes_find *f, struct str id)
@@ -593,7 +593,7 @@ static void try_first(struct verified_write *s, int result)
 static void join_cancel(struct op *op)
 {
         struct nodes_join *j = container_of(op, struct nodes_join, req.op);
-        struct nodes *ns = j->req._job;
+        struct nodes *ns = j->req._impl;
 
         if (!ns->waiting)
                 return;
@@ -608,7 +608,7 @@ void nodes_join(struct nodes *ns, struct nodes_join *j)
         ns->phase = PHASE_JOINING;
         ns->join = j;
         j->req.err = (struct err){ 0 };
-        j->req._job = ns;
+        j->req._impl = ns;
         op_begin(&j->req.op, ns->loop, join_cancel);
         write_own(ns, STORE_ABSENT, try_first);
 }

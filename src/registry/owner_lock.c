@@ -223,7 +223,7 @@ static void hand_over(struct owner_lock *lock)
         lock->state = LOCK_HELD;
         lock->holder = w;
         lock->backoff = BACKOFF_MIN;
-        op_finish(&w->l->req.op, 0);
+        op_finish_now(&w->l->req.op, 0);
 }
 
 static void retry(struct alarm *a)
@@ -420,7 +420,7 @@ static void renewed(struct verified_write *s, int result)
                 lock->version = 0;
                 result = err_set(&l->req.err, ERR_CONFLICT, "the owner's lock was lost");
         }
-        op_finish(&l->req.op, result);
+        op_finish_now(&l->req.op, result);
 }
 
 void registry_lock_renew(struct registry *r, struct registry_lock *l)

@@ -52,13 +52,12 @@ void registry_free(struct registry *r)
 
 /* --- operations --- */
 
-void request_begin(struct registry *r, struct registry_req *req, op_done_fn *ours, void *job)
+void request_begin(struct registry *r, struct registry_req *req, op_done_fn *step, void *impl)
 {
         req->err = (struct err){ 0 };
-        req->_done = req->op.done;
-        req->_job = job;
-        req->op.done = ours;
+        req->_impl = impl;
         r->under_way++;
+        op_wrap(&req->op, &req->_wrap, step);
         /* Nothing here waits for anything but the store, which answers: there is no cancel. */
         op_begin(&req->op, r->loop, /* cancel= */ NULL);
 }
@@ -66,8 +65,7 @@ void request_begin(struct registry *r, struct registry_req *req, op_done_fn *our
 void request_end(struct registry *r, struct registry_req *req, int result)
 {
         r->under_way--;
-        req->op.done = req->_done;
-        req->op.done(&req->op, result); /* req and r may be gone */
+        op_unwrap(&req->op, &req->_wrap, result); /* req and r may be gone */
 }
 
 void writing_begin(struct registry *r, struct writing *w, struct str id)

@@ -68,8 +68,8 @@ struct registry_req {
         struct op op;
         struct err err; /* set if the result is negative */
 
-        op_done_fn *_done;
-        void *_job;
+        struct op_wrap _wrap;
+        void *_impl;
 };
 
 /* Loads all records of this node into memory. Runs once, before any other operation; snapshots are counted

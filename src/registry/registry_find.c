@@ -31,7 +31,7 @@ static int not_found(struct registry_req *req)
 static void find_end(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
-        struct find *f = req->_job;
+        struct find *f = req->_impl;
 
         f->get->record = result == 0 ? f->record : NULL;
         if (result == 0 && !f->record)
@@ -45,7 +45,7 @@ static void find_end(struct op *op, int result)
 
 static void finish(struct find *f, int result)
 {
-        op_finish(&f->get->req.op, result);
+        op_finish_now(&f->get->req.op, result);
 }
 
 static void finish_not_found(struct find *f)

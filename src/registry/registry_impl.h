@@ -38,7 +38,7 @@ struct registry {
  * first, changes what is in memory, and calls request_end, which calls the starter's. So changes
  * become visible when they are told, and results live until `done` returns.
  */
-void request_begin(struct registry *r, struct registry_req *req, op_done_fn *ours, void *job);
+void request_begin(struct registry *r, struct registry_req *req, op_done_fn *step, void *impl);
 void request_end(struct registry *r, struct registry_req *req, int result);
 
 /* --- writes under way --- */

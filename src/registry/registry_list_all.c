@@ -22,7 +22,7 @@ struct list_all {
 static void list_end(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
-        struct list_all *x = req->_job;
+        struct list_all *x = req->_impl;
 
         request_end(x->r, req, result);
         records_done(&x->others);
@@ -134,7 +134,7 @@ static void scanned(struct op *op, int result)
                 scan(x);
                 return;
         }
-        op_finish(&x->out->req.op, result);
+        op_finish_now(&x->out->req.op, result);
 }
 
 static void scan(struct list_all *x)
@@ -149,7 +149,7 @@ static void list_done(struct op *op, int result)
         struct registry_req *req = container_of(op, struct registry_req, op);
 
         if (result == 0)
-                merge(req->_job);
+                merge(req->_impl);
         list_end(op, result);
 }
 

@@ -23,7 +23,7 @@ struct load {
 static void load_end(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
-        struct load *l = req->_job;
+        struct load *l = req->_impl;
 
         if (l->out->damaged > 0)
                 l->out->damaged_key = buf_str(&l->damaged);
@@ -35,7 +35,7 @@ static void load_end(struct op *op, int result)
 
 static void finish(struct load *l, int result)
 {
-        op_finish(&l->out->req.op, result);
+        op_finish_now(&l->out->req.op, result);
 }
 
 static void fail(struct load *l, const struct err *e)

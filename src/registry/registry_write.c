@@ -92,7 +92,7 @@ static void write_free(struct write *w)
 static void write_end(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
-        struct write *w = req->_job;
+        struct write *w = req->_impl;
 
         take_effect(w);
         writing_end(w->r, &w->writing);
@@ -102,7 +102,7 @@ static void write_end(struct op *op, int result)
 
 static void finish(struct write *w, int result)
 {
-        op_finish(&w->req->op, result);
+        op_finish_now(&w->req->op, result);
 }
 
 static void finish_effect(struct write *w, enum effect effect)

@@ -131,7 +131,7 @@ static void take_effect(struct change *c)
 static void change_end(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
-        struct change *c = req->_job;
+        struct change *c = req->_impl;
 
         take_effect(c);
         request_end(c->r, req, result);
@@ -172,7 +172,7 @@ static struct str key_of(const struct change *c)
 
 static void finish(struct change *c, int result)
 {
-        op_finish(&c->req->op, result);
+        op_finish_now(&c->req->op, result);
 }
 
 static int encode(struct change *c)

@@ -4,12 +4,15 @@
 #include "base/base.h"
 #include "model/extensions.h"
 #include "model/text.h"
+#include "service/service.h"
 
 static const char *const command_names[] = {
-        [COMMAND_CREATE] = "create",  [COMMAND_DELETE] = "delete",     [COMMAND_PAUSE] = "pause",
-        [COMMAND_RESUME] = "resume",  [COMMAND_RENEW] = "renew",       [COMMAND_PATCH] = "patch",
-        [COMMAND_ACCESS] = "access",  [COMMAND_EXPIRE] = "expire",     [COMMAND_FORGET] = "forget",
-        [COMMAND_RECONCILE] = "look", [COMMAND_SNAPSHOT] = "snapshot",
+        [COMMAND_CREATE] = "create",     [COMMAND_DELETE] = "delete",
+        [COMMAND_PAUSE] = "pause",       [COMMAND_RESUME] = "resume",
+        [COMMAND_RENEW] = "renew",       [COMMAND_PATCH] = "patch",
+        [COMMAND_ACCESS] = "access",     [COMMAND_EXPIRE] = "expire",
+        [COMMAND_FORGET] = "forget",     [COMMAND_RECONCILE] = "reconcile",
+        [COMMAND_SNAPSHOT] = "snapshot",
 };
 ENUM_TABLE(command, command_names, COMMAND_MAX_);
 
@@ -23,16 +26,15 @@ bool command_only_writes(enum command c)
         return c == COMMAND_RENEW || c == COMMAND_PATCH || c == COMMAND_ACCESS;
 }
 
-/* What is to be decided. */
 struct decide_ctx {
         const struct timestamp *now;
         const struct sandbox *record;
-        const struct command_args *w;
-        const struct call_result *a;
+        const struct command_args *args;
+        const struct call_result *result;
         enum state state;
 };
 
-/* --- the parts that decisions are made of --- */
+/* --- building blocks --- */
 
 static struct decision done(void)
 {
@@ -49,9 +51,9 @@ static struct decision unregister(void)
         return (struct decision){ .next = NEXT_UNREGISTER };
 }
 
-static struct decision call(enum call whom)
+static struct decision call(enum call call)
 {
-        return (struct decision){ .next = NEXT_CALL, .call = whom };
+        return (struct decision){ .next = NEXT_CALL, .call = call };
 }
 
 static struct decision become(const struct decide_ctx *m, enum state state, const char *reason,
@@ -68,10 +70,10 @@ static struct decision become(const struct decide_ctx *m, enum state state, cons
         };
 }
 
-static struct decision then_call(struct decision d, enum call whom)
+static struct decision then_call(struct decision d, enum call call)
 {
         d.next = NEXT_CALL;
-        d.call = whom;
+        d.call = call;
         return d;
 }
 
@@ -81,7 +83,7 @@ static struct decision failing(struct decision d)
         return d;
 }
 
-static struct decision not_so(const struct decide_ctx *m, const char *what)
+static struct decision wrong_state(const struct decide_ctx *m, const char *what)
 {
         struct decision d = { .next = NEXT_REFUSE };
 
@@ -98,14 +100,14 @@ static struct decision refuse(enum err_code code, const char *why)
         return d;
 }
 
-/* --- how commands begin --- */
+/* --- first decisions --- */
 
 static struct decision begin_create(const struct decide_ctx *m)
 {
         return m->state == STATE_PENDING ? call(CALL_CREATE) : done();
 }
 
-/* What there may be of it is on a node that is gone, and no driver of ours has it. */
+/* The tombstone of a lost node: whatever is left of the sandbox is on that node, no driver here has it. */
 static bool is_lost(const struct decide_ctx *m)
 {
         return m->state == STATE_FAILED && str_eq(m->record->status.reason, STR(REASON_NODE_LOST));
@@ -123,8 +125,8 @@ static struct decision begin_delete(const struct decide_ctx *m)
 static struct decision begin_pause(const struct decide_ctx *m)
 {
         if (m->state != STATE_RUNNING)
-                return not_so(m, "paused");
-        if (!(m->w->caps & DRIVER_PAUSE))
+                return wrong_state(m, "paused");
+        if (!(m->args->caps & DRIVER_PAUSE))
                 return refuse(ERR_UNSUPPORTED, "the driver of this sandbox cannot pause");
         return then_call(become(m, STATE_PAUSING, NULL, STR_NULL), CALL_PAUSE);
 }
@@ -132,7 +134,7 @@ static struct decision begin_pause(const struct decide_ctx *m)
 static struct decision begin_resume(const struct decide_ctx *m)
 {
         if (m->state != STATE_PAUSED)
-                return not_so(m, "resumed");
+                return wrong_state(m, "resumed");
         return then_call(become(m, STATE_RESUMING, NULL, STR_NULL), CALL_RESUME);
 }
 
@@ -146,10 +148,10 @@ static struct decision begin_renew(const struct decide_ctx *m)
         struct decision d = { .next = NEXT_DONE, .renews = true, .event = "sandbox.renewed" };
 
         if (state_is_ending(m->state))
-                return not_so(m, "renewed");
+                return wrong_state(m, "renewed");
         if (!m->record->expiry)
                 return refuse(ERR_CONFLICT, "the sandbox never expires and cannot be renewed");
-        if (expiry_at(m->now, m->w->expires, &d.expiry, &d.err) < 0)
+        if (expiry_at(m->now, m->args->expires, &d.expiry, &d.err) < 0)
                 d.next = NEXT_REFUSE;
         return d;
 }
@@ -157,15 +159,15 @@ static struct decision begin_renew(const struct decide_ctx *m)
 static struct decision begin_patch(const struct decide_ctx *m)
 {
         if (state_is_ending(m->state))
-                return not_so(m, "changed");
+                return wrong_state(m, "changed");
         return (struct decision){ .next = NEXT_DONE, .patches = true, .event = "sandbox.metadata" };
 }
 
 static struct decision begin_snapshot(const struct decide_ctx *m)
 {
         if (m->state != STATE_RUNNING)
-                return not_so(m, "kept");
-        if (!(m->w->caps & DRIVER_SNAPSHOT))
+                return wrong_state(m, "snapshotted");
+        if (!(m->args->caps & DRIVER_SNAPSHOT))
                 return refuse(ERR_UNSUPPORTED, "the driver of this sandbox cannot take snapshots");
         return call(CALL_SNAPSHOT);
 }
@@ -187,12 +189,12 @@ static struct decision begin_expire(const struct decide_ctx *m)
 {
         const struct expiry *x = m->record->expiry;
 
-        /* It has ended in another way just now; who did that may have left it to us. */
+        /* It has just ended in another way, which may have left the destroy to us. */
         if (state_is_ending(m->state))
                 return call(CALL_DESTROY);
         if (!x || !expiry_is_due(x, m->now)) /* renewed meanwhile */
                 return done();
-        return then_call(become(m, STATE_STOPPING, REASON_EXPIRED, STR("its time was over")),
+        return then_call(become(m, STATE_STOPPING, REASON_EXPIRED, STR("the sandbox expired")),
                          CALL_DESTROY);
 }
 
@@ -203,7 +205,7 @@ static struct decision begin_forget(const struct decide_ctx *m)
         return state_is_final(m->state) ? call(CALL_DESTROY) : done();
 }
 
-/* --- what the runtime shows --- */
+/* --- record against runtime --- */
 
 typedef struct decision rule_fn(const struct decide_ctx *m, const struct driver_health *h);
 
@@ -217,10 +219,10 @@ static struct decision clear_away(const struct decide_ctx *m, const struct drive
         return call(CALL_DESTROY);
 }
 
-/* Without the driver's notes nobody could go into it. */
+/* Without the driver's handle no request could be sent into it. */
 static struct decision adopt(const struct decide_ctx *m, const struct driver_health *h)
 {
-        return call(m->w->found ? CALL_PING : CALL_DESTROY);
+        return call(m->args->found ? CALL_PING : CALL_DESTROY);
 }
 
 static struct decision runs(const struct decide_ctx *m, const struct driver_health *h)
@@ -252,7 +254,7 @@ static struct decision was_resumed(const struct decide_ctx *m, const struct driv
         return via(m, STATE_RESUMING);
 }
 
-/* A reason is a driver's constant, but it passed through memory of ours and must not kill us. */
+/* A reason is a driver's constant, but it has passed through our memory: it must not fail the write. */
 static const char *good_reason(const char *reason, const char *otherwise)
 {
         return reason && text_is_label(str_from(reason), REASON_MAX) ? reason : otherwise;
@@ -271,11 +273,11 @@ static struct decision died(const struct decide_ctx *m, const struct driver_heal
 
 static struct decision vanished(const struct decide_ctx *m, const struct driver_health *h)
 {
-        const struct driver_health *news = &m->w->health;
+        const struct driver_health *reported = &m->args->health;
 
-        if (news->life == RUNTIME_ENDED || news->life == RUNTIME_DEAD)
-                return died(m, news);
-        return become(m, STATE_FAILED, REASON_GONE, STR("the runtime does not have it any more"));
+        if (reported->life == RUNTIME_ENDED || reported->life == RUNTIME_DEAD)
+                return died(m, reported);
+        return become(m, STATE_FAILED, REASON_GONE, STR("the runtime no longer has it"));
 }
 
 /* Stopping is not here: whatever the runtime shows, it is to be destroyed. */
@@ -289,7 +291,7 @@ static rule_fn *const rules[STATE_MAX_][RUNTIME_STATUS_MAX_] = {
         [STATE_FAILED] = { clear_away, clear_away, clear_away, clear_away, stay },
 };
 
-static struct decision by_life(const struct decide_ctx *m, const struct driver_health *h)
+static struct decision by_status(const struct decide_ctx *m, const struct driver_health *h)
 {
         if (m->state == STATE_STOPPING)
                 return call(CALL_DESTROY);
@@ -302,10 +304,10 @@ static struct decision begin_reconcile(const struct decide_ctx *m)
 {
         if (m->state == STATE_STOPPING)
                 return call(CALL_DESTROY);
-        return m->w->health_known ? by_life(m, &m->w->health) : call(CALL_INSPECT);
+        return m->args->health_known ? by_status(m, &m->args->health) : call(CALL_INSPECT);
 }
 
-/* --- what follows from the driver's answers --- */
+/* --- decisions after a driver call --- */
 
 static const char *create_reason(int result)
 {
@@ -329,24 +331,24 @@ static struct decision after_create(const struct decide_ctx *m)
 
         if (m->state != STATE_PENDING)
                 return done();
-        /* Drivers promise to leave nothing behind. A runtime that broke off may have. */
-        if (m->a->result < 0)
-                return then_call(failing(become(m, STATE_FAILED, create_reason(m->a->result),
-                                                str_from(m->a->err->message))),
+        /* Drivers promise to leave nothing behind; a runtime that was interrupted may have. */
+        if (m->result->result < 0)
+                return then_call(failing(become(m, STATE_FAILED, create_reason(m->result->result),
+                                                str_from(m->result->err->message))),
                                  CALL_DESTROY);
         d = become(m, STATE_RUNNING, REASON_RUNNING, STR_NULL);
         d.sets_handle = true;
         return d;
 }
 
-/* It is Stopping for as long as the runtime keeps it, so whoever looks at it is told why. A call that
- * we have canceled ourselves says nothing about the runtime. */
+/* It stays Stopping as long as the runtime has it, so the record says why. A call that we canceled ourselves says
+ * nothing about the runtime. */
 static struct decision not_destroyed(const struct decide_ctx *m)
 {
-        struct str why = str_from(m->a->err->message);
+        struct str why = str_from(m->result->err->message);
         struct decision d = later();
 
-        if (m->state != STATE_STOPPING || m->a->result == ERR_RETURN(ERR_CANCELED)
+        if (m->state != STATE_STOPPING || m->result->result == ERR_RETURN(ERR_CANCELED)
             || str_eq(m->record->status.message, why))
                 return d;
         d.explains = true;
@@ -359,45 +361,44 @@ static struct decision not_destroyed(const struct decide_ctx *m)
 
 static struct decision after_destroy(const struct decide_ctx *m)
 {
-        if (m->a->result < 0)
+        if (m->result->result < 0)
                 return not_destroyed(m);
-        if (m->w->command == COMMAND_DELETE || m->w->command == COMMAND_FORGET)
+        if (m->args->command == COMMAND_DELETE || m->args->command == COMMAND_FORGET)
                 return unregister();
         if (m->state == STATE_STOPPING)
                 return str_eq(m->record->status.reason, STR(REASON_EXPIRED))
                                ? become(m, STATE_TERMINATED, REASON_EXPIRED,
-                                        STR("its time was over"))
+                                        STR("the sandbox expired"))
                                : unregister();
         if (state_is_final(m->state))
                 return done();
-        /* Pending, or what the record has become by a write that seemed to have failed. */
+        /* Pending, or the state that a write left that seemed to have failed. */
         return become(m, STATE_FAILED, REASON_INTERRUPTED,
-                      STR("it was not finished, and has been undone"));
+                      STR("create was interrupted and has been undone"));
 }
 
-/* ERR_CONFLICT says that it is so already, by whomever. Any other failure leaves it open what the
- * runtime did: it is looked at; later, if somebody waits to destroy it: he may find that it was renewed,
- * or that his intent can't be written. */
+/* ERR_CONFLICT means that it is so already. After any other failure it is unknown what the runtime did: inspect. Later,
+ * if a delete or expiry waits: that one may find that the sandbox was renewed, or may fail to write its intent. */
 static struct decision after_pause(const struct decide_ctx *m)
 {
-        bool pause = m->a->call == CALL_PAUSE;
+        bool pause = m->result->call == CALL_PAUSE;
 
-        if (m->a->result == 0 || m->a->result == ERR_RETURN(ERR_CONFLICT))
+        if (m->result->result == 0 || m->result->result == ERR_RETURN(ERR_CONFLICT))
                 return pause ? rests(m, NULL) : runs(m, NULL);
-        return m->w->preempted ? later() : call(CALL_INSPECT);
+        return m->args->preempted ? later() : call(CALL_INSPECT);
 }
 
 static struct decision after_inspect(const struct decide_ctx *m)
 {
-        int hoped = m->w->command == COMMAND_PAUSE    ? RUNTIME_PAUSED
-                    : m->w->command == COMMAND_RESUME ? RUNTIME_RUNNING
-                                                      : m->a->health.life;
+        int hoped = m->args->command == COMMAND_PAUSE    ? RUNTIME_PAUSED
+                    : m->args->command == COMMAND_RESUME ? RUNTIME_RUNNING
+                                                         : m->result->health.life;
         struct decision d;
 
-        if (m->a->result < 0)
+        if (m->result->result < 0)
                 return later();
-        d = by_life(m, &m->a->health);
-        d.fails |= m->a->health.life != hoped;
+        d = by_status(m, &m->result->health);
+        d.fails |= m->result->health.life != hoped;
         return d;
 }
 
@@ -405,25 +406,25 @@ static struct decision after_ping(const struct decide_ctx *m)
 {
         struct decision d;
 
-        if (m->a->result < 0)
+        if (m->result->result < 0)
                 return call(CALL_DESTROY);
         d = runs(m, NULL);
         d.sets_handle = true;
         return d;
 }
 
-/* The sandbox is as it was; that it failed is for the snapshot's record. */
+/* The sandbox is as it was; the failure belongs into the snapshot's record. */
 static struct decision after_snapshot(const struct decide_ctx *m)
 {
         struct decision d = done();
 
-        if (m->a->result < 0)
+        if (m->result->result < 0)
                 return failing(d);
         d.event = "sandbox.snapshot";
         return d;
 }
 
-/* --- all together --- */
+/* --- dispatch --- */
 
 typedef struct decision decide_fn(const struct decide_ctx *m);
 
@@ -450,7 +451,7 @@ static bool stays_in_runtime(const struct decision *d, enum state now)
         return (d->next == NEXT_DONE || d->next == NEXT_AGAIN) && !state_is_ending(next);
 }
 
-/* What goes on after a reboot needs its end on the new boot's clock. */
+/* A sandbox that goes on after a reboot needs its deadline on the new boot's clock. */
 static void adopt_expiry(const struct decide_ctx *m, struct decision *d)
 {
         if (!m->record->expiry || !stays_in_runtime(d, m->state))
@@ -460,34 +461,34 @@ static void adopt_expiry(const struct decide_ctx *m, struct decision *d)
 }
 
 struct decision decide(const struct timestamp *now, const struct sandbox *record,
-                       const struct command_args *w, const struct call_result *answer)
+                       const struct command_args *args, const struct call_result *result)
 {
-        struct decide_ctx m = { .now = now, .record = record, .w = w, .a = answer };
+        struct decide_ctx m = { .now = now, .record = record, .args = args, .result = result };
         struct decision d;
 
         if (!record)
-                return w->command >= COMMAND_ACCESS
+                return args->command >= COMMAND_ACCESS
                                ? done()
                                : refuse(ERR_NOT_FOUND, "there is no such sandbox");
         m.state = (enum state) record->status.state;
-        d = answer ? afters[answer->call](&m) : begins[w->command](&m);
-        if (w->command == COMMAND_RECONCILE)
+        d = result ? afters[result->call](&m) : begins[args->command](&m);
+        if (args->command == COMMAND_RECONCILE)
                 adopt_expiry(&m, &d);
         return d;
 }
 
-struct decision decide_unwritten(const struct command_args *w, const struct call_result *answer)
+struct decision decide_unwritten(const struct command_args *args, const struct call_result *result)
 {
-        /* It runs, and nobody would know of it after the next start but the runtime: undone now. */
-        if (answer && answer->call == CALL_CREATE && answer->result == 0)
+        /* It runs, and after the next start only the runtime would know: undo it now. */
+        if (result && result->call == CALL_CREATE && result->result == 0)
                 return call(CALL_DESTROY);
-        /* The intent was not written, so nothing was begun. What nobody waits for is tried again. */
-        if (!answer && w->command < COMMAND_ACCESS)
+        /* The intent was not written, so nothing was begun. Background commands are tried again. */
+        if (!result && args->command < COMMAND_ACCESS)
                 return failing(done());
         return later();
 }
 
-int decide_ingress(const struct sandbox *record, usec_t *ret_retry_after, struct err *e)
+int service_check_ingress(const struct sandbox *record, usec_t *ret_retry_after, struct err *e)
 {
         enum state s = (enum state) record->status.state;
 
@@ -496,8 +497,8 @@ int decide_ingress(const struct sandbox *record, usec_t *ret_retry_after, struct
         if (state_is_ending(s))
                 return err_set(e, ERR_NOT_FOUND, "the sandbox is %s", state_to_string((int) s));
         if (s == STATE_PAUSED)
-                return err_set(e, ERR_CONFLICT, "the sandbox is Paused: resume it first");
+                return err_set(e, ERR_CONFLICT, "the sandbox is Paused; resume it first");
         *ret_retry_after = USEC_PER_SEC;
-        return err_set(e, ERR_UNAVAILABLE, "the sandbox is %s: try again in a moment",
+        return err_set(e, ERR_UNAVAILABLE, "the sandbox is %s; try again shortly",
                        state_to_string((int) s));
 }

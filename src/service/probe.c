@@ -74,8 +74,7 @@ static void told(struct op *op, int result)
         struct service_probe *p = container_of(op, struct service_probe, op);
         struct probe_round *r = TAKE_PTR(p->_round);
 
-        op->done = p->_done;
-        op->done(op, result); /* may free p */
+        op_unwrap(op, &p->_wrap, result); /* may free p */
         if (r)
                 unref(r);
 }
@@ -195,8 +194,7 @@ void service_probe(struct service *s, struct service_probe *p)
         p->drivers = NULL;
         p->n = 0;
         p->_round = NULL;
-        p->_done = p->op.done;
-        p->op.done = told;
+        op_wrap(&p->op, &p->_wrap, told);
         list_init(&p->_node);
         op_begin(&p->op, s->config.loop, leave);
         r = service__ready(s, &p->err);

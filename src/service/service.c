@@ -200,8 +200,7 @@ static void req_done(struct op *op, int result)
         struct sandbox *kept = TAKE_PTR(r->_kept);
 
         r->record = kept;
-        op->done = r->_done;
-        op->done(op, result); /* may free r, or start it again */
+        op_unwrap(op, &r->_wrap, result); /* may free r, or start it again */
         sandbox_free(kept);
 }
 
@@ -214,8 +213,7 @@ void req__begin(struct service *s, struct service_req *r, op_cancel_fn *cancel)
         r->_kept = NULL;
         r->_impl = NULL;
         list_init(&r->_node);
-        r->_done = r->op.done;
-        r->op.done = req_done;
+        op_wrap(&r->op, &r->_wrap, req_done);
         op_begin(&r->op, s->config.loop, cancel);
 }
 
@@ -279,11 +277,6 @@ void service_list_all(struct service *s, const struct caller *caller, struct reg
         if (!caller->all_tenants)
                 l->query.tenant = caller->tenant;
         registry_list_all(s->config.registry, l);
-}
-
-int service_check_ingress(const struct sandbox *record, usec_t *ret_retry_after, struct err *e)
-{
-        return decide_ingress(record, ret_retry_after, e);
 }
 
 /* --- events --- */

@@ -3,31 +3,29 @@
 #define HUTCH_SERVICE_SERVICE_H
 
 /*
- * The commands, one for each thing that can be done to a sandbox, whoever asks and by whichever
- * transport: a rule is written here, once.
+ * The commands: everything that can be done to a sandbox, independent of the transport. Each rule is written once,
+ * here.
  *
- * Every command has the same way:
+ * Every command takes the same path:
  *
- *         find the record ─ may the caller see it? ─ wait for its turn ─ decide() ─ write the intent
- *              ─ ask the driver ─ decide() ─ write the outcome ─ done
+ *         find the record ─ may the caller see it? ─ operation lock ─ decide() ─ write the intent
+ *              ─ call the driver ─ decide() ─ write the outcome ─ done
  *
- * decide (service/decide.h) is pure: from the moment, the record and the command it says what is to
- * be written, what the driver is to be asked, or why not. Everything else here is order.
+ * decide (service/decide.h) is pure: from time, record and command it computes what to write, which driver call to
+ * make, or why to refuse.
  *
- * Turns. Commands on one sandbox run one after the other; so create and destroy of one id never
- * overlap. Reading, connecting and looking up wait for nobody. A delete overtakes: it cancels what
- * the driver is doing for that sandbox and goes next.
+ * Locks. Commands on one sandbox run one after the other, so create and destroy of one id never overlap. Queries and
+ * connections take no lock. Delete and expiry preempt: they go first, and cancel the driver call in progress.
  *
- * Intent first. The record says Pending, Pausing, Resuming or Stopping before the driver is asked.
- * After a crash service_start finishes or undoes what it finds so.
+ * Intent first. The record says Pending, Pausing, Resuming or Stopping before the driver is called. After a crash
+ * service_start finishes or undoes what was in progress.
  *
- * Who may. A caller sees the sandboxes of his tenant; an admin's caller has all_tenants. What one
- * may not see does not exist: ERR_NOT_FOUND, by the same code path, with the same words.
+ * Access. A caller sees the sandboxes of its tenant; with all_tenants it sees all. A sandbox that the caller may not
+ * see does not exist: ERR_NOT_FOUND, by the same code path, with the same message.
  *
- * Operations follow net/op.h: what is passed in stays until `done`; results are views that live until
- * `done` returns; the result is 0 or a domain code with its story in req.err. A caller that goes
- * away cancels its operation: what it has begun goes on (a create that nobody waits for still
- * creates), only `done` comes early.
+ * Operations follow net/op.h. Arguments stay valid until `done`; results are views that are valid until `done`
+ * returns. The result is 0 or a domain code with a message in req.err. A caller that goes away cancels its operation:
+ * `done` comes early, and the command goes on.
  */
 
 #include "driver/agent.h"
@@ -39,19 +37,19 @@
 
 struct service;
 
-/* --- who asks --- */
+/* --- the caller --- */
 
 struct caller {
         struct str tenant;
         struct str principal;
         int role;         /* enum role */
         bool all_tenants; /* sees everything */
-        struct str key;   /* id of the API key; null view: none was needed. For the audit log */
+        struct str key;   /* id of the API key, for the audit log; null view: none was needed */
 };
 
 /* --- set-up --- */
 
-/* 0 is no limit. */
+/* 0: no limit. */
 struct quota {
         uint64_t sandboxes;
         uint64_t cpu_milli;
@@ -65,7 +63,7 @@ struct tenant_quota {
 };
 
 struct service_limits {
-        struct quota each;                  /* of a tenant that is not named */
+        struct quota each;                  /* of a tenant without an entry */
         const struct tenant_quota *tenants; /* copied */
         size_t n_tenants;
         uint64_t sandboxes_max; /* of all tenants together */
@@ -77,18 +75,18 @@ struct service_config {
         struct ids *ids;
         const struct log_ctx *log;
         struct registry *registry;
-        struct nodes *nodes; /* who else is on the store; NULL: nobody */
+        struct nodes *nodes; /* the nodes that share the store; NULL: this is the only one */
         struct agents *agents;
         struct str node;
         struct str boot_id; /* /proc/sys/kernel/random/boot_id */
-        struct str secret;  /* of the installation: names that are derived (Idempotency-Key) */
+        struct str secret;  /* of the installation: ids of an Idempotency-Key are derived from it */
         struct create_policy policy;
-        usec_t create_wait;      /* how long a create is waited for before it is answered Pending */
-        usec_t tombstone_for;    /* how long Terminated and Failed can be looked at */
-        usec_t reconcile_every;  /* 0: only at the start */
-        unsigned tombstones_max; /* of a tenant; then the oldest go early */
-        unsigned snapshots_max;  /* of all tenants together */
-        unsigned snapshots_at_once; /* that drivers are asked for; others wait */
+        usec_t create_wait;         /* how long a create may take before the answer is Pending */
+        usec_t tombstone_for;       /* how long records of Terminated and Failed are kept */
+        usec_t reconcile_every;     /* 0: only at the start */
+        unsigned tombstones_max;    /* per tenant; beyond it the oldest are removed early */
+        unsigned snapshots_max;     /* of all tenants together */
+        unsigned snapshots_at_once; /* in progress at the drivers; others wait */
 };
 
 extern const struct service_config service_defaults; /* times and numbers only */
@@ -98,13 +96,13 @@ struct service *service_new(const struct service_config *config) must_check;
 /* Enables a driver; the first is the default. The driver must outlive the service. */
 void service_add_driver(struct service *s, struct driver *d);
 
-/* May be changed while it runs: what exists stays, what comes is counted against the new ones. */
+/* May be called at any time. Existing sandboxes stay; new ones are counted against the new limits. */
 int service_set_limits(struct service *s, const struct service_limits *limits, struct err *e)
         must_check;
 
-/* Adopts everything, once, before the first command: asks all drivers what runs, finishes or undoes
- * what was under way, marks gone what is gone, arms the timers. A driver that does not answer does
- * not keep the service from starting: its sandboxes stay as they are and are looked at again. */
+/* Runs once, before the first command. Asks all drivers for their sandboxes, adopts them, finishes or undoes what was
+ * in progress, marks what is gone, and arms the timers. A driver that fails does not prevent the start: its sandboxes
+ * stay as they are until the next reconcile. */
 struct service_start {
         struct op op;
         struct err err;
@@ -114,27 +112,27 @@ struct service_start {
 
 void service_start(struct service *s, struct service_start *st);
 
-/* Commands under way come to their end or are canceled; timers stop; sandboxes live on. `stopped`
- * comes from the loop, after which only service_free may be called. */
+/* Commands in progress end or are canceled; timers stop; sandboxes keep running. `stopped` is called from the loop;
+ * after that only service_free may be called. */
 void service_stop(struct service *s, void (*stopped)(void *data), void *data);
 void service_free(struct service *s);
 
-/* --- looking --- */
+/* --- queries --- */
 
-/* NULL if there is none that the caller may see. Good until the caller returns to the loop. */
+/* NULL if there is none that the caller may see. Valid until the caller returns to the loop. */
 const struct sandbox *service_find(const struct service *s, const struct caller *caller,
                                    struct str id);
 
-/* q->tenant is set by the caller's rights: a caller that does not see all sees his own. */
+/* q->tenant is replaced by the caller's tenant unless it sees all. */
 void service_list(const struct service *s, const struct caller *caller,
                   const struct registry_query *q, struct registry_page *ret);
 
-/* With those of all nodes: see registry_list_all. l->query.tenant is set as above. */
+/* Includes the sandboxes of other nodes: see registry_list_all. l->query.tenant is set as above. */
 void service_list_all(struct service *s, const struct caller *caller, struct registry_list_all *l);
 
 /* --- commands --- */
 
-/* A node that is not this one, as service_locate and service_ensure tell of it. */
+/* Another node, as service_locate and service_ensure return it. */
 struct service_node {
         char id[NODE_ID_MAX + 1]; /* "": none */
         char address[NODE_ADDRESS_MAX + 1];
@@ -143,48 +141,48 @@ struct service_node {
 
 struct service_req {
         struct op op;
-        struct err err;     /* set if the result is negative */
-        usec_t retry_after; /* ERR_EXHAUSTED, ERR_UNAVAILABLE: when it may make sense; or 0 */
-        const struct sandbox *record; /* result, until `done` returns; may be NULL if it is gone */
+        struct err err;               /* set if the result is negative */
+        usec_t retry_after;           /* of ERR_EXHAUSTED and ERR_UNAVAILABLE; 0: unknown */
+        const struct sandbox *record; /* result; NULL if it is gone */
 
         struct service *_service;
-        op_done_fn *_done;
-        struct list _node;     /* among those that wait for the same end */
-        struct sandbox *_kept; /* what `record` looks at */
+        struct op_wrap _wrap;
+        struct list _node;     /* among those that wait for the same operation */
+        struct sandbox *_kept; /* what `record` points to */
         void *_impl;
 };
 
-/* The wish is checked (create_check) and may be changed by that. -> Running within create_wait, else
- * Pending; a failure within that time is the result. If the wish itself is wrong: ERR_INVALID, and
- * `problems` tells. Over a quota: ERR_EXHAUSTED. Deleted meanwhile: ERR_CONFLICT. A sandbox that was
- * there already is given back as it is, in whatever state. */
+/* Checks the request (create_check), which may change it. -> Running within create_wait, else Pending; a failure
+ * within that time is the result. ERR_INVALID: `problems` says what is wrong with the request. ERR_EXHAUSTED: over a
+ * quota. ERR_CONFLICT: deleted meanwhile. A sandbox that exists already is returned as it is, in any state. */
 struct service_create {
         struct service_req req;
         const struct caller *caller;
         struct create_request *request;
-        struct arena *arena;        /* of the wish, for problems */
-        struct str idempotency_key; /* null view: none. The same key and wish give the same sandbox;
-                                       the same key and another wish: ERR_CONFLICT */
-        struct str body;            /* the wish as it came, what the key is compared by */
-        const struct owner *owner;  /* NULL: of the caller, not bound */
-        bool owner_bound;           /* takes the owner's one place, until it has ended */
-        bool git_configured;        /* it is to get somebody's git identity: for the record */
+        struct arena *arena; /* of the request, for problems */
+        struct str
+                idempotency_key; /* null view: none. The same key and body return the same sandbox; the same
+                                       key with another body: ERR_CONFLICT */
+        struct str body;         /* as received; what the key is compared by */
+        const struct owner *owner; /* NULL: the caller, not bound */
+        bool owner_bound;          /* it is the one sandbox of its owner, until it ends */
+        bool git_configured;       /* it gets a git identity: for the record */
 
-        char id[64];              /* there as soon as service_create returns; "": refused at once */
-        struct problems problems; /* result of ERR_INVALID; empty if the message says it all */
-        char other_id[64];        /* result of ERR_EXISTS: the sandbox that the owner has */
-        bool replayed;            /* result: it was there already */
-        bool about_snapshot; /* result: it was refused because of the snapshot. ERR_NOT_FOUND; ERR_CONFLICT if
-                                it is not Ready; ERR_INVALID if the wish does not fit it */
+        char id[64];              /* valid as soon as service_create returns; "": refused */
+        struct problems problems; /* of ERR_INVALID; empty if the message says it all */
+        char other_id[64];        /* of ERR_EXISTS: the sandbox that the owner has */
+        bool replayed;            /* it existed already */
+        bool about_snapshot; /* it was refused because of the snapshot. ERR_NOT_FOUND; ERR_CONFLICT if that is not
+                                Ready; ERR_INVALID if the request does not fit it */
 };
 
 void service_create(struct service *s, struct service_create *c);
 
-/* The id that a create of that key has, of that caller. */
+/* The id that a create of this caller with this key gets. */
 void service_replay_id(const struct service *s, const struct caller *caller, struct str key,
                        char ret[static 64]);
 
-/* All of these: ERR_NOT_FOUND. */
+/* All of these may return ERR_NOT_FOUND. */
 struct service_command {
         struct service_req req;
         const struct caller *caller;
@@ -194,31 +192,31 @@ struct service_command {
         struct json_map patch; /* patch: null values delete */
 };
 
-/* Gone from runtime and registry when done; deleting what is being deleted waits for the same end.
- * A tombstone is deleted, too. */
+/* When it is done, runtime and registry no longer have the sandbox. A second delete waits for the same end. Tombstones
+ * can be deleted as well. */
 void service_delete(struct service *s, struct service_command *c);
 
 /* -> Paused, -> Running. ERR_CONFLICT if it is not Running, not Paused; ERR_UNSUPPORTED. */
 void service_pause(struct service *s, struct service_command *c);
 void service_resume(struct service *s, struct service_command *c);
 
-/* ERR_INVALID if it is not in the future; ERR_CONFLICT if it never expires or is gone. */
+/* ERR_INVALID if the time is not in the future; ERR_CONFLICT if the sandbox never expires or has ended. */
 void service_renew(struct service *s, struct service_command *c);
 
-/* ERR_INVALID if a label breaks a rule; ERR_CONFLICT if it is gone. */
+/* ERR_INVALID if a label is malformed; ERR_CONFLICT if the sandbox has ended. */
 void service_patch_metadata(struct service *s, struct service_command *c);
 
 /* --- several nodes on one store --- */
 
 /*
- * Where the sandbox of that id is, if it is not here. Done with 0 if another node has it, which lives: that one is to
- * be asked. ERR_NOT_FOUND: none has, or none that the caller may see, or it has become one of ours since, a
- * tombstone of a node that is lost; so go on here. ERR_UNAVAILABLE: its node does not answer, or the
- * store. The record tells what is known, where there is one.
+ * Finds the node of a sandbox that is not on this one. 0: another live node has it; forward the request to that node.
+ * ERR_NOT_FOUND: no node has it, or the caller may not see it, or it has become a tombstone of this node because its
+ * node was lost; handle the request here. ERR_UNAVAILABLE: its node, or the store, does not answer. req.record is set
+ * where a record is known.
  */
 struct service_locate {
         struct service_req req;
-        const struct caller *caller; /* NULL: who asks is not known yet, and everything is told */
+        const struct caller *caller; /* NULL: not known yet; nothing is hidden */
         struct str id;
 
         struct service_node node; /* result */
@@ -226,73 +224,72 @@ struct service_locate {
 
 void service_locate(struct service *s, struct service_locate *l);
 
-/* Whether this is one of several nodes; and whether it may serve now: ERR_UNAVAILABLE while its lease is
- * over. */
+/* Whether this is one of several nodes. */
 bool service_is_shared(const struct service *s);
+
+/* ERR_UNAVAILABLE while the lease of this node has expired. */
 int service_may_serve(const struct service *s, struct err *e) must_check;
 
-/* A node is lost: its sandboxes are given up. For nodes_config.lost. */
+/* A node is lost: its sandboxes become tombstones. For nodes_config.lost. */
 void service_node_lost(struct service *s, struct str node);
 
 /* --- the one sandbox of an owner --- */
 
-/* Who commits, and how git shows it to others. The token is for the hosts that the agent was told of,
- * is kept in its memory and nowhere else. */
+/* The author of commits, and a token. The agent keeps the token in memory only, for GIT_HOST only. */
 struct git_identity {
         struct str name, email;
         struct str secret_token; /* null view: none */
 };
 
 /*
- * Gives the owner his one sandbox: the healthy one that he has, or a new one. All that is done for one
- * owner holds his lock (registry_lock_owner), so it is done once, also by several hutchd on one store.
+ * Returns the owner's one sandbox: the healthy one that exists, or a new one. It holds the owner's lock
+ * (registry_lock_owner) all the time, so several requests for one owner create one sandbox, also on several nodes.
  *
- *         none, or it has ended     is made
- *         Running, agent answers    is given back
- *         Paused                    is resumed first
- *         Pending, Resuming …       is waited for
- *         agent does not answer     is asked again, a few times, later and later; then the runtime is
- *                                   asked. One that has ended, or that runs with an agent that stays
- *                                   silent, is deleted and made anew. If the runtime can't tell, that
- *                                   is the result (ERR_UNAVAILABLE), and everything stays
+ *         none, or it has ended     create
+ *         Running, agent answers    return it
+ *         Paused                    resume it first
+ *         Pending, Resuming …       wait
+ *         agent does not answer     ping a few times with backoff, then inspect. A sandbox that has ended, or runs
+ *                                   with a silent agent, is deleted and created again. If the runtime can't tell,
+ *                                   the result is ERR_UNAVAILABLE, and nothing changes
  *
- * With must_be_new an owner that has one gets ERR_EXISTS, and other_id tells which.
+ * With must_be_new an owner that has a sandbox gets ERR_EXISTS, and other_id is set.
  *
- * It is done when the sandbox runs, and git is set up if that was wished. A new one for which git can't
- * be set up is deleted again. Whoever leaves before may ask again: what was begun goes on.
+ * It is done when the sandbox runs and, if requested, git is set up. A new sandbox for which git can't be set up is
+ * deleted again. A caller that leaves early may ask again: what was begun goes on.
  */
 struct service_ensure {
         struct service_req req;
         const struct caller *caller;
         const struct owner *owner;
-        struct create_request *request; /* may be changed, as service_create does */
-        struct arena *arena;            /* of the wish, for problems */
-        const struct git_identity *git; /* NULL: none is wished */
+        struct create_request *request; /* may be changed, as by service_create */
+        struct arena *arena;            /* of the request, for problems */
+        const struct git_identity *git; /* NULL: none */
         bool must_be_new;
 
         char id[64];                     /* results: the sandbox; "" if there is none */
         bool created;                    /* it is new */
         char other_id[64];               /* of ERR_EXISTS */
         struct problems problems;        /* of ERR_INVALID; empty if the message says it all */
-        struct service_node remote_node; /* of ERR_UNAVAILABLE: ask this one, which has it */
+        struct service_node remote_node; /* of ERR_UNAVAILABLE: forward the request to this node */
 };
 
 void service_ensure(struct service *s, struct service_ensure *x);
 
-/* The sandbox of that id for its owner: ERR_NOT_FOUND if the caller's tenant has none of that id (any
- * more), ERR_FORBIDDEN if somebody else of the tenant owns it, or the project is another one. *ret is good
- * until the caller returns to the loop. */
+/* The sandbox of that id for its owner, which is stricter than service_find: ERR_NOT_FOUND if the caller's tenant has
+ * no such sandbox (any more), ERR_FORBIDDEN if it belongs to another user or project of the tenant. *ret is valid until
+ * the caller returns to the loop. */
 struct owned {
         const struct caller *caller;
         struct str id;
-        struct str project; /* null view: is not compared */
+        struct str project; /* null view: not compared */
 };
 
 int service_find_owned(const struct service *s, const struct owned *which,
                        const struct sandbox **ret, struct err *e) must_check;
 
-/* Done when the sandbox is neither Pending nor Pausing nor Resuming, whatever it is then; with
- * ERR_NOT_FOUND when it is gone. ERR_UNAVAILABLE if it is still so after `wait`. */
+/* Done when the sandbox is neither Pending nor Pausing nor Resuming. ERR_NOT_FOUND when it is gone, ERR_UNAVAILABLE
+ * after `wait`. */
 struct service_await {
         struct service_req req;
         const struct caller *caller;
@@ -302,61 +299,60 @@ struct service_await {
 
 void service_await(struct service *s, struct service_await *w);
 
-/* Whether it is Pending, Pausing or Resuming: worth awaiting. */
+/* Pending, Pausing or Resuming. */
 bool service_is_transitional(const struct sandbox *record);
 
 /* --- snapshots --- */
 
 /*
- * A snapshot is a record of its own (model/snapshot.h), which is written before the driver is asked.
- * Taking one is a command on its sandbox, in turn with the others: a delete that comes meanwhile waits
- * until it is taken. What one may not see does not exist, as with sandboxes.
+ * A snapshot has a record of its own (model/snapshot.h), which is written before the driver is called. Taking one is
+ * an operation on its sandbox, under the operation lock: a delete waits until it is taken. Snapshots that the caller
+ * may not see do not exist, as with sandboxes.
  */
 
-/* NULL if there is none that the caller may see. Good until the caller returns to the loop. */
+/* NULL if there is none that the caller may see. Valid until the caller returns to the loop. */
 const struct snapshot *service_find_snapshot(const struct service *s, const struct caller *caller,
                                              struct str id);
 
-/* q->tenant is set by the caller's rights. */
+/* q->tenant is set as by service_list. */
 void service_list_snapshots(const struct service *s, const struct caller *caller,
                             const struct snapshots_query *q, struct snapshots_page *ret);
 
-/* -> Creating, and stored; it then becomes Ready or Failed by itself. ERR_NOT_FOUND of the sandbox,
- * ERR_CONFLICT if that is not Running, ERR_UNSUPPORTED by its driver, ERR_EXHAUSTED over a quota,
- * ERR_INVALID of the name. */
+/* Done when the record is stored as Creating; it then becomes Ready or Failed. ERR_NOT_FOUND of the sandbox,
+ * ERR_CONFLICT if that is not Running, ERR_UNSUPPORTED, ERR_EXHAUSTED over a quota, ERR_INVALID of the name. */
 struct service_snapshot {
         struct service_req req; /* without a record */
         const struct caller *caller;
         struct str id;   /* create: of the sandbox; delete: of the snapshot */
         struct str name; /* create; null view: none */
 
-        const struct snapshot *snapshot; /* result of create, until `done` returns */
-        bool in_use;                     /* result of delete: why it is ERR_CONFLICT */
+        const struct snapshot *snapshot; /* result of create */
+        bool in_use;                     /* result of delete: the reason for ERR_CONFLICT */
         struct snapshot *_snapshot;
-        op_done_fn *_then;
+        struct op_wrap _wrap;
 };
 
 void service_create_snapshot(struct service *s, struct service_snapshot *x);
 
-/* Gone from runtime and registry when done. ERR_NOT_FOUND; ERR_CONFLICT while it is being created, or
- * a sandbox that was made of it needs it: it then is what it was. */
+/* When it is done, runtime and registry no longer have it. ERR_NOT_FOUND; ERR_CONFLICT while it is being created, or
+ * if a sandbox that was created from it needs it: then it stays as it was. */
 void service_delete_snapshot(struct service *s, struct service_snapshot *x);
 
-/* --- into a sandbox --- */
+/* --- ingress --- */
 
-/* Whether requests may go into it: ERR_CONFLICT while it is paused, ERR_UNAVAILABLE with retry_after
- * while it is Pending, Resuming or Pausing, ERR_NOT_FOUND when it is gone. */
+/* Whether requests may be sent into it: ERR_CONFLICT while it is Paused, ERR_UNAVAILABLE with retry_after while it is
+ * Pending, Resuming or Pausing, ERR_NOT_FOUND when it has ended. */
 int service_check_ingress(const struct sandbox *record, usec_t *ret_retry_after, struct err *e)
         must_check;
 
-/* A stream to its agent, and an access in the sense of the extension that renews by access. */
+/* Opens a byte stream to the agent. It counts as an access for the extension that renews by access. */
 struct service_connect {
         struct service_req req;
         const struct caller *caller;
         struct str id;
-        bool passive; /* somebody looks at it from outside: that is no access */
+        bool passive; /* does not count as an access */
 
-        int fd; /* result: the starter's own from then on; -EBADF if it failed */
+        int fd; /* result: owned by the caller; -EBADF on failure */
 };
 
 void service_connect(struct service *s, struct service_connect *c);
@@ -382,7 +378,7 @@ struct service_write {
         struct agent_write write;
 };
 
-/* A credential for git; no access in the sense above. */
+/* A credential for git. It does not count as an access. */
 struct service_git_credential {
         struct service_req req;
         const struct caller *caller;
@@ -391,13 +387,13 @@ struct service_git_credential {
 };
 
 void service_exec(struct service *s, struct service_exec *x);
-void service_set_git_credential(struct service *s, struct service_git_credential *x);
 void service_read_file(struct service *s, struct service_read *x);
 void service_write_files(struct service *s, struct service_write *x);
+void service_set_git_credential(struct service *s, struct service_git_credential *x);
 
-/* --- news --- */
+/* --- events --- */
 
-/* A change of state, or of what is known about it. Views, good during the call. */
+/* A change of the record. Views, valid during the call. */
 struct service_event {
         uint64_t seq;     /* grows by one with each event of this process */
         usec_t at;        /* wall */
@@ -413,7 +409,7 @@ struct service_listener {
 void service_listen(struct service *s, struct service_listener *l);
 void service_unlisten(struct service_listener *l);
 
-/* The last events of one sandbox, oldest first: a short memory, which does not survive a restart. */
+/* The last events of one sandbox, oldest first. They do not survive a restart. */
 #define SERVICE_HISTORY_MAX 16
 struct service_history_entry {
         usec_t at;
@@ -428,7 +424,7 @@ size_t service_history(const struct service *s, const struct caller *caller, str
 
 /* --- drivers --- */
 
-/* What a driver says about this machine: if it is not ok, what to do. */
+/* A finding of a driver about this host; if it is not ok, `text` says what to do. */
 struct service_fact {
         struct str name;
         bool ok;
@@ -440,27 +436,27 @@ struct service_driver {
         bool is_default;
         bool available;         /* it answers now */
         struct str reason;      /* why not; else null */
-        struct json_strs caps;  /* what it can do, in words: pause, volumes … */
-        struct json_list facts; /* struct service_fact; none if it does not answer */
+        struct json_strs caps;  /* names of capabilities: pause, volumes … */
+        struct json_list facts; /* struct service_fact; empty if it does not answer */
 };
 
-/* Asks all drivers, side by side. One that does not answer, also not within some seconds, is a result and no
- * failure. Whoever asks while others do is told the same as they: a driver is asked once at a time. */
+/* Probes all drivers in parallel. A driver that fails or times out is a result, not an error. Requests that arrive
+ * while a probe is in progress share its result. */
 struct service_probe {
         struct op op;
         struct err err; /* ERR_UNAVAILABLE: not started yet, or stopping */
 
-        const struct service_driver *drivers; /* results, until `done` returns; the default first */
+        const struct service_driver *drivers; /* results; the default first */
         size_t n;
 
-        op_done_fn *_done;
+        struct op_wrap _wrap;
         struct list _node;
         struct probe_round *_round;
 };
 
 void service_probe(struct service *s, struct service_probe *p);
 
-/* --- numbers --- */
+/* --- statistics --- */
 
 #define SERVICE_CREATE_BUCKETS 14
 

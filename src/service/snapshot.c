@@ -27,8 +27,7 @@ static void request_done(struct op *op, int result)
         struct snapshot *kept = TAKE_PTR(x->_snapshot);
 
         x->snapshot = kept;
-        op->done = x->_then;
-        op->done(op, result); /* may free x, or start it again */
+        op_unwrap(op, &x->_wrap, result); /* may free x, or start it again */
         snapshot_free(kept);
 }
 
@@ -45,8 +44,7 @@ static void request_begin(struct service *s, struct service_snapshot *x)
         x->snapshot = NULL;
         x->in_use = false;
         x->_snapshot = NULL;
-        x->_then = x->req.op.done;
-        x->req.op.done = request_done;
+        op_wrap(&x->req.op, &x->_wrap, request_done);
         req__begin(s, &x->req, cancel_wait);
 }
 

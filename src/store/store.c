@@ -47,8 +47,7 @@ static void close_done(struct op *op, int result)
         }
         net_task_cancel(&s->_task);
         s->ops->free(s);
-        op->done = c->_done;
-        op->done(op, result);
+        op_unwrap(op, &c->_wrap, result);
 }
 
 static void run_task(struct net_task *t)
@@ -72,8 +71,7 @@ void store_close(struct store *s, struct store_close *c)
         ASSERT(!s->_close);
         s->_close = c;
         c->_store = s;
-        c->_done = c->op.done;
-        c->op.done = close_done;
+        op_wrap(&c->op, &c->_wrap, close_done);
         op_begin(&c->op, s->loop, /* cancel= */ NULL);
         net_task_queue(s->loop, &s->_task);
 }
@@ -95,8 +93,7 @@ static void req_done(struct op *op, int result)
         if (req->_call == STORE_CALL_SCAN)
                 entries = STORE_AS(scan, req)->entries;
         req->_out = (struct buf){ 0 };
-        op->done = req->_done;
-        op->done(op, result); /* req may be gone, or under way again */
+        op_unwrap(op, &req->_wrap, result); /* req may be gone, or in progress again */
         buf_done(&out);
         free(entries);
         s->_under_way--;
@@ -126,7 +123,7 @@ void store_finish(struct store_req *req, int result)
                 STORE_AS(get, req)->value = buf_str(&req->_out);
         else if (req->_call == STORE_CALL_SCAN)
                 settle_entries(STORE_AS(scan, req));
-        op_finish(&req->op, result);
+        op_finish_now(&req->op, result);
 }
 
 static void req_cancel(struct op *op)
@@ -221,8 +218,7 @@ void store_start(struct store *s, struct store_req *req)
         buf_init(&req->_out,
                  req->_call == STORE_CALL_SCAN ? STORE_SCAN_BYTES_MAX : STORE_VALUE_MAX);
         list_init(&req->_node);
-        req->_done = req->op.done;
-        req->op.done = req_done;
+        op_wrap(&req->op, &req->_wrap, req_done);
         s->_under_way++;
         op_begin(&req->op, s->loop, req_cancel);
 

@@ -69,7 +69,7 @@ struct store_req {
         struct err err; /* set if the result is negative */
 
         struct store *_store;
-        op_done_fn *_done;
+        struct op_wrap _wrap;
         struct list _node;
         unsigned _call;  /* enum store_call */
         bool _taken;     /* by the member, which will finish it */
@@ -150,7 +150,7 @@ struct store_close {
         struct op op;
 
         struct store *_store;
-        op_done_fn *_done;
+        struct op_wrap _wrap;
 };
 
 /* Whatever is started from now on fails with ERR_UNAVAILABLE; what is under way comes to its end;

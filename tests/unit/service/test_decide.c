@@ -2,6 +2,7 @@
 #include "service/decide.h"
 
 #include "base/base.h"
+#include "service/service.h"
 #include "tests/lib/check.h"
 
 #define NOW_MONO (100 * USEC_PER_SEC)
@@ -482,7 +483,7 @@ static void only_what_runs_may_be_entered(void **state)
                 struct err e;
 
                 check_case(state_to_string(s));
-                check_i64_eq(decide_ingress(r, &retry_after, &e), should[s].result);
+                check_i64_eq(service_check_ingress(r, &retry_after, &e), should[s].result);
                 check_i64_eq(retry_after > 0, should[s].retry);
         }
 }
