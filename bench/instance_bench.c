@@ -106,22 +106,27 @@ static void run_ours(struct bench *b, bool agent)
         struct plan_spec spec = {
                 .id = ID, .hostname = ID, .workspace = "/workspace", .uid_first = FIRST
         };
-        struct spawn_parts parts = { .record = -EBADF };
+        struct spawn_order order = { .spec = &spec, .record = -EBADF };
+        struct buf bytes;
         struct zygote zygote = ZYGOTE_NULL;
         struct err e = { 0 };
         uint64_t begin = latency_now();
         int pipes[2], report;
         char byte;
 
+        buf_init(&bytes, PLAN_SPEC_MAX);
+        must(plan_spec_encode(&spec, &bytes, &e), e.message);
+        order.zygote = &zygote;
+        order.spec_bytes = buf_str(&bytes);
         b->bench_host.zygote.agent = agent ? b->agent : b->init;
         must(zygote_make(&b->bench_host.zygote, FIRST, &zygote), "zygote");
         must(zygote_wait(&zygote), "zygote");
-        must(netns_make(&parts.netns), "network namespace");
+        must(netns_make(&order.netns), "network namespace");
         latency_add(&b->zygote, latency_now() - begin);
         must(sys(pipe2(pipes, O_CLOEXEC)), "pipe");
-        parts.output = pipes[1];
+        order.output = pipes[1];
         begin = latency_now();
-        must(spawn_begin(&b->bench_host.zygote, &zygote, &spec, &parts, &report, &e), e.message);
+        must(spawn_begin(&b->bench_host.zygote, &order, &report, &e), e.message);
         must(spawn_finish(&b->bench_host.zygote, &spec, report, &e), e.message);
         if (agent)
                 request_agent(b);
@@ -130,7 +135,8 @@ static void run_ours(struct bench *b, bool agent)
         latency_add(agent ? &b->by_agent : &b->by_init, latency_now() - begin);
         (void) close(pipes[0]);
         (void) close(pipes[1]);
-        (void) close(parts.netns);
+        (void) close(order.netns);
+        buf_done(&bytes);
         must(spawn_destroy(&b->bench_host.zygote, ID, &zygote, &e), e.message);
 }
 

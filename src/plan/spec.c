@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "base/codec.h"
 
-#define MAGIC 0x32504c48U /* "HLP2", little-endian */
+#define MAGIC 0x33504c48U /* "HLP3", little-endian */
 
 static const char *const plan_image_names[] = {
         [PLAN_IMAGE_HOST] = "host",
@@ -74,21 +74,6 @@ static int check_layers(const struct plan_spec *s, struct err *e)
         return 0;
 }
 
-static int check_uids(const struct plan_spec *s, const struct plan_uids *uids, struct err *e)
-{
-        const uint32_t from = uids ? s->uid_first - uids->base : 0;
-
-        if (!uids)
-                return s->uid_first == 0
-                               ? 0
-                               : err_set(e, ERR_INVALID, "uids are for the warden to choose");
-        if (s->uid_first < uids->base || s->uid_first == 0 || from % PLAN_UIDS != 0
-            || from / PLAN_UIDS >= uids->ranges)
-                return err_set(e, ERR_INVALID, "%u is not the first uid of a sandbox's range",
-                               s->uid_first);
-        return 0;
-}
-
 static int check_limits(const struct plan_spec *s, struct err *e)
 {
         if (s->memory > 0 && s->memory < PLAN_MEMORY_MIN)
@@ -122,7 +107,7 @@ bool plan_spec_is_id(const char *z)
         return is_name(z, PLAN_NAME_MAX, "-");
 }
 
-int plan_spec_check(const struct plan_spec *s, const struct plan_uids *uids, struct err *e)
+int plan_spec_check(const struct plan_spec *s, struct err *e)
 {
         int r;
 
@@ -133,8 +118,6 @@ int plan_spec_check(const struct plan_spec *s, const struct plan_uids *uids, str
         if (!plan_image_to_string((int) s->image) || !plan_network_to_string((int) s->network))
                 return err_set(e, ERR_INVALID, "no such image or network");
         r = check_layers(s, e);
-        if (r == 0)
-                r = check_uids(s, uids, e);
         if (r == 0)
                 r = check_limits(s, e);
         return r == 0 ? check_texts(s, e) : r;
@@ -159,7 +142,6 @@ int plan_spec_encode(const struct plan_spec *s, struct buf *b, struct err *e)
         codec_put_cstr(b, s->workspace);
         codec_put_u8(b, s->image);
         codec_put_u8(b, s->network);
-        codec_put_u32(b, s->uid_first);
         codec_put_u64(b, s->memory);
         codec_put_u64(b, s->cpu_millis);
         codec_put_u64(b, s->pids);
@@ -199,11 +181,10 @@ static struct plan_list take_list(struct codec_reader *r)
         return l;
 }
 
-int plan_spec_decode(struct str message, const struct plan_uids *uids, struct arena *a,
-                     struct plan_spec *ret, struct err *e)
+int plan_spec_decode(struct str message, struct arena *a, struct plan_spec *ret, struct err *e)
 {
         struct codec_reader in = { message, a, message.n > PLAN_SPEC_MAX };
-        struct plan_spec s;
+        struct plan_spec s = { 0 };
         int r;
 
         if (codec_u32(&in) != MAGIC)
@@ -213,7 +194,6 @@ int plan_spec_decode(struct str message, const struct plan_uids *uids, struct ar
         s.workspace = codec_cstr(&in);
         s.image = (enum plan_image) codec_u8(&in);
         s.network = (enum plan_network) codec_u8(&in);
-        s.uid_first = codec_u32(&in);
         s.memory = codec_u64(&in);
         s.cpu_millis = codec_u64(&in);
         s.pids = codec_u64(&in);
@@ -224,7 +204,7 @@ int plan_spec_decode(struct str message, const struct plan_uids *uids, struct ar
         s.args = take_list(&in);
         if (!codec_complete(&in))
                 return err_set(e, ERR_INVALID, "a sandbox's spec is cut off or too long");
-        r = plan_spec_check(&s, uids, e);
+        r = plan_spec_check(&s, e);
         if (r == 0)
                 *ret = s;
         return r;

@@ -73,7 +73,7 @@ struct plan_spec {
         const char *workspace; /* absolute path in the sandbox */
         enum plan_image image;
         enum plan_network network;
-        uint32_t uid_first; /* of PLAN_UIDS */
+        uint32_t uid_first; /* of PLAN_UIDS; chosen by the warden, so not part of the message */
         uint64_t memory;    /* bytes; 0: no limit */
         uint64_t cpu_millis;
         uint64_t pids;           /* 0: PLAN_PIDS_DEFAULT */
@@ -98,14 +98,13 @@ bool plan_spec_is_layer(const char *z);
 
 /* ERR_INVALID with the reason. Both sides ask: here to say no early, there because they must. Without
  * uids (NULL) it must name none (0): so hutchd sends it, because the warden chooses them. */
-int plan_spec_check(const struct plan_spec *s, const struct plan_uids *uids, struct err *e)
-        must_check;
+int plan_spec_check(const struct plan_spec *s, struct err *e) must_check;
 
 /* Appends the message; ERR_TOO_LARGE if it is longer than PLAN_SPEC_MAX. */
 int plan_spec_encode(const struct plan_spec *s, struct buf *b, struct err *e) must_check;
 
 /* Everything is copied into the arena. A spec that comes out of here has passed plan_spec_check. */
-int plan_spec_decode(struct str message, const struct plan_uids *uids, struct arena *a,
-                     struct plan_spec *ret, struct err *e) must_check;
+int plan_spec_decode(struct str message, struct arena *a, struct plan_spec *ret, struct err *e)
+        must_check;
 
 #endif

@@ -105,7 +105,7 @@ int explain(char *const *words, size_t n, const struct plan_uids *uids, struct b
         for (size_t i = 0; i < n && r == 0; i++)
                 r = take_word(&w, words[i], e);
         if (r == 0)
-                r = plan_spec_check(&w.spec, uids, e);
+                r = plan_spec_check(&w.spec, e);
         if (r == 0 && plan_make(&w.spec, &w.arena, &p) < 0)
                 r = err_set(e, ERR_TOO_LARGE, "the plan is too long");
         if (r == 0)

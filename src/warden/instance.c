@@ -315,7 +315,11 @@ static void built(struct warden *w, struct source *s)
 
 void instance_build(struct warden *w, struct instance *x)
 {
-        struct spawn_parts parts = { .record = x->record, .output = w->null_out };
+        struct spawn_order order = { .zygote = &x->zygote,
+                                     .spec = &x->spec,
+                                     .spec_bytes = x->spec_bytes,
+                                     .record = x->record,
+                                     .output = w->null_out };
         struct err e;
         int r;
 
@@ -326,9 +330,9 @@ void instance_build(struct warden *w, struct instance *x)
         }
         if (network_take(w, x) < 0)
                 return;
-        parts.netns = x->net.fd;
-        parts.net_index = x->net.index;
-        r = spawn_begin(&w->ctx, &x->zygote, &x->spec, &parts, &x->report, &e);
+        order.netns = x->net.fd;
+        order.net_index = x->net.index;
+        r = spawn_begin(&w->ctx, &order, &x->report, &e);
         x->record = fd_close(x->record);
         if (r < 0) {
                 instance_abort(w, x, &e);

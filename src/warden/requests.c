@@ -176,7 +176,7 @@ static int check_groups(const struct warden *w, const struct plan_spec *s, struc
 static int read_spec(const struct warden *w, const struct warden_request *q, struct arena *a,
                      struct plan_spec *ret, struct err *e)
 {
-        int r = plan_spec_decode(q->spec, NULL, a, ret, e);
+        int r = plan_spec_decode(q->spec, a, ret, e);
 
         if (r < 0)
                 return r;
@@ -197,12 +197,14 @@ static int call_create(struct warden *w, const struct incoming *in, struct err *
         const struct warden_request *q = in->q;
         scoped(arena_wipe) struct arena a;
         struct plan_spec spec;
+        struct str bytes;
         struct zygote zygote = ZYGOTE_NULL;
         struct instance *x;
         bool ready = false;
         int r;
 
         arena_init(&a, 4 * PLAN_SPEC_MAX);
+        bytes = str_of(arena_dup(&a, q->spec), q->spec.n);
         r = read_spec(w, q, &a, &spec, e);
         if (r == 0)
                 r = check_record(in->fds[0], e);
@@ -219,6 +221,7 @@ static int call_create(struct warden *w, const struct incoming *in, struct err *
         arena_init(&a, 1);
         x->spec = spec;
         x->spec.uid_first = zygote.uid_first;
+        x->spec_bytes = bytes;
         x->record = TAKE_FD(in->fds[0]);
         x->requester = requester_of(q);
         instance_create(w, x);

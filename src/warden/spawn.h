@@ -3,8 +3,7 @@
 #define HUTCH_WARDEN_SPAWN_H
 
 /*
- * One sandbox on the warden's side: what a zygote (warden/zygote.h) becomes when it gets a folder, a
- * socket, limits and a spec.
+ * Turns a zygote (warden/zygote.h) into a sandbox: gives it a directory, a socket, limits and its spec.
  */
 
 #include "base/compiler.h"
@@ -12,34 +11,37 @@
 #include "plan/spec.h"
 #include "warden/zygote.h"
 
-struct spawn_parts {
-        int record; /* what is kept beside it (warden/state.h), or -EBADF: it won't be adopted */
-        int output; /* of the agent itself: what it says about its own troubles */
-        int netns;  /* its network namespace, of the kind that the spec says, */
-        uint32_t net_index; /* and the number of it (warden/netns_pool.h) */
+struct spawn_order {
+        const struct zygote *zygote;
+        const struct plan_spec *spec; /* checked; its uid_first is the zygote's */
+        struct str spec_bytes; /* the same as it was received; the zygote gets it unchanged */
+        int record; /* stored beside the sandbox (warden/state.h); -EBADF: can't be adopted */
+        int output; /* stdout and stderr of the agent itself */
+        int netns;  /* its network namespace, of the kind that the spec names */
+        uint32_t net_index; /* the index of that namespace (warden/netns_pool.h) */
 };
 
 /*
- * A sandbox is made in two calls, so that one process can make many at a time:
+ * Two calls, so that one process can start many sandboxes at a time:
  *
- *         r = spawn_begin(g, &zygote, &spec, &parts, &report, e);
- *         … `report` hangs up: whoever was building has ended, or is the agent now …
- *         r = spawn_finish(g, &spec, report, e);
+ *         r = spawn_begin(ctx, &order, &report, e);
+ *         … `report` hangs up: the builder has exited, or has become the agent …
+ *         r = spawn_finish(ctx, &spec, report, e);
  *
- * From the first on, its socket (agent.sock in the folder) takes connections; after the second the
- * agent runs, or does not any more. The spec is checked and names the zygote's uids. Descriptors of
- * `parts` stay the caller's; spawn_finish closes `report`, and waits if nobody has hung up. If one of
- * them fails the folder is gone, and the zygote is good for nothing but zygote_remove.
+ * After spawn_begin the sandbox's socket (agent.sock in its directory) accepts connections; after
+ * spawn_finish the agent runs, or has already exited. Descriptors of the order stay
+ * the caller's. spawn_finish closes `report`, and blocks if the
+ * other end is still open. If either fails, the directory is gone and the zygote is only good for
+ * zygote_remove.
  */
-int spawn_begin(const struct host_context *g, const struct zygote *zygote,
-                const struct plan_spec *spec, const struct spawn_parts *parts, int *ret_report,
+int spawn_begin(const struct host_context *ctx, const struct spawn_order *order, int *ret_report,
                 struct err *e) must_check;
-int spawn_finish(const struct host_context *g, const struct plan_spec *spec, int report,
+int spawn_finish(const struct host_context *ctx, const struct plan_spec *spec, int report,
                  struct err *e) must_check;
 
-/* Ends all its processes, waits for them, and removes its group and its folder. Also for a sandbox of
- * which only a part is there; of the zygote only its uids are needed. */
-int spawn_destroy(const struct host_context *g, const char *id, struct zygote *zygote,
+/* Kills all its processes, waits for them, and removes its cgroup and its directory. Also cleans up a
+ * sandbox of which only a part exists. Only the uid range of the zygote is used. */
+int spawn_destroy(const struct host_context *ctx, const char *id, struct zygote *zygote,
                   struct err *e) must_check;
 
 #endif

@@ -83,6 +83,7 @@ struct instance {
         /* While it is made. */
         struct arena arena;
         struct plan_spec spec;
+        struct str spec_bytes; /* the same as it was received, for the zygote */
         int record, report;
 };
 

@@ -41,10 +41,9 @@ never_returns static void become(struct builder *x, int socket, uint32_t uid_fir
 {
         static char message[PLAN_SPEC_MAX + 1];
         static struct plan plan;
-        const struct plan_uids uids = { uid_first, 1 };
         struct build_order order = { .plan = &plan };
         int fds[ZYGOTE_FDS] = { 0 };
-        struct plan_spec spec;
+        struct plan_spec spec = { 0 };
         struct arena arena;
         struct err e;
         int r;
@@ -56,7 +55,8 @@ never_returns static void become(struct builder *x, int socket, uint32_t uid_fir
         if (n <= 0)
                 _exit(n < 0 ? 1 : 0);
         arena_init(&arena, 4 * PLAN_SPEC_MAX);
-        r = plan_spec_decode(str_of(message, (size_t) n), &uids, &arena, &spec, &e);
+        r = plan_spec_decode(str_of(message, (size_t) n), &arena, &spec, &e);
+        spec.uid_first = uid_first;
         r = r < 0 ? -EBADMSG : plan_make(&spec, &arena, &plan);
         if (r < 0)
                 build_give_up(fds[PLAN_FDS], r);

@@ -126,25 +126,39 @@ struct instance_case {
 static inline void instance_case_init(struct instance_case *c, const struct plan_spec *spec)
 {
         *c = (struct instance_case){ .spec = *spec, .zygote = ZYGOTE_NULL, .output = -EBADF };
-        check_i64_eq(plan_spec_check(spec, &plan_sample_uids, &c->e), 0);
+        check_i64_eq(plan_spec_check(spec, &c->e), 0);
+}
+
+/* Its message, as hutchd sends it; in `b`. */
+static inline struct str instance_world_encode(const struct plan_spec *spec, struct buf *b)
+{
+        struct err e;
+
+        buf_init(b, PLAN_SPEC_MAX);
+        check_i64_eq(plan_spec_encode(spec, b, &e), 0);
+        return buf_str(b);
 }
 
 /* *ret_report is for spawn_finish. */
 static inline int instance_case_begin(struct instance_world *w, struct instance_case *c,
                                       int *ret_report)
 {
-        struct spawn_parts parts = { .record = -EBADF };
+        scoped(buf_done) struct buf b;
+        struct spawn_order order = { .zygote = &c->zygote,
+                                     .spec = &c->spec,
+                                     .spec_bytes = instance_world_encode(&c->spec, &b),
+                                     .record = -EBADF };
         int pipes[2], r;
 
-        check_i64_eq(netns_make(&parts.netns), 0);
+        check_i64_eq(netns_make(&order.netns), 0);
         check_i64_eq(pipe2(pipes, O_CLOEXEC), 0);
-        parts.output = pipes[1];
+        order.output = pipes[1];
         c->output = pipes[0];
         check_i64_eq(zygote_make(&w->ctx, c->spec.uid_first, &c->zygote), 0);
         check_i64_eq(zygote_wait(&c->zygote), 0);
-        r = spawn_begin(&w->ctx, &c->zygote, &c->spec, &parts, ret_report, &c->e);
-        (void) close(parts.output);
-        (void) close(parts.netns);
+        r = spawn_begin(&w->ctx, &order, ret_report, &c->e);
+        (void) close(order.output);
+        (void) close(order.netns);
         return r;
 }
 

@@ -228,5 +228,5 @@ int native_spec(const struct driver_create *c, enum plan_network network, struct
                 r = fill_env(c->request, a, &ret->env, e);
         if (r == 0)
                 r = fill_args(c->record, a, &ret->args, e);
-        return r == 0 ? plan_spec_check(ret, NULL, e) : r;
+        return r == 0 ? plan_spec_check(ret, e) : r;
 }

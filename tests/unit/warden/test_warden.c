@@ -389,7 +389,7 @@ static void test_no_disk_is_kept_busy(void **state)
 
 /* --- what is refused --- */
 
-enum spoil { FDS_NONE, FDS_TWO, FDS_MANY, FD_PIPE, FD_UNSEALED, UIDS_NAMED, PRIVATE, CUT, LAYERS };
+enum spoil { FDS_NONE, FDS_TWO, FDS_MANY, FD_PIPE, FD_UNSEALED, PRIVATE, CUT, LAYERS };
 
 static const struct {
         const char *name;
@@ -401,7 +401,6 @@ static const struct {
         { "more than there is buffer for", FDS_MANY, ERR_RETURN(ERR_INVALID) },
         { "a record that keeps its reader waiting", FD_PIPE, ERR_RETURN(ERR_INVALID) },
         { "a record that can change", FD_UNSEALED, ERR_RETURN(ERR_INVALID) },
-        { "uids of its own choice", UIDS_NAMED, ERR_RETURN(ERR_INVALID) },
         { "a network that is not there", PRIVATE, ERR_RETURN(ERR_UNSUPPORTED) },
         { "a spec that was cut", CUT, ERR_RETURN(ERR_INVALID) },
         { "layers that are not there", LAYERS, ERR_RETURN(ERR_NOT_FOUND) },
@@ -422,8 +421,6 @@ static void send_spoiled(struct warden_client *c, enum spoil spoil)
         check_i64_eq(pipe2(pipes, O_CLOEXEC), 0);
         for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
                 fds[i] = spoil == FD_PIPE ? pipes[0] : spoil == FD_UNSEALED ? plain : sealed;
-        if (spoil == UIDS_NAMED)
-                s.uid_first = PLAN_SAMPLE_BASE;
         if (spoil == PRIVATE)
                 s.network = PLAN_NETWORK_PRIVATE;
         if (spoil == LAYERS) {

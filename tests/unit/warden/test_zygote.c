@@ -127,25 +127,16 @@ static void test_ends_with_the_warden(void **state)
 
 /* --- messages that make no sandbox --- */
 
-enum spoil { OTHER_UIDS, GARBAGE, NO_FDS, SPOIL_MAX };
+enum spoil { GARBAGE, NO_FDS, SPOIL_MAX };
 
-static const char *const spoil_names[] = { "uids of another", "garbage", "no descriptors" };
-
-static void encode(struct buf *b, uint32_t range)
-{
-        struct plan_spec spec = plan_sample_host();
-        struct err e;
-
-        spec.uid_first += range * PLAN_UIDS;
-        check_i64_eq(plan_spec_encode(&spec, b, &e), 0);
-}
+static const char *const spoil_names[] = { "garbage", "no descriptors" };
 
 static void send_spoiled(const struct zygote *s, enum spoil spoil, int report)
 {
+        const struct plan_spec spec = plan_sample_host();
         scoped(buf_done) struct buf b;
 
-        buf_init(&b, PLAN_SPEC_MAX);
-        encode(&b, spoil == OTHER_UIDS ? 1 : 0);
+        instance_world_encode(&spec, &b);
         if (spoil == NO_FDS)
                 check_i64_eq(send(s->socket, buf_str(&b).p, b.n, 0), b.n);
         else
@@ -176,10 +167,11 @@ static void test_messages_that_make_no_sandbox(void **state)
         }
 }
 
-static void test_a_dead_seed_is_told(void **state)
+static void test_a_dead_zygote_is_noticed(void **state)
 {
         struct plan_spec spec = plan_sample_host();
-        struct spawn_parts parts = { .record = -EBADF, .output = STDERR_FILENO, .netns = 0 };
+        scoped(buf_done) struct buf b;
+        struct spawn_order order = { .spec = &spec, .record = -EBADF, .output = STDERR_FILENO };
         struct zygote s;
         struct err e = { 0 };
         int report = -EBADF, status;
@@ -187,18 +179,19 @@ static void test_a_dead_seed_is_told(void **state)
         (void) state;
         if (!instance_world_possible())
                 skip_because(NEEDS);
+        order.zygote = &s;
+        order.spec_bytes = instance_world_encode(&spec, &b);
         make(&s, 0);
         check_i64_eq(pidfd_kill(s.pidfd, SIGKILL), 0);
         check_i64_eq(pidfd_wait(s.pidfd, &status), 0);
-        check_true(spawn_begin(&world.ctx, &s, &spec, &parts, &report, &e) < 0);
+        check_true(spawn_begin(&world.ctx, &order, &report, &e) < 0);
         check_true(strstr(e.message, "send its spec") != NULL);
         check_i64_eq(access(fake_root_path(&world.root, "/" DATA_SANDBOXES "/a1"), F_OK), -1);
         check_i64_eq(zygote_remove(&world.ctx, &s), 0);
 
         check_case("uids of another");
         make(&s, 1);
-        check_i64_eq(spawn_begin(&world.ctx, &s, &spec, &parts, &report, &e),
-                     ERR_RETURN(ERR_INVALID));
+        check_i64_eq(spawn_begin(&world.ctx, &order, &report, &e), ERR_RETURN(ERR_INVALID));
         check_i64_eq(zygote_remove(&world.ctx, &s), 0);
 }
 
@@ -206,7 +199,8 @@ static void test_a_dead_seed_is_told(void **state)
 static void test_one_that_dies_on_the_way_is_told(void **state)
 {
         struct plan_spec spec = plan_sample_host();
-        struct spawn_parts parts = { .record = -EBADF, .output = STDERR_FILENO };
+        scoped(buf_done) struct buf b;
+        struct spawn_order order = { .spec = &spec, .record = -EBADF, .output = STDERR_FILENO };
         struct zygote s;
         struct err e = { 0 };
         int report = -EBADF;
@@ -214,10 +208,12 @@ static void test_one_that_dies_on_the_way_is_told(void **state)
         (void) state;
         if (!instance_world_possible())
                 skip_because(NEEDS);
+        order.zygote = &s;
+        order.spec_bytes = instance_world_encode(&spec, &b);
         make(&s, 0);
         check_i64_eq(pidfd_kill(s.pidfd, SIGSTOP), 0);
         check_i64_eq(waitid(P_PIDFD, (id_t) s.pidfd, &(siginfo_t){ 0 }, WSTOPPED), 0);
-        check_i64_eq(spawn_begin(&world.ctx, &s, &spec, &parts, &report, &e), 0);
+        check_i64_eq(spawn_begin(&world.ctx, &order, &report, &e), 0);
         check_i64_eq(pidfd_kill(s.pidfd, SIGKILL), 0);
         check_true(spawn_finish(&world.ctx, &spec, report, &e) < 0);
         check_true(strstr(e.message, "before it was complete") != NULL);
@@ -228,7 +224,7 @@ static void test_one_that_dies_on_the_way_is_told(void **state)
 static void test_without_a_network_it_is_refused(void **state)
 {
         struct plan_spec spec = plan_sample_host();
-        struct spawn_parts parts = { STDIN_FILENO, STDERR_FILENO, -EBADF, 0 };
+        struct spawn_order order = { .spec = &spec, .output = STDERR_FILENO, .netns = -EBADF };
         struct zygote s;
         struct err e = { 0 };
         int report = -EBADF;
@@ -236,9 +232,9 @@ static void test_without_a_network_it_is_refused(void **state)
         (void) state;
         if (!instance_world_possible())
                 skip_because(NEEDS);
+        order.zygote = &s;
         make(&s, 0);
-        check_i64_eq(spawn_begin(&world.ctx, &s, &spec, &parts, &report, &e),
-                     ERR_RETURN(ERR_INVALID));
+        check_i64_eq(spawn_begin(&world.ctx, &order, &report, &e), ERR_RETURN(ERR_INVALID));
         check_i64_eq(access(fake_root_path(&world.root, "/" DATA_SANDBOXES "/a1"), F_OK), -1);
         check_i64_eq(zygote_remove(&world.ctx, &s), 0);
 }
@@ -309,7 +305,7 @@ int main(void)
                 cmocka_unit_test(test_uids_are_given_once),
                 cmocka_unit_test(test_ends_with_the_warden),
                 cmocka_unit_test(test_messages_that_make_no_sandbox),
-                cmocka_unit_test(test_a_dead_seed_is_told),
+                cmocka_unit_test(test_a_dead_zygote_is_noticed),
                 cmocka_unit_test(test_one_that_dies_on_the_way_is_told),
                 cmocka_unit_test(test_without_a_network_it_is_refused),
                 cmocka_unit_test(test_ids_that_lead_elsewhere),
