@@ -35,6 +35,7 @@
 #include "base/enum.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "model/runtime_status.h"
 #include "model/create.h"
 #include "model/limits.h"
 #include "model/sandbox.h"
@@ -106,19 +107,6 @@ struct driver_pause {
 
 void driver_pause(struct driver *d, struct driver_pause *p, const struct sandbox *record);
 void driver_resume(struct driver *d, struct driver_pause *p, const struct sandbox *record);
-
-/* How a sandbox is doing, as the runtime sees it. */
-enum runtime_status {
-        RUNTIME_RUNNING,
-        RUNTIME_PAUSED,
-        RUNTIME_ENDED, /* its entrypoint, or it all, has ended by itself with status 0 */
-        RUNTIME_DEAD,  /* ended otherwise: status, signal, out of memory, killed from outside */
-        RUNTIME_GONE,  /* there is no such sandbox */
-        RUNTIME_STATUS_MAX_,
-        RUNTIME_STATUS_INVALID_ = -EINVAL,
-};
-
-ENUM_DECLARE(runtime_status); /* running, paused, ended, dead, gone */
 
 struct driver_health {
         int life; /* enum runtime_status */

@@ -19,14 +19,6 @@ static const char *const warden_msg_names[] = {
 };
 ENUM_TABLE(warden_msg, warden_msg_names, WARDEN_MSG_KIND_MAX_);
 
-static const char *const warden_status_names[] = {
-        [WARDEN_RUNNING] = "running",
-        [WARDEN_PAUSED] = "paused",
-        [WARDEN_ENDED] = "ended",
-        [WARDEN_DEAD] = "dead",
-};
-ENUM_TABLE(warden_status, warden_status_names, WARDEN_STATUS_MAX_);
-
 static const char *const warden_exit_names[] = {
         [WARDEN_EXIT_NONE] = "none",       [WARDEN_EXIT_CODE] = "exited",
         [WARDEN_EXIT_SIGNAL] = "signaled", [WARDEN_EXIT_OOM] = "oom-killed",
@@ -81,29 +73,29 @@ static int take_head(struct codec_reader *in, uint32_t magic, int n_kinds, uint6
 /* There is one way to say that it lives, and for each end one life that it leads to. */
 static bool state_is_sound(const struct instance_status *s)
 {
-        if (!warden_status_to_string((int) s->life) || !warden_exit_to_string((int) s->reason))
+        if (s->status >= RUNTIME_GONE || !warden_exit_to_string((int) s->reason))
                 return false;
         if (instance_is_alive(s))
-                return s->reason == WARDEN_EXIT_NONE && s->status == 0;
-        if (s->life == WARDEN_ENDED)
-                return s->reason == WARDEN_EXIT_CODE && s->status == 0;
-        return s->reason != WARDEN_EXIT_NONE && !(s->reason == WARDEN_EXIT_CODE && s->status == 0);
+                return s->reason == WARDEN_EXIT_NONE && s->code == 0;
+        if (s->status == RUNTIME_ENDED)
+                return s->reason == WARDEN_EXIT_CODE && s->code == 0;
+        return s->reason != WARDEN_EXIT_NONE && !(s->reason == WARDEN_EXIT_CODE && s->code == 0);
 }
 
 void instance_status_put(struct buf *b, const struct instance_status *s)
 {
-        codec_put_u8(b, s->life);
+        codec_put_u8(b, s->status);
         codec_put_u8(b, s->reason);
-        codec_put_u32(b, s->status);
+        codec_put_u32(b, s->code);
 }
 
 struct instance_status instance_status_take(struct codec_reader *r)
 {
         struct instance_status s;
 
-        s.life = (enum warden_status) codec_u8(r);
+        s.status = (enum runtime_status) codec_u8(r);
         s.reason = (enum warden_exit) codec_u8(r);
-        s.status = codec_u32(r);
+        s.code = codec_u32(r);
         r->failed |= !state_is_sound(&s);
         return s;
 }

@@ -43,6 +43,7 @@
 #include "base/enum.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "model/runtime_status.h"
 #include "plan/spec.h"
 
 #define WARDEN_PROTOCOL_VERSION 2U
@@ -107,37 +108,27 @@ bool warden_request_peek(struct str message, enum warden_msg *ret_call, uint64_t
 
 /* --- what is told of a sandbox --- */
 
-enum warden_status {
-        WARDEN_RUNNING,
-        WARDEN_PAUSED,
-        WARDEN_ENDED, /* its agent, or its entrypoint, has ended with 0 */
-        WARDEN_DEAD,
-        WARDEN_STATUS_MAX_,
-        WARDEN_STATUS_INVALID = -EINVAL,
-};
-
 enum warden_exit {
         WARDEN_EXIT_NONE,   /* it lives */
-        WARDEN_EXIT_CODE,   /* status is the exit code */
-        WARDEN_EXIT_SIGNAL, /* status is the signal */
+        WARDEN_EXIT_CODE,   /* code is the exit code */
+        WARDEN_EXIT_SIGNAL, /* code is the signal */
         WARDEN_EXIT_OOM,
         WARDEN_EXIT_LOST, /* ended while nobody looked: a new start of the machine, say */
         WARDEN_EXIT_MAX_,
         WARDEN_EXIT_INVALID = -EINVAL,
 };
 
-ENUM_DECLARE(warden_status);
 ENUM_DECLARE(warden_exit);
 
 struct instance_status {
-        enum warden_status life;
+        enum runtime_status status; /* never RUNTIME_GONE */
         enum warden_exit reason;
-        uint32_t status;
+        uint32_t code; /* exit code or signal, as the reason says */
 };
 
 static inline bool instance_is_alive(const struct instance_status *s)
 {
-        return s->life == WARDEN_RUNNING || s->life == WARDEN_PAUSED;
+        return runtime_is_alive((int) s->status);
 }
 
 /* Encoded as three numbers; what makes no sense together fails the reader. */

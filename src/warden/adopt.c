@@ -58,7 +58,7 @@ static int find_process(struct warden *w, struct instance *x, int folder,
         r = state_adopt(s, &x->zygote.pidfd);
         if (r == -ESRCH) {
                 x->phase = INSTANCE_EXITED;
-                x->state = (struct instance_status){ WARDEN_DEAD, WARDEN_EXIT_LOST, 0 };
+                x->state = (struct instance_status){ RUNTIME_DEAD, WARDEN_EXIT_LOST, 0 };
                 return state_write_end(folder, &x->state);
         }
         if (r < 0)
@@ -69,7 +69,7 @@ static int find_process(struct warden *w, struct instance *x, int folder,
         x->net.index = s->net_index;
         x->has_net = true;
         if (is_frozen(w, x))
-                x->state.life = WARDEN_PAUSED;
+                x->state.status = RUNTIME_PAUSED;
         return instance_watch(w, x);
 }
 

@@ -14,7 +14,7 @@
 #define REAP_MAX        USEC_PER_SEC
 #define OOM_EVENT_PAUSE USEC_PER_SEC
 
-static const struct instance_status running = { WARDEN_RUNNING, WARDEN_EXIT_NONE, 0 };
+static const struct instance_status running = { RUNTIME_RUNNING, WARDEN_EXIT_NONE, 0 };
 
 struct instance *instance_new(struct warden *w, const char *id)
 {
@@ -121,17 +121,18 @@ static struct instance_status why(const struct warden *w, const struct instance 
         if ((x->child ? pidfd_wait(x->zygote.pidfd, &status)
                       : pidfd_status(x->zygote.pidfd, &status))
             < 0)
-                return (struct instance_status){
-                        WARDEN_DEAD, was_out_of_memory(w, x) ? WARDEN_EXIT_OOM : WARDEN_EXIT_LOST, 0
-                };
+                return (struct instance_status){ RUNTIME_DEAD,
+                                                 was_out_of_memory(w, x) ? WARDEN_EXIT_OOM
+                                                                         : WARDEN_EXIT_LOST,
+                                                 0 };
         /* The entrypoint's signal, as the agent passes it on. */
         if (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGKILL && was_out_of_memory(w, x))
-                return (struct instance_status){ WARDEN_DEAD, WARDEN_EXIT_OOM, SIGKILL };
+                return (struct instance_status){ RUNTIME_DEAD, WARDEN_EXIT_OOM, SIGKILL };
         if (WIFEXITED(status))
-                return (struct instance_status){ WEXITSTATUS(status) == 0 ? WARDEN_ENDED
-                                                                          : WARDEN_DEAD,
+                return (struct instance_status){ WEXITSTATUS(status) == 0 ? RUNTIME_ENDED
+                                                                          : RUNTIME_DEAD,
                                                  WARDEN_EXIT_CODE, (uint32_t) WEXITSTATUS(status) };
-        return (struct instance_status){ WARDEN_DEAD,
+        return (struct instance_status){ RUNTIME_DEAD,
                                          WTERMSIG(status) == SIGKILL && was_out_of_memory(w, x)
                                                  ? WARDEN_EXIT_OOM
                                                  : WARDEN_EXIT_SIGNAL,
@@ -190,7 +191,7 @@ static void process_ended(struct warden *w, struct source *s)
                 return;
         }
         /* Who asks meanwhile. */
-        x->state = (struct instance_status){ WARDEN_DEAD, WARDEN_EXIT_LOST, 0 };
+        x->state = (struct instance_status){ RUNTIME_DEAD, WARDEN_EXIT_LOST, 0 };
         instance_poll_later(w, x);
 }
 
@@ -438,7 +439,7 @@ static bool remove_remains(struct warden *w, struct instance *x)
  * makes or removes one. But that reaches what is frozen, and what has no first process any more. */
 static int end_processes(struct warden *w, struct instance *x)
 {
-        const bool frozen = x->freezing || x->state.life == WARDEN_PAUSED;
+        const bool frozen = x->freezing || x->state.status == RUNTIME_PAUSED;
         int r = x->zygote.pidfd >= 0 ? pidfd_kill(x->zygote.pidfd, SIGKILL) : -ESRCH;
 
         return r == -ESRCH || frozen ? kill_group(w, x) : r;
@@ -480,7 +481,7 @@ static bool poll_frozen(struct warden *w, struct instance *x)
         x->freezing = false;
         list_remove(&x->node);
         if (r > 0) {
-                x->state.life = WARDEN_PAUSED;
+                x->state.status = RUNTIME_PAUSED;
                 control_reply_to(w, &x->requester, NULL, NULL);
                 return false;
         }

@@ -263,7 +263,7 @@ static int call_pause(struct warden *w, const struct incoming *in, struct err *e
 
         if (!x)
                 return ERR_RETURN(e->code);
-        if (x->state.life != WARDEN_RUNNING)
+        if (x->state.status != RUNTIME_RUNNING)
                 r = err_set(e, ERR_CONFLICT, "sandbox '%s' is paused", q->id);
         if (r == 0)
                 r = set_frozen(w, x, true, e);
@@ -284,13 +284,13 @@ static int call_resume(struct warden *w, const struct incoming *in, struct err *
 
         if (!x)
                 return ERR_RETURN(e->code);
-        if (x->state.life != WARDEN_PAUSED)
+        if (x->state.status != RUNTIME_PAUSED)
                 r = err_set(e, ERR_CONFLICT, "sandbox '%s' is not paused", q->id);
         if (r == 0)
                 r = set_frozen(w, x, false, e);
         if (r < 0)
                 return r;
-        x->state.life = WARDEN_RUNNING;
+        x->state.status = RUNTIME_RUNNING;
         control_reply(w, &(struct warden_reply){ .call = q->call, .request_id = q->request_id },
                       NULL);
         return 0;

@@ -66,26 +66,20 @@ int native_connect(int socket, int *ret_fd)
 struct driver_health native_health(const struct instance_status *s,
                                    char text[static NATIVE_TEXT_MAX])
 {
-        static const int lives[WARDEN_STATUS_MAX_] = {
-                [WARDEN_RUNNING] = RUNTIME_RUNNING,
-                [WARDEN_PAUSED] = RUNTIME_PAUSED,
-                [WARDEN_ENDED] = RUNTIME_ENDED,
-                [WARDEN_DEAD] = RUNTIME_DEAD,
-        };
         static const char *const reasons[WARDEN_EXIT_MAX_] = {
                 [WARDEN_EXIT_CODE] = "EXITED",
                 [WARDEN_EXIT_SIGNAL] = "SIGNALED",
                 [WARDEN_EXIT_OOM] = "OOM_KILLED",
                 [WARDEN_EXIT_LOST] = "LOST",
         };
-        const char *name = s->reason == WARDEN_EXIT_SIGNAL ? sigabbrev_np((int) s->status) : NULL;
+        const char *name = s->reason == WARDEN_EXIT_SIGNAL ? sigabbrev_np((int) s->code) : NULL;
 
         *text = '\0';
         if (s->reason == WARDEN_EXIT_CODE)
-                (void) snprintf(text, NATIVE_TEXT_MAX, "it ended with exit code %u", s->status);
+                (void) snprintf(text, NATIVE_TEXT_MAX, "it ended with exit code %u", s->code);
         else if (s->reason == WARDEN_EXIT_SIGNAL)
                 (void) snprintf(text, NATIVE_TEXT_MAX, "its agent was killed by signal %u%s%s",
-                                s->status, name ? ", SIG" : "", name ? name : "");
+                                s->code, name ? ", SIG" : "", name ? name : "");
         else if (s->reason == WARDEN_EXIT_OOM)
                 (void) snprintf(text, NATIVE_TEXT_MAX,
                                 "its agent was killed because its memory was used up");
@@ -93,7 +87,7 @@ struct driver_health native_health(const struct instance_status *s,
                 (void) snprintf(text, NATIVE_TEXT_MAX,
                                 "it ended while nobody could see how: a restart of the machine, "
                                 "or of the warden");
-        return (struct driver_health){ .life = lives[s->life],
+        return (struct driver_health){ .life = (int) s->status,
                                        .reason = reasons[s->reason],
                                        .message = str_from(text) };
 }
@@ -233,11 +227,11 @@ static void inspected_after_pause(struct native_request *q, const struct native_
 
         if (a->result < 0)
                 finish(x, native_fail(x->req, a));
-        else if (a->wire->state.life == (paused ? WARDEN_PAUSED : WARDEN_RUNNING))
+        else if (a->wire->state.status == (paused ? RUNTIME_PAUSED : RUNTIME_RUNNING))
                 finish(x, 0);
         else
                 finish(x, err_set(&x->req->err, ERR_CONFLICT, "the sandbox is %s",
-                                  warden_status_to_string((int) a->wire->state.life)));
+                                  runtime_status_to_string((int) a->wire->state.status)));
 }
 
 static void paused(struct native_request *q, const struct native_reply *a)

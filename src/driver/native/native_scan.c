@@ -68,13 +68,6 @@ static void end(struct scanning *s, int result)
         driver_finish(req, result);
 }
 
-static int status_of(const struct instance_status *s)
-{
-        char text[NATIVE_TEXT_MAX];
-
-        return native_health(s, text).life;
-}
-
 static void page(struct native_request *q, const struct native_reply *a)
 {
         struct scanning *s = container_of(q, struct scanning, ask);
@@ -91,7 +84,7 @@ static void page(struct native_request *q, const struct native_reply *a)
                 if (read_record(a->fds[i], f->id, &record) < 0)
                         scan->skipped++;
                 else
-                        driver_scan_add(scan, record, status_of(&f->state));
+                        driver_scan_add(scan, record, (int) f->state.status);
                 (void) snprintf(s->from, sizeof(s->from), "%s", f->id);
         }
         scan->skipped += a->wire->skipped;

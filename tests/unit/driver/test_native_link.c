@@ -199,8 +199,8 @@ static int finish(struct call *c)
         return c->result;
 }
 
-static const struct instance_status running = { WARDEN_RUNNING, WARDEN_EXIT_NONE, 0 };
-static const struct instance_status killed = { WARDEN_DEAD, WARDEN_EXIT_SIGNAL, 9 };
+static const struct instance_status running = { RUNTIME_RUNNING, WARDEN_EXIT_NONE, 0 };
+static const struct instance_status killed = { RUNTIME_DEAD, WARDEN_EXIT_SIGNAL, 9 };
 
 static int set_up(void **state)
 {
@@ -325,7 +325,7 @@ static void a_refused_create_destroys_nothing(void **state)
 
 static void a_pause_that_was_done_is_done(void **state)
 {
-        const struct instance_status paused = { WARDEN_PAUSED, WARDEN_EXIT_NONE, 0 };
+        const struct instance_status paused = { RUNTIME_PAUSED, WARDEN_EXIT_NONE, 0 };
         int pair[2];
         struct call c;
 

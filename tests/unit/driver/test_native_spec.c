@@ -134,17 +134,17 @@ static void ends_are_told_in_words(void **state)
                 int life;
                 const char *reason, *said;
         } cases[] = {
-                { { WARDEN_RUNNING, WARDEN_EXIT_NONE, 0 }, RUNTIME_RUNNING, NULL, "" },
-                { { WARDEN_PAUSED, WARDEN_EXIT_NONE, 0 }, RUNTIME_PAUSED, NULL, "" },
-                { { WARDEN_ENDED, WARDEN_EXIT_CODE, 0 }, RUNTIME_ENDED, "EXITED", "exit code 0" },
-                { { WARDEN_DEAD, WARDEN_EXIT_CODE, 7 }, RUNTIME_DEAD, "EXITED", "exit code 7" },
-                { { WARDEN_DEAD, WARDEN_EXIT_SIGNAL, 9 }, RUNTIME_DEAD, "SIGNALED", "9, SIGKILL" },
-                { { WARDEN_DEAD, WARDEN_EXIT_SIGNAL, 200 },
+                { { RUNTIME_RUNNING, WARDEN_EXIT_NONE, 0 }, RUNTIME_RUNNING, NULL, "" },
+                { { RUNTIME_PAUSED, WARDEN_EXIT_NONE, 0 }, RUNTIME_PAUSED, NULL, "" },
+                { { RUNTIME_ENDED, WARDEN_EXIT_CODE, 0 }, RUNTIME_ENDED, "EXITED", "exit code 0" },
+                { { RUNTIME_DEAD, WARDEN_EXIT_CODE, 7 }, RUNTIME_DEAD, "EXITED", "exit code 7" },
+                { { RUNTIME_DEAD, WARDEN_EXIT_SIGNAL, 9 }, RUNTIME_DEAD, "SIGNALED", "9, SIGKILL" },
+                { { RUNTIME_DEAD, WARDEN_EXIT_SIGNAL, 200 },
                   RUNTIME_DEAD,
                   "SIGNALED",
                   "signal 200" },
-                { { WARDEN_DEAD, WARDEN_EXIT_OOM, 0 }, RUNTIME_DEAD, "OOM_KILLED", "memory" },
-                { { WARDEN_DEAD, WARDEN_EXIT_LOST, 0 }, RUNTIME_DEAD, "LOST", "nobody could see" },
+                { { RUNTIME_DEAD, WARDEN_EXIT_OOM, 0 }, RUNTIME_DEAD, "OOM_KILLED", "memory" },
+                { { RUNTIME_DEAD, WARDEN_EXIT_LOST, 0 }, RUNTIME_DEAD, "LOST", "nobody could see" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -8,9 +8,9 @@
 /* Messages that are right, of all kinds. */
 
 static const struct warden_found page[] = {
-        { "a1", { WARDEN_RUNNING, WARDEN_EXIT_NONE, 0 } },
-        { "a2", { WARDEN_PAUSED, WARDEN_EXIT_NONE, 0 } },
-        { "b", { WARDEN_DEAD, WARDEN_EXIT_OOM, 9 } },
+        { "a1", { RUNTIME_RUNNING, WARDEN_EXIT_NONE, 0 } },
+        { "a2", { RUNTIME_PAUSED, WARDEN_EXIT_NONE, 0 } },
+        { "b", { RUNTIME_DEAD, WARDEN_EXIT_OOM, 9 } },
 };
 
 static const struct warden_request requests[] = {
@@ -34,9 +34,9 @@ static const struct warden_reply answers[] = {
           .result = ERR_RETURN(ERR_INTERNAL),
           .text = "" },
         { .call = WARDEN_MSG_PAUSE, .request_id = 4 },
-        { .call = WARDEN_MSG_INSPECT, .state = { WARDEN_RUNNING, WARDEN_EXIT_NONE, 0 } },
-        { .call = WARDEN_MSG_INSPECT, .state = { WARDEN_ENDED, WARDEN_EXIT_CODE, 0 } },
-        { .call = WARDEN_MSG_INSPECT, .state = { WARDEN_DEAD, WARDEN_EXIT_CODE, 3 } },
+        { .call = WARDEN_MSG_INSPECT, .state = { RUNTIME_RUNNING, WARDEN_EXIT_NONE, 0 } },
+        { .call = WARDEN_MSG_INSPECT, .state = { RUNTIME_ENDED, WARDEN_EXIT_CODE, 0 } },
+        { .call = WARDEN_MSG_INSPECT, .state = { RUNTIME_DEAD, WARDEN_EXIT_CODE, 3 } },
         { .call = WARDEN_MSG_SCAN, .found = page, .n_found = ARRAY_SIZE(page), .more = true },
         { .call = WARDEN_MSG_SCAN, .skipped = 2 },
         { .call = WARDEN_MSG_USAGE, .cpu_usec = 1, .memory_bytes = UINT64_MAX, .processes = 3 },
@@ -44,7 +44,9 @@ static const struct warden_reply answers[] = {
 
 static const struct warden_event news[] = {
         { .kind = WARDEN_EVENT_STARTED, .id = "" },
-        { .kind = WARDEN_EVENT_DIED, .id = "a1", .state = { WARDEN_DEAD, WARDEN_EXIT_SIGNAL, 11 } },
+        { .kind = WARDEN_EVENT_DIED,
+          .id = "a1",
+          .state = { RUNTIME_DEAD, WARDEN_EXIT_SIGNAL, 11 } },
         { .kind = WARDEN_EVENT_OOM, .id = "a1" },
 };
 
@@ -94,9 +96,9 @@ static void check_same_answer(const struct warden_reply *is, const struct warden
         check_i64_eq(is->result, should->result);
         check_z_eq(is->text, should->text ? should->text : "");
         check_u64_eq(is->version, should->version);
-        check_u64_eq(is->state.life, should->state.life);
-        check_u64_eq(is->state.reason, should->state.reason);
         check_u64_eq(is->state.status, should->state.status);
+        check_u64_eq(is->state.reason, should->state.reason);
+        check_u64_eq(is->state.code, should->state.code);
         check_u64_eq(is->cpu_usec, should->cpu_usec);
         check_u64_eq(is->memory_bytes, should->memory_bytes);
         check_u64_eq(is->processes, should->processes);
@@ -105,7 +107,7 @@ static void check_same_answer(const struct warden_reply *is, const struct warden
         check_u64_eq(is->n_found, should->n_found);
         for (size_t i = 0; i < is->n_found; i++) {
                 check_z_eq(is->found[i].id, should->found[i].id);
-                check_u64_eq(is->found[i].state.life, should->found[i].state.life);
+                check_u64_eq(is->found[i].state.status, should->found[i].state.status);
                 check_u64_eq(is->found[i].state.reason, should->found[i].state.reason);
         }
 }
@@ -152,7 +154,7 @@ static void test_news(void **state)
                 check_u64_eq(out.kind, news[i].kind);
                 check_z_eq(out.id, news[i].id);
                 check_u64_eq(out.state.reason, news[i].state.reason);
-                check_u64_eq(out.state.status, news[i].state.status);
+                check_u64_eq(out.state.code, news[i].state.code);
                 m.n_fds = 1;
                 check_i64_eq(warden_event_decode(&m, &a, &out, &e), ERR_RETURN(ERR_INVALID));
         }
@@ -276,13 +278,14 @@ static const struct {
         const char *name;
         struct instance_status state;
 } unsound[] = {
-        { "alive with a reason", { WARDEN_RUNNING, WARDEN_EXIT_CODE, 0 } },
-        { "alive with a status", { WARDEN_PAUSED, WARDEN_EXIT_NONE, 1 } },
-        { "ended with a failure", { WARDEN_ENDED, WARDEN_EXIT_CODE, 1 } },
-        { "dead without a reason", { WARDEN_DEAD, WARDEN_EXIT_NONE, 0 } },
-        { "dead by success", { WARDEN_DEAD, WARDEN_EXIT_CODE, 0 } },
-        { "no such life", { WARDEN_STATUS_MAX_, WARDEN_EXIT_LOST, 0 } },
-        { "no such reason", { WARDEN_DEAD, WARDEN_EXIT_MAX_, 0 } },
+        { "alive with a reason", { RUNTIME_RUNNING, WARDEN_EXIT_CODE, 0 } },
+        { "alive with a status", { RUNTIME_PAUSED, WARDEN_EXIT_NONE, 1 } },
+        { "ended with a failure", { RUNTIME_ENDED, WARDEN_EXIT_CODE, 1 } },
+        { "dead without a reason", { RUNTIME_DEAD, WARDEN_EXIT_NONE, 0 } },
+        { "dead by success", { RUNTIME_DEAD, WARDEN_EXIT_CODE, 0 } },
+        { "gone", { RUNTIME_GONE, WARDEN_EXIT_LOST, 0 } },
+        { "no such status", { RUNTIME_STATUS_MAX_, WARDEN_EXIT_LOST, 0 } },
+        { "no such reason", { RUNTIME_DEAD, WARDEN_EXIT_MAX_, 0 } },
 };
 
 static void test_unsound_states(void **state)
@@ -305,8 +308,8 @@ static void test_unsound_states(void **state)
 static void test_pages_that_lead_back(void **state)
 {
         static const struct warden_found back[] = {
-                { "b", { WARDEN_RUNNING, WARDEN_EXIT_NONE, 0 } },
-                { "a", { WARDEN_RUNNING, WARDEN_EXIT_NONE, 0 } },
+                { "b", { RUNTIME_RUNNING, WARDEN_EXIT_NONE, 0 } },
+                { "a", { RUNTIME_RUNNING, WARDEN_EXIT_NONE, 0 } },
         };
         static const struct warden_reply bad[] = {
                 { .call = WARDEN_MSG_SCAN, .found = back, .n_found = 2 },

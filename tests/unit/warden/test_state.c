@@ -89,7 +89,7 @@ static void test_there_and_back(void **state)
 
 static void test_an_end(void **state)
 {
-        const struct instance_status end = { WARDEN_DEAD, WARDEN_EXIT_SIGNAL, 9 };
+        const struct instance_status end = { RUNTIME_DEAD, WARDEN_EXIT_SIGNAL, 9 };
         struct instance_status out;
         struct instance_state s;
 
@@ -97,9 +97,9 @@ static void test_an_end(void **state)
         write_sample("");
         check_i64_eq(state_write_end(folder, &end), 0);
         check_i64_eq(state_read_end(folder, &out), 0);
-        check_u64_eq(out.life, WARDEN_DEAD);
+        check_u64_eq(out.status, RUNTIME_DEAD);
         check_u64_eq(out.reason, WARDEN_EXIT_SIGNAL);
-        check_u64_eq(out.status, 9);
+        check_u64_eq(out.code, 9);
         check_i64_eq(state_read(folder, &plan_sample_uids, &s), 0);
         fake_root_put(&root, "/end", "garbage");
         check_i64_eq(state_read_end(folder, &out), -ENOENT);

@@ -41,7 +41,7 @@ static void test_a_life(void **state)
         check_i64_eq(warden_client_create(&c, "a1", "the record"), 0);
         check_true(warden_client_ping(&c));
         check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"), 0);
-        check_u64_eq(c.reply.state.life, WARDEN_RUNNING);
+        check_u64_eq(c.reply.state.status, RUNTIME_RUNNING);
         check_true(warden_client_ping(&c));
         pidfd = TAKE_FD(c.fds[WARDEN_FD_PIDFD]);
 
@@ -60,7 +60,7 @@ static void test_a_life(void **state)
         check_i64_eq(warden_client_request(&c, WARDEN_MSG_PAUSE, "a1"), 0);
         check_i64_eq(warden_client_request(&c, WARDEN_MSG_PAUSE, "a1"), ERR_RETURN(ERR_CONFLICT));
         check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"), 0);
-        check_u64_eq(c.reply.state.life, WARDEN_PAUSED);
+        check_u64_eq(c.reply.state.status, RUNTIME_PAUSED);
         check_i64_eq(warden_client_request(&c, WARDEN_MSG_RESUME, "a1"), 0);
         check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"), 0);
         check_true(warden_client_ping(&c));
@@ -102,9 +102,9 @@ static void test_its_end_is_told(void **state)
         check_u64_eq(c.event.kind, WARDEN_EVENT_DIED);
         check_z_eq(c.event.id, "a1");
         check_u64_eq(c.event.state.reason, WARDEN_EXIT_CODE);
-        check_u64_eq(c.event.state.status, 3);
+        check_u64_eq(c.event.state.code, 3);
         check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"), 0);
-        check_u64_eq(c.reply.state.life, WARDEN_DEAD);
+        check_u64_eq(c.reply.state.status, RUNTIME_DEAD);
 
         check_case("also to who comes later");
         check_i64_eq(warden_client_stop(&c, SIGKILL), SIGKILL);
@@ -113,7 +113,7 @@ static void test_its_end_is_told(void **state)
         check_i64_eq(warden_client_request(&c, WARDEN_MSG_SCAN, ""), 0);
         check_u64_eq(c.reply.n_found, 1);
         check_u64_eq(c.reply.found[0].state.reason, WARDEN_EXIT_CODE);
-        check_u64_eq(c.reply.found[0].state.status, 3);
+        check_u64_eq(c.reply.found[0].state.code, 3);
         check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
         warden_client_close(&c);
 }
@@ -148,7 +148,7 @@ static void test_want_of_memory_is_told(void **state)
                         check_u64_eq(c.event.state.reason, WARDEN_EXIT_OOM);
                 }
                 check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"), 0);
-                check_u64_eq(c.reply.state.life, i == 0 ? WARDEN_DEAD : WARDEN_RUNNING);
+                check_u64_eq(c.reply.state.status, i == 0 ? RUNTIME_DEAD : RUNTIME_RUNNING);
                 check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
         }
         warden_client_close(&c);
@@ -278,10 +278,10 @@ static void test_sandboxes_outlive_the_warden(void **state)
                 warden_client_start(&c);
                 warden_client_hello(&c);
                 check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a1"), 0);
-                check_u64_eq(c.reply.state.life, WARDEN_RUNNING);
+                check_u64_eq(c.reply.state.status, RUNTIME_RUNNING);
                 check_true(warden_client_ping(&c));
                 check_i64_eq(warden_client_request(&c, WARDEN_MSG_INSPECT, "a2"), 0);
-                check_u64_eq(c.reply.state.life, WARDEN_PAUSED);
+                check_u64_eq(c.reply.state.status, RUNTIME_PAUSED);
         }
         check_i64_eq(warden_client_create(&c, "a3", ""), 0);
         check_true(warden_client_ping(&c));
@@ -306,7 +306,7 @@ static void test_death_of_an_adopted_one(void **state)
         check_i64_eq(pidfd_kill(pidfd, SIGKILL), 0);
         warden_client_wait_event(&c);
         check_u64_eq(c.event.kind, WARDEN_EVENT_DIED);
-        check_u64_eq(c.event.state.life, WARDEN_DEAD);
+        check_u64_eq(c.event.state.status, RUNTIME_DEAD);
         check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, "a1"), 0);
         (void) close(pidfd);
         warden_client_close(&c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/driver.h"
+#include "model/runtime_status.h"
 
 #include "base/base.h"
 
