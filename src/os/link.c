@@ -279,3 +279,43 @@ int link_list_addresses(struct netlink *nl, struct netlink_batch *b, link_addres
         netlink_begin(b, &head, &m, sizeof(m));
         return netlink_list(nl, b, each_address, &w);
 }
+
+struct route_search {
+        link_route_fn *fn;
+        void *data;
+};
+
+static int each_route(void *data, const struct nlmsghdr *h)
+{
+        const struct route_search *s = data;
+        const struct rtmsg *m = NLMSG_DATA(h);
+        struct link_route r = { 0 };
+        const void *p;
+
+        if (h->nlmsg_type != RTM_NEWROUTE || h->nlmsg_len < NLMSG_LENGTH(sizeof(*m))
+            || (m->rtm_family != AF_INET && m->rtm_family != AF_INET6)
+            || (m->rtm_flags & RTM_F_CLONED))
+                return 0;
+        r.to.family = m->rtm_family;
+        r.bits = m->rtm_dst_len;
+        p = netlink_find(h, sizeof(*m), RTA_DST, link_addr_size(&r.to));
+        if (p)
+                memcpy(&r.to.v6, p, link_addr_size(&r.to));
+        p = netlink_find(h, sizeof(*m), RTA_OIF, sizeof(r.link));
+        if (p)
+                memcpy(&r.link, p, sizeof(r.link));
+        r.has_gateway = netlink_find(h, sizeof(*m), RTA_GATEWAY, 1)
+                        || netlink_find(h, sizeof(*m), RTA_VIA, 1);
+        return s->fn(s->data, &r);
+}
+
+int link_list_routes(struct netlink *nl, struct netlink_batch *b, link_route_fn *fn, void *data)
+{
+        const struct netlink_head head = { RTM_GETROUTE, NLM_F_DUMP, true };
+        const struct rtmsg m = { .rtm_family = AF_UNSPEC };
+        struct route_search s = { fn, data };
+
+        netlink_reset(b);
+        netlink_begin(b, &head, &m, sizeof(m));
+        return netlink_list(nl, b, each_route, &s);
+}

@@ -89,4 +89,16 @@ typedef int link_address_fn(void *data, const struct link_addr *a, int index);
 int link_list_addresses(struct netlink *nl, struct netlink_batch *b, link_address_fn *fn,
                         void *data) must_check;
 
+/* Calls for each route of all tables, the routes to the host's own addresses and networks among them; see
+ * netlink_list. */
+struct link_route {
+        struct link_addr to;
+        unsigned bits; /* of the prefix; 0: the default route */
+        int link;      /* 0: none, or more than one */
+        bool has_gateway;
+};
+typedef int link_route_fn(void *data, const struct link_route *r);
+int link_list_routes(struct netlink *nl, struct netlink_batch *b, link_route_fn *fn, void *data)
+        must_check;
+
 #endif

@@ -23,6 +23,7 @@
  *                 agent.sock      where its agent listens
  *                 record, state, end  what is known of it (warden/state.h)
  *         trash               what was boxes, until it is removed
+ *         subnet4             the subnet of private networks, once it is chosen (warden/subnet.h)
  *
  * Nobody but root may look into it.
  */
@@ -39,6 +40,7 @@
 #define DATA_GROUPS    "shared/groups"
 #define DATA_ZYGOTES   "seeds"
 #define DATA_SANDBOXES "boxes"
+#define DATA_SUBNET    "subnet4"
 #define DATA_TRASH     "trash"
 
 #define DATA_NS_ROOT_STAGE "stage" /* in DATA_NS_ROOT */

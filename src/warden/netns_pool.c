@@ -15,6 +15,7 @@
 #include "os/mount.h"
 #include "os/netns.h"
 #include "os/virtual_file.h"
+#include "warden/subnet.h"
 #include "warden/veth_pair.h"
 
 #define LIST_TRIES   5
@@ -275,28 +276,6 @@ int netns_pool_sweep(struct netns_pool *p)
         return r < 0 ? r : n;
 }
 
-/* Somebody else's address in the subnets: another installation, or the machine's own network. */
-static int find_foreign(void *data, const struct link_addr *a, int link)
-{
-        struct netns_pool *p = data;
-        char name[IF_NAMESIZE];
-
-        if (!addr_plan_has(&p->addrs, a))
-                return 0;
-        if (!if_indextoname((unsigned) link, name)) /* gone meanwhile */
-                return 0;
-        return addr_plan_index(&p->addrs, name) < 0 ? -EADDRINUSE : 0;
-}
-
-static int check_subnets(struct netns_pool *p)
-{
-        int r = -EAGAIN;
-
-        for (int i = 0; r == -EAGAIN && i < LIST_TRIES; i++)
-                r = link_list_addresses(&p->route, &p->batch, find_foreign, p);
-        return r == -EAGAIN ? 0 : r;
-}
-
 static int add_adopted(struct netns_pool *p)
 {
         const struct kind *k = &p->kinds[NETNS_KIND_PRIVATE];
@@ -333,13 +312,10 @@ static int start_private(struct netns_pool *p, struct err *e)
 
         if (r < 0)
                 return err_errno(e, r, "ask the kernel for its packet rules");
-        r = check_subnets(p);
-        if (r == -EADDRINUSE)
-                return err_set(
-                        e, ERR_CONFLICT,
-                        "the subnet for sandboxes is in use on this machine: configure another");
-        if (r == 0)
-                r = netns_pool_sweep(p);
+        r = subnet_check(&p->route, &p->batch, &p->addrs, /* strict= */ false, e);
+        if (r < 0)
+                return r;
+        r = netns_pool_sweep(p);
         if (r < 0)
                 return err_errno(e, r, "remove network links of former sandboxes");
         r = was_router(p);

@@ -10,6 +10,7 @@
 #include "os/fd.h"
 #include "warden/netns_process.h"
 #include "warden/resolvers.h"
+#include "warden/subnet.h"
 #include "warden/warden_impl.h"
 
 #define PAUSE    USEC_PER_SEC /* before another netns_process, if one has ended at once */
@@ -269,18 +270,37 @@ void network_init(struct warden *w)
                 list_init(&n->kinds[i].waiters);
 }
 
+/* Whether a sandbox with a private network is running. */
+static bool has_private(const struct warden *w)
+{
+        for (struct tree_node *t = tree_from(&w->instances, STR("")); t;
+             t = tree_after(&w->instances, t->key)) {
+                const struct instance *x = container_of(t, struct instance, by_id);
+
+                if (x->has_net && x->net.kind == NETNS_KIND_PRIVATE)
+                        return true;
+        }
+        return false;
+}
+
 int network_open(struct warden *w, struct err *e)
 {
         const struct warden_config *c = w->config;
-        const struct addr_plan_config names = { str_from(c->installation), c->subnet4, c->subnet6 };
+        const struct str name = str_from(c->installation);
+        const struct subnet_request q = { { name, c->subnet4, c->subnet6 },
+                                          w->ctx.data,
+                                          has_private(w) };
         struct network *n = &w->network;
+        int r;
 
         n->config = (struct netns_pool_config){ .depth = { c->networks,
                                                            c->no_private ? 0 : c->networks },
                                                 .none_max = c->uids.ranges + c->networks,
                                                 .close_batch = NETNS_POOL_BATCH_DEFAULT };
-        if (addr_plan_init(&n->config.addrs, &names) < 0)
-                return err_set(e, ERR_INVALID, "a subnet for sandboxes is not a private one");
+        r = c->no_private ? addr_plan_init(&n->config.addrs, &(struct addr_plan_config){ name })
+                          : subnet_choose(&q, &n->config.addrs, e);
+        if (r < 0)
+                return r;
         for (size_t i = 0; i < NETNS_KINDS; i++) {
                 n->kinds[i].max = MAX_OF(c->networks, 1U);
                 n->kinds[i].ready = xcalloc(n->kinds[i].max, sizeof(*n->kinds[i].ready));

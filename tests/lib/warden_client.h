@@ -40,7 +40,8 @@ struct warden_client {
         pid_t pid;
         uint64_t request_id;
         const char *uids;
-        bool private; /* networks, in a network namespace that is the test's own */
+        bool private;        /* networks, in a network namespace that is the test's own */
+        const char *subnet4; /* of these; NULL: the warden chooses */
 
         /* The last message: */
         struct arena arena;
@@ -71,11 +72,13 @@ static inline void warden_client_start(struct warden_client *c)
         (void) execl(program, program, "--socket-fd", fd, "--data", c->root.root, "--agent", agent,
                      "--installation", c->installation, "--uids", c->uids, "--seeds", "2",
                      "--log-level", "error", "--networks", "4", "--dns", "192.0.2.53",
-                     c->private ? NULL : "--no-private", NULL);
+                     c->private ? (c->subnet4 ? "--subnet4" : NULL) : "--no-private",
+                     c->private ? c->subnet4 : NULL, NULL);
         _exit(127);
 }
 
-static inline void warden_client_open_with(struct warden_client *c, const char *uids, bool private)
+static inline void warden_client_open_with(struct warden_client *c, const char *uids, bool private,
+                                           const char *subnet4)
 {
         char id[ID_HEX_LEN + 1];
         struct ids ids;
@@ -83,7 +86,7 @@ static inline void warden_client_open_with(struct warden_client *c, const char *
 
         /* What a warden leaves behind becomes ours, as it becomes the launcher's. */
         check_i64_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-        *c = (struct warden_client){ .uids = uids, .private = private };
+        *c = (struct warden_client){ .uids = uids, .private = private, .subnet4 = subnet4 };
         ids_init(&ids);
         ids_hex(&ids, id);
         (void) snprintf(c->installation, sizeof(c->installation), "test-%s", id);
@@ -99,13 +102,19 @@ static inline void warden_client_open_with(struct warden_client *c, const char *
 
 static inline void warden_client_open(struct warden_client *c, const char *uids)
 {
-        warden_client_open_with(c, uids, false);
+        warden_client_open_with(c, uids, false, NULL);
 }
 
 /* With networks: the caller is in a network namespace of its own. */
 static inline void warden_client_open_private(struct warden_client *c, const char *uids)
 {
-        warden_client_open_with(c, uids, true);
+        warden_client_open_with(c, uids, true, NULL);
+}
+
+static inline void warden_client_open_subnet(struct warden_client *c, const char *uids,
+                                             const char *subnet4)
+{
+        warden_client_open_with(c, uids, true, subnet4);
 }
 
 /* Of the warden's; the first of that name. */
