@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What an agent does with a sandbox: act, look, act again.
+ * Lets a model act in the sandbox of its user.
  *
- *         HUTCH_URL=... agent_loop USER
+ *         agent_loop USER
  *
- * The model is at the other end of standard input and output. It says one action a line:
+ * The model is connected to standard input and output. It sends one action per line:
  *
  *         bash COMMAND
  *         write PATH TEXT
  *         read PATH
  *         destroy
  *
- * and is answered with what it will want to see: a line that says how it went, then the bytes that
- * belong to it, indented. Every user has a sandbox of his own, which is there again when he comes back,
- * unless he destroys it.
+ * and receives a line with the outcome, followed by the output, indented. Each user has one sandbox.
+ * It is kept until it is destroyed, so the next run for the same user continues in it.
  *
- * A command that fails is no failure of this program: the model is told, and tries something else. Neither
- * is a call that fails; only a sandbox that can't be had ends the conversation.
+ * A command that fails does not end the program, and neither does a call that fails: the model reads
+ * the error and tries something else.
+ *
+ * Environment: HUTCH_URL (default http://localhost:8080), HUTCH_API_KEY, HUTCH_IMAGE (default
+ * "host").
  */
 
 #include <stdio.h>
@@ -26,63 +28,68 @@
 
 #include <hutch/hutch.h>
 
-#define COMMAND_MS 60000 /* what a model starts may never end */
-#define SHOWN      4096  /* and what it prints may be long; its own memory is short */
+#define COMMAND_MS 60000 /* a command of a model may never end */
+#define OUTPUT_MAX 4096  /* bytes shown to the model, whose context is short */
 
 struct agent {
         struct hutch_client *client;
         struct hutch_call call;
-        const char *sandbox;
+        const char *sandbox_id;
         bool destroyed;
 };
 
-static void show(const char *bytes, size_t n)
+static void print_indented(const char *bytes, size_t n)
 {
-        size_t shown = n < SHOWN ? n : SHOWN;
-        bool begin = true;
+        size_t shown = n < OUTPUT_MAX ? n : OUTPUT_MAX;
+        bool line_start = true;
 
         for (size_t i = 0; i < shown; i++) {
-                if (begin)
+                if (line_start)
                         printf("  ");
                 putchar(bytes[i]);
-                begin = bytes[i] == '\n';
+                line_start = bytes[i] == '\n';
         }
-        if (!begin)
+        if (!line_start)
                 putchar('\n');
         if (shown < n)
-                printf("  (%zu bytes more)\n", n - shown);
+                printf("  (%zu more bytes)\n", n - shown);
+}
+
+static void print_error(const struct agent *a)
+{
+        printf("error: %s\n", a->call.error.message);
 }
 
 static void act_bash(struct agent *a, const char *command)
 {
-        struct hutch_bash what = hutch_bash_init();
-        struct hutch_command_result *ran;
+        struct hutch_bash bash = hutch_bash_init();
+        struct hutch_command_result *result;
 
-        what.sandbox_id = a->sandbox;
-        what.command = command;
-        what.timeout_ms = COMMAND_MS;
-        if (hutch_execute_bash(a->client, &what, &ran, &a->call) < 0) {
-                printf("error: %s\n", a->call.error.message);
+        bash.sandbox_id = a->sandbox_id;
+        bash.command = command;
+        bash.timeout_ms = COMMAND_MS;
+        if (hutch_execute_bash(a->client, &bash, &result, &a->call) < 0) {
+                print_error(a);
                 return;
         }
-        printf("exit %d%s\n", ran->exit_code, ran->timed_out ? ", it took too long" : "");
-        show(ran->out, ran->out_n);
-        show(ran->err, ran->err_n);
-        hutch_command_result_free(ran);
+        printf("exit %d%s\n", result->exit_code, result->timed_out ? ", timed out" : "");
+        print_indented(result->out, result->out_n);
+        print_indented(result->err, result->err_n);
+        hutch_command_result_free(result);
 }
 
-static void act_write(struct agent *a, const char *rest)
+static void act_write(struct agent *a, const char *arguments)
 {
         struct hutch_file_upload file = hutch_file_upload_init();
-        size_t n = strcspn(rest, " ");
-        char *path = strndup(rest, n);
+        size_t n = strcspn(arguments, " ");
+        char *path = strndup(arguments, n);
+        const char *text = arguments + n + (arguments[n] != '\0');
 
-        rest += rest[n] ? n + 1 : n;
         file.path = path;
-        file.source.data = rest;
-        file.source.n = strlen(rest);
-        if (hutch_write_files(a->client, a->sandbox, &file, 1, &a->call) < 0)
-                printf("error: %s\n", a->call.error.message);
+        file.source.data = text;
+        file.source.n = strlen(text);
+        if (hutch_write_files(a->client, a->sandbox_id, &file, 1, &a->call) < 0)
+                print_error(a);
         else
                 printf("written\n");
         free(path);
@@ -90,22 +97,22 @@ static void act_write(struct agent *a, const char *rest)
 
 static void act_read(struct agent *a, const char *path)
 {
-        struct hutch_data *data;
+        struct hutch_data *file;
 
-        if (hutch_read_file(a->client, a->sandbox, path, &data, &a->call) < 0) {
-                printf("error: %s\n", a->call.error.message);
+        if (hutch_read_file(a->client, a->sandbox_id, path, &file, &a->call) < 0) {
+                print_error(a);
                 return;
         }
-        printf("%zu bytes\n", data->n);
-        show(data->data, data->n);
-        hutch_data_free(data);
+        printf("%zu bytes\n", file->n);
+        print_indented(file->data, file->n);
+        hutch_data_free(file);
 }
 
-static void act_destroy(struct agent *a, const char *nothing)
+static void act_destroy(struct agent *a, const char *unused)
 {
-        (void) nothing;
-        if (hutch_destroy_sandbox(a->client, a->sandbox, &a->call) < 0) {
-                printf("error: %s\n", a->call.error.message);
+        (void) unused;
+        if (hutch_destroy_sandbox(a->client, a->sandbox_id, &a->call) < 0) {
+                print_error(a);
                 return;
         }
         printf("destroyed\n");
@@ -114,7 +121,7 @@ static void act_destroy(struct agent *a, const char *nothing)
 
 static const struct action {
         const char *name;
-        void (*act)(struct agent *a, const char *rest);
+        void (*act)(struct agent *a, const char *arguments);
 } actions[] = {
         { "bash", act_bash },
         { "write", act_write },
@@ -124,25 +131,25 @@ static const struct action {
 
 static void act(struct agent *a, char *line)
 {
-        char *rest = strchr(line, ' ');
+        char *arguments = strchr(line, ' ');
 
-        if (rest)
-                *rest++ = '\0';
+        if (arguments)
+                *arguments++ = '\0';
         for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
                 if (strcmp(actions[i].name, line) == 0) {
-                        actions[i].act(a, rest ? rest : line + strlen(line));
+                        actions[i].act(a, arguments ? arguments : "");
                         return;
                 }
         }
-        printf("error: there is no action '%s'; there are bash, write, read and destroy\n", line);
+        printf("error: unknown action '%s'; use bash, write, read or destroy\n", line);
 }
 
 static void converse(struct agent *a)
 {
         char *line = NULL;
-        size_t room = 0;
+        size_t size = 0;
 
-        while (!a->destroyed && getline(&line, &room, stdin) > 0) {
+        while (!a->destroyed && getline(&line, &size, stdin) > 0) {
                 line[strcspn(line, "\n")] = '\0';
                 act(a, line);
                 fflush(stdout);
@@ -152,31 +159,34 @@ static void converse(struct agent *a)
 
 int main(int argc, char **argv)
 {
+        const char *url = getenv("HUTCH_URL"), *image = getenv("HUTCH_IMAGE");
         struct agent a = { .call = hutch_call_init() };
         struct hutch_owner owner = { "example", "agent-loop", argc == 2 ? argv[1] : NULL, NULL,
                                      NULL };
-        struct hutch_sandbox_options wish = hutch_sandbox_options_init();
-        struct hutch_ensured *box = NULL;
+        struct hutch_sandbox_options options = hutch_sandbox_options_init();
+        struct hutch_ensured *sandbox = NULL;
 
         if (argc != 2) {
                 fprintf(stderr, "usage: agent_loop USER\n");
                 return 2;
         }
-        if (hutch_client_new(getenv("HUTCH_URL"), getenv("HUTCH_API_KEY"), NULL, &a.client) < 0) {
-                fprintf(stderr, "agent_loop: HUTCH_URL is no address of a server\n");
+        if (hutch_client_new(url ? url : "http://localhost:8080", getenv("HUTCH_API_KEY"), NULL,
+                             &a.client)
+            < 0) {
+                fprintf(stderr, "agent_loop: HUTCH_URL is not a valid URL\n");
                 return 1;
         }
-        wish.image = "debian:12";
-        wish.owner = &owner;
-        if (hutch_ensure_sandbox(a.client, &wish, &box, &a.call) < 0) {
+        options.image = image ? image : "host";
+        options.owner = &owner;
+        if (hutch_ensure_sandbox(a.client, &options, &sandbox, &a.call) < 0) {
                 fprintf(stderr, "agent_loop: %s\n", a.call.error.message);
         } else {
-                printf("%s\n", box->created ? "a new sandbox" : "the sandbox of last time");
+                printf("%s\n", sandbox->created ? "new sandbox" : "existing sandbox");
                 fflush(stdout);
-                a.sandbox = box->sandbox_id;
+                a.sandbox_id = sandbox->sandbox_id;
                 converse(&a);
         }
-        hutch_ensured_free(box);
+        hutch_ensured_free(sandbox);
         hutch_client_free(a.client);
-        return a.sandbox ? 0 : 1;
+        return a.sandbox_id ? 0 : 1;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A build in a sandbox, its log as it is written.
+ * Runs a build in an existing sandbox and prints its log as it is written.
  *
- *         HUTCH_URL=... build_log SANDBOX-ID COMMAND [ENV=VALUE]...
+ *         build_log SANDBOX-ID COMMAND [NAME=VALUE]...
  *
- * Each line is printed with the seconds since the start and the stream it came from, when it comes. ^C
- * ends the build: the command is attached to its call, so it dies when we hang up, and with it whatever
- * it has started. The exit status is that of the build, or 130 if it was ended.
+ * Each line is printed with the seconds since the start and its stream. ^C cancels the build: the
+ * command is attached to the call, so the agent kills it, and everything it has started, when the
+ * call ends. Exits with the status of the build, or with 130 if it was canceled.
+ *
+ * Environment: HUTCH_URL (default http://localhost:8080), HUTCH_API_KEY.
  */
 
 #include <signal.h>
@@ -56,8 +58,8 @@ static int on_output(void *data, enum hutch_stream stream, const char *bytes, si
         return 0;
 }
 
-/* A descriptor that becomes readable at SIGINT, instead of the end of this process. */
-static int interrupts(void)
+/* A descriptor that becomes readable on SIGINT, which no longer kills this process. */
+static int open_interrupts(void)
 {
         sigset_t set;
 
@@ -68,32 +70,33 @@ static int interrupts(void)
 }
 
 static int build(struct hutch_client *client, const struct hutch_endpoint *agent,
-                 const struct hutch_command_options *what, struct hutch_call *call)
+                 const struct hutch_command_options *options, struct hutch_call *call)
 {
-        const struct log *log = what->data;
-        struct hutch_command_result *ran = NULL;
-        int r = hutch_run_command(client, agent, what, &ran, call);
+        const struct log *log = options->data;
+        struct hutch_command_result *result = NULL;
+        int r = hutch_run_command(client, agent, options, &result, call);
         int status;
 
         if (r == HUTCH_CANCELED) {
-                fprintf(stderr, "build_log: ended\n");
+                fprintf(stderr, "build_log: canceled\n");
                 return 130;
         }
         if (r < 0) {
                 fprintf(stderr, "build_log: %s\n", call->error.message);
                 return 1;
         }
-        status = ran->exit_code;
+        status = result->exit_code;
         fprintf(stderr, "build_log: %lu lines, exit status %d%s%s\n", log->lines, status,
-                ran->error ? ": " : "", ran->error ? ran->error : "");
-        hutch_command_result_free(ran);
+                result->error ? ": " : "", result->error ? result->error : "");
+        hutch_command_result_free(result);
         return status;
 }
 
 int main(int argc, char **argv)
 {
+        const char *url = getenv("HUTCH_URL");
         struct hutch_call call = hutch_call_init();
-        struct hutch_command_options what = hutch_command_options_init();
+        struct hutch_command_options options = hutch_command_options_init();
         struct hutch_pair env[ENV_MAX];
         struct hutch_client *client = NULL;
         struct hutch_endpoint *agent = NULL;
@@ -101,7 +104,7 @@ int main(int argc, char **argv)
         int status = 1;
 
         if (argc < 3 || argc - 3 > ENV_MAX) {
-                fprintf(stderr, "usage: build_log SANDBOX-ID COMMAND [ENV=VALUE]...\n");
+                fprintf(stderr, "usage: build_log SANDBOX-ID COMMAND [NAME=VALUE]...\n");
                 return 2;
         }
         for (int i = 3; i < argc; i++) {
@@ -111,22 +114,24 @@ int main(int argc, char **argv)
                         *value++ = '\0';
                 env[i - 3] = (struct hutch_pair){ argv[i], value ? value : "" };
         }
-        what.command = argv[2];
-        what.env = env;
-        what.n_env = (size_t) (argc - 3);
-        what.attached = true;
-        what.output = on_output;
-        what.data = &log;
-        call.cancel_fd = interrupts();
-        call.timeout_ms = -1; /* builds take their time */
+        options.command = argv[2];
+        options.env = env;
+        options.n_env = (size_t) (argc - 3);
+        options.attached = true;
+        options.output = on_output;
+        options.data = &log;
+        call.cancel_fd = open_interrupts();
+        call.timeout_ms = -1; /* a build may take long */
         clock_gettime(CLOCK_MONOTONIC, &log.start);
 
-        if (hutch_client_new(getenv("HUTCH_URL"), getenv("HUTCH_API_KEY"), NULL, &client) < 0)
-                fprintf(stderr, "build_log: HUTCH_URL is no address of a server\n");
+        if (hutch_client_new(url ? url : "http://localhost:8080", getenv("HUTCH_API_KEY"), NULL,
+                             &client)
+            < 0)
+                fprintf(stderr, "build_log: HUTCH_URL is not a valid URL\n");
         else if (hutch_discover_execd(client, argv[1], &agent, &call) < 0)
                 fprintf(stderr, "build_log: %s\n", call.error.message);
         else
-                status = build(client, agent, &what, &call);
+                status = build(client, agent, &options, &call);
         hutch_endpoint_free(agent);
         hutch_client_free(client);
         close(call.cancel_fd);

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Makes a folder in a sandbox equal to one here.
+ * Makes a directory in a sandbox equal to a local one.
  *
- *         HUTCH_URL=... file_sync SANDBOX-ID FOLDER REMOTE-FOLDER
+ *         file_sync SANDBOX-ID LOCAL-DIR REMOTE-DIR
  *
- * The folder there is named by its whole path. Files that are missing there, differ in size, or are older
- * than ours are sent, all of them in one request, however large; what is there and not here is deleted.
- * Symbolic links and the like are left out. It prints what it did:
+ * REMOTE-DIR is an absolute path. Files that are missing there, differ in size, or are older than
+ * the local ones are uploaded in one request of any size. Files that do not exist locally are
+ * deleted. Symbolic links and special files are skipped. Prints what it did:
  *
- *         + path    was sent
- *         - path    was deleted
- *         2 sent, 1 deleted, 40 equal
+ *         + path    uploaded
+ *         - path    deleted
+ *         2 uploaded, 1 deleted, 40 unchanged
+ *
+ * Environment: HUTCH_URL (default http://localhost:8080), HUTCH_API_KEY.
  */
 
 #include <errno.h>
@@ -27,19 +29,19 @@
 #include <hutch/hutch.h>
 
 struct file {
-        char *name; /* from the folder on, without a slash in front */
+        char *name; /* relative to the directory */
         int64_t size, modified_at;
         unsigned mode;
-        bool equal;
+        bool unchanged;
 };
 
 struct sync {
-        const char *folder, *remote;
+        const char *local_dir, *remote_dir;
         struct hutch_client *client;
         struct hutch_endpoint *agent;
         struct hutch_call call;
         struct file *files;
-        size_t n, sent, deleted;
+        size_t n, uploaded, deleted;
 };
 
 static char *join(const char *a, const char *b)
@@ -51,24 +53,24 @@ static char *join(const char *a, const char *b)
         return path;
 }
 
-/* --- what is here --- */
+/* --- local files --- */
 
-static struct sync *walking; /* nftw has no room for an argument */
+static struct sync *current; /* nftw takes no argument for its callback */
 
 static int add_file(const char *path, const struct stat *st, int type, struct FTW *at)
 {
-        struct sync *s = walking;
-        struct file *more;
+        struct sync *s = current;
+        struct file *files;
 
         (void) at;
         if (type != FTW_F || !S_ISREG(st->st_mode))
                 return 0;
-        more = realloc(s->files, (s->n + 1) * sizeof(*more));
-        if (!more)
+        files = realloc(s->files, (s->n + 1) * sizeof(*files));
+        if (!files)
                 return -1;
-        s->files = more;
+        s->files = files;
         s->files[s->n++] = (struct file){
-                .name = strdup(path + strlen(s->folder) + 1),
+                .name = strdup(path + strlen(s->local_dir) + 1),
                 .size = st->st_size,
                 .modified_at = (int64_t) st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000,
                 .mode = st->st_mode & 0777,
@@ -76,16 +78,16 @@ static int add_file(const char *path, const struct stat *st, int type, struct FT
         return 0;
 }
 
-static bool look_here(struct sync *s)
+static bool list_local(struct sync *s)
 {
-        walking = s;
-        if (nftw(s->folder, add_file, 32, FTW_PHYS) == 0)
+        current = s;
+        if (nftw(s->local_dir, add_file, 32, FTW_PHYS) == 0)
                 return true;
-        fprintf(stderr, "file_sync: %s: %s\n", s->folder, strerror(errno));
+        fprintf(stderr, "file_sync: %s: %s\n", s->local_dir, strerror(errno));
         return false;
 }
 
-/* --- what is there --- */
+/* --- remote files --- */
 
 static struct file *find(struct sync *s, const char *name)
 {
@@ -95,52 +97,52 @@ static struct file *find(struct sync *s, const char *name)
         return NULL;
 }
 
-/* Marks what is equal, and deletes what is not ours. */
-static int compare(struct sync *s, const struct hutch_file_list *there)
+/* Marks unchanged files and deletes those that do not exist locally. */
+static int compare(struct sync *s, const struct hutch_file_list *remote)
 {
-        const char **extra = calloc(there->n + 1, sizeof(*extra));
+        const char **extra = calloc(remote->n + 1, sizeof(*extra));
         struct hutch_paths paths = { extra, 0 };
         int r = 0;
 
         if (!extra)
                 return HUTCH_NO_MEMORY;
-        for (size_t i = 0; i < there->n; i++) {
-                const struct hutch_file_info *info = there->items[i];
-                struct file *f = find(s, info->path + strlen(s->remote) + 1);
+        for (size_t i = 0; i < remote->n; i++) {
+                const struct hutch_file_info *info = remote->items[i];
+                struct file *f = find(s, info->path + strlen(s->remote_dir) + 1);
 
                 if (f)
-                        f->equal = info->size == f->size && info->modified_at >= f->modified_at;
+                        f->unchanged = info->size == f->size && info->modified_at >= f->modified_at;
                 else
                         extra[paths.n++] = info->path;
         }
         if (paths.n > 0)
                 r = hutch_delete_files(s->client, s->agent, &paths, &s->call);
         for (size_t i = 0; r == 0 && i < paths.n; i++)
-                printf("- %s\n", paths.items[i] + strlen(s->remote) + 1);
+                printf("- %s\n", paths.items[i] + strlen(s->remote_dir) + 1);
         s->deleted = paths.n;
         free(extra);
         return r;
 }
 
-static int look_there(struct sync *s)
+static int list_remote(struct sync *s)
 {
-        struct hutch_permission folder = { .path = s->remote };
-        struct hutch_search all = hutch_search_init();
-        struct hutch_file_list *there = NULL;
-        int r = hutch_make_directories(s->client, s->agent, &folder, 1, &s->call);
+        struct hutch_permission dir = { .path = s->remote_dir };
+        struct hutch_search search = hutch_search_init();
+        struct hutch_file_list *remote = NULL;
+        int r = hutch_make_directories(s->client, s->agent, &dir, 1, &s->call);
 
-        all.dir = s->remote;
+        search.dir = s->remote_dir;
         if (r == 0)
-                r = hutch_search_files(s->client, s->agent, &all, &there, &s->call);
+                r = hutch_search_files(s->client, s->agent, &search, &remote, &s->call);
         if (r == 0)
-                r = compare(s, there);
-        hutch_file_list_free(there);
+                r = compare(s, remote);
+        hutch_file_list_free(remote);
         return r;
 }
 
-/* --- sending --- */
+/* --- upload --- */
 
-/* A file is opened when its turn comes, and not before: there may be more of them than descriptors. */
+/* A file is opened when it is first read: there may be more files than descriptors. */
 struct reader {
         char *path;
         int fd;
@@ -161,63 +163,66 @@ static int64_t read_file(void *ctx, void *buf, size_t n)
         return got;
 }
 
-static int send_changed(struct sync *s)
+static int upload_changed(struct sync *s)
 {
-        struct hutch_file_upload *up = calloc(s->n + 1, sizeof(*up));
+        struct hutch_file_upload *uploads = calloc(s->n + 1, sizeof(*uploads));
         struct reader *readers = calloc(s->n + 1, sizeof(*readers));
         size_t n = 0;
         int r = 0;
 
-        for (size_t i = 0; up && readers && i < s->n; i++) {
-                if (s->files[i].equal)
+        for (size_t i = 0; uploads && readers && i < s->n; i++) {
+                if (s->files[i].unchanged)
                         continue;
-                readers[n] = (struct reader){ join(s->folder, s->files[i].name), -1 };
-                up[n] = hutch_file_upload_init();
-                up[n].path = join(s->remote, s->files[i].name);
-                up[n].mode = s->files[i].mode;
-                up[n].source.read = read_file;
-                up[n].source.ctx = &readers[n];
-                up[n].source.n = (uint64_t) s->files[i].size;
+                readers[n] = (struct reader){ join(s->local_dir, s->files[i].name), -1 };
+                uploads[n] = hutch_file_upload_init();
+                uploads[n].path = join(s->remote_dir, s->files[i].name);
+                uploads[n].mode = s->files[i].mode;
+                uploads[n].source.read = read_file;
+                uploads[n].source.ctx = &readers[n];
+                uploads[n].source.n = (uint64_t) s->files[i].size;
                 n++;
         }
         if (n > 0)
-                r = hutch_upload_files(s->client, s->agent, up, n, &s->call);
+                r = hutch_upload_files(s->client, s->agent, uploads, n, &s->call);
         for (size_t i = 0; i < n; i++) {
                 if (r == 0)
-                        printf("+ %s\n", up[i].path + strlen(s->remote) + 1);
+                        printf("+ %s\n", uploads[i].path + strlen(s->remote_dir) + 1);
                 if (readers[i].fd >= 0)
                         close(readers[i].fd);
                 free(readers[i].path);
-                free((char *) up[i].path);
+                free((char *) uploads[i].path);
         }
-        s->sent = n;
+        s->uploaded = n;
         free(readers);
-        free(up);
+        free(uploads);
         return r;
 }
 
 int main(int argc, char **argv)
 {
+        const char *url = getenv("HUTCH_URL");
         struct sync s = { .call = hutch_call_init() };
         int status = 1;
 
         if (argc != 4) {
-                fprintf(stderr, "usage: file_sync SANDBOX-ID FOLDER REMOTE-FOLDER\n");
+                fprintf(stderr, "usage: file_sync SANDBOX-ID LOCAL-DIR REMOTE-DIR\n");
                 return 2;
         }
-        s.folder = argv[2];
-        s.remote = argv[3];
-        if (hutch_client_new(getenv("HUTCH_URL"), getenv("HUTCH_API_KEY"), NULL, &s.client) < 0) {
-                fprintf(stderr, "file_sync: HUTCH_URL is no address of a server\n");
+        s.local_dir = argv[2];
+        s.remote_dir = argv[3];
+        if (hutch_client_new(url ? url : "http://localhost:8080", getenv("HUTCH_API_KEY"), NULL,
+                             &s.client)
+            < 0) {
+                fprintf(stderr, "file_sync: HUTCH_URL is not a valid URL\n");
                 return 1;
         }
-        if (look_here(&s)) {
+        if (list_local(&s)) {
                 if (hutch_discover_execd(s.client, argv[1], &s.agent, &s.call) < 0
-                    || look_there(&s) < 0 || send_changed(&s) < 0) {
+                    || list_remote(&s) < 0 || upload_changed(&s) < 0) {
                         fprintf(stderr, "file_sync: %s\n", s.call.error.message);
                 } else {
-                        printf("%zu sent, %zu deleted, %zu equal\n", s.sent, s.deleted,
-                               s.n - s.sent);
+                        printf("%zu uploaded, %zu deleted, %zu unchanged\n", s.uploaded, s.deleted,
+                               s.n - s.uploaded);
                         status = 0;
                 }
         }

@@ -2,7 +2,8 @@
 #ifndef HUTCH_AGENT_H
 #define HUTCH_AGENT_H
 
-/* What is asked of the agent in a sandbox: commands, sessions, files, metrics, tunnels. Include hutch/hutch.h, where the rules are. */
+/* Calls to the agent in a sandbox: commands, sessions, files, metrics, tunnels. Include
+ * <hutch/hutch.h>, which has the general rules. */
 
 #include <hutch/lifecycle.h>
 
@@ -10,7 +11,7 @@
 extern "C" {
 #endif
 
-/* Whether the agent answers. */
+/* Succeeds if the agent responds. */
 int hutch_ping(struct hutch_client *client, const struct hutch_endpoint *agent,
                struct hutch_call *call);
 
@@ -21,59 +22,58 @@ enum hutch_stream {
         HUTCH_STDERR = 2,
 };
 
-/* Output as it comes: whole lines if the server tells lines, else any pieces. Other than 0 gives up
- * the call (HUTCH_CANCELED). */
+/* Receives output as it arrives: complete lines if the server sends lines, else pieces of any size.
+ * A nonzero return value ends the call with HUTCH_CANCELED. */
 typedef int hutch_output_fn(void *data, enum hutch_stream stream, const char *bytes, size_t n);
 
 struct hutch_command_options {
         size_t size;
-        const char *command;     /* for the sandbox's shell; this or argv */
-        const char *const *argv; /* program and arguments, without a shell */
+        const char *command;     /* a command line for the shell; either this or argv */
+        const char *const *argv; /* program and arguments, run without a shell */
         size_t n_argv;
-        const char *cwd;              /* NULL: the agent's choice */
-        const struct hutch_pair *env; /* besides the sandbox's */
+        const char *cwd;              /* NULL: the agent's default */
+        const struct hutch_pair *env; /* added to the sandbox's environment */
         size_t n_env;
-        int64_t timeout_ms; /* the agent kills it then; 0: never. The deadline of the call only ends the
-                             * waiting */
-        bool has_uid, has_gid; /* as another user; gid needs uid */
+        int64_t timeout_ms; /* the agent kills the command after this time; 0: never. The timeout of
+                             * the call only ends the wait. */
+        bool has_uid, has_gid; /* run as this user and group; gid requires uid */
         uint32_t uid, gid;
-        bool open_stdin; /* hutch_write_stdin is to come; else /dev/null */
-        bool attached;   /* it is killed when this call ends, however that comes (Hutch) */
-
-        /* Told as it comes, and then not collected. They need not both be there. */
+        bool open_stdin; /* allows hutch_write_stdin; else stdin is /dev/null */
+        bool attached;   /* the command is killed when this call ends, for any reason (Hutch) */
+        /* Receives the output, which is then not collected. May be NULL. */
         hutch_output_fn *output;
-        /* The id, as soon as there is one: for status, stdin and signals meanwhile. */
+        /* Receives the command's id as soon as it is known, for status, stdin and signals. May be
+         * NULL. */
         void (*started)(void *data, const char *id);
         void *data;
-        uint64_t output_max; /* bytes collected of each stream; 0: the client's response_max */
+        uint64_t output_max; /* bytes to collect of each stream; 0: the client's response_max */
 };
 HUTCH_INITIALISER_(hutch_command_options)
 
 struct hutch_command_result {
         const char *id;
-        /* Collected output; a NUL follows. Byte for byte where the server can (Hutch); where it tells
-         * lines of text, those lines, each with a newline. */
+        /* The collected output, NUL-terminated. The exact bytes with Hutch; servers that send lines
+         * of text give these lines, each with a newline. */
         const char *out, *err;
         size_t out_n, err_n;
         bool out_truncated, err_truncated; /* there was more than output_max */
-        /* What the program returned, whatever form the server told it in. -1: it was killed by a
-         * signal, or the server does not say; for one that could not be started -1, 127 or 255, as
-         * the server likes. `error` says what it was. */
+        /* The exit status. -1: killed by a signal, or the server does not report one. A command
+         * that could not be started has -1, 127 or 255, depending on the server; see `error`. */
         int exit_code;
-        int signal;        /* that ended it, or 0 if none did or the server does not say */
-        bool timed_out;    /* the agent's time limit did (Hutch says so) */
-        const char *error; /* the server's words for a failure, or NULL */
+        int signal;        /* that killed it; 0: none, or the server does not report it */
+        bool timed_out;    /* killed by its timeout (Hutch only) */
+        const char *error; /* the server's description of a failure, or NULL */
         int64_t duration_ms;
 };
 void hutch_command_result_free(struct hutch_command_result *result);
 
-/* Runs a command to its end. That it fails is no error of the call: look at exit_code. */
+/* Runs a command to completion. A command that fails is not an error of the call: check exit_code. */
 int hutch_run_command(struct hutch_client *client, const struct hutch_endpoint *agent,
                       const struct hutch_command_options *options,
                       struct hutch_command_result **ret, struct hutch_call *call);
 
-/* Starts a command in the background, its output kept by the agent: only the id of the result means
- * something, and exit_code is 0. `output` is not used. */
+/* Starts a command in the background. The agent keeps its output; `output` is not used. Only the id
+ * of the result is meaningful. */
 int hutch_start_command(struct hutch_client *client, const struct hutch_endpoint *agent,
                         const struct hutch_command_options *options,
                         struct hutch_command_result **ret, struct hutch_call *call);
@@ -86,101 +86,106 @@ struct hutch_command_status {
         int exit_code;
         const char *error; /* or NULL */
         int64_t started_at, finished_at;
-        uint64_t output_dropped; /* bytes that are no longer kept (Hutch) */
+        uint64_t output_dropped; /* bytes of output that are no longer kept (Hutch only) */
 };
 void hutch_command_status_free(struct hutch_command_status *status);
 
-/* Also of a foreground command. */
+/* Works for foreground commands, too. */
 int hutch_get_command_status(struct hutch_client *client, const struct hutch_endpoint *agent,
                              const char *id, struct hutch_command_status **ret,
                              struct hutch_call *call);
 
 struct hutch_logs {
-        const char *data; /* a NUL follows */
+        const char *data; /* NUL-terminated */
         size_t n;
-        uint64_t cursor;  /* for the next call: what comes after this */
-        uint64_t dropped; /* bytes that were asked for and are no longer kept */
+        uint64_t cursor;  /* where the next call continues */
+        uint64_t dropped; /* requested bytes that are no longer kept */
 };
 void hutch_logs_free(struct hutch_logs *logs);
 
 struct hutch_logs_query {
         size_t size;
         const char *command_id;
-        uint64_t cursor; /* bytes before this are not told again */
+        uint64_t cursor; /* bytes before this position are not returned */
 };
 HUTCH_INITIALISER_(hutch_logs_query)
 
-/* What a background command has written so far, both streams in one. */
+/* Returns the output of a background command so far, both streams merged. */
 int hutch_get_command_logs(struct hutch_client *client, const struct hutch_endpoint *agent,
                            const struct hutch_logs_query *query, struct hutch_logs **ret,
                            struct hutch_call *call);
 
-/* Asks it to end (SIGTERM), kills it if it does not, and returns when it is gone. */
+/* Sends SIGTERM, then SIGKILL if the command does not exit, and returns when it has exited. */
 int hutch_interrupt_command(struct hutch_client *client, const struct hutch_endpoint *agent,
                             const char *id, struct hutch_call *call);
 
-/* Sends a signal by its number. Hutch's agents; HUTCH_NOT_FOUND or HUTCH_UNSUPPORTED of others. */
+/* Sends a signal by its number. Hutch only; other agents give HUTCH_NOT_FOUND or
+ * HUTCH_UNSUPPORTED. */
 int hutch_signal_command(struct hutch_client *client, const struct hutch_endpoint *agent,
                          const char *id, int signal, struct hutch_call *call);
 
-/* --- bytes in and out --- */
+/* --- sources and sinks --- */
 
-/* Where bytes come from. The first that is set counts: read, then fd, then data. Whatever it names must
- * stay until the call is done. */
+/* Where the bytes of an upload come from. The first member that is set counts, in this order: read,
+ * fd, data. It must stay valid until the call has ended. */
 struct hutch_source {
         const void *data;
-        uint64_t n; /* of data; for fd and read: so many and no fewer, or 0: to the end */
-        int fd; /* from its position on; 0: none. Read in the loop's thread: for regular files */
-        /* Fills buf with up to n bytes; 0 at the end, negative to give up the call. */
+        uint64_t n; /* length of data; for fd and read the exact length, or 0: until the end */
+        int fd; /* read from its current position; 0: none. Blocks the loop: for regular files */
+        /* Fills buf with up to n bytes. Returns 0 at the end, a negative value to cancel. */
         int64_t (*read)(void *ctx, void *buf, size_t n);
         void *ctx;
 };
 
-/* Where bytes go: `write` if it is set, else fd if it is, else memory, which ret then gets. */
+/* Where the bytes of a download go: `write` if it is set, else fd if it is set, else memory, which
+ * `ret` returns. */
 struct hutch_sink {
-        int fd; /* 0: none. Written to in the loop's thread: for regular files */
-        /* Takes all n bytes and returns 0, or anything else to give up the call. */
+        int fd; /* 0: none. Blocks the loop: for regular files */
+        /* Consumes all n bytes and returns 0. A nonzero value cancels the call. */
         int (*write)(void *ctx, const void *bytes, size_t n);
         void *ctx;
 };
 
 struct hutch_data {
-        const char *data; /* a NUL follows; empty if the bytes went elsewhere */
-        size_t n;         /* how many there were, wherever they went */
+        const char *data; /* NUL-terminated; empty if a sink received the bytes */
+        size_t n;         /* number of bytes, wherever they went */
 };
 void hutch_data_free(struct hutch_data *data);
 
-/* Writes to a command that was started with open_stdin, and closes it if `end`. Hutch's agents. */
 struct hutch_stdin {
         size_t size;
         const char *command_id;
         struct hutch_source source;
-        bool end;
+        bool end; /* close stdin afterwards */
 };
 HUTCH_INITIALISER_(hutch_stdin)
+
+/* Writes to the stdin of a command that was started with open_stdin. Hutch only. */
 int hutch_write_stdin(struct hutch_client *client, const struct hutch_endpoint *agent,
                       const struct hutch_stdin *input, struct hutch_call *call);
 
-/* --- sessions: a shell that keeps its folder and variables between commands --- */
+/* --- sessions: a shell that keeps its directory and variables between commands --- */
 
 struct hutch_session {
         const char *id;
 };
 void hutch_session_free(struct hutch_session *session);
 
-/* cwd may be NULL; it is made if need be. */
+/* Creates a session. cwd may be NULL; the directory is created if it does not exist. */
 int hutch_create_session(struct hutch_client *client, const struct hutch_endpoint *agent,
                          const char *cwd, struct hutch_session **ret, struct hutch_call *call);
 
-/* Of the options command, cwd, timeout_ms and the callbacks count. Both streams come as stdout. */
 struct hutch_session_command {
         size_t size;
         const char *session_id;
         const struct hutch_command_options *options;
 };
 HUTCH_INITIALISER_(hutch_session_command)
+
+/* Runs a command in a session. Of the options, command, cwd, timeout_ms and the callbacks are used.
+ * Both streams arrive as stdout. */
 int hutch_run_in_session(struct hutch_client *client, const struct hutch_endpoint *agent,
-                         const struct hutch_session_command *what,
+                         const struct hutch_session_command *command,
                          struct hutch_command_result **ret, struct hutch_call *call);
 
 int hutch_delete_session(struct hutch_client *client, const struct hutch_endpoint *agent,
@@ -192,28 +197,28 @@ struct hutch_file_upload {
         size_t size;
         const char *path;
         struct hutch_source source;
-        unsigned mode;             /* 0644; 0: the agent's choice */
-        const char *owner, *group; /* names; NULL: the agent's choice */
+        unsigned mode;             /* such as 0644; 0: the agent's default */
+        const char *owner, *group; /* names; NULL: the agent's default */
 };
 HUTCH_INITIALISER_(hutch_file_upload)
 
-/* Writes n files, each with the folders above it, in one request of any size. The array and all in it
- * must stay until the call is done. */
+/* Writes n files and creates their parent directories, in one request of any size. The array and
+ * all memory it points to must stay valid until the call has ended. */
 int hutch_upload_files(struct hutch_client *client, const struct hutch_endpoint *agent,
                        const struct hutch_file_upload *files, size_t n, struct hutch_call *call);
 
 struct hutch_download {
         size_t size;
         const char *path;
-        uint64_t offset, length;      /* bytes; length 0: to the end */
-        uint64_t first_line, n_lines; /* from 1 on; 0: not by lines. Not with offset and length */
+        uint64_t offset, length;      /* a range of bytes; length 0: to the end */
+        uint64_t first_line, n_lines; /* a range of lines, from 1; excludes a range of bytes */
         struct hutch_sink sink;
 };
 HUTCH_INITIALISER_(hutch_download)
 
-/* ret may be NULL if there is a sink. */
+/* Reads a file. ret may be NULL if there is a sink. */
 int hutch_download_file(struct hutch_client *client, const struct hutch_endpoint *agent,
-                        const struct hutch_download *what, struct hutch_data **ret,
+                        const struct hutch_download *download, struct hutch_data **ret,
                         struct hutch_call *call);
 
 struct hutch_file_info {
@@ -222,7 +227,7 @@ struct hutch_file_info {
         int64_t size;
         int64_t modified_at, created_at;
         const char *owner, *group; /* or NULL */
-        unsigned mode;             /* 0644 */
+        unsigned mode;             /* such as 0644 */
 };
 
 struct hutch_file_list {
@@ -234,13 +239,13 @@ void hutch_file_list_free(struct hutch_file_list *list);
 struct hutch_search {
         size_t size;
         const char *dir;
-        const char *pattern; /* a glob, held against file names; NULL: all */
+        const char *pattern; /* a glob for file names; NULL: all */
 };
 HUTCH_INITIALISER_(hutch_search)
 
-/* Files anywhere below a folder, by name. Folders are not told. */
+/* Finds files at any depth below a directory. Directories themselves are not listed. */
 int hutch_search_files(struct hutch_client *client, const struct hutch_endpoint *agent,
-                       const struct hutch_search *what, struct hutch_file_list **ret,
+                       const struct hutch_search *search, struct hutch_file_list **ret,
                        struct hutch_call *call);
 
 struct hutch_paths {
@@ -248,29 +253,30 @@ struct hutch_paths {
         size_t n;
 };
 
-/* What the paths are, links not followed, in their order. HUTCH_NOT_FOUND if one is missing. */
+/* Returns information about the paths, in their order. Does not follow links. HUTCH_NOT_FOUND if one
+ * of them does not exist. */
 int hutch_get_file_info(struct hutch_client *client, const struct hutch_endpoint *agent,
                         const struct hutch_paths *paths, struct hutch_file_list **ret,
                         struct hutch_call *call);
 
-/* Files that are missing are no error, folders are. */
+/* Deletes files. A missing file is not an error, a directory is. */
 int hutch_delete_files(struct hutch_client *client, const struct hutch_endpoint *agent,
                        const struct hutch_paths *paths, struct hutch_call *call);
 
 struct hutch_permission {
         const char *path;
-        const char *owner, *group; /* NULL: as it is */
-        unsigned mode;             /* 0755; 0: as it is */
+        const char *owner, *group; /* NULL: unchanged */
+        unsigned mode;             /* such as 0755; 0: unchanged */
 };
 
 int hutch_set_permissions(struct hutch_client *client, const struct hutch_endpoint *agent,
                           const struct hutch_permission *items, size_t n, struct hutch_call *call);
 
-/* Makes folders, with those above them. Owner and mode are for the ones that are new. */
+/* Creates directories and their parents. Owner and mode apply to those that did not exist. */
 int hutch_make_directories(struct hutch_client *client, const struct hutch_endpoint *agent,
                            const struct hutch_permission *items, size_t n, struct hutch_call *call);
 
-/* Removes folders with everything in them. Missing ones are no error. */
+/* Deletes directories recursively. A missing directory is not an error. */
 int hutch_delete_directories(struct hutch_client *client, const struct hutch_endpoint *agent,
                              const struct hutch_paths *paths, struct hutch_call *call);
 
@@ -281,16 +287,16 @@ struct hutch_directory {
 };
 HUTCH_INITIALISER_(hutch_directory)
 
-/* What is in a folder, names in order, each folder before what is in it. */
+/* Lists a directory, sorted by name. A directory precedes its contents. */
 int hutch_list_directory(struct hutch_client *client, const struct hutch_endpoint *agent,
-                         const struct hutch_directory *what, struct hutch_file_list **ret,
+                         const struct hutch_directory *directory, struct hutch_file_list **ret,
                          struct hutch_call *call);
 
 struct hutch_move {
         const char *from, *to;
 };
 
-/* Renames files or folders, one after the other. What exists at `to` is never replaced. */
+/* Renames files or directories, one after the other. An existing `to` is never replaced. */
 int hutch_move_files(struct hutch_client *client, const struct hutch_endpoint *agent,
                      const struct hutch_move *items, size_t n, struct hutch_call *call);
 
@@ -298,41 +304,42 @@ struct hutch_replace {
         size_t size;
         const char *path;
         const char *old_text, *new_text;
-        int64_t replaced; /* how often, once the call is done; -1 if the server does not say */
+        int64_t replaced; /* set by the call: the number of replacements; -1: not reported */
 };
 HUTCH_INITIALISER_(hutch_replace)
 
-/* Replaces every occurrence of a text in each of the files. The array must stay until the call is
- * done, and is written to. */
+/* Replaces every occurrence of old_text in each file. The array must stay valid until the call has
+ * ended, because `replaced` is written to it. */
 int hutch_replace_in_files(struct hutch_client *client, const struct hutch_endpoint *agent,
                            struct hutch_replace *items, size_t n, struct hutch_call *call);
 
-/* --- archives: whole trees as tar streams, by Hutch's agents --- */
+/* --- archives: directory trees as tar streams (Hutch only) --- */
 
-/* Reads a folder, or a file, as a tar archive. ret as of hutch_download_file. */
 struct hutch_archive_out {
         size_t size;
         const char *path;
         struct hutch_sink sink;
 };
 HUTCH_INITIALISER_(hutch_archive_out)
+
+/* Reads a directory or a file as a tar archive. `ret` as in hutch_download_file. */
 int hutch_download_archive(struct hutch_client *client, const struct hutch_endpoint *agent,
-                           const struct hutch_archive_out *what, struct hutch_data **ret,
+                           const struct hutch_archive_out *archive, struct hutch_data **ret,
                            struct hutch_call *call);
 
 struct hutch_archive_in {
         size_t size;
-        const char *path; /* the folder to extract below; made if need be */
+        const char *path; /* the directory to extract to; created if it does not exist */
         struct hutch_source source;
-        bool keep_owner;         /* the archive's owners, by number */
-        uint64_t entries, bytes; /* what was written, once the call is done */
+        bool keep_owner;         /* apply the numeric owners of the archive */
+        uint64_t entries, bytes; /* set by the call: what was written */
 };
 HUTCH_INITIALISER_(hutch_archive_in)
 
-/* Extracts a tar archive that is not compressed. `what` must stay until the call is done, and is
- * written to. */
+/* Extracts an uncompressed tar archive. `archive` must stay valid until the call has ended, because
+ * the call writes to it. */
 int hutch_upload_archive(struct hutch_client *client, const struct hutch_endpoint *agent,
-                         struct hutch_archive_in *what, struct hutch_call *call);
+                         struct hutch_archive_in *archive, struct hutch_call *call);
 
 /* --- metrics --- */
 
@@ -347,51 +354,53 @@ void hutch_metrics_free(struct hutch_metrics *metrics);
 int hutch_get_metrics(struct hutch_client *client, const struct hutch_endpoint *agent,
                       struct hutch_metrics **ret, struct hutch_call *call);
 
-/* Told every two seconds or so until it returns other than 0, which ends the call (HUTCH_CANCELED). */
 struct hutch_metrics_watch {
         size_t size;
-        int (*metrics)(void *data, const struct hutch_metrics *metrics);
+        int (*metrics)(void *data, const struct hutch_metrics *metrics); /* nonzero ends the call */
         void *data;
 };
 HUTCH_INITIALISER_(hutch_metrics_watch)
+
+/* Delivers metrics about every two seconds until the callback returns nonzero (HUTCH_CANCELED). */
 int hutch_watch_metrics(struct hutch_client *client, const struct hutch_endpoint *agent,
                         const struct hutch_metrics_watch *watch, struct hutch_call *call);
 
-/* --- tunnels: a TCP connection to a port of a sandbox (Hutch's agents) --- */
+/* --- tunnels: a TCP connection to a port in a sandbox (Hutch only) --- */
 
 /*
- * A tunnel is a stream of bytes to 127.0.0.1:port in the sandbox, whatever protocol is spoken there.
- * (For HTTP hutch_get_endpoint is enough, and works with other servers.) Reading and writing never
- * block: HUTCH_AGAIN means to wait until hutch_tunnel_fd is readable. hutch_pump_tunnel does it all,
- * between the tunnel and a descriptor: a socket that was accepted, say.
+ * A tunnel carries a stream of bytes to 127.0.0.1:port in the sandbox, for any protocol. For HTTP,
+ * hutch_get_endpoint is enough, and works with other servers, too. Reads and writes never block:
+ * on HUTCH_AGAIN, wait for hutch_tunnel_fd. hutch_pump_tunnel does all of that between the tunnel
+ * and a descriptor, such as an accepted socket.
  */
 struct hutch_tunnel;
 
-/* HUTCH_SERVER if nobody listens at that port. The tunnel keeps the call's loop, if it has one, which
- * must be freed after it. */
+/* HUTCH_SERVER if nothing listens on the port. If the call has a loop, the tunnel uses it, and the
+ * loop must be freed after the tunnel. */
 int hutch_open_tunnel(struct hutch_client *client, const struct hutch_endpoint *agent, int port,
                       struct hutch_tunnel **ret, struct hutch_call *call);
 
-/* Breaks it off, if it has not ended. */
+/* Closes the connection if it is still open. */
 void hutch_tunnel_free(struct hutch_tunnel *tunnel);
 
-/* For poll; what is to be waited for is told by hutch_tunnel_events (enum hutch_events). */
+/* The descriptor and the events (enum hutch_events) to poll for. */
 int hutch_tunnel_fd(const struct hutch_tunnel *tunnel);
 unsigned hutch_tunnel_events(const struct hutch_tunnel *tunnel);
 
-/* Up to n bytes; 0: the other side has sent everything. HUTCH_AGAIN: nothing now. */
+/* Reads up to n bytes. 0: the peer has sent everything. HUTCH_AGAIN: nothing is available yet. */
 int64_t hutch_tunnel_read(struct hutch_tunnel *tunnel, void *buf, size_t n);
 
-/* How many of the bytes were taken. HUTCH_AGAIN: none now. With n == 0: sends what was taken before and
- * not sent yet. */
+/* Returns the number of bytes accepted. HUTCH_AGAIN: none. With n == 0, sends bytes that were
+ * accepted earlier and are still buffered. */
 int64_t hutch_tunnel_write(struct hutch_tunnel *tunnel, const void *bytes, size_t n);
 
-/* Says that no more bytes will come. What the server in the sandbox still has to say after that is
- * lost: WebSocket, by which a tunnel travels, closes both ways at once. */
+/* Ends the stream in both directions: a tunnel uses WebSocket, which has no half-close. Bytes that
+ * the peer sends afterwards are lost. */
 int hutch_tunnel_end(struct hutch_tunnel *tunnel);
 
-/* Copies bytes both ways between the tunnel and fd, a socket or other descriptor that can be polled and
- * is not blocking, until one side has ended and the other got it all; then 0. Neither is closed. */
+/* Copies bytes in both directions between the tunnel and fd, which must be pollable and
+ * non-blocking. Returns 0 when one side has ended and the other has received everything. Closes
+ * neither. */
 int hutch_pump_tunnel(struct hutch_client *client, struct hutch_tunnel *tunnel, int fd,
                       struct hutch_call *call);
 

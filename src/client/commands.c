@@ -410,7 +410,7 @@ int hutch_start_command(struct hutch_client *client, const struct hutch_endpoint
 }
 
 int hutch_run_in_session(struct hutch_client *client, const struct hutch_endpoint *agent,
-                         const struct hutch_session_command *what,
+                         const struct hutch_session_command *command,
                          struct hutch_command_result **ret, struct hutch_call *call)
 {
         static const struct op_kind kind = {
@@ -420,7 +420,7 @@ int hutch_run_in_session(struct hutch_client *client, const struct hutch_endpoin
                 .stream = true,
         };
         struct hutch_session_command w;
-        int code = options_copy(&w, sizeof(w), what);
+        int code = options_copy(&w, sizeof(w), command);
         struct run_op *r = new_run(&kind, client, w.options, call);
 
         if (!r)
@@ -440,12 +440,12 @@ int hutch_run_in_session(struct hutch_client *client, const struct hutch_endpoin
         return op_start(&r->op, ret);
 }
 
-int hutch_execute_bash(struct hutch_client *client, const struct hutch_bash *what,
+int hutch_execute_bash(struct hutch_client *client, const struct hutch_bash *bash,
                        struct hutch_command_result **ret, struct hutch_call *call)
 {
         struct hutch_command_options o = hutch_command_options_init();
         struct hutch_bash w;
-        int code = options_copy(&w, sizeof(w), what);
+        int code = options_copy(&w, sizeof(w), bash);
         struct run_op *r;
 
         o.command = w.command;

@@ -29,13 +29,13 @@ static void add_paths(struct op *op, const struct hutch_paths *paths)
 /* --- looking --- */
 
 int hutch_search_files(struct hutch_client *client, const struct hutch_endpoint *agent,
-                       const struct hutch_search *what, struct hutch_file_list **ret,
+                       const struct hutch_search *search, struct hutch_file_list **ret,
                        struct hutch_call *call)
 {
         static const struct simple_kind kind = SIMPLE("search files", "GET", false, to_files);
         struct op *op = op_new(sizeof(*op), &kind.op, client, call);
         struct hutch_search w;
-        int r = options_copy(&w, sizeof(w), what);
+        int r = options_copy(&w, sizeof(w), search);
 
         if (r < 0)
                 op_refuse(op, r, "the search is of another version, or not initialised");
@@ -47,13 +47,13 @@ int hutch_search_files(struct hutch_client *client, const struct hutch_endpoint 
 }
 
 int hutch_list_directory(struct hutch_client *client, const struct hutch_endpoint *agent,
-                         const struct hutch_directory *what, struct hutch_file_list **ret,
+                         const struct hutch_directory *directory, struct hutch_file_list **ret,
                          struct hutch_call *call)
 {
         static const struct simple_kind kind = SIMPLE("list the folder", "GET", false, to_files);
         struct op *op = op_new(sizeof(*op), &kind.op, client, call);
         struct hutch_directory w;
-        int r = options_copy(&w, sizeof(w), what);
+        int r = options_copy(&w, sizeof(w), directory);
         char depth[16];
 
         if (r < 0)

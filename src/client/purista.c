@@ -22,7 +22,7 @@ static void *to_data(struct op *op, struct str text, int *ret_code)
         return NULL;
 }
 
-int hutch_purista_command(struct hutch_client *client, const struct hutch_purista *what,
+int hutch_purista_command(struct hutch_client *client, const struct hutch_purista *command,
                           struct hutch_data **ret, struct hutch_call *call)
 {
         static const struct simple_kind kind = {
@@ -35,7 +35,7 @@ int hutch_purista_command(struct hutch_client *client, const struct hutch_purist
         };
         struct op *op = op_new(sizeof(*op), &kind.op, client, call);
         struct hutch_purista w;
-        int r = options_copy(&w, sizeof(w), what);
+        int r = options_copy(&w, sizeof(w), command);
 
         if (r < 0)
                 op_refuse(op, r, "the options are of another version, or not initialised");

@@ -214,11 +214,11 @@ static const struct op_kind download_kind = {
 };
 
 int hutch_download_file(struct hutch_client *client, const struct hutch_endpoint *agent,
-                        const struct hutch_download *what, struct hutch_data **ret,
+                        const struct hutch_download *download, struct hutch_data **ret,
                         struct hutch_call *call)
 {
         struct hutch_download w;
-        int r = options_copy(&w, sizeof(w), what);
+        int r = options_copy(&w, sizeof(w), download);
         struct get_op *g = new_get(&download_kind, client, &w.sink, call);
 
         if (!g)
@@ -253,7 +253,7 @@ int hutch_read_file(struct hutch_client *client, const char *sandbox_id, const c
 /* --- archives --- */
 
 int hutch_download_archive(struct hutch_client *client, const struct hutch_endpoint *agent,
-                           const struct hutch_archive_out *what, struct hutch_data **ret,
+                           const struct hutch_archive_out *archive, struct hutch_data **ret,
                            struct hutch_call *call)
 {
         static const struct op_kind kind = {
@@ -263,7 +263,7 @@ int hutch_download_archive(struct hutch_client *client, const struct hutch_endpo
                 .stream = true,
         };
         struct hutch_archive_out w;
-        int r = options_copy(&w, sizeof(w), what);
+        int r = options_copy(&w, sizeof(w), archive);
         struct get_op *g = new_get(&kind, client, &w.sink, call);
 
         if (!g)

@@ -77,7 +77,7 @@ def build_log_comes_while_the_build_runs_and_ends_by_interrupt():
     has(p.stdout.readline(), "out begun")
     p.send_signal(signal.SIGINT)
     out, err = p.communicate(timeout=60)
-    eq((p.returncode, out, err), (130, "", "build_log: ended\n"))
+    eq((p.returncode, out, err), (130, "", "build_log: canceled\n"))
     hutchd.call("DELETE", f"/v1/sandboxes/{sandbox}", key="user")
 
 
@@ -114,11 +114,11 @@ def file_sync():
         put("large", "x" * 3_000_000)
         put("empty", "")
         os.symlink("a.txt", f"{here}/link")
-        eq(sync(), ["+ a.txt", "+ deep/er/run.sh", "+ empty", "+ large", "4 sent, 0 deleted, 0 equal"])
-        eq(sync(), ["0 sent, 0 deleted, 4 equal"])
+        eq(sync(), ["+ a.txt", "+ deep/er/run.sh", "+ empty", "+ large", "4 uploaded, 0 deleted, 0 unchanged"])
+        eq(sync(), ["0 uploaded, 0 deleted, 4 unchanged"])
         put("a.txt", "second, longer")
         os.remove(f"{here}/empty")
-        eq(sync(), ["+ a.txt", "- empty", "1 sent, 1 deleted, 2 equal"])
+        eq(sync(), ["+ a.txt", "- empty", "1 uploaded, 1 deleted, 2 unchanged"])
     said = [e.get("text") for e in hutchd.run(sandbox, "cat work/a.txt; echo; work/deep/er/run.sh; "
                                                    "wc -c < work/large; ls work", key="user")
             if e["type"] == "stdout"]
@@ -132,20 +132,20 @@ def agent_loop():
                                                           "read note.txt\nread missing\ndance\n")
     eq((status, err), (0, ""), out)
     lines = out.splitlines()
-    eq(lines[:6], ["a new sandbox", "written", "exit 4", "  some words", "10 bytes", "  some words"])
+    eq(lines[:6], ["new sandbox", "written", "exit 4", "  some words", "10 bytes", "  some words"])
     assert re.match(r"error: .*missing", lines[6]), lines[6]
-    has(lines[7], "there is no action 'dance'")
+    has(lines[7], "unknown action 'dance'")
     eq(len(sandboxes()), 1)
 
 
 @test
 def agent_loop_finds_its_sandbox_again():
     status, out, err = example("agent_loop", "ada", stdin="bash cat note.txt\n")
-    eq((status, out, err), (0, "the sandbox of last time\nexit 0\n  some words\n", ""))
+    eq((status, out, err), (0, "existing sandbox\nexit 0\n  some words\n", ""))
     status, out, err = example("agent_loop", "bob", stdin="bash ls\ndestroy\n")
-    eq((status, out, err), (0, "a new sandbox\nexit 0\ndestroyed\n", ""))
+    eq((status, out, err), (0, "new sandbox\nexit 0\ndestroyed\n", ""))
     status, out, err = example("agent_loop", "ada", stdin="destroy\nbash never\n")
-    eq((status, out, err), (0, "the sandbox of last time\ndestroyed\n", ""))
+    eq((status, out, err), (0, "existing sandbox\ndestroyed\n", ""))
     eq(sandboxes(), [], "sandboxes left")
 
 
