@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "os/cgroup_make.h"
+#include "os/cgroup.h"
 #include "os/clone.h"
 #include "plan/seccomp.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/cgroup_self.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -9,22 +10,21 @@
 #include "os/virtual_file.h"
 
 #define TREE      "/sys/fs/cgroup"
-#define SELF_MAX  (8 * KiB)  /* of /proc/self/cgroup: a dozen lines */
-#define STAT_MAX  (16 * KiB) /* of memory.stat */
-#define DEPTH_MAX 64         /* levels that are looked at */
+#define SELF_MAX  (8 * KiB) /* of /proc/self/cgroup: a dozen lines */
+#define DEPTH_MAX 64        /* levels that are searched */
 
-/* A group: the mount point of its hierarchy and the path below it, in one string. */
-struct place {
+/* A cgroup: the mount point of its hierarchy and the path below it, in one string. */
+struct group {
         char path[PATH_MAX];
-        size_t base;
+        size_t base; /* length of the mount point */
         bool unified;
 };
 
-typedef int value_fn(const char *dir, uint64_t *ret);
+typedef int value_fn(const struct group *g, uint64_t *ret);
 
 /* --- where we are --- */
 
-static bool names(struct str list, struct str controller)
+static bool has_name(struct str list, struct str controller)
 {
         struct str name;
 
@@ -34,7 +34,7 @@ static bool names(struct str list, struct str controller)
         return false;
 }
 
-/* The line "ID:controllers:path" of a controller; that of the unified hierarchy has no names. */
+/* The line "ID:controllers:path" of a controller; that of v2 has no controllers. */
 static bool find_line(struct str text, struct str controller, struct str *ret_names,
                       struct str *ret_path)
 {
@@ -43,7 +43,7 @@ static bool find_line(struct str text, struct str controller, struct str *ret_na
         while (str_split(&text, '\n', &line)) {
                 if (!str_split(&line, ':', &id) || !str_split(&line, ':', &list) || !line.p)
                         continue;
-                if (controller.n > 0 ? !names(list, controller) : list.n > 0)
+                if (controller.n > 0 ? !has_name(list, controller) : list.n > 0)
                         continue;
                 *ret_names = list;
                 *ret_path = line;
@@ -52,69 +52,57 @@ static bool find_line(struct str text, struct str controller, struct str *ret_na
         return false;
 }
 
-/* A group outside of our namespace is written as "/../x": not for us to see. */
-static bool leads_out(struct str path)
-{
-        return !str_starts_with(path, STR("/")) || memmem(path.p, path.n, "/..", 3);
-}
-
 /* False if the hierarchy is not mounted there. */
-static bool place_set(struct place *p, const char *root, struct str mount, struct str path)
+static bool group_set(struct group *g, const char *root, struct str mount, struct str path)
 {
-        int n = snprintf(p->path, sizeof(p->path), "%s" TREE "%s%.*s", root, mount.n ? "/" : "",
+        int n = snprintf(g->path, sizeof(g->path), "%s" TREE "%s%.*s", root, mount.n ? "/" : "",
                          STR_ARG(mount));
 
-        if (n < 0 || (size_t) n >= sizeof(p->path) || access(p->path, X_OK) < 0)
+        if (n < 0 || (size_t) n >= sizeof(g->path) || access(g->path, X_OK) < 0)
                 return false;
-        p->base = (size_t) n;
-        if (path.n <= 1 || leads_out(path) || path.n >= sizeof(p->path) - p->base)
+        g->base = (size_t) n;
+        /* A cgroup outside of our namespace is shown as "/../x", which is not visible to us. */
+        if (path.n <= 1 || path.n >= sizeof(g->path) - g->base || path.p[0] != '/'
+            || memmem(path.p, path.n, "/..", 3))
                 return true;
-        memcpy(p->path + p->base, path.p, path.n);
-        p->path[p->base + path.n] = '\0';
-        if (access(p->path, X_OK) < 0)
-                p->path[p->base] = '\0';
+        memcpy(g->path + g->base, path.p, path.n);
+        g->path[g->base + path.n] = '\0';
+        if (access(g->path, X_OK) < 0)
+                g->path[g->base] = '\0';
         return true;
 }
 
-/* In a hybrid the tree's top is an ordinary folder, and the unified hierarchy stands beside the
- * others; else it is the top itself. */
-static bool place_set_unified(struct place *p, const char *root, struct str path)
+static int group_find(struct group *g, const char *root, struct str controller)
 {
-        char probe[PATH_MAX];
-        int n = snprintf(probe, sizeof(probe), "%s" TREE "/cgroup.procs", root);
-        bool top = n > 0 && n < PATH_MAX && access(probe, F_OK) == 0;
-
-        p->unified = true;
-        return place_set(p, root, top ? STR("") : STR("unified"), path);
-}
-
-static int place_find(struct place *p, const char *root, struct str controller)
-{
-        char self[SELF_MAX];
+        char self[SELF_MAX], probe[PATH_MAX];
         struct str list, path;
-        ssize_t n = snprintf(p->path, sizeof(p->path), "%s/proc/self/cgroup", root);
+        ssize_t n = snprintf(g->path, sizeof(g->path), "%s/proc/self/cgroup", root);
 
         if (n < 0 || n >= PATH_MAX)
                 return -ENODATA;
-        n = virtual_file_read(p->path, self, sizeof(self));
+        n = virtual_file_read(g->path, self, sizeof(self));
         if (n < 0)
                 return -ENODATA;
-        p->unified = false;
+        g->unified = false;
         if (find_line(str_of(self, (size_t) n), controller, &list, &path)
-            && (place_set(p, root, list, path) || place_set(p, root, controller, path)))
+            && (group_set(g, root, list, path) || group_set(g, root, controller, path)))
                 return 0;
-        if (find_line(str_of(self, (size_t) n), STR(""), &list, &path)
-            && place_set_unified(p, root, path))
-                return 0;
-        return -ENODATA;
+        if (!find_line(str_of(self, (size_t) n), STR(""), &list, &path))
+                return -ENODATA;
+        g->unified = true;
+        /* On hybrid hosts the top is an ordinary directory, with v2 beside the others. */
+        n = snprintf(probe, sizeof(probe), "%s" TREE "/cgroup.procs", root);
+        if (n > 0 && n < PATH_MAX && access(probe, F_OK) == 0)
+                return group_set(g, root, STR(""), path) ? 0 : -ENODATA;
+        return group_set(g, root, STR("unified"), path) ? 0 : -ENODATA;
 }
 
 /* --- levels --- */
 
 /* Cuts the last name off the path; false at the mount point. */
-static bool go_up(struct place *p)
+static bool go_up(struct group *g)
 {
-        char *slash = strrchr(p->path + p->base, '/');
+        char *slash = strrchr(g->path + g->base, '/');
 
         if (!slash)
                 return false;
@@ -122,16 +110,16 @@ static bool go_up(struct place *p)
         return true;
 }
 
-/* Leaves p at the level with the smallest limit, or where it was if there is none. */
-static uint64_t tightest(struct place *p, value_fn *limit)
+/* Leaves g at the level with the smallest limit, or where it was if there is none. */
+static uint64_t tightest(struct group *g, value_fn *limit)
 {
-        struct place at = *p;
+        struct group at = *g;
         uint64_t least = CGROUP_UNLIMITED, v;
 
         for (int i = 0; i < DEPTH_MAX; i++) {
-                if (limit(at.path, &v) == 0 && v < least) {
+                if (limit(&at, &v) == 0 && v < least) {
                         least = v;
-                        p->path[strlen(at.path)] = '\0';
+                        g->path[strlen(at.path)] = '\0';
                 }
                 if (!go_up(&at))
                         break;
@@ -139,172 +127,145 @@ static uint64_t tightest(struct place *p, value_fn *limit)
         return least;
 }
 
-/* Of the first level, going up, that tells. */
-static int nearest(struct place *p, value_fn *used, uint64_t *ret)
+/* The value of the first level, going up, that has one. */
+static int nearest(struct group *g, value_fn *used, uint64_t *ret)
 {
         for (int i = 0; i < DEPTH_MAX; i++) {
-                if (used(p->path, ret) == 0)
+                if (used(g, ret) == 0)
                         return 0;
-                if (!go_up(p))
+                if (!go_up(g))
                         break;
         }
         return -ENODATA;
 }
 
-static int read_at(const char *dir, const char *name, char *ret, size_t size, struct str *ret_text)
+/* --- values of one level --- */
+
+static int join_path(const struct group *g, const char *file, char ret[static PATH_MAX])
+{
+        int n = snprintf(ret, PATH_MAX, "%s/%s", g->path, file);
+
+        return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* "max" and -1 are no numbers, and no limits. */
+static int number(const struct group *g, const char *file, uint64_t *ret)
 {
         char path[PATH_MAX];
-        ssize_t n;
+        int r = join_path(g, file, path);
 
-        if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int) sizeof(path))
-                return -ENAMETOOLONG;
-        n = virtual_file_read(path, ret, size);
+        return r < 0 ? r : virtual_file_number_at(AT_FDCWD, path, ret);
+}
+
+static int value(const struct group *g, const char *file, struct str key, uint64_t *ret)
+{
+        char path[PATH_MAX];
+        int r = join_path(g, file, path);
+
+        return r < 0 ? r : virtual_file_value_at(AT_FDCWD, path, key, ret);
+}
+
+/* v2: "max 100000" or "50000 100000". */
+static int cpu_quota(const struct group *g, uint64_t *ret_quota, uint64_t *ret_period)
+{
+        char path[PATH_MAX], text[64];
+        struct str rest, quota;
+        ssize_t n;
+        int r;
+
+        if (!g->unified) {
+                r = number(g, "cpu.cfs_quota_us", ret_quota);
+                return r < 0 ? r : number(g, "cpu.cfs_period_us", ret_period);
+        }
+        r = join_path(g, "cpu.max", path);
+        n = r < 0 ? r : virtual_file_read(path, text, sizeof(text));
         if (n < 0)
                 return (int) n;
-        *ret_text = str_of(ret, (size_t) n);
-        return 0;
+        rest = str_of(text, (size_t) n);
+        if (str_ends_with(rest, STR("\n")))
+                rest.n--;
+        if (!str_split(&rest, ' ', &quota) || parse_u64(quota, ret_quota) < 0)
+                return -ENODATA;
+        return parse_u64(rest, ret_period);
 }
 
-static int number_at(const char *dir, const char *name, uint64_t *ret)
+static int cpu_limit(const struct group *g, uint64_t *ret)
 {
-        char text[64];
-        struct str s;
-        int r = read_at(dir, name, text, sizeof(text), &s);
+        uint64_t quota, period;
 
-        if (r < 0)
-                return r;
-        if (str_ends_with(s, STR("\n")))
-                s.n--;
-        return parse_u64(s, ret);
-}
-
-static int stat_at(const char *dir, const char *name, struct str key, uint64_t *ret)
-{
-        char text[STAT_MAX];
-        struct str s;
-        int r = read_at(dir, name, text, sizeof(text), &s);
-
-        return r < 0 ? r : virtual_file_value(s, key, ret);
-}
-
-/* --- processors --- */
-
-static int share(uint64_t quota, uint64_t period, uint64_t *ret)
-{
-        if (quota == 0 || period == 0 || quota > UINT64_MAX / 1000)
+        if (cpu_quota(g, &quota, &period) < 0 || quota == 0 || period == 0
+            || quota > UINT64_MAX / 1000)
                 return -ENODATA;
         *ret = MAX_OF(quota * 1000 / period, (uint64_t) 1);
         return 0;
 }
 
-/* "max 100000" or "50000 100000" */
-static int cpu_limit_v2(const char *dir, uint64_t *ret)
+static int cpu_used(const struct group *g, uint64_t *ret)
 {
-        char text[64];
-        struct str rest, quota;
-        uint64_t q, period;
-        int r = read_at(dir, "cpu.max", text, sizeof(text), &rest);
+        int r;
 
-        if (r < 0)
-                return r;
-        if (str_ends_with(rest, STR("\n")))
-                rest.n--;
-        if (!str_split(&rest, ' ', &quota) || parse_u64(quota, &q) < 0
-            || parse_u64(rest, &period) < 0)
-                return -ENODATA;
-        return share(q, period, ret);
-}
-
-static int cpu_limit_v1(const char *dir, uint64_t *ret)
-{
-        uint64_t quota, period; /* a quota of -1 is no number to us, and none is set */
-
-        if (number_at(dir, "cpu.cfs_quota_us", &quota) < 0
-            || number_at(dir, "cpu.cfs_period_us", &period) < 0)
-                return -ENODATA;
-        return share(quota, period, ret);
-}
-
-static int cpu_used_v2(const char *dir, uint64_t *ret)
-{
-        return stat_at(dir, "cpu.stat", STR("usage_usec"), ret);
-}
-
-static int cpu_used_v1(const char *dir, uint64_t *ret)
-{
-        int r = number_at(dir, "cpuacct.usage", ret);
-
+        if (g->unified)
+                return value(g, "cpu.stat", STR("usage_usec"), ret);
+        r = number(g, "cpuacct.usage", ret);
         if (r == 0)
                 *ret /= 1000;
         return r;
 }
 
+static int memory_limit(const struct group *g, uint64_t *ret)
+{
+        return number(g, g->unified ? "memory.max" : "memory.limit_in_bytes", ret);
+}
+
+static int memory_used(const struct group *g, uint64_t *ret)
+{
+        uint64_t cached = 0;
+        int r = number(g, g->unified ? "memory.current" : "memory.usage_in_bytes", ret);
+
+        if (r == 0
+            && value(g, "memory.stat",
+                     g->unified ? STR("inactive_file") : STR("total_inactive_file"), &cached)
+                       == 0)
+                *ret -= MIN_OF(cached, *ret);
+        return r;
+}
+
+/* --- both resources --- */
+
 int cgroup_self_cpu(const char *root, struct cgroup_self_usage *ret)
 {
-        struct place cpu, acct;
+        struct group cpu, acct;
         struct cgroup_self_usage use;
-        int r = place_find(&cpu, root, STR("cpu"));
+        int r = group_find(&cpu, root, STR("cpu"));
 
         if (r < 0)
                 return r;
-        use.limit = tightest(&cpu, cpu.unified ? cpu_limit_v2 : cpu_limit_v1);
+        use.limit = tightest(&cpu, cpu_limit);
         if (cpu.unified) {
-                r = nearest(&cpu, cpu_used_v2, &use.used);
+                r = nearest(&cpu, cpu_used, &use.used);
         } else {
-                /* Accounting may be mounted apart; the group has the same path there. */
-                r = place_find(&acct, root, STR("cpuacct"));
+                /* Accounting may be mounted separately; the cgroup has the same path there. */
+                r = group_find(&acct, root, STR("cpuacct"));
                 if (r == 0 && strlen(cpu.path) - cpu.base < strlen(acct.path) - acct.base)
                         acct.path[acct.base + strlen(cpu.path) - cpu.base] = '\0';
                 if (r == 0)
-                        r = nearest(&acct, acct.unified ? cpu_used_v2 : cpu_used_v1, &use.used);
+                        r = nearest(&acct, cpu_used, &use.used);
         }
         if (r == 0)
                 *ret = use;
         return r;
 }
 
-/* --- memory --- */
-
-static int memory_limit_v2(const char *dir, uint64_t *ret)
-{
-        return number_at(dir, "memory.max", ret); /* "max" is no number */
-}
-
-static int memory_limit_v1(const char *dir, uint64_t *ret)
-{
-        return number_at(dir, "memory.limit_in_bytes", ret);
-}
-
-static int memory_used_v2(const char *dir, uint64_t *ret)
-{
-        uint64_t cached = 0;
-        int r = number_at(dir, "memory.current", ret);
-
-        if (r == 0 && stat_at(dir, "memory.stat", STR("inactive_file"), &cached) == 0)
-                *ret -= MIN_OF(cached, *ret);
-        return r;
-}
-
-static int memory_used_v1(const char *dir, uint64_t *ret)
-{
-        uint64_t cached = 0;
-        int r = number_at(dir, "memory.usage_in_bytes", ret);
-
-        if (r == 0 && stat_at(dir, "memory.stat", STR("total_inactive_file"), &cached) == 0)
-                *ret -= MIN_OF(cached, *ret);
-        return r;
-}
-
 int cgroup_self_memory(const char *root, struct cgroup_self_usage *ret)
 {
-        struct place p;
+        struct group g;
         struct cgroup_self_usage use;
-        int r = place_find(&p, root, STR("memory"));
+        int r = group_find(&g, root, STR("memory"));
 
         if (r < 0)
                 return r;
-        use.limit = tightest(&p, p.unified ? memory_limit_v2 : memory_limit_v1);
-        r = nearest(&p, p.unified ? memory_used_v2 : memory_used_v1, &use.used);
+        use.limit = tightest(&g, memory_limit);
+        r = nearest(&g, memory_used, &use.used);
         if (r == 0)
                 *ret = use;
         return r;

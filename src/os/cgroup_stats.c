@@ -1,92 +1,123 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/cgroup_stats.h"
-
 #include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "os/cgroup.h"
 #include "os/fd.h"
 #include "os/virtual_file.h"
 
-#define TEXT_MAX (8 * KiB)
+#define EVENTS_MAX 1024 /* bytes of memory.events */
 
-/* A file that is not there counts nothing. */
-static ssize_t get(int dir, const char *file, char ret[static TEXT_MAX])
+/* --- usage --- */
+
+/* A file or a line that is missing counts nothing. */
+static int optional(int r)
 {
-        scoped(fd_closep) int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
-        ssize_t n;
-
-        if (fd < 0)
-                return errno == ENOENT || errno == EBADF ? 0 : -errno;
-        n = read(fd, ret, TEXT_MAX - 1);
-        return n < 0 ? -errno : n;
+        return r == -ENOENT || r == -EBADF || r == -ENODATA ? 0 : r;
 }
 
 static int get_number(int dir, const char *file, uint64_t *ret)
 {
-        char text[TEXT_MAX];
-        ssize_t n = get(dir, file, text);
-
-        if (n <= 0)
-                return (int) n;
-        if (text[n - 1] == '\n')
-                n--;
-        return parse_u64_max(str_of(text, (size_t) n), UINT64_MAX, ret);
+        return optional(virtual_file_number_at(dir, file, ret));
 }
 
 static int get_value(int dir, const char *file, struct str key, uint64_t *ret)
 {
-        char text[TEXT_MAX];
-        ssize_t n = get(dir, file, text);
-        int r;
-
-        if (n <= 0)
-                return (int) n;
-        r = virtual_file_value(str_of(text, (size_t) n), key, ret);
-        return r == -ENODATA ? 0 : r;
-}
-
-static int count_memory(int dir, bool unified, struct cgroup_stats *c)
-{
-        uint64_t cached = 0;
-        int r = get_number(dir, unified ? "memory.current" : "memory.usage_in_bytes", &c->memory);
-
-        if (r == 0)
-                r = get_value(dir, "memory.stat",
-                              unified ? STR("inactive_file") : STR("total_inactive_file"), &cached);
-        c->memory -= MIN_OF(c->memory, cached);
-        if (r < 0)
-                return r;
-        return get_value(dir, unified ? "memory.events" : "memory.oom_control", STR("oom_kill"),
-                         &c->oom_kills);
-}
-
-/* The unified hierarchy counts time whether it has a controller of processors or not. */
-static int count_cpu(const struct cgroup *g, struct cgroup_stats *c)
-{
-        uint64_t nsec = 0;
-        int r;
-
-        if (g->parts[CGROUP_UNIFIED] >= 0)
-                return get_value(g->parts[CGROUP_UNIFIED], "cpu.stat", STR("usage_usec"),
-                                 &c->cpu_usec);
-        r = get_number(g->parts[CGROUP_CPU], "cpuacct.usage", &nsec);
-        c->cpu_usec = nsec / 1000;
-        return r;
+        return optional(virtual_file_value_at(dir, file, key, ret));
 }
 
 int cgroup_stats(const struct cgroup_tree *t, const struct cgroup *g, struct cgroup_stats *ret)
 {
         const bool v2 = t->unified_controls;
+        const int all = g->parts[CGROUP_UNIFIED], memory = v2 ? all : g->parts[CGROUP_MEMORY];
         struct cgroup_stats c = { 0 };
-        int r = count_cpu(g, &c);
+        uint64_t cached = 0, cpu_nsec = 0;
+        int r;
 
+        /* v2 counts CPU time with or without a CPU controller. */
+        if (all >= 0) {
+                r = get_value(all, "cpu.stat", STR("usage_usec"), &c.cpu_usec);
+        } else {
+                r = get_number(g->parts[CGROUP_CPU], "cpuacct.usage", &cpu_nsec);
+                c.cpu_usec = cpu_nsec / 1000;
+        }
         if (r == 0)
-                r = count_memory(g->parts[v2 ? CGROUP_UNIFIED : CGROUP_MEMORY], v2, &c);
+                r = get_number(memory, v2 ? "memory.current" : "memory.usage_in_bytes", &c.memory);
         if (r == 0)
-                r = get_number(g->parts[v2 ? CGROUP_UNIFIED : CGROUP_PIDS], "pids.current",
-                               &c.processes);
+                r = get_value(memory, "memory.stat",
+                              v2 ? STR("inactive_file") : STR("total_inactive_file"), &cached);
+        c.memory -= MIN_OF(c.memory, cached);
+        if (r == 0)
+                r = get_value(memory, v2 ? "memory.events" : "memory.oom_control", STR("oom_kill"),
+                              &c.oom_kills);
+        if (r == 0)
+                r = get_number(v2 ? all : g->parts[CGROUP_PIDS], "pids.current", &c.processes);
         if (r == 0)
                 *ret = c;
         return r;
+}
+
+/* --- the OOM killer --- */
+
+/* Reading the file from its beginning also makes it ready again. */
+static uint64_t read_kills(int fd)
+{
+        char text[EVENTS_MAX];
+        uint64_t kills = 0;
+        ssize_t n = pread(fd, text, sizeof(text), 0);
+
+        if (n > 0 && virtual_file_value(str_of(text, (size_t) n), STR("oom_kill"), &kills) < 0)
+                kills = 0;
+        return kills;
+}
+
+/* The kernel uses the second descriptor only during this registration. */
+static int open_v1(int dir, struct cgroup_oom *ret)
+{
+        scoped(fd_closep) int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        scoped(fd_closep) int about = openat(dir, "memory.oom_control", O_RDONLY | O_CLOEXEC);
+        char text[32];
+        int r;
+
+        if (event < 0 || about < 0)
+                return -errno;
+        (void) snprintf(text, sizeof(text), "%d %d", event, about);
+        r = virtual_file_write_at(dir, "cgroup.event_control", text);
+        if (r == 0)
+                *ret = (struct cgroup_oom){ TAKE_FD(event), POLLIN, 0 };
+        return r;
+}
+
+int cgroup_oom_open(const struct cgroup_tree *t, const struct cgroup *g, struct cgroup_oom *ret)
+{
+        int fd;
+
+        if (!t->unified_controls)
+                return open_v1(g->parts[CGROUP_MEMORY], ret);
+        fd = openat(g->parts[CGROUP_UNIFIED], "memory.events", O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        *ret = (struct cgroup_oom){ fd, POLLPRI, read_kills(fd) };
+        return 0;
+}
+
+void cgroup_oom_close(struct cgroup_oom *o)
+{
+        o->fd = fd_close(o->fd);
+}
+
+/* The kernel also writes to an eventfd when the cgroup is removed; it is not watched any more then. */
+bool cgroup_oom_happened(struct cgroup_oom *o)
+{
+        uint64_t n = 0;
+
+        if (o->events == POLLIN)
+                return read(o->fd, &n, sizeof(n)) == sizeof(n) && n > 0;
+        n = o->kills;
+        o->kills = read_kills(o->fd);
+        return o->kills > n;
 }

@@ -4,7 +4,7 @@
 
 /*
  * Which disk a folder is on, as the kernel numbers it where it limits what is read and written
- * (os/cgroup_make.h): a whole disk, never a part of one. A volume of several disks that the kernel
+ * (os/cgroup.h): a whole disk, never a part of one. A volume of several disks that the kernel
  * shows as one (LVM, RAID) is a disk here.
  */
 

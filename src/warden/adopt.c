@@ -158,8 +158,8 @@ int adopt_all(struct warden *w, struct err *e)
         if (r < 0)
                 return err_errno(e, r, "take over sandboxes");
         for (int i = 0; w->ctx.tree && i < CGROUP_PART_MAX_ && r == 0; i++)
-                if (w->tree.ours[i] >= 0)
-                        r = for_each_name(w, w->tree.ours[i], sweep_group);
+                if (w->tree.dirs[i] >= 0)
+                        r = for_each_name(w, w->tree.dirs[i], sweep_group);
         if (r < 0)
                 return err_errno(e, r, "look for old control groups");
         r = sweep_zygotes(w);

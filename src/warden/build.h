@@ -21,7 +21,7 @@
  */
 
 #include "base/compiler.h"
-#include "os/cgroup_make.h"
+#include "os/cgroup.h"
 #include "plan/plan.h"
 
 /* What is known before the plan. */

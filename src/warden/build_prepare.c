@@ -183,7 +183,7 @@ static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(shown)
 
                 if (views[i] < 0)
                         continue;
-                (void) snprintf(path, sizeof(path), GROUPS "/%s", x->ctx->tree->folders[shown[i]]);
+                (void) snprintf(path, sizeof(path), GROUPS "/%s", x->ctx->tree->v1_names[shown[i]]);
                 to = open_place(path);
                 (void) (to < 0 ? to : mount_attach(views[i], to));
         }

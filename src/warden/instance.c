@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "os/cgroup_stats.h"
+#include "os/cgroup.h"
 #include "os/clone.h"
 #include "os/fd.h"
 #include "warden/warden_impl.h"

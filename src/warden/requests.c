@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "os/cgroup_stats.h"
+#include "os/cgroup.h"
 #include "os/fd.h"
 #include "os/memfd.h"
 #include "warden/data.h"

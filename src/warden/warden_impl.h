@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/tree.h"
-#include "os/cgroup_oom.h"
+#include "os/cgroup.h"
 #include "plan/protocol.h"
 #include "warden/spawn.h"
 #include "warden/netns_pool.h"

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 #include "base/compiler.h"
-#include "os/cgroup_make.h"
+#include "os/cgroup.h"
 #include "plan/plan.h"
 
 /* What all sandboxes have in common. */

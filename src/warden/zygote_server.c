@@ -93,8 +93,8 @@ never_returns static void become(const struct host_context *ctx, int socket, pid
         kept[n++] = &g.data;
         kept[n++] = &g.agent;
         for (size_t i = 0; i < CGROUP_PART_MAX_; i++)
-                if (tree.ours[i] >= 0)
-                        kept[n++] = &tree.ours[i];
+                if (tree.dirs[i] >= 0)
+                        kept[n++] = &tree.dirs[i];
         g.tree = ctx->tree ? &tree : NULL;
         g.nursery = true;
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != warden

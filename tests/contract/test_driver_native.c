@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 #include "base/id.h"
-#include "os/cgroup_make.h"
+#include "os/cgroup.h"
 #include "os/fd.h"
 #include "os/virtual_file.h"
 #include "tests/contract/driver_contract.h"

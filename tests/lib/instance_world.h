@@ -180,8 +180,8 @@ static inline void instance_case_end(struct instance_world *w, struct instance_c
         (void) snprintf(path, sizeof(path), "/" DATA_SANDBOXES "/%s", c->spec.id);
         check_i64_eq(access(fake_root_path(&w->root, path), F_OK), -1);
         for (int i = 0; w->ctx.tree && i < CGROUP_PART_MAX_; i++)
-                if (w->tree.ours[i] >= 0)
-                        check_i64_eq(faccessat(w->tree.ours[i], group, F_OK, 0), -1);
+                if (w->tree.dirs[i] >= 0)
+                        check_i64_eq(faccessat(w->tree.dirs[i], group, F_OK, 0), -1);
         c->output = fd_close(c->output);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/cgroup_oom.h"
+#include "os/cgroup.h"
 
 #include <poll.h>
 #include <sys/stat.h>

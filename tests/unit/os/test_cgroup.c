@@ -3,7 +3,7 @@
 /* Which files get which text is looked at in trees of plain files; then the machine's own trees are
  * used, whatever version they are. */
 
-#include "os/cgroup_make.h"
+#include "os/cgroup.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -266,9 +266,9 @@ static void forget_unified(struct world *w)
 
         (void) snprintf(path, sizeof(path), S "/freezer/%s", w->ours);
         check_i64_eq(mkdir(path, 0755), 0);
-        w->tree.ours[CGROUP_UNIFIED] = fd_close(w->tree.ours[CGROUP_UNIFIED]);
-        w->tree.ours[CGROUP_FREEZER] = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        check_true(w->tree.ours[CGROUP_FREEZER] >= 0);
+        w->tree.dirs[CGROUP_UNIFIED] = fd_close(w->tree.dirs[CGROUP_UNIFIED]);
+        w->tree.dirs[CGROUP_FREEZER] = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        check_true(w->tree.dirs[CGROUP_FREEZER] >= 0);
         w->v1 = true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/cgroup_make.h"
+#include "os/cgroup.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -12,15 +12,16 @@
 
 #include "base/base.h"
 #include "os/fd.h"
+#include "os/virtual_file.h"
 
 #define TREE        "/sys/fs/cgroup"
 #define CPU_PERIOD  100000U    /* microseconds; the kernel's default */
-#define CPU_MIN     1000U      /* the least quota it takes */
-#define LIST_MAX    (64 * KiB) /* bytes of a list of processes that are read at once */
+#define CPU_MIN     1000U      /* the smallest quota it accepts */
+#define LIST_MAX    (64 * KiB) /* bytes of cgroup.procs that are read at once */
 #define KILL_ROUNDS 64
 
-/* Where version 1 mounts a controller. Processors come alone or with their accounting. */
-static const char *const v1_folders[CGROUP_PART_MAX_][2] = {
+/* Where v1 mounts a controller. CPU comes alone or with its accounting. */
+static const char *const v1_mounts[CGROUP_PART_MAX_][2] = {
         [CGROUP_MEMORY] = { "memory" },
         [CGROUP_CPU] = { "cpu", "cpu,cpuacct" },
         [CGROUP_PIDS] = { "pids" },
@@ -29,44 +30,22 @@ static const char *const v1_folders[CGROUP_PART_MAX_][2] = {
 
 /* --- files --- */
 
-static int put(int dir, const char *file, const char *text)
-{
-        scoped(fd_closep) int fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
-
-        if (fd < 0 || write(fd, text, strlen(text)) < 0)
-                return -errno;
-        return 0;
-}
-
 static int put_u64(int dir, const char *file, uint64_t v)
 {
         char text[32];
 
         (void) snprintf(text, sizeof(text), "%llu", (unsigned long long) v);
-        return put(dir, file, text);
+        return virtual_file_write_at(dir, file, text);
 }
 
 /* For a limit; no limit is written as `none`. */
 static int put_limit(int dir, const char *file, uint64_t v, const char *none)
 {
-        return v == CGROUP_NO_LIMIT ? put(dir, file, none) : put_u64(dir, file, v);
+        return v == CGROUP_NO_LIMIT ? virtual_file_write_at(dir, file, none)
+                                    : put_u64(dir, file, v);
 }
 
-static ssize_t get(int dir, const char *file, char *ret, size_t size)
-{
-        scoped(fd_closep) int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
-        ssize_t n;
-
-        if (fd < 0)
-                return -errno;
-        n = read(fd, ret, size - 1);
-        if (n < 0)
-                return -errno;
-        ret[n] = '\0';
-        return n;
-}
-
-static int open_folder(int at, const char *name)
+static int open_dir(int at, const char *name)
 {
         int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -85,57 +64,49 @@ static int open_mount(const char *root, const char *name)
         char path[PATH_MAX];
         int n = snprintf(path, sizeof(path), "%s" TREE "%s%s", root, *name ? "/" : "", name);
 
-        return n < 0 || (size_t) n >= sizeof(path) ? -ENAMETOOLONG : open_folder(AT_FDCWD, path);
+        return n < 0 || (size_t) n >= sizeof(path) ? -ENAMETOOLONG : open_dir(AT_FDCWD, path);
 }
 
-/* The top of each hierarchy that there is. */
+/* The top of each hierarchy of this host. */
 static void open_mounts(struct cgroup_tree *t, const char *root)
 {
         int fd = open_mount(root, "");
 
         *t = CGROUP_TREE_NULL;
         if (fd >= 0 && faccessat(fd, "cgroup.controllers", F_OK, 0) == 0) {
-                t->ours[CGROUP_UNIFIED] = fd;
+                t->dirs[CGROUP_UNIFIED] = fd;
                 t->unified_controls = true;
                 return;
         }
         (void) fd_close(fd);
-        t->ours[CGROUP_UNIFIED] = open_mount(root, "unified");
+        t->dirs[CGROUP_UNIFIED] = open_mount(root, "unified");
         for (int i = 0; i < CGROUP_PART_MAX_; i++)
-                for (size_t j = 0; j < 2 && v1_folders[i][j] && t->ours[i] < 0; j++) {
-                        t->folders[i] = v1_folders[i][j];
-                        t->ours[i] = open_mount(root, v1_folders[i][j]);
+                for (size_t j = 0; j < 2 && v1_mounts[i][j] && t->dirs[i] < 0; j++) {
+                        t->v1_names[i] = v1_mounts[i][j];
+                        t->dirs[i] = open_mount(root, v1_mounts[i][j]);
                 }
-        /* What the unified tree does, too, and better, is not done twice. */
-        if (t->ours[CGROUP_UNIFIED] >= 0)
-                t->ours[CGROUP_FREEZER] = fd_close(t->ours[CGROUP_FREEZER]);
+        /* v2 freezes, too, and better. */
+        if (t->dirs[CGROUP_UNIFIED] >= 0)
+                t->dirs[CGROUP_FREEZER] = fd_close(t->dirs[CGROUP_FREEZER]);
 }
 
-static bool is_complete(const struct cgroup_tree *t)
+/* A missing controller is noticed when a limit is set; io is optional. */
+static int delegate_controllers(int dir, bool *ret_io)
 {
-        if (t->unified_controls)
-                return true;
-        return t->ours[CGROUP_MEMORY] >= 0 && t->ours[CGROUP_CPU] >= 0 && t->ours[CGROUP_PIDS] >= 0
-               && (t->ours[CGROUP_UNIFIED] >= 0 || t->ours[CGROUP_FREEZER] >= 0);
-}
-
-/* A controller that is not there is noticed when a limit is set; io is a bonus. */
-static int hand_on_controllers(int dir, bool *ret_io)
-{
-        int r = put(dir, "cgroup.subtree_control", "+memory +cpu +pids");
+        int r = virtual_file_write_at(dir, "cgroup.subtree_control", "+memory +cpu +pids");
 
         if (r == 0)
-                *ret_io = put(dir, "cgroup.subtree_control", "+io") == 0;
+                *ret_io = virtual_file_write_at(dir, "cgroup.subtree_control", "+io") == 0;
         return r;
 }
 
-static int enter_ours(int *top, const char *ours)
+static int enter_parent(int *top, const char *parent)
 {
         int fd;
 
-        if (mkdirat(*top, ours, 0755) < 0 && errno != EEXIST)
+        if (mkdirat(*top, parent, 0755) < 0 && errno != EEXIST)
                 return -errno;
-        fd = open_folder(*top, ours);
+        fd = open_dir(*top, parent);
         if (fd < 0)
                 return fd;
         (void) fd_close(*top);
@@ -143,25 +114,27 @@ static int enter_ours(int *top, const char *ours)
         return 0;
 }
 
-int cgroup_tree_open(struct cgroup_tree *t, const char *root, const char *ours, uint64_t pids)
+int cgroup_tree_open(struct cgroup_tree *t, const char *root, const char *parent, uint64_t pids)
 {
         int r = 0;
 
-        if (!is_name(ours))
+        if (!is_name(parent))
                 return -EINVAL;
         open_mounts(t, root);
-        (void) snprintf(t->name, sizeof(t->name), "%s", ours);
-        if (!is_complete(t))
+        (void) snprintf(t->name, sizeof(t->name), "%s", parent);
+        if (!t->unified_controls
+            && (t->dirs[CGROUP_MEMORY] < 0 || t->dirs[CGROUP_CPU] < 0 || t->dirs[CGROUP_PIDS] < 0
+                || (t->dirs[CGROUP_UNIFIED] < 0 && t->dirs[CGROUP_FREEZER] < 0)))
                 r = -ENODATA;
         if (r == 0 && t->unified_controls)
-                r = hand_on_controllers(t->ours[CGROUP_UNIFIED], &t->io);
+                r = delegate_controllers(t->dirs[CGROUP_UNIFIED], &t->io);
         for (int i = 0; i < CGROUP_PART_MAX_ && r == 0; i++)
-                if (t->ours[i] >= 0)
-                        r = enter_ours(&t->ours[i], ours);
+                if (t->dirs[i] >= 0)
+                        r = enter_parent(&t->dirs[i], parent);
         if (r == 0 && t->unified_controls)
-                r = hand_on_controllers(t->ours[CGROUP_UNIFIED], &t->io);
+                r = delegate_controllers(t->dirs[CGROUP_UNIFIED], &t->io);
         if (r == 0 && pids != CGROUP_KEEP)
-                r = put_limit(t->ours[t->unified_controls ? CGROUP_UNIFIED : CGROUP_PIDS],
+                r = put_limit(t->dirs[t->unified_controls ? CGROUP_UNIFIED : CGROUP_PIDS],
                               "pids.max", pids, "max");
         if (r < 0)
                 cgroup_tree_close(t);
@@ -171,17 +144,17 @@ int cgroup_tree_open(struct cgroup_tree *t, const char *root, const char *ours, 
 void cgroup_tree_close(struct cgroup_tree *t)
 {
         for (int i = 0; i < CGROUP_PART_MAX_; i++)
-                t->ours[i] = fd_close(t->ours[i]);
+                t->dirs[i] = fd_close(t->dirs[i]);
 }
 
-int cgroup_tree_remove(struct cgroup_tree *t, const char *root, const char *ours)
+int cgroup_tree_remove(struct cgroup_tree *t, const char *root, const char *parent)
 {
         struct cgroup_tree tops;
         int r = 0;
 
         open_mounts(&tops, root);
         for (int i = 0; i < CGROUP_PART_MAX_; i++)
-                if (tops.ours[i] >= 0 && unlinkat(tops.ours[i], ours, AT_REMOVEDIR) < 0
+                if (tops.dirs[i] >= 0 && unlinkat(tops.dirs[i], parent, AT_REMOVEDIR) < 0
                     && errno != ENOENT && r == 0)
                         r = -errno;
         cgroup_tree_close(&tops);
@@ -197,16 +170,17 @@ static int limit_cpu(int dir, bool unified, uint64_t millis)
         char text[64];
 
         if (millis == CGROUP_NO_LIMIT)
-                return unified ? put(dir, "cpu.max", "max") : put(dir, "cpu.cfs_quota_us", "-1");
+                return unified ? virtual_file_write_at(dir, "cpu.max", "max")
+                               : virtual_file_write_at(dir, "cpu.cfs_quota_us", "-1");
         if (millis > UINT32_MAX)
                 return -ERANGE;
         if (!unified)
                 return put_u64(dir, "cpu.cfs_quota_us", quota);
         (void) snprintf(text, sizeof(text), "%llu %u", (unsigned long long) quota, CPU_PERIOD);
-        return put(dir, "cpu.max", text);
+        return virtual_file_write_at(dir, "cpu.max", text);
 }
 
-/* A kernel without accounting of swap has no such file, and needs none where there is no swap. */
+/* A kernel without swap accounting has no such file. */
 static int optional(int r)
 {
         return r == -ENOENT ? 0 : r;
@@ -217,17 +191,17 @@ static int limit_memory_v2(int dir, uint64_t bytes)
         int r = put_limit(dir, "memory.max", bytes, "max");
 
         if (r == 0)
-                r = optional(put(dir, "memory.swap.max", bytes == CGROUP_NO_LIMIT ? "max" : "0"));
-        /* If one process must die, the sandbox is no longer what its user thinks, but the agent
-         * still can tell; so not all of them. */
-        return r == 0 ? optional(put(dir, "memory.oom.group", "0")) : r;
+                r = optional(virtual_file_write_at(dir, "memory.swap.max",
+                                                   bytes == CGROUP_NO_LIMIT ? "max" : "0"));
+        /* The OOM killer takes one process, not all: the agent survives and reports it. */
+        return r == 0 ? optional(virtual_file_write_at(dir, "memory.oom.group", "0")) : r;
 }
 
-/* Memory and swap together may not be less than memory alone, at any time: so the joint limit is
- * taken away before the other is raised or lowered. */
+/* The limit of memory and swap together may never be below that of memory alone: so it is lifted
+ * before the other is raised or lowered. */
 static int limit_memory_v1(int dir, uint64_t bytes)
 {
-        int r = optional(put(dir, "memory.memsw.limit_in_bytes", "-1"));
+        int r = optional(virtual_file_write_at(dir, "memory.memsw.limit_in_bytes", "-1"));
 
         if (r == 0)
                 r = put_limit(dir, "memory.limit_in_bytes", bytes, "-1");
@@ -243,7 +217,7 @@ static void add_rate(struct buf *b, const char *of, uint64_t v)
                          (unsigned long long) v);
 }
 
-/* The keys that are not written stay as they are. */
+/* Keys that are not written keep their value. */
 static int limit_io(const struct cgroup_tree *t, int dir, const struct cgroup_limits *limits)
 {
         scoped(buf_done) struct buf line;
@@ -259,10 +233,10 @@ static int limit_io(const struct cgroup_tree *t, int dir, const struct cgroup_li
         add_rate(&line, "bps", limits->io_bytes);
         add_rate(&line, "iops", limits->io_operations);
         buf_add_char(&line, '\0');
-        return buf_failed(&line) ? -ENOMEM : put(dir, "io.max", buf_str(&line).p);
+        return buf_failed(&line) ? -ENOMEM : virtual_file_write_at(dir, "io.max", buf_str(&line).p);
 }
 
-/* What is kept is not written: the kernel does not see that nothing changes, and takes its time. */
+/* Limits that are kept are not written: the kernel would do all its work for the same value. */
 int cgroup_set_limits(const struct cgroup_tree *t, const struct cgroup *g,
                       const struct cgroup_limits *limits)
 {
@@ -280,7 +254,7 @@ int cgroup_set_limits(const struct cgroup_tree *t, const struct cgroup *g,
         return r == 0 ? limit_io(t, all, limits) : r;
 }
 
-/* --- a group --- */
+/* --- a cgroup --- */
 
 void cgroup_close(struct cgroup *g)
 {
@@ -293,11 +267,11 @@ int cgroup_open_v1(const struct cgroup_tree *t, enum cgroup_part part, const cha
         char path[PATH_MAX];
         int n, fd;
 
-        if (t->ours[part] < 0 || !t->folders[part])
+        if (t->dirs[part] < 0 || !t->v1_names[part])
                 return -ENOENT;
         if (!is_name(name))
                 return -EINVAL;
-        n = snprintf(path, sizeof(path), TREE "/%s/%s/%s", t->folders[part], t->name, name);
+        n = snprintf(path, sizeof(path), TREE "/%s/%s/%s", t->v1_names[part], t->name, name);
         if (n < 0 || (size_t) n >= sizeof(path))
                 return -ENAMETOOLONG;
         fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -311,9 +285,9 @@ int cgroup_open(const struct cgroup_tree *t, const char *name, struct cgroup *re
         if (!is_name(name))
                 return -EINVAL;
         for (int i = 0; i < CGROUP_PART_MAX_; i++) {
-                if (t->ours[i] < 0)
+                if (t->dirs[i] < 0)
                         continue;
-                g.parts[i] = open_folder(t->ours[i], name);
+                g.parts[i] = open_dir(t->dirs[i], name);
                 if (g.parts[i] < 0) {
                         int r = g.parts[i];
 
@@ -325,24 +299,24 @@ int cgroup_open(const struct cgroup_tree *t, const char *name, struct cgroup *re
         return 0;
 }
 
-/* Of the first `n` parts, which are empty. */
-static void remove_folders(const struct cgroup_tree *t, const char *name, int n)
+/* In the first n hierarchies. */
+static void remove_dirs(const struct cgroup_tree *t, const char *name, int n)
 {
         for (int i = 0; i < n; i++)
-                if (t->ours[i] >= 0)
-                        (void) unlinkat(t->ours[i], name, AT_REMOVEDIR);
+                if (t->dirs[i] >= 0)
+                        (void) unlinkat(t->dirs[i], name, AT_REMOVEDIR);
 }
 
-/* Where it stops, what is there belongs to somebody else. */
-static int make_folders(const struct cgroup_tree *t, const char *name)
+/* In the hierarchy where it stops, the existing directory is not ours. */
+static int make_dirs(const struct cgroup_tree *t, const char *name)
 {
         for (int i = 0; i < CGROUP_PART_MAX_; i++) {
                 int r;
 
-                if (t->ours[i] < 0 || mkdirat(t->ours[i], name, 0755) == 0)
+                if (t->dirs[i] < 0 || mkdirat(t->dirs[i], name, 0755) == 0)
                         continue;
                 r = -errno;
-                remove_folders(t, name, i);
+                remove_dirs(t, name, i);
                 return r;
         }
         return 0;
@@ -352,7 +326,7 @@ int cgroup_make(const struct cgroup_tree *t, const char *name, const struct cgro
                 struct cgroup *ret)
 {
         struct cgroup g = CGROUP_NULL;
-        int r = is_name(name) ? make_folders(t, name) : -EINVAL;
+        int r = is_name(name) ? make_dirs(t, name) : -EINVAL;
 
         if (r < 0)
                 return r;
@@ -361,7 +335,7 @@ int cgroup_make(const struct cgroup_tree *t, const char *name, const struct cgro
                 r = cgroup_set_limits(t, &g, limits);
         if (r < 0) {
                 cgroup_close(&g);
-                remove_folders(t, name, CGROUP_PART_MAX_);
+                remove_dirs(t, name, CGROUP_PART_MAX_);
                 return r;
         }
         *ret = g;
@@ -373,7 +347,7 @@ int cgroup_remove(const struct cgroup_tree *t, const char *name)
         if (!is_name(name))
                 return -EINVAL;
         for (int i = 0; i < CGROUP_PART_MAX_; i++)
-                if (t->ours[i] >= 0 && unlinkat(t->ours[i], name, AT_REMOVEDIR) < 0
+                if (t->dirs[i] >= 0 && unlinkat(t->dirs[i], name, AT_REMOVEDIR) < 0
                     && errno != ENOENT)
                         return -errno;
         return 0;
@@ -386,22 +360,25 @@ int cgroup_join(const struct cgroup_tree *t, const struct cgroup *g)
         int r = 0;
 
         for (int i = 0; i < CGROUP_PART_MAX_ && r == 0; i++)
-                if (i != CGROUP_UNIFIED && t->ours[i] >= 0)
-                        r = put(g->parts[i], "cgroup.procs", "0");
+                if (i != CGROUP_UNIFIED && t->dirs[i] >= 0)
+                        r = virtual_file_write_at(g->parts[i], "cgroup.procs", "0");
         return r;
 }
 
 int cgroup_freeze(const struct cgroup *g, bool frozen)
 {
         if (g->parts[CGROUP_UNIFIED] >= 0)
-                return put(g->parts[CGROUP_UNIFIED], "cgroup.freeze", frozen ? "1" : "0");
-        return put(g->parts[CGROUP_FREEZER], "freezer.state", frozen ? "FROZEN" : "THAWED");
+                return virtual_file_write_at(g->parts[CGROUP_UNIFIED], "cgroup.freeze",
+                                             frozen ? "1" : "0");
+        return virtual_file_write_at(g->parts[CGROUP_FREEZER], "freezer.state",
+                                     frozen ? "FROZEN" : "THAWED");
 }
 
 static int event(const struct cgroup *g, const char *line)
 {
         char text[512];
-        ssize_t n = get(g->parts[CGROUP_UNIFIED], "cgroup.events", text, sizeof(text));
+        ssize_t n =
+                virtual_file_read_at(g->parts[CGROUP_UNIFIED], "cgroup.events", text, sizeof(text));
 
         return n < 0 ? (int) n : strstr(text, line) != NULL;
 }
@@ -413,16 +390,16 @@ int cgroup_is_frozen(const struct cgroup *g)
 
         if (g->parts[CGROUP_UNIFIED] >= 0)
                 return event(g, "frozen 1");
-        n = get(g->parts[CGROUP_FREEZER], "freezer.state", text, sizeof(text));
+        n = virtual_file_read_at(g->parts[CGROUP_FREEZER], "freezer.state", text, sizeof(text));
         return n < 0 ? (int) n : str_starts_with(str_of(text, (size_t) n), STR("FROZEN"));
 }
 
-/* Of version 1. Returns 1 if there may be more than fitted into one reading. */
+/* v1. Returns 1 if there may be more than fitted into the buffer. */
 static int kill_listed(int dir)
 {
         char text[LIST_MAX];
         struct str rest, line;
-        ssize_t n = get(dir, "cgroup.procs", text, sizeof(text));
+        ssize_t n = virtual_file_read_at(dir, "cgroup.procs", text, sizeof(text));
         uint64_t pid;
 
         if (n < 0)
@@ -434,7 +411,7 @@ static int kill_listed(int dir)
         return n == (ssize_t) sizeof(text) - 1;
 }
 
-/* Frozen while they are read, so that none is born meanwhile: children of the frozen are frozen. */
+/* Frozen while they are listed, so that none forks meanwhile. */
 static int kill_v1(const struct cgroup *g)
 {
         int r, thawed;
@@ -456,7 +433,7 @@ int cgroup_kill(const struct cgroup *g)
 
         if (g->parts[CGROUP_UNIFIED] < 0)
                 return kill_v1(g);
-        r = put(g->parts[CGROUP_UNIFIED], "cgroup.kill", "1");
+        r = virtual_file_write_at(g->parts[CGROUP_UNIFIED], "cgroup.kill", "1");
         return r < 0 ? r : cgroup_freeze(g, false);
 }
 
@@ -467,7 +444,7 @@ int cgroup_is_populated(const struct cgroup *g)
 
         if (g->parts[CGROUP_UNIFIED] >= 0)
                 return event(g, "populated 1");
-        n = get(g->parts[CGROUP_FREEZER], "cgroup.procs", text, sizeof(text));
+        n = virtual_file_read_at(g->parts[CGROUP_FREEZER], "cgroup.procs", text, sizeof(text));
         return n < 0 ? (int) n : n > 0;
 }
 
@@ -477,8 +454,8 @@ int cgroup_pidfd(const struct cgroup *g)
         struct str rest, line;
         char text[32];
         uint64_t pid;
-        ssize_t n = get(g->parts[v2 ? CGROUP_UNIFIED : CGROUP_FREEZER], "cgroup.procs", text,
-                        sizeof(text));
+        ssize_t n = virtual_file_read_at(g->parts[v2 ? CGROUP_UNIFIED : CGROUP_FREEZER],
+                                         "cgroup.procs", text, sizeof(text));
         int fd;
 
         if (n < 0)

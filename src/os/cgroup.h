@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_OS_CGROUP_H
+#define HUTCH_OS_CGROUP_H
+
+/*
+ * Cgroups that we create: one for each sandbox, with its limits, below a parent cgroup of ours.
+ *
+ *         /sys/fs/cgroup/PARENT/NAME                            cgroup v2
+ *         /sys/fs/cgroup/memory/PARENT/NAME, …/cpu/…, …/pids/…  cgroup v1
+ *         /sys/fs/cgroup/unified/PARENT/NAME                    hybrid: beside those of v1
+ *
+ * On hybrid hosts v1 has the controllers, and the v2 hierarchy, which has none, still freezes, kills
+ * and takes newborn processes (os/clone.h). On a host with v1 only, the freezer hierarchy does what it
+ * can. The rest of the program does not see the difference.
+ *
+ * Disk I/O is limited by v2 only: v1 does not attribute bytes that the kernel writes back later.
+ *
+ * A tree is open for the life of the program; a cgroup is the descriptors of its directories, one for
+ * each hierarchy. Names come from us and have no slash. os/cgroup_self.h is about the cgroup that the
+ * calling process runs in.
+ */
+
+#include <sys/types.h>
+
+#include "base/compiler.h"
+
+#define CGROUP_NAME_MAX 100
+#define CGROUP_KEEP     0 /* as it is; a new cgroup has no limits */
+#define CGROUP_NO_LIMIT UINT64_MAX
+
+/* Hierarchies that may be mounted separately. */
+enum cgroup_part {
+        CGROUP_UNIFIED,
+        CGROUP_MEMORY,
+        CGROUP_CPU,
+        CGROUP_PIDS,
+        CGROUP_FREEZER,
+        CGROUP_PART_MAX_,
+};
+
+struct cgroup_tree {
+        int dirs[CGROUP_PART_MAX_]; /* of our parent cgroup; -EBADF: missing, or not needed */
+        bool unified_controls;      /* v2 has the controllers */
+        bool io;                    /* and the one for disk I/O among them */
+        const char *v1_names[CGROUP_PART_MAX_]; /* of the mount points of v1, NULL of others */
+        char name[CGROUP_NAME_MAX + 1];         /* of our parent cgroup in each */
+};
+
+struct cgroup {
+        int parts[CGROUP_PART_MAX_]; /* directories, as above */
+};
+
+/* CGROUP_KEEP or CGROUP_NO_LIMIT for each number. */
+struct cgroup_limits {
+        uint64_t memory;     /* bytes, without any swap besides */
+        uint64_t cpu_millis; /* thousandths of a CPU */
+        uint64_t pids;
+        uint64_t io_bytes;      /* per second, for reads and for writes; of one disk: */
+        uint64_t io_operations; /* the same */
+        dev_t disk;             /* os/disk.h */
+};
+
+#define CGROUP_TREE_NULL \
+        ((struct cgroup_tree){ .dirs = { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF } })
+#define CGROUP_NULL ((struct cgroup){ { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF } })
+
+/* --- the tree --- */
+
+/* Creates our parent cgroup if it is missing and delegates the controllers to it. `root` is "" except
+ * in tests. `pids` limits all sandboxes together: the host has only so many process ids. -ENODATA
+ * if a hierarchy for memory, CPU or pids is missing. */
+int cgroup_tree_open(struct cgroup_tree *t, const char *root, const char *parent, uint64_t pids)
+        must_check;
+void cgroup_tree_close(struct cgroup_tree *t);
+
+/* Removes our parent cgroup, which must be empty. */
+int cgroup_tree_remove(struct cgroup_tree *t, const char *root, const char *parent) must_check;
+
+/* --- a cgroup --- */
+
+/* -EEXIST. What was created before a failure is removed. */
+int cgroup_make(const struct cgroup_tree *t, const char *name, const struct cgroup_limits *limits,
+                struct cgroup *ret) must_check;
+int cgroup_open(const struct cgroup_tree *t, const char *name, struct cgroup *ret) must_check;
+void cgroup_close(struct cgroup *g);
+
+/* An O_PATH descriptor of a cgroup's directory in a v1 hierarchy, found by its path in the mount
+ * namespace that the caller is in now; -ENOENT if the hierarchy is missing or not v1. */
+int cgroup_open_v1(const struct cgroup_tree *t, enum cgroup_part part, const char *name) must_check;
+
+/* -ENOTSUP for an I/O limit without t->io, -ENODEV without a disk. */
+int cgroup_set_limits(const struct cgroup_tree *t, const struct cgroup *g,
+                      const struct cgroup_limits *limits) must_check;
+
+/* Moves the caller into all parts in which a process can't be born: none if v2 has the controllers.
+ * Takes a lock of the whole host, for milliseconds at times: not while a request waits. */
+int cgroup_join(const struct cgroup_tree *t, const struct cgroup *g) must_check;
+
+/* Frozen processes do not run, whatever signal they get, except for SIGKILL in v2. Returns before the
+ * last one has stopped. */
+int cgroup_freeze(const struct cgroup *g, bool frozen) must_check;
+
+/* 1 if all processes have stopped, 0 if not yet. */
+int cgroup_is_frozen(const struct cgroup *g) must_check;
+
+/* Sends SIGKILL to every process, those being forked included, and thaws: frozen processes of v1 do not
+ * die. */
+int cgroup_kill(const struct cgroup *g) must_check;
+
+/* 1 if it has any process, in v2 zombies not counted; else 0. */
+int cgroup_is_populated(const struct cgroup *g) must_check;
+
+/* A pidfd of one of its processes, -ESRCH if there is none. */
+int cgroup_pidfd(const struct cgroup *g) must_check;
+
+/* -EBUSY while it has processes; 0 if there is no such cgroup. */
+int cgroup_remove(const struct cgroup_tree *t, const char *name) must_check;
+
+/* --- usage, seen from outside --- */
+
+struct cgroup_stats {
+        uint64_t cpu_usec;  /* since it was created */
+        uint64_t memory;    /* bytes, without page cache that can be dropped at once */
+        uint64_t processes; /* and threads */
+        uint64_t oom_kills; /* processes killed by the OOM killer so far */
+};
+
+/* What this host does not count is 0. */
+int cgroup_stats(const struct cgroup_tree *t, const struct cgroup *g, struct cgroup_stats *ret)
+        must_check;
+
+/* A descriptor for epoll(7) or poll(2) that becomes ready when processes of a cgroup are killed for
+ * lack of memory. In v2 it is the memory.events file, which also reports other events; so the reader
+ * checks what has changed. In v1 it is an eventfd that the kernel writes to before it kills. */
+struct cgroup_oom {
+        int fd;
+        short events; /* to wait for: POLLIN or POLLPRI, which epoll calls by the same numbers */
+        uint64_t kills;
+};
+
+#define CGROUP_OOM_NULL ((struct cgroup_oom){ -EBADF, 0, 0 })
+
+int cgroup_oom_open(const struct cgroup_tree *t, const struct cgroup *g, struct cgroup_oom *ret)
+        must_check;
+void cgroup_oom_close(struct cgroup_oom *o);
+
+/* When it is ready: true if the OOM killer was at work since the last call. */
+bool cgroup_oom_happened(struct cgroup_oom *o);
+
+#endif
