@@ -15,7 +15,7 @@ struct secret *secret_new(struct str bytes)
         struct secret *s;
         size_t size;
 
-        ASSERT(!__builtin_add_overflow(sizeof(*s), bytes.n, &size));
+        ASSERT(!__builtin_add_overflow(sizeof(*s) + 1, bytes.n, &size)); /* and a NUL */
         s = xcalloc(1, size);
         s->n = bytes.n;
         if (bytes.n)

@@ -22,6 +22,7 @@ void secret_freep(struct secret **s);
  * that a key somebody forgot to set opens nothing. */
 bool secret_matches(const struct secret *s, struct str candidate);
 
+/* A NUL follows the bytes. */
 struct str secret_expose(const struct secret *s);
 
 /* Overwrites memory in a way that the compiler may not leave out. */

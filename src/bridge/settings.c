@@ -1,16 +1,230 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bridge/settings.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/base.h"
-#include "bridge/settings_told.h"
+#include "bridge/transport.h"
+#include "config/table.h"
 
-#define IN_FLIGHT_DEFAULT 256
-#define WAITING_DEFAULT   4096
-#define DRAIN_DEFAULT     (60 * USEC_PER_SEC)
+/* --- URLs of brokers --- */
+
+static const char *keep(struct settings *s, struct str v, const char **ret)
+{
+        *ret = arena_dup(&s->memory, v);
+        return *ret ? NULL : "is too long";
+}
+
+static bool take_scheme(struct settings *s, struct str *url)
+{
+        for (size_t i = 0; i < 2; i++) {
+                struct str scheme = str_from(s->transport->schemes[i]);
+                struct str rest = str_skip(*url, scheme.n);
+
+                if (!str_starts_with(*url, scheme) || !str_starts_with(rest, STR("://")))
+                        continue;
+                s->tls = i == 1;
+                *url = str_skip(rest, strlen("://"));
+                return true;
+        }
+        return false;
+}
+
+/* "host", "host:1", "[::1]:1" */
+static const char *take_authority(struct settings *s, struct str authority)
+{
+        struct str host = authority;
+        size_t from = authority.n > 0 && authority.p[0] == '['
+                              ? (size_t) MAX_OF(str_find(authority, ']'), 0)
+                              : 0;
+        ssize_t colon = str_find(str_skip(authority, from), ':');
+        uint64_t port = (uint64_t) (s->tls ? s->transport->tls_port : s->transport->port);
+
+        if (str_find(authority, '@') >= 0)
+                return "expected a URL without user and password; use the settings for these";
+        if (colon >= 0) {
+                host.n = from + (size_t) colon;
+                if (parse_u64_max(str_skip(authority, host.n + 1), 65535, &port) < 0 || port == 0)
+                        return "expected a port from 1 to 65535";
+        }
+        for (size_t i = 0; i < host.n; i++)
+                if ((unsigned char) host.p[i] <= ' ' || (unsigned char) host.p[i] >= 0x7f)
+                        return "expected a host name or an address";
+        s->port = (int) port;
+        return host.n == 0 ? "expected a host" : keep(s, host, &s->host);
+}
+
+static int hex_digit(char c)
+{
+        static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+        const char *p = c ? strchr(digits, c) : NULL;
+
+        return p ? (int) ((p - digits) % 16) : -1;
+}
+
+/* With "%2F" decoded. */
+static const char *take_path(struct settings *s, struct str path)
+{
+        char *to = arena_dup(&s->memory, path);
+        size_t n = 0;
+
+        if (!to)
+                return "is too long";
+        for (size_t i = 0; i < path.n; i++) {
+                int high, low;
+
+                to[n++] = path.p[i];
+                if (path.p[i] != '%')
+                        continue;
+                high = path.n - i > 2 ? hex_digit(path.p[i + 1]) : -1;
+                low = path.n - i > 2 ? hex_digit(path.p[i + 2]) : -1;
+                if (high < 0 || low < 0 || high + low == 0)
+                        return "expected a path with %XX escapes";
+                to[n - 1] = (char) (high * 16 + low);
+                i += 2;
+        }
+        to[n] = '\0';
+        s->path = to;
+        return NULL;
+}
+
+static const char *set_url(struct settings *s, struct str v, const char *transport)
+{
+        struct str rest = v, authority;
+        ssize_t slash;
+        const char *wrong;
+
+        if (s->url)
+                return "expected only one broker";
+        for (size_t i = 0; transports[i] && !s->transport; i++)
+                if (strcmp(transports[i]->name, transport) == 0)
+                        s->transport = transports[i];
+        if (!s->transport)
+                return "this program was built without the library for that broker";
+        if (!take_scheme(s, &rest))
+                return "expected a URL of such a broker; see hutch-bridge(8)";
+        slash = str_find(rest, '/');
+        authority = slash < 0 ? rest : str_of(rest.p, (size_t) slash);
+        rest = slash < 0 ? STR_NULL : str_skip(rest, (size_t) slash + 1);
+        wrong = take_authority(s, authority);
+        if (!wrong && rest.n > 0)
+                wrong = s->transport->has_path ? take_path(s, rest)
+                                               : "expected a URL without a path";
+        return wrong ? wrong : keep(s, v, &s->url);
+}
+
+static const char *set_nats(struct config_read *r, void *field, struct str v)
+{
+        (void) field;
+        return set_url(r->target, v, "nats");
+}
+
+static const char *set_mqtt(struct config_read *r, void *field, struct str v)
+{
+        (void) field;
+        return set_url(r->target, v, "mqtt");
+}
+
+static const char *set_amqp(struct config_read *r, void *field, struct str v)
+{
+        (void) field;
+        return set_url(r->target, v, "amqp");
+}
+
+/* --- other values --- */
+
+static const char *set_hutchd(struct config_read *r, void *field, struct str v)
+{
+        static const struct str unix_scheme = STR("unix:");
+        struct settings *s = r->target;
+
+        (void) field;
+        if (str_starts_with(v, unix_scheme)) {
+                s->hutchd_url = "http://localhost";
+                return keep(s, str_skip(v, unix_scheme.n), &s->hutchd_socket);
+        }
+        s->hutchd_socket = NULL;
+        if (!str_starts_with(v, STR("https://")) && !str_starts_with(v, STR("http://")))
+                return "expected an address such as unix:/run/hutch/hutchd.sock or https://HOST";
+        return keep(s, v, &s->hutchd_url);
+}
+
+static bool is_name(struct str v)
+{
+        for (size_t i = 0; i < v.n; i++) {
+                char c = v.p[i];
+
+                if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9')
+                    && c != '_' && c != '-')
+                        return false;
+        }
+        return v.n > 0 && v.n <= 64;
+}
+
+static bool is_instance(struct str v)
+{
+        return is_name(v) && v.n <= 32;
+}
+
+/* --- the table --- */
+
+#define S struct settings
+
+/* clang-format off */
+/* key, option, what it takes, help, row */
+#define SETTING_MAP(X)                                                                              \
+        X(nats, "nats", "URL", "the broker: nats://HOST[:PORT] or tls://HOST[:PORT]",                \
+          CONFIG_CUSTOM(S, url, set_nats))                                                           \
+        X(mqtt, "mqtt", "URL", "the broker: mqtt://HOST[:PORT] or mqtts://HOST[:PORT]",              \
+          CONFIG_CUSTOM(S, url, set_mqtt))                                                           \
+        X(amqp, "amqp", "URL",                                                                       \
+          "the broker: amqp://HOST[:PORT][/VHOST] or amqps://HOST[:PORT][/VHOST]",                   \
+          CONFIG_CUSTOM(S, url, set_amqp))                                                           \
+        X(user, "user", "NAME", "user name for the broker", CONFIG_TEXT(S, user))                    \
+        X(password_file, "password-file", "FILE", "holds the password of that user",                 \
+          CONFIG_TEXT(S, password_file))                                                             \
+        X(token_file, "token-file", "FILE", "NATS: holds a token instead",                           \
+          CONFIG_TEXT(S, token_file))                                                                \
+        X(credentials, "credentials", "FILE", "NATS: a .creds file instead",                         \
+          CONFIG_TEXT(S, credentials))                                                               \
+        X(ca, "ca", "FILE", "certificate authorities for the broker\n(default: those of the system)", \
+          CONFIG_TEXT(S, ca))                                                                        \
+        X(cert, "cert", "FILE", "client certificate for the broker", CONFIG_TEXT(S, cert))           \
+        X(cert_key, "cert-key", "FILE", "key of that certificate", CONFIG_TEXT(S, cert_key))         \
+        X(prefix, "prefix", "NAME", "prefix of all names on the broker", CONFIG_STR(S, prefix),      \
+          .check = is_name, .expected = "a name of up to 64 letters, digits, \"_\" and \"-\"",       \
+          .value = "purista")                                                                        \
+        X(instance, "instance", "ID", "instance id (default: a new one, 32 digits)",                 \
+          CONFIG_TEXT(S, instance), .check = is_instance,                                            \
+          .expected = "a name of up to 32 letters, digits, \"_\" and \"-\"")                         \
+        X(hutchd, "hutchd", "ADDRESS", "hutchd: unix:PATH or https://HOST[:PORT]",                   \
+          CONFIG_CUSTOM(S, hutchd_url, set_hutchd), .value = "unix:/run/hutch/hutchd.sock")          \
+        X(hutchd_ca, "hutchd-ca", "FILE", "certificate authorities for hutchd",                      \
+          CONFIG_TEXT(S, hutchd_ca))                                                                 \
+        X(key_file, "key-file", "FILE", "holds the API key for hutchd", CONFIG_TEXT(S, key_file))    \
+        X(in_flight, "in-flight", "N", "commands that run at once", CONFIG_UINT(S, in_flight),       \
+          .min = 1, .max = 65535, .value = "256")                                                    \
+        X(waiting, "waiting", "N", "commands that may wait besides", CONFIG_UINT(S, waiting),        \
+          .min = 1, .max = 1000000, .value = "4096")                                                 \
+        X(drain_timeout, "drain-timeout", "TIME", "time for running commands to end on SIGTERM",     \
+          CONFIG_TIME(S, drain_timeout), .max = UINT64_MAX, .value = "60s")                          \
+        X(log_level, "log-level", "LEVEL", "debug, info, warn or error",                             \
+          CONFIG_ENUM(S, log_level, &log_level_table), .value = "info")                              \
+        X(log_format, "log-format", "FORMAT", "logfmt or json",                                      \
+          CONFIG_ENUM(S, log_format, &log_format_table), .value = "logfmt")
+/* clang-format on */
+
+static const struct config_key keys[] = {
+#define X(id, option, arg, help, ...) { #id, __VA_ARGS__ },
+        SETTING_MAP(X)
+#undef X
+};
+
+static const struct config_table table = {
+        .keys = keys,
+        .n = ARRAY_SIZE(keys),
+        .manual = "hutch-bridge(8)",
+};
 
 /* --- memory --- */
 
@@ -18,15 +232,8 @@ static struct settings *settings_new(void)
 {
         struct settings *s = xnew(struct settings);
 
-        arena_init(&s->memory, SETTINGS_ROOM);
-        s->prefix = STR("purista");
-        s->hutchd_url = "http://localhost";
-        s->hutchd_socket = "/run/hutch/hutchd.sock";
-        s->in_flight = IN_FLIGHT_DEFAULT;
-        s->waiting = WAITING_DEFAULT;
-        s->drain_timeout = DRAIN_DEFAULT;
-        s->log_level = LOG_INFO;
-        s->log_format = LOG_LOGFMT;
+        arena_init(&s->memory, SETTINGS_ARENA_MAX);
+        config_table_defaults(&table, s, &s->memory);
         return s;
 }
 
@@ -46,75 +253,7 @@ static void settings_freep(struct settings **s)
         settings_free(*s);
 }
 
-/* --- files --- */
-
-static void closep(const int *fd)
-{
-        if (*fd >= 0)
-                (void) close(*fd);
-}
-
-static int read_all(int fd, struct buf *ret)
-{
-        for (;;) {
-                char *p = buf_reserve(ret, 4 * KiB);
-                ssize_t n = p ? read(fd, p, 4 * KiB) : -1;
-
-                if (!p)
-                        return -EFBIG;
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                if (n == 0)
-                        return 0;
-                if (n > 0)
-                        buf_advance(ret, (size_t) n);
-        }
-}
-
-/* `forbidden`: what others than the owner may not be able to do with it. */
-static int read_file(const char *path, mode_t forbidden, struct buf *ret, struct err *e)
-{
-        scoped(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        struct stat st;
-        int r;
-
-        if (fd < 0 || fstat(fd, &st) < 0)
-                return err_errno(e, -errno, "read %s", path);
-        if (!S_ISREG(st.st_mode))
-                return err_set(e, ERR_INVALID, "read %s: it is no regular file", path);
-        if (st.st_mode & forbidden)
-                return err_set(e, ERR_FORBIDDEN, "everybody may %s %s; chmod o-rwx it",
-                               forbidden & S_IROTH ? "read" : "write", path);
-        r = read_all(fd, ret);
-        return r < 0 ? err_errno(e, r, "read %s", path) : 0;
-}
-
-/* Without the line end with which editors end a file. */
-static int read_secret(const char *path, struct secret **ret, struct err *e)
-{
-        scoped(buf_done) struct buf b;
-        struct str text;
-        int r;
-
-        buf_init(&b, SECRET_FILE_MAX);
-        if (!path)
-                return 0;
-        buf_mark_secret(&b);
-        r = read_file(path, S_IRWXO, &b, e);
-        if (r < 0)
-                return r;
-        text = buf_str(&b);
-        while (text.n > 0 && (text.p[text.n - 1] == '\n' || text.p[text.n - 1] == '\r'))
-                text.n--;
-        if (text.n == 0 || memchr(text.p, '\0', text.n))
-                return err_set(e, ERR_INVALID, "%s: there is no secret in it", path);
-        /* With the NUL that libraries want; buffers have one behind their content. */
-        buf_truncate(&b, text.n);
-        *ret = secret_new(str_of(buf_str(&b).p, text.n + 1));
-        return 0;
-}
-
-/* --- rules that are about more than one --- */
+/* --- settings that depend on each other --- */
 
 static bool is_loopback(struct str url)
 {
@@ -132,107 +271,42 @@ static int check(const struct settings *s, struct err *e)
         struct str url = str_from(s->hutchd_url);
 
         if (!s->url)
-                return err_set(e, ERR_INVALID, "there is no broker; try --nats, --mqtt or --amqp");
+                return err_set(e, ERR_INVALID,
+                               "no broker is configured; use --nats, --mqtt or --amqp");
         if (!s->cert != !s->cert_key)
                 return err_set(e, ERR_INVALID, "cert and cert_key need each other");
         if (s->password_file && !s->user)
                 return err_set(e, ERR_INVALID, "password_file needs user");
         if ((s->ca || s->cert) && !s->tls)
-                return err_set(e, ERR_INVALID,
-                               "there are certificates, but the URL is one without TLS");
+                return err_set(e, ERR_INVALID, "ca and cert need a URL with TLS");
         if (!s->hutchd_socket && str_starts_with(url, STR("http://")) && !is_loopback(url))
-                return err_set(e, ERR_INVALID,
-                               "hutchd on another machine is reached by https:// only");
+                return err_set(e, ERR_INVALID, "hutchd on another host needs https://");
         return 0;
 }
 
 static int complete(struct settings *s, struct err *e)
 {
+        const struct {
+                const char *name, *path;
+                struct secret **ret;
+        } secrets[] = {
+                { "password_file", s->password_file, &s->password },
+                { "token_file", s->token_file, &s->token },
+                { "key_file", s->key_file, &s->key },
+        };
         int r = check(s, e);
 
-        if (r == 0)
-                r = read_secret(s->password_file, &s->password, e);
-        if (r == 0)
-                r = read_secret(s->token_file, &s->token, e);
-        if (r == 0)
-                r = read_secret(s->key_file, &s->key, e);
+        for (size_t i = 0; i < ARRAY_SIZE(secrets) && r == 0; i++)
+                if (secrets[i].path)
+                        r = config_secret_read(secrets[i].name, secrets[i].path, secrets[i].ret, e);
         return r;
-}
-
-/* --- the file --- */
-
-struct setting {
-        const char *key;
-        size_t offset; /* in struct told */
-        const char *(*apply)(void *settings, struct str v);
-};
-
-static const struct setting table[] = {
-#define X(id, option, value, help) { #id, offsetof(struct told, id), apply_##id },
-        SETTING_MAP(X)
-#undef X
-};
-
-static char *value_of(const struct told *t, const struct setting *s)
-{
-        char *value;
-
-        memcpy(&value, (const char *) t + s->offset, sizeof(value));
-        return value;
-}
-
-/* A broker of the command line takes the place of any of the file. */
-static bool is_broker(const char *key)
-{
-        return strcmp(key, "nats") == 0 || strcmp(key, "mqtt") == 0 || strcmp(key, "amqp") == 0;
-}
-
-static int apply_told(struct settings *s, const struct told *file, const struct told *line,
-                      const char *name, struct err *e)
-{
-        bool has_broker = s->url != NULL;
-
-        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-                const char *value = value_of(file, &table[i]), *what;
-
-                if (!value || value_of(line, &table[i]) || (has_broker && is_broker(table[i].key)))
-                        continue;
-                what = table[i].apply(s, str_from(value));
-                if (what)
-                        return err_set(e, ERR_INVALID, "%s: %s: %s", name, table[i].key, what);
-        }
-        return 0;
-}
-
-static int apply_text(struct settings *s, struct str text, const struct told *line,
-                      const char *name, struct err *e)
-{
-        struct told *file;
-        int r = told_from_text(text, name, &file, e);
-
-        if (r < 0 || !file)
-                return r;
-        r = apply_told(s, file, line, name, e);
-        told_free(file);
-        return r;
-}
-
-static int apply_file(struct settings *s, const struct told *line, struct err *e)
-{
-        scoped(buf_done) struct buf b;
-        int r;
-
-        buf_init(&b, SETTINGS_FILE_MAX);
-        if (!s->config)
-                return 0;
-        r = read_file(s->config, S_IWOTH, &b, e);
-        return r < 0 ? r : apply_text(s, buf_str(&b), line, s->config, e);
 }
 
 int settings_from_text(struct str text, const char *name, struct settings **ret, struct err *e)
 {
         scoped(settings_freep) struct settings *s = settings_new();
-        int r = apply_text(s, text, &(struct told){ NULL }, name, e);
+        int r = config_table_read(&table, &(struct config_source){ .text = text, .name = name }, s,
+                                  &s->memory, e);
 
         if (r == 0)
                 r = complete(s, e);
@@ -246,16 +320,25 @@ int settings_from_text(struct str text, const char *name, struct settings **ret,
 
 struct line {
         struct settings *settings;
-        struct told told;
+        bool given[ARRAY_SIZE(keys)];
 };
 
-#define X(id, option, value, help)                               \
+/* A broker replaces any broker of the file: their rows have the same field. */
+static const char *take(struct line *l, const char *id, struct str v)
+{
+        const struct config_key *k = keys;
+
+        while (strcmp(k->path, id) != 0)
+                k++;
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+                l->given[i] = l->given[i] || keys[i].offset == k->offset;
+        return config_table_set(&table, id, v, l->settings, &l->settings->memory);
+}
+
+#define X(id, option, arg, help, ...)                            \
         static const char *take_##id(void *target, struct str v) \
         {                                                        \
-                struct line *l = target;                         \
-                                                                 \
-                l->told.id = (char *) v.p;                       \
-                return apply_##id(l->settings, v);               \
+                return take(target, #id, v);                     \
         }
 SETTING_MAP(X)
 #undef X
@@ -265,7 +348,7 @@ static const char *take_config(void *target, struct str v)
         struct line *l = target;
 
         l->settings->config = v.p;
-        return v.n == 0 ? "not a file" : NULL;
+        return v.n == 0 ? "expected a file" : NULL;
 }
 
 static const char *take_check(void *target, struct str v)
@@ -278,34 +361,60 @@ static const char *take_check(void *target, struct str v)
 }
 
 static const struct option options[] = {
-        { "config", "FILE", "read settings from here, too; what is said on the command line wins",
-          take_config },
-        { "check-config", NULL, "say whether the settings are right, and exit", take_check },
-#define X(id, option, value, help) { option, value, help, take_##id },
+#define X(id, option, arg, help, ...) { option, arg, help, take_##id },
         SETTING_MAP(X)
 #undef X
+                { "config", "FILE", "read settings from this file; the command line wins",
+                  take_config },
+        { "check-config", NULL, "check the settings and exit", take_check },
 };
 
-static const struct option_table option_table = {
-        .program = "hutch-bridge",
-        .usage = "[OPTION]...",
-        .summary = "Serves PURISTA's sandbox commands on a message broker.",
-        .manual = "hutch-bridge(8)",
-        .options = options,
-        .n = ARRAY_SIZE(options),
-};
+/* --help shows the defaults of the table. */
+static void add_defaults(struct option to[static ARRAY_SIZE(options)], struct settings *s)
+{
+        memcpy(to, options, sizeof(options));
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+                if (keys[i].value)
+                        to[i].help = arena_printf(&s->memory, "%s\n(default %s)", to[i].help,
+                                                  keys[i].value);
+}
+
+static int read_file(struct settings *s, const bool *given, struct err *e)
+{
+        scoped(buf_done) struct buf text;
+        int r = config_file_read(s->config, SETTINGS_FILE_MAX, S_IWOTH, &text, NULL, e);
+
+        if (r < 0)
+                return r;
+        return config_table_read(&table,
+                                 &(struct config_source){ .text = buf_str(&text),
+                                                          .name = s->config,
+                                                          .overridden = given },
+                                 s, &s->memory, e);
+}
 
 enum options_result settings_parse(int argc, char **argv, struct settings **ret, struct buf *text)
 {
         scoped(settings_freep) struct settings *s = settings_new();
         struct line line = { .settings = s };
-        enum options_result parsed = options_parse(&option_table, argc, argv, &line, NULL, text);
+        struct option with_defaults[ARRAY_SIZE(options)];
+        const struct option_table option_table = {
+                .program = "hutch-bridge",
+                .usage = "[OPTION]...",
+                .summary = "Serves PURISTA's sandbox commands on a message broker.",
+                .manual = "hutch-bridge(8)",
+                .options = with_defaults,
+                .n = ARRAY_SIZE(options),
+        };
+        enum options_result parsed;
         struct err e;
         int r;
 
+        add_defaults(with_defaults, s);
+        parsed = options_parse(&option_table, argc, argv, &line, NULL, text);
         if (parsed != OPTIONS_RUN)
                 return parsed;
-        r = apply_file(s, &line.told, &e);
+        r = s->config ? read_file(s, line.given, &e) : 0;
         if (r == 0)
                 r = complete(s, &e);
         if (r < 0) {
@@ -313,7 +422,7 @@ enum options_result settings_parse(int argc, char **argv, struct settings **ret,
                 return OPTIONS_EXIT_USAGE;
         }
         if (s->check_only) {
-                buf_add_str(text, STR("The settings are right.\n"));
+                buf_add_str(text, STR("hutch-bridge: configuration OK\n"));
                 return OPTIONS_EXIT_OK;
         }
         *ret = TAKE_PTR(s);

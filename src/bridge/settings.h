@@ -3,11 +3,11 @@
 #define HUTCH_BRIDGE_SETTINGS_H
 
 /*
- * What the bridge was told, by its configuration file and its command line: the same names in both, and
- * the command line wins. Each setting exists once, in the table of settings.c.
+ * The settings of the bridge, from its configuration file and its command line: the same names in both, and
+ * the command line wins. Each setting is declared once, in the table of settings.c (config/table.h).
  *
- * Secrets are told by the names of files that hold them, so that no list of processes shows them; a file
- * that others may read is refused. They are read once, at the start, and wiped at the end.
+ * Secrets are given as files, so that no list of processes shows them. A file that others may read is refused.
+ * Secrets are read once, at the start, and wiped at the end.
  */
 
 #include "base/arena.h"
@@ -20,42 +20,41 @@
 
 struct transport_ops;
 
-#define SETTINGS_FILE_MAX (64 * KiB)
-#define SETTINGS_ROOM     (256 * KiB)
-#define SECRET_FILE_MAX   (64 * KiB)
+#define SETTINGS_FILE_MAX  (64 * KiB)
+#define SETTINGS_ARENA_MAX (256 * KiB)
 
 struct settings {
         /* --- the broker --- */
         const struct transport_ops *transport;
-        const char *url; /* as it was given */
+        const char *url; /* as given */
         const char *host, *path;
         int port;
         bool tls;
         const char *ca, *cert, *cert_key; /* files */
         const char *user;                 /* NULL: none */
-        struct secret *password, *token;  /* NULL: none; their NUL is a part of them */
-        const char *credentials;          /* NATS: a file of its own form */
+        const char *password_file, *token_file;
+        struct secret *password, *token; /* NULL: none */
+        const char *credentials;         /* NATS: a .creds file */
         struct str prefix;
 
         /* --- hutchd --- */
         const char *hutchd_url;
         const char *hutchd_socket; /* NULL: by the URL */
         const char *hutchd_ca;
-        struct secret *key; /* the same */
+        const char *key_file;
+        struct secret *key; /* NULL: none */
 
-        /* --- how much --- */
+        /* --- limits --- */
         unsigned in_flight, waiting;
         usec_t drain_timeout;
 
-        /* --- the rest --- */
+        /* --- logs, names --- */
         enum log_level log_level;
         enum log_format log_format;
         const char *instance; /* NULL: a new one */
-        bool check_only;
 
-        /* As they were told, before anything was made of them. */
-        const char *config, *broker[2], *hutchd, *key_file, *password_file, *token_file;
-        unsigned n_brokers;
+        const char *config; /* the file, or NULL */
+        bool check_only;
         struct arena memory;
 };
 
@@ -64,7 +63,7 @@ enum options_result settings_parse(int argc, char **argv, struct settings **ret,
 
 void settings_free(struct settings *s);
 
-/* The same from the text of a file and nothing else; for tests. ERR_INVALID and the like. */
+/* The same from the text of a file, for tests. */
 int settings_from_text(struct str text, const char *name, struct settings **ret, struct err *e)
         must_check;
 

@@ -2,21 +2,13 @@
 #include "hutchd/config.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "base/secret.h"
-#include "http/server.h"
-#include "hutchd/config_rules.h"
-#include "hutchd/config_schema.h"
-#include "hutchd/config_where.h"
-#include "os/fd.h"
-#include "os/file.h"
-
-#define REQUESTS_DEFAULT 4096
+#include "hutchd/config_table.h"
 
 /* --- memory --- */
 
@@ -25,18 +17,8 @@ static struct config *config_new(void)
         struct config *c = xnew(struct config);
 
         arena_init(&c->memory, CONFIG_ARENA_MAX);
-        c->log_level = LOG_INFO;
-        c->log_format = LOG_LOGFMT;
+        config_table_defaults(&hutchd_config_table, c, &c->memory);
         c->audit = true;
-        c->requests_max = REQUESTS_DEFAULT;
-        c->native.network = "private";
-        c->purista.output_max = PURISTA_OUTPUT_DEFAULT;
-        c->purista.file_max = PURISTA_FILE_DEFAULT;
-        c->native.has_private = true;
-        c->create_wait = service_defaults.create_wait;
-        c->tombstone = service_defaults.tombstone_for;
-        c->reconcile = service_defaults.reconcile_every;
-        c->drain_timeout = http_server_defaults.drain_timeout;
         return c;
 }
 
@@ -53,98 +35,25 @@ void config_freep(struct config **c)
         config_free(*c);
 }
 
-/* --- from bytes --- */
-
-struct source {
-        struct str text;
-        const char *name;
-        bool others_read; /* it is a file that others may read */
-};
-
-static bool has_plain_keys(const struct config_raw *raw)
-{
-        for (uint64_t i = 0; i < raw->n_keys; i++)
-                if (raw->keys[i].key)
-                        return true;
-        return false;
-}
-
-static int parse_raw(const struct source *s, struct config_where *w, struct config *to,
-                     struct err *e)
-{
-        struct config_raw *raw;
-        int r = config_raw_load(s->text, w, s->name, &raw, e);
-
-        if (r < 0 || !raw)
-                return r;
-        if (s->others_read && has_plain_keys(raw))
-                r = err_set(e, ERR_FORBIDDEN,
-                            "%s: holds keys and may be read by others; chmod 600 it, or use "
-                            "sha256: instead of key:",
-                            s->name);
-        else
-                r = config_rules_apply(
-                        &(struct config_rules){ .raw = raw, .where = w, .name = s->name, .to = to },
-                        e);
-        config_raw_free(raw);
-        return r;
-}
-
-static int parse_source(const struct source *s, struct config *to, struct err *e)
-{
-        struct config_where w;
-        int r = config_where_open(&w, s->text, s->name, e);
-
-        if (r < 0)
-                return r;
-        r = parse_raw(s, &w, to, e);
-        config_where_close(&w);
-        return r;
-}
-
 /* --- the file --- */
-
-static int read_all(int fd, struct buf *text)
-{
-        for (;;) {
-                char *p = buf_reserve(text, 16 * KiB);
-                ssize_t n = p ? read(fd, p, 16 * KiB) : -1;
-
-                if (!p)
-                        return -EFBIG;
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                if (n == 0)
-                        return 0;
-                if (n > 0)
-                        buf_advance(text, (size_t) n);
-        }
-}
 
 static int parse_file(const char *path, struct config *to, struct err *e)
 {
-        scoped(fd_closep) int fd = -EBADF;
         scoped(buf_done) struct buf text;
-        struct source s = { .name = path };
-        struct stat st;
-        int r;
+        mode_t mode = 0;
+        int r = config_file_read(path, CONFIG_FILE_MAX, S_IWOTH, &text, &mode, e);
 
-        /* Grows by doubling, and a reservation is larger than what it brings. */
-        buf_init(&text, CONFIG_FILE_MAX + 16 * KiB);
-        buf_mark_secret(&text);
-        r = file_open_read(path, &st, &fd);
-        if (r == 0)
-                r = st.st_size > (off_t) CONFIG_FILE_MAX ? -EFBIG : read_all(fd, &text);
         if (r < 0)
-                return err_errno(e, r, "read %s", path);
-        if (st.st_mode & S_IWOTH)
-                return err_set(e, ERR_FORBIDDEN, "everybody may write %s; chmod o-w it", path);
-        s.text = buf_str(&text);
-        s.others_read = (st.st_mode & (S_IRGRP | S_IROTH)) != 0;
-        return parse_source(&s, to, e);
+                return r;
+        return config_table_read(&hutchd_config_table,
+                                 &(struct config_source){
+                                         .text = buf_str(&text),
+                                         .name = path,
+                                         .others_may_read = (mode & (S_IRGRP | S_IROTH)) != 0 },
+                                 to, &to->memory, e);
 }
 
-/* --- the rest --- */
+/* --- the command line, the environment and what is left --- */
 
 static void apply_options(struct config *c, const struct options *o)
 {
@@ -172,7 +81,6 @@ static void apply_options(struct config *c, const struct options *o)
                 c->drain_timeout = o->drain_timeout;
 }
 
-/* One more, for which the array has no room yet. */
 static int add_env_key(struct config *c, const struct api_key *env, struct err *e)
 {
         struct api_key *all = arena_alloc_array(&c->memory, c->n_keys + 1, sizeof(*all));
@@ -182,7 +90,7 @@ static int add_env_key(struct config *c, const struct api_key *env, struct err *
         for (size_t i = 0; i < c->n_keys; i++) {
                 if (memcmp(c->keys[i].digest, env->digest, sizeof(env->digest)) == 0)
                         return err_set(e, ERR_EXISTS,
-                                       "the key of " API_KEY_VAR " is in the file, too (keys[%zu])",
+                                       "the key of " API_KEY_VAR " is also in the file (keys[%zu])",
                                        i);
                 all[i] = c->keys[i];
         }
@@ -191,7 +99,7 @@ static int add_env_key(struct config *c, const struct api_key *env, struct err *
         return 0;
 }
 
-/* As root that of the system, else the user's own. */
+/* That of the system for root, else that of the user. */
 static const char *default_data(struct config *c)
 {
         const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -202,16 +110,6 @@ static const char *default_data(struct config *c)
                 return arena_printf(&c->memory, "%s/hutch", state);
         return home && home[0] == '/' ? arena_printf(&c->memory, "%s/.local/state/hutch", home)
                                       : NULL;
-}
-
-/* Drivers hand it to other processes, whose working folder is another one. */
-static const char *absolute(struct config *c, const char *path)
-{
-        char cwd[PATH_MAX];
-
-        if (path[0] == '/')
-                return path;
-        return getcwd(cwd, sizeof(cwd)) ? arena_printf(&c->memory, "%s/%s", cwd, path) : NULL;
 }
 
 const char *config_program(struct config *c, const char *name)
@@ -240,26 +138,31 @@ bool config_has_driver(const struct config *c, const char *name)
         return false;
 }
 
+/* Drivers pass the data directory to processes with another working directory, so it is absolute. */
 static int fill_in(struct config *c, struct err *e)
 {
-        if (c->n_listen == 0
-            && sock_addr_from_string(STR("127.0.0.1:8080"), &c->listen[c->n_listen++]) < 0)
-                return err_set(e, ERR_INTERNAL, "no address");
+        char cwd[PATH_MAX];
+
+        if (c->n_listen == 0)
+                ASSERT(sock_addr_from_string(STR("127.0.0.1:8080"), &c->listen[c->n_listen++])
+                       == 0);
         if (!c->data)
                 c->data = default_data(c);
-        if (c->data)
-                c->data = absolute(c, c->data);
+        if (c->data && c->data[0] != '/')
+                c->data = getcwd(cwd, sizeof(cwd)) ? arena_printf(&c->memory, "%s/%s", cwd, c->data)
+                                                   : NULL;
         if (!c->data)
                 return err_set(e, ERR_INVALID,
-                               "no data folder: there is no HOME; give one with --data");
+                               "no data directory: HOME is not set; choose one with --data");
         if (!c->agent)
                 c->agent = config_program(c, "hutch-execd");
         return c->agent ? 0 : err_set(e, ERR_TOO_LARGE, "the configuration is too large");
 }
 
-static int load_into(struct config *c, const struct options *o, const struct api_key *env,
-                     struct err *e)
+int config_load(const struct options *o, const struct api_key *env, struct config **ret,
+                struct err *e)
 {
+        scoped(config_freep) struct config *c = config_new();
         int r = o->config ? parse_file(o->config, c, e) : 0;
 
         if (r == 0 && env)
@@ -267,15 +170,7 @@ static int load_into(struct config *c, const struct options *o, const struct api
         if (r < 0)
                 return r;
         apply_options(c, o);
-        return fill_in(c, e);
-}
-
-int config_load(const struct options *o, const struct api_key *env, struct config **ret,
-                struct err *e)
-{
-        scoped(config_freep) struct config *c = config_new();
-        int r = load_into(c, o, env, e);
-
+        r = fill_in(c, e);
         if (r == 0)
                 *ret = TAKE_PTR(c);
         return r;
@@ -284,7 +179,9 @@ int config_load(const struct options *o, const struct api_key *env, struct confi
 int config_parse(struct str text, const char *name, struct config **ret, struct err *e)
 {
         scoped(config_freep) struct config *c = config_new();
-        int r = parse_source(&(struct source){ .text = text, .name = name }, c, e);
+        int r = config_table_read(&hutchd_config_table,
+                                  &(struct config_source){ .text = text, .name = name }, c,
+                                  &c->memory, e);
 
         if (r == 0)
                 r = fill_in(c, e);

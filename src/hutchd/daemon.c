@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "hutchd/config_table.h"
 #include "hutchd/launch.h"
 #include "hutchd/privilege.h"
 
@@ -162,17 +163,29 @@ static int start_by_launcher(const struct options *o, char **argv)
         return -1;
 }
 
+/* roff, for the manual page. */
+static int print_reference(void)
+{
+        scoped(buf_done) struct buf b;
+
+        buf_init(&b, 1 * MiB);
+        config_table_print_reference(&hutchd_config_table, &b);
+        return buf_failed(&b) || fputs(buf_str(&b).p, stdout) == EOF ? 1 : 0;
+}
+
 int daemon_run(const struct options *o, char **argv)
 {
         struct daemon d = { .options = o };
         struct err e;
 
+        if (o->print_reference)
+                return print_reference();
         for (size_t i = 0; i < LISTEN_MAX; i++)
                 d.bound[i] = -EBADF;
         if (start_by_launcher(o, argv) < 0 || load(&d) < 0) {
                 d.exit_code = 1;
         } else if (o->check_config) {
-                puts("hutchd: the configuration is right");
+                puts("hutchd: configuration OK");
         } else if (drop_privileges(&d, &e) < 0) {
                 fprintf(stderr, "hutchd: %s\n", e.message);
                 d.exit_code = 1;

@@ -111,10 +111,6 @@ int daemon_open_store(struct daemon *d, struct err *e) must_check;
  * so: without the records nobody could tell which sandboxes there are. */
 void daemon_await_store(struct daemon *d, void (*there)(struct daemon *d));
 
-/* One line of a file that nobody else may read; `name` is the key of the configuration. */
-int daemon_read_secret(const char *name, const char *path, struct secret **ret, struct err *e)
-        must_check;
-
 /* With other nodes on the store: who they are, and a lease of our own before anything is loaded. */
 int daemon_open_cluster(struct daemon *d, struct str node, struct err *e) must_check;
 void daemon_join(struct daemon *d, void (*then)(struct daemon *d));

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "base/hmac.h"
 #include "base/secret.h"
+#include "config/table.h"
 #include "hutchd/daemon.h"
 
 #define KEY_MIN 32
@@ -24,7 +25,7 @@ static void derive_secret(struct daemon *d)
 static int read_key(struct daemon *d, struct err *e)
 {
         const char *path = d->config->cluster.key_file;
-        int r = daemon_read_secret("cluster.key_file", path, &d->cluster_key, e);
+        int r = config_secret_read("cluster.key_file", path, &d->cluster_key, e);
 
         if (r < 0)
                 return r;

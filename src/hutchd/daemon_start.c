@@ -68,7 +68,8 @@ static int open_driver(struct daemon *d, const char *name, struct err *e)
                                                                str_from(d->data.installation),
                                                        .folder = folder,
                                                        .warden = d->options->warden,
-                                                       .network = d->config->native.network,
+                                                       .network = plan_network_to_string(
+                                                               (int) d->config->native.network),
                                                        .agent = d->config->agent,
                                                        .engines = d->config->engines },
                                &driver, e);
@@ -110,7 +111,7 @@ static void make_service(struct daemon *d)
         config.secret = str_of((const char *) d->data.secret, sizeof(d->data.secret));
         config.policy = (struct create_policy){
                 .timeout_max_s = (int64_t) (c->timeout_max / USEC_PER_SEC),
-                .host_folders = c->host_folders,
+                .host_folders = c->host_dirs,
         };
         config.create_wait = c->create_wait;
         config.tombstone_for = c->tombstone;

@@ -5,13 +5,12 @@
 
 #include "base/base.h"
 #include "base/secret.h"
+#include "config/table.h"
 #include "hutchd/daemon.h"
 #include "os/fd.h"
 #include "os/virtual_file.h"
 #include "store/store_nats.h"
 #include "store/store_redis.h"
-
-#define PASSWORD_MAX 1024
 
 /* Between two looks at a store that is away; each waits for store.wait besides. */
 #define STORE_RETRY_MS 500
@@ -31,28 +30,6 @@ static int check_secret_file(const char *name, const char *path, struct err *e)
         return access(path, R_OK) < 0 ? err_errno(e, -errno, "%s %s", name, path) : 0;
 }
 
-int daemon_read_secret(const char *name, const char *path, struct secret **ret, struct err *e)
-{
-        char text[PASSWORD_MAX + 2];
-        struct str password;
-        ssize_t n = check_secret_file(name, path, e);
-
-        if (n < 0)
-                return (int) n;
-        n = virtual_file_read(path, text, sizeof(text));
-        if (n < 0)
-                return err_errno(e, (int) n, "%s %s", name, path);
-        password = str_of(text, (size_t) n);
-        while (password.n > 0 && strchr("\r\n", password.p[password.n - 1]))
-                password.n--;
-        if (password.n > 0 && n <= PASSWORD_MAX)
-                *ret = secret_new(password);
-        wipe(text, sizeof(text));
-        return *ret ? 0
-                    : err_set(e, ERR_INVALID, "%s %s: expected one line of 1 to %d bytes", name,
-                              path, PASSWORD_MAX);
-}
-
 static int open_redis(struct daemon *d, struct err *e)
 {
         const struct config *c = d->config;
@@ -65,7 +42,7 @@ static int open_redis(struct daemon *d, struct err *e)
                 .log = &d->log,
         };
         int r = c->store.password_file
-                        ? daemon_read_secret("store.password_file", c->store.password_file,
+                        ? config_secret_read("store.password_file", c->store.password_file,
                                              &d->store_password, e)
                         : 0;
 

@@ -23,6 +23,15 @@ static const char *set_check_config(void *target, struct str value)
         return NULL;
 }
 
+static const char *set_print_reference(void *target, struct str value)
+{
+        struct options *o = target;
+
+        (void) value;
+        o->print_reference = true;
+        return NULL;
+}
+
 static const char *set_listen(void *target, struct str value)
 {
         struct options *o = target;
@@ -152,8 +161,9 @@ static const struct option options[] = {
           "driver native the default is \"hutch\", or a number of nobody's",
           set_user },
         { "config", "FILE", "read hutchd.yaml(5); what is said here wins", set_config },
-        { "check-config", NULL, "say whether the configuration is right, and exit",
-          set_check_config },
+        { "check-config", NULL, "check the configuration and exit", set_check_config },
+        { "print-config-reference", NULL,
+          "print the reference section of hutchd.yaml(5) as roff and exit", set_print_reference },
         { "insecure", NULL,
           "without any API key, serve on addresses that others can reach;\n"
           "without it only loopback and unix sockets are allowed then",

@@ -13,8 +13,9 @@
 #define DRIVERS_MAX 8
 
 struct options {
-        const char *config; /* NULL: no file */
-        bool check_config;  /* only that */
+        const char *config;   /* NULL: no file */
+        bool check_config;    /* only that */
+        bool print_reference; /* only that */
 
         struct sock_addr listen[LISTEN_MAX];
         size_t n_listen;

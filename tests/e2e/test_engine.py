@@ -306,7 +306,7 @@ def folders_of_the_host():
 def allowed():
     """hutchd that may give away one directory, and that directory."""
     with tempfile.TemporaryDirectory() as directory, \
-            start(config_more={"volumes": {"host_folders": [directory]}}) as h:
+            start(config_more={"volumes": {"host_directories": [directory]}}) as h:
         yield h, directory
 
 
@@ -423,7 +423,7 @@ def a_folder_that_is_swapped():
     """after it was checked and before the engine mounts it: nothing runs in such a sandbox"""
     with Between() as between, tempfile.TemporaryDirectory() as directory, \
             start(setting={**NO_NETWORK, "socket": between.path},
-                  config_more={"volumes": {"host_folders": [directory]}}) as h:
+                  config_more={"volumes": {"host_directories": [directory]}}) as h:
         swap_tests(h, between, volume(directory, subPath="part"), directory)
         part = {"name": "work", "pvc": {"claimName": "swapped"}, "subPath": "part", "mountPath": "/mnt/work"}
         h.delete(h.create(volumes=[part]))

@@ -117,9 +117,9 @@ def configurations_are_checked():
         ("store: {wait: 5s}", "only stores of kind redis and nats"),
         ("store: {kind: nats, %s, user: u}" % url, "needs store.password_file"),
         ("store: {kind: nats, %s, password_file: /p}" % url, "needs store.user"),
-        ("store: {kind: nats, %s, token_file: /t, credentials_file: /c}" % url, "only one"),
+        ("store: {kind: nats, %s, token_file: /t, credentials_file: /c}" % url, "exclude each other"),
         ("store: {kind: nats, %s, ca_file: /ca}" % url, "expected tls://"),
-        ("store: {kind: nats, url: 'tls://a', cert_file: /c}", "belong together"),
+        ("store: {kind: nats, url: 'tls://a', cert_file: /c}", "need each other"),
         ("store: {kind: nats, %s, password: x}" % url, "unknown key"),
     ]
     check_configurations(program, rows)

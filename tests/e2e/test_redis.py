@@ -76,7 +76,7 @@ def configurations_are_checked():
         ("store: {kind: mongo}", "expected sqlite, redis or nats"),
         ("store: {address: 127.0.0.1:6379}", "only a store of kind redis"),
         ("store: {kind: redis, address: 'rediss://127.0.0.1:6379'}", "TLS to Redis is not supported"),
-        ("store: {kind: redis, address: redis.example.org:6379}", "names are not looked up"),
+        ("store: {kind: redis, address: redis.example.org:6379}", "host names are not resolved"),
         ("store: {kind: redis, address: 127.0.0.1:6379, database: 9999}", "0 to 1023"),
         ("store: {kind: redis, address: 127.0.0.1:6379, wait: 1ms}", "100ms to 1h"),
         ("store: {kind: redis, address: 127.0.0.1:6379, user: x}", "needs store.password_file"),

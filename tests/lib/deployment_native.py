@@ -14,7 +14,7 @@ class NativeDeployment(Deployment, Native):
     scenario = {"SCENARIO_IMAGE": "host"}
 
     def __init__(self, programs, keys=None, settings=None):
-        native = {"network": "private", "seeds": 2, "networks": 8}
+        native = {"network": "private", "zygotes": 2, "networks": 8}
         super().__init__(programs, keys, {"driver": "native", "native": native, **(settings or {})})
 
     def command(self):

@@ -41,7 +41,7 @@ def until(what, condition, seconds=TIMEOUT_SECONDS):
 
 class Apart(Native):
     def __init__(self, program, *arguments, seeds=2, uids=64, network="none", **options):
-        native = {"seeds": seeds, "networks": 8, "network": network, "private": "on",
+        native = {"zygotes": seeds, "networks": 8, "network": network, "private": "on",
                   "uids": f"268435456:{uids * 65536}"}
         super().__init__(program, *arguments, native=native, wrap=ENTER, **options)
 

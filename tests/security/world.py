@@ -369,7 +369,7 @@ class World:
         os.chown(directory, USER, USER)
         self.hutchd = stack.enter_context(Native(
             f"{self.programs}/hutchd", directory=directory, config=f"agent: {self.programs}/hutch-execd\n",
-            native={"uids": uids, "network": "private", "private": "on", "seeds": 4, "networks": 8},
+            native={"uids": uids, "network": "private", "private": "on", "zygotes": 4, "networks": 8},
             env={"HUTCH_SECURITY_CANARY": self.secret}))
         stack.callback(self.destroy_all)
         self.launcher = self.hutchd.process.pid

@@ -59,24 +59,27 @@ static void what_is_wrong_is_said(void **state)
         static const struct {
                 const char *text, *said;
         } cases[] = {
-                { "", "there is no broker" },
-                { "# nothing\n---\n", "there is no broker" },
-                { "nats: nats://h\nspeed: 9", "unknown key \"speed\"" },
-                { "nats: nats://h\nin_flight: 0", "in_flight: is no number" },
-                { "nats: nats://h\nin_flight: 70000", "in_flight: is no number" },
-                { "nats: nats://h\nwaiting: many", "waiting: is no number" },
-                { "nats: nats://h\ndrain_timeout: long", "is no duration" },
-                { "nats: nats://h\nprefix: a.b", "prefix: is no name" },
-                { "nats: nats://h\ninstance: 'a b'", "instance: is no name" },
+                { "", "no broker is configured" },
+                { "# nothing\n---\n", "no broker is configured" },
+                { "nats: nats://h\nspeed: 9", "f:2: \"speed\": unknown key" },
+                { "nats: nats://h\nin_flight: 0",
+                  "in_flight: \"0\": expected a number from 1 to 65535" },
+                { "nats: nats://h\nin_flight: 70000",
+                  "in_flight: \"70000\": expected a number from 1 to 65535" },
+                { "nats: nats://h\nwaiting: many",
+                  "f:2: waiting: \"many\": expected a number from 1 to 1000000" },
+                { "nats: nats://h\ndrain_timeout: long", "expected a time" },
+                { "nats: nats://h\nprefix: a.b", "prefix: \"a.b\": expected a name" },
+                { "nats: nats://h\ninstance: 'a b'", "instance: \"a b\": expected a name" },
                 { "nats: nats://h\nlog_level: loud", "log_level:" },
-                { "nats: nats://h\nca: /x", "without TLS" },
+                { "nats: nats://h\nca: /x", "a URL with TLS" },
                 { "nats: tls://h\ncert: /x", "need each other" },
                 { "nats: nats://h\npassword_file: /x", "needs user" },
-                { "nats: nats://h\nhutchd: http://far.example", "https:// only" },
-                { "nats: nats://h\nhutchd: ftp://x", "hutchd: is no address" },
+                { "nats: nats://h\nhutchd: http://far.example", "needs https://" },
+                { "nats: nats://h\nhutchd: ftp://x", "hutchd: \"ftp://x\": expected an address" },
                 { "nats: nats://h\nkey_file: /nothing/here", "read /nothing/here" },
-                { "nats: [1]", "f: " },
-                { "- a", "f: " },
+                { "nats: [1]", "f:1: nats: expected a text" },
+                { "- a", "f:1: " },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -126,8 +129,7 @@ static void secrets_come_from_files_of_ones_own(void **state)
                 (void) unlink(path);
                 check_i64_eq(r == 0, cases[i].secret != NULL);
                 if (r == 0 && cases[i].secret)
-                        check_view_eq(secret_expose(s->password),
-                                      str_of(cases[i].secret, strlen(cases[i].secret) + 1));
+                        check_view_eq(secret_expose(s->password), str_from(cases[i].secret));
                 settings_free(s);
         }
 }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HUTCH_CONFIG_TABLE_IMPL_H
+#define HUTCH_CONFIG_TABLE_IMPL_H
+
+/* Shared by table.c (values, messages, the manual) and read.c (the YAML). */
+
+#include "config/table.h"
+
+#define CONFIG_EXPECTED_MAX 256
+#define CONFIG_NO_ROOM      "expected a smaller configuration"
+
+/* Sets one value. Returns NULL, or `expected`, which then says what is allowed. */
+const char *config__set(struct config_read *r, const struct config_key *k, void *base, struct str v,
+                        char expected[static CONFIG_EXPECTED_MAX]);
+
+/* Sets the defaults of the keys whose path begins with the prefix, but not those of lists below it. */
+void config__set_defaults(struct config_read *r, struct str prefix, void *base);
+
+/* Appends what a key allows: "a number from 1 to 5". */
+void config__add_allowed(struct buf *b, const struct config_key *k);
+
+#endif
