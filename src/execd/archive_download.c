@@ -230,15 +230,15 @@ static void get_archive(struct http_req *req)
 {
         static const struct response_stream_ops ops = { .produce = produce, .release = release };
         struct archive_download *a;
-        struct str path, shown;
+        struct str path, clean;
         int fd = -EBADF, r;
 
         if (query_path(req, &path) < 0 || open_root(req, path, &fd) < 0)
                 return;
-        shown = path_clean(&req->arena, path);
+        clean = path_clean(&req->arena, path);
         a = xnew(struct archive_download);
-        *a = (struct archive_download){ .root = shown, .file = -EBADF };
-        r = shown.p ? 0 : -ENOMEM;
+        *a = (struct archive_download){ .root = clean, .file = -EBADF };
+        r = clean.p ? 0 : -ENOMEM;
         if (r == 0 && fd >= 0) {
                 r = walk_open(&a->walk, TAKE_FD(fd), &(struct walk_options){ 0 });
                 a->walking = r == 0;
@@ -250,7 +250,7 @@ static void get_archive(struct http_req *req)
                 return;
         }
         path = str_from(arena_printf(&req->arena, "%s.tar",
-                                     shown.n > 1 ? strrchr(shown.p, '/') + 1 : "root"));
+                                     clean.n > 1 ? strrchr(clean.p, '/') + 1 : "root"));
         if (path.p)
                 (void) http_res_attachment(req, path);
         response_stream_start(&a->stream, req, STR("application/x-tar"), &ops);

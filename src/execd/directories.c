@@ -71,7 +71,7 @@ static int add_root(struct tree_listing *t, struct buf *out)
         return 0;
 }
 
-static bool is_wanted(const struct tree_listing *t, const struct walk_entry *e)
+static bool is_listed(const struct tree_listing *t, const struct walk_entry *e)
 {
         if (e->event == WALK_DIR)
                 return !t->q.files_only;
@@ -88,7 +88,7 @@ static int add_next(struct tree_listing *t, struct buf *out)
         if (e.event == WALK_FAILED
             && (e.error == -EMFILE || e.error == -ENFILE || e.error == -ENOMEM))
                 return e.error;
-        if (!is_wanted(t, &e))
+        if (!is_listed(t, &e))
                 return 1;
         buf_truncate(&t->path, t->root_n);
         if (t->root_n > 1) /* the root is not "/" */
@@ -129,13 +129,13 @@ static void list_tree(struct http_req *req, const struct tree_query *q)
 {
         static const struct response_stream_ops ops = { .produce = produce, .release = release };
         struct tree_listing *t = xnew(struct tree_listing);
-        struct str shown = path_clean(&req->arena, q->root);
-        int r = shown.p ? 0 : -ENOMEM;
+        struct str clean = path_clean(&req->arena, q->root);
+        int r = clean.p ? 0 : -ENOMEM;
 
         t->q = *q;
-        t->root_n = shown.n;
+        t->root_n = clean.n;
         buf_init(&t->path, PATH_MAX - 1);
-        buf_add_str(&t->path, shown);
+        buf_add_str(&t->path, clean);
         if (r == 0 && q->rootfd >= 0) {
                 const struct walk_options options = {
                         .flags = WALK_SORTED,

@@ -23,7 +23,7 @@
  *          "owner":"root","group":"root","mode":644}
  *
  * type is file, directory, symlink or other; mode has the permission bits as octal digits. A path that
- * is not UTF-8 is shown with replacement characters and carries its exact bytes in "uri". */
+ * is not UTF-8 appears with replacement characters and carries its exact bytes in "uri". */
 
 /* Does not follow a symlink and triggers no automount. dirfd may be AT_FDCWD. */
 int file_info_stat(int dirfd, const char *name, struct statx *ret) must_check;

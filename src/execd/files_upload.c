@@ -7,7 +7,7 @@
  * usually right before it, but several may come first and wait. Parts of other names are skipped.
  *
  * Theory of operation. The content of a file is written, as it arrives, to a hidden file beside the
- * target (os/file.h). Nobody sees a partial file: when the content is complete, a commit syncs it and
+ * target (os/file.h). A partial file is never visible: when the content is complete, a commit syncs it and
  * renames it over the target, and then syncs the directory. A crash before the rename leaves the old file;
  * a crash after the reply leaves the new one.
  *

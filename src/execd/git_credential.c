@@ -12,7 +12,7 @@
 #include "net/stream.h"
 
 #define DIR_TEMPLATE "hutch-git-XXXXXX"
-#define CLIENTS_MAX  16 /* then the one that has been longest here goes */
+#define CLIENTS_MAX  16 /* then the oldest one is dropped */
 #define VALUE_MAX    4096
 
 struct git_listener {
@@ -29,7 +29,7 @@ struct git_client {
         struct buf request;
 };
 
-/* --- the request --- */
+/* --- requests --- */
 
 int git_request_parse(struct str text, struct git_request *ret)
 {
@@ -58,7 +58,7 @@ int git_request_parse(struct str text, struct git_request *ret)
         return ret->action.p ? 0 : -EINVAL;
 }
 
-/* --- who asks --- */
+/* --- clients --- */
 
 static void client_close(struct git_client *k)
 {
@@ -154,7 +154,7 @@ static void accepted(struct net_listener *l, int fd, const struct sock_addr *pee
         stream_resume_reading(&k->stream);
 }
 
-/* --- the listener --- */
+/* --- the socket --- */
 
 static void git_listener_closed(struct net_listener *l)
 {
@@ -183,7 +183,7 @@ static int git_listener_bind(struct git_listener *d, struct git_credential *g)
         return r < 0 ? r : listener_open(&d->listener, g->agent->loop, fd, &git_listener_ops);
 }
 
-/* Paths of sockets are short; where ours does not fit, everybody's dir does. */
+/* Socket paths are short: where the state directory does not fit, /tmp is used. */
 static size_t name_dir(struct git_listener *d, struct str base)
 {
         if (base.n + sizeof("/" DIR_TEMPLATE "/s") > sizeof(d->dir))
@@ -214,7 +214,7 @@ static int git_listener_open(struct git_credential *g)
         return 0;
 }
 
-/* People clean up where the dir is. */
+/* Someone may have cleaned up the state directory. */
 static bool git_listener_exists(const struct git_listener *d)
 {
         struct stat st;
@@ -253,7 +253,7 @@ struct credential_input {
         struct str host, username, secret_password;
 };
 
-/* A line end would be the beginning of another line, of the giver's choice. */
+/* A line end would let the value add lines to the reply. */
 static const char *check_value(const void *v)
 {
         const struct str *s = v;
@@ -307,7 +307,7 @@ static void post_credential(struct http_req *req)
                 r = git_listener_open(g);
         }
         if (r < 0) {
-                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "make a socket for git: %s",
+                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "create a socket for git: %s",
                                  err_text(r));
                 return;
         }

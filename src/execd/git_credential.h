@@ -3,20 +3,20 @@
 #define HUTCH_EXECD_GIT_CREDENTIAL_H
 
 /*
- * A credential for git that is in the agent's memory and nowhere else.
+ * A credential for git, held only in the memory of the agent.
  *
  *         POST /git/credential {"host":"github.com","username":"…","password":"…"}
  *                  -> {"socket":"/tmp/hutch-git-AbCdEf/s"}
  *
- * Git has a helper of its own that asks a socket, git-credential-cache(1); the agent listens on one and
- * answers as that helper's daemon would, so no program of ours has to be in the image:
+ * Git comes with a helper that queries a socket, git-credential-cache(1). The agent listens on a socket and
+ * replies as that helper's daemon does, so the image needs no program of Hutch:
  *
  *         git config --global credential.https://github.com.helper 'cache --socket=/tmp/hutch-git-AbCdEf/s'
  *
- * It answers `get` for that one host over https and takes nothing else: what git wants to store or to
- * erase is heard and forgotten. The socket is in a dir that only the agent's user, as which commands run,
- * may enter. Whoever may run git there may have the credential: that is what it is for. It is gone with the agent;
- * another one takes its place, an empty password ends it.
+ * The agent serves `get` for that one host over https; requests to store or erase are read and ignored. The
+ * socket is in a directory that only the agent's user, as which commands run, may enter: any command of the
+ * sandbox may use the credential, which is its purpose. It is gone with the agent. A new credential replaces
+ * it, an empty password removes it.
  */
 
 #include "base/list.h"
@@ -30,24 +30,24 @@ struct git_credential {
         struct agent *agent;
         struct secret *password; /* NULL: none */
         char *host, *username;
-        struct git_listener *listener; /* NULL: nobody can ask */
+        struct git_listener *listener; /* NULL: no socket yet */
         struct list clients;
         size_t n_clients;
 };
 
 void git_credential_init(struct git_credential *g, struct agent *a);
 
-/* Wipes it. The loop has to turn before the memory of the agent may go. */
+/* Wipes the credential. The loop must turn once more before the memory is freed. */
 void git_credential_close(struct git_credential *g);
 
-/* What git's helper sends: lines of name=value. Parsed as far as it concerns us; views into the text. */
+/* What git's helper sends: lines of name=value. Members that are not listed are ignored; views into the text. */
 struct git_request {
         struct str action, protocol, host;
 };
 
 #define GIT_REQUEST_MAX (16 * KiB)
 
-/* -EINVAL if it is not such lines. */
+/* -EINVAL for anything else. */
 int git_request_parse(struct str text, struct git_request *ret) must_check;
 
 #endif

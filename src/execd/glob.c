@@ -4,8 +4,8 @@
 #include "base/base.h"
 
 /*
- * A pattern becomes a small program, whose instructions are the states of a nondeterministic
- * automaton; matching keeps the set of states that the name so far can lead to (Thompson, 1968).
+ * A pattern is compiled to a small program whose instructions are the states of a nondeterministic
+ * automaton. Matching keeps the set of states that the name so far can lead to (Thompson, 1968).
  */
 
 enum op {
@@ -13,9 +13,9 @@ enum op {
         OP_ANY,   /* any */
         OP_CLASS, /* one of ranges[a … a + b) */
         OP_OTHER, /* none of them */
-        OP_STAR,  /* any, and stay; or go on at once */
-        OP_SPLIT, /* go on at a and at b at once */
-        OP_JUMP,  /* go on at a at once */
+        OP_STAR,  /* any, and stay; or continue */
+        OP_SPLIT, /* continue at a and at b */
+        OP_JUMP,  /* continue at a */
         OP_NEVER, /* nothing */
         OP_MATCH, /* the end */
 };
@@ -53,7 +53,7 @@ static_assert(INSTS_MAX <= UINT16_MAX, "states are 16 bits");
 
 /* --- characters --- */
 
-/* Bytes that are not UTF-8 are told apart from all characters. */
+/* Bytes that are not UTF-8 differ from all characters. */
 static uint32_t next_char(struct str *s)
 {
         uint32_t c;
@@ -67,7 +67,7 @@ static uint32_t next_char(struct str *s)
         return c;
 }
 
-/* --- from pattern to program --- */
+/* --- compilation --- */
 
 struct compiler {
         struct glob *g;
@@ -150,7 +150,7 @@ static int braces(struct compiler *c, bool start)
                 r = sequence(c, start);
                 if (r < 0)
                         return r;
-                jump = emit(c, OP_JUMP, jump, 0); /* a chain, until the end is known */
+                jump = emit(c, OP_JUMP, jump, 0); /* chained until the end is known */
                 c->g->insts[split].b = (uint32_t) c->g->n;
         } while (at(c, STR(",")));
         if (!at(c, STR("}")))
@@ -286,7 +286,7 @@ void glob_free(struct glob *g)
 
 /* --- matching --- */
 
-static void visit(struct glob *g, uint32_t state, size_t *n)
+static void push_state(struct glob *g, uint32_t state, size_t *n)
 {
         if (g->seen[state] == g->step)
                 return;
@@ -299,17 +299,17 @@ static void add(struct glob *g, struct set *s, uint32_t state)
 {
         size_t n = 0;
 
-        visit(g, state, &n);
+        push_state(g, state, &n);
         while (n > 0) {
                 uint16_t i = g->todo[--n];
                 const struct inst *in = &g->insts[i];
 
                 if (in->op == OP_SPLIT || in->op == OP_JUMP)
-                        visit(g, in->a, &n);
+                        push_state(g, in->a, &n);
                 if (in->op == OP_SPLIT)
-                        visit(g, in->b, &n);
+                        push_state(g, in->b, &n);
                 if (in->op == OP_STAR)
-                        visit(g, i + 1U, &n);
+                        push_state(g, i + 1U, &n);
                 if (in->op != OP_SPLIT && in->op != OP_JUMP)
                         s->states[s->n++] = i;
         }

@@ -3,7 +3,7 @@
 #define HUTCH_EXECD_GLOB_H
 
 /*
- * Patterns for names of files.
+ * Patterns for file names.
  *
  *         *        any number of characters; ** is the same, as a name has no slash
  *         ?        one character
@@ -12,15 +12,15 @@
  *         \c       c itself
  *         !(p)q    at the very beginning: what pq does not match
  *
- * A name is the last part of a path. So a pattern with a slash matches nothing, with two
- * exceptions that patterns for whole paths bring along: "**" and a slash in front of it, and a
- * slash and "**" behind it, stand for no directory at all: "**" "/" "*.c" finds all that "*.c" finds.
+ * A name is the last component of a path, so a pattern with a slash matches nothing, with two exceptions
+ * for patterns that were written for complete paths: a leading "**" with a slash, and a trailing slash
+ * with "**", match no directory at all: "**" "/" "*.c" finds everything that "*.c" finds.
  *
- * A character is one of UTF-8; a byte that belongs to none is a character of its own. Names that
- * begin with a dot are nothing special.
+ * A character is one of UTF-8; a byte that belongs to none is a character of its own. A leading dot is
+ * not special.
  *
- * The time to match is bounded by the length of the name times that of the pattern, whatever they
- * are: all ways to match are followed at once.
+ * The time to match is bounded by the length of the name times that of the pattern: all ways to match are
+ * followed at the same time.
  */
 
 #include "base/compiler.h"
@@ -31,7 +31,7 @@
 
 struct glob;
 
-/* -EINVAL: a bracket, a brace or a backslash without its end; -E2BIG. */
+/* -EINVAL: an unterminated bracket, brace or backslash; -E2BIG: too long or too deep. */
 int glob_new(struct str pattern, struct glob **ret) must_check;
 void glob_free(struct glob *g);
 

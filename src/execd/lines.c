@@ -25,7 +25,7 @@ static size_t find_end(struct str s)
         return cr ? (size_t) (cr - s.p) : n;
 }
 
-/* By its first byte; 0 for one that begins no character of several bytes. */
+/* From its first byte; 0 for a byte that begins no multi-byte character. */
 static size_t character_length(unsigned char first)
 {
         if (first < 0xc2 || first > 0xf4)
@@ -33,8 +33,8 @@ static size_t character_length(unsigned char first)
         return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
 }
 
-/* How much of the first n bytes may be given out without cutting a character: the whole, less a
- * well-formed beginning of one at its end. */
+/* How many of the first n bytes can be returned without cutting a character: all, less a well-formed beginning
+ * of one at the end. */
 static size_t cut_between_characters(const char *p, size_t n)
 {
         for (size_t back = 1; back <= 3 && back < n; back++) {
@@ -47,8 +47,8 @@ static size_t cut_between_characters(const char *p, size_t n)
         return n;
 }
 
-/* Gives the partial line out, all of it or its first n bytes. */
-static struct str give(struct lines *l, size_t n)
+/* Returns the first n bytes of the partial line. */
+static struct str return_partial(struct lines *l, size_t n)
 {
         l->_given = n;
         return str_of(buf_str(&l->_partial).p, n);
@@ -59,15 +59,6 @@ static void drop_given(struct lines *l)
         buf_consume(&l->_partial, l->_given);
         l->_given = 0;
         buf_release(&l->_partial);
-}
-
-/* Moves input into the partial line, up to its limit. */
-static void keep(struct lines *l, struct str *input, size_t n)
-{
-        size_t room = MIN_OF(n, buf_room(&l->_partial));
-
-        buf_add(&l->_partial, input->p, room);
-        *input = str_skip(*input, room);
 }
 
 static void skip_end(struct lines *l, struct str *input)
@@ -95,15 +86,18 @@ bool lines_next(struct lines *l, struct str *input, struct str *ret)
                 skip_end(l, input);
                 return true;
         }
-        keep(l, input, n);
-        /* Also when it is full: whether the line ends here or goes on decides where it is cut. */
+        n = MIN_OF(n, buf_room(&l->_partial));
+        buf_add(&l->_partial, input->p, n);
+        *input = str_skip(*input, n);
+        /* Also when it is full: whether the line ends here or continues decides where it is cut. */
         if (input->n == 0)
                 return false;
         if (find_end(*input) == 0) {
-                *ret = give(l, l->_partial.n);
+                *ret = return_partial(l, l->_partial.n);
                 skip_end(l, input);
         } else {
-                *ret = give(l, cut_between_characters(buf_str(&l->_partial).p, l->_partial.n));
+                *ret = return_partial(l, cut_between_characters(buf_str(&l->_partial).p,
+                                                                l->_partial.n));
         }
         return true;
 }
@@ -113,6 +107,6 @@ bool lines_remainder(struct lines *l, struct str *ret)
         drop_given(l);
         if (l->_partial.n == 0)
                 return false;
-        *ret = give(l, l->_partial.n);
+        *ret = return_partial(l, l->_partial.n);
         return true;
 }

@@ -11,10 +11,10 @@
 #define MILLI       ((uint64_t) 1000)
 #define HUNDRED_PCT (100 * MILLI)
 
-/* --- processors --- */
+/* --- CPU --- */
 
-/* Also tells how many there are: a limit is a number of processors too, if it is a smaller one. */
-static struct cpu_sample look(const struct metrics *m, uint64_t *ret_milli)
+/* *ret_milli: the CPUs of the host, or the limit of the cgroup if that is smaller. */
+static struct cpu_sample take_sample(const struct metrics *m, uint64_t *ret_milli)
 {
         struct cpu_sample l = { .at = clock_mono(m->clock) };
         struct cgroup_self_usage use;
@@ -30,7 +30,7 @@ static struct cpu_sample look(const struct metrics *m, uint64_t *ret_milli)
         return l;
 }
 
-/* Counters of a foreign file system may say anything; then it is 0 or all. */
+/* The counters of a foreign file system may hold anything: the result is clamped. */
 static uint64_t used_between(const struct cpu_sample *a, const struct cpu_sample *b, uint64_t milli)
 {
         uint64_t used = b->used - a->used, offered;
@@ -46,36 +46,21 @@ static uint64_t used_between(const struct cpu_sample *a, const struct cpu_sample
         return (uint64_t) ((unsigned __int128) used * HUNDRED_PCT / offered);
 }
 
-static void read_cpu(struct metrics *m, struct metrics_values *ret)
+void metrics_read(struct metrics *m, struct metrics_values *ret)
 {
-        struct cpu_sample now = look(m, &ret->cpu_milli);
+        struct cpu_sample now = take_sample(m, &ret->cpu_milli);
+        struct cgroup_self_usage use;
 
         if (now.at - m->last.at >= METRICS_SPAN_MIN) {
                 m->before = m->last;
                 m->last = now;
         }
         ret->cpu_used_milli = used_between(&m->before, &now, ret->cpu_milli);
-}
-
-/* --- memory --- */
-
-static void read_memory(const struct metrics *m, struct metrics_values *ret)
-{
-        struct cgroup_self_usage use;
-
         host_memory(m->root, &ret->memory_used, &ret->memory_total);
-        if (cgroup_self_memory(m->root, &use) < 0)
-                return;
-        ret->memory_total = MIN_OF(ret->memory_total, use.limit);
-        ret->memory_used = MIN_OF(use.used, ret->memory_total);
-}
-
-/* --- together --- */
-
-void metrics_read(struct metrics *m, struct metrics_values *ret)
-{
-        read_cpu(m, ret);
-        read_memory(m, ret);
+        if (cgroup_self_memory(m->root, &use) == 0) {
+                ret->memory_total = MIN_OF(ret->memory_total, use.limit);
+                ret->memory_used = MIN_OF(use.used, ret->memory_total);
+        }
         ret->timestamp = clock_wall(m->clock);
 }
 
@@ -85,7 +70,7 @@ void metrics_init(struct metrics *m, struct net_loop *loop, const char *root)
 
         m->root = root;
         m->clock = loop->clock;
-        m->before = m->last = look(m, &milli);
+        m->before = m->last = take_sample(m, &milli);
         http_sse_group_init(&m->watchers, loop, HTTP_SSE_LINE, METRICS_INTERVAL);
 }
 
@@ -142,7 +127,7 @@ static void get_metrics(struct http_req *req)
         http_reply(req, 200, STR("application/json"), buf_str(&b));
 }
 
-/* A client that has not taken the last line gets none on top. */
+/* A client that has not read the last line gets no further one. */
 static void send_line(struct http_sse *s)
 {
         char storage[JSON_MAX];

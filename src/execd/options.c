@@ -20,7 +20,7 @@ static const char *set_fd(struct str value, int *ret)
         uint64_t v;
 
         if (parse_u64_max(value, INT32_MAX, &v) < 0)
-                return "not the number of a descriptor";
+                return "not a descriptor number";
         *ret = (int) v;
         return NULL;
 }
@@ -101,7 +101,7 @@ static const char *add_mounted(void *target, struct str value)
         struct execd_options *o = target;
 
         if (o->n_mounted == EXECD_MOUNTS_MAX)
-                return "too many of them (at most 64)";
+                return "too many mounts (at most 64)";
         o->mounted[o->n_mounted++] = value;
         return NULL;
 }
@@ -146,41 +146,41 @@ static const char *set_seal(void *target, struct str value)
 
 static const struct option options[] = {
         { "listen", "ADDRESS",
-          "where to serve: HOST:PORT, [IPv6]:PORT or unix:PATH; may be given\n"
-          "up to 4 times (default 0.0.0.0:44772, or none with --listen-fd)",
+          "where to serve: HOST:PORT, [IPv6]:PORT or unix:PATH; up to 4\n"
+          "times (default 0.0.0.0:44772, or none with --listen-fd)",
           set_listen },
         { "listen-fd", "N", "serve on this inherited listening socket", set_listen_fd },
-        { "socket-mode", "MODE",
-          "of unix sockets, set at the moment from which they take connections", set_socket_mode },
+        { "socket-mode", "MODE", "mode of unix sockets, set once they accept connections",
+          set_socket_mode },
         { "access-token-fd", "N",
-          "read the access token from this descriptor; else it is taken from\n"
-          "the variable EXECD_ACCESS_TOKEN, and without one everybody may",
+          "read the access token from this descriptor (default: variable\n"
+          "EXECD_ACCESS_TOKEN; without a token there is no authentication)",
           set_token_fd },
-        { "workspace", "DIR", "where relative paths begin (default /workspace)", set_workspace },
-        { "state-dir", "DIR", "for output that is kept (default TMPDIR or /tmp)", set_state_dir },
+        { "workspace", "DIR", "base of relative paths (default /workspace)", set_workspace },
+        { "state-dir", "DIR", "where output is kept (default TMPDIR or /tmp)", set_state_dir },
         { "output-max", "SIZE",
-          "kept of a background command's output; then the oldest is\n"
-          "dropped (default 256Mi)",
+          "bytes kept of the output of a background command; then the\n"
+          "oldest are dropped (default 256Mi)",
           set_output_max },
-        { "entrypoint-output-max", "SIZE", "kept of the entrypoint's output (default 16Mi)",
+        { "entrypoint-output-max", "SIZE", "bytes kept of the entrypoint's output (default 16Mi)",
           set_entrypoint_max },
-        { "stay", NULL, "go on when the entrypoint has ended", set_stay },
+        { "stay", NULL, "keep running when the entrypoint has ended", set_stay },
         { "ignore-signals", NULL,
-          "as process 1, obey no signal: who ends the sandbox kills it from\n"
-          "outside, and nobody inside can ask for its end",
+          "as PID 1, take no signals: the sandbox is ended from outside,\n"
+          "and no process inside can stop the agent",
           set_ignore_signals },
         { "seal", NULL, "run from a sealed copy of the program in memory", set_seal },
         { "mounted", "DEV:INO:PATH",
-          "end with status 94, before anything else is done, unless this file\n"
-          "is mounted there; may be given up to 64 times",
+          "exit with status 94 at once unless this file is mounted there;\n"
+          "up to 64 times",
           add_mounted },
         { "relay", "PATH",
-          "serve nothing: be the way between standard input and output and\n"
-          "the socket of an agent that is running",
+          "serve nothing; copy between standard input and output and the\n"
+          "socket of an agent that runs already",
           set_relay },
         { "log-level", "LEVEL", "debug, info, warn or error (default warn)", set_log_level },
         { "log-format", "FORMAT", "logfmt or json (default logfmt)", set_log_format },
-        { "access-log", NULL, "log a line for each request", set_access_log },
+        { "access-log", NULL, "log each request", set_access_log },
 };
 
 static const struct option_table table = {

@@ -15,7 +15,7 @@ struct execd_options {
         struct sock_addr listen[EXECD_LISTEN_MAX];
         size_t n_listen;
         int listen_fd;   /* inherited, or -EBADF */
-        int socket_mode; /* of unix sockets, set when they listen; -EINVAL: as the umask says */
+        int socket_mode; /* of unix sockets, set when they accept; -EINVAL: by the umask */
         int token_fd;    /* to read the access token from, or -EBADF */
         struct str mounted[EXECD_MOUNTS_MAX]; /* marks: see os/mount_identity.h */
         size_t n_mounted;
@@ -25,9 +25,9 @@ struct execd_options {
         enum log_format log_format;
         bool access_log;
         bool stay;           /* after the entrypoint has ended */
-        bool ignore_signals; /* obey no signal */
-        const char *relay;   /* path of a socket: see execd/relay.h; or NULL */
-        bool seal;           /* run from a copy nobody can change */
+        bool ignore_signals; /* take no signals */
+        const char *relay;   /* socket path, see execd/relay.h; or NULL */
+        bool seal;           /* run from a sealed copy in memory */
         char **entrypoint;   /* NULL-terminated, or NULL */
 };
 

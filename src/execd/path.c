@@ -7,11 +7,11 @@
 #include "base/base.h"
 #include "http/url.h"
 
-#define URI_PREFIX    "file://"
-#define VARIABLES_MAX 16     /* each may read the environment file */
-#define SHOWN         "%.*s" /* client text in a message, truncated */
-#define SHOWN_MAX     ((size_t) 100)
-#define SHOWN_ARG(s)  (int) MIN_OF((s).n, SHOWN_MAX), (s).p
+#define URI_PREFIX     "file://"
+#define VARIABLES_MAX  16     /* each may read the environment file */
+#define EXCERPT        "%.*s" /* client text in a message, truncated */
+#define EXCERPT_MAX    ((size_t) 100)
+#define EXCERPT_ARG(s) (int) MIN_OF((s).n, EXCERPT_MAX), (s).p
 
 /* --- variables --- */
 
@@ -41,8 +41,9 @@ static int add_variable(const struct agent *a, struct str name, struct buf *b, s
         arena_done(&arena);
         if (!value.p)
                 return err_set(e, ERR_NOT_FOUND,
-                               "the path refers to the undefined environment variable '" SHOWN "'",
-                               SHOWN_ARG(name));
+                               "the path refers to the undefined environment variable '" EXCERPT
+                               "'",
+                               EXCERPT_ARG(name));
         return 0;
 }
 
@@ -102,8 +103,8 @@ static int add_home(const struct agent *a, struct str name, struct buf *b, struc
                                        "there is no home directory: HOME is not set");
         } else if (!users_by_name(a->users, name, &user) || user.home.n == 0) {
                 return err_set(e, ERR_NOT_FOUND,
-                               "there is no user '" SHOWN "' with a home directory",
-                               SHOWN_ARG(name));
+                               "there is no user '" EXCERPT "' with a home directory",
+                               EXCERPT_ARG(name));
         }
         buf_add_str(b, user.home);
         return 0;
@@ -161,27 +162,27 @@ int path_resolve(const struct agent *a, struct arena *arena, struct str given, s
                  struct err *e)
 {
         char expanded[PATH_MAX], absolute[PATH_MAX];
-        struct buf path, whole;
+        struct buf path, full;
         struct str copy;
         int r;
 
         buf_init_fixed(&path, expanded, sizeof(expanded));
-        buf_init_fixed(&whole, absolute, sizeof(absolute));
+        buf_init_fixed(&full, absolute, sizeof(absolute));
         r = expand(a, given, &path, e);
         if (r < 0)
                 return r;
         if (path.n == 0 && !buf_failed(&path))
                 return err_set(e, ERR_INVALID, "the path is empty");
         if (buf_str(&path).p[0] != '/') {
-                buf_add_str(&whole, a->config.workspace);
-                buf_add_char(&whole, '/');
+                buf_add_str(&full, a->config.workspace);
+                buf_add_char(&full, '/');
         }
-        buf_add_str(&whole, buf_str(&path));
-        if (buf_failed(&path) || buf_failed(&whole))
+        buf_add_str(&full, buf_str(&path));
+        if (buf_failed(&path) || buf_failed(&full))
                 return err_set(e, ERR_INVALID, "the path is too long");
-        if (memchr(whole.p, '\0', whole.n))
+        if (memchr(full.p, '\0', full.n))
                 return err_set(e, ERR_INVALID, "the path contains a NUL byte");
-        copy = arena_dup_str(arena, buf_str(&whole));
+        copy = arena_dup_str(arena, buf_str(&full));
         if (!copy.p)
                 return err_set(e, ERR_EXHAUSTED, "the request has too many paths");
         *ret = copy;

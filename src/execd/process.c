@@ -82,14 +82,14 @@ static void pipe_data(struct net_pipe *pipe, char *bytes, size_t n)
         struct process_pipe *p = container_of(pipe, struct process_pipe, pipe);
         struct process *proc = p->process;
         enum process_stream stream = (enum process_stream)(p - proc->_pipes);
-        size_t wanted = n;
+        size_t n_output = n;
 
         /* Bytes written after the end of the program, or after a marker, are discarded. */
         if (proc->_draining || (proc->_exited && !proc->_keep_output))
-                wanted = MIN_OF(n, p->due);
+                n_output = MIN_OF(n, p->due);
         p->due -= MIN_OF(n, p->due);
-        if (wanted > 0 && proc->ops)
-                proc->ops->output(proc, stream, bytes, wanted);
+        if (n_output > 0 && proc->ops)
+                proc->ops->output(proc, stream, bytes, n_output);
         finish_if_drained(proc);
 }
 

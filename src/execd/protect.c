@@ -22,7 +22,7 @@ struct secret *protect_token_from_env(void)
         char *value = getenv(TOKEN_VAR);
         struct secret *s = value && *value ? secret_new(str_from(value)) : NULL;
 
-        /* unsetenv only forgets the pointer; /proc/PID/environ shows the bytes themselves. */
+        /* unsetenv only removes the pointer; /proc/PID/environ shows the bytes. */
         if (value)
                 wipe(value, strlen(value));
         (void) unsetenv(TOKEN_VAR);
@@ -59,21 +59,21 @@ int protect_token_from_fd(int fd, struct secret **ret)
 
 int protect_memory(void)
 {
-        /* A sealed copy has the name of its descriptor. */
+        /* A process that runs from a sealed copy is named after its descriptor. */
         (void) prctl(PR_SET_NAME, "hutch-execd");
         return prctl(PR_SET_DUMPABLE, 0) < 0 ? -errno : 0;
 }
 
 void protect_descriptors(void)
 {
-        /* Since Linux 5.11; before that, one by one. */
+        /* Needs Linux 5.11. */
         if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
                 return;
         for (int fd = 3; fd < 1024; fd++)
                 (void) fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* --- a binary that nobody can replace --- */
+/* --- a program file that cannot be replaced --- */
 
 int protect_seal(char **argv, char **envp)
 {

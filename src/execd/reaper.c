@@ -10,22 +10,11 @@
 #include "base/base.h"
 #include "os/fd.h"
 
-static const int taken[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH };
+static const int handled[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH };
 
-/* At one go: whoever makes orphans faster than we reap them must not keep us from everything else. */
+/* Per turn: processes that create orphans faster than they are reaped must not block the loop. */
 #define REAP_BATCH   256
 #define SIGNAL_BATCH 16
-
-static void took(struct reaper *r, pid_t pid, int status)
-{
-        if (WIFSTOPPED(status)) {
-                if (r->stopped)
-                        r->stopped(r->stopped_data, pid);
-        } else if (pid == r->awaited) {
-                r->awaited = 0;
-                r->ended(r->ended_data, status);
-        }
-}
 
 static void reap(struct net_task *t)
 {
@@ -37,16 +26,22 @@ static void reap(struct net_task *t)
                 pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
                 if (pid <= 0)
                         return;
-                took(r, pid, status);
+                if (WIFSTOPPED(status)) {
+                        if (r->stopped)
+                                r->stopped(r->stopped_data, pid);
+                } else if (pid == r->awaited) {
+                        r->awaited = 0;
+                        r->ended(r->ended_data, status);
+                }
         }
         if (r->_fd >= 0)
                 net_task_queue(r->_loop, t);
 }
 
-/* From inside, PID 1 is deaf; see the header. That the sender is pid 0 says something only if the
- * kernel wrote it there: sigqueue(3) sends whatever it is given, and signals for F_SETOWN have no
- * sender. The codes of those differ, and nobody can choose one of these. */
-static bool is_ours_to_obey(const struct reaper *r, const struct signalfd_siginfo *info)
+/* PID 1 ignores signals from inside; see the header. A sender of pid 0 is trustworthy only if the kernel wrote
+ * it: sigqueue(3) sends whatever it is given, and signals for F_SETOWN have no sender. Their codes differ,
+ * and no process can forge the codes below. */
+static bool must_obey(const struct reaper *r, const struct signalfd_siginfo *info)
 {
         if (!r->_is_init)
                 return true;
@@ -64,15 +59,10 @@ static void poll_cb(uv_poll_t *h, int status, int events)
         (void) status;
         (void) events;
         for (size_t i = 0; n > 0 && i < (size_t) n / sizeof(infos[0]); i++)
-                if (infos[i].ssi_signo != SIGCHLD && r->signalled && is_ours_to_obey(r, &infos[i]))
+                if (infos[i].ssi_signo != SIGCHLD && r->signalled && must_obey(r, &infos[i]))
                         r->signalled(r->signalled_data, (int) infos[i].ssi_signo);
-        /* One SIGCHLD may stand for many, and a signal of another kind costs one look for nothing. */
+        /* One SIGCHLD may stand for many; another signal costs one needless waitpid. */
         reap(&r->_reap);
-}
-
-static int block(sigset_t *set)
-{
-        return sigprocmask(SIG_BLOCK, set, NULL) < 0 ? -errno : 0;
 }
 
 int reaper_start(struct reaper *r, struct net_loop *l)
@@ -84,9 +74,8 @@ int reaper_start(struct reaper *r, struct net_loop *l)
         net_task_init(&r->_reap, reap);
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGCHLD);
-        e = block(&set);
-        if (e < 0)
-                return e;
+        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
         if (!r->_is_init && prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
                 return -errno;
         r->_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -95,7 +84,7 @@ int reaper_start(struct reaper *r, struct net_loop *l)
         e = uv_poll_init(&l->uv, &r->_poll, r->_fd);
         if (e == 0)
                 e = uv_poll_start(&r->_poll, UV_READABLE, poll_cb);
-        /* Waiting for signals is no reason for the loop to go on. */
+        /* Waiting for signals does not keep the loop running. */
         uv_unref((uv_handle_t *) &r->_poll);
         return e;
 }
@@ -115,9 +104,9 @@ void reaper_take_signals(struct reaper *r, reaper_signal_fn *signalled, void *da
         r->signalled_data = data;
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGCHLD);
-        for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
-                (void) sigaddset(&set, taken[i]);
-        (void) block(&set);
+        for (size_t i = 0; i < ARRAY_SIZE(handled); i++)
+                (void) sigaddset(&set, handled[i]);
+        (void) sigprocmask(SIG_BLOCK, &set, NULL);
         (void) signalfd(r->_fd, &set, 0);
 }
 

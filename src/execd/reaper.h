@@ -3,20 +3,20 @@
 #define HUTCH_EXECD_REAPER_H
 
 /*
- * Signals, and the end of children.
+ * Signals, and the reaping of children.
  *
- * As PID 1 the agent gets every orphan of the sandbox as a child; elsewhere it asks for the same
- * (PR_SET_CHILD_SUBREAPER). All of them are reaped as they end. Of those it started itself only the
- * entrypoint is waited for by number: commands report through their supervisors.
+ * As PID 1 the agent becomes the parent of every orphan of the sandbox; elsewhere it requests the same
+ * (PR_SET_CHILD_SUBREAPER). All children are reaped as they end. Only the entrypoint is awaited by its
+ * number: commands report through their supervisors.
  *
- * Signals come through a descriptor, because it tells who sent them: a PID 1 with a handler can be
- * signalled by every process of its sandbox, and those must not be able to stop the agent. The
- * kernel shows a sender from outside of the pid namespace as pid 0; so PID 1 obeys those only.
+ * Signals are read from a signalfd, because that reports the sender. Every process of a sandbox can signal a
+ * PID 1 that has a handler, and must not be able to stop the agent. The kernel shows a sender outside the
+ * pid namespace as pid 0; PID 1 obeys only those.
  *
- * That is not proof against everything: a signal for which the kernel has no room, because somebody has
- * queued as many as the uid may have, arrives without its sender, and looks like one from outside.
- * Where nobody outside sends signals the agent takes none (--ignore-signals), and the kernel drops
- * what a process 1 has no handler for.
+ * That is not proof against everything. When the sandbox has queued as many signals as its uid may have, the
+ * kernel drops the sender information of the next one, which then looks as if it came from outside. Where
+ * no process outside sends signals, the agent takes none (--ignore-signals), and the kernel discards signals
+ * for which PID 1 has no handler.
  */
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@
 
 struct reaper;
 
-/* A signal that the agent should obey. */
+/* A signal that the agent has to obey. */
 typedef void reaper_signal_fn(void *data, int sig);
 
 /* The awaited child has ended. */
@@ -51,17 +51,17 @@ struct reaper {
 
 int reaper_start(struct reaper *r, struct net_loop *l) must_check;
 
-/* The memory must stay until the loop ran once more. */
+/* The memory must stay valid until the loop has run once more. */
 void reaper_stop(struct reaper *r);
 
-/* From now on SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGWINCH go to `signalled`, and
- * not to the kernel's defaults. */
+/* From now on SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGWINCH go to `signalled` instead of their
+ * default actions. */
 void reaper_take_signals(struct reaper *r, reaper_signal_fn *signalled, void *data);
 
-/* One at a time; called before the loop can have run since the child was started. */
+/* One at a time. Must be called before the loop runs again after the start of the child. */
 void reaper_await(struct reaper *r, pid_t pid, reaper_ended_fn *ended, void *data);
 
-/* For all children, not only those that we started. */
+/* For all children, adopted ones included. */
 void reaper_watch_stops(struct reaper *r, reaper_stopped_fn *stopped, void *data);
 
 #endif

@@ -26,7 +26,7 @@ static int try_connect(const char *path, int *ret)
         return r < 0 ? r : sock_connect(&addr, ret);
 }
 
-/* The dir's part of the path. */
+/* Watches the directory of the socket. */
 static int watch_dir(const char *path, int *ret)
 {
         const char *slash = strrchr(path, '/');
@@ -68,17 +68,17 @@ static int connect_in_time(const char *path, int *ret)
         return r;
 }
 
-/* --- passing on --- */
+/* --- copying --- */
 
-struct way {
+struct direction {
         int from, to;
-        size_t n, done; /* of the bytes below */
-        bool ended;     /* nothing more comes */
-        bool told;      /* and the other side knows */
+        size_t n, done; /* of `bytes`: read, written */
+        bool ended;     /* `from` is at its end */
+        bool closed;    /* and `to` was closed */
         char bytes[64 * KiB];
 };
 
-static int fill(struct way *w)
+static int fill(struct direction *w)
 {
         ssize_t n = read(w->from, w->bytes, sizeof(w->bytes));
 
@@ -90,7 +90,7 @@ static int fill(struct way *w)
         return 0;
 }
 
-static int drain(struct way *w)
+static int drain(struct direction *w)
 {
         ssize_t n = write(w->to, w->bytes + w->done, w->n - w->done);
 
@@ -102,27 +102,27 @@ static int drain(struct way *w)
         return 0;
 }
 
-static void pass_on_eof(struct way *w, int socket)
+static void pass_on_eof(struct direction *w, int socket)
 {
-        if (!w->ended || w->n > 0 || w->told)
+        if (!w->ended || w->n > 0 || w->closed)
                 return;
-        w->told = true;
+        w->closed = true;
         if (w->to == socket)
                 (void) shutdown(socket, SHUT_WR);
         else
                 (void) close(w->to);
 }
 
-static void want(const struct way *w, struct pollfd *from, struct pollfd *to)
+static void want(const struct direction *w, struct pollfd *from, struct pollfd *to)
 {
         *from = (struct pollfd){ .fd = w->n == 0 && !w->ended ? w->from : -1, .events = POLLIN };
         *to = (struct pollfd){ .fd = w->n > 0 ? w->to : -1, .events = POLLOUT };
 }
 
-/* What the agent says is what counts: when it has ended, nobody is left to listen to. */
-static int pass_on(struct way *in, struct way *out, int socket)
+/* Ends with the output of the agent. */
+static int copy_until_eof(struct direction *in, struct direction *out, int socket)
 {
-        while (!out->told) {
+        while (!out->closed) {
                 struct pollfd p[4];
                 int r = 0;
 
@@ -146,14 +146,9 @@ static int pass_on(struct way *in, struct way *out, int socket)
         return 0;
 }
 
-static void make_nonblocking(int fd)
-{
-        (void) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-}
-
 int relay_run(const char *path)
 {
-        static struct way in, out;
+        static struct direction in, out;
         scoped(fd_closep) int socket = -EBADF;
         int r = connect_in_time(path, &socket);
 
@@ -162,10 +157,10 @@ int relay_run(const char *path)
                 return 1;
         }
         (void) signal(SIGPIPE, SIG_IGN);
-        make_nonblocking(STDIN_FILENO);
-        make_nonblocking(STDOUT_FILENO);
-        in = (struct way){ .from = STDIN_FILENO, .to = socket };
-        out = (struct way){ .from = socket, .to = STDOUT_FILENO };
-        (void) !pass_on(&in, &out, socket);
+        for (int fd = STDIN_FILENO; fd <= STDOUT_FILENO; fd++)
+                (void) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+        in = (struct direction){ .from = STDIN_FILENO, .to = socket };
+        out = (struct direction){ .from = socket, .to = STDOUT_FILENO };
+        (void) !copy_until_eof(&in, &out, socket);
         return 0;
 }

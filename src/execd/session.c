@@ -9,10 +9,10 @@
 #include "execd/event_stream.h"
 #include "execd/launch.h"
 
-/* A request to run something: first in the queue, then a stream of events. */
+/* A request for a run: first in the queue, then a stream of events. */
 struct session_run {
         struct list node;        /* of the queue */
-        struct session *session; /* NULL once the session's part is done */
+        struct session *session; /* NULL once the run has ended */
         struct http_req *req;    /* while it is in the queue */
         const struct session_input *input;
         struct event_stream stream; /* from then on */
@@ -33,7 +33,7 @@ static void stream_ended(struct event_stream *es)
         free(container_of(es, struct session_run, stream));
 }
 
-/* The shell's end brings the next run. */
+/* The end of the shell starts the next run. */
 static void stream_gone(struct event_stream *es)
 {
         struct session_run *run = container_of(es, struct session_run, stream);
@@ -65,7 +65,7 @@ static void end_current(struct session *s, const struct process_result *r)
 
 /* --- the queue --- */
 
-/* The request is the caller's to answer. */
+/* The caller replies to the request. */
 static struct http_req *take_from_queue(struct session_run *run)
 {
         struct http_req *req = run->req;
@@ -102,30 +102,18 @@ static void refuse_queued(struct session *s)
 
 /* --- runs --- */
 
-static void run_in_shell(struct session *s, struct http_req *req, const char *cwd)
-{
-        const struct session_input *in = s->_current->input;
-        int error = shell_run(&s->_shell,
-                              &(struct shell_run){
-                                      .command = in->command,
-                                      .cwd = cwd,
-                                      .timeout = in->timeout ? in->timeout : SESSION_RUN_TIMEOUT,
-                                      .arena = &req->arena,
-                              });
-
-        if (error < 0)
-                end_current(s, &(struct process_result){ .error = error });
-}
-
-/* Answers it if it can't begin. */
+/* Replies if the run cannot begin. */
 static void begin_run(struct session *s, struct session_run *run)
 {
         struct http_req *req = take_from_queue(run);
-        const char *cwd = NULL;
+        const struct session_input *in = run->input;
+        struct shell_run r = { .command = in->command,
+                               .timeout = in->timeout ? in->timeout : SESSION_RUN_TIMEOUT,
+                               .arena = &req->arena };
         struct err e;
+        int error;
 
-        if (run->input->cwd.n > 0
-            && launch_cwd(s->_all->agent, &req->arena, run->input->cwd, &cwd, &e) < 0) {
+        if (in->cwd.n > 0 && launch_cwd(s->_all->agent, &req->arena, in->cwd, &r.cwd, &e) < 0) {
                 http_reply_error(req, 400, CODE_INVALID_BODY, "%s", e.message);
                 free(run);
         } else if (event_stream_begin(&run->stream, req, &stream_ops,
@@ -135,7 +123,9 @@ static void begin_run(struct session *s, struct session_run *run)
                 free(run);
         } else {
                 s->_current = run;
-                run_in_shell(s, req, cwd);
+                error = shell_run(&s->_shell, &r);
+                if (error < 0)
+                        end_current(s, &(struct process_result){ .error = error });
         }
         http_req_unref(req);
 }
@@ -170,7 +160,7 @@ void session_run(struct session *s, struct http_req *req, const struct session_i
                 begin_next(s);
 }
 
-/* --- what the shell has to say --- */
+/* --- callbacks of the shell --- */
 
 static void session_free(struct session *s);
 
@@ -204,7 +194,7 @@ static const struct shell_ops shell_ops = {
         .gone = shell_gone,
 };
 
-/* --- life --- */
+/* --- lifetime --- */
 
 void sessions_init(struct sessions *ss, struct agent *a)
 {
@@ -278,8 +268,8 @@ static void closer_abort(struct http_req *req, int reason)
 
 static const struct http_hooks closer_hooks = { .abort = closer_abort };
 
-/* The client of the run hears of its end at once. If we waited until it has taken all output, a
- * slow one could keep the session from being closed. */
+/* The client of the current run gets its last event at once: waiting until it has read all output would let a
+ * slow client keep the session open. */
 void session_close(struct session *s, struct http_req *req)
 {
         s->_closing = true;

@@ -3,18 +3,16 @@
 #define HUTCH_EXECD_SESSION_H
 
 /*
- * Sessions: a shell that clients use again and again (execd/shell.h).
+ * Sessions: a shell that clients use repeatedly (execd/shell.h).
  *
- * The runs of a session queue: one at a time, in the order in which they came. A run that waits has
- * not been answered yet, so what is wrong with it (its directory is missing when its turn comes: the run
- * before may well make it) still has a status of its own; the events begin when the run does. A run
- * lasts until it ends, until its timeout, or until its client goes away; the last two kill the shell
- * with everything that it has started, and the next run gets a fresh one. A run whose client goes
- * away while it waits is left out.
+ * The runs of a session queue: one at a time, in the order of arrival. A run that waits has no response
+ * yet, so an error (its directory is missing when its turn comes: an earlier run may create it) still gets
+ * a status of its own; the events begin when the run does. A run lasts until it ends, until its timeout, or
+ * until its client disconnects; the last two kill the shell with everything that it has started, and the
+ * next run gets a fresh one. A run whose client disconnects while it waits is skipped.
  *
- * Closing a session ends the run that goes on and those that wait, and kills what the shell has
- * started. What was started from an earlier shell that ended by itself goes on: nobody has a hold on
- * it any more than on the leftovers of a command.
+ * Closing a session ends the current run and the queued ones, and kills what the shell has started. Processes
+ * that were started from an earlier shell that ended by itself continue, like those that a command left behind.
  */
 
 #include "base/id.h"
@@ -31,7 +29,7 @@ struct agent;
 
 struct sessions {
         struct agent *agent;
-        struct map by_id; /* those that are not being closed */
+        struct map by_id; /* without those that are being closed */
         struct list all;
         size_t n;
 };
@@ -42,11 +40,11 @@ struct session {
         struct list _node;
         char id[ID_UUID_LEN + 1];
         struct shell _shell;
-        struct session_run *_current; /* its client listens */
+        struct session_run *_current; /* while its client is connected */
         struct list _queue;
         size_t _n_queued;
         bool _closing;
-        struct http_req *_closer; /* to be answered when all is gone */
+        struct http_req *_closer; /* gets its reply when all processes are gone */
 };
 
 struct session_input {
@@ -60,17 +58,16 @@ void sessions_init(struct sessions *ss, struct agent *a);
 /* After processes_close. */
 void sessions_done(struct sessions *ss);
 
-/* cwd: an existing directory. -EMFILE if there are SESSIONS_MAX, or what was wrong with the state
- * directory. */
+/* cwd: an existing directory. -EMFILE if there are SESSIONS_MAX, or an error of the state directory. */
 int session_new(struct sessions *ss, const char *cwd, struct session **ret) must_check;
 
-/* NULL if there is none of that id, or it is being closed. */
+/* NULL if there is no session with that id, or it is being closed. */
 struct session *session_find(struct sessions *ss, struct str id);
 
-/* Answers the request, with events if it comes to a run. in lives in the request's arena. */
+/* Replies, with events if the run begins. `in` lives in the request's arena. */
 void session_run(struct session *s, struct http_req *req, const struct session_input *in);
 
-/* Answers the request with an empty 200 when no process of the session is left. */
+/* Replies with an empty 200 when no process of the session is left. */
 void session_close(struct session *s, struct http_req *req);
 
 #endif

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <limits.h>
-#include <sys/stat.h>
-
 #include "base/base.h"
 #include "execd/agent.h"
 #include "execd/api.h"
 #include "execd/launch.h"
 #include "execd/path.h"
 #include "execd/session.h"
+#include "os/file.h"
 
 /* As for commands: a long script fits. */
 #define BODY_MAX (2 * MiB)
@@ -23,24 +21,6 @@ static const struct json_field new_fields[] = {
         JSON_END,
 };
 
-/* mkdir -p; whether it is a directory then is for the caller to find out. */
-static int make_dirs(const char *path)
-{
-        char part[PATH_MAX];
-
-        if (snprintf(part, sizeof(part), "%s", path) >= (int) sizeof(part))
-                return -ENAMETOOLONG;
-        for (char *p = part + 1; *p; p++) {
-                if (*p != '/')
-                        continue;
-                *p = '\0';
-                if (mkdir(part, 0755) < 0 && errno != EEXIST)
-                        return -errno;
-                *p = '/';
-        }
-        return mkdir(part, 0755) < 0 && errno != EEXIST ? -errno : 0;
-}
-
 static int make_cwd(struct http_req *req, struct str given, const char **ret, struct err *e)
 {
         struct agent *a = agent_of(req);
@@ -52,9 +32,9 @@ static int make_cwd(struct http_req *req, struct str given, const char **ret, st
         r = path_resolve(a, &req->arena, given, &path, e);
         if (r < 0)
                 return err_wrap(e, "cwd");
-        r = make_dirs(path.p);
+        r = file_mkdirs(path.p, 0755, &FILE_ATTRS_KEEP, NULL, NULL);
         if (r < 0)
-                return err_set(e, ERR_INVALID, "cwd: can't make the directory '%s': %s", path.p,
+                return err_set(e, ERR_INVALID, "cwd: can't create the directory '%s': %s", path.p,
                                err_text(r));
         return launch_cwd(a, &req->arena, given, ret, e);
 }
@@ -79,7 +59,7 @@ static void post_session(struct http_req *req)
                                  SESSIONS_MAX);
         else if (r < 0)
                 http_reply_error(req, 500, CODE_RUNTIME_ERROR,
-                                 "can't make the session's directory below '%s': %s",
+                                 "can't create the session's directory in '%s': %s",
                                  a->config.state_dir.p, err_text(r));
         else
                 http_reply(req, 200, STR("application/json"),
@@ -107,7 +87,7 @@ static void post_run(struct http_req *req)
         struct session_input *input = arena_new(&req->arena, struct session_input);
 
         if (!s) {
-                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "there is no session of that id");
+                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "there is no session with that id");
                 return;
         }
         if (!input) {
@@ -130,7 +110,7 @@ static void delete_session(struct http_req *req)
                 session_close(s, req);
         else
                 http_reply_error(req, 404, CODE_CONTEXT_NOT_FOUND,
-                                 "there is no session of that id");
+                                 "there is no session with that id");
 }
 
 static const struct http_route routes[] = {

@@ -1,4 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A persistent shell for a session.
+ *
+ * The problem. The runs of a session share one shell, so the shell must not end with a run. Then neither
+ * the exit of a process nor the end of its output says that a run is over; the shell itself has to report
+ * it, over a channel that no run can close, fill or fake by accident.
+ *
+ * The process is `bash -s` (or `sh -s`), below a supervisor like every command. For each run the agent
+ * writes two files into a private directory (shell_script.h): `run`, the command as the client gave it, and
+ * `step`, what the shell has to do around it. Then it sends one line to the shell's standard input, which
+ * sources `step`.
+ *
+ *                  stdin   ". step"                      one line for each run
+ *         agent ── stdout  output of the runs
+ *                  stderr  records, and whatever the shell itself prints between runs
+ *
+ * `step` sources `run` with descriptor 0 on /dev/null and 1 and 2 on the output pipe, saves the exported
+ * variables into a file, and prints a record to the shell's own stderr: the run is over.
+ *
+ * Why stderr. A FIFO in the directory vanishes when someone cleans up /tmp, and a further descriptor would
+ * be inherited by everything the shell starts. While a run is in progress, the shell keeps its own stderr
+ * aside under a number that is closed on exec (as all shells do for a redirected `.`): commands have only 0,
+ * 1 and 2 and cannot reach it. Afterwards the shell restores its three descriptors, whatever the run did to
+ * them. A record begins and ends with a NUL byte and carries random digits made for this run
+ * (shell_record.h), so traces (`set -x`, `set -v`), warnings and records of other runs are ignored.
+ *
+ * Order of steps of a run:
+ *
+ *         1. shell_run: check the private directory, write `run` and `step`, start a shell if there is none
+ *         2. discard what was printed since the last run; send the line; set the timeout
+ *         3. the record arrives on stderr: note the exit code, the directory and which file holds the
+ *            saved variables; drain what is still in the output pipe (process_drain)
+ *         4. process_drained: run_ended; the shell waits for the next line
+ *
+ * When the shell ends first, the run ends with the status of the shell, or with the exit code of the record
+ * if that had arrived. The next run starts a fresh shell, which sources the variables that were saved by the
+ * last complete run: they are written to two files in turn, so one of them is always complete. A fresh
+ * shell reports when it has done that. One that ends before was ended by those variables (in POSIX mode bash
+ * exits at an assignment to a read-only variable such as UID): they are forgotten.
+ *
+ * A run can make a shell useless, for example with a function named `command`. Then its record does not
+ * come, and the run lasts until its timeout, which kills the shell and everything below it.
+ */
+
 #include "execd/shell.h"
 
 #include <limits.h>
@@ -11,7 +56,7 @@
 #include "execd/launch.h"
 #include "os/fd.h"
 
-/* --- what the process has to say --- */
+/* --- callbacks of the process --- */
 
 static void end_run(struct shell *sh, const struct process_result *r)
 {
@@ -19,7 +64,7 @@ static void end_run(struct shell *sh, const struct process_result *r)
         sh->ops->run_ended(sh, r);
 }
 
-static void take_record(struct shell *sh, struct process *j)
+static void take_record(struct shell *sh, struct process *proc)
 {
         const struct shell_record *rec = &sh->_record;
 
@@ -29,58 +74,56 @@ static void take_record(struct shell *sh, struct process *j)
                 free(sh->_cwd);
                 sh->_cwd = xstrndup_str(str_from(rec->cwd));
         }
-        process_drain(j);
+        process_drain(proc);
 }
 
-static void process_output(struct process *j, enum process_stream stream, char *p, size_t n)
+static void process_output(struct process *proc, enum process_stream stream, char *p, size_t n)
 {
-        struct shell *sh = j->owner;
+        struct shell *sh = proc->owner;
 
         if (stream == PROCESS_STDOUT && sh->busy)
                 sh->ops->output(sh, str_of(p, n));
         if (stream == PROCESS_STDERR && shell_record_feed(&sh->_record, str_of(p, n)))
-                take_record(sh, j);
+                take_record(sh, proc);
 }
 
-static struct process_result result_of(const struct shell *sh)
+static struct process_result recorded_result(const struct shell *sh)
 {
         return (struct process_result){ .status = sh->_record.status << 8 };
 }
 
-/* A shell that was killed in the meantime is of no use for the next run: its end is waited for. */
-static void process_drained(struct process *j)
+/* A shell that was killed meanwhile is of no use for the next run: `ended` follows. */
+static void process_drained(struct process *proc)
 {
-        struct shell *sh = j->owner;
-        struct process_result r = result_of(sh);
+        struct shell *sh = proc->owner;
+        struct process_result r = recorded_result(sh);
 
-        if (j->killed || !sh->busy)
+        if (proc->killed || !sh->busy)
                 return;
-        process_set_timeout(j, 0);
-        process_resume_output(j);
+        process_set_timeout(proc, 0);
+        process_resume_output(proc);
         end_run(sh, &r);
 }
 
-static void drop_job(struct shell *sh)
+static void drop_process(struct shell *sh)
 {
-        struct process *j = TAKE_PTR(sh->_process);
+        struct process *proc = TAKE_PTR(sh->_process);
 
         sh->_stdin = fd_close(sh->_stdin);
-        if (j)
-                process_release(j);
+        if (proc)
+                process_release(proc);
 }
 
-/* The code of the run is known even if the shell did not survive the saving (`ulimit -f`). A shell that
- * ends before it gets to its first run does so because of what it was given: in POSIX mode bash
- * takes a read-only variable, UID say, for its end. The next one must not meet it again. */
-static void process_ended(struct process *j, const struct process_result *r)
+/* The shell may not survive the saving of its variables (`ulimit -f`): then the record has the exit code. */
+static void process_ended(struct process *proc, const struct process_result *r)
 {
-        struct shell *sh = j->owner;
-        bool told = sh->_record.status >= 0 && !j->killed;
-        struct process_result result = told ? result_of(sh) : *r;
+        struct shell *sh = proc->owner;
+        bool recorded = sh->_record.status >= 0 && !proc->killed;
+        struct process_result result = recorded ? recorded_result(sh) : *r;
 
         if (sh->_fresh && !sh->_record.begun && r->error == 0 && WIFEXITED(r->status))
                 shell_script_forget(&sh->_script);
-        drop_job(sh);
+        drop_process(sh);
         if (sh->busy)
                 end_run(sh, &result);
         sh->ops->gone(sh);
@@ -94,20 +137,16 @@ static const struct process_ops process_ops = {
 
 /* --- a run --- */
 
-static bool can_be_entered(const char *path)
+/* The directory where the last run ended, if it still can be entered; else the default one. */
+static int check_cwd(struct shell *sh, struct arena *arena)
 {
         struct stat st;
-
-        return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(path, X_OK) == 0;
-}
-
-static int use_default_cwd(struct shell *sh, struct arena *arena)
-{
         const char *cwd;
         struct err e;
-        int r = launch_cwd(sh->_agent, arena, STR_NULL, &cwd, &e);
 
-        if (r < 0)
+        if (stat(sh->_cwd, &st) == 0 && S_ISDIR(st.st_mode) && access(sh->_cwd, X_OK) == 0)
+                return 0;
+        if (launch_cwd(sh->_agent, arena, STR_NULL, &cwd, &e) < 0)
                 return -ENOENT;
         free(sh->_cwd);
         sh->_cwd = xstrndup_str(str_from(cwd));
@@ -139,8 +178,8 @@ static int prepare(struct shell *sh, const struct shell_run *r)
         char nonce[ID_HEX_LEN + 1];
         int error = shell_script_check(&sh->_script);
 
-        if (error == 0 && fresh && !can_be_entered(sh->_cwd))
-                error = use_default_cwd(sh, r->arena);
+        if (error == 0 && fresh)
+                error = check_cwd(sh, r->arena);
         if (error < 0)
                 return error;
         if (fresh)
@@ -156,7 +195,7 @@ static int prepare(struct shell *sh, const struct shell_run *r)
         return error == 0 && fresh ? start_process(sh, r->arena) : error;
 }
 
-/* The pipe is empty, and no pipe is smaller than a page: a line goes in whole or the shell is gone. */
+/* The pipe is empty and at least a page large: the line fits, or the shell is gone. */
 static int send_line(struct shell *sh)
 {
         scoped(buf_done) struct buf b;
@@ -170,23 +209,23 @@ static int send_line(struct shell *sh)
         return n < 0 ? -errno : n == (ssize_t) b.n ? 0 : -EIO;
 }
 
-static void give_up(struct shell *sh)
+static void kill_process(struct shell *sh)
 {
         if (sh->_process)
                 process_kill(sh->_process);
-        drop_job(sh);
+        drop_process(sh);
 }
 
-static int begin(struct shell *sh, const struct shell_run *r)
+static int begin_run(struct shell *sh, const struct shell_run *r)
 {
         int error = prepare(sh, r);
 
         if (error < 0)
                 return error;
-        process_read_now(sh->_process); /* was printed between the runs */
+        process_read_now(sh->_process); /* printed between the runs: discarded */
         error = send_line(sh);
         if (error < 0)
-                give_up(sh);
+                kill_process(sh);
         return error;
 }
 
@@ -195,9 +234,9 @@ int shell_run(struct shell *sh, const struct shell_run *r)
         int error;
 
         ASSERT(!sh->busy);
-        error = begin(sh, r);
-        if (error == -EPIPE) /* it ended between two runs, and we have not heard of it yet */
-                error = begin(sh, r);
+        error = begin_run(sh, r);
+        if (error == -EPIPE) /* the shell ended between two runs; its report has not arrived yet */
+                error = begin_run(sh, r);
         if (error < 0)
                 return error;
         sh->busy = true;
@@ -224,7 +263,7 @@ void shell_resume_output(struct shell *sh)
                 process_resume_output(sh->_process);
 }
 
-/* --- life --- */
+/* --- lifetime --- */
 
 int shell_init(struct shell *sh, struct agent *a, const char *cwd, const struct shell_ops *ops)
 {
@@ -241,7 +280,7 @@ int shell_init(struct shell *sh, struct agent *a, const char *cwd, const struct 
 
 void shell_done(struct shell *sh)
 {
-        give_up(sh);
+        kill_process(sh);
         shell_script_done(&sh->_script);
         shell_record_done(&sh->_record);
         free(sh->_cwd);

@@ -27,17 +27,6 @@ void shell_record_begin(struct shell_record *r, const char nonce[static ID_HEX_L
         memcpy(r->_nonce, nonce, sizeof(r->_nonce));
 }
 
-static void take_end(struct shell_record *r, struct str s)
-{
-        struct str cwd = str_skip(s, 1);
-
-        r->complete = true;
-        r->saved = s.p[0] == '+';
-        /* PWD is an ordinary variable: it may hold anything. */
-        if (cwd.n > 0 && cwd.p[0] == '/' && cwd.n < PATH_MAX)
-                r->cwd = r->_cwd = xstrndup_str(cwd);
-}
-
 static void take_part(struct shell_record *r, struct str s)
 {
         uint64_t status;
@@ -55,11 +44,17 @@ static void take_part(struct shell_record *r, struct str s)
                 if (parse_u64_max(s, 255, &status) == 0)
                         r->status = (int) status;
         } else if (r->status >= 0) {
-                take_end(r, s);
+                struct str cwd = str_skip(s, 1);
+
+                r->complete = true;
+                r->saved = s.p[0] == '+';
+                /* PWD is an ordinary variable: it may hold anything. */
+                if (cwd.n > 0 && cwd.p[0] == '/' && cwd.n < PATH_MAX)
+                        r->cwd = r->_cwd = xstrndup_str(cwd);
         }
 }
 
-static void keep(struct shell_record *r, struct str bytes)
+static void add_part(struct shell_record *r, struct str bytes)
 {
         r->_overlong |= bytes.n > buf_room(&r->_part);
         if (!r->_overlong)
@@ -72,12 +67,12 @@ bool shell_record_feed(struct shell_record *r, struct str bytes)
         ssize_t at;
 
         while ((at = str_find(bytes, '\0')) >= 0) {
-                keep(r, str_of(bytes.p, (size_t) at));
+                add_part(r, str_of(bytes.p, (size_t) at));
                 take_part(r, buf_str(&r->_part));
                 r->_overlong = false;
                 buf_done(&r->_part);
                 bytes = str_skip(bytes, (size_t) at + 1);
         }
-        keep(r, bytes);
+        add_part(r, bytes);
         return r->complete && !before;
 }

@@ -12,7 +12,7 @@
 #define DIR_TEMPLATE "hutch-session-XXXXXX"
 #define STEP_MAX     (128 * KiB) /* a few paths, quoted at their worst */
 
-/* --- the directory --- */
+/* --- the private directory --- */
 
 static int file_path(const struct shell_script *sc, const char *name, char ret[static PATH_MAX])
 {
@@ -33,8 +33,8 @@ static int write_all(int fd, struct str content)
         return 0;
 }
 
-/* Always a new file: dash may still be reading the old one to its end, and what lies in the directory
- * may have been put there by somebody else. */
+/* Always a new file: dash may still be reading the old one to its end, and a file of that name may have been
+ * put there by another process. */
 static int write_file(const struct shell_script *sc, const char *name, struct str content)
 {
         scoped(fd_closep) int fd = -EBADF;
@@ -69,8 +69,8 @@ static int make_dir(struct shell_script *sc)
         return 0;
 }
 
-/* People clean up where the directory is, and then the name is free for everybody. Whose directory it is
- * decides who writes what our shell reads. */
+/* When someone cleans up the state directory, the name becomes free for any user, and the owner of the directory
+ * decides what the shell reads. */
 int shell_script_check(struct shell_script *sc)
 {
         struct stat st;
@@ -92,9 +92,9 @@ static void remove_dir(struct shell_script *sc)
         (void) rmdir(sc->_dir);
 }
 
-/* --- what the shell has to do --- */
+/* --- the scripts --- */
 
-/* As one word of the shell's language, whatever is in it. */
+/* Appends the text as one word of the shell's language. */
 static void add_word(struct buf *b, struct str s)
 {
         ssize_t at;
@@ -117,9 +117,8 @@ static void add_path(struct buf *b, const struct shell_script *sc, const char *n
                 add_word(b, str_from(path));
 }
 
-/* `command` also takes from the special builtins the power to end the shell by an error. */
-static void add_beginning(struct buf *b, const struct shell_script *sc,
-                          const struct shell_step *step)
+/* `command` also keeps an error in a special builtin from ending the shell. */
+static void add_start(struct buf *b, const struct shell_script *sc, const struct shell_step *step)
 {
         if (step->is_bash)
                 buf_add_str(b, STR("\\command shopt -s expand_aliases\n"));
@@ -133,9 +132,9 @@ static void add_beginning(struct buf *b, const struct shell_script *sc,
         buf_addf(b, "\n\\command printf '\\000%s =\\000' >&2\n", step->nonce);
 }
 
-/* `1>&2` says nothing new, but makes the shell keep its own 1 aside, so that an `exec >file` ends
- * with the run. The last command of an and-list is subject to `set -e`; a first one that fails is
- * not, and its message belongs to the run. */
+/* `1>&2` changes nothing, but makes the shell save its own 1, so that an `exec >file` ends with the run. The
+ * last command of an and-list is subject to `set -e`; a first one that fails is not, and its message
+ * belongs to the run. */
 static void add_run(struct buf *b, const struct shell_script *sc, const char *cwd)
 {
         if (cwd) {
@@ -148,9 +147,9 @@ static void add_run(struct buf *b, const struct shell_script *sc, const char *cw
         buf_add_str(b, STR(" </dev/null 2>&1 1>&2\n"));
 }
 
-/* Two records: $? is gone when the variables are saved. Each is one printf, so that traces come
- * between them and never inside; what a DEBUG trap prints goes to /dev/null. (NUL is \000 because a
- * digit may follow.) */
+/* Two records, because $? is gone when the variables are saved. Each is one printf, so that traces appear
+ * between them and never inside; the output of a DEBUG trap goes to /dev/null. (NUL is \000 because a digit
+ * may follow.) */
 static void add_end(struct buf *b, const struct shell_script *sc, const char *nonce)
 {
         buf_addf(b, "{ \\command printf '\\000%s %%s\\000' \"$?\" >&2; \\command export -p >|",
@@ -168,14 +167,14 @@ static int write_step(struct shell_script *sc, const struct shell_step *step)
 
         buf_init(&b, STEP_MAX);
         if (step->fresh)
-                add_beginning(&b, sc, step);
+                add_start(&b, sc, step);
         add_run(&b, sc, step->cwd);
         add_end(&b, sc, step->nonce);
         return buf_failed(&b) ? -ENAMETOOLONG : write_file(sc, "step", buf_str(&b));
 }
 
-/* The shell must not find the file it saves to: ext4 writes a file that was cut to nothing and filled
- * again to the disk at once, which takes longer than all the rest of a short run. */
+/* The file that the shell saves to must not exist: ext4 flushes a file that was truncated and rewritten to the
+ * disk at once, which takes longer than the rest of a short run. */
 int shell_script_write(struct shell_script *sc, const struct shell_step *step)
 {
         char path[PATH_MAX];
@@ -200,7 +199,7 @@ void shell_script_forget(struct shell_script *sc)
         sc->_saved = -1;
 }
 
-/* The file was made with the umask of the run, which may be a strange one. */
+/* The file was created with the umask of the run. */
 void shell_script_saved(struct shell_script *sc)
 {
         char path[PATH_MAX];
@@ -210,7 +209,7 @@ void shell_script_saved(struct shell_script *sc)
                 (void) chmod(path, 0600);
 }
 
-/* --- life --- */
+/* --- lifetime --- */
 
 int shell_script_init(struct shell_script *sc, struct str state_dir)
 {

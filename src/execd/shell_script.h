@@ -3,15 +3,15 @@
 #define HUTCH_EXECD_SHELL_SCRIPT_H
 
 /*
- * What a living shell is told (execd/shell.h), and the private directory through which it is told:
+ * The scripts that a persistent shell executes (execd/shell.h), and the private directory they are in:
  *
  *         run                 the command of the current run, as the client gave it
  *         step                what the shell does around it
- *         state.0, state.1    the exported variables, saved in turns: one of them is always whole
+ *         state.0, state.1    the exported variables, saved in turn: one of them is always complete
  *
- * The texts are for any POSIX shell. They use no variables and no functions of their own, which a run
- * would see and could break, and nothing that a run may have redefined: all commands begin with
- * `\command`, where the backslash keeps aliases away and the word functions.
+ * The scripts are for any POSIX shell. They use no variables or functions of their own, which a run would
+ * see and could break, and nothing that a run may have redefined: every command begins with `\command`.
+ * The backslash prevents alias expansion, the word itself function lookup.
  */
 
 #include "base/buf.h"
@@ -20,38 +20,38 @@
 struct shell_script {
         char *_state_dir;
         char *_dir; /* NULL: none */
-        int _saved; /* which file of variables counts, or -1 */
+        int _saved; /* which state file is valid, or -1 */
 };
 
 struct shell_step {
         struct str command;
         const char *cwd;         /* of this run, or NULL */
-        const char *nonce;       /* what the records begin with */
-        bool fresh;              /* the first step of a shell, and */
-        bool is_bash;            /* this is what kind of shell, and */
-        const char *initial_cwd; /* this is where it begins */
+        const char *nonce;       /* of the records */
+        bool fresh;              /* the first step of a shell: */
+        bool is_bash;            /* which kind it is, */
+        const char *initial_cwd; /* and where it begins */
 };
 
-/* Makes the directory. On failure there is nothing to be undone. */
+/* Creates the directory. On failure nothing is left behind. */
 int shell_script_init(struct shell_script *sc, struct str state_dir) must_check;
 
 /* Removes the directory. */
 void shell_script_done(struct shell_script *sc);
 
-/* To be asked before each step: a directory that is gone, or that is not ours alone, is replaced. What
- * was saved is lost then. */
+/* Called before each step: replaces a directory that is gone, or that other users may write to. The saved
+ * variables are lost then. */
 int shell_script_check(struct shell_script *sc) must_check;
 
 /* Writes both files. */
 int shell_script_write(struct shell_script *sc, const struct shell_step *step) must_check;
 
-/* The line that makes a shell do the step, at most PIPE_BUF bytes. */
+/* Appends the line that makes a shell execute the step, at most PIPE_BUF bytes. */
 void shell_script_add_line(const struct shell_script *sc, struct buf *b);
 
-/* What is saved is no good: a shell that took it over has ended by it. */
+/* Discards the saved variables: a shell that sourced them has ended by it. */
 void shell_script_forget(struct shell_script *sc);
 
-/* The shell says that it has saved its variables. */
+/* The shell has reported that it has saved its variables. */
 void shell_script_saved(struct shell_script *sc);
 
 #endif

@@ -4,13 +4,11 @@
 #include "base/base.h"
 #include "execd/agent.h"
 #include "execd/api.h"
-#include "execd/local_port.h"
+#include "execd/proxy.h"
 #include "net/stream.h"
 
-/*
- * A tunnel has two ends, the stream to the server and the WebSocket, and goes with the last of them.
- * Before the switch the request stands in the place of the WebSocket.
- */
+/* A tunnel has two ends, the stream to the server and the WebSocket, and is freed with the last of them. Until
+ * the protocol switch the request takes the place of the WebSocket. */
 
 #define OUT_MAX (TUNNEL_LOW + NET_READ_SIZE)
 
@@ -22,12 +20,12 @@ struct tunnel {
         struct http_req *req; /* until the switch; then NULL */
         struct net_stream stream;
         struct http_ws ws;
-        struct timeout timeout; /* connect, then ping, then linger */
+        struct timeout timeout; /* for connect, then ping, then linger */
         struct local_port port;
-        bool second; /* the other loopback is being tried */
+        bool second; /* v6 is being tried */
         bool ws_open;
-        uint16_t ws_ending; /* code to close with once everything was delivered, or 0 */
-        int failure;        /* why there is no connection */
+        uint16_t ws_ending; /* code to close with once everything was sent, or 0 */
+        int failure;        /* of the last attempt to connect */
 };
 
 static struct tunnel *tunnel_of(struct net_stream *s)
@@ -53,25 +51,18 @@ static struct http_req *take_req(struct tunnel *t)
         return TAKE_PTR(t->req);
 }
 
-/* --- the end of one side --- */
+/* --- when one side ends --- */
 
-/* A close waits for the client no longer than a moment, so it is said only when nothing is left to be
- * read before it. */
-static void settle_ws(struct tunnel *t)
+/* A close waits for the client only briefly, so it is sent when nothing is left to be read before it. */
+static void close_ws_when_sent(struct tunnel *t)
 {
         if (t->ws_open && t->ws_ending != 0 && t->ws.tunnel.stream
             && stream_pending(t->ws.tunnel.stream) == 0)
                 http_ws_close(&t->ws, t->ws_ending, STR(""));
 }
 
-static void end_ws(struct tunnel *t, uint16_t code)
-{
-        t->ws_ending = code;
-        settle_ws(t);
-}
-
-/* The WebSocket is gone: the stream goes when both directions have ended. */
-static void settle_stream(struct tunnel *t)
+/* Without its WebSocket the stream closes when both directions have ended. */
+static void close_stream_when_done(struct tunnel *t)
 {
         if (!t->ws_open && t->stream.eof && stream_pending(&t->stream) == 0)
                 stream_close(&t->stream);
@@ -107,7 +98,7 @@ static void ws_drain(struct http_ws *ws)
 
         if (!t->stream._closing && !t->stream.eof)
                 stream_resume_reading(&t->stream);
-        settle_ws(t);
+        close_ws_when_sent(t);
 }
 
 static void ws_closed(struct http_ws *ws, uint16_t code, struct str reason)
@@ -126,8 +117,8 @@ static void ws_closed(struct http_ws *ws, uint16_t code, struct str reason)
         }
         timeout_set(&t->timeout, &t->all->lingers);
         stream_shutdown(&t->stream);
-        stream_resume_reading(&t->stream); /* nobody wants it, but the end of it */
-        settle_stream(t);
+        stream_resume_reading(&t->stream); /* discarded; only its end matters */
+        close_stream_when_done(t);
 }
 
 static const struct http_ws_ops ws_ops = {
@@ -153,8 +144,9 @@ static void stream_eof(struct net_stream *s)
 {
         struct tunnel *t = tunnel_of(s);
 
-        end_ws(t, WS_CLOSE_NORMAL);
-        settle_stream(t);
+        t->ws_ending = WS_CLOSE_NORMAL;
+        close_ws_when_sent(t);
+        close_stream_when_done(t);
 }
 
 static void stream_drained(struct net_stream *s)
@@ -163,7 +155,7 @@ static void stream_drained(struct net_stream *s)
 
         if (t->ws_open)
                 http_ws_resume(&t->ws);
-        settle_stream(t);
+        close_stream_when_done(t);
 }
 
 static void stream_error(struct net_stream *s, int r)
@@ -172,13 +164,15 @@ static void stream_error(struct net_stream *s, int r)
 
         t->failure = r;
         stream_close(s);
-        if (t->ws_open)
-                end_ws(t, WS_CLOSE_INTERNAL);
+        if (!t->ws_open)
+                return;
+        t->ws_ending = WS_CLOSE_INTERNAL;
+        close_ws_when_sent(t);
 }
 
 static void switch_protocol(struct tunnel *t)
 {
-        /* Messages are never held whole: they may be of any size. */
+        /* Messages are not collected: they may have any size. */
         static const struct http_ws_options options = { .message_max = UINT64_MAX };
         struct http_req *req = take_req(t);
 
@@ -238,17 +232,17 @@ static int connect_to(struct tunnel *t, const struct sock_addr *to)
         return 0;
 }
 
-static void give_up(struct tunnel *t, int r)
+static void connect_failed(struct tunnel *t, int r)
 {
         struct http_req *req = take_req(t);
 
-        http_reply_error(req, 502, CODE_RUNTIME_ERROR, "nothing can be reached on port %u: %s",
+        http_reply_error(req, 502, CODE_RUNTIME_ERROR, "can't connect to port %u: %s",
                          (unsigned) t->port.number, strerror(-r));
         http_req_unref(req);
         tunnel_free(t);
 }
 
-/* The last attempt failed, and nothing is open. */
+/* The last attempt failed, and no stream is open. */
 static void connect_next(struct tunnel *t)
 {
         int r = t->failure;
@@ -258,10 +252,10 @@ static void connect_next(struct tunnel *t)
                 r = connect_to(t, &t->port.v6);
         }
         if (r < 0)
-                give_up(t, r);
+                connect_failed(t, r);
 }
 
-/* The client left, or the agent ends, before there was a connection. */
+/* The client disconnected, or the agent ends, before there was a connection. */
 static void req_abort(struct http_req *req, int reason)
 {
         struct tunnel *t = req->data;
@@ -273,7 +267,7 @@ static void req_abort(struct http_req *req, int reason)
 
 static const struct http_hooks req_hooks = { .abort = req_abort };
 
-static void begin(struct http_req *req, const struct local_port *port)
+static void tunnel_start(struct http_req *req, const struct local_port *port)
 {
         struct tunnel *t = xnew(struct tunnel);
         struct agent *a = agent_of(req);
@@ -349,10 +343,11 @@ static void get_tunnel(struct http_req *req)
         if (!http_headers_has_token(&req->headers, STR("Upgrade"), STR("websocket"))) {
                 http_res_header_const(req, STR("Upgrade"), STR("websocket"));
                 http_res_header_const(req, STR("Sec-WebSocket-Version"), STR("13"));
-                http_reply_error(req, 426, CODE_INVALID_BODY, "this path speaks WebSocket");
+                http_reply_error(req, 426, CODE_INVALID_BODY,
+                                 "this path needs a WebSocket handshake");
                 return;
         }
-        begin(req, &port);
+        tunnel_start(req, &port);
 }
 
 static const struct http_route routes[] = {

@@ -5,18 +5,17 @@
 /*
  * TCP connections to ports of the sandbox, over WebSocket: GET /tunnel/{port}.
  *
- * The connection is made first; if nobody takes it, the answer is 502 and no protocol is switched.
- * Then the payload of binary messages is what goes to the server, and what comes from it goes back
- * in binary messages; where one message ends and the next begins means nothing. Text messages are
- * refused (1003).
+ * The connection to the server is made first; if that fails, the reply is 502 and no protocol is switched.
+ * Then the payload of binary messages goes to the server, and what the server sends goes back in binary
+ * messages; message boundaries mean nothing. Text messages are refused (1003).
  *
- * Whoever is slow slows the other: each direction holds at most TUNNEL_LOW bytes and one read.
+ * A slow side slows the other: each direction holds at most TUNNEL_LOW bytes and one read.
  *
- * How an end is passed on:
- *         the server has sent everything (FIN)      close 1000, once the client has got it all
+ * How the end of one side is passed on:
+ *         the server has sent everything (FIN)      close 1000, once the client has received it all
  *         the server's connection breaks            close 1011, likewise
  *         the client closes with an ordinary code   FIN; the server has TUNNEL_LINGER to do the same
- *         the client is lost or speaks nonsense     a reset, so that nobody takes a part for all
+ *         the client is lost or violates protocol   reset, so that the server does not take a part for all
  */
 
 #include "http/ws.h"
@@ -25,8 +24,8 @@
 #define TUNNEL_LOW     (64 * KiB)
 #define TUNNEL_CONNECT (5 * USEC_PER_SEC)
 #define TUNNEL_LINGER  (10 * USEC_PER_SEC)
-/* For what lies between us and the client and forgets silent connections. Whether the client
- * answers does not matter: one that reads nothing for a while has a right to. */
+/* Keeps the connection alive in middleboxes that forget idle connections. A missing pong is no error: a client
+ * may stop reading for any time. */
 #define TUNNEL_PING (30 * USEC_PER_SEC)
 
 struct tunnels {

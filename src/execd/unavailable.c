@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Parts of the documented API that this agent does not implement. Clients get what the documentation promises
+ * for an agent without that part: creating something fails with a code that they know, lists are empty,
+ * and nothing is found.
+ */
+
 #include "base/base.h"
 #include "execd/agent.h"
 #include "execd/api.h"
-
-/*
- * Parts of the documented API that this agent does not have. Clients get what the documents promise
- * for an agent on which the part is not installed: making something fails in words they know,
- * lists are empty and nothing is found, because there is nothing. Nothing pretends to have been done.
- */
 
 static void no_runtime(struct http_req *req)
 {
@@ -43,7 +44,6 @@ static void no_sessions(struct http_req *req)
         http_reply(req, 200, STR("application/json"), STR("{\"sessions\":[]}"));
 }
 
-/* All of none. */
 static void delete_contexts(struct http_req *req)
 {
         struct str language;
@@ -71,7 +71,7 @@ static void no_capabilities(struct http_req *req)
                                      .exec = (handler)                               \
         }
 
-/* DELETE /code?id= is not here: it interrupts commands. */
+/* DELETE /code?id= is in command_api.c: it interrupts commands. */
 static const struct http_route routes[] = {
         NONE(POST, "/code", no_runtime),
         NONE(POST, "/code/context", no_runtime),

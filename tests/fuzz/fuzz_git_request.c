@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What git's helper, or somebody in its place, asks the agent. */
+/* Requests of git's helper, or of a program in its place, to the agent. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -2,7 +2,7 @@
 
 /*
  * Output cut into lines: the same lines however it arrives, none longer than the maximum, none with
- * an end in it, no character cut in two that could be left whole, and no byte lost but the ends. And
+ * an end in it, no character cut in two that could be left complete, and no byte lost but the ends. And
  * what is made of them: events that are one line of valid JSON each, whatever the bytes. The first
  * byte chooses the maximum, the second the size of the pieces.
  */
@@ -77,7 +77,7 @@ static void tell(struct story *s, struct str in, struct cut cut, size_t max)
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-        struct story whole, other;
+        struct story complete, other;
         size_t max, content = 0;
         struct str in;
 
@@ -85,18 +85,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
                 return 0;
         max = LINES_MIN + (size_t) p[0];
         in = str_of((const char *) p + 2, n - 2);
-        tell(&whole, in, CUT_WHOLE, max);
+        tell(&complete, in, CUT_WHOLE, max);
         for (size_t i = 0; i < in.n; i++)
                 content += in.p[i] != '\n' && in.p[i] != '\r';
-        ASSERT(whole.bytes == content);
+        ASSERT(complete.bytes == content);
         const struct cut cuts[] = { CUT_BYTES, CUT_EVERY((size_t) p[1] + 1),
                                     CUT_AT((size_t) p[1]) };
 
         for (size_t i = 0; i < ARRAY_SIZE(cuts); i++) {
                 tell(&other, in, cuts[i], max);
-                ASSERT(str_eq(buf_str(&whole.log), buf_str(&other.log)));
+                ASSERT(str_eq(buf_str(&complete.log), buf_str(&other.log)));
                 buf_done(&other.log);
         }
-        buf_done(&whole.log);
+        buf_done(&complete.log);
         return 0;
 }

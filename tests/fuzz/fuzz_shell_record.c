@@ -31,18 +31,18 @@ static void feed(struct shell_record *r, struct str input, size_t piece)
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-        struct shell_record whole, pieces;
+        struct shell_record complete, pieces;
         struct str input;
 
         if (n == 0)
                 return 0;
         input = str_of((const char *) p + 1, n - 1);
-        feed(&whole, input, input.n + 1);
+        feed(&complete, input, input.n + 1);
         feed(&pieces, input, (size_t) p[0] + 1);
-        ASSERT(whole.complete == pieces.complete && whole.status == pieces.status);
-        ASSERT(whole.saved == pieces.saved);
-        ASSERT(str_eq(str_from(whole.cwd), str_from(pieces.cwd)));
-        shell_record_done(&whole);
+        ASSERT(complete.complete == pieces.complete && complete.status == pieces.status);
+        ASSERT(complete.saved == pieces.saved);
+        ASSERT(str_eq(str_from(complete.cwd), str_from(pieces.cwd)));
+        shell_record_done(&complete);
         shell_record_done(&pieces);
         return 0;
 }

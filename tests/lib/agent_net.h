@@ -17,7 +17,7 @@ static inline unsigned port_of(const struct sock_addr *a)
         return sock_addr_port(a);
 }
 
-/* Listens at "127.0.0.1:0" and the like; false if the machine has no such address. */
+/* Listens at "127.0.0.1:0" and the like; false if the host has no such address. */
 static inline bool tcp_listen(const char *text, struct wire_listener *ret)
 {
         *ret = (struct wire_listener){ .fd = -EBADF };

@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "os/fd.h"
 
-#define PATIENCE (20 * USEC_PER_SEC)
+#define TIMEOUT (20 * USEC_PER_SEC)
 
 static void set_flag(void *data)
 {
@@ -67,7 +67,7 @@ void agent_world_close(struct agent_world *w)
         forget_reply(w);
         agent_free(w->agent, set_flag, &w->freed);
         while (!w->freed) {
-                check_true(clock_mono(&clock_system) - started < PATIENCE);
+                check_true(clock_mono(&clock_system) - started < TIMEOUT);
                 net_loop_run_once(&w->loop, /* wait= */ false);
         }
         uv_close((uv_handle_t *) &w->awake, NULL);

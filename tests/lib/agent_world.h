@@ -3,7 +3,7 @@
 #define HUTCH_TESTS_AGENT_WORLD_H
 
 /*
- * An agent without sockets, with a workspace of its own that goes with it.
+ * An agent without sockets, with a temporary workspace of its own.
  *
  *         struct agent_world w;
  *         agent_world_open(&w);
@@ -25,35 +25,33 @@ struct agent_world {
         char dir[64]; /* the workspace, absolute and without links */
         bool freed;
         bool called;
-        uv_async_t
-                awake; /* a real agent listens; without a handle that counts, libuv does not turn */
+        uv_async_t awake; /* a real agent listens; without an active handle libuv does not turn */
         struct http_loopback lb;
 };
 
 struct reply {
         int status;
         struct str body;
-        bool failed; /* the answer was broken off */
+        bool failed; /* the response was aborted */
 };
 
 void agent_world_open(struct agent_world *w);
 
-/* Before agent_world_open has its effect on the configuration. */
+/* The workspace and state directories of config are replaced. */
 void agent_world_open_with(struct agent_world *w, const struct agent_config *config);
 void agent_world_close(struct agent_world *w);
 
-/* Turns the loop once without waiting. A real agent listens; without a handle that counts, libuv would
- * not look for the end of children. */
+/* Turns the loop once without waiting. */
 void agent_world_turn(struct agent_world *w);
 
-/* One request to its end. body may be NULL. */
+/* Sends a request and waits for the complete response. body may be NULL. */
 struct reply call(struct agent_world *w, const char *method, const char *target, const char *body);
 
-/* The same with one header and a body that may hold anything. */
+/* The same with one header and a binary body. */
 struct reply call_with(struct agent_world *w, const char *method, const char *target,
                        const char *header, const char *value, struct str body);
 
-/* A header of the last answer; the null view if there is none. */
+/* A header of the last response; the null view if there is none. */
 struct str reply_header(const struct agent_world *w, const char *name);
 
 /* Files below the workspace, by relative name. */

@@ -12,7 +12,7 @@
 
 /* --- agents --- */
 
-static void answer_as_asked(struct http_req *req)
+static void reply_as_requested(struct http_req *req)
 {
         struct str rest = req->query, key, value;
 
@@ -70,7 +70,7 @@ static void switch_protocol(struct http_req *req)
         check_i64_eq(http_req_upgrade(req, &e->tunnel), 0);
 }
 
-static void tell_what_came(struct http_req *req)
+static void echo_request(struct http_req *req)
 {
         scoped(buf_done) struct buf b;
 
@@ -89,7 +89,7 @@ static void exec_agent(struct http_req *req)
                 struct str end;
                 http_exec_fn *exec;
         } special[] = {
-                { STR("/answer"), answer_as_asked },
+                { STR("/answer"), reply_as_requested },
                 { STR("/stream"), stream_forever },
                 { STR("/ws"), switch_protocol },
                 { STR("/close"), http_stream_fail },
@@ -104,7 +104,7 @@ static void exec_agent(struct http_req *req)
                         special[i].exec(req);
                         return;
                 }
-        tell_what_came(req);
+        echo_request(req);
 }
 
 static const struct http_route agent_routes[] = {
@@ -120,7 +120,7 @@ static void key_of(struct api_key *k, const char *text, const char *tenant, int 
         *k = (struct api_key){ .id = str_from(text),
                                .name = STR(""),
                                .tenant = str_from(tenant),
-                               .principal = STR("somebody"),
+                               .principal = STR("a-user"),
                                .role = role,
                                .configured = true };
         sha256(text, strlen(text), k->digest);
@@ -139,7 +139,7 @@ static void add_keys(struct ingress_world *w)
                 fail_msg("%s", e.message);
 }
 
-/* --- life --- */
+/* --- lifetime --- */
 
 static void create(struct ingress_world *w, const char *tenant, const char *body, char *ret)
 {
@@ -192,7 +192,7 @@ void ingress_world_close(struct ingress_world *w)
 {
         bool server = false, client = false;
 
-        if (w->asked)
+        if (w->called)
                 http_loopback_done(&w->lb);
         http_server_free(w->server, set_flag, &server);
         service_world_until(&w->base, server);
@@ -205,15 +205,15 @@ void ingress_world_close(struct ingress_world *w)
         service_world_close(&w->base);
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
 void ingress_call(struct ingress_world *w, const struct ingress_request *q)
 {
         const char *host = q->host ? q->host : HOST;
 
-        if (w->asked)
+        if (w->called)
                 http_loopback_done(&w->lb);
-        w->asked = true;
+        w->called = true;
         http_loopback_init(&w->lb, w->server);
         if (host[0])
                 http_loopback_header(&w->lb, STR("Host"), str_from(host));
@@ -264,9 +264,9 @@ const char *ingress_token(const struct ingress_world *w, const char *id, uint16_
 {
         static const struct caller admin = { .all_tenants = true };
         const struct sandbox *record = service_find(w->base.service, &admin, str_from(id));
-        const struct token_target door = { str_from(id), record ? record->created_ms : 0, port };
+        const struct token_target ingress = { str_from(id), record ? record->created_ms : 0, port };
         char text[TOKEN_TEXT_MAX + 1];
 
-        (void) token_write(w->api.secret, &door, expires, text);
+        (void) token_write(w->api.secret, &ingress, expires, text);
         return ingress_text("%s", text);
 }

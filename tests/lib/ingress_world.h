@@ -3,15 +3,15 @@
 #define HUTCH_TESTS_LIB_INGRESS_WORLD_H
 
 /*
- * A control plane with all its APIs in front of it, keys, two sandboxes of different tenants, and agents
- * that tell what has reached them. Requests come without a socket (ingress_call), or over one, byte for byte
- * (w.addr and tests/lib/wire.h).
+ * hutchd's APIs and its proxy into sandboxes, with keys, sandboxes of two tenants, and agents that echo what
+ * reaches them. Requests are sent without a socket (ingress_call), or over one, byte for byte (w.addr and
+ * tests/lib/wire.h).
  *
- * An agent answers, at any path and by any method:
+ * An agent replies, at any path and to any method:
  *         …/ping        200, Content-Length: 0
  *         …/answer?…    with the headers that the query names: Location=%2Fx&Set-Cookie=a
- *         …/stream      one line, and then nothing for as long as it lives
- *         …/ws          101, and then what it gets
+ *         …/stream      one line, and then nothing
+ *         …/ws          101, and then an echo
  *         …/close       nothing: the connection is closed
  *         anything else 200 with what came: "GET /target\nName: value\n…\n\nbody"
  */
@@ -37,9 +37,9 @@ struct ingress_world {
         struct sock_addr addr; /* where the server listens */
         char id[64], other[64], secured[64];
 
-        /* the last answer, until the next question */
+        /* the last response, until the next request */
         struct http_loopback lb;
-        bool asked;
+        bool called;
 };
 
 /* Sandboxes: w.id and w.secured (secureAccess) of tenant t, w.other of tenant o. */
@@ -55,10 +55,10 @@ struct ingress_request {
         const char *body;
 };
 
-/* Asks and waits for the whole answer. */
+/* Sends a request and waits for the complete response. */
 void ingress_call(struct ingress_world *w, const struct ingress_request *q);
 
-/* Of the last answer. */
+/* Of the last response. */
 int ingress_status(const struct ingress_world *w);
 bool ingress_body_has(const struct ingress_world *w, const char *text);      /* in the body */
 const char *ingress_header(const struct ingress_world *w, const char *name); /* NULL: none */

@@ -10,10 +10,10 @@
 #include "base/base.h"
 #include "os/fd.h"
 
-#define PATIENCE (20 * USEC_PER_SEC)
+#define TIMEOUT  (20 * USEC_PER_SEC)
 #define TEXT_MAX (32 * MiB)
 
-/* --- life --- */
+/* --- lifetime --- */
 
 static const char *const tools[] = { "cat", "chmod", "env",    "head",  "ls", "mkdir", "mkfifo",
                                      "rm",  "rmdir", "setsid", "sleep", "tr", "wc" };
@@ -95,7 +95,7 @@ void session_open(struct session_world *s, const char *body, char ret_id[static 
         ret_id[id.n] = '\0';
 }
 
-/* --- what was output --- */
+/* --- the events of a run --- */
 
 struct outcome {
         struct buf *output;
@@ -160,7 +160,8 @@ static const char *format_events(struct session_world *s, struct str body, const
         return buf_str(&s->output).p;
 }
 
-static const char *tell_answer(struct session_world *s, int status, struct str body, const char *id)
+static const char *format_reply(struct session_world *s, int status, struct str body,
+                                const char *id)
 {
         json_t *o;
 
@@ -193,7 +194,7 @@ const char *run_command_in(struct session_world *s, const char *id, const char *
         add_body(&b, command, more);
         (void) snprintf(target, sizeof(target), "/session/%s/run", id);
         r = call_with(&s->w, "POST", target, NULL, NULL, buf_str(&b));
-        return tell_answer(s, r.status, r.body, id);
+        return format_reply(s, r.status, r.body, id);
 }
 
 const char *run_command(struct session_world *s, const char *command)
@@ -201,7 +202,7 @@ const char *run_command(struct session_world *s, const char *command)
         return run_command_in(s, s->id, command, "");
 }
 
-/* --- overlapping --- */
+/* --- runs that overlap --- */
 
 /* Turns once and fails after too long; *started is 0 at first. */
 static void turn(struct session_world *s, usec_t *started)
@@ -210,7 +211,7 @@ static void turn(struct session_world *s, usec_t *started)
 
         if (*started == 0)
                 *started = now;
-        check_true(now - *started < PATIENCE);
+        check_true(now - *started < TIMEOUT);
         net_loop_run_once(&s->w.loop, /* wait= */ false);
 }
 
@@ -238,13 +239,13 @@ const char *pending_end(struct pending *p)
         for (usec_t started = 0; !p->lb.ended;)
                 turn(p->s, &started);
         (void) snprintf(id, sizeof(id), "%s", p->target + strlen("/session/"));
-        output = tell_answer(p->s, p->lb.status, buf_str(&p->lb.body), id);
+        output = format_reply(p->s, p->lb.status, buf_str(&p->lb.body), id);
         http_loopback_done(&p->lb);
         buf_done(&p->body);
         return output;
 }
 
-/* --- the world outside --- */
+/* --- files and processes --- */
 
 static long read_number(const char *path)
 {

@@ -16,7 +16,7 @@ static void test_ping_is_empty_and_sized(void **state)
         agent_world_close(&w);
 }
 
-static void test_version_tells_protocol_and_build(void **state)
+static void test_version_has_protocol_and_build(void **state)
 {
         struct agent_world w;
         struct reply r;
@@ -74,7 +74,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_ping_is_empty_and_sized),
-                cmocka_unit_test(test_version_tells_protocol_and_build),
+                cmocka_unit_test(test_version_has_protocol_and_build),
                 cmocka_unit_test(test_token_guards_everything),
                 cmocka_unit_test(test_unknown_paths_have_the_shape),
         };

@@ -49,7 +49,7 @@ static struct reply post(const char *target, struct str body)
         return call_with(&w, "POST", target, "Content-Type", "application/x-tar", body);
 }
 
-static struct stat look(const char *name)
+static struct stat stat_of(const char *name)
 {
         struct stat st;
 
@@ -99,7 +99,7 @@ static struct str finished(void)
         return buf_str(&archive);
 }
 
-/* No hidden file is left in the workspace or the folders the tests use. */
+/* No hidden file is left in the workspace or the directories the tests use. */
 static void check_no_leftovers(const char *name)
 {
         const char *const argv[] = { "find", path_in(&w, name), "-name", ".hutch-*", NULL };
@@ -272,12 +272,12 @@ static void test_post_makes_what_is_in_the_archive(void **state)
         check_true(file_is(&w, "new/target/d/a", STR("content")));
         check_true(file_is(&w, "new/target/made/on/the/way", STR("")));
         check_true(file_is(&w, "new/target/d/\xFF", STR("1")));
-        check_i64_eq(look("new/target/d/a").st_mode, S_IFREG | 0640);
-        check_i64_eq(look("new/target/d/a").st_mtim.tv_sec, 1000);
-        check_i64_eq(look("new/target/d/a").st_mtim.tv_nsec, 5);
-        check_u64_eq(look("new/target/d/a").st_ino, look("new/target/h").st_ino);
-        check_true(S_ISLNK(look("new/target/d/l").st_mode));
-        check_i64_eq(look("new/target/d").st_mode, S_IFDIR | 0755);
+        check_i64_eq(stat_of("new/target/d/a").st_mode, S_IFREG | 0640);
+        check_i64_eq(stat_of("new/target/d/a").st_mtim.tv_sec, 1000);
+        check_i64_eq(stat_of("new/target/d/a").st_mtim.tv_nsec, 5);
+        check_u64_eq(stat_of("new/target/d/a").st_ino, stat_of("new/target/h").st_ino);
+        check_true(S_ISLNK(stat_of("new/target/d/l").st_mode));
+        check_i64_eq(stat_of("new/target/d").st_mode, S_IFDIR | 0755);
         check_no_leftovers("new");
 }
 
@@ -296,7 +296,7 @@ static void test_post_keeps_what_it_must_and_replaces_the_rest(void **state)
         add_file("l", STR("no link any more"));
         add_file("out", STR("nor this"));
         check_i64_eq(post("/files/archive?path=t", finished()).status, 200);
-        check_i64_eq(look("t/d").st_mode, S_IFDIR | 0700);
+        check_i64_eq(stat_of("t/d").st_mode, S_IFDIR | 0700);
         check_true(tree_has(root, "t/d/kept"));
         check_true(file_is(&w, "t/f", STR("new")));
         check_true(file_is(&w, "second-name", STR("t/f")));
@@ -340,7 +340,7 @@ static void test_modes(void **state)
         (void) umask(umask_before);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].name);
-                check_i64_eq(look(cases[i].name).st_mode & 07777, cases[i].want);
+                check_i64_eq(stat_of(cases[i].name).st_mode & 07777, cases[i].want);
         }
 }
 
@@ -354,7 +354,7 @@ static void test_owners(void **state)
         begin();
         add(&e, STR(""));
         check_i64_eq(post("/files/archive?path=.", finished()).status, 200);
-        check_u64_eq(look("f").st_uid, geteuid());
+        check_u64_eq(stat_of("f").st_uid, geteuid());
         begin();
         e.uid = UINT32_MAX;
         add(&e, STR(""));
@@ -366,9 +366,9 @@ static void test_owners(void **state)
         add(&e, STR(""));
         add(&link, STR(""));
         check_i64_eq(post("/files/archive?path=.&owner=keep", finished()).status, 200);
-        check_u64_eq(look("f").st_uid, 1234);
-        check_u64_eq(look("f").st_gid, 2345);
-        check_u64_eq(look("l").st_uid, 1234);
+        check_u64_eq(stat_of("f").st_uid, 1234);
+        check_u64_eq(stat_of("f").st_gid, 2345);
+        check_u64_eq(stat_of("l").st_uid, 1234);
 }
 
 /* --- what is refused --- */
@@ -590,7 +590,7 @@ static void test_copy_of_a_deep_tree(void **state)
         check_str_eq(r.body, "{\"entries\":1000,\"bytes\":500}");
 }
 
-/* Too deep to be named: the archive must not look complete. */
+/* Too deep to be named: the archive must not stat_of complete. */
 static void test_tree_too_deep_is_broken_off(void **state)
 {
         struct reply r;

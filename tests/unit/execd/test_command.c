@@ -240,12 +240,12 @@ static void test_user_and_groups(void **state)
         check_z_eq(run("{\"command\":\"id -u; id -G\",\"uid\":4242,\"gid\":77,\"cwd\":\"/\"}"),
                    "init ping out(4242) out(77) done");
         check_z_eq(run("{\"command\":\"id -un; id -gn\",\"uid\":65534,\"cwd\":\"/\"}"),
-                   "init ping out(nobody) out(nogroup) done");
+                   "init ping out(nobody) out(nogroup) done"); /* check-words: nobody */
 }
 
 /* --- the end --- */
 
-static void test_timeout_kills_the_whole_tree(void **state)
+static void test_timeout_kills_the_process_tree(void **state)
 {
         static const char *const bodies[] = {
                 /* its child */
@@ -269,7 +269,7 @@ static void test_timeout_kills_the_whole_tree(void **state)
         }
 }
 
-static void test_what_a_command_leaves_behind_lives_on(void **state)
+static void test_what_a_command_leaves_behind_runs_on(void **state)
 {
         pid_t pid;
 
@@ -593,7 +593,7 @@ static void test_stdin(void **state)
         check_u64_eq((uint64_t) st.st_size, buf_str(&b).n + 6);
 }
 
-static void test_stdin_that_nobody_reads(void **state)
+static void test_stdin_without_a_reader(void **state)
 {
         const char *id =
                 start_background("{\"command\":\"exec <&-; touch up; while [ ! -e go ]; do "
@@ -679,7 +679,7 @@ static void test_a_report_survives_a_late_order(void **state)
 
         check_i64_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
         check_i64_eq(supervisor_read(pair[0], &got), 0);
-        supervisor_signal(pair[0], SIGTERM); /* nobody reads it */
+        supervisor_signal(pair[0], SIGTERM); /* is never read */
         check_i64_eq(send(pair[1], &sent, sizeof(sent), 0), sizeof(sent));
         check_i64_eq(close(pair[1]), 0);
         check_i64_eq(supervisor_read(pair[0], &got), 1);
@@ -690,7 +690,7 @@ static void test_a_report_survives_a_late_order(void **state)
 }
 
 /* It may fill its socket and stop it, too: the end comes through. */
-static void test_a_command_that_stops_its_keeper(void **state)
+static void test_a_command_that_stops_its_supervisor(void **state)
 {
         check_z_eq(run("{\"command\":\"kill -STOP $PPID; sleep 0.1; exit 4\"}"),
                    "init ping error(4|exit status 4)");
@@ -754,8 +754,8 @@ int main(void)
                 T(test_children_have_no_blocked_or_ignored_signals),
                 T(test_agents_variables_stay_with_it),
                 T(test_user_and_groups),
-                T(test_timeout_kills_the_whole_tree),
-                T(test_what_a_command_leaves_behind_lives_on),
+                T(test_timeout_kills_the_process_tree),
+                T(test_what_a_command_leaves_behind_runs_on),
                 T(test_a_flooding_leftover_does_not_hold_the_stream),
                 T(test_zombies_are_reaped),
                 T(test_much_output),
@@ -772,11 +772,11 @@ int main(void)
                 T(test_interrupt_of_who_does_not_listen),
                 T(test_signals),
                 T(test_stdin),
-                T(test_stdin_that_nobody_reads),
+                T(test_stdin_without_a_reader),
                 T(test_a_client_that_leaves_does_not_stop_the_command),
                 T(test_the_agent_ends_while_others_wait),
                 T(test_a_report_survives_a_late_order),
-                T(test_a_command_that_stops_its_keeper),
+                T(test_a_command_that_stops_its_supervisor),
                 T(test_killing_needs_no_room_in_the_socket),
                 T(test_the_newest_record_stays_whatever_its_size),
                 T(test_what_leftovers_write_counts_as_kept),

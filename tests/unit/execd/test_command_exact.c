@@ -24,7 +24,7 @@ static int tear_down(void **state)
         return 0;
 }
 
-static void output_is_told_in_base64(void **state)
+static void output_is_sent_in_base64(void **state)
 {
         static const struct {
                 const char *body, *expected;
@@ -158,7 +158,7 @@ static void what_is_attached_ends_with_its_client(void **state)
                 /* one in a session of its own, that has lost its parent */
                 "{\"command\":\"(setsid sh -c 'echo $$ >pid; exec sleep 1000' &); sleep 1000\","
                 "\"attached\":true}",
-                /* one whose output is held back: nobody reads it */
+                /* one whose output is held back: it is never read */
                 "{\"command\":\"echo $$ >pid; exec yes\",\"attached\":true,"
                 "\"output\":\"base64\"}",
         };
@@ -203,7 +203,7 @@ static void another_kind_of_output_is_refused(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(output_is_told_in_base64, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(output_is_sent_in_base64, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(who_has_ended_in_time_has_not_timed_out, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(what_is_attached_ends_with_its_client, set_up,

@@ -33,7 +33,7 @@ static int teardown(void **state)
         return 0;
 }
 
-static struct reply ask_path(const char *method, const char *target)
+static struct reply call_path(const char *method, const char *target)
 {
         return call(&w, method, target, NULL);
 }
@@ -69,7 +69,7 @@ static void check_paths(const char *target, const char *want)
 {
         scoped(buf_done) struct buf b;
 
-        paths_of(ask_path("GET", target), &b);
+        paths_of(call_path("GET", target), &b);
         check_str_eq(buf_str(&b), want);
 }
 
@@ -134,7 +134,7 @@ static void check_errors(const struct error_case *cases, size_t n)
                 struct reply r;
 
                 check_case(cases[i].target);
-                r = ask_path(cases[i].method, cases[i].target);
+                r = call_path(cases[i].method, cases[i].target);
                 check_i64_eq(r.status, cases[i].status);
                 buf_init(&want, 100);
                 buf_addf(&want, "{\"code\":\"%s\",\"message\":\"", cases[i].code);
@@ -161,12 +161,12 @@ static void test_search_errors(void **state)
         check_errors(cases, ARRAY_SIZE(cases));
 }
 
-static void test_search_tells_what_info_tells(void **state)
+static void test_search_reports_what_info_reports(void **state)
 {
         struct reply r;
 
         put_file(&w, "f", STR("12345"));
-        r = ask_path("GET", "/files/search?path=.");
+        r = call_path("GET", "/files/search?path=.");
         check_i64_eq(r.status, 200);
         check_true(memmem(r.body.p, r.body.n, "\"size\":5,", 9) != NULL);
         check_true(memmem(r.body.p, r.body.n, "\"mode\":644}", 11) != NULL);
@@ -179,16 +179,16 @@ static void test_names_that_are_not_utf8(void **state)
         struct reply r;
 
         tree_fill(root, list);
-        r = ask_path("GET", "/files/search?path=.");
+        r = call_path("GET", "/files/search?path=.");
         check_i64_eq(r.status, 200);
         check_true(memmem(r.body.p, r.body.n, "/d%FF/f%FE\"", 11) != NULL);
-        r = ask_path("GET", "/files/search?path=d%FF&pattern=f%FE");
+        r = call_path("GET", "/files/search?path=d%FF&pattern=f%FE");
         check_true(memmem(r.body.p, r.body.n, "/d%FF/f%FE\"", 11) != NULL);
-        r = ask_path("GET", "/directories/list?path=d%FF");
+        r = call_path("GET", "/directories/list?path=d%FF");
         check_true(memmem(r.body.p, r.body.n, "/d%FF/f%FE\"", 11) != NULL);
         buf_init(&target, 200);
         buf_addf(&target, "/directories?path=file://%s/d%%25FF", w.dir);
-        r = ask_path("DELETE", buf_str(&target).p);
+        r = call_path("DELETE", buf_str(&target).p);
         check_i64_eq(r.status, 200);
         check_false(tree_has(root, "d\xFF"));
 }
@@ -201,13 +201,13 @@ static void test_search_in_a_very_deep_tree(void **state)
         size_t n = 0;
 
         tree_add_deep(root, 2100, more);
-        r = ask_path("GET", "/files/search?path=.&pattern=f");
+        r = call_path("GET", "/files/search?path=.&pattern=f");
         check_i64_eq(r.status, 200);
         check_false(r.failed);
         for (size_t i = 0; i + 6 < r.body.n; i++)
                 n += memcmp(r.body.p + i, "\"path\"", 6) == 0;
         check_true(n > 1900 && n < 2048);
-        check_i64_eq(ask_path("DELETE", "/directories?path=a").status, 200);
+        check_i64_eq(call_path("DELETE", "/directories?path=a").status, 200);
         check_false(tree_has(root, "a"));
 }
 
@@ -234,8 +234,8 @@ static void test_list(void **state)
                 check_case(cases[i].target);
                 check_paths(cases[i].target, cases[i].want);
         }
-        check_str_eq(ask_path("GET", "/directories/list?path=empty").body, "[]");
-        check_str_eq(ask_path("GET", "/directories/list?path=src&depth=0").body, "[]");
+        check_str_eq(call_path("GET", "/directories/list?path=empty").body, "[]");
+        check_str_eq(call_path("GET", "/directories/list?path=src&depth=0").body, "[]");
 }
 
 static void test_list_errors(void **state)
@@ -260,7 +260,7 @@ static void test_list_errors(void **state)
 static void test_head_has_no_content(void **state)
 {
         tree_fill(root, sample);
-        check_i64_eq(ask_path("HEAD", "/directories/list?path=.").status, 200);
+        check_i64_eq(call_path("HEAD", "/directories/list?path=.").status, 200);
         check_u64_eq(w.lb.body.n, 0);
 }
 
@@ -269,7 +269,7 @@ static void test_head_has_no_content(void **state)
 static void test_delete(void **state)
 {
         tree_fill(root, sample);
-        check_i64_eq(ask_path("DELETE", "/directories?path=empty&path=nothing&path=src/").status,
+        check_i64_eq(call_path("DELETE", "/directories?path=empty&path=nothing&path=src/").status,
                      200);
         check_u64_eq(w.lb.body.n, 0);
         check_false(tree_has(root, "empty"));
@@ -278,12 +278,12 @@ static void test_delete(void **state)
         /* A link goes, not what it points to. */
         tree_add(root, "kept/");
         tree_add(root, "link -> kept");
-        check_i64_eq(ask_path("DELETE", "/directories?path=link").status, 200);
+        check_i64_eq(call_path("DELETE", "/directories?path=link").status, 200);
         check_false(tree_has(root, "link"));
         check_true(tree_has(root, "kept"));
-        check_i64_eq(ask_path("DELETE", "/directories?path=README.md").status, 200);
+        check_i64_eq(call_path("DELETE", "/directories?path=README.md").status, 200);
         check_false(tree_has(root, "README.md"));
-        check_i64_eq(ask_path("DELETE", "/directories").status, 200);
+        check_i64_eq(call_path("DELETE", "/directories").status, 200);
 }
 
 static void test_delete_refuses_the_root_before_anything(void **state)
@@ -309,7 +309,7 @@ static void test_delete_refuses_the_root_before_anything(void **state)
 static void test_delete_of_ten_thousand_levels(void **state)
 {
         tree_add_deep(root, 10000, NULL);
-        check_i64_eq(ask_path("DELETE", "/directories?path=a").status, 200);
+        check_i64_eq(call_path("DELETE", "/directories?path=a").status, 200);
         check_false(tree_has(root, "a"));
 }
 
@@ -358,7 +358,7 @@ static void test_many_files_in_bounded_memory_with_others_served(void **state)
         check_true(most - before < 2 * WALK_SORT_MAX);
         check_true(turns > 5);
         http_loopback_done(&lb);
-        check_i64_eq(ask_path("DELETE", "/directories?path=many").status, 200);
+        check_i64_eq(call_path("DELETE", "/directories?path=many").status, 200);
         check_false(tree_has(root, "many"));
 }
 
@@ -394,19 +394,19 @@ static void test_client_that_does_not_read(void **state)
 }
 
 /* A directory that can't be opened for want of descriptors is not left out in silence. */
-static void test_without_descriptors_no_answer_is_whole(void **state)
+static void test_without_descriptors_no_response_is_complete(void **state)
 {
         static const char *const files[] = { "d/", "d/sub/", "d/sub/file", NULL };
         struct rlimit was, small;
         struct reply r;
 
         tree_fill(root, files);
-        check_i64_eq(ask_path("GET", "/files/search?path=d").status, 200);
+        check_i64_eq(call_path("GET", "/files/search?path=d").status, 200);
         check_i64_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
         small = (struct rlimit){ (rlim_t) fcntl(root, F_DUPFD_CLOEXEC, 0) + 1, was.rlim_max };
         check_i64_eq(close((int) small.rlim_cur - 1), 0);
         check_i64_eq(setrlimit(RLIMIT_NOFILE, &small), 0);
-        r = ask_path("GET", "/files/search?path=d");
+        r = call_path("GET", "/files/search?path=d");
         check_i64_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
         check_i64_eq(r.status, 200);
         check_true(r.failed);
@@ -465,7 +465,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 t(test_search),
                 t(test_search_errors),
-                t(test_search_tells_what_info_tells),
+                t(test_search_reports_what_info_reports),
                 t(test_names_that_are_not_utf8),
                 t(test_search_in_a_very_deep_tree),
                 t(test_list),
@@ -476,7 +476,7 @@ int main(void)
                 t(test_delete_of_ten_thousand_levels),
                 t(test_many_files_in_bounded_memory_with_others_served),
                 t(test_client_that_does_not_read),
-                t(test_without_descriptors_no_answer_is_whole),
+                t(test_without_descriptors_no_response_is_complete),
                 t(test_client_leaves),
                 t(test_changes_meanwhile),
         };

@@ -9,7 +9,7 @@
 #include "os/fd.h"
 #include "tests/lib/agent_world.h"
 
-/* Information, removal, permissions, moves and folders. */
+/* Information, removal, permissions, moves and directories. */
 
 static struct agent_world w;
 
@@ -103,7 +103,7 @@ static const char *info_str(json_t *doc, const char *path, const char *key)
         return s ? s : "";
 }
 
-static void info_tells_what_files_are(void **state)
+static void info_reports_what_files_are(void **state)
 {
         static const struct {
                 const char *name, *type;
@@ -166,7 +166,8 @@ static void info_refuses(void **state)
                 { "missing", "GET", "/files/info?path=no", NULL, 404, "FILE_NOT_FOUND" },
                 { "one of two missing", "GET", "/files/info?path=plain&path=no", NULL, 404,
                   "FILE_NOT_FOUND" },
-                { "file as folder", "GET", "/files/info?path=plain/x", NULL, 500, "RUNTIME_ERROR" },
+                { "file as directory", "GET", "/files/info?path=plain/x", NULL, 500,
+                  "RUNTIME_ERROR" },
                 { "loop", "GET", "/files/info?path=loop/x", NULL, 500, "RUNTIME_ERROR" },
                 { "undefined variable", "GET", "/files/info?path=$NO_SUCH_VARIABLE", NULL, 500,
                   "RUNTIME_ERROR" },
@@ -244,8 +245,8 @@ static void files_are_removed(void **state)
 static void nothing_is_removed_if_one_can_not_be(void **state)
 {
         static const struct row rows[] = {
-                { "folder", "DELETE", "/files?path=plain&path=dir", NULL, 500, "RUNTIME_ERROR" },
-                { "file as folder", "DELETE", "/files?path=plain&path=plain/x", NULL, 500,
+                { "directory", "DELETE", "/files?path=plain&path=dir", NULL, 500, "RUNTIME_ERROR" },
+                { "file as directory", "DELETE", "/files?path=plain&path=plain/x", NULL, 500,
                   "RUNTIME_ERROR" },
                 { "undefined", "DELETE", "/files?path=plain&path=$NO_SUCH_VARIABLE", NULL, 500,
                   "RUNTIME_ERROR" },
@@ -346,8 +347,8 @@ static void moves_refuse(void **state)
                   500, "RUNTIME_ERROR" },
                 { "dest is itself", "POST", "/files/mv", "[{\"src\":\"plain\",\"dest\":\"plain\"}]",
                   500, "RUNTIME_ERROR" },
-                { "dest is a folder", "POST", "/files/mv", "[{\"src\":\"plain\",\"dest\":\"dir\"}]",
-                  500, "RUNTIME_ERROR" },
+                { "dest is a directory", "POST", "/files/mv",
+                  "[{\"src\":\"plain\",\"dest\":\"dir\"}]", 500, "RUNTIME_ERROR" },
                 { "dest is a dangling link", "POST", "/files/mv",
                   "[{\"src\":\"plain\",\"dest\":\"dangling\"}]", 500, "RUNTIME_ERROR" },
                 { "parent is a file", "POST", "/files/mv",
@@ -368,9 +369,9 @@ static void moves_refuse(void **state)
         check_true(file_is(&w, "plain", STR("12345")) && file_is(&w, "other", STR("x")));
 }
 
-/* --- folders --- */
+/* --- directories --- */
 
-static void folders_are_made(void **state)
+static void directories_are_created(void **state)
 {
         struct stat st;
 
@@ -396,7 +397,7 @@ static void folders_are_made(void **state)
         check_true(st.st_uid == 13 && st.st_gid == getegid());
 }
 
-static void folders_refuse(void **state)
+static void directories_are_refused(void **state)
 {
         static const struct row rows[] = {
                 { "file", "POST", "/directories", "{\"plain\":{}}", 500, "RUNTIME_ERROR" },
@@ -418,7 +419,7 @@ static void folders_refuse(void **state)
 
 /* --- what the kernel forbids --- */
 
-static void a_read_only_file_system_is_told(void **state)
+static void a_read_only_file_system_is_reported(void **state)
 {
         static const struct row rows[] = {
                 { "remove", "DELETE", "/files?path=/proc/version", NULL, 500, "RUNTIME_ERROR" },
@@ -457,7 +458,7 @@ static void a_long_batch_may_lose_its_client(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(info_tells_what_files_are),
+                TEST(info_reports_what_files_are),
                 TEST(owners_without_a_name_are_numbers),
                 TEST(info_refuses),
                 TEST(names_that_are_not_UTF_8_go_round),
@@ -467,9 +468,9 @@ int main(void)
                 TEST(permissions_refuse_and_change_nothing),
                 TEST(files_move_in_order),
                 TEST(moves_refuse),
-                TEST(folders_are_made),
-                TEST(folders_refuse),
-                TEST(a_read_only_file_system_is_told),
+                TEST(directories_are_created),
+                TEST(directories_are_refused),
+                TEST(a_read_only_file_system_is_reported),
                 TEST(a_long_batch_may_lose_its_client),
         };
 

@@ -195,7 +195,7 @@ static void lines_are_chosen(void **state)
 }
 
 /* Line ends fall anywhere between two reads. */
-static void lines_of_a_large_file_are_whole(void **state)
+static void lines_of_a_large_file_are_complete(void **state)
 {
         struct buf b, expected;
         struct reply r;
@@ -253,7 +253,7 @@ static void a_slow_client_gets_every_line(void **state)
         check_i64_eq(http_server_listen(w.agent->server, listener), 0);
         check_i64_eq(sock_connect(&addr, &fd), 0);
         check_i64_eq(send(fd, head, sizeof(head) - 1, MSG_NOSIGNAL), sizeof(head) - 1);
-        for (int i = 0; i < 200; i++) /* nobody reads, and the server does not run ahead */
+        for (int i = 0; i < 200; i++) /* nothing is read, and the server does not run ahead */
                 net_loop_run_once(&w.loop, /* wait= */ false);
         buf_init(&in, 8 * MiB);
         while (in.n < 5 || memcmp(buf_str(&in).p + in.n - 5, "0\r\n\r\n", 5) != 0) {
@@ -277,7 +277,7 @@ int main(void)
                 TEST(downloads_refuse),
                 TEST(files_of_proc_and_sys_are_sent),
                 TEST(lines_are_chosen),
-                TEST(lines_of_a_large_file_are_whole),
+                TEST(lines_of_a_large_file_are_complete),
                 TEST(a_slow_client_gets_every_line),
         };
 

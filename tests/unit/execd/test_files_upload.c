@@ -192,8 +192,8 @@ static void many_files_do_not_keep_others_waiting(void **state)
         }
 }
 
-/* The second file waits for its place while the third makes a folder there. */
-static void a_file_that_finds_its_place_taken_is_told(void **state)
+/* The second file waits for its place while the third makes a directory there. */
+static void a_file_that_finds_its_place_taken_is_reported(void **state)
 {
         struct reply r;
 
@@ -509,7 +509,7 @@ static void more_files_come_than_may_wait(void **state)
 }
 
 /* Two clients send to one path, piece by piece in turns; the result is one of the two, whole. */
-static void of_two_writers_one_wins_whole(void **state)
+static void of_two_writers_one_wins_completely(void **state)
 {
         size_t n = 300 * KiB, seen_a = 0;
         scoped(freep) char *got = xcalloc(1, n + 1);
@@ -585,7 +585,7 @@ int main(void)
                 TEST(pairs_are_made_by_order),
                 TEST(large_content_arrives),
                 TEST(many_files_do_not_keep_others_waiting),
-                TEST(a_file_that_finds_its_place_taken_is_told),
+                TEST(a_file_that_finds_its_place_taken_is_reported),
                 TEST(files_before_a_failure_stay),
                 TEST(links_are_written_through),
                 TEST(bodies_that_make_no_pairs_are_refused),
@@ -595,7 +595,7 @@ int main(void)
                 TEST(a_broken_body_leaves_no_trace),
                 TEST(a_file_over_the_limit_leaves_the_old_one),
                 TEST(more_files_come_than_may_wait),
-                TEST(of_two_writers_one_wins_whole),
+                TEST(of_two_writers_one_wins_completely),
                 TEST(a_lost_client_leaves_no_trace),
         };
 

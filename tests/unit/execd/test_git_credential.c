@@ -120,7 +120,7 @@ static void another_takes_its_place_and_none_ends_it(void **state)
         check_z_eq(again, path);
         check_str_eq(question(&w, path, GET("github.com"), answer), "");
         check_str_eq(question(&w, path, GET("h"), answer), "username=y\npassword=2\n");
-        /* Somebody has cleaned up. */
+        /* The directory was cleaned up. */
         check_i64_eq(unlink(path), 0);
         socket_of(call(&w, "POST", "/git/credential", GITHUB), again);
         check_true(strcmp(again, path) != 0);
@@ -154,7 +154,7 @@ static void values_are_one_line(void **state)
 }
 
 /* They can't use up the agent's descriptors. */
-static void those_who_never_ask_make_room(void **state)
+static void idle_clients_make_room(void **state)
 {
         struct agent_world w;
         struct sock_addr addr;
@@ -184,7 +184,7 @@ int main(void)
                 cmocka_unit_test(the_credential_is_for_one_host),
                 cmocka_unit_test(another_takes_its_place_and_none_ends_it),
                 cmocka_unit_test(values_are_one_line),
-                cmocka_unit_test(those_who_never_ask_make_room),
+                cmocka_unit_test(idle_clients_make_room),
         };
 
         return cmocka_run_group_tests_name("git_credential", tests, NULL, NULL);

@@ -75,7 +75,7 @@ static void test_lines_however_they_arrive(void **state)
                 }
 }
 
-static void test_a_whole_line_is_not_copied(void **state)
+static void test_a_complete_line_is_not_copied(void **state)
 {
         const char *text = "hello\nworld\n";
         struct str input = str_from(text), line;
@@ -92,7 +92,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_lines_however_they_arrive),
-                cmocka_unit_test(test_a_whole_line_is_not_copied),
+                cmocka_unit_test(test_a_complete_line_is_not_copied),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

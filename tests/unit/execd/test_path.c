@@ -138,7 +138,7 @@ static void nul_bytes_are_refused(void **state)
         world_close(&w);
 }
 
-static void without_HOME_the_users_file_tells(void **state)
+static void without_HOME_the_users_file_decides(void **state)
 {
         struct world w;
         struct err e;
@@ -208,7 +208,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(paths_become_absolute),
                 cmocka_unit_test(nul_bytes_are_refused),
-                cmocka_unit_test(without_HOME_the_users_file_tells),
+                cmocka_unit_test(without_HOME_the_users_file_decides),
                 cmocka_unit_test(the_kernel_s_longest_path_is_the_longest),
                 cmocka_unit_test(the_longest_uri_is_decoded),
                 cmocka_unit_test(every_byte_goes_into_a_uri),

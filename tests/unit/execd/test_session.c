@@ -15,7 +15,7 @@ struct step {
         const char *output; /* "…x": ends in x */
 };
 
-static void check_told(const char *output, const char *should)
+static void check_output(const char *output, const char *should)
 {
         struct str dots = STR("…");
 
@@ -29,11 +29,11 @@ static void play(struct session_world *s, const struct step *steps, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
                 check_case(steps[i].what);
-                check_told(run_command(s, steps[i].command), steps[i].output);
+                check_output(run_command(s, steps[i].command), steps[i].output);
         }
 }
 
-static void test_a_shell_lives_from_run_to_run(void **state)
+static void test_a_shell_persists_from_run_to_run(void **state)
 {
         static const struct step steps[] = {
                 { "output", "echo hi; echo there >&2", "hi\nthere|0" },
@@ -105,7 +105,7 @@ static void test_a_fresh_shell_has_what_was_saved(void **state)
                 check_z_eq(run_command(&s, "export A=\"it's\nhere\"; B=2; cd / && cd /proc"), "|0");
                 if (strcmp(ends[i].what, "set -e in an earlier run") == 0)
                         check_z_eq(run_command(&s, "set -e"), "|0");
-                check_told(run_command(&s, ends[i].command), ends[i].output);
+                check_output(run_command(&s, ends[i].command), ends[i].output);
                 check_z_eq(run_command(&s, "echo \"$A\"; pwd"), "it's\nhere\n/proc|0");
         }
         session_world_close(&s);
@@ -127,7 +127,7 @@ static void test_a_shell_that_died_between_runs_is_replaced(void **state)
         session_world_close(&s);
 }
 
-static void test_a_lost_folder_is_made_anew(void **state)
+static void test_a_lost_directory_is_recreated(void **state)
 {
         struct session_world s;
 
@@ -166,11 +166,11 @@ static void test_variables_that_end_a_shell_are_forgotten(void **state)
         session_world_close(&s);
 }
 
-/* As somebody to whom permissions mean something; a test's own TMPDIR would be closed to them. The
- * saved id leads back, before anything is judged. */
-static void test_a_folder_that_is_locked_is_left(void **state)
+/* Runs as a user that permissions apply to; the TMPDIR of the test would be closed to it. The saved id is
+ * restored before anything is checked. */
+static void test_a_shell_leaves_a_locked_directory(void **state)
 {
-        enum { NOBODY = 65534 };
+        enum { UNPRIVILEGED = 65534 };
         static const char *const commands[] = { "mkdir locked; cd locked; chmod 0 .", "exit 3",
                                                 "rmdir locked && echo out" };
         bool root = geteuid() == 0;
@@ -183,7 +183,7 @@ static void test_a_folder_that_is_locked_is_left(void **state)
         check_i64_eq(setenv("TMPDIR", tmp, 1), 0);
         check_i64_eq(chmod(s.w.dir, 0777), 0);
         if (root)
-                check_i64_eq(setresuid(NOBODY, NOBODY, 0), 0);
+                check_i64_eq(setresuid(UNPRIVILEGED, UNPRIVILEGED, 0), 0);
         for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
                 (void) snprintf(output[i], sizeof(output[i]), "%s", run_command(&s, commands[i]));
         if (root)
@@ -303,9 +303,9 @@ static void test_bash_has_more_to_break(void **state)
         session_world_close(&s);
 }
 
-/* --- folders --- */
+/* --- directories --- */
 
-static void test_a_run_may_name_its_folder(void **state)
+static void test_a_run_may_name_its_directory(void **state)
 {
         struct session_world s;
         char id[ID_UUID_LEN + 1], body[160];
@@ -429,17 +429,17 @@ static void test_the_agents_own_variables_are_not_there(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                WITH_ALL(test_a_shell_lives_from_run_to_run),
+                WITH_ALL(test_a_shell_persists_from_run_to_run),
                 WITH_ALL(test_a_fresh_shell_has_what_was_saved),
                 WITH_ALL(test_a_shell_that_died_between_runs_is_replaced),
                 WITH("bash", test_variables_that_end_a_shell_are_forgotten),
-                WITH_ALL(test_a_folder_that_is_locked_is_left),
-                WITH_ALL(test_a_lost_folder_is_made_anew),
+                WITH_ALL(test_a_shell_leaves_a_locked_directory),
+                WITH_ALL(test_a_lost_directory_is_recreated),
                 cmocka_unit_test(test_without_a_shell_runs_fail_and_sessions_stay),
                 WITH_ALL(test_nothing_a_run_does_gets_in_the_way),
                 WITH_ALL(test_traces_do_not_show_our_own_lines),
                 WITH("bash", test_bash_has_more_to_break),
-                WITH_ALL(test_a_run_may_name_its_folder),
+                WITH_ALL(test_a_run_may_name_its_directory),
                 WITH_ALL(test_large_commands_and_binary_output),
                 WITH("bash", test_errors_have_their_codes),
                 WITH_ALL(test_the_agents_own_variables_are_not_there),

@@ -13,7 +13,7 @@ static bool is_dead(long pid)
 
 /* --- ways to end a run --- */
 
-static void test_a_timeout_kills_the_whole_tree(void **state)
+static void test_a_timeout_kills_the_process_tree(void **state)
 {
         static const char command[] = "setsid sleep 1000 & echo $! >child; "
                                       "echo $$ >shell; echo up; sleep 1000; echo no";
@@ -92,7 +92,7 @@ static void test_a_client_that_goes_takes_its_run_along(void **state)
 
 /* --- output that is nobody's --- */
 
-static void test_output_between_runs_is_dropped_and_blocks_nobody(void **state)
+static void test_output_between_runs_is_dropped_and_does_not_block(void **state)
 {
         struct session_world s;
         const char *output;
@@ -285,11 +285,11 @@ static void test_many_sessions_up_to_the_limit(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                WITH_ALL(test_a_timeout_kills_the_whole_tree),
+                WITH_ALL(test_a_timeout_kills_the_process_tree),
                 WITH("bash", test_a_timeout_ends_with_its_run),
                 WITH_ALL(test_a_shell_that_can_not_report_lasts_until_the_timeout),
                 WITH_ALL(test_a_client_that_goes_takes_its_run_along),
-                WITH_ALL(test_output_between_runs_is_dropped_and_blocks_nobody),
+                WITH_ALL(test_output_between_runs_is_dropped_and_does_not_block),
                 WITH_ALL(test_runs_queue_in_order),
                 WITH_ALL(test_a_queued_run_finds_what_the_one_before_made),
                 WITH("bash", test_the_queue_has_an_end),

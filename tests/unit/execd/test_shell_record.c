@@ -31,8 +31,8 @@ static void test_records_are_found_in_whatever_is_around(void **state)
                 { "status too large", STR("\0" N " 256\0\0" N " +/a\0"), false, -1, false, NULL },
                 { "status is no number", STR("\0" N " x\0\0" N " \0\0" N "\0"), false, -1, false,
                   NULL },
-                { "relative folder", STR("\0" N " 1\0\0" N " +a\0"), true, 1, true, NULL },
-                { "no folder", STR("\0" N " 1\0\0" N " +\0"), true, 1, true, NULL },
+                { "relative directory", STR("\0" N " 1\0\0" N " +a\0"), true, 1, true, NULL },
+                { "no directory", STR("\0" N " 1\0\0" N " +\0"), true, 1, true, NULL },
                 { "a second record", STR("\0" N " 1\0\0" N " +/a\0\0" N " 2\0\0" N " -/b\0"), true,
                   1, true, "/a" },
                 { "a beginning", STR("\0" N " =\0\0" N " 4\0\0" N " +/a\0"), true, 4, true, "/a" },
@@ -74,7 +74,7 @@ static void test_long_noise_is_passed_over(void **state)
         shell_record_begin(&r, N);
         check_false(shell_record_feed(&r, str_of(noise, sizeof(noise))));
         check_false(shell_record_feed(&r, STR("\0" N " 1\0")));
-        check_case("a folder that can't be");
+        check_case("a directory that can't be");
         check_false(shell_record_feed(&r, STR(N " +")));
         check_false(shell_record_feed(&r, str_of(noise, sizeof(noise))));
         check_false(shell_record_feed(&r, STR("\0")));

@@ -76,7 +76,7 @@ static void more(struct spool_reader *r)
         container_of(r, struct reader, reader)->calls++;
 }
 
-static void test_readers_are_told_once_a_turn(void **state)
+static void test_readers_are_notified_once_a_turn(void **state)
 {
         struct reader r = { .reader.more = more };
         struct spool *s;
@@ -119,7 +119,7 @@ static void test_what_cannot_be_written_is_lost(void **state)
         spool_unref(s);
 }
 
-static void test_no_such_folder(void **state)
+static void test_no_such_directory(void **state)
 {
         struct spool *s;
 
@@ -130,11 +130,11 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_the_oldest_goes_first, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_readers_are_told_once_a_turn, set_up,
+                cmocka_unit_test_setup_teardown(test_readers_are_notified_once_a_turn, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_what_cannot_be_written_is_lost, set_up,
                                                 tear_down),
-                cmocka_unit_test_setup_teardown(test_no_such_folder, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_no_such_directory, set_up, tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
