@@ -35,31 +35,6 @@ static usec_t system_wall(const struct clock *c)
 
 const struct clock clock_system = { .mono = system_mono, .wall = system_wall };
 
-static usec_t fake_mono(const struct clock *c)
-{
-        return container_of(c, struct clock_fake, clock)->mono_now;
-}
-
-static usec_t fake_wall(const struct clock *c)
-{
-        return container_of(c, struct clock_fake, clock)->wall_now;
-}
-
-void clock_fake_init(struct clock_fake *c, usec_t mono, usec_t wall)
-{
-        *c = (struct clock_fake){
-                .clock = { .mono = fake_mono, .wall = fake_wall },
-                .mono_now = mono,
-                .wall_now = wall,
-        };
-}
-
-void clock_fake_advance(struct clock_fake *c, usec_t by)
-{
-        c->mono_now = usec_add(c->mono_now, by);
-        c->wall_now = usec_add(c->wall_now, by);
-}
-
 /* --- calendar --- */
 
 #define SEC_PER_DAY  86400

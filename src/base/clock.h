@@ -27,16 +27,6 @@ struct clock {
 /* The kernel's clocks. */
 extern const struct clock clock_system;
 
-/* A clock that stands still until it is told to move. */
-struct clock_fake {
-        struct clock clock;
-        usec_t mono_now;
-        usec_t wall_now;
-};
-
-void clock_fake_init(struct clock_fake *c, usec_t mono, usec_t wall);
-void clock_fake_advance(struct clock_fake *c, usec_t by);
-
 static inline usec_t clock_mono(const struct clock *c)
 {
         return c->mono(c);

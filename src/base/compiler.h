@@ -21,7 +21,6 @@
 
 #define must_check        __attribute__((warn_unused_result))
 #define printf_like(f, a) __attribute__((format(printf, f, a)))
-#define nonnull(...)      __attribute__((nonnull(__VA_ARGS__)))
 #define never_returns     __attribute__((noreturn))
 #define maybe_unused      __attribute__((unused))
 #define cold_path         __attribute__((cold))

@@ -23,25 +23,9 @@ static void fill_from_kernel(struct ids *s, void *p, size_t n)
         }
 }
 
-static void fill_by_counting(struct ids *s, void *p, size_t n)
-{
-        unsigned char *bytes = p;
-        uint64_t v = ++s->count;
-
-        while (n > 0) {
-                bytes[--n] = (unsigned char) v;
-                v >>= 8;
-        }
-}
-
 void ids_init(struct ids *s)
 {
         *s = (struct ids){ .fill = fill_from_kernel };
-}
-
-void ids_init_fake(struct ids *s)
-{
-        *s = (struct ids){ .fill = fill_by_counting, .direct = true };
 }
 
 void ids_random(struct ids *s, void *p, size_t n)
@@ -92,30 +76,12 @@ void ids_uuid(struct ids *s, char ret[static ID_UUID_LEN + 1])
         id_uuid_from(bytes, ret);
 }
 
-static bool is_hex_digit(char c)
-{
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-}
-
 bool id_is_hex(struct str s)
 {
         if (s.n != ID_HEX_LEN)
                 return false;
         for (size_t i = 0; i < s.n; i++)
-                if (!is_hex_digit(s.p[i]))
+                if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f')))
                         return false;
         return true;
-}
-
-bool id_is_uuid(struct str s)
-{
-        if (s.n != ID_UUID_LEN)
-                return false;
-        for (size_t i = 0; i < s.n; i++) {
-                bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-
-                if (dash ? s.p[i] != '-' : !is_hex_digit(s.p[i]))
-                        return false;
-        }
-        return s.p[14] == '4' && strchr("89ab", s.p[19]);
 }

@@ -27,9 +27,6 @@ struct ids {
 /* From getrandom; the kernel's pool is ready long before us, so this does not fail. */
 void ids_init(struct ids *s);
 
-/* Counts 1, 2, 3 … instead, big-endian at the end of each name: for tests that compare texts. */
-void ids_init_fake(struct ids *s);
-
 void ids_random(struct ids *s, void *p, size_t n);
 void ids_hex(struct ids *s, char ret[static ID_HEX_LEN + 1]);
 void ids_uuid(struct ids *s, char ret[static ID_UUID_LEN + 1]);
@@ -37,8 +34,7 @@ void ids_uuid(struct ids *s, char ret[static ID_UUID_LEN + 1]);
 /* The same form of bytes that come from elsewhere, a digest: six of their bits are lost. */
 void id_uuid_from(const unsigned char from[static 16], char ret[static ID_UUID_LEN + 1]);
 
-/* The forms above, lower case only; the UUID of version 4. */
+/* 32 hexadecimal digits, lower case only. */
 bool id_is_hex(struct str s);
-bool id_is_uuid(struct str s);
 
 #endif

@@ -44,7 +44,6 @@ enum json_type {
         JSON_T_STR,    /* struct str */
         JSON_T_BOOL,   /* bool */
         JSON_T_I64,    /* int64_t, within its range */
-        JSON_T_DOUBLE, /* double; integers are accepted, NaN and infinity do not exist */
         JSON_T_ENUM,   /* int, by enum_table */
         JSON_T_OBJECT, /* a struct embedded in the parent, by its own fields */
         JSON_T_OPT,    /* pointer to such a struct; NULL when absent */
@@ -120,8 +119,6 @@ struct json_field {
         JSON_FIELD_(T, m, struct str, key, JSON_T_STR, fl, ##__VA_ARGS__)
 #define JSON_BOOL(T, m, key, fl, ...) JSON_FIELD_(T, m, bool, key, JSON_T_BOOL, fl, ##__VA_ARGS__)
 #define JSON_I64(T, m, key, fl, ...)  JSON_FIELD_(T, m, int64_t, key, JSON_T_I64, fl, ##__VA_ARGS__)
-#define JSON_DOUBLE(T, m, key, fl, ...) \
-        JSON_FIELD_(T, m, double, key, JSON_T_DOUBLE, fl, ##__VA_ARGS__)
 #define JSON_ENUM(T, m, key, fl, tbl, ...) \
         JSON_FIELD_(T, m, int, key, JSON_T_ENUM, fl, .table = (tbl), ##__VA_ARGS__)
 #define JSON_OBJECT(T, m, S, key, fl, sub, ...) \
@@ -195,7 +192,7 @@ int json_copy_struct(const struct json_field *fields, const void *from, struct a
 /* Appends the object to b; a failure is b's (buf_failed), which then holds what it held before.
  * Null views, NULL pointers, enums without a name and what a has_ member denies are left out; so is
  * what JSON_OMIT_EMPTY says. A required list or map is written even if its pointer is NULL.
- * Compact, in the table's order. Invalid UTF-8 in strings becomes U+FFFD, NaN and infinity null. */
+ * Compact, in the table's order. Invalid UTF-8 in strings becomes U+FFFD. */
 void json_encode(struct buf *b, const struct json_field *fields, const void *v);
 
 /* Appends a parsed document in the same way. */

@@ -83,9 +83,6 @@ static int copy_member(const struct json_field *f, const void *from, struct aren
         case JSON_T_I64:
                 *(int64_t *) ret = *(const int64_t *) from;
                 return 0;
-        case JSON_T_DOUBLE:
-                *(double *) ret = *(const double *) from;
-                return 0;
         case JSON_T_ENUM:
                 *(int *) ret = *(const int *) from;
                 return 0;

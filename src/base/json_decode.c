@@ -4,8 +4,6 @@
 
 #include "base/json.h"
 
-#include <math.h>
-
 #include "base/json_path.h"
 
 #include "base/banned.h"
@@ -80,15 +78,6 @@ static int decode_i64(struct decoder *d, const struct json_path *at, const struc
                 return json_path__fail(d->reterr, at, "must be at most %lld",
                                        (long long) f->max_value);
         *(int64_t *) ret = n;
-        return 0;
-}
-
-static int decode_double(struct decoder *d, const struct json_path *at, const struct json_field *f,
-                         const json_t *v, void *ret)
-{
-        if (!json_is_number(v) || !isfinite(json_number_value(v)))
-                return json_path__fail(d->reterr, at, "must be a number");
-        *(double *) ret = json_number_value(v);
         return 0;
 }
 
@@ -254,11 +243,9 @@ static int decode_map(struct decoder *d, const struct json_path *at, const struc
 /* --- members --- */
 
 static decode_fn *const decoders[] = {
-        [JSON_T_STR] = decode_str,   [JSON_T_BOOL] = decode_bool,
-        [JSON_T_I64] = decode_i64,   [JSON_T_DOUBLE] = decode_double,
-        [JSON_T_ENUM] = decode_enum, [JSON_T_OBJECT] = decode_object,
-        [JSON_T_OPT] = decode_opt,   [JSON_T_LIST] = decode_list,
-        [JSON_T_STRS] = decode_strs, [JSON_T_MAP] = decode_map,
+        [JSON_T_STR] = decode_str,   [JSON_T_BOOL] = decode_bool,     [JSON_T_I64] = decode_i64,
+        [JSON_T_ENUM] = decode_enum, [JSON_T_OBJECT] = decode_object, [JSON_T_OPT] = decode_opt,
+        [JSON_T_LIST] = decode_list, [JSON_T_STRS] = decode_strs,     [JSON_T_MAP] = decode_map,
         [JSON_T_RAW] = decode_raw,
 };
 

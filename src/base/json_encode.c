@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,10 +22,6 @@ static void add_double(struct buf *b, double v)
         char text[32];
         char *comma;
 
-        if (!isfinite(v)) {
-                buf_add_str(b, STR("null"));
-                return;
-        }
         (void) snprintf(text, sizeof(text), "%.15g", v);
         if (strtod(text, NULL) != v)
                 (void) snprintf(text, sizeof(text), "%.17g", v);
@@ -106,9 +101,6 @@ static void add_member(struct buf *b, const struct json_field *f, const void *v)
         case JSON_T_I64:
                 add_i64(b, *(const int64_t *) v);
                 break;
-        case JSON_T_DOUBLE:
-                add_double(b, *(const double *) v);
-                break;
         case JSON_T_ENUM:
                 buf_add_quoted(b, str_from(enum_to_string(f->table, *(const int *) v)));
                 break;
@@ -158,8 +150,6 @@ static bool is_absent(const struct json_field *f, const void *v)
                 return omit && !*(const bool *) v;
         case JSON_T_I64:
                 return omit && *(const int64_t *) v == 0;
-        case JSON_T_DOUBLE:
-                return omit && fpclassify(*(const double *) v) == FP_ZERO;
         case JSON_T_ENUM:
                 return !enum_to_string(f->table, *(const int *) v);
         case JSON_T_OPT:

@@ -44,20 +44,10 @@ void log_ctx_init(struct log_ctx *c, const struct log_ctx *parent)
         *c = (struct log_ctx){ .parent = parent, .sink = parent->sink };
 }
 
-static void ctx_add(struct log_ctx *c, struct log_field f)
-{
-        ASSERT(c->n_fields < LOG_CTX_FIELDS);
-        c->fields[c->n_fields++] = f;
-}
-
 void log_ctx_add_str(struct log_ctx *c, const char *key, struct str value)
 {
-        ctx_add(c, LOG_F_STR(key, value));
-}
-
-void log_ctx_add_u64(struct log_ctx *c, const char *key, uint64_t value)
-{
-        ctx_add(c, LOG_F_U64(key, value));
+        ASSERT(c->n_fields < LOG_CTX_FIELDS);
+        c->fields[c->n_fields++] = LOG_F_STR(key, value);
 }
 
 /* --- fields --- */

@@ -80,7 +80,6 @@ struct log_ctx {
 void log_ctx_init_root(struct log_ctx *c, const struct log_sink *sink);
 void log_ctx_init(struct log_ctx *c, const struct log_ctx *parent);
 void log_ctx_add_str(struct log_ctx *c, const char *key, struct str value);
-void log_ctx_add_u64(struct log_ctx *c, const char *key, uint64_t value);
 
 static inline bool log_enabled(const struct log_ctx *c, enum log_level level)
 {

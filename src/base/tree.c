@@ -216,19 +216,3 @@ struct tree_node *tree_take_any(struct tree *t)
                 tree_remove(t, n);
         return n;
 }
-
-static size_t height(const struct tree_node *n)
-{
-        size_t left, right;
-
-        if (!n)
-                return 0;
-        left = height(n->_left);
-        right = height(n->_right);
-        return 1 + MAX_OF(left, right);
-}
-
-size_t tree_height(const struct tree *t)
-{
-        return height(t->_root);
-}

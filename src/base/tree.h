@@ -72,7 +72,4 @@ void tree_remove(struct tree *t, struct tree_node *n);
 /* Any node at all, or NULL; takes it out. For giving everything back without ordering it. */
 struct tree_node *tree_take_any(struct tree *t);
 
-/* The longest way from the root, for tests of the shape. */
-size_t tree_height(const struct tree *t);
-
 #endif

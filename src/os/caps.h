@@ -15,12 +15,6 @@
 
 #define CAP_BIT(cap) (1ULL << (cap))
 
-struct caps {
-        uint64_t bounding, permitted, effective, inheritable, ambient;
-};
-
-int caps_get(struct caps *ret) must_check;
-
 /* Bounding, permitted and effective become `keep`, as far as they were there before; inheritable and
  * ambient become empty. */
 int caps_reduce(uint64_t keep) must_check;

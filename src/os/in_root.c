@@ -6,7 +6,6 @@
 #include <linux/openat2.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -101,13 +100,4 @@ int in_root_check_fs(int fd, long magic)
         if (fstatfs(fd, &st) < 0)
                 return -errno;
         return st.f_type == magic ? 0 : -EINVAL;
-}
-
-int in_root_check_device(int fd, unsigned major, unsigned minor)
-{
-        struct stat st;
-
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        return S_ISCHR(st.st_mode) && st.st_rdev == makedev(major, minor) ? 0 : -EINVAL;
 }

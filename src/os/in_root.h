@@ -35,7 +35,4 @@ int in_root_mkdirs(int root, const char *path, uid_t owner, int *ret_fd) must_ch
 /* -EINVAL if it is not on such a file system (PROC_SUPER_MAGIC …). */
 int in_root_check_fs(int fd, long magic) must_check;
 
-/* -EINVAL if it is not that character device. */
-int in_root_check_device(int fd, unsigned major, unsigned minor) must_check;
-
 #endif

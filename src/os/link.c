@@ -121,22 +121,12 @@ void link_add_default_route(struct netlink_batch *b, int index, const struct lin
         netlink_add_u32(b, RTA_OIF, (uint32_t) index);
 }
 
-static void delete_link(struct netlink_batch *b, int index)
-{
-        const struct netlink_head head = { RTM_DELLINK, 0, false };
-        const struct ifinfomsg info = { .ifi_index = index };
-
-        netlink_begin(b, &head, &info, sizeof(info));
-}
-
-void link_delete(struct netlink_batch *b, int index)
-{
-        delete_link(b, index);
-}
-
 void link_delete_group(struct netlink_batch *b, uint32_t group)
 {
-        delete_link(b, 0);
+        const struct netlink_head head = { RTM_DELLINK, 0, false };
+        const struct ifinfomsg info = { 0 };
+
+        netlink_begin(b, &head, &info, sizeof(info));
         netlink_add_u32(b, IFLA_GROUP, group);
 }
 

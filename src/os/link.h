@@ -58,9 +58,6 @@ void link_add_neighbour(struct netlink_batch *b, int index, const struct link_ad
 /* Everything that has no route of its own goes there. */
 void link_add_default_route(struct netlink_batch *b, int index, const struct link_addr *gateway);
 
-/* Deletes one: waits for all processors, 20 ms and more. */
-void link_delete(struct netlink_batch *b, int index);
-
 /* Many: give them a number of a group that nobody else uses, and delete the group. The kernel waits once
  * for all of them. -ENODEV if the group has none. */
 void link_set_group(struct netlink_batch *b, int index, uint32_t group);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bridge/message.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/lib/ids.h"
 
 /* Messages of anybody on a bus, and answers of a server. What is taken for a command is answered with JSON that
  * says the same, and its addresses have as many parts as they must have. */

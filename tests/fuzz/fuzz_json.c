@@ -18,7 +18,6 @@ struct node {
         struct json_map map, nulls;
         struct str str, raw;
         int64_t i64, limited;
-        double real;
         int mode;
         bool flag, has_i64;
 };
@@ -42,7 +41,6 @@ static const struct json_field node_fields[] = {
         JSON_RAW(struct node, raw, "raw", 0),
         JSON_I64(struct node, i64, "i64", 0, JSON_HAS(struct node, has_i64)),
         JSON_I64(struct node, limited, "limited", 0, JSON_RANGE(-5, 1000)),
-        JSON_DOUBLE(struct node, real, "real", JSON_OMIT_EMPTY),
         JSON_ENUM(struct node, mode, "mode", 0, &mode_table),
         JSON_BOOL(struct node, flag, "flag", JSON_OMIT_EMPTY),
         JSON_END,

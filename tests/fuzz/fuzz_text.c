@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/id.h"
+#include "tests/lib/ids.h"
 
 static void try_times(struct str s)
 {

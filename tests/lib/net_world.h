@@ -17,6 +17,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/icmp.h>
+#include <linux/rtnetlink.h>
 #include <netinet/icmp6.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -54,6 +55,14 @@ static inline struct link_addr world_addr(const char *text)
 static inline const char *world_text(const struct link_addr *a, char *buf)
 {
         return inet_ntop(a->family, &a->v6, buf, INET6_ADDRSTRLEN);
+}
+
+static inline void world_delete_link(struct netlink_batch *b, int index)
+{
+        const struct netlink_head head = { RTM_DELLINK, 0, false };
+        const struct ifinfomsg info = { .ifi_index = index };
+
+        netlink_begin(b, &head, &info, sizeof(info));
 }
 
 static inline void world_address(struct netlink_batch *b, int link, const char *text, unsigned bits)

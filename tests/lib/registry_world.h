@@ -13,6 +13,7 @@
  */
 
 #include "registry/registry.h"
+#include "tests/lib/clock_fake.h"
 #include "tests/lib/store_failing.h"
 #include "tests/lib/store_world.h"
 

@@ -21,6 +21,7 @@
 #include "driver/driver_failing.h"
 #include "driver/driver_fake.h"
 #include "service/service.h"
+#include "tests/lib/clock_fake.h"
 #include "tests/lib/store_failing.h"
 #include "tests/lib/check.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/ids.h"
 #include "tests/lib/session_world.h"
 
 #include <fcntl.h>

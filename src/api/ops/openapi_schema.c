@@ -50,7 +50,6 @@ static void add_type(struct buf *b, const struct json_field *f, enum schema_dire
         static const char *const plain[] = {
                 [JSON_T_STR] = "\"type\":\"string\"",
                 [JSON_T_BOOL] = "\"type\":\"boolean\"",
-                [JSON_T_DOUBLE] = "\"type\":\"number\"",
                 [JSON_T_STRS] = "\"type\":\"array\",\"items\":{\"type\":\"string\"}",
                 [JSON_T_RAW] = "",
         };

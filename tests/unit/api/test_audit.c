@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "base/base.h"
+#include "tests/lib/clock_fake.h"
 #include "tests/lib/http_loopback.h"
 #include "tests/lib/check.h"
 

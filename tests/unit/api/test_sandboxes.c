@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 #include "tests/lib/api_world.h"
+#include "tests/lib/ids.h"
 
 static struct api_world w;
 

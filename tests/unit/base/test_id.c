@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/check.h"
+#include "tests/lib/ids.h"
 
 #include "base/base.h"
 #include "base/id.h"

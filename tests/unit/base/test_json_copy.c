@@ -13,7 +13,6 @@ struct outer {
         struct str text, raw;
         bool flag, has_number;
         int64_t number;
-        double real;
         int kind;
         struct inner object;
         struct inner *opt;
@@ -35,7 +34,6 @@ static const struct json_field outer_fields[] = {
         JSON_RAW(struct outer, raw, "raw", 0),
         JSON_BOOL(struct outer, flag, "flag", 0),
         JSON_I64(struct outer, number, "number", 0, JSON_HAS(struct outer, has_number)),
-        JSON_DOUBLE(struct outer, real, "real", 0),
         JSON_ENUM(struct outer, kind, "kind", 0, &kinds),
         JSON_OBJECT(struct outer, object, struct inner, "object", 0, inner_fields),
         JSON_OPT(struct outer, opt, struct inner, "opt", 0, inner_fields),
@@ -46,7 +44,7 @@ static const struct json_field outer_fields[] = {
 };
 
 static const char document[] =
-        "{\"text\":\"t\",\"raw\":{\"a\":[1,null]},\"flag\":true,\"number\":7,\"real\":1.5,"
+        "{\"text\":\"t\",\"raw\":{\"a\":[1,null]},\"flag\":true,\"number\":7,"
         "\"kind\":\"one\",\"object\":{\"name\":\"o\"},\"opt\":{\"name\":\"p\"},"
         "\"list\":[{\"name\":\"x\"},{\"name\":\"y\"}],\"strs\":[\"s\",\"\"],"
         "\"map\":{\"k\":\"v\",\"gone\":null}}";

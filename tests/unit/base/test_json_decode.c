@@ -30,7 +30,6 @@ struct create {
         struct str note, raw, answer_only;
         int64_t timeout, count, low;
         bool has_timeout, enabled;
-        double cpu;
         int mode;
 };
 
@@ -69,7 +68,6 @@ static const struct json_field create_fields[] = {
         JSON_I64(struct create, count, "count", 0),
         JSON_I64(struct create, low, "low", 0, JSON_MIN(0)),
         JSON_BOOL(struct create, enabled, "enabled", 0),
-        JSON_DOUBLE(struct create, cpu, "cpu", 0),
         JSON_ENUM(struct create, mode, "mode", 0, &mode_table),
         JSON_END,
 };
@@ -94,7 +92,7 @@ static void decodes_everything(void **state)
                 "\"volumes\":[{\"name\":\"v\",\"mount_path\":\"/a\",\"readOnly\":true}],"
                 "\"args\":[\"\",\"b\"],\"metadata\":{\"z\":\"1\",\"a\":\"2\"},"
                 "\"patch\":{\"k\":null},\"raw\":{ \"b\" : [1, 2.5, null, \"\\u00e4\"] , \"a\":{} },"
-                "\"timeout\":60,\"count\":-9223372036854775808,\"enabled\":true,\"cpu\":2,"
+                "\"timeout\":60,\"count\":-9223372036854775808,\"enabled\":true,"
                 "\"mode\":\"slow\",\"unknown\":[],\"answerOnly\":7}");
         struct create c = { .note = STR("default"), .low = 7 };
         struct volume *v;
@@ -123,7 +121,6 @@ static void decodes_everything(void **state)
         check_i64_eq(c.timeout, 60);
         check_i64_eq(c.count, INT64_MIN);
         check_true(c.enabled);
-        check_true(c.cpu > 1.9 && c.cpu < 2.1);
         check_i64_eq(c.mode, MODE_SLOW);
         check_str_eq(c.note, "default"); /* absent members keep what was there */
         check_i64_eq(c.low, 7);
@@ -191,7 +188,6 @@ static const struct {
         { "{\"low\":-1}", "low: must be at least 0" },
         { "{\"enabled\":1}", "enabled: must be true or false" },
         { "{\"enabled\":null}", "enabled: must be true or false" },
-        { "{\"cpu\":\"1\"}", "cpu: must be a number" },
         { "{\"mode\":\"Fast\"}", "mode: must be one of fast, slow" },
         { "{\"mode\":0}", "mode: must be a string" },
         /* syntax */

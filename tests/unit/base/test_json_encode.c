@@ -24,7 +24,6 @@ struct all {
         struct json_map map;
         struct str str, raw, hidden;
         int64_t i64;
-        double real;
         int mode;
         bool flag, has_i64;
 };
@@ -46,7 +45,6 @@ static const struct json_field part_fields[] = {
                         JSON_RAW(struct all, raw, "raw", fl),                                \
                         JSON_STR(struct all, hidden, "hidden", JSON_NO_ENCODE),              \
                         JSON_I64(struct all, i64, "i64", fl, JSON_HAS(struct all, has_i64)), \
-                        JSON_DOUBLE(struct all, real, "real", fl),                           \
                         JSON_ENUM(struct all, mode, "mode", fl, &mode_table),                \
                         JSON_BOOL(struct all, flag, "flag", fl), JSON_END,                   \
         }
@@ -85,7 +83,6 @@ static void encodes_everything(void **state)
                 .hidden = STR("secret"),
                 .i64 = INT64_MIN,
                 .has_i64 = true,
-                .real = 0.1,
                 .mode = 1,
                 .flag = true,
         };
@@ -94,7 +91,7 @@ static void encodes_everything(void **state)
                       "{\"object\":{\"name\":\"a\",\"size\":1},\"opt\":{},"
                       "\"list\":[{\"name\":\"a\",\"size\":1},{}],\"strs\":[\"\",\"\\\"\"],"
                       "\"map\":{\"k\\n\":\"\xef\xbf\xbd\"},\"str\":\"\",\"raw\":[1],"
-                      "\"i64\":-9223372036854775808,\"real\":0.1,\"mode\":\"slow\",\"flag\":true}");
+                      "\"i64\":-9223372036854775808,\"mode\":\"slow\",\"flag\":true}");
         check_encoded(nulls, &v, "{\"map\":{\"k\\n\":\"\xef\xbf\xbd\",\"gone\":null}}");
 }
 
@@ -104,14 +101,13 @@ static void leaves_out_what_is_absent(void **state)
         struct str none[1];
         struct all v = { .opt = &empty, .str = STR(""), .has_i64 = true, .strs = { none, 0 } };
 
-        check_encoded(plain, &(struct all){ .mode = -EINVAL },
-                      "{\"object\":{},\"real\":0.0,\"flag\":false}");
+        check_encoded(plain, &(struct all){ .mode = -EINVAL }, "{\"object\":{},\"flag\":false}");
         check_encoded(plain, &v,
-                      "{\"object\":{},\"opt\":{},\"strs\":[],\"str\":\"\",\"i64\":0,\"real\":0.0,"
+                      "{\"object\":{},\"opt\":{},\"strs\":[],\"str\":\"\",\"i64\":0,"
                       "\"mode\":\"fast\",\"flag\":false}");
         check_encoded(omitting, &v, "{\"mode\":\"fast\"}");
         check_encoded(required, &(struct all){ .mode = -EINVAL },
-                      "{\"object\":{},\"list\":[],\"strs\":[],\"map\":{},\"real\":0.0,"
+                      "{\"object\":{},\"list\":[],\"strs\":[],\"map\":{},"
                       "\"flag\":false}");
 }
 
@@ -133,20 +129,18 @@ static void writes_numbers_that_come_back(void **state)
                 { DBL_MIN, "2.2250738585072014e-308" },
                 { 5e-324, "4.94065645841247e-324" },
                 { -0.0, "-0.0" },
-                { INFINITY, "null" },
-                { NAN, "null" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct all v = { .real = cases[i].v, .mode = -1 };
+                json_t *v = json_real(cases[i].v);
                 scoped(buf_done) struct buf b;
 
                 check_case(cases[i].text);
                 buf_init(&b, 1000);
-                buf_addf(&b, "{\"object\":{},\"real\":%s,\"flag\":false}", cases[i].text);
-                check_encoded(plain, &v, buf_str(&b).p);
-                if (isfinite(cases[i].v))
-                        check_true(strtod(cases[i].text, NULL) == cases[i].v);
+                json_encode_value(&b, v);
+                json_decref(v);
+                check_str_eq(buf_str(&b), cases[i].text);
+                check_true(strtod(cases[i].text, NULL) == cases[i].v);
         }
 }
 

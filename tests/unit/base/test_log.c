@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/check.h"
+#include "tests/lib/clock_fake.h"
 
 #include <fcntl.h>
 #include <jansson.h>
@@ -65,14 +66,15 @@ static void writes_logfmt(void **state)
         log_ctx_add_str(&request, "absent", STR_NULL);
         log_ctx_add_str(&request, "empty", STR(""));
         log_ctx_init(&sandbox, &request);
-        log_ctx_add_u64(&sandbox, "pid", UINT64_MAX);
+        log_ctx_add_str(&sandbox, "pid", STR("18446744073709551615"));
         log_info(&sandbox, "sandbox %s", "created");
         check_str_eq(next_line(&f), HEAD "msg=\"sandbox created\" request=6f empty=\"\" "
                                          "pid=18446744073709551615");
         log_fields(&sandbox, LOG_INFO, "done", LOG_F_STR("path", STR("/v1/x=y")),
-                   LOG_F_I64("low", INT64_MIN), LOG_F_U64("n", 0));
+                   LOG_F_I64("low", INT64_MIN), LOG_F_U64("n", UINT64_MAX));
         check_str_eq(next_line(&f), HEAD "msg=done request=6f empty=\"\" pid=18446744073709551615 "
-                                         "path=\"/v1/x=y\" low=-9223372036854775808 n=0");
+                                         "path=\"/v1/x=y\" low=-9223372036854775808 "
+                                         "n=18446744073709551615");
         close_log(&f);
 }
 

@@ -4,6 +4,18 @@
 #include "base/base.h"
 #include "tests/lib/check.h"
 
+/* The longest path from the root. */
+static size_t height(const struct tree_node *n)
+{
+        size_t left, right;
+
+        if (!n)
+                return 0;
+        left = height(n->_left);
+        right = height(n->_right);
+        return 1 + MAX_OF(left, right);
+}
+
 struct thing {
         struct tree_node node;
         char name[16];
@@ -140,7 +152,7 @@ static void trees_of_one_source_differ_in_shape_only(void **state)
         tree_init_from(&t, &source);
         for (unsigned i = 0; i < ARRAY_SIZE(things); i++)
                 thing_add(&t, &things[i], i);
-        check_true(tree_height(&t) < 50);
+        check_true(height(t._root) < 50);
         for (unsigned i = 0; i < ARRAY_SIZE(things); i++)
                 check_u64_eq(thing_number(tree_nth(&t, i)), i);
 }
@@ -164,7 +176,7 @@ static void stays_low_whatever_the_order(void **state)
                 tree_init(&t);
                 for (unsigned i = 0; i < COUNT; i++)
                         thing_add(&t, &things[i], i * cases[c].factor % COUNT);
-                check_true(tree_height(&t) < 80);
+                check_true(height(t._root) < 80);
                 for (struct tree_node *n = tree_from(&t, STR("")); n; n = tree_after(&t, n->key))
                         check_u64_eq(thing_number(n), number++);
                 check_u64_eq(number, COUNT);

@@ -2,6 +2,7 @@
 #include "bridge/message.h"
 
 #include "tests/lib/check.h"
+#include "tests/lib/ids.h"
 
 #define SENDER                                                                      \
         "\"sender\":{\"serviceName\":\"BashToolAdapter\",\"serviceVersion\":\"1\"," \

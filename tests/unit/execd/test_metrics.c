@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "os/host.h"
 #include "tests/lib/agent_world.h"
+#include "tests/lib/clock_fake.h"
 #include "tests/lib/fake_root.h"
 #include "tests/lib/wire.h"
 

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "tests/lib/check.h"
+#include "tests/lib/clock_fake.h"
 
 static struct net_loop loop;
 static struct waker waker;

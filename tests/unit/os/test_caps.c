@@ -2,6 +2,7 @@
 #include "os/caps.h"
 
 #include "tests/lib/apart.h"
+#include "tests/lib/caps_get.h"
 
 #define KEEP (CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_SETFCAP))
 

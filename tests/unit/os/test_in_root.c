@@ -169,10 +169,6 @@ static void test_what_it_really_is(void **state)
         (void) state;
         check_i64_eq(in_root_check_fs(proc, PROC_SUPER_MAGIC), 0);
         check_i64_eq(in_root_check_fs(tmp, PROC_SUPER_MAGIC), -EINVAL);
-        check_i64_eq(in_root_check_device(null, 1, 3), 0);
-        check_i64_eq(in_root_check_device(null, 1, 5), -EINVAL);
-        check_i64_eq(in_root_check_device(tmp, 1, 3), -EINVAL);
-        check_i64_eq(in_root_check_device(-EBADF, 1, 3), -EBADF);
 }
 
 int main(void)

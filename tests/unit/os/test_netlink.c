@@ -139,7 +139,7 @@ static int links(void *data)
         /* The first error, and where; what follows is done all the same. */
         link_set_up(&batch, 42);
         link_add_veth(&batch, &(struct link_veth){ "t-0", 0, "t-9", there });
-        link_delete(&batch, 99);
+        world_delete_link(&batch, 99);
         link_set_group(&batch, 40, 77);
         link_set_group(&batch, 41, 77);
         apart_check(netlink_send(&nl, &batch, &failed) == -EEXIST);

@@ -14,6 +14,7 @@
 #include "os/confine.h"
 #include "os/fd.h"
 #include "tests/lib/apart.h"
+#include "tests/lib/caps_get.h"
 #include "tests/lib/fake_root.h"
 
 #define FIRST 7000000U

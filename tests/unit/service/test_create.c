@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/id.h"
 #include "service/service_impl.h"
+#include "tests/lib/ids.h"
 #include "tests/lib/service_world.h"
 
 static struct service_world w;

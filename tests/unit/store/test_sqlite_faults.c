@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "tests/lib/check.h"
+#include "tests/lib/clock_fake.h"
 #include "tests/lib/store_world.h"
 
 /*

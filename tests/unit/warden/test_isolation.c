@@ -29,6 +29,7 @@
 #include "os/clone.h"
 #include "os/netns.h"
 #include "os/userns.h"
+#include "tests/lib/caps_get.h"
 #include "tests/lib/instance_world.h"
 
 #define OPEN \

@@ -327,7 +327,7 @@ static int powerless(void *data)
         nft_add_table(b, "mine");
         nft_end(b);
         apart_check(netlink_send(&filter, b, NULL) == -EPERM);
-        link_delete(b, 16);
+        world_delete_link(b, 16);
         apart_check(netlink_send(&route, b, NULL) == -EPERM);
         world_address(b, 16, "10.209.77.77", 32);
         apart_check(netlink_send(&route, b, NULL) == -EPERM);
