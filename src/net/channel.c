@@ -18,6 +18,8 @@
 /* Frames written by one system call. */
 #define GATHER_MAX 32
 
+#define HEAD 4 /* the length before a frame on a stream */
+
 struct frame {
         struct list node;
         size_t n, sent; /* head included */
@@ -130,12 +132,12 @@ bool channel_has_room(const struct channel *c, size_t n)
 {
         if (c->packets)
                 return list_empty(&c->_out);
-        return CHANNEL_HEAD + n <= c->out_max - MIN_OF(c->_out_size, c->out_max);
+        return HEAD + n <= c->out_max - MIN_OF(c->_out_size, c->out_max);
 }
 
 void channel_send(struct channel *c, struct str bytes, int fd)
 {
-        size_t head = c->packets ? 0 : CHANNEL_HEAD;
+        size_t head = c->packets ? 0 : HEAD;
         struct frame *f;
 
         if (c->_closing || c->_over) {
@@ -146,8 +148,8 @@ void channel_send(struct channel *c, struct str bytes, int fd)
         f = xcalloc(1, sizeof(*f) + head + bytes.n);
         f->n = head + bytes.n;
         f->fd = fd;
-        if (head)
-                channel_head_write(f->bytes, bytes.n);
+        for (size_t i = 0; i < head; i++)
+                f->bytes[i] = (unsigned char) (bytes.n >> (8 * i) & 0xff);
         memcpy(f->bytes + head, bytes.p, bytes.n);
         list_append(&c->_out, &f->node);
         c->_out_size += f->n;
@@ -217,19 +219,20 @@ static void deliver_packet(struct channel *c)
 
 static void deliver_frames(struct channel *c)
 {
-        while (!c->_closing && !c->_over && c->_in.n >= CHANNEL_HEAD) {
+        while (!c->_closing && !c->_over && c->_in.n >= HEAD) {
                 struct str in = buf_str(&c->_in);
-                size_t n = channel_head_read((const unsigned char *) in.p);
+                const unsigned char *h = (const unsigned char *) in.p;
+                size_t n = h[0] | (size_t) h[1] << 8 | (size_t) h[2] << 16 | (size_t) h[3] << 24;
 
                 if (n == 0 || n > c->frame_max)
                         return channel_fail(c, -EPROTO);
-                if (in.n < CHANNEL_HEAD + n)
+                if (in.n < HEAD + n)
                         return;
-                c->ops->frame(c, str_of(in.p + CHANNEL_HEAD, n));
+                c->ops->frame(c, str_of(in.p + HEAD, n));
                 if (c->_closing)
                         return;
-                wipe(c->_in.p + c->_in.start, CHANNEL_HEAD + n);
-                buf_consume(&c->_in, CHANNEL_HEAD + n);
+                wipe(c->_in.p + c->_in.start, HEAD + n);
+                buf_consume(&c->_in, HEAD + n);
                 buf_release(&c->_in);
         }
 }
@@ -313,7 +316,7 @@ int channel_open(struct channel *c, struct net_loop *l, int fd, const struct cha
         c->_out_size = c->_n_fds = 0;
         list_init(&c->_out);
         net_task_init(&c->_flush, run_flush);
-        buf_init(&c->_in, c->packets ? c->frame_max + 1 : CHANNEL_HEAD + c->frame_max);
+        buf_init(&c->_in, c->packets ? c->frame_max + 1 : HEAD + c->frame_max);
         buf_mark_secret(&c->_in);
         update_interest(c);
         return 0;

@@ -29,7 +29,6 @@
 
 #define CHANNEL_OUT_MAX (256 * MiB)
 #define CHANNEL_FDS_MAX 64 /* received and not taken yet */
-#define CHANNEL_HEAD    4
 
 struct channel;
 
@@ -87,18 +86,6 @@ int channel_take_fd(struct channel *c);
 static inline size_t channel_n_fds(const struct channel *c)
 {
         return c->_n_fds;
-}
-
-/* The length before a frame on a stream, for peers that have no loop. */
-static inline void channel_head_write(unsigned char head[static CHANNEL_HEAD], size_t n)
-{
-        for (size_t i = 0; i < CHANNEL_HEAD; i++)
-                head[i] = (unsigned char) (n >> (8 * i) & 0xff);
-}
-
-static inline size_t channel_head_read(const unsigned char head[static CHANNEL_HEAD])
-{
-        return head[0] | (size_t) head[1] << 8 | (size_t) head[2] << 16 | (size_t) head[3] << 24;
 }
 
 #endif

@@ -331,8 +331,11 @@ static void on_ended(struct channel *c, int r)
 {
         struct worker *w = container_of(c, struct worker, _channel);
 
-        (void) err_set(&w->error, ERR_UNAVAILABLE, "%s: the connection is lost: %s", w->config.name,
-                       r < 0 ? err_text(r) : "closed by the other side");
+        (void) err_set(&w->error, ERR_UNAVAILABLE, "%s: %s", w->config.name,
+                       r == -EPROTO ? "the process broke the protocol"
+                       : r < 0      ? err_text(r)
+                                    : "the connection was closed");
+        w->_explained = r < 0;
         lose(w, /* at_once= */ r < 0);
 }
 
@@ -390,8 +393,9 @@ static void process_ended(uv_poll_t *poll, int status, int events)
         if (w->_channel_open)
                 channel_drain(&w->_channel);
         if (!w->_explained)
-                (void) err_set(&w->error, ERR_UNAVAILABLE, "%s has ended (%s %d)", w->config.name,
-                               info.si_code == CLD_EXITED ? "status" : "signal", info.si_status);
+                (void) err_set(&w->error, ERR_UNAVAILABLE, "%s: the process ended (%s %d)",
+                               w->config.name, info.si_code == CLD_EXITED ? "status" : "signal",
+                               info.si_status);
         lose(w, /* at_once= */ false);
 }
 
@@ -454,8 +458,8 @@ static void start(struct worker *w)
         r = try_start(w);
         if (r == 0)
                 return started(w);
-        (void) err_set(&w->error, ERR_UNAVAILABLE, "%s cannot be %s: %s", w->config.name,
-                       w->config.argv ? "started" : "reached", err_text(r));
+        (void) err_set(&w->error, ERR_UNAVAILABLE, "%s: %s: %s", w->config.name,
+                       w->config.argv ? "start the process" : "connect", err_text(r));
         if (w->_open == 0)
                 return gone(w);
         /* A process without a connection. */
@@ -490,8 +494,7 @@ void worker_restarted(struct worker *w)
                 list_prepend(r->retry ? &w->_waiting : &old, n);
         }
         started(w);
-        (void) err_set(&w->error, ERR_UNAVAILABLE, "%s has ended and was started again; try again",
-                       w->config.name);
+        (void) err_set(&w->error, ERR_UNAVAILABLE, "%s was restarted; try again", w->config.name);
         for (struct list *n; (n = list_first(&old));)
                 request_fail(request_of(n), &w->error);
 }

@@ -2,66 +2,77 @@
 #include "store/nats_protocol.h"
 
 #include "base/base.h"
+#include "base/codec.h"
 
-void nats_frame_add(struct buf *b, struct nats_frame f)
+void nats_message_add(struct buf *b, const struct nats_message *m)
 {
-        f.head.n = (uint32_t) (sizeof(f.head) + f.first.n + f.second.n);
-        f.head.first = (uint32_t) f.first.n;
-        buf_add(b, &f.head, sizeof(f.head));
-        buf_add_str(b, f.first);
-        buf_add_str(b, f.second);
+        codec_put_u64(b, m->request_id);
+        codec_put_u32(b, m->what);
+        codec_put_u64(b, m->version);
+        codec_put_u32(b, m->limit);
+        codec_put_str(b, m->first);
+        codec_put_str(b, m->second);
 }
 
-ssize_t nats_frame_read(struct str text, struct nats_frame *ret)
+int nats_message_read(struct str bytes, struct nats_message *ret)
 {
-        struct nats_frame f;
-        size_t body;
+        struct codec_reader r = { .left = bytes };
+        struct nats_message m;
 
-        if (text.n < sizeof(f.head))
-                return 0;
-        memcpy(&f.head, text.p, sizeof(f.head));
-        if (f.head.n < sizeof(f.head) || f.head.n > NATS_FRAME_MAX)
+        m.request_id = codec_u64(&r);
+        m.what = codec_u32(&r);
+        m.version = codec_u64(&r);
+        m.limit = codec_u32(&r);
+        m.first = codec_str(&r);
+        m.second = codec_str(&r);
+        if (!codec_complete(&r))
                 return -EBADMSG;
-        body = f.head.n - sizeof(f.head);
-        if (f.head.first > body)
-                return -EBADMSG;
-        if (text.n < f.head.n)
+        *ret = m;
+        return 0;
+}
+
+void nats_frame_add(struct buf *b, const struct nats_message *m)
+{
+        codec_put_u32(b, NATS_MESSAGE_COST + m->first.n + m->second.n);
+        nats_message_add(b, m);
+}
+
+ssize_t nats_frame_read(struct str text, struct nats_message *ret)
+{
+        struct codec_reader r = { .left = text };
+        size_t n = codec_u32(&r);
+        int e;
+
+        if (r.failed)
                 return 0;
-        f.first = str_of(text.p + sizeof(f.head), f.head.first);
-        f.second = str_of(f.first.p + f.first.n, body - f.first.n);
-        *ret = f;
-        return (ssize_t) f.head.n;
+        if (n < NATS_MESSAGE_COST || n > NATS_MESSAGE_MAX)
+                return -EBADMSG;
+        if (r.left.n < n)
+                return 0;
+        e = nats_message_read(str_of(r.left.p, n), ret);
+        return e < 0 ? e : (ssize_t) (4 + n);
 }
 
 void nats_entry_add(struct buf *b, struct store_entry entry)
 {
-        struct nats_entry_head head = { .version = entry.version,
-                                        .key = (uint32_t) entry.key.n,
-                                        .value = (uint32_t) entry.value.n };
-
-        buf_add(b, &head, sizeof(head));
-        buf_add_str(b, entry.key);
-        buf_add_str(b, entry.value);
+        codec_put_u64(b, entry.version);
+        codec_put_str(b, entry.key);
+        codec_put_str(b, entry.value);
 }
 
 int nats_entry_take(struct str *text, struct store_entry *ret)
 {
-        struct nats_entry_head head;
-        const char *p = text->p;
-        size_t left = text->n;
+        struct codec_reader r = { .left = *text };
+        struct store_entry entry;
 
-        if (left == 0)
+        if (text->n == 0)
                 return 0;
-        if (left < sizeof(head))
+        entry.version = codec_u64(&r);
+        entry.key = codec_str(&r);
+        entry.value = codec_str(&r);
+        if (r.failed)
                 return -EBADMSG;
-        memcpy(&head, p, sizeof(head));
-        p += sizeof(head);
-        left -= sizeof(head);
-        if (head.key > left || head.value > left - head.key)
-                return -EBADMSG;
-        *ret = (struct store_entry){ .version = head.version,
-                                     .key = str_of(p, head.key),
-                                     .value = str_of(p + head.key, head.value) };
-        *text = str_of(p + head.key + head.value, left - head.key - head.value);
+        *text = r.left;
+        *ret = entry;
         return 1;
 }

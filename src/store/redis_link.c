@@ -25,23 +25,18 @@ static void tell(struct redis_link *l, const redisReply *reply)
 
 static void note_failure(struct redis_link *l, const char *why)
 {
-        bool was_ready = l->state == REDIS_READY;
+        char text[ERR_MESSAGE_MAX];
 
-        (void) err_set(&l->failure, ERR_UNAVAILABLE, "Redis at %s: %s", l->where, why);
-        if (!l->_ending && (was_ready || l->_tries == 0))
-                log_fields(l->config->log, LOG_WARN, "no connection to Redis, trying again",
-                           LOG_F_STR("address", str_from(l->where)),
-                           LOG_F_STR("reason", str_from(why)));
+        if (l->_ending)
+                return;
+        (void) snprintf(text, sizeof(text), "Redis at %s: %s", l->remote->where, why);
+        l->_delay = remote_disconnected(l->remote, text);
 }
 
 static void wait_and_retry(struct redis_link *l)
 {
-        usec_t wait = REDIS_BACKOFF_MIN << MIN_OF(l->_tries, 10U);
-
         l->state = REDIS_DOWN;
-        l->_tries++;
-        wait = MIN_OF(wait, REDIS_BACKOFF_MAX);
-        (void) uv_timer_start(&l->_timer, try_later, wait / USEC_PER_MSEC, 0);
+        (void) uv_timer_start(&l->_timer, try_later, l->_delay / USEC_PER_MSEC, 0);
 }
 
 void redis_link_drop(struct redis_link *l, const char *why)
@@ -119,7 +114,7 @@ static void link_drained(struct net_stream *s)
         struct redis_link *l = container_of(s, struct redis_link, _stream);
 
         if (l->state == REDIS_READY)
-                l->ready(l);
+                remote_send_waiting(l->remote);
 }
 
 static void link_connected(struct net_stream *s)
@@ -223,7 +218,6 @@ void redis_link_open(struct redis_link *l)
 {
         list_init(&l->_expected);
         (void) uv_timer_init(&l->loop->uv, &l->_timer);
-        (void) err_set(&l->failure, ERR_UNAVAILABLE, "Redis at %s: not connected yet", l->where);
         try_now(l);
 }
 
@@ -399,10 +393,6 @@ static void introduce(struct redis_link *l)
                 if (steps[l->_step](l))
                         return;
         (void) uv_timer_stop(&l->_timer);
-        if (l->_tries > 0)
-                log_fields(l->config->log, LOG_INFO, "connected to Redis again",
-                           LOG_F_STR("address", str_from(l->where)));
-        l->_tries = 0;
         l->state = REDIS_READY;
-        l->ready(l);
+        remote_connected(l->remote);
 }

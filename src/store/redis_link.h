@@ -11,7 +11,7 @@
  * Introducing: AUTH, SELECT, SCRIPT LOAD of each script; and, once in a life, SCAN for keys that
  * other programs wrote before us (REDIS_FOREIGN_KEYS), by batches, which are added to the index.
  * Each step has as long as a request has; then, as after any error, the connection is closed and
- * tried again after a time that doubles from REDIS_BACKOFF_MIN to REDIS_BACKOFF_MAX.
+ * tried again after the delay that store/store_remote.h gives.
  *
  * Only hiredis' reader is used (store/redis_reader.h). Its event interface ends the process by
  * assert(3) when a server says something it was not asked for, collects without bounds, and looks
@@ -27,9 +27,8 @@
 #include "net/stream.h"
 #include "store/redis_reader.h"
 #include "store/redis_scripts.h"
+#include "store/store_remote.h"
 
-#define REDIS_BACKOFF_MIN  (50 * USEC_PER_MSEC)
-#define REDIS_BACKOFF_MAX  (2 * USEC_PER_SEC)
 #define REDIS_OUT_MAX      (16 * MiB)
 #define REDIS_FOREIGN_KEYS "sandbox:*"
 #define REDIS_FOREIGN_PAGE "500"
@@ -56,19 +55,17 @@ enum redis_state {
 struct redis_link {
         struct net_loop *loop;
         const struct store_redis_config *config; /* all of these are the owner's */
-        const char *where;
-        void (*ready)(struct redis_link *l);
+        struct remote *remote;
         void (*ended)(struct redis_link *l);
 
         enum redis_state state;
-        struct err failure; /* why it is not ready */
         struct str digests[REDIS_SCRIPT_MAX_];
 
         struct net_stream _stream;
         struct redis_reader _reader;
         struct list _expected;
         uv_timer_t _timer; /* down: to try again; later: how long a step may take */
-        unsigned _tries;   /* that failed, since it was ready */
+        usec_t _delay;     /* before the next attempt */
         unsigned _step;
         unsigned _n_digests;
         bool _indexed;

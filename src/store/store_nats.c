@@ -4,24 +4,34 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "store/nats_link.h"
+#include "net/worker.h"
+#include "store/nats_protocol.h"
 #include "store/store_remote.h"
 
-/* The requests' way is store/store_remote.h's; what is done with them in NATS is store/nats/bucket.h's, in another
- * process. Here they are frames. */
+/*
+ * store/store_remote.h decides when a request is sent; store/nats/bucket.h carries it out, in the helper process; here
+ * it becomes a message. The helper is killed and started again after any failure, and the next one is not started before
+ * the last one is gone: what that one was about to write is then written, or never.
+ */
 
 #define SERVER "NATS"
 #define URLS   "--url="
 
-/* For the process to connect to each server in turn, and to see to the bucket. */
-#define PATIENCE (60 * USEC_PER_SEC)
+/* For the helper to try each server in turn and to prepare the bucket. */
+#define START_TIMEOUT (60 * USEC_PER_SEC)
+
+#define OUT_MAX (16 * MiB)
 
 struct nats {
         struct remote remote;
-        struct nats_link link;
-        struct remote_request *asked[REMOTE_IN_FLIGHT_MAX];
-        uint64_t tickets[REMOTE_IN_FLIGHT_MAX]; /* of them */
-        uint64_t last_ticket;
+        struct worker worker;
+        char **argv;
+        char *name; /* "NATS at URL", for messages */
+};
+
+struct nats_request {
+        struct remote_request remote;
+        struct worker_request request;
 };
 
 static struct nats *nats_of(const struct remote *r)
@@ -29,9 +39,9 @@ static struct nats *nats_of(const struct remote *r)
         return container_of(r, struct nats, remote);
 }
 
-static struct nats *nats_of_link(struct nats_link *l)
+static struct nats *nats_of_worker(struct worker *w)
 {
-        return container_of(l, struct nats, link);
+        return container_of(w, struct nats, worker);
 }
 
 static struct nats *nats_of_store(struct store *s)
@@ -39,71 +49,61 @@ static struct nats *nats_of_store(struct store *s)
         return container_of(s, struct nats, remote.store);
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
-/* A request_id tells its place: those of one place differ by the number of places. */
-static uint64_t new_ticket(struct nats *n, struct remote_request *x)
+static void request_failed(struct worker_request *r, const struct err *e)
 {
-        size_t at;
-
-        do {
-                at = ++n->last_ticket % REMOTE_IN_FLIGHT_MAX;
-        } while (n->asked[at]);
-        n->asked[at] = x;
-        n->tickets[at] = n->last_ticket;
-        return n->last_ticket;
+        (void) e; /* remote.failure says why */
+        remote_lost(&container_of(r, struct nats_request, request)->remote);
 }
 
 static void nats_send(struct remote *r, struct remote_request *x)
 {
-        struct nats *n = nats_of(r);
-        struct nats_frame f = { .head = { .what = x->req->_call, .request_id = new_ticket(n, x) },
-                                .first = store_req_key(x->req),
-                                .second = store_req_value(x->req) };
+        struct nats_request *q = container_of(x, struct nats_request, remote);
+        struct nats_message m = { .what = x->req->_call,
+                                  .first = store_req_key(x->req),
+                                  .second = store_req_value(x->req) };
+        scoped(buf_done) struct buf b;
 
         if (x->req->_call == STORE_CALL_CAS)
-                f.head.version = STORE_AS(cas, x->req)->expected;
+                m.version = STORE_AS(cas, x->req)->expected;
         if (x->req->_call == STORE_CALL_REMOVE)
-                f.head.version = STORE_AS(remove, x->req)->expected;
+                m.version = STORE_AS(remove, x->req)->expected;
         if (x->req->_call == STORE_CALL_SCAN) {
-                f.head.limit = STORE_AS(scan, x->req)->limit;
-                f.first = STORE_AS(scan, x->req)->prefix;
-                f.second = STORE_AS(scan, x->req)->after;
+                m.limit = STORE_AS(scan, x->req)->limit;
+                m.first = STORE_AS(scan, x->req)->prefix;
+                m.second = STORE_AS(scan, x->req)->after;
         }
-        nats_link_send(&n->link, f);
+        worker_request_init(&nats_of(r)->worker, &q->request, request_failed);
+        m.request_id = q->request.id;
+        buf_init(&b, NATS_MESSAGE_MAX);
+        nats_message_add(&b, &m);
+        worker_request_send(&q->request, buf_str(&b), -EBADF);
 }
 
 static bool nats_has_room(struct remote *r, size_t bytes)
 {
-        return nats_link_has_room(&nats_of(r)->link, bytes);
+        return worker_has_room(&nats_of(r)->worker, bytes + 4 * KiB);
 }
 
 static void nats_drop(struct remote *r, const char *why)
 {
-        nats_link_drop(&nats_of(r)->link, why);
-}
-
-static const char *nats_failure(const struct remote *r)
-{
-        const struct nats_link *l = &nats_of(r)->link;
-
-        return l->state == NATS_READY ? NULL : l->failure.message;
+        worker_fail(&nats_of(r)->worker, "%s", why);
 }
 
 static const struct remote_ops remote_nats = {
         .server = SERVER,
-        .request_size = sizeof(struct remote_request),
+        .request_size = sizeof(struct nats_request),
         .has_room = nats_has_room,
         .send = nats_send,
         .drop = nats_drop,
-        .failure = nats_failure,
 };
 
-/* --- answers --- */
+/* --- replies --- */
 
-static int reply_scan(struct store_scan *sc, const struct nats_frame *f)
+static int reply_scan(struct store_scan *sc, const struct nats_message *m)
 {
-        struct str entries = f->first;
+        struct str entries = m->first;
         struct store_entry entry;
         int r;
 
@@ -114,37 +114,36 @@ static int reply_scan(struct store_scan *sc, const struct nats_frame *f)
         }
         if (r < 0)
                 return remote_bad_reply(&sc->req, SERVER);
-        sc->more = sc->n > 0 && f->head.limit != 0;
+        sc->more = sc->n > 0 && m->limit != 0;
         return 0;
 }
 
-static int reply_failure(struct store_req *req, const struct nats_frame *f)
+static int reply_failure(struct store_req *req, const struct nats_message *m)
 {
-        if (f->head.what > ERR_CODE_MAX_)
+        if (m->what > ERR_CODE_MAX_)
                 return remote_bad_reply(req, SERVER);
-        return err_set(&req->err, (enum err_code)(f->head.what - 1), "%.*s", STR_ARG(f->first));
+        return err_set(&req->err, (enum err_code)(m->what - 1), "%.*s", STR_ARG(m->first));
 }
 
-static int answer(struct store_req *req, const struct nats_frame *f)
+static int read_reply(struct store_req *req, const struct nats_message *m)
 {
-        if (f->head.what != 0)
-                return reply_failure(req, f);
-        if (f->head.version == 0 && req->_call != STORE_CALL_REMOVE
-            && req->_call != STORE_CALL_SCAN)
+        if (m->what != 0)
+                return reply_failure(req, m);
+        if (m->version == 0 && req->_call != STORE_CALL_REMOVE && req->_call != STORE_CALL_SCAN)
                 return remote_bad_reply(req, SERVER);
         switch ((enum store_call) req->_call) {
         case STORE_CALL_GET:
-                if (f->first.n > STORE_VALUE_MAX)
+                if (m->first.n > STORE_VALUE_MAX)
                         return remote_bad_reply(req, SERVER);
-                return store_get_set(STORE_AS(get, req), f->first, f->head.version);
+                return store_get_set(STORE_AS(get, req), m->first, m->version);
         case STORE_CALL_PUT:
-                STORE_AS(put, req)->version = f->head.version;
+                STORE_AS(put, req)->version = m->version;
                 return 0;
         case STORE_CALL_CAS:
-                STORE_AS(cas, req)->version = f->head.version;
+                STORE_AS(cas, req)->version = m->version;
                 return 0;
         case STORE_CALL_SCAN:
-                return reply_scan(STORE_AS(scan, req), f);
+                return reply_scan(STORE_AS(scan, req), m);
         case STORE_CALL_REMOVE:
         case STORE_CALL_MAX_:
         default:
@@ -152,28 +151,67 @@ static int answer(struct store_req *req, const struct nats_frame *f)
         }
 }
 
-static void link_answer(struct nats_link *l, struct nats_frame f)
+static void about_connection(struct nats *n, const struct nats_message *m)
 {
-        struct nats *n = nats_of_link(l);
-        size_t at = f.head.request_id % REMOTE_IN_FLIGHT_MAX;
-        struct remote_request *x = n->asked[at];
+        if (m->what != 0)
+                return worker_fail(&n->worker, "%.*s", STR_ARG(m->first));
+        if (n->worker.state != WORKER_STARTING)
+                return worker_fail(&n->worker, "the helper process broke the protocol");
+        worker_ready(&n->worker);
+        remote_connected(&n->remote);
+}
 
-        if (!x || n->tickets[at] != f.head.request_id)
-                return nats_link_drop(l, "its process talks nonsense");
-        n->asked[at] = NULL;
-        store_result_reset(x->req);
-        remote_finish(x, answer(x->req, &f));
+static void on_message(struct worker *w, struct str bytes)
+{
+        struct nats *n = nats_of_worker(w);
+        struct worker_request *r = NULL;
+        struct nats_message m;
+        struct nats_request *q;
+        bool good = nats_message_read(bytes, &m) == 0;
+
+        if (good && m.request_id == 0)
+                return about_connection(n, &m);
+        if (good)
+                r = worker_request_get(w, m.request_id);
+        if (!r)
+                return worker_fail(w, "the helper process broke the protocol");
+        q = container_of(r, struct nats_request, request);
+        worker_request_end(r);
+        store_result_reset(q->remote.req);
+        remote_finish(&q->remote, read_reply(q->remote.req, &m));
         remote_send_waiting(&n->remote);
 }
 
-static void link_lost(struct nats_link *l)
+static void on_connected(struct worker *w)
 {
-        struct nats *n = nats_of_link(l);
-
-        for (size_t i = 0; i < ARRAY_SIZE(n->asked); i++)
-                if (n->asked[i])
-                        remote_lost(TAKE_PTR(n->asked[i]));
+        (void) w; /* it speaks first, once it is connected to NATS */
 }
+
+static void on_lost(struct worker *w)
+{
+        (void) remote_disconnected(&nats_of_worker(w)->remote, w->error.message);
+}
+
+static void on_drained(struct worker *w)
+{
+        remote_send_waiting(&nats_of_worker(w)->remote);
+}
+
+static void on_closed(struct worker *w)
+{
+        struct nats *n = nats_of_worker(w);
+
+        remote_done(&n->remote);
+        store_closed(&n->remote.store);
+}
+
+static const struct worker_ops worker_ops = {
+        .connected = on_connected,
+        .message = on_message,
+        .lost = on_lost,
+        .drained = on_drained,
+        .closed = on_closed,
+};
 
 /* --- the process' command line --- */
 
@@ -218,33 +256,21 @@ static char **make_argv(const struct store_nats_config *c)
         return argv;
 }
 
-/* --- the member --- */
-
-static void link_ready(struct nats_link *l)
-{
-        remote_send_waiting(&nats_of_link(l)->remote);
-}
-
-static void link_ended(struct nats_link *l)
-{
-        struct nats *n = nats_of_link(l);
-
-        remote_done(&n->remote);
-        store_closed(&n->remote.store);
-}
+/* --- the store --- */
 
 static void nats_close(struct store *s)
 {
-        nats_link_end(&nats_of_store(s)->link);
+        worker_close(&nats_of_store(s)->worker);
 }
 
 static void nats_free(struct store *s)
 {
         struct nats *n = nats_of_store(s);
 
-        for (char **a = n->link.argv; *a; a++)
+        for (char **a = n->argv; *a; a++)
                 free(*a);
-        free((void *) n->link.argv);
+        free((void *) n->argv);
+        free(n->name);
         free(n);
 }
 
@@ -264,17 +290,20 @@ int store_nats_open(struct net_loop *loop, const struct store_nats_config *confi
         if (access(config->program, X_OK) < 0)
                 return err_errno(e, -errno, "the program %s can't be run", config->program);
         n = xnew(struct nats);
+        n->argv = make_argv(config);
         remote_init(&n->remote, &store_nats, &remote_nats, loop, config->wait);
-        n->link.loop = loop;
-        n->link.log = config->log;
-        n->link.argv = make_argv(config);
-        n->link.where = n->remote.where = n->link.argv[1] + strlen(URLS);
-        n->link.patience = PATIENCE;
-        n->link.ready = link_ready;
-        n->link.answer = link_answer;
-        n->link.lost = link_lost;
-        n->link.ended = link_ended;
-        nats_link_open(&n->link);
+        n->remote.where = n->argv[1] + strlen(URLS);
+        n->remote.log = config->log;
+        n->name = xcalloc(1, strlen(n->remote.where) + sizeof(SERVER " at "));
+        (void) snprintf(n->name, strlen(n->remote.where) + sizeof(SERVER " at "), SERVER " at %s",
+                        n->remote.where);
         *ret = &n->remote.store;
-        return 0;
+        return worker_open(&n->worker, loop, &worker_ops,
+                           &(struct worker_config){ .name = n->name,
+                                                    .argv = n->argv,
+                                                    .frame_max = NATS_MESSAGE_MAX,
+                                                    .out_max = OUT_MAX,
+                                                    .die_with_parent = true,
+                                                    .start_timeout = START_TIMEOUT,
+                                                    .backoff_max = REMOTE_BACKOFF_MAX });
 }

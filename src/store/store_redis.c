@@ -293,13 +293,6 @@ static void redis_drop(struct remote *r, const char *why)
         redis_link_drop(&redis_of(r)->link, why);
 }
 
-static const char *redis_failure(const struct remote *r)
-{
-        const struct redis_link *l = &redis_of(r)->link;
-
-        return l->state == REDIS_READY ? NULL : l->failure.message;
-}
-
 static const struct remote_ops remote_redis = {
         .server = SERVER,
         .request_size = sizeof(struct redis_request),
@@ -307,7 +300,6 @@ static const struct remote_ops remote_redis = {
         .has_room = redis_has_room,
         .send = redis_send,
         .drop = redis_drop,
-        .failure = redis_failure,
 };
 
 /* --- the member --- */
@@ -315,11 +307,6 @@ static const struct remote_ops remote_redis = {
 static struct redis *redis_of_store(struct store *s)
 {
         return container_of(s, struct redis, remote.store);
-}
-
-static void link_ready(struct redis_link *l)
-{
-        remote_send_waiting(&container_of(l, struct redis, link)->remote);
 }
 
 static void link_ended(struct redis_link *l)
@@ -355,10 +342,10 @@ struct store *store_redis_open(struct net_loop *loop, const struct store_redis_c
         remote_init(&r->remote, &store_redis, &remote_redis, loop, config->wait);
         r->config = *config;
         r->remote.where = config->where;
+        r->remote.log = config->log;
         r->link.loop = loop;
         r->link.config = &r->config;
-        r->link.where = config->where;
-        r->link.ready = link_ready;
+        r->link.remote = &r->remote;
         r->link.ended = link_ended;
         redis_link_open(&r->link);
         return &r->remote.store;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/store_remote.h"
 
+#include <stdio.h>
+
 #include "base/base.h"
 
 /*
@@ -79,12 +81,12 @@ static int give_up(struct remote_request *x)
         const struct remote *r = x->remote;
         const char *unsure = x->sent && store_call_writes(x->req) ? "; it may have been written"
                                                                   : "";
-        const char *why = r->ops->failure(r);
 
-        if (!why)
-                return err_set(&x->req->err, ERR_UNAVAILABLE, "%s at %s: no answer in time%s",
-                               r->ops->server, r->where, unsure);
-        return err_set(&x->req->err, ERR_UNAVAILABLE, "%s%s", why, unsure);
+        if (r->connected || !r->failure[0])
+                return err_set(&x->req->err, ERR_UNAVAILABLE, "%s at %s: %s%s", r->ops->server,
+                               r->where, r->connected ? "no answer in time" : "not connected yet",
+                               unsure);
+        return err_set(&x->req->err, ERR_UNAVAILABLE, "%s%s", r->failure, unsure);
 }
 
 void remote_send_waiting(struct remote *r)
@@ -102,6 +104,31 @@ void remote_send_waiting(struct remote *r)
                 r->n_in_flight++;
                 r->ops->send(r, x);
         }
+}
+
+/* --- the connection --- */
+
+void remote_connected(struct remote *r)
+{
+        if (r->backoff.failures > 0)
+                log_fields(r->log, LOG_INFO, "store connection restored",
+                           LOG_F_STR("server", str_from(r->ops->server)),
+                           LOG_F_STR("address", str_from(r->where)));
+        backoff_reset(&r->backoff);
+        r->connected = true;
+        remote_send_waiting(r);
+}
+
+usec_t remote_disconnected(struct remote *r, const char *why)
+{
+        r->connected = false;
+        (void) snprintf(r->failure, sizeof(r->failure), "%s", why);
+        if (r->backoff.failures == 0)
+                log_fields(r->log, LOG_WARN, "no store connection, trying again",
+                           LOG_F_STR("server", str_from(r->ops->server)),
+                           LOG_F_STR("address", str_from(r->where)),
+                           LOG_F_STR("reason", str_from(why)));
+        return backoff_next(&r->backoff);
 }
 
 /* Before those that came later: it is as old as it was. */
@@ -208,6 +235,7 @@ void remote_init(struct remote *r, const struct store_ops *store_ops, const stru
         list_init(&r->waiting);
         tree_init(&r->last);
         timeout_kind_init(&r->wait, loop, wait, waited_too_long);
+        r->backoff = (struct backoff){ REMOTE_BACKOFF_MIN, REMOTE_BACKOFF_MAX, 0 };
 }
 
 void remote_done(struct remote *r)

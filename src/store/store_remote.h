@@ -22,9 +22,15 @@
  *         remote_lost    the link broke before there was one
  */
 
+#include "base/log.h"
 #include "base/tree.h"
+#include "net/backoff.h"
 #include "net/timeout.h"
 #include "store/store_impl.h"
+
+/* The delay before the next attempt to connect doubles between these. */
+#define REMOTE_BACKOFF_MIN (50 * USEC_PER_MSEC)
+#define REMOTE_BACKOFF_MAX (2 * USEC_PER_SEC)
 
 #define REMOTE_IN_FLIGHT_MAX 256 /* the others wait here instead of in a buffer */
 
@@ -54,15 +60,16 @@ struct remote_ops {
 
         /* Breaks the link; each request that was asked is told by remote_lost. */
         void (*drop)(struct remote *r, const char *why);
-
-        /* Why there is no link, for people; NULL if there is one. */
-        const char *(*failure)(const struct remote *r);
 };
 
 struct remote {
         struct store store;
         const struct remote_ops *ops;
-        const char *where; /* the address for people */
+        const char *where;         /* the address for people */
+        const struct log_ctx *log; /* or NULL */
+        bool connected;
+        char failure[ERR_MESSAGE_MAX]; /* why it is not connected */
+        struct backoff backoff;
         struct timeout_kind wait;
         struct list waiting; /* in the order they were started */
         struct tree last;    /* of each key */
@@ -78,6 +85,13 @@ void remote_done(struct remote *r);
 /* For struct store_ops. */
 void remote_run(struct store *s);
 void remote_cancel(struct store *s, struct store_req *req);
+
+/* Connected, or connected again: sends what waits. */
+void remote_connected(struct remote *r);
+
+/* The connection is lost, or an attempt failed. Returns how long to wait before the next one. The first failure in a
+ * row is logged, and the success that ends it. `why` names the server. */
+usec_t remote_disconnected(struct remote *r, const char *why);
 
 void remote_send_waiting(struct remote *r);
 void remote_finish(struct remote_request *x, int result);

@@ -62,13 +62,13 @@ def a_nats_that_is_away_is_a_503():
         refused = create(h)
         eq(refused.status, 503, refused.body)
         has(str(refused.body), "NATS at nats://127.0.0.1")
-        has(h.log(), "no connection to NATS")
+        has(h.log(), "no store connection")
         nats.start()
         while (again := create(h)).status == 503:
             pass
         eq(again.status, 202, again.body)
         eq(h.call("GET", f"/v1/sandboxes/{made.json['id']}").status, 200)
-        has(h.log(), "connected to NATS again")
+        has(h.log(), "store connection restored")
 
 
 @test

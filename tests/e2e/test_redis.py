@@ -50,13 +50,13 @@ def a_redis_that_is_away_is_a_503():
         refused = create(h)
         eq(refused.status, 503, refused.body)
         has(str(refused.body), "Redis at unix:")
-        has(h.log(), "no connection to Redis")
+        has(h.log(), "no store connection")
         redis.start()
         while (again := create(h)).status == 503:
             pass
         eq(again.status, 202, again.body)
         eq(h.call("GET", f"/v1/sandboxes/{made.json['id']}").status, 200)
-        has(h.log(), "connected to Redis again")
+        has(h.log(), "store connection restored")
 
 
 @test

@@ -50,7 +50,7 @@ static void take_urls(struct str text)
 
 static void read_frames(struct str text)
 {
-        struct nats_frame f;
+        struct nats_message f;
         ssize_t n;
 
         while ((n = nats_frame_read(text, &f)) > 0) {
@@ -58,7 +58,7 @@ static void read_frames(struct str text)
                 size_t before;
 
                 ASSERT((size_t) n <= text.n
-                       && sizeof(f.head) + f.first.n + f.second.n == (size_t) n);
+                       && 4 + NATS_MESSAGE_COST + f.first.n + f.second.n == (size_t) n);
                 do {
                         before = f.first.n;
                 } while (nats_entry_take(&f.first, &entry) > 0

@@ -30,7 +30,7 @@
 
 struct request {
         struct list node;
-        struct nats_frame frame;
+        struct nats_message message;
         char bytes[];
 };
 
@@ -61,32 +61,33 @@ static bool write_all(struct str text)
         return true;
 }
 
-static void answer(struct nats_frame f)
+static void answer(struct nats_message m)
 {
         scoped(buf_done) struct buf out;
 
         buf_init(&out, NATS_FRAME_MAX);
-        nats_frame_add(&out, f);
+        nats_frame_add(&out, &m);
         (void) pthread_mutex_lock(&helper.out);
         if (buf_failed(&out) || !write_all(buf_str(&out)))
                 _exit(1);
         (void) pthread_mutex_unlock(&helper.out);
 }
 
-static struct nats_frame failure(uint64_t request_id, enum err_code code, const char *message)
+static struct nats_message failure(uint64_t request_id, enum err_code code, const char *message)
 {
-        return (struct nats_frame){ .head = { .request_id = request_id,
-                                              .what = 1 + (uint32_t) code },
-                                    .first = str_from(message) };
+        return (struct nats_message){ .request_id = request_id,
+                                      .what = 1 + (uint32_t) code,
+                                      .first = str_from(message) };
 }
 
 /* The lock of the socket stays: nobody says anything behind it. */
 static never_returns void fail(const char *why)
 {
+        struct nats_message m = failure(0, ERR_UNAVAILABLE, why);
         scoped(buf_done) struct buf out;
 
         buf_init(&out, NATS_FRAME_MAX);
-        nats_frame_add(&out, failure(0, ERR_UNAVAILABLE, why));
+        nats_frame_add(&out, &m);
         (void) pthread_mutex_lock(&helper.out);
         (void) write_all(buf_str(&out));
         _exit(1);
@@ -100,34 +101,33 @@ static void lost(struct bucket *b, const char *why)
 
 /* --- requests --- */
 
-static int scan(const struct nats_frame *q, struct buf *out, struct nats_frame *a, struct err *e)
+static int scan(const struct nats_message *q, struct buf *out, struct nats_message *a,
+                struct err *e)
 {
         struct bucket_page page = {
-                .prefix = q->first, .after = q->second, .limit = q->head.limit, .entries = out
+                .prefix = q->first, .after = q->second, .limit = q->limit, .entries = out
         };
         int r = bucket_scan(&helper.bucket, &page, e);
 
-        a->head.limit = page.more;
+        a->limit = page.more;
         return r;
 }
 
-static int carry_out(const struct nats_frame *q, struct buf *out, struct nats_frame *a,
+static int carry_out(const struct nats_message *q, struct buf *out, struct nats_message *a,
                      struct err *e)
 {
-        struct bucket_write w = { .key = q->first,
-                                  .value = q->second,
-                                  .expected = q->head.version };
+        struct bucket_write w = { .key = q->first, .value = q->second, .expected = q->version };
         struct bucket *b = &helper.bucket;
         int r;
 
-        switch (q->head.what) {
+        switch (q->what) {
         case STORE_CALL_GET:
-                return bucket_get(b, q->first, out, &a->head.version, e);
+                return bucket_get(b, q->first, out, &a->version, e);
         case STORE_CALL_PUT:
                 r = bucket_put(b, &w, e);
                 break;
         case STORE_CALL_REMOVE:
-                return bucket_remove(b, q->first, q->head.version, e);
+                return bucket_remove(b, q->first, q->version, e);
         case STORE_CALL_CAS:
                 r = bucket_cas(b, &w, e);
                 break;
@@ -136,7 +136,7 @@ static int carry_out(const struct nats_frame *q, struct buf *out, struct nats_fr
         default:
                 return err_set(e, ERR_INTERNAL, "a call that does not exist");
         }
-        a->head.version = w.version;
+        a->version = w.version;
         return r;
 }
 
@@ -158,13 +158,13 @@ static void *work(void *unused)
         (void) unused;
         for (;;) {
                 struct request *q = next_request();
-                struct nats_frame a = { .head = { .request_id = q->frame.head.request_id } };
+                struct nats_message a = { .request_id = q->message.request_id };
                 scoped(buf_done) struct buf out;
                 struct err e;
 
-                buf_init(&out, NATS_FRAME_MAX - sizeof(struct nats_head));
-                if (carry_out(&q->frame, &out, &a, &e) < 0)
-                        a = failure(a.head.request_id, e.code, e.message);
+                buf_init(&out, NATS_MESSAGE_MAX - NATS_MESSAGE_COST);
+                if (carry_out(&q->message, &out, &a, &e) < 0)
+                        a = failure(a.request_id, e.code, e.message);
                 else
                         a.first = buf_str(&out);
                 answer(a);
@@ -201,20 +201,21 @@ static void *connect_and_work(void *unused)
         for (int i = 1; i < WORKERS; i++)
                 start(work);
         start(sweep);
-        answer((struct nats_frame){ 0 });
+        answer((struct nats_message){ 0 });
         return work(unused);
 }
 
 /* --- reading --- */
 
-static void hand_on(const struct nats_frame *f)
+static void hand_on(const struct nats_message *f)
 {
         struct request *q = xcalloc(1, sizeof(*q) + f->first.n + f->second.n);
 
-        memcpy(q->bytes, f->first.p, f->first.n + f->second.n); /* one behind the other */
-        q->frame.head = f->head;
-        q->frame.first = str_of(q->bytes, f->first.n);
-        q->frame.second = str_of(q->bytes + f->first.n, f->second.n);
+        memcpy(q->bytes, f->first.p, f->first.n);
+        memcpy(q->bytes + f->first.n, f->second.p, f->second.n);
+        q->message = *f;
+        q->message.first = str_of(q->bytes, f->first.n);
+        q->message.second = str_of(q->bytes + f->first.n, f->second.n);
         (void) pthread_mutex_lock(&helper.lock);
         list_append(&helper.requests, &q->node);
         (void) pthread_cond_signal(&helper.there);
@@ -224,7 +225,7 @@ static void hand_on(const struct nats_frame *f)
 static int read_requests(void)
 {
         scoped(buf_done) struct buf in;
-        struct nats_frame f;
+        struct nats_message f;
         ssize_t n, r;
 
         buf_init(&in, NATS_FRAME_MAX + 64 * KiB);

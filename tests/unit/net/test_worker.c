@@ -223,10 +223,10 @@ static void a_process_that_ends_is_started_again(void **state)
         owner_open((struct worker_config){ .argv = exits });
         call(&c, "x");
         wire_until(&loop, c.failed);
-        check_str_eq(str_from(c.text), "the helper has ended (status 3)");
+        check_str_eq(str_from(c.text), "the helper: the process ended (status 3)");
         wire_until(&loop, o.starts == 3);
-        check_i64_eq(o.losses, 2);
-        check_i64_eq(o.worker.backoff.failures, 2);
+        check_true(o.losses >= 2);
+        check_i64_eq(o.worker.backoff.failures, o.losses);
         owner_close();
 }
 
@@ -238,7 +238,7 @@ static void a_program_that_is_missing_fails_requests_from_the_loop(void **state)
         check_i64_eq(o.worker.state, WORKER_DOWN);
         call(&c, "x");
         wire_until(&loop, c.failed);
-        check_true(strstr(c.text, "the helper cannot be started: ") != NULL);
+        check_true(strstr(c.text, "the helper: start the process: ") != NULL);
         wire_until(&loop, o.losses == 3);
         check_i64_eq(o.starts, 0);
         owner_close();
@@ -351,7 +351,7 @@ static void the_next_process_gets_what_may_be_repeated(void **state)
         peer_say(0, "started", -EBADF);
         check_str_eq(str_from(peer_hear(&id, NULL)), "hello");
         check_true(once.failed);
-        check_str_eq(str_from(once.text), "the helper has ended and was started again; try again");
+        check_str_eq(str_from(once.text), "the helper was restarted; try again");
         call(&later, "later");
         peer_say(0, "hello", -EBADF);
         check_str_eq(str_from(peer_hear(&id, NULL)), "twice");
@@ -396,8 +396,7 @@ static void a_broken_socket_stays_broken(void **state)
         call(&waiting, "x");
         peer = fd_close(peer);
         wire_until(&loop, waiting.failed);
-        check_str_eq(str_from(waiting.text),
-                     "the helper: the connection is lost: closed by the other side");
+        check_str_eq(str_from(waiting.text), "the helper: the connection was closed");
         call(&late, "y");
         wire_until(&loop, late.failed);
         check_i64_eq(o.losses, 1);

@@ -1,45 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
+#include "base/codec.h"
 #include "store/nats_protocol.h"
 #include "tests/lib/check.h"
+
+static const struct nats_message sample = { .request_id = 7,
+                                            .what = 3,
+                                            .version = 9,
+                                            .limit = 1,
+                                            .first = STR("key"),
+                                            .second = STR("value") };
 
 static void frames_come_back_by_whatever_pieces(void **state)
 {
         scoped(buf_done) struct buf b;
-        struct nats_frame f;
+        struct nats_message m;
 
         buf_init(&b, NATS_FRAME_MAX);
-        nats_frame_add(&b, (struct nats_frame){
-                                   .head = { .what = 3, .request_id = 7, .version = 9, .limit = 1 },
-                                   .first = STR("key"),
-                                   .second = STR("value") });
+        nats_frame_add(&b, &sample);
+        check_u64_eq(b.n, 4 + NATS_MESSAGE_COST + 3 + 5);
         for (size_t n = 0; n < b.n; n++)
-                check_i64_eq(nats_frame_read(str_of(buf_str(&b).p, n), &f), 0);
-        check_i64_eq(nats_frame_read(buf_str(&b), &f), (int64_t) b.n);
-        check_u64_eq(f.head.what, 3);
-        check_u64_eq(f.head.request_id, 7);
-        check_u64_eq(f.head.version, 9);
-        check_u64_eq(f.head.limit, 1);
-        check_str_eq(f.first, "key");
-        check_str_eq(f.second, "value");
+                check_i64_eq(nats_frame_read(str_of(buf_str(&b).p, n), &m), 0);
+        check_i64_eq(nats_frame_read(buf_str(&b), &m), (int64_t) b.n);
+        check_u64_eq(m.what, 3);
+        check_u64_eq(m.request_id, 7);
+        check_u64_eq(m.version, 9);
+        check_u64_eq(m.limit, 1);
+        check_str_eq(m.first, "key");
+        check_str_eq(m.second, "value");
 }
 
 static void what_is_no_frame_is_refused(void **state)
 {
-        static const struct nats_head heads[] = {
-                { .n = 0 },
-                { .n = sizeof(struct nats_head) - 1 },
-                { .n = (uint32_t) NATS_FRAME_MAX + 1 },
-                { .n = UINT32_MAX },
-                { .n = sizeof(struct nats_head), .first = 1 },
-                { .n = sizeof(struct nats_head) + 4, .first = UINT32_MAX },
-        };
-        struct nats_frame f;
+        static const size_t lengths[] = { 0, NATS_MESSAGE_COST - 1, NATS_MESSAGE_MAX + 1,
+                                          UINT32_MAX };
+        scoped(buf_done) struct buf b;
+        struct nats_message m;
 
-        for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
-                check_i64_eq(nats_frame_read(str_of((const char *) &heads[i], sizeof(heads[i])),
-                                             &f),
-                             -EBADMSG);
+        buf_init(&b, NATS_FRAME_MAX);
+        for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+                buf_reset(&b);
+                codec_put_u32(&b, lengths[i]);
+                nats_message_add(&b, &sample);
+                check_i64_eq(nats_frame_read(buf_str(&b), &m), -EBADMSG);
+        }
+}
+
+static void a_message_is_exactly_as_long_as_it_says(void **state)
+{
+        scoped(buf_done) struct buf b;
+        struct nats_message m;
+
+        buf_init(&b, NATS_FRAME_MAX);
+        nats_message_add(&b, &sample);
+        check_i64_eq(nats_message_read(buf_str(&b), &m), 0);
+        for (size_t n = 0; n < b.n; n++)
+                check_i64_eq(nats_message_read(str_of(buf_str(&b).p, n), &m), -EBADMSG);
+        buf_add_char(&b, 'x');
+        check_i64_eq(nats_message_read(buf_str(&b), &m), -EBADMSG);
 }
 
 static void entries_come_back(void **state)
@@ -70,6 +88,7 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(frames_come_back_by_whatever_pieces),
                 cmocka_unit_test(what_is_no_frame_is_refused),
+                cmocka_unit_test(a_message_is_exactly_as_long_as_it_says),
                 cmocka_unit_test(entries_come_back),
         };
 

@@ -415,9 +415,9 @@ static void liars_are_unavailable(void **state)
         static const struct {
                 const char *script, *why;
         } cases[] = {
-                { "exit 0", "has ended" },
-                { "exec >&0; echo this is no frame of ours at all, is it; cat", "talks nonsense" },
-                { "exec >&0; printf '\\050\\0\\0\\0%036d' 0; cat", "talks nonsense" },
+                { "exit 0", "process ended" },
+                { "exec >&0; echo this is no frame of ours at all, is it; cat", "broke the protocol" },
+                { "exec >&0; printf '\\044\\0\\0\\0%036d' 0; cat", "broke the protocol" },
         };
         struct store_nats_config config = nats_server_config(&server, "b");
         struct store_world w;
