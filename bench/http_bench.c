@@ -70,7 +70,7 @@ static void any_proxy(struct http_req *req)
         http_proxy(req, &(struct http_proxy_target){ .client = b->client,
                                                      .addr = &b->upstream,
                                                      .prefix = STR("/"),
-                                                     .rest = req->params[0],
+                                                     .path = req->params[0],
                                                      .flags = HTTP_PROXY_FORWARDED });
 }
 

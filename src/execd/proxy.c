@@ -103,7 +103,7 @@ static void any_proxy(struct http_req *req)
                                 .addr = &port->v4,
                                 .fallback = &port->v6,
                                 .prefix = STR("/"),
-                                .rest = req->params[1],
+                                .path = req->params[1],
                                 .flags = HTTP_PROXY_FORWARDED_FOR
                                          | (from_hutchd ? 0 : HTTP_PROXY_FORWARDED_PROTO)
                                          | HTTP_PROXY_KEEP_HOST,

@@ -8,7 +8,6 @@
 #include "http/message.h"
 #include "http/tunnel.h"
 #include "net/stream.h"
-#include "net/timeout.h"
 
 /* Endpoints are sandboxes: some thousands at most, a handful of them busy. */
 #define CLIENT_BUCKETS 256

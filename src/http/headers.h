@@ -57,4 +57,31 @@ int http_head_value(struct http_head_builder *b, struct str fragment) must_check
 /* After the last field. */
 int http_head_finish(struct http_head_builder *b) must_check;
 
+/* --- parameters of a field --- */
+
+/*
+ * The parameters behind a field's main value (RFC 9110, 5.6.6):
+ *
+ *         form-data; name="file"; filename="a \"b\".txt"
+ *
+ *         field_param_value(&field, &value);
+ *         while ((r = field_param_next(&field, &param)) > 0)
+ *                 ...
+ *
+ * Views point into the field. A quoted value has no quotes but keeps its escapes: senders disagree on
+ * what a backslash means, and only the reader of the parameter knows.
+ */
+struct field_param {
+        struct str name; /* a token; compare without case */
+        struct str value;
+        bool quoted;
+};
+
+/* Removes the text before the first ';' from *field and returns it trimmed. */
+void field_param_value(struct str *field, struct str *ret);
+
+/* Removes the next parameter from *field. 1, 0 at the end, -EINVAL for bad syntax. Empty parameters
+ * ("a; ; b=c") are skipped. */
+int field_param_next(struct str *field, struct field_param *ret) must_check;
+
 #endif

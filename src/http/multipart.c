@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "http/field_param.h"
+#include "http/headers.h"
 #include "http/multipart_impl.h"
 
 /*

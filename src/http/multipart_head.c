@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
-#include "http/field_param.h"
+#include "http/headers.h"
 #include "http/multipart_impl.h"
 #include "http/url.h"
 

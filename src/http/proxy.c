@@ -4,7 +4,6 @@
 #include "base/base.h"
 #include "http/client_impl.h"
 #include "http/proxy_headers.h"
-#include "http/pump.h"
 #include "os/fd.h"
 
 /*
@@ -18,7 +17,7 @@ struct proxied {
         struct http_call call;
         struct http_req *req;
         http_proxy_failed_fn *failed;
-        http_proxy_response_fn *answer;
+        http_proxy_filter_fn *filter;
         size_t n_headers; /* of our answer, before the server's were added */
         struct buf body;  /* sent instead of the request's */
         bool switched;    /* the pump holds the reference */
@@ -135,7 +134,7 @@ static void call_head(struct http_call *call)
 {
         struct proxied *x = proxied_of(call);
 
-        if (proxy__response_headers(x->req, &call->response, x->answer) < 0) {
+        if (proxy__response_headers(x->req, &call->response, x->filter) < 0) {
                 x->refused = true;
                 http_call_cancel(call);
                 return;
@@ -172,7 +171,7 @@ static struct http_tunnel *call_upgrade(struct http_call *call)
         struct http_req *req = x->req;
         struct switched *s = arena_new(&req->arena, struct switched);
 
-        if (!s || proxy__response_headers(req, &call->response, x->answer) < 0)
+        if (!s || proxy__response_headers(req, &call->response, x->filter) < 0)
                 return NULL;
         http_res_header_const(req, STR("Connection"), STR("Upgrade"));
         http_res_header_const(req, STR("Upgrade"),
@@ -216,7 +215,7 @@ static const struct http_call_hooks call_hooks = {
 
 static int join_target(struct http_req *req, const struct http_proxy_target *t, struct str *ret)
 {
-        size_t n = t->prefix.n + t->rest.n + (req->query.p ? req->query.n + 1 : 0);
+        size_t n = t->prefix.n + t->path.n + (req->query.p ? req->query.n + 1 : 0);
         struct buf b;
         char *p = arena_alloc(&req->arena, n + 1);
 
@@ -224,7 +223,7 @@ static int join_target(struct http_req *req, const struct http_proxy_target *t, 
                 return -ENOMEM;
         buf_init_fixed(&b, p, n + 1);
         buf_add_str(&b, t->prefix);
-        buf_add_str(&b, t->rest);
+        buf_add_str(&b, t->path);
         if (req->query.p) {
                 buf_add_char(&b, '?');
                 buf_add_str(&b, req->query);
@@ -299,7 +298,7 @@ void http_proxy(struct http_req *req, const struct http_proxy_target *t)
         }
         x->req = http_req_ref(req);
         x->failed = failed;
-        x->answer = t->answer;
+        x->filter = t->filter;
         x->n_headers = req->res.headers.n;
         if (t->body) {
                 x->body = *t->body;

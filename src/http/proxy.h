@@ -14,7 +14,7 @@
  *
  *         http_proxy(req, &(struct http_proxy_target){
  *                                 .client = client, .addr = &addr,
- *                                 .prefix = STR("/"), .rest = req->params[1],
+ *                                 .prefix = STR("/"), .path = req->params[1],
  *                                 .flags = HTTP_PROXY_FORWARDED, .strip = secret_headers, … });
  */
 
@@ -38,7 +38,7 @@ typedef void http_proxy_failed_fn(struct http_req *req, const struct http_proble
  * 1: it goes, with the value that is in *h now (which lives in the request's arena); 0: it does not;
  * negative: the answer is refused. Headers of our own are added to the answer before http_proxy is
  * called: they are part of whatever becomes of it, failures too. */
-typedef int http_proxy_response_fn(struct http_req *req, struct http_header *h);
+typedef int http_proxy_filter_fn(struct http_req *req, struct http_header *h);
 
 /* Views and lists live in the request's arena or are constants, except for `strip`, which is only
  * looked at during the call of http_proxy. */
@@ -50,7 +50,7 @@ struct http_proxy_target {
 
         /* The target is prefix, rest, and the request's own query, byte for byte. */
         struct str prefix;
-        struct str rest;
+        struct str path;
 
         struct str host; /* null view: "localhost" */
         unsigned flags;
@@ -61,8 +61,8 @@ struct http_proxy_target {
 
         struct buf *body; /* sent instead of the request's, and emptied; NULL: that streams */
 
-        http_proxy_response_fn *answer; /* NULL: all of them go */
-        http_proxy_failed_fn *failed;   /* NULL: in the error shape of the API */
+        http_proxy_filter_fn *filter; /* NULL: all headers pass */
+        http_proxy_failed_fn *failed; /* NULL: in the error shape of the API */
 };
 
 /* The answer, whatever it will be, is the proxy's business from now on. */

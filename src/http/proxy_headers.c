@@ -198,32 +198,32 @@ int proxy__request_headers(struct http_req *req, const struct http_proxy_target 
         return r;
 }
 
-/* --- answers --- */
+/* --- responses --- */
 
-static int pass_judged(struct http_req *req, struct http_header h, http_proxy_response_fn *judge)
+static int pass_judged(struct http_req *req, struct http_header h, http_proxy_filter_fn *filter)
 {
-        int r = judge ? judge(req, &h) : 1;
+        int r = filter ? filter(req, &h) : 1;
 
         return r > 0 ? add(req, &req->res.headers, h.name, h.value) : r;
 }
 
-int proxy__response_headers(struct http_req *req, const struct http_headers *answer,
-                            http_proxy_response_fn *judge)
+int proxy__response_headers(struct http_req *req, const struct http_headers *response,
+                            http_proxy_filter_fn *filter)
 {
-        int named = connection_names_headers(answer);
+        int named = connection_names_headers(response);
         bool dated = false;
         int r = MIN_OF(named, 0);
 
-        for (size_t i = 0; i < answer->n && r == 0; i++) {
-                const struct http_header *h = &answer->v[i];
+        for (size_t i = 0; i < response->n && r == 0; i++) {
+                const struct http_header *h = &response->v[i];
                 bool date = h->name.n == 4 && str_caseeq(h->name, STR("Date"));
 
                 /* The engine writes X-Request-ID itself, and Date and Server if they are missing. */
-                if (is_hop_by_hop(h->name) || is_named(answer, named, h->name) || (date && dated)
+                if (is_hop_by_hop(h->name) || is_named(response, named, h->name) || (date && dated)
                     || (h->name.n == 12 && str_caseeq(h->name, STR("X-Request-ID"))))
                         continue;
                 dated |= date;
-                r = pass_judged(req, *h, judge);
+                r = pass_judged(req, *h, filter);
         }
         return r;
 }

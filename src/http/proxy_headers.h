@@ -14,9 +14,9 @@
 int proxy__request_headers(struct http_req *req, const struct http_proxy_target *t,
                            struct http_headers *ret) must_check;
 
-/* Adds the server's headers to the answer of req; `judge` may be NULL. The same errors, and those of
- * the judge. */
-int proxy__response_headers(struct http_req *req, const struct http_headers *answer,
-                            http_proxy_response_fn *judge) must_check;
+/* Adds the server's headers to the response of req; `filter` may be NULL. The same errors, and those of
+ * the filter. */
+int proxy__response_headers(struct http_req *req, const struct http_headers *response,
+                            http_proxy_filter_fn *filter) must_check;
 
 #endif

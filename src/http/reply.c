@@ -166,23 +166,3 @@ int http_req_upgrade(struct http_req *req, struct http_tunnel *t)
         req->hooks = NULL; /* from now on the tunnel's ops tell everything */
         return 0;
 }
-
-void http_tunnel_pause(struct http_tunnel *t)
-{
-        t->paused = true;
-        if (t->stream)
-                stream_pause_reading(t->stream);
-}
-
-void http_tunnel_resume(struct http_tunnel *t)
-{
-        t->paused = false;
-        if (t->stream)
-                stream_resume_reading(t->stream);
-}
-
-void http_tunnel_close(struct http_tunnel *t)
-{
-        if (t->_conn)
-                t->_close(t);
-}

@@ -304,7 +304,7 @@ void http_req_account(struct http_req *req)
         usec_t took = net_loop_now(s->loop) - req->_started;
         int status = req->res.status;
 
-        s->stats.answers[status >= 100 && status < 600 ? status / 100 : 0]++;
+        s->stats.responses[status >= 100 && status < 600 ? status / 100 : 0]++;
         if (s->ended)
                 s->ended(req, took);
         if (!s->config.access_log || !req->log.sink)

@@ -69,7 +69,7 @@ struct http_doc {
         const char *tag;                     /* group: "Sandboxes"; may be NULL */
         int status;                          /* of success */
         const char *response_name;           /* of the answer's schema: "Sandbox"; NULL: no body */
-        const struct json_field *answer;     /* its members; NULL: not JSON, see response_type */
+        const struct json_field *response;   /* its members; NULL: not JSON, see response_type */
         bool response_is_list;               /* an array of these */
         const char *response_type;           /* content type; NULL: application/json */
         const char *input_name;              /* of the body's schema; NULL: it gets none */

@@ -38,7 +38,7 @@ extern const struct http_server_config http_server_defaults;
 struct http_server_stats {
         uint64_t accepted, refused, evicted, timeouts;
         uint64_t requests, bad_requests;
-        uint64_t answers[6]; /* by the first digit of the status */
+        uint64_t responses[6]; /* by the first digit of the status */
         uint64_t bytes_in, bytes_out;
         unsigned connections; /* now */
         unsigned idle;        /* now, of these */

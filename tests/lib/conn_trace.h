@@ -151,9 +151,9 @@ static inline void conn_trace_run(struct conn_trace *t, struct str input, struct
         after = http_server_stats(t->server);
         /* Which of two mistakes is told first depends on the pieces; that one is told does not. */
         buf_addf(ret_log, "%llu served, %llu refused\n",
-                 (unsigned long long) (after.answers[2] - before.answers[2]),
-                 (unsigned long long) (after.answers[4] + after.answers[5] - before.answers[4]
-                                       - before.answers[5]));
+                 (unsigned long long) (after.responses[2] - before.responses[2]),
+                 (unsigned long long) (after.responses[4] + after.responses[5] - before.responses[4]
+                                       - before.responses[5]));
 }
 
 #endif

@@ -43,7 +43,7 @@ static inline void exec_proxy(struct http_req *req)
         t.client = client;
         t.addr = target_by_fd ? NULL : &listener.addr;
         t.prefix = STR("/");
-        t.rest = req->params[0];
+        t.path = req->params[0];
         if (target_by_fd)
                 check_i64_eq(sock_connect(&listener.addr, &t.fd), 0);
         http_proxy(req, &t);

@@ -134,11 +134,11 @@ static void proxy(struct ingress_call *p)
                 .client = api_of(req)->into,
                 .fd = TAKE_FD(p->connect.fd),
                 .prefix = p->prefix,
-                .rest = p->rest,
+                .path = p->rest,
                 .flags = HTTP_PROXY_KEEP_HOST,
                 .strip = strip,
                 .n_strip = list_strip(p, strip),
-                .answer = p->kind->answer,
+                .filter = p->kind->answer,
                 .failed = proxy_failed,
         };
 

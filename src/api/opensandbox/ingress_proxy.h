@@ -25,7 +25,7 @@ struct ingress_proxy_kind {
         const struct str *strip; /* names that must not enter, besides those of all */
         size_t n_strip;
         http_exec_fn *headers;                                      /* adds ours to the answer */
-        int (*answer)(struct http_req *req, struct http_header *h); /* see http_proxy_response_fn */
+        int (*answer)(struct http_req *req, struct http_header *h); /* see http_proxy_filter_fn */
 };
 
 /* What one request brings along, besides. */

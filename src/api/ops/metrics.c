@@ -86,9 +86,9 @@ static void add_http(struct buf *b, const struct http_server_stats *s)
 
         add_metrics(b, metrics, ARRAY_SIZE(metrics));
         add_head(b, answers, "counter", "Answers by class of status.");
-        for (unsigned i = 1; i < ARRAY_SIZE(s->answers); i++)
+        for (unsigned i = 1; i < ARRAY_SIZE(s->responses); i++)
                 buf_addf(b, "%s{class=\"%uxx\"} %llu\n", answers, i,
-                         (unsigned long long) s->answers[i]);
+                         (unsigned long long) s->responses[i]);
 }
 
 static usec_t latency_bound(size_t i)

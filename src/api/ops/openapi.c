@@ -225,7 +225,7 @@ static void add_schema(struct buf *b, const struct http_route *r, enum schema_di
 {
         bool input = direction == SCHEMA_INPUT;
         http_doc_schema_fn *add = input ? r->doc->add_input : r->doc->add_response;
-        const struct json_field *fields = input ? r->fields : r->doc->answer;
+        const struct json_field *fields = input ? r->fields : r->doc->response;
 
         buf_addf(b, ",\"%s\":", input ? r->doc->input_name : r->doc->response_name);
         if (add)

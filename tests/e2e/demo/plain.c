@@ -186,7 +186,7 @@ void demo_proxy(struct http_req *req)
         http_proxy(req, &(struct http_proxy_target){ .client = d->client,
                                                      .addr = &d->upstream,
                                                      .prefix = STR("/"),
-                                                     .rest = req->params[0],
+                                                     .path = req->params[0],
                                                      .flags = HTTP_PROXY_FORWARDED,
                                                      .strip = secret,
                                                      .n_strip = ARRAY_SIZE(secret) });

@@ -287,7 +287,7 @@ static void test_answer_headers_are_judged(void **state)
         struct wire_peer c, server;
 
         (void) state;
-        target.answer = judge;
+        target.filter = judge;
         early_header = true;
         pass(&c, &server, GET_X);
         wire_send(&loop, &server,
@@ -306,7 +306,7 @@ static void test_a_judge_may_refuse_the_answer(void **state)
         struct wire_peer c, server;
 
         (void) state;
-        target.answer = judge;
+        target.filter = judge;
         early_header = true;
         pass(&c, &server, GET_X);
         wire_send(&loop, &server, STR(OK "X-Kept: 1\r\nX-Bad: 1\r\nContent-Length: 2\r\n\r\nok"));
@@ -322,7 +322,7 @@ static void test_a_switch_is_judged_too(void **state)
         struct wire_peer c, server;
 
         (void) state;
-        target.answer = judge;
+        target.filter = judge;
         pass(&c, &server,
              "GET /p/x HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
         wire_send(&loop, &server,

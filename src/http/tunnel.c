@@ -1,7 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/pump.h"
+#include "http/tunnel.h"
 
 #include "base/base.h"
+
+void http_tunnel_pause(struct http_tunnel *t)
+{
+        t->paused = true;
+        if (t->stream)
+                stream_pause_reading(t->stream);
+}
+
+void http_tunnel_resume(struct http_tunnel *t)
+{
+        t->paused = false;
+        if (t->stream)
+                stream_resume_reading(t->stream);
+}
+
+void http_tunnel_close(struct http_tunnel *t)
+{
+        if (t->_conn)
+                t->_close(t);
+}
+
+/* --- pumps --- */
 
 static struct pump_end *end_of(struct http_tunnel *t)
 {
@@ -23,7 +45,7 @@ static void note_activity(struct http_pump *p)
         struct timeout_kind *kind;
 
         if (!is_open(&p->a) || !is_open(&p->b))
-                return; /* the kinds may be gone, too */
+                return; /* the kinds may have been freed */
         kind = p->idle;
         if ((p->a.eof || p->b.eof) && p->half_closed->length < kind->length)
                 kind = p->half_closed;
@@ -36,7 +58,7 @@ static bool has_delivered(const struct pump_end *e)
         return is_open(e) && stream_pending(e->tunnel.stream) == 0;
 }
 
-/* Closes what has no purpose any more. */
+/* Closes a side once everything was delivered to it and nothing more can come. */
 static void settle(struct http_pump *p)
 {
         bool over = p->a.eof && p->b.eof;
