@@ -85,9 +85,9 @@ static int far_away(const struct volume *v, const char *what, struct err *e)
 
 static const struct str *folder_of(const struct engine_settings *s, struct str path)
 {
-        for (size_t i = 0; i < s->n_host_folders; i++)
-                if (path_is_in(path, s->host_folders[i]))
-                        return &s->host_folders[i];
+        for (size_t i = 0; i < s->n_host_dirs; i++)
+                if (path_is_in(path, s->host_dirs[i]))
+                        return &s->host_dirs[i];
         return NULL;
 }
 

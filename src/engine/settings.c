@@ -62,15 +62,15 @@ static const char *set_network(void *target, struct str value)
         return s->network < 0 ? "expected bridge or none" : NULL;
 }
 
-static const char *add_host_folder(void *target, struct str value)
+static const char *add_host_dir(void *target, struct str value)
 {
         struct engine_settings *s = target;
 
         if (!text_is_plain_path(value))
                 return NO_PATH;
-        if (s->n_host_folders == SETTINGS_DIRS_MAX)
+        if (s->n_host_dirs == SETTINGS_DIRS_MAX)
                 return "too many folders";
-        s->host_folders[s->n_host_folders++] = value;
+        s->host_dirs[s->n_host_dirs++] = value;
         return NULL;
 }
 
@@ -87,14 +87,14 @@ static const char *set_log_format(void *target, struct str value)
 static const struct option options[] = {
         { "engine", "KIND", "docker or podman", set_kind },
         { "socket", "PATH", "the engine's socket", set_socket },
-        { "folder", "PATH", "a folder of our own, for sockets of sandboxes", set_folder },
+        { "directory", "PATH", "private directory for the sockets of sandboxes", set_folder },
         { "agent", "PATH", "hutch-execd", set_agent },
         { "installation", "ID", "for which hutchd only (default: for the one that asks)",
           set_installation },
         { "reach", "HOW", "how agents are reached: socket or exec (default socket)", set_reach },
         { "network", "WHICH", "what sandboxes have: bridge or none (default bridge)", set_network },
-        { "host-folder", "PATH", "volumes may mount of it; may be given several times",
-          add_host_folder },
+        { "host-directory", "PATH", "volumes may mount of it; may be given several times",
+          add_host_dir },
         { "log-level", "LEVEL", "debug, info, warn or error (default info)", set_log_level },
         { "log-format", "FORMAT", "logfmt or json (default logfmt)", set_log_format },
 };
@@ -121,8 +121,9 @@ enum options_result engine_settings_parse(int argc, char **argv, struct engine_s
                 ret->socket = engine_default_socket(ret->kind);
         if (ret->folder && ret->agent)
                 return OPTIONS_RUN;
-        buf_add_str(text,
-                    STR("hutch-engine: --folder and --agent are needed; it is started by hutchd or "
-                        "by a service manager, not by people\n"));
+        buf_add_str(
+                text,
+                STR("hutch-engine: --directory and --agent are needed; it is started by hutchd or "
+                    "by a service manager, not by people\n"));
         return OPTIONS_EXIT_USAGE;
 }

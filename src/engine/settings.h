@@ -18,8 +18,8 @@ struct engine_settings {
         const char *folder;      /* holds one of our own for each installation */
         const char *agent;       /* path of hutch-execd */
         struct str installation; /* 32 hexadecimal digits */
-        struct str host_folders[SETTINGS_DIRS_MAX];
-        size_t n_host_folders;
+        struct str host_dirs[SETTINGS_DIRS_MAX];
+        size_t n_host_dirs;
         enum log_level log_level;
         enum log_format log_format;
 };

@@ -137,7 +137,7 @@ int volumes_resolve(const struct engine_settings *s, const struct sandbox *recor
                     struct places *places, struct err *e)
 {
         const struct volume *v = record->volumes.items;
-        struct json_strs folders = { (struct str *) s->host_folders, s->n_host_folders };
+        struct json_strs folders = { (struct str *) s->host_dirs, s->n_host_dirs };
         struct volume_problem wrong;
         int r = 0;
 

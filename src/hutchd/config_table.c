@@ -721,7 +721,7 @@ static int end_config(struct config_read *r, struct err *e)
         if (result == 0)
                 result = check_cluster(r, c, e);
         for (size_t i = 0; i < ARRAY_SIZE(c->engines); i++)
-                c->engines[i].host_folders = c->host_dirs;
+                c->engines[i].host_dirs = c->host_dirs;
         return result;
 }
 

@@ -111,7 +111,7 @@ static void make_service(struct daemon *d)
         config.secret = str_of((const char *) d->data.secret, sizeof(d->data.secret));
         config.policy = (struct create_policy){
                 .timeout_max_s = (int64_t) (c->timeout_max / USEC_PER_SEC),
-                .host_folders = c->host_dirs,
+                .host_dirs = c->host_dirs,
         };
         config.create_wait = c->create_wait;
         config.tombstone_for = c->tombstone;

@@ -63,8 +63,8 @@ extern const struct json_field create_fields[];
 
 /* What this installation allows. */
 struct create_policy {
-        int64_t timeout_max_s;         /* 0: only the model's own maximum */
-        struct json_strs host_folders; /* of which volumes may mount; none: host volumes refused */
+        int64_t timeout_max_s;      /* 0: only the model's own maximum */
+        struct json_strs host_dirs; /* of which volumes may mount; none: host volumes refused */
         bool has_credential_proxy;
 };
 

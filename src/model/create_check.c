@@ -219,7 +219,7 @@ static int check_volumes(struct checker *k)
         struct volume_problem p;
 
         if (volumes_check(&k->c->volumes, true, &p) == 0
-            && volumes_check_allowed(&k->c->volumes, &k->policy->host_folders, &p) == 0)
+            && volumes_check_allowed(&k->c->volumes, &k->policy->host_dirs, &p) == 0)
                 return 0;
         k->code = volume_code_to_string((int) p.code);
         return refuse(k, p.message);

@@ -15,7 +15,7 @@ import purista_bus  # noqa: E402
 from bridge import Bridge  # noqa: E402
 from hutchd import Hutchd  # noqa: E402
 from tap import eq, has, run, test  # noqa: E402
-from tls_proxy import TlsDoor  # noqa: E402
+from tls_proxy import TlsProxy  # noqa: E402
 
 program, agent, bridge_program = map(os.path.abspath, sys.argv[1:4])
 KEY, OTHER = "bus-0123456789abcdef", "other-0123456789abcdef"
@@ -139,7 +139,7 @@ def by_tls():
         os.mkdir(directory)
         brokers.certify(directory)
     right = ["--key-file", key_file("bus", KEY)]
-    with by_key() as hutchd, TlsDoor(good, hutchd.socket) as listener:
+    with by_key() as hutchd, TlsProxy(good, hutchd.socket) as listener:
         url = f"https://localhost:{listener.port}"
         with bridge(*right, "--hutchd-ca", f"{good}/ca.pem", url=url) as b:
             eq(payload("executeBash", CREATE_REQUEST)[1]["message"], NOT_THERE)

@@ -38,9 +38,9 @@ def inspect(pid):
     return set(said.split())
 
 
-def wire_version():
+def protocol_version():
     """That hutchd and its worker have to agree on."""
-    with open(f"{os.path.dirname(__file__)}/../../src/engine/wire.h", encoding="utf-8") as f:
+    with open(f"{os.path.dirname(__file__)}/../../src/engine/protocol.h", encoding="utf-8") as f:
         return int(re.search(r"ENGINE_PROTOCOL_VERSION (\d+)", f.read())[1])
 
 
@@ -53,10 +53,10 @@ def running(directory):
                            f"--socket={directory}/nobody.sock"], stdin=theirs) as process:
         theirs.close()
         with ours:
-            hello = json.dumps({"call": "hello", "ticket": 1, "version": wire_version(),
+            hello = json.dumps({"call": "hello", "request_id": 1, "version": protocol_version(),
                                 "installation": "1" * 32}).encode()
             ours.sendall(struct.pack("<I", len(hello)) + hello)
-            has(ours.recv(4096).decode(errors="replace"), f'"version":{wire_version()}')
+            has(ours.recv(4096).decode(errors="replace"), f'"version":{protocol_version()}')
             yield process
     eq(process.returncode, 0)
 

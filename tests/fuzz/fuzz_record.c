@@ -76,7 +76,7 @@ static void try_snapshot(struct str text)
 static void try_create(struct str text, struct arena *a)
 {
         static struct str folders[] = { STR("/srv") };
-        const struct create_policy policy = { .host_folders = { folders, 1 } };
+        const struct create_policy policy = { .host_dirs = { folders, 1 } };
         const struct create_facts facts = {
                 .id = STR("a"),
                 .node = STR("n"),

@@ -25,10 +25,9 @@ struct engine_config {
         /* Path of hutch-engine, or "unix:PATH" of a socket behind which somebody else starts it, for each
          * connection, as another user. NULL: beside the agent. */
         const char *worker;
-        int reach;   /* enum engine_reach */
-        int network; /* enum engine_network */
-        struct json_strs
-                host_folders; /* of which volumes may mount; none: host volumes are refused */
+        int reach;                  /* enum engine_reach */
+        int network;                /* enum engine_network */
+        struct json_strs host_dirs; /* of which volumes may mount; none: host volumes are refused */
 };
 
 /* `config` may be NULL. Nothing is kept of it, or of the setup. */

@@ -191,14 +191,14 @@ static void make_argv(struct engine *g, const struct driver_setup *setup,
         add(g, &n, "", config->worker ? config->worker : text);
         add(g, &n, "--engine=", engine_kind_to_string((int) g->kind));
         add(g, &n, "--socket=", socket);
-        add(g, &n, "--folder=", setup->folder);
+        add(g, &n, "--directory=", setup->folder);
         add(g, &n, "--agent=", setup->agent);
         add(g, &n, "--installation=", g->installation);
         add(g, &n, "--reach=", engine_reach_to_string(config->reach));
         add(g, &n, "--network=", engine_network_to_string(config->network));
-        for (size_t i = 0; i < config->host_folders.n; i++) {
-                (void) snprintf(text, sizeof(text), "%.*s", STR_ARG(config->host_folders.items[i]));
-                add(g, &n, "--host-folder=", text);
+        for (size_t i = 0; i < config->host_dirs.n; i++) {
+                (void) snprintf(text, sizeof(text), "%.*s", STR_ARG(config->host_dirs.items[i]));
+                add(g, &n, "--host-directory=", text);
         }
         if (g->log && g->log->sink) {
                 add(g, &n, "--log-level=", log_level_to_string((int) g->log->sink->level));

@@ -248,8 +248,8 @@ static void what_cannot_be_given_is_refused(void **state)
 
                 check_case(cases[i].name);
                 world_open(&w, cases[i].record);
-                w.settings.host_folders[0] = STR("/data");
-                w.settings.n_host_folders = 1;
+                w.settings.host_dirs[0] = STR("/data");
+                w.settings.n_host_dirs = 1;
                 check_i64_eq(container_check(&w.facts, &e), ERR_RETURN(cases[i].code));
                 world_close(&w);
         }
@@ -287,8 +287,8 @@ static void allowed_folders_are_mounted_unless_a_link_leads_out(void **state)
                                  "\"s\",\"readOnly\":true,\"host\":{\"path\":\"%s\"}}],"),
                         path);
         world_open(&w, record);
-        w.settings.host_folders[0] = str_from(folder);
-        w.settings.n_host_folders = 1;
+        w.settings.host_dirs[0] = str_from(folder);
+        w.settings.n_host_dirs = 1;
         check_i64_eq(container_check(&w.facts, &e), ERR_RETURN(ERR_NOT_FOUND));
         (void) snprintf(path, sizeof(path), "%s/a/s", folder);
         check_i64_eq(symlink("/etc", path), 0);

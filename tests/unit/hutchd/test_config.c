@@ -100,7 +100,7 @@ static void test_every_key_arrives(void **state)
 /* Renamed keys keep their earlier names. */
 static void test_earlier_names(void **state)
 {
-        struct config *c = parsed("volumes: {host_folders: [/a]}\nnative: {seeds: 7}\n");
+        struct config *c = parsed("volumes: {host_dirs: [/a]}\nnative: {seeds: 7}\n");
 
         check_u64_eq(c->host_dirs.n, 1);
         check_z_eq(c->native.zygotes, "7");

@@ -19,7 +19,7 @@ struct world {
 static struct str folders[] = { STR("/srv") };
 static const struct create_policy policy = {
         .timeout_max_s = 86400,
-        .host_folders = { folders, 1 },
+        .host_dirs = { folders, 1 },
 };
 
 /* Decodes and checks; 0 or -EINVAL with the problems. */

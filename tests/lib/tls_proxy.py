@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands in front of hutchd where others can reach it: it speaks TLS, and passes on what it hears.
 
-    with TlsDoor(directory, hutchd.socket) as door:
+    with TlsProxy(directory, hutchd.socket) as door:
         ... https://localhost:{door.port} ...
 
 The directory has cert.pem and key.pem (brokers.certify).
@@ -41,7 +41,7 @@ class Server(socketserver.ThreadingTCPServer):
         pass                                        # a client that left
 
 
-class TlsDoor:
+class TlsProxy:
     def __init__(self, directory, path):
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.path = path
