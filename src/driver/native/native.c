@@ -8,46 +8,42 @@
 #include "os/fd.h"
 #include "os/socket.h"
 
-/* --- sandboxes whose agent's socket is at hand --- */
+/* --- sockets of agents --- */
 
-struct native_instance *native_instance_get(const struct native *n, struct str id)
+static struct native_instance *instance_get(const struct native *n, struct str id)
 {
         struct map_node *node = map_get(&n->instances, id);
 
         return node ? container_of(node, struct native_instance, by_id) : NULL;
 }
 
-static void forget(struct native *n, struct native_instance *b)
-{
-        map_remove(&n->instances, &b->by_id);
-        list_remove(&b->node);
-        (void) fd_close(b->socket);
-        free(b);
-}
-
 void native_instance_remove(struct native *n, struct str id)
 {
-        struct native_instance *b = native_instance_get(n, id);
+        struct native_instance *x = instance_get(n, id);
 
-        if (b)
-                forget(n, b);
+        if (!x)
+                return;
+        map_remove(&n->instances, &x->by_id);
+        list_remove(&x->node);
+        (void) fd_close(x->socket);
+        free(x);
 }
 
-/* A descriptor for each sandbox is a shortcut: of those for which there is none, the warden is asked. */
+/* A descriptor per sandbox is a shortcut: for sandboxes without one, the warden is asked. */
 void native_instance_add(struct native *n, struct str id, int socket)
 {
-        struct native_instance *b;
+        struct native_instance *x;
 
         native_instance_remove(n, id);
         if (n->instances.n >= n->instances_max) {
                 (void) fd_close(socket);
                 return;
         }
-        b = xnew(struct native_instance);
-        b->socket = socket;
-        (void) snprintf(b->id, sizeof(b->id), "%.*s", STR_ARG(id));
-        map_add(&n->instances, &b->by_id, str_from(b->id));
-        list_append(&n->instance_list, &b->node);
+        x = xnew(struct native_instance);
+        x->socket = socket;
+        (void) snprintf(x->id, sizeof(x->id), "%.*s", STR_ARG(id));
+        map_add(&n->instances, &x->by_id, str_from(x->id));
+        list_append(&n->instance_list, &x->node);
 }
 
 int native_connect(int socket, int *ret_fd)
@@ -61,7 +57,7 @@ int native_connect(int socket, int *ret_fd)
         return r < 0 ? r : sock_connect(&addr, ret_fd);
 }
 
-/* --- in words --- */
+/* --- health and errors --- */
 
 struct driver_health native_health(const struct instance_status *s,
                                    char text[static NATIVE_TEXT_MAX])
@@ -82,253 +78,239 @@ struct driver_health native_health(const struct instance_status *s,
                                 s->code, name ? ", SIG" : "", name ? name : "");
         else if (s->reason == WARDEN_EXIT_OOM)
                 (void) snprintf(text, NATIVE_TEXT_MAX,
-                                "its agent was killed because its memory was used up");
+                                "its agent was killed because the sandbox ran out of memory");
         else if (s->reason == WARDEN_EXIT_LOST)
                 (void) snprintf(text, NATIVE_TEXT_MAX,
-                                "it ended while nobody could see how: a restart of the machine, "
-                                "or of the warden");
+                                "it ended unobserved, during a restart of the host or of the "
+                                "warden");
         return (struct driver_health){ .life = (int) s->status,
                                        .reason = reasons[s->reason],
                                        .message = str_from(text) };
 }
 
-int native_fail(struct driver_req *req, const struct native_reply *a)
+int native_fail(struct driver_req *req, const struct native_reply *r)
 {
-        return err_set(&req->err, err_code_from_errno(a->result), "%s", a->text);
+        return err_set(&req->err, err_code_from_errno(r->result), "%s", r->text);
 }
 
-static int fail_not_found(struct driver_req *req)
-{
-        return err_set(&req->err, ERR_NOT_FOUND, "there is no such sandbox");
-}
+/* --- calls that are one request --- */
 
-/* --- calls that are one question --- */
-
-struct asking {
-        struct native_request ask;
+struct simple_call {
+        struct native_request request;
         struct native *n;
         struct driver_req *req;
         char id[SANDBOX_ID_MAX + 1];
 };
 
-static void finish(struct asking *x, int result)
+#define SIMPLE_CALL(q) container_of(q, struct simple_call, request)
+
+static void call_end(struct simple_call *x, int result)
 {
         struct driver_req *req = x->req;
 
-        native_request_drop(&x->ask);
+        native_request_drop(&x->request);
         free(x);
         req->_impl = NULL;
         driver_finish(req, result);
 }
 
-static struct str id_of(const struct asking *x)
+static void call_begin(struct driver *driver, struct driver_req *req, enum warden_msg call,
+                       native_replied_fn *replied)
 {
-        return str_from(x->id);
-}
-
-static bool is_gone(const struct native_reply *a)
-{
-        return a->result == ERR_RETURN(ERR_NOT_FOUND);
-}
-
-static void ask(struct driver *driver, struct driver_req *req, enum warden_msg call,
-                native_replied_fn *replied)
-{
-        struct asking *x = xnew(struct asking);
+        struct simple_call *x = xnew(struct simple_call);
 
         x->n = native_of(driver);
         x->req = req;
         (void) snprintf(x->id, sizeof(x->id), "%.*s", STR_ARG(driver_req_record(req)->id));
-        x->ask = (struct native_request){
-                .call = call, .id = x->id, .record = -EBADF, .again = true, .replied = replied
+        x->request = (struct native_request){
+                .call = call, .id = x->id, .record = -EBADF, .retry = true, .replied = replied
         };
         req->_impl = x;
-        native_request(x->n, &x->ask);
+        native_send(x->n, &x->request);
 }
 
-#define SIMPLE_CALL(q) container_of(q, struct asking, ask)
-
-/* Destroyed by the one warden and asked of the next: it is not there, which is fine. */
-static void destroyed(struct native_request *q, const struct native_reply *a)
+/* If one warden destroys it and the next is asked again, it does not exist: that is success too. */
+static void destroyed(struct native_request *q, const struct native_reply *r)
 {
-        struct asking *x = SIMPLE_CALL(q);
+        struct simple_call *x = SIMPLE_CALL(q);
 
-        finish(x, a->result < 0 ? native_fail(x->req, a) : 0);
+        call_end(x, r->result < 0 ? native_fail(x->req, r) : 0);
 }
 
 static void run_destroy(struct driver *driver, struct driver_req *req)
 {
         native_instance_remove(native_of(driver), driver_req_record(req)->id);
-        ask(driver, req, WARDEN_MSG_DESTROY, destroyed);
+        call_begin(driver, req, WARDEN_MSG_DESTROY, destroyed);
 }
 
-static void keep_socket(struct native *n, struct str id, const struct native_reply *a)
+static void keep_socket(struct simple_call *x, const struct native_reply *r)
 {
-        if (instance_is_alive(&a->wire->state))
-                native_instance_add(n, id, TAKE_FD(a->fds[WARDEN_FD_SOCKET]));
+        if (instance_is_alive(&r->msg->state))
+                native_instance_add(x->n, str_from(x->id), TAKE_FD(r->fds[WARDEN_FD_SOCKET]));
         else
-                native_instance_remove(n, id);
+                native_instance_remove(x->n, str_from(x->id));
 }
 
-static void inspected(struct native_request *q, const struct native_reply *a)
+static void inspected(struct native_request *q, const struct native_reply *r)
 {
-        struct asking *x = SIMPLE_CALL(q);
+        struct simple_call *x = SIMPLE_CALL(q);
         struct driver_inspect *i = DRIVER_AS(inspect, x->req);
         char text[NATIVE_TEXT_MAX];
 
-        if (is_gone(a)) {
-                native_instance_remove(x->n, id_of(x));
+        if (r->result == ERR_RETURN(ERR_NOT_FOUND)) {
+                native_instance_remove(x->n, str_from(x->id));
                 i->health = (struct driver_health){ .life = RUNTIME_GONE };
-                finish(x, 0);
+                call_end(x, 0);
                 return;
         }
-        if (a->result < 0) {
-                finish(x, native_fail(x->req, a));
+        if (r->result < 0) {
+                call_end(x, native_fail(x->req, r));
                 return;
         }
-        keep_socket(x->n, id_of(x), a);
-        i->health = native_health(&a->wire->state, text);
+        keep_socket(x, r);
+        i->health = native_health(&r->msg->state, text);
         i->health.message = driver_keep(x->req, i->health.message);
-        finish(x, 0);
+        call_end(x, 0);
 }
 
 static void run_inspect(struct driver *driver, struct driver_req *req)
 {
-        ask(driver, req, WARDEN_MSG_INSPECT, inspected);
+        call_begin(driver, req, WARDEN_MSG_INSPECT, inspected);
 }
 
-static void measured(struct native_request *q, const struct native_reply *a)
+static void measured(struct native_request *q, const struct native_reply *r)
 {
-        struct asking *x = SIMPLE_CALL(q);
+        struct simple_call *x = SIMPLE_CALL(q);
         struct driver_usage *u = DRIVER_AS(usage, x->req);
 
-        if (a->result < 0) {
-                finish(x, native_fail(x->req, a));
+        if (r->result < 0) {
+                call_end(x, native_fail(x->req, r));
                 return;
         }
-        u->cpu_usec = a->wire->cpu_usec;
-        u->memory_bytes = a->wire->memory_bytes;
-        u->processes = a->wire->processes;
-        finish(x, 0);
+        u->cpu_usec = r->msg->cpu_usec;
+        u->memory_bytes = r->msg->memory_bytes;
+        u->processes = r->msg->processes;
+        call_end(x, 0);
 }
 
 static void run_usage(struct driver *driver, struct driver_req *req)
 {
-        ask(driver, req, WARDEN_MSG_USAGE, measured);
+        call_begin(driver, req, WARDEN_MSG_USAGE, measured);
 }
 
 /* --- pause and resume --- */
 
-/* Asked a second time, a warden may find it done: by the one before, for us. */
-static void inspected_after_pause(struct native_request *q, const struct native_reply *a)
+static void inspected_after_pause(struct native_request *q, const struct native_reply *r)
 {
-        struct asking *x = SIMPLE_CALL(q);
-        const bool paused = x->req->_call == DRIVER_CALL_PAUSE;
+        struct simple_call *x = SIMPLE_CALL(q);
+        const bool pause = x->req->_call == DRIVER_CALL_PAUSE;
 
-        if (a->result < 0)
-                finish(x, native_fail(x->req, a));
-        else if (a->wire->state.status == (paused ? RUNTIME_PAUSED : RUNTIME_RUNNING))
-                finish(x, 0);
+        if (r->result < 0)
+                call_end(x, native_fail(x->req, r));
+        else if (r->msg->state.status == (pause ? RUNTIME_PAUSED : RUNTIME_RUNNING))
+                call_end(x, 0);
         else
-                finish(x, err_set(&x->req->err, ERR_CONFLICT, "the sandbox is %s",
-                                  runtime_status_to_string((int) a->wire->state.status)));
+                call_end(x, err_set(&x->req->err, ERR_CONFLICT, "the sandbox is %s",
+                                    runtime_status_to_string((int) r->msg->state.status)));
 }
 
-static void paused(struct native_request *q, const struct native_reply *a)
+/* A conflict may mean that the warden before this one did it for us. */
+static void paused(struct native_request *q, const struct native_reply *r)
 {
-        struct asking *x = SIMPLE_CALL(q);
+        struct simple_call *x = SIMPLE_CALL(q);
 
-        if (a->result == ERR_RETURN(ERR_CONFLICT) && q->interrupted) {
+        if (r->result == ERR_RETURN(ERR_CONFLICT) && q->interrupted) {
                 q->call = WARDEN_MSG_INSPECT;
                 q->replied = inspected_after_pause;
-                native_request(x->n, q);
+                native_send(x->n, q);
                 return;
         }
-        finish(x, a->result < 0 ? native_fail(x->req, a) : 0);
+        call_end(x, r->result < 0 ? native_fail(x->req, r) : 0);
 }
 
 static void run_pause(struct driver *driver, struct driver_req *req)
 {
-        ask(driver, req, WARDEN_MSG_PAUSE, paused);
+        call_begin(driver, req, WARDEN_MSG_PAUSE, paused);
 }
 
 static void run_resume(struct driver *driver, struct driver_req *req)
 {
-        ask(driver, req, WARDEN_MSG_RESUME, paused);
+        call_begin(driver, req, WARDEN_MSG_RESUME, paused);
 }
 
 /* --- connect --- */
 
-static int connect_by(struct native *n, struct str id, struct driver_connect *c)
+static int connect_fail(struct driver_req *req, int r)
 {
-        struct native_instance *b = native_instance_get(n, id);
-        int r = b ? native_connect(b->socket, &c->fd) : -ENOENT;
-
-        if (r == 0 || r == -ENOENT)
-                return r;
-        native_instance_remove(n, id);
-        return err_set(&c->req.err, ERR_UNAVAILABLE, "its agent does not answer: %s", err_text(r));
+        return err_set(&req->err, ERR_UNAVAILABLE, "its agent does not answer: %s", err_text(r));
 }
 
-static void found_for_connect(struct native_request *q, const struct native_reply *a)
+static void inspected_for_connect(struct native_request *q, const struct native_reply *r)
 {
-        struct asking *x = SIMPLE_CALL(q);
-        struct driver_connect *c = DRIVER_AS(connect, x->req);
-        int r;
+        struct simple_call *x = SIMPLE_CALL(q);
+        int result;
 
-        if (a->result < 0) {
-                finish(x, is_gone(a) ? fail_not_found(x->req) : native_fail(x->req, a));
-                return;
+        if (r->result == ERR_RETURN(ERR_NOT_FOUND)) {
+                result = err_set(&x->req->err, ERR_NOT_FOUND, "there is no such sandbox");
+        } else if (r->result < 0) {
+                result = native_fail(x->req, r);
+        } else if (!instance_is_alive(&r->msg->state)) {
+                result = err_set(&x->req->err, ERR_UNAVAILABLE, "the sandbox has ended");
+        } else {
+                result = native_connect(r->fds[WARDEN_FD_SOCKET], &DRIVER_AS(connect, x->req)->fd);
+                if (result < 0)
+                        result = connect_fail(x->req, result);
+                else
+                        keep_socket(x, r);
         }
-        if (!instance_is_alive(&a->wire->state)) {
-                finish(x, err_set(&x->req->err, ERR_UNAVAILABLE, "the sandbox has ended"));
-                return;
-        }
-        r = native_connect(a->fds[WARDEN_FD_SOCKET], &c->fd);
-        if (r < 0)
-                r = err_set(&x->req->err, ERR_UNAVAILABLE, "its agent does not answer: %s",
-                            err_text(r));
-        else
-                keep_socket(x->n, id_of(x), a);
-        finish(x, r);
+        call_end(x, result);
 }
 
-/* Of one that is not at hand, the warden is asked; it is at hand then. */
+/* Without a descriptor of the agent's socket, the warden is asked for one, which is kept. */
 static void run_connect(struct driver *driver, struct driver_req *req)
 {
         struct driver_connect *c = DRIVER_AS(connect, req);
-        int r = connect_by(native_of(driver), c->record->id, c);
+        struct native *n = native_of(driver);
+        const struct native_instance *x = instance_get(n, c->record->id);
+        int r;
 
-        if (r == -ENOENT)
-                ask(driver, req, WARDEN_MSG_INSPECT, found_for_connect);
-        else
-                driver_finish(req, r);
+        if (!x) {
+                call_begin(driver, req, WARDEN_MSG_INSPECT, inspected_for_connect);
+                return;
+        }
+        r = native_connect(x->socket, &c->fd);
+        if (r < 0) {
+                native_instance_remove(n, c->record->id);
+                r = connect_fail(req, r);
+        }
+        driver_finish(req, r);
 }
 
-/* --- news --- */
+/* --- events --- */
 
-void native__event(struct native *n, const struct warden_event *news)
+void native__event(struct native *n, const struct warden_event *event)
 {
+        const struct str id = str_from(event->id);
         char text[NATIVE_TEXT_MAX];
         struct driver_health how;
 
-        if (!sandbox_id_is_valid(str_from(news->id)))
+        if (!sandbox_id_is_valid(id))
                 return;
-        if (news->kind == WARDEN_EVENT_OOM) {
-                log_info(n->log, "a process of sandbox '%s' was killed: its memory is used up",
-                         news->id);
+        if (event->kind == WARDEN_EVENT_OOM) {
+                log_info(n->log, "a process of sandbox '%s' was killed: out of memory", event->id);
                 return;
         }
-        native_instance_remove(n, str_from(news->id));
-        if (native__exited_in_create(n, str_from(news->id)))
+        native_instance_remove(n, id);
+        if (native__exited_in_create(n, id))
                 return;
-        how = native_health(&news->state, text);
-        driver_notify_died(&n->driver, str_from(news->id), &how);
+        how = native_health(&event->state, text);
+        driver_notify_died(&n->driver, id, &how);
 }
 
 /* --- life cycle --- */
 
-/* What is begun with a sandbox comes to its end: the warden does it anyway, and somebody should know. */
+/* A change of a sandbox that has begun is completed: the warden completes it in any case, and its result
+ * matters. */
 static void run_cancel(struct driver *driver, struct driver_req *req)
 {
         (void) driver;
@@ -345,7 +327,7 @@ static void run_cancel(struct driver *driver, struct driver_req *req)
                 break;
         default:
                 if (req->_impl)
-                        finish(req->_impl, err_set(&req->err, ERR_CANCELED, "canceled"));
+                        call_end(req->_impl, err_set(&req->err, ERR_CANCELED, "canceled"));
                 break;
         }
 }
@@ -367,13 +349,16 @@ static void agents_freed(void *data)
 static void run_close(struct driver *driver)
 {
         struct native *n = native_of(driver);
+        struct list *first;
 
-        native_request_drop(&n->look);
-        list_for_each (node, &n->instance_list)
-                forget(n, container_of(node, struct native_instance, node));
+        native_request_drop(&n->rescan);
+        net_task_cancel(&n->rescan_task);
+        while ((first = list_first(&n->instance_list)))
+                native_instance_remove(
+                        n, str_from(container_of(first, struct native_instance, node)->id));
         n->open++;
         agents_free(n->agents, agents_freed, n);
-        native_link_close(n);
+        worker_close(&n->warden);
 }
 
 static const struct driver_ops ops = {
@@ -391,16 +376,9 @@ static const struct driver_ops ops = {
         .close = run_close,
 };
 
-/* A quarter of all descriptors; the rest is for connections. */
-static size_t instances_max(void)
-{
-        int64_t limit = fd_limit_raise();
-
-        return limit < 0 ? 256 : (size_t) limit / 4;
-}
-
 int driver_native_open(const struct driver_setup *setup, struct driver **ret, struct err *e)
 {
+        const int64_t files = fd_limit_raise();
         int network = setup->network ? plan_network_from_string(str_from(setup->network))
                                      : PLAN_NETWORK_PRIVATE;
         struct native *n;
@@ -410,22 +388,22 @@ int driver_native_open(const struct driver_setup *setup, struct driver **ret, st
                 return err_set(e, ERR_INVALID, "no network is called '%s'", setup->network);
         if (setup->warden < 0)
                 return err_set(e, ERR_UNSUPPORTED,
-                               "there is no warden to make sandboxes: start hutchd as root");
+                               "the driver 'native' needs hutch-warden: start hutchd as root");
         n = xnew(struct native);
         driver_init(&n->driver, &ops, setup->loop);
         n->log = setup->log;
         n->network = (enum plan_network) network;
-        n->instances_max = instances_max();
+        n->instances_max = files < 0 ? 256 : (size_t) files / 4; /* the rest is for connections */
+        map_init(&n->instances);
+        map_init(&n->creates);
+        list_init(&n->instance_list);
+        net_task_init(&n->rescan_task, native__rescan);
         r = native_link_open(n, setup->warden);
         if (r < 0) {
-                (void) fd_close(setup->warden);
                 free(n);
                 return err_errno(e, r, "watch the socket to the warden");
         }
         n->agents = agents_new(setup->loop);
-        map_init(&n->instances);
-        map_init(&n->creates);
-        list_init(&n->instance_list);
         *ret = &n->driver;
         return 0;
 }

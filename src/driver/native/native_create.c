@@ -6,81 +6,78 @@
 #include "os/fd.h"
 #include "os/memfd.h"
 
-/* Of an agent that is there already. A sandbox with a hundredth of a processor takes its time. */
+/* How long a started agent may take to answer. With a hundredth of a processor it is slow. */
 #define READY_TIMEOUT (20 * USEC_PER_SEC)
 
 /*
  * create:
  *
- *         ask create ─► replied ─► ping ─► pinged ─► done
- *              │            │                  │
- *              ▼            ▼                  ▼
- *           failed       canceled          ask inspect (why) ─► ask destroy ─► done, failed
+ *         CREATE ─► create_replied ─► ping ─► pinged ─► done
+ *            │            │                      │
+ *            ▼            ▼                      ▼
+ *         refused     canceled            INSPECT (why) ─► DESTROY ─► done, failed
  *
- * Whatever goes wrong once the warden was asked ends in a destroy: also when it is not known what
- * the warden has done, because it has ended. Then the next one is asked, once.
+ * Once the warden may have started, every failure ends in a DESTROY. If the warden ends during the
+ * CREATE, what it has done is unknown: the next one gets a DESTROY and then, once, the CREATE again.
  */
-struct making {
-        struct native_request ask;
+struct creation {
+        struct native_request request;
         struct map_node by_id; /* of n->creates */
         struct agent_ping ping;
         struct native *n;
         struct driver_req *req;
         struct buf spec;
         int record;
-        int result;    /* so far, if it fails */
-        bool canceled; /* told while something was under way that has to end first */
-        bool second_time;
-        bool ended; /* by itself */
+        int result;    /* of a failure, while it is undone */
+        bool canceled; /* takes effect when the step under way is complete */
+        bool retried;
+        bool exited; /* the sandbox, before its agent answered */
         char id[SANDBOX_ID_MAX + 1];
 };
 
-#define CREATION(q) container_of(q, struct making, ask)
+#define CREATION(q) container_of(q, struct creation, request)
 
-static void end(struct making *m, int result)
+static void create_end(struct creation *c, int result)
 {
-        struct driver_req *req = m->req;
+        struct driver_req *req = c->req;
 
-        native_request_drop(&m->ask);
-        map_remove(&m->n->creates, &m->by_id);
-        (void) fd_close(m->record);
-        buf_done(&m->spec);
-        free(m);
+        native_request_drop(&c->request);
+        map_remove(&c->n->creates, &c->by_id);
+        (void) fd_close(c->record);
+        buf_done(&c->spec);
+        free(c);
         req->_impl = NULL;
         driver_finish(req, result);
 }
 
-/* --- undoing --- */
-
-static void undone(struct native_request *q, const struct native_reply *a)
+static void create_send(struct creation *c, enum warden_msg call, native_replied_fn *replied)
 {
-        struct making *m = CREATION(q);
-
-        if (a->result < 0)
-                log_warn(m->n->log, "what is left of sandbox '%s' could not be removed: %s", m->id,
-                         a->text);
-        end(m, m->result);
+        c->request.call = call;
+        c->request.retry = call != WARDEN_MSG_CREATE;
+        c->request.replied = replied;
+        c->request.record = call == WARDEN_MSG_CREATE ? c->record : -EBADF;
+        native_send(c->n, &c->request);
 }
 
-static void ask(struct making *m, enum warden_msg call, bool again, native_replied_fn *replied)
+static int fail_canceled(struct creation *c)
 {
-        m->ask.call = call;
-        m->ask.again = again;
-        m->ask.replied = replied;
-        m->ask.record = call == WARDEN_MSG_CREATE ? m->record : -EBADF;
-        native_request(m->n, &m->ask);
+        return err_set(&c->req->err, ERR_CANCELED, "canceled");
 }
 
-static void undo(struct making *m, int result)
+static void undo_replied(struct native_request *q, const struct native_reply *r)
 {
-        m->result = result;
-        native_instance_remove(m->n, str_from(m->id));
-        ask(m, WARDEN_MSG_DESTROY, /* again= */ true, undone);
+        struct creation *c = CREATION(q);
+
+        if (r->result < 0)
+                log_warn(c->n->log, "can't remove the remains of sandbox '%s': %s", c->id, r->text);
+        create_end(c, c->result);
 }
 
-static int fail_canceled(struct making *m)
+static void undo(struct creation *c, int result)
 {
-        return err_set(&m->req->err, ERR_CANCELED, "canceled");
+        c->result = result;
+        native_instance_remove(c->n, str_from(c->id));
+        create_send(c, WARDEN_MSG_DESTROY, undo_replied);
 }
 
 /* --- waiting for the agent --- */
@@ -90,94 +87,94 @@ bool native__exited_in_create(struct native *n, struct str id)
         struct map_node *node = map_get(&n->creates, id);
 
         if (node)
-                container_of(node, struct making, by_id)->ended = true;
+                container_of(node, struct creation, by_id)->exited = true;
         return node != NULL;
 }
 
-/* Whether it has an end of its own to tell, which says more than that it does not answer. */
-static void explained(struct native_request *q, const struct native_reply *a)
+/* How it exited says more than that its agent does not answer. */
+static void exit_inspected(struct native_request *q, const struct native_reply *r)
 {
-        struct making *m = CREATION(q);
+        struct creation *c = CREATION(q);
         char text[NATIVE_TEXT_MAX];
 
-        if (a->result == 0 && !instance_is_alive(&a->wire->state))
-                m->result = err_set(&m->req->err, ERR_INVALID,
-                                    "it ended before its agent replied: %.*s",
-                                    STR_ARG(native_health(&a->wire->state, text).message));
-        undo(m, m->canceled ? fail_canceled(m) : m->result);
+        if (r->result == 0 && !instance_is_alive(&r->msg->state))
+                c->result = err_set(&c->req->err, ERR_INVALID,
+                                    "it ended before its agent answered: %.*s",
+                                    STR_ARG(native_health(&r->msg->state, text).message));
+        undo(c, c->canceled ? fail_canceled(c) : c->result);
 }
 
 static void pinged(struct op *op, int result)
 {
-        struct making *m = container_of(op, struct making, ping.req.op);
+        struct creation *c = container_of(op, struct creation, ping.req.op);
 
-        if (m->canceled) {
-                undo(m, fail_canceled(m));
+        if (c->canceled) {
+                undo(c, fail_canceled(c));
                 return;
         }
-        if (result == 0 && !m->ended) {
-                end(m, 0);
+        if (result == 0 && !c->exited) {
+                create_end(c, 0);
                 return;
         }
         if (result == 0)
-                (void) err_set(&m->ping.req.err, ERR_UNAVAILABLE, "it has ended");
-        m->req->err = m->ping.req.err;
-        m->result = ERR_RETURN(m->req->err.code);
-        ask(m, WARDEN_MSG_INSPECT, /* again= */ true, explained);
+                (void) err_set(&c->ping.req.err, ERR_UNAVAILABLE, "it has ended");
+        c->req->err = c->ping.req.err;
+        c->result = ERR_RETURN(c->req->err.code);
+        create_send(c, WARDEN_MSG_INSPECT, exit_inspected);
 }
 
-static void made(struct native_request *q, const struct native_reply *a);
+/* --- the request --- */
 
-/* What the warden that has ended left of it is gone: once more. */
-static void cleared(struct native_request *q, const struct native_reply *a)
+static void create_replied(struct native_request *q, const struct native_reply *r);
+
+static void destroyed_before_retry(struct native_request *q, const struct native_reply *r)
 {
-        struct making *m = CREATION(q);
+        struct creation *c = CREATION(q);
 
-        if (m->canceled)
-                end(m, fail_canceled(m));
-        else if (a->result < 0)
-                end(m, native_fail(m->req, a));
+        if (c->canceled)
+                create_end(c, fail_canceled(c));
+        else if (r->result < 0)
+                create_end(c, native_fail(c->req, r));
         else
-                ask(m, WARDEN_MSG_CREATE, /* again= */ false, made);
+                create_send(c, WARDEN_MSG_CREATE, create_replied);
 }
 
-/* A refusal is all there is to it; without an answer nobody knows. */
-static void not_made(struct making *m, const struct native_reply *a)
+/* A refusal leaves nothing behind; without a reply nothing is known. */
+static void create_failed(struct creation *c, const struct native_reply *r)
 {
-        const bool once_more = m->ask.interrupted && !m->canceled && !m->second_time;
-
-        if (a->wire) {
-                end(m, m->canceled ? fail_canceled(m) : native_fail(m->req, a));
-        } else if (once_more) {
-                m->second_time = true;
-                ask(m, WARDEN_MSG_DESTROY, /* again= */ true, cleared);
+        if (r->msg) {
+                create_end(c, c->canceled ? fail_canceled(c) : native_fail(c->req, r));
+        } else if (c->request.interrupted && !c->canceled && !c->retried) {
+                c->retried = true;
+                create_send(c, WARDEN_MSG_DESTROY, destroyed_before_retry);
         } else {
-                undo(m, m->canceled ? fail_canceled(m) : native_fail(m->req, a));
+                undo(c, c->canceled ? fail_canceled(c) : native_fail(c->req, r));
         }
 }
 
-static void made(struct native_request *q, const struct native_reply *a)
+static void create_replied(struct native_request *q, const struct native_reply *r)
 {
-        struct making *m = CREATION(q);
-        int fd = -EBADF, r;
+        struct creation *c = CREATION(q);
+        int fd = -EBADF, result;
 
-        if (a->result < 0) {
-                not_made(m, a);
+        if (r->result < 0) {
+                create_failed(c, r);
                 return;
         }
-        buf_done(&m->spec);
-        r = m->canceled ? fail_canceled(m) : native_connect(a->fds[WARDEN_FD_SOCKET], &fd);
-        if (r < 0) {
-                undo(m, m->canceled ? r : err_errno(&m->req->err, r, "connect to its agent"));
+        buf_done(&c->spec);
+        result = c->canceled ? fail_canceled(c) : native_connect(r->fds[WARDEN_FD_SOCKET], &fd);
+        if (result < 0) {
+                undo(c, c->canceled ? result
+                                    : err_errno(&c->req->err, result, "connect to its agent"));
                 return;
         }
-        native_instance_add(m->n, str_from(m->id), TAKE_FD(a->fds[WARDEN_FD_SOCKET]));
-        op_init(&m->ping.req.op, pinged);
-        m->ping.req.timeout = READY_TIMEOUT;
-        agent_ping_fd(m->n->agents, &m->ping, fd);
+        native_instance_add(c->n, str_from(c->id), TAKE_FD(r->fds[WARDEN_FD_SOCKET]));
+        op_init(&c->ping.req.op, pinged);
+        c->ping.req.timeout = READY_TIMEOUT;
+        agent_ping_fd(c->n->agents, &c->ping, fd);
 }
 
-/* --- beginning --- */
+/* --- starting --- */
 
 static int seal_record(const struct sandbox *record, int *ret_fd, struct err *e)
 {
@@ -206,46 +203,48 @@ static int encode_spec(const struct driver_create *c, struct native *n, struct b
 
 void native__create(struct driver *driver, struct driver_req *req)
 {
-        struct making *m = xnew(struct making);
-        const struct driver_create *c = DRIVER_AS(create, req);
+        struct creation *c = xnew(struct creation);
+        const struct driver_create *create = DRIVER_AS(create, req);
         int r;
 
-        m->n = native_of(driver);
-        m->req = req;
-        m->record = -EBADF;
-        (void) snprintf(m->id, sizeof(m->id), "%.*s", STR_ARG(c->record->id));
-        buf_init(&m->spec, PLAN_SPEC_MAX);
-        buf_mark_secret(&m->spec);
-        if (map_get(&m->n->creates, c->record->id)) {
-                end(m, err_set(&req->err, ERR_CONFLICT, "such a sandbox is being made"));
+        c->n = native_of(driver);
+        c->req = req;
+        c->record = -EBADF;
+        (void) snprintf(c->id, sizeof(c->id), "%.*s", STR_ARG(create->record->id));
+        buf_init(&c->spec, PLAN_SPEC_MAX);
+        buf_mark_secret(&c->spec);
+        if (map_get(&c->n->creates, create->record->id)) {
+                create_end(c, err_set(&req->err, ERR_CONFLICT,
+                                      "sandbox '%s' is already being created", c->id));
                 return;
         }
-        map_add(&m->n->creates, &m->by_id, str_from(m->id));
-        r = encode_spec(c, m->n, &m->spec, &req->err);
+        map_add(&c->n->creates, &c->by_id, str_from(c->id));
+        r = encode_spec(create, c->n, &c->spec, &req->err);
         if (r == 0)
-                r = seal_record(c->record, &m->record, &req->err);
+                r = seal_record(create->record, &c->record, &req->err);
         if (r < 0) {
-                end(m, r);
+                create_end(c, r);
                 return;
         }
-        req->_impl = m;
-        m->ask.id = m->id;
-        m->ask.spec = buf_str(&m->spec);
-        ask(m, WARDEN_MSG_CREATE, /* again= */ false, made);
+        req->_impl = c;
+        c->request.id = c->id;
+        c->request.spec = buf_str(&c->spec);
+        create_send(c, WARDEN_MSG_CREATE, create_replied);
 }
 
-/* A sandbox of that name may be there, and not be ours to destroy: the warden's answer says. */
+/* A create that was sent is not destroyed before its reply: a refusal would mean that the sandbox of this
+ * id is another one. */
 void native__cancel_create(struct driver_req *req)
 {
-        struct making *m = req->_impl;
+        struct creation *c = req->_impl;
 
-        if (!m || m->canceled)
+        if (!c || c->canceled)
                 return;
-        m->canceled = true;
-        if (!native_request_pending(&m->ask))
-                op_cancel(&m->ping.req.op);
-        else if (m->ask.call == WARDEN_MSG_CREATE && !native_request_sent(&m->ask))
-                end(m, fail_canceled(m));
-        else if (m->ask.call == WARDEN_MSG_DESTROY)
-                m->result = fail_canceled(m);
+        c->canceled = true;
+        if (!worker_request_pending(&c->request._request))
+                op_cancel(&c->ping.req.op);
+        else if (c->request.call == WARDEN_MSG_CREATE && !worker_request_sent(&c->request._request))
+                create_end(c, fail_canceled(c));
+        else if (c->request.call == WARDEN_MSG_DESTROY)
+                c->result = fail_canceled(c);
 }

@@ -1,361 +1,181 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "driver/native/native_impl.h"
 #include "os/fd.h"
-#include "os/fd_pass.h"
 
-/* The warden answers at once, or when processes have ended: one that does not has a problem, and so
- * has who waits for it. */
+/*
+ * Theory of operation.
+ *
+ * The problem: the socket to the warden is a socket pair of the launcher's and outlives both programs.
+ * A warden that is killed leaves no end of file, and the next one continues to read the same socket,
+ * requests that were meant for its predecessor included.
+ *
+ * The order of steps. A warden that starts sends the event `started`. We answer with a hello that has
+ * an id of its own, and until its reply arrives everything else is dropped: replies to requests of the
+ * predecessor (the new warden refuses them, it has seen no hello yet) and replies to an older hello. The
+ * socket keeps the order of packets, so after the reply to the latest hello only replies to requests
+ * that were sent after it arrive.
+ *
+ * The invariant: a request that was pending when `started` arrived ends in one of two ways. If it can
+ * be repeated (`retry`) it is sent again, under a new id, so that no reply to the first attempt can be
+ * taken for its own. If it can't (create), it fails with `interrupted` set, and native_create.c first
+ * destroys whatever the old warden has left.
+ *
+ * Events may have been lost with the old warden, so each hello but the first is followed by a rescan
+ * (native_scan.c).
+ *
+ * If hutchd is killed, the warden learns of the new one by its hello, forgets whom its replies were for
+ * and undoes the creates that were under way. If the socket itself breaks, the launcher is gone: every
+ * request fails from then on.
+ *
+ * net/worker does the rest: ids, queues, timeouts, descriptors.
+ */
+
+/* The warden replies at once, or when processes have exited. */
 #define REPLY_TIMEOUT (30 * USEC_PER_SEC)
 
-/* Messages that a turn of the loop takes. */
-#define MESSAGES_A_TURN 32
-
-/* --- questions --- */
-
-bool native_request_pending(const struct native_request *q)
+static void encode(const struct warden_request *m, struct buf *b)
 {
-        return q->_native != NULL;
+        struct err e;
+
+        buf_init(b, WARDEN_MSG_MAX);
+        buf_mark_secret(b);
+        if (warden_request_encode(m, b, &e) < 0)
+                buf_reset(b); /* net/worker refuses an empty one */
 }
 
-bool native_request_sent(const struct native_request *q)
+static void request_failed(struct worker_request *r, const struct err *e)
 {
-        return q->_native && q->_by_request_id._in;
-}
+        struct native_request *q = container_of(r, struct native_request, _request);
 
-void native_request_drop(struct native_request *q)
-{
-        if (!q->_native)
+        if (r->resent && q->retry) {
+                native_send(q->_native, q);
+                q->interrupted = true;
                 return;
-        list_remove(&q->_node);
-        map_remove(&q->_native->link.by_request_id, &q->_by_request_id);
-        timeout_clear(&q->_timeout);
-        q->_native = NULL;
+        }
+        q->interrupted |= r->resent;
+        q->replied(q, &(struct native_reply){ ERR_RETURN(e->code), e->message, NULL, NULL });
 }
 
-static void answer(struct native_request *q, const struct native_reply *a)
-{
-        native_request_drop(q);
-        q->replied(q, a);
-}
-
-static void refuse(struct native_request *q, const char *text)
-{
-        answer(q, &(struct native_reply){ .result = ERR_RETURN(ERR_UNAVAILABLE), .text = text });
-}
-
-static void request_timeout(struct timeout *t)
-{
-        refuse(container_of(t, struct native_request, _timeout), "the warden does not answer");
-}
-
-void native_request(struct native *n, struct native_request *q)
-{
-        ASSERT(!q->_native);
-        q->_native = n;
-        q->interrupted = false;
-        q->_by_request_id = (struct map_node){ 0 };
-        list_init(&q->_node);
-        list_append(&n->link.waiting, &q->_node);
-        timeout_init(&q->_timeout);
-        timeout_set(&q->_timeout, &n->link.timeouts);
-        net_task_queue(n->driver.loop, &n->link.flush);
-}
-
-/* --- sending --- */
-
-static int send_message(int socket, struct str message, int fd)
-{
-        ssize_t n = fd_pass_send(socket, message, &fd, fd >= 0, MSG_DONTWAIT);
-
-        return n < 0 ? (int) n : 0;
-}
-
-static int send_request(struct native_link *l, const struct warden_request *q, int fd)
+void native_send(struct native *n, struct native_request *q)
 {
         scoped(buf_done) struct buf b;
-        struct err e;
-        int r;
 
-        buf_init(&b, WARDEN_MSG_MAX);
-        buf_mark_secret(&b);
-        r = warden_request_encode(q, &b, &e);
-        return r < 0 ? -EMSGSIZE : send_message(l->fd, buf_str(&b), fd);
+        q->_native = n;
+        q->interrupted = false;
+        worker_request_init(&n->warden, &q->_request, request_failed);
+        encode(&(struct warden_request){ .call = q->call,
+                                         .request_id = q->_request.id,
+                                         .id = q->id,
+                                         .spec = q->spec },
+               &b);
+        worker_request_send(&q->_request, buf_str(&b), q->record);
 }
 
-static int send_hello(struct native_link *l)
+static void send_hello(struct worker *w)
 {
-        int r = send_request(l,
-                             &(struct warden_request){ .call = WARDEN_MSG_HELLO,
-                                                       .request_id = l->request_id + 1,
-                                                       .version = WARDEN_PROTOCOL_VERSION },
-                             -EBADF);
+        struct native *n = container_of(w, struct native, warden);
+        scoped(buf_done) struct buf b;
 
-        if (r == 0) {
-                l->hello = ++l->request_id;
-                l->hello_due = false;
-        }
-        return r;
+        n->hello_id = worker_next_id(w);
+        encode(&(struct warden_request){ .call = WARDEN_MSG_HELLO,
+                                         .request_id = n->hello_id,
+                                         .version = WARDEN_PROTOCOL_VERSION },
+               &b);
+        worker_post(w, buf_str(&b));
 }
 
-static int send_ask(struct native_link *l, struct native_request *q)
+static void take_hello(struct native *n, const struct warden_reply *r)
 {
-        int r = send_request(l,
-                             &(struct warden_request){ .call = q->call,
-                                                       .request_id = l->request_id + 1,
-                                                       .id = q->id,
-                                                       .spec = q->spec },
-                             q->record);
-
-        if (r < 0)
-                return r;
-        q->_request_id = ++l->request_id;
-        list_remove(&q->_node);
-        list_append(&l->sent, &q->_node);
-        map_add(&l->by_request_id, &q->_by_request_id,
-                str_of((const char *) &q->_request_id, sizeof(q->_request_id)));
-        return 0;
-}
-
-static void on_event(uv_poll_t *p, int status, int events);
-
-static void watch(struct native_link *l, int events)
-{
-        if (l->events != events && !uv_is_closing((uv_handle_t *) &l->poll))
-                (void) uv_poll_start(&l->poll, events, on_event);
-        l->events = events;
-}
-
-/* Nothing is replied any more, and nothing can be asked. */
-static void give_up(struct native *n, int r, const char *what)
-{
-        struct native_link *l = &n->link;
-
-        if (l->broken)
+        if (r->request_id != n->hello_id)
                 return;
-        l->broken = true;
-        l->ready = false;
-        (void) err_set(&l->why, ERR_UNAVAILABLE, "the way to the warden is gone: %s: %s", what,
-                       err_text(r));
-        log_warn(n->log, "%s", l->why.message);
-        (void) uv_poll_stop(&l->poll);
-        l->events = 0;
-        list_for_each (node, &l->sent) {
-                list_remove(node);
-                list_append(&l->waiting, node);
-        }
-        net_task_queue(n->driver.loop, &l->flush);
-}
-
-static void fail_all(struct native_link *l)
-{
-        struct list *first;
-
-        while ((first = list_first(&l->waiting)))
-                refuse(container_of(first, struct native_request, _node), l->why.message);
-}
-
-static int send_some(struct native_link *l)
-{
-        struct list *first;
-        int r = l->hello_due ? send_hello(l) : 0;
-
-        while (r == 0 && l->ready && (first = list_first(&l->waiting)))
-                r = send_ask(l, container_of(first, struct native_request, _node));
-        return r;
-}
-
-static void flush(struct net_task *t)
-{
-        struct native *n = container_of(t, struct native, link.flush);
-        struct native_link *l = &n->link;
-        int r = l->broken ? 0 : send_some(l);
-
-        if (r == -EAGAIN || r == -EINTR) {
-                watch(l, UV_READABLE | UV_WRITABLE);
+        if (r->result < 0) {
+                log_warn(n->log, "the warden refuses hutchd: %s", r->text);
                 return;
         }
-        if (r < 0)
-                give_up(n, r, "send");
-        if (l->broken)
-                fail_all(l);
-        else
-                watch(l, UV_READABLE);
+        if (n->had_hello)
+                net_task_queue(n->driver.loop, &n->rescan_task);
+        n->had_hello = true;
+        worker_ready(&n->warden);
 }
 
-/* --- a new warden --- */
-
-/* What may be asked again is, before what has waited; the rest is told that nobody knows. */
-static void start_over(struct native *n)
+static void take_reply(struct native *n, const struct warden_packet *p, struct arena *a)
 {
-        struct native_link *l = &n->link;
-        struct list old;
-
-        list_init(&old);
-        l->ready = false;
-        l->hello_due = true;
-        while (!list_empty(&l->sent)) {
-                struct native_request *q =
-                        container_of(list_last(&l->sent), struct native_request, _node);
-
-                list_remove(&q->_node);
-                map_remove(&l->by_request_id, &q->_by_request_id);
-                q->interrupted = true;
-                list_prepend(q->again ? &l->waiting : &old, &q->_node);
-        }
-        net_task_queue(n->driver.loop, &l->flush);
-        while (!list_empty(&old))
-                refuse(container_of(list_first(&old), struct native_request, _node),
-                       "the warden has ended meanwhile, and another one began; try again");
-}
-
-static void hello_replied(struct native *n, const struct warden_reply *w)
-{
-        struct native_link *l = &n->link;
-
-        if (w->result < 0) {
-                log_warn(n->log, "the warden refuses us: %s", w->text);
-                return;
-        }
-        l->ready = true;
-        if (l->again)
-                net_task_queue(n->driver.loop, &l->rescan);
-        l->again = true;
-        net_task_queue(n->driver.loop, &l->flush);
-}
-
-static void rescan(struct net_task *t)
-{
-        native__rescan(container_of(t, struct native, link.rescan));
-}
-
-/* --- receiving --- */
-
-static void take_event(struct native *n, const struct warden_packet *m, struct arena *a)
-{
-        struct warden_event news;
+        int fds[WARDEN_FDS_MAX];
+        struct native_request *q;
+        struct worker_request *r;
+        struct warden_reply m;
         struct err e;
 
-        if (warden_event_decode(m, a, &news, &e) < 0)
-                log_warn(n->log, "the warden says what nobody understands: %s", e.message);
-        else if (news.kind == WARDEN_EVENT_STARTED)
-                start_over(n);
-        else if (n->link.ready)
-                native__event(n, &news);
-}
-
-static void take_reply(struct native *n, const struct warden_packet *m, struct arena *a, int *fds)
-{
-        struct warden_reply w;
-        struct map_node *node;
-        struct err e;
-
-        if (warden_reply_decode(m, a, &w, &e) < 0) {
-                log_warn(n->log, "the warden answers what nobody understands: %s", e.message);
+        if (warden_reply_decode(p, a, &m, &e) < 0) {
+                log_warn(n->log, "invalid reply of the warden: %s", e.message);
                 return;
         }
-        if (w.call == WARDEN_MSG_HELLO) {
-                if (w.request_id == n->link.hello && !n->link.hello_due)
-                        hello_replied(n, &w);
+        if (m.call == WARDEN_MSG_HELLO) {
+                take_hello(n, &m);
                 return;
         }
-        node = n->link.ready ? map_get(&n->link.by_request_id,
-                                       str_of((const char *) &w.request_id, sizeof(w.request_id)))
-                             : NULL;
-        if (node)
-                answer(container_of(node, struct native_request, _by_request_id),
-                       &(struct native_reply){ w.result, w.text, &w, fds });
+        r = n->warden.state == WORKER_READY ? worker_request_get(&n->warden, m.request_id) : NULL;
+        if (!r)
+                return;
+        for (size_t i = 0; i < p->n_fds; i++)
+                fds[i] = worker_take_fd(&n->warden);
+        worker_request_end(r);
+        q = container_of(r, struct native_request, _request);
+        q->replied(q, &(struct native_reply){ m.result, m.text, &m, fds });
+        for (size_t i = 0; i < p->n_fds; i++)
+                (void) fd_close(fds[i]);
 }
 
-static void take_message(struct native *n, struct str message, int *fds, size_t n_fds)
+/* A process that is out of descriptors does not get all of a message; its decoder notices. */
+static void take_message(struct worker *w, struct str bytes)
 {
-        const struct warden_packet m = { message, n_fds };
+        struct native *n = container_of(w, struct native, warden);
+        const struct warden_packet p = { bytes, worker_n_fds(w) };
         scoped(arena_done) struct arena a;
+        struct warden_event event;
+        struct err e;
 
         arena_init(&a, MiB);
-        if (warden_is_event(message))
-                take_event(n, &m, &a);
-        else
-                take_reply(n, &m, &a, fds);
+        if (!warden_is_event(bytes))
+                take_reply(n, &p, &a);
+        else if (warden_event_decode(&p, &a, &event, &e) < 0)
+                log_warn(n->log, "invalid event of the warden: %s", e.message);
+        else if (event.kind == WARDEN_EVENT_STARTED)
+                worker_restarted(w);
+        else if (w->state == WORKER_READY)
+                native__event(n, &event);
 }
 
-/* 0, -EAGAIN when there is nothing left, or what is wrong. Who is short of descriptors does not get
- * all that belong to a message: that it does not fit is found when it is read. */
-static int receive(struct native *n)
+static void link_lost(struct worker *w)
 {
-        struct native_link *l = &n->link;
-        int fds[WARDEN_FDS_MAX];
-        struct fd_pass_msg m = {
-                .p = l->room, .size = WARDEN_MSG_MAX + 1, .fds = fds, .fds_max = WARDEN_FDS_MAX
-        };
-        ssize_t got = fd_pass_receive(l->fd, &m, MSG_DONTWAIT);
-
-        if (got <= 0)
-                return got == 0 ? -EPIPE : (int) got;
-        take_message(n, str_of(l->room, (size_t) got), fds, m.n_fds);
-        for (size_t i = 0; i < m.n_fds; i++)
-                (void) fd_close(fds[i]);
-        return 0;
+        log_warn(container_of(w, struct native, warden)->log, "%s", w->error.message);
 }
 
-static void on_event(uv_poll_t *p, int status, int events)
+static void link_closed(struct worker *w)
 {
-        struct native *n = container_of(p, struct native, link.poll);
-        int r = 0;
-
-        (void) status;
-        for (unsigned i = 0; i < MESSAGES_A_TURN && r == 0 && !n->link.broken; i++)
-                r = receive(n);
-        if (r < 0 && r != -EAGAIN)
-                give_up(n, r, "receive");
-        if (events & UV_WRITABLE)
-                net_task_queue(n->driver.loop, &n->link.flush);
+        native__handle_closed(container_of(w, struct native, warden));
 }
 
-/* --- life cycle --- */
+static const struct worker_ops link_ops = {
+        .connected = send_hello,
+        .message = take_message,
+        .lost = link_lost,
+        .closed = link_closed,
+};
 
 int native_link_open(struct native *n, int fd)
 {
-        struct native_link *l = &n->link;
-        int r;
+        int r = worker_open(&n->warden, n->driver.loop, &link_ops,
+                            &(struct worker_config){ .name = "the warden",
+                                                     .fd = fd,
+                                                     .frame_max = WARDEN_MSG_MAX,
+                                                     .may_receive_fds = true,
+                                                     .request_timeout = REPLY_TIMEOUT,
+                                                     .backoff_max = USEC_PER_SEC });
 
-        *l = (struct native_link){ .fd = fd, .hello_due = true };
-        r = fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? -errno
-                                               : uv_poll_init(&n->driver.loop->uv, &l->poll, fd);
-        if (r < 0)
-                return r;
-        n->open++;
-        list_init(&l->waiting);
-        list_init(&l->sent);
-        map_init(&l->by_request_id);
-        net_task_init(&l->flush, flush);
-        net_task_init(&l->rescan, rescan);
-        timeout_kind_init(&l->timeouts, n->driver.loop, REPLY_TIMEOUT, request_timeout);
-        l->room = xcalloc(1, WARDEN_MSG_MAX + 1);
-        net_task_queue(n->driver.loop, &l->flush);
-        return 0;
-}
-
-/* The timer closes in the same turn, maybe later: the memory goes in the next one. */
-static void poll_closed(uv_handle_t *h)
-{
-        struct native *n = container_of((uv_poll_t *) h, struct native, link.poll);
-
-        n->link.fd = fd_close(n->link.fd);
-        map_done(&n->link.by_request_id);
-        free(n->link.room);
-        native__handle_closed(n);
-}
-
-void native_link_close(struct native *n)
-{
-        ASSERT(list_empty(&n->link.sent) && list_empty(&n->link.waiting));
-        net_task_cancel(&n->link.flush);
-        net_task_cancel(&n->link.rescan);
-        timeout_kind_close(&n->link.timeouts);
-        uv_close((uv_handle_t *) &n->link.poll, poll_closed);
+        n->open += r == 0;
+        return r;
 }

@@ -70,10 +70,11 @@ void native__probe(struct driver *driver, struct driver_req *req)
         struct driver_probe *p = DRIVER_AS(probe, req);
         const struct native *n = native_of(driver);
 
-        driver_probe_add(p, "warden", n->link.ready, "%s",
-                         n->link.ready    ? "hutch-warden answers"
-                         : n->link.broken ? n->link.why.message
-                                          : "hutch-warden does not answer; its log says why");
+        driver_probe_add(p, "warden", n->warden.state == WORKER_READY, "%s",
+                         n->warden.state == WORKER_READY ? "hutch-warden answers"
+                         : n->warden.state == WORKER_DOWN
+                                 ? n->warden.error.message
+                                 : "hutch-warden does not answer; see its log");
         probe_kernel(p);
         probe_groups(p);
         probe_rest(p);

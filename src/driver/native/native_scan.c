@@ -31,7 +31,7 @@ static int read_text(int fd, struct buf *b)
         return 0;
 }
 
-/* -EINVAL for a record that is none, or another one's. */
+/* -EINVAL: not a record, or the record of another sandbox. */
 static int read_record(int fd, const char *id, struct sandbox **ret)
 {
         scoped(sandbox_freep) struct sandbox *s = NULL;
@@ -50,104 +50,106 @@ static int read_record(int fd, const char *id, struct sandbox **ret)
 
 /* --- scan --- */
 
-/* A page, that is up to WARDEN_PAGE_MAX records, is read in one turn. */
-struct scanning {
-        struct native_request ask;
+/* Reads a page, that is up to WARDEN_PAGE_MAX records, in one iteration of the loop. */
+struct scan {
+        struct native_request request;
         struct native *n;
         struct driver_req *req;
-        char from[PLAN_NAME_MAX + 1];
+        char after[PLAN_NAME_MAX + 1];
 };
 
-static void end(struct scanning *s, int result)
+static void scan_end(struct scan *s, int result)
 {
         struct driver_req *req = s->req;
 
-        native_request_drop(&s->ask);
+        native_request_drop(&s->request);
         free(s);
         req->_impl = NULL;
         driver_finish(req, result);
 }
 
-static void page(struct native_request *q, const struct native_reply *a)
+static void scan_page(struct native_request *q, const struct native_reply *r)
 {
-        struct scanning *s = container_of(q, struct scanning, ask);
+        struct scan *s = container_of(q, struct scan, request);
         struct driver_scan *scan = DRIVER_AS(scan, s->req);
 
-        if (a->result < 0) {
-                end(s, native_fail(s->req, a));
+        if (r->result < 0) {
+                scan_end(s, native_fail(s->req, r));
                 return;
         }
-        for (size_t i = 0; i < a->wire->n_found; i++) {
-                const struct warden_found *f = &a->wire->found[i];
+        for (size_t i = 0; i < r->msg->n_found; i++) {
+                const struct warden_found *f = &r->msg->found[i];
                 struct sandbox *record = NULL;
 
-                if (read_record(a->fds[i], f->id, &record) < 0)
+                if (read_record(r->fds[i], f->id, &record) < 0)
                         scan->skipped++;
                 else
                         driver_scan_add(scan, record, (int) f->state.status);
-                (void) snprintf(s->from, sizeof(s->from), "%s", f->id);
+                (void) snprintf(s->after, sizeof(s->after), "%s", f->id);
         }
-        scan->skipped += a->wire->skipped;
-        if (a->wire->more && a->wire->n_found > 0)
-                native_request(s->n, q);
+        scan->skipped += r->msg->skipped;
+        if (r->msg->more && r->msg->n_found > 0)
+                native_send(s->n, q);
         else
-                end(s, 0);
+                scan_end(s, 0);
 }
 
-/* Pages are in the order of ids, and go on behind an id: another warden can take over in between. */
+/* Pages are in the order of ids and continue after an id, so another warden can take over in between. */
 void native__scan(struct driver *driver, struct driver_req *req)
 {
-        struct scanning *s = xnew(struct scanning);
+        struct scan *s = xnew(struct scan);
 
         s->n = native_of(driver);
         s->req = req;
-        s->ask = (struct native_request){ .call = WARDEN_MSG_SCAN,
-                                          .id = s->from,
-                                          .record = -EBADF,
-                                          .again = true,
-                                          .replied = page };
+        s->request = (struct native_request){ .call = WARDEN_MSG_SCAN,
+                                              .id = s->after,
+                                              .record = -EBADF,
+                                              .retry = true,
+                                              .replied = scan_page };
         req->_impl = s;
-        native_request(s->n, &s->ask);
+        native_send(s->n, &s->request);
 }
 
 void native__cancel_scan(struct driver_req *req)
 {
         if (req->_impl)
-                end(req->_impl, err_set(&req->err, ERR_CANCELED, "canceled"));
+                scan_end(req->_impl, err_set(&req->err, ERR_CANCELED, "canceled"));
 }
 
-/* --- after the warden's restart --- */
+/* --- after a restart of the warden --- */
 
-static void looked(struct native_request *q, const struct native_reply *a)
+static void rescan_page(struct native_request *q, const struct native_reply *r)
 {
-        struct native *n = container_of(q, struct native, look);
+        struct native *n = container_of(q, struct native, rescan);
 
-        if (a->result < 0) {
-                log_warn(n->log, "can't see what has ended meanwhile: %s", a->text);
+        if (r->result < 0) {
+                log_warn(n->log, "can't find sandboxes that ended meanwhile: %s", r->text);
                 return;
         }
-        for (size_t i = 0; i < a->wire->n_found; i++) {
-                const struct warden_found *f = &a->wire->found[i];
+        for (size_t i = 0; i < r->msg->n_found; i++) {
+                const struct warden_found *f = &r->msg->found[i];
 
                 (void) snprintf(n->rescan_after, sizeof(n->rescan_after), "%s", f->id);
                 if (!instance_is_alive(&f->state))
                         native__event(n,
                                       &(struct warden_event){ WARDEN_EVENT_DIED, f->id, f->state });
         }
-        if (a->wire->more && a->wire->n_found > 0)
-                native_request(n, q);
+        if (r->msg->more && r->msg->n_found > 0)
+                native_send(n, q);
 }
 
-/* Whoever has ended before is told once more; that is allowed, and cheaper than to remember. */
-void native__rescan(struct native *n)
+/* Ends that were reported before are reported again, which the watcher allows. */
+void native__rescan(struct net_task *t)
 {
-        if (n->driver._close || native_request_pending(&n->look))
+        struct native *n = container_of(t, struct native, rescan_task);
+
+        if (n->driver._close || worker_request_pending(&n->rescan._request))
                 return;
         n->rescan_after[0] = '\0';
-        n->look = (struct native_request){ .call = WARDEN_MSG_SCAN,
-                                           .id = n->rescan_after,
-                                           .record = -EBADF,
-                                           .again = true,
-                                           .replied = looked };
-        native_request(n, &n->look);
+        n->rescan = (struct native_request){ .call = WARDEN_MSG_SCAN,
+                                             .id = n->rescan_after,
+                                             .record = -EBADF,
+                                             .retry = true,
+                                             .replied = rescan_page };
+        native_send(n, &n->rescan);
 }

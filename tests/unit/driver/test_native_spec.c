@@ -144,7 +144,7 @@ static void ends_are_told_in_words(void **state)
                   "SIGNALED",
                   "signal 200" },
                 { { RUNTIME_DEAD, WARDEN_EXIT_OOM, 0 }, RUNTIME_DEAD, "OOM_KILLED", "memory" },
-                { { RUNTIME_DEAD, WARDEN_EXIT_LOST, 0 }, RUNTIME_DEAD, "LOST", "nobody could see" },
+                { { RUNTIME_DEAD, WARDEN_EXIT_LOST, 0 }, RUNTIME_DEAD, "LOST", "unobserved" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
