@@ -45,7 +45,7 @@ void api_request(struct api_client *c, const char *method, const char *path, con
                 errx(1, "write: %s", strerror(errno));
 }
 
-/* An response comes with its length, in chunks, or has no body. */
+/* A response has a length, is chunked, or has no body. */
 static bool is_complete(const struct api_client *c)
 {
         const char *body = strstr(c->response, "\r\n\r\n");
@@ -70,7 +70,7 @@ bool api_read(struct api_client *c)
         c->n += (size_t) n;
         c->response[c->n] = '\0';
         if (c->n == sizeof(c->response) - 1)
-                errx(1, "an response is too long");
+                errx(1, "a response is too long");
         return is_complete(c);
 }
 

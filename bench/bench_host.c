@@ -34,23 +34,23 @@ int bench_host_seal(const char *path)
 
 void bench_host_open(struct bench_host *g, const char *group)
 {
-        int machine, host;
+        int root, host;
 
         *g = (struct bench_host){ .path = "/tmp/hutch-bench-XXXXXX", .group = group };
-        must(mkdtemp(g->path) ? 0 : -errno, "make a dir");
+        must(mkdtemp(g->path) ? 0 : -errno, "create a directory");
         must(sys(unshare(CLONE_NEWNS)), "mount namespace (needs root)");
         must(mount_make_private(), "isolate");
         (void) umask(022);
-        must(data_open(g->path, &g->zygote.data), "data dir");
-        machine = open("/", O_PATH | O_CLOEXEC);
-        host = openat(g->zygote.data, DATA_HOST, O_PATH | O_CLOEXEC);
-        must(host_image_fill(machine, host), "image");
-        (void) close(machine);
+        must(data_open(g->path, &g->context.data), "data directory");
+        root = open("/", O_PATH | O_CLOEXEC);
+        host = openat(g->context.data, DATA_HOST, O_PATH | O_CLOEXEC);
+        must(host_image_fill(root, host), "image");
+        (void) close(root);
         (void) close(host);
-        must(cgroup_tree_open(&g->tree, "", group, 0), "control groups");
-        g->zygote.data_path = g->path;
-        g->zygote.host = true;
-        g->zygote.tree = &g->tree;
+        must(cgroup_tree_open(&g->tree, "", group, 0), "cgroups");
+        g->context.data_path = g->path;
+        g->context.host = true;
+        g->context.tree = &g->tree;
 }
 
 void bench_host_remove_tree(int at, const char *name)
@@ -71,7 +71,7 @@ void bench_host_close(struct bench_host *g)
         static const char *const mounts[] = { DATA_DEVICES, DATA_GROUPS, DATA_MASKS };
         char path[128];
 
-        must(cgroup_tree_remove(&g->tree, "", g->group), "control groups");
+        must(cgroup_tree_remove(&g->tree, "", g->group), "cgroups");
         for (size_t i = 0; i < ARRAY_SIZE(mounts); i++) {
                 (void) snprintf(path, sizeof(path), "%s/%s", g->path, mounts[i]);
                 (void) umount2(path, MNT_DETACH);

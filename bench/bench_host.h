@@ -2,8 +2,8 @@
 #ifndef HUTCH_BENCH_HOST_H
 #define HUTCH_BENCH_HOST_H
 
-/* What programs that make native sandboxes themselves need: a data dir with the host's image, in a
- * mount namespace of the caller's own, and a control group. Whatever goes wrong ends the program. */
+/* The environment of programs that create native sandboxes themselves: a data directory with the host's image, a
+ * mount namespace of their own, and a cgroup. Any failure ends the program. */
 
 #include "base/base.h"
 #include "warden/zygote.h"
@@ -12,7 +12,7 @@ struct bench_host {
         char path[64];
         const char *group;
         struct cgroup_tree tree;
-        struct host_context zygote; /* without an agent */
+        struct host_context context; /* without an agent */
 };
 
 void bench_host_open(struct bench_host *g, const char *group);
@@ -20,7 +20,7 @@ void bench_host_close(struct bench_host *g);
 
 void bench_host_remove_tree(int at, const char *name);
 
-/* A program, as a sealed copy. */
+/* A sealed copy of a program. */
 int bench_host_seal(const char *path);
 
 /* Ends the program if `r` is negative. */

@@ -3,19 +3,19 @@
 #define HUTCH_BENCH_BUS_H
 
 /*
- * A message broker as an application of PURISTA's uses it: one that asks and waits for the reply, and one
- * that sends back what it gets. Both are on the same broker, with the same library, and address each other by
- * the same names, exchanges and qualities of service as an application and hutch-bridge do. The one that
- * echoes does nothing else but wait, if it is told to; it tells how long that was. So what it takes to ask it,
- * without that wait, is what the broker takes.
+ * A message broker as an application of PURISTA uses it: a caller that sends a command and waits for the reply, and an
+ * echo that sends back what it receives. Both are on the same broker, with the same library, and use the
+ * names, exchanges and qualities of service that an application and hutch-bridge use. The echo does nothing but
+ * wait, if the message says so, and reports how long it waited. So the time of a call, without that wait, is what
+ * the broker takes.
  *
- * One connection for each process. Whatever goes wrong ends the program.
+ * One connection for each process. Any failure ends the program.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define BUS_CALLER    "benchcaller" /* instances: words that stay what they are in snake case */
+#define BUS_CALLER    "benchcaller" /* instances: words that snake case does not change */
 #define BUS_ECHO      "benchechoer"
 #define BUS_WHO       "default" /* tenant and principal */
 #define BUS_SANDBOX   "Sandbox" /* services */
@@ -23,8 +23,8 @@
 #define BUS_TIMEOUT_S 30
 
 struct bus_message {
-        const char *service; /* for whom it is: BUS_SANDBOX or BUS_ECHOER */
-        const char *topic;   /* the same, in snake case */
+        const char *service; /* receiver: BUS_SANDBOX or BUS_ECHOER */
+        const char *topic;   /* the same in snake case */
         const char *correlation;
         const char *body;
         size_t n;
@@ -40,7 +40,7 @@ struct bus_ops {
         void (*connect)(const char *port, const char *instance);
         /* Sends a command, executeBash of a service, and returns with the reply. */
         struct bus_reply (*call)(const struct bus_message *m);
-        /* Sends back what comes for BUS_ECHOER, as `answer` makes it. `ready` is called when it will; does
+        /* Replies to commands for BUS_ECHOER with what `answer` returns. Calls `ready` once it is subscribed; does
          * not return. */
         void (*echo)(void (*ready)(void), struct bus_reply (*answer)(const char *body, size_t n));
 };

@@ -114,7 +114,7 @@ static void publish(const amqp_table_t *headers, amqp_bytes_t correlation, amqp_
              "publish");
 }
 
-/* --- who asks --- */
+/* --- the caller --- */
 
 static struct bus_reply amqp_call(const struct bus_message *m)
 {
@@ -143,7 +143,7 @@ static struct bus_reply amqp_call(const struct bus_message *m)
         return (struct bus_reply){ envelope.message.body.bytes, envelope.message.body.len };
 }
 
-/* --- who answers --- */
+/* --- the echo --- */
 
 static void amqp_echo(void (*ready)(void), struct bus_reply (*answer)(const char *body, size_t n))
 {

@@ -4,13 +4,13 @@
  * What a message bus adds to a command.
  *
  *         bus_bench call KIND BROKER_PORT HUTCHD_PORT SANDBOX COUNT
- *                 executeBash of "true" over HTTP, the same through the broker (nats, mqtt, amqp), and a
- *                 message of the same size there and back, answered at once and answered after as long
- *                 as the command over HTTP took, which is taken off again: COUNT times each, in turn, so
- *                 that what disturbs one disturbs all, and each after a command over HTTP that does not
- *                 count. Prints how long each took
+ *                 in turn, COUNT times each: executeBash of "true" over HTTP; the same through the broker (nats,
+ *                 mqtt, amqp); a message of the same size there and back, answered at once; and one answered
+ *                 after as long as the command over HTTP took, with that time subtracted. What disturbs one
+ *                 disturbs all. Each is preceded by a command over HTTP that does not count. Prints how long
+ *                 each took
  *         bus_bench echo KIND BROKER_PORT
- *                 sends back what comes, until it is ended
+ *                 sends back what it receives, until it is killed
  */
 
 #include <err.h>
@@ -50,8 +50,8 @@ static struct {
         struct api_client api;
         char path[256];
         uint64_t sent;
-        uint64_t http_ns; /* the last one by HTTP took */
-        uint64_t wait_ns; /* of the last reply: not the broker's */
+        uint64_t http_ns; /* of the last call over HTTP */
+        uint64_t wait_ns; /* of the last echo, to be subtracted */
 } b;
 
 /* --- over HTTP --- */
@@ -70,7 +70,7 @@ static void by_http(void)
 
 /* --- through the broker --- */
 
-/* As an application of PURISTA's writes it. */
+/* As an application of PURISTA writes it. */
 #define COMMAND                                                                               \
         "{\"sender\":{\"serviceName\":\"BashToolAdapter\",\"serviceVersion\":\"1\","          \
         "\"serviceTarget\":\"executeCommand\",\"instanceId\":\"" BUS_CALLER "\"},"            \
@@ -83,7 +83,7 @@ static void by_http(void)
         "\"messageType\":\"command\",\"otp\":\"{\\\"traceparent\\\":\\\"00-%s-00f067aa0ba902" \
         "b7-01\\\"}\"}"
 
-/* `when` is a time, or for who echoes how long to wait. */
+/* `when` is a timestamp, or for the echo how long to wait. */
 static struct bus_reply by_bus(const char *service, const char *topic, uint64_t when)
 {
         char id[33], body[BODY_MAX];
@@ -135,7 +135,7 @@ static void by_late_echo(void)
         by_echo_in(b.http_ns);
 }
 
-/* --- who echoes --- */
+/* --- the echo --- */
 
 static uint64_t wait_for(uint64_t ns)
 {
@@ -183,8 +183,8 @@ static void take(size_t i, bool counts)
 {
         uint64_t begin, took;
 
-        /* So that each finds the machine alike. After a command the caches are cold: which of them came
-         * behind another one, and which behind a mere message, decided much of the difference. */
+        /* So that each finds the host in the same state. After a command the caches are cold: whether a call
+         * followed a command or a mere message made much of the difference. */
         by_http();
         begin = latency_now();
         b.wait_ns = 0;
@@ -196,7 +196,7 @@ static void take(size_t i, bool counts)
                 latency_add(&ways[i].took, took - b.wait_ns);
 }
 
-/* Forwards, then backwards: none of them always comes behind the same other. */
+/* Forwards, then backwards: none of them always follows the same other. */
 static void take_turns(uint64_t count, bool counts)
 {
         for (uint64_t i = 0; i < count; i++)

@@ -29,7 +29,7 @@ static void must(int r, const char *doing)
                      r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
 }
 
-/* Lets the library work until it is `done`. Waiting is ours: its own loop makes more of it. */
+/* Runs the library until it is `done`. Polls here: the library's own loop costs more. */
 static void work_until(const bool *done)
 {
         while (!*done) {
@@ -38,7 +38,7 @@ static void work_until(const bool *done)
                 if (mosquitto_want_write(m.client))
                         fd.events |= POLLOUT;
                 if (poll(&fd, 1, m.timeout_ms) <= 0)
-                        errx(1, "nothing comes");
+                        errx(1, "timed out");
                 if (fd.revents & (POLLIN | POLLERR | POLLHUP))
                         must(mosquitto_loop_read(m.client, 1), "read");
                 if (mosquitto_want_write(m.client))
@@ -110,8 +110,7 @@ static void on_message(struct mosquitto *client, void *data, const struct mosqui
         m.received = true;
 }
 
-/* Messages are taken out of the library's hands first: what is done inside its callback delays its own
- * acknowledgement. */
+/* Messages are processed outside of the library's callback: work inside it delays the acknowledgement. */
 static void receive(void)
 {
         m.received = false;
@@ -138,7 +137,7 @@ static void publish(const char *topic, const char *correlation, const struct bus
         mosquitto_property_free_all(&properties);
 }
 
-/* --- who asks --- */
+/* --- the caller --- */
 
 static struct bus_reply mqtt_call(const struct bus_message *command)
 {
@@ -159,7 +158,7 @@ static struct bus_reply mqtt_call(const struct bus_message *command)
         return (struct bus_reply){ m.body, m.n };
 }
 
-/* --- who answers --- */
+/* --- the echo --- */
 
 static void mqtt_echo(void (*ready)(void), struct bus_reply (*answer)(const char *body, size_t n))
 {

@@ -19,7 +19,7 @@ static void must(natsStatus s, const char *doing)
                 errx(1, "%s: %s", doing, natsStatus_GetText(s));
 }
 
-/* What the library is given it keeps for a millisecond, in case there is more; an echo has no more. */
+/* By default the library holds messages back for a millisecond to coalesce them; an echo has no more. */
 static void nats_connect(const char *port, const char *instance)
 {
         natsOptions *options = NULL;

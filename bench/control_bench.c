@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Makes sandboxes that cost nothing and throws them away, over connections that are kept.
+ * Creates and deletes sandboxes of the fake driver, over persistent connections.
  *
  *         control_bench cycle PORT CONNECTIONS SECONDS
  *                 how long it takes to create a sandbox and to delete it again
  *         control_bench fill PORT CONNECTIONS COUNT
- *                 makes so many, and leaves them
+ *                 creates so many, and leaves them
  */
 
 #include <err.h>
@@ -30,7 +30,7 @@ struct connection {
         char id[ID_MAX];
 };
 
-/* What an SDK sends when its user asks for nothing special. */
+/* What an SDK sends by default. */
 #define BODY                                                                             \
         "{\"image\":{\"uri\":\"bench\"},\"entrypoint\":[\"tail\",\"-f\",\"/dev/null\"]," \
         "\"resourceLimits\":{\"cpu\":\"1\",\"memory\":\"2Gi\"},\"env\":{},"              \
@@ -51,7 +51,7 @@ static void request_delete(struct connection *c)
         api_request(&c->api, "DELETE", path, NULL);
 }
 
-/* True when a whole response has come. */
+/* True when the response is complete. */
 static bool read_some(struct connection *c)
 {
         if (!api_read(&c->api))
@@ -116,11 +116,11 @@ static void cycle(size_t n, uint64_t seconds)
 static void fill(size_t n, uint64_t count)
 {
         struct latency latency = { 0 };
-        uint64_t begin = latency_now(), asked = 0, done = 0;
+        uint64_t begin = latency_now(), sent = 0, done = 0;
 
-        for (; asked < n && asked < count; asked++) {
-                connections[asked].begun = latency_now();
-                request_create(&connections[asked]);
+        for (; sent < n && sent < count; sent++) {
+                connections[sent].begun = latency_now();
+                request_create(&connections[sent]);
         }
         while (done < count) {
                 wait_for_responses(n);
@@ -132,7 +132,7 @@ static void fill(size_t n, uint64_t count)
                         done++;
                         latency_add(&latency, latency_now() - c->begun);
                         c->begun = latency_now();
-                        if (asked++ < count)
+                        if (sent++ < count)
                                 request_create(c);
                 }
         }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A client of hutch-execd that costs little: it asks POST /command again and again over connections
- * that are kept, and looks at the answers only as far as it takes to know that they are right.
+ * A cheap client of hutch-execd: it sends POST /command repeatedly over persistent connections and parses the
+ * responses only as far as it takes to know that they are right.
  *
  *         exec_bench load SOCKET BODY CONNECTIONS SECONDS
  *                 how long commands take from the request to the end of the response
  *         exec_bench stream SOCKET BODY
- *                 one command: how much text its events have, in what time
+ *                 one command: how much text its events carry, in what time
  *
- * BODY is the request's JSON. Every command must end well: anything else ends the benchmark.
+ * BODY is the JSON of the request. Every command must succeed: anything else ends the benchmark.
  */
 
 #include <errno.h>
@@ -50,7 +50,7 @@ static __attribute__((noreturn, format(printf, 1, 2))) void die(const char *form
 #define COMPLETE_BEGIN "{\"type\":\"execution_complete\""
 
 struct events {
-        char begin[64]; /* of the event that is under way */
+        char begin[64]; /* of the current event */
         size_t length;
         uint64_t lines, text_bytes; /* of standard output; escapes count as they are written */
         bool complete;
@@ -93,7 +93,7 @@ static void events_add(struct events *e, const char *p, size_t n)
         }
 }
 
-/* --- an response: a head, and chunks --- */
+/* --- a response: a head, and chunks --- */
 
 enum state { HEAD, SIZE, DATA, DATA_END, LAST_END, DONE };
 
@@ -123,7 +123,7 @@ static enum state after_line(struct response *a)
         if (a->state == HEAD
             && (strncmp(a->line, "HTTP/1.1 200 ", 13) != 0
                 || !strstr(a->line, "\r\nTransfer-Encoding: chunked\r\n")))
-                die("not an response in chunks: %s", a->line);
+                die("not a chunked response: %s", a->line);
         return a->state == LAST_END ? DONE : SIZE;
 }
 
@@ -137,7 +137,7 @@ static void add_to_line(struct response *a, char c)
                 a->state = after_line(a);
 }
 
-/* True at the end of the response, behind which nothing may be. */
+/* True at the end of the response, which nothing may follow. */
 static bool response_add(struct response *a, const char *p, size_t n)
 {
         while (n > 0 && a->state != DONE) {
@@ -158,9 +158,9 @@ static bool response_add(struct response *a, const char *p, size_t n)
         if (a->state != DONE)
                 return false;
         if (n > 0)
-                die("there is something behind the response");
+                die("there are bytes after the response");
         if (!a->events.complete)
-                die("a command did not end well: %s", a->events.begin);
+                die("a command failed: %s", a->events.begin);
         return true;
 }
 
@@ -168,7 +168,7 @@ static bool response_add(struct response *a, const char *p, size_t n)
 
 struct connection {
         int fd;
-        uint64_t asked;
+        uint64_t sent;
         struct response response;
 };
 
@@ -200,10 +200,10 @@ static void connect_to(struct connection *c, const char *path)
                 die("%s: %s", path, strerror(errno));
 }
 
-static void ask(struct connection *c)
+static void send_command(struct connection *c)
 {
         c->response = (struct response){ 0 };
-        c->asked = latency_now();
+        c->sent = latency_now();
         if (write(c->fd, request, request_n) != (ssize_t) request_n)
                 die("write: %s", strerror(errno));
 }
@@ -218,7 +218,7 @@ static bool read_some(struct connection *c)
         return response_add(&c->response, piece, (size_t) n);
 }
 
-/* --- what it does --- */
+/* --- modes --- */
 
 static void load(const char *path, size_t n, uint64_t seconds)
 {
@@ -234,7 +234,7 @@ static void load(const char *path, size_t n, uint64_t seconds)
         begin = now = latency_now();
         end = begin + seconds * 1000000000U;
         for (size_t i = 0; i < n; i++)
-                ask(&connections[i]);
+                send_command(&connections[i]);
         while (now < end) {
                 if (n > 1 && poll(fds, n, -1) < 0)
                         die("poll: %s", strerror(errno));
@@ -242,8 +242,8 @@ static void load(const char *path, size_t n, uint64_t seconds)
                         if ((n > 1 && !fds[i].revents) || !read_some(&connections[i]))
                                 continue;
                         now = latency_now();
-                        latency_add(&latency, now - connections[i].asked);
-                        ask(&connections[i]);
+                        latency_add(&latency, now - connections[i].sent);
+                        send_command(&connections[i]);
                 }
         }
         latency_print(&latency, (double) (now - begin) / 1e9);
@@ -255,11 +255,11 @@ static void stream(const char *path)
         struct events *e = &c.response.events;
 
         connect_to(&c, path);
-        ask(&c);
+        send_command(&c);
         while (!read_some(&c))
                 ;
         printf("{\"seconds\": %.6f, \"lines\": %llu, \"text_bytes\": %llu}\n",
-               (double) (latency_now() - c.asked) / 1e9, (unsigned long long) e->lines,
+               (double) (latency_now() - c.sent) / 1e9, (unsigned long long) e->lines,
                (unsigned long long) e->text_bytes);
 }
 

@@ -3,17 +3,16 @@
 #define HUTCH_BENCH_FLOOR_H
 
 /*
- * What the floors have in common: blocking servers that do one thing with as few system calls as
- * possible, one connection after the other. They show what the kernel alone costs. They trust
- * their client, bench/run.
+ * What the floors of the HTTP engine share: blocking servers that do one thing with as few system calls as possible,
+ * one connection after the other. They show what the kernel alone costs. They trust their client, bench/run.
  */
 
 #include <stddef.h>
 
 #define FLOOR_HEAD_MAX 4096
 
-/* Listens on a port of the loopback, says on standard output which, and hands each connection to
- * `serve`, which does not close it. Never returns. */
+/* Listens on a loopback port, prints it, and passes each connection to `serve`, which does not close it. Never
+ * returns. */
 __attribute__((noreturn)) void floor_run(const char *name, void (*serve)(int fd, void *data),
                                          void *data);
 

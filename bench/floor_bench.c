@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Whole cycles of the floor's sandboxes (bench/instance_floor.h): each has a range of uids, a network, a
- * control group, a dir and a first process, and all that goes with it. Needs root.
+ * Complete create/destroy cycles of floor sandboxes (bench/instance_floor.h): each has a range of uids, a network
+ * namespace, a cgroup, a directory and a first process. Needs root.
  *
  *         floor_bench rate TINY-INIT NETWORK WORKERS SECONDS
- *                 how many are made, run a command and are removed in that time
+ *                 how many are created, run a command and are destroyed in that time
  *         floor_bench hold TINY-INIT NETWORK COUNT
- *                 makes so many, says so, and removes them at the end of standard input
+ *                 creates so many, prints a line, and destroys them at the end of standard input
  *
  * NETWORK is none or private. Each prints one JSON object.
  */
@@ -36,7 +36,7 @@
 #define COUNT_MAX   4096
 #define SAID        "hutch-was-here\n"
 
-static struct bench_host bench_host;
+static struct bench_host host;
 static int init_program;
 static enum netns_kind network;
 static struct netns_pool *networks; /* of this process */
@@ -52,7 +52,7 @@ struct cycle {
 
 /* --- one cycle --- */
 
-/* Each process has a pool of its own, with names and addresses of its own. */
+/* Each process has its own pool, with its own names and addresses. */
 static void networks_open(unsigned worker)
 {
         char id[32], v4[32];
@@ -78,9 +78,9 @@ static void make_dirs(const struct cycle *x, uint32_t uid)
 
         for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
                 (void) snprintf(path, sizeof(path), DATA_SANDBOXES "/%s%s", x->name, parts[i]);
-                must(sys(mkdirat(bench_host.zygote.data, path, 0755)), "dir");
+                must(sys(mkdirat(host.context.data, path, 0755)), "dir");
                 if (i == 1)
-                        must(sys(fchownat(bench_host.zygote.data, path, uid, uid, 0)), "upper");
+                        must(sys(fchownat(host.context.data, path, uid, uid, 0)), "upper");
         }
 }
 
@@ -97,7 +97,7 @@ static void make_resources(struct cycle *x, unsigned number)
                 must(netns_pool_make(networks, network), "network namespace");
                 must(netns_pool_take(networks, network, &x->net), "network namespace");
         }
-        must(cgroup_make(&bench_host.tree, x->name, &limits, &x->group), "control group");
+        must(cgroup_make(&host.tree, x->name, &limits, &x->group), "cgroup");
         make_dirs(x, range.first);
 }
 
@@ -109,13 +109,13 @@ static void cycle_begin(struct cycle *x, unsigned number)
         make_resources(x, number);
         must(sys(pipe2(in, O_CLOEXEC)), "pipe");
         must(sys(pipe2(out, O_CLOEXEC)), "pipe");
-        x->floor.data = bench_host.path;
+        x->floor.data = host.path;
         x->floor.name = x->name;
         x->floor.netns = x->net.fd;
         x->floor.program = init_program;
         x->floor.input = in[0];
         x->floor.output = out[1];
-        x->floor.tree = &bench_host.tree;
+        x->floor.tree = &host.tree;
         x->floor.group = &x->group;
         x->pid = instance_floor_start(&x->floor);
         must(x->pid, "clone");
@@ -151,14 +151,14 @@ static void cycle_end(struct cycle *x)
         (void) close(x->floor.userns);
         netns_pool_return(networks, &x->net);
         cgroup_close(&x->group);
-        must(cgroup_remove(&bench_host.tree, x->name), "control group");
+        must(cgroup_remove(&host.tree, x->name), "cgroup");
         (void) snprintf(path, sizeof(path), DATA_SANDBOXES "/%s", x->name);
-        bench_host_remove_tree(bench_host.zygote.data, path);
+        bench_host_remove_tree(host.context.data, path);
 }
 
 /* --- many --- */
 
-/* Those that came back are closed in batches, as a pool does when it has nothing else to do. */
+/* Returned namespaces are closed in batches, as the pool does when it is idle. */
 static uint64_t work(unsigned worker, uint64_t seconds)
 {
         uint64_t n = 0, end;
@@ -243,11 +243,11 @@ int main(int argc, char **argv)
         network = strcmp(argv[3], "private") == 0 ? NETNS_KIND_PRIVATE : NETNS_KIND_NONE;
         init_program = bench_host_seal(argv[2]);
         must(sys(unshare(CLONE_NEWNET)), "network namespace (needs root)");
-        bench_host_open(&bench_host, "hutch-bench-floor");
+        bench_host_open(&host, "hutch-bench-floor");
         if (is_rate)
                 rate((unsigned) n, seconds);
         else
                 hold((unsigned) n);
-        bench_host_close(&bench_host);
+        bench_host_close(&host);
         return 0;
 }

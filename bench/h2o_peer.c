@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The yardstick: a small server on libh2o, one thread and one loop, with the same JSON answer as
- * http_bench. With an upstream it also is a reverse proxy to a unix socket, by libh2o's own
- * handler, which keeps its connections to the upstream as ours does.
+ * The peer of http_bench: a small server on libh2o, one thread and one loop, with the same JSON response. With an
+ * upstream it also is a reverse proxy to a unix socket, with libh2o's own handler, which keeps its upstream
+ * connections as ours does.
  *
  *         h2o_peer [SOCKET]
  *
- *         GET /json      the answer
+ *         GET /json      the response
  *         GET /proxy/…   passed to SOCKET as /…
  */
 

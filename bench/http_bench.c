@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Our server as it is measured: the engine, one loop, and a route for each kind of work.
+ * The HTTP engine under test: one loop, and a route for each kind of work.
  *
  *         http_bench ADDRESS DIR [UPSTREAM]
  *
- *         GET  /json           a small answer
+ *         GET  /json           a small response
  *         GET  /events         one event, then silence
  *         POST /upload         the file of a multipart form, into DIR/upload
  *         GET  /file/{name}    of DIR, by sendfile

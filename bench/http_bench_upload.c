@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* POST /upload: the file of a multipart form goes into the dir as it arrives. */
+/* POST /upload: the file of a multipart form goes into the directory as it arrives. */
 
 #include <fcntl.h>
 #include <unistd.h>

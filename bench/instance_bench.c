@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Native sandboxes of the host's image, from the wish to the first answer, against their floor
- * (bench/instance_floor.h), in turns. Needs root.
+ * Native sandboxes of the host's image, from the create request to the first reply, against their floor
+ * (bench/instance_floor.h), in turn. Needs root.
  *
  *         instance_bench ROUNDS HUTCH-EXECD TINY-INIT
  *
- * Prints one JSON object: "floor" until the tiny init speaks; "init" the same made by our warden;
- * "agent" until hutch-execd answers a request; "zygote" what is done before anybody waits. User and
- * network namespaces are made ahead in all of them.
+ * Prints one JSON object: "floor" until the tiny init of the floor writes a byte; "init" the same with a sandbox
+ * of the warden; "agent" until hutch-execd replies to a request; "zygote" the work that is done before a create
+ * request. User and network namespaces are pre-created in all of them.
  */
 
 #include <fcntl.h>
@@ -33,10 +33,10 @@
 #define ID    "bench"
 #define GROUP "hutch-bench"
 #define REQUEST \
-        "GET /ping HTTP/1.1\r\nHost: box\r\nX-EXECD-ACCESS-TOKEN: t\r\nConnection: close\r\n\r\n"
+        "GET /ping HTTP/1.1\r\nHost: bench\r\nX-EXECD-ACCESS-TOKEN: t\r\nConnection: close\r\n\r\n"
 
 struct bench {
-        struct bench_host bench_host;
+        struct bench_host host;
         int agent, init;
         struct latency floor, by_init, by_agent, zygote;
 };
@@ -45,11 +45,10 @@ struct bench {
 
 static void make_floor_dirs(const struct bench *b)
 {
-        must(sys(mkdirat(b->bench_host.zygote.data, DATA_SANDBOXES "/floor", 0700)), "floor");
-        must(sys(mkdirat(b->bench_host.zygote.data, DATA_SANDBOXES "/floor/upper", 0755)), "upper");
-        must(sys(mkdirat(b->bench_host.zygote.data, DATA_SANDBOXES "/floor/work", 0700)), "work");
-        must(sys(fchownat(b->bench_host.zygote.data, DATA_SANDBOXES "/floor/upper", FIRST, FIRST,
-                          0)),
+        must(sys(mkdirat(b->host.context.data, DATA_SANDBOXES "/floor", 0700)), "floor");
+        must(sys(mkdirat(b->host.context.data, DATA_SANDBOXES "/floor/upper", 0755)), "upper");
+        must(sys(mkdirat(b->host.context.data, DATA_SANDBOXES "/floor/work", 0700)), "work");
+        must(sys(fchownat(b->host.context.data, DATA_SANDBOXES "/floor/upper", FIRST, FIRST, 0)),
              "upper");
 }
 
@@ -57,7 +56,7 @@ static void run_floor(struct bench *b)
 {
         const struct userns_range range = { FIRST, PLAN_UIDS };
         struct instance_floor f = {
-                .data = b->bench_host.path, .name = "floor", .input = -EBADF, .program = b->init
+                .data = b->host.path, .name = "floor", .input = -EBADF, .program = b->init
         };
         uint64_t begin;
         int pipes[2];
@@ -80,24 +79,23 @@ static void run_floor(struct bench *b)
         (void) close(pipes[0]);
         (void) close(f.userns);
         (void) close(f.netns);
-        bench_host_remove_tree(b->bench_host.zygote.data, DATA_SANDBOXES "/floor");
+        bench_host_remove_tree(b->host.context.data, DATA_SANDBOXES "/floor");
 }
 
-/* --- ours --- */
+/* --- Hutch --- */
 
 static void request_agent(const struct bench *b)
 {
         struct sockaddr_un un = { .sun_family = AF_UNIX };
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        char answer[4096];
+        char reply[4096];
 
         (void) snprintf(un.sun_path, sizeof(un.sun_path), "%s/" DATA_SANDBOXES "/" ID "/agent.sock",
-                        b->bench_host.path);
+                        b->host.path);
         must(sys(connect(fd, (struct sockaddr *) &un, sizeof(un))), "connect");
-        must(write(fd, REQUEST, strlen(REQUEST)) > 0 ? 0 : -errno, "ask");
-        must(read(fd, answer, sizeof(answer)) > 12 && memcmp(answer + 9, "200", 3) == 0 ? 0
-                                                                                        : -EPROTO,
-             "answer");
+        must(write(fd, REQUEST, strlen(REQUEST)) > 0 ? 0 : -errno, "request");
+        must(read(fd, reply, sizeof(reply)) > 12 && memcmp(reply + 9, "200", 3) == 0 ? 0 : -EPROTO,
+             "reply");
         (void) close(fd);
 }
 
@@ -118,16 +116,16 @@ static void run_ours(struct bench *b, bool agent)
         must(plan_spec_encode(&spec, &bytes, &e), e.message);
         order.zygote = &zygote;
         order.spec_bytes = buf_str(&bytes);
-        b->bench_host.zygote.agent = agent ? b->agent : b->init;
-        must(zygote_make(&b->bench_host.zygote, FIRST, &zygote), "zygote");
+        b->host.context.agent = agent ? b->agent : b->init;
+        must(zygote_make(&b->host.context, FIRST, &zygote), "zygote");
         must(zygote_wait(&zygote), "zygote");
         must(netns_make(&order.netns), "network namespace");
         latency_add(&b->zygote, latency_now() - begin);
         must(sys(pipe2(pipes, O_CLOEXEC)), "pipe");
         order.output = pipes[1];
         begin = latency_now();
-        must(spawn_begin(&b->bench_host.zygote, &order, &report, &e), e.message);
-        must(spawn_finish(&b->bench_host.zygote, &spec, report, &e), e.message);
+        must(spawn_begin(&b->host.context, &order, &report, &e), e.message);
+        must(spawn_finish(&b->host.context, &spec, report, &e), e.message);
         if (agent)
                 request_agent(b);
         else
@@ -137,7 +135,7 @@ static void run_ours(struct bench *b, bool agent)
         (void) close(pipes[1]);
         (void) close(order.netns);
         buf_done(&bytes);
-        must(spawn_destroy(&b->bench_host.zygote, ID, &zygote, &e), e.message);
+        must(spawn_destroy(&b->host.context, ID, &zygote, &e), e.message);
 }
 
 static void print(const char *name, struct latency *l, double seconds, const char *end)
@@ -157,7 +155,7 @@ int main(int argc, char **argv)
                 (void) fprintf(stderr, "usage: instance_bench ROUNDS HUTCH-EXECD TINY-INIT\n");
                 return 2;
         }
-        bench_host_open(&b.bench_host, GROUP);
+        bench_host_open(&b.host, GROUP);
         b.agent = bench_host_seal(argv[2]);
         b.init = bench_host_seal(argv[3]);
         begin = latency_now();
@@ -167,7 +165,7 @@ int main(int argc, char **argv)
                 run_ours(&b, true);
         }
         seconds = (double) (latency_now() - begin) / 1e9;
-        bench_host_close(&b.bench_host);
+        bench_host_close(&b.host);
         (void) printf("{");
         print("floor", &b.floor, seconds, ",");
         print("init", &b.by_init, seconds, ",");

@@ -17,12 +17,13 @@
 #include "os/cgroup.h"
 #include "os/clone.h"
 #include "plan/seccomp.h"
+#include "warden/data.h"
 
 #define CAPS_KEPT 0x800405fbU
 #define CAPS_LAST 40
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 
-/* A step that fails ends it. */
+/* A step that fails ends the program. */
 #define MUST(call)                                        \
         do {                                              \
                 if ((call) < 0) {                         \
@@ -52,7 +53,7 @@ static int view(const struct instance_floor *f, const char *path)
 
         MUST(fd);
         MUST(mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)));
-        MUST(move_mount(fd, "", AT_FDCWD, in_data(f, "stage/lowers", lowers),
+        MUST(move_mount(fd, "", AT_FDCWD, in_data(f, DATA_STAGE "/" DATA_STAGE_LOWERS, lowers),
                         MOVE_MOUNT_F_EMPTY_PATH));
         return fd;
 }
@@ -64,12 +65,14 @@ static int overlay(const struct instance_floor *f, const char *lower, const char
 
         MUST(fs);
         (void) snprintf(text, sizeof(text), "/proc/self/fd/%d%s%s", view(f, lower),
-                        upper ? "" : ":", upper ? "" : in_data(f, "empty", path));
+                        upper ? "" : ":", upper ? "" : in_data(f, DATA_EMPTY, path));
         MUST(fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", text, 0));
         if (upper) {
-                (void) snprintf(path, sizeof(path), "%s/boxes/%s/upper", f->data, f->name);
+                (void) snprintf(path, sizeof(path), "%s/" DATA_SANDBOXES "/%s/upper", f->data,
+                                f->name);
                 MUST(fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", path, 0));
-                (void) snprintf(path, sizeof(path), "%s/boxes/%s/work", f->data, f->name);
+                (void) snprintf(path, sizeof(path), "%s/" DATA_SANDBOXES "/%s/work", f->data,
+                                f->name);
                 MUST(fsconfig(fs, FSCONFIG_SET_STRING, "workdir", path, 0));
         }
         MUST(fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0));
@@ -81,25 +84,26 @@ static int overlay(const struct instance_floor *f, const char *lower, const char
 static void make_root(const struct instance_floor *f)
 {
         char path[PATH_MAX];
-        int root = overlay(f, in_data(f, "host", path), "upper");
+        int root = overlay(f, in_data(f, DATA_HOST, path), "upper");
 
-        MUST(move_mount(root, "", AT_FDCWD, in_data(f, "stage/root", path),
+        MUST(move_mount(root, "", AT_FDCWD, in_data(f, DATA_STAGE "/" DATA_STAGE_ROOT, path),
                         MOVE_MOUNT_F_EMPTY_PATH));
         MUST(fchdir(root));
         MUST(move_mount(overlay(f, "/usr", NULL), "", AT_FDCWD, "usr", MOVE_MOUNT_F_EMPTY_PATH));
         MUST(mount("proc", "proc", "proc", 0, NULL));
         MUST(mount("sysfs", "sys", "sysfs", MS_RDONLY, NULL));
-        MUST(mount(in_data(f, "shared/devices", path), "dev", NULL, MS_BIND, NULL));
+        MUST(mount(in_data(f, DATA_DEVICES, path), "dev", NULL, MS_BIND, NULL));
         MUST(mount("devpts", "dev/pts", "devpts", 0, "ptmxmode=0666"));
         MUST(mount("tmpfs", "dev/shm", "tmpfs", 0, "mode=1777"));
         for (size_t i = 0; i < COUNT(read_only); i++) {
                 MUST(mount(read_only[i], read_only[i], NULL, MS_BIND, NULL));
                 MUST(mount(NULL, read_only[i], NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL));
         }
-        (void) in_data(f, "shared/masks/file", path);
+        (void) in_data(f, DATA_MASKS "/" DATA_MASK_FILE, path);
         for (size_t i = 0; i < COUNT(masked_files); i++)
-                (void) mount(path, masked_files[i], NULL, MS_BIND, NULL); /* some have none */
-        (void) in_data(f, "shared/masks/dir", path);
+                (void) mount(path, masked_files[i], NULL, MS_BIND,
+                             NULL); /* not all kernels have it */
+        (void) in_data(f, DATA_MASKS "/" DATA_MASK_DIR, path);
         for (size_t i = 0; i < COUNT(masked_dirs); i++)
                 (void) mount(path, masked_dirs[i], NULL, MS_BIND, NULL);
         MUST(syscall(SYS_pivot_root, ".", "."));

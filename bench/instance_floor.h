@@ -3,9 +3,9 @@
 #define HUTCH_BENCH_INSTANCE_FLOOR_H
 
 /*
- * What the kernel alone takes for a sandbox: the same namespaces, layers, mounts, masks, capabilities
- * and filter as ours have, made by the shortest way, with constant paths and without a plan, a
- * spec, a seed, a socket or a word about what went wrong. Its directories must be there.
+ * The floor of a native sandbox: what the kernel alone takes. It has the same namespaces, layers, mounts, masks,
+ * capabilities and seccomp filter as a sandbox of Hutch, made in the shortest way: constant paths, no plan, no
+ * spec, no zygote, no socket, no error messages. The directories of the sandbox must exist.
  */
 
 #include <sys/types.h>
@@ -14,12 +14,13 @@ struct cgroup;
 struct cgroup_tree;
 
 struct instance_floor {
-        const char *data; /* as warden/data.h has it, with boxes/NAME/{upper,work} */
+        const char *
+                data; /* laid out as in warden/data.h, with the upper and work directories of NAME */
         const char *name;
-        int userns, netns;              /* made before, as ours are */
+        int userns, netns;              /* pre-created, as those of Hutch are */
         int program;                    /* to execute */
-        int input, output;              /* become 0 and 1; without input: -EBADF */
-        const struct cgroup_tree *tree; /* with the group that it joins; NULL: none */
+        int input, output;              /* become 0 and 1; no input: -EBADF */
+        const struct cgroup_tree *tree; /* of the cgroup to join; NULL: none */
         const struct cgroup *group;
 };
 

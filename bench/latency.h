@@ -2,7 +2,7 @@
 #ifndef HUTCH_BENCH_LATENCY_H
 #define HUTCH_BENCH_LATENCY_H
 
-/* How long things took, one by one, and what bench/run wants to know of it. */
+/* Samples of latency, and their summary for bench/run. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,16 +12,15 @@ struct latency {
         size_t _n, _size;
 };
 
-/* Of a clock that only goes forward. */
+/* Of the monotonic clock, in nanoseconds. */
 uint64_t latency_now(void);
 
 void latency_add(struct latency *l, uint64_t ns);
 
-/* Prints one JSON object: how many in how many seconds, and what 10 %, 50 % and 99 % of
- * them stayed below. Frees. */
+/* Prints one JSON object with the count, the rate and the percentiles 10, 50 and 99, and frees the samples. */
 void latency_print(struct latency *l, double seconds);
 
-/* The same, with all of them in the order of their length. */
+/* The same, with all samples in ascending order. */
 void latency_print_all(struct latency *l, double seconds);
 
 #endif

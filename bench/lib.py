@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all benchmarks need: processes to measure, load, medians, and a table of results."""
+"""Shared by all benchmarks: processes to measure, load generators, medians, and the table of results."""
 
 import contextlib
 import datetime
@@ -16,18 +16,18 @@ import tempfile
 
 MIB = 1024 * 1024
 MB = 1000 * 1000
-# What takes longer than this hangs: a start, an end, and wrk beyond the time it was given.
+# A start, a stop, or wrk beyond its time that takes longer than this hangs.
 TIMEOUT_SECONDS = 20
-# Others on the host disturb less then. Needs root, and is left out without.
+# Reduces the influence of other processes. Needs root, and is skipped without it.
 NICENESS = -10
 
 
 class Skip(Exception):
-    """This host can't show that; the text says why."""
+    """Cannot be measured on this host; the text is the reason."""
 
 
 class Failure(Exception):
-    """The measured program did something wrong: there is no number."""
+    """The measured program failed: there is no number."""
 
 
 # --- processors ------------------------------------------------------------------------------------
@@ -249,7 +249,8 @@ def median_ratio(ours, peer):
 
 
 def result(name, ours, peer=None, unit="", ratio=None, at_least=None, at_most=None, **details):
-    """The bounds are of the ratio, or of ours where there is none; without any it is for
+    """name: what was measured and, in parentheses, what it is compared with; a leading indent marks a detail of
+    the row above. The bounds apply to the ratio, or to ours where there is none; without bounds the row is for
     information."""
     passed = None
     value = ours if ratio is None else ratio
@@ -266,7 +267,7 @@ def without_number(name, verdict, reason):
     return {"name": name, "passed": False if verdict == "failed" else None, verdict: reason}
 
 
-ROW = "{:<34} {:>16} {:>16} {:>7} {:>12}  {}"
+ROW = "{:<72} {:>14} {:>14} {:>7} {:>12}  {}"
 
 
 def number(value, unit):
@@ -278,7 +279,7 @@ def number(value, unit):
 def row(r):
     if "skipped" in r or "failed" in r:
         reason = r.get("skipped") or r["failed"]
-        return f"{r['name']:<34} {'SKIP' if 'skipped' in r else 'FAIL'}: {reason}"
+        return f"{r['name']:<72} {'SKIP' if 'skipped' in r else 'FAIL'}: {reason}"
     required = ""
     for sign, bound in ((">=", r["at_least"]), ("<=", r["at_most"])):
         if bound is not None:
@@ -290,7 +291,7 @@ def row(r):
 
 
 def print_head():
-    print(ROW.format("name", "ours", "peer", "ratio", "required", "verdict"), flush=True)
+    print(ROW.format("measured", "Hutch", "vs.", "ratio", "required", "verdict"), flush=True)
 
 
 def host_info():
@@ -305,6 +306,6 @@ def host_info():
 def write_json(path, part, results, settings, before):
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with open(path, "w", encoding="utf-8") as f:
-        json.dump({"part": part, "date": datetime.date.today().isoformat(), "machine": before,
+        json.dump({"part": part, "date": datetime.date.today().isoformat(), "host": before,
                    "settings": settings, "results": results}, f, indent=2)
         f.write("\n")

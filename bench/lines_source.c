@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A program with much to say: BYTES of lines that are WIDTH long with their ends, written in pieces
- * as large as a pipe. It costs next to nothing, so what carries its words is what is measured.
+ * Writes BYTES of lines that are WIDTH long with their ends, in pieces as large as a pipe. It costs next to
+ * nothing, so what transports its output is what is measured.
  *
  *         lines_source BYTES WIDTH
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * netns_pool_bench [N]: what namespaces from the pool cost, in a network namespace of its own.
+ * netns_pool_bench [N]: the cost of namespaces from the pool, in a network namespace of its own.
  *
  * One JSON object a line, times in microseconds.
  */
@@ -82,7 +82,7 @@ static int make_until(struct netns_pool *p, enum netns_kind kind, unsigned n)
         return r;
 }
 
-static void print_making(struct netns_pool *p, enum netns_kind kind, unsigned n, const char *what)
+static void print_creation(struct netns_pool *p, enum netns_kind kind, unsigned n, const char *what)
 {
         const unsigned had = netns_pool_n_ready(p, kind);
         const double start = now();
@@ -102,10 +102,10 @@ static void run_kind(struct netns_pool *p, enum netns_kind kind, unsigned n,
         double start;
 
         (void) snprintf(what, sizeof(what), "make %s, each of the first", name);
-        print_making(p, kind, part, what);
+        print_creation(p, kind, part, what);
         check(make_until(p, kind, n - part), "make");
         (void) snprintf(what, sizeof(what), "make %s, each of the last", name);
-        print_making(p, kind, n, what);
+        print_creation(p, kind, n, what);
         for (unsigned i = 0; i < n; i++) {
                 start = now();
                 check(netns_pool_take(p, kind, &items[i]), "take");

@@ -2,7 +2,7 @@
 #ifndef HUTCH_BENCH_RESPONSE_H
 #define HUTCH_BENCH_RESPONSE_H
 
-/* The small answer that our server and its peer both give: as long as that of a health check. */
+/* The small response of http_bench and its peer: as long as that of a health check. */
 
 #define RESPONSE_TYPE "application/json"
 #define RESPONSE_JSON "{\"status\":\"ok\"}"

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Lives of sandboxes, through hutchd's API and over connections that are kept.
+ * Create/destroy cycles of sandboxes, through hutchd's API and over persistent connections.
  *
  *         sandbox_bench PORT NETWORK CONNECTIONS CYCLES SCRIPT
  *
- * Each connection goes through SCRIPT for one sandbox after the other until there were CYCLES of them:
+ * Each connection executes SCRIPT for one sandbox after the other, until there were CYCLES of them:
  *
  *         c  create, until it is Running         p  pause        d  delete
- *         x  a command, until its response ends    r  resume       |  wait for all other connections
+ *         x  a command, until its response ends  r  resume       |  wait for all other connections
  *
- * A script that does not begin with "c" takes the sandboxes' ids from standard input, a line each. It
- * prints one JSON object: how long each took, one by one too; "output" from the begin of a create to
- * the first output of the command behind it; "seconds" of all, "reached" until the "|"; "ids" of
- * sandboxes that are left.
+ * A script that does not begin with "c" reads the ids of sandboxes from standard input, one per line. It prints
+ * one JSON object: how long each step took, with all samples; "output" from the start of a create to the first
+ * output of the command after it; "seconds" in total, "reached" until the "|"; "ids" of the sandboxes that are
+ * left.
  */
 
 #include <err.h>
@@ -35,7 +35,7 @@
 
 #define COMMAND "{\"command\":\"echo " SAID "\"}"
 
-/* What an SDK sends, of our own image. */
+/* What an SDK sends, for the image of the host. */
 #define BODY                                                                            \
         "{\"image\":{\"uri\":\"host\"},\"entrypoint\":[\"tail\",\"-f\",\"/dev/null\"]," \
         "\"resourceLimits\":{\"cpu\":\"1\",\"memory\":\"512Mi\"},\"env\":{},"           \
@@ -59,10 +59,10 @@ static const struct {
 
 struct connection {
         struct api_client api;
-        const char *at; /* in the script; NULL: it has ended */
+        const char *at; /* in the script; NULL: at its end */
         enum step step;
-        bool said;
-        uint64_t asked, born;
+        bool printed;
+        uint64_t sent, created;
         char id[ID_MAX];
 };
 
@@ -70,7 +70,7 @@ static struct {
         const char *script;
         char body[1024];
         size_t cycles, begun, n_ids;
-        size_t connections, living, waiting;
+        size_t connections, active, waiting;
         uint64_t begin, reached;
         struct latency took[STEPS], output, cycle;
         struct connection all[CONNECTIONS_MAX];
@@ -89,17 +89,17 @@ static enum step step_of(char letter)
         return s;
 }
 
-static void ask(struct connection *c)
+static void send_step(struct connection *c)
 {
         char path[PATH_MAX_];
 
         c->step = step_of(*c->at);
         (void) snprintf(path, sizeof(path), "/v1/sandboxes%s%s%s", c->step == CREATE ? "" : "/",
                         c->step == CREATE ? "" : c->id, steps[c->step].path);
-        c->said = false;
-        c->asked = latency_now();
+        c->printed = false;
+        c->sent = latency_now();
         if (c->step == CREATE)
-                c->born = c->asked;
+                c->created = c->sent;
         api_request(&c->api, steps[c->step].method, path,
                     c->step == CREATE ? b.body : steps[c->step].body);
 }
@@ -110,21 +110,21 @@ static void begin_cycle(struct connection *c)
         if (b.begun == b.cycles)
                 return;
         b.begun++;
-        b.living++;
+        b.active++;
         c->at = b.script;
-        c->born = latency_now();
+        c->created = latency_now();
         if (*b.script == 'c')
-                return ask(c);
+                return send_step(c);
         if (!fgets(c->id, sizeof(c->id), stdin))
                 errx(1, "there are too few ids");
         c->id[strcspn(c->id, "\n")] = '\0';
-        ask(c);
+        send_step(c);
 }
 
 static void end_cycle(struct connection *c)
 {
-        b.living--;
-        latency_add(&b.cycle, latency_now() - c->born);
+        b.active--;
+        latency_add(&b.cycle, latency_now() - c->created);
         if (c->step != DELETE)
                 memcpy(b.ids[b.n_ids++], c->id, sizeof(c->id));
         begin_cycle(c);
@@ -136,12 +136,12 @@ static void go_on(struct connection *c)
         if (*c->at == '|')
                 b.waiting++;
         else if (*c->at)
-                ask(c);
+                send_step(c);
         else
                 end_cycle(c);
 }
 
-static void all_have_come(void)
+static void all_reached(void)
 {
         b.reached = latency_now();
         b.waiting = 0;
@@ -150,32 +150,32 @@ static void all_have_come(void)
                         go_on(&b.all[i]);
 }
 
-/* --- answers --- */
+/* --- responses --- */
 
-static void answered(struct connection *c)
+static void step_ended(struct connection *c)
 {
-        latency_add(&b.took[c->step], latency_now() - c->asked);
+        latency_add(&b.took[c->step], latency_now() - c->sent);
         api_expect(&c->api, steps[c->step].status, steps[c->step].name);
         if (c->step == CREATE) {
                 if (!strstr(c->api.response, "\"state\":\"Running\""))
                         errx(1, "create: %s", c->api.response);
                 api_text(&c->api, "id", c->id, sizeof(c->id));
         }
-        if (c->step == EXEC && !c->said)
-                errx(1, "the command said nothing: %s", c->api.response);
+        if (c->step == EXEC && !c->printed)
+                errx(1, "the command printed nothing: %s", c->api.response);
         go_on(c);
 }
 
-static void some_came(struct connection *c)
+static void read_some(struct connection *c)
 {
         bool complete = api_read(&c->api);
 
-        if (c->step == EXEC && !c->said && strstr(c->api.response, SAID)) {
-                c->said = true;
-                latency_add(&b.output, latency_now() - c->born);
+        if (c->step == EXEC && !c->printed && strstr(c->api.response, SAID)) {
+                c->printed = true;
+                latency_add(&b.output, latency_now() - c->created);
         }
         if (complete)
-                answered(c);
+                step_ended(c);
 }
 
 static void run(void)
@@ -183,14 +183,14 @@ static void run(void)
         b.begin = latency_now();
         for (size_t i = 0; i < b.connections; i++)
                 begin_cycle(&b.all[i]);
-        while (b.living > 0) {
-                if (b.waiting > 0 && b.waiting == b.living)
-                        all_have_come();
-                if (poll(b.fds, b.connections, b.waiting == b.living ? 0 : -1) < 0)
+        while (b.active > 0) {
+                if (b.waiting > 0 && b.waiting == b.active)
+                        all_reached();
+                if (poll(b.fds, b.connections, b.waiting == b.active ? 0 : -1) < 0)
                         errx(1, "poll: %s", strerror(errno));
                 for (size_t i = 0; i < b.connections; i++)
                         if (b.fds[i].revents)
-                                some_came(&b.all[i]);
+                                read_some(&b.all[i]);
         }
 }
 

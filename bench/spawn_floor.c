@@ -4,7 +4,7 @@
  * The floor of commands: posix_spawn(3) of a program that is waited for, again and again. glibc
  * makes it of vfork's relative, so nothing is copied. The program gets a session of its own, as a
  * command of the agent does: where the kernel schedules sessions against each other ("autogroup"),
- * programs that stay in ours would be measured under other rules on a busy machine.
+ * programs that stay in ours would be measured under other rules on a busy host.
  *
  *         spawn_floor SECONDS PROGRAM [ARGUMENT]...
  */
@@ -24,8 +24,7 @@ static void run_once(char **argv, const posix_spawnattr_t *attr)
         int status, r = posix_spawnp(&pid, argv[0], NULL, attr, argv, environ);
 
         if (r != 0 || waitpid(pid, &status, 0) != pid || status != 0) {
-                fprintf(stderr, "spawn_floor: %s: %s\n", argv[0],
-                        r ? strerror(r) : "it did not end well");
+                fprintf(stderr, "spawn_floor: %s: %s\n", argv[0], r ? strerror(r) : "it failed");
                 exit(1);
         }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The first process of a sandbox that says that it runs and then runs a command for each byte that
- * it is sent: what an agent can't do without. */
+/* The first process of a floor sandbox: writes a byte when it runs, and then runs a command for each byte that it
+ * reads. The minimum of what an agent does. */
 
 #include <spawn.h>
 #include <sys/wait.h>

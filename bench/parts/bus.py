@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a message bus adds to a command: executeBash of "true" by way of a broker and hutch-bridge, beside
-the same over HTTP, and beside what the broker itself takes for a message there and back."""
+"""What a message bus adds to a command: executeBash of "true" through a broker and hutch-bridge, beside the same over
+HTTP, and beside what the broker itself takes for a message there and back."""
 
 import contextlib
 import http.client
@@ -30,7 +30,7 @@ purista:
 
 
 class QuickMosquitto(brokers.Mosquitto):
-    """Without a log of each packet, and without waiting for more to send."""
+    """Without a log of each packet, and with TCP_NODELAY."""
 
     def prepare(self):
         super().prepare()
@@ -42,6 +42,7 @@ class QuickMosquitto(brokers.Mosquitto):
 
 
 BROKERS = {"nats": brokers.Nats, "mqtt": QuickMosquitto, "amqp": brokers.RabbitMq}
+NAMES = {"nats": "NATS", "mqtt": "MQTT", "amqp": "AMQP"}
 
 
 def start_broker(bench, kind):
@@ -54,7 +55,7 @@ def start_broker(bench, kind):
 
 
 def start_hutchd(bench):
-    """On TCP for who asks by HTTP, on a unix socket for the bridge, as the manual has it."""
+    """On TCP for HTTP clients, on a unix socket for the bridge, as in the manual."""
     path = os.path.join(bench.directory, "socket")
     hutchd = Hutchd(bench, ZYGOTES, more=CONFIG.format(uid=os.getuid()), listen=f"unix:{path}")
     hutchd.path = f"unix:{path}"
@@ -85,7 +86,7 @@ def echo(bench, kind, broker):
 
 
 def overhead(side):
-    """What the bus adds, in round trips of the broker's."""
+    """What the bus adds, in broker round trips."""
     return lambda x: (x["bus"]["p50_us"] - x["http"]["p50_us"]) / x[side]["p50_us"]
 
 
@@ -94,19 +95,20 @@ def results(kind, rounds):
         return statistics.median(x[side][key] for x in rounds)
 
     added = middle("bus") - middle("http")
-    yield result(f"{kind}: bus - HTTP / round trip", added, middle("echo"), "us",
+    yield result(f"{NAMES[kind]}: added to executeBash over HTTP (vs. one broker round trip)",
+                 added, middle("echo"), "us",
                  statistics.median(map(overhead("echo"), rounds)), at_most=ROUND_TRIPS_MAX,
                  rounds=rounds)
-    yield result("  / one that is answered as late", added, middle("late"), "us",
+    yield result("  the same (vs. a round trip that is answered as late)", added, middle("late"), "us",
                  statistics.median(map(overhead("late"), rounds)))
-    yield result("  executeBash by bus / by HTTP", middle("bus"), middle("http"), "us",
+    yield result("  executeBash over the bus (vs. over HTTP)", middle("bus"), middle("http"), "us",
                  statistics.median(x["bus"]["p50_us"] / x["http"]["p50_us"] for x in rounds))
 
 
 def of(kind):
     def item(bench):
         if not os.path.exists(bench.program("bus_bench")):
-            raise Skip("hutch-bridge is built without one of the brokers' libraries")
+            raise Skip("hutch-bridge is built without the library of one of the brokers")
         with own_network(), start_broker(bench, kind) as broker:
             hutchd = start_hutchd(bench)
             sandbox = make_sandbox(hutchd)

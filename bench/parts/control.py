@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hutchd's own work, without that of a driver: records, rules, store and API."""
+"""hutchd's own work, without that of a driver: records, rules, store and API. The driver is the fake one."""
 
 import json
 import statistics
@@ -42,8 +42,9 @@ def get(bench):
     bare = bench.start("http_bench", "127.0.0.1:0", bench.directory)
     r = bench.interleave({"ours": wrk_measure(bench, server, f"/v1/sandboxes/{one}"),
                           "peer": wrk_measure(bench, bare, "/json")})
-    yield rate_result("GET of one sandbox / bare engine", r["ours"], r["peer"], at_least=0.5)
-    yield result("  processor time per request", middle(r["ours"], "cpu_us"),
+    yield rate_result("GET one sandbox, requests per second (vs. a constant response)",
+                      r["ours"], r["peer"], at_least=0.5)
+    yield result("  CPU time per request (vs. a constant response)", middle(r["ours"], "cpu_us"),
                  middle(r["peer"], "cpu_us"), "us",
                  median_ratio(column(r["ours"], "cpu_us"), column(r["peer"], "cpu_us")))
 
@@ -55,9 +56,9 @@ def cycle(bench):
     rounds = [json.loads(load(bench, "cycle", server, bench.seconds)[0])
               for _ in range(bench.rounds)]
     rates = [x["rate"] for x in rounds]
-    yield result(f"create and delete, {CONNECTIONS} at once", statistics.median(rates), None, "/s",
+    yield result(f"create + delete cycles, {CONNECTIONS} connections", statistics.median(rates), None, "/s",
                  at_least=2000, rounds=rounds)
-    for key, text in (("p50_us", "  both together, median"), ("p99_us", "  99 %")):
+    for key, text in (("p50_us", "  latency of both, median"), ("p99_us", "  latency of both, 99th percentile")):
         yield result(text, statistics.median(x[key] for x in rounds), None, "us")
 
 
@@ -66,11 +67,13 @@ def page(bench):
     few, many = start_hutchd(bench), start_hutchd(bench)
     fill(bench, few, FEW)
     fill(bench, many, MANY)
-    for name, query in (("first", ""), ("middle", "&page={}"), ("of one label", "&metadata=suite%3Dbench")):
+    for name, query in (("first page", ""), ("middle page", "&page={}"),
+                        ("first page of a label", "&metadata=suite%3Dbench")):
         path = "/v1/sandboxes?pageSize=20" + query
         r = bench.interleave({"few": wrk_measure(bench, few, path.format(FEW // 40)),
                               "many": wrk_measure(bench, many, path.format(MANY // 40))})
-        yield result(f"list page, {name}: {MANY} / {FEW}", middle(r["many"], "cpu_us"),
+        yield result(f"list, {name}: CPU time with {MANY:,} sandboxes (vs. {FEW})",
+                     middle(r["many"], "cpu_us"),
                      middle(r["few"], "cpu_us"), "us",
                      median_ratio(column(r["many"], "cpu_us"), column(r["few"], "cpu_us")),
                      at_most=2.0, rounds=r)
@@ -83,7 +86,8 @@ def memory(bench):
     before = server.memory()
     fill(bench, server, MANY)
     after = server.memory()
-    yield result(f"memory of {MANY} records, each", (after["rss"] - before["rss"]) / MANY, None, "B",
+    yield result(f"memory per sandbox record, {MANY:,} records",
+                 (after["rss"] - before["rss"]) / MANY, None, "B",
                  growth={k: after[k] - before[k] for k in after if after[k] is not None})
 
 

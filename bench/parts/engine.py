@@ -185,7 +185,7 @@ def create_measures(engine, ours, peer):
 
 
 def create(kind, bench):
-    """From the create_request to the first output, against the engine's create and start alone."""
+    """From the create request to the first output, against the engine's create and start alone."""
     engine = start_engine(bench, kind)
     ours, peer = start_ours(bench, engine), Peer(engine)
     bench.at_end(peer.close)
@@ -193,8 +193,10 @@ def create(kind, bench):
     for measure in measures.values():       # caches, and the network that is made once
         measure()
     r = bench.interleave(measures)
-    for name, side, bound in ((f"{kind}: create to output / create+start", "peer", CREATE_MAX),
-                              (f"  / {kind} run", "cli", None)):
+    title = kind.capitalize()
+    for name, side, bound in ((f"{title}: create until first output (vs. create + start by its API)", "peer",
+                               CREATE_MAX),
+                              (f"  the same (vs. {kind} run)", "cli", None)):
         yield result(name, statistics.median(r["ours"]) * 1000, statistics.median(r[side]) * 1000, "ms",
                      median_ratio(r["ours"], r[side]), at_most=bound, rounds=r)
 
@@ -213,7 +215,8 @@ def command(kind, bench):
 
     r = bench.interleave({
         "ours": of_ours, "cli": lambda: seconds(lambda: cli(engine, "exec", container, *argv))[0]})
-    yield result(f"{kind} exec / a command of ours", statistics.median(r["ours"]) * 1000,
+    yield result(f"{kind.capitalize()}: command in a running sandbox, times faster (vs. {kind} exec)",
+                 statistics.median(r["ours"]) * 1000,
                  statistics.median(r["cli"]) * 1000, "ms", median_ratio(r["cli"], r["ours"]),
                  at_least=COMMAND_MIN, rounds=r)
     ours.delete(sandbox)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands run by hutch-execd against what the kernel alone would take for them."""
+"""Commands run by hutch-execd, against what the kernel alone takes for them."""
 
 import contextlib
 import http.client
@@ -53,20 +53,20 @@ def compare_with_spawn(bench, name, body, argv, at_most):
     r = bench.interleave({
         "ours": lambda: run_json(bench, "exec_bench", "load", path, body, 1, bench.seconds),
         "floor": lambda: run_json(bench, "spawn_floor", bench.seconds, *argv)})
-    for key, text, bound in (("p50_us", name, at_most), ("p10_us", "  the fastest tenth", None),
-                             ("p99_us", "  99 %", None)):
+    for key, text, bound in (("p50_us", name, at_most), ("p10_us", "  10th percentile (vs. posix_spawn)", None),
+                             ("p99_us", "  99th percentile (vs. posix_spawn)", None)):
         ours, floor = ([x[key] for x in r[side]] for side in ("ours", "floor"))
         yield result(text, statistics.median(ours), statistics.median(floor), "us",
                      median_ratio(ours, floor), at_most=bound, rounds=r)
 
 
 def true(bench):
-    yield from compare_with_spawn(bench, "/bin/true / posix_spawn", {"argv": ["/bin/true"]},
+    yield from compare_with_spawn(bench, "run /bin/true, median (vs. posix_spawn)", {"argv": ["/bin/true"]},
                                   ["/bin/true"], 2.0)
 
 
 def shell(bench):
-    yield from compare_with_spawn(bench, "bash -c true / posix_spawn", {"command": "true"},
+    yield from compare_with_spawn(bench, "run bash -c true, median (vs. posix_spawn)", {"command": "true"},
                                   ["bash", "-c", "true"], 1.6)
 
 
@@ -77,9 +77,10 @@ def rate(bench):
         "ours": lambda: run_json(bench, "exec_bench", "load", path, body, CONNECTIONS, bench.seconds),
         "floor": lambda: run_json(bench, "spawn_floor", bench.seconds, "/bin/true")})
     ours, floor = ([x["rate"] for x in r[side]] for side in ("ours", "floor"))
-    yield result(f"commands over {CONNECTIONS} connections", statistics.median(ours), None, "/s",
+    yield result(f"/bin/true over {CONNECTIONS} connections", statistics.median(ours), None, "/s",
                  at_least=RATE_MIN, rounds=r)
-    yield result("  / posix_spawn, one by one", statistics.median(ours), statistics.median(floor),
+    yield result("  the same (vs. posix_spawn, one at a time)",
+                 statistics.median(ours), statistics.median(floor),
                  "/s", median_ratio(ours, floor))
 
 
@@ -115,11 +116,14 @@ def stream(bench):
             floor.append(SIZE / MB / run_json(bench, "pipe_floor", *argv)["seconds"])
         speeds = [x["mbps"] for x in ours]
         growths += [x["growth"] for x in ours]
-        yield result(f"{SIZE // MIB} MiB in {width}-byte lines", statistics.median(speeds), None,
+        yield result(f"stream {SIZE // MIB} MiB of output in {width}-byte lines",
+                     statistics.median(speeds), None,
                      "MB/s", at_least=at_least, rounds={"ours": ours, "floor": floor})
-        yield result("  / pipe to socket", statistics.median(speeds), statistics.median(floor),
+        yield result("  the same (vs. copying from pipe to socket)",
+                     statistics.median(speeds), statistics.median(floor),
                      "MB/s", median_ratio(speeds, floor))
-    yield result("  growth of the peak", max(growths), None, "MiB", at_most=GROWTH_MAX / MIB,
+    yield result("  growth of the agent's peak memory while streaming",
+                 max(growths), None, "MiB", at_most=GROWTH_MAX / MIB,
                  growths=growths)
 
 
@@ -159,7 +163,7 @@ class Client(http.client.HTTPConnection):
 
 def idle(bench):
     server = start_agent(bench)
-    yield result("idle: memory without a file", server.memory()["anonymous"] / KIB, None, "KiB",
+    yield result("anonymous memory of an idle agent", server.memory()["anonymous"] / KIB, None, "KiB",
                  at_most=IDLE_MAX / KIB)
     with contextlib.closing(Client(server)) as c:
         c.run(argv=["/bin/true"])
@@ -178,7 +182,7 @@ def children(pid):
 
 
 def start_many(client, fifo):
-    """Each says that it is ready, waits until nobody can write to the FIFO any more, and exits with
+    """Each says that it is ready, waits for the end of the FIFO, and exits with
     a number of its own."""
     script = 'exec 3< "$0"; echo ready; read x <&3; exit "$1"'
     ids = []
@@ -188,7 +192,7 @@ def start_many(client, fifo):
 
 
 def wait_until_ready(client, ids):
-    """Following a log needs no sleep: the answer comes when there is something to say."""
+    """Following a log needs no sleep: the response continues when there is output."""
     for i in ids:
         r = client.send_request("GET", f"/command/{i}/logs?follow=true")
         if r.read(6) != b"ready\n":
@@ -226,11 +230,12 @@ def many(bench):
         wait_until_ended(client, ids)
         check_all(client, ids, False)
         left = children(server.pid)
-    yield result(f"{MANY} background commands at once", len(supervisors), None, "", at_least=MANY)
-    yield result("  left behind", len(left), None, "", at_most=0)
-    yield result("  memory of the agent, each", growth / MANY / KIB, None, "KiB")
+    yield result(f"{MANY:,} background commands at once: running", len(supervisors), None, "", at_least=MANY)
+    yield result("  processes left behind", len(left), None, "", at_most=0)
+    yield result("  memory of the agent per command", growth / MANY / KIB, None, "KiB")
     if None not in supervisors:
-        yield result("  of its supervisor", statistics.mean(supervisors) / KIB, None, "KiB")
+        yield result("  memory of the supervisor per command",
+                     statistics.mean(supervisors) / KIB, None, "KiB")
 
 
 ITEMS = {"true": true, "shell": shell, "rate": rate, "stream": stream, "idle": idle, "many": many}

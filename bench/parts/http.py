@@ -51,12 +51,15 @@ def json_response(bench):
     peer = bench.start("h2o_peer")
     r = bench.interleave({"ours": wrk_measure(bench, ours, "/json"),
                           "peer": wrk_measure(bench, peer, "/json")})
-    yield rate_result("small JSON answer / h2o", r["ours"], r["peer"], at_least=0.75)
-    yield result("  processor time per request", middle(r["ours"], "cpu_us"),
+    yield rate_result("small JSON response, requests per second (vs. h2o)",
+                      r["ours"], r["peer"], at_least=0.75)
+    yield result("  CPU time per request (vs. h2o)", middle(r["ours"], "cpu_us"),
                  middle(r["peer"], "cpu_us"), "us",
                  median_ratio(column(r["ours"], "cpu_us"), column(r["peer"], "cpu_us")))
-    yield result("  latency, median", middle(r["ours"], "p50_us"), middle(r["peer"], "p50_us"), "us")
-    yield result("  latency, 99 %", middle(r["ours"], "p99_us"), middle(r["peer"], "p99_us"), "us")
+    yield result("  latency, median (vs. h2o)",
+                 middle(r["ours"], "p50_us"), middle(r["peer"], "p50_us"), "us")
+    yield result("  latency, 99th percentile (vs. h2o)",
+                 middle(r["ours"], "p99_us"), middle(r["peer"], "p99_us"), "us")
 
 
 def proxy(bench):
@@ -69,9 +72,10 @@ def proxy(bench):
     r = bench.interleave({"ours": wrk_measure(bench, ours, "/proxy/json"),
                           "direct": wrk_measure(bench, peer, "/json"),
                           "peer": wrk_measure(bench, peer, "/proxy/json")})
-    yield rate_result("proxy to unix socket / h2o direct", r["ours"], r["direct"], at_least=0.35)
-    yield rate_result("  proxy / h2o as proxy", r["ours"], r["peer"])
-    yield result("  processor time per request", middle(r["ours"], "cpu_us"),
+    yield rate_result("reverse proxy to a unix socket (vs. h2o without a proxy)",
+                      r["ours"], r["direct"], at_least=0.35)
+    yield rate_result("  the same (vs. h2o as reverse proxy)", r["ours"], r["peer"])
+    yield result("  CPU time per request (vs. h2o)", middle(r["ours"], "cpu_us"),
                  middle(r["peer"], "cpu_us"), "us",
                  median_ratio(column(r["ours"], "cpu_us"), column(r["peer"], "cpu_us")))
 
@@ -116,14 +120,15 @@ def idle_growth(server, path):
 def idle(bench):
     lib.need_descriptors(DESCRIPTORS)
     events = idle_growth(bench.start("http_bench", "127.0.0.1:0", bench.directory), "/events")
-    yield result(f"{IDLE} idle event streams", events["rss"] / MB, None, "MB",
+    yield result(f"memory of {IDLE:,} idle event streams", events["rss"] / MB, None, "MB",
                  at_most=EVENTS_MAX / MB, growth=events)
-    yield result("  each", events["rss"] / IDLE, None, "B")
+    yield result("  per stream", events["rss"] / IDLE, None, "B")
     ours = idle_growth(bench.start("http_bench", "127.0.0.1:0", bench.directory), "/json")
     peer = idle_growth(bench.start("h2o_peer"), "/json")
-    yield result(f"  {IDLE} idle keep-alive / h2o", ours["rss"] / MB, peer["rss"] / MB, "MB",
+    yield result(f"memory of {IDLE:,} idle keep-alive connections (vs. h2o)",
+                 ours["rss"] / MB, peer["rss"] / MB, "MB",
                  ours["rss"] / peer["rss"], growth={"ours": ours, "peer": peer})
-    yield result("  each", ours["rss"] / IDLE, peer["rss"] / IDLE, "B")
+    yield result("  per connection (vs. h2o)", ours["rss"] / IDLE, peer["rss"] / IDLE, "B")
 
 
 # --- large bodies ----------------------------------------------------------------------------------
@@ -216,9 +221,9 @@ def upload(bench):
         for _ in range(min(bench.rounds, LARGE_ROUNDS_MAX)):
             r["ours"].append(measure_ours())
             r["floor"].append(send_form(floor.host_port))
-    yield result(f"upload of {SIZE // MIB} MiB: growth", max(growths), None, "MiB",
+    yield result(f"growth of memory during an upload of {SIZE // MIB} MiB", max(growths), None, "MiB",
                  at_most=GROWTH_MAX / MIB, growths=growths)
-    yield result("  speed / copying to a file", statistics.median(r["ours"]),
+    yield result("  upload throughput (vs. copying from socket to file)", statistics.median(r["ours"]),
                  statistics.median(r["floor"]), "MB/s", median_ratio(r["ours"], r["floor"]), rounds=r)
 
 
@@ -249,7 +254,7 @@ def download(bench):
         receive(ours.host_port, "/file/file")
         r = bench.interleave({"ours": lambda: receive(ours.host_port, "/file/file"),
                               "floor": lambda: receive(floor.host_port, "/")})
-    yield result("download / bare sendfile loop", statistics.median(r["ours"]),
+    yield result("download throughput (vs. a bare sendfile loop)", statistics.median(r["ours"]),
                  statistics.median(r["floor"]), "MB/s", median_ratio(r["ours"], r["floor"]),
                  at_least=0.7, rounds=r)
 

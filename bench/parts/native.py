@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Native sandboxes through hutchd's API, against a program that makes the same walls and nothing else
-(bench/instance_floor.h), and beside what others make of the same kernel."""
+"""Native sandboxes through hutchd's API, against the floor: a program that sets up the same isolation and nothing
+else (bench/instance_floor.h). Also beside bwrap and runc on the same kernel."""
 
 import contextlib
 import ctypes
@@ -16,7 +16,7 @@ import time
 from lib import Failure, Skip, result
 from parts.exec import run_json
 
-NETWORKS = ("none", "private")
+NETWORKS = {"none": "no network", "private": "private network"}
 CREATES = 200
 BURST = 100
 ZYGOTES = 128
@@ -38,8 +38,8 @@ def need_root():
 
 @contextlib.contextmanager
 def own_network():
-    """Links and rules of sandboxes stay in a network namespace of the benchmark's own: this process
-    goes there for a time, and what it starts with it."""
+    """Moves this process, and what it starts, into a network namespace of its own for a time, so that links and
+    rules of sandboxes stay there."""
     need_root()
     libc = ctypes.CDLL(None, use_errno=True)
     clone_newnet = 0x40000000
@@ -55,22 +55,22 @@ def own_network():
 
 CONFIG = """\
 quotas: {{total: 20000}}
-native: {{zygotes: {seeds}, network: none, uids: "268435456:1310720000"}}
+native: {{zygotes: {zygotes}, network: none, uids: "268435456:1310720000"}}
 """
 
 
 class Hutchd:
     """hutchd with the native driver, in the network namespace of the caller."""
 
-    def __init__(self, bench, seeds=ZYGOTES, more="", listen=None):
+    def __init__(self, bench, zygotes=ZYGOTES, more="", listen=None):
         """more: of the configuration; listen: another address, besides one of TCP."""
         self.bench = bench
         directory = tempfile.mkdtemp(dir=bench.directory)
-        self.seeds = seeds
+        self.zygotes = zygotes
         self.data = os.path.join(directory, "data")
         config = os.path.join(directory, "hutchd.yaml")
         with open(config, "w", encoding="utf-8") as f:
-            f.write(CONFIG.format(seeds=seeds) + more)
+            f.write(CONFIG.format(zygotes=zygotes) + more)
         for path in (bench.directory, directory):      # hutchd gives up root, and must still get there
             os.chmod(path, 0o755)
         bench.at_end(self.remove_all)
@@ -96,34 +96,33 @@ class Hutchd:
         self.cycles("d", len(ids), 8, ids=ids)
 
     def wait_for_zygotes(self):
-        """Sandboxes that are prepared wait as children of the warden, beside those that are alive."""
+        """Zygotes are children of the warden, like running sandboxes."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             warden = child(self.server.pid, "hutch-warden")
-            if sum(name_of(one) == "hutch-zygote" for one in children(warden)) >= self.seeds:
+            if sum(name_of(one) == "hutch-zygote" for one in children(warden)) >= self.zygotes:
                 return
             time.sleep(0.1)
-        raise Failure("the warden does not prepare as many as it was told to")
+        raise Failure("the warden does not pre-create as many sandboxes as configured")
 
-    def wait_for_rest(self):
-        """Networks are made by a child of the warden, which also takes away, when nothing has come or gone
-        for 3 s, those that have come back. So it is done when it has done nothing for longer. The kernel
-        takes its time with cgroups that were removed: with 10,000 of them, a minute and more."""
-        supervisor = child(child(self.server.pid, "hutch-warden"), "hutch-netkeeper")
+    def wait_until_idle(self):
+        """A child of the warden creates networks and, after 3 s without a create or delete, removes returned
+        ones. So it is idle when it has done nothing for longer. The kernel needs its time for removed
+        cgroups: with 10,000 of them a minute and more."""
+        netns_process = child(child(self.server.pid, "hutch-warden"), "hutch-net")
         deadline = time.monotonic() + 300
         before = None
         while time.monotonic() < deadline:
-            with open(f"/proc/{supervisor}/schedstat", encoding="ascii") as f:
+            with open(f"/proc/{netns_process}/schedstat", encoding="ascii") as f:
                 now = f.read(), memory_groups()
             if now == before:
                 return
             before = now
             time.sleep(3.5)
-        raise Failure("the warden and the kernel do not come to an end with what is gone")
+        raise Failure("the warden and the kernel do not finish the removal of sandboxes")
 
     def remove_all(self):
-        """Sandboxes live on when hutchd ends. What a round that failed has left would be in the way of
-        all that comes after it."""
+        """Sandboxes keep running when hutchd exits. What a failed round has left would disturb what follows."""
         with open(os.path.join(self.data, "installation"), encoding="ascii") as f:
             name = f"hutch-{f.read().strip()}"
         groups = glob.glob(f"/sys/fs/cgroup/{name}") + glob.glob(f"/sys/fs/cgroup/*/{name}")
@@ -152,7 +151,7 @@ def children(pid):
 
 
 def memory_groups():
-    """Of the host, with those that the kernel has not let go of yet. None: it does not count them."""
+    """Memory cgroups of the host, including those that the kernel has not freed yet. None: not counted."""
     with open("/proc/cgroups", encoding="ascii") as f:
         return next((line.split()[2] for line in f if line.startswith("memory")), None)
 
@@ -164,8 +163,9 @@ def name_of(pid):
 
 
 def child(pid, name):
+    """name: the beginning of it."""
     for one in children(pid):
-        if name_of(one) == name:
+        if (name_of(one) or "").startswith(name):
             return one
     raise Failure(f"{name} does not run")
 
@@ -185,19 +185,20 @@ def together(rounds, key):
 
 
 def sandbox(bench):
-    """The warden alone, from the create_request to the first answer. User and network namespaces are made ahead
-    in all of them, and ours has its process prepared, too: that is what a zygote is."""
+    """The warden alone, from the create request to the first reply. User and network namespaces are
+    pre-created in all of them, and in Hutch also the process: that is a zygote."""
     need_root()
     r = run_json(bench, "instance_bench", 100, bench.program("../hutch-execd"), bench.program("tiny_init"))
     floor = r["floor"]["p50_us"]
-    for key, text, bound in (("agent", "sandbox with its agent / floor", 2.0),
-                             ("init", "  with a tiny init", None), ("zygote", "  made ahead", None)):
+    for key, text, bound in (("agent", "start a pre-created sandbox with its agent (vs. floor)", 2.0),
+                             ("init", "  with a minimal init instead of the agent (vs. floor)", None),
+                             ("zygote", "  pre-creating it, before any request (vs. floor)", None)):
         yield result(text, r[key]["p50_us"], floor, "us", r[key]["p50_us"] / floor, at_most=bound,
                      rounds=r)
 
 
 def floors(bench):
-    """What the kernel takes for the walls, and for a command."""
+    """What the kernel takes for the isolation, and for a command."""
     made = run_json(bench, "instance_bench", CREATES // bench.rounds + 1,
                     bench.program("../hutch-execd"), bench.program("tiny_init"))
     spawned = run_json(bench, "spawn_floor", 1, "bash", "-c", "echo hutch-was-here >/dev/null")
@@ -205,13 +206,13 @@ def floors(bench):
 
 
 def create(bench):
-    """One after the other, over a connection that is kept. The floor has the host for itself: what
-    hutchd makes ahead is made by then."""
+    """One after the other, over a persistent connection. The floor has the host for itself: hutchd has
+    pre-created everything by then."""
     cycles = CREATES // bench.rounds + 1
 
     def quiet_floors():
         hutchd.wait_for_zygotes()
-        hutchd.wait_for_rest()
+        hutchd.wait_until_idle()
         return floors(bench)
 
     with running(bench) as hutchd:
@@ -224,26 +225,28 @@ def create(bench):
             spawn = statistics.median(x[1] for x in r["floor"])
             made, output, removed = (statistics.median(together(r["ours"], key))
                                      for key in ("create", "output", "delete"))
-            yield result(f"create, {network} / floor", made, floor, "us", made / floor, at_most=2.0,
+            yield result(f"create, {NETWORKS[network]} (vs. floor)",
+                         made, floor, "us", made / floor, at_most=2.0,
                          rounds=r)
-            yield result(f"create to output, {network} / floors", output, floor + spawn, "us",
+            yield result(f"create until first output, {NETWORKS[network]} (vs. floor + spawn)",
+                         output, floor + spawn, "us",
                          output / (floor + spawn), at_most=2.0)
-            yield result(f"  delete, {network}", removed, None, "us")
+            yield result(f"  delete, {NETWORKS[network]}", removed, None, "us")
 
 
 def peers(bench):
-    """What others take from the create_request to the output of the same command."""
+    """What others take from the start to the output of the same command."""
     need_root()
     with running(bench) as hutchd:
         hutchd.cycles("cxd", 20)
         ours = statistics.median(hutchd.cycles("cxd", CREATES)["output"]["all_us"])
     for name, argv in (("bwrap", bwrap()), ("runc", runc(bench))):
         if argv is None:
-            yield {"name": f"create to output / {name}", "passed": None,
+            yield {"name": f"create until first output (vs. {name})", "passed": None,
                    "skipped": f"{name} is not installed"}
             continue
         theirs = statistics.median(time_of(argv) for _ in range(CREATES // 4))
-        yield result(f"create to output / {name}", ours, theirs, "us", ours / theirs)
+        yield result(f"create until first output (vs. {name})", ours, theirs, "us", ours / theirs)
 
 
 def time_of(argv):
@@ -268,7 +271,7 @@ def bwrap():
 
 
 def runc(bench):
-    """A bundle as "runc spec" writes it, with the host's /usr as its image."""
+    """A bundle as "runc spec" writes it, with the /usr of the host as its image."""
     if not shutil.which("runc"):
         return None
     bundle = tempfile.mkdtemp(dir=bench.directory)
@@ -294,15 +297,15 @@ def runc(bench):
 
 
 def rate(bench):
-    """Create, a command, delete; by some at a time, and many more than were prepared. The floor has
-    the host for itself."""
+    """Create, a command, delete; several at a time, and many more than were pre-created. The floor has the host
+    for itself."""
     def quiet_floor(network):
         hutchd.wait_for_zygotes()
-        hutchd.wait_for_rest()
+        hutchd.wait_until_idle()
         return run_json(bench, "floor_bench", "rate", bench.program("tiny_init"), network, WORKERS,
                         bench.seconds)
 
-    with running(bench, seeds=FEW_ZYGOTES) as hutchd:
+    with running(bench, zygotes=FEW_ZYGOTES) as hutchd:
         for network in NETWORKS:
             hutchd.cycles("cxd", 50, WORKERS, network)
             r = bench.interleave({
@@ -310,35 +313,38 @@ def rate(bench):
                 "floor": lambda n=network: quiet_floor(n)})
             ours = statistics.median(x["cycle"]["rate"] for x in r["ours"])
             floor = statistics.median(x["rate"] for x in r["floor"])
-            yield result(f"cycles per second, {network} / floor", ours, floor, "/s", ours / floor,
+            yield result(f"create/command/delete cycles per second, {NETWORKS[network]} (vs. floor)",
+                         ours, floor, "/s", ours / floor,
                          at_least=0.5, rounds=r)
 
 
 def burst(bench):
-    """All at once, with everything prepared and with nothing."""
+    """All at once, with everything pre-created and with nothing."""
     for network in NETWORKS:
         with running(bench) as hutchd:
             times = []
             for _ in range(bench.rounds):
                 hutchd.wait_for_zygotes()
-                hutchd.wait_for_rest()
+                hutchd.wait_until_idle()
                 times.append(hutchd.cycles("c|d", BURST, BURST, network)["reached"] * 1e3)
-            yield result(f"burst of {BURST}, {network}", statistics.median(times), None, "ms",
+            yield result(f"{BURST} creates at once, all pre-created, {NETWORKS[network]}",
+                         statistics.median(times), None, "ms",
                          at_most=500, rounds=times)
-        with running(bench, seeds=0) as hutchd:
+        with running(bench, zygotes=0) as hutchd:
             cold = statistics.median(hutchd.cycles("cd", 50, 1, network)["create"]["all_us"])
             times = [hutchd.cycles("c|d", BURST, BURST, network)["reached"] * 1e6 / BURST
                      for _ in range(bench.rounds)]
             each = statistics.median(times)
-            yield result(f"  each, nothing prepared, {network}", each, cold, "us", each / cold,
+            yield result(f"  each of them, none pre-created, {NETWORKS[network]} (vs. one at a time)",
+                         each, cold, "us", each / cold,
                          at_most=2.0, rounds=times)
 
 
 def crowd(bench):
-    """Does it matter how many there are? Each time with as much prepared."""
+    """Whether the number of running sandboxes matters. Each time with as many pre-created."""
     def creates():
         hutchd.wait_for_zygotes()
-        hutchd.wait_for_rest()
+        hutchd.wait_until_idle()
         return hutchd.cycles("cd", CREATES, 1, network)["create"]
 
     for network, bound, most in (("none", 2.0, CROWD_MOST), ("private", 3.0, None)):
@@ -348,13 +354,15 @@ def crowd(bench):
             alone = creates()
             ids += hutchd.fill(CROWD, network)
             among = creates()
-            yield result(f"create among {CROWD}, {network} / alone", among["p50_us"], alone["p50_us"],
+            yield result(f"create with {CROWD:,} running, {NETWORKS[network]} (vs. none running)",
+                         among["p50_us"], alone["p50_us"],
                          "us", among["p50_us"] / alone["p50_us"], at_most=bound, alone=alone,
                          among=among)
             if most:
                 ids += hutchd.fill(most - CROWD, network)
                 among = creates()
-                yield result(f"  among {most}, {network}", among["p50_us"], alone["p50_us"], "us",
+                yield result(f"  with {most:,} running, {NETWORKS[network]} (vs. none running)",
+                             among["p50_us"], alone["p50_us"], "us",
                              among["p50_us"] / alone["p50_us"], among=among)
             hutchd.empty(ids)
 
@@ -363,14 +371,14 @@ def pause(bench):
     with running(bench) as hutchd:
         r = hutchd.cycles("cprd", CREATES)
     for key in ("pause", "resume"):
-        yield result(key, r[key]["p50_us"] / 1e3, None, "ms", at_most=3.0, all=r[key])
+        yield result(f"{key} a sandbox", r[key]["p50_us"] / 1e3, None, "ms", at_most=3.0, all=r[key])
 
 
 # --- memory ----------------------------------------------------------------------------------------
 
 
 def available():
-    """The kernel keeps caches of what was freed; they are not what we look for."""
+    """The kernel caches freed memory; drop that first."""
     with contextlib.suppress(OSError), open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as f:
         f.write("2")
     with open("/proc/meminfo", encoding="ascii") as f:
@@ -388,7 +396,7 @@ def hold_floor(bench, count):
 
 
 def memory(bench):
-    """The host's, with all that the kernel keeps for a sandbox."""
+    """Of the host, including what the kernel allocates for a sandbox."""
     need_root()
     floor = hold_floor(bench, IDLE)
     with running(bench) as hutchd:
@@ -398,9 +406,9 @@ def memory(bench):
         hutchd.wait_for_zygotes()
         ours = (before - available()) / IDLE
         hutchd.empty(ids)
-    yield result(f"memory of {IDLE} idle, each", ours, floor, "KiB", ours / floor)
-    yield result("  more than the floor's", ours - floor, None, "KiB", at_most=300)
+    yield result(f"memory per idle sandbox, {IDLE:,} running (vs. floor)", ours, floor, "KiB", ours / floor)
+    yield result("  beyond the floor", ours - floor, None, "KiB", at_most=300)
 
 
-ITEMS = {"box": sandbox, "create": create, "peers": peers, "rate": rate, "burst": burst, "pause": pause,
+ITEMS = {"sandbox": sandbox, "create": create, "peers": peers, "rate": rate, "burst": burst, "pause": pause,
          "memory": memory, "crowd": crowd}

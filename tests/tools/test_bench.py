@@ -3,7 +3,10 @@
 """bench/lib.py: what it reads, how it judges, that it cleans up. No benchmark runs here."""
 
 import contextlib
+import importlib.machinery
+import importlib.util
 import os
+import re
 import resource
 import sys
 
@@ -52,6 +55,41 @@ def refuses_wrk_with_errors():
 @test
 def ratio_of_neighbours():
     eq(lib.median_ratio([10, 200, 30], [10, 100, 60]), 1)
+
+
+def script(name):
+    """One of bench/ that has no suffix, as a module."""
+    path = os.path.join(HERE, "..", "..", "bench", name)
+    loader = importlib.machinery.SourceFileLoader(name, path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+@test
+def tables_say_what_was_measured():
+    table = script("table")
+    eq(table.cells(lib.result("a (vs. b)", 150, 100, "us", 1.5, at_most=2.0)),
+       ["a (vs. b)", "150 us", "100 us", "1.50", "≤ 2.00"])
+    eq(table.cells(lib.result("  c", 3, None, "ms", at_least=2)), ["– c", "3.00 ms", "", "", "≥ 2.00 ms"])
+    eq(table.cells(lib.without_number("d", "skipped", "why")), ["d", "skipped", "", "", "why"])
+
+
+@test
+def tables_replace_their_own_part_only():
+    page = "x\n<!-- bench:a -->\nold\n<!-- bench -->\ny\n<!-- bench:b -->\nkept\n<!-- bench -->\n"
+    replace = script("table").replace
+    eq(replace(page, "a", "new\n"), page.replace("old", "new"))
+    eq(replace(page, "c", "new\n"), None)
+
+
+@test
+def the_page_has_a_place_for_each_part():
+    with open(os.path.join(HERE, "..", "..", "docs", "benchmarks.md"), encoding="utf-8") as f:
+        page = f.read()
+    with open(os.path.join(HERE, "..", "..", "bench", "run"), encoding="utf-8") as f:
+        parts = re.findall(r'"(\w+)": \w+', re.search(r"^PARTS = \{(.*?)\}", f.read(), re.S | re.M)[1])
+    eq(sorted(re.findall(r"<!-- bench:(\w+) -->", page)), sorted(parts))
 
 
 @test
