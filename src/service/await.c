@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Waiting for a sandbox to come to rest: its news are listened to, and looked at from the loop, because
- * who tells them is in the middle of something. */
+/* Waiting until a sandbox has left its transitional state. Events only queue a task, which looks at the record: whoever
+ * sends them is in the middle of an operation. */
 
 #include "base/base.h"
 #include "service/service_impl.h"
@@ -11,9 +11,8 @@ struct await_op {
         struct service *service;
         struct service_await *w;
         char id[SANDBOX_ID_MAX + 1];
-        size_t id_n;
         struct service_listener listener;
-        struct net_task look;
+        struct net_task check;
         struct deadline deadline;
 };
 
@@ -24,68 +23,60 @@ bool service_is_transitional(const struct sandbox *record)
         return state == STATE_PENDING || state == STATE_PAUSING || state == STATE_RESUMING;
 }
 
-static struct str id_of(const struct await_op *a)
-{
-        return str_of(a->id, a->id_n);
-}
-
-static void end(struct await_op *a, int result)
+static void await_end(struct await_op *a, int result)
 {
         struct service *s = a->service;
         struct service_req *req = &a->w->req;
 
         list_remove(&a->node);
         service_unlisten(&a->listener);
-        net_task_cancel(&a->look);
+        net_task_cancel(&a->check);
         deadline_clear(&s->schedule, &a->deadline);
-        req__finish(req, sandbox_ctl__get(s, id_of(a)), result, &req->err);
+        req__finish(req, sandbox_ctl__get(s, str_from(a->id)), result, &req->err);
         free(a);
         service__settle(s);
 }
 
-static void look(struct net_task *t)
+static void await_check(struct net_task *t)
 {
-        struct await_op *a = container_of(t, struct await_op, look);
-        const struct sandbox *record = service_find(a->service, a->w->caller, id_of(a));
+        struct await_op *a = container_of(t, struct await_op, check);
+        const struct sandbox *record = service_find(a->service, a->w->caller, str_from(a->id));
 
         if (!record)
-                end(a, service__not_found(&a->w->req.err));
+                await_end(a, service__not_found(&a->w->req.err));
         else if (!service_is_transitional(record))
-                end(a, 0);
+                await_end(a, 0);
 }
 
-static void heard(struct service_listener *l, const struct service_event *e)
+static void event_received(struct service_listener *l, const struct service_event *e)
 {
         struct await_op *a = container_of(l, struct await_op, listener);
 
-        if (str_eq(e->record->id, id_of(a)))
-                net_task_queue(a->service->config.loop, &a->look);
+        if (str_eq(e->record->id, str_from(a->id)))
+                net_task_queue(a->service->config.loop, &a->check);
 }
 
-static void too_late(struct deadline *d)
+static void timed_out(struct deadline *d)
 {
         struct await_op *a = container_of(d, struct await_op, deadline);
 
-        end(a, err_set(&a->w->req.err, ERR_UNAVAILABLE,
-                       "the sandbox is still not ready; ask again later"));
+        await_end(a, err_set(&a->w->req.err, ERR_UNAVAILABLE,
+                             "the sandbox is still not ready; try again later"));
 }
 
-static void cancel(struct op *op)
+static void await_cancel(struct op *op)
 {
         struct await_op *a = container_of(op, struct service_req, op)->_impl;
 
-        end(a, err_set(&a->w->req.err, ERR_CANCELED, "nobody waits for the sandbox"));
+        await_end(a, err_set(&a->w->req.err, ERR_CANCELED, "canceled"));
 }
 
 void await__stop(struct service *s)
 {
-        struct list *next;
-
-        for (struct list *n = s->awaits.next; n != &s->awaits; n = next) {
+        list_for_each (n, &s->awaits) {
                 struct await_op *a = container_of(n, struct await_op, node);
 
-                next = n->next; /* the end of one is the end of no other */
-                end(a, err_set(&a->w->req.err, ERR_UNAVAILABLE, "the server is stopping"));
+                await_end(a, err_set(&a->w->req.err, ERR_UNAVAILABLE, "the server is stopping"));
         }
 }
 
@@ -94,7 +85,7 @@ void service_await(struct service *s, struct service_await *w)
         struct await_op *a;
         int r;
 
-        req__begin(s, &w->req, cancel);
+        req__begin(s, &w->req, await_cancel);
         r = service__ready(s, &w->req.err);
         if (r == 0 && !service_find(s, w->caller, w->id))
                 r = service__not_found(&w->req.err);
@@ -105,14 +96,13 @@ void service_await(struct service *s, struct service_await *w)
         a = xnew(struct await_op);
         a->service = s;
         a->w = w;
-        a->id_n = w->id.n; /* of a record: it fits */
-        memcpy(a->id, w->id.p, w->id.n);
-        a->listener.event = heard;
-        net_task_init(&a->look, look);
-        deadline_init(&a->deadline, too_late);
+        memcpy(a->id, w->id.p, w->id.n); /* of a record: it fits */
+        a->listener.event = event_received;
+        net_task_init(&a->check, await_check);
+        deadline_init(&a->deadline, timed_out);
         w->req._impl = a;
         list_append(&s->awaits, &a->node);
         service_listen(s, &a->listener);
         deadline_set(&s->schedule, &a->deadline, usec_add(clock_mono(s->config.clock), w->wait));
-        net_task_queue(s->config.loop, &a->look);
+        net_task_queue(s->config.loop, &a->check);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Commands on a sandbox that is there: found, queued, waited for. */
+/* Commands on an existing sandbox. */
 
 #include "service/service_impl.h"
 
@@ -9,7 +9,7 @@
 
 #define PATCH_FIRST 256 /* bytes: a patch is a label or two */
 
-/* One that is under way or waits; deleting twice is waiting for the same end. */
+/* A delete that is in progress or waits: a second one waits for the same end. */
 static struct sandbox_op *find_delete(const struct sandbox_ctl *ctl)
 {
         if (ctl->current && ctl->current->args.command == COMMAND_DELETE)
@@ -39,7 +39,7 @@ static int copy_patch(struct sandbox_op *o, const struct service_command *from, 
         return 0;
 }
 
-static int begin(struct service *s, struct service_command *c, enum command command)
+static int command_begin(struct service *s, struct service_command *c, enum command command)
 {
         struct err *e = &c->req.err;
         int r = service__ready(s, e);
@@ -70,37 +70,37 @@ static int begin(struct service *s, struct service_command *c, enum command comm
         return 0;
 }
 
-static void run(struct service *s, struct service_command *c, enum command command)
+static void command_run(struct service *s, struct service_command *c, enum command command)
 {
         int r;
 
         req__begin(s, &c->req, sandbox_op__cancel_wait);
-        r = begin(s, c, command);
+        r = command_begin(s, c, command);
         if (r < 0)
                 req__finish(&c->req, NULL, r, &c->req.err);
 }
 
 void service_delete(struct service *s, struct service_command *c)
 {
-        run(s, c, COMMAND_DELETE);
+        command_run(s, c, COMMAND_DELETE);
 }
 
 void service_pause(struct service *s, struct service_command *c)
 {
-        run(s, c, COMMAND_PAUSE);
+        command_run(s, c, COMMAND_PAUSE);
 }
 
 void service_resume(struct service *s, struct service_command *c)
 {
-        run(s, c, COMMAND_RESUME);
+        command_run(s, c, COMMAND_RESUME);
 }
 
 void service_renew(struct service *s, struct service_command *c)
 {
-        run(s, c, COMMAND_RENEW);
+        command_run(s, c, COMMAND_RENEW);
 }
 
 void service_patch_metadata(struct service *s, struct service_command *c)
 {
-        run(s, c, COMMAND_PATCH);
+        command_run(s, c, COMMAND_PATCH);
 }

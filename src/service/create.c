@@ -139,7 +139,7 @@ static int choose_driver(struct service *s, struct service_create *c, struct dri
 static int check_caps(const struct create_request *w, const struct driver *d, struct err *e)
 {
         const struct {
-                bool wanted;
+                bool set;
                 unsigned cap;
                 const char *what;
         } requested[] = {
@@ -151,7 +151,7 @@ static int check_caps(const struct create_request *w, const struct driver *d, st
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(requested); i++)
-                if (requested[i].wanted && !driver_can(d, requested[i].cap))
+                if (requested[i].set && !driver_can(d, requested[i].cap))
                         return err_set(e, ERR_UNSUPPORTED, "%s: the driver '%s' cannot do that",
                                        requested[i].what, driver_name(d));
         if (!w->platform)

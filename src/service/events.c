@@ -10,8 +10,7 @@ void events_init(struct events *x)
         x->seq = 0;
 }
 
-/* A cursor stands in the list behind the listener that is being told, so whoever is taken out
- * meanwhile, it is not what the walk goes on from. */
+/* A cursor in the list follows the listener that is called, so the walk survives the removal of any listener. */
 void events_notify(struct events *x, const char *type, usec_t at, const struct sandbox *record)
 {
         const struct service_event e = {

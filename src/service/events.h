@@ -2,7 +2,7 @@
 #ifndef HUTCH_SERVICE_EVENTS_H
 #define HUTCH_SERVICE_EVENTS_H
 
-/* Who is told of changes, and the short memory of each sandbox. */
+/* Listeners to changes, and the short history of each sandbox. */
 
 #include "service/service.h"
 
@@ -22,7 +22,7 @@ struct events {
 
 void events_init(struct events *x);
 
-/* Tells all listeners. They may listen and unlisten meanwhile. */
+/* Notifies all listeners. They may listen and unlisten meanwhile. */
 void events_notify(struct events *x, const char *type, usec_t at, const struct sandbox *record);
 
 void history_add(struct history *h, const char *type, usec_t at, const struct sandbox *record);

@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Into a sandbox: streams, commands and files. They wait for no turn; each has a copy of the record
- * that its driver may look at until it is done. */
+/* Requests into a sandbox: streams, commands and files. They take no lock. Each has a copy of the record, which its
+ * driver may use until the request is done. */
 
 #include "service/service_impl.h"
 
 #include "base/base.h"
 #include "model/extensions.h"
 
-/* The _impl of a request that is on its way in. */
 struct ingress {
-        struct list node; /* service->visitors */
+        struct list node; /* service->ingresses */
         struct service *service;
         struct service_req *req;
         struct sandbox *record;
         struct driver *driver;
-        struct op *inner; /* what is canceled when the visit is */
+        struct op *inner; /* canceled with the request */
         struct driver_connect connect;
 };
 
-/* --- an access --- */
-
+/* The extension that renews by access: at most one renewal per ACCESS_RENEW_EVERY. */
 static void count_access(const struct ingress *v)
 {
         struct service *s = v->service;
         const struct sandbox *record = v->record;
-        struct sandbox_ctl *ctl = sandbox_ctl__obtain(s, record->id);
+        struct sandbox_ctl *ctl;
         usec_t now = clock_mono(s->config.clock);
         struct sandbox_op *o;
 
         if (!record->expiry || extensions_renew_by(&record->extensions) == 0)
                 return;
+        ctl = sandbox_ctl__obtain(s, record->id);
         if (ctl->renewed_at > 0 && now < usec_add(ctl->renewed_at, ACCESS_RENEW_EVERY))
                 return;
         ctl->renewed_at = now;
@@ -39,8 +38,6 @@ static void count_access(const struct ingress *v)
         sandbox_op__start(o);
 }
 
-/* --- the frame of a visit --- */
-
 static void ingress_cancel(struct op *op)
 {
         struct ingress *v = container_of(op, struct service_req, op)->_impl;
@@ -48,8 +45,8 @@ static void ingress_cancel(struct op *op)
         op_cancel(v->inner);
 }
 
-static int check(struct service *s, const struct caller *caller, struct str id, struct ingress *v,
-                 struct service_req *req)
+static int ingress_check(struct service *s, const struct caller *caller, struct str id,
+                         struct ingress *v, struct service_req *req)
 {
         const struct sandbox *record;
         int r = service__ready(s, &req->err);
@@ -67,9 +64,7 @@ static int check(struct service *s, const struct caller *caller, struct str id, 
                 return err_set(&req->err, ERR_UNAVAILABLE,
                                "the driver of this sandbox is not enabled on this server");
         v->record = sandbox_copy(record);
-        if (!v->record)
-                return err_set(&req->err, ERR_UNAVAILABLE, "no memory for the record");
-        return 0;
+        return v->record ? 0 : err_set(&req->err, ERR_UNAVAILABLE, "no memory for the record");
 }
 
 /* NULL: the request is finished already. */
@@ -80,7 +75,7 @@ static struct ingress *ingress_begin(struct service *s, struct service_req *req,
         int r;
 
         req__begin(s, req, ingress_cancel);
-        r = check(s, caller, id, v, req);
+        r = ingress_check(s, caller, id, v, req);
         if (r < 0) {
                 free(v);
                 req__finish(req, NULL, r, &req->err);
@@ -94,16 +89,26 @@ static struct ingress *ingress_begin(struct service *s, struct service_req *req,
         return v;
 }
 
+static void ingress_call(struct ingress *v, struct op *inner, op_done_fn *done)
+{
+        v->inner = inner;
+        op_init(inner, done);
+}
+
+/* From the inner operation's done, as its last statement. */
 static void ingress_end(struct ingress *v, int result, const struct err *err)
 {
         struct service *s = v->service;
+        struct service_req *req = v->req;
+        struct sandbox_ctl *ctl = sandbox_ctl__get(s, v->record->id);
 
         list_remove(&v->node);
         s->stats.under_way--;
-        req__finish(v->req, sandbox_ctl__get(s, v->record->id), result, err);
         sandbox_free(v->record);
+        req__prepare(req, ctl, result, err);
         free(v);
         service__settle(s);
+        op_finish_now(&req->op, result);
 }
 
 void ingress__stop(struct service *s)
@@ -112,7 +117,7 @@ void ingress__stop(struct service *s)
                 op_cancel(container_of(n, struct ingress, node)->inner);
 }
 
-/* --- a stream --- */
+/* --- streams --- */
 
 static void connected(struct op *op, int result)
 {
@@ -134,14 +139,13 @@ void service_connect(struct service *s, struct service_connect *c)
                 return;
         if (!c->passive)
                 count_access(v);
-        v->inner = &v->connect.req.op;
-        op_init(v->inner, connected);
+        ingress_call(v, &v->connect.req.op, connected);
         driver_connect(v->driver, &v->connect, v->record);
 }
 
 /* --- calls to the agent --- */
 
-static void executed(struct op *op, int result)
+static void exec_done(struct op *op, int result)
 {
         struct service_exec *x = container_of(op, struct service_exec, exec.req.op);
 
@@ -155,12 +159,11 @@ void service_exec(struct service *s, struct service_exec *x)
         if (!v)
                 return;
         count_access(v);
-        v->inner = &x->exec.req.op;
-        op_init(v->inner, executed);
+        ingress_call(v, &x->exec.req.op, exec_done);
         agent_exec(s->config.agents, &x->exec, v->driver, v->record);
 }
 
-static void was_read(struct op *op, int result)
+static void read_done(struct op *op, int result)
 {
         struct service_read *x = container_of(op, struct service_read, read.req.op);
 
@@ -174,12 +177,11 @@ void service_read_file(struct service *s, struct service_read *x)
         if (!v)
                 return;
         count_access(v);
-        v->inner = &x->read.req.op;
-        op_init(v->inner, was_read);
+        ingress_call(v, &x->read.req.op, read_done);
         agent_read(s->config.agents, &x->read, v->driver, v->record);
 }
 
-static void was_written(struct op *op, int result)
+static void write_done(struct op *op, int result)
 {
         struct service_write *x = container_of(op, struct service_write, write.req.op);
 
@@ -193,12 +195,11 @@ void service_write_files(struct service *s, struct service_write *x)
         if (!v)
                 return;
         count_access(v);
-        v->inner = &x->write.req.op;
-        op_init(v->inner, was_written);
+        ingress_call(v, &x->write.req.op, write_done);
         agent_write(s->config.agents, &x->write, v->driver, v->record);
 }
 
-static void was_handed(struct op *op, int result)
+static void git_done(struct op *op, int result)
 {
         struct service_git_credential *x =
                 container_of(op, struct service_git_credential, git.req.op);
@@ -212,7 +213,6 @@ void service_set_git_credential(struct service *s, struct service_git_credential
 
         if (!v)
                 return;
-        v->inner = &x->git.req.op;
-        op_init(v->inner, was_handed);
+        ingress_call(v, &x->git.req.op, git_done);
         agent_git(s->config.agents, &x->git, v->driver, v->record);
 }

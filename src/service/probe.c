@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the drivers say about themselves and this machine.
+ * What the drivers report about themselves and this host.
  *
- * There is one round at a time, in which every driver is asked once and side by side; who asks meanwhile
- * waits for its end. A driver that does not answer in time is given up, and told to be away.
+ * There is one round at a time, in which every driver is probed once, in parallel. Requests that arrive meanwhile wait
+ * for its end. A driver that does not answer in time is reported as not available.
  */
 
 #include "service/service_impl.h"
 
 #include "base/base.h"
 
-/* An engine that works and has much to do takes seconds to tell about itself. */
+/* A busy engine takes seconds to describe itself. */
 #define PROBE_TIMEOUT   (15 * USEC_PER_SEC)
 #define PROBE_FACTS_MAX 64
 #define PROBE_MEMORY    (256 * KiB)
@@ -30,11 +30,11 @@ struct probe_round {
         size_t n, left;
         struct list waiters; /* struct service_probe */
         struct deadline timeout;
-        struct arena memory; /* of what the drivers have said */
-        size_t refs;         /* who looks at the results; the round itself, until it is over */
+        struct arena memory; /* of the results */
+        size_t refs;         /* requests with the results; the round itself, until it is over */
 };
 
-static void unref(struct probe_round *r)
+static void round_unref(struct probe_round *r)
 {
         if (--r->refs > 0)
                 return;
@@ -42,12 +42,12 @@ static void unref(struct probe_round *r)
         free(r);
 }
 
-/* --- in words --- */
+/* --- capabilities --- */
 
 static const struct {
         unsigned bit;
         struct str name;
-} words[] = {
+} cap_names[] = {
         { DRIVER_PAUSE, STR("pause") },
         { DRIVER_SNAPSHOT, STR("snapshot") },
         { DRIVER_IMAGES, STR("images") },
@@ -61,25 +61,25 @@ static const struct {
 
 static void name_caps(struct json_strs *ret, const struct driver *d, struct arena *a)
 {
-        ret->items = arena_zalloc(a, ARRAY_SIZE(words) * sizeof(struct str));
-        for (size_t i = 0; ret->items && i < ARRAY_SIZE(words); i++)
-                if (driver_can(d, words[i].bit))
-                        ret->items[ret->n++] = words[i].name;
+        ret->items = arena_zalloc(a, ARRAY_SIZE(cap_names) * sizeof(struct str));
+        for (size_t i = 0; ret->items && i < ARRAY_SIZE(cap_names); i++)
+                if (driver_can(d, cap_names[i].bit))
+                        ret->items[ret->n++] = cap_names[i].name;
 }
 
-/* --- who asked --- */
+/* --- requests --- */
 
-static void told(struct op *op, int result)
+static void request_step(struct op *op, int result)
 {
         struct service_probe *p = container_of(op, struct service_probe, op);
         struct probe_round *r = TAKE_PTR(p->_round);
 
         op_unwrap(op, &p->_wrap, result); /* may free p */
         if (r)
-                unref(r);
+                round_unref(r);
 }
 
-static void leave(struct op *op)
+static void request_cancel(struct op *op)
 {
         struct service_probe *p = container_of(op, struct service_probe, op);
 
@@ -87,7 +87,7 @@ static void leave(struct op *op)
         op_finish(op, err_set(&p->err, ERR_CANCELED, "canceled"));
 }
 
-static void tell(struct probe_round *r, struct service_probe *p)
+static void request_finish(struct probe_round *r, struct service_probe *p)
 {
         list_remove(&p->_node);
         if (r->service->phase != PHASE_READY) {
@@ -110,8 +110,9 @@ static void round_end(struct probe_round *r)
         deadline_clear(&s->schedule, &r->timeout);
         s->probing = NULL;
         while (!list_empty(&r->waiters))
-                tell(r, container_of(list_first(&r->waiters), struct service_probe, _node));
-        unref(r);
+                request_finish(r,
+                               container_of(list_first(&r->waiters), struct service_probe, _node));
+        round_unref(r);
         service__settle(s);
 }
 
@@ -139,7 +140,7 @@ static void part_done(struct op *op, int result)
                 d->available = p->n > 0 && p->facts[0].ok;
                 if (!d->available)
                         d->reason = p->n > 0 ? arena_dup_str(&r->memory, p->facts[0].text)
-                                             : STR("it says nothing");
+                                             : STR("it reports nothing");
         } else {
                 d->reason = part->late ? STR("it did not answer within 15 seconds")
                                        : arena_dup_str(&r->memory, str_from(p->req.err.message));
@@ -148,9 +149,9 @@ static void part_done(struct op *op, int result)
                 round_end(r);
 }
 
-static void give_up(struct deadline *due)
+static void round_timeout(struct deadline *d)
 {
-        struct probe_round *r = container_of(due, struct probe_round, timeout);
+        struct probe_round *r = container_of(d, struct probe_round, timeout);
 
         for (size_t i = 0; i < r->n; i++) {
                 if (!op_pending(&r->parts[i].probe.req.op))
@@ -169,7 +170,7 @@ static struct probe_round *round_begin(struct service *s)
         r->refs = 1;
         list_init(&r->waiters);
         arena_init(&r->memory, PROBE_MEMORY);
-        deadline_init(&r->timeout, give_up);
+        deadline_init(&r->timeout, round_timeout);
         deadline_set(&s->schedule, &r->timeout,
                      usec_add(clock_mono(s->config.clock), PROBE_TIMEOUT));
         for (size_t i = 0; i < r->n; i++) {
@@ -194,9 +195,9 @@ void service_probe(struct service *s, struct service_probe *p)
         p->drivers = NULL;
         p->n = 0;
         p->_round = NULL;
-        op_wrap(&p->op, &p->_wrap, told);
+        op_wrap(&p->op, &p->_wrap, request_step);
         list_init(&p->_node);
-        op_begin(&p->op, s->config.loop, leave);
+        op_begin(&p->op, s->config.loop, request_cancel);
         r = service__ready(s, &p->err);
         if (r == 0 && s->n_drivers == 0)
                 r = err_set(&p->err, ERR_UNAVAILABLE, "no driver is enabled");

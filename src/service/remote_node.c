@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Sandboxes that other nodes on the same store look after: where they are, and what becomes of them when
- * their node is lost. */
+/* Sandboxes of other nodes on the same store: where they are, and what becomes of them when their node is lost. */
 
 #include "base/base.h"
 #include "service/service_impl.h"
-
-/* --- small things --- */
 
 bool service_is_shared(const struct service *s)
 {
@@ -19,7 +16,8 @@ int service_may_serve(const struct service *s, struct err *e)
                 return 0;
         return err_set(
                 e, ERR_UNAVAILABLE,
-                "this node could not renew its lease in the store: it serves nobody until it can");
+                "this node could not renew its lease in the store; it refuses requests until "
+                "it can");
 }
 
 bool remote_node__has(const struct service *s, const struct sandbox *record)
@@ -38,13 +36,12 @@ void remote_node__copy(struct service_node *to, const struct nodes_find *from)
 int remote_node__silent(const struct nodes_find *f, struct err *e)
 {
         if (f->status == NODE_UNKNOWN)
-                return err_set(
-                        e, ERR_UNAVAILABLE,
-                        "the sandbox is on node '%s', of which nothing is known here: start it, "
-                        "or delete its records from the store",
-                        f->id);
+                return err_set(e, ERR_UNAVAILABLE,
+                               "the sandbox is on node '%s', which this store does not know: start "
+                               "that node, or delete its records from the store",
+                               f->id);
         return err_set(e, ERR_UNAVAILABLE,
-                       "the sandbox is on node '%s', which does not answer now; ask again later",
+                       "the sandbox is on node '%s', which does not respond; try again later",
                        f->id);
 }
 
@@ -54,13 +51,13 @@ void remote_node__lost(struct service *s, struct str id)
 
         if (!record)
                 return;
-        log_fields(s->config.log, LOG_WARN, "a sandbox of a lost node is given up",
+        log_fields(s->config.log, LOG_WARN, "sandbox of a lost node given up",
                    LOG_F_STR("sandbox", record->id), LOG_F_STR("message", record->status.message));
         events_notify(&s->events, "sandbox.state", clock_wall(s->config.clock), record);
         sandbox_ctl__settle(sandbox_ctl__obtain(s, record->id));
 }
 
-/* --- one --- */
+/* --- service_locate --- */
 
 struct locate_op {
         struct service *service;
@@ -71,36 +68,38 @@ struct locate_op {
         struct registry_fail_lost lose;
 };
 
-static void leave(struct locate_op *x, int result, const struct err *err)
+/* As the last statement of the inner operation's done. */
+static void locate_end(struct locate_op *x, int result, const struct err *err)
 {
         struct service *s = x->service;
-        struct service_locate *l = x->l;
+        struct service_req *req = &x->l->req;
 
-        req__finish(&l->req, NULL, result, err);
-        l->req._kept = TAKE_PTR(x->record);
+        req__prepare(req, NULL, result, err);
+        req->_kept = TAKE_PTR(x->record);
         free(x);
         s->locates--;
         service__settle(s);
+        op_finish_now(&req->op, result);
 }
 
-static void not_found(struct locate_op *x)
+static void locate_not_found(struct locate_op *x)
 {
         struct err e;
 
         sandbox_freep(&x->record);
-        leave(x, service__not_found(&e), &e);
+        locate_end(x, service__not_found(&e), &e);
 }
 
-static void was_lost(struct op *op, int result)
+static void lost_failed(struct op *op, int result)
 {
         struct locate_op *x = container_of(op, struct locate_op, lose.req.op);
 
         if (result == 0)
                 remote_node__lost(x->service, x->record->id);
         if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND))
-                not_found(x);
+                locate_not_found(x);
         else
-                leave(x, remote_node__silent(&x->find, &x->lose.req.err), &x->lose.req.err);
+                locate_end(x, remote_node__silent(&x->find, &x->lose.req.err), &x->lose.req.err);
 }
 
 static void node_found(struct op *op, int result)
@@ -110,38 +109,30 @@ static void node_found(struct op *op, int result)
 
         if (result == 0 && x->find.status == NODE_LIVE) {
                 remote_node__copy(&x->l->node, &x->find);
-                leave(x, 0, NULL);
+                locate_end(x, 0, NULL);
         } else if (result == 0 && x->find.status == NODE_LOST) {
-                op_init(&x->lose.req.op, was_lost);
+                op_init(&x->lose.req.op, lost_failed);
                 registry_fail_lost(x->service->config.registry, &x->lose, x->record->id);
         } else {
-                leave(x, result < 0 ? result : remote_node__silent(&x->find, &e), &e);
+                locate_end(x, result < 0 ? result : remote_node__silent(&x->find, &e), &e);
         }
-}
-
-static bool may_see(const struct locate_op *x, const struct sandbox *record)
-{
-        const struct caller *caller = x->l->caller;
-
-        return !caller || caller->all_tenants || str_eq(record->tenant, caller->tenant);
 }
 
 static void record_found(struct op *op, int result)
 {
         struct locate_op *x = container_of(op, struct locate_op, get.req.op);
         const struct sandbox *record = x->get.record;
+        const struct caller *caller = x->l->caller;
 
         if (result < 0 && result != ERR_RETURN(ERR_NOT_FOUND)) {
-                leave(x, result, &x->get.req.err);
+                locate_end(x, result, &x->get.req.err);
                 return;
         }
-        if (result < 0 || !remote_node__has(x->service, record) || !may_see(x, record)) {
-                not_found(x);
-                return;
-        }
-        x->record = sandbox_copy(record);
+        if (result == 0 && remote_node__has(x->service, record)
+            && (!caller || caller->all_tenants || str_eq(record->tenant, caller->tenant)))
+                x->record = sandbox_copy(record);
         if (!x->record) {
-                not_found(x);
+                locate_not_found(x);
                 return;
         }
         op_init(&x->find.req.op, node_found);
@@ -170,7 +161,7 @@ void service_locate(struct service *s, struct service_locate *l)
         registry_get(s->config.registry, &x->get, l->id);
 }
 
-/* --- all of a node --- */
+/* --- all sandboxes of a lost node --- */
 
 static void lost_one(struct registry_sweep *sweep, const struct sandbox *record)
 {
@@ -194,7 +185,7 @@ static void swept(struct op *op, int result)
 void service_node_lost(struct service *s, struct str node)
 {
         if (s->sweeping || s->phase != PHASE_READY)
-                return; /* it will be told again */
+                return; /* it is reported again */
         s->sweeping = true;
         ASSERT(node.n < sizeof(s->sweep_node));
         memcpy(s->sweep_node, node.p, node.n);

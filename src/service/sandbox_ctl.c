@@ -137,9 +137,9 @@ static usec_t deadline_of(const struct sandbox_ctl *ctl, const struct sandbox *r
                 /* On the wall clock, which also counts after a restart: no sandbox's end depends on it. */
                 usec_t since = (usec_t) record->status.changed_ms * USEC_PER_MSEC;
                 usec_t age = now->wall > since ? now->wall - since : 0;
-                usec_t whole = ctl->early ? 0 : ctl->service->config.tombstone_for;
+                usec_t ttl = ctl->early ? 0 : ctl->service->config.tombstone_for;
 
-                return usec_add(now->mono, whole > age ? whole - age : 0);
+                return usec_add(now->mono, ttl > age ? ttl - age : 0);
         }
         if (state == STATE_STOPPING || !record->expiry)
                 return USEC_INFINITY;

@@ -10,8 +10,8 @@ static struct deadline *first(const struct schedule *s)
         return n ? container_of(n, struct deadline, node) : NULL;
 }
 
-/* The bell is not moved when the first deadline goes or becomes later: it rings at the old time,
- * finds nothing due, and is set for the new first. */
+/* The timer is not moved when the first deadline is cleared or becomes later: it fires at the old time, finds nothing
+ * due, and is set for the new first. */
 static void arm(struct schedule *s)
 {
         const struct deadline *d = first(s);
@@ -22,8 +22,8 @@ static void arm(struct schedule *s)
         waker_set(&s->waker, d->at);
 }
 
-/* How long this turn of the loop has taken so far: less is begun while there is more to do. */
-static usec_t turn_so_far(const struct schedule *s)
+/* How long this iteration of the loop has taken so far. */
+static usec_t iteration_so_far(const struct schedule *s)
 {
         usec_t began = net_loop_now(s->loop), now = uv_hrtime() / 1000;
 
@@ -37,10 +37,10 @@ void schedule_run_due(struct schedule *s)
         struct deadline *d;
 
         if (s->armed <= now)
-                s->armed = USEC_INFINITY; /* it has rung, or is about to */
+                s->armed = USEC_INFINITY; /* it has fired, or is about to */
         while (!s->closing && (d = first(s)) && d->at <= now) {
-                if (n == SCHEDULE_BATCH || (n > 0 && turn_so_far(s) >= SCHEDULE_SLICE)) {
-                        net_task_queue(s->loop, &s->rest);
+                if (n == SCHEDULE_BATCH || (n > 0 && iteration_so_far(s) >= SCHEDULE_SLICE)) {
+                        net_task_queue(s->loop, &s->remainder);
                         return;
                 }
                 n++;
@@ -50,7 +50,7 @@ void schedule_run_due(struct schedule *s)
         arm(s);
 }
 
-static void rung(struct waker *a)
+static void waker_fired(struct waker *a)
 {
         struct schedule *s = container_of(a, struct schedule, waker);
 
@@ -58,17 +58,17 @@ static void rung(struct waker *a)
         schedule_run_due(s);
 }
 
-static void run_rest(struct net_task *t)
+static void run_remainder(struct net_task *t)
 {
-        schedule_run_due(container_of(t, struct schedule, rest));
+        schedule_run_due(container_of(t, struct schedule, remainder));
 }
 
 int schedule_open(struct schedule *s, struct net_loop *l, const struct clock *clock)
 {
         *s = (struct schedule){ .loop = l, .clock = clock, .armed = USEC_INFINITY };
         tree_init(&s->deadlines);
-        net_task_init(&s->rest, run_rest);
-        return waker_open(&s->waker, l, clock, rung);
+        net_task_init(&s->remainder, run_remainder);
+        return waker_open(&s->waker, l, clock, waker_fired);
 }
 
 static void waker_closed(struct waker *a)
@@ -82,7 +82,7 @@ void schedule_close(struct schedule *s, void (*closed)(struct schedule *s))
 {
         s->closing = true;
         s->closed = closed;
-        net_task_cancel(&s->rest);
+        net_task_cancel(&s->remainder);
         waker_close(&s->waker, waker_closed);
 }
 

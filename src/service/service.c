@@ -217,8 +217,8 @@ void req__begin(struct service *s, struct service_req *r, op_cancel_fn *cancel)
         op_begin(&r->op, s->config.loop, cancel);
 }
 
-void req__finish(struct service_req *r, const struct sandbox_ctl *ctl, int result,
-                 const struct err *err)
+void req__prepare(struct service_req *r, const struct sandbox_ctl *ctl, int result,
+                  const struct err *err)
 {
         const struct sandbox *record = ctl ? sandbox_ctl__record(ctl) : NULL;
 
@@ -232,6 +232,12 @@ void req__finish(struct service_req *r, const struct sandbox_ctl *ctl, int resul
                 r->retry_after = USEC_PER_SEC;
         if (record)
                 r->_kept = sandbox_copy(record);
+}
+
+void req__finish(struct service_req *r, const struct sandbox_ctl *ctl, int result,
+                 const struct err *err)
+{
+        req__prepare(r, ctl, result, err);
         op_finish(&r->op, result);
 }
 

@@ -210,9 +210,11 @@ int service__ready(const struct service *s, struct err *e) must_check;
 /* Something has ended: perhaps the last thing that service_stop waits for. */
 void service__settle(struct service *s);
 
-/* Requests. The record that `done` sees is a copy: the registry's may be another one, or gone, by then. req__finish
- * takes it from the registry; ctl may be NULL. err may be the request's own. */
+/* Requests. The record that `done` sees is a copy: the registry's may be another one, or gone, by then. req__prepare
+ * takes it from the registry and leaves it to the caller to finish the op; ctl may be NULL, err the request's own. */
 void req__begin(struct service *s, struct service_req *r, op_cancel_fn *cancel);
+void req__prepare(struct service_req *r, const struct sandbox_ctl *ctl, int result,
+                  const struct err *err);
 void req__finish(struct service_req *r, const struct sandbox_ctl *ctl, int result,
                  const struct err *err);
 
@@ -332,21 +334,6 @@ enum ensure_step ensure__step(const struct sandbox *record);
 /* After several pings without an answer: what to do about what the runtime says. A negative result means that the
  * runtime can't tell. ENSURE_WAIT: nothing may be given up. */
 enum ensure_step ensure__judge(int result, const struct driver_health *health);
-
-/* --- git.c --- */
-
-/* Fills in the command that sets up git in a sandbox, for service_exec; *ret is zeroed before. The socket is where git
- * gets its credential (service_set_git_credential); "": credentials stay as they are. */
-#define GIT_VARIABLES 4
-void git__command(const struct git_identity *git, const char *socket, struct agent_exec *ret,
-                  struct json_pair env[static GIT_VARIABLES]);
-
-/* The only host that gets the token. Otherwise any host that git is made to contact would get it. */
-#define GIT_HOST "github.com"
-#define GIT_USER "x-access-token" /* the user name that the host expects with a token */
-
-/* The outcome: 0, or a domain code and its message. */
-int git__result(const struct service_exec *x, int result, struct err *e) must_check;
 
 /* --- remote_node.c --- */
 

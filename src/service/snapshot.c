@@ -5,22 +5,22 @@
 
 #define REWRITES_MAX 3
 
-static void begin(struct snapshot_op *w);
-static void remove_it(struct snapshot_op *w);
+static void snapshot_op_begin(struct snapshot_op *w);
+static void remove_from_driver(struct snapshot_op *w);
 
 static const struct snapshot *record_of(const struct snapshot_op *w)
 {
         return snapshots_get(w->service->config.registry, str_from(w->id));
 }
 
-/* --- who waits --- */
+/* --- requests --- */
 
 static struct service_snapshot *request_of(struct service_req *r)
 {
         return container_of(r, struct service_snapshot, req);
 }
 
-/* The record that is told lives until `done` has returned. */
+/* The record that `done` sees lives until it has returned. */
 static void request_done(struct op *op, int result)
 {
         struct service_snapshot *x = container_of(op, struct service_snapshot, req.op);
@@ -48,7 +48,7 @@ static void request_begin(struct service *s, struct service_snapshot *x)
         req__begin(s, &x->req, cancel_wait);
 }
 
-static void tell(struct snapshot_op *w, int result, const struct err *err)
+static void notify_waiters(struct snapshot_op *w, int result, const struct err *err)
 {
         const struct snapshot *record = record_of(w);
 
@@ -63,7 +63,7 @@ static void tell(struct snapshot_op *w, int result, const struct err *err)
         }
 }
 
-/* --- works --- */
+/* --- operations --- */
 
 struct snapshot_op *snapshot_op__new(struct service *s, enum snapshot_op_kind kind, struct str id)
 {
@@ -90,27 +90,22 @@ struct snapshot_op *snapshot_op__of(const struct service *s, struct str id)
         return NULL;
 }
 
-static void give_place(struct service *s)
-{
-        struct list *n = list_first(&s->snapshots.waiting);
-
-        if (!n || s->snapshots.active >= s->config.snapshots_at_once || s->phase >= PHASE_STOPPING)
-                return;
-        list_remove(n);
-        begin(container_of(n, struct snapshot_op, slot_node));
-}
-
 static void snapshot_op_end(struct snapshot_op *w, int result, const struct err *err)
 {
         struct service *s = w->service;
+        struct list *n;
 
-        tell(w, result, err);
+        notify_waiters(w, result, err);
         list_remove(&w->node);
         list_remove(&w->slot_node);
         s->snapshots.active -= w->counted;
         s->stats.under_way--;
         free(w);
-        give_place(s);
+        n = list_first(&s->snapshots.waiting);
+        if (n && s->snapshots.active < s->config.snapshots_at_once && s->phase < PHASE_STOPPING) {
+                list_remove(n);
+                snapshot_op_begin(container_of(n, struct snapshot_op, slot_node));
+        }
         service__settle(s);
 }
 
@@ -119,7 +114,7 @@ void snapshot_op__start(struct snapshot_op *w)
         struct service *s = w->service;
 
         if (s->snapshots.active < s->config.snapshots_at_once)
-                begin(w);
+                snapshot_op_begin(w);
         else
                 list_append(&s->snapshots.waiting, &w->slot_node);
 }
@@ -132,8 +127,8 @@ static void log_state(const struct snapshot_op *w)
 {
         const struct snapshot *record = record_of(w);
 
-        log_fields(w->service->config.log, LOG_INFO, "snapshot", LOG_F_STR("snapshot", record->id),
-                   LOG_F_STR("sandbox", record->sandbox_id),
+        log_fields(w->service->config.log, LOG_INFO, "snapshot state changed",
+                   LOG_F_STR("snapshot", record->id), LOG_F_STR("sandbox", record->sandbox_id),
                    LOG_F_STR("state", str_from(snapshot_state_to_string(record->status.state))),
                    LOG_F_STR("reason", record->status.reason),
                    LOG_F_STR("message", record->status.message));
@@ -141,12 +136,12 @@ static void log_state(const struct snapshot_op *w)
 
 static void log_failure(const struct snapshot_op *w, const struct err *e)
 {
-        log_fields(w->service->config.log, LOG_WARN, "a snapshot is to be looked at again",
+        log_fields(w->service->config.log, LOG_WARN, "snapshot operation failed, will retry",
                    LOG_F_STR("snapshot", str_from(w->id)),
                    LOG_F_STR("error", str_from(e->message)));
 }
 
-/* What the driver's answer makes of the record. */
+/* What the driver's result makes of the record. */
 static struct snapshot_step outcome(const struct snapshot_op *w)
 {
         bool ok = w->result == 0;
@@ -160,9 +155,9 @@ static struct snapshot_step outcome(const struct snapshot_op *w)
                                                                    : SNAPSHOT_READY,
                                          STR(SNAPSHOT_REASON_IN_USE), why, 0 },
                 [SNAPSHOT_OP_UNDO] = { SNAPSHOT_FAILED, STR(SNAPSHOT_REASON_INTERRUPTED),
-                                       STR("it was not finished, and has been undone"), 0 },
+                                       STR("it was interrupted and has been undone"), 0 },
                 [SNAPSHOT_OP_GONE] = { SNAPSHOT_FAILED, STR(SNAPSHOT_REASON_GONE),
-                                       STR("the runtime does not have it any more"), 0 },
+                                       STR("the runtime no longer has it"), 0 },
         };
 
         return steps[w->kind];
@@ -206,8 +201,7 @@ static void written(struct op *op, int result)
 
 /* --- taking --- */
 
-/* The sandbox's turn is over. A server that stops leaves the record as it is: the next start undoes what
- * there may be. */
+/* The operation on the sandbox has ended. A server that stops leaves the record as it is: the next start undoes it. */
 static void taken(struct sandbox_op *o)
 {
         struct snapshot_op *w = o->ended_data;
@@ -223,15 +217,15 @@ static void take(struct snapshot_op *w)
 {
         struct service *s = w->service;
         const struct snapshot *record = record_of(w);
-        const struct sandbox *box = registry_peek(s->config.registry, record->sandbox_id);
-        struct sandbox_ctl *ctl = box ? sandbox_ctl__obtain(s, box->id) : NULL;
+        const struct sandbox *sandbox = registry_peek(s->config.registry, record->sandbox_id);
+        struct sandbox_ctl *ctl = sandbox ? sandbox_ctl__obtain(s, sandbox->id) : NULL;
         struct sandbox_op *o;
 
         if (!ctl || ctl->n_ops >= SANDBOX_OPS_MAX) {
                 w->result = ctl ? err_set(&w->err, ERR_UNAVAILABLE,
                                           "too many commands wait for this sandbox")
                                 : err_set(&w->err, ERR_NOT_FOUND,
-                                          "the sandbox was gone before it could be kept");
+                                          "the sandbox was deleted before the snapshot was taken");
                 return write_outcome(w);
         }
         o = sandbox_op__new(s, ctl, COMMAND_SNAPSHOT);
@@ -241,7 +235,7 @@ static void take(struct snapshot_op *w)
         return sandbox_op__start(o);
 }
 
-static void begin(struct snapshot_op *w)
+static void snapshot_op_begin(struct snapshot_op *w)
 {
         w->counted = true;
         w->service->snapshots.active++;
@@ -250,7 +244,7 @@ static void begin(struct snapshot_op *w)
         else if (w->kind == SNAPSHOT_OP_GONE)
                 write_outcome(w);
         else
-                remove_it(w);
+                remove_from_driver(w);
 }
 
 static void registered(struct op *op, int result)
@@ -261,12 +255,12 @@ static void registered(struct op *op, int result)
         if (result < 0)
                 return snapshot_op_end(w, result, &w->write.req.err);
         log_state(w);
-        tell(w, 0, NULL);
+        notify_waiters(w, 0, NULL);
         return snapshot_op__start(w);
 }
 
-/* Those whose record is on its way to the store are counted, too. */
-static size_t count(const struct service *s, struct str tenant)
+/* Including those whose record is being written. */
+static size_t count_snapshots(const struct service *s, struct str tenant)
 {
         size_t sum = snapshots_count(s->config.registry, tenant);
 
@@ -279,25 +273,24 @@ static size_t count(const struct service *s, struct str tenant)
         return sum;
 }
 
-static int check_room(const struct service *s, struct str tenant, struct err *e)
+static int check_quota(const struct service *s, struct str tenant, struct err *e)
 {
         uint64_t quota = tenants_snapshot_quota(&s->tenants, tenant);
 
-        if (count(s, STR_NULL) >= s->config.snapshots_max)
+        if (count_snapshots(s, STR_NULL) >= s->config.snapshots_max)
                 return err_set(e, ERR_EXHAUSTED,
-                               "this server is full: it has %u snapshots; delete some first",
+                               "this server has its maximum of %u snapshots; delete some first",
                                s->config.snapshots_max);
-        if (quota && count(s, tenant) >= quota)
+        if (quota && count_snapshots(s, tenant) >= quota)
                 return err_set(e, ERR_EXHAUSTED,
-                               "the tenant's quota of snapshots is used up: it has %llu; delete "
-                               "some first",
+                               "the tenant's quota of %llu snapshots is used up; delete some first",
                                (unsigned long long) quota);
         return 0;
 }
 
-static int check_source(const struct service *s, const struct sandbox *box, struct err *e)
+static int check_source(const struct service *s, const struct sandbox *sandbox, struct err *e)
 {
-        const struct driver *d = service__driver(s, box->driver);
+        const struct driver *d = service__driver(s, sandbox->driver);
 
         if (!d)
                 return err_set(e, ERR_UNAVAILABLE,
@@ -305,44 +298,44 @@ static int check_source(const struct service *s, const struct sandbox *box, stru
         if (!driver_can(d, DRIVER_SNAPSHOT))
                 return err_set(e, ERR_UNSUPPORTED, "the driver '%s' cannot take snapshots",
                                driver_name(d));
-        if (box->status.state != STATE_RUNNING)
+        if (sandbox->status.state != STATE_RUNNING)
                 return err_set(e, ERR_CONFLICT,
-                               "the sandbox is %s: a snapshot is taken of one "
-                               "that is Running",
-                               state_to_string(box->status.state));
-        return check_room(s, box->tenant, e);
+                               "the sandbox is %s; snapshots need a Running sandbox",
+                               state_to_string(sandbox->status.state));
+        return check_quota(s, sandbox->tenant, e);
 }
 
 static int begin_create(struct service *s, struct service_snapshot *x)
 {
         struct err *e = &x->req.err;
         int r = service__ready(s, e);
-        const struct sandbox *box = r == 0 ? service_find(s, x->caller, x->id) : NULL;
+        const struct sandbox *sandbox = r == 0 ? service_find(s, x->caller, x->id) : NULL;
         struct snapshot *record = NULL;
         char id[ID_UUID_LEN + 1];
         struct snapshot_op *w;
 
         if (r < 0)
                 return r;
-        if (!box)
+        if (!sandbox)
                 return service__not_found(e);
-        r = check_source(s, box, e);
+        r = check_source(s, sandbox, e);
         if (r < 0)
                 return r;
         ids_uuid(s->config.ids, id);
         r = snapshot_make(&(struct snapshot_facts){ .id = str_from(id),
-                                                    .sandbox_id = box->id,
+                                                    .sandbox_id = sandbox->id,
                                                     .name = x->name,
-                                                    .tenant = box->tenant,
+                                                    .tenant = sandbox->tenant,
                                                     .node = s->config.node,
-                                                    .driver = box->driver,
+                                                    .driver = sandbox->driver,
                                                     .now_ms = (int64_t) (clock_wall(s->config.clock)
                                                                          / USEC_PER_MSEC) },
                           &record, e);
         if (r < 0)
                 return r;
         w = snapshot_op__new(s, SNAPSHOT_OP_TAKE, str_from(id));
-        memcpy(w->tenant, box->tenant.p, box->tenant.n); /* a record's, which has been checked */
+        memcpy(w->tenant, sandbox->tenant.p,
+               sandbox->tenant.n); /* checked when the record was made */
         list_append(&w->waiters, &x->req._node);
         op_init(&w->write.req.op, registered);
         snapshots_add(s->config.registry, &w->write, record);
@@ -392,7 +385,7 @@ static void removed(struct op *op, int result)
         return snapshots_remove(w->service->config.registry, &w->write, str_from(w->id));
 }
 
-static void remove_it(struct snapshot_op *w)
+static void remove_from_driver(struct snapshot_op *w)
 {
         op_init(&w->removing.req.op, removed);
         driver_snapshot_remove(w->driver, &w->removing, str_from(w->id));
@@ -405,7 +398,7 @@ static void intent_written(struct op *op, int result)
         w->service->snapshots.changes++;
         if (result < 0)
                 return snapshot_op_end(w, result, &w->write.req.err);
-        return remove_it(w);
+        return remove_from_driver(w);
 }
 
 static int begin_delete(struct service *s, struct service_snapshot *x)
@@ -428,7 +421,7 @@ static int begin_delete(struct service *s, struct service_snapshot *x)
         }
         if (w || record->status.state == SNAPSHOT_CREATING)
                 return err_set(e, ERR_CONFLICT,
-                               "the snapshot is being created: wait until it is Ready or Failed");
+                               "the snapshot is being created; wait until it is Ready or Failed");
         if (!d)
                 return err_set(e, ERR_UNAVAILABLE,
                                "the driver of this snapshot is not enabled on this server");
@@ -437,7 +430,7 @@ static int begin_delete(struct service *s, struct service_snapshot *x)
         w->was = record->status.state;
         list_append(&w->waiters, &x->req._node);
         if (record->status.state == SNAPSHOT_DELETING)
-                remove_it(w);
+                remove_from_driver(w);
         else
                 write_step(w, deleting, intent_written);
         return 0;
@@ -453,7 +446,7 @@ void service_delete_snapshot(struct service *s, struct service_snapshot *x)
                 req__finish(&x->req, NULL, r, &x->req.err);
 }
 
-/* --- looking --- */
+/* --- queries --- */
 
 const struct snapshot *service_find_snapshot(const struct service *s, const struct caller *caller,
                                              struct str id)
@@ -473,7 +466,7 @@ void service_list_snapshots(const struct service *s, const struct caller *caller
         snapshots_list(s->config.registry, &own, ret);
 }
 
-/* --- the end --- */
+/* --- stopping --- */
 
 bool snapshot__is_idle(const struct service *s)
 {
@@ -491,9 +484,9 @@ void snapshot__stop(struct service *s)
                 snapshot_op_end(container_of(n, struct snapshot_op, slot_node), r, &e);
         }
         list_for_each (n, &s->snapshots.ops) {
-                struct op *asking = &container_of(n, struct snapshot_op, node)->removing.req.op;
+                struct op *removing = &container_of(n, struct snapshot_op, node)->removing.req.op;
 
-                if (op_pending(asking))
-                        op_cancel(asking); /* `done` comes from the loop */
+                if (op_pending(removing))
+                        op_cancel(removing); /* `done` comes from the loop */
         }
 }

@@ -3,17 +3,17 @@
 #define HUTCH_SERVICE_SNAPSHOT_IMPL_H
 
 /*
- * A work is what is being done about one snapshot; there is at most one for each id, so writes of one
+ * A snapshot operation is what is being done about one snapshot. There is at most one for each id, so writes of one
  * record never overlap.
  *
- *         TAKE    record Creating ─► job on the sandbox (COMMAND_SNAPSHOT) ─► Ready or Failed
- *         DELETE  record Deleting ─► driver removes ─► record goes; or as it was
- *         UNDO    a record that a crash has left Creating: driver removes ─► Failed
- *         GONE    the driver has it no more ─► Failed
- *         SWEEP   the driver has one that nobody knows, or that has failed: driver removes
+ *         TAKE    record Creating ─► operation on the sandbox (COMMAND_SNAPSHOT) ─► Ready or Failed
+ *         DELETE  record Deleting ─► driver removes it ─► record removed; or as it was
+ *         UNDO    a record that a crash left Creating: driver removes it ─► Failed
+ *         GONE    the driver no longer has it ─► Failed
+ *         SWEEP   the driver has one without a record, or a failed one: driver removes it
  *
- * Those that nobody waits for, and TAKE, share a number of places at the drivers (snapshots_at_once):
- * the record of one that waits is Creating already.
+ * All but DELETE share a number of slots (snapshots_at_once). The record of a TAKE that waits for one is Creating
+ * already.
  */
 
 #include "service/service_impl.h"
@@ -30,10 +30,10 @@ struct snapshot_op {
         struct service *service;
         enum snapshot_op_kind kind;
         char id[SANDBOX_ID_MAX + 1];
-        char tenant[NAME_MAX_TEXT + 1]; /* TAKE: whose it will be */
+        char tenant[NAME_MAX_TEXT + 1]; /* TAKE */
         struct list node, slot_node;
         struct list waiters; /* struct service_req, each in a struct service_snapshot */
-        bool counted;        /* in service->keeping.taking */
+        bool counted;        /* in service->snapshots.active */
         int was;             /* DELETE: enum snapshot_state before it */
         struct driver *driver;
 
@@ -44,13 +44,12 @@ struct snapshot_op {
         unsigned rewrites;
 };
 
-/* A new one, which is under way from now on. */
 struct snapshot_op *snapshot_op__new(struct service *s, enum snapshot_op_kind kind, struct str id);
 
 /* NULL if nothing is being done about that snapshot. */
 struct snapshot_op *snapshot_op__of(const struct service *s, struct str id);
 
-/* Begins, when there is a place. For UNDO, GONE and SWEEP, whose record is there, or never was. */
+/* Begins when there is a slot. */
 void snapshot_op__start(struct snapshot_op *w);
 
 #endif

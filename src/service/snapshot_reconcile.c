@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Records of snapshots against what a driver has.
+ * Snapshot records against what a driver has.
  *
  *         record     driver has it   has it not
- *         Creating   removed, Failed                nothing is being done about it: a crash has left it
+ *         Creating   removed, Failed                no operation is in progress: a crash left it
  *         Ready      –               Failed
  *         Failed     removed         –
- *         Deleting   removed, and the record goes   somebody asked for that, and it could not be done
+ *         Deleting   removed, and the record goes   a delete that failed
  *         none       removed         –
  *
- * What has changed since the driver was asked makes its answer old: then the next look decides.
+ * A list is stale if a record has changed since the driver was asked for it: then the next run decides.
  */
 
 #include "service/snapshot_impl.h"
@@ -21,7 +21,7 @@ struct snapshot_reconcile {
         struct list node;
         struct service *service;
         struct driver *driver;
-        uint64_t changes; /* of the service, when it began */
+        uint64_t changes; /* service->snapshots.changes when it began */
         struct driver_snapshots list;
 };
 
@@ -52,38 +52,30 @@ static bool has(const struct driver_snapshots *list, struct str id)
         return list->n > 0 && bsearch(&key, list->ids, list->n, sizeof(key), by_text) != NULL;
 }
 
-static bool is_of(const struct snapshot_reconcile *l, const struct snapshot *record)
-{
-        return str_eq(record->driver, str_from(driver_name(l->driver)));
-}
-
-static void reconcile_record(struct snapshot_reconcile *l, const struct snapshot *record)
-{
-        bool there = has(&l->list, record->id);
-
-        if (record->status.state == SNAPSHOT_CREATING)
-                start(l, SNAPSHOT_OP_UNDO, record, record->id);
-        else if (record->status.state == SNAPSHOT_DELETING)
-                start(l, SNAPSHOT_OP_DELETE, record, record->id);
-        else if (record->status.state == SNAPSHOT_READY && !there)
-                start(l, SNAPSHOT_OP_GONE, record, record->id);
-        else if (record->status.state == SNAPSHOT_FAILED && there)
-                start(l, SNAPSHOT_OP_SWEEP, record, record->id);
-}
-
-/* Ids are copied: a work that ends at once may take the record along. */
+/* Ids are copied: an operation that ends at once may remove the record. */
 static void compare(struct snapshot_reconcile *l)
 {
         struct registry *r = l->service->config.registry;
+        struct str driver = str_from(driver_name(l->driver));
         char after[SANDBOX_ID_MAX + 1] = "";
 
         if (l->list.n > 0)
                 qsort(l->list.ids, l->list.n, sizeof(*l->list.ids), by_text);
         for (const struct snapshot *x = snapshots_next(r, STR_NULL); x;
              x = snapshots_next(r, str_from(after))) {
+                int state = x->status.state;
+
                 (void) snprintf(after, sizeof(after), "%.*s", STR_ARG(x->id));
-                if (is_of(l, x))
-                        reconcile_record(l, x);
+                if (!str_eq(x->driver, driver))
+                        continue;
+                if (state == SNAPSHOT_CREATING)
+                        start(l, SNAPSHOT_OP_UNDO, x, x->id);
+                else if (state == SNAPSHOT_DELETING)
+                        start(l, SNAPSHOT_OP_DELETE, x, x->id);
+                else if (state == SNAPSHOT_READY && !has(&l->list, x->id))
+                        start(l, SNAPSHOT_OP_GONE, x, x->id);
+                else if (state == SNAPSHOT_FAILED && has(&l->list, x->id))
+                        start(l, SNAPSHOT_OP_SWEEP, x, x->id);
         }
         for (size_t i = 0; i < l->list.n; i++)
                 if (!snapshots_get(r, str_from(l->list.ids[i].text)))
@@ -97,7 +89,7 @@ static void listed(struct op *op, int result)
 
         if (result < 0 && s->phase < PHASE_STOPPING)
                 (void) log_err(result, s->config.log,
-                               "driver '%s' cannot tell which snapshots it has: %s",
+                               "listing the snapshots of driver '%s' failed: %s",
                                driver_name(l->driver), l->list.req.err.message);
         if (result == 0 && s->phase < PHASE_STOPPING && s->snapshots.changes == l->changes)
                 compare(l);

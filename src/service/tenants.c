@@ -49,7 +49,7 @@ int tenants_set_limits(struct tenants *t, const struct service_limits *l, struct
         return 0;
 }
 
-/* Named quotas are lines of a configuration file, not data. */
+/* A linear search: named quotas are lines of a configuration file. */
 static const struct quota *quota_of(const struct tenants *t, struct str tenant)
 {
         for (size_t i = 0; i < t->n_named; i++)
@@ -72,7 +72,7 @@ static struct tenant *tenant_find(const struct tenants *t, struct str name)
         return n ? container_of(n, struct tenant, by_name) : NULL;
 }
 
-static struct tenant *tenant_hold(struct tenants *t, struct str name)
+static struct tenant *tenant_ref(struct tenants *t, struct str name)
 {
         struct tenant *x = tenant_find(t, name);
 
@@ -86,7 +86,7 @@ static struct tenant *tenant_hold(struct tenants *t, struct str name)
         return x;
 }
 
-static void tenant_let_go(struct tenants *t, struct tenant *x)
+static void tenant_unref(struct tenants *t, struct tenant *x)
 {
         if (--x->holders > 0)
                 return;
@@ -117,7 +117,7 @@ static int check_quota(const struct quota *q, const struct quota *used, const st
                 if (sums[i].unlimited)
                         return err_set(
                                 e, ERR_INVALID,
-                                "the tenant has a quota of %s, so resourceLimits must say %s",
+                                "the tenant has a quota of %s, so resourceLimits must set %s",
                                 sums[i].what, sums[i].what);
                 if (sums[i].used + sums[i].more > sums[i].limit)
                         return err_set(e, ERR_EXHAUSTED,
@@ -126,13 +126,6 @@ static int check_quota(const struct quota *q, const struct quota *used, const st
                                        (unsigned long long) sums[i].limit);
         }
         return 0;
-}
-
-static void add(struct quota *used, const struct charge *c)
-{
-        used->sandboxes++;
-        used->cpu_milli += c->cpu_milli;
-        used->memory_bytes += c->memory_bytes;
 }
 
 static struct charge cost_of(const struct resources *limits)
@@ -146,8 +139,10 @@ void tenants_charge_existing(struct tenants *t, struct str tenant, const struct 
 {
         struct charge c = cost_of(limits);
 
-        c.tenant = tenant_hold(t, tenant);
-        add(&c.tenant->used, &c);
+        c.tenant = tenant_ref(t, tenant);
+        c.tenant->used.sandboxes++;
+        c.tenant->used.cpu_milli += c.cpu_milli;
+        c.tenant->used.memory_bytes += c.memory_bytes;
         t->sandboxes++;
         *ret = c;
 }
@@ -161,7 +156,7 @@ int tenants_charge(struct tenants *t, struct str tenant, const struct resources 
         int r;
 
         if (t->sandboxes_max && t->sandboxes >= t->sandboxes_max)
-                return err_set(e, ERR_EXHAUSTED, "this server is full: it has %llu sandboxes",
+                return err_set(e, ERR_EXHAUSTED, "this server has its maximum of %llu sandboxes",
                                (unsigned long long) t->sandboxes);
         r = check_quota(quota_of(t, tenant), x ? &x->used : &nothing, &c, e);
         if (r == 0)
@@ -180,11 +175,11 @@ void tenants_uncharge(struct tenants *t, struct charge *c)
         used->cpu_milli -= c->cpu_milli;
         used->memory_bytes -= c->memory_bytes;
         t->sandboxes--;
-        tenant_let_go(t, c->tenant);
+        tenant_unref(t, c->tenant);
         *c = (struct charge){ 0 };
 }
 
-/* --- graves --- */
+/* --- tombstones --- */
 
 static void put_u64(unsigned char *p, uint64_t v)
 {
@@ -192,29 +187,30 @@ static void put_u64(unsigned char *p, uint64_t v)
                 p[i] = (unsigned char) v;
 }
 
-void tenants_add_tombstone(struct tenants *t, struct tombstone *g, struct str tenant,
+void tenants_add_tombstone(struct tenants *t, struct tombstone *tomb, struct str tenant,
                            int64_t since_ms)
 {
-        if (g->tenant)
+        if (tomb->tenant)
                 return;
-        g->tenant = tenant_hold(t, tenant);
-        put_u64(g->key, (uint64_t) since_ms);
-        put_u64(g->key + 8, t->numbers++);
-        tree_add(&g->tenant->tombstones, &g->node, str_of((const char *) g->key, sizeof(g->key)));
+        tomb->tenant = tenant_ref(t, tenant);
+        put_u64(tomb->key, (uint64_t) since_ms);
+        put_u64(tomb->key + 8, t->numbers++);
+        tree_add(&tomb->tenant->tombstones, &tomb->node,
+                 str_of((const char *) tomb->key, sizeof(tomb->key)));
 }
 
-void tenants_remove_tombstone(struct tenants *t, struct tombstone *g)
+void tenants_remove_tombstone(struct tenants *t, struct tombstone *tomb)
 {
-        if (!g->tenant)
+        if (!tomb->tenant)
                 return;
-        tree_remove(&g->tenant->tombstones, &g->node);
-        tenant_let_go(t, g->tenant);
-        g->tenant = NULL;
+        tree_remove(&tomb->tenant->tombstones, &tomb->node);
+        tenant_unref(t, tomb->tenant);
+        tomb->tenant = NULL;
 }
 
-struct tombstone *tenants_excess_tombstone(const struct tombstone *g, size_t max)
+struct tombstone *tenants_excess_tombstone(const struct tombstone *tomb, size_t max)
 {
-        const struct tree *tombstones = g->tenant ? &g->tenant->tombstones : NULL;
+        const struct tree *tombstones = tomb->tenant ? &tomb->tenant->tombstones : NULL;
         struct tree_node *n = tombstones && tombstones->n > max ? tree_from(tombstones, STR(""))
                                                                 : NULL;
 

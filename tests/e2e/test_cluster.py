@@ -364,7 +364,7 @@ def a_node_that_dies_is_lost_after_its_grace():
         a.drain_manager()
         a.start()
         wait_gone(supervisor)
-        has(a.log(), "given up while this node was away")
+        has(a.log(), "destroying a sandbox that was given up")
         for node in (a, b):
             while (reply := node.ensure("p")).status == 503:
                 pass        # the lease of the one is news to the other

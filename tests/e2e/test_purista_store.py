@@ -139,7 +139,7 @@ def what_purista_wrote_keeps_its_place():
         eq(made.json["data"], {"sandboxId": sandbox})
         ensured = http("POST", "/ensure", {"projectId": "theirs"})
         eq(ensured.status, 409, f"{name}: {ensured.body}")
-        has(ensured.json["message"], f"'{sandbox}' of this owner was made by PURISTA's own service")
+        has(ensured.json["message"], f"'{sandbox}' of this owner was created by PURISTA's own service")
         for method, path, body in (("POST", "/bash", {"command": "true"}), ("DELETE", "", None)):
             eq(http(method, f"/{sandbox}{path}", body).status, 404, name)
         eq(redis.cli("GET", f"sandbox:registry:{sandbox}"), entry)
