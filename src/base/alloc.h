@@ -3,11 +3,11 @@
 #define HUTCH_BASE_ALLOC_H
 
 /*
- * Allocators that abort when memory is gone.
+ * Allocators that abort when there is no memory.
  *
  * For our own small objects only. Anything whose size an outsider chooses goes through a bounded
  * buffer (base/buf.h) or the request arena, which return failure instead. The client library does
- * not use this file: a library never ends its host.
+ * not use this file: a library never aborts its program.
  */
 
 #include <stdlib.h>

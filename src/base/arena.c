@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Blocks form a list, newest first; pieces are cut from the first one by moving a->p. A piece that
- * is too large for an ordinary block gets its own, which is put second, so that what is left of the
- * first block stays in use. Only arena_append makes a large block with spare room the first one.
+ * Blocks form a list, newest first; pieces are cut from the first one by advancing a->p. A piece that
+ * is too large for an ordinary block gets its own, which is inserted second, so that the remainder of
+ * the first block stays in use. Only arena_append makes a large block with spare room the first one.
  */
 
 #include "base/arena.h"
@@ -49,7 +49,7 @@ static size_t round_up(size_t n)
         return (n + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
 }
 
-/* The caller has checked that a->used + size keeps below the maximum. */
+/* The caller has checked that a->used + size is within the maximum. */
 static struct arena_block *block_new(struct arena *a, size_t size)
 {
         struct arena_block *b = malloc(size);
@@ -137,9 +137,9 @@ void arena_reset(struct arena *a)
         make_current(a, keep);
 }
 
-/* --- taking memory --- */
+/* --- allocating --- */
 
-/* Of an ordinary block: it doubles from the first on until it has its full size. */
+/* Of an ordinary block: sizes double from the first on, up to ARENA_BLOCK. */
 static size_t block_size(const struct arena *a, size_t n)
 {
         size_t size = MAX_OF(a->first, a->used);
@@ -279,7 +279,7 @@ static bool extend_last(struct arena *a, const char *p, size_t n)
         return true;
 }
 
-/* n bytes for a text that probably grows: a large one gets a block with as much room again, which
+/* n bytes for a text that will probably grow: a large one gets a block of twice its size, which
  * becomes the current one. */
 static char *alloc_growing(struct arena *a, size_t n)
 {

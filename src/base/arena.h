@@ -3,15 +3,15 @@
 #define HUTCH_BASE_ARENA_H
 
 /*
- * The memory of one request: taken piece by piece, given back at once.
+ * The memory of one request: allocated piece by piece, freed at once.
  *
  * An arena has a maximum, because an outsider decides how much a request needs; past it, every
- * call returns NULL. Nothing in an arena is freed alone, and nothing that outlives the request may
- * point into one: copy it out.
+ * call returns NULL. No piece is freed alone, and nothing that outlives the request may point into an
+ * arena: copy it out.
  *
  * Memory comes in blocks of ARENA_BLOCK bytes, a larger piece in a block of its own. arena_reset
  * keeps one ordinary block, so that a busy connection allocates nothing per request. Under the
- * address sanitizer what was not taken, or was taken before a reset, is poisoned.
+ * address sanitizer, memory that is not allocated is poisoned.
  */
 
 #include <stdarg.h>
@@ -27,8 +27,8 @@ struct arena {
         struct arena_block *blocks; /* newest first */
         char *p;                    /* next free byte of the newest block */
         size_t left;
-        char *last;  /* piece taken last, if it ends at p; for arena_append */
-        size_t used; /* sum of block sizes, held against max */
+        char *last;  /* newest piece, if it ends at p; for arena_append */
+        size_t used; /* sum of block sizes, at most max */
         size_t max;
         size_t first; /* see arena_init_small */
 };
@@ -37,18 +37,18 @@ struct arena {
 
 void arena_init(struct arena *a, size_t max);
 
-/* For what there are many of, and which stay: the first block has `first` bytes, header included, and
- * the next are as large as all before, up to the ordinary size. */
+/* For many long-lived arenas: the first block has `first` bytes, header included, and each further
+ * one is as large as all before it, up to the ordinary size. */
 void arena_init_small(struct arena *a, size_t max, size_t first);
 void arena_done(struct arena *a);
 
-/* The same for one that held secrets: what was in it is overwritten first. */
+/* As arena_done, but overwrites the content first: it held secrets. */
 void arena_wipe(struct arena *a);
 
-/* Forgets everything but keeps one block of the ordinary size for what comes next. */
+/* Frees everything except one block of the ordinary size. */
 void arena_reset(struct arena *a);
 
-/* --- taking memory: NULL when the maximum or memory is reached --- */
+/* --- allocating: NULL at the maximum, or when there is no memory --- */
 
 void *arena_alloc(struct arena *a, size_t n) must_check; /* aligned for any type, not zeroed */
 void *arena_zalloc(struct arena *a, size_t n) must_check;
@@ -60,7 +60,7 @@ char *arena_dup(struct arena *a, struct str s) must_check;
 struct str arena_dup_str(struct arena *a, struct str s) must_check; /* the null view on failure */
 char *arena_printf(struct arena *a, const char *fmt, ...) must_check printf_like(2, 3);
 
-/* Appends to the piece at (p, n), in place if it was the last one taken, else by copying (with room
+/* Appends to the piece at (p, n), in place if it is the newest one, otherwise by copying (with room
  * to grow, so that many fragments cost no more than one text). The result is NUL-terminated; its
  * length is n + more.n. p may be NULL with n == 0. On failure the old piece is intact. */
 char *arena_append(struct arena *a, char *p, size_t n, struct str more) must_check;

@@ -7,7 +7,8 @@
 
 #include "base/banned.h"
 
-/* Straight to the error stream: whatever is broken, the log may be a part of it. */
+/* Straight to the error stream: the log may be a part of what is broken. In a file of its own,
+ * because libhutch has another one that prints nothing (src/client/bug.c). */
 void assert_failed(const char *cond, const char *file, int line, const char *func)
 {
         char text[512];

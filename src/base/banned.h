@@ -5,10 +5,11 @@
 /*
  * Functions that are easy to use wrongly do not compile here. Included last by base/base.h.
  *
- * strcpy & co. know no bounds; strtok, gmtime and localtime hide state; atoi and friends cannot
- * report an error, scanf overflows its numbers; strncpy may leave its target open-ended; system and
- * popen put a shell between us and a program. Use base/buf.h, base/str.h, base/parse.h and
- * base/clock.h. Every .c file of src/ includes this one or base/base.h: tools/check-layers looks.
+ * strcpy and its relatives know no bounds; strtok, gmtime and localtime hide state; atoi and its
+ * relatives cannot report an error, scanf overflows its numbers; strncpy may leave its target
+ * unterminated; system and popen put a shell between us and a program. Use base/buf.h, base/str.h,
+ * base/parse.h and base/clock.h. Every .c file of src/ includes this one or base/base.h;
+ * tools/check-layers checks that.
  */
 
 /* Their declarations must come before the bans, whatever a file includes afterwards. */

@@ -2,7 +2,7 @@
 #ifndef HUTCH_BASE_BASE_H
 #define HUTCH_BASE_BASE_H
 
-/* What nearly every file wants. */
+/* What nearly every file needs. */
 
 #include "base/alloc.h"
 #include "base/arena.h"

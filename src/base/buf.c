@@ -34,7 +34,7 @@ void buf_done(struct buf *b)
 {
         bool secret = b->secret;
 
-        /* All of it: what was consumed, moved or cut is still there. */
+        /* The complete memory: consumed, moved and cut bytes are still in it. */
         if (secret && b->p)
                 wipe(b->p, b->size);
         if (b->fixed) {
@@ -68,16 +68,11 @@ void buf_release(struct buf *b)
 
 /* --- room --- */
 
-static bool fail(struct buf *b)
+static bool fail(struct buf *b, bool no_memory)
 {
         b->failed = true;
+        b->no_memory |= no_memory;
         return false;
-}
-
-static bool fail_memory(struct buf *b)
-{
-        b->no_memory = true;
-        return fail(b);
 }
 
 /* New memory for `need` bytes, NUL included. The content is copied to its front. */
@@ -90,11 +85,11 @@ static bool grow(struct buf *b, size_t need)
         if (!b->p || (b->start == 0 && !b->secret)) {
                 p = realloc(b->p, size);
                 if (!p)
-                        return fail_memory(b);
+                        return fail(b, /* no_memory= */ true);
         } else {
                 p = malloc(size);
                 if (!p)
-                        return fail_memory(b);
+                        return fail(b, /* no_memory= */ true);
                 memcpy(p, b->p + b->start, b->n);
                 if (b->secret)
                         wipe(b->p, b->size);
@@ -107,15 +102,15 @@ static bool grow(struct buf *b, size_t need)
         return true;
 }
 
-/* Content is moved to the front only if that is cheaper than what was consumed since it was last
- * moved, or if the memory may not grow; else a reader that takes little at a time would make each
- * append cost the whole content. */
+/* Content is moved to the front only if more was consumed since the last move than has to be moved, or
+ * if the memory may not grow; otherwise a reader that takes little at a time would make each append
+ * cost a copy of the content. */
 static cold_path bool make_room(struct buf *b, size_t n)
 {
         size_t need;
 
         if (n > b->max - b->n)
-                return fail(b);
+                return fail(b, /* no_memory= */ false);
         need = b->n + n + 1;
         if (b->p && b->start > 0 && need <= b->size && (b->start >= b->n || b->size > b->max)) {
                 memmove(b->p, b->p + b->start, b->n + 1);
@@ -209,7 +204,7 @@ void buf_vaddf(struct buf *b, const char *fmt, va_list ap)
         va_copy(again, ap);
         n = vsnprintf(b->p ? end_of(b) : NULL, room, fmt, ap);
         if (n < 0) {
-                (void) fail(b);
+                b->failed = true;
         } else if ((size_t) n < room) {
                 b->n += (size_t) n;
         } else {
@@ -249,7 +244,7 @@ void buf_add_hex(struct buf *b, const void *p, size_t n)
         if (n == 0)
                 return;
         if (n > b->max) {
-                (void) fail(b);
+                b->failed = true;
                 return;
         }
         if (!ensure_room(b, 2 * n))

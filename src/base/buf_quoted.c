@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Quoting for JSON and for logs: one writer, so that both are safe in the same way. Plain ASCII
- * runs are copied as a whole; everything else goes character by character.
+ * Quoting for JSON and for logs by one writer, so that both are equally safe. Runs of plain ASCII are
+ * copied at once; everything else goes character by character.
  */
 
 #include "base/buf.h"
@@ -12,14 +12,14 @@
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 #define ELLIPSIS    "\xe2\x80\xa6" /* U+2026 */
 
-/* Printable ASCII but the quote and the backslash. */
+/* Printable ASCII except the quote and the backslash. */
 static const bool plain[256] = {
         [0x20 ... 0x21] = true,
         [0x23 ... 0x5b] = true,
         [0x5d ... 0x7e] = true,
 };
 
-/* Characters beyond ASCII that steer a terminal, end a line or turn the direction of writing. */
+/* Characters beyond ASCII that control a terminal, end a line or change the direction of writing. */
 static bool is_unprintable(uint32_t c)
 {
         return (c >= 0x80 && c <= 0x9f) || c == 0x061c || c == 0x200e || c == 0x200f
@@ -54,7 +54,7 @@ static size_t escape_ascii(char out[static 6], unsigned char c)
         return 2;
 }
 
-/* Takes one unit of text off *s and writes its quoted form. Returns the form's length. */
+/* Removes one character from *s and writes its quoted form. Returns the form's length. */
 static size_t quote_char(struct str *s, char out[static 6])
 {
         unsigned char c = (unsigned char) s->p[0];
@@ -83,7 +83,7 @@ static size_t quote_char(struct str *s, char out[static 6])
         return n;
 }
 
-/* Without branches, so that the compiler looks at all of them at once. */
+/* Without branches, so that the compiler vectorises it. */
 #define BLOCK 16
 static inline bool block_is_plain(const char *p)
 {

@@ -2,8 +2,8 @@
 
 /*
  * Clocks, and wall times as text. The calendar is computed here and not by gmtime_r and strptime:
- * these depend on the locale, accept more than we want, and cost more than the rest of an answer's
- * head together.
+ * these depend on the locale, accept more than we want, and cost more than everything else in the head
+ * of a response.
  */
 
 #include "base/clock.h"
@@ -41,7 +41,7 @@ const struct clock clock_system = { .mono = system_mono, .wall = system_wall };
 #define DAYS_PER_ERA 146097 /* 400 years, after which the calendar repeats */
 #define DAYS_TO_1970 719468 /* from 1 March of the year 0 */
 
-/* 9999-12-31T23:59:59.999999Z, the last moment that has a text. */
+/* 9999-12-31T23:59:59.999999Z, the last time that can be written. */
 #define TIME_LAST (UINT64_C(253402300799) * USEC_PER_SEC + 999999)
 
 struct date {
@@ -85,7 +85,7 @@ static unsigned days_in_month(unsigned year, unsigned month)
         return days[month] + (month == 2 && leap);
 }
 
-/* Seconds since 1970, negative before; false if there is no such moment. */
+/* Seconds since 1970, negative before; false if there is no such time. */
 static bool date_to_sec(const struct date *d, int64_t *ret)
 {
         int64_t y = (int64_t) d->year - (d->month <= 2);
@@ -173,7 +173,7 @@ size_t time_to_http(usec_t wall, char ret[static TIME_HTTP_MAX])
 
 /* --- reading --- */
 
-/* Each take_ function takes one thing off the front of *s, or says false. */
+/* Each take_ function removes one item from the front of *s, or returns false. */
 static bool take_number(struct str *s, size_t digits, unsigned *ret)
 {
         unsigned v = 0;

@@ -5,9 +5,9 @@
 /*
  * Time has one unit inside the code, the microsecond, and two clocks.
  *
- * clock_mono runs on CLOCK_BOOTTIME: it never jumps and goes on during suspend; deadlines and
- * time-to-live use it. clock_wall is only what is shown to people. Both come through a
- * struct clock, so that tests decide what time it is.
+ * clock_mono reads CLOCK_BOOTTIME: it never jumps and continues during suspend; deadlines and
+ * time-to-live use it. clock_wall is for timestamps that people see. Both are reached through a
+ * struct clock, so that tests can set the time.
  */
 
 #include "base/buf.h"
@@ -37,24 +37,24 @@ static inline usec_t clock_wall(const struct clock *c)
         return c->wall(c);
 }
 
-/* a + b that stops at USEC_INFINITY instead of wrapping. */
+/* a + b, saturating at USEC_INFINITY. */
 static inline usec_t usec_add(usec_t a, usec_t b)
 {
         return a > USEC_INFINITY - b ? USEC_INFINITY : a + b;
 }
 
-/* --- how a wall time is written --- */
+/* --- wall time as text --- */
 
 #define TIME_RFC3339_MAX 32 /* 2026-01-31T23:59:59.123456Z */
 #define TIME_HTTP_MAX    32 /* Sat, 31 Jan 2026 23:59:59 GMT */
 
-/* Both write a NUL-terminated text and return its length. RFC 3339 has milliseconds. What lies
- * behind the year 9999 (USEC_INFINITY does) is written as the last moment of that year. */
+/* Both write a NUL-terminated text and return its length. RFC 3339 has milliseconds. Times after the
+ * year 9999 (USEC_INFINITY, for example) are written as the last instant of that year. */
 size_t time_to_rfc3339(usec_t wall, char ret[static TIME_RFC3339_MAX]);
 size_t time_to_http(usec_t wall, char ret[static TIME_HTTP_MAX]);
 
-/* -EINVAL on anything but the form above (RFC 3339: any fraction, cut to microseconds, any offset),
- * on days that do not exist, leap seconds, and what lies before 1970 or behind 9999. */
+/* -EINVAL for anything but the form above (RFC 3339: any fraction, cut to microseconds, any offset),
+ * for days that do not exist, leap seconds, and times before 1970 or after 9999. */
 int time_from_rfc3339(struct str s, usec_t *ret) must_check;
 int time_from_http(struct str s, usec_t *ret) must_check;
 

@@ -3,7 +3,7 @@
 #define HUTCH_BASE_COMPILER_H
 
 /*
- * What the compiler gives us under one name each.
+ * Compiler features under one name each.
  *
  * scoped(fn) runs fn(&variable) when the variable leaves its scope; TAKE_PTR and TAKE_FD move a
  * value out of such a variable, so that the cleanup finds nothing to do:
@@ -33,7 +33,7 @@
 #define MIN_OF(a, b)  ((a) < (b) ? (a) : (b))
 #define MAX_OF(a, b)  ((a) > (b) ? (a) : (b))
 
-/* The object of which *ptr is a member. clang-format takes the minus for a sign. */
+/* The object that *ptr is a member of. clang-format takes the minus for a sign. */
 /* clang-format off */
 #define container_of(ptr, type, member) \
         ((type *) (void *) ((char *) (ptr) - offsetof(type, member)))
@@ -56,13 +56,13 @@
                 take_v_;                 \
         })
 
-/* Marks the bounds of a byte unit; sizes are written 64 * KiB. */
+/* Sizes are written 64 * KiB. */
 #define KiB ((size_t) 1024)
 #define MiB (1024 * KiB)
 #define GiB (1024 * MiB)
 
-/* A broken invariant is a bug of ours, never an outsider's fault: ASSERT stays on in every build,
- * says where, and aborts. Bad input is an error code, not an ASSERT. */
+/* For invariants whose violation is a bug of ours. ASSERT stays on in every build, prints where, and
+ * aborts. Bad input is an error code, never an ASSERT. */
 #define ASSERT(cond)                                                        \
         do {                                                                \
                 if (unlikely(!(cond)))                                      \

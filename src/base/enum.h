@@ -3,7 +3,7 @@
 #define HUTCH_BASE_ENUM_H
 
 /*
- * Enums and their texts. An enum ends in X_MAX_, has X_INVALID = -EINVAL, and owns one table:
+ * Enums and their names. An enum ends in X_MAX_, has X_INVALID = -EINVAL, and owns one table:
  *
  *         enum state { STATE_PENDING, STATE_RUNNING, STATE_MAX_, STATE_INVALID = -EINVAL };
  *
@@ -13,8 +13,8 @@
  *         };
  *         ENUM_TABLE(state, state_names, STATE_MAX_);
  *
- * which makes state_to_string and state_from_string; the latter returns -EINVAL for a text that is
- * not in the table. Declare both in the header with ENUM_DECLARE(state).
+ * which defines state_to_string and state_from_string; the latter returns -EINVAL for a text that is
+ * not in the table. ENUM_DECLARE(state) declares both in the header.
  */
 
 #include "base/compiler.h"
@@ -26,10 +26,19 @@ struct enum_table {
 };
 
 /* NULL if v is out of range or has no name. */
-const char *enum_to_string(const struct enum_table *t, int v);
+static inline const char *enum_to_string(const struct enum_table *t, int v)
+{
+        return v >= 0 && v < t->n ? t->names[v] : NULL;
+}
 
-/* -EINVAL if no name is s, to the letter. */
-int enum_from_string(const struct enum_table *t, struct str s);
+/* -EINVAL if no name equals s. */
+static inline int enum_from_string(const struct enum_table *t, struct str s)
+{
+        for (int i = 0; i < t->n; i++)
+                if (t->names[i] && str_eq(str_from(t->names[i]), s))
+                        return i;
+        return -EINVAL;
+}
 
 #define ENUM_DECLARE(name)                    \
         const char *name##_to_string(int v);  \

@@ -18,7 +18,7 @@ static const char *const err_code_names[] = {
 };
 ENUM_TABLE(err_code, err_code_names, ERR_CODE_MAX_);
 
-/* Formats into `out`, whose content is cut to what fits. */
+/* Formats into `out`, cut with an ellipsis if it does not fit. */
 static void format_cut(char *out, size_t size, const char *fmt, va_list ap) printf_like(3, 0);
 
 static void format_cut(char *out, size_t size, const char *fmt, va_list ap)
@@ -38,7 +38,7 @@ static void set_message(struct err *e, const char *fmt, ...) printf_like(2, 3);
 
 static void set_message(struct err *e, const char *fmt, ...)
 {
-        char text[ERR_MESSAGE_MAX]; /* the arguments may be views of the message itself */
+        char text[ERR_MESSAGE_MAX]; /* the arguments may point into the message itself */
         va_list ap;
 
         va_start(ap, fmt);
@@ -77,7 +77,7 @@ int err_errno(struct err *e, int r, const char *fmt, ...)
 
         if (!e)
                 return ERR_RETURN(code);
-        /* The reason is the better half: the context is cut so that it fits. */
+        /* The reason matters more: the context is cut so that it fits. */
         va_start(ap, fmt);
         format_cut(text, sizeof(text) - strlen(reason) - 2, fmt, ap);
         va_end(ap);
@@ -95,7 +95,7 @@ int err_wrap(struct err *e, const char *fmt, ...)
 
         if (!e)
                 return ERR_RETURN(ERR_INTERNAL);
-        /* What went wrong is at the end, so the context gives way; but not all of it. */
+        /* The cause is at the end, so the context is cut first, but not completely. */
         taken = strlen(e->message) + strlen(": ");
         room = taken < sizeof(text) - CONTEXT_MIN ? sizeof(text) - taken : CONTEXT_MIN;
         va_start(ap, fmt);
@@ -105,7 +105,7 @@ int err_wrap(struct err *e, const char *fmt, ...)
         return ERR_RETURN(e->code);
 }
 
-/* What is not here is ERR_INTERNAL. */
+/* All others are ERR_INTERNAL. */
 static const struct {
         int os_errno;
         enum err_code code;

@@ -14,7 +14,7 @@ static void fill_from_kernel(struct ids *s, void *p, size_t n)
         while (n > 0) {
                 ssize_t r = getrandom(at, n, 0);
 
-                /* A name that can be guessed is worse than none. */
+                /* An id that can be guessed is worse than none. */
                 ASSERT(r > 0 || errno == EINTR);
                 if (r < 0)
                         continue;

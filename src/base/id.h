@@ -3,11 +3,11 @@
 #define HUTCH_BASE_ID_H
 
 /*
- * Names that nobody can guess: UUID version 4 and 32 hexadecimal digits, from getrandom(2).
+ * Ids that cannot be guessed: UUID version 4 and 32 hexadecimal digits, from getrandom(2).
  *
- * A source keeps some random bytes in store, because a system call for each request id would be
- * one of its dearest parts. Bytes are used once and wiped. A forked child must not go on with its
- * parent's source (both would hand out the same names): ids_init again after fork.
+ * A source keeps a pool of random bytes, because a system call for each request id would be one of
+ * the most expensive parts of a request. Bytes are used once and wiped. A forked child must not use
+ * its parent's source, or both would produce the same ids: it calls ids_init again.
  */
 
 #include "base/compiler.h"
@@ -17,21 +17,21 @@
 #define ID_UUID_LEN 36
 
 struct ids {
-        void (*fill)(struct ids *s, void *p, size_t n); /* tests put their own here */
-        bool direct;    /* ask fill for each name, keep nothing in store */
-        uint64_t count; /* of the counting source */
-        size_t left;    /* unused bytes, at the front of the pool */
+        void (*fill)(struct ids *s, void *p, size_t n); /* replaced by tests */
+        bool direct;                                    /* call fill for each id, keep no pool */
+        uint64_t count;                                 /* for tests */
+        size_t left;                                    /* unused bytes, at the front of the pool */
         unsigned char pool[512];
 };
 
-/* From getrandom; the kernel's pool is ready long before us, so this does not fail. */
+/* From getrandom, whose pool is initialised long before we start, so this does not fail. */
 void ids_init(struct ids *s);
 
 void ids_random(struct ids *s, void *p, size_t n);
 void ids_hex(struct ids *s, char ret[static ID_HEX_LEN + 1]);
 void ids_uuid(struct ids *s, char ret[static ID_UUID_LEN + 1]);
 
-/* The same form of bytes that come from elsewhere, a digest: six of their bits are lost. */
+/* A UUID from given bytes, a digest for example; six of their bits are lost. */
 void id_uuid_from(const unsigned char from[static 16], char ret[static ID_UUID_LEN + 1]);
 
 /* 32 hexadecimal digits, lower case only. */

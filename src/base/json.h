@@ -15,20 +15,20 @@
  *                 JSON_END,
  *         };
  *
- * and the table serves decoding (with an error that names the exact place), encoding, and later
- * the generated API description. The macros check the C type of each member at compile time.
+ * and the table serves decoding (with an error that names the exact position), encoding, and the
+ * generated API description. The macros check the C type of each member at compile time.
  *
  * Decoding: memory comes from the arena; strings are views of NUL-terminated copies there; absent
- * members keep what the struct held before (so defaults are set by initialising it), and *presence*
- * is told by a null view, a NULL pointer or the has_ member. Unknown keys are ignored or refused
- * (flag); a key and its alias in one object are refused. Wrong types, missing keys and failed
- * checks produce one message such as
+ * members keep the value the struct had before (so defaults are set by initialising it), and absence
+ * shows as a null view, a NULL pointer or the has_ member. Unknown keys are ignored or refused
+ * (flag); a key together with its alias is refused. Wrong types, missing keys and failed checks
+ * produce one message such as
  *
  *         volumes[2].mountPath: must be absolute
  *
- * in which keys that came from outside are escaped and cut. The parser is strict: one document,
- * nothing behind it, no duplicate keys, no NUL in strings, valid UTF-8, at most JSON_DEPTH_MAX
- * deep, numbers that fit.
+ * in which keys from outside are escaped and cut. The parser is strict: one document, nothing after
+ * it, no duplicate keys, no NUL in strings, valid UTF-8, at most JSON_DEPTH_MAX levels, numbers in
+ * range.
  */
 
 #include <jansson.h>
@@ -55,11 +55,11 @@ enum json_type {
 
 enum json_flags {
         JSON_REQUIRED = 1 << 0, /* absent or null is an error */
-        JSON_NULL_OK = 1 << 1,  /* null counts as absent; else it is a wrong type, or a RAW value */
+        JSON_NULL_OK = 1 << 1,  /* null counts as absent; otherwise a wrong type, or a RAW value */
         JSON_NONEMPTY = 1 << 2, /* "" and [] are refused */
         JSON_OMIT_EMPTY = 1 << 3, /* encode: leave out null, empty, false and 0 (not enums) */
         JSON_MAP_NULLS = 1 << 4,  /* JSON_T_MAP: null values become null views instead of errors */
-        JSON_NO_DECODE = 1 << 5,  /* only in answers */
+        JSON_NO_DECODE = 1 << 5,  /* only in responses */
         JSON_NO_ENCODE = 1 << 6,  /* only in requests */
 };
 
@@ -83,8 +83,8 @@ struct json_map {
         size_t n;
 };
 
-/* Says what is wrong with a member's value ("must be absolute"), or NULL if nothing is. v points to
- * the decoded member. */
+/* Returns an error message about a member's value ("must be absolute"), or NULL. v points to the
+ * decoded member. */
 typedef const char *json_check_fn(const void *v);
 
 struct json_field {
@@ -93,7 +93,7 @@ struct json_field {
         enum json_type type;
         unsigned flags;
         size_t offset;
-        size_t has_offset; /* 1 + offset of a bool that tells presence, or 0: see JSON_HAS */
+        size_t has_offset; /* 1 + offset of a bool that is set if present, or 0: see JSON_HAS */
         const struct json_field *fields; /* OBJECT, OPT, LIST */
         size_t item_size;                /* OPT, LIST: size of the struct */
         size_t items_max;                /* LIST, STRS, MAP: 0 means JSON_ITEMS_MAX */
@@ -105,7 +105,7 @@ struct json_field {
 
 #define JSON_ITEMS_MAX 4096
 
-/* The offset of a member, which does not compile if the member is of another type. */
+/* The offset of a member; does not compile if the member has another type. */
 #define JSON_OFFSET_(T, m, ctype) \
         (offsetof(T, m)           \
          + 0 * sizeof(char[__builtin_types_compatible_p(typeof(((T *) 0)->m), ctype) ? 1 : -1]))
@@ -151,18 +151,18 @@ struct json_error {
         /* "path: what", "what" about the document itself, or "line 1 column 8: what" for bad
          * syntax. One line of printable text, cut with "…". */
         char message[JSON_ERROR_MAX];
-        unsigned text_at; /* where in the message the path is over and "what" begins */
+        unsigned text_at; /* where in the message "what" begins, after the path */
         /* The path as the inside of a JSON array, "volumes",2,"mountPath"; empty for the document.
          * Parts that do not fit are left out at the end, so it is JSON in any case. */
         char loc[JSON_ERROR_MAX];
-        bool syntax;     /* it is no JSON, or more of it than we take; loc is empty */
-        size_t position; /* then: the byte of the text where that shows */
+        bool syntax;     /* not JSON, or over a limit; loc is empty */
+        size_t position; /* of the syntax error, in bytes */
 };
 
 enum json_decode_flags {
         JSON_REFUSE_UNKNOWN = 1 << 0,
         JSON_ALLOW_TRAILING = 1 << 1, /* ignore what follows the document */
-        JSON_ALLOW_NULS = 1 << 2,     /* strings may hold NUL; for who looks at their length */
+        JSON_ALLOW_NULS = 1 << 2, /* strings may contain NUL; for callers that use their length */
 };
 
 /* --- decoding --- */
@@ -181,17 +181,17 @@ int json_parse(struct str text, unsigned flags, json_t **ret, struct json_error 
 
 /* --- copying --- */
 
-/* Copies the members that the table names from one struct to another of the same type, with all
- * they point to; memory comes from the arena. Other members of *ret keep what they held, so a table
- * that leaves a secret out leaves it behind. -ENOMEM when the arena is full. */
+/* Copies the members in the table, deeply, from one struct to another of the same type; memory comes
+ * from the arena. Other members of *ret keep their value, so secrets that a table does not name are not
+ * copied. -ENOMEM when the arena is full. */
 int json_copy_struct(const struct json_field *fields, const void *from, struct arena *a, void *ret)
         must_check;
 
 /* --- encoding --- */
 
-/* Appends the object to b; a failure is b's (buf_failed), which then holds what it held before.
- * Null views, NULL pointers, enums without a name and what a has_ member denies are left out; so is
- * what JSON_OMIT_EMPTY says. A required list or map is written even if its pointer is NULL.
+/* Appends the object to b; on failure (buf_failed) the content of b is as before. Null views, NULL
+ * pointers, enums without a name, members whose has_ member is false, and those that JSON_OMIT_EMPTY
+ * covers are left out. A required list or map is written even if its pointer is NULL.
  * Compact, in the table's order. Invalid UTF-8 in strings becomes U+FFFD. */
 void json_encode(struct buf *b, const struct json_field *fields, const void *v);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Struct to struct by the same tables: one function per kind of member. */
+/* Struct to struct by the same tables: one function per member type. */
 
 #include "base/json.h"
 

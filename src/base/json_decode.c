@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Document to struct: one function per member type, found by table. */
+/* Document to struct: one function per member type, selected by a table. */
 
 #include "base/json.h"
 

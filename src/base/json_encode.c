@@ -15,8 +15,8 @@ static void add_i64(struct buf *b, int64_t v)
         buf_add_u64(b, v < 0 ? -(uint64_t) v : (uint64_t) v);
 }
 
-/* The shortest of two texts that reads back as the same number; always with a fraction or an
- * exponent, so that a reader who knows integers keeps it a real. */
+/* The shorter of two texts that reads back as the same number; always with a fraction or an
+ * exponent, so that a reader that distinguishes integers keeps it a real. */
 static void add_double(struct buf *b, double v)
 {
         char text[32];
@@ -128,7 +128,7 @@ static void add_member(struct buf *b, const struct json_field *f, const void *v)
         }
 }
 
-/* --- what is left out --- */
+/* --- omissions --- */
 
 static bool items_absent(const struct json_field *f, const void *items, size_t n)
 {

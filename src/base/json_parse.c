@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Text to document. jansson does the grammar; we look first at how deep the text nests and how many
- * values it has, because jansson's own limit of depth (2048) lets an attacker use our stack, and it
- * has none for values, each of which costs many times its text. Its errors are translated.
+ * Text to document. jansson does the grammar; nesting depth and number of values are checked first,
+ * because jansson's own depth limit (2048) lets an attacker exhaust our stack, and it has no limit
+ * for values, each of which costs many times its text. Its errors are translated.
  */
 
 #include "base/json.h"
@@ -17,9 +17,9 @@
 #define TEXT_OF_(x) #x
 #define TEXT_OF(x)  TEXT_OF_(x)
 
-/* How far a limit is exceeded is of no interest, only where. Returns the position of the first
- * character that is too much, or -1. Text that jansson would refuse anyway may be judged wrongly,
- * but never in a way that lets it go further: up to its first error both see the same brackets. */
+/* The position of the first character that exceeds a limit, or -1. Text that jansson would refuse
+ * anyway may be misjudged, but never accepted for that: up to its first error both see the same
+ * brackets. */
 static ssize_t find_excess(struct str s, const char **ret_what)
 {
         bool in_string = false;
@@ -64,7 +64,7 @@ static void fail_excess(struct str text, size_t at, const char *what, struct jso
                         column, what);
 }
 
-/* Our words where jansson's speak of its own flags, or NULL. */
+/* Our text where jansson's mentions its own flags, or NULL. */
 static const char *words_for(enum json_error_code code)
 {
         switch ((int) code) {
@@ -88,8 +88,7 @@ static const char *words_for(enum json_error_code code)
         }
 }
 
-/* jansson quotes the text around an error as it is; that part is left out, and what remains are its
- * own words. */
+/* jansson quotes the text around an error unescaped; that part is cut off. */
 static void fail_syntax(const json_error_t *je, struct json_error *reterr)
 {
         const char *words = words_for(json_error_code(je));

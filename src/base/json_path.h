@@ -3,11 +3,10 @@
 #define HUTCH_BASE_JSON_PATH_H
 
 /*
- * Where in a document the decoder stands, and how it says that something is wrong there. Private to
- * the JSON files.
+ * The decoder's position in a document, and errors about it. Private to the JSON files.
  *
  * A path is a chain of parts on the decoder's stack, innermost first; the null path is the document
- * itself. It becomes text only when something is wrong: volumes[2].mountPath, metadata["a\u0007"].
+ * itself. It becomes text only for an error: volumes[2].mountPath, metadata["a\u0007"].
  */
 
 #include "base/json.h"
@@ -19,7 +18,7 @@ struct json_path {
         enum json_part kind;
         const char *name; /* NAME: ours, printed as it is */
         size_t index;     /* INDEX */
-        struct str key;   /* KEY: foreign, escaped and cut */
+        struct str key;   /* KEY: from outside, escaped and cut */
 };
 
 /* All fill *reterr and return -EINVAL. */

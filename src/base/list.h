@@ -3,13 +3,13 @@
 #define HUTCH_BASE_LIST_H
 
 /*
- * A doubly linked ring with its nodes inside the objects. A node that is in no list points to
- * itself once initialised, so list_remove may be called twice.
+ * An intrusive doubly linked list: a ring with its nodes embedded in the objects. An initialised node
+ * that is in no list points to itself, so list_remove may be called twice.
  *
  *         list_for_each (n, &server->conns)
  *                 conn_close(container_of(n, struct conn, node));
  *
- * list_for_each survives the removal of the node it stands on, of no other.
+ * list_for_each tolerates the removal of the current node, of no other.
  */
 
 #include "base/compiler.h"

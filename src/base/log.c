@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A line is put together on the stack, field by field, in either format, and written at once. Room
- * for the words that say what is missing (TAIL) is kept free until the end.
+ * A line is built on the stack, field by field, in either format, and written at once. Room for the
+ * fields that report omissions (TAIL) is reserved until the end.
  */
 
 #include "base/log.h"
@@ -56,17 +56,17 @@ struct line {
         struct buf b;
         bool json;
         bool cut;
-        size_t kept_free;
+        size_t reserved;
 };
 
 static size_t room(const struct line *l)
 {
         size_t left = buf_room(&l->b);
 
-        return left > l->kept_free ? left - l->kept_free : 0;
+        return left > l->reserved ? left - l->reserved : 0;
 }
 
-/* Writes separator and key if a value of `need` bytes fits behind them. */
+/* Writes separator and key if a value of `need` bytes fits after them. */
 static bool begin_field(struct line *l, const char *key, size_t need)
 {
         if (room(l) < strlen(key) + sizeof(",\"\":") + need) {
@@ -86,7 +86,7 @@ static bool begin_field(struct line *l, const char *key, size_t need)
         return true;
 }
 
-/* Can the text stand in logfmt without quotes? */
+/* Whether logfmt needs no quotes for the text. */
 static bool is_bare(struct str s)
 {
         for (size_t i = 0; i < s.n; i++) {
@@ -153,15 +153,6 @@ static void put_ctx(struct line *l, const struct log_ctx *c)
 
 /* --- lines --- */
 
-static void put_head(struct line *l, const struct log_sink *sink, enum log_level level)
-{
-        char ts[TIME_RFC3339_MAX];
-        size_t n = time_to_rfc3339(clock_wall(sink->clock), ts);
-
-        put_str(l, "ts", str_of(ts, n));
-        put_str(l, "level", str_from(log_level_to_string((int) level)));
-}
-
 static void put_message(struct line *l, const char *fmt, va_list ap) printf_like(2, 0);
 
 static void put_message(struct line *l, const char *fmt, va_list ap)
@@ -181,19 +172,12 @@ static void put_tail(struct line *l, unsigned suppressed)
 {
         bool cut = l->cut;
 
-        l->kept_free = 0;
+        l->reserved = 0;
         if (suppressed)
                 put_u64(l, "suppressed", suppressed);
         if (cut && begin_field(l, "cut", 4))
                 buf_add_str(&l->b, STR("true"));
         buf_add_str(&l->b, l->json ? STR("}\n") : STR("\n"));
-}
-
-/* A line that cannot be written is lost: there is no other place to say so. */
-static void write_line(int fd, struct str s)
-{
-        while (write(fd, s.p, s.n) < 0 && errno == EINTR)
-                ;
 }
 
 static bool admit(struct log_site *site, const struct clock *clock, unsigned *ret_suppressed)
@@ -220,8 +204,8 @@ static bool admit(struct log_site *site, const struct clock *clock, unsigned *re
 
 int log_write(const struct log_ctx *c, const struct log_line *line, const char *fmt, ...)
 {
-        char storage[BUF_MAX_LOG_LINE + 1];
-        struct line l = { .kept_free = TAIL };
+        char storage[BUF_MAX_LOG_LINE + 1], ts[TIME_RFC3339_MAX];
+        struct line l = { .reserved = TAIL };
         int saved_errno = errno;
         unsigned suppressed;
         va_list ap;
@@ -231,7 +215,8 @@ int log_write(const struct log_ctx *c, const struct log_line *line, const char *
 
         buf_init_fixed(&l.b, storage, sizeof(storage));
         l.json = c->sink->format == LOG_JSON;
-        put_head(&l, c->sink, line->level);
+        put_str(&l, "ts", str_of(ts, time_to_rfc3339(clock_wall(c->sink->clock), ts)));
+        put_str(&l, "level", str_from(log_level_to_string((int) line->level)));
         va_start(ap, fmt);
         put_message(&l, fmt, ap);
         va_end(ap);
@@ -240,7 +225,9 @@ int log_write(const struct log_ctx *c, const struct log_line *line, const char *
         put_ctx(&l, c);
         put_fields(&l, line->fields, line->n_fields);
         put_tail(&l, suppressed);
-        write_line(c->sink->fd, buf_str(&l.b));
+        /* A line that cannot be written is lost: there is no other place to report it. */
+        while (write(c->sink->fd, buf_str(&l.b).p, l.b.n) < 0 && errno == EINTR)
+                ;
         errno = saved_errno;
         return line->error;
 }

@@ -3,23 +3,23 @@
 #define HUTCH_BASE_LOG_H
 
 /*
- * Log lines belong to a context: request, sandbox, operation. A context inherits its parent's
- * fields and adds its own, and each line carries them all as structured pairs:
+ * A log line belongs to a context: request, sandbox, operation. A context inherits its parent's
+ * fields and adds its own, and each line carries all of them as structured pairs:
  *
  *         ts=2026-01-31T23:59:59.123Z level=info msg="sandbox created" request=6f… sandbox=a1
  *
- * in logfmt, or the same as one JSON object a line. Texts are quoted and escaped by the writer, so
- * what an outsider put into a name can't forge a line or move a terminal's cursor. The message
- * format is for our own words; foreign text goes into fields. There is no way to log a secret.
+ * in logfmt, or as one JSON object per line. Texts are quoted and escaped by the writer, so a name
+ * chosen by an outsider cannot forge a line or control a terminal. The message is a fixed phrase of
+ * ours; text from outside goes into fields. There is no way to log a secret.
  *
- * A thing is logged once, where it is handled: base, os, net and libraries return instead.
- * log_err and friends return their first argument, so that log-and-return is one statement:
+ * An error is logged once, where it is handled: base, os, net and libraries return it instead. log_err
+ * returns its first argument, so that log-and-return is one statement:
  *
  *         return log_err(r, ctx, "cannot start warden");
  *
  * A line is written with one write(2) and is at most BUF_MAX_LOG_LINE long: texts that do not fit
- * are cut with "…" or left out, and "cut=true" says so. Repetition is limited per call site
- * (LOG_BURST lines per LOG_INTERVAL_USEC); what was left out is said in the next line as
+ * are cut with "…" or left out, and the line then has "cut=true". Repetition is rate-limited per call
+ * site (LOG_BURST lines per LOG_INTERVAL_USEC); the next line has the number of omitted ones as
  * "suppressed=N".
  */
 
@@ -46,7 +46,7 @@ ENUM_DECLARE(log_format); /* logfmt, json */
 #define LOG_BURST         20
 #define LOG_INTERVAL_USEC (10 * USEC_PER_SEC)
 
-/* Where lines go. One per process, made by main and never changed later. */
+/* Where lines go. One per process, set up by main and never changed later. */
 struct log_sink {
         int fd;
         enum log_level level;
@@ -56,9 +56,9 @@ struct log_sink {
 
 enum log_field_type { LOG_FIELD_STR, LOG_FIELD_I64, LOG_FIELD_U64 };
 
-/* A null view is an absent field: nothing is written for it. */
+/* A field whose value is the null view is left out. */
 struct log_field {
-        const char *key; /* ours, never foreign: [a-z_]+ */
+        const char *key; /* ours, never from outside: [a-z_]+ */
         enum log_field_type type;
         union {
                 struct str s;
@@ -69,7 +69,7 @@ struct log_field {
 
 #define LOG_CTX_FIELDS 4
 
-/* Lives where the thing it describes lives; holds views, so the thing must outlive it. */
+/* Lives in the object it describes and holds views of it. */
 struct log_ctx {
         const struct log_ctx *parent;
         const struct log_sink *sink;
@@ -101,12 +101,12 @@ struct log_site {
 struct log_line {
         enum log_level level;
         int error;             /* negative errno or domain code, or 0: printed as error="…" */
-        struct log_site *site; /* NULL: not limited */
+        struct log_site *site; /* NULL: not rate-limited */
         const struct log_field *fields;
         size_t n_fields;
 };
 
-/* Returns line->error and leaves errno alone. c may be NULL: nothing is written then. */
+/* Returns line->error and preserves errno. With c == NULL nothing is written. */
 int log_write(const struct log_ctx *c, const struct log_line *line, const char *fmt, ...)
         printf_like(3, 4);
 
@@ -127,7 +127,7 @@ int log_write(const struct log_ctx *c, const struct log_line *line, const char *
 #define log_err(r, c, ...) LOG_WRITE_(LOG_ERROR, r, c, __VA_ARGS__)
 
 /* With fields: log_fields(ctx, LOG_INFO, "request done", LOG_F_STR("path", path), …). Not
- * rate-limited: access and audit lines must all be there. */
+ * rate-limited: access and audit logs must be complete. */
 #define log_fields(c, lvl, msg, ...)                                                           \
         do {                                                                                   \
                 if (log_enabled((c), (lvl))) {                                                 \

@@ -72,7 +72,7 @@ uint64_t map_hash(const uint64_t k[static 2], struct str text)
 void map_init(struct map *m)
 {
         *m = (struct map){ 0 };
-        /* The kernel's pool is ready long before us. */
+        /* The kernel's pool is initialised long before we start. */
         ASSERT(getrandom(m->_k, sizeof(m->_k), 0) == sizeof(m->_k));
 }
 

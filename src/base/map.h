@@ -3,7 +3,7 @@
 #define HUTCH_BASE_MAP_H
 
 /*
- * A hash table of objects by name, with the nodes inside the objects.
+ * An intrusive hash table: objects by name, with the nodes embedded in the objects.
  *
  *         struct command { struct map_node by_id; char id[33]; … };
  *
@@ -11,10 +11,10 @@
  *         n = map_get(&commands, id);
  *         c = n ? container_of(n, struct command, by_id) : NULL;
  *
- * The key is a view into the object and must stay as it is while the object is in the table. Names
- * come from outsiders, so the hash (SipHash-1-3) is keyed with random bytes: nobody can choose
- * names that fall into one slot. The table doubles when it is full and never shrinks; a step of
- * growing moves everything, so it is for thousands of objects, not for millions.
+ * The key is a view into the object and must not change while the object is in the table. Names
+ * come from outsiders, so the hash (SipHash-1-3) is keyed with random bytes and collisions cannot be
+ * chosen. The table doubles when it is full and never shrinks; growing moves all nodes at once, so it
+ * is for thousands of objects, not for millions.
  */
 
 #include "base/compiler.h"
@@ -36,18 +36,18 @@ struct map {
 
 void map_init(struct map *m);
 
-/* The objects stay; they are the owner's. */
+/* Frees the table, not the objects. */
 void map_done(struct map *m);
 
 struct map_node *map_get(const struct map *m, struct str key);
 
-/* There must be none of that name yet, and the node must be in no table. */
+/* The name must not be in the table yet, and the node in no table. */
 void map_add(struct map *m, struct map_node *n, struct str key);
 
-/* Fine for a node that is in no table, if it was zeroed once. */
+/* A no-op for a zeroed node that is in no table. */
 void map_remove(struct map *m, struct map_node *n);
 
-/* SipHash-1-3, for tests against its known values. */
+/* SipHash-1-3; exported for tests with known values. */
 uint64_t map_hash(const uint64_t k[static 2], struct str text);
 
 #endif

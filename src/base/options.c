@@ -34,8 +34,8 @@ static const struct option *find_option(const struct option_table *t, struct str
         return NULL;
 }
 
-static int complain(const struct option_table *t, struct buf *text, struct str arg,
-                    const char *what)
+static int usage_error(const struct option_table *t, struct buf *text, struct str arg,
+                       const char *what)
 {
         buf_addf(text, "%s: %.*s: %s\nTry '%s --help'.\n", t->program, STR_ARG(arg), what,
                  t->program);
@@ -53,28 +53,28 @@ static int parse_one(const struct option_table *t, char **argv, int left, void *
         int used = 1;
 
         if (!str_starts_with(arg, STR("--")))
-                return complain(t, text, arg, "unexpected argument");
+                return usage_error(t, text, arg, "unexpected argument");
         if (eq >= 0) {
                 value = str_skip(name, (size_t) eq + 1);
                 name.n = (size_t) eq;
         }
         opt = find_option(t, name);
         if (!opt)
-                return complain(t, text, arg, "unknown option");
+                return usage_error(t, text, arg, "unknown option");
         if (!opt->value && value.p)
-                return complain(t, text, arg, "takes no value");
+                return usage_error(t, text, arg, "takes no value");
         if (opt->value && !value.p) {
                 if (left < 2)
-                        return complain(t, text, arg, "needs a value");
+                        return usage_error(t, text, arg, "needs a value");
                 value = str_from(argv[1]);
                 used = 2;
         }
         wrong = opt->set(target, value);
-        return wrong ? complain(t, text, arg, wrong) : used;
+        return wrong ? usage_error(t, text, arg, wrong) : used;
 }
 
 enum options_result options_parse(const struct option_table *t, int argc, char **argv, void *target,
-                                  int *ret_rest, struct buf *text)
+                                  int *ret_args, struct buf *text)
 {
         int i = 1;
 
@@ -97,8 +97,8 @@ enum options_result options_parse(const struct option_table *t, int argc, char *
                 if (used < 0)
                         return OPTIONS_EXIT_USAGE;
         }
-        if (ret_rest)
-                *ret_rest = i;
+        if (ret_args)
+                *ret_args = i;
         return OPTIONS_RUN;
 }
 

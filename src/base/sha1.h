@@ -5,8 +5,8 @@
 /*
  * SHA-1 (FIPS 180-4), one shot.
  *
- * Only for the WebSocket handshake, where RFC 6455 asks for it as a proof that the server read the
- * request. Collisions are cheap to make: nothing that protects anything may call this.
+ * Only for the WebSocket handshake, where RFC 6455 requires it as a proof that the server read the
+ * request. Collisions are cheap: nothing that protects anything may use it.
  */
 
 #include "base/compiler.h"

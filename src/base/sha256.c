@@ -70,7 +70,7 @@ static void absorb(uint32_t h[static 8], const uint8_t *block)
 
 void sha256_init(struct sha256 *s)
 {
-        /* Of the square roots of the first eight primes. */
+        /* The same of the square roots of the first eight primes. */
         static const uint32_t start[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                            0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
 
@@ -101,7 +101,7 @@ void sha256_finish(struct sha256 *s, uint8_t ret[static SHA256_SIZE])
         uint64_t bits = htobe64(s->_n * 8);
         size_t used = s->_n % SHA256_BLOCK;
 
-        /* A one bit, zeros, and the length, so that all ends with a block. */
+        /* A one bit, zeros, and the length, up to the end of a block. */
         sha256_add(s, pad, (used < 56 ? 56 : 56 + SHA256_BLOCK) - used);
         sha256_add(s, &bits, sizeof(bits));
         for (size_t i = 0; i < 8; i++) {
@@ -119,4 +119,32 @@ void sha256(const void *p, size_t n, uint8_t ret[static SHA256_SIZE])
         sha256_init(&s);
         sha256_add(&s, p, n);
         sha256_finish(&s, ret);
+}
+
+/* --- HMAC --- */
+
+void hmac_sha256(struct str key, struct str text, uint8_t ret[static HMAC_SHA256_SIZE])
+{
+        uint8_t block[SHA256_BLOCK] = { 0 }, inner[SHA256_SIZE];
+        struct sha256 s;
+
+        if (key.n > sizeof(block))
+                sha256(key.p, key.n, block);
+        else if (key.n > 0)
+                memcpy(block, key.p, key.n);
+        for (size_t i = 0; i < sizeof(block); i++)
+                block[i] ^= 0x36;
+        sha256_init(&s);
+        sha256_add(&s, block, sizeof(block));
+        sha256_add(&s, text.p, text.n);
+        sha256_finish(&s, inner);
+
+        for (size_t i = 0; i < sizeof(block); i++)
+                block[i] ^= 0x36 ^ 0x5c;
+        sha256_init(&s);
+        sha256_add(&s, block, sizeof(block));
+        sha256_add(&s, inner, sizeof(inner));
+        sha256_finish(&s, ret);
+        wipe(block, sizeof(block));
+        wipe(inner, sizeof(inner));
 }

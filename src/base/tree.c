@@ -8,11 +8,11 @@
 void tree_init(struct tree *t)
 {
         *t = (struct tree){ 0 };
-        /* The kernel's pool is ready long before us. */
+        /* The kernel's pool is initialised long before we start. */
         ASSERT(getrandom(&t->_random, sizeof(t->_random), 0) == sizeof(t->_random));
 }
 
-/* SplitMix64. Priorities need not be secret for long, only unknown to who chooses keys. */
+/* SplitMix64. Priorities need to be unpredictable only for those who choose keys. */
 static uint64_t next_random(struct tree *t)
 {
         uint64_t z = t->_random += 0x9e3779b97f4a7c15ULL;
@@ -67,7 +67,7 @@ struct tree_node *tree_after(const struct tree *t, struct str key)
         return first_at_least(t, key, 1);
 }
 
-/* --- places --- */
+/* --- ranks --- */
 
 struct tree_node *tree_nth(const struct tree *t, size_t i)
 {
@@ -104,7 +104,7 @@ size_t tree_rank(const struct tree *t, struct str key)
         return rank_below(t->_root, key);
 }
 
-/* The nodes from the i-th to before the end-th of the subtree, clipped to what there is. */
+/* The nodes of ranks i to end - 1 of the subtree, as far as they exist. */
 static size_t range_below(struct tree_node *n, size_t i, size_t end, struct tree_node **ret)
 {
         size_t before, found = 0;
@@ -129,8 +129,8 @@ size_t tree_range(const struct tree *t, size_t i, size_t n, struct tree_node **r
 
 /* --- changes --- */
 
-/* The tree `below` is split along the new node's key; the halves become its children. How many nodes
- * go to either side is known before, so that sizes can be set on the way down. */
+/* Splits the tree `below` along the new node's key; the halves become its children. The number of nodes
+ * on either side is computed first, so that sizes can be set on the way down. */
 static void split(struct tree_node *below, struct tree_node *n)
 {
         struct tree_node **left = &n->_left, **right = &n->_right;
@@ -172,7 +172,7 @@ void tree_add(struct tree *t, struct tree_node *n, struct str key)
         t->n++;
 }
 
-/* Puts two trees, all keys of the left below all of the right, in one place. */
+/* Joins two trees; all keys of the left one come before those of the right one. */
 static void merge(struct tree_node **at, struct tree_node *left, struct tree_node *right)
 {
         while (left && right) {

@@ -3,7 +3,7 @@
 /* What a hutchd that shares its store with others has besides: a lease, and the key that they share. */
 
 #include "base/base.h"
-#include "base/hmac.h"
+#include "base/sha256.h"
 #include "base/secret.h"
 #include "config/table.h"
 #include "hutchd/daemon.h"

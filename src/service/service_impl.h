@@ -13,7 +13,7 @@
  * up by id each time they are needed: between two iterations of the loop they may have been replaced.
  */
 
-#include "base/hmac.h"
+#include "base/sha256.h"
 #include "base/id.h"
 #include "base/map.h"
 #include "service/decide.h"

@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 #include "base/base64.h"
-#include "base/hmac.h"
+#include "base/sha256.h"
 #include "base/json.h"
 #include "service/service.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 #include "base/base64.h"
-#include "base/hmac.h"
+#include "base/sha256.h"
 #include "base/parse.h"
 #include "base/secret.h"
 #include "model/limits.h"

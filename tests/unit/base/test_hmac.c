@@ -2,7 +2,7 @@
 #include "tests/lib/check.h"
 
 #include "base/base.h"
-#include "base/hmac.h"
+#include "base/sha256.h"
 
 #define TEN(x) x x x x x x x x x x
 
