@@ -3,11 +3,16 @@
 #define HUTCH_API_API_H
 
 /*
- * What the HTTP adapters share: what they are given, who asks, and what a route demands of him.
+ * The HTTP APIs of hutchd: what their handlers share, and how they are mounted on a server.
  *
- * Handlers are thin: they turn a request into a command of the service, wait for it, and turn its
- * result into an answer. They know no rule. Identity is settled before a handler runs (the scope of
- * its route, api/access/access.h), errors become statuses in one place (api/problem.h).
+ *         api_open(&api, server)    when the injected resources exist, before the server listens
+ *         api_drain(&api)           with http_server_drain: ends streams that would never end
+ *         api_close(&api)           when the server is freed
+ *         api_free(&api)            when the loop has run once after that
+ *
+ * Handlers are thin: they turn a request into an operation of the service, wait for it (api/call.h), and turn its result
+ * into a response (api/response.h). They hold no rules. Authentication and authorization happen before a handler runs
+ * (the scope of its route, api/access/access.h).
  */
 
 #include "http/client.h"
@@ -16,13 +21,13 @@
 #include "http/server.h"
 #include "service/service.h"
 
-/* What a route demands; a column of the route tables. */
+/* Who may use a route; a column of the route tables. */
 enum api_scope {
         API_READ = 1 << 0,    /* any role; its tenant */
         API_WRITE = 1 << 1,   /* user, admin */
         API_ADMIN = 1 << 2,   /* admin */
-        API_INGRESS = 1 << 3, /* into a sandbox: a token of sandbox and port, or user and admin */
-        API_BRIDGE = 1 << 4,  /* acts for others: api/access/bridge.h */
+        API_INGRESS = 1 << 3, /* to a port of a sandbox: a token of that port, or user and admin */
+        API_BRIDGE = 1 << 4,  /* a bridge, on behalf of others */
 };
 
 /* What params[0] of a route names; a column of the route tables. */
@@ -39,14 +44,14 @@ struct purista_config;
 
 /* One of several nodes on one store. */
 struct api_cluster {
-        struct str secret_key; /* that all of them have */
+        struct str secret_key; /* shared by all nodes */
         struct str node;
         struct str process; /* nodes_process */
 };
 
-/* How long requests took; those that last as long as their client likes do not count. */
+/* Duration of requests, without those of lasting routes. */
 #define API_LATENCY_BUCKETS 14
-extern const usec_t api_latency_bounds[API_LATENCY_BUCKETS]; /* the last: infinity */
+extern const usec_t api_latency_bounds[API_LATENCY_BUCKETS]; /* the last is infinity */
 
 struct api_latency {
         uint64_t buckets[API_LATENCY_BUCKETS]; /* not cumulative */
@@ -57,29 +62,29 @@ struct api_latency {
 struct api {
         struct service *service;
         struct keyring *keyring;
-        struct http_client *into; /* for requests into sandboxes; timeouts are chosen by hutchd */
-        struct audit *audit;      /* NULL: none is kept */
+        struct http_client
+                *sandbox_client; /* to agents and other nodes; hutchd sets its timeouts */
+        struct audit *audit;     /* NULL: no audit log */
         struct ids *ids;
         const struct clock *clock;
 
-        struct str secret;         /* of the installation: signs tokens */
-        struct str public_address; /* host[:port] that clients are told; null view: the request's */
-        struct str
-                preview_domain; /* a domain name in lower case, without a port; null view: none */
-        bool insecure;          /* without keys: also for hosts that are not this machine */
-        bool keys_needed;       /* others can reach us: without any key, nobody gets in */
-        unsigned requests_max;  /* in flight at once, without lasting ones; 0: no limit */
+        struct str secret;         /* of the installation; signs tokens */
+        struct str public_address; /* host[:port] for clients; null view: the request's Host */
+        struct str preview_domain; /* in lower case, without a port; null view: none */
+        bool insecure;             /* without keys, any Host is accepted */
+        bool keys_needed; /* reachable from other hosts: without any key, every request is refused */
+        unsigned requests_max;                /* in flight, without lasting ones; 0: no limit */
         const struct purista_config *purista; /* NULL: not offered */
         const struct api_bridge *bridges;
         size_t n_bridges;
-        const struct api_cluster *cluster; /* NULL: there are no others */
-        const char *store; /* name of the store that is used, for /metrics; may be NULL */
+        const struct api_cluster *cluster; /* NULL: a single node */
+        const char *store;                 /* name of the store, for /metrics; may be NULL */
 
-        /* --- made by api_open (api/mount.h) --- */
+        /* --- set by api_open --- */
         struct event_hub *events;
-        struct timeout_kind agent_deadline; /* of what the API itself asks of an agent */
+        struct timeout_kind agent_deadline; /* of requests that the API itself sends to an agent */
         struct api_latency latency;
-        char *openapi; /* the description of all routes */
+        char *openapi; /* the OpenAPI document */
         size_t openapi_n;
 };
 
@@ -88,18 +93,26 @@ static inline struct api *api_of(const struct http_req *req)
         return http_server_data(req->server);
 }
 
-/* There are no keys, so everybody who reaches us is an administrator. Not so if others can reach us, nor
- * if there was a key before: whoever removes the last one has locked the door, not opened it. Who
- * reaches 127.0.0.1 may be the whole world, through a proxy in front of us. */
+/* There are no keys, so every caller is an administrator. Not so if other hosts can reach us, nor if there was a key
+ * before: removing the last key locks the API. 127.0.0.1 is no exception: a proxy in front of us may let anyone in. */
 static inline bool api_is_open(const struct api *api)
 {
         return !keyring_is_enforced(api->keyring) && !api->keys_needed;
 }
 
-/* Who asks; set by access_authorize for every scope but HTTP_SCOPE_PUBLIC. */
+/* Set by access_authorize for every scope but HTTP_SCOPE_PUBLIC. */
 static inline const struct caller *api_caller(const struct http_req *req)
 {
         return req->principal;
 }
+
+/* A negative errno if a route table is wrong. */
+int api_open(struct api *api, struct http_server *server) must_check;
+void api_drain(struct api *api);
+void api_close(struct api *api);
+void api_free(struct api *api);
+
+/* All APIs; ends in NULL. */
+extern const struct http_api *const api_all[];
 
 #endif

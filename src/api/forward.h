@@ -3,35 +3,30 @@
 #define HUTCH_API_FORWARD_H
 
 /*
- * Requests for sandboxes of other nodes on the same store (docs/internals/cluster.md).
- *
- * A request is passed on once: the node that gets one from another (api/access/peer.h) answers it, whatever it has. It is
- * passed on as a whole, before its body was asked for, by the proxy that also leads into sandboxes; so streams,
- * uploads and protocol switches go through like anything else. Who asks was found out by the first node, and is
- * believed by the second; whether he may, the second decides as well.
- *
- * Without other nodes nothing here costs more than a comparison.
+ * Forwards requests to the node of the cluster that owns the sandbox (docs/internals/cluster.md). forward.c explains how.
+ * Without a cluster nothing here costs more than a comparison.
  */
 
 #include "api/api.h"
 
-/* Whether this request may be passed on at all. */
+/* Whether this request may be forwarded: there are other nodes, and none of them has forwarded it to us. */
 bool forward_is_allowed(const struct http_req *req);
 
-/* What the first node has yet to decide, once the record is known (NULL: there is none): 0, or negative after a
- * reply. Good for the time of the call. */
+/* The part of authorization that needs the record (NULL: there is none): 0, or negative after a reply. The record is valid
+ * during the call. */
 typedef int forward_check_fn(struct http_req *req, const struct sandbox *record);
 
-/* For authorize. True: the sandbox is not here, and the request was taken: it is passed on, answered, or given
- * back to its own route, later. check may be NULL. */
+/* For authorize. True: this node does not have the sandbox, and the request is held. Later it is forwarded, answered, or
+ * continued by its own route here. check may be NULL: the caller is authorized already. */
 bool forward_if_remote(struct http_req *req, struct str id, forward_check_fn *check);
 
-/* To that node, with that body, which is taken; NULL: with the request's own, which was not asked for yet. What
- * becomes of it is the proxy's business from now on. */
+/* Forwards to that node. body is taken; NULL: the request's own body, which must not have been read yet. The response is
+ * the proxy's from now on. */
 void forward_to(struct http_req *req, const struct service_node *node, struct buf *body);
 
-/* What others have passed on, and what is refused while the lease is over: 1, 0 if it was not passed on, negative after a
- * reply. After 1 there is a auth_context (api/access/ingress.h), whose caller is known or not. */
+/* Accepts a request that another node has forwarded, and refuses every request while the lease of this node has expired:
+ * 1, 0 if it was not forwarded, negative after a reply. After 1 there is an auth_context (api/access/access.h), whose
+ * caller is identified or not. */
 int forward__receive(struct http_req *req);
 
 static inline int forward_receive(struct http_req *req)

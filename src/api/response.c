@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/response.h"
 
-#include "api/problem.h"
+#include <stdio.h>
+
 #include "base/base.h"
 
-static int write_large(struct http_req *req, int status, response_fn *write, const void *data)
-{
-        scoped(buf_done) struct buf b;
-        struct str text;
+#define JSON STR("application/json")
 
-        buf_init(&b, BUF_MAX_JSON);
-        write(&b, data);
-        text = buf_failed(&b) ? STR_NULL : arena_dup_str(&req->arena, buf_str(&b));
-        if (!text.p)
-                return -EMSGSIZE;
-        http_reply(req, status, STR("application/json"), text);
-        return 0;
-}
+/* --- JSON --- */
 
 int response_write(struct http_req *req, int status, response_fn *write, const void *data)
 {
-        char room[HTTP_COPY_MAX];
-        struct buf b;
+        char stack[HTTP_COPY_MAX];
+        scoped(buf_done) struct buf b, heap;
+        struct str text;
 
-        buf_init_fixed(&b, room, sizeof(room));
+        buf_init_fixed(&b, stack, sizeof(stack));
+        buf_init(&heap, BUF_MAX_JSON);
         write(&b, data);
-        if (buf_failed(&b))
-                return write_large(req, status, write, data);
-        http_reply(req, status, STR("application/json"), buf_str(&b));
+        if (!buf_failed(&b)) {
+                http_reply(req, status, JSON, buf_str(&b));
+                return 0;
+        }
+        write(&heap, data);
+        text = buf_failed(&heap) ? STR_NULL : arena_dup_str(&req->arena, buf_str(&heap));
+        if (!text.p)
+                return -EMSGSIZE;
+        http_reply(req, status, JSON, text);
         return 0;
 }
 
-void response_too_large(struct http_req *req)
+void response_send(struct http_req *req, int status, response_fn *write, const void *data)
 {
-        http_reply_error(req, 500, CODE_INTERNAL, "the answer is larger than the server can hold");
+        if (response_write(req, status, write, data) < 0)
+                api_fail_too_large(req);
 }
 
 struct by_table {
@@ -50,8 +50,134 @@ static void write_by_table(struct buf *b, const void *data)
 
 void response_json(struct http_req *req, int status, const struct json_field *fields, const void *v)
 {
-        const struct by_table t = { fields, v };
+        response_send(req, status, write_by_table, &(struct by_table){ fields, v });
+}
 
-        if (response_write(req, status, write_by_table, &t) < 0)
-                response_too_large(req);
+/* --- errors --- */
+
+#define RETRY_DEFAULT \
+        USEC_PER_SEC /* for 429 and 503, if the operation does not say when to retry */
+
+static const struct {
+        int status;
+        const char *code;
+} statuses[] = {
+        [ERR_INTERNAL] = { 500, CODE_INTERNAL },
+        [ERR_INVALID] = { 400, CODE_INVALID_PARAMETER },
+        [ERR_UNAUTHORIZED] = { 401, CODE_INVALID_KEY },
+        [ERR_FORBIDDEN] = { 403, CODE_FORBIDDEN },
+        [ERR_NOT_FOUND] = { 404, CODE_NOT_FOUND },
+        [ERR_CONFLICT] = { 409, CODE_INVALID_STATE },
+        [ERR_EXISTS] = { 409, "SANDBOX::ALREADY_EXISTS" },
+        [ERR_TOO_LARGE] = { 413, "SANDBOX::TOO_LARGE" },
+        [ERR_EXHAUSTED] = { 429, CODE_QUOTA },
+        [ERR_UNSUPPORTED] = { 501, CODE_NOT_SUPPORTED },
+        [ERR_UNAVAILABLE] = { 503, CODE_UNAVAILABLE },
+        [ERR_TIMEOUT] = { 504, "SANDBOX::TIMEOUT" },
+        [ERR_CANCELED] = { 503, "SANDBOX::CANCELED" },
+};
+static_assert(ARRAY_SIZE(statuses) == ERR_CODE_MAX_, "a domain code without a status");
+
+/* An err that was never set is a bug of ours, and must not become a wild index. */
+static enum err_code known(enum err_code code)
+{
+        return (unsigned) code < ERR_CODE_MAX_ ? code : ERR_INTERNAL;
+}
+
+int api_status(enum err_code code)
+{
+        return statuses[known(code)].status;
+}
+
+void api_retry_after(struct http_req *req, usec_t after)
+{
+        char text[24];
+        int n = snprintf(text, sizeof(text), "%llu",
+                         (unsigned long long) MAX_OF((usec_t) 1, usec_add(after, USEC_PER_SEC - 1)
+                                                                         / USEC_PER_SEC));
+
+        (void) http_res_header(req, STR("Retry-After"), str_of(text, (size_t) n));
+}
+
+void api_fail(struct http_req *req, const struct err *e, const char *code)
+{
+        enum err_code c = known(e->code);
+        int status = statuses[c].status;
+
+        if (http_req_is_gone(req))
+                return; /* a client that leaves cancels its operation: nothing to log */
+        if (status >= 500 && c != ERR_UNSUPPORTED)
+                log_warn(&req->log, "%s", e->message);
+        http_reply_error(req, status, code ? code : statuses[c].code, "%s", e->message);
+}
+
+void api_fail_service(struct http_req *req, const struct service_req *s, const char *code)
+{
+        if (s->err.code == ERR_EXHAUSTED || s->err.code == ERR_UNAVAILABLE)
+                api_retry_after(req, s->retry_after ? s->retry_after : RETRY_DEFAULT);
+        api_fail(req, &s->err, code);
+}
+
+void api_fail_not_found(struct http_req *req)
+{
+        http_reply_error(req, 404, CODE_NOT_FOUND, "there is no such sandbox");
+}
+
+void api_fail_head(struct http_req *req)
+{
+        http_reply_error(req, 431, "HEADERS_TOO_LARGE", "the request head is too large");
+}
+
+void api_fail_too_large(struct http_req *req)
+{
+        http_reply_error(req, 500, CODE_INTERNAL,
+                         "the response is larger than the server can hold");
+}
+
+/* --- bodies and queries that do not fit their schema --- */
+
+static void write_detail(struct buf *b, const void *data)
+{
+        json_encode(b, problems_fields, data);
+}
+
+static void reply_detail(struct http_req *req, const struct problems *p)
+{
+        if (response_write(req, 422, write_detail, p) < 0)
+                http_reply(req, 422, JSON, STR("{\"detail\":[]}"));
+}
+
+void api_fail_problems(struct http_req *req, const struct problems *p)
+{
+        struct str message = problems_message(p);
+
+        if (p->code)
+                http_reply_error(req, 400, p->code, "%.*s", STR_ARG(message));
+        else
+                reply_detail(req, p);
+}
+
+void api_fail_query(struct http_req *req, const char *type, const char *name, const char *message)
+{
+        char *loc = arena_printf(&req->arena, "[\"query\",\"%s\"]", name);
+        struct problem one = {
+                .type = str_from(type),
+                .loc = loc ? str_from(loc) : STR("[\"query\"]"),
+                .msg = str_from(message),
+        };
+        struct problems p = { .detail = { &one, 1 } };
+
+        reply_detail(req, &p);
+}
+
+void api_fail_body(struct http_req *req, const struct json_error *e)
+{
+        struct problems p = { 0 };
+
+        /* An empty body is missing, not malformed. */
+        if (req->body.n == 0)
+                problems_add(&p, &req->arena, "missing", "", "Field required");
+        else
+                problems_add_json(&p, &req->arena, e);
+        reply_detail(req, &p);
 }

@@ -14,7 +14,7 @@
  * file that everyone may write: its author can become an administrator.
  */
 
-#include "api/access/bridge.h"
+#include "api/access/access.h"
 #include "api/purista/purista.h"
 #include "base/arena.h"
 #include "base/err.h"

@@ -20,7 +20,7 @@
 
 #include "api/api.h"
 #include "api/hutch/audit.h"
-#include "api/mount.h"
+#include "api/api.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "hutchd/config.h"
@@ -63,7 +63,7 @@ struct daemon {
         struct driver *drivers[CONFIG_DRIVERS_MAX];
         size_t n_drivers;
         struct service *service;
-        struct http_client *into;
+        struct http_client *sandbox_client;
         struct http_server *server;
         struct audit *audit;
         struct api api;

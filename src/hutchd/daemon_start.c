@@ -148,7 +148,7 @@ static void make_client(struct daemon *d)
 
         config.head_timeout = INTO_HEAD_TIMEOUT;
         config.tunnel_timeout = INTO_TUNNEL_TIMEOUT;
-        d->into = http_client_new(&d->loop, &config);
+        d->sandbox_client = http_client_new(&d->loop, &config);
 }
 
 static void fill_api(struct daemon *d)
@@ -156,7 +156,7 @@ static void fill_api(struct daemon *d)
         d->api = (struct api){
                 .service = d->service,
                 .keyring = d->keyring,
-                .into = d->into,
+                .sandbox_client = d->sandbox_client,
                 .audit = d->audit,
                 .ids = &d->ids,
                 .clock = &clock_system,

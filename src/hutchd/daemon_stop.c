@@ -42,9 +42,9 @@ static void stop_service(struct daemon *d)
 
 static void free_client(struct daemon *d)
 {
-        struct http_client *into = TAKE_PTR(d->into);
+        struct http_client *client = TAKE_PTR(d->sandbox_client);
 
-        into ? http_client_free(into, part_gone, d) : next(d);
+        client ? http_client_free(client, part_gone, d) : next(d);
 }
 
 /* The service has ended its calls to agents, and is done with them now. */

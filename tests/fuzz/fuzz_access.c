@@ -20,7 +20,7 @@ static bool is_end_of(struct str part, struct str whole)
         return part.p + part.n == whole.p + whole.n;
 }
 
-/* Nothing that anybody makes up opens a door; what was made does, and is read back as it was. */
+/* Nothing that anybody makes up opens a target; what was made does, and is read back as it was. */
 static void check_token(struct str in)
 {
         struct str token;
@@ -36,20 +36,20 @@ static void check_token(struct str in)
 
 static void check_round_trip(struct str in)
 {
-        const struct token_target door = { ID, 7, 1 }, port = { ID, 7, 2 }, later = { ID, 8, 1 };
+        const struct token_target target = { ID, 7, 1 }, port = { ID, 7, 2 }, later = { ID, 8, 1 };
         char text[TOKEN_TEXT_MAX + 1];
         uint64_t expires = 0;
         size_t n;
 
         memcpy(&expires, in.p, MIN_OF(in.n, sizeof(expires)));
-        n = token_write(SECRET, &door, expires, text);
+        n = token_write(SECRET, &target, expires, text);
         ASSERT(n <= TOKEN_TEXT_MAX);
-        ASSERT(token_is_valid(SECRET, str_of(text, n), &door, 0));
-        ASSERT(expires == 0 || !token_is_valid(SECRET, str_of(text, n), &door, expires));
+        ASSERT(token_is_valid(SECRET, str_of(text, n), &target, 0));
+        ASSERT(expires == 0 || !token_is_valid(SECRET, str_of(text, n), &target, expires));
         ASSERT(!token_is_valid(SECRET, str_of(text, n), &port, 0));
         ASSERT(!token_is_valid(SECRET, str_of(text, n), &later, 0));
         text[in.n > 8 ? (unsigned char) in.p[8] % n : 0] ^= 1;
-        ASSERT(!token_is_valid(SECRET, str_of(text, n), &door, 0));
+        ASSERT(!token_is_valid(SECRET, str_of(text, n), &target, 0));
 }
 
 static void check_host(struct str in)

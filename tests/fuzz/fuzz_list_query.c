@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "api/opensandbox/list_query.h"
+#include "api/opensandbox/query.h"
 #include "base/base.h"
 #include "tests/lib/http_loopback.h"
 #include "model/limits.h"

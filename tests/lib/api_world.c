@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/api_world.h"
 
-#include "api/mount.h"
+#include "api/api.h"
 #include "base/base.h"
 
 static void flag_set(void *data)
@@ -39,11 +39,11 @@ void api_world_open(struct api_world *w)
         *w = (struct api_world){ 0 };
         service_world_open(&w->below, NULL);
         open_keyring(w);
-        w->into = http_client_new(&w->below.loop, &http_client_defaults);
+        w->sandbox_client = http_client_new(&w->below.loop, &http_client_defaults);
         w->server = http_server_new(&w->below.loop, &http_server_defaults, NULL);
         w->api = (struct api){ .service = w->below.service,
                                .keyring = w->keyring,
-                               .into = w->into,
+                               .sandbox_client = w->sandbox_client,
                                .ids = &w->below.ids,
                                .clock = &w->below.clock.clock,
                                .secret = STR("0123456789abcdef0123456789abcdef"),
@@ -66,7 +66,7 @@ void api_world_close(struct api_world *w)
         http_server_free(w->server, flag_set, w);
         wait_flag(w);
         api_close(&w->api);
-        http_client_free(w->into, flag_set, w);
+        http_client_free(w->sandbox_client, flag_set, w);
         wait_flag(w);
         keyring_free(w->keyring);
         service_world_close(&w->below);

@@ -32,7 +32,7 @@
 struct api_world {
         struct service_world below; /* clock, store, runtime, driver, service */
         struct keyring *keyring;
-        struct http_client *into;
+        struct http_client *sandbox_client;
         struct http_server *server;
         struct api api;
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "api/access/token.h"
-#include "api/mount.h"
+#include "api/api.h"
 #include "base/base.h"
 #include "http/tunnel.h"
 #include "http/url.h"
@@ -164,11 +164,11 @@ void ingress_world_open(struct ingress_world *w, bool with_keys)
         w->keyring = keyring_new(&w->base.loop, w->base.store);
         if (with_keys)
                 add_keys(w);
-        w->into = http_client_new(&w->base.loop, &http_client_defaults);
+        w->sandbox_client = http_client_new(&w->base.loop, &http_client_defaults);
         w->server = http_server_new(&w->base.loop, NULL, NULL);
         w->api = (struct api){ .service = w->base.service,
                                .keyring = w->keyring,
-                               .into = w->into,
+                               .sandbox_client = w->sandbox_client,
                                .ids = &w->base.ids,
                                .clock = &w->base.clock.clock,
                                .secret = STR("a secret of thirty-two bytes ..."),
@@ -197,7 +197,7 @@ void ingress_world_close(struct ingress_world *w)
         http_server_free(w->server, set_flag, &server);
         service_world_until(&w->base, server);
         api_close(&w->api);
-        http_client_free(w->into, set_flag, &client);
+        http_client_free(w->sandbox_client, set_flag, &client);
         service_world_until(&w->base, client);
         service_world_turn(&w->base);
         api_free(&w->api);
@@ -264,9 +264,9 @@ const char *ingress_token(const struct ingress_world *w, const char *id, uint16_
 {
         static const struct caller admin = { .all_tenants = true };
         const struct sandbox *record = service_find(w->base.service, &admin, str_from(id));
-        const struct token_target ingress = { str_from(id), record ? record->created_ms : 0, port };
+        const struct token_target target = { str_from(id), record ? record->created_ms : 0, port };
         char text[TOKEN_TEXT_MAX + 1];
 
-        (void) token_write(w->api.secret, &ingress, expires, text);
+        (void) token_write(w->api.secret, &target, expires, text);
         return ingress_text("%s", text);
 }

@@ -31,7 +31,7 @@
 struct ingress_world {
         struct service_world base;
         struct keyring *keyring;
-        struct http_client *into;
+        struct http_client *sandbox_client;
         struct http_server *server;
         struct api api;
         struct sock_addr addr; /* where the server listens */

@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/access/access.h"
 
-#include "api/access/access_impl.h"
-#include "api/access/bridge.h"
 #include "api/access/host.h"
 #include "api/forward.h"
-#include "api/problem.h"
+#include "api/response.h"
 #include "base/base.h"
+
+/*
+ * The order of the checks of access_authorize:
+ *
+ *   1. A request that another node has forwarded carries a signed identity (api/forward.h). Only what the caller may do
+ *      is decided again, by this node's own record.
+ *   2. Ingress has rules of its own (ingress.c).
+ *   3. Host and Origin: is this a web page of another origin? Before any credential is looked at.
+ *   4. Who: a key, or the default caller. A bridge: a key or a uid.
+ *   5. May the role do this?
+ *   6. Are there too many requests? Only identified callers get here, so strangers can't use up the limit.
+ *   7. If the route names a sandbox of another node, the request is forwarded there.
+ *
+ * Every negative result has been replied to. -EINPROGRESS: the request is held, and forward.c continues it.
+ */
 
 /* --- where a request comes from --- */
 
@@ -15,25 +28,20 @@ static bool host_of(struct http_req *req, struct host *ret)
         return host_parse(http_req_header(req, STR("Host")), ret) == 0;
 }
 
-static bool is_public_name(const struct api *api, const struct host *h)
-{
-        struct host p;
-
-        return api->public_address.p && host_parse(api->public_address, &p) == 0
-               && p.is_ipv6 == h->is_ipv6 && str_caseeq(p.name, h->name);
-}
-
 bool access__check_host(struct http_req *req)
 {
         const struct api *api = api_of(req);
-        struct host h;
+        struct host h, public;
 
         if (!api_is_open(api) || api->insecure)
                 return true;
-        if (host_of(req, &h) && (host_is_loopback(&h) || is_public_name(api, &h)))
+        if (host_of(req, &h)
+            && (host_is_loopback(&h)
+                || (api->public_address.p && host_parse(api->public_address, &public) == 0
+                    && public.is_ipv6 == h.is_ipv6 && str_caseeq(public.name, h.name))))
                 return true;
         http_reply_error(req, 403, "HOST_NOT_ALLOWED",
-                         "without API keys, only this machine's own names are served: localhost, "
+                         "without API keys, only this host's own names are served: localhost, "
                          "127.0.0.1, [::1], or the configured public address");
         return false;
 }
@@ -49,53 +57,50 @@ bool access__origin_is_ours(struct http_req *req, struct str origin)
                && origin_is_of(origin, &h);
 }
 
-/* With keys, reading is harmless: the page had to know a key, and gets no permission to see the answer
- * of a request that it made without one. */
-static bool origin_is_allowed(struct http_req *req, struct str origin)
+/* Checks every Origin. With keys, reading is harmless: a page without a key gets 401, and may not read the response. */
+static bool check_origin(struct http_req *req)
 {
         bool reads = req->method == METHOD_GET || req->method == METHOD_HEAD;
+        bool may_be_foreign = reads && !req->upgrade && !api_is_open(api_of(req));
 
-        if (str_caseeq(origin, STR("null")))
-                return false;
-        return access__origin_is_ours(req, origin)
-               || (reads && !req->upgrade && !api_is_open(api_of(req)));
-}
-
-bool access__check_origin(struct http_req *req)
-{
         for (size_t i = 0; i < req->headers.n; i++) {
                 const struct http_header *h = &req->headers.v[i];
 
-                if (str_caseeq(h->name, STR("Origin")) && !origin_is_allowed(req, h->value)) {
-                        http_reply_error(req, 403, "ORIGIN_NOT_ALLOWED",
-                                         "pages of other origins may not use this API");
-                        return false;
-                }
+                if (!str_caseeq(h->name, STR("Origin")))
+                        continue;
+                if (!str_caseeq(h->value, STR("null"))
+                    && (access__origin_is_ours(req, h->value) || may_be_foreign))
+                        continue;
+                http_reply_error(req, 403, "ORIGIN_NOT_ALLOWED",
+                                 "pages of other origins may not use this API");
+                return false;
         }
         return true;
 }
 
-/* --- who asks --- */
+/* --- who sends it --- */
 
-static bool set_caller(struct http_req *req, const struct caller *from)
+static int set_caller(struct http_req *req, const struct caller *from)
 {
-        struct auth_context *v = arena_new(&req->arena, struct auth_context);
+        struct auth_context *x = arena_new(&req->arena, struct auth_context);
 
-        if (!v)
-                return false;
-        v->caller = *from;
-        v->caller.tenant = arena_dup_str(&req->arena, from->tenant);
-        v->caller.principal = arena_dup_str(&req->arena, from->principal);
-        if (from->key.p)
-                v->caller.key = arena_dup_str(&req->arena, from->key);
-        if (!v->caller.tenant.p || !v->caller.principal.p)
-                return false;
-        req->principal = &v->caller;
-        log_ctx_add_str(&req->log, "tenant", v->caller.tenant);
-        return true;
+        if (x) {
+                x->caller = *from;
+                x->caller.tenant = arena_dup_str(&req->arena, from->tenant);
+                x->caller.principal = arena_dup_str(&req->arena, from->principal);
+                if (from->key.p)
+                        x->caller.key = arena_dup_str(&req->arena, from->key);
+        }
+        if (!x || !x->caller.tenant.p || !x->caller.principal.p) {
+                api_fail_head(req);
+                return -EACCES;
+        }
+        req->principal = &x->caller;
+        log_ctx_add_str(&req->log, "tenant", x->caller.tenant);
+        return 0;
 }
 
-bool access__set_caller(struct http_req *req, const struct api_key *key)
+int access__set_caller(struct http_req *req, const struct api_key *key)
 {
         struct caller c = { STR(DEFAULT_TENANT), STR(DEFAULT_PRINCIPAL), ROLE_ADMIN, true };
 
@@ -105,30 +110,12 @@ bool access__set_caller(struct http_req *req, const struct api_key *key)
         return set_caller(req, &c);
 }
 
-bool access__set_token_caller(struct http_req *req, struct str tenant)
+int access__set_token_caller(struct http_req *req, struct str tenant)
 {
-        struct caller c = { tenant, STR("token"), ROLE_USER, false };
-
-        return set_caller(req, &c);
+        return set_caller(req, &(struct caller){ tenant, STR("token"), ROLE_USER, false });
 }
 
-bool access__set_bridge(struct http_req *req, const struct api_key *key)
-{
-        struct caller c = { STR("bridge"), STR("bridge"), ROLE_USER, false };
-        struct auth_context *v;
-
-        if (key)
-                c = (struct caller){ key->tenant, key->name, ROLE_USER, false, .key = key->id };
-        if (!set_caller(req, &c))
-                return false;
-        v = container_of(req->principal, struct auth_context, caller);
-        v->is_bridge = true;
-        if (key)
-                v->bridge_key = v->caller.principal;
-        return true;
-}
-
-void access__unauthorized(struct http_req *req, bool missing)
+int access__unauthorized(struct http_req *req, bool missing)
 {
         http_res_header_const(req, STR("WWW-Authenticate"), STR("Bearer"));
         if (missing)
@@ -136,62 +123,123 @@ void access__unauthorized(struct http_req *req, bool missing)
                                  "an API key is needed, in the header OPEN-SANDBOX-API-KEY");
         else
                 http_reply_error(req, 401, CODE_INVALID_KEY, "the API key is not valid");
+        return -EACCES;
 }
 
-static void out_of_memory(struct http_req *req)
+/* The first that is not empty decides: a second one can't make up for a wrong one. Clients without a key send an empty
+ * one. */
+static struct str key_of(struct http_req *req)
 {
-        http_reply_error(req, 431, "HEADERS_TOO_LARGE", "the request is too large");
-}
-
-static struct str bearer_of(struct http_req *req)
-{
-        struct str value = http_req_header(req, STR("Authorization"));
-
-        if (value.n < 7 || !str_caseeq(str_of(value.p, 7), STR("Bearer ")))
-                return STR_NULL;
-        return str_trim(str_skip(value, 7));
-}
-
-/* The first that is given decides: a second one can't make up for a wrong one. An empty one is none,
- * which is what clients without a key send. */
-struct str access__key_of(struct http_req *req)
-{
-        const struct str given[] = {
+        struct str bearer = http_req_header(req, STR("Authorization"));
+        struct str given[] = {
                 http_req_header(req, STR("OPEN-SANDBOX-API-KEY")),
                 http_req_header(req, STR("X-API-Key")),
-                bearer_of(req),
+                STR_NULL,
         };
 
+        if (bearer.n >= 7 && str_caseeq(str_of(bearer.p, 7), STR("Bearer ")))
+                given[2] = str_trim(str_skip(bearer, 7));
         for (size_t i = 0; i < ARRAY_SIZE(given); i++)
                 if (given[i].n > 0)
                         return given[i];
         return STR_NULL;
 }
 
-static bool identify(struct http_req *req)
+static int identify(struct http_req *req)
 {
         const struct api *api = api_of(req);
-        const struct api_key *key = NULL;
+        const struct api_key *key;
         struct str text;
 
-        if (!api_is_open(api)) {
-                text = access__key_of(req);
-                key = text.p ? keyring_find(api->keyring, text) : NULL;
-                if (!key) {
-                        access__unauthorized(req, !text.p);
-                        return false;
-                }
-        }
-        if (access__set_caller(req, key))
-                return true;
-        out_of_memory(req);
-        return false;
+        if (api_is_open(api))
+                return access__set_caller(req, NULL);
+        text = key_of(req);
+        key = text.p ? keyring_find(api->keyring, text) : NULL;
+        return key ? access__set_caller(req, key) : access__unauthorized(req, !text.p);
 }
 
-/* --- may he? --- */
+/* --- bridges --- */
 
-/* Whether a role may what one bit of a scope demands. */
-static bool role_may(int role, uint32_t scope)
+/* Identified by the name of its key, or by its user if that is the null view. */
+static const struct api_bridge *find_bridge(const struct http_req *req, struct str key)
+{
+        const struct api *api = api_of(req);
+
+        for (size_t i = 0; i < api->n_bridges; i++) {
+                const struct api_bridge *b = &api->bridges[i];
+
+                if (key.p ? b->key.p && str_eq(b->key, key)
+                          : !b->key.p && req->peer_uid >= 0 && b->uid == req->peer_uid)
+                        return b;
+        }
+        return NULL;
+}
+
+/* A request with a key is judged by it alone: if the user made up for a wrong key, no one would notice that the key is
+ * wrong before the bridge moves to another host. */
+static int identify_bridge(struct http_req *req)
+{
+        struct caller c = { STR("bridge"), STR("bridge"), ROLE_USER, false };
+        struct str text = key_of(req);
+        const struct api_key *key = NULL;
+        struct auth_context *x;
+
+        if (text.p) {
+                key = keyring_find(api_of(req)->keyring, text);
+                if (!key)
+                        return access__unauthorized(req, false);
+                c = (struct caller){ key->tenant, key->name, ROLE_USER, false, .key = key->id };
+        }
+        if (!find_bridge(req, !key ? STR_NULL : key->name.p ? key->name : STR(""))) {
+                if (!key && !api_is_open(api_of(req)))
+                        return access__unauthorized(req, true);
+                http_reply_error(req, 403, CODE_FORBIDDEN,
+                                 "only bridges may act for others; list them in purista.bridges of "
+                                 "hutchd.yaml");
+                return -EACCES;
+        }
+        if (set_caller(req, &c) < 0)
+                return -EACCES;
+        x = auth_context_of(req);
+        x->is_bridge = true;
+        if (key)
+                x->bridge_key = x->caller.principal;
+        return 0;
+}
+
+bool access_bridge_act_for(struct http_req *req, struct str tenant, struct str principal)
+{
+        struct auth_context *x = auth_context_of(req);
+        struct str names[] = { tenant, principal };
+        const struct api_bridge *b;
+        bool may = false;
+
+        if (x->acts_for) /* decided by the first node, which says for whom */
+                return str_eq(x->caller.tenant, tenant) && str_eq(x->caller.principal, principal);
+        b = x->is_bridge ? find_bridge(req, x->bridge_key) : NULL;
+        for (size_t i = 0; b && i < b->tenants.n; i++)
+                may |= str_eq(b->tenants.items[i], STR("*")) || str_eq(b->tenants.items[i], tenant);
+        if (!may)
+                return false;
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                names[i] = arena_dup_str(&req->arena, names[i]);
+        if (names[0].p && names[1].p) {
+                x->caller.tenant = names[0];
+                x->caller.principal = names[1];
+        }
+        return true;
+}
+
+/* --- what it may do --- */
+
+int access__forbidden_role(struct http_req *req)
+{
+        http_reply_error(req, 403, CODE_FORBIDDEN, "the role of this API key does not allow it");
+        return -EACCES;
+}
+
+/* An unknown bit of a scope is allowed to no role. */
+static int check_role(struct http_req *req, uint32_t scope)
 {
         static const struct {
                 uint32_t scope;
@@ -201,56 +249,43 @@ static bool role_may(int role, uint32_t scope)
                 { API_WRITE, ROLE_USER },
                 { API_ADMIN, ROLE_ADMIN },
         };
+        bool reads = req->method == METHOD_GET || req->method == METHOD_HEAD;
+        int role = api_caller(req)->role;
 
         for (size_t i = 0; i < ARRAY_SIZE(demands); i++)
-                if (scope & demands[i].scope) {
-                        if (role < demands[i].least)
-                                return false;
+                if (scope & demands[i].scope && role >= demands[i].least)
                         scope &= ~demands[i].scope;
-                }
-        return scope == 0; /* what nobody knows is allowed to nobody */
+        return scope == 0 && (reads || role != ROLE_READ) ? 0 : access__forbidden_role(req);
 }
 
-bool access__check_role(struct http_req *req, uint32_t scope)
-{
-        const struct caller *caller = api_caller(req);
-        bool reads = req->method == METHOD_GET || req->method == METHOD_HEAD;
-
-        if (role_may(caller->role, scope) && (reads || caller->role != ROLE_READ))
-                return true;
-        http_reply_error(req, 403, CODE_FORBIDDEN, "the role of this API key does not allow it");
-        return false;
-}
-
-static bool has_room(struct http_req *req)
+static int admit(struct http_req *req)
 {
         unsigned max = api_of(req)->requests_max;
 
         if (req->route->lasting)
-                return true;
+                return 0;
         if (max > 0 && http_server_stats(req->server).in_flight >= max) {
                 api_retry_after(req, USEC_PER_SEC);
-                http_reply_error(req, 503, "SERVER_BUSY", "too many requests are under way");
-                return false;
+                http_reply_error(req, 503, "SERVER_BUSY", "too many requests in flight");
+                return -EACCES;
         }
         http_req_count(req);
-        return true;
+        return 0;
 }
 
-/* The first node has let him in; what he may is looked at again. */
+/* The first node has identified the caller. */
 static int authorize_forwarded(struct http_req *req, uint32_t scope)
 {
-        const struct auth_context *v = container_of(req->principal, struct auth_context, caller);
+        const struct auth_context *x = auth_context_of(req);
 
-        if (scope == API_INGRESS)
-                return access_authorize_ingress(req);
-        if (!v->is_identified || v->acts != (scope == API_BRIDGE)) {
-                http_reply_error(req, 403, CODE_FORBIDDEN, "nobody is named who may do this");
+        if (!x->is_identified || x->acts_for != (scope == API_BRIDGE)) {
+                http_reply_error(req, 403, CODE_FORBIDDEN,
+                                 "the forwarded request does not name a caller who may do this");
                 return -EACCES;
         }
-        if ((scope != API_BRIDGE && !access__check_role(req, scope)) || !has_room(req))
+        if (scope != API_BRIDGE && check_role(req, scope) < 0)
                 return -EACCES;
-        return 0;
+        return admit(req);
 }
 
 int access_authorize(struct http_req *req, uint32_t scope)
@@ -259,18 +294,15 @@ int access_authorize(struct http_req *req, uint32_t scope)
 
         if (forwarded < 0)
                 return forwarded;
+        if (scope == API_INGRESS)
+                return access__authorize_ingress(req);
         if (forwarded > 0)
                 return authorize_forwarded(req, scope);
-        if (scope == API_INGRESS)
-                return access_authorize_ingress(req);
-        if (scope == API_BRIDGE) {
-                if (!access__check_host(req) || !access__check_origin(req)
-                    || access_authorize_bridge(req) < 0 || !has_room(req))
-                        return -EACCES;
-                return 0;
-        }
-        if (!access__check_host(req) || !access__check_origin(req) || !identify(req)
-            || !access__check_role(req, scope) || !has_room(req))
+        if (!access__check_host(req) || !check_origin(req))
+                return -EACCES;
+        if (scope == API_BRIDGE)
+                return identify_bridge(req) < 0 ? -EACCES : admit(req);
+        if (identify(req) < 0 || check_role(req, scope) < 0 || admit(req) < 0)
                 return -EACCES;
         if (!req->route->names || !sandbox_id_is_valid(req->params[0]))
                 return 0;

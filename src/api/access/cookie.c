@@ -34,7 +34,7 @@ bool cookie_next(struct cookie_iter *it, struct cookie *ret)
         return true;
 }
 
-/* Appends a part, behind "; " if it is not the first. */
+/* Appends a part, after "; " unless it is the first. */
 static int append(struct arena *a, struct str *s, struct str part)
 {
         char *p = (char *) s->p;

@@ -38,41 +38,30 @@ static int port_from(struct str s, uint16_t *ret)
         return parse_port(s, ret);
 }
 
-/* What follows the name: nothing, or ":port". */
-static int parse_rest(struct str rest, struct host *h, struct host *ret)
-{
-        if (rest.n > 0 && (rest.p[0] != ':' || port_from(str_skip(rest, 1), &h->port) < 0))
-                return -EINVAL;
-        *ret = *h;
-        return 0;
-}
-
-static int parse_bracketed(struct str text, struct host *ret)
-{
-        ssize_t end = str_find(text, ']');
-        struct host h = { .is_ipv6 = true };
-        struct in6_addr a;
-
-        if (end < 0)
-                return -EINVAL;
-        h.name = str_of(text.p + 1, (size_t) end - 1);
-        if (!address_from(AF_INET6, h.name, &a))
-                return -EINVAL;
-        return parse_rest(str_skip(text, (size_t) end + 1), &h, ret);
-}
-
 int host_parse(struct str text, struct host *ret)
 {
-        ssize_t colon;
-        struct host h = { 0 };
+        struct host h = { .is_ipv6 = text.n > 0 && text.p[0] == '[' };
+        ssize_t end = str_find(text, h.is_ipv6 ? ']' : ':');
+        struct in6_addr address;
+        struct str rest;
 
-        if (text.n > 0 && text.p[0] == '[')
-                return parse_bracketed(text, ret);
-        colon = str_find(text, ':');
-        h.name = colon < 0 ? text : str_of(text.p, (size_t) colon);
-        if (!name_is_plain(h.name))
+        if (h.is_ipv6) {
+                if (end < 0)
+                        return -EINVAL;
+                h.name = str_of(text.p + 1, (size_t) end - 1);
+                rest = str_skip(text, (size_t) end + 1);
+                if (!address_from(AF_INET6, h.name, &address))
+                        return -EINVAL;
+        } else {
+                h.name = end < 0 ? text : str_of(text.p, (size_t) end);
+                rest = str_skip(text, h.name.n);
+                if (!name_is_plain(h.name))
+                        return -EINVAL;
+        }
+        if (rest.n > 0 && (rest.p[0] != ':' || port_from(str_skip(rest, 1), &h.port) < 0))
                 return -EINVAL;
-        return parse_rest(str_skip(text, h.name.n), &h, ret);
+        *ret = h;
+        return 0;
 }
 
 bool host_is_loopback(const struct host *h)
@@ -126,7 +115,7 @@ bool origin_is_of(struct str origin, const struct host *h)
 
 /* --- previews --- */
 
-/* "example.com." is the same place as "example.com". */
+/* "example.com." is the same host as "example.com". */
 static struct str without_root(struct str name)
 {
         return str_ends_with(name, STR(".")) ? str_of(name.p, name.n - 1) : name;

@@ -12,7 +12,7 @@
 static const struct json_field fields[] = {
         JSON_BOOL(struct peer_identity, known, "known", JSON_OMIT_EMPTY),
         JSON_BOOL(struct peer_identity, bridge, "bridge", JSON_OMIT_EMPTY),
-        JSON_BOOL(struct peer_identity, sees_all, "seesAll", JSON_OMIT_EMPTY),
+        JSON_BOOL(struct peer_identity, all_tenants, "seesAll", JSON_OMIT_EMPTY),
         JSON_STR(struct peer_identity, tenant, "tenant", JSON_OMIT_EMPTY),
         JSON_STR(struct peer_identity, principal, "principal", JSON_OMIT_EMPTY),
         JSON_STR(struct peer_identity, key, "key", JSON_OMIT_EMPTY),
@@ -20,7 +20,7 @@ static const struct json_field fields[] = {
         JSON_END,
 };
 
-/* No part holds a line end: those of a request were refused by its parser, names are words. */
+/* No part may hold a line end: that would let two bindings have one text. The HTTP parser refuses them, too. */
 static int make_tag(const struct peer_binding *binding, struct str identity,
                     char ret[static TAG_LEN + 1])
 {
@@ -46,7 +46,7 @@ static int make_tag(const struct peer_binding *binding, struct str identity,
         return 0;
 }
 
-int peer_write(const struct peer_binding *binding, const struct peer_identity *caller,
+int peer_write(const struct peer_binding *binding, const struct peer_identity *identity,
                struct arena *a, struct str *ret)
 {
         scoped(buf_done) struct buf json, text;
@@ -55,7 +55,7 @@ int peer_write(const struct peer_binding *binding, const struct peer_identity *c
 
         buf_init(&json, PEER_TEXT_MAX / 2);
         buf_init(&text, PEER_TEXT_MAX);
-        json_encode(&json, fields, caller);
+        json_encode(&json, fields, identity);
         encoded = arena_alloc(a, BASE64_ENCODED(json.n) + 1);
         if (buf_failed(&json) || !encoded)
                 return -ENOMEM;

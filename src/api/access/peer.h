@@ -3,14 +3,14 @@
 #define HUTCH_API_ACCESS_PEER_H
 
 /*
- * What one node says to another about a request that it passes on: who asks, as far as it has found that out. Pure.
+ * The header by which one node tells another who sends a forwarded request. Pure.
  *
  *         Hutch-Forwarded: <node> <identity> <tag>
  *
- * The identity is JSON in base64, the tag an HMAC-SHA-256 under the key that all nodes share, in hexadecimal digits. What is
- * signed besides is the request itself, method and target, and the process it is for, by a name that no other process
- * has had: so what somebody has overheard is good for no other request and no other node, and not after a
- * restart. Nothing is compared with a clock: those of nodes need not agree. The key itself never leaves a node.
+ * The identity is JSON in base64; the tag is an HMAC-SHA-256 in hexadecimal, under the key that all nodes share. It also
+ * covers the request (method and target) and the process that the request is for, by a name that no other process has ever
+ * had. A header that was overheard is therefore useless for any other request, for any other node, and after a restart.
+ * Clocks are not compared: those of nodes need not agree. The key itself never leaves a node.
  */
 
 #include "base/arena.h"
@@ -22,14 +22,15 @@
 #define PEER_TEXT_MAX 8192
 
 struct peer_identity {
-        bool known;  /* else nothing but the request itself says who asks: a token into a sandbox */
-        bool bridge; /* it acts for tenant and principal */
-        bool sees_all; /* tenants */
+        bool known;  /* else only the request itself identifies the caller: a token of a sandbox */
+        bool bridge; /* a bridge that acts for tenant and principal */
+        bool all_tenants; /* sees the sandboxes of all tenants */
         struct str tenant, principal;
-        struct str key; /* id of his API key, for records; null view: none */
+        struct str key; /* id of the API key, for the audit log; null view: none */
         int role;       /* enum role */
 };
 
+/* What a tag is bound to. */
 struct peer_binding {
         struct str secret_key;
         struct str from; /* node */
@@ -38,11 +39,11 @@ struct peer_binding {
 };
 
 /* The header's value, in the arena. -ENOMEM. */
-int peer_write(const struct peer_binding *binding, const struct peer_identity *caller,
+int peer_write(const struct peer_binding *binding, const struct peer_identity *identity,
                struct arena *a, struct str *ret) must_check;
 
-/* binding->from is set by it; views are in the arena. -EACCES if it is not signed by that key for this request and process,
- * -EBADMSG if it is, and makes no sense; -ENOMEM. */
+/* Sets binding->from; views are in the arena. -EACCES if the tag is not of that key, request and process, -EBADMSG if it
+ * is, and the identity is invalid; -ENOMEM. */
 int peer_read(struct str text, struct peer_binding *binding, struct arena *a,
               struct peer_identity *ret) must_check;
 

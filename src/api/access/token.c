@@ -8,7 +8,7 @@
 #include "base/secret.h"
 #include "model/limits.h"
 
-#define TOKEN_BYTES 24 /* of the HMAC; no padding, and every character counts */
+#define TOKEN_BYTES 24 /* of the HMAC; a multiple of three, so base64 needs no padding */
 static_assert(BASE64_ENCODED(TOKEN_BYTES) == TOKEN_LEN, "the length of a token");
 
 #define PURPOSE "hutch-token-v1"
@@ -23,8 +23,8 @@ static void add_number(struct buf *b, uint64_t v)
                 buf_add_char(b, (char) (v >> shift));
 }
 
-/* Every part has a fixed length or says its own, so that no two doors read alike. */
-static void sign(struct str secret, const struct token_target *door, uint64_t expires,
+/* Every part has a fixed length or is preceded by it, so no two targets have one text. */
+static void sign(struct str secret, const struct token_target *target, uint64_t expires,
                  char ret[static TOKEN_LEN])
 {
         char text[sizeof(PURPOSE) + 4 * sizeof(uint64_t) + SANDBOX_ID_MAX + 1];
@@ -33,10 +33,10 @@ static void sign(struct str secret, const struct token_target *door, uint64_t ex
 
         buf_init_fixed(&b, text, sizeof(text));
         buf_add(&b, PURPOSE, sizeof(PURPOSE));
-        add_number(&b, door->id.n);
-        buf_add_str(&b, door->id);
-        add_number(&b, (uint64_t) door->made_ms);
-        add_number(&b, door->port);
+        add_number(&b, target->id.n);
+        buf_add_str(&b, target->id);
+        add_number(&b, (uint64_t) target->made_ms);
+        add_number(&b, target->port);
         add_number(&b, expires);
         ASSERT(!buf_failed(&b));
         hmac_sha256(secret, buf_str(&b), mac);
@@ -66,7 +66,7 @@ static size_t write36(uint64_t v, char ret[static 13])
         return n;
 }
 
-/* Not 0, and no leading one. */
+/* Not 0, and without leading zeros: one number has one text. */
 static int parse36(struct str s, uint64_t *ret)
 {
         uint64_t v = 0;
@@ -86,7 +86,7 @@ static int parse36(struct str s, uint64_t *ret)
 
 /* --- texts --- */
 
-size_t token_write(struct str secret, const struct token_target *door, uint64_t expires,
+size_t token_write(struct str secret, const struct token_target *target, uint64_t expires,
                    char ret[static TOKEN_TEXT_MAX + 1])
 {
         size_t n = 0;
@@ -95,19 +95,19 @@ size_t token_write(struct str secret, const struct token_target *door, uint64_t 
                 n = write36(expires, ret);
                 ret[n++] = '~';
         }
-        sign(secret, door, expires, ret + n);
+        sign(secret, target, expires, ret + n);
         ret[n + TOKEN_LEN] = '\0';
         return n + TOKEN_LEN;
 }
 
-bool token_is_valid(struct str secret, struct str text, const struct token_target *door,
+bool token_is_valid(struct str secret, struct str text, const struct token_target *target,
                     uint64_t now)
 {
         uint64_t expires = 0;
         char right[TOKEN_LEN];
         bool same;
 
-        if (secret.n == 0 || door->id.n > SANDBOX_ID_MAX || text.n < TOKEN_LEN
+        if (secret.n == 0 || target->id.n > SANDBOX_ID_MAX || text.n < TOKEN_LEN
             || text.n > TOKEN_TEXT_MAX)
                 return false;
         if (text.n > TOKEN_LEN) {
@@ -116,7 +116,7 @@ bool token_is_valid(struct str secret, struct str text, const struct token_targe
                 if (text.p[n] != '~' || parse36(str_of(text.p, n), &expires) < 0)
                         return false;
         }
-        sign(secret, door, expires, right);
+        sign(secret, target, expires, right);
         same = str_eq_secret(str_of(right, TOKEN_LEN), str_skip(text, text.n - TOKEN_LEN));
         wipe(right, sizeof(right));
         return same && (expires == 0 || now < expires);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/response.h"
+#include "api/call.h"
 #include "api/hutch/hutch.h"
 #include "base/base.h"
 
 /*
- * What the drivers can do and what they find on this machine, for admins: it names versions and settings of
- * the host. A driver whose runtime is away is part of the answer, with the reason.
+ * The capabilities of the drivers and what they find on this host, for admins: it names versions and settings of the host.
+ * A driver whose runtime does not respond is part of the response, with the reason.
  */
 
 static const struct json_field fact_fields[] = {
@@ -37,44 +37,33 @@ static const struct json_field listed_fields[] = {
         JSON_END,
 };
 
-struct probe_call {
-        struct service_probe probe;
-        struct http_req *req;
-};
-
-static void probed(struct op *op, int result)
+static void probe_done(struct http_req *req, void *operation, int result)
 {
-        struct probe_call *c = container_of(op, struct probe_call, probe.op);
-        struct http_req *req = c->req;
+        const struct service_probe *p = operation;
 
         if (result < 0)
-                api_fail(req, &c->probe.err, NULL);
+                api_fail(req, &p->err, NULL);
         else
                 response_json(req, 200, listed_fields,
                               &(struct listed_drivers){
-                                      { (void *) (uintptr_t) c->probe.drivers, c->probe.n } });
-        http_req_unref(req);
+                                      { (void *) (uintptr_t) p->drivers, p->n } });
 }
 
-/* A client that leaves does not stop it: it takes seconds at most, and others may wait for the same. */
+/* Detached: it takes seconds at most, and other requests may wait for the same probe. */
 static void list_drivers(struct http_req *req)
 {
-        struct probe_call *c = arena_new(&req->arena, struct probe_call);
+        struct service_probe *p =
+                api_call_new(req, struct service_probe, op, probe_done, API_CALL_DETACHED);
 
-        if (!c) {
-                response_too_large(req);
-                return;
-        }
-        c->req = http_req_ref(req);
-        op_init(&c->probe.op, probed);
-        service_probe(api_of(req)->service, &c->probe);
+        if (p)
+                service_probe(api_of(req)->service, p);
 }
 
 static const uint16_t errors[] = { 401, 403, 500, 503, 0 };
 
 static const struct http_doc list_doc = {
         "listDrivers",
-        "Ask the drivers what they can do, and what they find on this machine",
+        "List the drivers, their capabilities and what they find on this host",
         "Drivers",
         200,
         "ListDriversResponse",

@@ -181,7 +181,7 @@ static void get_events(struct http_req *req)
         }
         s = arena_new(&req->arena, struct event_stream);
         if (!s) {
-                response_too_large(req);
+                api_fail_too_large(req);
                 return;
         }
         s->hub = h;

@@ -6,7 +6,7 @@
 
 #include "api/access/access.h"
 #include "api/api.h"
-#include "api/problem.h"
+#include "api/response.h"
 
 #define HUTCH_API(var, title, table)                                 \
         const struct http_api var = { .name = (title),               \

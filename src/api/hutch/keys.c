@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/response.h"
+#include "api/call.h"
 #include "api/hutch/hutch.h"
 #include "base/base.h"
 #include "base/secret.h"
@@ -7,8 +7,8 @@
 #include "model/text.h"
 
 /*
- * API keys, for admins. A key is shown once, in the answer to its making; from then on only its
- * digest exists, here and in the store.
+ * API keys, for admins. A key is shown once, in the response that creates it; from then on only its digest exists, here and
+ * in the store.
  */
 
 #define KEY_BYTES 32
@@ -42,7 +42,7 @@ static const struct json_field new_key_fields[] = {
         JSON_END,
 };
 
-static void show(struct key_view *out, const struct api_key *k, char time[static TIME_RFC3339_MAX])
+static void fill(struct key_view *out, const struct api_key *k, char time[static TIME_RFC3339_MAX])
 {
         *out = (struct key_view){
                 .id = k->id,
@@ -52,7 +52,7 @@ static void show(struct key_view *out, const struct api_key *k, char time[static
                 .role = k->role,
                 .configured = k->configured,
         };
-        /* Those of the configuration have no such time. */
+        /* Keys of the configuration have none. */
         if (k->created_ms > 0)
                 out->created_at =
                         str_of(time, time_to_rfc3339((usec_t) k->created_ms * USEC_PER_MSEC, time));
@@ -81,7 +81,7 @@ static void write_keys(struct buf *b, const void *data)
              k = keyring_next(ring, k->id), first = false) {
                 if (!first)
                         buf_add_char(b, ',');
-                show(&out, k, time);
+                fill(&out, k, time);
                 json_encode(b, key_fields, &out);
         }
         buf_add_str(b, STR("]}"));
@@ -89,11 +89,10 @@ static void write_keys(struct buf *b, const void *data)
 
 static void list_keys(struct http_req *req)
 {
-        if (response_write(req, 200, write_keys, api_of(req)->keyring) < 0)
-                response_too_large(req);
+        response_send(req, 200, write_keys, api_of(req)->keyring);
 }
 
-/* --- make --- */
+/* --- create --- */
 
 struct key_request {
         struct str name, tenant, principal;
@@ -130,27 +129,24 @@ struct add_call {
         struct keyring_add add;
         struct api_key key;
         char id[KEY_ID + 1];
-        char secret[KEY_TEXT]; /* until it is shown */
-        struct http_req *req;
+        char secret[KEY_TEXT]; /* until it is sent */
 };
 
-static void add_done(struct op *op, int result)
+static void add_done(struct http_req *req, void *operation, int result)
 {
-        struct add_call *c = container_of(op, struct add_call, add.req.op);
-        struct http_req *req = c->req;
+        struct add_call *c = operation;
         char time[TIME_RFC3339_MAX];
         struct key_view out;
 
         if (result < 0) {
                 api_fail(req, &c->add.req.err, NULL);
         } else {
-                show(&out, &c->key, time);
+                fill(&out, &c->key, time);
                 out.key = str_of(c->secret, sizeof(c->secret));
                 http_res_header_const(req, STR("Cache-Control"), STR("no-store"));
                 response_json(req, 201, new_key_fields, &out);
         }
         wipe(c->secret, sizeof(c->secret));
-        http_req_unref(req);
 }
 
 static void make_key(struct add_call *c, struct ids *ids)
@@ -168,73 +164,60 @@ static void make_key(struct add_call *c, struct ids *ids)
         c->key.id = str_of(c->id, KEY_ID);
 }
 
-/* A client that leaves does not stop it: a key that was stored and not shown can be removed. */
+/* Detached: a key that was stored and not shown can be removed. */
 static void create_key(struct http_req *req)
 {
         const struct caller *caller = api_caller(req);
-        const struct key_request *wanted_key = req->input;
+        const struct key_request *in = req->input;
         struct api *api = api_of(req);
-        struct add_call *c = arena_new(&req->arena, struct add_call);
+        struct add_call *c;
 
-        if (!c) {
-                response_too_large(req);
-                return;
-        }
-        /* The first key closes the door, for administrators as well if it is not theirs. */
-        if (api_is_open(api) && wanted_key->role != ROLE_ADMIN) {
+        /* The first key locks the API, for administrators as well if it is not theirs. */
+        if (api_is_open(api) && in->role != ROLE_ADMIN) {
                 http_reply_error(req, 409, "KEY::ADMIN_FIRST",
-                                 "with the first key nobody comes in without one, so it must have "
-                                 "the role admin; make that, then this");
+                                 "the first key must have the role admin: with it, every request "
+                                 "needs a key; create that, then this");
                 return;
         }
+        c = api_call_new(req, struct add_call, add.req.op, add_done, API_CALL_DETACHED);
+        if (!c)
+                return;
         c->key = (struct api_key){
-                .name = wanted_key->name.p ? wanted_key->name : STR(""),
-                .tenant = wanted_key->tenant.p ? wanted_key->tenant : caller->tenant,
-                .principal = wanted_key->principal.p ? wanted_key->principal : caller->principal,
-                .role = wanted_key->role,
+                .name = in->name.p ? in->name : STR(""),
+                .tenant = in->tenant.p ? in->tenant : caller->tenant,
+                .principal = in->principal.p ? in->principal : caller->principal,
+                .role = in->role,
                 .created_ms = (int64_t) (clock_wall(api->clock) / USEC_PER_MSEC),
         };
         make_key(c, api->ids);
         log_ctx_add_str(&req->log, "target_key", c->key.id);
-        c->req = http_req_ref(req);
-        op_init(&c->add.req.op, add_done);
         keyring_add(api->keyring, &c->add, &c->key);
 }
 
 /* --- remove --- */
 
-struct remove_call {
-        struct keyring_remove remove;
-        struct http_req *req;
-};
-
-static void remove_done(struct op *op, int result)
+static void remove_done(struct http_req *req, void *operation, int result)
 {
-        struct remove_call *c = container_of(op, struct remove_call, remove.req.op);
-        struct http_req *req = c->req;
+        const struct err *e = &((const struct keyring_remove *) operation)->req.err;
 
         if (result < 0)
-                api_fail(req, &c->remove.req.err,
-                         c->remove.req.err.code == ERR_NOT_FOUND ? "KEY::NOT_FOUND" : NULL);
+                api_fail(req, e, e->code == ERR_NOT_FOUND ? "KEY::NOT_FOUND" : NULL);
         else
                 http_reply_empty(req, 204);
-        http_req_unref(req);
 }
 
 static void delete_key(struct http_req *req)
 {
-        struct remove_call *c = arena_new(&req->arena, struct remove_call);
+        struct keyring *keyring = api_of(req)->keyring;
+        struct keyring_remove *c =
+                api_call_new(req, struct keyring_remove, req.op, remove_done, API_CALL_DETACHED);
 
-        if (!c) {
-                response_too_large(req);
+        if (!c)
                 return;
-        }
-        /* Not what is none: somebody may have sent the key itself. */
-        if (keyring_get(api_of(req)->keyring, req->params[0]))
+        /* Only ids that exist are logged: a client may have sent the key itself. */
+        if (keyring_get(keyring, req->params[0]))
                 log_ctx_add_str(&req->log, "target_key", req->params[0]);
-        c->req = http_req_ref(req);
-        op_init(&c->remove.req.op, remove_done);
-        keyring_remove(api_of(req)->keyring, &c->remove, req->params[0]);
+        keyring_remove(keyring, c, req->params[0]);
 }
 
 /* --- routes --- */
@@ -245,7 +228,7 @@ static const uint16_t errors[] = { 401, 403, 404, 409, 422, 500, 503, 0 };
 
 static const struct http_doc create_doc = {
         "createKey",
-        "Make an API key, which is shown this once",
+        "Create an API key, which is shown only once",
         TAG,
         201,
         "NewKey",
@@ -263,7 +246,7 @@ static const struct http_doc list_doc = {
         .errors = errors,
 };
 static const struct http_doc delete_doc = {
-        "deleteKey", "Remove an API key: it opens nothing any more", TAG, 204, .errors = errors,
+        "deleteKey", "Remove an API key", TAG, 204, .errors = errors,
 };
 
 static const struct http_route routes[] = {

@@ -1,39 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/opensandbox/create_sandbox.h"
-
-#include "api/response.h"
+#include "api/call.h"
 #include "api/forward.h"
-#include "api/opensandbox/sandbox_view.h"
 #include "api/opensandbox/opensandbox.h"
+#include "api/opensandbox/sandbox_view.h"
 #include "base/base.h"
 
-struct create_call {
-        struct service_create create;
-        struct http_req *req;
-        struct service_locate locate; /* of an Idempotency-Key, at other nodes */
-        char id[64];
-};
+/*
+ * POST /sandboxes: 202 with the new sandbox, Running or, if that takes longer, Pending.
+ *
+ * With the header Idempotency-Key a client that does not know whether its request arrived may repeat it: the same key and
+ * body return the same sandbox, another body is refused with 409. The key determines the id, so in a cluster the node that
+ * gets the repetition first looks for that id on the other nodes.
+ */
 
-static void write_created(struct buf *b, const void *data)
-{
-        sandbox_view_add_created(b, data);
-}
+#define IDEMPOTENCY_KEY_MAX 255
 
-static void reply_created(struct http_req *req, const struct sandbox *s)
-{
-        if (response_write(req, 202, write_created, s) < 0)
-                response_too_large(req);
-}
-
-/* What a runtime did not find, or was not given, is the image: not the sandbox, which is only to be
- * made, nor who asks, whose key is good. */
-static bool is_about_image(enum err_code code)
-{
-        return code == ERR_NOT_FOUND || code == ERR_UNAUTHORIZED || code == ERR_FORBIDDEN;
-}
-
-/* What is wrong with the snapshot that was named; the wish itself is in order. */
-static void reply_no_snapshot(struct http_req *req, const struct service_req *r)
+/* The named snapshot can't be used; the request itself is valid. */
+static void fail_snapshot(struct http_req *req, const struct service_req *r)
 {
         enum err_code code = r->err.code;
 
@@ -47,48 +30,86 @@ static void reply_no_snapshot(struct http_req *req, const struct service_req *r)
                                                         : NULL);
 }
 
-static void reply_failed(struct http_req *req, const struct service_create *c)
+static void create_done(struct http_req *req, void *operation, int result)
 {
-        const struct service_req *r = &c->req;
+        const struct service_create *c = operation;
+        enum err_code code = c->req.err.code;
 
-        if (c->about_snapshot)
-                reply_no_snapshot(req, r);
-        else if (is_about_image(r->err.code))
-                http_reply_error(req, 400, "DOCKER::SANDBOX_IMAGE_PULL_FAILED", "%s",
-                                 r->err.message);
-        else
-                api_fail_service(req, r, NULL);
-}
-
-static void create_done(struct op *op, int result)
-{
-        struct create_call *c = container_of(op, struct create_call, create.req.op);
-        const struct service_req *r = &c->create.req;
-        struct http_req *req = c->req;
-
-        http_req_set_hooks(req, NULL, NULL);
-        if (result == 0 && r->record)
-                reply_created(req, r->record);
+        if (result == 0 && c->req.record)
+                response_send(req, 202, sandbox_view_add_created, c->req.record);
         else if (result == 0)
-                opensandbox_not_found(req); /* deleted while it was made */
-        else if (c->create.problems.detail.n > 0)
-                api_fail_problems(req, &c->create.problems);
+                api_fail_not_found(req); /* deleted while it was being created */
+        else if (c->problems.detail.n > 0)
+                api_fail_problems(req, &c->problems);
+        else if (c->about_snapshot)
+                fail_snapshot(req, &c->req);
+        else if (code == ERR_NOT_FOUND || code == ERR_UNAUTHORIZED || code == ERR_FORBIDDEN)
+                /* About the image: the sandbox does not exist yet, and the caller is authorized. */
+                http_reply_error(req, 400, "DOCKER::SANDBOX_IMAGE_PULL_FAILED", "%s",
+                                 c->req.err.message);
         else
-                reply_failed(req, &c->create);
-        http_req_unref(req);
+                api_fail_service(req, &c->req, NULL);
 }
 
-static void create_abort(struct http_req *req, int reason)
+static void start_create(struct http_req *req, struct str idempotency_key)
 {
-        struct create_call *c = req->data;
+        struct service_create *c = api_call_new(req, struct service_create, req.op, create_done, 0);
 
-        (void) reason;
-        op_cancel(&c->create.req.op);
+        if (!c)
+                return;
+        c->caller = api_caller(req);
+        c->request = req->input;
+        c->arena = &req->arena;
+        c->idempotency_key = idempotency_key;
+        c->body = req->body;
+        service_create(api_of(req)->service, c);
+        if (c->id[0])
+                log_ctx_add_str(&req->log, "sandbox", str_from(c->id));
 }
 
-static const struct http_hooks create_hooks = { .abort = create_abort };
+struct locate_call {
+        struct service_locate locate;
+        struct str key;
+        char id[64];
+};
 
-#define IDEMPOTENCY_KEY_MAX 255
+static void locate_done(struct http_req *req, void *operation, int result)
+{
+        const struct locate_call *c = operation;
+        struct buf body;
+
+        if (http_req_is_gone(req))
+                return;
+        if (result == ERR_RETURN(ERR_NOT_FOUND)) {
+                start_create(req, c->key);
+                return;
+        }
+        if (result < 0) {
+                api_fail_service(req, &c->locate.req, NULL);
+                return;
+        }
+        buf_init(&body, req->body.n + 1);
+        buf_add_str(&body, req->body);
+        if (buf_failed(&body))
+                api_fail_too_large(req);
+        else
+                forward_to(req, &c->locate.node, &body);
+        buf_done(&body);
+}
+
+static void locate_then_create(struct http_req *req, struct str key, const char *id)
+{
+        struct locate_call *c = api_call_new(req, struct locate_call, locate.req.op, locate_done,
+                                             API_CALL_DETACHED);
+
+        if (!c)
+                return;
+        c->key = key;
+        (void) snprintf(c->id, sizeof(c->id), "%s", id);
+        c->locate.caller = api_caller(req);
+        c->locate.id = str_from(c->id);
+        service_locate(api_of(req)->service, &c->locate);
+}
 
 static bool idempotency_key_is_valid(struct str key)
 {
@@ -100,67 +121,11 @@ static bool idempotency_key_is_valid(struct str key)
         return true;
 }
 
-static void start(struct create_call *c)
-{
-        struct http_req *req = c->req;
-
-        op_init(&c->create.req.op, create_done);
-        http_req_set_hooks(req, &create_hooks, c);
-        service_create(api_of(req)->service, &c->create);
-        if (c->create.id[0])
-                log_ctx_add_str(&req->log, "sandbox", str_from(c->create.id));
-}
-
-static void pass_on(struct create_call *c)
-{
-        struct buf body;
-
-        buf_init(&body, c->req->body.n + 1);
-        buf_add_str(&body, c->req->body);
-        if (buf_failed(&body))
-                response_too_large(c->req);
-        else
-                forward_to(c->req, &c->locate.node, &body);
-        buf_done(&body);
-}
-
-static void located(struct op *op, int result)
-{
-        struct create_call *c = container_of(op, struct create_call, locate.req.op);
-        struct http_req *req = c->req;
-
-        if (!http_req_is_gone(req) && result == ERR_RETURN(ERR_NOT_FOUND)) {
-                start(c);
-                return;
-        }
-        if (result == 0 && !http_req_is_gone(req))
-                pass_on(c);
-        else
-                api_fail_service(req, &c->locate.req, NULL);
-        http_req_unref(req);
-}
-
-/* The same key may have made one elsewhere. */
-static bool look_elsewhere(struct create_call *c)
-{
-        struct service *service = api_of(c->req)->service;
-
-        if (!c->create.idempotency_key.p || !forward_is_allowed(c->req))
-                return false;
-        service_replay_id(service, c->create.caller, c->create.idempotency_key, c->id);
-        if (service_find(service, c->create.caller, str_from(c->id)))
-                return false;
-        c->locate.caller = c->create.caller;
-        c->locate.id = str_from(c->id);
-        op_init(&c->locate.req.op, located);
-        service_locate(service, &c->locate);
-        return true;
-}
-
 void create_sandbox(struct http_req *req)
 {
         struct str key = http_req_header(req, STR("Idempotency-Key"));
-        struct create_call *c;
+        struct service *service = api_of(req)->service;
+        char id[64];
 
         if ((key.p && !idempotency_key_is_valid(key))
             || http_headers_count(&req->headers, STR("Idempotency-Key")) > 1) {
@@ -170,17 +135,12 @@ void create_sandbox(struct http_req *req)
                                  IDEMPOTENCY_KEY_MAX);
                 return;
         }
-        c = arena_new(&req->arena, struct create_call);
-        if (!c) {
-                response_too_large(req);
-                return;
+        if (key.p && forward_is_allowed(req)) {
+                service_replay_id(service, api_caller(req), key, id);
+                if (!service_find(service, api_caller(req), str_from(id))) {
+                        locate_then_create(req, key, id);
+                        return;
+                }
         }
-        c->req = http_req_ref(req);
-        c->create.caller = api_caller(req);
-        c->create.request = req->input;
-        c->create.arena = &req->arena;
-        c->create.idempotency_key = key;
-        c->create.body = req->body;
-        if (!look_elsewhere(c))
-                start(c);
+        start_create(req, key);
 }

@@ -1,21 +1,106 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/agent_log.h"
-#include "api/response.h"
-#include "api/opensandbox/diagnostics_text.h"
+#include "api/opensandbox/agent_log.h"
 #include "api/opensandbox/opensandbox.h"
-#include "api/query.h"
+#include "api/opensandbox/query.h"
 #include "base/base.h"
 
 /*
- * What people look at when a sandbox does not do what it should: its program's output, what happened
- * to it, what it is. With a `scope` the answer is JSON that holds the text; without one it is the
- * text itself, as older clients expect it, and says that this way is on its way out.
+ * For people who debug a sandbox: the output of its program, its recent events, its record. With a `scope` the response
+ * is JSON that holds the text; without one it is the text itself, as older clients expect it, marked as deprecated.
+ * Programs should not parse the text: its form may change.
  */
 
-#define LOG_LINES    100 /* if nobody says how many */
+#define LOG_LINES    100 /* by default */
 #define EVENTS_LIMIT 50
-#define CONTENT_MAX  (512 * KiB) /* what JSON makes six times as much of still fits into a request */
+#define CONTENT_MAX  (512 * KiB) /* six times as much, fully escaped, still fits into a response */
 #define TEXT_TYPE    STR("text/plain; charset=utf-8")
+
+/* --- text --- */
+
+static void add_line(struct buf *b, const char *name, struct str value)
+{
+        if (!value.p)
+                return;
+        buf_addf(b, "%-12s ", name);
+        buf_add_str(b, value);
+        buf_add_char(b, '\n');
+}
+
+/* A text from a client: escaped, so that it stays on one line. */
+static void add_quoted(struct buf *b, const char *name, struct str value)
+{
+        buf_addf(b, "%-12s ", name);
+        buf_add_quoted(b, value);
+        buf_add_char(b, '\n');
+}
+
+static void add_time(struct buf *b, const char *name, int64_t wall_ms)
+{
+        char text[TIME_RFC3339_MAX];
+
+        add_line(b, name, str_of(text, time_to_rfc3339((usec_t) wall_ms * USEC_PER_MSEC, text)));
+}
+
+static void add_map(struct buf *b, const char *name, const struct json_map *m)
+{
+        for (size_t i = 0; i < m->n; i++) {
+                buf_addf(b, "%-12s ", name);
+                buf_add_quoted(b, m->items[i].key);
+                buf_add_str(b, STR(" = "));
+                buf_add_quoted(b, m->items[i].value);
+                buf_add_char(b, '\n');
+        }
+}
+
+static void add_record(struct buf *b, const struct sandbox *s)
+{
+        add_line(b, "id", s->id);
+        add_line(b, "state", str_from(state_to_string(s->status.state)));
+        add_line(b, "reason", s->status.reason);
+        add_line(b, "message", s->status.message);
+        add_time(b, "changed", s->status.changed_ms);
+        add_time(b, "created", s->created_ms);
+        if (s->expiry)
+                add_time(b, "expires", s->expiry->wall_ms);
+        else
+                add_line(b, "expires", STR("never"));
+        add_line(b, "driver", s->driver);
+        add_line(b, "node", s->node);
+        add_line(b, "image", s->image);
+        add_line(b, "snapshot", s->snapshot_id);
+        for (size_t i = 0; i < s->entrypoint.n; i++)
+                add_quoted(b, "argument", s->entrypoint.items[i]);
+        for (size_t i = 0; i < s->env_names.n; i++)
+                add_line(b, "variable", s->env_names.items[i]);
+        add_map(b, "limit", &s->limits.texts);
+        add_map(b, "label", &s->metadata);
+}
+
+static void add_event(struct buf *b, const struct service_history_entry *n)
+{
+        char time[TIME_RFC3339_MAX];
+
+        (void) time_to_rfc3339(n->at, time);
+        buf_addf(b, "%s runtime %s %s %s", time, n->state == STATE_FAILED ? "Warning" : "Normal",
+                 n->type, state_to_string(n->state) ? state_to_string(n->state) : "-");
+        if (n->reason.p)
+                buf_addf(b, " %.*s", STR_ARG(n->reason));
+        if (n->message.p)
+                buf_addf(b, " %.*s", STR_ARG(n->message));
+        buf_add_char(b, '\n');
+}
+
+/* The last events of the sandbox that the path names, oldest first; whether there were more. */
+static bool add_events(struct buf *b, struct http_req *req, size_t limit)
+{
+        struct service_history_entry notes[SERVICE_HISTORY_MAX];
+        size_t n = service_history(api_of(req)->service, api_caller(req), req->params[0], notes);
+        size_t first = n > limit ? n - limit : 0;
+
+        for (size_t i = first; i < n; i++)
+                add_event(b, &notes[i]);
+        return first > 0;
+}
 
 /* --- the JSON form --- */
 
@@ -60,7 +145,7 @@ static void reply_text(struct http_req *req, struct str text)
 {
         text = arena_dup_str(&req->arena, text);
         if (!text.p) {
-                response_too_large(req);
+                api_fail_too_large(req);
                 return;
         }
         http_res_header_const(req, STR("Deprecation"), STR("true"));
@@ -68,28 +153,28 @@ static void reply_text(struct http_req *req, struct str text)
         http_reply(req, 200, TEXT_TYPE, text);
 }
 
-/* --- common to all --- */
+/* --- checks --- */
 
-/* NULL: it has answered. */
+/* NULL after a 404. */
 static const struct sandbox *find_or_reply(struct http_req *req)
 {
         const struct sandbox *s =
                 service_find(api_of(req)->service, api_caller(req), req->params[0]);
 
         if (!s)
-                opensandbox_not_found(req);
+                api_fail_not_found(req);
         return s;
 }
 
-/* 1: it is one of the two; 0: none was given; negative: it has answered. */
+/* 1: `own` or "all"; 0: not given; negative after a reply. */
 static int get_scope(struct http_req *req, struct str own, struct str *ret)
 {
         int r = query_get(req, "scope", ret);
 
         if (r <= 0 || str_eq(*ret, own) || str_eq(*ret, STR("all")))
                 return r;
-        http_reply_error(req, 400, "DIAGNOSTICS_SCOPE_UNSUPPORTED",
-                         "the scopes of this are '%.*s' and 'all'", STR_ARG(own));
+        http_reply_error(req, 400, "DIAGNOSTICS_SCOPE_UNSUPPORTED", "scope must be '%.*s' or 'all'",
+                         STR_ARG(own));
         return -EINVAL;
 }
 
@@ -101,7 +186,7 @@ static const struct query_int event_limit_param = { "event_limit", NULL, 1, 500 
 
 struct logs_call {
         struct agent_log log;
-        struct str scope; /* null view: as text */
+        struct str scope; /* null view: plain text */
         int64_t event_limit;
         bool summary;
 };
@@ -132,9 +217,9 @@ static void reply_logs_text(struct logs_call *c)
 
                 if (!s)
                         return;
-                diagnostics_add_inspect(&b, s);
+                add_record(&b, s);
                 buf_add_str(&b, STR("\n--- events ---\n"));
-                (void) diagnostics_add_events(&b, req, (size_t) c->event_limit);
+                (void) add_events(&b, req, (size_t) c->event_limit);
                 buf_add_str(&b, STR("\n--- logs ---\n"));
         }
         buf_add_str(&b, c->log.text);
@@ -163,7 +248,7 @@ static void logs_abort(struct http_req *req, int reason)
 
 static const struct http_hooks logs_hooks = { .abort = logs_abort };
 
-static void start_logs(struct http_req *req, const struct logs_call *wish)
+static void start_logs(struct http_req *req, const struct logs_call *params)
 {
         struct logs_call *c;
 
@@ -171,17 +256,17 @@ static void start_logs(struct http_req *req, const struct logs_call *wish)
                 return;
         c = arena_new(&req->arena, struct logs_call);
         if (!c) {
-                response_too_large(req);
+                api_fail_too_large(req);
                 return;
         }
-        *c = *wish;
+        *c = *params;
         c->log.req = req;
         c->log.done = logs_done;
         http_req_set_hooks(req, &logs_hooks, c);
         agent_log_start(&c->log);
 }
 
-/* What was printed carries no times, so that `since` can only be looked at, not obeyed. */
+/* The output carries no times, so `since` is validated and has no effect. */
 static int check_since(struct http_req *req)
 {
         struct str text;
@@ -232,7 +317,7 @@ static void get_events(struct http_req *req)
                 return;
         if (r < 0 || !find_or_reply(req))
                 return;
-        out.truncated = diagnostics_add_events(&b, req, (size_t) limit);
+        out.truncated = add_events(&b, req, (size_t) limit);
         out.content = buf_str(&b);
         if (r > 0)
                 reply_content(req, &out);
@@ -248,7 +333,7 @@ static void get_inspect(struct http_req *req)
         buf_init(&b, BUF_MAX_JSON);
         if (!s)
                 return;
-        diagnostics_add_inspect(&b, s);
+        add_record(&b, s);
         reply_text(req, buf_str(&b));
 }
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/access/ingress.h"
+#include "api/access/access.h"
 #include "api/access/host.h"
 #include "api/access/token.h"
-#include "api/opensandbox/ingress_proxy.h"
 #include "api/opensandbox/opensandbox.h"
 #include "base/base.h"
 #include "http/url.h"
 
 /*
- * Where a port of a sandbox can be reached. It is always our own proxy, so the answer needs nothing of
- * the sandbox and is there while it is being made. What official clients read is `endpoint`, which has
- * no scheme, and `headers`, which they send along; others take `url`, which says everything by itself.
+ * GET …/endpoints/{port}: the address of a port of a sandbox. It is always our own proxy, so the response needs nothing of
+ * the sandbox and is available while it is being created. Official clients read `endpoint`, which has no scheme, and
+ * `headers`, which they send along; others take `url`, which is complete.
  */
 
 #define EXPIRES_MAX UINT64_C(253402300799) /* the end of the year 9999 */
@@ -34,158 +33,126 @@ static const struct json_field endpoint_fields[] = {
         JSON_END,
 };
 
-/* Everything the texts are made of. */
-struct parts {
+struct endpoint_call {
         struct http_req *req;
         const struct sandbox *record;
         uint16_t port;
-        struct str authority; /* host[:port] that clients are told */
+        uint64_t expires;     /* of the token; 0: never */
+        struct str authority; /* host[:port] for clients */
         struct host host;     /* the same */
         struct str token;     /* null view: this caller gets none */
 };
 
-/* --- what was asked --- */
+/* --- parameters --- */
 
-/* Whatever was in Host is repeated in the answer, where clients build addresses of it. */
-static int find_authority(struct http_req *req, struct parts *p)
+static int parse_params(struct http_req *req, struct endpoint_call *c)
 {
-        struct str configured = api_of(req)->public_address;
-
-        p->authority = configured.p ? configured : http_req_header(req, STR("Host"));
-        if (host_parse(p->authority, &p->host) == 0)
-                return 0;
-        http_reply_error(req, 400, CODE_INVALID_PARAMETER,
-                         "the Host header is not a name or address that can be passed on");
-        return -EINVAL;
-}
-
-static int find_port(struct http_req *req, struct parts *p)
-{
-        struct str text = req->params[1];
-
-        if (parse_port(text, &p->port) == 0 && (text.n == 1 || text.p[0] != '0'))
-                return 0;
-        http_reply_error(req, 400, CODE_INVALID_PORT, "a port is a number from 1 to 65535");
-        return -EINVAL;
-}
-
-/* 0 if there is none. */
-static int find_expires(struct http_req *req, uint64_t *ret)
-{
-        struct str text;
+        struct str port = req->params[1], text;
         int r = http_req_query(req, "expires", &text);
 
-        *ret = 0;
-        if (r == 0)
-                return 0;
-        if (r == 1 && parse_u64_max(text, EXPIRES_MAX, ret) == 0
-            && *ret > clock_wall(api_of(req)->clock) / USEC_PER_SEC)
-                return 0;
-        http_reply_error(req, 400, CODE_INVALID_PARAMETER,
-                         "expires is a time in the future, in seconds since 1970");
-        return -EINVAL;
+        if (parse_port(port, &c->port) < 0 || (port.n > 1 && port.p[0] == '0')) {
+                http_reply_error(req, 400, CODE_INVALID_PORT, "a port is a number from 1 to 65535");
+                return -EINVAL;
+        }
+        if (r != 0
+            && (r < 0 || parse_u64_max(text, EXPIRES_MAX, &c->expires) < 0
+                || c->expires <= clock_wall(api_of(req)->clock) / USEC_PER_SEC)) {
+                http_reply_error(req, 400, CODE_INVALID_PARAMETER,
+                                 "expires is a time in the future, in seconds since 1970");
+                return -EINVAL;
+        }
+        /* The response repeats the Host, and clients build URLs from it. */
+        c->authority = api_of(req)->public_address;
+        if (!c->authority.p)
+                c->authority = http_req_header(req, STR("Host"));
+        if (host_parse(c->authority, &c->host) < 0) {
+                http_reply_error(req, 400, CODE_INVALID_PARAMETER,
+                                 "the Host header is not a name or address that can be passed on");
+                return -EINVAL;
+        }
+        return 0;
 }
 
-/* Who may only look gets no token: it would let him in. */
-static int make_token(struct parts *p, uint64_t expires)
+/* A reader gets no token: it would grant access. */
+static int make_token(struct endpoint_call *c)
 {
-        const struct token_target door = { p->record->id, p->record->created_ms, p->port };
+        const struct token_target target = { c->record->id, c->record->created_ms, c->port };
         char text[TOKEN_TEXT_MAX + 1];
         size_t n;
 
-        if (api_caller(p->req)->role == ROLE_READ)
+        if (api_caller(c->req)->role == ROLE_READ)
                 return 0;
-        n = token_write(api_of(p->req)->secret, &door, expires, text);
-        p->token = arena_dup_str(&p->req->arena, str_of(text, n));
-        return p->token.p ? 0 : -ENOMEM;
+        n = token_write(api_of(c->req)->secret, &target, c->expires, text);
+        c->token = arena_dup_str(&c->req->arena, str_of(text, n));
+        return c->token.p ? 0 : -ENOMEM;
 }
 
-/* --- what is answered --- */
+/* --- the response --- */
 
-static int write_urls(const struct parts *p, struct endpoint *e)
+static int write_urls(const struct endpoint_call *c, struct endpoint *e)
 {
-        struct http_req *req = p->req;
-        struct str scheme = ingress_scheme(req), domain = api_of(req)->preview_domain;
-        const char *tilde = p->token.p ? "~" : "";
+        struct http_req *req = c->req;
+        struct str scheme = client_scheme(req), domain = api_of(req)->preview_domain;
+        const char *tilde = c->token.p ? "~" : "";
 
         e->endpoint = str_from(arena_printf(&req->arena, "%.*s%s/sandboxes/%.*s/proxy/%u",
-                                            STR_ARG(p->authority), req->api->prefix,
-                                            STR_ARG(p->record->id), p->port));
+                                            STR_ARG(c->authority), req->api->prefix,
+                                            STR_ARG(c->record->id), c->port));
         e->url = str_from(arena_printf(&req->arena, "%.*s://%.*s%s%.*s", STR_ARG(scheme),
-                                       STR_ARG(e->endpoint), tilde, STR_ARG(p->token)));
+                                       STR_ARG(e->endpoint), tilde, STR_ARG(c->token)));
         if (!e->endpoint.p || !e->url.p)
                 return -ENOMEM;
         if (!domain.p)
                 return 0;
         e->preview_url = str_from(
                 arena_printf(&req->arena, "%.*s://%.*s-%u.%.*s%.*s/%s%.*s", STR_ARG(scheme),
-                             STR_ARG(p->record->id), p->port, STR_ARG(domain),
-                             STR_ARG(str_skip(p->authority, p->host.name.n + 2 * p->host.is_ipv6)),
-                             p->token.p ? "?" TOKEN_NAME "=" : "", STR_ARG(p->token)));
+                             STR_ARG(c->record->id), c->port, STR_ARG(domain),
+                             STR_ARG(str_skip(c->authority, c->host.name.n + 2 * c->host.is_ipv6)),
+                             c->token.p ? "?" TOKEN_NAME "=" : "", STR_ARG(c->token)));
         return e->preview_url.p ? 0 : -ENOMEM;
-}
-
-static int64_t port_of(const struct parts *p)
-{
-        if (p->host.port > 0)
-                return p->host.port;
-        return str_eq(ingress_scheme(p->req), STR("https")) ? 443 : 80;
-}
-
-static void answer(const struct parts *p)
-{
-        struct json_pair header = { ingress_token_header(p->port), p->token };
-        struct endpoint e = { .headers = { &header, p->token.p ? 1 : 0 },
-                              .host = p->host.name,
-                              .port = port_of(p) };
-        scoped(buf_done) struct buf b;
-        struct str text = STR_NULL;
-
-        buf_init(&b, BUF_MAX_JSON);
-        if (write_urls(p, &e) == 0) {
-                json_encode(&b, endpoint_fields, &e);
-                text = buf_failed(&b) ? STR_NULL : arena_dup_str(&p->req->arena, buf_str(&b));
-        }
-        http_res_header_const(p->req, STR("Cache-Control"), STR("no-store"));
-        if (text.p)
-                http_reply(p->req, 200, STR("application/json"), text);
-        else
-                http_reply_error(p->req, 500, CODE_INTERNAL, "out of memory");
 }
 
 static void get_endpoint(struct http_req *req)
 {
-        struct parts p = { .req = req };
-        uint64_t expires;
+        struct endpoint_call c = { .req = req };
+        struct json_pair header;
+        struct endpoint e = { 0 };
 
-        if (find_port(req, &p) < 0 || find_expires(req, &expires) < 0
-            || find_authority(req, &p) < 0)
+        if (parse_params(req, &c) < 0)
                 return;
-        p.record = service_find(api_of(req)->service, api_caller(req), req->params[0]);
-        if (!p.record || state_is_final(p.record->status.state)) {
-                ingress_not_found(req);
+        c.record = service_find(api_of(req)->service, api_caller(req), req->params[0]);
+        if (!c.record || state_is_final(c.record->status.state)) {
+                api_fail_not_found(req);
                 return;
         }
-        if (make_token(&p, expires) < 0)
-                http_reply_error(req, 500, CODE_INTERNAL, "out of memory");
-        else
-                answer(&p);
+        if (make_token(&c) < 0 || write_urls(&c, &e) < 0) {
+                api_fail_too_large(req);
+                return;
+        }
+        header = (struct json_pair){ ingress_token_header(c.port), c.token };
+        e.headers = (struct json_map){ &header, c.token.p ? 1 : 0 };
+        e.host = c.host.name;
+        e.port = c.host.port > 0                            ? c.host.port
+                 : str_eq(client_scheme(req), STR("https")) ? 443
+                                                            : 80;
+        http_res_header_const(req, STR("Cache-Control"), STR("no-store"));
+        response_json(req, 200, endpoint_fields, &e);
 }
 
 /* --- routes --- */
 
 static const struct http_doc_param params[] = {
         { "use_server_proxy", HTTP_DOC_BOOLEAN,
-          .text = "Accepted, and of no effect: endpoints always lead through the server." },
+          .text = "Accepted, without effect: endpoints always lead through the server." },
         { "expires", HTTP_DOC_INTEGER,
-          .text = "Seconds since 1970: the token in the answer ends then." },
+          .text = "When the token in the response expires, in seconds since 1970." },
         { 0 },
 };
 
 static const uint16_t errors[] = { 400, 401, 403, 404, 500, 503, 0 };
 
 static const struct http_doc doc = {
-        "getSandboxEndpoint", "Where a port of a sandbox can be reached",
+        "getSandboxEndpoint", "Get the address of a port of a sandbox",
         "Sandboxes",          200,
         "Endpoint",           endpoint_fields,
         .params = params,     .errors = errors,

@@ -3,11 +3,10 @@
 #define HUTCH_API_OPENSANDBOX_OPENSANDBOX_H
 
 /*
- * The lifecycle API of OpenSandbox: what its published description says, and where that and the
- * behaviour of real clients and servers differ, what real clients need.
+ * The lifecycle API of OpenSandbox: the published description, and where real clients differ from it, what they need.
  *
- * A resource's file has its handlers and, at its end, its table, which is served twice: bare and
- * under /v1. Clients send either.
+ * Each resource is a file with its handlers and, at its end, its route table, which is served twice: bare and under /v1.
+ * Clients use either.
  *
  *         static const struct http_route routes[] = { … };
  *         OPENSANDBOX_API(opensandbox_pools, "pools", routes);
@@ -15,7 +14,7 @@
 
 #include "api/access/access.h"
 #include "api/api.h"
-#include "api/problem.h"
+#include "api/response.h"
 
 #define OPENSANDBOX_AT(at, title, table)                                                           \
         {                                                                                          \
@@ -27,7 +26,7 @@
         const struct http_api var[2] = { OPENSANDBOX_AT("", title, table), \
                                          OPENSANDBOX_AT("/v1", title, table) }
 
-/* For what exists under /v1 only. */
+/* For tables that are served under /v1 only. */
 #define OPENSANDBOX_API_V1(var, title, table) \
         const struct http_api var[1] = { OPENSANDBOX_AT("/v1", title, table) }
 
@@ -40,7 +39,10 @@ extern const struct http_api opensandbox_proxy[2];
 extern const struct http_api opensandbox_sandboxes[2];
 extern const struct http_api opensandbox_snapshots[2];
 
-/* 404, in the words of every other command: also for what the caller may not see. */
-void opensandbox_not_found(struct http_req *req);
+/* The handler of POST /sandboxes. */
+void create_sandbox(struct http_req *req);
+
+/* The scheme by which the client came: http, or https if a proxy in front of hutchd says so. */
+struct str client_scheme(struct http_req *req);
 
 #endif

@@ -1,15 +1,229 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/access/ingress.h"
-#include "api/opensandbox/ingress_proxy.h"
+#include "api/access/access.h"
+#include "api/access/cookie.h"
+#include "api/access/host.h"
+#include "api/access/peer.h"
+#include "api/call.h"
 #include "api/opensandbox/opensandbox.h"
 #include "base/base.h"
+#include "http/proxy.h"
 #include "http/url.h"
 
-/* /sandboxes/{id}/proxy/{port}: an app behind our own origin. */
+/*
+ * The reverse proxy into sandboxes.
+ *
+ *         ANY /sandboxes/{id}/proxy/{port}/…          on our own origin
+ *         ANY {id}-{port}.{preview domain}/…          on an origin of the app's own
+ *
+ * Problem. A client wants to reach a port inside a sandbox. The server behind that port is hostile: it may be anything that
+ * the tenant, or code the tenant runs, has started. It must not learn credentials of the API, and its pages must not act
+ * in the name of the API or of other sandboxes.
+ *
+ * Invariants.
+ *   - access_authorize has decided before a handler here runs: the caller may use this port (api/access/access.h).
+ *   - No API key and no token enters a sandbox: `never` is stripped from every request, on both origins.
+ *   - On our own origin an app shares the origin with the API and all other sandboxes. Its pages get the opaque origin
+ *     "null" (Content-Security-Policy: sandbox), which the API refuses; they get no cookies and set none; response headers
+ *     that speak for the whole origin are dropped. A preview host is an origin of its own: there cookies and
+ *     Authorization belong to the app, except for our own token and keys.
+ *
+ * Steps.
+ *   1. any_proxy or any_preview prepares the headers that are specific to the origin.
+ *   2. proxy_to_sandbox refuses at once what would hang: a sandbox that is paused, or not up yet.
+ *   3. service_connect opens one stream to the agent, which counts as an access for renewal. A client that leaves now
+ *      cancels it.
+ *   4. connect_done hands request and stream to http_proxy, which owns both from then on. The agent serves its own port at
+ *      its root and every other port below /proxy/{port}/.
+ *
+ * Crashes. A sandbox that dies closes the agent's end of the stream: the response is broken off, or a WebSocket closed. If
+ * hutchd dies, the kernel closes both ends. Nothing is stored.
+ *
+ * docs/internals/proxy.md has the tables of headers and failures.
+ */
+
+/* What differs between the two origins. */
+struct proxy_policy {
+        const struct str *strip; /* request headers that must not enter, besides `never` */
+        size_t n_strip;
+        http_exec_fn *add_headers; /* adds headers to the response; or NULL */
+        int (*filter)(struct http_req *req, struct http_header *h); /* see http_proxy_filter_fn */
+};
+
+struct proxy_call {
+        struct service_connect connect;
+        const struct proxy_policy *policy;
+        struct str strip;  /* one more request header that must not enter; or null */
+        struct str cookie; /* the Cookie that enters; null: none does */
+        struct str prefix, rest;
+};
+
+struct str client_scheme(struct http_req *req)
+{
+        struct str given = http_req_header(req, STR("X-Forwarded-Proto"));
+
+        return str_caseeq(given, STR("https")) ? STR("https") : STR("http");
+}
+
+/* --- failures --- */
+
+/* Official clients match this text when a sandbox can't be reached. */
+static void reply_unreachable(struct http_req *req, int status, const char *why)
+{
+        http_reply_error(req, status, CODE_UNKNOWN, "Could not connect to the backend sandbox: %s",
+                         why);
+}
+
+static void proxy_failed(struct http_req *req, const struct http_problem *p)
+{
+        if (p->status < 500)
+                http_reply_error(req, p->status, p->code, "%s", p->message);
+        else
+                reply_unreachable(req, p->status, p->message);
+}
+
+static void fail_connect(struct http_req *req, const struct service_req *why)
+{
+        if (why->err.code == ERR_NOT_FOUND)
+                api_fail_not_found(req);
+        else
+                api_fail_service(req, why, why->err.code == ERR_CONFLICT ? CODE_NOT_RUNNING : NULL);
+}
+
+/* A request into a sandbox that does not run would hang, so it is refused at once. */
+static bool is_reachable(struct http_req *req)
+{
+        const struct sandbox *record =
+                service_find(api_of(req)->service, api_caller(req), ingress_target_of(req)->id);
+        struct service_req why = { 0 };
+
+        if (!record)
+                (void) err_set(&why.err, ERR_NOT_FOUND, "gone");
+        else if (service_check_ingress(record, &why.retry_after, &why.err) == 0)
+                return true;
+        fail_connect(req, &why);
+        return false;
+}
+
+/* --- request headers --- */
+
+#define STRIP_MAX 20
+#define ADD_MAX   4
+
+/* Credentials for this sandbox or the whole API, and what a client claims about where it comes from. */
+static const struct str never[] = {
+        STR("OPEN-SANDBOX-API-KEY"), STR("X-API-Key"),         STR(HEADER_EXECD),
+        STR(HEADER_EGRESS),          STR(HEADER_SECURE),       STR("Cookie"),
+        STR(HEADER_FORWARDED),       STR("Forwarded"),         STR("X-Forwarded-For"),
+        STR("X-Forwarded-Host"),     STR("X-Forwarded-Proto"), STR("X-Real-IP"),
+};
+
+static size_t list_strip(const struct proxy_call *c, struct str ret[static STRIP_MAX])
+{
+        size_t n = 0;
+
+        ASSERT(ARRAY_SIZE(never) + c->policy->n_strip + 1 <= STRIP_MAX);
+        for (size_t i = 0; i < ARRAY_SIZE(never); i++)
+                ret[n++] = never[i];
+        for (size_t i = 0; i < c->policy->n_strip; i++)
+                ret[n++] = c->policy->strip[i];
+        if (c->strip.p)
+                ret[n++] = c->strip;
+        return n;
+}
+
+/* Of the client's own claims only the scheme is believed: a proxy in front of us knows better, and it grants nothing. */
+static struct http_header *list_add(struct http_req *req, const struct proxy_call *c, size_t *ret_n)
+{
+        struct http_header *add = arena_alloc_array(&req->arena, ADD_MAX, sizeof(*add));
+        size_t n = 0;
+
+        if (!add)
+                return NULL;
+        if (!str_eq(req->peer, STR("unix")))
+                add[n++] = (struct http_header){ STR("X-Forwarded-For"), req->peer };
+        add[n++] = (struct http_header){ STR("X-Forwarded-Proto"), client_scheme(req) };
+        add[n++] =
+                (struct http_header){ STR("X-Forwarded-Host"), http_req_header(req, STR("Host")) };
+        if (c->cookie.p)
+                add[n++] = (struct http_header){ STR("Cookie"), c->cookie };
+        *ret_n = n;
+        return add;
+}
+
+/* --- connecting --- */
+
+static void connect_done(struct http_req *req, void *operation, int result)
+{
+        struct proxy_call *c = operation;
+        struct str strip[STRIP_MAX];
+        struct http_proxy_target t = {
+                .client = api_of(req)->sandbox_client,
+                .fd = TAKE_FD(c->connect.fd),
+                .prefix = c->prefix,
+                .path = c->rest,
+                .flags = HTTP_PROXY_KEEP_HOST,
+                .strip = strip,
+                .n_strip = list_strip(c, strip),
+                .filter = c->policy->filter,
+                .failed = proxy_failed,
+        };
+
+        if (result == 0) {
+                t.add = list_add(req, c, &t.n_add);
+                if (c->policy->add_headers)
+                        c->policy->add_headers(req);
+                /* Closes the stream if the client is gone; replies if there was no memory for the list. */
+                http_proxy(req, &t);
+                return;
+        }
+        /* What has happened to the sandbox meanwhile says more than the error of its driver. */
+        if (c->connect.req.err.code == ERR_CANCELED)
+                fail_connect(req, &c->connect.req);
+        else if (!http_req_is_gone(req) && is_reachable(req))
+                reply_unreachable(req, 502, c->connect.req.err.message);
+}
+
+/* Proxies the request to its target port, or replies why not. `c` is a draft; `rest` is the path below the port's root. */
+static void proxy_to_sandbox(struct http_req *req, const struct proxy_call *draft, struct str rest)
+{
+        const struct ingress_target *target = ingress_target_of(req);
+        struct str prefix = STR("/");
+        struct proxy_call *c;
+
+        if (target->port == PORT_EGRESS) {
+                http_reply_error(req, 501, CODE_NOT_SUPPORTED,
+                                 "there is no egress proxy: no driver of this server supports "
+                                 "network policies");
+                return;
+        }
+        if (!is_reachable(req))
+                return;
+        if (target->port != PORT_AGENT)
+                prefix = str_from(arena_printf(&req->arena, "/proxy/%u/", target->port));
+        if (!prefix.p) {
+                api_fail_head(req);
+                return;
+        }
+        c = api_call_new(req, struct proxy_call, connect.req.op, connect_done, 0);
+        if (!c)
+                return;
+        c->policy = draft->policy;
+        c->strip = draft->strip;
+        c->cookie = draft->cookie;
+        c->prefix = prefix;
+        c->rest = rest;
+        c->connect.caller = api_caller(req);
+        c->connect.id = target->id;
+        c->connect.fd = -EBADF;
+        service_connect(api_of(req)->service, &c->connect);
+        http_req_abort_on_eof(req); /* may report at once that the client is gone */
+}
+
+/* --- /sandboxes/{id}/proxy/{port}: an app on our own origin --- */
 
 static const struct str not_for_apps[] = { STR("Authorization"), STR("Cookie2") };
 
-/* Answers that would speak for the whole origin, that is for the API and the other sandboxes. */
+/* Response headers that speak for the whole origin, that is for the API and the other sandboxes. */
 static const struct str not_for_origin[] = {
         STR("Set-Cookie"),
         STR("Set-Cookie2"),
@@ -23,14 +237,14 @@ static const struct str not_for_origin[] = {
         STR("Reporting-Endpoints"),
 };
 
-/* "/login" is meant to be below the app's root. "//host/" is another place, and stays. */
+/* "/login" means a path below the app's root. "//host/" is another host, and stays. */
 static bool is_root_relative(struct str location)
 {
         return location.n > 0 && location.p[0] == '/'
                && (location.n == 1 || (location.p[1] != '/' && location.p[1] != '\\'));
 }
 
-static int move_location(struct http_req *req, struct str *location)
+static int rewrite_location(struct http_req *req, struct str *location)
 {
         scoped(buf_done) struct buf b;
 
@@ -44,19 +258,18 @@ static int move_location(struct http_req *req, struct str *location)
         return location->p ? 1 : -ENOMEM;
 }
 
-static int judge_answer(struct http_req *req, struct http_header *h)
+static int filter_shared_origin(struct http_req *req, struct http_header *h)
 {
         for (size_t i = 0; i < ARRAY_SIZE(not_for_origin); i++)
                 if (str_caseeq(h->name, not_for_origin[i]))
                         return 0;
         if (str_caseeq(h->name, STR("Referrer-Policy")))
                 return !ingress_target_of(req)->token.p;
-        return str_caseeq(h->name, STR("Location")) ? move_location(req, &h->value) : 1;
+        return str_caseeq(h->name, STR("Location")) ? rewrite_location(req, &h->value) : 1;
 }
 
-/* An app may have a policy of its own: a browser then keeps to both. A page whose address opens its
- * sandbox must not tell others where its requests come from. */
-static void add_headers(struct http_req *req)
+/* An app may send a policy of its own: browsers then obey both. A page whose URL holds a token must not pass its URL on. */
+static void add_shared_origin_headers(struct http_req *req)
 {
         http_res_header_const(req, STR("Content-Security-Policy"),
                               STR("sandbox allow-scripts allow-forms"));
@@ -66,26 +279,149 @@ static void add_headers(struct http_req *req)
 
 static void any_proxy(struct http_req *req)
 {
-        static const struct ingress_proxy_kind kind = {
+        static const struct proxy_policy policy = {
                 .strip = not_for_apps,
                 .n_strip = ARRAY_SIZE(not_for_apps),
-                .headers = add_headers,
-                .answer = judge_answer,
+                .add_headers = add_shared_origin_headers,
+                .filter = filter_shared_origin,
         };
-        struct ingress_proxy_extra extra = { 0 };
+        struct proxy_call draft = { .policy = &policy };
 
         if (ingress_target_of(req)->token.p)
-                extra.strip = STR("Referer"); /* the page's address, with the token */
-        ingress_proxy(req, &kind, &extra, req->params[2]);
+                draft.strip = STR("Referer"); /* the URL of the page, with the token */
+        proxy_to_sandbox(req, &draft, req->params[2]);
 }
 
-#define INTO "/sandboxes/{sandboxId}/proxy/{port}"
+#define PROXY "/sandboxes/{sandboxId}/proxy/{port}"
 
-static const struct http_route routes[] = {
-        { METHOD_ANY, INTO, API_INGRESS, ROUTE_SANDBOX, .body = HTTP_BODY_STREAM, .lasting = true,
+static const struct http_route proxy_routes[] = {
+        { METHOD_ANY, PROXY, API_INGRESS, ROUTE_SANDBOX, .body = HTTP_BODY_STREAM, .lasting = true,
           .exec = any_proxy },
-        { METHOD_ANY, INTO "/{rest...}", API_INGRESS, ROUTE_SANDBOX, .body = HTTP_BODY_STREAM,
+        { METHOD_ANY, PROXY "/{rest...}", API_INGRESS, ROUTE_SANDBOX, .body = HTTP_BODY_STREAM,
           .lasting = true, .exec = any_proxy },
 };
 
-OPENSANDBOX_API(opensandbox_proxy, "proxy", routes);
+OPENSANDBOX_API(opensandbox_proxy, "proxy", proxy_routes);
+
+/* --- {id}-{port}.{preview domain}: an app on an origin of its own --- */
+
+/* Every host below the domain, also those that name no sandbox: the API is not served there. */
+static bool claims(const struct http_req *req)
+{
+        struct str domain = api_of(req)->preview_domain;
+        struct host h;
+
+        return domain.p && host_parse(http_req_header(req, STR("Host")), &h) == 0
+               && host_is_below(&h, domain);
+}
+
+/* --- the token in the query --- */
+
+/* The query without our parameter; the null view if nothing is left. */
+static int query_without_token(struct http_req *req, struct str *ret)
+{
+        struct str rest = req->query, pair, key, all = STR_NULL;
+
+        while (str_split(&rest, '&', &pair)) {
+                struct str name = pair;
+                char *p = (char *) all.p;
+
+                (void) str_split(&name, '=', &key);
+                if (url_decode(&req->arena, key, URL_PLUS_IS_SPACE, &name) == 0
+                    && str_eq(name, STR(TOKEN_NAME)))
+                        continue;
+                if (p)
+                        p = arena_append(&req->arena, p, all.n, STR("&"));
+                if (p || !all.p)
+                        p = arena_append(&req->arena, p, all.p ? all.n + 1 : 0, pair);
+                if (!p)
+                        return -ENOMEM;
+                all = str_of(p, (all.p ? all.n + 1 : 0) + pair.n);
+        }
+        *ret = all;
+        return 0;
+}
+
+/* To the same URL without the token, and the token as a cookie of this host. The location has the host in front: a path
+ * that begins with two slashes would be read as a host. */
+static void redirect_with_cookie(struct http_req *req, struct str query)
+{
+        struct str host = http_req_header(req, STR("Host"));
+        bool secure = str_eq(client_scheme(req), STR("https"));
+        char *location, *cookie;
+
+        location = arena_printf(&req->arena, "//%.*s%.*s%s%.*s", STR_ARG(host), STR_ARG(req->path),
+                                query.p ? "?" : "", STR_ARG(query));
+        cookie = arena_printf(&req->arena, TOKEN_NAME "=%.*s; HttpOnly; SameSite=Lax; Path=/%s",
+                              STR_ARG(ingress_target_of(req)->by_token), secure ? "; Secure" : "");
+        if (!location || !cookie) {
+                api_fail_head(req);
+                return;
+        }
+        http_res_header_const(req, STR("Location"), str_from(location));
+        http_res_header_const(req, STR("Set-Cookie"), str_from(cookie));
+        http_res_header_const(req, STR("Cache-Control"), STR("no-store"));
+        http_res_header_const(req, STR("Referrer-Policy"), STR("no-referrer"));
+        http_reply_empty(req, 303);
+}
+
+/* A cookie for the whole domain would reach the other sandboxes. */
+static int filter_preview(struct http_req *req, struct http_header *h)
+{
+        int r;
+
+        if (!str_caseeq(h->name, STR("Set-Cookie")))
+                return 1;
+        r = cookie_host_only(h->value, &req->arena, &h->value);
+        return r < 0 ? r : 1;
+}
+
+/* Authorization belongs to the app, unless a client put a key of ours there, in any of its lines. */
+static bool authorization_is_ours(struct http_req *req)
+{
+        for (size_t i = 0; i < req->headers.n; i++) {
+                struct str value = req->headers.v[i].value, scheme;
+
+                if (str_caseeq(req->headers.v[i].name, STR("Authorization"))
+                    && str_split(&value, ' ', &scheme) && value.n > 0
+                    && keyring_find(api_of(req)->keyring, str_trim(value)))
+                        return true;
+        }
+        return false;
+}
+
+static void any_preview(struct http_req *req)
+{
+        static const struct proxy_policy policy = { .filter = filter_preview };
+        bool reads = req->method == METHOD_GET || req->method == METHOD_HEAD;
+        struct proxy_call draft = { .policy = &policy };
+        struct str query;
+
+        if (query_without_token(req, &query) < 0
+            || cookie_without(&req->headers, STR(TOKEN_NAME), &req->arena, &draft.cookie) < 0) {
+                api_fail_head(req);
+                return;
+        }
+        if (ingress_target_of(req)->by_query && reads && !req->upgrade) {
+                redirect_with_cookie(req, query);
+                return;
+        }
+        req->query = query;
+        if (authorization_is_ours(req))
+                draft.strip = STR("Authorization");
+        proxy_to_sandbox(req, &draft, req->params[0]);
+}
+
+static const struct http_route preview_routes[] = {
+        { METHOD_ANY, "/{rest...}", API_INGRESS, .body = HTTP_BODY_STREAM, .lasting = true,
+          .exec = any_preview },
+};
+
+const struct http_api opensandbox_preview = {
+        .name = "preview",
+        .prefix = "",
+        .claims = claims,
+        .routes = preview_routes,
+        .n_routes = ARRAY_SIZE(preview_routes),
+        .authorize = access_authorize,
+};

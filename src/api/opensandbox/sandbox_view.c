@@ -14,7 +14,7 @@ struct status_view {
         struct str reason, message, changed_at;
 };
 
-struct shown {
+struct sandbox_view {
         struct str id;
         struct image_view *image;
         struct str snapshot_id;
@@ -24,13 +24,13 @@ struct shown {
         struct json_strs entrypoint;
         struct str created_at, expires_at;
 
-        /* what the views above look at */
+        /* storage of the views above */
         struct image_view _image;
         struct json_pair _extensions[EXTENSIONS_MAX];
         char _changed[TIME_RFC3339_MAX], _created[TIME_RFC3339_MAX], _expires[TIME_RFC3339_MAX];
 };
 
-#define A struct shown
+#define A struct sandbox_view
 
 static const struct json_field image_fields[] = {
         JSON_STR(struct image_view, uri, "uri", JSON_REQUIRED),
@@ -77,16 +77,8 @@ static struct str time_text(int64_t wall_ms, char ret[static TIME_RFC3339_MAX])
         return str_of(ret, time_to_rfc3339((usec_t) wall_ms * USEC_PER_MSEC, ret));
 }
 
-static void show_extensions(struct shown *a, const struct json_map *all)
-{
-        a->extensions.items = a->_extensions;
-        for (size_t i = 0; i < all->n && a->extensions.n < EXTENSIONS_MAX; i++)
-                if (extension_is_public(all->items[i].key))
-                        a->_extensions[a->extensions.n++] = all->items[i];
-}
-
-/* Not cleared as a whole: most of it is room for extensions, of which there rarely are any. */
-static void show(struct shown *a, const struct sandbox *s)
+/* Not cleared first: most of it is storage for extensions, of which there rarely are any. */
+static void fill(struct sandbox_view *a, const struct sandbox *s)
 {
         a->id = s->id;
         a->_image.uri = s->image;
@@ -100,25 +92,27 @@ static void show(struct shown *a, const struct sandbox *s)
                 .changed_at = time_text(s->status.changed_ms, a->_changed),
         };
         a->metadata = s->metadata;
-        a->extensions = (struct json_map){ 0 };
-        show_extensions(a, &s->extensions);
+        a->extensions = (struct json_map){ .items = a->_extensions };
+        for (size_t i = 0; i < s->extensions.n && a->extensions.n < EXTENSIONS_MAX; i++)
+                if (extension_is_public(s->extensions.items[i].key))
+                        a->_extensions[a->extensions.n++] = s->extensions.items[i];
         a->entrypoint = s->entrypoint;
         a->created_at = time_text(s->created_ms, a->_created);
         a->expires_at = s->expiry ? time_text(s->expiry->wall_ms, a->_expires) : STR_NULL;
 }
 
-void sandbox_view_add(struct buf *b, const struct sandbox *s)
+void sandbox_view_add(struct buf *b, const void *sandbox)
 {
-        struct shown a;
+        struct sandbox_view view;
 
-        show(&a, s);
-        json_encode(b, sandbox_view_fields, &a);
+        fill(&view, sandbox);
+        json_encode(b, sandbox_view_fields, &view);
 }
 
-void sandbox_view_add_created(struct buf *b, const struct sandbox *s)
+void sandbox_view_add_created(struct buf *b, const void *sandbox)
 {
-        struct shown a;
+        struct sandbox_view view;
 
-        show(&a, s);
-        json_encode(b, sandbox_created_fields, &a);
+        fill(&view, sandbox);
+        json_encode(b, sandbox_created_fields, &view);
 }

@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/response.h"
-#include "api/opensandbox/sandbox_view.h"
-#include "api/opensandbox/command.h"
-#include "api/opensandbox/create_sandbox.h"
-#include "api/opensandbox/list_query.h"
+#include "api/call.h"
 #include "api/opensandbox/opensandbox.h"
-#include "api/opensandbox/pagination.h"
-#include "api/problem.h"
+#include "api/opensandbox/query.h"
+#include "api/opensandbox/sandbox_view.h"
 #include "base/base.h"
 #include "model/labels.h"
 
-/* --- looking --- */
-
-static void write_sandbox(struct buf *b, const void *data)
-{
-        sandbox_view_add(b, data);
-}
+/* --- reading --- */
 
 static void reply_sandbox(struct http_req *req, const struct sandbox *s)
 {
-        if (!s)
-                opensandbox_not_found(req);
-        else if (response_write(req, 200, write_sandbox, s) < 0)
-                response_too_large(req);
+        if (s)
+                response_send(req, 200, sandbox_view_add, s);
+        else
+                api_fail_not_found(req);
 }
 
 static void get_sandbox(struct http_req *req)
@@ -30,7 +21,7 @@ static void get_sandbox(struct http_req *req)
         reply_sandbox(req, service_find(api_of(req)->service, api_caller(req), req->params[0]));
 }
 
-/* What a list looks like, for the description; it is written without making one. */
+/* The shape of a list, for the OpenAPI document; write_page writes it without building one. */
 struct listed {
         struct json_list items;
         struct pagination pagination;
@@ -68,82 +59,119 @@ static void reply_page(struct http_req *req, const struct page *page)
 {
         if (response_write(req, 200, write_page, page) < 0)
                 http_reply_error(req, 400, CODE_INVALID_PARAMETER,
-                                 "this page is too large to be sent at once; ask for a smaller "
-                                 "pageSize");
+                                 "this page is too large; ask for a smaller pageSize");
 }
 
-/* --- with other nodes on the store --- */
-
-struct listing {
+struct list_call {
         struct registry_list_all all;
         struct list_query query;
-        struct http_req *req;
 };
 
-static void all_listed(struct op *op, int result)
+static void list_done(struct http_req *req, void *operation, int result)
 {
-        struct listing *l = container_of(op, struct listing, all.req.op);
-        struct page page = { .registry = l->all.page };
+        const struct list_call *c = operation;
+        struct page page = { .registry = c->all.page };
 
-        page.pagination = paginate(l->query.page, l->query.page_size, page.registry.total);
-        if (result < 0)
-                api_fail(l->req, &l->all.req.err, NULL);
-        else
-                reply_page(l->req, &page);
-        http_req_unref(l->req); /* `l` is in its arena */
-}
-
-static void list_all(struct http_req *req, const struct list_query *q)
-{
-        struct listing *l = arena_new(&req->arena, struct listing);
-
-        if (!l) {
-                response_too_large(req);
+        if (result < 0) {
+                api_fail(req, &c->all.req.err, NULL);
                 return;
         }
-        l->query = *q;
-        l->all.query = q->registry;
-        l->req = http_req_ref(req);
-        op_init(&l->all.req.op, all_listed);
-        service_list_all(api_of(req)->service, api_caller(req), &l->all);
+        page.pagination = paginate(c->query.page, c->query.page_size, page.registry.total);
+        reply_page(req, &page);
+}
+
+/* In a cluster the records of the other nodes come from the store. */
+static void list_all_nodes(struct http_req *req, const struct list_query *q)
+{
+        struct list_call *c =
+                api_call_new(req, struct list_call, all.req.op, list_done, API_CALL_DETACHED);
+
+        if (!c)
+                return;
+        c->query = *q;
+        c->all.query = q->registry;
+        service_list_all(api_of(req)->service, api_caller(req), &c->all);
 }
 
 static void list_sandboxes(struct http_req *req)
 {
+        struct service *service = api_of(req)->service;
         struct list_query q;
         struct page page;
 
         if (list_query_parse(req, &q) < 0)
                 return;
-        if (!q.nothing && service_is_shared(api_of(req)->service)) {
-                list_all(req, &q);
+        if (!q.nothing && service_is_shared(service)) {
+                list_all_nodes(req, &q);
                 return;
         }
         page.registry.n = 0;
         page.registry.total = 0;
         if (!q.nothing)
-                service_list(api_of(req)->service, api_caller(req), &q.registry, &page.registry);
+                service_list(service, api_caller(req), &q.registry, &page.registry);
         page.pagination = paginate(q.page, q.page_size, page.registry.total);
         reply_page(req, &page);
 }
 
 /* --- commands --- */
 
-static void answer_deleted(struct http_req *req, const struct service_command *c)
+/* One command of the service on the sandbox that the path names. */
+struct command_kind {
+        void (*start)(struct service *s, struct service_command *c);
+        void (*reply)(struct http_req *req, const struct sandbox *record); /* NULL: it is gone */
+        const char *invalid,
+                *conflict; /* codes for ERR_INVALID and ERR_CONFLICT; NULL: the general ones */
+};
+
+struct command_call {
+        struct service_command command;
+        const struct command_kind *kind;
+};
+
+static void command_done(struct http_req *req, void *operation, int result)
 {
-        (void) c;
+        const struct command_call *c = operation;
+        const struct service_req *r = &c->command.req;
+
+        if (result == 0)
+                c->kind->reply(req, r->record);
+        else
+                api_fail_service(req, r,
+                                 r->err.code == ERR_INVALID    ? c->kind->invalid
+                                 : r->err.code == ERR_CONFLICT ? c->kind->conflict
+                                                               : NULL);
+}
+
+/* NULL after a response; else command_start follows. */
+static struct command_call *command_new(struct http_req *req, const struct command_kind *kind)
+{
+        struct command_call *c =
+                api_call_new(req, struct command_call, command.req.op, command_done, 0);
+
+        if (c) {
+                c->kind = kind;
+                c->command.caller = api_caller(req);
+                c->command.id = req->params[0];
+        }
+        return c;
+}
+
+static void command_start(struct http_req *req, struct command_call *c)
+{
+        if (c)
+                c->kind->start(api_of(req)->service, &c->command);
+}
+
+static void reply_deleted(struct http_req *req, const struct sandbox *record)
+{
+        (void) record;
         http_reply_empty(req, 204);
 }
 
-static void answer_accepted(struct http_req *req, const struct service_command *c)
+static void reply_accepted(struct http_req *req, const struct sandbox *record)
 {
-        (void) c;
+        (void) record;
         http_reply_empty(req, 202);
-}
-
-static void answer_record(struct http_req *req, const struct service_command *c)
-{
-        reply_sandbox(req, c->req.record);
 }
 
 struct renewed {
@@ -159,7 +187,6 @@ static const char *check_time(const void *v)
                        : "must be a time as RFC 3339 writes it";
 }
 
-/* Both ways: what is asked for, and what was granted. */
 static const struct json_field renew_fields[] = {
         JSON_STR(struct renewed, expires_at, "expiresAt", JSON_REQUIRED, .alias = "expires_at",
                  .check = check_time),
@@ -172,71 +199,79 @@ static const struct json_field renewed_fields[] = {
         JSON_END,
 };
 
-static void answer_renewed(struct http_req *req, const struct service_command *c)
+static void reply_renewed(struct http_req *req, const struct sandbox *record)
 {
-        const struct sandbox *s = c->req.record;
         char text[TIME_RFC3339_MAX];
         struct renewed out;
 
-        if (!s || !s->expiry) {
-                opensandbox_not_found(req);
+        if (!record || !record->expiry) {
+                api_fail_not_found(req);
                 return;
         }
         out.expires_at =
-                str_of(text, time_to_rfc3339((usec_t) s->expiry->wall_ms * USEC_PER_MSEC, text));
+                str_of(text,
+                       time_to_rfc3339((usec_t) record->expiry->wall_ms * USEC_PER_MSEC, text));
         response_json(req, 200, renewed_fields, &out);
 }
 
 static void delete_sandbox(struct http_req *req)
 {
-        static const struct command_kind kind = { service_delete, answer_deleted };
+        static const struct command_kind kind = { service_delete, reply_deleted };
 
-        command_run(req, &kind, &(struct service_command){ 0 });
+        command_start(req, command_new(req, &kind));
 }
 
 static void pause_sandbox(struct http_req *req)
 {
-        static const struct command_kind kind = { service_pause, answer_accepted,
+        static const struct command_kind kind = { service_pause, reply_accepted,
                                                   .conflict = CODE_NOT_RUNNING };
 
-        command_run(req, &kind, &(struct service_command){ 0 });
+        command_start(req, command_new(req, &kind));
 }
 
 static void resume_sandbox(struct http_req *req)
 {
-        static const struct command_kind kind = { service_resume, answer_accepted,
+        static const struct command_kind kind = { service_resume, reply_accepted,
                                                   .conflict = CODE_NOT_PAUSED };
 
-        command_run(req, &kind, &(struct service_command){ 0 });
+        command_start(req, command_new(req, &kind));
 }
 
 static void renew_sandbox(struct http_req *req)
 {
-        static const struct command_kind kind = { service_renew, answer_renewed,
+        static const struct command_kind kind = { service_renew, reply_renewed,
                                                   .invalid = CODE_INVALID_EXPIRATION,
                                                   .conflict = CODE_INVALID_EXPIRATION };
         const struct renewed *in = req->input;
-        struct service_command wish = { 0 };
+        struct command_call *c;
+        usec_t expires;
 
-        if (expiry_parse_time(in->expires_at, &wish.expires) < 0) {
-                http_reply_error(req, 400, kind.invalid, "expiresAt is no time");
+        if (expiry_parse_time(in->expires_at, &expires) < 0) {
+                http_reply_error(req, 400, kind.invalid, "expiresAt is not a time");
                 return;
         }
-        command_run(req, &kind, &wish);
+        c = command_new(req, &kind);
+        if (c)
+                c->command.expires = expires;
+        command_start(req, c);
 }
 
 static void patch_metadata(struct http_req *req)
 {
-        static const struct command_kind kind = { service_patch_metadata, answer_record,
-                                                  .invalid = CODE_INVALID_LABEL };
-        struct service_command wish = { 0 };
+        static const struct command_kind kind = { service_patch_metadata, reply_sandbox,
+                                                  .invalid = CODE_INVALID_METADATA_LABEL };
+        struct command_call *c;
+        struct json_map patch;
         struct json_error e;
-        int r = labels_decode_patch(req->body, &req->arena, &wish.patch, &e);
 
-        if (r < 0)
+        if (labels_decode_patch(req->body, &req->arena, &patch, &e) < 0) {
                 api_fail_body(req, &e);
-        else
-                command_run(req, &kind, &wish);
+                return;
+        }
+        c = command_new(req, &kind);
+        if (c)
+                c->command.patch = patch;
+        command_start(req, c);
 }
 
 /* --- routes --- */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/response.h"
-#include "api/opensandbox/list_query.h"
+#include "api/call.h"
 #include "api/opensandbox/opensandbox.h"
-#include "api/opensandbox/pagination.h"
-#include "api/query.h"
+#include "api/opensandbox/query.h"
 #include "base/base.h"
 #include "model/limits.h"
 
@@ -42,8 +40,10 @@ static struct str time_text(int64_t wall_ms, char ret[static TIME_RFC3339_MAX])
         return str_of(ret, time_to_rfc3339((usec_t) wall_ms * USEC_PER_MSEC, ret));
 }
 
-static void add_snapshot(struct buf *b, const struct snapshot *s)
+/* A response_fn for a struct snapshot. */
+static void add_snapshot(struct buf *b, const void *snapshot)
 {
+        const struct snapshot *s = snapshot;
         char created[TIME_RFC3339_MAX], changed[TIME_RFC3339_MAX];
         const struct snapshot_view x = {
                 .id = s->id,
@@ -59,18 +59,7 @@ static void add_snapshot(struct buf *b, const struct snapshot *s)
         json_encode(b, snapshot_view_fields, &x);
 }
 
-static void write_snapshot(struct buf *b, const void *data)
-{
-        add_snapshot(b, data);
-}
-
-static void reply_snapshot(struct http_req *req, int status, const struct snapshot *s)
-{
-        if (response_write(req, status, write_snapshot, s) < 0)
-                response_too_large(req);
-}
-
-/* --- looking --- */
+/* --- reading --- */
 
 static void get_snapshot(struct http_req *req)
 {
@@ -78,12 +67,12 @@ static void get_snapshot(struct http_req *req)
                 service_find_snapshot(api_of(req)->service, api_caller(req), req->params[0]);
 
         if (s)
-                reply_snapshot(req, 200, s);
+                response_send(req, 200, add_snapshot, s);
         else
                 http_reply_error(req, 404, CODE_SNAPSHOT_NOT_FOUND, "there is no such snapshot");
 }
 
-/* What a list looks like, for the description; it is written without making one. */
+/* The shape of a list, for the OpenAPI document; write_page writes it without building one. */
 struct listed {
         struct json_list items;
         struct pagination pagination;
@@ -117,24 +106,6 @@ static void write_page(struct buf *b, const void *data)
         buf_add_char(b, '}');
 }
 
-/* A state that does not exist is the state of no snapshot. */
-static int parse_states(struct http_req *req, unsigned *ret, bool *ret_nothing)
-{
-        struct str rest = req->query, text;
-        bool any = false;
-        int r;
-
-        while ((r = query_get_each(req, &rest, "state", &text)) > 0) {
-                int state = snapshot_state_from_string_any_case(text);
-
-                any = true;
-                if (state >= 0)
-                        *ret |= STATE_SET(state);
-        }
-        *ret_nothing = any && *ret == 0;
-        return r;
-}
-
 /* An empty filter is none, as in other servers of this API. */
 static int parse_text(struct http_req *req, const char *name, struct str *ret)
 {
@@ -154,94 +125,67 @@ static void list_snapshots(struct http_req *req)
 
         if (list_query_page(req, &number, &size) < 0
             || parse_text(req, "sandboxId", &q.sandbox_id) < 0
-            || parse_text(req, "name", &q.name) < 0 || parse_states(req, &q.states, &nothing) < 0)
+            || parse_text(req, "name", &q.name) < 0
+            || list_query_states(req, snapshot_state_from_string_any_case, &q.states, &nothing) < 0)
                 return;
         q.skip = (uint64_t) (number - 1) * (uint64_t) size;
         q.limit = (unsigned) size;
         if (!nothing)
                 service_list_snapshots(api_of(req)->service, api_caller(req), &q, &page.found);
         page.pagination = paginate(number, size, page.found.total);
-        if (response_write(req, 200, write_page, &page) < 0)
-                response_too_large(req);
+        response_send(req, 200, write_page, &page);
 }
 
 /* --- commands --- */
 
-struct call {
-        struct service_snapshot command;
-        struct http_req *req;
-        void (*reply)(struct http_req *req, const struct service_snapshot *x, int result);
-};
-
-static void call_done(struct op *op, int result)
+static void create_done(struct http_req *req, void *operation, int result)
 {
-        struct call *c = container_of(op, struct call, command.req.op);
-        struct http_req *req = c->req;
-
-        http_req_set_hooks(req, NULL, NULL);
-        c->reply(req, &c->command, result);
-        http_req_unref(req); /* `c` is in its arena */
-}
-
-static void call_abort(struct http_req *req, int reason)
-{
-        struct call *c = req->data;
-
-        (void) reason;
-        op_cancel(&c->command.req.op);
-}
-
-static const struct http_hooks call_hooks = { .abort = call_abort };
-
-static struct call *call_new(struct http_req *req)
-{
-        struct call *c = arena_new(&req->arena, struct call);
-
-        if (!c) {
-                response_too_large(req);
-                return NULL;
-        }
-        c->command.caller = api_caller(req);
-        c->command.id = req->params[0];
-        c->req = http_req_ref(req);
-        op_init(&c->command.req.op, call_done);
-        http_req_set_hooks(req, &call_hooks, c);
-        return c;
-}
-
-static const char *create_code(enum err_code code)
-{
-        return code == ERR_CONFLICT      ? "SNAPSHOT::INVALID_SOURCE_STATE"
-               : code == ERR_UNSUPPORTED ? "SNAPSHOT::NOT_IMPLEMENTED"
-                                         : NULL;
-}
-
-static void created(struct http_req *req, const struct service_snapshot *x, int result)
-{
+        const struct service_snapshot *x = operation;
+        enum err_code code = x->req.err.code;
         char *location;
 
-        if (result < 0)
-                return api_fail_service(req, &x->req, create_code(x->req.err.code));
+        if (result < 0) {
+                api_fail_service(req, &x->req,
+                                 code == ERR_CONFLICT      ? "SNAPSHOT::INVALID_SOURCE_STATE"
+                                 : code == ERR_UNSUPPORTED ? "SNAPSHOT::NOT_IMPLEMENTED"
+                                                           : NULL);
+                return;
+        }
         location = x->snapshot ? arena_printf(&req->arena, "/v1/snapshots/%.*s",
                                               STR_ARG(x->snapshot->id))
                                : NULL;
-        if (!location)
-                return response_too_large(req);
+        if (!location) {
+                api_fail_too_large(req);
+                return;
+        }
         http_res_header_const(req, STR("Location"), str_from(location));
-        return reply_snapshot(req, 202, x->snapshot);
+        response_send(req, 202, add_snapshot, x->snapshot);
 }
 
-static void deleted(struct http_req *req, const struct service_snapshot *x, int result)
+static void delete_done(struct http_req *req, void *operation, int result)
 {
+        const struct service_snapshot *x = operation;
         enum err_code code = x->req.err.code;
 
         if (result == 0)
-                return http_reply_empty(req, 204);
-        return api_fail_service(req, &x->req,
-                                code == ERR_NOT_FOUND  ? CODE_SNAPSHOT_NOT_FOUND
-                                : code != ERR_CONFLICT ? NULL
-                                : x->in_use            ? "SNAPSHOT::DELETE_CONFLICT"
-                                                       : "SNAPSHOT::INVALID_STATE");
+                http_reply_empty(req, 204);
+        else
+                api_fail_service(req, &x->req,
+                                 code == ERR_NOT_FOUND  ? CODE_SNAPSHOT_NOT_FOUND
+                                 : code != ERR_CONFLICT ? NULL
+                                 : x->in_use            ? "SNAPSHOT::DELETE_CONFLICT"
+                                                        : "SNAPSHOT::INVALID_STATE");
+}
+
+static struct service_snapshot *snapshot_call(struct http_req *req, api_call_done_fn *done)
+{
+        struct service_snapshot *x = api_call_new(req, struct service_snapshot, req.op, done, 0);
+
+        if (x) {
+                x->caller = api_caller(req);
+                x->id = req->params[0];
+        }
+        return x;
 }
 
 struct create_input {
@@ -255,7 +199,7 @@ static const char *check_name(const void *v)
                        : "must be 1 to 128 bytes of text without control characters";
 }
 
-static const struct json_field create_fields_of_snapshot[] = {
+static const struct json_field create_input_fields[] = {
         JSON_STR(struct create_input, name, "name", JSON_NULL_OK | JSON_NONEMPTY,
                  .check = check_name),
         JSON_END,
@@ -264,23 +208,20 @@ static const struct json_field create_fields_of_snapshot[] = {
 static void create_snapshot(struct http_req *req)
 {
         const struct create_input *in = req->input;
-        struct call *c = call_new(req);
+        struct service_snapshot *x = snapshot_call(req, create_done);
 
-        if (!c)
+        if (!x)
                 return;
-        c->reply = created;
-        c->command.name = in->name;
-        service_create_snapshot(api_of(req)->service, &c->command);
+        x->name = in->name;
+        service_create_snapshot(api_of(req)->service, x);
 }
 
 static void delete_snapshot(struct http_req *req)
 {
-        struct call *c = call_new(req);
+        struct service_snapshot *x = snapshot_call(req, delete_done);
 
-        if (!c)
-                return;
-        c->reply = deleted;
-        service_delete_snapshot(api_of(req)->service, &c->command);
+        if (x)
+                service_delete_snapshot(api_of(req)->service, x);
 }
 
 /* --- routes --- */
@@ -331,7 +272,7 @@ static const struct http_doc delete_doc = {
 
 static const struct http_route routes[] = {
         { METHOD_POST, "/sandboxes/{sandboxId}/snapshots", API_WRITE, ROUTE_SANDBOX,
-          HTTP_JSON(struct create_input, create_fields_of_snapshot), .body_optional = true,
+          HTTP_JSON(struct create_input, create_input_fields), .body_optional = true,
           .doc = &create_doc, .exec = create_snapshot },
         { METHOD_GET, "/snapshots", API_READ, .doc = &list_doc, .exec = list_snapshots },
         { METHOD_GET, "/snapshots/{snapshotId}", API_READ, .doc = &get_doc, .exec = get_snapshot },

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "api/hutch/audit.h"
 #include "api/hutch/events.h"
 #include "api/ops/ops.h"
-#include "api/ops/process.h"
 #include "base/base.h"
 
 /* --- the format --- */
@@ -27,7 +32,7 @@ static void add_metrics(struct buf *b, const struct metric *m, size_t n)
         }
 }
 
-/* In seconds, whatever the microseconds; without the locale's comma. */
+/* Seconds with six decimals, independent of the locale. */
 static void add_seconds(struct buf *b, uint64_t usec)
 {
         buf_addf(b, "%llu.%06llu", (unsigned long long) (usec / USEC_PER_SEC),
@@ -65,29 +70,28 @@ static void add_histogram(struct buf *b, const struct histogram *h)
 
 static void add_http(struct buf *b, const struct http_server_stats *s)
 {
-        static const char answers[] = "hutch_http_answers_total";
+        static const char name[] = "hutch_http_responses_total";
         const struct metric metrics[] = {
                 { "hutch_http_connections", "gauge", "Open connections.", s->connections },
-                { "hutch_http_connections_idle", "gauge", "Connections between requests.",
-                  s->idle },
+                { "hutch_http_connections_idle", "gauge", "Idle connections.", s->idle },
                 { "hutch_http_accepted_total", "counter", "Connections accepted.", s->accepted },
                 { "hutch_http_refused_total", "counter",
-                  "Connections turned away because there was no room.", s->refused },
-                { "hutch_http_evicted_total", "counter", "Idle connections closed to make room.",
-                  s->evicted },
+                  "Connections refused because there were too many.", s->refused },
+                { "hutch_http_evicted_total", "counter",
+                  "Idle connections closed in favour of new ones.", s->evicted },
                 { "hutch_http_timeouts_total", "counter",
                   "Connections closed because the client was too slow.", s->timeouts },
                 { "hutch_http_requests_total", "counter", "Requests received.", s->requests },
-                { "hutch_http_requests_in_flight", "gauge", "Requests of the API under way.",
+                { "hutch_http_requests_in_flight", "gauge", "API requests in flight.",
                   s->in_flight },
                 { "hutch_http_bad_requests_total", "counter",
-                  "Requests that could not be parsed or did not arrive in time.", s->bad_requests },
+                  "Requests that could not be parsed or timed out.", s->bad_requests },
         };
 
         add_metrics(b, metrics, ARRAY_SIZE(metrics));
-        add_head(b, answers, "counter", "Answers by class of status.");
+        add_head(b, name, "counter", "Responses by status class.");
         for (unsigned i = 1; i < ARRAY_SIZE(s->responses); i++)
-                buf_addf(b, "%s{class=\"%uxx\"} %llu\n", answers, i,
+                buf_addf(b, "%s{class=\"%uxx\"} %llu\n", name, i,
                          (unsigned long long) s->responses[i]);
 }
 
@@ -120,22 +124,22 @@ static void add_service(struct buf *b, const struct service *service)
 {
         struct service_stats s = service_stats(service);
         const struct metric metrics[] = {
-                { "hutch_creates_total", "counter", "Sandboxes asked for.", s.creates },
-                { "hutch_create_failures_total", "counter", "Sandboxes that could not be made.",
+                { "hutch_creates_total", "counter", "Create requests accepted.", s.creates },
+                { "hutch_create_failures_total", "counter", "Creates that failed.",
                   s.create_failures },
                 { "hutch_deletes_total", "counter", "Sandboxes deleted by request.", s.deletes },
-                { "hutch_expired_total", "counter", "Sandboxes whose time was over.", s.expired },
-                { "hutch_died_total", "counter", "Sandboxes that ended by themselves.", s.died },
+                { "hutch_expired_total", "counter", "Sandboxes that expired.", s.expired },
+                { "hutch_exited_total", "counter", "Sandboxes that ended by themselves.", s.died },
                 { "hutch_renewed_total", "counter", "Renewals, by request and by access.",
                   s.renewed },
-                { "hutch_reconciles_total", "counter", "Comparisons of records and runtime.",
-                  s.reconciles },
-                { "hutch_commands_under_way", "gauge", "Commands on sandboxes.", s.under_way },
+                { "hutch_reconciles_total", "counter",
+                  "Reconciliations of records with the runtime.", s.reconciles },
+                { "hutch_operations_in_flight", "gauge", "Operations on sandboxes.", s.under_way },
         };
 
         add_metrics(b, metrics, ARRAY_SIZE(metrics));
         add_histogram(b, &(struct histogram){ "hutch_create_seconds",
-                                              "From the request to a sandbox that runs.",
+                                              "Time from a create request to a running sandbox.",
                                               s.create_buckets, SERVICE_CREATE_BUCKETS,
                                               s.create_usec, create_bound });
         add_sandboxes(b, service);
@@ -143,19 +147,89 @@ static void add_service(struct buf *b, const struct service *service)
 
 /* --- the process --- */
 
-static usec_t turn_bound(size_t i)
+/* From /proc. A number that is not available is 0. */
+struct process_usage {
+        uint64_t descriptors;
+        uint64_t descriptors_max;
+        uint64_t resident_bytes;
+        uint64_t cpu_usec;
+};
+
+/* The second number of statm is resident pages. */
+static uint64_t resident_bytes(void)
+{
+        char text[128];
+        struct str rest, part = STR_NULL;
+        uint64_t pages = 0;
+        int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+        ssize_t n;
+
+        if (fd < 0)
+                return 0;
+        n = read(fd, text, sizeof(text));
+        (void) close(fd);
+        rest = str_of(text, n > 0 ? (size_t) n : 0);
+        (void) str_split(&rest, ' ', &part);
+        if (!str_split(&rest, ' ', &part) || parse_u64(part, &pages) < 0)
+                return 0;
+        return pages * (uint64_t) sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t count_entries(const char *path)
+{
+        DIR *d = opendir(path);
+        uint64_t n = 0;
+
+        if (!d)
+                return 0;
+        while (readdir(d))
+                n++;
+        (void) closedir(d);
+        return n > 3 ? n - 3 : 0; /* ".", ".." and the descriptor of d */
+}
+
+/* Since Linux 6.2 it is the size of the directory; before, the entries have to be counted. */
+static uint64_t descriptors(void)
+{
+        struct stat st;
+
+        if (stat("/proc/self/fd", &st) < 0)
+                return 0;
+        return st.st_size > 0 ? (uint64_t) st.st_size : count_entries("/proc/self/fd");
+}
+
+static uint64_t usec_of(struct timeval t)
+{
+        return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_usec;
+}
+
+static struct process_usage process_usage(void)
+{
+        struct process_usage u = { .descriptors = descriptors(),
+                                   .resident_bytes = resident_bytes() };
+        struct rlimit limit;
+        struct rusage usage;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+                u.descriptors_max = limit.rlim_cur;
+        if (getrusage(RUSAGE_SELF, &usage) == 0)
+                u.cpu_usec = usec_of(usage.ru_utime) + usec_of(usage.ru_stime);
+        return u;
+}
+
+static usec_t loop_bound(size_t i)
 {
         return net_loop_bounds_ms[i] * USEC_PER_MSEC;
 }
 
 static void add_loop(struct buf *b, const struct net_loop_stats *t)
 {
-        add_histogram(b, &(struct histogram){ "hutch_loop_turn_seconds",
-                                              "What an event may have to wait for the loop.",
+        add_histogram(b, &(struct histogram){ "hutch_loop_iteration_seconds",
+                                              "Duration of an iteration of the event loop.",
                                               t->buckets, NET_LOOP_BUCKETS, t->msec * USEC_PER_MSEC,
-                                              turn_bound });
-        add_head(b, "hutch_loop_turn_max_seconds", "gauge", "The slowest turn so far.");
-        buf_add_str(b, STR("hutch_loop_turn_max_seconds "));
+                                              loop_bound });
+        add_head(b, "hutch_loop_iteration_max_seconds", "gauge", "The slowest iteration so far.");
+        buf_add_str(b, STR("hutch_loop_iteration_max_seconds "));
         add_seconds(b, t->slowest * USEC_PER_MSEC);
         buf_add_char(b, '\n');
 }
@@ -165,8 +239,8 @@ static void add_process(struct buf *b)
         struct process_usage u = process_usage();
         const struct metric metrics[] = {
                 { "process_open_fds", "gauge", "Open descriptors.", u.descriptors },
-                { "process_max_fds", "gauge", "How many there may be.", u.descriptors_max },
-                { "process_resident_memory_bytes", "gauge", "Memory in use.", u.resident_bytes },
+                { "process_max_fds", "gauge", "Limit of open descriptors.", u.descriptors_max },
+                { "process_resident_memory_bytes", "gauge", "Resident memory.", u.resident_bytes },
         };
 
         add_metrics(b, metrics, ARRAY_SIZE(metrics));
@@ -178,7 +252,7 @@ static void add_process(struct buf *b)
 
 static void add_info(struct buf *b, const char *name, const char *label, const char *value)
 {
-        add_head(b, name, "gauge", "Always 1; the label says it.");
+        add_head(b, name, "gauge", "Always 1; see the label.");
         buf_addf(b, "%s{%s=\"%s\"} 1\n", name, label, value);
 }
 
@@ -186,17 +260,19 @@ void metrics_write(struct buf *b, const struct api *api, struct http_server *ser
 {
         struct http_server_stats stats = http_server_stats(server);
         const struct metric ours[] = {
-                { "hutch_event_streams", "gauge", "Clients that listen to events.",
+                { "hutch_event_streams", "gauge", "Open event streams.",
                   event_hub_count(api->events) },
                 { "hutch_audit_lost_total", "counter",
                   "Lines of the audit log that could not be written.", audit_lost(api->audit) },
         };
 
         add_http(b, &stats);
-        add_histogram(b, &(struct histogram){ "hutch_http_request_seconds",
-                                              "From the first byte to the end of the answer.",
-                                              api->latency.buckets, API_LATENCY_BUCKETS,
-                                              api->latency.usec, latency_bound });
+        add_histogram(b,
+                      &(struct histogram){
+                              "hutch_http_request_seconds",
+                              "Time from the first byte of a request to the end of its response.",
+                              api->latency.buckets, API_LATENCY_BUCKETS, api->latency.usec,
+                              latency_bound });
         add_service(b, api->service);
         add_metrics(b, ours, ARRAY_SIZE(ours));
         add_loop(b, &http_server_loop(server)->stats);

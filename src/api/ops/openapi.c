@@ -1,23 +1,149 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/ops/openapi.h"
-
-#include "api/ops/openapi_schema.h"
+#include "api/ops/ops.h"
 #include "base/base.h"
 #include "http/status.h"
 
-/* --- which routes --- */
+/*
+ * The OpenAPI 3.1 document, generated from the route tables: paths and methods are the router's, bodies the decoder's,
+ * responses the encoder's, texts those of struct http_doc. So it can't differ from what the server does. Routes without a
+ * doc are left out; tables that are served under /v1 and without it are described once, under /v1.
+ */
 
-struct place {
+enum schema_direction {
+        SCHEMA_INPUT,    /* what is decoded */
+        SCHEMA_RESPONSE, /* what is encoded */
+};
+
+/* --- JSON schemas of field tables --- */
+
+static bool is_left_out(const struct json_field *f, enum schema_direction direction)
+{
+        return f->flags & (direction == SCHEMA_INPUT ? JSON_NO_DECODE : JSON_NO_ENCODE);
+}
+
+static void add_integer(struct buf *b, const struct json_field *f)
+{
+        buf_add_str(b, STR("\"type\":\"integer\",\"format\":\"int64\""));
+        if (!f->limited)
+                return;
+        buf_addf(b, ",\"minimum\":%lld", (long long) f->min_value);
+        if (f->max_value != INT64_MAX)
+                buf_addf(b, ",\"maximum\":%lld", (long long) f->max_value);
+}
+
+static void add_enum(struct buf *b, const struct enum_table *t)
+{
+        bool first = true;
+
+        buf_add_str(b, STR("\"type\":\"string\",\"enum\":["));
+        for (int i = 0; i < t->n; i++) {
+                const char *name = enum_to_string(t, i);
+
+                if (!name)
+                        continue;
+                if (!first)
+                        buf_add_char(b, ',');
+                buf_add_quoted(b, str_from(name));
+                first = false;
+        }
+        buf_add_char(b, ']');
+}
+
+static void add_map_schema(struct buf *b, const struct json_field *f)
+{
+        buf_add_str(b, STR("\"type\":\"object\",\"additionalProperties\":{\"type\":"));
+        buf_add_str(b,
+                    f->flags & JSON_MAP_NULLS ? STR("[\"string\",\"null\"]}") : STR("\"string\"}"));
+}
+
+static void add_members(struct buf *b, const struct json_field *fields,
+                        enum schema_direction direction);
+static void add_object_schema(struct buf *b, const struct json_field *fields,
+                              enum schema_direction direction);
+
+static void add_type(struct buf *b, const struct json_field *f, enum schema_direction direction)
+{
+        static const char *const plain[] = {
+                [JSON_T_STR] = "\"type\":\"string\"",
+                [JSON_T_BOOL] = "\"type\":\"boolean\"",
+                [JSON_T_STRS] = "\"type\":\"array\",\"items\":{\"type\":\"string\"}",
+                [JSON_T_RAW] = "",
+        };
+
+        if (f->type < ARRAY_SIZE(plain) && plain[f->type]) {
+                buf_add_str(b, str_from(plain[f->type]));
+        } else if (f->type == JSON_T_I64) {
+                add_integer(b, f);
+        } else if (f->type == JSON_T_ENUM) {
+                add_enum(b, f->table);
+        } else if (f->type == JSON_T_MAP) {
+                add_map_schema(b, f);
+        } else if (f->type == JSON_T_LIST) {
+                buf_add_str(b, STR("\"type\":\"array\",\"items\":"));
+                add_object_schema(b, f->fields, direction);
+        } else {
+                add_members(b, f->fields, direction);
+        }
+}
+
+static void add_required(struct buf *b, const struct json_field *fields,
+                         enum schema_direction direction)
+{
+        bool any = false;
+
+        for (const struct json_field *f = fields; f->type != JSON_T_END; f++) {
+                if (!(f->flags & JSON_REQUIRED) || is_left_out(f, direction))
+                        continue;
+                buf_add_str(b, any ? STR(",") : STR(",\"required\":["));
+                buf_add_quoted(b, str_from(f->name));
+                any = true;
+        }
+        if (any)
+                buf_add_char(b, ']');
+}
+
+static void add_members(struct buf *b, const struct json_field *fields,
+                        enum schema_direction direction)
+{
+        bool first = true;
+
+        buf_add_str(b, STR("\"type\":\"object\",\"properties\":{"));
+        for (const struct json_field *f = fields; f->type != JSON_T_END; f++) {
+                if (is_left_out(f, direction))
+                        continue;
+                if (!first)
+                        buf_add_char(b, ',');
+                buf_add_quoted(b, str_from(f->name));
+                buf_add_str(b, STR(":{"));
+                add_type(b, f, direction);
+                buf_add_char(b, '}');
+                first = false;
+        }
+        buf_add_char(b, '}');
+        add_required(b, fields, direction);
+}
+
+static void add_object_schema(struct buf *b, const struct json_field *fields,
+                              enum schema_direction direction)
+{
+        buf_add_char(b, '{');
+        add_members(b, fields, direction);
+        buf_add_char(b, '}');
+}
+
+/* --- the routes --- */
+
+struct operation {
         const struct http_api *api;
         const struct http_route *route;
 };
 
-struct places {
-        struct place *v;
+struct operations {
+        struct operation *v;
         size_t n;
 };
 
-static bool is_at(const struct place *p, const char *prefix, const char *pattern)
+static bool is_at(const struct operation *p, const char *prefix, const char *pattern)
 {
         return str_eq(str_from(p->api->prefix), str_from(prefix))
                && str_eq(str_from(p->route->pattern), str_from(pattern));
@@ -28,8 +154,8 @@ static bool is_described(const struct http_route *r)
         return r->doc && r->method < METHOD_OTHER;
 }
 
-/* The same table, under a longer prefix. */
-static bool is_elsewhere(const struct http_api *const *apis, const struct http_api *api)
+/* Whether the same table is also served under a longer prefix. */
+static bool has_longer_prefix(const struct http_api *const *apis, const struct http_api *api)
 {
         for (; *apis; apis++)
                 if ((*apis)->routes == api->routes && strlen((*apis)->prefix) > strlen(api->prefix))
@@ -39,7 +165,7 @@ static bool is_elsewhere(const struct http_api *const *apis, const struct http_a
 
 static int by_path(const void *a, const void *b)
 {
-        const struct place *x = a, *y = b;
+        const struct operation *x = a, *y = b;
         int r = strcmp(x->api->prefix, y->api->prefix);
 
         if (r == 0)
@@ -47,17 +173,17 @@ static int by_path(const void *a, const void *b)
         return r != 0 ? r : (int) x->route->method - (int) y->route->method;
 }
 
-static struct places collect(const struct http_api *const *apis)
+static struct operations collect(const struct http_api *const *apis)
 {
-        struct places all = { 0 };
+        struct operations all = { 0 };
 
         for (const struct http_api *const *a = apis; *a; a++) {
-                if ((*a)->claims || is_elsewhere(apis, *a))
+                if ((*a)->claims || has_longer_prefix(apis, *a))
                         continue;
                 all.v = xrealloc(all.v, all.n + (*a)->n_routes, sizeof(*all.v));
                 for (size_t i = 0; i < (*a)->n_routes; i++)
                         if (is_described(&(*a)->routes[i]))
-                                all.v[all.n++] = (struct place){ *a, &(*a)->routes[i] };
+                                all.v[all.n++] = (struct operation){ *a, &(*a)->routes[i] };
         }
         if (all.n > 0)
                 qsort(all.v, all.n, sizeof(*all.v), by_path);
@@ -84,7 +210,7 @@ static void add_content(struct buf *b, const char *type)
         buf_add_str(b, STR(":{\"schema\":"));
 }
 
-/* What is in braces in the pattern. */
+/* The next {name} of the pattern. */
 static bool next_path_param(struct str *rest, struct str *ret)
 {
         ssize_t open = str_find(*rest, '{'), close = str_find(*rest, '}');
@@ -148,7 +274,7 @@ static void add_success(struct buf *b, const struct http_doc *d)
         buf_add_char(b, '}');
 }
 
-static void add_answers(struct buf *b, const struct http_doc *d)
+static void add_responses(struct buf *b, const struct http_doc *d)
 {
         buf_add_str(b, STR(",\"responses\":{"));
         add_success(b, d);
@@ -185,17 +311,17 @@ static void add_operation(struct buf *b, const struct http_route *r)
                 buf_add_str(b, STR(",\"security\":[]"));
         add_params(b, r);
         add_input(b, r);
-        add_answers(b, r->doc);
+        add_responses(b, r->doc);
         buf_add_char(b, '}');
 }
 
 /* --- the document --- */
 
-static void add_paths(struct buf *b, const struct places *all)
+static void add_paths(struct buf *b, const struct operations *all)
 {
         buf_add_str(b, STR("\"paths\":{"));
         for (size_t i = 0; i < all->n; i++) {
-                const struct place *p = &all->v[i];
+                const struct operation *p = &all->v[i];
                 bool same = i > 0 && is_at(&all->v[i - 1], p->api->prefix, p->route->pattern);
 
                 if (same)
@@ -208,8 +334,8 @@ static void add_paths(struct buf *b, const struct places *all)
         buf_add_str(b, all->n > 0 ? STR("}}") : STR("}"));
 }
 
-/* A schema of a name is written where the name comes first. */
-static bool is_first(const struct places *all, size_t at, const char *name)
+/* A schema is written where its name occurs first. */
+static bool is_first(const struct operations *all, size_t at, const char *name)
 {
         for (size_t i = 0; i < at; i++) {
                 const struct http_doc *d = all->v[i].route->doc;
@@ -231,13 +357,13 @@ static void add_schema(struct buf *b, const struct http_route *r, enum schema_di
         if (add)
                 add(b, r);
         else if (fields)
-                schema_write(b, fields, direction);
+                add_object_schema(b, fields, direction);
         else /* labels: the body is the map itself */
                 buf_add_str(b, STR("{\"type\":\"object\",\"additionalProperties\":{\"type\":"
                                    "[\"string\",\"null\"]}}"));
 }
 
-static void add_schemas(struct buf *b, const struct places *all)
+static void add_schemas(struct buf *b, const struct operations *all)
 {
         buf_add_str(b,
                     STR("\"schemas\":{\"Error\":{\"type\":\"object\",\"properties\":{\"code\":"
@@ -260,13 +386,13 @@ static void add_schemas(struct buf *b, const struct places *all)
 
 void openapi_write(struct buf *b, const struct http_api *const *apis)
 {
-        struct places all = collect(apis);
+        struct operations all = collect(apis);
 
         buf_add_str(
                 b,
                 STR("{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"Hutch\",\"version\":\"" HUTCH_VERSION
-                    "\",\"description\":\"The lifecycle API is served without /v1, "
-                    "too.\"},\"servers\":[{\"url\":\"/\"}],"
+                    "\",\"description\":\"The lifecycle API is also served "
+                    "without /v1.\"},\"servers\":[{\"url\":\"/\"}],"
                     "\"security\":[{\"apiKeyAuth\":[]}],"));
         add_paths(b, &all);
         buf_add_str(b, STR(",\"components\":{\"securitySchemes\":{\"apiKeyAuth\":{\"type\":"

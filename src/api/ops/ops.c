@@ -26,31 +26,31 @@ static void get_metrics(struct http_req *req)
         metrics_write(&b, api_of(req), req->server);
         text = arena_dup_str(&req->arena, buf_str(&b));
         if (!text.p)
-                response_too_large(req);
+                api_fail_too_large(req);
         else
                 http_reply(req, 200, STR("text/plain; version=0.0.4; charset=utf-8"), text);
 }
 
 static void get_openapi(struct http_req *req)
 {
-        const struct api *api = api_of(req); /* outlives the answer */
+        const struct api *api = api_of(req); /* outlives the response */
 
         http_reply(req, 200, STR("application/json"), str_of(api->openapi, api->openapi_n));
 }
 
 /* --- routes --- */
 
-struct word {
+struct one_text {
         struct str text;
 };
 
 static const struct json_field health_fields[] = {
-        JSON_STR(struct word, text, "status", JSON_REQUIRED),
+        JSON_STR(struct one_text, text, "status", JSON_REQUIRED),
         JSON_END,
 };
 
 static const struct json_field version_fields[] = {
-        JSON_STR(struct word, text, "version", JSON_REQUIRED),
+        JSON_STR(struct one_text, text, "version", JSON_REQUIRED),
         JSON_END,
 };
 
@@ -58,15 +58,18 @@ static const struct json_field version_fields[] = {
 
 static const uint16_t metrics_errors[] = { 401, 403, 0 };
 
-static const struct http_doc health_doc = { "getHealth", "Is the server up?", TAG, 200,
+static const struct http_doc health_doc = { "getHealth", "Check that the server is up",
+                                            TAG,         200,
                                             "Health",    health_fields };
-static const struct http_doc version_doc = { "getVersion", "Which version is it?", TAG, 200,
-                                             "Version",    version_fields };
-static const struct http_doc metrics_doc = {
-        "getMetrics", "Numbers, as Prometheus reads them", TAG,
-        200,          .response_type = "text/plain",       .errors = metrics_errors
-};
-static const struct http_doc openapi_doc = { "getOpenapi", "This description", TAG, 200,
+static const struct http_doc version_doc = { "getVersion", "Get the version", TAG,
+                                             200,          "Version",         version_fields };
+static const struct http_doc metrics_doc = { "getMetrics",
+                                             "Get metrics in Prometheus' text format",
+                                             TAG,
+                                             200,
+                                             .response_type = "text/plain",
+                                             .errors = metrics_errors };
+static const struct http_doc openapi_doc = { "getOpenapi", "Get this document", TAG, 200,
                                              .response_type = "application/json" };
 
 static const struct http_route routes[] = {

@@ -14,7 +14,7 @@
  * purista_call_continue.
  */
 
-#include "api/access/bridge.h"
+#include "api/access/access.h"
 #include "api/purista/payload.h"
 #include "api/purista/purista.h"
 #include "api/purista/text.h"

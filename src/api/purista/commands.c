@@ -3,7 +3,7 @@
 /* The six commands: each checks what the caller may do, starts an operation of the service, and writes the response. */
 
 #include "api/forward.h"
-#include "api/problem.h"
+#include "api/response.h"
 #include "api/purista/call.h"
 #include "base/base.h"
 #include "model/extensions.h"

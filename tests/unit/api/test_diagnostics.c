@@ -175,7 +175,7 @@ static void test_what_can_not_be_read_is_told(void **state)
                 const char *warning;
         } cases[] = {
                 { PLAY_NONE, "\"warnings\":[\"the sandbox has no program of its own\"]" },
-                { PLAY_ERROR, "answered 500" },
+                { PLAY_ERROR, "replied with status 500" },
                 { PLAY_CUT, "\"warnings\":[\"read the log from the sandbox's agent: " },
                 { PLAY_ENDLESS, "\"warnings\":[\"read the log from the sandbox's agent: " },
         };

@@ -5,7 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "api/mount.h"
+#include "api/api.h"
 #include "base/base.h"
 #include "tests/lib/api_world.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/access/ingress.h"
+#include "api/access/access.h"
 
 #include "base/base.h"
 #include "tests/lib/ingress_world.h"
 
-/* What opens a door, and what does not. */
+/* Which credentials grant access to a port of a sandbox, and which do not. */
 
 #define NOW UINT64_C(1700000000)
 
@@ -53,7 +53,7 @@ static uint16_t port_of(enum ingress_kind k)
 
 enum token_kind {
         NONE,
-        GOOD,       /* of the door that is asked */
+        GOOD,       /* of the requested port */
         FOREIGN,    /* of the same port of another sandbox */
         OTHER_PORT, /* of another port of the same sandbox */
         ENDED,      /* was good until now */
@@ -90,13 +90,13 @@ static const char *token_of(enum token_kind t, enum ingress_kind k, const char *
         }
 }
 
-struct shown {
+struct credential {
         const char *where; /* a header, "path", "query", "cookie"; NULL: nothing */
         enum token_kind token;
         const char *words;
 };
 
-static void ask(const struct shown *s, enum ingress_kind k)
+static void ask(const struct credential *s, enum ingress_kind k)
 {
         const char *token = s->where ? token_of(s->token, k, s->words) : NULL;
         const char *in_path = token && strcmp(s->where, "path") == 0 ? ingress_text("~%s", token)
@@ -106,7 +106,7 @@ static void ask(const struct shown *s, enum ingress_kind k)
                                     : "";
         struct ingress_request q = { 0 };
 
-        check_case(ingress_text("%s: %s (%u) at door %u", s->where ? s->where : "nothing",
+        check_case(ingress_text("%s: %s (%u) at %u", s->where ? s->where : "nothing",
                                 s->words ? s->words : "", s->token, k));
         if (k == SUBDOMAIN)
                 q.host = ingress_text("%s-8080." PREVIEW, w.id);
@@ -123,8 +123,8 @@ static void ask(const struct shown *s, enum ingress_kind k)
         ingress_call(&w, &q);
 }
 
-/* Whatever was shown has not entered. */
-static void check_kept_outside(const struct shown *s, enum ingress_kind k)
+/* No credential has reached the sandbox. */
+static void check_kept_outside(const struct credential *s, enum ingress_kind k)
 {
         if (!s->where || ingress_status(&w) != 200)
                 return;
@@ -141,7 +141,7 @@ static void check_kept_outside(const struct shown *s, enum ingress_kind k)
 static void with_keys_a_door_asks_for_one_or_a_token(void **state)
 {
         static const struct {
-                struct shown shown;
+                struct credential credential;
                 int status[KINDS]; /* PATH PATH_V1 AGENT SUBDOMAIN OTHER MISSING SECURED */
         } cases[] = {
                 { { NULL, NONE, NULL }, { 401, 401, 401, 401, 401, 401, 401 } },
@@ -190,16 +190,16 @@ static void with_keys_a_door_asks_for_one_or_a_token(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 for (enum ingress_kind k = 0; k < KINDS; k++) {
-                        ask(&cases[i].shown, k);
+                        ask(&cases[i].credential, k);
                         check_i64_eq(ingress_status(&w), cases[i].status[k]);
-                        check_kept_outside(&cases[i].shown, k);
+                        check_kept_outside(&cases[i].credential, k);
                 }
 }
 
 static void without_keys_doors_are_open_unless_secured(void **state)
 {
         static const struct {
-                struct shown shown;
+                struct credential credential;
                 int status[KINDS]; /* PATH PATH_V1 AGENT SUBDOMAIN OTHER MISSING SECURED */
         } cases[] = {
                 { { NULL, NONE, NULL }, { 200, 200, 200, 200, 200, 404, 401 } },
@@ -214,9 +214,9 @@ static void without_keys_doors_are_open_unless_secured(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 for (enum ingress_kind k = 0; k < KINDS; k++) {
-                        ask(&cases[i].shown, k);
+                        ask(&cases[i].credential, k);
                         check_i64_eq(ingress_status(&w), cases[i].status[k]);
-                        check_kept_outside(&cases[i].shown, k);
+                        check_kept_outside(&cases[i].credential, k);
                         if (k == SECURED && cases[i].status[k] == 401)
                                 check_true(
                                         ingress_body_has(&w, "MISSING_OR_INVALID_SECURE_ACCESS"));
@@ -294,8 +294,8 @@ static void pages_need_a_token_of_their_own(void **state)
 {
         static const struct {
                 const char *origin;
-                struct shown shown;
-                enum ingress_kind door;
+                struct credential credential;
+                enum ingress_kind kind;
                 int status;
         } cases[] = {
                 /* The page of a sandbox, at its own backend. */
@@ -316,27 +316,27 @@ static void pages_need_a_token_of_their_own(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct ingress_request q;
-                const char *token = cases[i].shown.where
-                                            ? token_of(cases[i].shown.token, cases[i].door, NULL)
-                                            : NULL;
-                bool in_path = token && strcmp(cases[i].shown.where, "path") == 0;
-                bool cookie = token && strcmp(cases[i].shown.where, "cookie") == 0;
+                const char *token = cases[i].credential.where ? token_of(cases[i].credential.token,
+                                                                         cases[i].kind, NULL)
+                                                              : NULL;
+                bool in_path = token && strcmp(cases[i].credential.where, "path") == 0;
+                bool cookie = token && strcmp(cases[i].credential.where, "cookie") == 0;
 
                 check_case(ingress_text("%zu: %s", i, cases[i].origin));
                 q = (struct ingress_request){ .method = "POST",
                                               .body = "x",
                                               .name = { "Origin" },
                                               .value = { cases[i].origin } };
-                if (cases[i].door == SUBDOMAIN) {
+                if (cases[i].kind == SUBDOMAIN) {
                         q.host = ingress_text("%s-8080." PREVIEW, w.id);
                         q.target = "/x";
                 } else {
                         q.target = ingress_text("/sandboxes/%s/proxy/%u%s%s/x", w.id,
-                                                port_of(cases[i].door), in_path ? "~" : "",
+                                                port_of(cases[i].kind), in_path ? "~" : "",
                                                 in_path ? token : "");
                 }
                 if (token && !in_path) {
-                        q.name[1] = cookie ? "Cookie" : cases[i].shown.where;
+                        q.name[1] = cookie ? "Cookie" : cases[i].credential.where;
                         q.value[1] = cookie ? ingress_text("hutch_token=%s", token) : token;
                 }
                 ingress_call(&w, &q);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/ops/openapi.h"
+#include "api/ops/ops.h"
 
 #include "base/base.h"
 #include "tests/lib/check.h"

@@ -47,7 +47,7 @@ static void what_is_written_is_read(void **state)
         struct str text = written(&a, &ann);
 
         check_i64_eq(read_as(text, &binding, &got), 0);
-        check_true(got.known && !got.bridge && !got.sees_all && got.role == ROLE_USER);
+        check_true(got.known && !got.bridge && !got.all_tenants && got.role == ROLE_USER);
         check_true(str_eq(got.tenant, ann.tenant) && str_eq(got.principal, ann.principal)
                    && str_eq(got.key, ann.key));
         arena_done(&a);

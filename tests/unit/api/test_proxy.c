@@ -194,7 +194,7 @@ static void answers_do_not_speak_for_our_origin(void **state)
 static void redirects_stay_below_the_door(void **state)
 {
         static const struct {
-                const char *location, *becomes; /* a leading '+' stands for the door */
+                const char *location, *becomes; /* a leading '+' stands for the prefix */
         } cases[] = {
                 { "%2Flogin%3Fa=b", "+/login?a=b" },
                 { "%2F", "+/" },
@@ -209,19 +209,19 @@ static void redirects_stay_below_the_door(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 for (int with_token = 0; with_token < 2; with_token++) {
-                        const char *door = ingress_text("/v1/sandboxes/%s/proxy/8080%s%s", w.id,
-                                                        with_token ? "~" : "",
-                                                        with_token ? token : "");
+                        const char *prefix = ingress_text("/v1/sandboxes/%s/proxy/8080%s%s", w.id,
+                                                          with_token ? "~" : "",
+                                                          with_token ? token : "");
                         bool moved = cases[i].becomes[0] == '+';
 
                         check_case(cases[i].becomes);
                         ingress_call(&w, &(struct ingress_request){
                                                  .target = ingress_text("%s/answer?Location=%s",
-                                                                        door, cases[i].location),
+                                                                        prefix, cases[i].location),
                                                  .name = { "X-API-Key" },
                                                  .value = { KEY_MINE } });
                         check_str_eq(str_from(ingress_header(&w, "Location")),
-                                     ingress_text("%s%s", moved ? door : "",
+                                     ingress_text("%s%s", moved ? prefix : "",
                                                   cases[i].becomes + moved));
                 }
 }

@@ -5,7 +5,7 @@
 
 #include "api/purista/purista.h"
 
-#include "api/access/bridge.h"
+#include "api/access/access.h"
 #include "base/base.h"
 #include "tests/lib/api_world.h"
 

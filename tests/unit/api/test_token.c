@@ -10,7 +10,7 @@
 #define NOW    UINT64_C(1800000000)
 #define MADE   INT64_C(1700000000000)
 
-static const struct token_target door = { ID, MADE, 8080 };
+static const struct token_target target = { ID, MADE, 8080 };
 
 static struct str make(struct str secret, const struct token_target *of, uint64_t expires)
 {
@@ -28,7 +28,7 @@ static void a_token_opens_its_door_only(void **state)
         static const struct {
                 const char *name;
                 struct str secret;
-                struct token_target door;
+                struct token_target target;
                 uint64_t expires, now;
                 bool opens;
         } cases[] = {
@@ -49,10 +49,10 @@ static void a_token_opens_its_door_only(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct str t = make(cases[i].secret, &cases[i].door, cases[i].expires);
+                struct str t = make(cases[i].secret, &cases[i].target, cases[i].expires);
 
                 check_case(cases[i].name);
-                check_true(token_is_valid(SECRET, t, &door, cases[i].now) == cases[i].opens);
+                check_true(token_is_valid(SECRET, t, &target, cases[i].now) == cases[i].opens);
         }
 }
 
@@ -68,38 +68,38 @@ static void it_is_the_same_after_a_restart(void **state)
 static void no_other_text_opens(void **state)
 {
         char text[TOKEN_TEXT_MAX + 8];
-        struct str good = make(SECRET, &door, NOW + 60);
-        struct str plain = make(SECRET, &door, 0);
+        struct str good = make(SECRET, &target, NOW + 60);
+        struct str plain = make(SECRET, &target, 0);
 
         /* Every single character counts. */
         for (size_t i = 0; i < good.n; i++) {
                 memcpy(text, good.p, good.n);
                 text[i] = text[i] == 'a' ? 'b' : 'a';
-                check_false(token_is_valid(SECRET, str_of(text, good.n), &door, NOW));
+                check_false(token_is_valid(SECRET, str_of(text, good.n), &target, NOW));
         }
         for (size_t i = 0; i < good.n; i++)
-                check_false(token_is_valid(SECRET, str_of(good.p, i), &door, NOW));
+                check_false(token_is_valid(SECRET, str_of(good.p, i), &target, NOW));
         /* Nor is an end taken away, put in front, or spelled in another way. */
-        check_false(token_is_valid(SECRET, str_skip(good, good.n - TOKEN_LEN), &door, NOW));
+        check_false(token_is_valid(SECRET, str_skip(good, good.n - TOKEN_LEN), &target, NOW));
         (void) snprintf(text, sizeof(text), "zzzzzz~%.*s", STR_ARG(plain));
-        check_false(token_is_valid(SECRET, str_from(text), &door, NOW));
+        check_false(token_is_valid(SECRET, str_from(text), &target, NOW));
         (void) snprintf(text, sizeof(text), "0%.*s", STR_ARG(good));
-        check_false(token_is_valid(SECRET, str_from(text), &door, NOW));
+        check_false(token_is_valid(SECRET, str_from(text), &target, NOW));
         (void) snprintf(text, sizeof(text), "0~%.*s", STR_ARG(plain));
-        check_false(token_is_valid(SECRET, str_from(text), &door, NOW));
+        check_false(token_is_valid(SECRET, str_from(text), &target, NOW));
         (void) snprintf(text, sizeof(text), "~%.*s", STR_ARG(plain));
-        check_false(token_is_valid(SECRET, str_from(text), &door, NOW));
+        check_false(token_is_valid(SECRET, str_from(text), &target, NOW));
         (void) snprintf(text, sizeof(text), "zzzzzzzzzzzzz~%.*s", STR_ARG(plain)); /* overflows */
-        check_false(token_is_valid(SECRET, str_from(text), &door, NOW));
+        check_false(token_is_valid(SECRET, str_from(text), &target, NOW));
 }
 
 static void without_a_secret_nothing_opens(void **state)
 {
-        struct str t = make(STR(""), &door, 0);
+        struct str t = make(STR(""), &target, 0);
 
-        check_false(token_is_valid(STR(""), t, &door, NOW));
-        check_false(token_is_valid(STR_NULL, t, &door, NOW));
-        check_false(token_is_valid(SECRET, STR_NULL, &door, NOW));
+        check_false(token_is_valid(STR(""), t, &target, NOW));
+        check_false(token_is_valid(STR_NULL, t, &target, NOW));
+        check_false(token_is_valid(SECRET, STR_NULL, &target, NOW));
 }
 
 static void segments_are_a_port_and_a_token(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/problem.h"
+#include "api/response.h"
 
 #include <fcntl.h>
 #include <unistd.h>

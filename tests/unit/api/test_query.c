@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/opensandbox/list_query.h"
+#include "api/opensandbox/query.h"
 
 #include "base/base.h"
 #include "tests/lib/http_loopback.h"

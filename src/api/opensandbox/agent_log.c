@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/agent_log.h"
+#include "api/opensandbox/agent_log.h"
 
 #include <unistd.h>
 
 #include "base/base.h"
 
-/* Twice what is kept is held, so that the front is moved away now and then, not with every piece. */
+/* Holds twice what is kept, so that the front is dropped now and then, not with every piece. */
 #define HELD_MAX (2 * AGENT_LOG_MAX)
 
-static void finish(struct agent_log *l)
+static void log_done(struct agent_log *l)
 {
         struct http_req *req = l->req;
 
@@ -18,13 +18,13 @@ static void finish(struct agent_log *l)
         http_req_unref(req);
 }
 
-static void fail(struct agent_log *l)
+static void log_failed(struct agent_log *l)
 {
         l->has_failure = true;
-        finish(l);
+        log_done(l);
 }
 
-/* The last lines of what is held, and whether something is missing before them. */
+/* Selects the last lines of what is held. */
 static void cut(struct agent_log *l)
 {
         struct str all = buf_str(&l->_bytes);
@@ -43,7 +43,7 @@ static void cut(struct agent_log *l)
 
 static void call_head(struct http_call *call)
 {
-        (void) call; /* the status is looked at in the end */
+        (void) call; /* call_end checks the status */
 }
 
 static void call_body(struct http_call *call, const char *p, size_t n)
@@ -64,20 +64,21 @@ static void call_end(struct http_call *call, int r)
 {
         struct agent_log *l = container_of(call, struct agent_log, _call);
 
+        if (r == 0 && call->status == 200) {
+                cut(l);
+                log_done(l);
+                return;
+        }
         if (r < 0)
                 (void) err_errno(&l->failure, r, "read the log from the sandbox's agent");
         else if (call->status == 404)
                 (void) err_set(&l->failure, ERR_NOT_FOUND, "the sandbox has no program of its own");
-        else if (call->status != 200)
-                (void) err_set(&l->failure, ERR_UNAVAILABLE,
-                               "the sandbox's agent answered %d when asked for its log",
-                               call->status);
-        if (r < 0 || call->status != 200) {
-                fail(l);
-                return;
-        }
-        cut(l);
-        finish(l);
+        else
+                (void) err_set(
+                        &l->failure, ERR_UNAVAILABLE,
+                        "the sandbox's agent replied with status %d to a request for its log",
+                        call->status);
+        log_failed(l);
 }
 
 static const struct http_call_hooks call_hooks = { .head = call_head,
@@ -92,7 +93,7 @@ static void connected(struct op *op, int result)
 
         if (result < 0) {
                 l->failure = l->_connect.req.err;
-                fail(l);
+                log_failed(l);
                 return;
         }
         http_call_init(&l->_call, &call_hooks, a);
@@ -100,13 +101,13 @@ static void connected(struct op *op, int result)
         l->_call.target = STR("/entrypoint/logs");
         r = http_headers_add(&l->_call.headers, a, STR("Host"), STR("sandbox"));
         if (r < 0) {
-                (void) err_errno(&l->failure, r, "ask the sandbox's agent for its log");
+                (void) err_errno(&l->failure, r, "request the log of the sandbox's agent");
                 (void) close(TAKE_FD(l->_connect.fd));
-                fail(l);
+                log_failed(l);
                 return;
         }
         l->_connected = true;
-        http_call_start_fd(api_of(l->req)->into, &l->_call, TAKE_FD(l->_connect.fd));
+        http_call_start_fd(api_of(l->req)->sandbox_client, &l->_call, TAKE_FD(l->_connect.fd));
 }
 
 void agent_log_start(struct agent_log *l)

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/mount.h"
+#include "api/api.h"
 
-#include "api/agent_log.h"
 #include "api/hutch/audit.h"
 #include "api/hutch/events.h"
 #include "api/hutch/hutch.h"
+#include "api/opensandbox/agent_log.h"
 #include "api/opensandbox/opensandbox.h"
-#include "api/ops/openapi.h"
 #include "api/ops/ops.h"
 #include "api/purista/purista.h"
 #include "base/base.h"
 
-/* Of what the API itself asks of an agent: long for a healthy one, short for who waits. */
+/* Of requests that the API itself sends to an agent: long for a healthy one, short for a client that waits. */
 #define AGENT_DEADLINE (10 * USEC_PER_SEC)
 
 const struct http_api *const api_all[] = {
@@ -39,7 +38,7 @@ const struct http_api *const api_all[] = {
         NULL,
 };
 
-/* --- every request, when it has ended --- */
+/* --- when a request has ended --- */
 
 const usec_t api_latency_bounds[API_LATENCY_BUCKETS] = {
         1 * USEC_PER_MSEC,     2 * USEC_PER_MSEC,    5 * USEC_PER_MSEC,    10 * USEC_PER_MSEC,
@@ -48,22 +47,17 @@ const usec_t api_latency_bounds[API_LATENCY_BUCKETS] = {
         10000 * USEC_PER_MSEC, USEC_INFINITY,
 };
 
-static void count(struct api_latency *l, usec_t took)
-{
-        size_t i = 0;
-
-        while (took > api_latency_bounds[i])
-                i++;
-        l->buckets[i]++;
-        l->usec += took;
-}
-
 static void request_ended(const struct http_req *req, usec_t took)
 {
         struct api *api = api_of(req);
+        size_t i = 0;
 
-        if (!req->route || !req->route->lasting)
-                count(&api->latency, took);
+        if (!req->route || !req->route->lasting) {
+                while (took > api_latency_bounds[i])
+                        i++;
+                api->latency.buckets[i]++;
+                api->latency.usec += took;
+        }
         audit_request(api->audit, req);
 }
 
