@@ -191,10 +191,10 @@ static void *grown(void *items, size_t n, size_t size)
         return xrealloc(items, n == 0 ? 1 : 2 * n, size);
 }
 
-void driver_scan_add(struct driver_scan *s, struct sandbox *record, int life)
+void driver_scan_add(struct driver_scan *s, struct sandbox *record, int status)
 {
         s->found = grown(s->found, s->n, sizeof(*s->found));
-        s->found[s->n++] = (struct driver_found){ record, life };
+        s->found[s->n++] = (struct driver_found){ record, status };
 }
 
 void driver_snapshots_add(struct driver_snapshots *x, struct str id)

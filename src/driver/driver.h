@@ -109,7 +109,7 @@ void driver_pause(struct driver *d, struct driver_pause *p, const struct sandbox
 void driver_resume(struct driver *d, struct driver_pause *p, const struct sandbox *record);
 
 struct driver_health {
-        int life; /* enum runtime_status */
+        int status; /* enum runtime_status */
         const char
                 *reason; /* our word for it, a constant: EXITED, OOM_KILLED …; NULL if it lives */
         struct str message; /* for people; may hold the runtime's own text */
@@ -129,7 +129,7 @@ void driver_inspect(struct driver *d, struct driver_inspect *i, const struct san
  * as it was at create, with its handle. */
 struct driver_found {
         struct sandbox *record; /* who keeps it sets this to NULL (TAKE_PTR) */
-        int life;               /* enum runtime_status, not RUNTIME_GONE */
+        int status;             /* enum runtime_status, not RUNTIME_GONE */
 };
 
 struct driver_scan {

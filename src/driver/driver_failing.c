@@ -98,7 +98,7 @@ static int give_health(struct driver_inspect *to, const struct driver_inspect *f
 static int give_found(struct driver_scan *to, struct driver_scan *from)
 {
         for (size_t i = 0; i < from->n; i++)
-                driver_scan_add(to, TAKE_PTR(from->found[i].record), from->found[i].life);
+                driver_scan_add(to, TAKE_PTR(from->found[i].record), from->found[i].status);
         to->skipped = from->skipped;
         return 0;
 }

@@ -21,7 +21,7 @@ static int fail_not_found(struct driver_req *req)
 static int fail_not(struct driver_req *req, const struct entry *entry)
 {
         return err_set(&req->err, ERR_CONFLICT, "the sandbox is %s",
-                       runtime_status_to_string(entry->life));
+                       runtime_status_to_string(entry->status));
 }
 
 #define HANDLE_SIZE 48
@@ -73,9 +73,9 @@ static int change_life(struct fake *f, struct driver_req *req, int from, int to)
 
         if (!entry)
                 return fail_not_found(req);
-        if (entry->life != from)
+        if (entry->status != from)
                 return fail_not(req, entry);
-        entry->life = to;
+        entry->status = to;
         return 0;
 }
 
@@ -94,7 +94,7 @@ static void run_inspect(struct driver *d, struct driver_req *req)
         struct driver_inspect *i = DRIVER_AS(inspect, req);
         struct entry *entry = fake__entry_get(fake_of(d), i->record->id);
 
-        i->health.life = entry ? entry->life : RUNTIME_GONE;
+        i->health.status = entry ? entry->status : RUNTIME_GONE;
         if (entry && !entry->watched_by)
                 entry->watched_by = fake_of(d);
         if (entry && entry->reason)
@@ -147,7 +147,7 @@ static void scan_entry(struct scanning *x, struct entry *entry)
                 return;
         }
         entry->watched_by = x->f;
-        driver_scan_add(s, record, entry->life);
+        driver_scan_add(s, record, entry->status);
 }
 
 static void scan_slice(struct net_task *t)
@@ -191,10 +191,10 @@ static void run_connect(struct driver *d, struct driver_req *req)
 
         if (!entry)
                 return driver_finish(req, fail_not_found(req));
-        if (entry->life != RUNTIME_RUNNING)
+        if (entry->status != RUNTIME_RUNNING)
                 return driver_finish(req, err_set(&req->err, ERR_UNAVAILABLE,
                                                   "its agent does not answer: it is %s",
-                                                  runtime_status_to_string(entry->life)));
+                                                  runtime_status_to_string(entry->status)));
         if (!entry->server && fake__agent_start(f, entry) < 0)
                 return driver_finish(req, err_set(&req->err, ERR_INTERNAL, "bad routes"));
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
@@ -213,7 +213,7 @@ static void run_usage(struct driver *d, struct driver_req *req)
                 return driver_finish(req, fail_not_found(req));
         u->cpu_usec = entry->number;
         u->memory_bytes = entry->record.n;
-        u->processes = entry->life == RUNTIME_RUNNING || entry->life == RUNTIME_PAUSED;
+        u->processes = entry->status == RUNTIME_RUNNING || entry->status == RUNTIME_PAUSED;
         return driver_finish(req, 0);
 }
 

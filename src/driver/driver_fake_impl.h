@@ -49,7 +49,7 @@ struct entry {
         struct str record;
         char snapshot_id[SANDBOX_ID_MAX + 1]; /* that it was made of; "": none */
         uint64_t number;
-        int life;
+        int status;
         const char *reason;
         char *message; /* or NULL */
         char name[];

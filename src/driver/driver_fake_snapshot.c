@@ -57,9 +57,9 @@ void fake__snapshot(struct driver *d, struct driver_req *req)
         if (!entry)
                 return driver_finish(req,
                                      err_set(&req->err, ERR_NOT_FOUND, "there is no such sandbox"));
-        if (entry->life != RUNTIME_RUNNING)
+        if (entry->status != RUNTIME_RUNNING)
                 return driver_finish(req, err_set(&req->err, ERR_CONFLICT, "the sandbox is %s",
-                                                  runtime_status_to_string(entry->life)));
+                                                  runtime_status_to_string(entry->status)));
         if (find(f, x->snapshot_id))
                 return driver_finish(req, err_set(&req->err, ERR_EXISTS,
                                                   "there is such a snapshot already"));

@@ -59,7 +59,7 @@ struct entry *fake__entry_new(struct fake *f, const struct sandbox *record, stru
         if (record->snapshot_id.p)
                 memcpy(entry->snapshot_id, record->snapshot_id.p, record->snapshot_id.n);
         entry->number = ++f->world->made;
-        entry->life = RUNTIME_RUNNING;
+        entry->status = RUNTIME_RUNNING;
         entry->watched_by = f;
         list_init(&entry->news);
         tree_add(&f->world->sandboxes, &entry->node, str_of(entry->name, key.n));
@@ -162,7 +162,7 @@ void fake__tell(struct net_task *t)
 
         for (struct list *n; (n = list_first(&f->news));) {
                 struct entry *entry = container_of(n, struct entry, news);
-                struct driver_health how = { entry->life, entry->reason, STR("") };
+                struct driver_health how = { entry->status, entry->reason, STR("") };
 
                 list_remove(n);
                 if (entry->message)
@@ -177,9 +177,9 @@ bool driver_fake_kill(struct driver_fake_world *w, struct str id, const struct d
 
         if (!entry)
                 return false;
-        ASSERT(how->life == RUNTIME_ENDED || how->life == RUNTIME_DEAD);
+        ASSERT(how->status == RUNTIME_ENDED || how->status == RUNTIME_DEAD);
         fake__agent_stop(entry);
-        entry->life = how->life;
+        entry->status = how->status;
         entry->reason = how->reason;
         free(entry->message);
         entry->message = xstrndup_str(how->message);
@@ -213,7 +213,7 @@ int driver_fake_status(const struct driver_fake_world *w, struct str id)
 {
         const struct entry *entry = entry_find(w, id);
 
-        return entry ? entry->life : RUNTIME_GONE;
+        return entry ? entry->status : RUNTIME_GONE;
 }
 
 size_t driver_fake_count(const struct driver_fake_world *w)

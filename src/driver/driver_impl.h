@@ -91,7 +91,7 @@ const struct sandbox *driver_req_record(const struct driver_req *req);
 struct str driver_keep(struct driver_req *req, struct str text) must_check;
 
 /* Takes the record. */
-void driver_scan_add(struct driver_scan *s, struct sandbox *record, int life);
+void driver_scan_add(struct driver_scan *s, struct sandbox *record, int status);
 
 /* The id must be valid. */
 void driver_snapshots_add(struct driver_snapshots *x, struct str id);

@@ -72,23 +72,23 @@ static const struct json_field raw_container_fields[] = {
 
 /* Their words; what is on its way to its end is taken for dead. */
 static const struct {
-        const char *status;
-        int life;
-} lives[] = {
-        { "running", ENGINE_RUNNING },  { "restarting", ENGINE_RUNNING },
-        { "stopping", ENGINE_RUNNING }, { "paused", ENGINE_PAUSED },
-        { "created", ENGINE_DEAD },     { "configured", ENGINE_DEAD },
-        { "initialized", ENGINE_DEAD }, { "exited", ENGINE_DEAD },
-        { "stopped", ENGINE_DEAD },     { "dead", ENGINE_DEAD },
-        { "removing", ENGINE_DEAD },
+        const char *word;
+        int status;
+} statuses[] = {
+        { "running", RUNTIME_RUNNING },  { "restarting", RUNTIME_RUNNING },
+        { "stopping", RUNTIME_RUNNING }, { "paused", RUNTIME_PAUSED },
+        { "created", RUNTIME_DEAD },     { "configured", RUNTIME_DEAD },
+        { "initialized", RUNTIME_DEAD }, { "exited", RUNTIME_DEAD },
+        { "stopped", RUNTIME_DEAD },     { "dead", RUNTIME_DEAD },
+        { "removing", RUNTIME_DEAD },
 };
 
-static int life_of(struct str status)
+static int status_of(struct str status)
 {
-        for (size_t i = 0; i < ARRAY_SIZE(lives); i++)
-                if (str_eq(status, str_from(lives[i].status)))
-                        return lives[i].life;
-        return ENGINE_STATUS_INVALID_;
+        for (size_t i = 0; i < ARRAY_SIZE(statuses); i++)
+                if (str_eq(status, str_from(statuses[i].word)))
+                        return statuses[i].status;
+        return RUNTIME_STATUS_INVALID_;
 }
 
 static bool never_ran(struct str status)
@@ -108,7 +108,7 @@ static void explain_end(const struct raw_state *raw, struct arena *a, struct eng
         int64_t code = raw->exit_code;
         char *text = NULL;
 
-        ret->life = ENGINE_DEAD;
+        ret->status = RUNTIME_DEAD;
         if (never_ran(raw->status)) {
                 ret->reason = ENGINE_NEVER_STARTED;
                 text = arena_strdup(a, "it was made and never started");
@@ -121,7 +121,7 @@ static void explain_end(const struct raw_state *raw, struct arena *a, struct eng
                 text = arena_printf(a, "it was ended by signal %d (%s)", (int) code - 128,
                                     strsignal((int) code - 128));
         } else {
-                ret->life = code == 0 && raw->error.n == 0 ? ENGINE_ENDED : ENGINE_DEAD;
+                ret->status = code == 0 && raw->error.n == 0 ? RUNTIME_ENDED : RUNTIME_DEAD;
                 ret->reason = ENGINE_EXITED;
                 text = raw->error.n ? arena_printf(a, "it ended with status %d: %s", (int) code,
                                                    QUOTED(raw->error))
@@ -133,12 +133,12 @@ static void explain_end(const struct raw_state *raw, struct arena *a, struct eng
 static int set_state(const struct raw_state *raw, struct arena *a, struct engine_state *ret,
                      struct err *e)
 {
-        *ret = (struct engine_state){ .life = life_of(raw->status),
+        *ret = (struct engine_state){ .status = status_of(raw->status),
                                       .reason = ENGINE_REASON_INVALID_ };
-        if (ret->life < 0)
+        if (ret->status < 0)
                 return err_set(e, ERR_UNAVAILABLE, "the engine calls a container %s",
                                QUOTED(raw->status));
-        if (ret->life == ENGINE_DEAD)
+        if (ret->status == RUNTIME_DEAD)
                 explain_end(raw, a, ret);
         return 0;
 }

@@ -19,7 +19,7 @@ struct engine_container {
         struct str id;   /* the engine's */
         struct str name; /* with or without a slash */
         struct json_map labels;
-        struct engine_state state; /* never ENGINE_GONE; message in the arena */
+        struct engine_state state; /* never RUNTIME_GONE; message in the arena */
         bool removing;
         int64_t exit_code;           /* of one that has ended; else 0. Lists do not tell. */
         struct str image;            /* its id; not of a list */

@@ -28,9 +28,9 @@ static void pause_seen(struct job *j)
                 return job_fail(j, r);
         if (r == 0)
                 return fail_not_found(j);
-        if (c.state.life != (pause ? ENGINE_RUNNING : ENGINE_PAUSED))
+        if (c.state.status != (pause ? RUNTIME_RUNNING : RUNTIME_PAUSED))
                 return job_fail(j, err_set(&j->err, ERR_CONFLICT, "the sandbox is %s",
-                                           engine_status_to_string(c.state.life)));
+                                           runtime_status_to_string(c.state.status)));
         api_call_reset(&j->ask);
         api_call_target(&j->ask, "/containers/%s/%s", j->name, pause ? "pause" : "unpause");
         return job_call(j, "POST", paused);
@@ -50,7 +50,7 @@ void job__resume(struct job *j)
 
 static void tell_end(struct job *j, struct engine_state *state)
 {
-        if (state->life != ENGINE_RUNNING && state->life != ENGINE_PAUSED
+        if (state->status != RUNTIME_RUNNING && state->status != RUNTIME_PAUSED
             && !job_is_about(j->worker, j->id))
                 engine_worker_send(j->worker,
                                    &(struct engine_message){ .died = j->id, .state = state },
@@ -60,7 +60,7 @@ static void tell_end(struct job *j, struct engine_state *state)
 
 static void inspect_seen(struct job *j)
 {
-        struct engine_container c = { .state = { .life = ENGINE_GONE,
+        struct engine_container c = { .state = { .status = RUNTIME_GONE,
                                                  .reason = ENGINE_REASON_INVALID_ } };
         int r = job_container(j, &c);
 

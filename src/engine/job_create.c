@@ -151,7 +151,7 @@ static void recheck_seen(struct job *j)
                                     err_set(&j->err, ERR_UNAVAILABLE, "somebody has removed it"));
         if (r > 0 && seen.exit_code == MOUNT_IDENTITY_EXIT && volume_sources_have_bind(&c->places))
                 return create__undo(j, wrong_mount(j));
-        if (r > 0 && seen.state.life != ENGINE_RUNNING && seen.state.life != ENGINE_PAUSED)
+        if (r > 0 && seen.state.status != RUNTIME_RUNNING && seen.state.status != RUNTIME_PAUSED)
                 return create__undo(j, err_set(&j->err, ERR_INVALID,
                                                "it ended before its agent answered: %.*s",
                                                STR_ARG(seen.state.message)));

@@ -302,9 +302,9 @@ static void seen(struct job *j)
 
         if (r == 0)
                 r = err_set(&j->err, ERR_NOT_FOUND, "there is no such sandbox");
-        else if (r > 0 && c.state.life != ENGINE_RUNNING)
+        else if (r > 0 && c.state.status != RUNTIME_RUNNING)
                 r = err_set(&j->err, ERR_CONFLICT, "the sandbox is %s",
-                            engine_status_to_string(c.state.life));
+                            runtime_status_to_string(c.state.status));
         if (r > 0)
                 r = sandbox_decode(engine_label(&c.labels, LABEL_RECORD), &t->record, &j->err);
         if (r == 0)

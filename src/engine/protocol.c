@@ -25,12 +25,6 @@ static const char *const call_names[] = {
 };
 ENUM_TABLE(engine_call, call_names, ENGINE_CALL_MAX_);
 
-static const char *const life_names[] = {
-        [ENGINE_RUNNING] = "running", [ENGINE_PAUSED] = "paused", [ENGINE_ENDED] = "ended",
-        [ENGINE_DEAD] = "dead",       [ENGINE_GONE] = "gone",
-};
-ENUM_TABLE(engine_status, life_names, ENGINE_STATUS_MAX_);
-
 static const char *const reason_names[] = {
         [ENGINE_EXITED] = "EXITED",
         [ENGINE_SIGNALED] = "SIGNALED",
@@ -64,7 +58,7 @@ const struct json_field engine_request_fields[] = {
 #undef Q
 
 static const struct json_field state_fields[] = {
-        JSON_ENUM(struct engine_state, life, "life", JSON_REQUIRED, &engine_status_table),
+        JSON_ENUM(struct engine_state, status, "status", JSON_REQUIRED, &runtime_status_table),
         JSON_ENUM(struct engine_state, reason, "reason", 0, &engine_reason_table),
         JSON_STR(struct engine_state, message, "message", 0),
         JSON_END,
@@ -178,7 +172,7 @@ int engine_request_decode(struct str text, struct arena *a, struct engine_reques
 /* A state that lives has no reason, and one that has ended has one. */
 static bool state_makes_sense(struct engine_state *s)
 {
-        bool over = s->life == ENGINE_ENDED || s->life == ENGINE_DEAD;
+        bool over = s->status == RUNTIME_ENDED || s->status == RUNTIME_DEAD;
 
         return over == (s->reason >= 0);
 }
@@ -198,7 +192,7 @@ static bool message_makes_sense(const struct engine_message *m)
 
 static void no_reason(struct engine_state *s)
 {
-        if (s && s->life != ENGINE_ENDED && s->life != ENGINE_DEAD)
+        if (s && s->status != RUNTIME_ENDED && s->status != RUNTIME_DEAD)
                 s->reason = ENGINE_REASON_INVALID_;
 }
 

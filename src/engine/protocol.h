@@ -33,6 +33,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "model/create.h"
+#include "model/runtime_status.h"
 
 #define ENGINE_PROTOCOL_VERSION 2
 
@@ -73,19 +74,6 @@ struct engine_request {
         struct str snapshot;        /* snapshot, snapshot_remove: its id */
 };
 
-/* As in enum runtime_status. */
-enum engine_status {
-        ENGINE_RUNNING,
-        ENGINE_PAUSED,
-        ENGINE_ENDED,
-        ENGINE_DEAD,
-        ENGINE_GONE,
-        ENGINE_STATUS_MAX_,
-        ENGINE_STATUS_INVALID_ = -EINVAL,
-};
-
-ENUM_DECLARE(engine_status);
-
 /* Our words for an end. */
 enum engine_reason {
         ENGINE_EXITED,
@@ -99,7 +87,7 @@ enum engine_reason {
 ENUM_DECLARE(engine_reason); /* EXITED, SIGNALED … */
 
 struct engine_state {
-        int life;           /* enum engine_status */
+        int status;         /* enum runtime_status */
         int reason;         /* enum engine_reason, if it is ended or dead; else invalid */
         struct str message; /* for people; null if it lives */
 };

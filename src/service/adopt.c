@@ -117,7 +117,7 @@ void adopt__driver_done(struct sandbox_op *o)
         int result = o->call_result.result;
 
         if (o->call_result.call == CALL_INSPECT && result == 0
-            && o->call_result.health.life != RUNTIME_GONE) {
+            && o->call_result.health.status != RUNTIME_GONE) {
                 o->args.health_known = true;
                 o->args.health = o->call_result.health;
                 return record_lock__acquire(o, adopt_register);

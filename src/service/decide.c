@@ -264,7 +264,7 @@ static struct decision died(const struct decide_ctx *m, const struct driver_heal
 {
         struct decision d;
 
-        if (h->life == RUNTIME_ENDED)
+        if (h->status == RUNTIME_ENDED)
                 d = become(m, STATE_TERMINATED, REASON_EXITED, h->message);
         else
                 d = become(m, STATE_FAILED, good_reason(h->reason, REASON_DIED), h->message);
@@ -275,7 +275,7 @@ static struct decision vanished(const struct decide_ctx *m, const struct driver_
 {
         const struct driver_health *reported = &m->args->health;
 
-        if (reported->life == RUNTIME_ENDED || reported->life == RUNTIME_DEAD)
+        if (reported->status == RUNTIME_ENDED || reported->status == RUNTIME_DEAD)
                 return died(m, reported);
         return become(m, STATE_FAILED, REASON_GONE, STR("the runtime no longer has it"));
 }
@@ -295,9 +295,9 @@ static struct decision by_status(const struct decide_ctx *m, const struct driver
 {
         if (m->state == STATE_STOPPING)
                 return call(CALL_DESTROY);
-        if (h->life < 0 || h->life >= RUNTIME_STATUS_MAX_)
+        if (h->status < 0 || h->status >= RUNTIME_STATUS_MAX_)
                 return later();
-        return rules[m->state][h->life](m, h);
+        return rules[m->state][h->status](m, h);
 }
 
 static struct decision begin_reconcile(const struct decide_ctx *m)
@@ -392,13 +392,13 @@ static struct decision after_inspect(const struct decide_ctx *m)
 {
         int hoped = m->args->command == COMMAND_PAUSE    ? RUNTIME_PAUSED
                     : m->args->command == COMMAND_RESUME ? RUNTIME_RUNNING
-                                                         : m->result->health.life;
+                                                         : m->result->health.status;
         struct decision d;
 
         if (m->result->result < 0)
                 return later();
         d = by_status(m, &m->result->health);
-        d.fails |= m->result->health.life != hoped;
+        d.fails |= m->result->health.status != hoped;
         return d;
 }
 

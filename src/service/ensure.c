@@ -55,7 +55,7 @@ enum ensure_step ensure__judge(int result, const struct driver_health *health)
 {
         if (result < 0)
                 return ENSURE_WAIT;
-        return health->life == RUNTIME_PAUSED ? ENSURE_RESUME : ENSURE_DELETE;
+        return health->status == RUNTIME_PAUSED ? ENSURE_RESUME : ENSURE_DELETE;
 }
 
 /* --- the end --- */
@@ -268,7 +268,7 @@ static void inspect_done(struct op *op, int result)
                 log_fields(e->service->config.log, LOG_WARN,
                            "agent does not respond, replacing the sandbox",
                            LOG_F_STR("sandbox", str_from(e->x->id)),
-                           LOG_F_STR("status", str_from(runtime_status_to_string(health.life))));
+                           LOG_F_STR("status", str_from(runtime_status_to_string(health.status))));
                 return command(e, service_delete);
         case ENSURE_CREATE:
         case ENSURE_WAIT:

@@ -61,7 +61,7 @@ struct found {
         struct map_node by_id;
         struct list node; /* reconcile_run.found */
         struct sandbox *record;
-        int life;
+        int status;
 };
 
 struct scanning {
@@ -187,10 +187,10 @@ static const struct scanning *scan_of(const struct reconcile_run *r, struct str 
 
 /* Whether the scan is all there is to know: at the start. But only inspect says why a sandbox has died; and one that
  * seems gone may be among those that the scan could not read. */
-static bool scan_suffices(const struct reconcile_run *r, const struct scanning *x, int life)
+static bool scan_suffices(const struct reconcile_run *r, const struct scanning *x, int status)
 {
-        return r->start && life != RUNTIME_ENDED && life != RUNTIME_DEAD
-               && (life != RUNTIME_GONE || x->scan.skipped == 0);
+        return r->start && status != RUNTIME_ENDED && status != RUNTIME_DEAD
+               && (status != RUNTIME_GONE || x->scan.skipped == 0);
 }
 
 static void reconcile_record(struct reconcile_run *r, const struct sandbox *record)
@@ -203,7 +203,7 @@ static void reconcile_record(struct reconcile_run *r, const struct sandbox *reco
         struct command_args args = { .command = COMMAND_RECONCILE,
                                      .found = f != NULL,
                                      .health_known = true,
-                                     .health.life = f ? f->life : RUNTIME_GONE };
+                                     .health.status = f ? f->status : RUNTIME_GONE };
 
         if (r->start)
                 sandbox_ctl__settle(ctl);
@@ -214,7 +214,7 @@ static void reconcile_record(struct reconcile_run *r, const struct sandbox *reco
                 if (d.next == NEXT_DONE && !d.changes && !d.renews) {
                         r->counts.adopted += state_is_live((enum state) record->status.state);
                 } else if (ctl->n_ops == 0 && ctl->retry_at == 0) {
-                        args.health_known = scan_suffices(r, scan, args.health.life);
+                        args.health_known = scan_suffices(r, scan, args.health.status);
                         run_start_op(r, ctl, f, &args);
                 }
         }
@@ -227,12 +227,12 @@ static void reconcile_found(struct reconcile_run *r, struct found *f)
         struct service *s = r->service;
         struct command_args args = { .command = COMMAND_RECONCILE,
                                      .found = true,
-                                     .health.life = f->life };
+                                     .health.status = f->status };
 
         if (!registry_peek(s->config.registry, f->record->id)
             && !sandbox_ctl__get(s, f->record->id)) {
                 r->counts.added += r->start != NULL;
-                args.health_known = scan_suffices(r, scan_of(r, f->record->driver), f->life);
+                args.health_known = scan_suffices(r, scan_of(r, f->record->driver), f->status);
                 run_start_op(r, sandbox_ctl__obtain(s, f->record->id), f, &args);
         }
         found_free(r, f);
@@ -252,7 +252,7 @@ static void index_found(struct scanning *x, struct driver_found *found)
         }
         f = xnew(struct found);
         f->record = TAKE_PTR(found->record);
-        f->life = found->life;
+        f->status = found->status;
         list_append(&r->found, &f->node);
         map_add(&r->by_id, &f->by_id, f->record->id);
 }

@@ -212,7 +212,7 @@ static void a_death_is_told(void **state)
 {
         static const struct {
                 const char *name;
-                int life;
+                int status;
         } cases[] = {
                 { "ended by itself", RUNTIME_ENDED },
                 { "killed", RUNTIME_DEAD },
@@ -227,13 +227,13 @@ static void a_death_is_told(void **state)
                 check_i64_eq(driver_world_create(&world, s), 0);
                 check_i64_eq(driver_world_ping(&world, s), 0);
                 killed = clock_mono(&clock_system);
-                world.maker->kill(&world, s->id, cases[i].life);
+                world.maker->kill(&world, s->id, cases[i].status);
                 driver_world_until(&world, world.told > 0);
                 check_true(clock_mono(&clock_system) - killed < USEC_PER_SEC);
                 check_z_eq(world.told_id, "sb-1");
-                check_i64_eq(world.told_how.life, cases[i].life);
+                check_i64_eq(world.told_how.status, cases[i].status);
                 check_true(world.told_how.reason != NULL);
-                check_i64_eq(driver_world_status(&world, s), cases[i].life);
+                check_i64_eq(driver_world_status(&world, s), cases[i].status);
                 if (driver_can(world.driver, DRIVER_PAUSE)) {
                         check_i64_eq(driver_world_pause(&world, s), CODE(CONFLICT));
                         check_i64_eq(driver_world_resume(&world, s), CODE(CONFLICT));

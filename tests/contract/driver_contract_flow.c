@@ -24,7 +24,7 @@ static void compared(struct op *op, int result)
         check_i64_eq(result, 0);
         check_i64_eq(c->scan.n, 1);
         check_i64_eq(c->scan.skipped, 0);
-        check_i64_eq(c->scan.found[0].life, RUNTIME_RUNNING);
+        check_i64_eq(c->scan.found[0].status, RUNTIME_RUNNING);
         found = c->scan.found[0].record;
         check_str_eq(found->owner.organization_id, "o:1");
         check_str_eq(found->owner.scope.key, "c/1");
@@ -154,7 +154,7 @@ static void a_restart_finds_all_and_watches_them(void **state)
         w->maker->kill(w, s[3]->id, RUNTIME_ENDED);
         driver_world_until(w, w->told > 0);
         check_z_eq(w->told_id, "sb-d");
-        check_i64_eq(w->told_how.life, RUNTIME_ENDED);
+        check_i64_eq(w->told_how.status, RUNTIME_ENDED);
         for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
                 check_i64_eq(driver_world_destroy(w, s[i]), 0);
                 sandbox_free(s[i]);

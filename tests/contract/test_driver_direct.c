@@ -22,7 +22,7 @@ static void path_of(struct driver_world *w, struct str id, const char *name, cha
 }
 
 /* The agent passes SIGTERM on to the entrypoint, which ends with 0. */
-static void direct_kill(struct driver_world *w, struct str id, int life)
+static void direct_kill(struct driver_world *w, struct str id, int status)
 {
         char path[256], text[32];
         ssize_t n;
@@ -35,7 +35,7 @@ static void direct_kill(struct driver_world *w, struct str id, int life)
         check_true(n > 0);
         pid = strtol(text, NULL, 10);
         check_true(pid > 1);
-        check_i64_eq(kill((pid_t) pid, life == RUNTIME_ENDED ? SIGTERM : SIGKILL), 0);
+        check_i64_eq(kill((pid_t) pid, status == RUNTIME_ENDED ? SIGTERM : SIGKILL), 0);
 }
 
 static void direct_spoil(struct driver_world *w, struct str id)

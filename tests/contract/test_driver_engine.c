@@ -63,15 +63,15 @@ static void wait_until_ready(struct driver_world *w, struct str id)
         sandbox_free(record);
 }
 
-static void engine_kill(struct driver_world *w, struct str id, int life)
+static void engine_kill(struct driver_world *w, struct str id, int status)
 {
         char name[ENGINE_PEER_NAME];
 
-        if (life == RUNTIME_ENDED)
+        if (status == RUNTIME_ENDED)
                 wait_until_ready(w, id);
         engine_peer_find(id, name);
         engine_peer_do("POST", NULL, "/containers/%s/kill?signal=%s", name,
-                       life == RUNTIME_ENDED ? "TERM" : "KILL");
+                       status == RUNTIME_ENDED ? "TERM" : "KILL");
 }
 
 /* Labels can't be changed: the container is replaced by another. What may have been copied into it, the

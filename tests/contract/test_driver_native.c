@@ -203,13 +203,13 @@ static pid_t entrypoint_of(struct str id)
 }
 
 /* The entrypoint ends with 0, and everything with it; or the agent is killed. */
-static void kill_box(struct driver_world *w, struct str id, int life)
+static void kill_box(struct driver_world *w, struct str id, int status)
 {
         char path[256];
 
         path_of(id, "upper/workspace/.ready", path);
         driver_world_until(w, access(path, F_OK) == 0);
-        if (life == RUNTIME_ENDED)
+        if (status == RUNTIME_ENDED)
                 check_i64_eq(kill(entrypoint_of(id), SIGTERM), 0);
         else
                 check_i64_eq(kill(agent_of(id), SIGKILL), 0);

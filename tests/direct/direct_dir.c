@@ -147,7 +147,7 @@ pid_t dir_agent(const struct direct *d, struct str id)
 struct driver_health dir_health(const struct direct *d, struct str id, char message[static 128])
 {
         scoped(buf_done) struct buf text;
-        struct driver_health h = { .life = RUNTIME_DEAD, .reason = "LOST" };
+        struct driver_health h = { .status = RUNTIME_DEAD, .reason = "LOST" };
         struct str words;
 
         buf_init(&text, 64);
@@ -156,7 +156,7 @@ struct driver_health dir_health(const struct direct *d, struct str id, char mess
         } else {
                 words = str_of(buf_str(&text).p, text.n ? text.n - 1 : 0);
                 if (str_eq(words, STR("exited 0")))
-                        h.life = RUNTIME_ENDED;
+                        h.status = RUNTIME_ENDED;
                 if (str_starts_with(words, STR("exited")))
                         h.reason = "EXITED";
                 else if (str_starts_with(words, STR("signaled")))

@@ -50,14 +50,14 @@ static int look(struct direct *d, struct str id, struct look *ret)
         scoped(fd_closep) int lock = -EBADF;
         int r = instance_adopt(d, id, &ret->instance, &lock);
 
-        ret->health = (struct driver_health){ .life = RUNTIME_GONE };
+        ret->health = (struct driver_health){ .status = RUNTIME_GONE };
         if (r == -ENOENT)
                 return 0;
         if (r < 0)
                 return r;
         if (r == 1) {
-                ret->health.life = direct_is_stopped(dir_agent(d, id)) ? RUNTIME_PAUSED
-                                                                       : RUNTIME_RUNNING;
+                ret->health.status = direct_is_stopped(dir_agent(d, id)) ? RUNTIME_PAUSED
+                                                                         : RUNTIME_RUNNING;
                 return 0;
         }
         note_never_started(d, id);
@@ -116,17 +116,17 @@ struct stopping {
         unsigned rounds;
 };
 
-static int check_life(struct direct *d, struct driver_req *req, int life, struct look *ret)
+static int check_life(struct direct *d, struct driver_req *req, int status, struct look *ret)
 {
         int r = look(d, DRIVER_AS(pause, req)->record->id, ret);
 
         if (r < 0)
                 return err_errno(&req->err, r, "look at the sandbox");
-        if (ret->health.life == RUNTIME_GONE)
+        if (ret->health.status == RUNTIME_GONE)
                 return fail_not_found(req);
-        if (ret->health.life != life)
+        if (ret->health.status != status)
                 return err_set(&req->err, ERR_CONFLICT, "the sandbox is %s",
-                               runtime_status_to_string(ret->health.life));
+                               runtime_status_to_string(ret->health.status));
         return 0;
 }
 
@@ -212,7 +212,7 @@ static void run_usage(struct driver *driver, struct driver_req *req)
         struct look l;
         int r = look(direct_of(driver), u->record->id, &l);
 
-        if (r == 0 && l.health.life == RUNTIME_GONE)
+        if (r == 0 && l.health.status == RUNTIME_GONE)
                 return driver_finish(req, fail_not_found(req));
         if (r == 0 && l.instance)
                 r = direct_tree_scan(l.instance->pid, 0, &tree);
@@ -292,8 +292,8 @@ static int scan_entry(struct scanning *s, struct str name)
         r = look(s->d, name, &l);
         if (r < 0)
                 return err_errno(&s->req->err, r, "look at the sandbox '%.*s'", STR_ARG(name));
-        if (l.health.life != RUNTIME_GONE)
-                driver_scan_add(scan, TAKE_PTR(record), l.health.life);
+        if (l.health.status != RUNTIME_GONE)
+                driver_scan_add(scan, TAKE_PTR(record), l.health.status);
         return 0;
 }
 

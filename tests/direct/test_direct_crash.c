@@ -155,15 +155,15 @@ static void check_all_can_be_ended(struct driver_world *w)
         for (unsigned i = 0; i < SANDBOXES; i++) {
                 char id[16];
                 scoped(sandbox_freep) struct sandbox *s = NULL;
-                int life;
+                int status;
 
                 (void) snprintf(id, sizeof(id), "sb-%u", i);
                 s = driver_world_record(id);
-                life = driver_world_status(w, s);
-                check_true(life >= 0);
-                check_true((life == RUNTIME_GONE) == (strstr(found, id) == NULL));
+                status = driver_world_status(w, s);
+                check_true(status >= 0);
+                check_true((status == RUNTIME_GONE) == (strstr(found, id) == NULL));
                 /* One whose destruction had begun is ending: that is no way to be running. */
-                if (life == RUNTIME_RUNNING && driver_world_ping(w, s) < 0)
+                if (status == RUNTIME_RUNNING && driver_world_ping(w, s) < 0)
                         driver_world_until(w, driver_world_status(w, s) != RUNTIME_RUNNING);
                 check_i64_eq(driver_world_destroy(w, s), 0);
         }

@@ -30,11 +30,11 @@ static void read_document(unsigned kind, struct str text)
         switch (kind) {
         case 0:
                 r = engine_container_decode(text, &a, &container, &e);
-                ASSERT(r < 0 || container.state.life >= 0);
+                ASSERT(r < 0 || container.state.status >= 0);
                 break;
         case 1:
                 r = engine_listed_decode(text, &a, &container, &e);
-                ASSERT(r < 0 || container.state.life != ENGINE_GONE);
+                ASSERT(r < 0 || container.state.status != RUNTIME_GONE);
                 break;
         case 2:
                 r = engine_image_decode(text, &a, &image, &e);

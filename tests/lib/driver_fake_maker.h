@@ -24,10 +24,11 @@ static inline int fake_open(struct driver_world *w, const struct driver_setup *s
         return driver_fake_open_in(w->runtime, setup, ret, e);
 }
 
-static inline void fake_kill(struct driver_world *w, struct str id, int life)
+static inline void fake_kill(struct driver_world *w, struct str id, int status)
 {
-        check_true(driver_fake_kill(w->runtime, id,
-                                    &(struct driver_health){ life, "EXITED", STR("by the test") }));
+        check_true(
+                driver_fake_kill(w->runtime, id,
+                                 &(struct driver_health){ status, "EXITED", STR("by the test") }));
 }
 
 static inline void fake_spoil(struct driver_world *w, struct str id)

@@ -358,16 +358,16 @@ int driver_world_snapshots(struct driver_world *w, char *ret, size_t size)
 int driver_world_status(struct driver_world *w, const struct sandbox *record)
 {
         struct waiting x = { 0 };
-        int life, r;
+        int status, r;
 
         op_init(&x.req.op, waiting_done);
         driver_inspect(w->driver, &x.inspect, record);
         r = await(w, &x);
-        life = x.inspect.health.life;
+        status = x.inspect.health.status;
         if (r == 0)
                 check_true(!x.inspect.health.reason
-                           == (life != RUNTIME_ENDED && life != RUNTIME_DEAD));
-        return r < 0 ? r : life;
+                           == (status != RUNTIME_ENDED && status != RUNTIME_DEAD));
+        return r < 0 ? r : status;
 }
 
 int driver_world_connect(struct driver_world *w, const struct sandbox *record, int *ret_fd)
@@ -411,7 +411,7 @@ static void scanning_done(struct op *op, int result)
                 qsort(x->scan.found, x->scan.n, sizeof(struct driver_found), by_id);
         for (size_t i = 0; i < x->scan.n; i++)
                 buf_addf(&b, "%s%.*s:%s", i ? " " : "", STR_ARG(x->scan.found[i].record->id),
-                         runtime_status_to_string(x->scan.found[i].life));
+                         runtime_status_to_string(x->scan.found[i].status));
         x->result = result;
         x->done = true;
 }

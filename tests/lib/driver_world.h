@@ -25,7 +25,7 @@ struct driver_maker {
                     struct err *e);
 
         /* Ends a sandbox: RUNTIME_ENDED or RUNTIME_DEAD. */
-        void (*kill)(struct driver_world *w, struct str id, int life);
+        void (*kill)(struct driver_world *w, struct str id, int status);
 
         /* Makes its record unreadable. */
         void (*spoil)(struct driver_world *w, struct str id);

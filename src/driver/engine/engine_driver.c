@@ -8,11 +8,6 @@
 /* From a container that runs to an agent that answers. */
 #define READY_TIMEOUT (30 * USEC_PER_SEC)
 
-static bool is_alive(int status)
-{
-        return status == RUNTIME_RUNNING || status == RUNTIME_PAUSED;
-}
-
 /* --- create --- */
 
 struct engine_create {
@@ -159,7 +154,7 @@ static void inspected(struct engine_pending *p, struct engine_reply *r)
                 i->health = engine__health(state);
                 if (state->message.p)
                         i->health.message = driver_keep(&i->req, state->message);
-                if (is_alive(i->health.life))
+                if (runtime_is_alive(i->health.status))
                         engine__watch(p->engine, i->record->id);
         } else if (r->result == 0) {
                 r->result = err_set(&r->err, ERR_INTERNAL, "the worker's reply has no state");
@@ -204,8 +199,8 @@ static void scan_part(struct engine_pending *p, const struct engine_message *m)
                 s->skipped++;
                 return;
         }
-        status = engine__health(m->state).life;
-        if (is_alive(status))
+        status = engine__health(m->state).status;
+        if (runtime_is_alive(status))
                 engine__watch(p->engine, record->id);
         driver_scan_add(s, record, status);
 }

@@ -52,25 +52,11 @@ void engine__unwatch_all(struct engine *g)
 
 /* --- what is told --- */
 
-/* Constants: who is told keeps the pointer. */
-static const char *const reasons[ENGINE_REASON_MAX_] = {
-        [ENGINE_EXITED] = "EXITED",
-        [ENGINE_SIGNALED] = "SIGNALED",
-        [ENGINE_OOM_KILLED] = "OOM_KILLED",
-        [ENGINE_NEVER_STARTED] = "NEVER_STARTED",
-};
-
-static const int lives[ENGINE_STATUS_MAX_] = {
-        [ENGINE_RUNNING] = RUNTIME_RUNNING, [ENGINE_PAUSED] = RUNTIME_PAUSED,
-        [ENGINE_ENDED] = RUNTIME_ENDED,     [ENGINE_DEAD] = RUNTIME_DEAD,
-        [ENGINE_GONE] = RUNTIME_GONE,
-};
-
 struct driver_health engine__health(const struct engine_state *state)
 {
         return (struct driver_health){
-                .life = lives[state->life],
-                .reason = state->reason >= 0 ? reasons[state->reason] : NULL,
+                .status = state->status,
+                .reason = engine_reason_to_string(state->reason),
                 .message = state->message,
         };
 }
@@ -79,7 +65,7 @@ void engine__died(struct engine *g, struct str id, const struct engine_state *st
 {
         struct driver_health how = engine__health(state);
 
-        if (!watched_of(g, id) || how.life == RUNTIME_RUNNING || how.life == RUNTIME_PAUSED)
+        if (!watched_of(g, id) || runtime_is_alive(how.status))
                 return;
         engine__unwatch(g, id);
         driver_notify_died(&g->driver, id, &how);
@@ -107,7 +93,7 @@ static void compare_part(struct engine_pending *p, const struct engine_message *
  * told may end others. */
 static void notify_gone(struct engine *g)
 {
-        static const struct engine_state gone = { .life = ENGINE_GONE,
+        static const struct engine_state gone = { .status = RUNTIME_GONE,
                                                   .reason = ENGINE_REASON_INVALID_ };
         bool told = true;
 

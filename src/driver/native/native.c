@@ -83,7 +83,7 @@ struct driver_health native_health(const struct instance_status *s,
                 (void) snprintf(text, NATIVE_TEXT_MAX,
                                 "it ended unobserved, during a restart of the host or of the "
                                 "warden");
-        return (struct driver_health){ .life = (int) s->status,
+        return (struct driver_health){ .status = (int) s->status,
                                        .reason = reasons[s->reason],
                                        .message = str_from(text) };
 }
@@ -159,7 +159,7 @@ static void inspected(struct native_request *q, const struct native_reply *r)
 
         if (r->result == ERR_RETURN(ERR_NOT_FOUND)) {
                 native_instance_remove(x->n, str_from(x->id));
-                i->health = (struct driver_health){ .life = RUNTIME_GONE };
+                i->health = (struct driver_health){ .status = RUNTIME_GONE };
                 call_end(x, 0);
                 return;
         }

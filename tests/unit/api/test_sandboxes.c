@@ -448,7 +448,7 @@ static void test_what_died_is_shown_until_its_tombstone_ends(void **state)
         api_create(&w, NULL, id);
         at = api_path("/sandboxes/", id, "");
         check_true(driver_fake_kill(w.below.runtime, str_from(id),
-                                    &(struct driver_health){ .life = RUNTIME_DEAD,
+                                    &(struct driver_health){ .status = RUNTIME_DEAD,
                                                              .reason = "OOM_KILLED",
                                                              .message = STR("out of memory") }));
         service_world_until(&w.below, service_count(w.below.service, driver_name(w.below.driver),

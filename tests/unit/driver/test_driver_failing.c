@@ -38,7 +38,7 @@ static void calls_fail_as_planned(void **state)
                 const char *name;
                 struct driver_failing_plan plan;
                 int results[3]; /* of create, inspect, destroy */
-                int life;       /* after the create */
+                int status;     /* after the create */
         } cases[] = {
                 { "never", { 0 }, { 0, 0, 0 }, RUNTIME_RUNNING },
                 { "the first",
@@ -75,7 +75,7 @@ static void calls_fail_as_planned(void **state)
                 check_case(cases[i].name);
                 driver_failing_plan(w.driver, &cases[i].plan);
                 check_i64_eq(driver_world_create(&w, s), cases[i].results[0]);
-                check_i64_eq(driver_fake_status(w.runtime, s->id), cases[i].life);
+                check_i64_eq(driver_fake_status(w.runtime, s->id), cases[i].status);
                 r = driver_world_status(&w, s);
                 check_true(r == cases[i].results[1] || r >= 0);
                 check_i64_eq(r < 0 ? r : 0, cases[i].results[1]);

@@ -120,13 +120,13 @@ static int set_up(void **state)
 }
 
 static unsigned told;
-static int told_life;
+static int told_status;
 
 static void died(struct driver_watcher *x, struct driver *d, struct str id,
                  const struct driver_health *how)
 {
         told++;
-        told_life = how->life;
+        told_status = how->status;
 }
 
 static struct driver_watcher watcher = { .died = died };
@@ -147,11 +147,11 @@ static void answers_become_results(void **state)
 {
         static const struct {
                 const char *answer;
-                int result; /* life, or a code */
+                int result; /* status, or a code */
         } cases[] = {
-                { ",\"done\":true,\"state\":{\"life\":\"running\"}}", RUNTIME_RUNNING },
-                { ",\"done\":true,\"state\":{\"life\":\"gone\"}}", RUNTIME_GONE },
-                { ",\"done\":true,\"state\":{\"life\":\"dead\",\"reason\":\"OOM_KILLED\","
+                { ",\"done\":true,\"state\":{\"status\":\"running\"}}", RUNTIME_RUNNING },
+                { ",\"done\":true,\"state\":{\"status\":\"gone\"}}", RUNTIME_GONE },
+                { ",\"done\":true,\"state\":{\"status\":\"dead\",\"reason\":\"OOM_KILLED\","
                   "\"message\":\"x\"}}",
                   RUNTIME_DEAD },
                 { ",\"done\":true,\"code\":11,\"text\":\"it is away\"}", CODE(UNAVAILABLE) },
@@ -182,7 +182,7 @@ static void a_worker_that_goes_is_asked_again_when_it_is_back(void **state)
         /* Under way, or too late: it is told in both cases, and nothing waits for ever. */
         check_i64_eq(driver_world_status(&w, s), CODE(UNAVAILABLE));
         driver_world_until(&w, worker.greetings == 2);
-        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"life\":\"running\"}}";
+        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"status\":\"running\"}}";
         check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
 }
 
@@ -209,15 +209,15 @@ static void an_end_is_told_once_and_only_of_what_is_watched(void **state)
 
         told = 0;
         driver_watch(w.driver, &watcher);
-        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"life\":\"running\"}}";
+        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"status\":\"running\"}}";
         check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
-        say("{\"died\":\"sb-other\",\"state\":{\"life\":\"gone\"}}");
-        say("{\"died\":\"sb-1\",\"state\":{\"life\":\"running\"}}");
-        say("{\"died\":\"sb-1\",\"state\":{\"life\":\"dead\",\"reason\":\"SIGNALED\"}}");
-        say("{\"died\":\"sb-1\",\"state\":{\"life\":\"gone\"}}");
+        say("{\"died\":\"sb-other\",\"state\":{\"status\":\"gone\"}}");
+        say("{\"died\":\"sb-1\",\"state\":{\"status\":\"running\"}}");
+        say("{\"died\":\"sb-1\",\"state\":{\"status\":\"dead\",\"reason\":\"SIGNALED\"}}");
+        say("{\"died\":\"sb-1\",\"state\":{\"status\":\"gone\"}}");
         check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING); /* behind these */
         check_i64_eq(told, 1);
-        check_i64_eq(told_life, RUNTIME_DEAD);
+        check_i64_eq(told_status, RUNTIME_DEAD);
 }
 
 static void what_was_missed_is_found_by_comparing(void **state)
@@ -226,7 +226,7 @@ static void what_was_missed_is_found_by_comparing(void **state)
 
         told = 0;
         driver_watch(w.driver, &watcher);
-        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"life\":\"running\"}}";
+        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"status\":\"running\"}}";
         check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
         /* A list that could not be read, or has holes, says nothing. */
         worker.answers[ENGINE_SCAN] = ",\"done\":true,\"code\":11,\"text\":\"away\"}";
@@ -241,7 +241,7 @@ static void what_was_missed_is_found_by_comparing(void **state)
         worker.answers[ENGINE_SCAN] = ",\"done\":true}";
         say("{\"watching\":true}");
         driver_world_until(&w, told == 1);
-        check_i64_eq(told_life, RUNTIME_GONE);
+        check_i64_eq(told_status, RUNTIME_GONE);
 }
 
 struct measuring {
@@ -271,7 +271,7 @@ static void a_canceled_call_ends_at_once_and_its_answer_is_dropped(void **state)
         check_i64_eq(m.result, CODE(CANCELED));
         driver_world_until(&w, worker.asked[ENGINE_CANCEL] == 1);
         answer(2, ",\"done\":true,\"usage\":{\"cpu\":1,\"memory\":1,\"processes\":1}}");
-        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"life\":\"running\"}}";
+        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"status\":\"running\"}}";
         check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
 }
 

@@ -158,7 +158,7 @@ struct call {
         };
         struct sandbox *record;
         bool done;
-        int result, life;
+        int result, status;
         const char *reason;
 };
 
@@ -169,7 +169,7 @@ static void call_done(struct op *op, int result)
         c->result = result;
         c->done = true;
         if (c->req._call == DRIVER_CALL_INSPECT) {
-                c->life = c->inspect.health.life;
+                c->status = c->inspect.health.status;
                 c->reason = c->inspect.health.reason;
         }
 }
@@ -237,7 +237,7 @@ static void nothing_is_asked_before_a_hello_is_answered(void **state)
         check_z_eq(peer.q.id, "a1");
         give((struct warden_reply){ .state = killed }, NULL);
         check_i64_eq(finish(&c), 0);
-        check_i64_eq(c.life, RUNTIME_DEAD);
+        check_i64_eq(c.status, RUNTIME_DEAD);
         check_z_eq(c.reason, "SIGNALED");
 }
 
@@ -282,7 +282,7 @@ static void the_next_warden_is_asked_again(void **state)
              NULL);
         give((struct warden_reply){ .result = CODE(NOT_FOUND) }, NULL);
         check_i64_eq(finish(&c), 0);
-        check_i64_eq(c.life, RUNTIME_GONE);
+        check_i64_eq(c.status, RUNTIME_GONE);
         take(WARDEN_MSG_SCAN);
         give((struct warden_reply){ 0 }, NULL);
 }
@@ -373,7 +373,7 @@ static void news_are_told_as_they_are(void **state)
         tell((struct warden_event){ .kind = WARDEN_EVENT_DIED, .id = "a1", .state = killed });
         driver_world_until(&peer.world, peer.world.told == 1);
         check_z_eq(peer.world.told_id, "a1");
-        check_i64_eq(peer.world.told_how.life, RUNTIME_DEAD);
+        check_i64_eq(peer.world.told_how.status, RUNTIME_DEAD);
 }
 
 static void what_is_no_message_is_dropped_with_its_descriptors(void **state)

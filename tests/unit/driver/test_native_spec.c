@@ -131,7 +131,7 @@ static void ends_are_told_in_words(void **state)
 {
         static const struct {
                 struct instance_status s;
-                int life;
+                int status;
                 const char *reason, *said;
         } cases[] = {
                 { { RUNTIME_RUNNING, WARDEN_EXIT_NONE, 0 }, RUNTIME_RUNNING, NULL, "" },
@@ -152,7 +152,7 @@ static void ends_are_told_in_words(void **state)
                 struct driver_health h = native_health(&cases[i].s, text);
 
                 check_case(cases[i].said);
-                check_i64_eq(h.life, cases[i].life);
+                check_i64_eq(h.status, cases[i].status);
                 check_true(!h.reason == !cases[i].reason);
                 if (h.reason)
                         check_z_eq(h.reason, cases[i].reason);

@@ -61,7 +61,7 @@ static void take(const struct engine_message *m)
         x.watching += m->watching;
         if (m->died.p) {
                 x.died++;
-                x.died_life = m->state->life;
+                x.died_life = m->state->status;
         }
         if (!m->done)
                 return;
@@ -231,14 +231,14 @@ static void how_a_container_is_doing(void **state)
 {
         static const struct {
                 const char *answer;
-                int life, reason;
+                int status, reason;
         } cases[] = {
-                { CONTAINER("running", ""), ENGINE_RUNNING, ENGINE_REASON_INVALID_ },
-                { CONTAINER("paused", ""), ENGINE_PAUSED, ENGINE_REASON_INVALID_ },
-                { CONTAINER("created", ""), ENGINE_DEAD, ENGINE_NEVER_STARTED },
-                { CONTAINER("exited", ""), ENGINE_ENDED, ENGINE_EXITED },
-                { CONTAINER("exited", ",\"Error\":\"bad\""), ENGINE_DEAD, ENGINE_EXITED },
-                { "404 {}", ENGINE_GONE, ENGINE_REASON_INVALID_ },
+                { CONTAINER("running", ""), RUNTIME_RUNNING, ENGINE_REASON_INVALID_ },
+                { CONTAINER("paused", ""), RUNTIME_PAUSED, ENGINE_REASON_INVALID_ },
+                { CONTAINER("created", ""), RUNTIME_DEAD, ENGINE_NEVER_STARTED },
+                { CONTAINER("exited", ""), RUNTIME_ENDED, ENGINE_EXITED },
+                { CONTAINER("exited", ",\"Error\":\"bad\""), RUNTIME_DEAD, ENGINE_EXITED },
+                { "404 {}", RUNTIME_GONE, ENGINE_REASON_INVALID_ },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -248,7 +248,7 @@ static void how_a_container_is_doing(void **state)
                 check_case(cases[i].answer);
                 begin(answers);
                 check_i64_eq(ask(ENGINE_INSPECT), ERR_CODE_MAX_);
-                check_i64_eq(x.state.life, cases[i].life);
+                check_i64_eq(x.state.status, cases[i].status);
                 if (cases[i].reason >= 0)
                         check_i64_eq(x.state.reason, cases[i].reason);
                 end();

@@ -75,10 +75,10 @@ static void bring_to(enum state to, char id[static 64], struct creating **creati
                 service_world_until(&w, driver_fake_held(w.runtime, ways[to].held) == 1);
         }
         if (to == STATE_TERMINATED || to == STATE_FAILED) {
-                check_true(driver_fake_kill(w.runtime, str_from(id),
-                                            &(struct driver_health){
-                                                    .life = to == STATE_FAILED ? RUNTIME_DEAD
-                                                                               : RUNTIME_ENDED }));
+                check_true(driver_fake_kill(
+                        w.runtime, str_from(id),
+                        &(struct driver_health){ .status = to == STATE_FAILED ? RUNTIME_DEAD
+                                                                              : RUNTIME_ENDED }));
                 service_world_until(&w, world_state(&w, id) == (int) to);
                 service_world_idle(&w);
         }

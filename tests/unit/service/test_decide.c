@@ -186,10 +186,10 @@ static const struct {
 static void the_record_follows_what_the_runtime_shows(void **state)
 {
         for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
-                for (int life = 0; life < RUNTIME_STATUS_MAX_; life++) {
+                for (int status = 0; status < RUNTIME_STATUS_MAX_; status++) {
                         scoped(sandbox_freep) struct sandbox *r =
                                 record_in(shown[i].state, shown[i].reason);
-                        struct driver_health h = { .life = life, .reason = "OOM_KILLED" };
+                        struct driver_health h = { .status = status, .reason = "OOM_KILLED" };
                         struct command_args told = { .command = COMMAND_RECONCILE,
                                                      .found = shown[i].found,
                                                      .health_known = true,
@@ -202,22 +202,22 @@ static void the_record_follows_what_the_runtime_shows(void **state)
 
                         (void) snprintf(name, sizeof(name), "%s, %s",
                                         state_to_string((int) shown[i].state),
-                                        runtime_status_to_string(life));
+                                        runtime_status_to_string(status));
                         check_case(name);
-                        check_decision(&d, shown[i].by_life[life]);
+                        check_decision(&d, shown[i].by_life[status]);
                         if (d.changes)
                                 check_true(state_may_become(shown[i].state, d.step.state));
                         if (shown[i].state == STATE_STOPPING)
                                 continue; /* is not asked how it is */
                         d = decide(&now, r, &asked, &a);
-                        check_decision(&d, shown[i].by_life[life]);
+                        check_decision(&d, shown[i].by_life[status]);
                 }
 }
 
 static void the_news_of_a_death_tell_why_it_is_gone(void **state)
 {
         static const struct {
-                int life;
+                int status;
                 const char *reason, *should;
         } cases[] = {
                 { RUNTIME_ENDED, "EXITED", "Terminated/EXITED DESTROY" },
@@ -230,10 +230,11 @@ static void the_news_of_a_death_tell_why_it_is_gone(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 scoped(sandbox_freep) struct sandbox *r = record_in(STATE_RUNNING, NULL);
                 struct command_args w = { .command = COMMAND_RECONCILE,
-                                          .health = { .life = cases[i].life,
+                                          .health = { .status = cases[i].status,
                                                       .reason = cases[i].reason } };
-                struct call_result gone = { .call = CALL_INSPECT, .health.life = RUNTIME_GONE };
-                struct call_result lives = { .call = CALL_INSPECT, .health.life = RUNTIME_RUNNING };
+                struct call_result gone = { .call = CALL_INSPECT, .health.status = RUNTIME_GONE };
+                struct call_result lives = { .call = CALL_INSPECT,
+                                             .health.status = RUNTIME_RUNNING };
                 struct decision d = decide(&now, r, &w, &gone);
 
                 check_decision(&d, cases[i].should);
@@ -445,7 +446,7 @@ static void after_a_reboot_the_end_is_fixed_on_the_new_clock(void **state)
         check_decision(&d, "expiry done");
         check_i64_eq(d.expiry.mono_usec, 11 * USEC_PER_SEC);
         check_view_eq(d.expiry.boot_id, STR("b2"));
-        w.health.life = RUNTIME_GONE; /* what has ended needs no end */
+        w.health.status = RUNTIME_GONE; /* what has ended needs no end */
         d = decide(&later, r, &w, NULL);
         check_decision(&d, "Failed/GONE done");
 }

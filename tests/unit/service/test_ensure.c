@@ -152,7 +152,7 @@ static void each_state_has_its_step(void **state)
 static void nothing_is_given_up_on_a_runtimes_silence(void **state)
 {
         static const struct {
-                int life;
+                int status;
                 enum ensure_step step;
         } cases[] = {
                 { RUNTIME_RUNNING, ENSURE_DELETE }, { RUNTIME_PAUSED, ENSURE_RESUME },
@@ -161,7 +161,7 @@ static void nothing_is_given_up_on_a_runtimes_silence(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct driver_health h = { .life = cases[i].life };
+                struct driver_health h = { .status = cases[i].status };
 
                 check_i64_eq(ensure__judge(0, &h), cases[i].step);
                 check_i64_eq(ensure__judge(ERR_RETURN(ERR_UNAVAILABLE), &h), ENSURE_WAIT);

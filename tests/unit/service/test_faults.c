@@ -127,12 +127,12 @@ static bool play_on(void)
 
 /* --- what must hold --- */
 
-static bool fits(int state, int life)
+static bool fits(int state, int status)
 {
         if (state_is_final((enum state) state))
-                return life == RUNTIME_GONE;
-        return (state == STATE_RUNNING && life == RUNTIME_RUNNING)
-               || (state == STATE_PAUSED && life == RUNTIME_PAUSED);
+                return status == RUNTIME_GONE;
+        return (state == STATE_RUNNING && status == RUNTIME_RUNNING)
+               || (state == STATE_PAUSED && status == RUNTIME_PAUSED);
 }
 
 static uint64_t charged(void)
@@ -146,13 +146,13 @@ static void check_world(void)
 
         for (const struct sandbox *r = registry_next(w.registry, STR_NULL); r;
              r = registry_next(w.registry, r->id)) {
-                int life = driver_fake_status(w.runtime, r->id);
+                int status = driver_fake_status(w.runtime, r->id);
 
-                in_runtime += life != RUNTIME_GONE;
-                if (!fits(r->status.state, life))
+                in_runtime += status != RUNTIME_GONE;
+                if (!fits(r->status.state, status))
                         CHECK_FAIL_("%.*s is %s, in the runtime %s", STR_ARG(r->id),
                                     state_to_string(r->status.state),
-                                    runtime_status_to_string(life));
+                                    runtime_status_to_string(status));
         }
         check_i64_eq(driver_fake_count(w.runtime), in_runtime);
         check_i64_eq(charged(), world_live(&w));

@@ -84,10 +84,10 @@ static void what_has_died_meanwhile_says_why(void **state)
 
         service_world_down(&w);
         check_true(driver_fake_kill(w.runtime, str_from(ended.id),
-                                    &(struct driver_health){ .life = RUNTIME_ENDED,
+                                    &(struct driver_health){ .status = RUNTIME_ENDED,
                                                              .reason = "EXITED" }));
         check_true(driver_fake_kill(w.runtime, str_from(dead.id),
-                                    &(struct driver_health){ .life = RUNTIME_DEAD,
+                                    &(struct driver_health){ .status = RUNTIME_DEAD,
                                                              .reason = "OOM_KILLED",
                                                              .message = STR("too big") }));
         check_i64_eq(service_world_up(&w), 0);
@@ -107,7 +107,7 @@ static void what_nobody_knows_is_added(void **state)
         service_world_lose_records(&w);
         check_true(driver_fake_spoil(w.runtime, str_from(spoiled.id)));
         check_true(driver_fake_kill(w.runtime, str_from(b.id),
-                                    &(struct driver_health){ .life = RUNTIME_DEAD }));
+                                    &(struct driver_health){ .status = RUNTIME_DEAD }));
         check_i64_eq(service_world_up(&w), 0);
         check_i64_eq(w.started.added, 2);
         check_i64_eq(world_state(&w, a.id), STATE_RUNNING);
@@ -206,7 +206,7 @@ static void a_stop_ends_a_start_wherever_it_is(void **state)
 
                 service_world_down(&w);
                 check_true(driver_fake_kill(w.runtime, str_from(m.id),
-                                            &(struct driver_health){ .life = RUNTIME_DEAD }));
+                                            &(struct driver_health){ .status = RUNTIME_DEAD }));
                 driver_fake_hold(w.runtime, 1U << calls[i]);
                 service_world_begin(&w);
                 service_world_until(&w, driver_fake_held(w.runtime, calls[i]) == 1);
@@ -337,11 +337,11 @@ static void a_death_is_told_within_a_turn_or_two(void **state)
                 enum state state;
                 const char *reason;
         } cases[] = {
-                { { .life = RUNTIME_ENDED, .reason = "EXITED", .message = STR("status 0") },
+                { { .status = RUNTIME_ENDED, .reason = "EXITED", .message = STR("status 0") },
                   STATE_TERMINATED,
                   "EXITED" },
-                { { .life = RUNTIME_DEAD, .reason = "OOM_KILLED" }, STATE_FAILED, "OOM_KILLED" },
-                { { .life = RUNTIME_DEAD }, STATE_FAILED, "DIED" },
+                { { .status = RUNTIME_DEAD, .reason = "OOM_KILLED" }, STATE_FAILED, "OOM_KILLED" },
+                { { .status = RUNTIME_DEAD }, STATE_FAILED, "DIED" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -367,7 +367,7 @@ static void what_dies_while_it_is_deleted_is_deleted(void **state)
         d = world_command_start(&w, service_delete, m.id);
         service_world_until(&w, driver_fake_held(w.runtime, DRIVER_CALL_DESTROY) == 1);
         check_true(driver_fake_kill(w.runtime, str_from(m.id),
-                                    &(struct driver_health){ .life = RUNTIME_DEAD }));
+                                    &(struct driver_health){ .status = RUNTIME_DEAD }));
         for (int i = 0; i < 5; i++)
                 service_world_turn(&w);
         driver_fake_release(w.runtime);
