@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of README.md work as printed, and say what it says they say.
+"""The commands of README.md and docs/getting-started.md work as printed and print what is promised.
 
 `make run` itself needs the fixed port and a build of its own; here hutchd is started as it would be,
-and every other command of the README is taken from the text and run.
+and every other command is taken from the text and run.
 
 usage: test_readme.py README HUTCHD HUTCH_EXECD MAN_FOLDER
 """
@@ -21,10 +21,19 @@ from server import Server  # noqa: E402
 from tap import eq, has, run, skip, test  # noqa: E402
 
 readme_path, hutchd, hutch_execd, man_dir = sys.argv[1:5]
+
+
+def commands_of(text):
+    """The lines of the blocks of shell commands."""
+    return [line for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
+            for line in block.splitlines() if line.strip()]
+
+
 with open(readme_path, encoding="utf-8") as f:
     readme = f.read()
-commands = [line for block in re.findall(r"^```sh\n(.*?)^```", readme, re.M | re.S)
-            for line in block.splitlines() if line.strip()]
+with open(f"{os.path.dirname(os.path.abspath(readme_path))}/docs/getting-started.md", encoding="utf-8") as f:
+    guide = f.read()
+commands = commands_of(readme) + commands_of(guide)
 _directory = tempfile.TemporaryDirectory()     # gone at exit
 directory = _directory.name
 
@@ -66,8 +75,8 @@ def the_unix_socket_commands_work():
 @test
 def the_first_sandbox_is_as_shown():
     """one after the other, as one would type them"""
-    typed = [c for c in commands if "127.0.0.1:8080/v1" in c]
-    assert len(typed) > 6, typed
+    typed = [[c for c in commands_of(text) if "127.0.0.1:8080/v1" in c] for text in (readme, guide)]
+    assert min(map(len, typed)) >= 6, typed
     if not can_run():
         skip(NEEDS)
     known = ""
@@ -76,7 +85,7 @@ def the_first_sandbox_is_as_shown():
         f.write("native: {network: none, private: off}\n")     # the host's rules are left alone
     with Server(hutchd, "--data", f"{directory}/d2", "--listen", "127.0.0.1:0", "--driver", "native",
                 "--config", f"{directory}/d2.yaml") as s:
-        for line in typed:
+        for line in typed[0] + typed[1]:
             command, promise = split(line.replace("http://127.0.0.1:8080", s.url))
             p = shell(f"set -e; {known} {command}")
             eq(p.returncode, 0, command)

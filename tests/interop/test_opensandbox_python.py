@@ -41,7 +41,10 @@ if sys.version_info < (3, 10):
 if not importlib.util.find_spec("pip"):
     leave("pip is not installed")
 packages = installed(build_dir, "pip", [requirements], install, f"{VERSIONS} {sys.version}")
-run_everywhere(programs, [
+commands = [
     [sys.executable, f"{here}/opensandbox/scenario.py", f"{packages}/{version}:{packages}/needed",
-     flavour] for version, flavour in zip(VERSIONS + VERSIONS[-1:], ["sync", "sync", "async"])],
-    build_dir, kind)
+     flavour] for version, flavour in zip(VERSIONS + VERSIONS[-1:], ["sync", "sync", "async"])]
+if kind == "native":
+    commands.append([sys.executable, f"{here}/opensandbox/readme.py",
+                     f"{packages}/{VERSIONS[-1]}:{packages}/needed", f"{here}/../../README.md"])
+run_everywhere(programs, commands, build_dir, kind)
