@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "os/fd.h"
 
-/* Connections taken per turn: the others' requests are served in between. */
+/* Connections accepted per iteration, so that requests are served in between. */
 #define ACCEPT_BATCH 64
 
 static void take_spare(struct net_listener *l)
@@ -26,7 +26,6 @@ static void refuse_one(struct net_listener *l)
         int fd;
 
         l->_spare = fd_close(l->_spare);
-        /* Nobody wants to know the address. */
         fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         (void) fd_close(fd);
         take_spare(l);
@@ -66,21 +65,12 @@ static void poll_cb(uv_poll_t *h, int status, int events)
                         return;
 }
 
-/* The file behind a unix address, or false. Another process may have put its own there since. */
+/* The file of a unix address, or false. Another process may have put its own there since. */
 static bool stat_socket_file(const struct net_listener *l, struct stat *ret)
 {
         const struct sockaddr_un *un = (const struct sockaddr_un *) &l->addr.ss;
 
         return sock_addr_is_unix(&l->addr) && un->sun_path[0] != 0 && lstat(un->sun_path, ret) == 0;
-}
-
-static void remove_socket_file(const struct net_listener *l)
-{
-        const struct sockaddr_un *un = (const struct sockaddr_un *) &l->addr.ss;
-        struct stat st;
-
-        if (stat_socket_file(l, &st) && st.st_dev == l->_dev && st.st_ino == l->_ino)
-                (void) unlink(un->sun_path);
 }
 
 int listener_open(struct net_listener *l, struct net_loop *loop, int fd,
@@ -117,10 +107,13 @@ static void poll_closed(uv_handle_t *h)
 
 void listener_close(struct net_listener *l)
 {
+        struct stat st;
+
         if (l->_closing)
                 return;
         l->_closing = true;
-        remove_socket_file(l);
+        if (stat_socket_file(l, &st) && st.st_dev == l->_dev && st.st_ino == l->_ino)
+                (void) unlink(((const struct sockaddr_un *) &l->addr.ss)->sun_path);
         uv_close((uv_handle_t *) &l->_poll, poll_closed);
         l->fd = fd_close(l->fd);
         l->_spare = fd_close(l->_spare);

@@ -5,9 +5,9 @@
 /*
  * Accepts connections on one listening socket.
  *
- * When the process runs out of descriptors, a listener does not spin on the pending connection and
- * does not leave it hanging: it gives up a spare descriptor to accept it, closes it, and takes the
- * spare again, so that the client learns at once.
+ * When the process runs out of descriptors, a listener neither spins on the pending connection nor
+ * leaves it waiting: it closes a spare descriptor, accepts and closes the connection, and opens the
+ * spare again, so that the client sees the refusal at once.
  */
 
 #include "net/loop.h"
@@ -16,7 +16,7 @@
 struct net_listener;
 
 struct net_listener_ops {
-        /* The descriptor is the callee's. */
+        /* Takes the descriptor. */
         void (*accepted)(struct net_listener *l, int fd, const struct sock_addr *peer);
         void (*closed)(struct net_listener *l);
 };
@@ -27,9 +27,9 @@ struct net_listener {
         int fd;
         int _spare;
         bool _closing;
-        uint64_t refused; /* for want of descriptors */
+        uint64_t refused; /* for lack of descriptors */
         struct sock_addr addr;
-        uint64_t _dev, _ino; /* of the socket file we made */
+        uint64_t _dev, _ino; /* of our socket file */
         uv_poll_t _poll;
 };
 
@@ -37,7 +37,7 @@ struct net_listener {
 int listener_open(struct net_listener *l, struct net_loop *loop, int fd,
                   const struct net_listener_ops *ops) must_check;
 
-/* The socket file of a unix address is removed, if it is still ours. */
+/* Removes the socket file of a unix address if it is still ours. */
 void listener_close(struct net_listener *l);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 
-/* Only what was queued before now: the list is taken away as a whole first. */
+/* Only those queued before now: the list is detached first. */
 static void run_tasks(struct net_loop *l)
 {
         struct list batch;
@@ -29,7 +29,7 @@ static void idle_cb(uv_idle_t *h)
         (void) h;
 }
 
-static void run_and_rest(struct net_loop *l)
+static void run_tasks_and_idle(struct net_loop *l)
 {
         run_tasks(l);
         if (list_empty(&l->tasks))
@@ -38,37 +38,37 @@ static void run_and_rest(struct net_loop *l)
 
 const unsigned net_loop_bounds_ms[NET_LOOP_BUCKETS - 1] = { 1, 2, 5, 10, 25, 50, 100, 1000 };
 
-/* The loop is about to wait. Its idea of now is from before the callbacks of this turn ran. */
-static void count_turn(struct net_loop *l)
+/* The loop is about to wait. uv_now is from before the callbacks of this iteration. */
+static void count_iteration(struct net_loop *l)
 {
         uint64_t took;
         size_t i = 0;
 
-        if (l->_turn == 0)
+        if (l->_started == 0)
                 return;
-        took = uv_hrtime() / 1000000 - l->_turn;
+        took = uv_hrtime() / 1000000 - l->_started;
         while (i < NET_LOOP_BUCKETS - 1 && took > net_loop_bounds_ms[i])
                 i++;
         l->stats.buckets[i]++;
         l->stats.msec += took;
         l->stats.slowest = MAX_OF(l->stats.slowest, took);
-        l->_turn = 0;
+        l->_started = 0;
 }
 
 static void prepare_cb(uv_prepare_t *h)
 {
         struct net_loop *l = container_of(h, struct net_loop, prepare);
 
-        run_and_rest(l);
-        count_turn(l);
+        run_tasks_and_idle(l);
+        count_iteration(l);
 }
 
 static void check_cb(uv_check_t *h)
 {
         struct net_loop *l = container_of(h, struct net_loop, check);
 
-        l->_turn = uv_now(&l->uv);
-        run_and_rest(l);
+        l->_started = uv_now(&l->uv);
+        run_tasks_and_idle(l);
 }
 
 int net_loop_init(struct net_loop *l, const struct clock *clock)
@@ -79,9 +79,9 @@ int net_loop_init(struct net_loop *l, const struct clock *clock)
                 return r;
         l->clock = clock;
         l->stats = (struct net_loop_stats){ 0 };
-        l->_turn = 0;
+        l->_started = 0;
         l->tasks_run = 0;
-        /* Not cleared: a page that was never read into costs nothing. */
+        /* Not cleared: a page that is never written costs nothing. */
         l->read_buf = xrealloc(NULL, 1, NET_READ_SIZE);
         list_init(&l->tasks);
 
@@ -98,7 +98,7 @@ int net_loop_init(struct net_loop *l, const struct clock *clock)
 
 void net_loop_done(struct net_loop *l)
 {
-        /* Let queued tasks and close callbacks of others come to their end first. */
+        /* Queued tasks and close callbacks of others come first. */
         (void) uv_run(&l->uv, UV_RUN_NOWAIT);
         uv_close((uv_handle_t *) &l->prepare, NULL);
         uv_close((uv_handle_t *) &l->check, NULL);
@@ -129,8 +129,8 @@ void net_task_queue(struct net_loop *l, struct net_task *t)
 {
         if (!list_empty(&t->node))
                 return;
-        /* An active idle handle keeps the loop alive and from waiting. Tasks queued while events
-         * are handled are run, and the handle stopped, before the loop could notice. */
+        /* An active idle handle keeps the loop alive and from waiting. For tasks queued while events
+         * are handled it is stopped again before libuv looks at it. */
         if (list_empty(&l->tasks))
                 (void) uv_idle_start(&l->idle, idle_cb);
         list_append(&l->tasks, &t->node);

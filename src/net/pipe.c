@@ -30,13 +30,6 @@ static void update(struct net_pipe *p)
                 (void) uv_poll_stop(&p->_poll);
 }
 
-static void end(struct net_pipe *p, int r)
-{
-        p->ended = true;
-        update(p);
-        p->ops->ended(p, r);
-}
-
 int net_pipe_open(struct net_pipe *p, struct net_loop *l, int fd, const struct net_pipe_ops *ops)
 {
         int r;
@@ -87,15 +80,20 @@ size_t net_pipe_pending(const struct net_pipe *p)
 bool net_pipe_read_now(struct net_pipe *p)
 {
         ssize_t n;
+        int r;
 
         if (!p->reading || p->ended || p->_closing)
                 return false;
         n = read(p->fd, p->loop->read_buf, NET_READ_SIZE);
-        if (n > 0)
+        if (n > 0) {
                 p->ops->data(p, p->loop->read_buf, (size_t) n);
-        else if (n == 0)
-                end(p, 0);
-        else if (errno != EAGAIN && errno != EINTR)
-                end(p, -errno);
-        return n > 0;
+                return true;
+        }
+        r = n < 0 ? -errno : 0;
+        if (r != -EAGAIN && r != -EINTR) {
+                p->ended = true;
+                update(p);
+                p->ops->ended(p, r);
+        }
+        return false;
 }

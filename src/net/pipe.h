@@ -5,9 +5,9 @@
 /*
  * The reading end of a pipe, on the loop.
  *
- * What one read gave goes to `data`, in the loop's own buffer; pausing holds the writers back.
- * `ended` comes once, when the last writer is gone or reading failed. After net_pipe_close only
- * `closed` is called, from the loop; the memory may go then.
+ * `data` gets the bytes of one read, in the loop's read buffer; pausing blocks the writers. `ended` is
+ * called once, when the last writer is gone or reading failed. After net_pipe_close only `closed` is
+ * called, from the loop; then the memory may be freed.
  */
 
 #include "net/loop.h"
@@ -39,11 +39,11 @@ void net_pipe_close(struct net_pipe *p);
 void net_pipe_resume(struct net_pipe *p);
 void net_pipe_pause(struct net_pipe *p);
 
-/* How many bytes are in the pipe now. */
+/* Bytes in the pipe now. */
 size_t net_pipe_pending(const struct net_pipe *p);
 
-/* Reads once without waiting for the loop to say so; `data` and `ended` come from inside this call.
- * Does nothing while paused. Returns whether there was anything. */
+/* Reads once without waiting for an event; `data` and `ended` are called from inside this call. Does
+ * nothing while paused. Returns whether there was data. */
 bool net_pipe_read_now(struct net_pipe *p);
 
 #endif

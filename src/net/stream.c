@@ -10,10 +10,10 @@
 #include "os/socket.h"
 
 /*
- * Theory of operation. Interest in reading is on or off as the owner says; interest in writing is
- * on only while the socket refused something. libuv turns a change of interest into two system
- * calls, so the ordinary exchange (read a request, write its answer) changes none: the answer is
- * written by the flush task and nearly always fits.
+ * Theory of operation. The owner switches interest in reading; interest in writing is on only while the
+ * socket is full. libuv needs two system calls for a change of interest, so the ordinary exchange (read
+ * a request, write its response) changes none: the flush task writes the response, which nearly always
+ * fits.
  */
 
 static void poll_cb(uv_poll_t *h, int status, int events);
@@ -39,7 +39,7 @@ static void update_interest(struct net_stream *s)
                 (void) uv_poll_stop(&s->_poll);
 }
 
-static void fail(struct net_stream *s, int r)
+static void stream_fail(struct net_stream *s, int r)
 {
         if (!s->_closing)
                 s->ops->error(s, r);
@@ -52,27 +52,20 @@ uint64_t stream_pending(const struct net_stream *s)
         return s->out.n + s->_borrowed.n + s->_file_left;
 }
 
-/* Nearly always there is one piece, which costs the kernel less than a message of several. */
-static ssize_t send_pieces(struct net_stream *s, struct str head, int flags)
+/* 1 when all of it was sent, 0 when the socket is full. Nearly always there is one piece, for which send
+ * is cheaper than sendmsg. */
+static int send_memory(struct net_stream *s)
 {
+        struct str head = buf_str(&s->out);
         struct iovec iov[2] = {
                 { .iov_base = (char *) head.p, .iov_len = head.n },
                 { .iov_base = (char *) s->_borrowed.p, .iov_len = s->_borrowed.n },
         };
         struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
-
-        if (s->_borrowed.n == 0)
-                return send(s->fd, head.p, head.n, flags);
-        return sendmsg(s->fd, &msg, flags);
-}
-
-/* Return 1 when their piece is through, 0 when the socket (or the portion) is full. */
-static int send_memory(struct net_stream *s)
-{
-        struct str head = buf_str(&s->out);
-        /* With a file behind, let the kernel join the head to its first bytes. */
+        /* With a file after it, the kernel joins the head to its first bytes. */
         int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (s->_file_left ? MSG_MORE : 0);
-        ssize_t n = send_pieces(s, head, flags);
+        ssize_t n = s->_borrowed.n == 0 ? send(s->fd, head.p, head.n, flags)
+                                        : sendmsg(s->fd, &msg, flags);
         size_t from_head;
 
         if (n < 0)
@@ -82,19 +75,6 @@ static int send_memory(struct net_stream *s)
         buf_consume(&s->out, from_head);
         s->_borrowed = str_skip(s->_borrowed, (size_t) n - from_head);
         return s->out.n + s->_borrowed.n == 0;
-}
-
-/* For a file whose filesystem can't do sendfile (some FUSE, /proc, overlay on old kernels). The
- * loop's read buffer is free here: it is filled and consumed within one input callback, and no
- * flush happens inside of one. What the socket does not take is read again. */
-static ssize_t copy_file(struct net_stream *s, size_t want)
-{
-        ssize_t n = pread(s->_file, s->loop->read_buf, MIN_OF(want, (size_t) NET_READ_SIZE),
-                          (off_t) s->_file_pos);
-
-        if (n <= 0)
-                return n;
-        return send(s->fd, s->loop->read_buf, (size_t) n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static ssize_t send_portion(struct net_stream *s, size_t want)
@@ -108,12 +88,16 @@ static ssize_t send_portion(struct net_stream *s, size_t want)
                         return n;
                 s->_file_copied = true;
         }
-        return copy_file(s, want);
+        /* Some file systems have no sendfile (some FUSE, /proc, overlay on old kernels). The loop's read
+         * buffer is free here: it is filled and consumed within one input callback, and no flush
+         * happens inside of one. Bytes that the socket does not take are read again. */
+        n = pread(s->_file, s->loop->read_buf, MIN_OF(want, (size_t) NET_READ_SIZE), pos);
+        return n <= 0 ? n : send(s->fd, s->loop->read_buf, (size_t) n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Sends until the socket is full, the file is through, or the turn's portion is: *ret_full tells
- * the first from the last. A short count alone does not mean that the socket is full, it may come
- * from the end of a pipe buffer or a page that had to be read; only EAGAIN does. */
+/* Sends until the socket is full, the file is complete, or the portion of this iteration is sent:
+ * *ret_full distinguishes the first from the last. A short count alone does not mean that the socket is
+ * full, it may come from the end of a pipe buffer or a page that had to be read; only EAGAIN does. */
 static int send_file(struct net_stream *s, bool *ret_full)
 {
         size_t left = (size_t) MIN_OF(s->_file_left, (uint64_t) STREAM_FILE_PORTION);
@@ -134,37 +118,26 @@ static int send_file(struct net_stream *s, bool *ret_full)
         return s->_file_left == 0;
 }
 
-/* 1: nothing left; 0: something left, and *ret_full tells whether the socket is full or it was
- * merely enough for this turn. */
-static int send_some(struct net_stream *s, bool *ret_full)
-{
-        int r = 1;
-
-        *ret_full = true;
-        if (s->out.n + s->_borrowed.n > 0)
-                r = send_memory(s);
-        if (r == 1 && s->_file_left > 0)
-                r = send_file(s, ret_full);
-        return r;
-}
-
 static void flush(struct net_stream *s)
 {
-        bool full;
-        int r;
+        bool full = true;
+        int r = 1;
 
         if (s->_closing || s->_connecting)
                 return;
         if (buf_failed(&s->out)) {
-                fail(s, -ENOBUFS);
+                stream_fail(s, -ENOBUFS);
                 return;
         }
         if (stream_pending(s) == 0 && !s->_shut)
                 return;
 
-        r = send_some(s, &full);
+        if (s->out.n + s->_borrowed.n > 0)
+                r = send_memory(s);
+        if (r == 1 && s->_file_left > 0)
+                r = send_file(s, &full);
         if (r < 0) {
-                fail(s, r);
+                stream_fail(s, r);
                 return;
         }
         if (r == 0 && !full)
@@ -252,15 +225,7 @@ static void read_some(struct net_stream *s)
                 return;
         }
         if (errno != EAGAIN && errno != EINTR)
-                fail(s, -errno);
-}
-
-/* The event would come again and again. */
-static void notice_hangup(struct net_stream *s)
-{
-        s->hung = true;
-        update_interest(s);
-        s->ops->hangup(s);
+                stream_fail(s, -errno);
 }
 
 void stream_resume_reading(struct net_stream *s)
@@ -282,7 +247,7 @@ static void finish_connect(struct net_stream *s)
         int r = sock_error(s->fd);
 
         if (r < 0) {
-                fail(s, r);
+                stream_fail(s, r);
                 return;
         }
         s->_connecting = false;
@@ -297,11 +262,11 @@ static void poll_cb(uv_poll_t *h, int status, int events)
         struct net_stream *s = container_of(h, struct net_stream, _poll);
 
         if (status < 0) {
-                /* libuv stops the handle on EPOLLERR and says only that. */
+                /* libuv stops the handle on EPOLLERR and passes no reason. */
                 int r = sock_error(s->fd);
 
                 s->_interest = 0;
-                fail(s, r < 0 ? r : -ECONNRESET);
+                stream_fail(s, r < 0 ? r : -ECONNRESET);
                 return;
         }
         if (s->_connecting) {
@@ -313,8 +278,11 @@ static void poll_cb(uv_poll_t *h, int status, int events)
         /* The flush may have closed the stream or stopped its input. */
         if ((events & UV_READABLE) && s->reading && !s->_closing)
                 read_some(s);
-        else if ((events & UV_DISCONNECT) && !s->reading && !s->_closing)
-                notice_hangup(s);
+        else if ((events & UV_DISCONNECT) && !s->reading && !s->_closing) {
+                s->hung = true; /* otherwise the event is repeated for ever */
+                update_interest(s);
+                s->ops->hangup(s);
+        }
 }
 
 /* --- life cycle --- */
@@ -361,7 +329,7 @@ void stream_close(struct net_stream *s)
                 return;
         s->_closing = true;
         net_task_cancel(&s->_flush);
-        /* libuv takes the descriptor out of its epoll set here, so it may be closed right after. */
+        /* libuv removes the descriptor from its epoll set here, so it may be closed right after. */
         uv_close((uv_handle_t *) &s->_poll, poll_closed);
         s->fd = fd_close(s->fd);
         buf_done(&s->out);

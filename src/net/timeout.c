@@ -5,8 +5,8 @@
 
 static void timer_cb(uv_timer_t *h);
 
-/* The timer is not moved when the head is cleared or renewed: that happens for every request. It
- * fires at the old time, finds nothing due, and is set for the new head. */
+/* The timer is not changed when the head is cleared or set again, which happens for every request. It
+ * fires at the old time, finds nothing due, and is started for the new head. */
 static void arm(struct timeout_kind *k)
 {
         struct timeout *t = timeout_oldest(k);

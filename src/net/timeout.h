@@ -6,9 +6,9 @@
  * Timeouts of one length, for any number of things.
  *
  * A server has a few kinds of timeout (head, idle, body, write) and thousands of connections. All
- * timeouts of a kind last equally long, so they end in the order in which they were set: a queue
- * with one timer at its head does, setting and clearing cost a few pointers, and the queue doubles
- * as a list of who has waited longest.
+ * timeouts of a kind are equally long, so they expire in the order in which they were set: a queue with
+ * one timer for its head is enough, setting and clearing cost a few pointers, and the queue is also the
+ * list of connections by waiting time.
  */
 
 #include "net/loop.h"
@@ -33,16 +33,16 @@ struct timeout {
 void timeout_kind_init(struct timeout_kind *k, struct net_loop *l, usec_t length,
                        timeout_fn *expired);
 
-/* Clears all and closes the timer; the memory must stay until the loop ran once more. */
+/* Clears all and closes the timer; the memory must stay valid until the loop has run once more. */
 void timeout_kind_close(struct timeout_kind *k);
 
 void timeout_init(struct timeout *t);
 
-/* Set already, of this or another kind: starts anew. */
+/* Restarts one that is already set, of this or another kind. */
 void timeout_set(struct timeout *t, struct timeout_kind *k);
 void timeout_clear(struct timeout *t);
 
-/* The one that was set longest ago, or NULL. */
+/* The one that was set first, or NULL. */
 struct timeout *timeout_oldest(struct timeout_kind *k);
 
 #endif

@@ -14,7 +14,7 @@ static void poll_cb(uv_poll_t *h, int status, int events)
 
         (void) status;
         (void) events;
-        /* Set anew between the kernel's event and now: it has not fired for the new time. */
+        /* It was set again since the event: it has not fired for the new time. */
         if (read(w->_fd, &times, sizeof(times)) < 0)
                 return;
         if (!w->_closing)
@@ -39,24 +39,18 @@ int waker_open(struct waker *w, struct net_loop *l, const struct clock *clock, w
         return 0;
 }
 
-/* The kernel's time at which `clock` says `at`. For the kernel's own clock that is `at` itself. */
-static usec_t kernel_time(const struct waker *w, usec_t at)
-{
-        usec_t now = clock_mono(w->clock);
-
-        if (w->clock == &clock_system)
-                return at;
-        return usec_add(clock_mono(&clock_system), at > now ? at - now : 0);
-}
-
 #define FAR_AWAY (INT32_MAX * USEC_PER_SEC) /* 68 years: safe in any time_t */
 
 void waker_set(struct waker *w, usec_t at)
 {
-        usec_t t = MIN_OF(MAX_OF(kernel_time(w, at), (usec_t) 1), FAR_AWAY); /* 0 would disarm */
-        const struct itimerspec when = { .it_value = { .tv_sec = (time_t) (t / USEC_PER_SEC),
-                                                       .tv_nsec =
-                                                               (long) (t % USEC_PER_SEC) * 1000 } };
+        struct itimerspec when = { 0 };
+        usec_t now = clock_mono(w->clock), t = at;
+
+        if (w->clock != &clock_system) /* a test's: the kernel's time when it will show `at` */
+                t = usec_add(clock_mono(&clock_system), at > now ? at - now : 0);
+        t = MIN_OF(MAX_OF(t, (usec_t) 1), FAR_AWAY); /* 0 would disarm it */
+        when.it_value.tv_sec = (time_t) (t / USEC_PER_SEC);
+        when.it_value.tv_nsec = (long) (t % USEC_PER_SEC) * 1000;
 
         /* Fails on a bad descriptor or bad numbers only. */
         ASSERT(timerfd_settime(w->_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0);
