@@ -53,8 +53,8 @@ const struct json_field create_fields[] = {
 
 /* --- to a record --- */
 
-/* What a record takes over from a request as it is. A struct of views, so that one table copies it;
- * the tables of its members leave the secrets behind. */
+/* What a record takes from a request unchanged. A struct of views, so that one table copies it; the tables of its members omit
+ * the secrets. */
 struct taken {
         struct str image, snapshot_id, node, tenant, driver;
         struct owner owner;

@@ -3,16 +3,16 @@
 #define HUTCH_MODEL_CREATE_H
 
 /*
- * A wish for a sandbox, on its way to a record.
+ * A create request, on its way to a record.
  *
  *         body ─ json_decode(create_fields) ─► create_request ─ create_check ─► create_to_sandbox
  *                        │ form                                     │ form, rules
  *                        ▼                                            ▼
  *                   problems                                     problems
  *
- * A request lives in the memory of what brought it (an HTTP request's arena) and holds secrets:
- * values of environment variables, image credentials, keys of object stores. They go to the driver
- * from here and die with the request; none of them has a place in the record.
+ * A request lives in the memory of its transport (an HTTP request's arena) and holds secrets: values of environment
+ * variables, image credentials, keys of object stores. They go to the driver from here and die with the request; the record
+ * has no member for them.
  *
  * Spelling: members are camelCase, snake_case is accepted on input; unknown members are ignored.
  */
@@ -48,7 +48,7 @@ struct create_request {
         int64_t timeout; /* seconds; without has_timeout it never expires */
         bool has_timeout;
         struct json_map resource_limits;
-        struct json_map resource_requests; /* for schedulers; nobody here has one */
+        struct json_map resource_requests; /* for schedulers; unused */
         struct json_map secret_env;        /* names and values */
         struct json_map metadata;
         struct json_strs entrypoint;
@@ -61,9 +61,9 @@ struct create_request {
 
 extern const struct json_field create_fields[];
 
-/* What this installation allows. */
+/* The limits of this installation. */
 struct create_policy {
-        int64_t timeout_max_s;      /* 0: only the model's own maximum */
+        int64_t timeout_max_s;      /* 0: the model's own maximum */
         struct json_strs host_dirs; /* of which volumes may mount; none: host volumes refused */
         bool has_credential_proxy;
 };
@@ -72,17 +72,17 @@ struct create_policy {
 #define CODE_INVALID_PARAMETER      "SANDBOX::INVALID_PARAMETER"
 #define CODE_UNSUPPORTED_POOL_REF   "SANDBOX::UNSUPPORTED_POOL_REF"
 
-/* Fills in what a request need not say (a blank image is none, null variables are dropped, the
- * entrypoint of a snapshot, defaults of volumes), then looks for problems: of form first, all of
- * them; then for a broken rule. 0, or -EINVAL with *reterr in the arena. */
+/* Sets defaults (a blank image counts as none, null variables are dropped, the entrypoint of a snapshot, defaults of
+ * volumes, canonical network targets), then reports problems: all of form, or else the first broken rule. 0, or -EINVAL with
+ * *reterr in the arena. */
 int create_check(struct create_request *c, const struct create_policy *policy, struct arena *a,
                  struct problems *reterr) must_check;
 
-/* Whether a variable is for the guard of the network, not for the sandbox. Such variables are
- * dropped where there is no network policy. */
+/* Whether a variable configures the egress proxy, not the sandbox. Such variables are dropped if there is no network
+ * policy. */
 bool env_is_for_egress(struct str name);
 
-/* What the server adds to a request. */
+/* What the server adds to the request. */
 struct create_facts {
         struct str id;
         struct str node;
@@ -94,8 +94,8 @@ struct create_facts {
         struct timestamp now;
 };
 
-/* A new record, Pending, of a request that create_check has passed. Nothing in it points into the
- * request. ERR_INVALID if the facts are wrong, ERR_TOO_LARGE if it does not fit. */
+/* A new record, Pending, from a request that create_check has accepted. It does not point into the request. ERR_INVALID if
+ * the facts are wrong, ERR_TOO_LARGE if it does not fit. */
 int create_to_sandbox(const struct create_request *c, const struct create_facts *facts,
                       struct sandbox **ret, struct err *e) must_check;
 

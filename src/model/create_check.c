@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What may be wrong with a request that was decoded: two tables, one per kind of problem. */
+/* Checks of a decoded create request: two tables, one per kind of problem. */
 
 #include "model/create.h"
 
@@ -14,7 +14,7 @@
 #include "model/text.h"
 #include "model/volumes.h"
 
-/* --- what need not be said --- */
+/* --- defaults --- */
 
 static bool is_blank(struct str s)
 {
@@ -33,14 +33,14 @@ static void drop_nulls(struct json_map *m)
 
 static void set_defaults(struct create_request *c)
 {
-        static struct str wait_for_ever[] = { STR("tail"), STR("-f"), STR("/dev/null") };
+        static struct str keep_running[] = { STR("tail"), STR("-f"), STR("/dev/null") };
 
         if (c->image && is_blank(c->image->uri))
                 c->image = NULL;
         if (is_blank(c->snapshot_id))
                 c->snapshot_id = STR_NULL;
         if (c->snapshot_id.p && c->entrypoint.n == 0)
-                c->entrypoint = (struct json_strs){ wait_for_ever, ARRAY_SIZE(wait_for_ever) };
+                c->entrypoint = (struct json_strs){ keep_running, ARRAY_SIZE(keep_running) };
         drop_nulls(&c->secret_env);
         volumes_set_defaults(&c->volumes);
 }
@@ -103,7 +103,7 @@ struct checker {
         const struct create_policy *policy;
         struct arena *arena;
         struct err err;
-        const char *code; /* if it is not the rule's */
+        const char *code; /* instead of the rule's; or NULL */
 };
 
 static int refuse(struct checker *k, const char *message)
@@ -190,19 +190,9 @@ static int check_resources(struct checker *k)
 
 static int check_network(struct checker *k)
 {
-        const struct network_policy *p = k->c->network_policy;
-        struct target t;
+        struct network_policy *p = k->c->network_policy;
 
-        for (size_t i = 0; p && i < p->egress.n; i++) {
-                struct str text = ((const struct egress_rule *) p->egress.items)[i].target;
-
-                if (target_parse(text, &t) < 0)
-                        return err_set(&k->err, ERR_INVALID,
-                                       "networkPolicy.egress[%zu].target: %s is not a domain, "
-                                       "*.domain, IP address or network",
-                                       i, QUOTED(text));
-        }
-        return 0;
+        return p ? network_policy_normalise(p, k->arena, &k->err) : 0;
 }
 
 static int check_proxy(struct checker *k)
@@ -259,7 +249,7 @@ static int check_variable(struct checker *k, const struct json_pair *p)
 {
         bool proxy = k->c->credential_proxy && k->c->credential_proxy->enabled;
 
-        /* The value is a secret and is not repeated in any message. */
+        /* The value is a secret: no message repeats it. */
         if (!text_is_clean(p->key, ENV_NAME_MAX) || str_find(p->key, '=') >= 0)
                 return err_set(&k->err, ERR_INVALID, "env: %s is not the name of a variable",
                                QUOTED(p->key));
@@ -286,7 +276,7 @@ static int check_env(struct checker *k)
         return r;
 }
 
-/* The first that is broken is told. */
+/* The first broken rule is reported. */
 static const struct {
         int (*check)(struct checker *k);
         const char *code;

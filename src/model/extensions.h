@@ -3,15 +3,15 @@
 #define HUTCH_MODEL_EXTENSIONS_H
 
 /*
- * The bag of further wishes that a create request may bring, texts by name. A few are known:
+ * Extensions: further options of a create request, strings by name. Hutch knows these:
  *
- *         poolRef                       take it from a pool, which no driver of ours has
- *         access.renew.extend.seconds   each access lengthens the life by so many seconds
+ *         poolRef                       take it from a pool; refused, because no driver has pools
+ *         access.renew.extend.seconds   each access extends the expiry by that many seconds
  *         bootstrap.execd.isolation     "enable": nested isolation inside the sandbox
- *         hutch.network                 "none" or "private"; which there are is the driver's affair
- *         opensandbox.extensions.*      kept and shown, without meaning to us
+ *         hutch.network                 "none" or "private"; the driver decides what it supports
+ *         opensandbox.extensions.*      stored and shown, without meaning to Hutch
  *
- * The record keeps all of them, answers show the last kind only.
+ * The record keeps all of them; responses show the last kind only.
  */
 
 #include "base/clock.h"
@@ -29,10 +29,10 @@ int extensions_check(const struct json_map *x, struct err *e) must_check;
 
 bool extension_is_public(struct str key);
 
-/* The null view if it is not there. */
+/* The null view if there is none. */
 struct str extensions_get(const struct json_map *x, struct str key);
 
-/* How much an access adds; 0 if it adds nothing. For checked extensions. */
+/* By how much an access extends the expiry; 0: not at all. The extensions must have been checked. */
 usec_t extensions_renew_by(const struct json_map *x);
 
 #endif

@@ -5,7 +5,7 @@
 #include "model/limits.h"
 #include "model/text.h"
 
-#define PATCH_MAX (2 * LABELS_MAX) /* all of them deleted, as many set */
+#define PATCH_MAX (2 * LABELS_MAX) /* all deleted, as many set */
 
 static const struct str reserved_prefixes[] = {
         STR("opensandbox.io"),
@@ -131,7 +131,7 @@ int labels_patch(const struct json_map *old, const struct json_map *patch, struc
         struct json_map merged = { 0 };
         int r;
 
-        /* Before the loops below, which are quadratic. */
+        /* The loops below are quadratic. */
         if (patch->n > PATCH_MAX)
                 return err_set(e, ERR_INVALID, "metadata: more than %d keys", PATCH_MAX);
         r = check_pairs(patch, e);
@@ -160,7 +160,7 @@ static const struct json_field body_fields[] = {
         JSON_END,
 };
 
-/* Tables describe members, so the body is made one; places do not tell of it. */
+/* Field tables describe members, so the body is wrapped into one; locations of errors must not show it. */
 static void hide_body(struct json_error *e)
 {
         size_t n = strlen("\"" BODY "\"");

@@ -41,8 +41,8 @@ static bool read_address(struct str s, struct target *t)
         return inet_pton(t->family, text, t->address) == 1;
 }
 
-/* ::ffff:a.b.c.d is a.b.c.d to the kernel. */
-static void undress(struct target *t)
+/* The kernel treats ::ffff:a.b.c.d as a.b.c.d. */
+static void unmap_ipv4(struct target *t)
 {
         static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 
@@ -83,7 +83,7 @@ static int parse_network(struct str s, size_t slash, struct target *t)
                 return -EINVAL;
         t->kind = TARGET_NETWORK;
         t->bits = (unsigned) v;
-        undress(t);
+        unmap_ipv4(t);
         clear_host_bits(t);
         write_address(t, true);
         return 0;
@@ -109,7 +109,7 @@ static int parse_name(struct str s, struct target *t)
         t->kind = below ? TARGET_BELOW : TARGET_NAME;
         if (below)
                 memcpy(t->text, "*.", n = 2);
-        /* Underscores are no host names, but names in use ("_dmarc", "my_service"). */
+        /* Underscores are invalid in host names, but in use ("_dmarc", "my_service"). */
         for (size_t i = 0; i < name.n; i++) {
                 char c = name.p[i];
 
@@ -140,7 +140,7 @@ int target_parse(struct str s, struct target *ret)
                 r = parse_network(s, (size_t) slash, &t);
         } else if (read_address(s, &t)) {
                 t.kind = TARGET_ADDRESS;
-                undress(&t);
+                unmap_ipv4(&t);
                 write_address(&t, false);
         } else {
                 t = (struct target){ 0 };
@@ -179,7 +179,8 @@ int network_policy_normalise(struct network_policy *p, struct arena *a, struct e
                         continue;
                 rules[i].target = arena_dup_str(a, str_from(t.text));
                 if (!rules[i].target.p)
-                        return err_set(e, ERR_TOO_LARGE, "no room for the network policy");
+                        return err_set(e, ERR_TOO_LARGE,
+                                       "the record has no room for the network policy");
         }
         return 0;
 }

@@ -3,8 +3,7 @@
 #define HUTCH_MODEL_NETWORK_H
 
 /*
- * What a sandbox may reach: a list of rules, of which the first that matches decides, and what
- * happens when none does.
+ * Network policy: a list of egress rules, of which the first that matches decides, and a default action.
  *
  * A target is one of
  *
@@ -13,14 +12,12 @@
  *         192.0.2.7, 2001:db8::7
  *         192.0.2.0/24, 2001:db8::/32
  *
- * and is normalised when it comes in, so that one target has one text: names in lower case without
- * the final dot, addresses as the C library writes them, host bits behind a prefix cleared, IPv4
- * addresses in IPv6 clothes (::ffff:192.0.2.7) undressed; left as they are, a rule for the one would
- * not catch packets to the other. A name that ends in a number ("10.0.0.256", "1.2.3") is refused: it
- * is a mistyped address, and some resolvers would take it for one.
+ * and is normalised on input, so that one target has one text: names in lower case without the trailing dot, addresses as
+ * inet_ntop writes them, host bits cleared. IPv4-mapped IPv6 addresses (::ffff:192.0.2.7) become IPv4: otherwise a rule for
+ * one form would not match packets to the other. A name that ends in a number ("10.0.0.256", "1.2.3") is refused: it is a
+ * mistyped address, and some resolvers would accept it as one.
  *
- * An absent policy allows all; a policy without a default action denies what its rules do not
- * allow.
+ * Without a policy everything is allowed; a policy without a default action denies what its rules do not allow.
  */
 
 #include "base/arena.h"
@@ -31,7 +28,7 @@
 #include "model/limits.h"
 
 enum egress_action {
-        EGRESS_DENY, /* zero, and so the default */
+        EGRESS_DENY, /* 0: the default */
         EGRESS_ALLOW,
         EGRESS_ACTION_MAX_,
         EGRESS_ACTION_INVALID_ = -EINVAL,
@@ -43,7 +40,7 @@ enum target_kind { TARGET_NAME, TARGET_BELOW, TARGET_ADDRESS, TARGET_NETWORK };
 
 #define TARGET_TEXT_MAX (2 + DNS_NAME_MAX + 1) /* "*." and a name; networks are shorter */
 
-/* What the normalised text stands for. */
+/* A parsed target. */
 struct target {
         enum target_kind kind;
         char text[TARGET_TEXT_MAX];
@@ -64,14 +61,13 @@ struct network_policy {
 
 extern const struct json_field network_policy_fields[];
 
-/* -EINVAL if it is no target. */
+/* -EINVAL if it is not a target. */
 int target_parse(struct str s, struct target *ret) must_check;
 
-/* Replaces the targets by their normalised texts, in the arena. ERR_INVALID with index and text of
- * the first that is none. */
+/* Replaces the targets by their normalised texts, in the arena. ERR_INVALID with index and text of the first invalid one. */
 int network_policy_normalise(struct network_policy *p, struct arena *a, struct err *e) must_check;
 
-/* For what was stored: every target is one, and normalised. */
+/* For stored policies: every target is valid and normalised. */
 int network_policy_check(const struct network_policy *p, struct err *e) must_check;
 
 #endif

@@ -34,7 +34,7 @@ int owner_check(const struct owner *o, struct err *e)
         const struct {
                 const char *name;
                 struct str value;
-                bool wanted;
+                bool required;
         } parts[] = {
                 { "organizationId", o->organization_id, true },
                 { "projectId", o->project_id, true },
@@ -43,13 +43,14 @@ int owner_check(const struct owner *o, struct err *e)
         };
 
         if (!scope_kind_to_string(o->scope.kind))
-                return err_set(e, ERR_INVALID, "scope.kind: is none that we know");
+                return err_set(e, ERR_INVALID, "scope.kind: is unknown");
         for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
                 struct str value = parts[i].value;
 
-                if (!parts[i].wanted && value.p)
-                        return err_set(e, ERR_INVALID, "%s: this scope has none", parts[i].name);
-                if (!parts[i].wanted)
+                if (!parts[i].required && value.p)
+                        return err_set(e, ERR_INVALID, "%s: not allowed for this scope",
+                                       parts[i].name);
+                if (!parts[i].required)
                         continue;
                 if (value.n == 0)
                         return err_set(e, ERR_INVALID, "%s: must not be empty", parts[i].name);

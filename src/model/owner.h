@@ -3,17 +3,15 @@
 #define HUTCH_MODEL_OWNER_H
 
 /*
- * Whose sandbox it is: organization, project, user, and a scope that tells several sandboxes of one
- * user in one project apart.
+ * The owner of a sandbox: organization, project, user, and a scope that distinguishes several sandboxes of one user in one
+ * project.
  *
- * The tuple is complete or it is nothing: a record without all of its parts is refused, and what a
- * driver finds in its runtime without them is not adopted. Parts are texts of the client's choice:
- * compared byte by byte, never trimmed or folded here.
+ * An owner is complete or invalid: a record without all parts is refused, and a sandbox that a driver finds in its runtime
+ * without them is not adopted. Parts are chosen by clients: compared byte by byte, never trimmed or folded here.
  *
- * Joined, for keys of a store and for names derived from it, the parts are escaped: ':' becomes
- * "%3A" and '%' becomes "%25", so "a:b" + "c" never equals "a" + "b:c". Ordinary parts hold neither
- * and look the same with and without, which keeps our derived names equal to those of PURISTA, which
- * does not escape.
+ * In keys of a store, and in ids derived from them, the parts are joined by ':' and escaped: ':' becomes "%3A" and '%' becomes
+ * "%25", so "a:b" + "c" never equals "a" + "b:c". Ordinary parts contain neither and need no escapes; so the derived ids equal
+ * those of PURISTA, which does not escape.
  */
 
 #include "base/arena.h"
@@ -61,12 +59,10 @@ bool owner_eq(const struct owner *a, const struct owner *b);
 /* Appends organization:project:user:scope[:key], escaped. The owner must be complete. */
 void owner_add_key(struct buf *b, const struct owner *o);
 
-/* The owner of such a text: exactly what owner_add_key writes, anything else is -EINVAL, so that one
- * owner has one key. Memory comes from the arena (-ENOMEM). */
+/* Parses exactly what owner_add_key writes, else -EINVAL: one owner has one key. Memory comes from the arena (-ENOMEM). */
 int owner_from_key(struct str key, struct arena *a, struct owner *ret) must_check;
 
-/* The name of the sandbox that an owner gets when the same call must give the same name: "sb-" and
- * the first 32 hexadecimal digits of the SHA-256 of its key. */
+/* The id that is derived from an owner: "sb-" and the first 32 hexadecimal digits of the SHA-256 of its key. */
 #define OWNER_SANDBOX_ID_LEN 35
 void owner_sandbox_id(const struct owner *o, char ret[static OWNER_SANDBOX_ID_LEN + 1]);
 

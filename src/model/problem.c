@@ -49,7 +49,7 @@ void problems_add(struct problems *p, struct arena *a, const char *type, const c
         }
 }
 
-/* The decoder's words and what other servers of this API call that. */
+/* Messages of the JSON decoder, and the types that other servers of this API use for them. */
 static const struct {
         struct str begins;
         const char *type;

@@ -3,19 +3,18 @@
 #define HUTCH_MODEL_PROBLEM_H
 
 /*
- * What is wrong with a request, in the two ways in which the API tells it.
+ * What is wrong with a request. The API reports two kinds.
  *
- * A problem of *form*: the body does not fit its description (a type, a missing member, a number
- * out of its range, members that exclude each other). There may be several; answers list them all,
- * each with its place:
+ * A problem of *form*: the body does not fit its schema (a type, a missing member, a number out of range, members that
+ * exclude each other). There may be several; responses list all of them, each with its location:
  *
  *         {"detail":[{"type":"missing","loc":["body","image"],"msg":"…"}]}
  *
- * FastAPI, whose shape that is, also repeats the value at fault ("input"). We do not: it may be a
- * password in the wrong place.
+ * FastAPI, whose shape that is, also repeats the offending value ("input"). Hutch does not: it may be a password in the wrong
+ * member.
  *
- * A breach of a *rule*: the body is well-formed, but asks for what may not be. The first one is told,
- * by a code and a message. Which HTTP status either becomes is not known here.
+ * A breach of a *rule*: the body is well-formed, but asks for something that is not allowed. The first one is reported, by a
+ * code and a message. This layer knows no HTTP statuses.
  */
 
 #include "base/arena.h"
@@ -33,15 +32,15 @@ struct problems {
         struct json_list detail; /* struct problem; one, if there is a code */
 };
 
-/* The detail of an answer: json_encode(b, problems_fields, &problems). */
+/* For json_encode(b, problems_fields, &problems). */
 extern const struct json_field problems_fields[];
 
-/* Adds one. loc is the inside of the array, behind "body". What does not fit in the arena, or comes
- * after PROBLEMS_MAX others, is left out; the list is never empty then. */
+/* Adds one. loc is the inside of the array, after "body". Problems that do not fit into the arena, or exceed PROBLEMS_MAX,
+ * are left out; the list is never empty then. */
 void problems_add(struct problems *p, struct arena *a, const char *type, const char *loc,
                   const char *msg);
 
-/* What the decoder said. */
+/* Adds an error of the JSON decoder. */
 void problems_add_json(struct problems *p, struct arena *a, const struct json_error *e);
 
 /* The message of the first, "" if there is none. */

@@ -205,7 +205,7 @@ static int parse_value(const struct json_pair *p, const struct kind *k, int64_t 
                 *ret = GPU_ALL;
                 return 0;
         }
-        /* Half a device does not exist, and rounding would promise what was not asked for. */
+        /* A fraction of a device does not exist, and rounding up would grant more than requested. */
         if (k && k->devices && parse_u64(p->value, &(uint64_t){ 0 }) == -EINVAL)
                 return fail(p, "is neither a whole number nor \"all\"", e);
         r = quantity_parse(p->value, k ? k->scale : -3, ret);
@@ -254,7 +254,7 @@ static int parse_one(const struct json_pair *from, struct arena *a, struct resou
         to->key = arena_dup_str(a, from->key);
         to->value = arena_dup_str(a, k ? str_of(text, k->to_text(v, text)) : from->value);
         if (!to->key.p || !to->value.p)
-                return err_set(e, ERR_TOO_LARGE, "no room for the resource limits");
+                return err_set(e, ERR_TOO_LARGE, "the record has no room for the resource limits");
         return 0;
 }
 
@@ -268,7 +268,7 @@ int resources_parse(const struct json_map *texts, struct arena *a, struct resour
                 return err_set(e, ERR_INVALID, "more than %d kinds of resource", RESOURCES_MAX);
         out.texts.items = arena_alloc_array(a, texts->n, sizeof(*out.texts.items));
         if (!out.texts.items)
-                return err_set(e, ERR_TOO_LARGE, "no room for the resource limits");
+                return err_set(e, ERR_TOO_LARGE, "the record has no room for the resource limits");
         for (size_t i = 0; r == 0 && i < texts->n; i++)
                 r = parse_one(&texts->items[i], a, &out, e);
         if (r < 0)

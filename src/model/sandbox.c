@@ -1,11 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/sandbox.h"
 
+#include <stdio.h>
+
 #include "base/base.h"
+#include "model/extensions.h"
 #include "model/labels.h"
 #include "model/limits.h"
-#include "model/sandbox_record.h"
 #include "model/text.h"
+
+/* --- field tables --- */
+
+const struct json_field platform_fields[] = {
+        JSON_STR(struct platform, os, "os", JSON_REQUIRED),
+        JSON_STR(struct platform, arch, "arch", JSON_REQUIRED),
+        JSON_END,
+};
+
+#define S struct sandbox
+
+static const struct json_field sandbox_fields[] = {
+        JSON_I64(S, schema, "schema", JSON_REQUIRED, JSON_MIN(1)),
+        JSON_STR(S, id, "sandboxId", JSON_REQUIRED),
+        JSON_STR(S, owner.organization_id, "organizationId", JSON_REQUIRED),
+        JSON_STR(S, owner.project_id, "projectId", JSON_REQUIRED),
+        JSON_STR(S, owner.user_id, "userId", JSON_REQUIRED),
+        JSON_STR(S, container_name, "containerName", JSON_REQUIRED),
+        JSON_I64(S, created_ms, "createdAt", JSON_REQUIRED, JSON_MIN(0)),
+        JSON_BOOL(S, git_configured, "gitConfigured", JSON_OMIT_EMPTY),
+        JSON_OBJECT(S, owner.scope, struct scope, "scope", JSON_REQUIRED, scope_fields),
+        JSON_BOOL(S, owner_bound, "ownerBound", JSON_OMIT_EMPTY),
+        JSON_STR(S, tenant, "tenant", JSON_REQUIRED),
+        JSON_STR(S, node, "node", JSON_REQUIRED),
+        JSON_STR(S, driver, "driver", JSON_REQUIRED),
+        JSON_STR(S, image, "image", 0),
+        JSON_STR(S, snapshot_id, "snapshotId", 0),
+        JSON_OPT(S, platform, struct platform, "platform", 0, platform_fields),
+        JSON_STRS(S, entrypoint, "entrypoint", JSON_REQUIRED, .items_max = ENTRYPOINT_ITEMS_MAX),
+        JSON_STRS(S, env_names, "envNames", JSON_OMIT_EMPTY, .items_max = ENV_ITEMS_MAX),
+        JSON_MAP(S, limits.texts, "resourceLimits", JSON_OMIT_EMPTY, .items_max = RESOURCES_MAX),
+        JSON_OPT(S, network_policy, struct network_policy, "networkPolicy", 0,
+                 network_policy_fields),
+        JSON_LIST(S, volumes, struct volume, "volumes", JSON_OMIT_EMPTY, volume_record_fields,
+                  .items_max = VOLUMES_MAX),
+        JSON_MAP(S, metadata, "metadata", JSON_OMIT_EMPTY, .items_max = LABELS_MAX),
+        JSON_MAP(S, extensions, "extensions", JSON_OMIT_EMPTY, .items_max = EXTENSIONS_MAX),
+        JSON_BOOL(S, secure_access, "secureAccess", JSON_OMIT_EMPTY),
+        JSON_OPT(S, expiry, struct expiry, "expiry", 0, expiry_fields),
+        JSON_OBJECT(S, status, struct status, "status", JSON_REQUIRED, status_fields),
+        JSON_RAW(S, handle, "handle", 0),
+        JSON_I64(S, version, "version", JSON_REQUIRED, JSON_MIN(1)),
+        JSON_END,
+};
+
+/* Decoded first: a newer schema may not fit our table. */
+static const struct json_field schema_fields[] = {
+        JSON_I64(S, schema, "schema", JSON_REQUIRED, JSON_MIN(1)),
+        JSON_END,
+};
 
 /* --- life --- */
 
@@ -37,7 +89,7 @@ struct sandbox *sandbox_copy(const struct sandbox *s)
 {
         scoped(sandbox_freep) struct sandbox *copy = sandbox_new();
 
-        if (json_copy_struct(sandbox__fields, s, &copy->arena, copy) < 0)
+        if (json_copy_struct(sandbox_fields, s, &copy->arena, copy) < 0)
                 return NULL;
         copy->limits.cpu_milli = s->limits.cpu_milli;
         copy->limits.memory_bytes = s->limits.memory_bytes;
@@ -110,7 +162,7 @@ int sandbox_set_handle(struct sandbox *s, struct str json, struct err *e)
         }
         if (json_parse(json, 0, &doc, &je) < 0)
                 return err_set(e, ERR_INVALID, "the driver's handle: %s", je.message);
-        /* Written again, so that reading it back changes nothing. */
+        /* Re-encoded, so that reading it back changes nothing. */
         object = json_is_object(doc);
         json_encode_value(&b, doc);
         json_decref(doc);
@@ -122,5 +174,272 @@ int sandbox_set_handle(struct sandbox *s, struct str json, struct err *e)
         if (!copy.p)
                 return no_room(e);
         s->handle = copy;
+        return 0;
+}
+
+/*
+ * --- stored form ---
+ *
+ * Decoding has three steps, each stricter than the last: the schema number, the field table (types, unknown keys), and the
+ * rules under which each member was accepted when it was written. The rules are the model's own functions, not a second
+ * version of them.
+ */
+
+typedef int check_fn(const struct sandbox *s, struct err *e);
+
+static int wrong(struct err *e, const char *member, const char *what)
+{
+        return err_set(e, ERR_INVALID, "%s: %s", member, what);
+}
+
+static int check_names(const struct sandbox *s, struct err *e)
+{
+        const struct {
+                const char *member;
+                struct str value;
+        } names[] = { { "tenant", s->tenant }, { "node", s->node }, { "driver", s->driver } };
+        struct str name = s->container_name;
+
+        if (!sandbox_id_is_valid(s->id))
+                return wrong(e, "sandboxId", "is not an id");
+        if (!str_starts_with(name, STR(CONTAINER_PREFIX))
+            || !str_eq(str_skip(name, strlen(CONTAINER_PREFIX)), s->id))
+                return wrong(e, "containerName", "does not belong to the id");
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (!text_is_clean(names[i].value, NAME_MAX_TEXT))
+                        return wrong(e, names[i].member, "is empty, too long or not clean text");
+        return 0;
+}
+
+static int check_owner(const struct sandbox *s, struct err *e)
+{
+        return owner_check(&s->owner, e);
+}
+
+static int check_source(const struct sandbox *s, struct err *e)
+{
+        if (!s->image.p == !s->snapshot_id.p)
+                return wrong(e, "image", "exactly one of image and snapshotId must be there");
+        if (s->image.p && !text_is_clean(s->image, IMAGE_URI_MAX))
+                return wrong(e, "image", "is empty, too long or not clean text");
+        if (s->snapshot_id.p && !text_is_clean(s->snapshot_id, NAME_MAX_TEXT))
+                return wrong(e, "snapshotId", "is empty, too long or not clean text");
+        if (s->platform
+            && (!text_is_label(s->platform->os, REASON_MAX)
+                || !text_is_label(s->platform->arch, REASON_MAX)))
+                return wrong(e, "platform", "is not a platform");
+        return 0;
+}
+
+static int check_process(const struct sandbox *s, struct err *e)
+{
+        if (s->entrypoint.n == 0 || s->entrypoint.n > ENTRYPOINT_ITEMS_MAX
+            || s->entrypoint.items[0].n == 0)
+                return wrong(e, "entrypoint", "is empty or too long");
+        for (size_t i = 0; i < s->entrypoint.n; i++)
+                if (!text_is_argument(s->entrypoint.items[i], ARGUMENT_MAX))
+                        return wrong(e, "entrypoint",
+                                     "has an argument that is too long or not text");
+        if (s->env_names.n > ENV_ITEMS_MAX)
+                return wrong(e, "envNames", "are too many");
+        /* A '=' would start a value, and values are secrets. */
+        for (size_t i = 0; i < s->env_names.n; i++)
+                if (!text_is_clean(s->env_names.items[i], ENV_NAME_MAX)
+                    || str_find(s->env_names.items[i], '=') >= 0)
+                        return wrong(e, "envNames", "has what is not a name");
+        return 0;
+}
+
+static bool same_texts(const struct json_map *a, const struct json_map *b)
+{
+        if (a->n != b->n)
+                return false;
+        for (size_t i = 0; i < a->n; i++)
+                if (!str_eq(a->items[i].value, b->items[i].value))
+                        return false;
+        return true;
+}
+
+static int check_limits(const struct sandbox *s, struct err *e)
+{
+        struct resources again;
+        struct arena a;
+        int r;
+
+        arena_init(&a, 64 * KiB);
+        r = resources_parse(&s->limits.texts, &a, &again, e);
+        if (r == 0 && !same_texts(&again.texts, &s->limits.texts))
+                r = wrong(e, "resourceLimits", "are not in their canonical form");
+        else if (r == 0
+                 && (again.cpu_milli != s->limits.cpu_milli || again.gpus != s->limits.gpus
+                     || again.memory_bytes != s->limits.memory_bytes))
+                r = wrong(e, "resourceLimits", "differ from their texts");
+        arena_done(&a);
+        return r;
+}
+
+static int check_network(const struct sandbox *s, struct err *e)
+{
+        return s->network_policy ? network_policy_check(s->network_policy, e) : 0;
+}
+
+static int check_volumes(const struct sandbox *s, struct err *e)
+{
+        struct volume_problem p;
+
+        if (s->volumes.n > VOLUMES_MAX)
+                return wrong(e, "volumes", "are too many");
+        return volumes_check(&s->volumes, false, &p) < 0 ? err_set(e, ERR_INVALID, "%s", p.message)
+                                                         : 0;
+}
+
+static int check_labels(const struct sandbox *s, struct err *e)
+{
+        int r = labels_check(&s->metadata, e);
+
+        return r < 0 ? r : extensions_check(&s->extensions, e);
+}
+
+static int check_status_and_times(const struct sandbox *s, struct err *e)
+{
+        const char *what = status_check(&s->status, &state_table);
+
+        if (what)
+                return wrong(e, "status", what);
+        what = s->expiry ? expiry_check(s->expiry) : NULL;
+        if (what)
+                return wrong(e, "expiry", what);
+        if (s->created_ms < 0)
+                return wrong(e, "createdAt", "is negative");
+        if (s->schema != SANDBOX_SCHEMA || s->version < 1)
+                return wrong(e, "version", "is not one, or schema is not ours");
+        if (s->handle.p && (s->handle.n > HANDLE_MAX || !str_starts_with(s->handle, STR("{"))))
+                return wrong(e, "handle", "must be an object that is not too large");
+        return 0;
+}
+
+int sandbox_check(const struct sandbox *s, struct err *e)
+{
+        static check_fn *const rules[] = {
+                check_names,   check_owner,   check_source, check_process,          check_limits,
+                check_network, check_volumes, check_labels, check_status_and_times,
+        };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(rules); i++)
+                r = rules[i](s, e);
+        return r;
+}
+
+/* --- text --- */
+
+void sandbox_encode(struct buf *b, const struct sandbox *s)
+{
+        json_encode(b, sandbox_fields, s);
+}
+
+static int decode_into(const json_t *doc, struct sandbox *s, struct err *e)
+{
+        struct json_error je;
+        int r = json_decode_value(doc, schema_fields, 0, &s->arena, s, &je);
+
+        if (r == 0 && s->schema > SANDBOX_SCHEMA)
+                return err_set(e, ERR_UNSUPPORTED,
+                               "sandbox record: schema %lld was written by a newer hutchd; this "
+                               "one knows %d",
+                               (long long) s->schema, SANDBOX_SCHEMA);
+        if (r == 0)
+                r = json_decode_value(doc, sandbox_fields, JSON_REFUSE_UNKNOWN, &s->arena, s, &je);
+        if (r < 0)
+                return err_set(e, r == -ENOMEM ? ERR_TOO_LARGE : ERR_INVALID, "sandbox record: %s",
+                               je.message);
+        return 0;
+}
+
+/* Derives what is not stored, and checks the whole. */
+static int complete(struct sandbox *s, struct err *e)
+{
+        struct resources limits;
+        int r = resources_parse(&s->limits.texts, &s->arena, &limits, e);
+
+        if (r < 0)
+                return r;
+        limits.texts = s->limits.texts; /* as read: the check sees whether they are canonical */
+        s->limits = limits;
+        return sandbox_check(s, e);
+}
+
+int sandbox_decode(struct str text, struct sandbox **ret, struct err *e)
+{
+        scoped(sandbox_freep) struct sandbox *s = sandbox_new();
+        struct json_error je;
+        json_t *doc;
+        int r;
+
+        if (text.n > RECORD_TEXT_MAX)
+                return err_set(e, ERR_TOO_LARGE, "sandbox record: more than %zu bytes",
+                               RECORD_TEXT_MAX);
+        if (json_parse(text, 0, &doc, &je) < 0)
+                return err_set(e, ERR_INVALID, "sandbox record: %s", je.message);
+        r = decode_into(doc, s, e);
+        json_decref(doc);
+        if (r < 0)
+                return r;
+        if (complete(s, e) < 0)
+                return err_wrap(e, "sandbox record of %s", QUOTED(s->id));
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+/* --- entries of PURISTA's own registry --- */
+
+/* PURISTA's own schema. Its generations differ in what is optional. */
+static const struct json_field purista_fields[] = {
+        JSON_STR(S, id, "sandboxId", JSON_REQUIRED),
+        JSON_STR(S, owner.organization_id, "organizationId", JSON_REQUIRED),
+        JSON_STR(S, owner.project_id, "projectId", JSON_REQUIRED),
+        JSON_STR(S, owner.user_id, "userId", JSON_REQUIRED),
+        JSON_STR(S, container_name, "containerName", JSON_REQUIRED | JSON_NONEMPTY),
+        JSON_I64(S, created_ms, "createdAt", JSON_REQUIRED, JSON_MIN(0)),
+        JSON_BOOL(S, git_configured, "gitConfigured", JSON_NULL_OK),
+        JSON_OBJECT(S, owner.scope, struct scope, "scope", JSON_NULL_OK, scope_fields),
+        JSON_END,
+};
+
+/* An entry with a schema is a record of ours, perhaps a damaged one: never taken for PURISTA's. */
+static int decode_purista(struct str text, struct sandbox *s, struct json_error *je)
+{
+        json_t *doc;
+        int r = json_parse(text, 0, &doc, je);
+
+        if (r < 0)
+                return r;
+        if (json_object_get(doc, "schema")) {
+                (void) snprintf(je->message, sizeof(je->message), "schema: is a record of Hutch");
+                r = -EINVAL;
+        } else {
+                r = json_decode_value(doc, purista_fields, 0, &s->arena, s, je);
+        }
+        json_decref(doc);
+        return r;
+}
+
+int sandbox_decode_purista(struct str text, struct sandbox **ret, struct err *e)
+{
+        scoped(sandbox_freep) struct sandbox *s = sandbox_new();
+        struct json_error je;
+
+        if (text.n > RECORD_TEXT_MAX || decode_purista(text, s, &je) < 0)
+                return err_set(e, ERR_INVALID, "entry of PURISTA: %s",
+                               text.n > RECORD_TEXT_MAX ? "is too long" : je.message);
+        if (!sandbox_id_is_valid(s->id))
+                return err_set(e, ERR_INVALID, "entry of PURISTA: sandboxId: is not an id");
+        if (owner_check(&s->owner, e) < 0)
+                return err_wrap(e, "entry of PURISTA");
+        s->schema = SANDBOX_SCHEMA_PURISTA;
+        s->tenant = s->owner.organization_id;
+        s->owner_bound = true; /* PURISTA has no other kind */
+        s->status.state = STATE_RUNNING;
+        *ret = TAKE_PTR(s);
         return 0;
 }

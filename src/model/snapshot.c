@@ -7,7 +7,7 @@
 #include "model/sandbox.h"
 #include "model/text.h"
 
-/* A handful of short texts: more than this was not written by us. */
+/* A few short texts: a longer record was not written by Hutch. */
 #define SNAPSHOT_TEXT_MAX  (64 * KiB)
 #define SNAPSHOT_ARENA_MAX (256 * KiB)
 #define SNAPSHOT_FIRST     512
@@ -52,7 +52,7 @@ static const struct json_field snapshot_fields[] = {
         JSON_END,
 };
 
-/* What is looked at before anything else: the rest may not fit our table. */
+/* Decoded first: a newer schema may not fit our table. */
 static const struct json_field schema_fields[] = {
         JSON_I64(S, schema, "schema", JSON_REQUIRED, JSON_MIN(1)),
         JSON_END,
@@ -160,23 +160,13 @@ static int wrong(struct err *e, const char *member, const char *what)
         return err_set(e, ERR_INVALID, "%s: %s", member, what);
 }
 
-static int check_status(const struct status *s, struct err *e)
-{
-        if (!snapshot_state_to_string(s->state))
-                return wrong(e, "status", "state is none that we know");
-        if (s->reason.p && !text_is_label(s->reason, REASON_MAX))
-                return wrong(e, "status", "reason is not a word");
-        if (s->message.p && !text_is_clean(s->message, MESSAGE_MAX))
-                return wrong(e, "status", "message is empty, too long or not clean text");
-        return s->changed_ms < 0 ? wrong(e, "status", "lastTransitionAt is negative") : 0;
-}
-
 int snapshot_check(const struct snapshot *s, struct err *e)
 {
         const struct {
                 const char *member;
                 struct str value;
         } names[] = { { "tenant", s->tenant }, { "node", s->node }, { "driver", s->driver } };
+        const char *what = status_check(&s->status, &snapshot_state_table);
 
         if (!sandbox_id_is_valid(s->id))
                 return wrong(e, "id", "is not an id");
@@ -191,7 +181,7 @@ int snapshot_check(const struct snapshot *s, struct err *e)
                 return wrong(e, "createdAt", "is negative");
         if (s->schema != SNAPSHOT_SCHEMA || s->version < 1)
                 return wrong(e, "version", "is not one, or schema is not ours");
-        return check_status(&s->status, e);
+        return what ? wrong(e, "status", what) : 0;
 }
 
 void snapshot_encode(struct buf *b, const struct snapshot *s)

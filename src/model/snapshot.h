@@ -3,20 +3,18 @@
 #define HUTCH_MODEL_SNAPSHOT_H
 
 /*
- * The record of a snapshot: the file system of a sandbox, kept by the sandbox's driver under the
- * snapshot's id. It outlives the sandbox; processes, memory, volumes, values of variables are not in
- * it.
+ * The record of a snapshot: the file system of a sandbox, kept by the sandbox's driver under the snapshot's id. It outlives the
+ * sandbox; it does not contain processes, memory, volumes or values of variables.
  *
- *         CREATING ──► READY ◄──► DELETING ──► (the record goes)
+ *         CREATING ──► READY ◄──► DELETING ──► (the record is removed)
  *             │          │           ▲
  *             └──► FAILED ◄──────────┘ (and back)
  *
- * As with sandboxes, a state says what the record promises: CREATING and DELETING are written before
- * the driver is asked, so what a crash has left says which call is to be repeated or undone.
+ * As with sandboxes, a state is what the record promises: CREATING and DELETING are written before the driver is called, so
+ * after a crash they say which call to repeat or to undo.
  *
- * A struct snapshot has one owner and is freed by snapshot_free; all its views point into its own
- * arena. A change is made in a copy, which takes the place of the old one once it is stored. Reading
- * is as strict as writing (model/sandbox.h).
+ * A struct snapshot has one owner and is freed by snapshot_free; all its views point into its own arena. A change is made in a
+ * copy, which replaces the old record once it is stored. Reading is as strict as writing (model/sandbox.h).
  */
 
 #include "base/arena.h"
@@ -29,20 +27,20 @@
 #define SNAPSHOT_SCHEMA 1
 
 enum snapshot_state {
-        SNAPSHOT_CREATING, /* the driver was or will be asked for it */
-        SNAPSHOT_READY,    /* sandboxes can be made of it */
-        SNAPSHOT_FAILED,   /* there is none, or not any more: reason and message say why */
-        SNAPSHOT_DELETING, /* the driver was or will be asked to remove it */
+        SNAPSHOT_CREATING, /* the driver creates it */
+        SNAPSHOT_READY,    /* sandboxes can be created from it */
+        SNAPSHOT_FAILED,   /* it does not exist, or no longer; reason and message say why */
+        SNAPSHOT_DELETING, /* the driver removes it */
         SNAPSHOT_STATE_MAX_,
         SNAPSHOT_STATE_INVALID_ = -EINVAL,
 };
 
 ENUM_DECLARE(snapshot_state); /* Creating, Ready, Failed, Deleting */
 
-/* The same without regard to case, for filters. -EINVAL if it is none. */
+/* Without regard to case, for filters. -EINVAL if there is none. */
 int snapshot_state_from_string_any_case(struct str s);
 
-/* Reasons that we give; upstream's words where it has one. */
+/* Reasons; upstream's where it has one. */
 #define SNAPSHOT_REASON_ACCEPTED    "snapshot_accepted"
 #define SNAPSHOT_REASON_READY       "snapshot_ready"
 #define SNAPSHOT_REASON_FAILED      "snapshot_capture_failed"
@@ -54,26 +52,26 @@ int snapshot_state_from_string_any_case(struct str s);
 struct snapshot {
         struct arena arena; /* all below */
         int64_t schema;
-        struct str id;         /* as ids of sandboxes */
-        struct str sandbox_id; /* what it was made of */
-        struct str name;       /* what people call it; null if nothing */
+        struct str id;         /* like ids of sandboxes */
+        struct str sandbox_id; /* its source */
+        struct str name;       /* chosen by the client; or null */
         struct str tenant;     /* who may see it */
-        struct str node;       /* which hutchd looks after it */
-        struct str driver;     /* that keeps it, and can make sandboxes of it */
+        struct str node;       /* the hutchd that has it */
+        struct str driver;     /* that has it, and can create sandboxes from it */
         int64_t created_ms;
         struct status status; /* its state is an enum snapshot_state */
-        int64_t version;      /* 1 when it is made, one more with each write */
+        int64_t version;      /* starts at 1 and grows with each write */
 };
 
-/* Empty, and invalid until it is filled. */
+/* Empty; invalid until it is filled. */
 struct snapshot *snapshot_new(void) must_check;
 void snapshot_free(struct snapshot *s);
 void snapshot_freep(struct snapshot **s);
 
-/* NULL when memory is gone. */
+/* NULL if there is no memory. */
 struct snapshot *snapshot_copy(const struct snapshot *s) must_check;
 
-/* What is known when it begins; the views are copied. */
+/* What a new snapshot starts with; the views are copied. */
 struct snapshot_facts {
         struct str id, sandbox_id, name, tenant, node, driver;
         int64_t now_ms;
@@ -84,25 +82,25 @@ int snapshot_make(const struct snapshot_facts *f, struct snapshot **ret, struct 
 
 struct snapshot_step {
         enum snapshot_state state;
-        struct str reason;  /* a label-like word of ours */
-        struct str message; /* whatever a driver said: cleaned and cut */
+        struct str reason;  /* a constant of ours, shaped like a label */
+        struct str message; /* from a driver: cleaned and cut */
         int64_t at_ms;
 };
 
-/* ERR_CONFLICT if that change is not legal; *s then is as it was. */
+/* ERR_CONFLICT if that transition is illegal; then *s is unchanged. */
 int snapshot_change(struct snapshot *s, const struct snapshot_step *to, struct err *e) must_check;
 
-/* Whether it is a name that a snapshot may have. */
+/* Whether a snapshot may have that name. */
 bool snapshot_name_is_valid(struct str name);
 
 /* --- stored form --- */
 
 int snapshot_check(const struct snapshot *s, struct err *e) must_check;
 
-/* Appends; a failure is b's. The record must have passed snapshot_check. */
+/* Appends; failures are b's. The record must have passed snapshot_check. */
 void snapshot_encode(struct buf *b, const struct snapshot *s);
 
-/* ERR_INVALID if it is not a record as we write it, ERR_UNSUPPORTED if a newer hutchd wrote it. */
+/* ERR_INVALID if it is not a record of ours, ERR_UNSUPPORTED if a newer hutchd wrote it. */
 int snapshot_decode(struct str text, struct snapshot **ret, struct err *e) must_check;
 
 #endif

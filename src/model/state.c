@@ -25,7 +25,7 @@ int state_from_string_any_case(struct str s)
 
 #define BIT(name)      (1u << STATE_##name)
 #define FINAL          (BIT(TERMINATED) | BIT(FAILED))
-#define PASSING        (BIT(PENDING) | BIT(PAUSING) | BIT(RESUMING) | BIT(STOPPING))
+#define TRANSIENT      (BIT(PENDING) | BIT(PAUSING) | BIT(RESUMING) | BIT(STOPPING))
 #define OUT_OF_RUNTIME (BIT(STOPPING) | FINAL)
 
 static const unsigned ways_out[STATE_MAX_] = {
@@ -56,7 +56,7 @@ bool state_is_final(enum state s)
 
 bool state_is_transient(enum state s)
 {
-        return is_in(s, PASSING);
+        return is_in(s, TRANSIENT);
 }
 
 bool state_may_become(enum state from, enum state to)
@@ -86,7 +86,7 @@ static int copy_message(struct arena *a, struct str from, struct str *ret)
         p = arena_dup(a, cut);
         if (!p)
                 return -ENOMEM;
-        /* Byte by byte, where the text is not UTF-8 or holds what steers a terminal. */
+        /* Replaces bytes that are not UTF-8, and control characters. */
         for (size_t i = 0; i < cut.n;) {
                 size_t n = str_utf8_char(str_of(p + i, cut.n - i), &(uint32_t){ 0 });
 
@@ -122,7 +122,7 @@ int status_change(struct status *s, struct arena *a, const struct status_step *t
 
         if (!state_may_become((enum state) s->state, to->state))
                 return err_set(e, ERR_CONFLICT, "the sandbox is %s and cannot become %s",
-                               is ? is : "in no state", next ? next : "that");
+                               is ? is : "in an unknown state", next ? next : "that");
         r = status_explain(s, a, to->reason, to->message, e);
         if (r < 0)
                 return r;
@@ -131,12 +131,12 @@ int status_change(struct status *s, struct arena *a, const struct status_step *t
         return 0;
 }
 
-const char *status_check(const struct status *s)
+const char *status_check(const struct status *s, const struct enum_table *states)
 {
-        if (!state_to_string(s->state))
-                return "state is none that we know";
+        if (!enum_to_string(states, s->state))
+                return "state is unknown";
         if (s->reason.p && !text_is_label(s->reason, REASON_MAX))
-                return "reason is not a word";
+                return "reason is not a label";
         if (s->message.p && !text_is_clean(s->message, MESSAGE_MAX))
                 return "message is empty, too long or not clean text";
         return s->changed_ms < 0 ? "lastTransitionAt is negative" : NULL;

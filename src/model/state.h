@@ -3,7 +3,7 @@
 #define HUTCH_MODEL_STATE_H
 
 /*
- * Where a sandbox is in its life, and the one function that moves it on.
+ * The state of a sandbox, and the one function that changes it.
  *
  *                     ┌────────────────────────────────────────┐
  *                     ▼                                        │
@@ -11,14 +11,13 @@
  *
  *         each of these ──► STOPPING ──► TERMINATED
  *         each of these, STOPPING too ──► FAILED ──► STOPPING (when it is deleted)
- *         what has run ──► TERMINATED (when it has ended by itself)
+ *         each but PENDING ──► TERMINATED (when it has ended by itself)
  *
- * The ways back from PAUSING and RESUMING are those of a driver that could not do it.
+ * PAUSING and RESUMING go back if the driver fails.
  *
- * A state says what the *record* promises, not what the runtime does at this instant: it is written
- * before the driver is asked (PENDING, PAUSING, RESUMING, STOPPING) and again when the driver has
- * answered. So a crash leaves a state that ends in "-ing" (or PENDING), and whoever reconciles
- * knows which call to repeat or to undo.
+ * A state is what the *record* promises, not what the runtime does at this instant: it is written before the driver is called
+ * (PENDING, PAUSING, RESUMING, STOPPING) and again when the driver is done. So a crash leaves one of these transient states,
+ * and reconciliation knows which call to repeat or to undo.
  */
 
 #include "base/arena.h"
@@ -29,18 +28,18 @@
 #include "base/str.h"
 
 enum state {
-        /* PENDING – the record is there, the driver was or will be asked to create.
-         *   leaves by: create has succeeded -> RUNNING, has failed -> FAILED, delete -> STOPPING
-         *   caveat:    nothing may be run in it; expiry is already counting                     */
+        /* PENDING – the record exists, the driver creates the sandbox.
+         *   leaves by: create succeeds -> RUNNING, fails -> FAILED, delete -> STOPPING
+         *   caveat:    commands are refused; the expiry already counts                           */
         STATE_PENDING,
 
-        /* RUNNING – the agent answers.
-         *   leaves by: pause -> PAUSING, delete or expiry -> STOPPING, its own end -> TERMINATED,
-         *              a death that nobody asked for -> FAILED
-         *   caveat:    the agent's word is hostile input, in this state as in any other          */
+        /* RUNNING – the agent responds.
+         *   leaves by: pause -> PAUSING, delete or expiry -> STOPPING, its own exit -> TERMINATED,
+         *              an unexpected death -> FAILED
+         *   caveat:    what the agent sends is hostile input, in this state as in any other      */
         STATE_RUNNING,
 
-        /* PAUSING – the driver was asked to freeze; no new command may start.
+        /* PAUSING – the driver freezes it; no new command may start.
          *   leaves by: frozen -> PAUSED, could not be frozen -> RUNNING, delete or expiry ->
          *              STOPPING, death -> FAILED or TERMINATED
          *   caveat:    the expiry timer keeps running                                            */
@@ -49,50 +48,50 @@ enum state {
         /* PAUSED – frozen; memory is kept, nothing runs.
          *   leaves by: resume -> RESUMING, delete or expiry -> STOPPING, death -> FAILED or
          *              TERMINATED
-         *   caveat:    a request into it would hang, so it is refused at once; expiry goes on    */
+         *   caveat:    a request into it would hang, so it is refused at once; expiry continues  */
         STATE_PAUSED,
 
-        /* RESUMING – the driver was asked to thaw.
+        /* RESUMING – the driver thaws it.
          *   leaves by: thawed -> RUNNING, could not be thawed -> PAUSED, delete or expiry ->
          *              STOPPING, death -> FAILED or TERMINATED
          *   caveat:    as in PAUSING, no new command may start                                   */
         STATE_RESUMING,
 
-        /* STOPPING – the driver was asked to destroy. There is no way back.
+        /* STOPPING – the driver destroys it. There is no way back.
          *   leaves by: destroyed -> TERMINATED, could not be destroyed -> FAILED
-         *   caveat:    destroy is idempotent: after a restart it is simply asked again           */
+         *   caveat:    destroy is idempotent: after a restart it is called again                 */
         STATE_STOPPING,
 
-        /* TERMINATED – gone as it should be: deleted, expired, or ended by itself.
-         *   leaves by: never; the record is a tombstone and goes after its time
+        /* TERMINATED – ended as intended: deleted, expired, or exited by itself.
+         *   leaves by: never; the record is a tombstone and is removed after a while
          *   caveat:    nothing of it exists in the runtime any more                              */
         STATE_TERMINATED,
 
-        /* FAILED – gone, or never been, as it should not be; reason and message say why.
-         *   leaves by: delete -> STOPPING; else it is a tombstone and goes after its time
-         *   caveat:    the runtime may still hold remains, which is why a delete (or the end of
-         *              the tombstone) asks the driver once more                                  */
+        /* FAILED – ended unexpectedly, or never started; reason and message say why.
+         *   leaves by: delete -> STOPPING; else it is a tombstone and is removed after a while
+         *   caveat:    the runtime may still hold remains, so a delete (or the end of the
+         *              tombstone) calls the driver once more                                     */
         STATE_FAILED,
 
         STATE_MAX_,
         STATE_INVALID_ = -EINVAL,
 };
 
-/* "Pending", "Running" …; also the names of the API. */
+/* "Pending", "Running" …, as in the API. */
 ENUM_DECLARE(state);
 
-/* The same without regard to case, for filters. -EINVAL if it is none. */
+/* Without regard to case, for filters. -EINVAL if there is none. */
 int state_from_string_any_case(struct str s);
 
 /* --- sets --- */
 
-/* Counts against quotas, may hold things in the runtime, is listed by default. */
+/* Counts against quotas, may use resources of the runtime, is listed by default. */
 bool state_is_live(enum state s);
 
 /* A tombstone: TERMINATED or FAILED. */
 bool state_is_final(enum state s);
 
-/* Between a question to the driver and its answer; what a restart has to finish or undo. */
+/* Between a call of the driver and its result; after a restart it is finished or undone. */
 bool state_is_transient(enum state s);
 
 bool state_may_become(enum state from, enum state to);
@@ -108,7 +107,7 @@ struct status {
 
 extern const struct json_field status_fields[];
 
-/* Of FAILED: the node that looked after it is gone, and nothing of it is here. */
+/* For FAILED: the node that ran it is lost. */
 #define REASON_NODE_LOST "NODE_LOST"
 
 struct status_step {
@@ -118,18 +117,17 @@ struct status_step {
         int64_t at_ms;
 };
 
-/* ERR_CONFLICT if that change is not legal, a change to the same state included; *s then is as it
- * was. The texts are copied into the arena, which is the record's. A reason must be a label-like
- * word (it is ours; a wrong one is a bug), a message is whatever a driver said: control characters
- * become spaces, and it is cut. */
+/* ERR_CONFLICT if that transition is illegal, one to the same state included; then *s is unchanged. The texts are copied into
+ * the arena, which is the record's. A reason must be shaped like a label (it is ours; a wrong one is a bug); a message comes
+ * from a driver: control characters become spaces, and it is cut. */
 int status_change(struct status *s, struct arena *a, const struct status_step *to, struct err *e)
         must_check;
 
-/* New words for the same state ("pulling the image"): the time of the change stays. */
+/* Another reason and message for the same state ("pulling the image"); the time of the transition stays. */
 int status_explain(struct status *s, struct arena *a, struct str reason, struct str message,
                    struct err *e) must_check;
 
-/* What is wrong with a status that was read, or NULL. */
-const char *status_check(const struct status *s);
+/* What is wrong with a stored status, or NULL. Its state is one of that table: sandboxes and snapshots have their own. */
+const char *status_check(const struct status *s, const struct enum_table *states);
 
 #endif

@@ -46,7 +46,7 @@ bool text_is_label(struct str s, size_t max)
         return true;
 }
 
-/* C0, DEL and C1, with which terminals are steered. */
+/* C0, DEL and C1, which control terminals. */
 static bool is_control(uint32_t code_point)
 {
         return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);

@@ -163,7 +163,7 @@ static bool host_path_ok(const struct volume *v)
         return !v->host || text_is_plain_path(v->host->path);
 }
 
-/* Like a DNS name, but that a part may be longer than 63. */
+/* Like a DNS name, but a label may be longer than 63. */
 static bool claim_ok(const struct volume *v)
 {
         struct str name = v->pvc ? v->pvc->claim_name : STR_NULL;
@@ -212,7 +212,7 @@ static const struct rule {
         enum volume_code code;
         bool (*holds)(const struct volume *v);
         const char *member, *what;
-        bool for_requests; /* needs what records do not have */
+        bool for_requests; /* about members that records do not have */
 } rules[] = {
         { VOLUME_INVALID_NAME, name_ok, "name",
           "must be 1 to 63 lower case letters, digits or '-', and begin and end with a letter or "
@@ -256,7 +256,7 @@ static int check_one(const struct json_list *volumes, size_t at, bool with_secre
                         return fail(reterr, rules[i].code, at, rules[i].member, rules[i].what);
         for (size_t i = 0; i < at; i++) {
                 if (str_eq(v[i].name, v[at].name))
-                        return fail(reterr, VOLUME_DUPLICATE_NAME, at, "name", "is there twice");
+                        return fail(reterr, VOLUME_DUPLICATE_NAME, at, "name", "is used twice");
                 if (str_eq(v[i].mount_path, v[at].mount_path))
                         return fail(reterr, VOLUME_INVALID_MOUNT_PATH, at, "mountPath",
                                     "another volume is mounted there");
@@ -273,31 +273,31 @@ int volumes_check(const struct json_list *volumes, bool with_secrets, struct vol
         return r;
 }
 
-/* --- allowed folders --- */
+/* --- allowed dirs --- */
 
-bool path_is_in(struct str path, struct str folder)
+bool path_is_in(struct str path, struct str dir)
 {
-        if (folder.n > 0 && folder.p[folder.n - 1] == '/')
-                folder.n--;
-        return str_starts_with(path, folder) && (path.n == folder.n || path.p[folder.n] == '/');
+        if (dir.n > 0 && dir.p[dir.n - 1] == '/')
+                dir.n--;
+        return str_starts_with(path, dir) && (path.n == dir.n || path.p[dir.n] == '/');
 }
 
-static bool is_allowed(struct str path, const struct json_strs *folders)
+static bool is_allowed(struct str path, const struct json_strs *dirs)
 {
-        for (size_t i = 0; i < folders->n; i++)
-                if (folders->items[i].n > 0 && path_is_in(path, folders->items[i]))
+        for (size_t i = 0; i < dirs->n; i++)
+                if (dirs->items[i].n > 0 && path_is_in(path, dirs->items[i]))
                         return true;
         return false;
 }
 
-int volumes_check_allowed(const struct json_list *volumes, const struct json_strs *folders,
+int volumes_check_allowed(const struct json_list *volumes, const struct json_strs *dirs,
                           struct volume_problem *reterr)
 {
         const struct volume *v = volumes->items;
 
         for (size_t i = 0; i < volumes->n; i++)
-                if (v[i].host && !is_allowed(v[i].host->path, folders))
+                if (v[i].host && !is_allowed(v[i].host->path, dirs))
                         return fail(reterr, VOLUME_HOST_PATH_NOT_ALLOWED, i, "host.path",
-                                    "is in none of the folders that this server allows");
+                                    "is in none of the directories that this server allows");
         return 0;
 }

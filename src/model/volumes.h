@@ -3,18 +3,17 @@
 #define HUTCH_MODEL_VOLUMES_H
 
 /*
- * What a sandbox mounts: a path of the host, a named volume ("pvc"), or an object store bucket
- * ("ossfs").
+ * Volumes of a sandbox: a path of the host, a named volume ("pvc"), or an object store bucket ("ossfs").
  *
- * Everything that can be told from the text alone is told here; what needs a look at the host (is
- * the path there? does the volume exist?) is the driver's, with codes from the same list.
+ * Everything that can be decided from the text alone is decided here; what needs the host (does the path exist? does the volume
+ * exist?) is the driver's, with codes from the same list.
  *
- * Two things the text cannot promise: a host path under an allowed folder may still lead out of it
- * through a symbolic link, and so may a sub-path inside a volume. Whoever opens them does it
- * component by component below an opened folder (openat2 with RESOLVE_BENEATH), never by the text.
+ * The text can't guarantee two things: a host path below an allowed directory may still lead out of it through a symbolic
+ * link, and so may a sub-path inside a volume. Drivers open them component by component below an open directory (openat2 with
+ * RESOLVE_BENEATH), never by the text.
  *
- * ossfs brings credentials. They are in the request's table and not in the record's
- * (volume_record_fields), so they can be neither stored nor read back nor copied into a record.
+ * ossfs has credentials. They are in the field table of requests and not in that of records (volume_record_fields), so they
+ * can be neither stored nor read back nor copied into a record.
  */
 
 #include "base/compiler.h"
@@ -37,7 +36,7 @@
         X(INVALID_OSSFS_BUCKET)                                 \
         X(INVALID_OSSFS_OPTION)                                 \
         X(INVALID_OSSFS_CREDENTIALS)                            \
-        /* those of drivers */                                  \
+        /* of drivers */                                        \
         X(UNSUPPORTED_BACKEND)                                  \
         X(HOST_PATH_NOT_FOUND)                                  \
         X(HOST_PATH_CREATE_FAILED)                              \
@@ -67,7 +66,7 @@ struct volume_host {
 
 struct volume_pvc {
         struct str claim_name;
-        bool create_if_not_exists; /* true unless the request says no: see volume_set_defaults */
+        bool create_if_not_exists; /* true by default: see volumes_set_defaults */
         bool has_create_if_not_exists;
         bool delete_on_termination;
         struct str storage_class;
@@ -87,7 +86,7 @@ struct volume_ossfs {
 struct volume {
         struct str name;
         struct str mount_path;
-        struct str sub_path; /* null if the whole is mounted */
+        struct str sub_path; /* null: the whole volume */
         bool read_only;
         struct volume_host *host; /* exactly one of the three */
         struct volume_pvc *pvc;
@@ -97,26 +96,25 @@ struct volume {
 extern const struct json_field volume_fields[];        /* of requests */
 extern const struct json_field volume_record_fields[]; /* of records */
 
-/* What the first violation is; the message names the place. */
+/* The first violation; the message names the member. */
 struct volume_problem {
         enum volume_code code;
         char message[256];
 };
 
-/* What requests need not say. */
+/* Sets the defaults of a request. */
 void volumes_set_defaults(struct json_list *volumes);
 
-/* All rules but the allow-list. `with_secrets` is for requests, where ossfs needs its credentials.
- * -EINVAL with *reterr. */
+/* All rules but the allow-list. `with_secrets` is for requests, where ossfs needs its credentials. -EINVAL with *reterr. */
 int volumes_check(const struct json_list *volumes, bool with_secrets, struct volume_problem *reterr)
         must_check;
 
-/* Host paths lie in one of the folders; an empty list allows none. The same errors. */
-int volumes_check_allowed(const struct json_list *volumes, const struct json_strs *folders,
+/* Host paths must be in one of the directories; an empty list allows none. -EINVAL with *reterr. */
+int volumes_check_allowed(const struct json_list *volumes, const struct json_strs *dirs,
                           struct volume_problem *reterr) must_check;
 
-/* Whether path is folder or below it, by whole components: /data holds /data/a, not /database.
- * Both are plain paths (model/text.h); a slash at the folder's end is forgiven. */
-bool path_is_in(struct str path, struct str folder);
+/* Whether path is the directory or below it, by whole components: /data contains /data/a, not /database. Both are plain paths
+ * (model/text.h); a trailing slash of the directory is ignored. */
+bool path_is_in(struct str path, struct str dir);
 
 #endif

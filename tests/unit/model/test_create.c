@@ -192,7 +192,7 @@ static void test_broken_rules(void **state)
                 { "{" GOOD ",\"volumes\":[{\"name\":\"a\",\"mountPath\":\"/a\",\"host\":{\"path\":"
                   "\"/srvx\"}}]}",
                   "VOLUME::HOST_PATH_NOT_ALLOWED",
-                  "volumes[0].host.path: is in none of the folders that this server allows" },
+                  "volumes[0].host.path: is in none of the directories that this server allows" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -161,7 +161,7 @@ static const struct tampering tamperings[] = {
         { "\"mono\":600000000", "\"mono\":-1", "sandbox record: expiry.mono: must be at least 0" },
         { "\"state\":\"Running\"", "\"state\":\"running\"", NULL },
         { "\"reason\":\"CONTAINER_RUNNING\"", "\"reason\":\"two words\"",
-          "sandbox record of \"sb-1\": status: reason is not a word" },
+          "sandbox record of \"sb-1\": status: reason is not a label" },
         { "\"handle\":{\"pid\":7,\"x\":[1,null,1.5]}", "\"handle\":[]",
           "sandbox record of \"sb-1\": handle: must be an object that is not too large" },
         { "\"handle\":{\"pid\":7,\"x\":[1,null,1.5]}", "\"handle\":null",

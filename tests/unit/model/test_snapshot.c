@@ -52,7 +52,7 @@ static void test_what_is_not_a_record(void **state)
                   "state", ERR_INVALID },
                 { SAMPLE_HEAD "\"status\":{\"state\":\"Ready\",\"reason\":\"a b\","
                               "\"lastTransitionAt\":1},\"version\":1}",
-                  "reason is not a word", ERR_INVALID },
+                  "reason is not a label", ERR_INVALID },
                 { "{\"schema\":1,\"id\":\"../s\",\"sandboxId\":\"b\",\"tenant\":\"t\",\"node\":\"n\","
                   "\"driver\":\"d\",\"createdAt\":0,\"status\":{\"state\":\"Ready\","
                   "\"lastTransitionAt\":0},\"version\":1}",

@@ -99,7 +99,7 @@ static void test_messages_are_made_clean(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_i64_eq(status_explain(&s, &a, STR(""), cases[i].in, &e), 0);
                 check_str_eq(s.message, cases[i].out);
-                check_true(!s.reason.p && !status_check(&s) && s.changed_ms == 7);
+                check_true(!s.reason.p && !status_check(&s, &state_table) && s.changed_ms == 7);
         }
         memset(longest, 'a', sizeof(longest));
         memcpy(longest + MESSAGE_MAX - 1, "\xc3\xa4", 2);
@@ -141,7 +141,7 @@ static void test_what_was_read_is_checked(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                check_i64_eq(!status_check(&cases[i].s), cases[i].ok);
+                check_i64_eq(!status_check(&cases[i].s, &state_table), cases[i].ok);
 }
 
 int main(void)
