@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "driver/driver_impl.h"
+#include "model/extensions.h"
 #include "os/fd.h"
 
 /*
@@ -20,26 +21,25 @@
 
 /* --- what belongs to each call --- */
 
+#define RECORD_OF(call) (1 + offsetof(struct driver_##call, record))
+
 static const struct {
-        unsigned cap; /* that a driver must have for it, or 0 */
-        const char *verb;
-        size_t record; /* 1 + offset of the record in the operation, or 0 */
+        unsigned cap;     /* that the driver must have, or 0 */
+        const char *verb; /* for a message about a record */
+        size_t record;    /* 1 + offset of the record in the operation, or 0 */
 } calls[DRIVER_CALL_MAX_] = {
-        [DRIVER_CALL_CREATE] = { 0, "create", 1 + offsetof(struct driver_create, record) },
-        [DRIVER_CALL_DESTROY] = { 0, "destroy", 1 + offsetof(struct driver_destroy, record) },
-        [DRIVER_CALL_PAUSE] = { DRIVER_PAUSE, "pause", 1 + offsetof(struct driver_pause, record) },
-        [DRIVER_CALL_RESUME] = { DRIVER_PAUSE, "resume",
-                                 1 + offsetof(struct driver_pause, record) },
-        [DRIVER_CALL_INSPECT] = { 0, "inspect", 1 + offsetof(struct driver_inspect, record) },
-        [DRIVER_CALL_SCAN] = { 0, "scan", 0 },
-        [DRIVER_CALL_CONNECT] = { 0, "connect to", 1 + offsetof(struct driver_connect, record) },
-        [DRIVER_CALL_USAGE] = { DRIVER_USAGE, "measure",
-                                1 + offsetof(struct driver_usage, record) },
-        [DRIVER_CALL_PROBE] = { 0, "probe", 0 },
-        [DRIVER_CALL_SNAPSHOT] = { DRIVER_SNAPSHOT, "take snapshots of",
-                                   1 + offsetof(struct driver_snapshot, record) },
-        [DRIVER_CALL_SNAPSHOT_REMOVE] = { DRIVER_SNAPSHOT, "take snapshots of", 0 },
-        [DRIVER_CALL_SNAPSHOTS] = { DRIVER_SNAPSHOT, "take snapshots of", 0 },
+        [DRIVER_CALL_CREATE] = { 0, "create", RECORD_OF(create) },
+        [DRIVER_CALL_DESTROY] = { 0, "destroy", RECORD_OF(destroy) },
+        [DRIVER_CALL_PAUSE] = { DRIVER_PAUSE, "pause", RECORD_OF(pause) },
+        [DRIVER_CALL_RESUME] = { DRIVER_PAUSE, "resume", RECORD_OF(pause) },
+        [DRIVER_CALL_INSPECT] = { 0, "inspect", RECORD_OF(inspect) },
+        [DRIVER_CALL_SCAN] = { 0, NULL, 0 },
+        [DRIVER_CALL_CONNECT] = { 0, "connect to", RECORD_OF(connect) },
+        [DRIVER_CALL_USAGE] = { DRIVER_USAGE, "measure", RECORD_OF(usage) },
+        [DRIVER_CALL_PROBE] = { 0, NULL, 0 },
+        [DRIVER_CALL_SNAPSHOT] = { DRIVER_SNAPSHOT, "take a snapshot of", RECORD_OF(snapshot) },
+        [DRIVER_CALL_SNAPSHOT_REMOVE] = { DRIVER_SNAPSHOT, NULL, 0 },
+        [DRIVER_CALL_SNAPSHOTS] = { DRIVER_SNAPSHOT, NULL, 0 },
 };
 
 static_assert(offsetof(struct driver_create, req) == 0, "an operation begins with its request");
@@ -70,6 +70,50 @@ unsigned driver_caps(const struct driver *d)
         return d->ops->caps;
 }
 
+/* --- capabilities --- */
+
+const struct driver_cap driver_cap_table[DRIVER_CAPS_N] = {
+        { DRIVER_PAUSE, STR("pause"), "pause sandboxes" },
+        { DRIVER_SNAPSHOT, STR("snapshot"), "take snapshots" },
+        { DRIVER_IMAGES, STR("images"), "pull images" },
+        { DRIVER_VOLUMES, STR("volumes"), "mount volumes" },
+        { DRIVER_NETWORK_POLICY, STR("networkPolicy"), "enforce a network policy" },
+        { DRIVER_LIMITS, STR("limits"), "limit cpu and memory" },
+        { DRIVER_ISOLATION, STR("isolation"), "isolate sandboxes" },
+        { DRIVER_USAGE, STR("usage"), "measure sandboxes" },
+        { DRIVER_NETWORKS, STR("networks"), "choose the network of a sandbox" },
+};
+
+int driver_caps_check(struct str driver, unsigned caps, unsigned needed, struct err *e)
+{
+        for (size_t i = 0; i < DRIVER_CAPS_N; i++)
+                if (driver_cap_table[i].bit & needed & ~caps)
+                        return err_set(e, ERR_UNSUPPORTED, "%s: the driver '%.*s' cannot %s",
+                                       driver_cap_table[i].name.p, STR_ARG(driver),
+                                       driver_cap_table[i].action);
+        return 0;
+}
+
+int driver_require(const struct driver *d, unsigned needed, struct err *e)
+{
+        return driver_caps_check(str_from(driver_name(d)), driver_caps(d), needed, e);
+}
+
+unsigned driver_caps_for_create(const struct create_request *request)
+{
+        return (request->volumes.n > 0 ? DRIVER_VOLUMES : 0)
+               | (request->network_policy ? DRIVER_NETWORK_POLICY : 0)
+               | (request->snapshot_id.p ? DRIVER_SNAPSHOT : 0)
+               | (extensions_get(&request->extensions, EXTENSION_NETWORK).p ? DRIVER_NETWORKS : 0);
+}
+
+static unsigned caps_for_record(const struct sandbox *s)
+{
+        return (s->volumes.n > 0 ? DRIVER_VOLUMES : 0)
+               | (s->network_policy ? DRIVER_NETWORK_POLICY : 0)
+               | (s->snapshot_id.p ? DRIVER_SNAPSHOT : 0);
+}
+
 /* --- life cycle --- */
 
 static void close_go_on(struct driver *d)
@@ -95,15 +139,14 @@ static void close_done(struct op *op, int result)
         struct driver_close *c = container_of(op, struct driver_close, op);
         struct driver *d = c->_driver;
 
-        /* Somebody came after the door was shut; his refusal is still on its way. */
+        /* A call that came after the close is being refused. */
         if (d->_under_way > 0) {
                 op_begin(op, d->loop, /* cancel= */ NULL);
                 op_finish(op, result);
                 return;
         }
         free(d);
-        op->done = c->_done;
-        op->done(op, result);
+        op_unwrap(op, &c->_wrap, result);
 }
 
 void driver_init(struct driver *d, const struct driver_ops *ops, struct net_loop *loop)
@@ -147,8 +190,7 @@ void driver_close(struct driver *d, struct driver_close *c)
         d->_close = c;
         d->_watcher = NULL;
         c->_driver = d;
-        c->_done = c->op.done;
-        c->op.done = close_done;
+        op_wrap(&c->op, &c->_wrap, close_done);
         op_begin(&c->op, d->loop, /* cancel= */ NULL);
         cancel_all(d);
         net_task_queue(d->loop, &d->_close_task);
@@ -310,8 +352,7 @@ static void req_done(struct op *op, int result)
         struct driver *d = req->_driver;
         struct results results = results_take(req);
 
-        op->done = req->_done;
-        op->done(op, result); /* req may be gone, or under way again */
+        op_unwrap(op, &req->_wrap, result); /* req may be gone, or under way again */
         results_free(&results);
         d->_under_way--;
         close_go_on(d);
@@ -337,32 +378,15 @@ static void req_cancel(struct op *op)
 
 /* --- starting --- */
 
-/* What a request may hold, and what a driver must be able to do for it. */
-static int check_request(const struct driver *d, const struct sandbox *s, struct err *e)
+/* A snapshot's id becomes a name in the runtime, as a sandbox's does. */
+static bool snapshot_id_is_valid(const struct driver_req *req)
 {
-        const struct {
-                bool wanted;
-                unsigned cap;
-                const char *what;
-        } wishes[] = {
-                { s->snapshot_id.p != NULL, DRIVER_SNAPSHOT, "start from a snapshot" },
-                { s->volumes.n > 0, DRIVER_VOLUMES, "mount volumes" },
-                { s->network_policy != NULL, DRIVER_NETWORK_POLICY, "hold a network policy" },
-        };
+        struct str id;
 
-        for (size_t i = 0; i < ARRAY_SIZE(wishes); i++)
-                if (wishes[i].wanted && !driver_can(d, wishes[i].cap))
-                        return err_set(e, ERR_UNSUPPORTED, "the driver '%s' cannot %s",
-                                       driver_name(d), wishes[i].what);
-        return 0;
-}
-
-/* It becomes a name, too, as ids of sandboxes do. */
-static bool snapshot_id_is_good(const struct driver_req *req)
-{
-        if (req->_call == DRIVER_CALL_CREATE)
-                return !DRIVER_AS(create, req)->record->snapshot_id.p
-                       || sandbox_id_is_valid(DRIVER_AS(create, req)->record->snapshot_id);
+        if (req->_call == DRIVER_CALL_CREATE) {
+                id = DRIVER_AS(create, req)->record->snapshot_id;
+                return !id.p || sandbox_id_is_valid(id);
+        }
         if (req->_call == DRIVER_CALL_SNAPSHOT)
                 return sandbox_id_is_valid(DRIVER_AS(snapshot, req)->snapshot_id);
         if (req->_call == DRIVER_CALL_SNAPSHOT_REMOVE)
@@ -373,23 +397,21 @@ static bool snapshot_id_is_good(const struct driver_req *req)
 static int check_arguments(const struct driver *d, struct driver_req *req)
 {
         const struct sandbox *record = driver_req_record(req);
+        unsigned needed = calls[req->_call].cap;
 
         if (d->_close)
                 return err_set(&req->err, ERR_UNAVAILABLE, "the driver '%s' is being closed",
                                driver_name(d));
-        if (!driver_can(d, calls[req->_call].cap))
-                return err_set(&req->err, ERR_UNSUPPORTED, "the driver '%s' cannot %s sandboxes",
-                               driver_name(d), calls[req->_call].verb);
         /* Ids become names of files and containers. Records were checked long ago; this is the
-         * last door. */
+         * last check. */
         if (record && !sandbox_id_is_valid(record->id))
                 return err_set(&req->err, ERR_INVALID, "cannot %s a sandbox without a valid id",
                                calls[req->_call].verb);
-        if (!snapshot_id_is_good(req))
-                return err_set(&req->err, ERR_INVALID, "that is not the id of a snapshot");
-        if (record && req->_call == DRIVER_CALL_CREATE)
-                return check_request(d, record, &req->err);
-        return 0;
+        if (!snapshot_id_is_valid(req))
+                return err_set(&req->err, ERR_INVALID, "this is not the id of a snapshot");
+        if (req->_call == DRIVER_CALL_CREATE)
+                needed |= caps_for_record(record);
+        return driver_require(d, needed, &req->err);
 }
 
 void driver_start(struct driver *d, struct driver_req *req)
@@ -401,8 +423,7 @@ void driver_start(struct driver *d, struct driver_req *req)
         req->_impl = NULL;
         arena_init(&req->_memory, RESULT_MAX);
         outputs_clear(req);
-        req->_done = req->op.done;
-        req->op.done = req_done;
+        op_wrap(&req->op, &req->_wrap, req_done);
         d->_under_way++;
         list_init(&req->_node);
         list_append(&d->_running, &req->_node);

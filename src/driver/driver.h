@@ -43,7 +43,7 @@
 
 struct driver;
 
-/* What a driver can do; the service refuses what it can't, without asking. */
+/* What a driver can do; what it cannot is refused before it is called. */
 enum driver_caps {
         DRIVER_PAUSE = 1 << 0,
         DRIVER_SNAPSHOT = 1 << 1,
@@ -51,10 +51,20 @@ enum driver_caps {
         DRIVER_VOLUMES = 1 << 3,
         DRIVER_NETWORK_POLICY = 1 << 4,
         DRIVER_LIMITS = 1 << 5,    /* enforces cpu and memory; without it: tests only */
-        DRIVER_ISOLATION = 1 << 6, /* is a wall at all; without it: tests only */
+        DRIVER_ISOLATION = 1 << 6, /* isolates at all; without it: tests only */
         DRIVER_USAGE = 1 << 7,
         DRIVER_NETWORKS = 1 << 8, /* gives what extensions["hutch.network"] names, or refuses */
 };
+
+#define DRIVER_CAPS_N 9
+
+struct driver_cap {
+        unsigned bit;
+        struct str name;    /* "networkPolicy", as clients see it */
+        const char *action; /* "enforce a network policy" */
+};
+
+extern const struct driver_cap driver_cap_table[DRIVER_CAPS_N];
 
 const char *driver_name(const struct driver *d);
 unsigned driver_caps(const struct driver *d);
@@ -63,6 +73,14 @@ static inline bool driver_can(const struct driver *d, unsigned caps)
         return (driver_caps(d) & caps) == caps;
 }
 
+/* The one check: 0, or ERR_UNSUPPORTED with the first that is missing: "volumes: the driver 'native'
+ * cannot mount volumes". */
+int driver_caps_check(struct str driver, unsigned caps, unsigned needed, struct err *e);
+int driver_require(const struct driver *d, unsigned needed, struct err *e);
+
+/* What a create request needs. */
+unsigned driver_caps_for_create(const struct create_request *request);
+
 /* --- operations --- */
 
 struct driver_req {
@@ -70,7 +88,7 @@ struct driver_req {
         struct err err; /* set if the result is negative */
 
         struct driver *_driver;
-        op_done_fn *_done;
+        struct op_wrap _wrap;
         unsigned _call; /* enum driver_call */
         struct list _node;
         struct arena _memory; /* of results */
@@ -243,7 +261,7 @@ struct driver_close {
         struct op op;
 
         struct driver *_driver;
-        op_done_fn *_done;
+        struct op_wrap _wrap;
 };
 
 /* Sandboxes live on. Whatever is started from now on fails with ERR_UNAVAILABLE; what is under way

@@ -138,22 +138,10 @@ static int choose_driver(struct service *s, struct service_create *c, struct dri
 
 static int check_caps(const struct create_request *w, const struct driver *d, struct err *e)
 {
-        const struct {
-                bool set;
-                unsigned cap;
-                const char *what;
-        } requested[] = {
-                { w->volumes.n > 0, DRIVER_VOLUMES, "volumes" },
-                { w->network_policy != NULL, DRIVER_NETWORK_POLICY, "networkPolicy" },
-                { w->snapshot_id.p != NULL, DRIVER_SNAPSHOT, "snapshotId" },
-                { extensions_get(&w->extensions, EXTENSION_NETWORK).p != NULL, DRIVER_NETWORKS,
-                  "extensions.hutch.network" },
-        };
+        int r = driver_require(d, driver_caps_for_create(w), e);
 
-        for (size_t i = 0; i < ARRAY_SIZE(requested); i++)
-                if (requested[i].set && !driver_can(d, requested[i].cap))
-                        return err_set(e, ERR_UNSUPPORTED, "%s: the driver '%s' cannot do that",
-                                       requested[i].what, driver_name(d));
+        if (r < 0)
+                return r;
         if (!w->platform)
                 return 0;
         if (!str_eq(w->platform->os, STR("linux")))

@@ -122,12 +122,21 @@ static struct decision begin_delete(const struct decide_ctx *m)
         return then_call(become(m, STATE_STOPPING, REASON_DELETED, STR_NULL), CALL_DESTROY);
 }
 
+/* Whether the driver of the sandbox has a capability; if not, the refusal. */
+static bool can(const struct decide_ctx *m, unsigned cap, struct decision *ret)
+{
+        *ret = (struct decision){ .next = NEXT_REFUSE };
+        return driver_caps_check(m->record->driver, m->args->caps, cap, &ret->err) == 0;
+}
+
 static struct decision begin_pause(const struct decide_ctx *m)
 {
+        struct decision lacks;
+
         if (m->state != STATE_RUNNING)
                 return wrong_state(m, "paused");
-        if (!(m->args->caps & DRIVER_PAUSE))
-                return refuse(ERR_UNSUPPORTED, "the driver of this sandbox cannot pause");
+        if (!can(m, DRIVER_PAUSE, &lacks))
+                return lacks;
         return then_call(become(m, STATE_PAUSING, NULL, STR_NULL), CALL_PAUSE);
 }
 
@@ -165,10 +174,12 @@ static struct decision begin_patch(const struct decide_ctx *m)
 
 static struct decision begin_snapshot(const struct decide_ctx *m)
 {
+        struct decision lacks;
+
         if (m->state != STATE_RUNNING)
                 return wrong_state(m, "snapshotted");
-        if (!(m->args->caps & DRIVER_SNAPSHOT))
-                return refuse(ERR_UNSUPPORTED, "the driver of this sandbox cannot take snapshots");
+        if (!can(m, DRIVER_SNAPSHOT, &lacks))
+                return lacks;
         return call(CALL_SNAPSHOT);
 }
 

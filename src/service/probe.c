@@ -44,27 +44,12 @@ static void round_unref(struct probe_round *r)
 
 /* --- capabilities --- */
 
-static const struct {
-        unsigned bit;
-        struct str name;
-} cap_names[] = {
-        { DRIVER_PAUSE, STR("pause") },
-        { DRIVER_SNAPSHOT, STR("snapshot") },
-        { DRIVER_IMAGES, STR("images") },
-        { DRIVER_VOLUMES, STR("volumes") },
-        { DRIVER_NETWORK_POLICY, STR("networkPolicy") },
-        { DRIVER_LIMITS, STR("limits") },
-        { DRIVER_ISOLATION, STR("isolation") },
-        { DRIVER_USAGE, STR("usage") },
-        { DRIVER_NETWORKS, STR("networks") },
-};
-
 static void name_caps(struct json_strs *ret, const struct driver *d, struct arena *a)
 {
-        ret->items = arena_zalloc(a, ARRAY_SIZE(cap_names) * sizeof(struct str));
-        for (size_t i = 0; ret->items && i < ARRAY_SIZE(cap_names); i++)
-                if (driver_can(d, cap_names[i].bit))
-                        ret->items[ret->n++] = cap_names[i].name;
+        ret->items = arena_zalloc(a, DRIVER_CAPS_N * sizeof(struct str));
+        for (size_t i = 0; ret->items && i < DRIVER_CAPS_N; i++)
+                if (driver_can(d, driver_cap_table[i].bit))
+                        ret->items[ret->n++] = driver_cap_table[i].name;
 }
 
 /* --- requests --- */

@@ -296,8 +296,7 @@ static int check_source(const struct service *s, const struct sandbox *sandbox, 
                 return err_set(e, ERR_UNAVAILABLE,
                                "the driver of this sandbox is not enabled on this server");
         if (!driver_can(d, DRIVER_SNAPSHOT))
-                return err_set(e, ERR_UNSUPPORTED, "the driver '%s' cannot take snapshots",
-                               driver_name(d));
+                return driver_require(d, DRIVER_SNAPSHOT, e);
         if (sandbox->status.state != STATE_RUNNING)
                 return err_set(e, ERR_CONFLICT,
                                "the sandbox is %s; snapshots need a Running sandbox",

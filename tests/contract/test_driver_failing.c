@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
-#include "driver/driver_failing.h"
+#include "tests/lib/driver_failing.h"
 #include "tests/contract/driver_contract.h"
 #include "tests/lib/driver_fake_maker.h"
 

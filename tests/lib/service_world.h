@@ -18,7 +18,7 @@
  * …)), and everything but store and runtime can be thrown away as by a crash and opened again.
  */
 
-#include "driver/driver_failing.h"
+#include "tests/lib/driver_failing.h"
 #include "driver/driver_fake.h"
 #include "service/service.h"
 #include "tests/lib/clock_fake.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/driver_failing.h"
+#include "tests/lib/driver_failing.h"
 
 #include "base/base.h"
 #include "tests/lib/check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_DRIVER_DRIVER_FAILING_H
-#define HUTCH_DRIVER_DRIVER_FAILING_H
+#ifndef HUTCH_TESTS_LIB_DRIVER_FAILING_H
+#define HUTCH_TESTS_LIB_DRIVER_FAILING_H
 
 /*
  * A driver that breaks on purpose, for the tests of what stands on a driver.
