@@ -61,7 +61,7 @@ static void keys_read(struct op *op, int result)
                 daemon_stop_nodes(d);
 }
 
-static void looked(void *data)
+static void nodes_scanned(void *data)
 {
         struct daemon *d = data;
 
@@ -104,7 +104,7 @@ int daemon_open_cluster(struct daemon *d, struct str node, struct err *e)
                                                      .boot_id = str_of(d->boot_id, ID_UUID_LEN),
                                                      .lease = c->cluster.lease,
                                                      .grace = c->cluster.grace,
-                                                     .looked = looked,
+                                                     .scanned = nodes_scanned,
                                                      .lost = node_lost,
                                                      .ended = lease_ended,
                                                      .data = d });

@@ -40,7 +40,7 @@ static void timer_cb(uv_timer_t *timer)
 
         while ((a = first_of(as)) && time_of(a) <= now) {
                 tree_remove(&as->_tree, &a->_node);
-                a->_ring(a);
+                a->_fire(a);
         }
         arm(as);
 }
@@ -48,7 +48,7 @@ static void timer_cb(uv_timer_t *timer)
 void alarms_init(struct alarms *as, struct net_loop *loop)
 {
         as->loop = loop;
-        as->_turn = 0;
+        as->_seq = 0;
         tree_init(&as->_tree);
         as->_timer = xnew(uv_timer_t);
         as->_timer->data = as;
@@ -66,11 +66,11 @@ void alarms_done(struct alarms *as)
         uv_close((uv_handle_t *) as->_timer, timer_closed);
 }
 
-void alarm_set(struct alarms *as, struct alarm *a, usec_t when, alarm_fn *ring)
+void alarm_set(struct alarms *as, struct alarm *a, usec_t when, alarm_fn *fire)
 {
-        a->_ring = ring;
+        a->_fire = fire;
         a->_key[0] = htobe64(when);
-        a->_key[1] = htobe64(as->_turn++);
+        a->_key[1] = htobe64(as->_seq++);
         tree_add(&as->_tree, &a->_node, str_of((const char *) a->_key, sizeof(a->_key)));
         if (first_of(as) == a)
                 arm(as);

@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Claiming the owner's index for a record, by compare-and-set.
+ *
+ *         [legacy index] ─ index: cas absent ─┬─ written: ours
+ *                                             └─ conflict: which sandbox does it name?
+ *                                                  ├─ this one: a register that did not end left it; ours
+ *                                                  ├─ one that is bound to the owner, or is being written: ERR_EXISTS
+ *                                                  ├─ one whose write is uncertain: remove that record, replace the index
+ *                                                  └─ none, or of another owner: replace the index
+ *
+ * Each replacement compares the version of the index that was judged.
+ */
+
 #include "base/base.h"
 #include "registry/registry_impl.h"
 
-#define TRIES_MAX 8 /* against somebody who writes the same index again and again */
-
-static struct str claim_key(const struct claim *c)
-{
-        return str_of(c->_key, c->_key_n);
-}
-
-static struct str other_of(const struct claim *c)
-{
-        return str_from(c->other);
-}
+#define TRIES_MAX 8 /* against a process that writes the same index again and again */
 
 static void finish(struct claim *c, int result)
 {
         if (result != ERR_RETURN(ERR_EXISTS))
                 c->other[0] = '\0';
         c->done(c, result);
+}
+
+static void claim_fail(struct claim *c, const struct err *e)
+{
+        c->err = *e;
+        finish(c, ERR_RETURN(e->code));
 }
 
 static void finish_taken(struct claim *c)
@@ -28,30 +38,26 @@ static void finish_taken(struct claim *c)
 
 static void write_index(struct claim *c, uint64_t expected)
 {
-        verified_write_cas(&c->_verified, c->_registry->store, claim_key(c), expected,
+        verified_write_cas(&c->_verified, c->_registry->store, str_of(c->_key, c->_key_n), expected,
                            index_value(c->_record->id, c->_value));
 }
 
-/* --- who is there --- */
+/* --- the sandbox that the index names --- */
 
 static verified_write_fn index_written;
 
-static void uncertain_removed(struct verified_write *s, int result)
+static void uncertain_removed(struct verified_write *v, int result)
 {
-        struct claim *c = container_of(s, struct claim, _verified);
+        struct claim *c = container_of(v, struct claim, _verified);
 
-        if (result < 0) {
-                c->err = s->err;
-                finish(c, result);
-                return;
-        }
-        uncertain_write_forget(c->_registry, other_of(c));
-        s->done = index_written;
-        write_index(c, c->_stale);
+        if (result < 0)
+                return claim_fail(c, &v->err);
+        uncertain_write_forget(c->_registry, str_from(c->other));
+        v->done = index_written;
+        return write_index(c, c->_stale);
 }
 
-/* Whether the record that the index points to, which was found in the store, has a right to it. One
- * that a newer hutchd wrote can't be judged: it has. */
+/* Whether the record that was read has a right to the index. One of a newer hutchd can't be judged, and has. */
 static bool has_right(const struct claim *c)
 {
         scoped(sandbox_freep) struct sandbox *s = NULL;
@@ -63,123 +69,84 @@ static bool has_right(const struct claim *c)
         return is_bound_to(s, &c->_record->owner);
 }
 
-static void judge_record(struct claim *c)
-{
-        if (!has_right(c)) {
-                write_index(c, c->_stale);
-        } else if (uncertain_write_matches(c->_registry, other_of(c), c->_get.value)) {
-                c->_verified.done = uncertain_removed;
-                verified_write_remove(&c->_verified, c->_registry->store, c->_get.key,
-                                      c->_get.version);
-        } else {
-                finish_taken(c);
-        }
-}
-
 static void record_read(struct op *op, int result)
 {
         struct claim *c = container_of(op, struct claim, _get.req.op);
 
-        if (result == 0) {
-                judge_record(c);
-        } else if (result == ERR_RETURN(ERR_NOT_FOUND)) {
-                write_index(c, c->_stale);
-        } else {
-                c->err = c->_get.req.err;
-                finish(c, result);
-        }
-}
-
-static void judge_other(struct claim *c)
-{
-        struct registry *r = c->_registry;
-        struct entry *entry = records_get(&r->records, other_of(c));
-        /* One that is being written: its record is on the way. */
-        bool taken = entry ? is_bound_to(entry->record, &c->_record->owner)
-                           : writing_has(r, other_of(c));
-
-        if (taken) {
-                finish_taken(c);
-        } else if (entry) {
-                write_index(c, c->_stale);
-        } else {
-                op_init(&c->_get.req.op, record_read);
-                store_get(r->store, &c->_get, record_key(other_of(c), c->_other_key));
-        }
+        if (result < 0 && result != ERR_RETURN(ERR_NOT_FOUND))
+                return claim_fail(c, &c->_get.req.err);
+        if (result < 0 || !has_right(c))
+                return write_index(c, c->_stale);
+        if (!uncertain_write_matches(c->_registry, str_from(c->other), c->_get.value))
+                return finish_taken(c);
+        c->_verified.done = uncertain_removed;
+        return verified_write_remove(&c->_verified, c->_registry->store, c->_get.key,
+                                     c->_get.version);
 }
 
 /* --- the index --- */
 
-/* The version of the index that would be replaced, which need not be the one it was found in. */
+/* `version` is that of the index that would be replaced, which need not be the one that named the id. */
 static void judge_found(struct claim *c, struct str id, uint64_t version)
 {
+        struct registry *r = c->_registry;
+        struct entry *entry;
+
         c->_stale = version;
-        if (!id.p) {
-                write_index(c, version);
-                return;
-        }
+        if (!id.p)
+                return write_index(c, version);
         memcpy(c->other, id.p, id.n);
         c->other[id.n] = '\0';
-        judge_other(c);
+        entry = records_get(&r->records, str_from(c->other));
+        if (entry ? is_bound_to(entry->record, &c->_record->owner)
+                  : writing_has(r, str_from(c->other)))
+                return finish_taken(c);
+        if (entry)
+                return write_index(c, c->_stale);
+        op_init(&c->_get.req.op, record_read);
+        return store_get(r->store, &c->_get, record_key(str_from(c->other), c->_other_key));
 }
 
-static bool is_own(const struct claim *c, struct str id)
+static void index_written(struct verified_write *v, int result)
 {
-        return id.p && str_eq(id, c->_record->id);
-}
-
-static void judge_index(struct claim *c, struct str value, uint64_t version)
-{
-        struct str id = index_id(value);
-
-        if (is_own(c, id)) {
-                c->version = version; /* left by a register that did not come to its end */
-                finish(c, 0);
-        } else {
-                judge_found(c, id, version);
-        }
-}
-
-static void index_written(struct verified_write *s, int result)
-{
-        struct claim *c = container_of(s, struct claim, _verified);
+        struct claim *c = container_of(v, struct claim, _verified);
+        struct str id;
 
         if (result == 0) {
-                c->version = s->version;
+                c->version = v->version;
                 c->made = true;
-                finish(c, 0);
-        } else if (result != ERR_RETURN(ERR_CONFLICT)) {
-                c->err = s->err;
-                finish(c, result);
-        } else if (++c->_tries > TRIES_MAX) {
-                finish(c, err_set(&c->err, ERR_UNAVAILABLE,
-                                  "the index of the owner changes too often"));
-        } else if (s->found.p) {
-                judge_index(c, s->found, s->found_version);
-        } else {
-                write_index(c, STORE_ABSENT);
+                return finish(c, 0);
         }
+        if (result != ERR_RETURN(ERR_CONFLICT))
+                return claim_fail(c, &v->err);
+        if (++c->_tries > TRIES_MAX)
+                return finish(c, err_set(&c->err, ERR_UNAVAILABLE,
+                                         "the index of the owner changes too often"));
+        if (!v->found.p)
+                return write_index(c, STORE_ABSENT);
+        id = index_id(v->found);
+        if (!id.p || !str_eq(id, c->_record->id))
+                return judge_found(c, id, v->found_version);
+        c->version = v->found_version; /* left by a register that did not end */
+        return finish(c, 0);
 }
 
-/* Who is there by an index without a scope keeps his place, and his index: ours would be a new one. */
-static void older_read(struct op *op, int result)
+/* A sandbox with a right to the owner by an index without a scope keeps it, and its index: ours would be a new one. */
+static void legacy_read(struct op *op, int result)
 {
         struct claim *c = container_of(op, struct claim, _get.req.op);
         struct str id = result == 0 ? index_id(c->_get.value) : STR_NULL;
 
-        if (result == 0 && !is_own(c, id)) {
-                judge_found(c, id, STORE_ABSENT);
-        } else if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND)) {
-                write_index(c, STORE_ABSENT);
-        } else {
-                c->err = c->_get.req.err;
-                finish(c, result);
-        }
+        if (result < 0 && result != ERR_RETURN(ERR_NOT_FOUND))
+                return claim_fail(c, &c->_get.req.err);
+        if (result == 0 && !(id.p && str_eq(id, c->_record->id)))
+                return judge_found(c, id, STORE_ABSENT);
+        return write_index(c, STORE_ABSENT);
 }
 
 void claim_start(struct claim *c, struct registry *r, const struct sandbox *record)
 {
-        struct str older;
+        struct str legacy;
         struct buf key;
 
         ASSERT(record->owner_bound);
@@ -192,13 +159,11 @@ void claim_start(struct claim *c, struct registry *r, const struct sandbox *reco
         add_owner_key(&key, OWNER_PREFIX, &record->owner);
         c->_key_n = key.n;
         c->_verified.done = index_written;
-        older = legacy_owner_key(claim_key(c), &record->owner);
-        if (!older.p) {
-                write_index(c, STORE_ABSENT);
-                return;
-        }
-        op_init(&c->_get.req.op, older_read);
-        store_get(r->store, &c->_get, older);
+        legacy = legacy_owner_key(buf_str(&key), &record->owner);
+        if (!legacy.p)
+                return write_index(c, STORE_ABSENT);
+        op_init(&c->_get.req.op, legacy_read);
+        return store_get(r->store, &c->_get, legacy);
 }
 
 void release_owner(struct registry *r, const struct owner *o, uint64_t version)

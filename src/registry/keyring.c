@@ -8,10 +8,17 @@
 #include "registry/store_keys.h"
 #include "registry/verified_write.h"
 
+static const char *const role_names[] = {
+        [ROLE_READ] = "read",
+        [ROLE_USER] = "user",
+        [ROLE_ADMIN] = "admin",
+};
+ENUM_TABLE(role, role_names, ROLE_MAX_);
+
 enum key_state {
-        KEY_ADDING, /* not stored yet: nobody sees it */
+        KEY_ADDING, /* not stored yet: invisible */
         KEY_OPEN,
-        KEY_REMOVING, /* is listed, opens nothing */
+        KEY_REMOVING, /* listed, not accepted */
         KEY_CLOSED,   /* the same: it could not be removed */
 };
 
@@ -30,9 +37,9 @@ struct keyring {
         struct tree by_id;
         struct map by_digest;
         size_t under_way;
-        size_t shown;
+        size_t listed;
         uint64_t round; /* of loads */
-        bool locked;
+        bool enforced;
 };
 
 /* --- one key --- */
@@ -70,9 +77,9 @@ static int check_key(const struct api_key *k, struct err *e)
                                        texts[i].name, NAME_MAX_TEXT);
         }
         if (!role_to_string(k->role))
-                return err_set(e, ERR_INVALID, "role of an API key: is none that we know");
+                return err_set(e, ERR_INVALID, "role of an API key: unknown");
         if (k->created_ms < 0)
-                return err_set(e, ERR_INVALID, "an API key of before 1970");
+                return err_set(e, ERR_INVALID, "createdAt of an API key: before 1970");
         return 0;
 }
 
@@ -127,7 +134,7 @@ static void key_enter(struct keyring *kr, struct key *k)
         tree_add(&kr->by_id, &k->by_id, k->key.id);
 }
 
-/* A key that the configuration has got meanwhile, too, is opened by that one. */
+/* A key that the configuration has as well is accepted as that one. */
 static void key_open(struct keyring *kr, struct key *k)
 {
         bool taken = find_digest(kr, digest_of(&k->key));
@@ -136,8 +143,8 @@ static void key_open(struct keyring *kr, struct key *k)
         k->round = kr->round;
         if (!taken)
                 map_add(&kr->by_digest, &k->by_digest, digest_of(&k->key));
-        kr->shown++;
-        kr->locked = true;
+        kr->listed++;
+        kr->enforced = true;
 }
 
 static void key_close(struct keyring *kr, struct key *k)
@@ -151,7 +158,7 @@ static void key_free(struct keyring *kr, struct key *k)
         tree_remove(&kr->by_id, &k->by_id);
         map_remove(&kr->by_digest, &k->by_digest);
         if (k->state != KEY_ADDING)
-                kr->shown--;
+                kr->listed--;
         free(k);
 }
 
@@ -179,7 +186,7 @@ void keyring_free(struct keyring *kr)
         free(kr);
 }
 
-/* --- looking --- */
+/* --- queries --- */
 
 const struct api_key *keyring_find(const struct keyring *kr, struct str text)
 {
@@ -207,12 +214,12 @@ const struct api_key *keyring_next(const struct keyring *kr, struct str after)
 
 size_t keyring_count(const struct keyring *kr)
 {
-        return kr->shown;
+        return kr->listed;
 }
 
 bool keyring_is_enforced(const struct keyring *kr)
 {
-        return kr->locked;
+        return kr->enforced;
 }
 
 const struct api_key *keyring_get(const struct keyring *kr, struct str id)
@@ -236,7 +243,7 @@ static int check_configured(const struct keyring *kr, const struct api_key *k, s
         return 0;
 }
 
-/* Into a ring of their own first, where two that are equal meet. */
+/* Into a ring of their own first, where duplicates are found. */
 static int check_all(const struct keyring *kr, const struct api_key *keys, size_t n,
                      struct keyring *fresh, struct err *e)
 {
@@ -247,7 +254,7 @@ static int check_all(const struct keyring *kr, const struct api_key *keys, size_
                 if (r < 0)
                         return r;
                 if (find_id(fresh, keys[i].id) || find_digest(fresh, digest_of(&keys[i])))
-                        return err_set(e, ERR_EXISTS, "API key %s is there twice",
+                        return err_set(e, ERR_EXISTS, "API key %s is configured twice",
                                        QUOTED(keys[i].id));
                 k = key_copy(&keys[i]);
                 k->key.configured = true;
@@ -292,17 +299,15 @@ int keyring_configure(struct keyring *kr, const struct api_key *keys, size_t n, 
 /* --- operations --- */
 
 #define STORED_KEY_SIZE (sizeof(API_KEY_PREFIX) + (size_t) 2 * SHA256_SIZE)
-#define PAGE            100
 
 struct keyring_op {
         struct keyring *kr;
         struct registry_req *req;
         struct key *key;
         struct buf value;
-        struct buf after;
         union {
                 struct verified_write verified;
-                struct store_scan scan;
+                struct store_walk walk;
         };
         char stored_key[STORED_KEY_SIZE];
 };
@@ -324,7 +329,6 @@ static void keyring_op_end(struct op *op, int result)
         w->kr->under_way--;
         op_unwrap(op, &req->_wrap, result); /* req and the ring may be gone */
         buf_done(&w->value);
-        buf_done(&w->after);
         free(w);
 }
 
@@ -335,7 +339,6 @@ static struct keyring_op *keyring_op_begin(struct keyring *kr, struct registry_r
         w->kr = kr;
         w->req = req;
         buf_init(&w->value, STORE_VALUE_MAX);
-        buf_init(&w->after, STORE_KEY_MAX);
         req->err = (struct err){ 0 };
         req->_impl = w;
         kr->under_way++;
@@ -351,11 +354,6 @@ static void finish(struct keyring_op *w, int result)
 
 /* --- add --- */
 
-static int exists(struct keyring_op *w)
-{
-        return err_set(&w->req->err, ERR_EXISTS, "there is such an API key");
-}
-
 static void key_added(struct verified_write *s, int result)
 {
         struct keyring_op *w = container_of(s, struct keyring_op, verified);
@@ -367,7 +365,7 @@ static void key_added(struct verified_write *s, int result)
         }
         key_free(w->kr, w->key);
         if (result == ERR_RETURN(ERR_CONFLICT))
-                result = exists(w);
+                result = err_set(&w->req->err, ERR_EXISTS, "there is already such an API key");
         else
                 w->req->err = s->err;
         finish(w, result);
@@ -379,7 +377,7 @@ void keyring_add(struct keyring *kr, struct keyring_add *a, const struct api_key
         int r = check_key(key, &a->req.err);
 
         if (r == 0 && (find_id(kr, key->id) || find_digest(kr, digest_of(key))))
-                r = exists(w);
+                r = err_set(&a->req.err, ERR_EXISTS, "there is already such an API key");
         if (r < 0) {
                 finish(w, r);
                 return;
@@ -413,20 +411,19 @@ void keyring_remove(struct keyring *kr, struct keyring_remove *r, struct str id)
 {
         struct keyring_op *w = keyring_op_begin(kr, &r->req);
         struct key *k = find_id(kr, id);
+        struct err *e = &r->req.err;
+        int result = 0;
 
-        if (!k || k->state == KEY_ADDING) {
-                finish(w,
-                       err_set(&r->req.err, ERR_NOT_FOUND, "there is no API key %s", QUOTED(id)));
-                return;
-        }
-        if (k->key.configured) {
-                finish(w, err_set(&r->req.err, ERR_FORBIDDEN,
-                                  "API key %s is one of the configuration", QUOTED(id)));
-                return;
-        }
-        if (k->state == KEY_REMOVING) {
-                finish(w, err_set(&r->req.err, ERR_CONFLICT, "API key %s is being removed",
-                                  QUOTED(id)));
+        if (!k || k->state == KEY_ADDING)
+                result = err_set(e, ERR_NOT_FOUND, "there is no API key %s", QUOTED(id));
+        else if (k->key.configured)
+                result = err_set(e, ERR_FORBIDDEN,
+                                 "API key %s is in the configuration file; remove it there",
+                                 QUOTED(id));
+        else if (k->state == KEY_REMOVING)
+                result = err_set(e, ERR_CONFLICT, "API key %s is being removed", QUOTED(id));
+        if (result < 0) {
+                finish(w, result);
                 return;
         }
         key_close(kr, k);
@@ -438,7 +435,7 @@ void keyring_remove(struct keyring *kr, struct keyring_remove *r, struct str id)
 
 /* --- load --- */
 
-/* The digest is in the key: the name of what is stored. */
+/* The store's key ends with the digest. */
 static bool read_digest(struct str hex, uint8_t ret[static SHA256_SIZE])
 {
         static const struct str digits = { "0123456789abcdef", 16 };
@@ -455,7 +452,7 @@ static bool read_digest(struct str hex, uint8_t ret[static SHA256_SIZE])
         return true;
 }
 
-/* It is the one that we have under this id. */
+/* Whether it is the one in memory with this id. */
 static bool is_known(struct keyring *kr, const struct api_key *key)
 {
         struct key *k = key->id.n > 0 ? find_id(kr, key->id) : NULL;
@@ -466,7 +463,7 @@ static bool is_known(struct keyring *kr, const struct api_key *key)
         return true;
 }
 
-/* Others have removed them, since the last load. */
+/* Those that another node has removed since the last load. */
 static void drop_gone(struct keyring *kr)
 {
         struct tree_node *n = tree_nth(&kr->by_id, 0), *next;
@@ -507,33 +504,26 @@ static bool take_key(struct keyring *kr, const struct store_entry *e)
         return ok;
 }
 
-static void page_read(struct op *op, int result)
+static void page_read(struct store_walk *walk, int result)
 {
-        struct keyring_op *w = container_of(op, struct keyring_op, scan.req.op);
+        struct keyring_op *w = container_of(walk, struct keyring_op, walk);
         struct keyring_load *l = container_of(w->req, struct keyring_load, req);
-        bool more = w->scan.more;
 
-        if (result < 0) {
-                l->req.err = w->scan.req.err;
-                finish(w, result);
-                return;
-        }
-        for (unsigned i = 0; i < w->scan.n; i++) {
-                bool taken = take_key(w->kr, &w->scan.entries[i]);
+        if (result < 0)
+                l->req.err = walk->scan.req.err;
+        for (unsigned i = 0; result == 0 && i < walk->scan.n; i++) {
+                bool taken = take_key(w->kr, &walk->scan.entries[i]);
 
                 l->loaded += taken;
                 l->damaged += !taken;
-                w->kr->locked = true;
+                w->kr->enforced = true;
         }
-        if (!more) {
-                drop_gone(w->kr);
-                finish(w, 0);
+        if (result == 0 && store_walk_next(walk))
                 return;
-        }
-        buf_reset(&w->after);
-        buf_add_str(&w->after, w->scan.entries[w->scan.n - 1].key);
-        op_init(&w->scan.req.op, page_read);
-        store_scan(w->kr->store, &w->scan, STR(API_KEY_PREFIX), buf_str(&w->after), PAGE);
+        if (result == 0)
+                drop_gone(w->kr);
+        store_walk_done(walk);
+        finish(w, result);
 }
 
 void keyring_load(struct keyring *kr, struct keyring_load *l)
@@ -542,6 +532,5 @@ void keyring_load(struct keyring *kr, struct keyring_load *l)
 
         l->loaded = l->damaged = 0;
         kr->round++;
-        op_init(&w->scan.req.op, page_read);
-        store_scan(kr->store, &w->scan, STR(API_KEY_PREFIX), STR_NULL, PAGE);
+        store_walk(kr->store, &w->walk, STR(API_KEY_PREFIX), page_read);
 }

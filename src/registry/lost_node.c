@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Records of a node that is lost. One is given up by becoming a tombstone of whoever gives it up: the
- * compare-and-set that says so moves it to his node, so it happens once, and his tombstones go after their
- * time as always. The owner's place is free from then on. What the lost node still has of it, that node
- * removes when it comes back (service/reconcile.c): it finds a sandbox whose record is somebody else's.
+ * Records of a lost node. A record is given up by becoming a tombstone of the node that gives it up: the compare-and-set
+ * that marks it Failed also moves it to that node, so it happens once, and the tombstone expires like any other. Its
+ * owner may have another sandbox from then on. What the lost node still runs, that node destroys when it comes back
+ * (service/adopt.c): it finds a sandbox whose record belongs to another node.
+ *
+ * A record that is a tombstone already is removed: its node is not there to do it.
  */
 
 #include "base/base.h"
 #include "registry/nodes.h"
 #include "registry/registry_impl.h"
 
-/* --- one --- */
+/* --- one record --- */
 
-/* A tombstone tells of an end; nobody needs two of them, and its node is not there to tell. */
-
-struct losing {
+struct fail_lost {
         struct registry *r;
         struct registry_fail_lost *out;
         struct sandbox *next;
@@ -28,45 +28,44 @@ struct losing {
         char index_key[OWNER_KEY_SIZE];
 };
 
-static void lose_end(struct op *op, int result)
+static void fail_lost_step(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
-        struct losing *x = req->_impl;
+        struct fail_lost *x = req->_impl;
 
         if (result == 0 && x->verified.version > 0)
                 (void) records_add(&x->r->records, TAKE_PTR(x->next), x->verified.version);
-        writing_end(x->r, &x->writing);
+        writing_end(x->r, &x->writing); /* fine if it was not begun */
         request_end(x->r, req, result);
         sandbox_free(x->next);
         buf_done(&x->value);
         free(x);
 }
 
-static void finish(struct losing *x, int result)
+static void fail_lost_finish(struct fail_lost *x, int result)
 {
         op_finish_now(&x->out->req.op, result);
 }
 
-/* Whoever looks for the owner would remove it as well; but nobody may ever look. */
+/* A search for the owner would remove the index as well; but there may never be one. */
 static void index_read(struct op *op, int result)
 {
-        struct losing *x = container_of(op, struct losing, get.req.op);
-
+        struct fail_lost *x = container_of(op, struct fail_lost, get.req.op);
         struct str id = result == 0 ? index_id(x->get.value) : STR_NULL;
 
         if (id.p && str_eq(id, x->next->id))
                 remove_unverified(x->r->store, x->get.key, x->get.version);
-        finish(x, 0);
+        fail_lost_finish(x, 0);
 }
 
-static void written(struct verified_write *s, int result)
+static void record_written(struct verified_write *v, int result)
 {
-        struct losing *x = container_of(s, struct losing, verified);
+        struct fail_lost *x = container_of(v, struct fail_lost, verified);
         struct buf key;
 
         if (result < 0 || !x->bound) {
-                x->out->req.err = s->err;
-                finish(x, result);
+                x->out->req.err = v->err;
+                fail_lost_finish(x, result);
                 return;
         }
         buf_init_fixed(&key, x->index_key, sizeof(x->index_key));
@@ -75,10 +74,9 @@ static void written(struct verified_write *s, int result)
         store_get(x->r->store, &x->get, buf_str(&key));
 }
 
-static int give_up(struct losing *x)
+static int make_tombstone(struct fail_lost *x, struct err *e)
 {
         struct sandbox *s = x->next;
-        struct err *e = &x->out->req.err;
         char message[NAME_MAX_TEXT + 64];
         struct status_step step = {
                 .state = STATE_FAILED,
@@ -87,7 +85,7 @@ static int give_up(struct losing *x)
         };
         int r;
 
-        (void) snprintf(message, sizeof(message), "node '%.*s' does not answer any more",
+        (void) snprintf(message, sizeof(message), "node '%.*s' no longer responds",
                         STR_ARG(s->node));
         step.message = str_from(message);
         r = sandbox_change(s, &step, e);
@@ -103,86 +101,74 @@ static int give_up(struct losing *x)
         return buf_failed(&x->value) ? err_set(e, ERR_TOO_LARGE, "the record is too long") : 0;
 }
 
-static void was_read(struct op *op, int result)
+static void record_read(struct op *op, int result)
 {
-        struct losing *x = container_of(op, struct losing, get.req.op);
+        struct fail_lost *x = container_of(op, struct fail_lost, get.req.op);
         struct err *e = &x->out->req.err;
+        struct verified_write *v = &x->verified;
 
+        v->done = record_written;
         if (result < 0)
                 *e = x->get.req.err;
         else
                 result = registry__read_record(x->get.key, x->get.value, &x->next, e);
-        /* It has come back and deleted it, or somebody else was faster. */
+        /* The node has come back and deleted it, or another node was faster. */
         if (result == 0 && sandbox_is_foreign(x->next))
-                result = err_set(e, ERR_CONFLICT, "no node has made it");
+                result = err_set(e, ERR_CONFLICT, "it was not created by a node");
         if (result == 0 && nodes_status(x->r->nodes, x->next->node) != NODE_LOST)
                 result = err_set(e, ERR_CONFLICT, "its node is not lost");
-        if (result == 0 && state_is_final((enum state) x->next->status.state)) {
-                x->verified.done = written;
-                verified_write_remove(&x->verified, x->r->store, x->get.key, x->get.version);
-                return;
-        }
+        if (result == 0 && state_is_final((enum state) x->next->status.state))
+                return verified_write_remove(v, x->r->store, x->get.key, x->get.version);
         if (result == 0)
-                result = give_up(x);
-        if (result < 0) {
-                finish(x, result);
-                return;
-        }
-        x->verified.done = written;
-        verified_write_cas(&x->verified, x->r->store, x->get.key, x->get.version,
-                           buf_str(&x->value));
+                result = make_tombstone(x, e);
+        if (result < 0)
+                return fail_lost_finish(x, result);
+        return verified_write_cas(v, x->r->store, x->get.key, x->get.version, buf_str(&x->value));
 }
 
 void registry_fail_lost(struct registry *r, struct registry_fail_lost *l, struct str id)
 {
-        struct losing *x = xnew(struct losing);
+        struct fail_lost *x = xnew(struct fail_lost);
 
         ASSERT(r->nodes && sandbox_id_is_valid(id));
         x->r = r;
         x->out = l;
         buf_init(&x->value, STORE_VALUE_MAX);
-        request_begin(r, &l->req, lose_end, x);
-        if (registry_peek(r, id) || writing_has(r, id)) {
-                /* writing_end needs a node in no tree, which is fine. */
-                finish(x, err_set(&l->req.err, ERR_CONFLICT, "it is looked after here"));
-                return;
-        }
+        request_begin(r, &l->req, fail_lost_step, x);
+        if (registry_peek(r, id) || writing_has(r, id))
+                return fail_lost_finish(x, err_set(&l->req.err, ERR_CONFLICT,
+                                                   "it is a sandbox of this node"));
         writing_begin(r, &x->writing, id);
-        op_init(&x->get.req.op, was_read);
-        store_get(r->store, &x->get, record_key(id, x->key));
+        op_init(&x->get.req.op, record_read);
+        return store_get(r->store, &x->get, record_key(id, x->key));
 }
 
-/* --- all --- */
+/* --- all records --- */
 
-#define PAGE 100
-
-struct sweeping {
+struct sweep {
         struct registry *r;
         struct registry_sweep *out;
-        struct store_scan scan;
+        struct store_walk walk;
         struct registry_fail_lost lose;
-        struct buf after;
-        bool more;
         unsigned n, next;
-        char ids[PAGE][SANDBOX_ID_MAX + 1];
+        char ids[STORE_WALK_PAGE][SANDBOX_ID_MAX + 1];
 };
 
-static void sweep_end(struct op *op, int result)
+static void sweep_step(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
-        struct sweeping *x = req->_impl;
+        struct sweep *x = req->_impl;
 
         request_end(x->r, req, result);
-        buf_done(&x->after);
+        store_walk_done(&x->walk);
         free(x);
 }
 
-static void lose_next(struct sweeping *x);
-static void scan(struct sweeping *x);
+static void sweep_next(struct sweep *x);
 
-static void was_lost(struct op *op, int result)
+static void record_failed(struct op *op, int result)
 {
-        struct sweeping *x = container_of(op, struct sweeping, lose.req.op);
+        struct sweep *x = container_of(op, struct sweep, lose.req.op);
         const struct sandbox *s = registry_peek(x->r, str_from(x->ids[x->next - 1]));
 
         if (result == 0) {
@@ -192,68 +178,52 @@ static void was_lost(struct op *op, int result)
         } else {
                 x->out->left++;
         }
-        lose_next(x);
+        sweep_next(x);
 }
 
-static void lose_next(struct sweeping *x)
+static void sweep_next(struct sweep *x)
 {
         if (x->next < x->n && !x->out->stop) {
-                op_init(&x->lose.req.op, was_lost);
+                op_init(&x->lose.req.op, record_failed);
                 registry_fail_lost(x->r, &x->lose, str_from(x->ids[x->next++]));
-        } else if (x->more && !x->out->stop) {
-                scan(x);
-        } else {
+        } else if (x->out->stop || !store_walk_next(&x->walk)) {
                 op_finish_now(&x->out->req.op, 0);
         }
 }
 
-static void note_record(struct sweeping *x, const struct store_entry *e)
+static void page_read(struct store_walk *walk, int result)
 {
-        scoped(sandbox_freep) struct sandbox *s = NULL;
-        struct err err = { 0 };
-
-        if (registry__read_record(e->key, e->value, &s, &err) < 0 || sandbox_is_foreign(s)
-            || nodes_status(x->r->nodes, s->node) != NODE_LOST)
-                return;
-        memcpy(x->ids[x->n], s->id.p, s->id.n);
-        x->ids[x->n++][s->id.n] = '\0';
-}
-
-static void scanned(struct op *op, int result)
-{
-        struct sweeping *x = container_of(op, struct sweeping, scan.req.op);
+        struct sweep *x = container_of(walk, struct sweep, walk);
 
         if (result < 0) {
-                x->out->req.err = x->scan.req.err;
+                x->out->req.err = walk->scan.req.err;
                 op_finish_now(&x->out->req.op, result);
                 return;
         }
         x->n = x->next = 0;
-        for (unsigned i = 0; i < x->scan.n; i++)
-                note_record(x, &x->scan.entries[i]);
-        x->more = x->scan.more;
-        buf_reset(&x->after);
-        if (x->more)
-                buf_add_str(&x->after, x->scan.entries[x->scan.n - 1].key);
-        lose_next(x);
-}
+        for (unsigned i = 0; i < walk->scan.n; i++) {
+                const struct store_entry *e = &walk->scan.entries[i];
+                scoped(sandbox_freep) struct sandbox *s = NULL;
+                struct err err = { 0 };
 
-static void scan(struct sweeping *x)
-{
-        op_init(&x->scan.req.op, scanned);
-        store_scan(x->r->store, &x->scan, STR(RECORD_PREFIX), buf_str(&x->after), PAGE);
+                if (registry__read_record(e->key, e->value, &s, &err) < 0 || sandbox_is_foreign(s)
+                    || nodes_status(x->r->nodes, s->node) != NODE_LOST)
+                        continue;
+                memcpy(x->ids[x->n], s->id.p, s->id.n);
+                x->ids[x->n++][s->id.n] = '\0';
+        }
+        sweep_next(x);
 }
 
 void registry_sweep(struct registry *r, struct registry_sweep *s)
 {
-        struct sweeping *x = xnew(struct sweeping);
+        struct sweep *x = xnew(struct sweep);
 
         ASSERT(r->nodes);
         s->lost = s->left = 0;
         s->stop = false;
         x->r = r;
         x->out = s;
-        buf_init(&x->after, STORE_KEY_MAX);
-        request_begin(r, &s->req, sweep_end, x);
-        scan(x);
+        request_begin(r, &s->req, sweep_step, x);
+        store_walk(r->store, &x->walk, STR(RECORD_PREFIX), page_read);
 }

@@ -8,19 +8,18 @@
 #include "registry/store_keys.h"
 #include "registry/verified_write.h"
 
-#define PAGE      100
-#define NODES_MAX 1000 /* more are not looked at: a store that is not ours alone */
-#define LEASE_MAX (24 * 3600 * USEC_PER_SEC) /* that is believed of others */
+#define NODES_MAX 1000                       /* further ones are ignored */
+#define LEASE_MAX (24 * 3600 * USEC_PER_SEC) /* that is accepted from others */
 
-/* A node as it was seen. */
+/* Another node. */
 struct peer {
         struct tree_node by_id;
         uint64_t version;
         uint64_t round; /* the last scan that had it */
-        usec_t looked;  /* the last look */
-        usec_t quiet;   /* how long this version was looked at */
+        usec_t scanned; /* last */
+        usec_t quiet;   /* how long this version was observed */
         usec_t lease, grace;
-        enum node_status told; /* in the log */
+        enum node_status logged;
         char address[NODE_ADDRESS_MAX + 1];
         char process[NODE_PROCESS_LEN + 1];
         char id[];
@@ -32,7 +31,7 @@ struct nodes {
         struct net_loop *loop;
         struct store *store;
         struct nodes_config config;
-        char *texts[4]; /* what the views of config look at */
+        char *texts[4]; /* storage for views in config */
         char process[ID_HEX_LEN + 1];
         char key[NODE_ID_MAX + 32];
 
@@ -45,13 +44,12 @@ struct nodes {
         struct verified_write verified;
         bool writing, scanning;
         struct buf value;
-        uint64_t version; /* of our record */
-        usec_t asked;     /* when the write under way began */
-        usec_t renewed;   /* when the last one began that took effect */
-        bool fenced;      /* it was said */
+        uint64_t version;   /* of our record */
+        usec_t write_began; /* of the write in progress */
+        usec_t renewed;     /* the beginning of the last write that took effect */
+        bool fenced;        /* as logged */
 
-        struct store_scan scan;
-        struct buf after;
+        struct store_walk walk;
         struct tree peers;
         uint64_t round;
         size_t finding;
@@ -129,7 +127,7 @@ static usec_t now_of(const struct nodes *ns)
         return clock_mono(ns->config.clock);
 }
 
-/* --- what was seen --- */
+/* --- other nodes --- */
 
 static struct peer *find_peer(const struct nodes *ns, struct str id)
 {
@@ -176,22 +174,22 @@ static void note_version(struct nodes *ns, struct peer *s, struct str value, uin
         struct arena a;
 
         if (s->version == version) {
-                s->quiet = usec_add(s->quiet, MIN_OF(now - s->looked, ns->config.lease));
-                s->looked = now;
+                s->quiet = usec_add(s->quiet, MIN_OF(now - s->scanned, ns->config.lease));
+                s->scanned = now;
                 return;
         }
         arena_init(&a, 16 * KiB);
         s->version = version;
-        s->looked = now;
+        s->scanned = now;
         s->quiet = 0;
         if (node_record_read(value, &a, &t) == 0) {
                 copy_text(s->address, t.address);
                 copy_text(s->process, t.process);
                 s->lease = usec_of(t.lease_ms);
                 s->grace = usec_of(t.grace_ms);
-                if (t.ended) /* nobody is there; what it has it has yet */
+                if (t.ended) /* silent at once; its sandboxes are still its own */
                         s->quiet = s->lease;
-        } else { /* of a newer hutchd, perhaps: never lost */
+        } else { /* perhaps of a newer hutchd: never lost */
                 s->address[0] = s->process[0] = '\0';
                 s->lease = 0;
                 s->grace = USEC_INFINITY;
@@ -202,21 +200,21 @@ static void note_version(struct nodes *ns, struct peer *s, struct str value, uin
 static void log_status(struct nodes *ns, struct peer *s)
 {
         static const char *const words[] = {
-                [NODE_LIVE] = "a node is there",
-                [NODE_SILENT] = "a node is silent",
-                [NODE_LOST] = "a node is lost: its sandboxes are given up",
+                [NODE_LIVE] = "node is live",
+                [NODE_SILENT] = "node is silent",
+                [NODE_LOST] = "node is lost, giving up its sandboxes",
         };
         enum node_status status = status_of(s);
 
-        if (status != s->told && ns->config.log)
+        if (status != s->logged && ns->config.log)
                 log_fields(ns->config.log, status == NODE_LIVE ? LOG_INFO : LOG_WARN, words[status],
                            LOG_F_STR("node", s->by_id.key),
                            LOG_F_STR("address", str_from(s->address)));
-        s->told = status;
+        s->logged = status;
 }
 
-/* NULL: it is we, or there are too many. */
-static struct peer *look_at(struct nodes *ns, struct str id, struct str value, uint64_t version)
+/* NULL: it is this node, or there are too many. */
+static struct peer *observe(struct nodes *ns, struct str id, struct str value, uint64_t version)
 {
         struct peer *s = find_peer(ns, id);
 
@@ -239,7 +237,7 @@ enum node_status nodes_status(const struct nodes *ns, struct str id)
         return s ? status_of(s) : NODE_UNKNOWN;
 }
 
-/* --- our own --- */
+/* --- our own record --- */
 
 bool nodes_may_serve(const struct nodes *ns)
 {
@@ -255,14 +253,14 @@ static void write_own(struct nodes *ns, uint64_t expected, verified_write_fn *do
 {
         make_value(ns, ns->stopping);
         ns->writing = true;
-        ns->asked = now_of(ns);
+        ns->write_began = now_of(ns);
         ns->verified.done = done;
         verified_write_cas(&ns->verified, ns->store, str_from(ns->key), expected,
                            buf_str(&ns->value));
 }
 
-static void beat_again(struct nodes *ns);
-static void scan_on(struct nodes *ns);
+static void schedule_renewal(struct nodes *ns);
+static void scan(struct nodes *ns);
 
 static void set_alarm(struct nodes *ns, usec_t wait, alarm_fn *ring)
 {
@@ -283,7 +281,7 @@ static void end(struct nodes *ns, const struct err *why)
                 ns->config.ended(ns->config.data, why);
 }
 
-/* Whose record is it that was found in the place of ours? */
+/* Whether the record that was found in the place of ours is of this process. */
 static bool is_of_ours(const struct nodes *ns, struct str value)
 {
         struct node_record t = { 0 };
@@ -300,28 +298,23 @@ static void taken(struct nodes *ns)
 {
         struct err e;
 
-        (void) err_set(&e, ERR_CONFLICT,
-                       "another hutchd has taken the node id '%.*s'; give each its own 'node'",
-                       STR_ARG(ns->config.id));
+        (void) err_set(
+                &e, ERR_CONFLICT,
+                "another hutchd has taken the node id '%.*s'; give each hutchd its own 'node'",
+                STR_ARG(ns->config.id));
         end(ns, &e);
 }
 
-static void say_fence(struct nodes *ns, const char *why)
+static void log_fence(struct nodes *ns, const char *why)
 {
         bool fenced = !nodes_may_serve(ns);
 
         if (fenced != ns->fenced && ns->config.log)
                 log_fields(ns->config.log, fenced ? LOG_ERROR : LOG_INFO,
-                           fenced ? "the lease of this node is over: nobody is served"
-                                  : "the lease of this node holds again",
+                           fenced ? "lease of this node expired, refusing requests"
+                                  : "lease of this node renewed, serving again",
                            LOG_F_STR("reason", str_from(why)));
         ns->fenced = fenced;
-}
-
-/* Somebody may have called us lost meanwhile. */
-static bool is_too_late(const struct nodes *ns, usec_t before)
-{
-        return ns->asked - before >= usec_add(ns->config.lease, ns->config.grace);
 }
 
 static void renewed(struct nodes *ns, uint64_t version)
@@ -330,16 +323,17 @@ static void renewed(struct nodes *ns, uint64_t version)
         struct err e;
 
         ns->version = version;
-        ns->renewed = ns->asked;
-        if (!is_too_late(ns, before)) {
-                say_fence(ns, "the store answers");
-                scan_on(ns);
+        ns->renewed = ns->write_began;
+        /* After the grace time other nodes may have considered this one lost. */
+        if (ns->write_began - before < usec_add(ns->config.lease, ns->config.grace)) {
+                log_fence(ns, "the store responds");
+                scan(ns);
                 return;
         }
         (void) err_set(
                 &e, ERR_UNAVAILABLE,
-                "the lease of node '%.*s' was over for longer than its grace time: others may "
-                "have given up its sandboxes; the next start finds out",
+                "the lease of node '%.*s' had expired for longer than its grace time, so other nodes "
+                "may have given up its sandboxes; the next start finds out",
                 STR_ARG(ns->config.id));
         end(ns, &e);
 }
@@ -354,10 +348,10 @@ static void written(struct verified_write *s, int result)
         } else if (result == 0) {
                 renewed(ns, s->version);
         } else if (result != ERR_RETURN(ERR_CONFLICT)) {
-                say_fence(ns, s->err.message);
-                beat_again(ns);
+                log_fence(ns, s->err.message);
+                schedule_renewal(ns);
         } else if (!s->found.p) {
-                write_own(ns, STORE_ABSENT, written); /* somebody has emptied the store */
+                write_own(ns, STORE_ABSENT, written); /* the store was emptied */
         } else if (is_of_ours(ns, s->found)) {
                 /* An earlier write took effect after all. */
                 ns->version = s->found_version;
@@ -367,7 +361,7 @@ static void written(struct verified_write *s, int result)
         }
 }
 
-static void beat(struct alarm *a)
+static void renew(struct alarm *a)
 {
         struct nodes *ns = container_of(a, struct nodes, alarm);
 
@@ -375,12 +369,12 @@ static void beat(struct alarm *a)
         write_own(ns, ns->version, written);
 }
 
-static void beat_again(struct nodes *ns)
+static void schedule_renewal(struct nodes *ns)
 {
-        set_alarm(ns, ns->config.lease / 3, beat);
+        set_alarm(ns, ns->config.lease / 3, renew);
 }
 
-/* --- all others --- */
+/* --- scanning --- */
 
 static void drop_gone(struct nodes *ns)
 {
@@ -395,8 +389,8 @@ static void drop_gone(struct nodes *ns)
         }
 }
 
-/* `lost` may look, but frees nothing of what is seen. */
-static void tell_lost(struct nodes *ns)
+/* `lost` frees no peer. */
+static void report_lost(struct nodes *ns)
 {
         struct tree_node *n = tree_nth(&ns->peers, 0);
 
@@ -405,44 +399,38 @@ static void tell_lost(struct nodes *ns)
                         ns->config.lost(ns->config.data, n->key);
 }
 
-static void scanned(struct op *op, int result)
+static void page_read(struct store_walk *walk, int result)
 {
-        struct nodes *ns = container_of(op, struct nodes, scan.req.op);
-        const struct store_scan *sc = &ns->scan;
+        struct nodes *ns = container_of(walk, struct nodes, walk);
+        const struct store_scan *sc = &walk->scan;
 
-        ns->scanning = false;
         for (unsigned i = 0; result == 0 && i < sc->n; i++)
-                (void) look_at(ns, str_skip(sc->entries[i].key, strlen(NODE_PREFIX)),
+                (void) observe(ns, str_skip(sc->entries[i].key, strlen(NODE_PREFIX)),
                                sc->entries[i].value, sc->entries[i].version);
-        buf_reset(&ns->after);
+        if (!ns->stopping && result == 0 && store_walk_next(walk))
+                return;
+        ns->scanning = false;
         if (ns->stopping) {
                 settle_stop(ns);
                 return;
         }
-        if (result == 0 && sc->more) {
-                buf_add_str(&ns->after, sc->entries[sc->n - 1].key);
-                ns->round--; /* the same round */
-                scan_on(ns);
-                return;
-        }
         if (result == 0) {
                 drop_gone(ns);
-                tell_lost(ns);
-                if (ns->config.looked)
-                        ns->config.looked(ns->config.data);
+                report_lost(ns);
+                if (ns->config.scanned)
+                        ns->config.scanned(ns->config.data);
         }
-        beat_again(ns);
+        schedule_renewal(ns);
 }
 
-static void scan_on(struct nodes *ns)
+static void scan(struct nodes *ns)
 {
         ns->scanning = true;
         ns->round++;
-        op_init(&ns->scan.req.op, scanned);
-        store_scan(ns->store, &ns->scan, STR(NODE_PREFIX), buf_str(&ns->after), PAGE);
+        store_walk(ns->store, &ns->walk, STR(NODE_PREFIX), page_read);
 }
 
-/* --- one of the others --- */
+/* --- one node --- */
 
 static void found(struct op *op, int result)
 {
@@ -451,7 +439,7 @@ static void found(struct op *op, int result)
         const struct peer *s = NULL;
 
         if (result == 0)
-                s = look_at(ns, str_from(f->id), f->_get.value, f->_get.version);
+                s = observe(ns, str_from(f->id), f->_get.value, f->_get.version);
         if (result == ERR_RETURN(ERR_NOT_FOUND))
                 result = 0;
         else if (result < 0)
@@ -504,12 +492,12 @@ static void joined(struct nodes *ns)
 {
         ns->phase = PHASE_IN;
         ns->version = ns->verified.version;
-        ns->renewed = ns->asked;
+        ns->renewed = ns->write_began;
         join_end(ns, 0);
-        scan_on(ns);
+        scan(ns);
 }
 
-/* Whether the process that wrote it has ended for sure. */
+/* Whether the process that wrote it has certainly ended. */
 static bool is_over(const struct nodes *ns, const struct node_record *t)
 {
         return t->ended
@@ -529,10 +517,11 @@ static void waited(struct alarm *a)
 
 static void in_use(struct nodes *ns, struct str address)
 {
-        join_end(ns, err_set(&ns->join->req.err, ERR_CONFLICT,
-                             "the node id '%.*s' is in use by the hutchd at %s: give each its own "
-                             "'node'",
-                             STR_ARG(ns->config.id), QUOTED(address)));
+        join_end(ns,
+                 err_set(&ns->join->req.err, ERR_CONFLICT,
+                         "the node id '%.*s' is in use by the hutchd at %s; give each hutchd its "
+                         "own 'node'",
+                         STR_ARG(ns->config.id), QUOTED(address)));
 }
 
 static void meet(struct nodes *ns, const struct node_record *t)
@@ -544,8 +533,7 @@ static void meet(struct nodes *ns, const struct node_record *t)
         }
         if (ns->config.log)
                 log_fields(ns->config.log, LOG_WARN,
-                           "the node id is that of another process, which may have ended: it is "
-                           "watched for a lease",
+                           "node id belongs to another process, watching its lease",
                            LOG_F_STR("node", ns->config.id), LOG_F_STR("address", t->address));
         set_alarm(ns, usec_of(t->lease_ms), waited);
 }
@@ -568,11 +556,12 @@ static void tried(struct verified_write *s, int result, bool again)
         }
         arena_init(&a, 16 * KiB);
         if (node_record_read(s->found, &a, &t) < 0)
-                join_end(ns,
-                         err_set(&ns->join->req.err, ERR_CONFLICT,
-                                 "the record of node '%.*s' in the store can't be read: remove it, "
-                                 "or choose another 'node'",
-                                 STR_ARG(ns->config.id)));
+                join_end(
+                        ns,
+                        err_set(&ns->join->req.err, ERR_CONFLICT,
+                                "the record of node '%.*s' in the store cannot be read; remove it, or "
+                                "choose another 'node'",
+                                STR_ARG(ns->config.id)));
         else if (again)
                 in_use(ns, t.address);
         else
@@ -613,7 +602,7 @@ void nodes_join(struct nodes *ns, struct nodes_join *j)
         write_own(ns, STORE_ABSENT, try_first);
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static void stopped_task(struct net_task *t)
 {
@@ -647,14 +636,13 @@ struct nodes *nodes_new(struct net_loop *loop, struct store *store,
         ids_hex(&ids, ns->process);
         (void) node_key(config->id, ns->key, sizeof(ns->key));
         buf_init(&ns->value, 4 * KiB);
-        buf_init(&ns->after, STORE_KEY_MAX);
         alarms_init(&ns->alarms, loop);
         tree_init(&ns->peers);
         net_task_init(&ns->stopped_task, stopped_task);
         return ns;
 }
 
-/* Whoever comes next may have the id at once. */
+/* The next process may have the id at once. */
 void nodes_stop(struct nodes *ns, void (*stopped)(void *data), void *data)
 {
         bool in = ns->phase == PHASE_IN;
@@ -683,7 +671,7 @@ void nodes_free(struct nodes *ns)
                 peer_free(ns, container_of(n, struct peer, by_id));
         alarms_done(&ns->alarms);
         buf_done(&ns->value);
-        buf_done(&ns->after);
+        store_walk_done(&ns->walk);
         for (size_t i = 0; i < ARRAY_SIZE(ns->texts); i++)
                 free(ns->texts[i]);
         free(ns);

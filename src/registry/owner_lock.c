@@ -5,25 +5,33 @@
 #include "registry/registry_impl.h"
 
 /*
- * A lock is a key of the store that is there while it is held, with a value that says by whom and until
- * when. Whoever finds it expired replaces it, by compare-and-set; whoever holds it knows the version he
- * has written, which is his proof: renewing and giving up compare it.
+ * Theory of operation: the owner's lock.
  *
- * All of this process that want one lock share a struct owner_lock. It is the lock that asks the store,
- * not a waiter; whoever stands first in the queue when the answer is there gets it. So a waiter may
- * leave at any time, and what the store grants after the last has left is given back.
+ * The problem: several processes on one store may work for the same owner at once. The store has no locks, only
+ * compare-and-set of one key; processes die while they hold a lock, and their clocks differ a little.
  *
- *         ASKING ──► HELD ──► ASKING (the next waiter) or the end
+ * A lock is a key that exists while the lock is held; its value names the holder and the end of the lease. A process
+ * that finds it expired replaces it, by compare-and-set. The holder knows the version that it has written: that is its
+ * proof, and renewal and release compare it. So a holder that was too slow finds out and never removes the lock of
+ * another process.
+ *
+ * All waiters of this process share one struct owner_lock. The lock asks the store, not a waiter; the first in the queue
+ * when the result arrives gets it. So a waiter may leave at any time, and a lock that is granted after the last one has
+ * left is released.
+ *
+ *         ACQUIRING ──► HELD ──► ACQUIRING (for the next waiter) or the end
  *           │▲
  *           ▼│
- *         BACKING OFF: another process has it
+ *         BACKING OFF: another process holds it. Jitter keeps waiters of several processes apart
+ *
+ * Crash: the lease ends. A lock whose write had no result is recognized as ours by its holder id and taken again.
  */
 
 #define BACKOFF_MIN (10 * USEC_PER_MSEC)
 #define BACKOFF_MAX (1 * USEC_PER_SEC)
 
 enum lock_state {
-        LOCK_ASKING,
+        LOCK_ACQUIRING,
         LOCK_BACKING_OFF,
         LOCK_HELD,
 };
@@ -43,8 +51,8 @@ struct owner_lock {
         enum lock_state state;
         struct list waiters;
         struct lock_waiter *holder;
-        uint64_t version; /* of the value that is ours; 0: none is */
-        usec_t leased;    /* how long that is good */
+        uint64_t version; /* of our value; 0: none */
+        usec_t leased;    /* length of its lease */
         usec_t backoff;
         struct alarm retry;
         struct verified_write verified;
@@ -62,8 +70,8 @@ struct lock_waiter {
 /* --- the value --- */
 
 struct lease {
-        struct str holder; /* one registry_new of one process */
-        struct str node;   /* for people */
+        struct str holder; /* one struct registry of one process */
+        struct str node;   /* informative */
         int64_t until_ms;
 };
 
@@ -94,17 +102,18 @@ static void make_value(struct owner_lock *lock, usec_t length)
         ASSERT(!buf_failed(&lock->value));
 }
 
-enum whose {
-        WHOSE_NOBODY, /* it can't be read */
-        WHOSE_OURS,
-        WHOSE_OTHERS,
+enum lock_owner {
+        LOCK_OWNER_NONE, /* it can't be read */
+        LOCK_OWNER_SELF,
+        LOCK_OWNER_OTHER,
 };
 
-static enum whose read_value(const struct owner_lock *lock, struct str value, usec_t *ret_until)
+static enum lock_owner read_value(const struct owner_lock *lock, struct str value,
+                                  usec_t *ret_until)
 {
         struct lease lease = { 0 };
         struct json_error je;
-        enum whose whose = WHOSE_NOBODY;
+        enum lock_owner whose = LOCK_OWNER_NONE;
         struct arena a;
 
         arena_init(&a, 16 * KiB);
@@ -112,20 +121,20 @@ static enum whose read_value(const struct owner_lock *lock, struct str value, us
                 bool ours = str_eq(lease.holder, str_from(lock->locks->holder));
                 int64_t max_ms = INT64_MAX / (int64_t) USEC_PER_MSEC;
 
-                whose = ours ? WHOSE_OURS : WHOSE_OTHERS;
+                whose = ours ? LOCK_OWNER_SELF : LOCK_OWNER_OTHER;
                 *ret_until = (usec_t) MIN_OF(lease.until_ms, max_ms) * USEC_PER_MSEC;
         }
         arena_done(&a);
         return whose;
 }
 
-/* How long somebody else holds it yet; 0 if it may be taken: it is over, or can't be read, or was
- * left behind by a write of our own whose answer never came. */
+/* How long another process still holds it; 0 if it may be taken: it has expired, or can't be read, or is ours, from a
+ * write that had no result. */
 static usec_t held_for(const struct owner_lock *lock, struct str value)
 {
         usec_t now = wall_now(lock), until;
 
-        if (read_value(lock, value, &until) != WHOSE_OTHERS)
+        if (read_value(lock, value, &until) != LOCK_OWNER_OTHER)
                 return 0;
         return until > now ? until - now : 0;
 }
@@ -151,7 +160,7 @@ static void waiter_free(struct lock_waiter *w)
         free(w);
 }
 
-/* Out of the queue, without the lock. */
+/* Leaves the queue without the lock. */
 static void waiter_leave(struct lock_waiter *w, int result)
 {
         struct registry_lock *l = w->l;
@@ -164,10 +173,10 @@ static void waiter_leave(struct lock_waiter *w, int result)
 
 static int timed_out(struct registry_lock *l)
 {
-        return err_set(&l->req.err, ERR_TIMEOUT, "the owner's lock is held by somebody else");
+        return err_set(&l->req.err, ERR_TIMEOUT, "the owner's lock is held by another process");
 }
 
-/* --- asking --- */
+/* --- acquiring --- */
 
 static struct str key_of(const struct owner_lock *lock)
 {
@@ -191,21 +200,21 @@ static void give_back(struct owner_lock *lock)
         lock_free(lock);
 }
 
-static void asked(struct verified_write *s, int result);
+static void acquire_done(struct verified_write *s, int result);
 
-static void ask(struct owner_lock *lock, uint64_t expected)
+static void acquire(struct owner_lock *lock, uint64_t expected)
 {
         const struct lock_waiter *w = first_waiter(lock);
 
         ASSERT(w);
-        lock->state = LOCK_ASKING;
+        lock->state = LOCK_ACQUIRING;
         make_value(lock, w->l->lease);
-        lock->verified.done = asked;
+        lock->verified.done = acquire_done;
         verified_write_cas(&lock->verified, lock->store, key_of(lock), expected,
                            buf_str(&lock->value));
 }
 
-/* The lock is ours; whose is it? */
+/* The lock is ours: give it to the first waiter. */
 static void hand_over(struct owner_lock *lock)
 {
         struct lock_waiter *w = first_waiter(lock);
@@ -215,7 +224,8 @@ static void hand_over(struct owner_lock *lock)
                 return;
         }
         if (w->l->lease != lock->leased) {
-                ask(lock, lock->version); /* it was asked for somebody who has left since */
+                acquire(lock,
+                        lock->version); /* it was requested for a waiter that has left since */
                 return;
         }
         list_remove(&w->node);
@@ -228,10 +238,10 @@ static void hand_over(struct owner_lock *lock)
 
 static void retry(struct alarm *a)
 {
-        ask(container_of(a, struct owner_lock, retry), STORE_ABSENT);
+        acquire(container_of(a, struct owner_lock, retry), STORE_ABSENT);
 }
 
-/* Between half and all of the time, so that those who wait for one lock do not meet each time. */
+/* Between half and all of the time, so that processes that wait for one lock do not collide each time. */
 static usec_t jitter(struct owner_lock *lock, usec_t length)
 {
         uint32_t random;
@@ -240,7 +250,7 @@ static usec_t jitter(struct owner_lock *lock, usec_t length)
         return length / 2 + random % (length / 2 + 1);
 }
 
-static void ask_after(struct owner_lock *lock, usec_t length)
+static void acquire_after(struct owner_lock *lock, usec_t length)
 {
         lock->state = LOCK_BACKING_OFF;
         alarm_set(&lock->locks->alarms, &lock->retry,
@@ -262,10 +272,10 @@ static void back_off(struct owner_lock *lock, usec_t held)
                 }
         }
         lock->backoff = MIN_OF(2 * lock->backoff, BACKOFF_MAX);
-        ask_after(lock, length);
+        acquire_after(lock, length);
 }
 
-static void ask_failed(struct owner_lock *lock, const struct err *e)
+static void acquire_failed(struct owner_lock *lock, const struct err *e)
 {
         struct lock_waiter *w = first_waiter(lock);
         bool last = waiter_is_last(w);
@@ -275,10 +285,10 @@ static void ask_failed(struct owner_lock *lock, const struct err *e)
         if (last)
                 lock_free(lock);
         else
-                ask_after(lock, 0); /* the next one, in a turn of its own */
+                acquire_after(lock, 0); /* the next waiter, from the loop */
 }
 
-static void asked(struct verified_write *s, int result)
+static void acquire_done(struct verified_write *s, int result)
 {
         struct owner_lock *lock = container_of(s, struct owner_lock, verified);
         usec_t held;
@@ -289,19 +299,19 @@ static void asked(struct verified_write *s, int result)
         } else if (result == 0) {
                 hand_over(lock);
         } else if (result != ERR_RETURN(ERR_CONFLICT)) {
-                ask_failed(lock, &s->err);
+                acquire_failed(lock, &s->err);
         } else {
                 held = s->found.p ? held_for(lock, s->found) : 0;
                 if (held > 0)
                         back_off(lock, held);
                 else
-                        ask(lock, s->found.p ? s->found_version : STORE_ABSENT);
+                        acquire(lock, s->found.p ? s->found_version : STORE_ABSENT);
         }
 }
 
-/* --- for the starter --- */
+/* --- waiting --- */
 
-/* The last waiter is gone, and nobody else will look after the lock. */
+/* The last waiter has left, and no timer or request refers to the lock. */
 static void lock_left(struct owner_lock *lock)
 {
         if (lock->state == LOCK_BACKING_OFF && !first_waiter(lock))
@@ -322,7 +332,7 @@ static void cancel(struct op *op)
         struct registry_lock *l = container_of(op, struct registry_lock, req.op);
         struct owner_lock *lock = l->_waiter->lock;
 
-        waiter_leave(l->_waiter, err_set(&l->req.err, ERR_CANCELED, "nobody waits for the lock"));
+        waiter_leave(l->_waiter, err_set(&l->req.err, ERR_CANCELED, "canceled"));
         lock_left(lock);
 }
 
@@ -362,12 +372,6 @@ static void join(struct owner_lock *lock, struct registry_lock *l)
                           deadline_passed);
 }
 
-/* Somebody is before him. */
-static bool is_busy(const struct owner_lock *lock)
-{
-        return lock->state != LOCK_ASKING || first_waiter(lock);
-}
-
 void registry_lock_owner(struct registry *r, struct registry_lock *l, const struct owner *owner)
 {
         struct owner_lock *lock;
@@ -390,15 +394,15 @@ void registry_lock_owner(struct registry *r, struct registry_lock *l, const stru
         if (!lock) {
                 lock = lock_new(r->locks, buf_str(&key));
                 join(lock, l);
-                ask(lock, STORE_ABSENT);
-        } else if (l->wait == 0 && is_busy(lock)) {
+                acquire(lock, STORE_ABSENT);
+        } else if (l->wait == 0 && (lock->state != LOCK_ACQUIRING || first_waiter(lock))) {
                 op_finish(&l->req.op, timed_out(l));
         } else {
                 join(lock, l);
         }
 }
 
-/* --- for the holder --- */
+/* --- holding --- */
 
 static void renewed(struct verified_write *s, int result)
 {
@@ -410,7 +414,7 @@ static void renewed(struct verified_write *s, int result)
                 lock->version = s->version;
         } else if (result != ERR_RETURN(ERR_CONFLICT)) {
                 l->req.err = s->err;
-        } else if (s->found.p && read_value(lock, s->found, &until) == WHOSE_OURS) {
+        } else if (s->found.p && read_value(lock, s->found, &until) == LOCK_OWNER_SELF) {
                 /* An earlier renewal took effect after all. */
                 lock->version = s->found_version;
                 verified_write_cas(s, lock->store, key_of(lock), lock->version,
@@ -451,12 +455,12 @@ void registry_unlock(struct registry *r, struct registry_lock *l)
         lock->holder = NULL;
         waiter_free(l->_waiter);
         if (first_waiter(lock))
-                ask(lock, lock->version);
+                acquire(lock, lock->version);
         else
                 give_back(lock);
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 struct locks *locks_new(struct registry *r)
 {
@@ -469,7 +473,7 @@ struct locks *locks_new(struct registry *r)
         return ls;
 }
 
-/* What is left are questions whose last waiter has gone: their answers find nobody. */
+/* What is left are requests to the store whose last waiter has left: their results are discarded. */
 void locks_free(struct locks *ls)
 {
         struct tree_node *n;

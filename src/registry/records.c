@@ -4,6 +4,216 @@
 #include <endian.h>
 
 #include "base/base.h"
+#include "model/limits.h"
+
+struct driver_count {
+        struct tree_node by_name;
+        size_t counts[STATE_MAX_];
+        char name[];
+};
+
+/* --- indexes --- */
+
+static struct index *index_new(struct tree *random, struct str name)
+{
+        struct index *x = xcalloc(1, sizeof(*x) + name.n + 1);
+
+        for (size_t i = 0; i < STATE_MAX_; i++)
+                tree_init_from(&x->states[i], random);
+        for (size_t i = 0; i < GROUP_MAX_; i++)
+                tree_init_from(&x->groups[i], random);
+        tree_init_from(&x->labels, random);
+        tree_init_from(&x->drivers, random);
+        if (name.n > 0)
+                memcpy(x->name, name.p, name.n);
+        return x;
+}
+
+static void index_free(struct index *x)
+{
+        struct tree_node *n;
+
+        ASSERT(x->groups[GROUP_LIVE].n == 0 && x->groups[GROUP_FINAL].n == 0 && x->labels.n == 0);
+        while ((n = tree_take_any(&x->drivers)))
+                free(container_of(n, struct driver_count, by_name));
+        free(x);
+}
+
+/* --- counts --- */
+
+static struct driver_count *find_driver(const struct index *x, struct str name)
+{
+        struct tree_node *n = tree_get(&x->drivers, name);
+
+        return n ? container_of(n, struct driver_count, by_name) : NULL;
+}
+
+static struct driver_count *driver_of(struct index *x, const struct sandbox *record)
+{
+        struct driver_count *d = find_driver(x, record->driver);
+
+        if (d)
+                return d;
+        d = xcalloc(1, sizeof(*d) + record->driver.n + 1);
+        memcpy(d->name, record->driver.p, record->driver.n);
+        tree_add(&x->drivers, &d->by_name, str_of(d->name, record->driver.n));
+        return d;
+}
+
+size_t index_count(const struct index *x, struct str driver, enum state state)
+{
+        const struct driver_count *d;
+
+        if (!driver.p)
+                return x->states[state].n;
+        d = find_driver(x, driver);
+        return d ? d->counts[state] : 0;
+}
+
+/* --- labels --- */
+
+#define LABEL_TEXT_MAX (DNS_NAME_MAX + 1 + DNS_LABEL_MAX + 1 + DNS_LABEL_MAX)
+
+/* The null view if it is longer than any label. */
+static struct str label_text(const struct json_pair *label, char ret[static LABEL_TEXT_MAX + 1])
+{
+        struct buf b;
+
+        buf_init_fixed(&b, ret, LABEL_TEXT_MAX + 1);
+        buf_add_str(&b, label->key);
+        buf_add_char(&b, '=');
+        buf_add_str(&b, label->value);
+        return buf_failed(&b) ? STR_NULL : buf_str(&b);
+}
+
+static struct bucket *find_bucket(const struct index *x, const struct json_pair *label)
+{
+        char storage[LABEL_TEXT_MAX + 1];
+        struct str text = label_text(label, storage);
+        struct tree_node *n = text.p ? tree_get(&x->labels, text) : NULL;
+
+        return n ? container_of(n, struct bucket, by_name) : NULL;
+}
+
+const struct bucket *index_bucket(const struct index *x, const struct json_pair *label)
+{
+        return find_bucket(x, label);
+}
+
+static struct bucket *bucket_make(struct index *x, const struct json_pair *label)
+{
+        char storage[LABEL_TEXT_MAX + 1];
+        struct str text = label_text(label, storage);
+        struct bucket *b;
+
+        ASSERT(text.p);
+        b = xcalloc(1, sizeof(*b) + text.n + 1);
+        memcpy(b->name, text.p, text.n);
+        for (size_t i = 0; i < GROUP_MAX_; i++)
+                tree_init_from(&b->groups[i], &x->labels);
+        tree_add(&x->labels, &b->by_name, str_of(b->name, text.n));
+        return b;
+}
+
+static struct str order_of(const struct entry *entry)
+{
+        return str_of(entry->order, entry->order_n);
+}
+
+/* A label that occurs twice has one node: the links after the first have no bucket. */
+static bool is_linked(const struct entry *entry, size_t before, enum reach reach,
+                      const struct bucket *b)
+{
+        for (size_t i = 0; i < before; i++)
+                if (entry->links[i].buckets[reach] == b)
+                        return true;
+        return false;
+}
+
+static void link_labels(struct index *x, struct entry *entry, enum reach reach)
+{
+        const struct sandbox *record = entry->record;
+
+        for (size_t i = 0; i < entry->n_links; i++) {
+                struct label_link *link = &entry->links[i];
+                struct bucket *b = find_bucket(x, &record->metadata.items[i]);
+
+                if (!b)
+                        b = bucket_make(x, &record->metadata.items[i]);
+                if (is_linked(entry, i, reach, b))
+                        continue;
+                link->buckets[reach] = b;
+                tree_add(&b->groups[group_of(record->status.state)], &link->nodes[reach],
+                         order_of(entry));
+        }
+}
+
+static void unlink_labels(struct index *x, struct entry *entry, enum reach reach)
+{
+        enum group group = group_of(entry->record->status.state);
+
+        for (size_t i = 0; i < entry->n_links; i++) {
+                struct bucket *b = entry->links[i].buckets[reach];
+
+                if (!b)
+                        continue;
+                tree_remove(&b->groups[group], &entry->links[i].nodes[reach]);
+                entry->links[i].buckets[reach] = NULL;
+                if (b->groups[GROUP_LIVE].n > 0 || b->groups[GROUP_FINAL].n > 0)
+                        continue;
+                tree_remove(&x->labels, &b->by_name);
+                free(b);
+        }
+}
+
+/* --- records in an index --- */
+
+static void index_add(struct index *x, struct entry *entry, enum reach reach)
+{
+        enum state state = entry->record->status.state;
+
+        tree_add(&x->states[state], &entry->in_state[reach], order_of(entry));
+        tree_add(&x->groups[group_of(state)], &entry->in_group[reach], order_of(entry));
+        driver_of(x, entry->record)->counts[state]++;
+        link_labels(x, entry, reach);
+}
+
+static void index_remove(struct index *x, struct entry *entry, enum reach reach)
+{
+        enum state state = entry->record->status.state;
+
+        tree_remove(&x->states[state], &entry->in_state[reach]);
+        tree_remove(&x->groups[group_of(state)], &entry->in_group[reach]);
+        driver_of(x, entry->record)->counts[state]--;
+        unlink_labels(x, entry, reach);
+}
+
+/* The record changes its state, from the one it has: counts and trees follow. */
+static void index_move(struct index *x, struct entry *entry, enum reach reach, enum state to)
+{
+        enum state from = entry->record->status.state;
+        enum group old = group_of(from), new = group_of(to);
+        struct driver_count *d = driver_of(x, entry->record);
+
+        tree_remove(&x->states[from], &entry->in_state[reach]);
+        tree_add(&x->states[to], &entry->in_state[reach], order_of(entry));
+        d->counts[from]--;
+        d->counts[to]++;
+        if (old == new)
+                return;
+        tree_remove(&x->groups[old], &entry->in_group[reach]);
+        tree_add(&x->groups[new], &entry->in_group[reach], order_of(entry));
+        for (size_t i = 0; i < entry->n_links; i++) {
+                struct bucket *b = entry->links[i].buckets[reach];
+
+                if (!b)
+                        continue;
+                tree_remove(&b->groups[old], &entry->links[i].nodes[reach]);
+                tree_add(&b->groups[new], &entry->links[i].nodes[reach], order_of(entry));
+        }
+}
+
+/* --- all records --- */
 
 void records_init(struct records *rs)
 {
@@ -21,7 +231,7 @@ void records_done(struct records *rs)
         index_free(rs->all);
 }
 
-/* --- looking --- */
+/* --- lookups --- */
 
 struct entry *records_get(const struct records *rs, struct str id)
 {
@@ -69,17 +279,6 @@ static struct index *tenant_of(struct records *rs, struct str name)
         return x;
 }
 
-/* Times are never negative (the model sees to that); newest first. */
-static void set_order(struct entry *entry)
-{
-        uint64_t backwards = htobe64(UINT64_MAX - (uint64_t) entry->record->created_ms);
-        struct str id = entry->record->id;
-
-        static_assert(sizeof(backwards) == ORDER_TIME, "the time's part of the key");
-        memcpy(entry->order, &backwards, ORDER_TIME);
-        memcpy(entry->order + ORDER_TIME, id.p, id.n);
-}
-
 static void set_links(struct entry *entry, size_t n)
 {
         free(entry->links);
@@ -90,11 +289,15 @@ static void set_links(struct entry *entry, size_t n)
 struct entry *records_add(struct records *rs, struct sandbox *record, uint64_t version)
 {
         struct entry *entry = xcalloc(1, sizeof(*entry) + ORDER_TIME + record->id.n);
+        /* Newest first; the model refuses negative times. */
+        uint64_t backwards = htobe64(UINT64_MAX - (uint64_t) record->created_ms);
 
+        static_assert(sizeof(backwards) == ORDER_TIME, "the time's part of the key");
         entry->record = record;
         entry->version = version;
         entry->order_n = ORDER_TIME + record->id.n;
-        set_order(entry);
+        memcpy(entry->order, &backwards, ORDER_TIME);
+        memcpy(entry->order + ORDER_TIME, record->id.p, record->id.n);
         set_links(entry, record->metadata.n);
         entry->tenant = tenant_of(rs, record->tenant);
         tree_add(&rs->by_id, &entry->by_id, str_of(entry->order + ORDER_TIME, record->id.n));

@@ -3,23 +3,22 @@
 #define HUTCH_REGISTRY_RECORDS_H
 
 /*
- * The records of this node in memory, by id and by everything a list can ask for. No I/O: the
- * registry changes them when the store has acknowledged.
+ * The records of this node in memory, by id and by everything a list can filter by. No I/O: the registry changes them
+ * when the store has acknowledged.
  *
- * All orders are newest first, by one key: the time of creation counted backwards, eight bytes
- * big-endian, and the id behind it. The entry holds these bytes once; every node in every ordered tree
- * has them as its key, which is also how an entry is found from a node. So an index costs a node of 40
- * bytes for each record and no copy of anything, and a record that is replaced moves no key.
+ * All lists are newest first. The order has one key: the creation time counted backwards, eight bytes big-endian, then
+ * the id. The entry holds these bytes once; every node in every ordered tree has them as its key, which is also how an
+ * entry is found from a node. So an index costs a node of 40 bytes per record and copies nothing, and replacing a record
+ * moves no key.
  *
- * Each index (one of all records, one of each tenant) has
+ * Each index (one of all records, one per tenant) has
  *
  *         states[s]     a tree for each state
- *         groups[g]     all live ones, all tombstones
- *         labels        a bucket for each label that some record has, by "key=value", with its
- *                       live ones and its tombstones
+ *         groups[g]     live records, tombstones
+ *         labels        a bucket for each label, by "key=value", with its live records and its tombstones
  *         drivers       counts by driver and state
  *
- * Tenants and buckets come with their first record and go with their last.
+ * Tenants and buckets are created with their first record and freed with their last.
  */
 
 #include "base/tree.h"
@@ -92,8 +91,7 @@ void records_done(struct records *rs);
 struct entry *records_get(const struct records *rs, struct str id);
 struct entry *records_after(const struct records *rs, struct str id);
 
-/* All take the record. There must be none of that id; a replacement has the same id, tenant, driver
- * and time of creation. */
+/* All take ownership of the record. records_add: there is none of that id. records_replace: records_same. */
 struct entry *records_add(struct records *rs, struct sandbox *record, uint64_t version);
 void records_replace(struct records *rs, struct entry *entry, struct sandbox *record,
                      uint64_t version);
@@ -102,25 +100,16 @@ void records_remove(struct records *rs, struct entry *entry);
 /* Whether the one may replace the other. */
 bool records_same(const struct sandbox *a, const struct sandbox *b);
 
-/* Of a tenant, or of all for the null view. NULL: there are no records. */
+/* The index of a tenant, or of all for the null view. NULL: there are no records. */
 const struct index *records_index(const struct records *rs, struct str tenant);
 
-/* Of a node in an ordered tree. */
+/* The entry of a node in an ordered tree. */
 static inline struct entry *entry_of_order(const struct tree_node *n)
 {
         return container_of(n->key.p, struct entry, order);
 }
 
-/* --- indexes (index.c) --- */
-
-struct index *index_new(struct tree *random, struct str name) must_check;
-void index_free(struct index *x);
-
-void index_add(struct index *x, struct entry *entry, enum reach reach);
-void index_remove(struct index *x, struct entry *entry, enum reach reach);
-
-/* The record changes its state, from the one it has: counts and trees follow. */
-void index_move(struct index *x, struct entry *entry, enum reach reach, enum state to);
+/* --- indexes --- */
 
 /* NULL if no record has that label. */
 const struct bucket *index_bucket(const struct index *x, const struct json_pair *label);

@@ -5,7 +5,7 @@
 #include "base/sha256.h"
 #include "registry/registry_impl.h"
 
-#define UNCERTAIN_WRITES_MAX 1024 /* of one outage; those beyond wait for the restart */
+#define UNCERTAIN_WRITES_MAX 1024 /* further ones are resolved by the next start */
 
 struct uncertain_write {
         struct tree_node by_id;
@@ -13,7 +13,7 @@ struct uncertain_write {
         char id[SANDBOX_ID_MAX];
 };
 
-/* --- life --- */
+/* --- life cycle --- */
 
 struct registry *registry_new(struct net_loop *loop, struct store *store,
                               const struct registry_config *config)
@@ -58,7 +58,7 @@ void request_begin(struct registry *r, struct registry_req *req, op_done_fn *ste
         req->_impl = impl;
         r->under_way++;
         op_wrap(&req->op, &req->_wrap, step);
-        /* Nothing here waits for anything but the store, which answers: there is no cancel. */
+        /* The registry waits for nothing but the store, which always finishes: there is no cancel. */
         op_begin(&req->op, r->loop, /* cancel= */ NULL);
 }
 
@@ -85,7 +85,7 @@ bool writing_has(const struct registry *r, struct str id)
         return tree_get(&r->writing, id) != NULL;
 }
 
-/* --- doubts --- */
+/* --- uncertain writes --- */
 
 static struct uncertain_write *find_uncertain_write(const struct registry *r, struct str id)
 {
@@ -96,37 +96,37 @@ static struct uncertain_write *find_uncertain_write(const struct registry *r, st
 
 void uncertain_write_add(struct registry *r, struct str id, struct str value)
 {
-        struct uncertain_write *d = find_uncertain_write(r, id);
+        struct uncertain_write *u = find_uncertain_write(r, id);
 
-        if (!d && r->uncertain_writes.n >= UNCERTAIN_WRITES_MAX)
+        if (!u && r->uncertain_writes.n >= UNCERTAIN_WRITES_MAX)
                 return;
-        if (!d) {
-                d = xnew(struct uncertain_write);
-                memcpy(d->id, id.p, id.n);
-                tree_add(&r->uncertain_writes, &d->by_id, str_of(d->id, id.n));
+        if (!u) {
+                u = xnew(struct uncertain_write);
+                memcpy(u->id, id.p, id.n);
+                tree_add(&r->uncertain_writes, &u->by_id, str_of(u->id, id.n));
         }
-        sha256(value.p, value.n, d->digest);
+        sha256(value.p, value.n, u->digest);
 }
 
 bool uncertain_write_matches(const struct registry *r, struct str id, struct str value)
 {
-        const struct uncertain_write *d = find_uncertain_write(r, id);
+        const struct uncertain_write *u = find_uncertain_write(r, id);
         uint8_t digest[SHA256_SIZE];
 
-        if (!d)
+        if (!u)
                 return false;
         sha256(value.p, value.n, digest);
-        return memcmp(digest, d->digest, sizeof(digest)) == 0;
+        return memcmp(digest, u->digest, sizeof(digest)) == 0;
 }
 
 void uncertain_write_forget(struct registry *r, struct str id)
 {
-        struct uncertain_write *d = find_uncertain_write(r, id);
+        struct uncertain_write *u = find_uncertain_write(r, id);
 
-        if (!d)
+        if (!u)
                 return;
-        tree_remove(&r->uncertain_writes, &d->by_id);
-        free(d);
+        tree_remove(&r->uncertain_writes, &u->by_id);
+        free(u);
 }
 
 /* --- reading --- */
@@ -143,7 +143,7 @@ int registry__read_record(struct str key, struct str value, struct sandbox **ret
         if (r < 0 && sandbox_decode_purista(value, &s, &ignored) < 0)
                 return err_set(e, ERR_INVALID, "%s", e->message);
         if (!str_eq(record_key(s->id, own), key))
-                return err_set(e, ERR_INVALID, "the record of '%.*s' under another key",
+                return err_set(e, ERR_INVALID, "the record of '%.*s' is under another key",
                                STR_ARG(s->id));
         *ret = TAKE_PTR(s);
         return 0;

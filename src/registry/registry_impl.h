@@ -5,15 +5,15 @@
 /* What the files of the registry share. */
 
 #include "base/id.h"
-#include "registry/store_keys.h"
 #include "registry/records.h"
 #include "registry/registry.h"
 #include "registry/snapshots.h"
+#include "registry/store_keys.h"
 #include "registry/verified_write.h"
 
 /* Of snapshots.c. */
 struct snapshots {
-        struct tree by_id, in_order; /* struct kept */
+        struct tree by_id, in_order; /* struct snapshot_entry */
 };
 
 struct registry {
@@ -24,8 +24,8 @@ struct registry {
         struct nodes *nodes; /* or NULL */
         struct ids ids;
         struct records records;
-        struct tree writing;          /* struct writing: ids of which a write is under way */
-        struct tree uncertain_writes; /* struct doubt */
+        struct tree writing;          /* struct writing: ids with a write in progress */
+        struct tree uncertain_writes; /* struct uncertain_write */
         struct locks *locks;
         struct snapshots snapshots;
         size_t under_way; /* operations */
@@ -33,15 +33,12 @@ struct registry {
 
 /* --- operations --- */
 
-/*
- * The registry stands between op_finish and the starter's `done`, as the store does: `ours` is called
- * first, changes what is in memory, and calls request_end, which calls the starter's. So changes
- * become visible when they are told, and results live until `done` returns.
- */
+/* Wraps the operation (net/op.h): `step` changes what is in memory and calls request_end, which calls the starter's
+ * `done`. So changes become visible when they are reported, and results live until `done` returns. */
 void request_begin(struct registry *r, struct registry_req *req, op_done_fn *step, void *impl);
 void request_end(struct registry *r, struct registry_req *req, int result);
 
-/* --- writes under way --- */
+/* --- writes in progress --- */
 
 struct writing {
         struct tree_node by_id;
@@ -52,22 +49,21 @@ void writing_begin(struct registry *r, struct writing *w, struct str id);
 void writing_end(struct registry *r, struct writing *w);
 bool writing_has(const struct registry *r, struct str id);
 
-/* --- doubts --- */
+/* --- uncertain writes --- */
 
 /*
- * A new record whose write failed, and could not be read after it, may be in the store although its
- * register was refused. Its id and the digest of what was written are remembered, so that whoever
- * meets the record later in this process knows that it was never acknowledged and may go. After a
- * restart it is a record like any other: one of a create that was begun and did not end.
+ * A new record whose write failed, and could not be read after it, may be in the store although its register was
+ * refused. Its id and the digest of its value are remembered, so that this process recognizes the record as never
+ * acknowledged. After a restart it is a record like any other: one of a create that did not end.
  */
 void uncertain_write_add(struct registry *r, struct str id, struct str value);
 bool uncertain_write_matches(const struct registry *r, struct str id, struct str value);
 void uncertain_write_forget(struct registry *r, struct str id);
 
-/* --- records that are read --- */
+/* --- reading records --- */
 
-/* As sandbox_decode, or else sandbox_decode_purista, and the record must be the one of that key.
- * ERR_UNSUPPORTED if a newer hutchd wrote it, else ERR_INVALID. */
+/* Decodes by sandbox_decode, or else sandbox_decode_purista; the record must belong to that key. ERR_UNSUPPORTED if a
+ * newer hutchd wrote it, else ERR_INVALID. */
 int registry__read_record(struct str key, struct str value, struct sandbox **ret, struct err *e)
         must_check;
 
@@ -89,12 +85,8 @@ void records_list(const struct records *rs, const struct registry_query *q,
 
 /* --- the owner's index --- */
 
-/*
- * Writes the index of a bound record, at a key with a scope; one without, as PURISTA's older generation
- * wrote it, is read before that and never written. Whoever is in its place is looked at: ERR_EXISTS and `other` if
- * he has a right to it, else he is replaced, by compare-and-set. The caller embeds it, sets `done`,
- * and keeps the record.
- */
+/* Writes the index of a bound record (claim.c). ERR_EXISTS and `other` if another sandbox has a right to it. PURISTA's
+ * older indexes, without a scope, are read and never written. The caller embeds it, sets `done`, and keeps the record. */
 struct claim;
 typedef void claim_done_fn(struct claim *c, int result);
 
@@ -103,7 +95,7 @@ struct claim {
         void *data; /* the caller's */
 
         uint64_t version; /* results */
-        bool made;        /* the index is new: undo it if the record can't be written */
+        bool made;        /* the index is new: remove it if the record can't be written */
         char other[SANDBOX_ID_MAX + 1];
         struct err err;
 
@@ -121,8 +113,8 @@ struct claim {
 
 void claim_start(struct claim *c, struct registry *r, const struct sandbox *record);
 
-/* Removes the index that claim_start has given, or that was found to mean nothing; nobody waits. One
- * without a scope stays: it is not ours, and whoever reads it compares. */
+/* Removes the index that claim_start wrote, or that means nothing. Not waited for. One without a scope is PURISTA's and
+ * stays. */
 void release_owner(struct registry *r, const struct owner *o, uint64_t version);
 
 /* --- locks --- */
@@ -137,7 +129,7 @@ void snapshots__done(struct registry *r);
 
 enum snapshot_loaded { SNAPSHOT_LOADED, SNAPSHOT_FOREIGN, SNAPSHOT_DAMAGED };
 
-/* What was read from the store becomes known. */
+/* Takes an entry of the store into memory. */
 enum snapshot_loaded snapshots__take(struct registry *r, const struct store_entry *e);
 
 #endif

@@ -4,12 +4,11 @@
 #include "registry/registry_impl.h"
 
 /*
- * A query becomes a few ordered trees with nothing in common (runs), which are merged, and what is
- * left to be asked of each record (the rest).
+ * A query becomes a few disjoint ordered trees (runs), which are merged, and a filter for what the trees do not settle.
  *
- * Without a rest all that is in the trees matches: the total is the sum of their sizes, and the page
- * begins at a place that is computed. Else the trees with the fewest records are walked from their
- * beginning, because only looking at each record tells how many match.
+ * Without a filter everything in the trees matches: the total is the sum of their sizes, and the position where the page
+ * begins is computed. Otherwise the trees with the fewest records are walked from their beginning, because only a look at
+ * each record tells how many match.
  */
 
 #define LIVE_STATES (ALL_STATES & ~FINAL_STATES)
@@ -27,8 +26,8 @@ static const unsigned group_states[GROUP_MAX_] = {
 struct plan {
         const struct tree *runs[STATE_MAX_];
         unsigned n;
-        bool rest_states; /* what the trees don't settle */
-        bool rest_labels;
+        bool filter_states; /* what the trees do not settle */
+        bool filter_labels;
 };
 
 static void plan_add(struct plan *p, const struct tree *t)
@@ -46,20 +45,20 @@ static uint64_t plan_size(const struct plan *p)
         return n;
 }
 
-/* The states that are asked for, and no others. */
+/* Exactly the requested states. */
 static struct plan plan_states(const struct index *x, unsigned states)
 {
         struct plan p = { 0 };
 
         for (unsigned g = 0; g < GROUP_MAX_; g++) {
-                unsigned asked = states & group_states[g];
+                unsigned requested = states & group_states[g];
 
-                if (asked == group_states[g]) {
+                if (requested == group_states[g]) {
                         plan_add(&p, &x->groups[g]);
                         continue;
                 }
                 for (unsigned s = 0; s < STATE_MAX_; s++)
-                        if (asked & STATE_SET(s))
+                        if (requested & STATE_SET(s))
                                 plan_add(&p, &x->states[s]);
         }
         return p;
@@ -71,12 +70,12 @@ static struct plan plan_label(const struct bucket *b, unsigned states)
         struct plan p = { 0 };
 
         for (unsigned g = 0; b && g < GROUP_MAX_; g++) {
-                unsigned asked = states & group_states[g];
+                unsigned requested = states & group_states[g];
 
-                if (asked)
+                if (requested)
                         plan_add(&p, &b->groups[g]);
-                if (asked && asked != group_states[g])
-                        p.rest_states = true;
+                if (requested && requested != group_states[g])
+                        p.filter_states = true;
         }
         return p;
 }
@@ -85,12 +84,12 @@ static struct plan make_plan(const struct index *x, unsigned states, const struc
 {
         struct plan best = plan_states(x, states);
 
-        best.rest_labels = labels->n > 0;
+        best.filter_labels = labels->n > 0;
         for (size_t i = 0; i < labels->n; i++) {
                 struct plan p = plan_label(index_bucket(x, &labels->items[i]), states);
 
-                p.rest_labels = labels->n > 1;
-                /* At equal size the label's has the smaller rest, or as small a one. */
+                p.filter_labels = labels->n > 1;
+                /* At equal size the label leaves no more to filter. */
                 if (plan_size(&p) <= plan_size(&best))
                         best = p;
         }
@@ -103,7 +102,7 @@ static struct plan make_plan(const struct index *x, unsigned states, const struc
 
 struct run {
         const struct tree *tree;
-        size_t next;              /* place behind the chunk */
+        size_t next;              /* position after the chunk */
         unsigned at, n;           /* in the chunk */
         struct tree_node **chunk; /* CHUNK */
 };
@@ -145,7 +144,7 @@ static struct entry *merge_next(struct merge *m)
         return entry_of_order(first);
 }
 
-static uint64_t place_in_all(const struct plan *p, struct str key)
+static uint64_t position_of(const struct plan *p, struct str key)
 {
         uint64_t n = 0;
 
@@ -154,20 +153,20 @@ static uint64_t place_in_all(const struct plan *p, struct str key)
         return n;
 }
 
-/* The key at a place of the merged whole, if it is in this tree: places grow with keys, so a binary
- * search in each tree finds it. */
-static struct tree_node *find_in_run(const struct plan *p, const struct tree *t, uint64_t place)
+/* The node at a position of the merged runs, if it is in this tree: positions grow with keys, so a binary search in each
+ * tree finds it. */
+static struct tree_node *find_in_run(const struct plan *p, const struct tree *t, uint64_t position)
 {
         size_t low = 0, high = t->n;
 
         while (low < high) {
                 size_t middle = low + (high - low) / 2;
                 struct tree_node *n = tree_nth(t, middle);
-                uint64_t is = place_in_all(p, n->key);
+                uint64_t is = position_of(p, n->key);
 
-                if (is == place)
+                if (is == position)
                         return n;
-                if (is < place)
+                if (is < position)
                         low = middle + 1;
                 else
                         high = middle;
@@ -175,7 +174,7 @@ static struct tree_node *find_in_run(const struct plan *p, const struct tree *t,
         return NULL;
 }
 
-/* Where each run begins, so that `skip` records lie before. */
+/* Positions each run so that `skip` records lie before. */
 static void merge_begin(struct merge *m, const struct plan *p, uint64_t skip)
 {
         struct tree_node *first = NULL;
@@ -217,9 +216,9 @@ static void list_filtered(const struct plan *p, const struct registry_query *q, 
         while ((entry = merge_next(&m))) {
                 const struct sandbox *s = entry->record;
 
-                if (p->rest_states && !(states & STATE_SET((unsigned) s->status.state)))
+                if (p->filter_states && !(states & STATE_SET((unsigned) s->status.state)))
                         continue;
-                if (p->rest_labels && !labels_match(&s->metadata, &q->metadata))
+                if (p->filter_labels && !labels_match(&s->metadata, &q->metadata))
                         continue;
                 if (ret->total >= q->skip && ret->n < q->limit)
                         ret->items[ret->n++] = s;
@@ -248,7 +247,7 @@ void records_list(const struct records *rs, const struct registry_query *q,
         if (!x)
                 return;
         p = make_plan(x, states, &q->metadata);
-        if (p.rest_states || p.rest_labels)
+        if (p.filter_states || p.filter_labels)
                 list_filtered(&p, q, states, ret);
         else
                 list_exactly(&p, q, ret);

@@ -4,32 +4,17 @@
 #include "registry/registry_impl.h"
 
 /*
- * A list with what other nodes have. Their records are in no memory of ours: the store is walked, a page at a time, and
- * those that match are kept, in the same indexes as our own; then the two are merged.
+ * A list with the sandboxes of other nodes. Their records are not in memory: the store is walked, and those that match
+ * are kept in the same indexes as our own. Then the two are merged.
  */
-
-#define PAGE 100
 
 struct list_all {
         struct registry *r;
         struct registry_list_all *out;
-        struct store_scan scan;
-        struct buf after;
+        struct store_walk walk;
         struct records others;
         struct registry_page *pages; /* of the two sides */
 };
-
-static void list_end(struct op *op, int result)
-{
-        struct registry_req *req = container_of(op, struct registry_req, op);
-        struct list_all *x = req->_impl;
-
-        request_end(x->r, req, result);
-        records_done(&x->others);
-        buf_done(&x->after);
-        free(x->pages);
-        free(x);
-}
 
 /* --- merging --- */
 
@@ -40,7 +25,7 @@ struct side {
         unsigned at;
 };
 
-static void turn(struct side *s)
+static void next_page(struct side *s)
 {
         records_list(s->records, &s->query, s->page);
         s->query.skip += s->page->n;
@@ -50,7 +35,7 @@ static void turn(struct side *s)
 static const struct sandbox *head_of(struct side *s)
 {
         if (s->at == s->page->n && s->page->n == s->query.limit)
-                turn(s);
+                next_page(s);
         return s->at < s->page->n ? s->page->items[s->at] : NULL;
 }
 
@@ -81,27 +66,25 @@ static void merge(struct list_all *x)
                 { &x->others, &x->pages[1], *q, 0 },
         };
         const struct sandbox *s;
-        uint64_t place = 0;
+        uint64_t position = 0;
 
         for (size_t i = 0; i < ARRAY_SIZE(sides); i++) {
                 sides[i].query.skip = 0;
                 sides[i].query.limit = REGISTRY_PAGE_MAX;
-                turn(&sides[i]);
+                next_page(&sides[i]);
                 page->total += sides[i].page->total;
         }
         if (q->skip >= page->total)
                 return;
-        for (; page->n < q->limit && (s = take_first(sides)); place++)
-                if (place >= q->skip)
+        for (; page->n < q->limit && (s = take_first(sides)); position++)
+                if (position >= q->skip)
                         page->items[page->n++] = s;
 }
 
-/* --- what others have --- */
-
-static void scan(struct list_all *x);
+/* --- the records of other nodes --- */
 
 /* 0, or a code in the request. */
-static int note_record(struct list_all *x, const struct store_entry *e)
+static int keep_record(struct list_all *x, const struct store_entry *e)
 {
         const struct registry_query *q = &x->out->query;
         scoped(sandbox_freep) struct sandbox *s = NULL;
@@ -114,43 +97,38 @@ static int note_record(struct list_all *x, const struct store_entry *e)
         x->out->page.examined++;
         if (x->others.by_id.n >= REGISTRY_OTHERS_MAX)
                 return err_set(&x->out->req.err, ERR_UNAVAILABLE,
-                               "other nodes have more than %d such sandboxes: ask with a label",
+                               "other nodes have more than %d such sandboxes; narrow the list by a "
+                               "label",
                                REGISTRY_OTHERS_MAX);
         (void) records_add(&x->others, TAKE_PTR(s), e->version);
         return 0;
 }
 
-static void scanned(struct op *op, int result)
+static void page_read(struct store_walk *walk, int result)
 {
-        struct list_all *x = container_of(op, struct list_all, scan.req.op);
+        struct list_all *x = container_of(walk, struct list_all, walk);
 
         if (result < 0)
-                x->out->req.err = x->scan.req.err;
-        for (unsigned i = 0; result == 0 && i < x->scan.n; i++)
-                result = note_record(x, &x->scan.entries[i]);
-        buf_reset(&x->after);
-        if (result == 0 && x->scan.more) {
-                buf_add_str(&x->after, x->scan.entries[x->scan.n - 1].key);
-                scan(x);
-                return;
-        }
-        op_finish_now(&x->out->req.op, result);
+                x->out->req.err = walk->scan.req.err;
+        for (unsigned i = 0; result == 0 && i < walk->scan.n; i++)
+                result = keep_record(x, &walk->scan.entries[i]);
+        if (result < 0 || !store_walk_next(walk))
+                op_finish_now(&x->out->req.op, result);
 }
 
-static void scan(struct list_all *x)
-{
-        op_init(&x->scan.req.op, scanned);
-        store_scan(x->r->store, &x->scan, STR(RECORD_PREFIX), buf_str(&x->after), PAGE);
-}
-
-/* Our own may have changed since the walk began: they are looked at right before they are told. */
-static void list_done(struct op *op, int result)
+/* Our own records may have changed since the walk began: they are merged right before `done`. */
+static void list_all_step(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
+        struct list_all *x = req->_impl;
 
         if (result == 0)
-                merge(req->_impl);
-        list_end(op, result);
+                merge(x);
+        request_end(x->r, req, result);
+        records_done(&x->others);
+        store_walk_done(&x->walk);
+        free(x->pages);
+        free(x);
 }
 
 void registry_list_all(struct registry *r, struct registry_list_all *l)
@@ -164,7 +142,6 @@ void registry_list_all(struct registry *r, struct registry_list_all *l)
         x->out = l;
         x->pages = xcalloc(2, sizeof(*x->pages));
         records_init(&x->others);
-        buf_init(&x->after, STORE_KEY_MAX);
-        request_begin(r, &l->req, list_done, x);
-        scan(x);
+        request_begin(r, &l->req, list_all_step, x);
+        store_walk(r->store, &x->walk, STR(RECORD_PREFIX), page_read);
 }

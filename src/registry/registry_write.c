@@ -1,12 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Theory of operation: registry writes.
+ *
+ * The problem: a record, its owner's index and the records in memory must agree, but the store can only change one key
+ * at a time, may fail after it has written, and hutchd may be killed between any two writes. Other nodes write to the
+ * same store.
+ *
+ * The invariants:
+ *
+ *   - The store is the truth. Memory changes when the store has acknowledged, right before the starter's `done`. So a
+ *     change is visible when it is reported, and what was reported is durable.
+ *   - An owner's index is a hint. It is written before its record and removed after it, so it may point to nothing, but
+ *     a bound record is never without one. Whoever reads an index compares it with the record it names.
+ *   - Every write is compare-and-set with the version that memory knows. A conflict makes the registry read the record
+ *     again; after that memory has what the store has.
+ *   - The outcome of every write is determined (verified_write.h). If even that fails, the write is uncertain: the
+ *     result is the store's error, and memory stays as it was.
+ *
+ * The order of steps:
+ *
+ *         register     [claim the owner's index] ─ record: cas absent ─ [several nodes: read the index again] ─ add
+ *         update       record: cas version ─ replace ─ [unbound: remove the index]
+ *         unregister   record: remove version ─ remove ─ [remove the index]
+ *
+ * The steps in brackets are those of a bound owner. Removing an index is not waited for.
+ *
+ * An uncertain update or unregister is found out by the next one, which meets a conflict. An uncertain register leaves
+ * a record that no one was told of: its id and the digest of its value are remembered (uncertain_write_add), so that
+ * later reads in this process ignore it, and a register may replace it.
+ *
+ * Crash: after the claim there is an index that points to nothing; the next register or search repairs it. After the
+ * record there is a record in state Pending; the service finishes or undoes it at the next start.
+ */
+
 #include "base/base.h"
 #include "model/text.h"
 #include "registry/registry_impl.h"
-
-/*
- * One write: what it does to the store comes first, step by step; what it does to memory is decided
- * when the store's answer is known, and done right before the starter's `done`.
- */
 
 #define TRIES_MAX 8
 
@@ -21,14 +51,14 @@ struct write {
         struct registry *r;
         struct registry_req *req;
         struct writing writing;
-        struct entry *entry;    /* what is there, or NULL */
-        struct sandbox *record; /* what is to be there, or was read */
+        struct entry *entry;    /* in memory, or NULL */
+        struct sandbox *record; /* to be written, or as read */
         struct buf value;
-        struct str key;
+        struct str key; /* null: nothing can be written */
         struct verified_write verified;
         struct claim *claim; /* of a bound owner */
         enum effect effect;
-        uint64_t version; /* in the store, of the record */
+        uint64_t version; /* of the record in the store */
         unsigned tries;
         struct store_get get;
         char key_text[RECORD_KEY_SIZE];
@@ -39,19 +69,10 @@ static struct str id_of(const struct write *w)
         return w->writing.by_id.key;
 }
 
-/* --- the end --- */
+/* --- life cycle --- */
 
-static void add(struct write *w)
-{
-        struct entry *entry = records_add(&w->r->records, TAKE_PTR(w->record), w->version);
-
-        uncertain_write_forget(w->r, entry->record->id);
-        if (w->claim)
-                entry->owner_version = w->claim->version;
-}
-
-/* The index goes behind the record: it may point to nothing, not the other way round. */
-static void release(struct write *w)
+/* After the record: an index may point to nothing, but a bound record is not without one. */
+static void release_index(struct write *w)
 {
         struct entry *entry = w->entry;
 
@@ -62,17 +83,22 @@ static void release(struct write *w)
 
 static void take_effect(struct write *w)
 {
+        struct entry *entry;
+
         switch (w->effect) {
         case EFFECT_ADD:
-                add(w);
+                entry = records_add(&w->r->records, TAKE_PTR(w->record), w->version);
+                uncertain_write_forget(w->r, entry->record->id);
+                if (w->claim)
+                        entry->owner_version = w->claim->version;
                 return;
         case EFFECT_REPLACE:
                 if (!w->record->owner_bound)
-                        release(w);
+                        release_index(w);
                 records_replace(&w->r->records, w->entry, TAKE_PTR(w->record), w->version);
                 return;
         case EFFECT_REMOVE:
-                release(w);
+                release_index(w);
                 records_remove(&w->r->records, w->entry);
                 return;
         case EFFECT_NONE:
@@ -81,15 +107,7 @@ static void take_effect(struct write *w)
         }
 }
 
-static void write_free(struct write *w)
-{
-        sandbox_free(w->record);
-        buf_done(&w->value);
-        free(w->claim);
-        free(w);
-}
-
-static void write_end(struct op *op, int result)
+static void write_step(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
         struct write *w = req->_impl;
@@ -97,28 +115,11 @@ static void write_end(struct op *op, int result)
         take_effect(w);
         writing_end(w->r, &w->writing);
         request_end(w->r, req, result);
-        write_free(w);
+        sandbox_free(w->record);
+        buf_done(&w->value);
+        free(w->claim);
+        free(w);
 }
-
-static void finish(struct write *w, int result)
-{
-        op_finish_now(&w->req->op, result);
-}
-
-static void finish_effect(struct write *w, enum effect effect)
-{
-        w->effect = effect;
-        finish(w, 0);
-}
-
-/* With the story of a step. */
-static void fail(struct write *w, const struct err *e)
-{
-        w->req->err = *e;
-        finish(w, ERR_RETURN(e->code));
-}
-
-/* --- the beginning --- */
 
 static struct write *write_begin(struct registry *r, struct registry_req *req, struct str id,
                                  struct sandbox *record)
@@ -129,7 +130,7 @@ static struct write *write_begin(struct registry *r, struct registry_req *req, s
         w->req = req;
         w->record = record;
         buf_init(&w->value, STORE_VALUE_MAX);
-        request_begin(r, req, write_end, w);
+        request_begin(r, req, write_step, w);
         if (!sandbox_id_is_valid(id) || writing_has(r, id))
                 return w; /* without a key: nothing is written */
         writing_begin(r, &w->writing, id);
@@ -138,8 +139,25 @@ static struct write *write_begin(struct registry *r, struct registry_req *req, s
         return w;
 }
 
-/* 0 or a code in the request. */
-static int encode(struct write *w)
+static void write_finish(struct write *w, int result)
+{
+        op_finish_now(&w->req->op, result);
+}
+
+static void write_finish_effect(struct write *w, enum effect effect)
+{
+        w->effect = effect;
+        write_finish(w, 0);
+}
+
+static void write_fail(struct write *w, const struct err *e)
+{
+        w->req->err = *e;
+        write_finish(w, ERR_RETURN(e->code));
+}
+
+/* 0, or a code with its message in the request. */
+static int write_encode(struct write *w)
 {
         struct err *e = &w->req->err;
         int r = sandbox_check(w->record, e);
@@ -157,102 +175,73 @@ static int encode(struct write *w)
 
 /* --- register --- */
 
-static void exists(struct write *w, const char *other)
+static void register_exists(struct write *w, struct str other)
 {
         struct registry_register *g = container_of(w->req, struct registry_register, req);
 
-        (void) snprintf(g->other_id, sizeof(g->other_id), "%s", other);
-        finish(w, err_set(&w->req->err, ERR_EXISTS, "there is a sandbox '%s'", other));
-}
-
-static void same_id(struct write *w)
-{
-        char id[SANDBOX_ID_MAX + 1];
-
-        (void) snprintf(id, sizeof(id), "%.*s", STR_ARG(id_of(w)));
-        exists(w, id);
-}
-
-static void undo_claim(struct write *w)
-{
-        if (w->claim && w->claim->made)
-                release_owner(w->r, &w->record->owner, w->claim->version);
-}
-
-/* What was in the way has gone meanwhile (version 0, as of what is absent), or was never
- * acknowledged. */
-static bool may_overwrite(struct write *w)
-{
-        const struct verified_write *s = &w->verified;
-
-        return w->tries++ < TRIES_MAX
-               && (!s->found.p || uncertain_write_matches(w->r, id_of(w), s->found));
+        (void) snprintf(g->other_id, sizeof(g->other_id), "%.*s", STR_ARG(other));
+        write_finish(w, err_set(&w->req->err, ERR_EXISTS, "there is a sandbox '%s'", g->other_id));
 }
 
 /*
- * With other nodes on the store. A lock is a lease, and whoever stalls between its index and its record may have lost
- * it: to the next holder an index without a record means nothing, and he takes the place. So the index is looked at
- * once more when the record is there. Either he has seen the record, or the index is not ours any more; never
- * have two the place.
+ * With several nodes on the store. The owner's lock is a lease: a holder that stalls between its index and its record may
+ * have lost it, and to the next holder an index without a record means nothing. So the index is read once more when the
+ * record is written. Either the next holder has seen the record, or the index is no longer ours; never do two sandboxes
+ * have the owner.
  */
-static void taken_back(struct verified_write *s, int result)
+static void taken_back(struct verified_write *v, int result)
 {
-        struct write *w = container_of(s, struct write, verified);
+        struct write *w = container_of(v, struct write, verified);
 
-        if (result < 0 && s->uncertain)
+        if (result < 0 && v->uncertain)
                 uncertain_write_add(w->r, id_of(w), buf_str(&w->value));
-        finish(w, err_set(&w->req->err, ERR_UNAVAILABLE,
-                          "another node has taken the owner's place; ask again"));
+        write_finish(w, err_set(&w->req->err, ERR_UNAVAILABLE,
+                                "another node has claimed this owner; try again"));
 }
 
-static void claim_seen(struct op *op, int result)
+static void claim_reread(struct op *op, int result)
 {
         struct write *w = container_of(op, struct write, get.req.op);
 
         if (result == 0 && w->get.version == w->claim->version) {
-                finish_effect(w, EFFECT_ADD);
+                write_finish_effect(w, EFFECT_ADD);
         } else if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND)) {
                 w->verified.done = taken_back;
                 verified_write_remove(&w->verified, w->r->store, w->key, w->version);
         } else {
                 uncertain_write_add(w->r, id_of(w), buf_str(&w->value));
-                fail(w, &w->get.req.err);
+                write_fail(w, &w->get.req.err);
         }
 }
 
-static void see_claim(struct write *w)
+static void record_added(struct verified_write *v, int result)
 {
-        op_init(&w->get.req.op, claim_seen);
-        store_get(w->r->store, &w->get, str_of(w->claim->_key, w->claim->_key_n));
-}
+        struct write *w = container_of(v, struct write, verified);
+        bool conflict = result == ERR_RETURN(ERR_CONFLICT);
 
-static void record_added(struct verified_write *s, int result)
-{
-        struct write *w = container_of(s, struct write, verified);
-
-        if (result == 0) {
-                w->version = s->version;
-                if (w->claim && w->r->nodes)
-                        see_claim(w);
-                else
-                        finish_effect(w, EFFECT_ADD);
-                return;
-        }
-        if (result == ERR_RETURN(ERR_CONFLICT) && may_overwrite(w)) {
-                verified_write_cas(s, w->r->store, w->key, s->found_version, buf_str(&w->value));
-                return;
-        }
-        if (s->uncertain) {
+        if (result == 0 && w->claim && w->r->nodes) {
+                w->version = v->version;
+                op_init(&w->get.req.op, claim_reread);
+                store_get(w->r->store, &w->get, str_of(w->claim->_key, w->claim->_key_n));
+        } else if (result == 0) {
+                w->version = v->version;
+                write_finish_effect(w, EFFECT_ADD);
+        } else if (conflict && w->tries++ < TRIES_MAX
+                   && (!v->found.p || uncertain_write_matches(w->r, id_of(w), v->found))) {
+                /* What was in the way is gone (version 0, as of an absent key), or was never acknowledged. */
+                verified_write_cas(v, w->r->store, w->key, v->found_version, buf_str(&w->value));
+        } else if (v->uncertain) {
                 /* The index stays: if the record is there, it belongs to it. */
                 uncertain_write_add(w->r, id_of(w), buf_str(&w->value));
-                fail(w, &s->err);
-                return;
+                write_fail(w, &v->err);
+        } else {
+                if (w->claim && w->claim->made)
+                        release_owner(w->r, &w->record->owner, w->claim->version);
+                if (conflict)
+                        register_exists(w, id_of(w));
+                else
+                        write_fail(w, &v->err);
         }
-        undo_claim(w);
-        if (result == ERR_RETURN(ERR_CONFLICT))
-                same_id(w);
-        else
-                fail(w, &s->err);
 }
 
 static void add_record(struct write *w)
@@ -268,129 +257,112 @@ static void claimed(struct claim *c, int result)
         if (result == 0)
                 add_record(w);
         else if (result == ERR_RETURN(ERR_EXISTS))
-                exists(w, c->other);
+                register_exists(w, str_from(c->other));
         else
-                fail(w, &c->err);
+                write_fail(w, &c->err);
 }
 
 void registry_register(struct registry *r, struct registry_register *g, struct sandbox *record)
 {
         struct write *w;
+        int result;
 
         g->other_id[0] = '\0';
         w = write_begin(r, &g->req, record->id, record);
-        if (!w->key.p && sandbox_id_is_valid(record->id)) {
-                finish(w, err_set(&w->req->err, ERR_CONFLICT, "the record is being written"));
-                return;
-        }
-        if (w->entry) {
-                same_id(w);
-                return;
-        }
-        if (encode(w) < 0) {
-                finish(w, ERR_RETURN(w->req->err.code));
-                return;
-        }
-        if (!record->owner_bound) {
-                add_record(w);
-                return;
-        }
+        if (w->entry)
+                return register_exists(w, id_of(w));
+        result = !w->key.p && sandbox_id_is_valid(record->id)
+                         ? err_set(&g->req.err, ERR_CONFLICT, "the record is being written")
+                         : write_encode(w);
+        if (result < 0)
+                return write_finish(w, result);
+        if (!record->owner_bound)
+                return add_record(w);
         w->claim = xnew(struct claim);
         w->claim->done = claimed;
         w->claim->data = w;
-        claim_start(w->claim, r, record);
+        return claim_start(w->claim, r, record);
 }
 
 /* --- update --- */
 
-/* Somebody else wrote, or an earlier write of ours that seemed to have failed did not: what is in the
- * store is the truth, and what everybody sees from now on. */
+/* Another process wrote, or an earlier write of ours that seemed to have failed took effect: what is in the store is
+ * the truth, and visible from now on. */
 static void refresh(struct write *w)
 {
-        struct verified_write *s = &w->verified;
+        struct verified_write *v = &w->verified;
+        struct err *e = &w->req->err, ignored = { 0 };
         struct sandbox *found = NULL;
-        struct err e = { 0 };
+        int result;
 
-        if (!s->found.p) {
+        if (v->found.p && registry__read_record(w->key, v->found, &found, &ignored) < 0)
+                found = NULL;
+        if (!v->found.p) {
                 w->effect = EFFECT_REMOVE;
-                finish(w, err_set(&w->req->err, ERR_NOT_FOUND, "somebody else has removed it"));
-                return;
-        }
-        if (registry__read_record(w->key, s->found, &found, &e) == 0 && !sandbox_is_foreign(found)
-            && !is_ours(w->r, found)) {
-                sandbox_free(found);
+                result = err_set(e, ERR_NOT_FOUND, "another process has removed it");
+        } else if (found && !sandbox_is_foreign(found) && !is_ours(w->r, found)) {
                 w->effect = EFFECT_REMOVE;
-                finish(w, err_set(&w->req->err, ERR_NOT_FOUND,
-                                  "another node took this one for lost and has given it up"));
-                return;
+                result = err_set(e, ERR_NOT_FOUND,
+                                 "another node considered this one lost and has given it up");
+        } else if (!found || !records_same(w->entry->record, found)) {
+                result = err_set(e, ERR_CONFLICT,
+                                 "another process has written something that is no such record");
+        } else {
+                sandbox_free(w->record);
+                w->record = TAKE_PTR(found);
+                w->version = v->found_version;
+                w->effect = EFFECT_REPLACE;
+                result = err_set(e, ERR_CONFLICT, "another process has written it");
         }
-        if (!found || !records_same(w->entry->record, found)) {
-                sandbox_free(found);
-                finish(w, err_set(&w->req->err, ERR_CONFLICT,
-                                  "somebody else has written something that is no such record"));
-                return;
-        }
-        sandbox_free(w->record);
-        w->record = found;
-        w->version = s->found_version;
-        w->effect = EFFECT_REPLACE;
-        finish(w, err_set(&w->req->err, ERR_CONFLICT, "somebody else has written it"));
+        sandbox_free(found);
+        write_finish(w, result);
 }
 
-static void record_replaced(struct verified_write *s, int result)
+static void record_replaced(struct verified_write *v, int result)
 {
-        struct write *w = container_of(s, struct write, verified);
+        struct write *w = container_of(v, struct write, verified);
 
         if (result == 0) {
-                w->version = s->version;
-                finish_effect(w, EFFECT_REPLACE);
+                w->version = v->version;
+                write_finish_effect(w, EFFECT_REPLACE);
         } else if (result == ERR_RETURN(ERR_CONFLICT)) {
                 refresh(w);
         } else {
-                fail(w, &s->err);
+                write_fail(w, &v->err);
         }
-}
-
-/* Who it is does not change, and a place that was given up is not taken again. */
-static int check_change(struct write *w)
-{
-        const struct sandbox *now = w->entry->record, *next = w->record;
-
-        if (!records_same(now, next))
-                return err_set(&w->req->err, ERR_INVALID,
-                               "id, tenant, node, owner, driver and time of creation stay");
-        if (next->owner_bound && !now->owner_bound)
-                return err_set(&w->req->err, ERR_INVALID, "a sandbox is bound when it is made");
-        return 0;
 }
 
 void registry_update(struct registry *r, struct registry_update *u, struct sandbox *next)
 {
+        struct err *e = &u->req.err;
+        const struct sandbox *now;
         struct write *w;
         int result;
 
         ASSERT(!writing_has(r, next->id));
         w = write_begin(r, &u->req, next->id, next);
-        if (!w->entry) {
-                finish(w, err_set(&u->req.err, ERR_NOT_FOUND, "there is no sandbox %s",
-                                  QUOTED(next->id)));
-                return;
-        }
-        next->version = w->entry->record->version + 1;
-        result = check_change(w);
-        if (result == 0)
-                result = encode(w);
-        if (result < 0) {
-                finish(w, result);
-                return;
-        }
+        if (!w->entry)
+                return write_finish(w, err_set(e, ERR_NOT_FOUND, "there is no sandbox %s",
+                                               QUOTED(next->id)));
+        now = w->entry->record;
+        next->version = now->version + 1;
+        if (!records_same(now, next))
+                result = err_set(e, ERR_INVALID,
+                                 "id, tenant, node, owner, driver and creation time cannot change");
+        else if (next->owner_bound && !now->owner_bound)
+                result = err_set(e, ERR_INVALID, "a sandbox is bound when it is created");
+        else
+                result = write_encode(w);
+        if (result < 0)
+                return write_finish(w, result);
         w->verified.done = record_replaced;
-        verified_write_cas(&w->verified, r->store, w->key, w->entry->version, buf_str(&w->value));
+        return verified_write_cas(&w->verified, r->store, w->key, w->entry->version,
+                                  buf_str(&w->value));
 }
 
 /* --- unregister --- */
 
-static void record_removed(struct verified_write *s, int result);
+static void record_removed(struct verified_write *v, int result);
 
 static void remove_record(struct write *w, uint64_t version)
 {
@@ -398,37 +370,31 @@ static void remove_record(struct write *w, uint64_t version)
         verified_write_remove(&w->verified, w->r->store, w->key, version);
 }
 
-/* Whether what was found under the key is a record of this node, of the one we know if we know one. */
-static bool may_remove(struct write *w, struct str value)
+/* Removes what was found under the key, if it is a record of this node, and the one in memory if there is one. */
+static void remove_found(struct write *w, struct str value, uint64_t version)
 {
         scoped(sandbox_freep) struct sandbox *found = NULL;
         struct err e = { 0 };
 
-        if (registry__read_record(w->key, value, &found, &e) < 0)
-                return false;
-        return w->entry ? records_same(w->entry->record, found) : is_ours(w->r, found);
+        if (registry__read_record(w->key, value, &found, &e) == 0
+            && (w->entry ? records_same(w->entry->record, found) : is_ours(w->r, found)))
+                return remove_record(w, version);
+        return write_finish(w, err_set(&w->req->err, ERR_CONFLICT,
+                                       "what is stored under '%.*s' is no record of this node",
+                                       STR_ARG(w->key)));
 }
 
-static void not_ours(struct write *w)
+static void record_removed(struct verified_write *v, int result)
 {
-        finish(w,
-               err_set(&w->req->err, ERR_CONFLICT,
-                       "what is stored under '%.*s' is no record of this node", STR_ARG(w->key)));
-}
-
-static void record_removed(struct verified_write *s, int result)
-{
-        struct write *w = container_of(s, struct write, verified);
+        struct write *w = container_of(v, struct write, verified);
 
         if (result == 0) {
                 uncertain_write_forget(w->r, id_of(w));
-                finish_effect(w, w->entry ? EFFECT_REMOVE : EFFECT_NONE);
-        } else if (result != ERR_RETURN(ERR_CONFLICT)) {
-                fail(w, &s->err);
-        } else if (w->tries++ < TRIES_MAX && may_remove(w, s->found)) {
-                remove_record(w, s->found_version);
+                write_finish_effect(w, w->entry ? EFFECT_REMOVE : EFFECT_NONE);
+        } else if (result == ERR_RETURN(ERR_CONFLICT) && w->tries++ < TRIES_MAX) {
+                remove_found(w, v->found, v->found_version);
         } else {
-                not_ours(w);
+                write_fail(w, &v->err);
         }
 }
 
@@ -437,13 +403,11 @@ static void unknown_read(struct op *op, int result)
         struct write *w = container_of(op, struct write, get.req.op);
 
         if (result == ERR_RETURN(ERR_NOT_FOUND))
-                finish(w, 0);
+                write_finish(w, 0);
         else if (result < 0)
-                fail(w, &w->get.req.err);
-        else if (may_remove(w, w->get.value))
-                remove_record(w, w->get.version);
+                write_fail(w, &w->get.req.err);
         else
-                not_ours(w);
+                remove_found(w, w->get.value, w->get.version);
 }
 
 void registry_unregister(struct registry *r, struct registry_unregister *u, struct str id)
@@ -453,7 +417,7 @@ void registry_unregister(struct registry *r, struct registry_unregister *u, stru
         ASSERT(!writing_has(r, id));
         w = write_begin(r, &u->req, id, NULL);
         if (!w->key.p) {
-                finish(w, 0);
+                write_finish(w, 0);
         } else if (w->entry) {
                 remove_record(w, w->entry->version);
         } else {

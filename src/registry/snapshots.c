@@ -7,8 +7,7 @@
 #include "model/text.h"
 #include "registry/registry_impl.h"
 
-/* One in memory. Its key in the order is that of sandboxes' entries (registry/records.h): the time
- * counted backwards, and the id. */
+/* A snapshot in memory, ordered like sandboxes (registry/records.h): by time counted backwards, then by id. */
 struct snapshot_entry {
         struct tree_node by_id, in_order;
         struct snapshot *record;
@@ -28,23 +27,16 @@ static struct snapshot_entry *find(const struct registry *r, struct str id)
         return kept_of(tree_get(&r->snapshots.by_id, id));
 }
 
-static void set_order(struct snapshot_entry *k)
-{
-        uint64_t backwards = htobe64(UINT64_MAX - (uint64_t) k->record->created_ms);
-        struct str id = k->record->id;
-
-        memcpy(k->order, &backwards, ORDER_TIME);
-        memcpy(k->order + ORDER_TIME, id.p, id.n);
-        k->order_n = ORDER_TIME + id.n;
-}
-
 static void keep(struct registry *r, struct snapshot *record, uint64_t version)
 {
         struct snapshot_entry *k = xnew(struct snapshot_entry);
+        uint64_t backwards = htobe64(UINT64_MAX - (uint64_t) record->created_ms);
 
         k->record = record;
         k->version = version;
-        set_order(k);
+        memcpy(k->order, &backwards, ORDER_TIME);
+        memcpy(k->order + ORDER_TIME, record->id.p, record->id.n);
+        k->order_n = ORDER_TIME + record->id.n;
         tree_add(&r->snapshots.by_id, &k->by_id,
                  str_of(k->order + ORDER_TIME, k->order_n - ORDER_TIME));
         tree_add(&r->snapshots.in_order, &k->in_order, str_of(k->order, k->order_n));
@@ -70,7 +62,7 @@ void snapshots__done(struct registry *r)
                 forget(r, kept_of(n));
 }
 
-/* --- reading what is stored --- */
+/* --- reading the store --- */
 
 static int read_snapshot(struct str key, struct str value, struct snapshot **ret)
 {
@@ -103,8 +95,8 @@ enum snapshot_loaded snapshots__take(struct registry *r, const struct store_entr
 struct change {
         struct registry *r;
         struct registry_req *req;
-        struct snapshot_entry *kept; /* what is there, or NULL */
-        struct snapshot *record;     /* what is to be there, or was read */
+        struct snapshot_entry *kept; /* in memory, or NULL */
+        struct snapshot *record;     /* to be written, or as read */
         enum { CHANGE_NOTHING, CHANGE_ADD, CHANGE_REPLACE, CHANGE_REMOVE } effect;
         uint64_t version;
         struct buf value;
@@ -113,27 +105,23 @@ struct change {
         char key[sizeof(SNAPSHOT_PREFIX) + SANDBOX_ID_MAX];
 };
 
-static void take_effect(struct change *c)
-{
-        if (c->kept)
-                c->kept->writing = false;
-        if (c->effect == CHANGE_ADD) {
-                keep(c->r, TAKE_PTR(c->record), c->version);
-        } else if (c->effect == CHANGE_REPLACE && c->kept) {
-                snapshot_free(c->kept->record);
-                c->kept->record = TAKE_PTR(c->record);
-                c->kept->version = c->version;
-        } else if (c->effect == CHANGE_REMOVE && c->kept) {
-                forget(c->r, c->kept);
-        }
-}
-
-static void change_end(struct op *op, int result)
+static void change_step(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
         struct change *c = req->_impl;
+        struct snapshot_entry *entry = c->kept;
 
-        take_effect(c);
+        if (entry)
+                entry->writing = false;
+        if (c->effect == CHANGE_ADD) {
+                keep(c->r, TAKE_PTR(c->record), c->version);
+        } else if (c->effect == CHANGE_REPLACE && entry) {
+                snapshot_free(entry->record);
+                entry->record = TAKE_PTR(c->record);
+                entry->version = c->version;
+        } else if (c->effect == CHANGE_REMOVE && entry) {
+                forget(c->r, entry);
+        }
         request_end(c->r, req, result);
         snapshot_free(c->record);
         buf_done(&c->value);
@@ -150,9 +138,9 @@ static struct change *change_begin(struct registry *r, struct snapshots_write *w
         c->req = &w->req;
         c->record = record;
         buf_init(&c->value, STORE_VALUE_MAX);
-        request_begin(r, &w->req, change_end, c);
+        request_begin(r, &w->req, change_step, c);
         if (!sandbox_id_is_valid(id))
-                return c; /* there is no such record, and can't be */
+                return c; /* there can be no such record */
         buf_init_fixed(&key, c->key, sizeof(c->key));
         buf_add_str(&key, STR(SNAPSHOT_PREFIX));
         buf_add_str(&key, id);
@@ -186,7 +174,7 @@ static int encode(struct change *c)
                 return err_set(e, ERR_INVALID, "a snapshot of node %s", QUOTED(c->record->node));
         snapshot_encode(&c->value, c->record);
         if (buf_failed(&c->value))
-                return err_set(e, ERR_TOO_LARGE, "the record of a snapshot is too long");
+                return err_set(e, ERR_TOO_LARGE, "the record of the snapshot is too long");
         return 0;
 }
 
@@ -198,7 +186,7 @@ static void added(struct verified_write *s, int result)
                 c->version = s->version;
                 c->effect = CHANGE_ADD;
         } else if (result == ERR_RETURN(ERR_CONFLICT)) {
-                result = err_set(&c->req->err, ERR_EXISTS, "there is such a snapshot");
+                result = err_set(&c->req->err, ERR_EXISTS, "there is already such a snapshot");
         } else {
                 c->req->err = s->err;
         }
@@ -208,7 +196,7 @@ static void added(struct verified_write *s, int result)
 void snapshots_add(struct registry *r, struct snapshots_write *w, struct snapshot *record)
 {
         struct change *c = change_begin(r, w, record->id, record);
-        int res = c->kept ? err_set(&w->req.err, ERR_EXISTS, "there is such a snapshot")
+        int res = c->kept ? err_set(&w->req.err, ERR_EXISTS, "there is already such a snapshot")
                           : encode(c);
 
         if (res < 0) {
@@ -219,9 +207,8 @@ void snapshots_add(struct registry *r, struct snapshots_write *w, struct snapsho
         verified_write_cas(&c->verified, r->store, key_of(c), STORE_ABSENT, buf_str(&c->value));
 }
 
-/* A write of ours that seemed to have failed did not, or somebody else was here: what is in the store is
- * true. */
-static void learn(struct change *c, const struct verified_write *s)
+/* An earlier write of ours took effect after all, or another process wrote: what is in the store is the truth. */
+static void refresh(struct change *c, const struct verified_write *s)
 {
         struct snapshot *found;
 
@@ -243,7 +230,7 @@ static void updated(struct verified_write *s, int result)
         } else {
                 c->req->err = s->err;
                 if (result == ERR_RETURN(ERR_CONFLICT))
-                        learn(c, s);
+                        refresh(c, s);
         }
         finish(c, result);
 }
@@ -258,7 +245,8 @@ static int check_update(struct change *c)
         if (!str_eq(old->tenant, c->record->tenant) || !str_eq(old->driver, c->record->driver)
             || !str_eq(old->sandbox_id, c->record->sandbox_id)
             || old->created_ms != c->record->created_ms)
-                return err_set(e, ERR_INVALID, "a snapshot stays what it is");
+                return err_set(e, ERR_INVALID,
+                               "tenant, driver, sandbox and creation time cannot change");
         c->record->version = old->version + 1;
         return encode(c);
 }
@@ -299,7 +287,7 @@ void snapshots_remove(struct registry *r, struct snapshots_write *w, struct str 
         verified_write_remove(&c->verified, r->store, key_of(c), STORE_ANY);
 }
 
-/* --- looking --- */
+/* --- queries --- */
 
 const struct snapshot *snapshots_get(const struct registry *r, struct str id)
 {
@@ -315,7 +303,7 @@ const struct snapshot *snapshots_next(const struct registry *r, struct str after
         return k ? k->record : NULL;
 }
 
-static bool is_wanted(const struct snapshot *s, const struct snapshots_query *q)
+static bool matches(const struct snapshot *s, const struct snapshots_query *q)
 {
         return (!q->tenant.p || str_eq(s->tenant, q->tenant))
                && (!q->sandbox_id.p || str_eq(s->sandbox_id, q->sandbox_id))
@@ -332,7 +320,7 @@ size_t snapshots_count(const struct registry *r, struct str tenant)
         if (!tenant.p)
                 return all->n;
         for (struct tree_node *n = tree_nth(all, 0); n; n = tree_after(all, n->key))
-                count += is_wanted(kept_of(n)->record, &q);
+                count += matches(kept_of(n)->record, &q);
         return count;
 }
 
@@ -347,7 +335,7 @@ void snapshots_list(const struct registry *r, const struct snapshots_query *q,
         for (struct tree_node *n = tree_nth(all, 0); n; n = tree_after(all, n->key)) {
                 const struct snapshot *s = container_of(n, struct snapshot_entry, in_order)->record;
 
-                if (!is_wanted(s, q))
+                if (!matches(s, q))
                         continue;
                 if (ret->total >= q->skip && ret->n < q->limit)
                         ret->items[ret->n++] = s;

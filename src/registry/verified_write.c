@@ -3,123 +3,99 @@
 
 #include "base/base.h"
 
-/* After these nothing was changed: see store.h. */
-static bool is_certain(int result)
+/* What the key holds decides. A conflict is an answer of the store: the write did not happen. */
+static int judge_found(struct verified_write *w)
 {
-        return result == 0 || result == ERR_RETURN(ERR_INVALID)
-               || result == ERR_RETURN(ERR_TOO_LARGE) || result == ERR_RETURN(ERR_EXHAUSTED);
-}
+        bool refused = w->_first == ERR_RETURN(ERR_CONFLICT);
 
-static bool is_removal(const struct verified_write *s)
-{
-        return !s->_value.p;
-}
-
-/* The first answer stands: it did not happen. */
-static int keep_first(const struct verified_write *s)
-{
-        return s->_first;
-}
-
-static int conflict(struct verified_write *s)
-{
-        return err_set(&s->err, ERR_CONFLICT, "somebody else has written it");
-}
-
-/* Nobody has touched it: with STORE_ANY whatever is there is what was to go. */
-static bool is_as_expected(const struct verified_write *s)
-{
-        return s->_get.version == s->_expected || s->_expected == STORE_ANY;
-}
-
-static int judge_found(struct verified_write *s)
-{
-        if (!is_removal(s) && s->_first != ERR_RETURN(ERR_CONFLICT)
-            && s->_get.version != s->_expected && str_eq(s->_get.value, s->_value)) {
-                s->version = s->_get.version;
+        if (w->_value.p && !refused && w->_get.version != w->_expected
+            && str_eq(w->_get.value, w->_value)) {
+                w->version = w->_get.version;
                 return 0;
         }
-        s->found = s->_get.value;
-        s->found_version = s->_get.version;
-        if (is_as_expected(s) && s->_first != ERR_RETURN(ERR_CONFLICT))
-                return keep_first(s);
-        return conflict(s);
+        w->found = w->_get.value;
+        w->found_version = w->_get.version;
+        /* Untouched: with STORE_ANY, whatever is there is what was to be removed. */
+        if (!refused && (w->_get.version == w->_expected || w->_expected == STORE_ANY))
+                return w->_first;
+        return err_set(&w->err, ERR_CONFLICT, "another process has written it");
 }
 
-static int judge_absent(struct verified_write *s)
+static int judge_absent(struct verified_write *w)
 {
-        if (is_removal(s))
+        if (!w->_value.p)
                 return 0;
-        if (s->_expected == STORE_ABSENT && s->_first != ERR_RETURN(ERR_CONFLICT))
-                return keep_first(s);
-        return conflict(s);
+        if (w->_expected == STORE_ABSENT && w->_first != ERR_RETURN(ERR_CONFLICT))
+                return w->_first;
+        return err_set(&w->err, ERR_CONFLICT, "another process has removed it");
 }
 
 static void read_done(struct op *op, int result)
 {
-        struct verified_write *s = container_of(op, struct verified_write, _get.req.op);
+        struct verified_write *w = container_of(op, struct verified_write, _get.req.op);
 
         if (result == 0) {
-                result = judge_found(s);
+                result = judge_found(w);
         } else if (result == ERR_RETURN(ERR_NOT_FOUND)) {
-                result = judge_absent(s);
-        } else if (s->_first == ERR_RETURN(ERR_CONFLICT)) {
-                s->err = s->_get.req.err;
+                result = judge_absent(w);
+        } else if (w->_first == ERR_RETURN(ERR_CONFLICT)) {
+                w->err = w->_get.req.err;
         } else {
-                s->uncertain = true;
-                result = keep_first(s);
+                w->uncertain = true;
+                result = w->_first;
         }
-        s->done(s, result);
+        w->done(w, result);
 }
 
 static void write_done(struct op *op, int result)
 {
-        struct verified_write *s = container_of(op, struct verified_write, _req.op);
+        struct verified_write *w = container_of(op, struct verified_write, _req.op);
 
         if (result < 0)
-                s->err = s->_req.err;
-        if (result == 0 && !is_removal(s))
-                s->version = s->_cas.version;
-        if (is_certain(result)) {
-                s->done(s, result);
+                w->err = w->_req.err;
+        if (result == 0 && w->_value.p)
+                w->version = w->_cas.version;
+        /* After these nothing was changed: see store.h. */
+        if (result == 0 || result == ERR_RETURN(ERR_INVALID) || result == ERR_RETURN(ERR_TOO_LARGE)
+            || result == ERR_RETURN(ERR_EXHAUSTED)) {
+                w->done(w, result);
                 return;
         }
-        s->_first = result;
-        op_init(&s->_get.req.op, read_done);
-        store_get(s->_store, &s->_get, s->_key);
+        w->_first = result;
+        op_init(&w->_get.req.op, read_done);
+        store_get(w->_store, &w->_get, w->_key);
 }
 
-static void begin(struct verified_write *s, struct store *store, struct str key, uint64_t expected)
+static void begin(struct verified_write *w, struct store *store, struct str key, uint64_t expected,
+                  struct str value)
 {
-        s->version = 0;
-        s->found = STR_NULL;
-        s->found_version = 0;
-        s->uncertain = false;
-        s->_store = store;
-        s->_key = key;
-        s->_expected = expected;
-        s->_first = 0;
-        op_init(&s->_req.op, write_done);
+        w->version = w->found_version = 0;
+        w->found = STR_NULL;
+        w->uncertain = false;
+        w->_store = store;
+        w->_key = key;
+        w->_value = value;
+        w->_expected = expected;
+        w->_first = 0;
+        op_init(&w->_req.op, write_done);
 }
 
-void verified_write_cas(struct verified_write *s, struct store *store, struct str key,
+void verified_write_cas(struct verified_write *w, struct store *store, struct str key,
                         uint64_t expected, struct str value)
 {
         ASSERT(value.p);
-        begin(s, store, key, expected);
-        s->_value = value;
-        store_cas(store, &s->_cas, key, expected, value);
+        begin(w, store, key, expected, value);
+        store_cas(store, &w->_cas, key, expected, value);
 }
 
-void verified_write_remove(struct verified_write *s, struct store *store, struct str key,
+void verified_write_remove(struct verified_write *w, struct store *store, struct str key,
                            uint64_t expected)
 {
-        begin(s, store, key, expected);
-        s->_value = STR_NULL;
-        store_remove(store, &s->_remove, key, expected);
+        begin(w, store, key, expected, STR_NULL);
+        store_remove(store, &w->_remove, key, expected);
 }
 
-/* --- without an answer --- */
+/* --- without a result --- */
 
 struct removal {
         struct store_remove remove;
@@ -128,6 +104,7 @@ struct removal {
 
 static void removal_done(struct op *op, int result)
 {
+        (void) result;
         free(container_of(op, struct removal, remove.req.op));
 }
 

@@ -3,24 +3,23 @@
 #define HUTCH_REGISTRY_VERIFIED_WRITE_H
 
 /*
- * A write that finds out what has become of it.
+ * A write that determines its own outcome.
  *
- * A store that does not answer may have written all the same, and one that says "conflict" does not
- * say with what. In both cases the key is read again, and the result is what is true then:
+ * A store that does not answer may have written all the same, and one that reports a conflict does not say with what.
+ * In both cases the key is read again, and the result is what is true then:
  *
  *   0             it is written (removed), with that version
- *   ERR_CONFLICT  it is not: the key holds something else (found, found_version), or nothing (found
- *                 is the null view)
- *   other codes   it is not; but if `unsure`, the key couldn't be read either, and nobody knows
+ *   ERR_CONFLICT  it is not: the key holds something else (found, found_version), or nothing (found is the null view)
+ *   other codes   it is not; but if `uncertain`, the key could not be read either, and the outcome is unknown
  *
- * The caller embeds it, sets `done`, and keeps key and value until then. `done` comes from the loop;
- * `found` lives until it returns. `done` may start it again.
+ * The caller embeds it, sets `done`, and keeps key and value valid until then. `done` is called from the loop; `found`
+ * is valid until it returns. `done` may start the write again.
  */
 
 #include "store/store.h"
 
 struct verified_write;
-typedef void verified_write_fn(struct verified_write *s, int result);
+typedef void verified_write_fn(struct verified_write *w, int result);
 
 struct verified_write {
         verified_write_fn *done;
@@ -35,7 +34,7 @@ struct verified_write {
         struct str _key;
         struct str _value; /* null: removing */
         uint64_t _expected;
-        int _first;
+        int _first; /* the result of the write */
         union {
                 struct store_req _req;
                 struct store_cas _cas;
@@ -44,15 +43,15 @@ struct verified_write {
         };
 };
 
-void verified_write_cas(struct verified_write *s, struct store *store, struct str key,
+void verified_write_cas(struct verified_write *w, struct store *store, struct str key,
                         uint64_t expected, struct str value);
 
-/* What is gone already was removed. */
-void verified_write_remove(struct verified_write *s, struct store *store, struct str key,
+/* A key that is gone already counts as removed. */
+void verified_write_remove(struct verified_write *w, struct store *store, struct str key,
                            uint64_t expected);
 
-/* Removes a key of that version and tells nobody: for what is only a matter of tidiness, because
- * whoever meets the key later will see that it means nothing. The key is copied. */
+/* Removes a key of that version and reports nothing: for cleanup, where a key that stays is recognized as meaningless.
+ * The key is copied. */
 void remove_unverified(struct store *store, struct str key, uint64_t expected);
 
 #endif

@@ -283,6 +283,49 @@ void store_scan(struct store *s, struct store_scan *sc, struct str prefix, struc
         store_start(s, &sc->req);
 }
 
+/* --- walks --- */
+
+static void walk_scanned(struct op *op, int result)
+{
+        struct store_walk *w = container_of(op, struct store_walk, scan.req.op);
+
+        buf_reset(&w->_after);
+        w->_more = result == 0 && w->scan.more;
+        if (w->_more)
+                buf_add_str(&w->_after, w->scan.entries[w->scan.n - 1].key);
+        w->_page(w, result); /* w may be gone */
+}
+
+static void walk_scan(struct store_walk *w)
+{
+        w->_more = false;
+        op_init(&w->scan.req.op, walk_scanned);
+        store_scan(w->_store, &w->scan, w->_prefix, buf_str(&w->_after), STORE_WALK_PAGE);
+}
+
+void store_walk(struct store *s, struct store_walk *w, struct str prefix, store_walk_fn *page)
+{
+        buf_done(&w->_after);
+        buf_init(&w->_after, STORE_KEY_MAX);
+        w->_store = s;
+        w->_prefix = prefix;
+        w->_page = page;
+        walk_scan(w);
+}
+
+bool store_walk_next(struct store_walk *w)
+{
+        if (!w->_more)
+                return false;
+        walk_scan(w);
+        return true;
+}
+
+void store_walk_done(struct store_walk *w)
+{
+        buf_done(&w->_after);
+}
+
 /* --- results --- */
 
 void store_result_reset(struct store_req *req)

@@ -144,6 +144,35 @@ void store_cas(struct store *s, struct store_cas *c, struct str key, uint64_t ex
 void store_scan(struct store *s, struct store_scan *sc, struct str prefix, struct str after,
                 unsigned limit);
 
+/* --- walks --- */
+
+/*
+ * All entries of a prefix, page by page. `page` is called for each page: with 0 and its entries in scan.entries, which
+ * are valid until it returns, or with a negative result and scan.req.err, which ends the walk. Then or later
+ * store_walk_next reads the next page; false: there is none. Pages are small because decoding one holds up the loop.
+ */
+#define STORE_WALK_PAGE 100 /* entries of a page, at most */
+
+struct store_walk;
+typedef void store_walk_fn(struct store_walk *w, int result);
+
+struct store_walk {
+        struct store_scan scan;
+
+        struct store *_store;
+        struct str _prefix;
+        store_walk_fn *_page;
+        struct buf _after; /* the last key of the page */
+        bool _more;
+};
+
+/* The prefix stays valid until the end. May be started again. */
+void store_walk(struct store *s, struct store_walk *w, struct str prefix, store_walk_fn *page);
+bool store_walk_next(struct store_walk *w);
+
+/* Fine for a zeroed one. */
+void store_walk_done(struct store_walk *w);
+
 /* --- life cycle --- */
 
 struct store_close {
