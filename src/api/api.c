@@ -61,7 +61,7 @@ static void request_ended(const struct http_req *req, usec_t took)
         audit_request(api->audit, req);
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 int api_open(struct api *api, struct http_server *server)
 {

@@ -37,6 +37,10 @@ enum api_route_names {
         ROUTE_OWNED_SANDBOX, /* the same, but logged by its handler, once the caller is known to own it */
 };
 
+/* The description of a route: members of struct http_doc in their order, then designated ones. */
+#define API_DOC(var, id, summary, tag, status, ...) \
+        static const struct http_doc var = { id, summary, tag, status, ##__VA_ARGS__ }
+
 struct api_bridge;
 struct audit;
 struct event_hub;

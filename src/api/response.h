@@ -38,6 +38,12 @@ int response_write(struct http_req *req, int status, response_fn *write, const v
 /* The same; a body that does not fit becomes a 500. */
 void response_send(struct http_req *req, int status, response_fn *write, const void *data);
 
+/* A wall time for a response: RFC 3339 in UTC. */
+static inline struct str response_time(int64_t wall_ms, char ret[static TIME_RFC3339_MAX])
+{
+        return str_of(ret, time_to_rfc3339((usec_t) wall_ms * USEC_PER_MSEC, ret));
+}
+
 /* One struct by its field table. */
 void response_json(struct http_req *req, int status, const struct json_field *fields,
                    const void *v);

@@ -12,8 +12,8 @@
  *   1. A request that another node has forwarded carries a signed identity (api/forward.h). Only what the caller may do
  *      is decided again, by this node's own record.
  *   2. Ingress has rules of its own (ingress.c).
- *   3. Host and Origin: is this a web page of another origin? Before any credential is looked at.
- *   4. Who: a key, or the default caller. A bridge: a key or a uid.
+ *   3. Host and Origin: is this a web page of another origin? Checked before any credential.
+ *   4. Authentication: a key, or the default caller. A bridge: a key or a uid.
  *   5. May the role do this?
  *   6. Are there too many requests? Only identified callers get here, so strangers can't use up the limit.
  *   7. If the route names a sandbox of another node, the request is forwarded there.
@@ -78,7 +78,7 @@ static bool check_origin(struct http_req *req)
         return true;
 }
 
-/* --- who sends it --- */
+/* --- authentication --- */
 
 static int set_caller(struct http_req *req, const struct caller *from)
 {
@@ -214,7 +214,7 @@ bool access_bridge_act_for(struct http_req *req, struct str tenant, struct str p
         const struct api_bridge *b;
         bool may = false;
 
-        if (x->acts_for) /* decided by the first node, which says for whom */
+        if (x->acts_for) /* the first node has decided, and names the caller */
                 return str_eq(x->caller.tenant, tenant) && str_eq(x->caller.principal, principal);
         b = x->is_bridge ? find_bridge(req, x->bridge_key) : NULL;
         for (size_t i = 0; b && i < b->tenants.n; i++)
@@ -230,7 +230,7 @@ bool access_bridge_act_for(struct http_req *req, struct str tenant, struct str p
         return true;
 }
 
-/* --- what it may do --- */
+/* --- authorization --- */
 
 int access__forbidden_role(struct http_req *req)
 {
@@ -280,7 +280,7 @@ static int authorize_forwarded(struct http_req *req, uint32_t scope)
 
         if (!x->is_identified || x->acts_for != (scope == API_BRIDGE)) {
                 http_reply_error(req, 403, CODE_FORBIDDEN,
-                                 "the forwarded request does not name a caller who may do this");
+                                 "the forwarded request does not name an authorized caller");
                 return -EACCES;
         }
         if (scope != API_BRIDGE && check_role(req, scope) < 0)

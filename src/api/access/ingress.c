@@ -16,7 +16,7 @@
  *
  * Invariants.
  *   - A caller without a valid credential gets 401 for every id alike; a caller who may not see the sandbox gets 404, as if
- *     it did not exist. A token is checked with the same work for an unknown id, so time tells nothing either.
+ *     it did not exist. A token is checked with the same work for an unknown id, so timing reveals nothing either.
  *   - One valid credential suffices; wrong ones beside it do not matter.
  *   - A page of another origin gets in only by a token that no browser adds by itself: in the path, the query or a header,
  *     not in a cookie.
@@ -25,7 +25,7 @@
  *   1. parse_target: id and port, from path or Host. An invalid id becomes "", which no sandbox has.
  *   2. The Host check of an installation without keys; not below the preview domain, where the name is ours by
  *      configuration.
- *   3. The record, of whichever tenant. If this node has none and there are others, forward_if_remote asks the store,
+ *   3. The record, of whichever tenant. If this node has none and there are others, forward_if_remote reads the store,
  *      unless the request carries no credential at all: a stranger must not cause reads of the store. Then step 4 runs
  *      with the record that was found, and the request is forwarded.
  *   4. check_access: tokens, then origins, then the keys, or what another node says about the caller.

@@ -3,7 +3,7 @@
 #define HUTCH_API_ACCESS_PEER_H
 
 /*
- * The header by which one node tells another who sends a forwarded request. Pure.
+ * The header by which one node passes the identity of a caller to another. Pure.
  *
  *         Hutch-Forwarded: <node> <identity> <tag>
  *

@@ -8,7 +8,7 @@
  * A token is an HMAC under the secret of the installation over its target, so nothing is stored and it survives a restart.
  * It is valid for no other port and no other sandbox. An id may be used again (the same Idempotency-Key gives the same id
  * once its sandbox is gone), so the creation time is signed, too. A token can't be revoked before its sandbox is deleted; a
- * client that passes one on asks for one that expires.
+ * client that passes one on requests one that expires.
  *
  *         <token>                    32 characters of base64url, 192 bits
  *         <expires>~<token>          valid until that second since 1970, in base 36

@@ -6,7 +6,7 @@
 #include "api/api.h"
 #include "base/base.h"
 
-/* Texts of outsiders (ids in paths) are cut to this, so that a line always fits. */
+/* Texts of clients (ids in paths) are cut to this, so that a line always fits. */
 #define TEXT_MAX       ((size_t) 256)
 #define AUDIT_LINE_MAX (16 * KiB)
 
@@ -15,7 +15,7 @@ struct audit {
         const struct clock *clock;
         const struct log_ctx *log;
         uint64_t lost;
-        bool failing; /* the last line was lost: that was said already */
+        bool failing; /* the last line was lost, and that was logged */
 };
 
 struct audit *audit_new(int fd, const struct clock *clock, const struct log_ctx *log)
@@ -71,7 +71,7 @@ static const struct json_field line_fields[] = {
         JSON_END,
 };
 
-/* Half a line is worse than none, but it can't be taken back: the next one begins on a new line. */
+/* A partial line can't be taken back: the next one starts on a new line. */
 static int append(struct audit *a, struct str line)
 {
         ssize_t n;
@@ -86,22 +86,22 @@ static int append(struct audit *a, struct str line)
 
 void audit_write(struct audit *a, const struct audit_entry *e)
 {
-        char room[AUDIT_LINE_MAX], time[TIME_RFC3339_MAX];
+        char text[AUDIT_LINE_MAX], time[TIME_RFC3339_MAX];
         struct line line = { .entry = *e, .has_status = e->status != 0 };
         struct buf b;
         int r;
 
         line.time = str_of(time, time_to_rfc3339(clock_wall(a->clock), time));
-        buf_init_fixed(&b, room, sizeof(room));
+        buf_init_fixed(&b, text, sizeof(text));
         if (a->failing)
-                buf_add_char(&b, '\n'); /* behind what may be half of a line */
+                buf_add_char(&b, '\n'); /* ends what may be a partial line */
         json_encode(&b, line_fields, &line);
         buf_add_char(&b, '\n');
         r = buf_failed(&b) ? -EMSGSIZE : append(a, buf_str(&b));
         if (r < 0) {
                 a->lost++;
                 if (!a->failing)
-                        (void) log_err(r, a->log, "can't write the audit log: lines are lost");
+                        (void) log_err(r, a->log, "audit log write failed, lines are lost");
         }
         a->failing = r < 0;
 }
@@ -122,8 +122,8 @@ static bool is_recorded(const struct http_req *req)
                && !(req->route->scope & HTTP_SCOPE_PUBLIC);
 }
 
-/* What the log of the request knows: handlers add what they make and remove. */
-static struct str known(const struct http_req *req, const char *key)
+/* From the log context of the request, to which handlers add what they create and remove. */
+static struct str log_field(const struct http_req *req, const char *key)
 {
         for (size_t i = 0; i < req->log.n_fields; i++)
                 if (strcmp(req->log.fields[i].key, key) == 0)
@@ -131,34 +131,25 @@ static struct str known(const struct http_req *req, const char *key)
         return STR_NULL;
 }
 
-/* Or what the path says, which may be no sandbox at all. */
-static struct str sandbox_of(const struct http_req *req)
-{
-        struct str id = known(req, "sandbox");
-
-        return id.p || req->route->names != ROUTE_SANDBOX ? id : req->params[0];
-}
-
-static struct str operation_of(const struct http_route *route)
-{
-        return str_from(route->doc ? route->doc->id : route->pattern);
-}
-
 void audit_request(struct audit *a, const struct http_req *req)
 {
         const struct caller *caller = api_caller(req);
+        const struct http_route *route = req->route;
+        struct str sandbox = log_field(req, "sandbox");
 
         if (!a || !is_recorded(req))
                 return;
+        if (!sandbox.p && route->names == ROUTE_SANDBOX)
+                sandbox = req->params[0]; /* it may name no sandbox */
         audit_write(a, &(struct audit_entry){
                                .request = cut(req->id),
                                .tenant = caller ? cut(caller->tenant) : STR_NULL,
                                .principal = caller ? cut(caller->principal) : STR_NULL,
                                .key = caller ? caller->key : STR_NULL,
                                .method = req->method_name,
-                               .operation = operation_of(req->route),
-                               .sandbox = cut(sandbox_of(req)),
-                               .target_key = cut(known(req, "target_key")),
+                               .operation = str_from(route->doc ? route->doc->id : route->pattern),
+                               .sandbox = cut(sandbox),
+                               .target_key = cut(log_field(req, "target_key")),
                                .peer = cut(req->peer),
                                .status = req->res.status,
                        });

@@ -61,15 +61,9 @@ static void list_drivers(struct http_req *req)
 
 static const uint16_t errors[] = { 401, 403, 500, 503, 0 };
 
-static const struct http_doc list_doc = {
-        "listDrivers",
-        "List the drivers, their capabilities and what they find on this host",
-        "Drivers",
-        200,
-        "ListDriversResponse",
-        listed_fields,
-        .errors = errors,
-};
+API_DOC(list_doc, "listDrivers",
+        "List the drivers, their capabilities and what they find on this host", "Drivers", 200,
+        "ListDriversResponse", listed_fields, .errors = errors);
 
 static const struct http_route routes[] = {
         { METHOD_GET, "/drivers", API_ADMIN, .doc = &list_doc, .exec = list_drivers },

@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "http/sse.h"
 
-/* A message has at most MESSAGE_MAX bytes, of which JSON makes up to six times as many. */
+/* A message has at most MESSAGE_MAX bytes, which JSON escapes to up to six times as many. */
 #define EVENT_MAX (16 * KiB)
 
 struct event_hub {
@@ -62,9 +62,7 @@ static void encode(struct buf *b, const struct service_event *e)
         };
 
         if (s->expiry)
-                out.expires_at =
-                        str_of(expires, time_to_rfc3339((usec_t) s->expiry->wall_ms * USEC_PER_MSEC,
-                                                        expires));
+                out.expires_at = response_time(s->expiry->wall_ms, expires);
         json_encode(b, event_fields, &out);
 }
 
@@ -79,7 +77,7 @@ static int send_event(struct event_stream *s, struct str type, struct str data)
                                                .event = type, .id = buf_str(&b), .data = data });
 }
 
-/* Once something was lost, nothing more is sent before that is told. */
+/* Once an event was lost, no other is sent before that is reported. */
 static void offer(struct event_stream *s, struct str type, struct str data)
 {
         if (s->lost == 0 && send_event(s, type, data) == 0)
@@ -88,14 +86,14 @@ static void offer(struct event_stream *s, struct str type, struct str data)
                 s->lost++;
 }
 
-static void leave(struct event_stream *s)
+static void stream_remove(struct event_stream *s)
 {
         list_remove(&s->node);
         s->hub->n--;
 }
 
-/* Keys end, and a server without any gets its first: what was allowed once may not be now. */
-static bool may_still(const struct event_stream *s)
+/* A key may have been removed since, or the first one added. */
+static bool is_still_allowed(const struct event_stream *s)
 {
         const struct api *api = api_of(s->sse.req);
         const struct api_key *key;
@@ -106,27 +104,27 @@ static bool may_still(const struct event_stream *s)
         return key && key->role == s->caller->role && str_eq(key->tenant, s->caller->tenant);
 }
 
-static void end(struct event_stream *s)
+static void stream_end(struct event_stream *s)
 {
-        leave(s);
-        http_sse_end(&s->sse); /* and with it goes the stream */
+        stream_remove(s);
+        http_sse_end(&s->sse); /* frees the stream */
 }
 
 static void on_event(struct service_listener *l, const struct service_event *e)
 {
         struct event_hub *h = container_of(l, struct event_hub, listener);
-        char room[EVENT_MAX];
+        char text[EVENT_MAX];
         struct buf b;
 
         if (list_empty(&h->streams))
                 return;
-        buf_init_fixed(&b, room, sizeof(room));
+        buf_init_fixed(&b, text, sizeof(text));
         encode(&b, e);
         list_for_each (n, &h->streams) {
                 struct event_stream *s = container_of(n, struct event_stream, node);
 
-                if (!may_still(s))
-                        end(s);
+                if (!is_still_allowed(s))
+                        stream_end(s);
                 else if (s->caller->all_tenants || str_eq(s->caller->tenant, e->record->tenant))
                         offer(s, str_from(e->type), buf_str(&b));
         }
@@ -137,12 +135,12 @@ static void on_event(struct service_listener *l, const struct service_event *e)
 static void stream_drain(struct http_sse *sse)
 {
         struct event_stream *s = container_of(sse, struct event_stream, sse);
-        char room[64];
+        char text[64];
         struct buf b;
 
         if (s->lost == 0)
                 return;
-        buf_init_fixed(&b, room, sizeof(room));
+        buf_init_fixed(&b, text, sizeof(text));
         buf_addf(&b, "{\"type\":\"lost\",\"count\":%llu}", (unsigned long long) s->lost);
         if (send_event(s, STR("lost"), buf_str(&b)) < 0)
                 return;
@@ -153,17 +151,17 @@ static void stream_drain(struct http_sse *sse)
 static void stream_gone(struct http_sse *sse, int reason)
 {
         (void) reason;
-        leave(container_of(sse, struct event_stream, sse));
+        stream_remove(container_of(sse, struct event_stream, sse));
 }
 
 static void stream_ping(struct http_sse *sse)
 {
         struct event_stream *s = container_of(sse, struct event_stream, sse);
 
-        if (may_still(s))
+        if (is_still_allowed(s))
                 http_stream_write(sse->req, STR(":\n\n"));
         else
-                end(s);
+                stream_end(s);
 }
 
 static const struct http_sse_ops stream_ops = { .drain = stream_drain,
@@ -213,7 +211,7 @@ void event_hub_close(struct event_hub *h)
         h->closed = true;
         service_unlisten(&h->listener);
         while (!list_empty(&h->streams))
-                end(container_of(list_first(&h->streams), struct event_stream, node));
+                stream_end(container_of(list_first(&h->streams), struct event_stream, node));
         http_sse_group_close(&h->group);
 }
 
@@ -231,14 +229,8 @@ size_t event_hub_count(const struct event_hub *h)
 
 static const uint16_t errors[] = { 401, 503, 0 };
 
-static const struct http_doc events_doc = {
-        "streamEvents",
-        "What happens to sandboxes, as it happens",
-        "Events",
-        200,
-        .response_type = "text/event-stream",
-        .errors = errors,
-};
+API_DOC(events_doc, "streamEvents", "Stream events about sandboxes", "Events", 200,
+        .response_type = "text/event-stream", .errors = errors);
 
 static const struct http_route routes[] = {
         { METHOD_GET, "/events", API_READ, .lasting = true, .doc = &events_doc,

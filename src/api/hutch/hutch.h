@@ -2,7 +2,7 @@
 #ifndef HUTCH_API_HUTCH_HUTCH_H
 #define HUTCH_API_HUTCH_HUTCH_H
 
-/* The routes that are ours, for the command line and for operators; under /v1 only. */
+/* Hutch's own routes, for the command line and for operators; under /v1 only. */
 
 #include "api/access/access.h"
 #include "api/api.h"

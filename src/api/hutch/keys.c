@@ -54,8 +54,7 @@ static void fill(struct key_view *out, const struct api_key *k, char time[static
         };
         /* Keys of the configuration have none. */
         if (k->created_ms > 0)
-                out->created_at =
-                        str_of(time, time_to_rfc3339((usec_t) k->created_ms * USEC_PER_MSEC, time));
+                out->created_at = response_time(k->created_ms, time);
 }
 
 /* --- list --- */
@@ -226,28 +225,11 @@ static void delete_key(struct http_req *req)
 
 static const uint16_t errors[] = { 401, 403, 404, 409, 422, 500, 503, 0 };
 
-static const struct http_doc create_doc = {
-        "createKey",
-        "Create an API key, which is shown only once",
-        TAG,
-        201,
-        "NewKey",
-        new_key_fields,
-        .input_name = "CreateKeyRequest",
-        .errors = errors,
-};
-static const struct http_doc list_doc = {
-        "listKeys",
-        "List API keys, without their secrets",
-        TAG,
-        200,
-        "ListKeysResponse",
-        listed_fields,
-        .errors = errors,
-};
-static const struct http_doc delete_doc = {
-        "deleteKey", "Remove an API key", TAG, 204, .errors = errors,
-};
+API_DOC(create_doc, "createKey", "Create an API key, which is shown only once", TAG, 201, "NewKey",
+        new_key_fields, .input_name = "CreateKeyRequest", .errors = errors);
+API_DOC(list_doc, "listKeys", "List API keys, without their secrets", TAG, 200, "ListKeysResponse",
+        listed_fields, .errors = errors);
+API_DOC(delete_doc, "deleteKey", "Remove an API key", TAG, 204, .errors = errors);
 
 static const struct http_route routes[] = {
         { METHOD_POST, "/keys", API_ADMIN, HTTP_JSON(struct key_request, key_request_fields),

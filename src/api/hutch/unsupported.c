@@ -10,19 +10,15 @@ static const uint16_t errors[] = { 401, 403, 501, 0 };
 
 static void no_images(struct http_req *req)
 {
-        http_reply_error(req, 501, CODE_NOT_SUPPORTED, "no driver of this server keeps images");
+        http_reply_error(req, 501, CODE_NOT_SUPPORTED, "no driver of this server stores images");
 }
 
-static const struct http_doc images_list_doc = { "listImages", "List images", "Images", 200,
-                                                 .errors = errors };
-static const struct http_doc images_pull_doc = {
-        "pullImage", "Fetch an image from a registry",     "Images",
-        200,         .response_type = "text/event-stream", .errors = errors
-};
-static const struct http_doc images_import_doc = { "importImage", "Make an image of an archive",
-                                                   "Images", 201, .errors = errors };
-static const struct http_doc images_remove_doc = { "removeImage", "Remove an image", "Images", 204,
-                                                   .errors = errors };
+API_DOC(images_list_doc, "listImages", "List images", "Images", 200, .errors = errors);
+API_DOC(images_pull_doc, "pullImage", "Pull an image from a registry", "Images", 200,
+        .response_type = "text/event-stream", .errors = errors);
+API_DOC(images_import_doc, "importImage", "Import an image from an archive", "Images", 201,
+        .errors = errors);
+API_DOC(images_remove_doc, "removeImage", "Remove an image", "Images", 204, .errors = errors);
 
 static const struct http_route images_routes[] = {
         { METHOD_GET, "/images", API_READ, .doc = &images_list_doc, .exec = no_images },
@@ -38,15 +34,12 @@ HUTCH_API(hutch_images, "images", images_routes);
 
 static void no_volumes(struct http_req *req)
 {
-        http_reply_error(req, 501, CODE_NOT_SUPPORTED, "no driver of this server keeps volumes");
+        http_reply_error(req, 501, CODE_NOT_SUPPORTED, "no driver of this server stores volumes");
 }
 
-static const struct http_doc volumes_list_doc = { "listVolumes", "List volumes", "Volumes", 200,
-                                                  .errors = errors };
-static const struct http_doc volumes_create_doc = { "createVolume", "Create a volume", "Volumes",
-                                                    201, .errors = errors };
-static const struct http_doc volumes_remove_doc = { "removeVolume", "Remove a volume", "Volumes",
-                                                    204, .errors = errors };
+API_DOC(volumes_list_doc, "listVolumes", "List volumes", "Volumes", 200, .errors = errors);
+API_DOC(volumes_create_doc, "createVolume", "Create a volume", "Volumes", 201, .errors = errors);
+API_DOC(volumes_remove_doc, "removeVolume", "Remove a volume", "Volumes", 204, .errors = errors);
 
 static const struct http_route volumes_routes[] = {
         { METHOD_GET, "/volumes", API_READ, .doc = &volumes_list_doc, .exec = no_volumes },

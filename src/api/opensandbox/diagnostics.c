@@ -38,7 +38,7 @@ static void add_time(struct buf *b, const char *name, int64_t wall_ms)
 {
         char text[TIME_RFC3339_MAX];
 
-        add_line(b, name, str_of(text, time_to_rfc3339((usec_t) wall_ms * USEC_PER_MSEC, text)));
+        add_line(b, name, response_time(wall_ms, text));
 }
 
 static void add_map(struct buf *b, const char *name, const struct json_map *m)
@@ -344,60 +344,33 @@ static void get_inspect(struct http_req *req)
 static const uint16_t errors[] = { 400, 401, 404, 422, 500, 503, 0 };
 
 static const struct http_doc_param logs_params[] = {
-        { "scope", .text = "container or all; without it the answer is plain text" },
-        { "tail", HTTP_DOC_INTEGER, .text = "Plain text only: lines, 1 to 10000; 100." },
-        { "since", .text = "Plain text only: a duration; lines carry no times, so it has no "
-                           "effect." },
+        { "scope", .text = "container or all; without it the response is plain text" },
+        { "tail", HTTP_DOC_INTEGER,
+          .text = "Plain text only: number of lines, 1 to 10000; default 100." },
+        { "since", .text = "Plain text only: a duration; without effect, because lines carry no "
+                           "times." },
         { 0 },
 };
 static const struct http_doc_param events_params[] = {
-        { "scope", .text = "runtime or all; without it the answer is plain text" },
-        { "limit", HTTP_DOC_INTEGER, .text = "Plain text only: events, 1 to 500; 50." },
+        { "scope", .text = "runtime or all; without it the response is plain text" },
+        { "limit", HTTP_DOC_INTEGER,
+          .text = "Plain text only: number of events, 1 to 500; default 50." },
         { 0 },
 };
 static const struct http_doc_param summary_params[] = {
-        { "tail", HTTP_DOC_INTEGER, .text = "Lines of the log, 1 to 10000; 100." },
-        { "event_limit", HTTP_DOC_INTEGER, .text = "Events, 1 to 500; 50." },
+        { "tail", HTTP_DOC_INTEGER, .text = "Lines of the log, 1 to 10000; default 100." },
+        { "event_limit", HTTP_DOC_INTEGER, .text = "Events, 1 to 500; default 50." },
         { 0 },
 };
 
-static const struct http_doc logs_doc = {
-        "getSandboxDiagnosticLogs",
-        "What the sandbox's program has printed",
-        TAG,
-        200,
-        "DiagnosticContentResponse",
-        content_fields,
-        .params = logs_params,
-        .errors = errors,
-};
-static const struct http_doc events_doc = {
-        "getSandboxDiagnosticEvents",
-        "What happened to the sandbox lately",
-        TAG,
-        200,
-        "DiagnosticContentResponse",
-        content_fields,
-        .params = events_params,
-        .errors = errors,
-};
-static const struct http_doc inspect_doc = {
-        "getSandboxDiagnosticInspect",
-        "What the sandbox is, for people",
-        TAG,
-        200,
-        .response_type = "text/plain",
-        .errors = errors,
-};
-static const struct http_doc summary_doc = {
-        "getSandboxDiagnosticSummary",
-        "All of that in one text",
-        TAG,
-        200,
-        .response_type = "text/plain",
-        .params = summary_params,
-        .errors = errors,
-};
+API_DOC(logs_doc, "getSandboxDiagnosticLogs", "Get the output of the sandbox's program", TAG, 200,
+        "DiagnosticContentResponse", content_fields, .params = logs_params, .errors = errors);
+API_DOC(events_doc, "getSandboxDiagnosticEvents", "Get recent events of the sandbox", TAG, 200,
+        "DiagnosticContentResponse", content_fields, .params = events_params, .errors = errors);
+API_DOC(inspect_doc, "getSandboxDiagnosticInspect", "Describe the sandbox, for people", TAG, 200,
+        .response_type = "text/plain", .errors = errors);
+API_DOC(summary_doc, "getSandboxDiagnosticSummary", "Get record, events and output in one text",
+        TAG, 200, .response_type = "text/plain", .params = summary_params, .errors = errors);
 
 #define AT "/sandboxes/{sandboxId}/diagnostics"
 

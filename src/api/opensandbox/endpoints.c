@@ -151,12 +151,8 @@ static const struct http_doc_param params[] = {
 
 static const uint16_t errors[] = { 400, 401, 403, 404, 500, 503, 0 };
 
-static const struct http_doc doc = {
-        "getSandboxEndpoint", "Get the address of a port of a sandbox",
-        "Sandboxes",          200,
-        "Endpoint",           endpoint_fields,
-        .params = params,     .errors = errors,
-};
+API_DOC(doc, "getSandboxEndpoint", "Get the address of a port of a sandbox", "Sandboxes", 200,
+        "Endpoint", endpoint_fields, .params = params, .errors = errors);
 
 static const struct http_route routes[] = {
         { METHOD_GET, "/sandboxes/{sandboxId}/endpoints/{port}", API_READ, ROUTE_SANDBOX,

@@ -48,7 +48,7 @@ int query_refuse(struct http_req *req, const char *name, const char *type, const
 struct list_query {
         struct registry_query registry; /* all but the tenant */
         int64_t page, page_size;
-        bool nothing; /* only unknown states were asked for */
+        bool nothing; /* only unknown states were given */
 };
 
 /* The views live as long as the request. */

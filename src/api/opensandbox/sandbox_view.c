@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/opensandbox/sandbox_view.h"
 
+#include "api/response.h"
 #include "base/base.h"
 #include "model/extensions.h"
 #include "model/limits.h"
@@ -72,11 +73,6 @@ const struct json_field sandbox_created_fields[] = {
         JSON_END,
 };
 
-static struct str time_text(int64_t wall_ms, char ret[static TIME_RFC3339_MAX])
-{
-        return str_of(ret, time_to_rfc3339((usec_t) wall_ms * USEC_PER_MSEC, ret));
-}
-
 /* Not cleared first: most of it is storage for extensions, of which there rarely are any. */
 static void fill(struct sandbox_view *a, const struct sandbox *s)
 {
@@ -89,7 +85,7 @@ static void fill(struct sandbox_view *a, const struct sandbox *s)
                 .state = s->status.state,
                 .reason = s->status.reason,
                 .message = s->status.message,
-                .changed_at = time_text(s->status.changed_ms, a->_changed),
+                .changed_at = response_time(s->status.changed_ms, a->_changed),
         };
         a->metadata = s->metadata;
         a->extensions = (struct json_map){ .items = a->_extensions };
@@ -97,8 +93,8 @@ static void fill(struct sandbox_view *a, const struct sandbox *s)
                 if (extension_is_public(s->extensions.items[i].key))
                         a->_extensions[a->extensions.n++] = s->extensions.items[i];
         a->entrypoint = s->entrypoint;
-        a->created_at = time_text(s->created_ms, a->_created);
-        a->expires_at = s->expiry ? time_text(s->expiry->wall_ms, a->_expires) : STR_NULL;
+        a->created_at = response_time(s->created_ms, a->_created);
+        a->expires_at = s->expiry ? response_time(s->expiry->wall_ms, a->_expires) : STR_NULL;
 }
 
 void sandbox_view_add(struct buf *b, const void *sandbox)

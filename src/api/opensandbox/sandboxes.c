@@ -59,7 +59,7 @@ static void reply_page(struct http_req *req, const struct page *page)
 {
         if (response_write(req, 200, write_page, page) < 0)
                 http_reply_error(req, 400, CODE_INVALID_PARAMETER,
-                                 "this page is too large; ask for a smaller pageSize");
+                                 "this page is too large; request a smaller pageSize");
 }
 
 struct list_call {
@@ -184,7 +184,7 @@ static const char *check_time(const void *v)
 
         return expiry_parse_time(*(const struct str *) v, &wall) == 0
                        ? NULL
-                       : "must be a time as RFC 3339 writes it";
+                       : "must be a time in RFC 3339 format";
 }
 
 static const struct json_field renew_fields[] = {
@@ -208,9 +208,7 @@ static void reply_renewed(struct http_req *req, const struct sandbox *record)
                 api_fail_not_found(req);
                 return;
         }
-        out.expires_at =
-                str_of(text,
-                       time_to_rfc3339((usec_t) record->expiry->wall_ms * USEC_PER_MSEC, text));
+        out.expires_at = response_time(record->expiry->wall_ms, text);
         response_json(req, 200, renewed_fields, &out);
 }
 
@@ -278,15 +276,15 @@ static void patch_metadata(struct http_req *req)
 
 static const struct http_doc_param create_params[] = {
         { "Idempotency-Key", .header = true,
-          .text = "Sent again with the same body, it gives the same sandbox." },
+          .text = "A repetition with the same key and body returns the same sandbox." },
         { 0 },
 };
 
 static const struct http_doc_param list_params[] = {
         { "state", HTTP_DOC_STRINGS, .text = "Any of these states." },
         { "metadata", HTTP_DOC_STRINGS, .text = "All of these labels: key=value, URL-encoded." },
-        { "page", HTTP_DOC_INTEGER, .text = "From 1 on." },
-        { "pageSize", HTTP_DOC_INTEGER, .text = "1 to 200; 20 if it is not said." },
+        { "page", HTTP_DOC_INTEGER, .text = "From 1." },
+        { "pageSize", HTTP_DOC_INTEGER, .text = "1 to 200; default 20." },
         { 0 },
 };
 
@@ -297,60 +295,22 @@ static const uint16_t list_errors[] = { 400, 401, 422, 500, 503, 0 };
 static const uint16_t one_errors[] = { 401, 404, 500, 503, 0 };
 static const uint16_t change_errors[] = { 400, 401, 403, 404, 409, 422, 500, 501, 503, 0 };
 
-static const struct http_doc create_doc = {
-        "createSandbox",
-        "Create a sandbox",
-        TAG,
-        202,
-        "CreateSandboxResponse",
-        sandbox_created_fields,
-        .input_name = "CreateSandboxRequest",
-        .params = create_params,
-        .errors = create_errors,
-};
-static const struct http_doc list_doc = {
-        "listSandboxes",
-        "List sandboxes, newest first",
-        TAG,
-        200,
-        "ListSandboxesResponse",
-        listed_fields,
-        .params = list_params,
-        .errors = list_errors,
-};
-static const struct http_doc get_doc = {
-        "getSandbox",        "Show one sandbox",   TAG, 200, "Sandbox",
-        sandbox_view_fields, .errors = one_errors,
-};
-static const struct http_doc delete_doc = {
-        "deleteSandbox", "Delete a sandbox", TAG, 204, .errors = change_errors,
-};
-static const struct http_doc patch_doc = {
-        "patchSandboxMetadata",
-        "Set and delete labels",
-        TAG,
-        200,
-        "Sandbox",
-        sandbox_view_fields,
-        .input_name = "PatchSandboxMetadataRequest",
-        .errors = change_errors,
-};
-static const struct http_doc pause_doc = {
-        "pauseSandbox", "Freeze a sandbox, keeping its memory", TAG, 202, .errors = change_errors,
-};
-static const struct http_doc resume_doc = {
-        "resumeSandbox", "Let a paused sandbox go on", TAG, 202, .errors = change_errors,
-};
-static const struct http_doc renew_doc = {
-        "renewSandboxExpiration",
-        "Set when a sandbox ends",
-        TAG,
-        200,
-        "RenewSandboxExpirationResponse",
-        renewed_fields,
-        .input_name = "RenewSandboxExpirationRequest",
-        .errors = change_errors,
-};
+API_DOC(create_doc, "createSandbox", "Create a sandbox", TAG, 202, "CreateSandboxResponse",
+        sandbox_created_fields, .input_name = "CreateSandboxRequest", .params = create_params,
+        .errors = create_errors);
+API_DOC(list_doc, "listSandboxes", "List sandboxes, newest first", TAG, 200,
+        "ListSandboxesResponse", listed_fields, .params = list_params, .errors = list_errors);
+API_DOC(get_doc, "getSandbox", "Get a sandbox", TAG, 200, "Sandbox", sandbox_view_fields,
+        .errors = one_errors);
+API_DOC(delete_doc, "deleteSandbox", "Delete a sandbox", TAG, 204, .errors = change_errors);
+API_DOC(patch_doc, "patchSandboxMetadata", "Set and delete labels", TAG, 200, "Sandbox",
+        sandbox_view_fields, .input_name = "PatchSandboxMetadataRequest", .errors = change_errors);
+API_DOC(pause_doc, "pauseSandbox", "Pause a sandbox, keeping its memory", TAG, 202,
+        .errors = change_errors);
+API_DOC(resume_doc, "resumeSandbox", "Resume a paused sandbox", TAG, 202, .errors = change_errors);
+API_DOC(renew_doc, "renewSandboxExpiration", "Set when a sandbox expires", TAG, 200,
+        "RenewSandboxExpirationResponse", renewed_fields,
+        .input_name = "RenewSandboxExpirationRequest", .errors = change_errors);
 
 #define ONE "/sandboxes/{sandboxId}"
 

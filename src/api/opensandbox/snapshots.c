@@ -35,11 +35,6 @@ static const struct json_field snapshot_view_fields[] = {
         JSON_END,
 };
 
-static struct str time_text(int64_t wall_ms, char ret[static TIME_RFC3339_MAX])
-{
-        return str_of(ret, time_to_rfc3339((usec_t) wall_ms * USEC_PER_MSEC, ret));
-}
-
 /* A response_fn for a struct snapshot. */
 static void add_snapshot(struct buf *b, const void *snapshot)
 {
@@ -49,11 +44,11 @@ static void add_snapshot(struct buf *b, const void *snapshot)
                 .id = s->id,
                 .sandbox_id = s->sandbox_id,
                 .name = s->name,
-                .created_at = time_text(s->created_ms, created),
+                .created_at = response_time(s->created_ms, created),
                 .status = { .state = s->status.state,
                             .reason = s->status.reason,
                             .message = s->status.message,
-                            .changed_at = time_text(s->status.changed_ms, changed) },
+                            .changed_at = response_time(s->status.changed_ms, changed) },
         };
 
         json_encode(b, snapshot_view_fields, &x);
@@ -106,7 +101,7 @@ static void write_page(struct buf *b, const void *data)
         buf_add_char(b, '}');
 }
 
-/* An empty filter is none, as in other servers of this API. */
+/* An empty filter counts as none, as on other servers of this API. */
 static int parse_text(struct http_req *req, const char *name, struct str *ret)
 {
         int r = query_get(req, name, ret);
@@ -232,8 +227,8 @@ static const struct http_doc_param list_params[] = {
         { "sandboxId", .text = "Of this sandbox only." },
         { "name", .text = "With exactly this name." },
         { "state", HTTP_DOC_STRINGS, .text = "Any of these states." },
-        { "page", HTTP_DOC_INTEGER, .text = "From 1 on." },
-        { "pageSize", HTTP_DOC_INTEGER, .text = "1 to 200; 20 if it is not said." },
+        { "page", HTTP_DOC_INTEGER, .text = "From 1." },
+        { "pageSize", HTTP_DOC_INTEGER, .text = "1 to 200; default 20." },
         { 0 },
 };
 
@@ -242,33 +237,14 @@ static const uint16_t list_errors[] = { 400, 401, 422, 500, 503, 0 };
 static const uint16_t one_errors[] = { 401, 404, 500, 503, 0 };
 static const uint16_t delete_errors[] = { 401, 403, 404, 409, 500, 503, 0 };
 
-static const struct http_doc create_doc = {
-        "createSnapshot",
-        "Keep the file system of a sandbox",
-        TAG,
-        202,
-        "Snapshot",
-        snapshot_view_fields,
-        .input_name = "CreateSnapshotRequest",
-        .errors = create_errors,
-};
-static const struct http_doc list_doc = {
-        "listSnapshots",
-        "List snapshots, newest first",
-        TAG,
-        200,
-        "ListSnapshotsResponse",
-        listed_fields,
-        .params = list_params,
-        .errors = list_errors,
-};
-static const struct http_doc get_doc = {
-        "getSnapshot",        "Show one snapshot",  TAG, 200, "Snapshot",
-        snapshot_view_fields, .errors = one_errors,
-};
-static const struct http_doc delete_doc = {
-        "deleteSnapshot", "Delete a snapshot", TAG, 204, .errors = delete_errors,
-};
+API_DOC(create_doc, "createSnapshot", "Create a snapshot of the file system of a sandbox", TAG, 202,
+        "Snapshot", snapshot_view_fields, .input_name = "CreateSnapshotRequest",
+        .errors = create_errors);
+API_DOC(list_doc, "listSnapshots", "List snapshots, newest first", TAG, 200,
+        "ListSnapshotsResponse", listed_fields, .params = list_params, .errors = list_errors);
+API_DOC(get_doc, "getSnapshot", "Get a snapshot", TAG, 200, "Snapshot", snapshot_view_fields,
+        .errors = one_errors);
+API_DOC(delete_doc, "deleteSnapshot", "Delete a snapshot", TAG, 204, .errors = delete_errors);
 
 static const struct http_route routes[] = {
         { METHOD_POST, "/sandboxes/{sandboxId}/snapshots", API_WRITE, ROUTE_SANDBOX,

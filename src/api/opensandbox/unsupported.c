@@ -16,16 +16,11 @@ static void no_pools(struct http_req *req)
 
 static const uint16_t pool_errors[] = { 401, 403, 501, 0 };
 
-static const struct http_doc create_doc = { "createPool", "Create a pool", TAG, 201,
-                                            .errors = pool_errors };
-static const struct http_doc list_doc = { "listPools", "List pools", TAG, 200,
-                                          .errors = pool_errors };
-static const struct http_doc get_doc = { "getPool", "Show one pool", TAG, 200,
-                                         .errors = pool_errors };
-static const struct http_doc put_doc = { "updatePool", "Change a pool's size", TAG, 200,
-                                         .errors = pool_errors };
-static const struct http_doc delete_doc = { "deletePool", "Delete a pool", TAG, 204,
-                                            .errors = pool_errors };
+API_DOC(create_doc, "createPool", "Create a pool", TAG, 201, .errors = pool_errors);
+API_DOC(list_doc, "listPools", "List pools", TAG, 200, .errors = pool_errors);
+API_DOC(get_doc, "getPool", "Get a pool", TAG, 200, .errors = pool_errors);
+API_DOC(put_doc, "updatePool", "Change a pool's size", TAG, 200, .errors = pool_errors);
+API_DOC(delete_doc, "deletePool", "Delete a pool", TAG, 204, .errors = pool_errors);
 
 static const struct http_route pool_routes[] = {
         { METHOD_POST, "/pools", API_WRITE, .doc = &create_doc, .exec = no_pools },
@@ -69,10 +64,8 @@ static void post_event(struct http_req *req)
 
 static const uint16_t event_errors[] = { 401, 403, 413, 422, 0 };
 
-static const struct http_doc post_doc = {
-        "reportMetricsEvent",         "Report how long a create took", "Metrics", 204,
-        .input_name = "MetricsEvent", .errors = event_errors,
-};
+API_DOC(post_doc, "reportMetricsEvent", "Report how long a create took", "Metrics", 204,
+        .input_name = "MetricsEvent", .errors = event_errors);
 
 /* API_READ: it changes nothing, so the audit log leaves it out. A key of role read may not POST all the same. */
 static const struct http_route event_routes[] = {

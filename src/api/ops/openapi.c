@@ -143,17 +143,6 @@ struct operations {
         size_t n;
 };
 
-static bool is_at(const struct operation *p, const char *prefix, const char *pattern)
-{
-        return str_eq(str_from(p->api->prefix), str_from(prefix))
-               && str_eq(str_from(p->route->pattern), str_from(pattern));
-}
-
-static bool is_described(const struct http_route *r)
-{
-        return r->doc && r->method < METHOD_OTHER;
-}
-
 /* Whether the same table is also served under a longer prefix. */
 static bool has_longer_prefix(const struct http_api *const *apis, const struct http_api *api)
 {
@@ -182,7 +171,7 @@ static struct operations collect(const struct http_api *const *apis)
                         continue;
                 all.v = xrealloc(all.v, all.n + (*a)->n_routes, sizeof(*all.v));
                 for (size_t i = 0; i < (*a)->n_routes; i++)
-                        if (is_described(&(*a)->routes[i]))
+                        if ((*a)->routes[i].doc && (*a)->routes[i].method < METHOD_OTHER)
                                 all.v[all.n++] = (struct operation){ *a, &(*a)->routes[i] };
         }
         if (all.n > 0)
@@ -322,7 +311,9 @@ static void add_paths(struct buf *b, const struct operations *all)
         buf_add_str(b, STR("\"paths\":{"));
         for (size_t i = 0; i < all->n; i++) {
                 const struct operation *p = &all->v[i];
-                bool same = i > 0 && is_at(&all->v[i - 1], p->api->prefix, p->route->pattern);
+                const struct operation *before = i > 0 ? p - 1 : NULL;
+                bool same = before && strcmp(before->api->prefix, p->api->prefix) == 0
+                            && strcmp(before->route->pattern, p->route->pattern) == 0;
 
                 if (same)
                         buf_add_char(b, ',');

@@ -58,19 +58,12 @@ static const struct json_field version_fields[] = {
 
 static const uint16_t metrics_errors[] = { 401, 403, 0 };
 
-static const struct http_doc health_doc = { "getHealth", "Check that the server is up",
-                                            TAG,         200,
-                                            "Health",    health_fields };
-static const struct http_doc version_doc = { "getVersion", "Get the version", TAG,
-                                             200,          "Version",         version_fields };
-static const struct http_doc metrics_doc = { "getMetrics",
-                                             "Get metrics in Prometheus' text format",
-                                             TAG,
-                                             200,
-                                             .response_type = "text/plain",
-                                             .errors = metrics_errors };
-static const struct http_doc openapi_doc = { "getOpenapi", "Get this document", TAG, 200,
-                                             .response_type = "application/json" };
+API_DOC(health_doc, "getHealth", "Check that the server is up", TAG, 200, "Health", health_fields);
+API_DOC(version_doc, "getVersion", "Get the version", TAG, 200, "Version", version_fields);
+API_DOC(metrics_doc, "getMetrics", "Get metrics in Prometheus' text format", TAG, 200,
+        .response_type = "text/plain", .errors = metrics_errors);
+API_DOC(openapi_doc, "getOpenapi", "Get this document", TAG, 200,
+        .response_type = "application/json");
 
 static const struct http_route routes[] = {
         { METHOD_GET, "/health", HTTP_SCOPE_PUBLIC, .doc = &health_doc, .exec = get_health },

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "base/secret.h"
 
-/* --- life --- */
+/* --- life cycle --- */
 
 /* Twice the contents of files, for base64 or the escapes of ordinary text, and a MiB for paths and the other members. */
 static size_t body_max(const struct purista_config *config)
@@ -42,35 +42,14 @@ static void client_gone(struct http_req *req, int reason)
 
 static const struct http_hooks waiting_hooks = { .abort = client_gone };
 
-static bool copy_text(struct arena *a, struct str *s)
-{
-        if (!s->p)
-                return true;
-        *s = arena_dup_str(a, *s);
-        return s->p != NULL;
-}
-
-static bool copy_limits(struct arena *a, struct json_map *m)
-{
-        struct json_pair *copy = arena_alloc_array(a, m->n, sizeof(*copy));
-        bool good = copy || m->n == 0;
-
-        for (size_t i = 0; i < m->n && good; i++) {
-                copy[i] = m->items[i];
-                good = copy_text(a, &copy[i].key) && copy_text(a, &copy[i].value);
-        }
-        m->items = copy;
-        return good;
-}
-
-static bool copy_config(struct purista_call *c, const struct purista_config *from)
-{
-        struct purista_config *to = &c->config;
-
-        *to = *from;
-        return copy_text(&c->arena, &to->image) && copy_text(&c->arena, &to->driver)
-               && copy_text(&c->arena, &to->network) && copy_limits(&c->arena, &to->limits);
-}
+/* What points into the configuration, which a reload may replace while the call runs. */
+static const struct json_field config_texts[] = {
+        JSON_STR(struct purista_config, image, "image", 0),
+        JSON_STR(struct purista_config, driver, "driver", 0),
+        JSON_STR(struct purista_config, network, "network", 0),
+        JSON_MAP(struct purista_config, limits, "limits", 0),
+        JSON_END,
+};
 
 struct purista_call *purista_call_new(struct http_req *req)
 {
@@ -90,7 +69,8 @@ struct purista_call *purista_call_new(struct http_req *req)
         buf_mark_secret(&c->body);
         purista_text_init(&c->out);
         http_req_set_hooks(req, &waiting_hooks, c);
-        if (copy_config(c, config))
+        c->config = *config;
+        if (json_copy_struct(config_texts, config, &c->arena, &c->config) == 0)
                 return c;
         purista_call_free(c);
         http_reply_error(req, 503, "SERVER_BUSY", "not enough memory for the request; try again");

@@ -159,10 +159,8 @@ static const struct http_doc docs[PURISTA_COMMAND_MAX_] = {
                 DOC("WriteFiles", "Write files", BODY("WriteFiles"), RESULT("Updated")),
 };
 
-static const struct http_doc bridge_doc = {
-        "puristaCommand", "Any of these on behalf of others: for hutch-bridge", "PURISTA", 200,
-        .errors = errors,
-};
+API_DOC(bridge_doc, "puristaCommand", "Any of these on behalf of others: for hutch-bridge",
+        "PURISTA", 200, .errors = errors);
 
 #define BODY_POST     HTTP_BODY_STREAM
 #define BODY_GET      HTTP_BODY_IGNORE
