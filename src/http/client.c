@@ -11,8 +11,8 @@ const struct http_client_config http_client_defaults = {
         .idle_timeout = 30 * USEC_PER_SEC,
         .connect_timeout = 5 * USEC_PER_SEC,
         .write_timeout = 60 * USEC_PER_SEC,
-        .head_timeout = USEC_INFINITY, /* a command may run for hours before it says something */
-        .body_timeout = USEC_INFINITY, /* and an event stream may be silent as long */
+        .head_timeout = USEC_INFINITY, /* a command may run for hours before it prints something */
+        .body_timeout = USEC_INFINITY, /* and an event stream may be silent for as long */
         .tunnel_timeout = USEC_INFINITY,
         .half_closed_timeout = 60 * USEC_PER_SEC,
 };
@@ -40,7 +40,7 @@ struct http_client *http_client_new(struct net_loop *l, const struct http_client
         return cl;
 }
 
-static void release(uv_handle_t *h)
+static void release_client(uv_handle_t *h)
 {
         struct http_client *cl = container_of((uv_timer_t *) h, struct http_client, last);
         http_client_freed_fn *freed = cl->freed;
@@ -56,9 +56,9 @@ void client__check_end(struct http_client *cl)
         if (!cl->freeing || cl->stats.connections > 0 || cl->live_calls > 0
             || uv_is_closing((uv_handle_t *) &cl->last))
                 return;
-        /* libuv goes through closed handles newest first: the one whose callback frees the others'
-         * memory is closed before them. */
-        uv_close((uv_handle_t *) &cl->last, release);
+        /* libuv runs close callbacks in reverse order: the handle whose callback frees the memory
+         * of the others is closed first. */
+        uv_close((uv_handle_t *) &cl->last, release_client);
         timeout_kind_close(&cl->idle_timeout);
         timeout_kind_close(&cl->connect_timeout);
         timeout_kind_close(&cl->write_timeout);
@@ -91,47 +91,28 @@ struct http_client_stats http_client_stats(const struct http_client *cl)
         return cl->stats;
 }
 
-struct net_loop *http_client_loop(const struct http_client *cl)
-{
-        return cl->loop;
-}
-
-/* --- endpoints and idle connections --- */
+/* --- endpoints --- */
 
 /*
- * Endpoints and their idle connections. The connection used last is lent first: the others grow
- * old and leave by the idle timeout, so the pool shrinks to what is needed.
+ * The most recently used connection is taken first. The others age and are closed by the idle
+ * timeout, so the pool shrinks to what is needed.
  */
 
-/* FNV-1a; the keys are ours or the operator's, nobody gains by colliding them. */
-static struct list *bucket_of(struct http_client *cl, const struct sock_addr *addr)
+struct http_endpoint *endpoint__get(struct http_client *cl, const struct sock_addr *addr)
 {
         const unsigned char *p = (const unsigned char *) &addr->ss;
-        uint32_t h = 2166136261U;
+        struct http_endpoint *e;
+        struct list *bucket;
+        uint32_t h = 2166136261U; /* FNV-1a: addresses are not chosen by an attacker */
 
         for (socklen_t i = 0; i < addr->len; i++)
                 h = (h ^ p[i]) * 16777619U;
-        return &cl->buckets[h % CLIENT_BUCKETS];
-}
-
-static bool same_addr(const struct sock_addr *a, const struct sock_addr *b)
-{
-        return a->len == b->len && memcmp(&a->ss, &b->ss, a->len) == 0;
-}
-
-struct http_endpoint *endpoint__find(struct http_client *cl, const struct sock_addr *addr,
-                                     bool make)
-{
-        struct list *bucket = bucket_of(cl, addr);
-        struct http_endpoint *e;
-
+        bucket = &cl->buckets[h % CLIENT_BUCKETS];
         list_for_each (n, bucket) {
                 e = container_of(n, struct http_endpoint, node);
-                if (same_addr(&e->addr, addr))
+                if (e->addr.len == addr->len && memcmp(&e->addr.ss, &addr->ss, addr->len) == 0)
                         return e;
         }
-        if (!make)
-                return NULL;
         e = xnew(struct http_endpoint);
         e->addr = *addr;
         list_init(&e->idle);
@@ -163,7 +144,7 @@ struct http_client_conn *endpoint__take_idle(struct http_endpoint *e)
         return container_of(n, struct http_client_conn, idle_node);
 }
 
-/* Whoever has idled longest, at whatever endpoint, goes: descriptors are everybody's. */
+/* Descriptors are shared by all endpoints: closes the connection that has been idle longest. */
 static bool evict_idle(struct http_client *cl)
 {
         struct timeout *t;
@@ -184,15 +165,4 @@ bool endpoint__give_idle(struct http_endpoint *e, struct http_client_conn *c)
         list_prepend(&e->idle, &c->idle_node);
         e->n_idle++;
         return true;
-}
-
-void http_client_close_idle(struct http_client *cl, const struct sock_addr *to)
-{
-        struct http_endpoint *e = endpoint__find(cl, to, /* make= */ false);
-
-        if (!e)
-                return;
-        /* Closing takes a connection out of the list and keeps the endpoint until `closed`. */
-        list_for_each (n, &e->idle)
-                client_conn__close(container_of(n, struct http_client_conn, idle_node), 0);
 }

@@ -3,41 +3,42 @@
 #define HUTCH_HTTP_CLIENT_H
 
 /*
- * HTTP/1.1 calls to other servers, on the loop.
+ * An HTTP/1.1 client on the loop.
  *
- * A client keeps idle connections by endpoint and lends them to calls, the one used last first. A
- * call is embedded by its starter and follows the rules of operations (net/op.h): `end` comes
- * exactly once, from the loop, never from inside http_call_start; http_call_cancel leads to it
- * too, with -ECANCELED. Until then the call, its views and its arena must stay.
+ * A client keeps idle connections by endpoint and reuses the most recently used one first. A call is
+ * embedded by its caller and follows the rules of operations (net/op.h): `end` is called exactly
+ * once, from the loop, never from inside http_call_start. http_call_cancel leads to `end` too, with
+ * -ECANCELED. Until then the call, its views and its arena must stay valid.
  *
- *         call->hooks = &hooks;
- *         call->arena = &req->arena;
- *         call->method = STR("GET");
+ *         http_call_init(call, &hooks, &req->arena);
+ *         call->method = STR("POST");
  *         call->target = STR("/v1/items?a=%2F");
  *         call->headers = list;
+ *         http_call_set_body(call, buf_str(&json));
  *         http_call_start(client, call, &addr);
  *
- * What may be called when:
+ * Hooks:
  *         hooks->head      at most once: call->status, ->response, ->length are set
  *         hooks->body      any number of times after head
- *         hooks->drain     while a request body is open: the connection stands and has taken what
- *                          was written; write more now
- *         hooks->upgrade   instead of head, for a 101 that was asked for (call->upgrade)
- *         hooks->end       last: 0, or what went wrong
+ *         hooks->drain     while a streamed request body is open: the connection is established and
+ *                          has accepted what was written; write more now
+ *         hooks->upgrade   instead of head, for a 101 that was requested (call->upgrade)
+ *         hooks->end       last: 0, or a negative errno
  *
- * Answers are hostile: they come out of a sandbox. They pass the head guard and strict llhttp, and
- * are refused with -EBADMSG when their length could be read in two ways, -E2BIG when their head is
- * over the limit. An answer that ends early is -ECONNRESET, whatever was received before. Interim
- * answers (1xx) are dropped, a few of them. Nothing is kept but the head; a body goes through the
- * loop's read buffer.
+ * Responses are hostile input: they come from inside a sandbox. They pass the head guard and strict
+ * llhttp. A response whose length could be read in two ways ends the call with -EBADMSG, one whose
+ * head exceeds the limit with -E2BIG, one that ends early with -ECONNRESET, whatever was received
+ * before. A few interim responses (1xx) are dropped. Only the head is stored; a body passes through
+ * the loop's read buffer.
  *
- * A call that fails on a connection from the pool before the first byte of an answer, and that may
- * be repeated (idempotent method, or nothing of it was written) and whose body is in memory or was
- * not begun, is retried once on a fresh connection: the server may have closed the old one meanwhile.
+ * Retry. A call that fails on a pooled connection before the first byte of a response is sent once
+ * more on a fresh connection, because the server may have closed the old one meanwhile. This requires
+ * that it may be repeated (its method is idempotent, or nothing of it was written) and that its body is
+ * in memory or was not begun.
  *
- * A call may have a second address, for servers of which one knows only the port: 127.0.0.1, else
- * [::1]. It is tried when the first refuses the connection, and only then: nothing of the request
- * was sent by that time, so any request may go on there, with a body or an upgrade too.
+ * Fallback. A call may have a second address, for servers of which only the port is known: 127.0.0.1,
+ * else [::1]. It is tried only if the first address refuses the connection. Nothing of the request was
+ * sent by then, so any request may use it.
  */
 
 #include "base/arena.h"
@@ -52,17 +53,18 @@ struct http_client_conn;
 struct http_endpoint;
 struct http_tunnel;
 
-/* A timeout of USEC_INFINITY is none. */
+/* USEC_INFINITY disables a timeout. */
 struct http_client_config {
-        size_t head_max;     /* bytes of the answer's status line and headers */
-        unsigned idle_max;   /* connections kept for an endpoint */
-        unsigned idle_total; /* and for all; past it the one idle longest makes room */
-        usec_t idle_timeout; /* of these */
+        size_t head_max;   /* bytes of a response's status line and headers */
+        unsigned idle_max; /* idle connections per endpoint */
+        unsigned
+                idle_total; /* and in total; above it the one that has been idle longest is closed */
+        usec_t idle_timeout;
         usec_t connect_timeout;
-        usec_t write_timeout;  /* without the server taking a byte of the request */
-        usec_t head_timeout;   /* request sent to the end of the answer's head */
-        usec_t body_timeout;   /* without a byte of a body that we are ready to read */
-        usec_t tunnel_timeout; /* without a byte in either direction, after a proxied upgrade */
+        usec_t write_timeout;       /* the server accepts no byte of the request */
+        usec_t head_timeout;        /* from the complete request to the complete response head */
+        usec_t body_timeout;        /* no byte of a body arrives that is not paused */
+        usec_t tunnel_timeout;      /* no byte in either direction after a proxied upgrade */
         usec_t half_closed_timeout; /* the same, once one side has closed */
 };
 
@@ -71,32 +73,28 @@ extern const struct http_client_config http_client_defaults;
 struct http_client_stats {
         uint64_t calls, connects, reuses, retries, timeouts;
         unsigned connections; /* now */
-        unsigned idle;        /* now, of these */
+        unsigned idle;        /* of these */
 };
 
-/* --- the client --- */
+/* --- clients --- */
 
 struct http_client *http_client_new(struct net_loop *l, const struct http_client_config *config);
 
-/* Running calls end with -ECANCELED, tunnels are closed. `freed` is called from the loop when the
- * memory is gone; it may be NULL. */
+/* Ends running calls with -ECANCELED and closes tunnels. `freed` is called from the loop when the
+ * memory has been freed; it may be NULL. */
 typedef void http_client_freed_fn(void *data);
 void http_client_free(struct http_client *cl, http_client_freed_fn *freed, void *data);
 
-/* Closes the idle connections to an endpoint that is known to be gone. */
-void http_client_close_idle(struct http_client *cl, const struct sock_addr *to);
-
 struct http_client_stats http_client_stats(const struct http_client *cl);
-struct net_loop *http_client_loop(const struct http_client *cl);
 
-/* --- a call --- */
+/* --- calls --- */
 
 struct http_call_hooks {
         void (*head)(struct http_call *call);
         void (*body)(struct http_call *call, const char *p, size_t n);
-        void (*drain)(struct http_call *call); /* NULL: the call has no body to write */
-        /* Returns the tunnel that gets the connection, with its ops set, or NULL to refuse. `end`
-         * follows at once, then the tunnel's own callbacks. NULL: never asked for. */
+        void (*drain)(struct http_call *call); /* NULL: no streamed body */
+        /* Returns the tunnel that gets the connection, with its ops set, or NULL to reject. `end`
+         * follows immediately, then the callbacks of the tunnel. NULL: no upgrade is requested. */
         struct http_tunnel *(*upgrade)(struct http_call *call);
         void (*end)(struct http_call *call, int r);
 };
@@ -108,23 +106,23 @@ enum http_call_body {
 };
 
 struct http_call {
-        /* --- the request --- */
+        /* --- request --- */
         const struct http_call_hooks *hooks;
-        struct arena *arena; /* for the head of the answer */
+        struct arena *arena; /* for the head of the response */
         struct str method;
-        struct str target;           /* goes out byte for byte */
-        struct http_headers headers; /* Host among them; framing and Connection are the client's */
+        struct str target;           /* sent unchanged */
+        struct http_headers headers; /* including Host; the client adds framing and Connection */
         enum http_call_body body;
-        uint64_t body_length; /* of a sized one */
+        uint64_t body_length; /* of a sized body */
         struct str upgrade; /* protocol to switch to, or the null view; its body is sized or none */
-        const struct sock_addr *fallback; /* or NULL: see above; not for http_call_start_fd */
+        const struct sock_addr *fallback; /* second address, or NULL; not for http_call_start_fd */
 
-        /* --- the answer --- */
+        /* --- response --- */
         int status;
         struct http_headers response; /* all headers, hop-by-hop ones too */
         uint64_t length;              /* its Content-Length, or HTTP_LENGTH_UNKNOWN */
 
-        /* --- the client's --- */
+        /* --- private --- */
         struct http_client *_client;
         struct http_client_conn *_conn; /* NULL once the result is known */
         struct http_endpoint *_endpoint;
@@ -133,44 +131,43 @@ struct http_call {
         bool _retried;
         struct str _bytes; /* http_call_set_body; the null view: http_call_write */
         bool _body_begun, _body_ended;
-        uint64_t _body_left; /* of a sized one */
+        uint64_t _body_left; /* of a sized body */
         struct net_task _task;
 };
 
-/* Gives a call its starting values. */
 void http_call_init(struct http_call *call, const struct http_call_hooks *hooks,
                     struct arena *arena);
 
-/* A method, target, name or value that could forge more than it is, CONNECT, or a header that is
- * the client's own business, ends the call with -EINVAL. */
+/* Ends the call with -EINVAL if the method, target or a header is malformed, if the method is
+ * CONNECT, or if it sets a header that the client manages. */
 void http_call_start(struct http_client *cl, struct http_call *call, const struct sock_addr *to);
 
-/* Over a connected socket, which is taken whatever happens and closed after the call. */
+/* Uses a connected socket, which the call takes in any case and closes at its end. */
 void http_call_start_fd(struct http_client *cl, struct http_call *call, int fd);
 
-/* Does nothing once the result is known. No hook but `end` is called from now on. */
+/* Only `end` is called from now on. Does nothing once the result is known. */
 void http_call_cancel(struct http_call *call);
 
-/* --- the request's body --- */
+/* --- request bodies --- */
 
-/* The body is in memory, which must stay valid until `end`; the client sends it. Call this before
- * http_call_start. hooks->drain is not called, and the functions below are not used. */
+/* Sends a body from memory, which must stay valid until `end`. Call this before http_call_start.
+ * hooks->drain is not called, and the functions below are not used. */
 void http_call_set_body(struct http_call *call, struct str bytes);
 
-/* Whether the connection stands and keeps up. When false, wait for hooks->drain. A server that has
- * stopped reading before its answer is complete keeps up with everything: it is thrown away. */
+/* Whether the connection is established and keeps up. When false, wait for hooks->drain. If the server
+ * has stopped reading but its response is not complete, this stays true and the bytes are dropped. */
 bool http_call_writable(const struct http_call *call);
 
-/* The bytes are copied; at most HTTP_WRITE_MAX, and not before the connection stands. More than the
- * promised length ends the call with -EMSGSIZE. */
+/* Copies at most HTTP_WRITE_MAX bytes. Only once the connection is established. More than the
+ * announced length ends the call with -EMSGSIZE. */
 void http_call_write(struct http_call *call, struct str bytes);
 
-/* The body is complete. One shorter than promised ends the call with -EMSGSIZE. */
+/* The body is complete. If it is shorter than announced, the call ends with -EMSGSIZE. */
 void http_call_end_body(struct http_call *call);
 
-/* --- the answer's body --- */
+/* --- response bodies --- */
 
-/* What was read already, NET_READ_SIZE bytes at most, still comes. */
+/* What was read already, NET_READ_SIZE bytes at most, is still delivered. */
 void http_call_pause(struct http_call *call);
 void http_call_resume(struct http_call *call);
 

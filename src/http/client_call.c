@@ -4,9 +4,9 @@
 #include "http/url.h"
 #include "os/fd.h"
 
-/* The caller's side of a call: start, body, cancel; and how a request's head is written. */
+/* The caller's side of a call: start, body, cancel. */
 
-/* Room for an ordinary head at once, instead of by doubling. */
+/* Reserved for an ordinary head, instead of doubling the buffer. */
 #define HEAD_ROOM 1024
 
 /* --- the end --- */
@@ -29,7 +29,7 @@ void call__finish(struct http_call *call, int r)
         client__check_end(cl);
 }
 
-/* For callers that may stand inside a call of the user. */
+/* For functions that the user calls: `end` follows from the loop. */
 static void finish_later(struct http_call *call, int r)
 {
         struct http_client_conn *c = TAKE_PTR(call->_conn);
@@ -48,21 +48,21 @@ void http_call_cancel(struct http_call *call)
 
 /* --- the request's head --- */
 
-/* Framing and the life of the connection are decided by the client alone. */
+/* Framing and persistence of the connection are decided by the client. */
 static bool is_reserved_header(struct str name)
 {
-        static const struct str own[] = {
+        static const struct str reserved[] = {
                 STR("Connection"), STR("Content-Length"), STR("Transfer-Encoding"),
                 STR("Keep-Alive"), STR("Upgrade"),
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-                if (str_caseeq(name, own[i]))
+        for (size_t i = 0; i < ARRAY_SIZE(reserved); i++)
+                if (str_caseeq(name, reserved[i]))
                         return true;
         return false;
 }
 
-/* Printable ASCII without spaces: one word of the request line. */
+/* Printable ASCII without spaces. */
 static bool target_is_valid(struct str s)
 {
         for (size_t i = 0; i < s.n; i++)
@@ -73,7 +73,7 @@ static bool target_is_valid(struct str s)
 
 static int check_request(const struct http_call *call)
 {
-        /* A 2xx to CONNECT has no framing at all: it would need a tunnel. */
+        /* A 2xx response to CONNECT has no framing: it would need a tunnel. */
         if (str_eq(call->method, STR("CONNECT")))
                 return -EINVAL;
         if (!http_token_is_valid(call->method) || !target_is_valid(call->target))
@@ -94,7 +94,7 @@ static int check_request(const struct http_call *call)
 
 void call__write_head(struct http_call *call, struct buf *out, bool keep_alive)
 {
-        (void) !buf_reserve(out, HEAD_ROOM); /* a failure is remembered by the buffer */
+        (void) !buf_reserve(out, HEAD_ROOM); /* a failure is recorded in the buffer */
         buf_add_str(out, call->method);
         buf_add_char(out, ' ');
         buf_add_str(out, call->target);
@@ -126,7 +126,6 @@ void http_call_init(struct http_call *call, const struct http_call_hooks *hooks,
         net_task_init(&call->_task, end_task);
 }
 
-/* Returns what keeps the call from starting. */
 static int prepare(struct http_client *cl, struct http_call *call)
 {
         call->_client = cl;
@@ -150,14 +149,14 @@ static int begin_at(struct http_call *call, const struct sock_addr *to)
         struct http_client_conn *c;
         int r = 0;
 
-        call->_endpoint = endpoint__find(call->_client, to, /* make= */ true);
+        call->_endpoint = endpoint__get(call->_client, to);
         endpoint__ref(call->_endpoint);
         c = endpoint__take_idle(call->_endpoint);
         if (c)
                 client_conn__begin(c, call, /* reused= */ true);
         else
                 r = open_and_begin(call);
-        endpoint__unref(call->_endpoint); /* the connection holds it from now on */
+        endpoint__unref(call->_endpoint); /* the connection holds it now */
         return r;
 }
 
@@ -188,7 +187,7 @@ void http_call_start_fd(struct http_client *cl, struct http_call *call, int fd)
                 client_conn__begin(c, call, /* reused= */ false);
 }
 
-/* --- once more --- */
+/* --- retry and fallback --- */
 
 static bool is_idempotent(struct str method)
 {
@@ -216,15 +215,13 @@ void call__retry(struct http_call *call)
 
         call->_retried = true;
         call->_client->stats.retries++;
-        /* Not from the pool: what else is in there is as old as the one that failed. */
+        /* Not from the pool: the other connections there are as old as the one that failed. */
         r = open_and_begin(call);
         if (r < 0 && call__may_fall_back(call, r))
                 call__fall_back(call);
         else if (r < 0)
                 call__finish(call, r);
 }
-
-/* --- elsewhere --- */
 
 bool call__may_fall_back(const struct http_call *call, int r)
 {

@@ -6,9 +6,24 @@
 #include "os/socket.h"
 
 /*
- * A connection to a server, lent to one call at a time. Interest in reading stays on from the first
- * call to the last, in the pool too: an ordinary exchange changes nothing in the epoll set, and a
- * server that closes an idle connection is noticed at once.
+ * Theory of operation
+ *
+ * A connection carries one call at a time:
+ *
+ *         connect ── HEAD ── BODY ──┬── IDLE (pool) ── HEAD …
+ *                     │             └── CLOSED
+ *                     └── 101 ── TUNNEL ── CLOSED
+ *
+ * Reading stays enabled from the first call to the last, in the pool too: an ordinary exchange does
+ * not change the epoll set, and a server that closes an idle connection is noticed at once.
+ *
+ * The user's hooks run from parse_all and may cancel the call, which closes the connection. Every step
+ * after a hook therefore checks the state before it touches the call. Only the functions here that
+ * are called from the loop end a call (call__finish); functions that the user calls queue a task.
+ *
+ * A server may respond before it has read the request, and close. Writing then fails while its
+ * response is unread in the socket. The connection is marked `broken`: output is dropped, and input
+ * is parsed to its end before the call fails.
  */
 
 static void set_state(struct http_client_conn *c, enum client_state state)
@@ -42,8 +57,8 @@ static struct timeout_kind *timeout_for(struct http_client_conn *c)
         }
 }
 
-/* Write and body timeouts start anew with each byte in their own direction, the others run from when
- * their state began: trickling wins no time. */
+/* Each byte restarts the write and body timeouts in its own direction. The others run from the start
+ * of their state: a slow sender gains no time. */
 static void update_timeout(struct http_client_conn *c)
 {
         struct http_client *cl = c->client;
@@ -60,16 +75,16 @@ static void update_timeout(struct http_client_conn *c)
 
 void client_conn__update(struct http_client_conn *c)
 {
-        bool want;
+        bool read;
 
         if (c->state == CLIENT_CLOSED)
                 return;
         update_timeout(c);
         if (c->state == CLIENT_TUNNEL)
                 return;
-        want = c->state != CLIENT_BODY || !c->call->_paused;
-        if (want != c->stream.reading)
-                want ? stream_resume_reading(&c->stream) : stream_pause_reading(&c->stream);
+        read = c->state != CLIENT_BODY || !c->call->_paused;
+        if (read != c->stream.reading)
+                read ? stream_resume_reading(&c->stream) : stream_pause_reading(&c->stream);
 }
 
 void client_conn__timed_out(struct timeout *t)
@@ -108,27 +123,28 @@ void client_conn__close(struct http_client_conn *c, int reason)
 void client_conn__fail(struct http_client_conn *c, int r)
 {
         struct http_call *call = c->call;
-        bool again = call && (r == -ECONNRESET || r == -EPIPE) && call__may_retry(call, c);
-        bool other = call && c->stream._connecting && call__may_fall_back(call, r);
+        bool retry = call && (r == -ECONNRESET || r == -EPIPE) && call__may_retry(call, c);
+        bool fall_back = call && c->stream._connecting && call__may_fall_back(call, r);
 
         client_conn__close(c, r);
         if (!call)
                 return;
         call->_conn = NULL;
-        if (again)
-                call__retry(call); /* c keeps the endpoint until the loop has closed it */
-        else if (other)
+        if (retry)
+                call__retry(call); /* c holds the endpoint until the loop has closed it */
+        else if (fall_back)
                 call__fall_back(call);
         else
                 call__finish(call, r);
 }
 
-/* The answer is complete. `rest` bytes came behind it, which nobody asked for. */
-static void finish_call(struct http_client_conn *c, size_t rest)
+/* The response is complete. `extra` bytes followed it that belong to no response. */
+static void finish_call(struct http_client_conn *c, size_t extra)
 {
         struct http_call *call = TAKE_PTR(c->call);
-        bool reusable = c->endpoint && c->keep_alive && call->_body_ended && !c->broken && rest == 0
-                        && !c->stream.eof && stream_pending(&c->stream) == 0 && !c->client->freeing;
+        bool reusable = c->endpoint && c->keep_alive && call->_body_ended && !c->broken
+                        && extra == 0 && !c->stream.eof && stream_pending(&c->stream) == 0
+                        && !c->client->freeing;
 
         call->_conn = NULL;
         if (reusable && endpoint__give_idle(c->endpoint, c)) {
@@ -163,7 +179,7 @@ static void begin_tunnel(struct http_client_conn *c, char *p, size_t n)
                 client_conn__fail(c, -ENOTSUP);
                 return;
         }
-        ASSERT(c->call == call); /* a hook that wants no tunnel returns NULL, it does not cancel */
+        ASSERT(c->call == call); /* a hook that rejects returns NULL, it does not cancel */
         c->tunnel = t;
         t->stream = &c->stream;
         t->_conn = c;
@@ -179,16 +195,19 @@ static void begin_tunnel(struct http_client_conn *c, char *p, size_t n)
                 t->ops->data(t, p, n);
 }
 
-/* --- parsing responses --- */
+/* --- parsing responses, which are hostile input --- */
 
-/* Parsed messages to answers. All of them are hostile: they come out of a sandbox. */
+static void begin_response(struct http_client_conn *c)
+{
+        http_message_begin(&c->message, c->call->arena, c->client->config.head_max,
+                           /* target_max= */ 0);
+}
 
-/* The hook may cancel the call, so c->call is looked at each time. */
 static void message_body(struct http_message *m, const char *p, size_t n)
 {
         struct http_client_conn *c = container_of(m, struct http_client_conn, message);
 
-        if (c->call && c->call->hooks->body)
+        if (c->call && c->call->hooks->body) /* the hook may have canceled the call */
                 c->call->hooks->body(c->call, p, n);
 }
 
@@ -199,71 +218,39 @@ static bool message_is_bodiless(const struct http_message *m)
         return c->head_only || !http_status_has_body(m->llhttp.status_code);
 }
 
-const struct http_message_ops client__message_ops = {
+static const struct http_message_ops message_ops = {
         .body = message_body,
         .is_bodiless = message_is_bodiless,
 };
 
-void client__parse_begin(struct http_client_conn *c)
-{
-        http_message_begin(&c->message, c->call->arena, c->client->config.head_max,
-                           /* target_max= */ 0);
-}
-
-/* --- what llhttp leaves to its user --- */
-
-/* A length that can be read in two ways is how answers are smuggled. llhttp, for answers, takes any
- * Transfer-Encoding it does not know for "until the end of the connection"; since the header does
- * not go further than here, the coding would be lost on the way. */
-static bool framing_is_sound(const struct http_client_conn *c)
+/* What llhttp leaves to its user. A length that can be read in two ways is how responses are
+ * smuggled. llhttp reads a response with an unknown Transfer-Encoding until the end of the connection;
+ * as the header is not forwarded, the coding would be lost. */
+static bool head_is_valid(const struct http_client_conn *c)
 {
         const struct http_headers *h = &c->message.headers;
+        const llhttp_t *parsed = &c->message.llhttp;
         size_t te = http_headers_count(h, STR("Transfer-Encoding"));
         size_t cl = http_headers_count(h, STR("Content-Length"));
 
-        if (te == 0)
-                return cl <= 1;
-        return te == 1 && cl == 0 && c->message.llhttp.http_minor == 1
-               && str_caseeq(http_headers_get(h, STR("Transfer-Encoding")), STR("chunked"));
-}
-
-static bool head_is_sound(const struct http_client_conn *c)
-{
-        const struct http_headers *h = &c->message.headers;
-
-        if (c->message.llhttp.http_major != 1 || c->message.llhttp.http_minor > 1)
+        if (parsed->http_major != 1 || parsed->http_minor > 1)
                 return false;
-        if (c->message.llhttp.status_code < 100 || c->message.llhttp.status_code > 599)
+        if (parsed->status_code < 100 || parsed->status_code > 599)
                 return false;
         for (size_t i = 0; i < h->n; i++)
                 if (!http_token_is_valid(h->v[i].name))
                         return false;
-        return framing_is_sound(c);
+        if (te == 0)
+                return cl <= 1;
+        return te == 1 && cl == 0 && parsed->http_minor == 1
+               && str_caseeq(http_headers_get(h, STR("Transfer-Encoding")), STR("chunked"));
 }
 
-/* The length a 204 or 1xx claims is void; whoever claims one may send it, too. */
-static bool claims_a_body(const struct http_client_conn *c)
+/* A 204 or 1xx has no body. If it announces one, the server may send it, too. */
+static bool announces_body(const struct http_client_conn *c)
 {
-        const struct http_headers *h = &c->message.headers;
-
         return c->message.llhttp.content_length > 0
-               || http_headers_count(h, STR("Transfer-Encoding")) > 0;
-}
-
-static uint64_t length_of(const struct http_client_conn *c)
-{
-        if (!http_headers_get(&c->message.headers, STR("Content-Length")).p)
-                return HTTP_LENGTH_UNKNOWN;
-        return c->message.llhttp.content_length;
-}
-
-/* Interim answers mean nothing to us; they are only not allowed to go on forever. */
-static int skip_interim(struct http_client_conn *c)
-{
-        if (++c->interim > CLIENT_INTERIM_MAX || claims_a_body(c))
-                return -EBADMSG;
-        client__parse_begin(c);
-        return 0;
+               || http_headers_count(&c->message.headers, STR("Transfer-Encoding")) > 0;
 }
 
 static int head_complete(struct http_client_conn *c)
@@ -271,41 +258,27 @@ static int head_complete(struct http_client_conn *c)
         struct http_call *call = c->call;
         int status = c->message.llhttp.status_code;
 
-        if (!head_is_sound(c))
+        if (!head_is_valid(c))
                 return -EBADMSG;
-        if (status < 200 && status != 101)
-                return skip_interim(c);
+        if (status < 200 && status != 101) {
+                if (++c->interim > CLIENT_INTERIM_MAX || announces_body(c))
+                        return -EBADMSG;
+                begin_response(c);
+                return 0;
+        }
         if (status == 101
-            && (!call->upgrade.p || !c->message.upgrade || claims_a_body(c) || !call->_body_ended))
+            && (!call->upgrade.p || !c->message.upgrade || announces_body(c) || !call->_body_ended))
                 return -EBADMSG;
-        c->keep_alive = c->message.keep_alive && !(status == 204 && claims_a_body(c));
+        c->keep_alive = c->message.keep_alive && !(status == 204 && announces_body(c));
         call->status = status;
         call->response = c->message.headers;
-        call->length = length_of(c);
+        call->length = http_headers_get(&call->response, STR("Content-Length")).p
+                               ? c->message.llhttp.content_length
+                               : HTTP_LENGTH_UNKNOWN;
         c->state = CLIENT_BODY;
         if (status != 101)
                 call->hooks->head(call);
         return 0;
-}
-
-ssize_t client__parse(struct http_client_conn *c, const char *p, size_t n)
-{
-        ssize_t used = http_message_feed(&c->message, p, n);
-
-        if (used >= 0 && c->message.got_head && c->state == CLIENT_HEAD) {
-                int r = head_complete(c);
-
-                if (r < 0)
-                        return r;
-        }
-        return used;
-}
-
-/* --- the stream's callbacks --- */
-
-static struct http_client_conn *conn_of(struct net_stream *st)
-{
-        return container_of(st, struct http_client_conn, stream);
 }
 
 static void parse_all(struct http_client_conn *c, char *p, size_t n)
@@ -313,12 +286,15 @@ static void parse_all(struct http_client_conn *c, char *p, size_t n)
         size_t used = 0;
 
         while (used < n) {
-                ssize_t r = client__parse(c, p + used, n - used);
+                ssize_t r = http_message_feed(&c->message, p + used, n - used);
+                int head = 0;
 
+                if (r >= 0 && c->message.got_head && c->state == CLIENT_HEAD)
+                        head = head_complete(c);
                 if (c->state == CLIENT_CLOSED)
-                        return; /* cancelled by a hook */
-                if (r < 0) {
-                        client_conn__fail(c, (int) r);
+                        return; /* canceled by a hook */
+                if (r < 0 || head < 0) {
+                        client_conn__fail(c, r < 0 ? (int) r : head);
                         return;
                 }
                 used += (size_t) r;
@@ -333,6 +309,13 @@ static void parse_all(struct http_client_conn *c, char *p, size_t n)
         client_conn__update(c);
 }
 
+/* --- callbacks of the stream --- */
+
+static struct http_client_conn *conn_of(struct net_stream *st)
+{
+        return container_of(st, struct http_client_conn, stream);
+}
+
 static void conn_data(struct net_stream *st, char *p, size_t n)
 {
         struct http_client_conn *c = conn_of(st);
@@ -340,9 +323,9 @@ static void conn_data(struct net_stream *st, char *p, size_t n)
         if (c->state == CLIENT_TUNNEL)
                 c->tunnel->ops->data(c->tunnel, p, n);
         else if (c->state == CLIENT_IDLE)
-                client_conn__close(c, -EBADMSG); /* an answer nobody asked for */
+                client_conn__close(c, -EBADMSG); /* a response without a request */
         else if (c->state == CLIENT_HEAD && c->stream.bytes_out == c->bytes_out_start)
-                client_conn__fail(c, -ECONNRESET); /* the same: of our request nothing went yet */
+                client_conn__fail(c, -ECONNRESET); /* the same: nothing of ours was sent yet */
         else
                 parse_all(c, p, n);
 }
@@ -387,16 +370,14 @@ static void conn_stalled(struct net_stream *st)
         client_conn__update(conn_of(st));
 }
 
-/* A server may answer before it has read the whole request, and close; writing then fails while
- * its answer lies unread in the socket. So what can still be read is read first. It may also keep
- * the connection, and its sending side: the rest of the body goes nowhere from now on, but whoever
- * writes it must hear that there is nothing to wait for. */
+/* The server may also keep its sending side open after it stopped reading. The remainder of the body
+ * is dropped then, but its writer must not wait for a drain that never comes. */
 static void conn_error(struct net_stream *st, int r)
 {
         struct http_client_conn *c = conn_of(st);
-        bool answering = c->state == CLIENT_HEAD || c->state == CLIENT_BODY;
+        bool in_call = c->state == CLIENT_HEAD || c->state == CLIENT_BODY;
 
-        if (answering && !c->broken && !st->_connecting && (r == -EPIPE || r == -ECONNRESET)) {
+        if (in_call && !c->broken && !st->_connecting && (r == -EPIPE || r == -ECONNRESET)) {
                 c->broken = true;
                 stream_drop_output(st);
                 client_conn__update(c);
@@ -428,7 +409,7 @@ static const struct net_stream_ops stream_ops = {
         .closed = conn_closed,
 };
 
-/* --- the beginning --- */
+/* --- opening --- */
 
 /* Takes fd. */
 static int open_over(struct http_client *cl, int fd, bool connecting, struct http_client_conn **ret)
@@ -448,7 +429,7 @@ static int open_over(struct http_client *cl, int fd, bool connecting, struct htt
         list_init(&c->idle_node);
         timeout_init(&c->timeout);
         net_task_init(&c->task, tunnel_task);
-        http_message_init(&c->message, HTTP_RESPONSE, &client__message_ops);
+        http_message_init(&c->message, HTTP_RESPONSE, &message_ops);
         list_append(&cl->conns, &c->node);
         cl->stats.connections++;
         *ret = c;
@@ -490,11 +471,12 @@ void client_conn__begin(struct http_client_conn *c, struct http_call *call, bool
         c->head_only = str_eq(call->method, STR("HEAD"));
         c->bytes_in_start = c->stream.bytes_in;
         c->bytes_out_start = c->stream.bytes_out;
-        client__parse_begin(c);
+        begin_response(c);
         call__write_head(call, &c->stream.out, c->endpoint != NULL);
         stream_queue_flush(&c->stream);
         set_state(c, CLIENT_HEAD);
         if (call->_bytes.p)
-                call__send_bytes(call); /* with the head, if the connection stands */
+                call__send_bytes(
+                        call); /* together with the head, if the connection is established */
         client_conn__update(c);
 }

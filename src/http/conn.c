@@ -7,7 +7,37 @@
 #include "base/base.h"
 #include "os/fd.h"
 
-/* Input kept while a request is being answered; past it reading stops. */
+/*
+ * Theory of operation
+ *
+ * A connection serves one request at a time. The problem: handlers, hooks and the parser call into
+ * each other, and any of them may end the request or close the connection while another is still on
+ * the stack.
+ *
+ * The invariant: callbacks of the parser and calls by handlers only set flags (`responded`, `failed`,
+ * `tunnel`, the _body_* of the request) and queue `task`. settle() acts on the flags, from the loop or
+ * between two calls of the parser, when no foreign code is on the stack. It is the only place where a
+ * request ends and the next one begins.
+ *
+ *         stream ── conn_data ── parse_all ── conn__parse (conn_parse.c) ── router, handler
+ *                                   └── settle ── finish_request ── IDLE, LINGER
+ *         handler ── http_reply, http_stream_* ── conn_out.c ── flags, task ── advance ── settle
+ *
+ * Responses are pulled: a handler writes while http_stream_writable, then waits for hooks->drain, which
+ * conn_drained calls when the client has received everything. So unsent output is bounded by
+ * CONN_OUT_MAX, whatever the handler produces.
+ *
+ * Pipelining. Input that follows a request waits in `pending` until its response is sent, and so does
+ * a body that the handler does not want yet. Above PENDING_LOW reading stops, and TCP slows the
+ * client. Pending bytes always go to the parser before new ones.
+ *
+ * The end. start_linger sends FIN and discards input until the client's FIN: closing a socket with
+ * unread input makes the kernel send RST, which can destroy the response before the client has read
+ * it. http_conn_close aborts at once; it tells the handler, and resets the connection if the response
+ * could otherwise be mistaken for complete.
+ */
+
+/* Input kept while a request is being served; above it reading stops. */
 #define PENDING_LOW (16 * KiB)
 #define PENDING_MAX (PENDING_LOW + NET_READ_SIZE)
 
@@ -18,23 +48,23 @@ void conn__set_state(struct http_conn *c, enum conn_state state)
         c->state = state;
 }
 
-/* Whether bytes may go to the parser now. */
+/* Whether input may go to the parser now. */
 static bool can_parse(const struct http_conn *c)
 {
         if (c->state == CONN_IDLE || c->state == CONN_HEAD)
                 return true;
         if (c->state != CONN_BODY || !c->req)
                 return false;
-        return c->answered || (c->req->_body_requested && !c->req->_body_paused);
+        return c->responded || (c->req->_body_requested && !c->req->_body_paused);
 }
 
 static void update_reading(struct http_conn *c)
 {
         bool held = c->state == CONN_BODY && !can_parse(c);
-        bool want = c->pending.n < PENDING_LOW && !(held && c->req->_body_paused);
+        bool read = c->pending.n < PENDING_LOW && !(held && c->req->_body_paused);
 
-        if (want != c->stream.reading)
-                want ? stream_resume_reading(&c->stream) : stream_pause_reading(&c->stream);
+        if (read != c->stream.reading)
+                read ? stream_resume_reading(&c->stream) : stream_pause_reading(&c->stream);
 }
 
 /* --- timeouts --- */
@@ -63,8 +93,8 @@ static struct timeout_kind *timeout_for(struct http_conn *c)
         }
 }
 
-/* Head, idle and linger timeouts run from when their state began: a client that trickles bytes
- * wins no time. Body and write timeouts start anew with each byte of the direction they watch. */
+/* Head, idle and linger timeouts run from the start of their state: a slow sender gains no time. Each
+ * byte restarts the body and write timeouts in its own direction. */
 void conn__update_timeout(struct http_conn *c)
 {
         struct http_server *s = c->server;
@@ -96,9 +126,7 @@ void conn__timed_out(struct timeout *t)
 
 /* --- the end of requests and connections --- */
 
-/* Nothing more is said or heard on this connection: closes it, but not before the queued output
- * has left, nor with unread input, which would make the kernel reset the connection and take the
- * answer from the client again. */
+/* Closes the connection once the queued output was sent and the input was read. */
 static void start_linger(struct http_conn *c)
 {
         bool unread = (c->state != CONN_RESPONSE && c->state != CONN_IDLE) || c->pending.n > 0;
@@ -114,7 +142,7 @@ static void start_linger(struct http_conn *c)
 
 static bool response_is_sent(const struct http_conn *c)
 {
-        return c->answered && stream_pending(&c->stream) - c->stream.out.n == 0
+        return c->responded && stream_pending(&c->stream) - c->stream.out.n == 0
                && c->stream.out.n <= CONN_OUT_LOW;
 }
 
@@ -125,7 +153,7 @@ static void finish_request(struct http_conn *c)
         http_req_account(req);
         req->_conn = NULL;
         http_req_unref(req);
-        c->answered = false;
+        c->responded = false;
         timeout_clear(&c->timeout);
         if (c->keep_alive && c->state == CONN_RESPONSE && !c->server->draining)
                 conn__set_state(c, CONN_IDLE);
@@ -133,27 +161,26 @@ static void finish_request(struct http_conn *c)
                 start_linger(c);
 }
 
-/* A body nobody reads costs the connection once it is longer than it is worth. */
-static bool body_is_hopeless(const struct http_conn *c)
+/* An unread body that is not worth reading to its end. */
+static bool body_closes_conn(const struct http_conn *c)
 {
-        return c->state == CONN_BODY && c->answered
+        return c->state == CONN_BODY && c->responded
                && (!c->keep_alive || c->discarded > CONN_DISCARD_MAX);
 }
 
-/* HTTP is over on this connection; the request has served its purpose. */
 static void begin_tunnel(struct http_conn *c)
 {
         struct http_req *req = TAKE_PTR(c->req);
 
         conn__set_state(c, CONN_TUNNEL);
-        conn__update_timeout(c); /* what is still unsent keeps its own */
+        conn__update_timeout(c); /* unsent output keeps its timeout */
         c->tunnel->paused ? stream_pause_reading(&c->stream) : stream_resume_reading(&c->stream);
         http_req_account(req);
         req->_conn = NULL;
         http_req_unref(req);
 }
 
-/* Ends the request if everything about it is done. */
+/* Acts on the flags: ends the request if everything about it is done. */
 static void settle(struct http_conn *c)
 {
         if (c->failed && c->state != CONN_CLOSED) {
@@ -166,7 +193,7 @@ static void settle(struct http_conn *c)
         }
         if (!c->req || !response_is_sent(c))
                 return;
-        if (c->state == CONN_RESPONSE || c->state == CONN_REFUSED || body_is_hopeless(c))
+        if (c->state == CONN_RESPONSE || c->state == CONN_REFUSED || body_closes_conn(c))
                 finish_request(c);
 }
 
@@ -186,29 +213,29 @@ static void after_events(struct http_conn *c)
 {
         if (c->state == CONN_CLOSED || c->state == CONN_TUNNEL)
                 return;
-        /* Flags are looked at here, so a task that would do the same is not needed. */
+        /* The flags have been handled; the task would do the same again. */
         net_task_cancel(&c->task);
         buf_release(&c->pending);
         update_reading(c);
         conn__update_timeout(c);
 }
 
-/* What the client sent right behind its upgrade request belongs to the tunnel, its FIN too. */
+/* Input that followed the upgrade request belongs to the tunnel, the client's FIN too. */
 static void pass_pending_to_tunnel(struct http_conn *c)
 {
         struct str held = buf_str(&c->pending);
-        struct buf rest = c->pending;
+        struct buf pending = c->pending;
 
         buf_init(&c->pending, PENDING_MAX);
         if (held.n > 0)
                 c->tunnel->ops->data(c->tunnel, (char *) held.p, held.n);
-        buf_done(&rest);
+        buf_done(&pending);
         if (c->stream.eof && c->state == CONN_TUNNEL)
                 c->tunnel->ops->eof(c->tunnel);
 }
 
-/* The client has closed at least its sending side. A plain answer may still be read by it; whoever
- * gets a stream and says nothing more is taken for gone. */
+/* The client has closed its sending side, or more. It may still read a plain response; a client that
+ * receives a stream is considered gone. */
 static bool aborts_on_eof(const struct http_conn *c)
 {
         const struct http_req *req = c->req;
@@ -220,7 +247,7 @@ static bool aborts_on_eof(const struct http_conn *c)
 
 static void settle_after_eof(struct http_conn *c)
 {
-        bool waiting = c->state == CONN_HEAD || (c->state == CONN_BODY && !c->answered);
+        bool waiting = c->state == CONN_HEAD || (c->state == CONN_BODY && !c->responded);
 
         if ((waiting && c->pending.n == 0) || aborts_on_eof(c))
                 http_conn_close(c, -ECONNRESET);
@@ -257,8 +284,8 @@ static void advance_task(struct net_task *t)
 
 /* --- the stream's callbacks --- */
 
-/* Behind what was held back. That may have become wanted in this turn, and then its task waits for the
- * next: whoever calls after_events has to do the work of it. */
+/* Appends to the input that waits. The handler may have asked for it in this loop iteration, with
+ * `task` queued for the next; after_events cancels that task, so the work is done here. */
 static void add_pending(struct http_conn *c, const char *p, size_t n)
 {
         buf_add(&c->pending, p, n);
@@ -310,13 +337,13 @@ static void conn_eof(struct net_stream *st)
                 return;
         }
         if (c->tunnel)
-                return; /* the tunnel hears of it when it is entered */
+                return; /* the tunnel gets it from pass_pending_to_tunnel */
         if (c->state == CONN_BODY)
-                c->keep_alive = false; /* what is left of the body will never come */
+                c->keep_alive = false; /* the remainder of the body will never come */
         advance(c);
 }
 
-/* Input is held back: by a body that waits for somebody slow, or by requests sent ahead. */
+/* The peer closed while reading is stopped: by a body that nothing reads yet, or by pipelining. */
 static void conn_hangup(struct net_stream *st)
 {
         struct http_conn *c = container_of(st, struct http_conn, stream);
@@ -330,12 +357,12 @@ static void conn_drained(struct net_stream *st)
         struct http_conn *c = container_of(st, struct http_conn, stream);
 
         if (c->state != CONN_TUNNEL) {
-                if (c->req && c->req->res.state == HTTP_RES_STREAM && !c->answered && c->req->hooks
+                if (c->req && c->req->res.state == HTTP_RES_STREAM && !c->responded && c->req->hooks
                     && c->req->hooks->drain)
                         c->req->hooks->drain(c->req);
                 advance(c);
         }
-        /* Also when the tunnel was entered just now: it may have filled the stream before. */
+        /* Also right after the switch: the tunnel may have filled the stream before. */
         if (c->state == CONN_TUNNEL) {
                 conn__update_timeout(c);
                 c->tunnel->ops->drained(c->tunnel);
@@ -375,8 +402,8 @@ static const struct net_stream_ops conn_stream_ops = {
 
 /* --- life cycle --- */
 
-/* There is no room: say so and go. Best effort, the connection gets no state of its own. */
-static void turn_away(struct http_server *s, int fd)
+/* Too many connections: responds with 503 and closes, best effort, without a struct http_conn. */
+static void reject_conn(struct http_server *s, int fd)
 {
         char id[ID_HEX_LEN + 1];
         char text[512];
@@ -392,13 +419,13 @@ static void turn_away(struct http_server *s, int fd)
                      "Connection: close\r\n\r\n%s",
                      sizeof(body) - 1, id, body);
         (void) send(fd, text, (size_t) n, MSG_NOSIGNAL | MSG_DONTWAIT);
-        /* A request that is here already must be read, or closing takes the answer back. */
+        /* Unread input would reset the connection and destroy the response. */
         (void) !recv(fd, request, sizeof(request), MSG_DONTWAIT);
         (void) fd_close(fd);
         s->stats.refused++;
 }
 
-/* The connection that has been waited for longest, unless its last answer is still to leave. */
+/* The connection that has been waiting longest, unless its last response is not sent yet. */
 static struct http_conn *longest_waiting(struct timeout_kind *kind)
 {
         struct timeout *t = timeout_oldest(kind);
@@ -407,17 +434,9 @@ static struct http_conn *longest_waiting(struct timeout_kind *kind)
         return c && stream_pending(&c->stream) == 0 ? c : NULL;
 }
 
-/* The connection whose body has been silent longest, if that is a quarter of what it may be: an
- * upload that flows is silent for less, one that only holds its place sends as seldom as it can. */
-static struct http_conn *longest_stalled(struct http_server *s)
-{
-        struct http_conn *c = longest_waiting(&s->body_timeout);
-        usec_t latest = net_loop_now(s->loop) + s->config.body_timeout / 4 * 3;
-
-        return c && c->timeout.deadline <= latest ? c : NULL;
-}
-
-/* Who waits for nothing goes first, then who has not finished asking. */
+/* Makes room for a new connection: closes an idle one, else one with an unfinished head, else one
+ * whose body has stalled for a quarter of its timeout. A live upload is silent for less; one that only
+ * occupies its place sends as rarely as it can. */
 static bool evict_conn(struct http_server *s)
 {
         struct http_conn *c;
@@ -427,8 +446,12 @@ static bool evict_conn(struct http_server *s)
         c = longest_waiting(&s->idle_timeout);
         if (!c)
                 c = longest_waiting(&s->head_timeout);
-        if (!c)
-                c = longest_stalled(s);
+        if (!c) {
+                c = longest_waiting(&s->body_timeout);
+                if (c
+                    && c->timeout.deadline > net_loop_now(s->loop) + s->config.body_timeout / 4 * 3)
+                        c = NULL;
+        }
         if (!c)
                 return false;
         s->stats.evicted++;
@@ -442,7 +465,7 @@ void http_conn_open(struct http_server *s, int fd, const struct sock_addr *peer)
         char host[SOCK_ADDR_TEXT_MAX];
 
         if (!evict_conn(s)) {
-                turn_away(s, fd);
+                reject_conn(s, fd);
                 return;
         }
         c = xnew(struct http_conn);
@@ -471,8 +494,8 @@ void http_conn_close(struct http_conn *c, int reason)
 {
         struct http_tunnel *t = TAKE_PTR(c->tunnel);
         struct http_req *req = TAKE_PTR(c->req);
-        /* An orderly end would make half an answer look like a whole one. */
-        bool cut_off = req && req->res.state != HTTP_RES_NONE && c->until_eof && !c->answered;
+        /* A FIN would make half a response look complete. */
+        bool cut_off = req && req->res.state != HTTP_RES_NONE && c->until_eof && !c->responded;
 
         if (c->state == CONN_CLOSED)
                 return;

@@ -4,10 +4,10 @@
 #include "base/base.h"
 #include "http/status.h"
 
-/* Answers to bytes: the transport of real connections. Everything is queued in the stream; nothing
- * here calls back. */
+/* Serializes responses: the transport of real connections. Everything is queued in the stream;
+ * nothing here calls back. */
 
-/* Room for an ordinary head and a small body at once, instead of by doubling. */
+/* Reserved for an ordinary head and a small body, instead of doubling the buffer. */
 #define HEAD_ROOM 512
 
 static struct http_conn *conn_of(const struct http_req *req)
@@ -15,8 +15,8 @@ static struct http_conn *conn_of(const struct http_req *req)
         return req->_conn;
 }
 
-/* Whether what is left of the request's body is short enough, and surely coming, to be read over
- * for the sake of the connection. */
+/* Whether the remainder of the request's body is short, and certain to arrive, so that discarding it
+ * keeps the connection. */
 static bool can_discard_body(const struct http_conn *c)
 {
         const struct http_req *req = c->req;
@@ -72,7 +72,7 @@ static void out_head(struct http_req *req)
 
         if (c->server->draining || !can_discard_body(c))
                 c->keep_alive = false;
-        (void) !buf_reserve(b, HEAD_ROOM); /* a failure is remembered by the buffer */
+        (void) !buf_reserve(b, HEAD_ROOM); /* a failure is recorded in the buffer */
         add_status_line(b, req->res.status);
         for (size_t i = 0; i < req->res.headers.n; i++) {
                 const struct http_header *h = &req->res.headers.v[i];
@@ -127,7 +127,7 @@ static void out_end(struct http_req *req)
 
         if (c->chunked)
                 stream_queue(&c->stream, STR("0\r\n\r\n"));
-        c->answered = true;
+        c->responded = true;
         net_task_queue(c->server->loop, &c->task);
 }
 
@@ -164,8 +164,8 @@ static void close_tunnel(struct http_tunnel *t)
         net_task_queue(c->server->loop, &c->task);
 }
 
-/* The request ends here as far as HTTP is concerned. Its reference moves to nobody: whoever
- * upgraded holds one of its own for as long as it needs the request. */
+/* The connection drops its reference to the request; the user of the tunnel holds its own for as long
+ * as it needs the request. */
 static int out_upgrade(struct http_req *req, struct http_tunnel *t)
 {
         struct http_conn *c = conn_of(req);

@@ -4,38 +4,22 @@
 #include "base/base.h"
 #include "http/url.h"
 
-/* Parsed messages to requests: what is wrong with them, and whom they go to. */
+/* Turns parsed messages into requests, and rejects malformed ones. */
 
 static void message_body(struct http_message *m, const char *p, size_t n)
 {
         struct http_conn *c = container_of(m, struct http_conn, message);
 
-        if (c->answered || c->failed || !http_req_deliver(c->req, p, n))
+        if (c->responded || c->failed || !http_req_deliver(c->req, p, n))
                 c->discarded += n;
 }
 
 const struct http_message_ops conn__message_ops = { .body = message_body };
 
-/* --- what is refused --- */
+/* --- rejecting --- */
 
 static const struct http_problem bad_version = { 505, "VERSION_NOT_SUPPORTED",
-                                                 "only HTTP/1.0 and HTTP/1.1 are spoken here" };
-
-static const struct http_problem *problem_from_errno(int r)
-{
-        static const struct {
-                int r;
-                struct http_problem problem;
-        } map[] = {
-                { -ENAMETOOLONG, { 414, "URI_TOO_LONG", "the request target is too long" } },
-                { -E2BIG, { 431, "HEADERS_TOO_LARGE", "the request head is too large" } },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(map); i++)
-                if (map[i].r == r)
-                        return &map[i].problem;
-        return NULL;
-}
+                                                 "only HTTP/1.0 and HTTP/1.1 are supported" };
 
 void conn__refuse(struct http_conn *c, const struct http_problem *p)
 {
@@ -45,8 +29,8 @@ void conn__refuse(struct http_conn *c, const struct http_problem *p)
         c->keep_alive = false;
         conn__set_state(c, CONN_REFUSED);
         if (req->res.state == HTTP_RES_ENDED)
-                return;   /* answered before the rest turned out bad */
-        if (!req->id.p) { /* its head was not complete, or wrong at its very end */
+                return;   /* the response was complete before the body turned out malformed */
+        if (!req->id.p) { /* its head is incomplete, or malformed at its end */
                 req->target = req->path = c->message.target.p ? c->message.target : STR("");
                 http_req_identify(req);
         }
@@ -55,8 +39,8 @@ void conn__refuse(struct http_conn *c, const struct http_problem *p)
         http_req_refuse(req, p->status == 408 ? -ETIMEDOUT : -EBADMSG, p);
 }
 
-/* The guard refuses a head before the parser has seen it. What its first line seems to ask for is
- * good enough to choose the shape of the error, and for nothing else. */
+/* The guard rejects a head before the parser has seen it. The target in its first line is good enough
+ * to choose the format of the error, and for nothing else. */
 static void glimpse_target(struct http_conn *c, struct str seen)
 {
         struct str method, target, line = seen;
@@ -70,25 +54,25 @@ static void glimpse_target(struct http_conn *c, struct str seen)
                 c->message.target = arena_dup_str(&c->req->arena, target);
 }
 
-static void refuse_text(struct http_conn *c, const char *reason)
-{
-        struct http_problem p = { 400, "BAD_REQUEST", reason };
-
-        conn__refuse(c, &p);
-}
-
 static void refuse_message(struct http_conn *c, int r)
 {
-        const struct http_problem *known = problem_from_errno(r);
-        enum llhttp_errno e = c->message.error;
+        static const struct http_problem target_too_long = { 414, "URI_TOO_LONG",
+                                                             "the request target is too long" };
+        static const struct http_problem head_too_large = { 431, "HEADERS_TOO_LARGE",
+                                                            "the request head is too large" };
         const char *reason = c->message.reason;
+        const struct http_problem malformed = {
+                400, "BAD_REQUEST", reason && *reason ? reason : "the request cannot be parsed"
+        };
 
-        if (known)
-                conn__refuse(c, known);
-        else if (e == HPE_INVALID_VERSION || c->message.llhttp.http_major > 1)
+        if (r == -ENAMETOOLONG)
+                conn__refuse(c, &target_too_long);
+        else if (r == -E2BIG)
+                conn__refuse(c, &head_too_large);
+        else if (c->message.error == HPE_INVALID_VERSION || c->message.llhttp.http_major > 1)
                 conn__refuse(c, &bad_version);
         else
-                refuse_text(c, reason && *reason ? reason : "the request can't be parsed");
+                conn__refuse(c, &malformed);
 }
 
 /* --- requests --- */
@@ -146,17 +130,19 @@ static void fill_request(struct http_conn *c)
         http_req_identify(req);
 }
 
-/* What llhttp leaves to its user. NULL: nothing is wrong. */
+/* What llhttp leaves to its user. NULL: the head is valid. */
 static const struct http_problem *check_head(const struct http_conn *c)
 {
         static const struct http_problem te = { 400, "BAD_REQUEST",
                                                 "HTTP/1.0 has no Transfer-Encoding" };
-        static const struct http_problem coding = { 501, "NOT_IMPLEMENTED",
-                                                    "the only known transfer coding is chunked" };
+        static const struct http_problem coding = {
+                501, "NOT_IMPLEMENTED", "the only supported transfer coding is chunked"
+        };
         static const struct http_problem host = { 400, "BAD_REQUEST",
-                                                  "exactly one valid Host header is needed" };
-        static const struct http_problem expect = { 417, "EXPECTATION_FAILED",
-                                                    "the only known expectation is 100-continue" };
+                                                  "exactly one valid Host header is required" };
+        static const struct http_problem expect = {
+                417, "EXPECTATION_FAILED", "the only supported expectation is 100-continue"
+        };
         const struct http_req *req = c->req;
         size_t hosts = http_headers_count(&req->headers, STR("Host"));
         struct str value;
@@ -181,6 +167,8 @@ static const struct http_problem *check_head(const struct http_conn *c)
 
 static void head_complete(struct http_conn *c)
 {
+        static const struct http_problem bad_target = { 400, "BAD_REQUEST",
+                                                        "the request target is malformed" };
         struct http_req *req = c->req;
         const struct http_problem *p;
         struct url_target target;
@@ -191,12 +179,10 @@ static void head_complete(struct http_conn *c)
         req->path = r < 0 ? req->target : target.path;
         req->query = r < 0 ? STR_NULL : target.query;
         p = check_head(c);
+        if (!p && r < 0)
+                p = &bad_target;
         if (p) {
                 conn__refuse(c, p);
-                return;
-        }
-        if (r < 0) {
-                refuse_text(c, "the request target can't be understood");
                 return;
         }
         conn__set_state(c, CONN_BODY);
@@ -211,7 +197,7 @@ static void message_complete(struct http_conn *c)
         if (c->state != CONN_BODY)
                 return;
         conn__set_state(c, CONN_RESPONSE);
-        if (!c->answered && !c->failed)
+        if (!c->responded && !c->failed)
                 http_req_deliver_end(c->req);
 }
 

@@ -12,10 +12,9 @@
 #include "http/url.h"
 #include "os/fd.h"
 
-/* Below this, telling the kernel to read ahead costs more than it brings. */
+/* Below this size posix_fadvise costs more than it gains. */
 #define ADVISE_MIN (256 * KiB)
 
-/* What is known of the file, and the texts made of it. */
 struct file_info {
         uint64_t size;
         struct validators validators;
@@ -36,7 +35,7 @@ static int stat_file(int fd, unsigned flags, struct file_info *ret)
                 return -EINVAL;
         ret->size = (uint64_t) st.st_size;
         ret->validators = (struct validators){ .modified = USEC_INFINITY };
-        /* A time before 1970 is an accident and can't be written as usec_t. */
+        /* usec_t cannot represent a time before 1970. */
         if (st.st_mtim.tv_sec >= 0) {
                 ret->validators.modified = (usec_t) st.st_mtim.tv_sec * USEC_PER_SEC;
                 (void) time_to_http(ret->validators.modified, ret->modified);
@@ -68,7 +67,7 @@ static bool is_unchanged(const struct http_req *req, const struct file_info *f)
                                  http_req_header(req, STR("If-Modified-Since")), &f->validators);
 }
 
-/* Range belongs to GET alone (RFC 9110, 14.2). */
+/* Range applies to GET only (RFC 9110, 14.2). */
 static enum range_result choose_range(const struct http_req *req, const struct file_info *f,
                                       unsigned flags, struct range *ret)
 {
@@ -91,16 +90,7 @@ static void reply_unsatisfiable(struct http_req *req, uint64_t size, const char 
         (void) snprintf(text, sizeof(text), "bytes */%" PRIu64, size);
         (void) http_res_header(req, STR("Content-Range"), str_from(text));
         http_reply_error(req, 416, code ? code : "RANGE_NOT_SATISFIABLE",
-                         "the file has %" PRIu64 " bytes; none of the wanted are among them", size);
-}
-
-static void add_content_range(struct http_req *req, const struct range *range, uint64_t size)
-{
-        char text[80];
-
-        (void) snprintf(text, sizeof(text), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range->start,
-                        range->end, size);
-        (void) http_res_header(req, STR("Content-Range"), str_from(text));
+                         "the range is outside of the file, which has %" PRIu64 " bytes", size);
 }
 
 static void send_bytes(struct http_req *req, int status, uint64_t pos, uint64_t n)
@@ -118,24 +108,25 @@ int http_reply_file(struct http_req *req, int fd, const struct http_file_options
 {
         static const struct http_file_options none;
         const struct http_file_options *o = options ? options : &none;
-        struct file_info file_info = { 0 };
+        struct file_info info = { 0 };
         struct range range;
         enum range_result result;
-        int r = stat_file(fd, o->flags, &file_info);
+        char text[80];
+        int r = stat_file(fd, o->flags, &info);
 
         if (r < 0 || http_req_is_gone(req)) {
                 (void) fd_close(fd);
                 return r;
         }
         req->res.file = fd;
-        add_validators(req, &file_info);
-        if (is_unchanged(req, &file_info)) {
+        add_validators(req, &info);
+        if (is_unchanged(req, &info)) {
                 http_reply_empty(req, 304);
                 return 0;
         }
-        result = choose_range(req, &file_info, o->flags, &range);
+        result = choose_range(req, &info, o->flags, &range);
         if (result == RANGE_UNSATISFIABLE) {
-                reply_unsatisfiable(req, file_info.size, o->range_code);
+                reply_unsatisfiable(req, info.size, o->range_code);
                 return 0;
         }
         (void) http_res_header(req, STR("Content-Type"),
@@ -143,10 +134,12 @@ int http_reply_file(struct http_req *req, int fd, const struct http_file_options
         if (o->name.p)
                 (void) http_res_attachment(req, o->name);
         if (result == RANGE_FULL) {
-                send_bytes(req, 200, 0, file_info.size);
+                send_bytes(req, 200, 0, info.size);
                 return 0;
         }
-        add_content_range(req, &range, file_info.size);
+        (void) snprintf(text, sizeof(text), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range.start,
+                        range.end, info.size);
+        (void) http_res_header(req, STR("Content-Range"), str_from(text));
         send_bytes(req, 206, range.start, range.end - range.start + 1);
         return 0;
 }

@@ -3,14 +3,13 @@
 #define HUTCH_HTTP_FILE_H
 
 /*
- * A regular file as the answer: sent by the kernel (sendfile) a portion per turn of the loop, so
+ * A regular file as the response. The kernel sends it (sendfile), a portion per loop iteration, so
  * neither its size nor the client's speed costs memory.
  *
- * The answer carries Content-Length, Accept-Ranges, Last-Modified and, if wanted, an ETag. Served
- * are conditional requests (304), one Range with If-Range (206, 416) and HEAD; http/range.h has the
- * rules. The size is taken once. What is appended to the file meanwhile is not sent; if it shrinks,
- * the promised length can't be kept and the connection is broken off, so that the client does not
- * take the next answer for the rest of this one.
+ * The response has Content-Length, Accept-Ranges, Last-Modified and, optionally, an ETag. Conditional
+ * requests (304), one Range with If-Range (206, 416) and HEAD are supported; see http/range.h. The size
+ * is read once. Data appended meanwhile is not sent. If the file shrinks, the connection is reset, so
+ * that the client does not mistake the next response for the remainder of this one.
  *
  *         r = http_reply_file(req, TAKE_FD(fd), &(struct http_file_options){ .name = base_name });
  *         if (r < 0)
@@ -20,30 +19,30 @@
 #include "http/req.h"
 
 enum http_file_flags {
-        /* A tag of modification time, size and inode. As strong as the filesystem's clock is fine:
-         * two writes of equal length within one of its ticks look the same. */
+        /* Made of modification time, size and inode. Its resolution is that of the filesystem's
+         * clock: two writes of equal length within one tick look the same. */
         HTTP_FILE_ETAG = 1 << 0,
-        /* A Range that can't be understood is 416, where RFC 9110 wants the whole file. */
+        /* A malformed Range is 416; RFC 9110 would send the complete file. */
         HTTP_FILE_STRICT_RANGE = 1 << 1,
 };
 
 struct http_file_options {
         unsigned flags;
         struct str type;        /* null view: application/octet-stream */
-        struct str name;        /* to be saved under this name; null view: shown, not saved */
-        const char *range_code; /* the API's word for 416; NULL: RANGE_NOT_SATISFIABLE */
+        struct str name;        /* save as this name (attachment); null view: inline */
+        const char *range_code; /* the API's error code for 416; NULL: RANGE_NOT_SATISFIABLE */
 };
 
-/* Takes fd, whatever it returns; it is closed with the request. options may be NULL. 0: answered.
- * Negative: nothing was said and the answer is the caller's: -EISDIR, -EINVAL for what else is not
- * a regular file, or fstat's error. */
+/* Takes fd in any case; it is closed with the request. options may be NULL. 0: the response has begun.
+ * Negative: nothing was sent, and the caller responds: -EISDIR, -EINVAL for other files that are not
+ * regular, or the error of fstat. */
 int http_reply_file(struct http_req *req, int fd, const struct http_file_options *options)
         must_check;
 
-/* Adds "Content-Disposition: attachment" for a file of that name, before the answer begins. The
- * name may hold any bytes: what is not printable ASCII, and quotes, backslashes and percent signs,
- * is percent-encoded in filename; if anything was, the name follows as filename* (RFC 8187). Only
- * what is behind the last slash counts. -ENOMEM if the arena is full. */
+/* Adds "Content-Disposition: attachment" before the response begins. Only the last component of the name
+ * is used, and it may contain any bytes: everything but printable ASCII, and quotes, backslashes and
+ * percent signs, is percent-encoded in filename, and the name follows as filename* (RFC 8187) then.
+ * -ENOMEM if the arena is full. */
 int http_res_attachment(struct http_req *req, struct str name);
 
 #endif

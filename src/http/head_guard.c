@@ -7,18 +7,17 @@
 #include "base/base.h"
 
 /*
- * The inside of a line is skipped eight bytes at a time up to the next control character; one pass
- * does what memchr and a check behind it would do in two. Everything else is a step per byte, and
- * happens some three times a line.
+ * The inside of a line is scanned eight bytes at a time up to the next control character: one pass does
+ * what memchr and a check would do in two. Everything else is one step per byte, about three per line.
  */
 
 enum state {
-        BEFORE,     /* message mode: no byte of the request line yet */
-        BEFORE_LF,  /* CR of an empty line there */
+        BEFORE,     /* message mode: before the request line */
+        BEFORE_LF,  /* after the CR of an empty line */
         LINE_START, /* first byte of a field line, or CR of the empty line */
         IN_LINE,
-        LINE_LF, /* CR at the end of a line */
-        LAST_LF, /* CR of the empty line that ends the head */
+        LINE_LF, /* after the CR of a line */
+        LAST_LF, /* after the CR of the empty line that ends the head */
         COMPLETE,
         FAILED,
 };
@@ -38,8 +37,8 @@ static bool is_control(char c)
         return ((unsigned char) c < 0x20 && c != '\t') || c == 0x7f;
 }
 
-/* First control character but HTAB, or end.
- * Of the bits that are set in `hits`, the lowest is exact; those above may come from a borrow. */
+/* The first control character except HTAB, or end. Of the bits that are set in `hits`, the lowest is
+ * exact; those above may come from a borrow. */
 static const char *find_control(const char *p, const char *end)
 {
         while (end - p >= 8) {
@@ -109,7 +108,7 @@ static int end_line(struct head_guard *g, char c)
         return 0;
 }
 
-/* One byte outside of a line's inside. */
+/* One byte outside the inside of a line. */
 static int step(struct head_guard *g, char c)
 {
         if (g->_state == BEFORE || g->_state == LINE_START) {

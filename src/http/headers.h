@@ -3,8 +3,8 @@
 #define HUTCH_HTTP_HEADERS_H
 
 /*
- * An ordered list of header fields in a request's arena. Names compare without case; values are
- * kept as they came, without surrounding white space. Both are views into the arena (or constants).
+ * An ordered list of header fields in an arena. Names compare without case; values have no surrounding
+ * white space. Both are views into the arena, or constants.
  */
 
 #include "base/arena.h"
@@ -32,10 +32,10 @@ struct str http_headers_get(const struct http_headers *h, struct str name);
 /* How many of that name. */
 size_t http_headers_count(const struct http_headers *h, struct str name);
 
-/* Whether `token` is an element of the comma-separated field `name`, over all its lines. */
+/* Whether `token` is an element of the comma-separated field `name`, in any of its lines. */
 bool http_headers_has_token(const struct http_headers *h, struct str name, struct str token);
 
-/* Appends "Name: value" CR LF. Both must be known to be harmless. */
+/* Appends "Name: value" CR LF. Both must have been validated. */
 void http_header_write(struct buf *b, struct str name, struct str value);
 
 /* --- building a list from a parser that delivers fragments --- */
@@ -50,7 +50,7 @@ struct http_head_builder {
 
 void http_head_begin(struct http_head_builder *b, struct arena *a);
 
-/* Fragments of a name or a value, in order. -ENOMEM: arena full; -E2BIG: too many fields. */
+/* The next fragment of a name or a value. -ENOMEM: the arena is full; -E2BIG: too many fields. */
 int http_head_name(struct http_head_builder *b, struct str fragment) must_check;
 int http_head_value(struct http_head_builder *b, struct str fragment) must_check;
 

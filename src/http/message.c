@@ -3,8 +3,8 @@
 
 #include "base/base.h"
 
-/* Bytes of chunk heads that a body may have: a chunk of one byte has five, one that is signed about
- * ninety. */
+/* Limit of chunk framing relative to the body: a chunk of one byte has five bytes of framing, a signed
+ * one about ninety. */
 #define FRAMING_MAX      (64 * KiB)
 #define FRAMING_PER_BYTE 16
 
@@ -15,13 +15,13 @@ static struct http_message *message_of(llhttp_t *p)
 
 static int set_failure(struct http_message *m, int r)
 {
-        m->_failure = r == -ENOMEM ? -E2BIG : r; /* the arena is full: the same to the sender */
+        m->_failure = r == -ENOMEM ? -E2BIG : r; /* the arena is full: the head is too large */
         return HPE_USER;
 }
 
 /* --- the start line --- */
 
-/* The byte that many places before `at`, even if it came with an earlier feed. */
+/* The byte `places` before `at`, which may belong to an earlier feed. */
 static char before(const struct http_message *m, const char *at, size_t places)
 {
         size_t here = (size_t) (at - m->_fed);
@@ -40,13 +40,13 @@ static void keep_tail(struct http_message *m, const char *p, size_t n)
         memcpy(m->_tail + kept, p + n - (HTTP_MESSAGE_TAIL - kept), HTTP_MESSAGE_TAIL - kept);
 }
 
-static int superfluous_space(llhttp_t *p)
+static int reject_space(llhttp_t *p)
 {
         llhttp_set_error_reason(p, "more than one space in the request line");
         return HPE_INVALID_URL;
 }
 
-/* llhttp also speaks RTSP and ICE, and passes over further spaces. */
+/* llhttp also accepts RTSP and ICE, and skips additional spaces. */
 static int on_version(llhttp_t *p, const char *at, size_t n)
 {
         static const char name[] = "HTTP/";
@@ -59,7 +59,7 @@ static int on_version(llhttp_t *p, const char *at, size_t n)
                 if (before(m, at, sizeof(name) - 1 - i) != name[i])
                         return HPE_INVALID_VERSION;
         if (p->type == HTTP_REQUEST && before(m, at, 7) == ' ')
-                return superfluous_space(p);
+                return reject_space(p);
         return 0;
 }
 
@@ -69,7 +69,7 @@ static int on_url(llhttp_t *p, const char *at, size_t n)
         char *target;
 
         if (!m->target.p && before(m, at, 2) == ' ')
-                return superfluous_space(p);
+                return reject_space(p);
         if (m->target.n + n > m->_target_max)
                 return set_failure(m, -ENAMETOOLONG);
         target = arena_append(m->_arena, (char *) m->target.p, m->target.n, str_of(at, n));
@@ -79,7 +79,7 @@ static int on_url(llhttp_t *p, const char *at, size_t n)
         return 0;
 }
 
-/* --- the rest --- */
+/* --- headers and body --- */
 
 static int on_header_field(llhttp_t *p, const char *at, size_t n)
 {
@@ -110,7 +110,7 @@ static int on_headers_complete(llhttp_t *p)
                 p->flags |= F_SKIPBODY;
         m->keep_alive = llhttp_should_keep_alive(p);
         m->until_eof = llhttp_message_needs_eof(p);
-        /* Whether to switch is decided by others; to llhttp the message is an ordinary one. */
+        /* The owner decides about the switch; for llhttp it is an ordinary message. */
         m->upgrade = p->upgrade;
         p->upgrade = 0;
         return 0;
@@ -213,9 +213,9 @@ static ssize_t feed_guarded(struct http_message *m, const char *p, size_t n)
         if (r < 0 || complete == 0)
                 return r;
         m->_guarding = false;
-        /* The guard has seen the end of a head and llhttp has not: they disagree, so refuse. */
+        /* The guard has seen the end of a head and llhttp has not: they disagree, so reject. */
         if (m->_in_trailer ? !m->got_message : !m->got_head) {
-                m->reason = "the head can't be parsed";
+                m->reason = "the head cannot be parsed";
                 return -EBADMSG;
         }
         return (ssize_t) used;
@@ -230,7 +230,7 @@ static ssize_t feed_body(struct http_message *m, const char *p, size_t n)
                 return used;
         m->_framing_bytes += (uint64_t) used - (m->_body_bytes - carried);
         if (m->_framing_bytes > FRAMING_MAX + FRAMING_PER_BYTE * m->_body_bytes) {
-                m->reason = "the chunks of the body are more framing than content";
+                m->reason = "the body has more chunk framing than content";
                 return -EBADMSG;
         }
         return used;

@@ -10,28 +10,28 @@
 /*
  * Theory of operation
  *
- * What separates parts is the delimiter CR LF "--" boundary. No boundary contains a CR, so CR is
- * found in a delimiter at its first place only: when a match breaks off, no shorter match can be
- * inside it, and the search goes on at the byte that broke it. Each byte is looked at about once.
+ * Parts are separated by the delimiter CR LF "--" boundary. A boundary contains no CR, so the only CR of
+ * a delimiter is its first byte: when a match fails, no shorter match can be inside it, and the search
+ * continues at the byte that failed. Each byte is examined about once.
  *
- * If a piece ends inside a candidate, only the number of bytes matched is remembered (_match).
- * Should the match break off in a later piece, those bytes are content after all; they equal the
- * beginning of _delim and are given to the user from there.
+ * If a piece ends inside a candidate, only the number of matched bytes is stored (_match). If the match
+ * fails in a later piece, those bytes were content; they equal the start of _delim and are delivered
+ * from there.
  *
- * Two delimiters lack their CR LF: the first, when the body begins with it, and that of a part
- * without content, whose CR LF ended the header. Both searches therefore start as if CR LF had
- * been matched already; those two bytes are "virtual" and never content.
+ * Two delimiters lack their CR LF: the first one, when the body begins with it, and that of a part
+ * without content, whose CR LF ended the header. Both searches therefore start as if CR LF had matched;
+ * these two bytes are "virtual" and never content.
  */
 
 enum state {
-        PREAMBLE,     /* looking for the first delimiter; what comes before is dropped */
-        AFTER_DELIM,  /* behind a delimiter: '-' for the last, else padding and CR LF */
+        PREAMBLE,     /* before the first delimiter; dropped */
+        AFTER_DELIM,  /* after a delimiter: '-' for the last, else padding and CR LF */
         CLOSING_DASH, /* one '-' seen */
         PADDING,      /* blanks between delimiter and line end */
         DELIM_LF,     /* CR seen */
         HEAD,         /* collecting a part's header */
         BODY,         /* a part's content */
-        EPILOGUE,     /* behind the last delimiter */
+        EPILOGUE,     /* after the last delimiter */
         FAILED,
 };
 
@@ -129,7 +129,7 @@ static int delim_found(struct multipart *mp)
         return r < 0 ? stop(mp, r) : 0;
 }
 
-/* How far (p, n) goes along with the delimiter from its byte `from` on. */
+/* How many bytes of (p, n) equal the delimiter from its byte `from` on. */
 static size_t match_length(const struct multipart *mp, size_t from, const char *p, size_t n)
 {
         size_t max = MIN_OF(n, mp->_delim_n - from);
@@ -140,7 +140,7 @@ static size_t match_length(const struct multipart *mp, size_t from, const char *
         return i;
 }
 
-/* Goes on with a match that began in an earlier piece. */
+/* Continues a match that began in an earlier piece. */
 static int resume_match(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
 {
         size_t matched = match_length(mp, mp->_match, p, n);
@@ -168,7 +168,7 @@ static wide load(const char *p)
         return v;
 }
 
-/* Does one of the 16 places from p on begin with CR LF '-'? Looks at 18 bytes. */
+/* Whether CR LF '-' starts at one of the 16 positions from p on. Reads 18 bytes. */
 static bool may_begin_here(const char *p)
 {
         wide hits = (wide) (load(p) == '\r') & (wide) (load(p + 1) == '\n')
@@ -179,8 +179,8 @@ static bool may_begin_here(const char *p)
         return (halves[0] | halves[1]) != 0;
 }
 
-/* The next place where a delimiter could begin, or NULL. memchr for CR would do, and is used for
- * the last few bytes; but content made of CRs would slow it down sixtyfold. */
+/* The next position where a delimiter could start, or NULL. memchr for CR would be enough, and is used
+ * for the last few bytes, but content made of CRs would slow it down sixtyfold. */
 static const char *find_candidate(const char *p, const char *end)
 {
         for (; end - p >= (ptrdiff_t) sizeof(wide) + 2; p += sizeof(wide)) {
@@ -221,7 +221,7 @@ static int search(struct multipart *mp, const char *p, size_t n, size_t *ret_use
         return emit(mp, p, n);
 }
 
-/* --- the rest of a delimiter's line, a byte at a time --- */
+/* --- the end of a delimiter's line, byte by byte --- */
 
 static int begin_part(struct multipart *mp)
 {
@@ -318,12 +318,12 @@ static int head(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
         return lf ? end_line(mp) : 0;
 }
 
-/* --- behind the last delimiter --- */
+/* --- after the last delimiter --- */
 
 static int epilogue(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
 {
         if (n > mp->_limits.epilogue_max - mp->_n_epilogue)
-                return fail(mp, -E2BIG, "too much text behind the last part");
+                return fail(mp, -E2BIG, "too much text after the last part");
         mp->_n_epilogue += n;
         *ret_used = n;
         return 0;
@@ -331,8 +331,8 @@ static int epilogue(struct multipart *mp, const char *p, size_t n, size_t *ret_u
 
 /* --- parsing --- */
 
-/* Each takes some of (p, n), n > 0, from its front and says how much. It may take nothing, but
- * then it has changed the state or _match. */
+/* Each consumes some of (p, n), n > 0, from its start. If it consumes nothing, it changes the state or
+ * _match. */
 typedef int state_fn(struct multipart *mp, const char *p, size_t n, size_t *ret_used);
 
 static state_fn *const state_fns[] = {

@@ -5,32 +5,31 @@
 /*
  * A streaming parser of multipart/form-data (RFC 7578, RFC 2046).
  *
- * The body is fed in pieces of any size, cut anywhere, and comes back as events: part, data any
- * number of times, part_end, and so on. A part may be of any size; nothing of its content is kept
- * or copied. `data` points into the fed memory, save for the few bytes at the end of a piece that
- * could have been the beginning of a boundary and were not: those come from the parser's own copy
- * of the boundary. Only a part's header is collected, up to its limit.
+ * The body is fed in pieces of any size and produces events: part, data any number of times, part_end,
+ * and so on. A part may have any size; its content is neither stored nor copied. `data` points into the
+ * fed memory, except for the few bytes at the end of a piece that could have been the start of a
+ * boundary: these come from the parser's copy of the boundary. Only the header of a part is collected,
+ * up to its limit.
  *
- * Strict where a lenient reading would let two programs see different parts: lines of a header end
- * in CR LF, no folding, no control characters, a "form-data" disposition with exactly one name,
- * and nothing but blanks between a boundary and its line's end. Lenient where senders are: anything
- * before the first and (bounded) behind the last boundary is ignored, and a part without content
- * may lack the empty line's second CR LF.
+ * The parser is strict where a lenient reading would let two programs see different parts: header lines
+ * end in CR LF, no folding, no control characters, a "form-data" disposition with exactly one name, and
+ * only blanks between a boundary and the end of its line. It is lenient where senders are: it ignores
+ * anything before the first and (bounded) after the last boundary, and a part without content may lack
+ * the second CR LF of the empty line.
  *
- * Names come as senders mean them: of a quoted string, \" and \\ are decoded as curl and RFC 9110
- * write them, %22, %0D and %0A as browsers do (HTML, 4.10.21.8), every other escape is kept as it
- * stands. "filename*" (RFC 8187, UTF-8 only) wins over "filename". A name may thus contain line
- * ends and, not validated unless it came encoded, bytes that are not UTF-8; never NUL. It was given
- * by the client: a filename is no path.
+ * Names are decoded: in a quoted string \" and \\ as curl and RFC 9110 write them, %22, %0D and %0A as
+ * browsers do (HTML, 4.10.21.8); other escapes are kept. "filename*" (RFC 8187, UTF-8 only) wins over
+ * "filename". A name may therefore contain line ends and bytes that are not UTF-8; never NUL. It comes
+ * from the client: a filename is not a path.
  *
  *         multipart_init(&up->mp, boundary, &upload_ops, NULL);
  *         r = multipart_feed(&up->mp, p, n);        as often as there is something
  *         r = multipart_finish(&up->mp);
  *         multipart_done(&up->mp);
  *
- * The storage is the caller's; callbacks find it with container_of. A negative errno of a callback
- * stops the parser and is returned; so is every error of its own, again with each later call.
- * A callback may not call the parser, multipart_done included.
+ * The caller owns the storage; callbacks find it with container_of. A negative errno of a callback stops
+ * the parser and is returned, as is every error of the parser, again by each later call. A callback must
+ * not call the parser, including multipart_done.
  */
 
 #include "base/buf.h"
@@ -43,8 +42,8 @@ struct multipart;
 
 struct multipart_part {
         struct str name;
-        struct str filename;     /* null view: not a file; empty: a file field left empty */
-        struct str content_type; /* null view: not said */
+        struct str filename;     /* null view: not a file; empty: an empty file field */
+        struct str content_type; /* null view: absent */
 };
 
 /* The part's views are valid until its part_end returns. */
@@ -60,37 +59,37 @@ struct multipart_ops {
         multipart_part_end_fn *part_end;
 };
 
-/* A member that is 0 stands for its default. */
+/* 0 selects the default. */
 struct multipart_limits {
         size_t parts_max;        /* 10 000 */
-        size_t header_bytes_max; /* of one part: 8 KiB, line ends included */
+        size_t header_bytes_max; /* of one part, including line ends: 8 KiB */
         size_t headers_max;      /* of one part: 16 */
-        size_t epilogue_max;     /* bytes behind the last boundary: 64 KiB */
+        size_t epilogue_max;     /* bytes after the last boundary: 64 KiB */
 };
 
 struct multipart {
-        const char *reason; /* after an error of the parser's own: "part 3: header too long" */
+        const char *reason; /* after an error of the parser: "part 3: header too long" */
 
         const struct multipart_ops *_ops;
         struct multipart_limits _limits;
         int _error;
         uint8_t _state;
-        size_t _n_parts;    /* begun so far */
+        size_t _n_parts;    /* so far */
         size_t _n_headers;  /* of this part */
-        size_t _line;       /* where the current line starts in _head */
-        size_t _n_epilogue; /* bytes of it */
-        size_t _match;      /* bytes of _delim that the input's end matches */
-        size_t _virtual;    /* of these, the ones that were no content: see multipart.c */
+        size_t _line;       /* start of the current line in _head */
+        size_t _n_epilogue; /* bytes after the last boundary */
+        size_t _match;      /* bytes of _delim that the end of the input matches */
+        size_t _virtual;    /* of these, bytes that are not content; see multipart.c */
         size_t _delim_n;
         char _delim[4 + MULTIPART_BOUNDARY_MAX]; /* CR LF - - boundary */
         char _reason[64];
-        struct buf _head; /* the current part's header */
+        struct buf _head; /* header of the current part */
 };
 
 /* --- life cycle --- */
 
-/* The boundary (1 to MULTIPART_BOUNDARY_MAX bytes, as multipart_boundary gives them) is copied,
- * the limits too; the ops stay the caller's. limits may be NULL. */
+/* Copies the boundary (1 to MULTIPART_BOUNDARY_MAX bytes, from multipart_boundary) and the limits;
+ * `ops` must stay valid. limits may be NULL. */
 void multipart_init(struct multipart *mp, struct str boundary, const struct multipart_ops *ops,
                     const struct multipart_limits *limits);
 void multipart_done(struct multipart *mp);
@@ -100,7 +99,7 @@ void multipart_done(struct multipart *mp);
 /* 0, -EINVAL if malformed, -E2BIG over a limit, -ENOMEM, or what a callback returned. */
 int multipart_feed(struct multipart *mp, const char *p, size_t n) must_check;
 
-/* The body has ended. 0 if the closing boundary was seen, -EINVAL if not, or the earlier error. */
+/* The body has ended: 0 if the closing boundary was seen, else -EINVAL, or the earlier error. */
 int multipart_finish(struct multipart *mp) must_check;
 
 /* --- the Content-Type of the request --- */

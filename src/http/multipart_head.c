@@ -29,13 +29,13 @@ const char *multipart__check_line(struct str line)
 
 /* --- values of parameters, decoded in place --- */
 
-/* The header is ours to change; views of it are made from that memory. */
+/* The header is in memory of the parser, which may be modified. */
 static char *writable(struct str s)
 {
         return (char *) s.p;
 }
 
-/* What a browser encodes inside quotes: the character, or -1 for all other text. */
+/* The character that a browser has encoded inside quotes, or -1. */
 static int browser_escape(struct str s)
 {
         if (s.n < 3 || s.p[0] != '%')
@@ -69,8 +69,8 @@ static struct str unquote(struct str s)
         return str_of(to, n);
 }
 
-/* UTF-8'language'text (RFC 8187). Other character sets leave *ret alone: there may be a plain
- * parameter beside this one. */
+/* UTF-8'language'text (RFC 8187). Other character sets leave *ret unchanged: there may be a plain
+ * parameter, too. */
 static const char *decode_extended(struct str s, struct str *ret)
 {
         struct str charset, language, text;
@@ -152,8 +152,8 @@ static const char *content_type(struct head *h, struct str value)
         return NULL;
 }
 
-/* Deprecated by RFC 7578; the harmless ones are still sent. To store base64 as if it were the
- * content would be worse than to refuse it. */
+/* Deprecated by RFC 7578, but clients still send the harmless ones. Storing base64 as if it were the
+ * content would be worse than rejecting it. */
 static const char *transfer_encoding(struct head *h, struct str value)
 {
         if (str_caseeq(value, STR("binary")) || str_caseeq(value, STR("8bit"))

@@ -7,10 +7,26 @@
 #include "os/fd.h"
 
 /*
- * A proxied request lives in the arena of the request it serves and holds a reference to it: until
- * the call's `end`, or, after a protocol switch, until the pump has ended. Each direction of the
- * body is one pair of hooks: the receiver's hook writes and, when the other side is full, pauses;
- * the other side's drain resumes.
+ * Theory of operation
+ *
+ * A proxied request joins two objects with independent lifetimes: the request of the client (http/req.h)
+ * and a call to the upstream (http/client.h). Either side may end first.
+ *
+ *         http_proxy ── http_call_start ── connection established ── http_body_start (100 Continue)
+ *         client body ── req_body ── http_call_write           full: http_body_pause, until call_drain
+ *         response    ── call_head ── http_stream_begin
+ *                        call_body ── http_stream_write        full: http_call_pause, until req_drain
+ *                        call_end  ── http_stream_end, or an error response
+ *         101         ── call_upgrade ── http_req_upgrade, pump
+ *
+ * Invariant: struct proxied lives in the arena of the request and holds a reference to it until the
+ * call's `end`, which always comes; after a protocol switch the pump holds the reference until both
+ * tunnels are closed. So either side may use the other without asking whether it exists: writing to a
+ * request whose client is gone, or to a call that has ended, does nothing.
+ *
+ * If the client goes away, req_abort cancels the call. If the upstream fails before our head was sent,
+ * the client gets an error response; afterwards its connection is reset, so that it cannot mistake the
+ * response for complete.
  */
 
 struct proxied {
@@ -18,10 +34,10 @@ struct proxied {
         struct http_req *req;
         http_proxy_failed_fn *failed;
         http_proxy_filter_fn *filter;
-        size_t n_headers; /* of our answer, before the server's were added */
+        size_t n_headers; /* of our response, before those of the upstream were added */
         struct buf body;  /* sent instead of the request's */
         bool switched;    /* the pump holds the reference */
-        bool refused;     /* we cancelled the call because of its answer */
+        bool rejected;    /* the call was canceled because of its response */
 };
 
 struct switched {
@@ -31,7 +47,7 @@ struct switched {
 
 /* --- failures --- */
 
-static void reply_shaped(struct http_req *req, const struct http_problem *p)
+static void reply_default(struct http_req *req, const struct http_problem *p)
 {
         http_reply_error(req, p->status, p->code, "%s", p->message);
 }
@@ -42,18 +58,17 @@ static void reply_failure(struct http_req *req, http_proxy_failed_fn *failed, in
                 int r;
                 struct http_problem problem;
         } map[] = {
-                { -ETIMEDOUT,
-                  { 504, "GATEWAY_TIMEOUT", "the server behind did not answer in time" } },
-                { -EAGAIN,
-                  { 503, "UPSTREAM_BUSY", "the server behind accepts no connection now" } },
-                { -EBADMSG, { 502, "BAD_GATEWAY", "the server behind sent an invalid answer" } },
+                { -ETIMEDOUT, { 504, "GATEWAY_TIMEOUT", "the upstream did not respond in time" } },
+                { -EAGAIN, { 503, "UPSTREAM_BUSY", "the upstream accepts no connection now" } },
+                { -EBADMSG, { 502, "BAD_GATEWAY", "the upstream sent an invalid response" } },
                 { -E2BIG,
-                  { 502, "BAD_GATEWAY", "the answer's head of the server behind is too large" } },
+                  { 502, "BAD_GATEWAY", "the response head of the upstream is too large" } },
                 { -ECONNRESET,
-                  { 502, "BAD_GATEWAY", "the server behind closed without an answer" } },
-                { -EPIPE, { 502, "BAD_GATEWAY", "the server behind closed without an answer" } },
-                { -ECANCELED, { 503, "SHUTTING_DOWN", "the connection was given up" } },
-                { -EINVAL, { 400, "BAD_REQUEST", "the request can't be passed on" } },
+                  { 502, "BAD_GATEWAY", "the upstream closed the connection without a response" } },
+                { -EPIPE,
+                  { 502, "BAD_GATEWAY", "the upstream closed the connection without a response" } },
+                { -ECANCELED, { 503, "SHUTTING_DOWN", "the proxy is shutting down" } },
+                { -EINVAL, { 400, "BAD_REQUEST", "the request cannot be forwarded" } },
                 { -ENOMEM, { 431, "HEADERS_TOO_LARGE", "the request head is too large" } },
         };
         char message[128];
@@ -64,12 +79,12 @@ static void reply_failure(struct http_req *req, http_proxy_failed_fn *failed, in
                         failed(req, &map[i].problem);
                         return;
                 }
-        (void) snprintf(message, sizeof(message), "the server behind can't be reached: %s",
+        (void) snprintf(message, sizeof(message), "the upstream cannot be reached: %s",
                         strerror(-r));
         failed(req, &other);
 }
 
-static void give_up(struct proxied *x, int r)
+static void fail_response(struct proxied *x, int r)
 {
         struct http_req *req = x->req;
 
@@ -78,7 +93,7 @@ static void give_up(struct proxied *x, int r)
         if (req->res.state == HTTP_RES_STREAM) {
                 http_stream_fail(req);
         } else if (req->res.state == HTTP_RES_NONE) {
-                req->res.headers.n = x->n_headers; /* without what a refused answer left */
+                req->res.headers.n = x->n_headers; /* drop those of a rejected response */
                 reply_failure(req, x->failed, r);
         }
 }
@@ -88,7 +103,7 @@ static struct proxied *proxied_of(struct http_call *call)
         return container_of(call, struct proxied, call);
 }
 
-/* --- the client's side --- */
+/* --- the request of the client --- */
 
 static void req_body(struct http_req *req, const char *p, size_t n)
 {
@@ -128,14 +143,14 @@ static const struct http_hooks req_hooks = {
         .abort = req_abort,
 };
 
-/* --- the server's side --- */
+/* --- the call to the upstream --- */
 
 static void call_head(struct http_call *call)
 {
         struct proxied *x = proxied_of(call);
 
         if (proxy__response_headers(x->req, &call->response, x->filter) < 0) {
-                x->refused = true;
+                x->rejected = true;
                 http_call_cancel(call);
                 return;
         }
@@ -151,7 +166,7 @@ static void call_body(struct http_call *call, const char *p, size_t n)
                 http_call_pause(call);
 }
 
-/* The first one tells that the connection stands: the client may send its body. */
+/* The first drain means that the connection is established: the client may send its body. */
 static void call_drain(struct http_call *call)
 {
         struct http_req *req = proxied_of(call)->req;
@@ -162,7 +177,7 @@ static void call_drain(struct http_call *call)
 
 static void pump_ended(struct http_pump *p)
 {
-        http_req_unref(container_of(p, struct switched, pump)->req); /* the pump goes with it */
+        http_req_unref(container_of(p, struct switched, pump)->req); /* frees the pump, too */
 }
 
 static struct http_tunnel *call_upgrade(struct http_call *call)
@@ -192,12 +207,12 @@ static void call_end(struct http_call *call, int r)
 
         if (x->switched)
                 return;
-        if (x->refused)
+        if (x->rejected)
                 r = -EBADMSG;
         if (r == 0)
                 http_stream_end(req);
         else
-                give_up(x, r);
+                fail_response(x, r);
         http_req_set_hooks(req, NULL, NULL);
         buf_done(&x->body);
         http_req_unref(req);
@@ -211,7 +226,7 @@ static const struct http_call_hooks call_hooks = {
         .end = call_end,
 };
 
-/* --- the way in --- */
+/* --- starting --- */
 
 static int join_target(struct http_req *req, const struct http_proxy_target *t, struct str *ret)
 {
@@ -232,15 +247,15 @@ static int join_target(struct http_req *req, const struct http_proxy_target *t, 
         return 0;
 }
 
-/* Another HTTP inside the tunnel would be a way round the proxy: requests nobody looked at, with
- * headers nobody removed. Such an offer may be ignored, and is. */
+/* HTTP inside the tunnel would bypass the proxy: its requests would be neither checked nor stripped of
+ * headers. A server may ignore such an offer, and we do. */
 static bool may_switch(const struct http_req *req)
 {
-        struct str rest = http_req_header(req, STR("Upgrade")), protocol;
+        struct str offers = http_req_header(req, STR("Upgrade")), protocol;
 
         if (!req->upgrade || req->minor == 0 || req->has_body)
                 return false;
-        while (str_split(&rest, ',', &protocol)) {
+        while (str_split(&offers, ',', &protocol)) {
                 protocol = str_trim(protocol);
                 if (str_caseeq(protocol, STR("h2c")) || str_caseeq(protocol, STR("h2"))
                     || (protocol.n >= 4 && str_caseeq(str_of(protocol.p, 4), STR("HTTP")))
@@ -282,10 +297,10 @@ static int prepare(struct http_req *req, const struct http_proxy_target *t, stru
 void http_proxy(struct http_req *req, const struct http_proxy_target *t)
 {
         struct proxied *x = arena_new(&req->arena, struct proxied);
-        http_proxy_failed_fn *failed = t->failed ? t->failed : reply_shaped;
+        http_proxy_failed_fn *failed = t->failed ? t->failed : reply_default;
         int r = x ? prepare(req, t, x) : -ENOMEM;
 
-        /* The client left while the target was looked up: nobody would cancel the call. */
+        /* The client left while the target was looked up: hooks->abort will not come. */
         if (http_req_is_gone(req))
                 r = -ECONNRESET;
         if (r < 0) {

@@ -4,12 +4,11 @@
 #include "base/base.h"
 
 /*
- * Names are sorted out by their first letter before they are compared: a request has twenty headers
- * and there are twenty names that matter.
+ * Names are filtered by first letter or length before they are compared: a request has about twenty
+ * headers, and there are about twenty names to compare them with.
  */
 
-/* Names that are about one connection, not the message (RFC 9110, 7.6.1), and those that frame it.
- * Who sends on writes its own. */
+/* Headers of one connection, not of the message (RFC 9110, 7.6.1), and framing, which is written anew. */
 static bool is_hop_by_hop(struct str name)
 {
         static const struct str names[] = {
@@ -26,25 +25,25 @@ static bool is_hop_by_hop(struct str name)
         return name.n > 6 && str_caseeq(str_of(name.p, 6), STR("Proxy-"));
 }
 
-/* The options of Connection that are no header names to us, or are removed anyway. */
+/* Options of Connection that are not header names, or are removed anyway. */
 static bool is_plain_option(struct str option)
 {
         return option.n == 0 || str_caseeq(option, STR("keep-alive"))
                || str_caseeq(option, STR("close")) || str_caseeq(option, STR("upgrade"));
 }
 
-/* 1: Connection names headers to be removed. 0: nothing beyond the usual. */
+/* 1: Connection names further headers to remove. 0: it does not. */
 static int connection_names_headers(const struct http_headers *h)
 {
         unsigned options = 0;
         int named = 0;
 
         for (size_t i = 0; i < h->n; i++) {
-                struct str rest = h->v[i].value, option;
+                struct str list = h->v[i].value, option;
 
                 if (!str_caseeq(h->v[i].name, STR("Connection")))
                         continue;
-                while (str_split(&rest, ',', &option)) {
+                while (str_split(&list, ',', &option)) {
                         if (++options > PROXY_CONNECTION_MAX)
                                 return -EBADMSG;
                         if (!is_plain_option(str_trim(option)))
@@ -52,11 +51,6 @@ static int connection_names_headers(const struct http_headers *h)
                 }
         }
         return named;
-}
-
-static bool is_named(const struct http_headers *h, bool any, struct str name)
-{
-        return any && http_headers_has_token(h, STR("Connection"), name);
 }
 
 /* --- requests --- */
@@ -77,7 +71,7 @@ static bool is_added(struct str name, const struct http_proxy_target *t)
         return false;
 }
 
-/* Headers of which the server gets ours, or none. */
+/* Headers that are replaced by ours, or removed. */
 static bool is_replaced(struct str name, const struct http_proxy_target *t)
 {
         if (is_stripped(name, t) || is_added(name, t))
@@ -103,8 +97,7 @@ static bool is_replaced(struct str name, const struct http_proxy_target *t)
         }
 }
 
-/* All lines of X-Forwarded-For and the peer, in one. A peer on a unix socket has no address and
- * adds nothing. */
+/* Joins all lines of X-Forwarded-For and the peer. A peer on a unix socket has no address. */
 static int forwarded_for(struct http_req *req, struct str *ret)
 {
         struct arena *a = &req->arena;
@@ -137,7 +130,7 @@ static int add(struct http_req *req, struct http_headers *h, struct str name, st
         return value.p ? http_headers_add(h, &req->arena, name, value) : 0;
 }
 
-/* Of the proxy's own; the target may know better. */
+/* A header of the proxy, unless the target sets it. */
 static int add_default(struct http_req *req, const struct http_proxy_target *t,
                        struct http_headers *h, struct str name, struct str value)
 {
@@ -190,7 +183,8 @@ int proxy__request_headers(struct http_req *req, const struct http_proxy_target 
                 const struct http_header *h = &req->headers.v[i];
 
                 if (!is_hop_by_hop(h->name) && !is_replaced(h->name, t)
-                    && !is_named(&req->headers, named, h->name))
+                    && !(named
+                         && http_headers_has_token(&req->headers, STR("Connection"), h->name)))
                         r = add(req, &list, h->name, h->value);
         }
         if (r == 0)
@@ -200,13 +194,6 @@ int proxy__request_headers(struct http_req *req, const struct http_proxy_target 
 
 /* --- responses --- */
 
-static int pass_judged(struct http_req *req, struct http_header h, http_proxy_filter_fn *filter)
-{
-        int r = filter ? filter(req, &h) : 1;
-
-        return r > 0 ? add(req, &req->res.headers, h.name, h.value) : r;
-}
-
 int proxy__response_headers(struct http_req *req, const struct http_headers *response,
                             http_proxy_filter_fn *filter)
 {
@@ -215,15 +202,19 @@ int proxy__response_headers(struct http_req *req, const struct http_headers *res
         int r = MIN_OF(named, 0);
 
         for (size_t i = 0; i < response->n && r == 0; i++) {
-                const struct http_header *h = &response->v[i];
-                bool date = h->name.n == 4 && str_caseeq(h->name, STR("Date"));
+                struct http_header h = response->v[i];
+                bool date = h.name.n == 4 && str_caseeq(h.name, STR("Date"));
 
-                /* The engine writes X-Request-ID itself, and Date and Server if they are missing. */
-                if (is_hop_by_hop(h->name) || is_named(response, named, h->name) || (date && dated)
-                    || (h->name.n == 12 && str_caseeq(h->name, STR("X-Request-ID"))))
+                /* The server writes X-Request-ID itself, and Date and Server if they are missing. */
+                if (is_hop_by_hop(h.name)
+                    || (named && http_headers_has_token(response, STR("Connection"), h.name))
+                    || (date && dated)
+                    || (h.name.n == 12 && str_caseeq(h.name, STR("X-Request-ID"))))
                         continue;
                 dated |= date;
-                r = pass_judged(req, *h, filter);
+                r = filter ? filter(req, &h) : 1;
+                if (r > 0)
+                        r = add(req, &req->res.headers, h.name, h.value);
         }
         return r;
 }

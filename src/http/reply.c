@@ -9,7 +9,7 @@
 #include "http/tunnel.h"
 #include "http/url.h"
 
-/* What handlers answer with. All of it does nothing once the client is gone. */
+/* Responses of handlers. All functions do nothing once the client is gone. */
 
 int http_res_header(struct http_req *req, struct str name, struct str value)
 {
@@ -24,11 +24,11 @@ int http_res_header(struct http_req *req, struct str name, struct str value)
 
 void http_res_header_const(struct http_req *req, struct str name, struct str value)
 {
-        /* Without memory the header is missing; the answer still goes out. */
+        /* Without memory the header is missing; the response is still sent. */
         (void) !http_headers_add(&req->res.headers, &req->arena, name, value);
 }
 
-static void begin(struct http_req *req, int status, uint64_t length)
+static void response_begin(struct http_req *req, int status, uint64_t length)
 {
         ASSERT(req->res.state == HTTP_RES_NONE);
         req->res.status = status;
@@ -37,7 +37,7 @@ static void begin(struct http_req *req, int status, uint64_t length)
         req->_transport->head(req);
 }
 
-static void end(struct http_req *req)
+static void response_end(struct http_req *req)
 {
         req->res.state = HTTP_RES_ENDED;
         req->_transport->end(req);
@@ -51,13 +51,13 @@ void http_reply(struct http_req *req, int status, struct str type, struct str bo
                 http_res_header_const(req, STR("Content-Type"), type);
         if (!http_status_has_body(status))
                 body = STR("");
-        begin(req, status, body.n);
+        response_begin(req, status, body.n);
         req->res.sent = body.n;
         if (body.n > HTTP_COPY_MAX)
                 req->_transport->borrow(req, body);
         else if (body.n > 0)
                 req->_transport->data(req, body);
-        end(req);
+        response_end(req);
 }
 
 void http_reply_empty(struct http_req *req, int status)
@@ -67,8 +67,8 @@ void http_reply_empty(struct http_req *req, int status)
 
 /* --- errors --- */
 
-static struct str default_shape(struct http_req *req, const struct http_problem *p,
-                                struct buf *ret_body)
+static struct str default_error_format(struct http_req *req, const struct http_problem *p,
+                                       struct buf *ret_body)
 {
         (void) req;
         buf_add_str(ret_body, STR("{\"code\":"));
@@ -83,7 +83,7 @@ void http_reply_error(struct http_req *req, int status, const char *code, const 
 {
         char message[ERR_MESSAGE_MAX];
         struct http_problem p = { status, code, message };
-        http_shape_fn *shape = req->api && req->api->shape ? req->api->shape : default_shape;
+        http_shape_fn *shape = req->api && req->api->shape ? req->api->shape : default_error_format;
         scoped(buf_done) struct buf b;
         struct str type;
         va_list ap;
@@ -103,7 +103,7 @@ void http_reply_error(struct http_req *req, int status, const char *code, const 
 void http_stream_begin(struct http_req *req, int status, uint64_t length)
 {
         if (!http_req_is_gone(req))
-                begin(req, status, http_status_has_body(status) ? length : 0);
+                response_begin(req, status, http_status_has_body(status) ? length : 0);
 }
 
 void http_stream_write(struct http_req *req, struct str bytes)
@@ -113,7 +113,7 @@ void http_stream_write(struct http_req *req, struct str bytes)
                 return;
         ASSERT(req->res.state == HTTP_RES_STREAM);
         if (bytes.n > req->res.length - req->res.sent) {
-                http_stream_fail(req); /* more than was promised */
+                http_stream_fail(req); /* more than announced */
                 return;
         }
         req->res.sent += bytes.n;
@@ -129,7 +129,7 @@ void http_stream_end(struct http_req *req)
                 return;
         ASSERT(req->res.state == HTTP_RES_STREAM);
         if (complete)
-                end(req);
+                response_end(req);
         else
                 http_stream_fail(req);
 }
@@ -163,6 +163,6 @@ int http_req_upgrade(struct http_req *req, struct http_tunnel *t)
                 return r;
         }
         req->res.state = HTTP_RES_ENDED;
-        req->hooks = NULL; /* from now on the tunnel's ops tell everything */
+        req->hooks = NULL; /* the ops of the tunnel take over */
         return 0;
 }

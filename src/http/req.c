@@ -17,7 +17,7 @@ static const char *const method_names[] = {
 };
 ENUM_TABLE(http_method, method_names, METHOD_MAX_);
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static struct http_req *take_spare(struct http_server *s)
 {
@@ -89,7 +89,7 @@ void http_req_abort_on_eof(struct http_req *req)
         if (http_req_is_gone(req))
                 return;
         req->_abort_on_eof = true;
-        req->_transport->body_flow(req); /* the FIN may have come before */
+        req->_transport->body_flow(req); /* the FIN may have been received already */
 }
 
 void http_req_count(struct http_req *req)
@@ -100,7 +100,7 @@ void http_req_count(struct http_req *req)
 
 /* --- identity --- */
 
-/* Foreign ids are echoed only if they can do no harm in a header or a log. */
+/* A client's id is echoed only if it is harmless in a header and in a log. */
 static bool id_is_harmless(struct str id)
 {
         if (id.n == 0 || id.n > HTTP_REQUEST_ID_MAX)
@@ -140,7 +140,7 @@ void http_req_refuse(struct http_req *req, int reason, const struct http_problem
         const struct http_hooks *hooks = TAKE_PTR(req->hooks);
 
         if (hooks && hooks->abort)
-                hooks->abort(req, reason); /* may answer: then that is the answer */
+                hooks->abort(req, reason); /* may respond itself */
         if (req->res.state == HTTP_RES_NONE)
                 http_reply_error(req, p->status, p->code, "%s", p->message);
         else if (req->res.state == HTTP_RES_STREAM)
@@ -215,13 +215,13 @@ bool http_req_deliver(struct http_req *req, const char *p, size_t n)
 void http_req_deliver_end(struct http_req *req)
 {
         static const struct http_problem no_memory = { 503, "OUT_OF_MEMORY",
-                                                       "there is no memory for the body" };
+                                                       "out of memory for the body" };
 
         req->_body_done = true;
         if (req->_held)
                 return;
         if (buf_failed(&req->_collected)) {
-                http_req_refuse(req, -ENOMEM, &no_memory); /* a part of it is not the body */
+                http_req_refuse(req, -ENOMEM, &no_memory); /* never deliver a part of it */
         } else if (req->route && req->route->body != HTTP_BODY_STREAM && !req->_body_streams) {
                 req->body = buf_str(&req->_collected);
                 http_router_body(req);
@@ -250,9 +250,9 @@ void http_req_abort(struct http_req *req, int reason)
                 hooks->abort(req, reason);
 }
 
-/* --- the books --- */
+/* --- log and counters --- */
 
-/* Bytes of a '~', plain or encoded, at the beginning of s; else 0. */
+/* Length of a '~' at the start of s, plain or encoded; else 0. */
 static size_t tilde_at(struct str s)
 {
         if (s.n > 0 && s.p[0] == '~')
@@ -284,7 +284,7 @@ struct str http_path_for_log(struct arena *a, struct str path)
         struct buf b;
         char *p;
 
-        /* The target of a head that could not be read may be anything. */
+        /* The target of a malformed head may be anything. */
         if (path.n == 0 || (path.p[0] != '/' && !str_eq(path, STR("*"))))
                 return STR("-");
         (void) str_split(&rest, '?', &path);

@@ -3,8 +3,7 @@
 #define HUTCH_HTTP_ROUTE_H
 
 /*
- * Routes are data. An API is a prefix, a table of routes, and what its clients expect of errors
- * and identity:
+ * Routes are data. An API is a prefix, a table of routes, its error format and its authorization:
  *
  *         static const struct http_route routes[] = {
  *                 { METHOD_GET, "/sandboxes/{id}", .scope = SCOPE_READ, .exec = sandbox_get },
@@ -13,20 +12,19 @@
  *                 { METHOD_ANY, "/sandboxes/{id}/proxy/{port}/{rest...}", … },
  *         };
  *
- * A segment {name} takes one path segment, decoded into req->params in order; {name...} at the end
- * takes the rest of the path, byte for byte, slashes included, empty too. Fixed segments win over
- * {name}, {name} over {name...}; so the order in the table does not matter. A path that no API
- * knows is answered with 404, a known path with another method with 405 and Allow; HEAD is served
- * by GET's route, OPTIONS by the table itself. Which API a path belongs to is decided by the
- * longest prefix, of equal ones by who was added first, and that API shapes the error. Several APIs
- * may share a prefix, and one table may serve under several.
+ * {name} matches one path segment, decoded into req->params in order; {name...} at the end matches the
+ * remainder of the path, raw, with slashes, possibly empty. Fixed segments win over {name}, {name}
+ * over {name...}, so the order in the table does not matter. An unknown path is 404, a known path
+ * with another method 405 with Allow. GET routes serve HEAD, the table itself serves OPTIONS. A path
+ * belongs to the API with the longest matching prefix, the first one added if several match; that API
+ * formats the errors. Several APIs may share a prefix, and one table may serve several prefixes.
  *
- * An API may instead have hosts of its own (`claims`): it is asked first, and what it claims is
- * looked up among its routes and nowhere else.
+ * An API may instead have hosts of its own (`claims`): it is checked first, and the requests it claims
+ * are matched with its routes only.
  *
- * Scope 0 is forbidden: a route whose scope was forgotten is closed, not open. HTTP_SCOPE_PUBLIC
- * needs no identity. Any other scope is the API's own business: authorize is asked before a byte
- * of the body is read.
+ * Scope 0 is forbidden: a route without a scope is closed, not open. HTTP_SCOPE_PUBLIC needs no
+ * identity. Any other scope is defined by the API, whose authorize runs before a byte of the body is
+ * read.
  */
 
 #include "base/json.h"
@@ -43,7 +41,7 @@ enum http_body_mode {
 
 typedef void http_exec_fn(struct http_req *req);
 
-/* --- what a route says about itself, for the generated description; constants --- */
+/* --- documentation of a route, for the generated OpenAPI description; constants --- */
 
 enum http_doc_type {
         HTTP_DOC_STRING,
@@ -64,15 +62,15 @@ struct http_route;
 typedef void http_doc_schema_fn(struct buf *b, const struct http_route *route);
 
 struct http_doc {
-        const char *id;                      /* operationId: "createSandbox" */
-        const char *summary;                 /* one line */
-        const char *tag;                     /* group: "Sandboxes"; may be NULL */
-        int status;                          /* of success */
-        const char *response_name;           /* of the answer's schema: "Sandbox"; NULL: no body */
-        const struct json_field *response;   /* its members; NULL: not JSON, see response_type */
-        bool response_is_list;               /* an array of these */
-        const char *response_type;           /* content type; NULL: application/json */
-        const char *input_name;              /* of the body's schema; NULL: it gets none */
+        const char *id;                    /* operationId: "createSandbox" */
+        const char *summary;               /* one line */
+        const char *tag;                   /* group: "Sandboxes"; may be NULL */
+        int status;                        /* of success */
+        const char *response_name;         /* of the response's schema: "Sandbox"; NULL: no body */
+        const struct json_field *response; /* its members; NULL: not JSON, see response_type */
+        bool response_is_list;             /* an array of these */
+        const char *response_type;         /* content type; NULL: application/json */
+        const char *input_name;            /* of the body's schema; NULL: none */
         const struct http_doc_param *params; /* besides those of the path; ends in a NULL name */
         const uint16_t *errors;              /* further statuses; ends in 0 */
 
@@ -90,33 +88,33 @@ struct http_route {
         size_t input_size;               /* JSON: size of the struct; it starts zeroed */
         bool body_optional;              /* JSON: an empty body leaves the struct zeroed */
         uint64_t body_max;               /* 0: HTTP_BODY_MAX */
-        bool lasting; /* takes as long as the client likes (event stream, proxy): see http_req_count */
-        const struct http_doc *doc; /* NULL: is not described */
+        bool lasting; /* lasts as long as the client likes (event stream, proxy); see http_req_count */
+        const struct http_doc *doc; /* NULL: not documented */
         http_exec_fn *exec;
 };
 
 #define HTTP_JSON(T, table) .body = HTTP_BODY_JSON, .fields = (table), .input_size = sizeof(T)
 
-/* What the engine itself has to say about a request. */
+/* An error response of the server itself. */
 struct http_problem {
         int status;
         const char *code;
         const char *message;
 };
 
-/* Writes the body of an error answer in the API's shape and returns its content type. */
+/* Writes the body of an error in the API's format and returns its content type. */
 typedef struct str http_shape_fn(struct http_req *req, const struct http_problem *p,
                                  struct buf *ret_body);
 
-/* 0: go on (req->principal may be set). Else it has replied, and returns a negative value; or it holds the
- * request (http_req_hold, and a reference) and will reply, or call http_router_continue, later. */
+/* 0: permitted (req->principal may be set). Negative: it has replied; or it holds the request
+ * (http_req_hold, and a reference) and will reply, or call http_router_continue, later. */
 typedef int http_authorize_fn(struct http_req *req, uint32_t scope);
 
-/* May answer a request whose JSON body did not decode in the API's own way; NULL: 400. */
+/* Responds to a request whose JSON body is invalid; NULL: 400. */
 typedef void http_invalid_fn(struct http_req *req, const struct json_error *e);
 
-/* Whether a request is this API's by its Host. Asked as soon as a head, or what could be read of it,
- * is there: method and path may be anything, headers may be missing. */
+/* Whether a request belongs to this API by its Host. Also called for a malformed head: method and path
+ * may be anything, headers may be missing. */
 typedef bool http_claims_fn(const struct http_req *req);
 
 struct http_api {
@@ -130,25 +128,25 @@ struct http_api {
         http_claims_fn *claims; /* NULL: by prefix alone */
 };
 
-/* --- the compiled tables; used by the server --- */
+/* --- compiled tables, for the server --- */
 
 struct http_router;
 
 struct http_router *http_router_new(void);
 void http_router_free(struct http_router *r);
 
-/* -EINVAL for a pattern that can't be read or has more than HTTP_PARAMS_MAX parameters, -EEXIST for two routes of the same method and path;
- * both are bugs of the table and found by any test that starts the server. */
+/* -EINVAL for a malformed pattern or more than HTTP_PARAMS_MAX parameters, -EEXIST for two routes of
+ * the same method and path. Both are bugs in the table that any test which starts the server finds. */
 int http_router_add(struct http_router *r, const struct http_api *api) must_check;
 
-/* Finds the route and runs authorization: called when the head is complete. Replies itself if the
- * request ends here. */
+/* Called when the head is complete: finds the route and runs authorization. Replies if the request ends
+ * here. */
 void http_router_head(struct http_router *r, struct http_req *req);
 
-/* Only decides which API a path belongs to, for the shape of an error before routing. */
+/* Only sets req->api, for the format of an error before routing. */
 void http_router_find_api(const struct http_router *r, struct http_req *req);
 
-/* The request's own route, whose authorization was left open: its body, then its exec. */
+/* Continues a request that authorize has held: its body, then its exec. */
 void http_router_continue(struct http_req *req);
 
 /* Called when the body of a non-streaming route is complete. */

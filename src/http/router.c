@@ -5,9 +5,9 @@
 #include "http/url.h"
 
 /*
- * The routes of all APIs in one tree of path segments. Looking up a path walks it segment by
- * segment, fixed names first, then {param}, then {rest...}; a branch that ends in nothing is left
- * again, so a look-up is bounded by the depth of the tree, not by the number of routes.
+ * The routes of all APIs are one tree of path segments. A lookup walks it segment by segment: fixed names
+ * first, then {param}, then {rest...}. A branch without a match is abandoned, so a lookup is bounded by
+ * the depth of the tree, not by the number of routes.
  */
 
 struct target {
@@ -25,7 +25,7 @@ struct node {
         struct target targets[METHOD_MAX_];
 };
 
-/* The routes of an API that has hosts of its own. */
+/* The routes of an API that claims its own hosts. */
 struct vhost {
         const struct http_api *api;
         struct node root;
@@ -39,14 +39,14 @@ struct http_router {
         size_t n_apis;
 };
 
-#define SEGMENTS_MAX 64 /* deeper than any route of ours: such a path matches none */
+#define SEGMENTS_MAX 64 /* deeper than any route: such a path matches none */
 
 struct match {
         enum http_method method;
         struct str params[HTTP_PARAMS_MAX];
         size_t n_params;
         const struct target *found;
-        const struct node *other_method; /* the path is known, the method is not */
+        const struct node *other_method; /* the path matches, the method does not */
 };
 
 /* --- building --- */
@@ -111,7 +111,7 @@ static struct node *child_made(struct node **slot)
         return *slot;
 }
 
-/* The node for one segment of a pattern; NULL if the segment can't be read. */
+/* The node for one segment of a pattern; NULL if the segment is malformed. */
 static struct node *descend(struct node *n, struct str segment, bool last)
 {
         if (segment.n == 0 || segment.p[0] != '{')
@@ -161,7 +161,6 @@ static int add_route(struct node *root, const struct http_api *api, const struct
         return 0;
 }
 
-/* Where the routes of an API grow. */
 static struct node *root_for(struct http_router *r, const struct http_api *api)
 {
         struct vhost *m;
@@ -191,7 +190,7 @@ int http_router_add(struct http_router *r, const struct http_api *api)
         return 0;
 }
 
-/* --- looking up --- */
+/* --- lookup --- */
 
 static bool accept_node(const struct node *n, struct match *m)
 {
@@ -224,7 +223,7 @@ static bool walk_captured(const struct node *n, struct str capture, struct str r
         return false;
 }
 
-/* `rest` is what follows the slash after n's segment; the null view when nothing does. */
+/* `rest` is what follows the slash after n's segment; the null view at the end of the path. */
 static bool walk(const struct node *n, struct str rest, struct match *m, int depth)
 {
         struct str after = rest, segment;
@@ -269,7 +268,7 @@ static const struct http_api *api_by_prefix(const struct http_router *r, struct 
         return best;
 }
 
-/* --- answering what no route answers --- */
+/* --- requests without a route --- */
 
 static void add_allow(struct http_req *req, const struct node *n)
 {
@@ -289,11 +288,11 @@ static void add_allow(struct http_req *req, const struct node *n)
 static void reply_unrouted(struct http_req *req, const struct match *m)
 {
         if (req->method == METHOD_OPTIONS && str_eq(req->path, STR("*"))) {
-                http_reply_empty(req, 204); /* a ping of the server as a whole */
+                http_reply_empty(req, 204); /* a ping of the server itself */
                 return;
         }
         if (!m->other_method) {
-                http_reply_error(req, 404, "NOT_FOUND", "there is nothing at this path");
+                http_reply_error(req, 404, "NOT_FOUND", "there is no such path");
                 return;
         }
         add_allow(req, m->other_method);
@@ -301,11 +300,11 @@ static void reply_unrouted(struct http_req *req, const struct match *m)
                 http_reply_empty(req, 204);
         else
                 http_reply_error(req, 405, "METHOD_NOT_ALLOWED",
-                                 "this path does not take %.*s; see Allow",
+                                 "this path does not support %.*s; see Allow",
                                  STR_ARG(req->method_name));
 }
 
-/* --- the way of a request --- */
+/* --- routing --- */
 
 static bool is_rest(const struct http_route *route)
 {
@@ -364,7 +363,7 @@ void http_router_head(struct http_router *r, struct http_req *req)
         req->route = m.found->route;
         req->api = m.found->api;
         if (decode_params(req, &m) < 0) {
-                http_reply_error(req, 400, "BAD_REQUEST", "the path is badly encoded");
+                http_reply_error(req, 400, "BAD_REQUEST", "the path is malformed");
                 return;
         }
         if (is_allowed(req))

@@ -81,18 +81,7 @@ static void stop_listening(struct http_server *s)
 
 /* --- life cycle --- */
 
-static void free_spares(struct http_server *s)
-{
-        list_for_each (n, &s->spare_reqs) {
-                struct http_req *req = container_of(n, struct http_req, _free);
-
-                list_remove(n);
-                arena_done(&req->arena);
-                free(req);
-        }
-}
-
-static void release(uv_handle_t *h)
+static void release_server(uv_handle_t *h)
 {
         struct http_server *s = container_of((uv_timer_t *) h, struct http_server, drain_timer);
         http_server_freed_fn *freed = s->freed;
@@ -100,7 +89,13 @@ static void release(uv_handle_t *h)
 
         net_task_cancel(&s->end);
         http_router_free(s->router);
-        free_spares(s);
+        list_for_each (n, &s->spare_reqs) {
+                struct http_req *req = container_of(n, struct http_req, _free);
+
+                list_remove(n);
+                arena_done(&req->arena);
+                free(req);
+        }
         free(s);
         if (freed)
                 freed(data);
@@ -123,12 +118,12 @@ static void end_task(struct net_task *t)
                 s->drained = NULL;
                 (void) uv_timer_stop(&s->drain_timer);
                 drained(s->drained_data);
-                return; /* it may have freed the server */
+                return; /* the callback may have freed the server */
         }
         if (s->freeing && !uv_is_closing((uv_handle_t *) &s->drain_timer)) {
-                /* libuv goes through closed handles newest first: the one whose callback frees the
-                 * others' memory is closed before them. */
-                uv_close((uv_handle_t *) &s->drain_timer, release);
+                /* libuv runs close callbacks in reverse order: the handle whose callback frees the
+                 * memory of the others is closed first. */
+                uv_close((uv_handle_t *) &s->drain_timer, release_server);
                 timeout_kind_close(&s->head_timeout);
                 timeout_kind_close(&s->idle_timeout);
                 timeout_kind_close(&s->body_timeout);
@@ -207,7 +202,7 @@ void http_server_drain(struct http_server *s, http_server_freed_fn *drained, voi
         http_server__check_end(s);
 }
 
-/* --- small things --- */
+/* --- set-up and queries --- */
 
 int http_server_add_api(struct http_server *s, const struct http_api *api)
 {

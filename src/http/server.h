@@ -5,13 +5,13 @@
 /*
  * The HTTP/1.1 server: listeners, connections, limits.
  *
- * Every connection has exactly one timeout running whenever the server waits for the client: for
- * the head of a request, for its body, for room to write, or for the next request. It has none
- * while a handler works: that is the handler's own deadline.
+ * A connection has exactly one timeout while the server waits for the client: for the head of a
+ * request, for its body, for space to write, or for the next request. It has none while a handler
+ * works; handlers have their own deadlines.
  *
- * When the maximum of connections is reached, the one that has been idle longest makes room, else
- * the one that has been sending a head longest, else the one whose body has stalled longest; if
- * there is none of these, the newcomer gets 503 and is closed.
+ * When the maximum number of connections is reached, the server closes the one that has been idle
+ * longest, else the one that has been sending a head longest, else the one whose body has stalled
+ * longest. If there is none of these, the new connection gets 503.
  */
 
 #include "http/route.h"
@@ -25,10 +25,10 @@ struct http_server_config {
         unsigned conns_max;
         usec_t head_timeout;   /* first byte of a request to the end of its head */
         usec_t idle_timeout;   /* between requests, and before the first */
-        usec_t body_timeout;   /* without a byte of a body we wait for */
-        usec_t write_timeout;  /* without the client taking a byte of the answer */
-        usec_t linger_timeout; /* for an unread body after the answer */
-        usec_t drain_timeout;  /* SIGTERM to the forced end of what still runs */
+        usec_t body_timeout;   /* no byte of a requested body arrives */
+        usec_t write_timeout;  /* the client accepts no byte of the response */
+        usec_t linger_timeout; /* after the last response */
+        usec_t drain_timeout;  /* from http_server_drain to the forced end of what still runs */
         bool access_log;
         struct str server_name; /* Server header; null view: none */
 };
@@ -41,8 +41,8 @@ struct http_server_stats {
         uint64_t responses[6]; /* by the first digit of the status */
         uint64_t bytes_in, bytes_out;
         unsigned connections; /* now */
-        unsigned idle;        /* now, of these */
-        unsigned in_flight;   /* now: requests that were counted (http_req_count) */
+        unsigned idle;        /* of these */
+        unsigned in_flight;   /* requests counted by http_req_count */
 };
 
 /* --- life cycle --- */
@@ -50,9 +50,9 @@ struct http_server_stats {
 struct http_server *http_server_new(struct net_loop *l, const struct http_server_config *config,
                                     const struct log_ctx *log);
 
-/* Every connection is closed; the loop must run before the memory is gone: `freed` is called then,
- * from the loop. Handlers that hold requests are waited for. A draining that is under way ends
- * without `drained`. Not to be called from inside a handler or a hook. */
+/* Closes all connections. `freed` is called from the loop when the memory has been freed, which waits
+ * for handlers that hold requests. A drain in progress ends without `drained`. Must not be called from
+ * a handler or a hook. */
 typedef void http_server_freed_fn(void *data);
 void http_server_free(struct http_server *s, http_server_freed_fn *freed, void *data);
 
@@ -63,24 +63,23 @@ int http_server_add_api(struct http_server *s, const struct http_api *api) must_
 /* Takes a listening socket. */
 int http_server_listen(struct http_server *s, int fd) must_check;
 
-/* Serves one connected socket, as if it had been accepted, and takes it. */
+/* Takes a connected socket and serves it as if it had been accepted. */
 void http_server_serve(struct http_server *s, int fd);
 
-/* The user's own state for handlers (injected resources). */
+/* The user's state, for handlers. */
 void http_server_set_data(struct http_server *s, void *data);
 void *http_server_data(const struct http_server *s);
 
-/* Told of every request once, when its answer is complete or broken off and nobody but the caller
- * looks at it any more: for counters and records of what was asked. res.status is 0 if there was no
- * answer. `took` is the time since its first byte. NULL: nobody is told. */
+/* Called once for every request, when its response is complete or aborted: for counters and audit
+ * records. res.status is 0 if there was no response. `took` is the time since its first byte. */
 typedef void http_request_done_fn(const struct http_req *req, usec_t took);
 void http_server_on_request_done(struct http_server *s, http_request_done_fn *ended);
 
 /* --- running --- */
 
-/* Accepts no more, closes what is idle, lets running requests end, each with Connection: close;
- * after drain_timeout what is left is aborted. `drained` is called from the loop once no
- * connection is left. Calling it twice does nothing. */
+/* Stops accepting, closes idle connections, and lets running requests end, each with Connection:
+ * close. After drain_timeout the others are aborted. `drained` is called from the loop when no
+ * connection is left. A second call does nothing. */
 void http_server_drain(struct http_server *s, http_server_freed_fn *drained, void *data);
 
 struct http_server_stats http_server_stats(const struct http_server *s);

@@ -2,13 +2,13 @@
 #ifndef HUTCH_HTTP_SERVER_IMPL_H
 #define HUTCH_HTTP_SERVER_IMPL_H
 
-/* The server's inside, for its connections and the request store. */
+/* The server's state, for its connections and requests. Internal to src/http. */
 
 #include "base/id.h"
 #include "http/server.h"
 
-/* Spare requests kept, each with one arena block: about what is in progress at any one moment on a
- * busy loop; more would only be memory. */
+/* Spare requests kept for reuse, each with one arena block: about as many as are in progress at one
+ * time on a busy loop. */
 #define HTTP_SPARE_REQS 64
 
 struct http_conn;
@@ -31,13 +31,13 @@ struct http_server {
         unsigned live_reqs; /* the server outlives its requests */
         struct ids ids;
 
-        char date[TIME_HTTP_MAX]; /* the Date header, remade once a second */
+        char date[TIME_HTTP_MAX]; /* the Date header, updated once a second */
         size_t date_n;
         usec_t date_at;
 
         bool draining, freeing;
         unsigned open_handles; /* listeners, until they are closed */
-        struct net_task end;   /* draining or freeing goes on */
+        struct net_task end;   /* continues draining or freeing */
         http_server_freed_fn *drained, *freed;
         void *drained_data, *freed_data;
         struct http_server_stats stats;
@@ -45,8 +45,7 @@ struct http_server {
 
 struct str http_server_date(struct http_server *s);
 
-/* A connection, a request or a handle of the server is gone: goes on with draining or freeing, from
- * the loop. */
+/* A connection, a request or a listener has ended: continues draining or freeing, from the loop. */
 void http_server__check_end(struct http_server *s);
 
 #endif

@@ -4,11 +4,10 @@
 #include "base/base.h"
 #include "http/url.h"
 
-/* Events are put together here and handed over whole, so that each is one chunk. Most fit into the
- * stack. */
+/* An event is assembled here, so that it becomes one chunk. Most fit on the stack. */
 #define SMALL_EVENT 4096
 
-static void forget(struct http_sse *s)
+static void detach(struct http_sse *s)
 {
         struct http_req *req = TAKE_PTR(s->req);
 
@@ -17,7 +16,7 @@ static void forget(struct http_sse *s)
         http_req_unref(req);
 }
 
-/* --- what the request has to say --- */
+/* --- hooks of the request --- */
 
 static void sse_drain(struct http_req *req)
 {
@@ -31,7 +30,7 @@ static void sse_abort(struct http_req *req, int reason)
 {
         struct http_sse *s = req->data;
 
-        forget(s);
+        detach(s);
         s->ops->gone(s, reason);
 }
 
@@ -95,7 +94,7 @@ void http_sse_end(struct http_sse *s)
         if (!s->req)
                 return;
         http_stream_end(s->req);
-        forget(s);
+        detach(s);
 }
 
 void http_sse_fail(struct http_sse *s)
@@ -103,7 +102,7 @@ void http_sse_fail(struct http_sse *s)
         if (!s->req)
                 return;
         http_stream_fail(s->req);
-        forget(s);
+        detach(s);
 }
 
 /* --- events --- */
@@ -113,7 +112,7 @@ bool http_sse_writable(const struct http_sse *s)
         return s->req && http_stream_writable(s->req);
 }
 
-/* CR, LF and CR LF all end a line, for the reader too: none may pass as it is. */
+/* CR, LF and CR LF all end a line for the reader, so none may pass unchanged. */
 static size_t line_length(struct str s)
 {
         size_t i = 0;
@@ -138,19 +137,12 @@ static void add_data(struct buf *b, struct str data)
         }
 }
 
-static void add_field(struct buf *b, struct str name, struct str value)
-{
-        buf_add_str(b, name);
-        buf_add_str(b, value);
-        buf_add_char(b, '\n');
-}
-
 static void add_event(struct buf *b, const struct http_sse_event *event)
 {
         if (event->event.p)
-                add_field(b, STR("event: "), event->event);
+                buf_addf(b, "event: %.*s\n", STR_ARG(event->event));
         if (event->id.p)
-                add_field(b, STR("id: "), event->id);
+                buf_addf(b, "id: %.*s\n", STR_ARG(event->id));
         if (event->data.p)
                 add_data(b, event->data);
         buf_add_char(b, '\n');
@@ -193,7 +185,7 @@ static int send_event(struct http_sse *s, const struct http_sse_event *event,
 
         if (!http_sse_writable(s))
                 return -EAGAIN;
-        /* Splitting lines makes an event larger than its parts; then the guess was wrong. */
+        /* Splitting lines makes an event larger than its parts, so the stack may not be enough. */
         if (event->event.n + event->id.n + event->data.n < SMALL_EVENT / 2) {
                 buf_init_fixed(&b, storage, sizeof(storage));
                 r = write_event(s, event, framing, &b);

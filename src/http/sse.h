@@ -3,26 +3,23 @@
 #define HUTCH_HTTP_SSE_H
 
 /*
- * Event streams: an answer that lasts, one event after the other, until the producer or the client
- * has had enough.
+ * Event streams: a response that lasts until the producer or the client ends it.
  *
- * Three framings are in use. The standard one (HTML, 9.2) has event:, id: and data: lines; the one
- * OpenSandbox clients expect of commands is a bare line of JSON and an empty line, of metrics the
- * same without the empty line. Which of them a stream speaks is a property of its group, as is how
- * often it says something when there is nothing to say, so that proxies do not take it for dead. All
- * streams of a group share one timer.
+ * There are three framings. The standard one (HTML, 9.2) has event:, id: and data: lines. OpenSandbox
+ * clients expect a line of JSON and an empty line for commands, and the same without the empty line
+ * for metrics. A group of streams has one framing and one interval of pings, which keep proxies from
+ * closing a silent stream; all streams of a group share one timer.
  *
- * Back-pressure. An event is taken if the stream is writable and refused with -EAGAIN if the
- * client does not keep up; ops->drain tells when it has caught up. A ping that finds the stream
- * full is left out. So a stream holds at most one event more than CONN_OUT_LOW bytes.
+ * Back-pressure. An event is accepted if the stream is writable; otherwise -EAGAIN is returned, and
+ * ops->drain is called when the client has caught up. A ping is dropped if the stream is full. So a
+ * stream buffers at most one event more than CONN_OUT_LOW bytes.
  *
- * Life. The struct is the producer's, usually inside its own state, where ops find it by
- * container_of. It is used from http_sse_begin until the producer calls http_sse_end or
- * http_sse_fail, or until ops->gone was called; the stream holds a reference to the request
- * meanwhile. The request's hooks are the stream's from begin on.
+ * Lifetime. The struct belongs to the producer, usually inside its own state, where ops find it by
+ * container_of. It is used from http_sse_begin until the producer calls http_sse_end or http_sse_fail,
+ * or until ops->gone was called. Meanwhile the stream holds a reference to the request and owns its
+ * hooks.
  *
- * The head is sent by http_sse_begin: who may still fail with a plain answer calls it with the
- * first event.
+ * http_sse_begin sends the head. A producer that may still fail calls it with its first event.
  */
 
 #include "http/req.h"
@@ -37,12 +34,12 @@ enum http_sse_framing {
 };
 
 struct http_sse_ops {
-        /* The client has taken everything: send more now. May be NULL. */
+        /* The client has received everything: send more now. May be NULL. */
         void (*drain)(struct http_sse *s);
-        /* Time for a sign of life. NULL: a comment, or nothing in the bare framings, which have no
-         * comments. May end the stream. */
+        /* Send a keep-alive now. NULL: a comment in the standard framing, nothing in the others. May
+         * end the stream. */
         void (*ping)(struct http_sse *s);
-        /* The client is gone (see hooks->abort for reasons). Last call; the memory may go. */
+        /* The client is gone (see hooks->abort for reasons). Last call; the memory may be freed. */
         void (*gone)(struct http_sse *s, int reason);
 };
 
@@ -58,7 +55,7 @@ struct http_sse {
         struct timeout _ping;
 };
 
-/* The views may be null: then there is no such line. */
+/* A null view omits its line. */
 struct http_sse_event {
         struct str event;
         struct str id;
@@ -71,35 +68,34 @@ struct http_sse_event {
 void http_sse_group_init(struct http_sse_group *g, struct net_loop *l,
                          enum http_sse_framing framing, usec_t ping_interval);
 
-/* Streams still running lose their pings. The memory must stay until the loop ran once more. */
+/* Running streams lose their pings. The memory must stay valid until the loop has run once more. */
 void http_sse_group_close(struct http_sse_group *g);
 
 /* --- life cycle --- */
 
-/* Sends the head. The request must not have been answered. -ECONNRESET if its client is gone,
- * -ENODATA if it asked by HEAD and has got all of the answer; then there is no stream and nothing
- * will be called. */
+/* Sends the head; no response may have begun. -ECONNRESET if the client is gone, -ENODATA for a HEAD
+ * request, whose response is complete: there is no stream then, and no callback is called. */
 int http_sse_begin(struct http_sse *s, struct http_req *req, struct http_sse_group *g,
                    const struct http_sse_ops *ops) must_check;
 
-/* The stream is complete. Nothing is called any more, the memory may go. */
+/* Ends the stream. No callback is called any more; the memory may be freed. */
 void http_sse_end(struct http_sse *s);
 
-/* The same, but the client sees that the stream was cut off. */
+/* The same, but the client sees that the stream was aborted. */
 void http_sse_fail(struct http_sse *s);
 
 /* --- events --- */
 
-/* Whether the next event will be taken. */
+/* Whether the next event will be accepted. */
 bool http_sse_writable(const struct http_sse *s);
 
-/* In the standard framing. Line ends within data make several data: lines, which the client joins
- * by LF again; within event and id they are not allowed. 0, -EAGAIN when the client does not keep
- * up, -EMSGSIZE above HTTP_WRITE_MAX bytes, -EINVAL. Nothing was sent if it is not 0. */
+/* Sends an event in the standard framing. Line ends in data start a new data: line, which the client
+ * joins again; they are not allowed in event and id. 0, -EAGAIN when the client does not keep up,
+ * -EMSGSIZE above HTTP_WRITE_MAX bytes, -EINVAL. Nothing is sent on failure. */
 int http_sse_event(struct http_sse *s, const struct http_sse_event *event) must_check;
 
-/* A JSON document: bare, or as the data of an event without a name, as the group's framing says.
- * Line ends between its tokens become spaces. Otherwise as http_sse_event. */
+/* Sends a JSON document in the group's framing. Line ends between its tokens become spaces. Otherwise
+ * as http_sse_event. */
 int http_sse_json(struct http_sse *s, struct str json) must_check;
 
 #endif

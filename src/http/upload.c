@@ -8,7 +8,7 @@ static struct http_upload *upload_of(struct multipart *mp)
         return container_of(mp, struct http_upload, _mp);
 }
 
-/* --- from the parser to the handler --- */
+/* --- callbacks of the parser --- */
 
 static int got_part(struct multipart *mp, const struct multipart_part *part)
 {
@@ -31,9 +31,9 @@ static const struct multipart_ops parser_ops = {
         .part_end = got_part_end,
 };
 
-/* --- the end --- */
+/* --- ending --- */
 
-/* After this the request no longer knows the upload, which its owner may free. */
+/* Detaches the upload from the request; the owner may free it. */
 void http_upload_stop(struct http_upload *u)
 {
         u->req->hooks = NULL;
@@ -42,7 +42,7 @@ void http_upload_stop(struct http_upload *u)
         multipart_done(&u->_mp);
 }
 
-static void give_up(struct http_upload *u, int r)
+static void upload_fail(struct http_upload *u, int r)
 {
         struct http_req *req = u->req;
 
@@ -56,18 +56,18 @@ static void give_up(struct http_upload *u, int r)
         u->ops->abort(u, r);
 }
 
-/* --- from the request to the parser --- */
+/* --- hooks of the request --- */
 
 static void upload_body(struct http_req *req, const char *p, size_t n)
 {
         struct http_upload *u = req->data;
         int r = multipart_feed(&u->_mp, p, n);
 
-        /* Answered from a callback: what is left of the body is nobody's business any more. */
+        /* A callback has responded: the remainder of the body is not needed. */
         if (r == 0 && req->res.state == HTTP_RES_ENDED)
                 r = -ECANCELED;
         if (r < 0)
-                give_up(u, r);
+                upload_fail(u, r);
 }
 
 static void upload_body_end(struct http_req *req)
@@ -76,11 +76,11 @@ static void upload_body_end(struct http_req *req)
         int r = multipart_finish(&u->_mp);
 
         if (r < 0) {
-                give_up(u, r);
+                upload_fail(u, r);
                 return;
         }
         http_upload_stop(u);
-        u->req = req; /* still to be answered */
+        u->req = req; /* the owner responds */
         u->ops->end(u);
 }
 
@@ -98,7 +98,7 @@ static const struct http_hooks upload_hooks = {
         .abort = upload_abort,
 };
 
-/* --- the beginning --- */
+/* --- starting --- */
 
 static int check_type(struct http_req *req, const struct http_upload_options *o,
                       const char *invalid_code, struct str *ret_boundary)
@@ -112,7 +112,7 @@ static int check_type(struct http_req *req, const struct http_upload_options *o,
                                  "the body must be multipart/form-data");
         else if (r < 0)
                 http_reply_error(req, 400, invalid_code,
-                                 "the Content-Type needs one valid boundary");
+                                 "the Content-Type must have one valid boundary");
         return r;
 }
 
@@ -130,7 +130,7 @@ int http_upload_start(struct http_upload *u, struct http_req *req,
         r = check_type(req, o, code, &boundary);
         if (r < 0)
                 return r;
-        /* Refuses a body that is announced as too large; otherwise nothing comes from here yet. */
+        /* Rejects a body that is announced as too large; otherwise nothing is delivered yet. */
         http_body_start(req, o->body_max ? o->body_max : HTTP_LENGTH_UNKNOWN);
         if (req->res.state != HTTP_RES_NONE)
                 return -EMSGSIZE;

@@ -5,23 +5,21 @@
 /*
  * A multipart/form-data request, part by part, as it arrives.
  *
- * For handlers of HTTP_BODY_STREAM routes. http_upload_start looks at the Content-Type, asks for
- * the body and feeds it to the parser (http/multipart.h, which has the rules); the handler gets the
- * parts. What is wrong with the body is answered here, with the parser's reason and in the shape of
- * the API; the handler only hears that it is over.
+ * For handlers of HTTP_BODY_STREAM routes. http_upload_start checks the Content-Type, requests the body
+ * and feeds it to the parser (http/multipart.h); the handler gets the parts. A malformed body is
+ * rejected here, with the parser's reason in the API's error format.
  *
  *         up->upload = …;
  *         if (http_upload_start(&up->upload, req, &ops, NULL) < 0)
- *                 free(up);            it has answered
+ *                 free(up);            a response was sent
  *
- * Exactly one of `end` and `abort` is called, from the loop, and nothing after it; the memory may
- * go then. A callback that returns a negative errno stops the upload too: `abort` follows with it.
- * It may have answered before; else the answer is 500. One that answers and goes on ends the upload
- * all the same, with -ECANCELED. Callbacks must not free the upload: that is
- * for end and abort.
+ * Exactly one of `end` and `abort` is called, from the loop; it is the last call, and the memory may be
+ * freed. A callback that returns a negative errno stops the upload, and `abort` follows with it. It may
+ * have responded before; otherwise the response is 500. A callback that responds and returns 0 ends the
+ * upload too, with -ECANCELED. Only end and abort may free the upload.
  *
- * A slow disk or process holds the client back with http_body_pause(upload->req). What was read
- * from the socket already (NET_READ_SIZE at most) still comes.
+ * http_body_pause(upload->req) slows the client. What was read already (NET_READ_SIZE at most) is still
+ * delivered.
  */
 
 #include "http/multipart.h"
@@ -34,16 +32,16 @@ struct http_upload_ops {
         int (*part)(struct http_upload *u, const struct multipart_part *part);
         int (*data)(struct http_upload *u, const char *p, size_t n);
         int (*part_end)(struct http_upload *u);
-        /* The body was complete and well-formed: answer, now or later. */
+        /* The body was complete and well-formed: respond, now or later. */
         void (*end)(struct http_upload *u);
-        /* It was not (-EINVAL, -E2BIG: answered), or was too large (-EMSGSIZE: answered), or the
-         * client is gone (see hooks->abort), or a callback gave up. */
+        /* It was malformed (-EINVAL, -E2BIG) or too large (-EMSGSIZE), with the response sent; or
+         * the client is gone (see hooks->abort), or a callback failed. */
         void (*abort)(struct http_upload *u, int reason);
 };
 
-/* A member that is 0 stands for its default. */
+/* 0 selects the default. */
 struct http_upload_options {
-        uint64_t body_max;        /* of the whole body: no limit */
+        uint64_t body_max;        /* of the body; default: no limit */
         int type_status;          /* for another Content-Type: 415 */
         const char *type_code;    /* and its code: UNSUPPORTED_MEDIA_TYPE */
         const char *invalid_code; /* for a malformed body (400): INVALID_MULTIPART */
@@ -51,20 +49,20 @@ struct http_upload_options {
 };
 
 struct http_upload {
-        struct http_req *req; /* NULL when it is over */
+        struct http_req *req; /* NULL when it has ended */
         const struct http_upload_ops *ops;
         const char *_invalid_code;
         struct multipart _mp;
 };
 
-/* Negative: answered, or the client is gone; nothing has begun. The request's hooks are the
- * upload's until it is over. options may be NULL. */
+/* Negative: rejected with a response, or the client is gone; no callback is called. The upload owns
+ * the request's hooks until it ends. options may be NULL. */
 int http_upload_start(struct http_upload *u, struct http_req *req,
                       const struct http_upload_ops *ops, const struct http_upload_options *options)
         must_check;
 
-/* The owner answers from outside of the callbacks: it is over, and nothing more is called. May also
- * be called after `end`. */
+/* Ends the upload from outside of the callbacks; none is called any more. May also be called after
+ * `end`. */
 void http_upload_stop(struct http_upload *u);
 
 #endif

@@ -5,13 +5,13 @@
 /*
  * Request targets, percent-encoding, query parameters, and the grammar of a few header parts.
  *
- * A target is cut into views first (url_split) and decoded later, piece by piece: a "%2F" inside a
- * path segment is data, not a separator, so decoding before splitting would be a hole. Decoding is
- * strict: a '%' without two hex digits and a NUL, encoded or not, are refused. Dot segments are
- * left alone; who turns a path into files has to forbid them on the decoded text.
+ * A target is split into views first (url_split) and decoded later, piece by piece: a "%2F" in a path
+ * segment is data, not a separator, so decoding before splitting would be a vulnerability. Decoding is
+ * strict: a '%' without two hex digits, and a NUL, encoded or not, are rejected. Dot segments are kept;
+ * code that maps paths to files must reject them in the decoded text.
  *
- * Views point into the text they came from. Decoded text points there too when nothing had to be
- * decoded, else into the arena. The null view means "absent".
+ * Views point into their source. Decoded text does too if nothing had to be decoded, else into the
+ * arena. The null view means "absent".
  */
 
 #include "base/arena.h"
@@ -23,7 +23,7 @@
 
 enum url_form {
         URL_ORIGIN,   /* /path?query */
-        URL_ABSOLUTE, /* http://host/path?query: as a proxy is asked, and to be taken by servers */
+        URL_ABSOLUTE, /* http://host/path?query: for proxies; servers must accept it, too */
         URL_ASTERISK, /* *, for OPTIONS */
 };
 
@@ -34,8 +34,8 @@ struct url_target {
         struct str query;     /* raw, without '?'; the null view if there was no '?' */
 };
 
-/* -EINVAL for anything else, among it: fragments, user names, other schemes than http and https,
- * spaces, control characters and bytes beyond ASCII. */
+/* -EINVAL for anything else, such as fragments, user names, schemes other than http and https, spaces,
+ * control characters and non-ASCII bytes. */
 int url_split(struct str target, struct url_target *ret) must_check;
 
 /* --- percent-encoding --- */
@@ -44,32 +44,31 @@ enum url_decode_flags {
         URL_PLUS_IS_SPACE = 1 << 0, /* as in queries and forms */
 };
 
-/* -EINVAL if it is malformed, -ENOMEM if the arena is full. */
+/* -EINVAL if malformed, -ENOMEM if the arena is full. */
 int url_decode(struct arena *a, struct str s, unsigned flags, struct str *ret) must_check;
 
-/* Within its own memory, where it becomes shorter or stays as it is; no NUL is added. After
- * -EINVAL the memory's content is unspecified. */
+/* Decodes in place; adds no NUL. After -EINVAL the content is unspecified. */
 int url_decode_in_place(char *p, size_t n, unsigned flags, size_t *ret_n) must_check;
 
-/* Appends s so that it is one path segment, or the key or value of a query: all but letters,
- * digits and "-._~" is encoded. A failure is b's. */
+/* Appends s as one path segment, or as key or value of a query: everything but letters, digits and
+ * "-._~" is encoded. A failure is recorded in b. */
 void url_encode(struct buf *b, struct str s);
 
-/* The same, but '/' stays: for a path of several segments. */
+/* The same, but keeps '/': for a path of several segments. */
 void url_encode_path(struct buf *b, struct str s);
 
 /* --- query parameters --- */
 
-/* Takes the next "key=value" off *rest; false at the end. Both are raw; the value is the null view
- * if there was no '='. Empty pairs ("a&&b") are passed over.
+/* Removes the next "key=value" from *rest; false at the end. Both are raw; the value is the null view
+ * if there was no '='. Empty pairs ("a&&b") are skipped.
  *
  *         for (struct str rest = target.query; url_query_next(&rest, &key, &value);)
  */
 bool url_query_next(struct str *rest, struct str *ret_key, struct str *ret_value);
 
-/* Takes pairs off *rest until one has this key (compared decoded); its decoded value is written,
- * empty if there was no '='. For keys that may be repeated: start with the query, call until 0.
- * 1 found, 0 none left, -EINVAL if a key before it or its value is malformed, -ENOMEM. */
+/* Removes pairs from *rest until one has this key (compared decoded), and returns its decoded value,
+ * empty if there was no '='. For repeated keys: start with the query, call until 0. 1 found, 0 none
+ * left, -EINVAL if its value or a key before it is malformed, -ENOMEM. */
 int url_query_each(struct arena *a, struct str *rest, const char *name, struct str *ret_value)
         must_check;
 
@@ -79,14 +78,14 @@ int url_query_get(struct arena *a, struct str query, const char *name, struct st
 
 /* --- grammar of header parts --- */
 
-/* Host: a registered name, an IPv4 address or an [IPv6] address, and perhaps a port. Not empty:
- * we only serve resources that have an authority. */
+/* Host: a name, an IPv4 or an [IPv6] address, optionally with a port. Not empty: all our resources have
+ * an authority. */
 bool http_host_is_valid(struct str s);
 
 /* A token of RFC 9110, 5.6.2: methods, field names. Not empty. */
 bool http_token_is_valid(struct str s);
 
-/* No CR, LF or NUL: may be written as a field's value without forging another field. */
+/* No CR, LF or NUL, which could forge another field. */
 bool http_field_value_is_valid(struct str s);
 
 #endif

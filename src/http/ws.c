@@ -4,15 +4,15 @@
 #include "base/base.h"
 
 /*
- * Theory of operation. Frames are appended to the stream's output and leave at the end of the turn.
- * Nothing here frees or closes at once: http_tunnel_close leads to tunnel_closed from the loop, the
- * only place that calls ops->closed. So users may call anything from anywhere.
+ * Theory of operation. Frames are appended to the stream's output and sent at the end of the loop
+ * iteration. Nothing here frees or closes immediately: http_tunnel_close leads to tunnel_closed, from the
+ * loop, which is the only place that calls ops->closed. So users may call any function from anywhere.
  */
 
-/* Above this much unsent output the sender is asked to wait, and pongs are owed instead of sent. */
+/* With this much unsent output the sender must wait, and pongs are deferred. */
 #define OUT_LOW (64 * KiB)
 
-/* Room in the output that messages may not use: a close and a pong always fit. */
+/* Output space that messages may not use, so that a close and a pong always fit. */
 #define OUT_RESERVE (2 * (WS_HEAD_MAX + WS_CONTROL_MAX))
 
 static struct http_ws *ws_of(struct http_tunnel *t)
@@ -27,7 +27,7 @@ static struct http_ws *ws_of_parser(struct ws_parser *p)
 
 /* --- output --- */
 
-/* The caller has made sure of the room. */
+/* The caller has checked that it fits. */
 static void add_frame(struct http_ws *ws, enum ws_opcode opcode, struct str payload)
 {
         struct buf *out = &ws->tunnel.stream->out;
@@ -45,9 +45,9 @@ bool http_ws_writable(const struct http_ws *ws)
                && stream_pending(ws->tunnel.stream) < OUT_LOW;
 }
 
-/* --- the end --- */
+/* --- closing --- */
 
-static void decide(struct http_ws *ws, uint16_t code, struct str reason)
+static void set_close_code(struct http_ws *ws, uint16_t code, struct str reason)
 {
         if (ws->_code != 0)
                 return;
@@ -66,13 +66,13 @@ static void send_close(struct http_ws *ws, uint16_t code, struct str reason)
         add_frame(ws, WS_CLOSE, str_of((const char *) payload, n));
         ws->state = HTTP_WS_CLOSING;
         timeout_set(&ws->_timeout, &ws->_group->_closes);
-        http_tunnel_resume(&ws->tunnel); /* their close would never be heard */
+        http_tunnel_resume(&ws->tunnel); /* or the client's close would not be read */
 }
 
-/* Both sides have said close. The server ends the connection first (RFC 6455, 7.1.1), so that the
- * waiting time of TCP is its own; it sends FIN and waits for the client's, lest unread input
- * resets the connection before the client has seen the close. */
-static void end(struct http_ws *ws)
+/* Both sides have sent a close frame. The server closes the connection first (RFC 6455, 7.1.1), so that
+ * TIME_WAIT is on its side. It sends FIN and waits for the client's, because unread input would reset the
+ * connection before the client has read the close frame. */
+static void ws_end(struct http_ws *ws)
 {
         ws->state = HTTP_WS_ENDING;
         timeout_set(&ws->_timeout, &ws->_group->_closes);
@@ -87,10 +87,10 @@ void http_ws_close(struct http_ws *ws, uint16_t code, struct str reason)
 
 static void ws_fail(struct http_ws *ws, uint16_t code, const char *reason)
 {
-        decide(ws, code, str_from(reason));
+        set_close_code(ws, code, str_from(reason));
         if (ws->state == HTTP_WS_OPEN)
                 send_close(ws, code, str_from(reason));
-        end(ws);
+        ws_end(ws);
 }
 
 int http_ws_send(struct http_ws *ws, enum ws_opcode opcode, struct str payload)
@@ -124,7 +124,7 @@ static int got_data(struct ws_parser *p, enum ws_opcode opcode, unsigned flags, 
         return 0;
 }
 
-/* Only the last ping needs an answer (RFC 6455, 5.5.3). */
+/* Only the last ping needs a pong (RFC 6455, 5.5.3). */
 static int got_ping(struct ws_parser *p, struct str payload)
 {
         struct http_ws *ws = ws_of_parser(p);
@@ -143,7 +143,7 @@ static int got_ping(struct ws_parser *p, struct str payload)
 
 static int got_pong(struct ws_parser *p, struct str payload)
 {
-        (void) p; /* that bytes came is enough, see ping_due */
+        (void) p; /* any received byte counts, see ping_due */
         (void) payload;
         return 0;
 }
@@ -152,10 +152,10 @@ static int got_close(struct ws_parser *p, uint16_t code, struct str reason)
 {
         struct http_ws *ws = ws_of_parser(p);
 
-        decide(ws, code, reason);
+        set_close_code(ws, code, reason);
         if (ws->state == HTTP_WS_OPEN)
                 send_close(ws, code, STR("")); /* the code is echoed, as the RFC suggests */
-        end(ws);
+        ws_end(ws);
         return 0;
 }
 
@@ -206,7 +206,7 @@ static void tunnel_closed(struct http_tunnel *t, int reason)
 
         (void) reason;
         timeout_clear(&ws->_timeout);
-        decide(ws, WS_CLOSE_ABNORMAL, STR(""));
+        set_close_code(ws, WS_CLOSE_ABNORMAL, STR(""));
         ws->state = HTTP_WS_ENDING;
         ws->ops->closed(ws, ws->_code, str_of(ws->_payload, ws->_payload_n));
 }
@@ -228,7 +228,7 @@ void http_ws_pause(struct http_ws *ws)
 void http_ws_resume(struct http_ws *ws)
 {
         if (ws->tunnel.paused)
-                ws->_pinged = false; /* what came meanwhile is not read yet: that is no silence */
+                ws->_pinged = false; /* unread input is not silence */
         http_tunnel_resume(&ws->tunnel);
 }
 
@@ -238,9 +238,8 @@ static void ping_due(struct timeout *t)
 {
         struct http_ws *ws = container_of(t, struct http_ws, _timeout);
         const struct net_stream *st = ws->tunnel.stream;
-        bool silent = ws->_pinged && st->bytes_in == ws->_heard && st->reading;
 
-        if (silent) {
+        if (ws->_pinged && st->bytes_in == ws->_heard && st->reading) {
                 http_ws_abort(ws);
                 return;
         }
@@ -282,7 +281,7 @@ static bool check_handshake(struct http_req *req, char ret_accept[static WS_ACCE
                 http_res_header_const(req, STR("Sec-WebSocket-Version"), STR("13"));
                 http_res_header_const(req, STR("Upgrade"), STR("websocket"));
                 http_reply_error(req, 426, "UPGRADE_REQUIRED",
-                                 "this path speaks WebSocket, version 13");
+                                 "this path requires WebSocket, version 13");
                 return false;
         }
         if (req->method != METHOD_GET || req->minor < 1 || req->has_body)
@@ -297,8 +296,8 @@ static bool check_handshake(struct http_req *req, char ret_accept[static WS_ACCE
         return !wrong;
 }
 
-/* The first of ours that the client offers too. None: the answer names none, and the client decides
- * whether it goes on (RFC 6455, 4.2.2). */
+/* Selects our first protocol that the client offers, too. If there is none, the response names none, and
+ * the client decides whether to continue (RFC 6455, 4.2.2). */
 static void choose_protocol(struct http_req *req, struct str ours)
 {
         struct str name;
@@ -335,7 +334,7 @@ int http_ws_accept(struct http_ws *ws, struct http_req *req, struct http_ws_grou
                 choose_protocol(req, options->protocols);
         r = http_req_upgrade(req, &ws->tunnel);
         if (r < 0) {
-                http_reply_error(req, 400, "BAD_REQUEST", "the connection can't be switched");
+                http_reply_error(req, 400, "BAD_REQUEST", "the connection cannot be switched");
                 return r;
         }
         if (g->_pings.length > 0)

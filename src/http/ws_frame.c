@@ -24,7 +24,7 @@ static bool opcode_is_known(unsigned opcode)
         return opcode <= WS_BINARY || (opcode >= WS_CLOSE && opcode <= WS_PONG);
 }
 
-/* The first two bytes decide nearly everything; NULL, or what is wrong with them. */
+/* Checks the first two bytes, which decide nearly everything. NULL, or a description of the error. */
 static const char *check_start(const struct ws_head_decoder *d)
 {
         unsigned opcode = d->_bytes[0] & 0x0f;
@@ -160,8 +160,8 @@ size_t ws_head_encode(const struct ws_head *h, uint8_t ret[static WS_HEAD_MAX])
 
 /* --- masks --- */
 
-/* The loops of 32 and 8 bytes: gcc turns the first into vector instructions at -O2 or -O3, and
- * even where it does not, four words at a time keep the loads ahead of the stores. */
+/* gcc vectorizes the first loop at -O2 or -O3; even where it does not, four words at a time keep the loads
+ * ahead of the stores. */
 void ws_mask(void *p, size_t n, const uint8_t mask[static 4], uint64_t offset)
 {
         uint8_t *b = p;
@@ -248,7 +248,7 @@ int ws_accept_key(struct str key, char ret[static WS_ACCEPT_SIZE])
         uint8_t digest[SHA1_SIZE];
         size_t n;
 
-        static_assert(BASE64_ENCODED(SHA1_SIZE) == WS_ACCEPT_SIZE, "answer of the handshake");
+        static_assert(BASE64_ENCODED(SHA1_SIZE) == WS_ACCEPT_SIZE, "accept of the handshake");
         if (key.n != BASE64_ENCODED(KEY_BYTES) || base64_decode(key, nonce, &n) < 0
             || n != KEY_BYTES)
                 return -EINVAL;

@@ -4,8 +4,8 @@
 #include "base/base.h"
 
 /*
- * Two states: inside a head and inside a payload. A frame without payload passes through the
- * second with zero bytes, so that every frame ends in end_frame().
+ * Two states: in a head and in a payload. A frame without payload passes through the second state with
+ * zero bytes, so that every frame ends in feed_payload().
  */
 
 void ws_parser_init(struct ws_parser *w, enum ws_role role, uint64_t message_max,
@@ -29,7 +29,6 @@ static int fail(struct ws_parser *w, int error, uint16_t close_code, const char 
         return error;
 }
 
-/* What a callback returned. */
 static int returned(struct ws_parser *w, int r)
 {
         if (r >= 0)
@@ -86,8 +85,8 @@ static int emit(struct ws_parser *w, char *p, size_t n, bool last)
         return returned(w, w->_ops->data(w, w->_opcode, flags, p, n));
 }
 
-/* Bytes of text. Whatever is fine is given before an error is raised, so that what the user sees
- * does not depend on how the bytes were cut. */
+/* Delivers the valid part of a text before an error, so that the result does not depend on how the input
+ * was split. */
 static int emit_text(struct ws_parser *w, char *p, size_t n, bool last)
 {
         size_t bad_at = n;
@@ -162,7 +161,7 @@ static int feed_payload(struct ws_parser *w, char *p, size_t n, size_t *ret_used
         return data_payload(w, p, take, frame_end);
 }
 
-/* Is there something to do? An empty payload needs no more bytes to be complete. */
+/* An empty payload is complete without further bytes. */
 static bool can_continue(const struct ws_parser *w, size_t n)
 {
         return !w->_closed && (n > 0 || (w->_in_payload && w->_at == w->_head.length));

@@ -115,7 +115,7 @@ static void start(struct run *x, struct http_client *client, uint8_t what, int f
 
 static struct run run(struct http_client *client, struct str in, uint8_t what, struct cut cut)
 {
-        struct net_loop *loop = http_client_loop(client);
+        struct net_loop *loop = client->loop;
         struct run x = { .loop = loop };
         int fds[2];
 

@@ -227,9 +227,7 @@ static void test_reuse(void **state)
                 exchange(&server);
         check_u64_eq(http_client_stats(client).connects, 1);
         check_u64_eq(http_client_stats(client).reuses, 4);
-        http_client_close_idle(client, &listener.addr);
-        wire_until(&loop, wire_at_end(&server));
-        check_u64_eq(http_client_stats(client).idle, 0);
+        check_u64_eq(http_client_stats(client).idle, 1);
         wire_done(&server);
 }
 

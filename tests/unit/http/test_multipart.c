@@ -200,7 +200,7 @@ static void test_limits(void **state)
                    "EINVAL part 1: closing boundary missing\n");
         expect_end(STR("--b\r\n" CD "n=a\r\n\r\n--b--"), &small_head, "EINVAL part 1: no name\n");
         expect_end(STR("--b--\r\nx"), &short_end, "ok\n");
-        expect_end(STR("--b--\r\nxy"), &short_end, "E2BIG too much text behind the last part\n");
+        expect_end(STR("--b--\r\nxy"), &short_end, "E2BIG too much text after the last part\n");
 }
 
 static void test_default_limits(void **state)

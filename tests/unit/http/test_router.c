@@ -147,10 +147,10 @@ static const struct {
         { "PUT", "/v1/things", 405, "inner METHOD_NOT_ALLOWED" },
         { "GET", "/v1", 404, "inner NOT_FOUND" },
         { "GET", "/v1x", 404,
-          "{\"code\":\"NOT_FOUND\",\"message\":\"there is nothing at this path\"}" },
+          "{\"code\":\"NOT_FOUND\",\"message\":\"there is no such path\"}" },
         { "GET", "/v1/deep/things", 200, "/v1/deep/things" },
         { "GET", "/v1/deep/x", 404,
-          "{\"code\":\"NOT_FOUND\",\"message\":\"there is nothing at this path\"}" },
+          "{\"code\":\"NOT_FOUND\",\"message\":\"there is no such path\"}" },
         /* A prefix may be shared; who was added first answers for what nobody knows. */
         { "GET", "/more", 200, "/more" },
         { "DELETE", "/things", 200, "/things" },
