@@ -10,12 +10,12 @@
 #include "os/file.h"
 
 #define LINKS_MAX  40        /* as many as the kernel follows */
-#define PUSH_BYTES (4 * MiB) /* given to the disk at a time */
+#define PUSH_BYTES (4 * MiB) /* of writeback started at a time */
 
-/* --- where the target really is --- */
+/* --- finding the target --- */
 
-/* What the link says. Those of /proc/PID/fd and their like are refused: their text is only a hint at
- * what they lead to, which may have another name by now, or none ("/tmp/x (deleted)"). */
+/* The target of a link. Magic links (/proc/PID/fd) are refused: their text is only a hint, the file may
+ * have another name by now, or none ("/tmp/x (deleted)"). */
 static ssize_t read_link(const char *path, char *ret, size_t size)
 {
         scoped(fd_closep) int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -30,20 +30,20 @@ static ssize_t read_link(const char *path, char *ret, size_t size)
         return n < 0 ? -errno : n;
 }
 
-/* Replaces the path by what the link at its end says. */
+/* Replaces the path by the target of the link at its end. */
 static int follow_link(char path[static PATH_MAX])
 {
         char link[PATH_MAX], joined[PATH_MAX];
         ssize_t n = read_link(path, link, sizeof(link) - 1);
         const char *slash = strrchr(path, '/');
-        int folder = slash ? (int) (slash - path) : 0, len;
+        int dir_n = slash ? (int) (slash - path) : 0, len;
 
         if (n < 0)
                 return (int) n;
         link[n] = '\0';
         if (link[0] == '/')
-                folder = 0;
-        len = snprintf(joined, sizeof(joined), "%.*s%s%s", folder, path, link[0] == '/' ? "" : "/",
+                dir_n = 0;
+        len = snprintf(joined, sizeof(joined), "%.*s%s%s", dir_n, path, link[0] == '/' ? "" : "/",
                        link);
         if (len < 0 || (size_t) len >= sizeof(joined))
                 return -ENAMETOOLONG;
@@ -51,10 +51,9 @@ static int follow_link(char path[static PATH_MAX])
         return 0;
 }
 
-/* Follows links at the end of the path until something or nothing is there. We do by hand what
- * open(O_CREAT) would do, because the file to be replaced needs a name in its own folder; but
- * whether these links may be followed is for the kernel to say (fs.protected_symlinks), so it is
- * asked first. */
+/* Follows links at the end of the path, to a file or to nothing. We do by hand what open(O_CREAT) would
+ * do, because the new file is created in the directory of the target; but the kernel decides whether
+ * these links may be followed (fs.protected_symlinks), so stat comes first. */
 static int find_target(const char *given, char ret[static PATH_MAX])
 {
         struct stat st;
@@ -77,9 +76,8 @@ static int find_target(const char *given, char ret[static PATH_MAX])
         return -ELOOP;
 }
 
-/* Cuts the path in two: its folder is opened, its last name copied. "x/", "." and ".." name
- * folders. */
-static int open_folder(struct atomic_file *f, char path[static PATH_MAX])
+/* Splits the path: opens its directory, copies its last name. "x/", "." and ".." name directories. */
+static int open_parent(struct atomic_file *f, char path[static PATH_MAX])
 {
         char *slash = strrchr(path, '/');
         const char *name = slash ? slash + 1 : path;
@@ -96,7 +94,7 @@ static int open_folder(struct atomic_file *f, char path[static PATH_MAX])
         return f->_dir < 0 ? -errno : 0;
 }
 
-static int look_at_old(struct atomic_file *f)
+static int stat_old(struct atomic_file *f)
 {
         f->exists = false;
         if (fstatat(f->_dir, f->_name, &f->old, AT_SYMLINK_NOFOLLOW) < 0)
@@ -110,15 +108,6 @@ static int look_at_old(struct atomic_file *f)
 }
 
 /* --- the two ways of writing --- */
-
-static bool is_mount_point(const struct atomic_file *f)
-{
-        struct statx st;
-
-        return statx(f->_dir, f->_name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &st) == 0
-               && (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)
-               && (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
-}
 
 static int open_in_place(struct atomic_file *f)
 {
@@ -150,12 +139,16 @@ static int open_temp(struct atomic_file *f, struct ids *ids)
 
 static int open_output(struct atomic_file *f, struct ids *ids)
 {
+        struct statx st;
         int r;
 
-        if (f->exists && is_mount_point(f))
+        if (f->exists
+            && statx(f->_dir, f->_name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &st) == 0
+            && (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)
+            && (st.stx_attributes & STATX_ATTR_MOUNT_ROOT))
                 return open_in_place(f);
         r = open_temp(f, ids);
-        /* -ENOENT is how /proc says that one can't make files there. */
+        /* /proc returns -ENOENT where no file can be created. */
         if (f->exists && (r == -EACCES || r == -EPERM || r == -EROFS || r == -ENOENT))
                 return open_in_place(f);
         return r;
@@ -169,9 +162,9 @@ int atomic_file_open(struct atomic_file *f, const char *path, struct ids *ids)
         *f = ATOMIC_FILE_NULL;
         r = find_target(path, target);
         if (r == 0)
-                r = open_folder(f, target);
+                r = open_parent(f, target);
         if (r == 0)
-                r = look_at_old(f);
+                r = stat_old(f);
         if (r == 0)
                 r = open_output(f, ids);
         if (r < 0)
@@ -196,18 +189,18 @@ int atomic_file_open_old(const struct atomic_file *f, int *ret_fd)
 
 /* --- writing --- */
 
-static int empty_first(struct atomic_file *f)
+static int truncate_once(struct atomic_file *f)
 {
-        if (!f->_in_place || f->_emptied)
+        if (!f->_in_place || f->_truncated)
                 return 0;
-        f->_emptied = true;
+        f->_truncated = true;
         return ftruncate(f->fd, 0) < 0 ? -errno : 0;
 }
 
 int atomic_file_write(struct atomic_file *f, const void *p, size_t n)
 {
         const char *bytes = p;
-        int r = empty_first(f);
+        int r = truncate_once(f);
 
         if (r < 0)
                 return r;
@@ -227,8 +220,8 @@ int atomic_file_write(struct atomic_file *f, const void *p, size_t n)
         return 0;
 }
 
-/* Starts to write this stretch and waits for the one before, which has had time: so a disk slower
- * than the network costs many short waits and not one of the whole file's length at its end. */
+/* Starts writeback of this range and waits for the one before, which has had time: so a disk slower than
+ * the network costs many short waits and not one long wait at the end. */
 void atomic_file_start_writeback(struct atomic_file *f)
 {
         if (f->_pushing > 0)
@@ -242,40 +235,24 @@ void atomic_file_start_writeback(struct atomic_file *f)
 
 /* --- the end --- */
 
-static mode_t current_umask(void)
+/* Without privileges files cannot be given away: the copy of another user's file becomes ours, and then
+ * it must not be setuid. */
+static int set_attrs(struct atomic_file *f, const struct file_attrs *attrs)
 {
-        mode_t mask = umask(077);
+        mode_t mode = attrs->mode, mask;
 
-        (void) umask(mask);
-        return mask;
-}
-
-static mode_t final_mode(const struct atomic_file *f, const struct file_attrs *attrs)
-{
-        if (attrs->mode != FILE_MODE_KEEP)
-                return attrs->mode;
-        return f->exists ? f->old.st_mode & 07777 : 0777 & ~current_umask();
-}
-
-/* Whoever is not root can't give files away: the copy of another's file becomes ours, and then it
- * must not be setuid. */
-static int keep_owner(struct atomic_file *f, mode_t *mode)
-{
-        if (!f->exists || f->_in_place || fchown(f->fd, f->old.st_uid, f->old.st_gid) == 0)
-                return 0;
-        if (errno != EPERM)
-                return -errno;
-        *mode &= (mode_t) ~(S_ISUID | S_ISGID);
-        return 0;
-}
-
-static int dress(struct atomic_file *f, const struct file_attrs *attrs)
-{
-        mode_t mode = final_mode(f, attrs);
-        int r = keep_owner(f, &mode);
-
-        if (r < 0)
-                return r;
+        if (mode == FILE_MODE_KEEP && f->exists)
+                mode = f->old.st_mode & 07777;
+        if (mode == FILE_MODE_KEEP) {
+                mask = umask(077);
+                (void) umask(mask);
+                mode = 0777 & ~mask;
+        }
+        if (f->exists && !f->_in_place && fchown(f->fd, f->old.st_uid, f->old.st_gid) < 0) {
+                if (errno != EPERM)
+                        return -errno;
+                mode &= (mode_t) ~(S_ISUID | S_ISGID);
+        }
         if ((attrs->uid != FILE_ID_KEEP || attrs->gid != FILE_ID_KEEP)
             && fchown(f->fd, attrs->uid, attrs->gid) < 0)
                 return -errno;
@@ -286,13 +263,13 @@ static int dress(struct atomic_file *f, const struct file_attrs *attrs)
 
 int atomic_file_commit(struct atomic_file *f, const struct file_attrs *attrs)
 {
-        int r = empty_first(f);
+        int r = truncate_once(f);
 
-        /* It may have got another mode since, or come to be: by an upload of the same path. */
+        /* An upload of the same path may have changed or created it meanwhile. */
         if (r == 0 && !f->_in_place)
-                r = look_at_old(f);
+                r = stat_old(f);
         if (r == 0)
-                r = dress(f, attrs);
+                r = set_attrs(f, attrs);
         if (r < 0)
                 return r;
         if (fsync(f->fd) < 0 && errno != EINVAL)
@@ -305,7 +282,7 @@ int atomic_file_commit(struct atomic_file *f, const struct file_attrs *attrs)
         return 0;
 }
 
-/* Some filesystems can't sync folders; the data are safe all the same. */
+/* Some file systems cannot sync directories; the data are safe nevertheless. */
 int atomic_file_sync_dir(struct atomic_file *f)
 {
         scoped(fd_closep) int fd = openat(f->_dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-#define CAPS_MAX 64 /* bits of a set; the kernel says EINVAL behind its last */
+#define CAPS_MAX 64 /* bits of a set; the kernel returns EINVAL after its last */
 
 static int set_sets(uint64_t permitted)
 {

@@ -52,8 +52,8 @@ int pidfd_status(int pidfd, int *ret_status)
 {
         struct status_info info = { .mask = STATUS_EXIT };
 
-        /* What is still there tells other things about itself; what is gone, and can't tell this, is
-         * of a kernel that never will. */
+        /* It fails only if the kernel does not support it: for a running process the call succeeds
+         * without STATUS_EXIT in the mask. */
         if (ioctl(pidfd, STATUS_GET, &info) < 0)
                 return -EOPNOTSUPP;
         if (!(info.mask & STATUS_EXIT))
@@ -74,7 +74,7 @@ int pidfd_wait(int pidfd, int *ret_status)
         while (waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED) < 0)
                 if (errno != EINTR)
                         return -errno;
-        /* As the macros of wait.h take it apart. */
+        /* As the macros of wait.h decode it. */
         *ret_status = info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8
                                                  : info.si_status & 0x7f;
         return 0;

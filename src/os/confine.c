@@ -54,7 +54,7 @@ int confine_limits(const struct confine_limit *limits, size_t n)
         return r;
 }
 
-/* First all out of the way, because one may stand in another's place. dup2 leaves the copy open. */
+/* First all out of the way, because one may have the number of another. dup2 clears close-on-exec. */
 int confine_descriptors(int *fds, size_t n)
 {
         for (size_t i = 0; i < n; i++) {

@@ -3,8 +3,8 @@
 #define HUTCH_OS_CONFINE_H
 
 /*
- * What a process can take from itself, for good, before it executes a program it does not trust.
- * Capabilities have a file of their own (os/caps.h).
+ * Irrevocable restrictions of the calling process, applied before it executes a program that is not
+ * trusted. Capabilities are in os/caps.h.
  */
 
 #include <linux/filter.h>
@@ -12,13 +12,13 @@
 
 #include "base/compiler.h"
 
-/* No program that is executed from now on gives more than we have: set-user-ID, file capabilities. */
+/* execve no longer grants privileges: set-user-ID, file capabilities. */
 int confine_no_new_privs(void) must_check;
 
-/* A filter of system calls, for us and all that comes from us. Needs the above, or CAP_SYS_ADMIN. */
+/* A seccomp filter, for us and all descendants. Needs the above, or CAP_SYS_ADMIN. */
 int confine_seccomp(const struct sock_filter *filter, size_t n) must_check;
 
-/* An empty session keyring in the place of the inherited one. 0 also on a kernel without keys. */
+/* Replaces the inherited session keyring by an empty one. 0 also on a kernel without keys. */
 int confine_keyring(void) must_check;
 
 struct confine_limit {
@@ -26,11 +26,11 @@ struct confine_limit {
         rlim_t soft, hard;
 };
 
-/* Without CAP_SYS_RESOURCE a limit above the present hard one becomes the present hard one. */
+/* Without CAP_SYS_RESOURCE, a limit above the current hard limit becomes the current hard limit. */
 int confine_limits(const struct confine_limit *limits, size_t n) must_check;
 
 /* The descriptors fds[0..n) become 0..n-1 and stay open across execve, which closes all others. The
- * array is used as scratch. */
+ * array is overwritten. */
 int confine_descriptors(int *fds, size_t n) must_check;
 
 #endif

@@ -10,11 +10,11 @@
 #define TUPLES_MAX    (256 * KiB)
 #define CROWDED_MAX   256
 #define PER_BATCH     (NETLINK_MESSAGES_MAX - 1)
-#define FILTER_SOURCE 1 /* of CTA_FILTER_ORIG_FLAGS: the kernel keeps the name to itself */
+#define FILTER_SOURCE 1 /* of CTA_FILTER_ORIG_FLAGS; not in the kernel's headers */
 
-/* What was picked: tuples as they came, each behind its family; and sources that had too many. */
-struct picked {
-        conntrack_match_fn *pick;
+/* Matches: tuples as they came, each after its family; and sources that had too many. */
+struct matches {
+        conntrack_match_fn *match;
         void *data;
         struct buf tuples;
         struct link_addr crowded[CROWDED_MAX];
@@ -23,32 +23,11 @@ struct picked {
 
 /* --- finding --- */
 
-/* The attribute of that type among those in `p`; NULL, or its head. */
-static const struct nlattr *find(const char *p, size_t n, uint16_t type)
-{
-        size_t at = 0;
-
-        while (at + NLA_HDRLEN <= n) {
-                const struct nlattr *a = (const struct nlattr *) (const void *) (p + at);
-
-                if (a->nla_len < NLA_HDRLEN || a->nla_len > n - at)
-                        return NULL;
-                if ((a->nla_type & NLA_TYPE_MASK) == type)
-                        return a;
-                at += NLA_ALIGN(a->nla_len);
-        }
-        return NULL;
-}
-
-static const struct nlattr *find_inside(const struct nlattr *a, uint16_t type)
-{
-        return a ? find((const char *) a + NLA_HDRLEN, a->nla_len - NLA_HDRLEN, type) : NULL;
-}
-
 static bool source_of(const struct nlattr *tuple, int family, struct link_addr *ret)
 {
-        const struct nlattr *ip = find_inside(tuple, CTA_TUPLE_IP);
-        const struct nlattr *a = find_inside(ip, family == AF_INET ? CTA_IP_V4_SRC : CTA_IP_V6_SRC);
+        const struct nlattr *ip = netlink_find_nested(tuple, CTA_TUPLE_IP);
+        const struct nlattr *a =
+                netlink_find_nested(ip, family == AF_INET ? CTA_IP_V4_SRC : CTA_IP_V6_SRC);
 
         *ret = (struct link_addr){ .family = family };
         if (!a || a->nla_len != NLA_HDRLEN + link_addr_size(ret))
@@ -57,7 +36,7 @@ static bool source_of(const struct nlattr *tuple, int family, struct link_addr *
         return true;
 }
 
-static bool is_crowded(const struct picked *p, const struct link_addr *a)
+static bool is_crowded(const struct matches *p, const struct link_addr *a)
 {
         for (size_t i = 0; i < p->n_crowded; i++)
                 if (p->crowded[i].family == a->family
@@ -66,9 +45,9 @@ static bool is_crowded(const struct picked *p, const struct link_addr *a)
         return false;
 }
 
-static int look_at(void *data, const struct nlmsghdr *h)
+static int match_one(void *data, const struct nlmsghdr *h)
 {
-        struct picked *p = data;
+        struct matches *p = data;
         const struct nfgenmsg *m = NLMSG_DATA(h);
         const size_t head = NLMSG_LENGTH(sizeof(*m));
         const struct nlattr *tuple;
@@ -76,8 +55,8 @@ static int look_at(void *data, const struct nlmsghdr *h)
 
         if (h->nlmsg_len < head || (m->nfgen_family != AF_INET && m->nfgen_family != AF_INET6))
                 return 0;
-        tuple = find((const char *) h + head, h->nlmsg_len - head, CTA_TUPLE_ORIG);
-        if (!source_of(tuple, m->nfgen_family, &source) || !p->pick(p->data, &source)
+        tuple = netlink_find_attr((const char *) h + head, h->nlmsg_len - head, CTA_TUPLE_ORIG);
+        if (!source_of(tuple, m->nfgen_family, &source) || !p->match(p->data, &source)
             || is_crowded(p, &source))
                 return 0;
         if (p->tuples.n + 4 + NLA_ALIGN(tuple->nla_len) > TUPLES_MAX) {
@@ -91,19 +70,19 @@ static int look_at(void *data, const struct nlmsghdr *h)
         return 0;
 }
 
-/* --- forgetting --- */
+/* --- deleting --- */
 
 static void begin(struct netlink_batch *b, uint16_t type, uint16_t flags, int family)
 {
         const struct netlink_head head = { NFNL_SUBSYS_CTNETLINK << 8 | type, flags,
                                            type == IPCTNL_MSG_CT_GET };
-        /* With version 0 the kernel takes no notice of the family. */
+        /* With version 0 the kernel ignores the family. */
         const struct nfgenmsg m = { .nfgen_family = (uint8_t) family, .version = 1 };
 
         netlink_begin(b, &head, &m, sizeof(m));
 }
 
-/* It may have come to its end by itself. */
+/* One that has ended meanwhile is fine. */
 static int send_deletes(struct netlink *nl, struct netlink_batch *b)
 {
         int r = b->messages > 0 ? netlink_send(nl, b, NULL) : 0;
@@ -149,17 +128,18 @@ static int delete_source(struct netlink *nl, struct netlink_batch *b, const stru
         return netlink_send(nl, b, NULL);
 }
 
-/* A list that changed meanwhile may have entries twice, and lacks none that was there all the time. */
-int conntrack_delete(struct netlink *nl, struct netlink_batch *b, conntrack_match_fn *pick,
+/* A dump that was interrupted by a change may have duplicates, but lacks no entry that existed all the
+ * time. */
+int conntrack_delete(struct netlink *nl, struct netlink_batch *b, conntrack_match_fn *match,
                      void *data)
 {
-        struct picked p = { .pick = pick, .data = data };
+        struct matches p = { .match = match, .data = data };
         int r;
 
         buf_init(&p.tuples, TUPLES_MAX);
         netlink_reset(b);
         begin(b, IPCTNL_MSG_CT_GET, NLM_F_DUMP, AF_UNSPEC);
-        r = netlink_list(nl, b, look_at, &p);
+        r = netlink_list(nl, b, match_one, &p);
         if (r == 0 || r == -EAGAIN)
                 r = delete_tuples(nl, b, buf_str(&p.tuples));
         for (size_t i = 0; r == 0 && i < p.n_crowded; i++)

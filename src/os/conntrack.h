@@ -3,23 +3,23 @@
 #define HUTCH_OS_CONNTRACK_H
 
 /*
- * Connections that the kernel remembers (conntrack), over a socket of NETLINK_NETFILTER.
+ * Connection tracking, over a NETLINK_NETFILTER socket.
  *
- * It remembers them longer than those last who had them, up to five days, and what belongs to one is
- * let through. An address must not get another owner before they are forgotten.
+ * The kernel keeps connections longer than their owners live, up to five days, and accepts packets that
+ * belong to one. They must be deleted before an address gets another owner.
  */
 
 #include "base/compiler.h"
 #include "os/link.h"
 #include "os/netlink.h"
 
-/* Whether connections that came from there are to be forgotten. */
+/* Whether connections with this source are to be deleted. */
 typedef bool conntrack_match_fn(void *data, const struct link_addr *source);
 
-/* One list of all connections, whatever they are, and a message for each that was picked; addresses
- * with very many are dealt with one by one, which is slower and has no bound of memory. -EOPNOTSUPP or
- * -EINVAL from a kernel that knows no such messages. */
-int conntrack_delete(struct netlink *nl, struct netlink_batch *b, conntrack_match_fn *pick,
+/* One dump of all connections, and a message for each match; sources with very many connections are
+ * deleted one by one, which is slower and needs no memory. -EOPNOTSUPP or -EINVAL if the kernel does not
+ * support these messages. */
+int conntrack_delete(struct netlink *nl, struct netlink_batch *b, conntrack_match_fn *match,
                      void *data) must_check;
 
 #endif

@@ -26,7 +26,7 @@ static int parse_number(struct str s, dev_t *ret)
         return 0;
 }
 
-/* In sysfs a part of a disk is a folder in that of the disk, and has a file "partition". */
+/* In sysfs a partition is a directory in that of its disk, and has a file "partition". */
 int disk_of_number(const char *root, dev_t number, dev_t *ret)
 {
         char path[PATH_MAX], text[32];
@@ -51,9 +51,9 @@ int disk_of_number(const char *root, dev_t number, dev_t *ret)
         return size < 0 ? (int) size : parse_number(str_of(text, (size_t) size), ret);
 }
 
-int disk_of(const char *root, int folder, dev_t *ret)
+int disk_of(const char *root, int dirfd, dev_t *ret)
 {
         struct stat st;
 
-        return fstat(folder, &st) < 0 ? -errno : disk_of_number(root, st.st_dev, ret);
+        return fstat(dirfd, &st) < 0 ? -errno : disk_of_number(root, st.st_dev, ret);
 }

@@ -13,7 +13,7 @@ int fd_close(int fd)
         if (fd >= 0) {
                 int saved = errno;
 
-                /* Linux frees the descriptor even when close reports EINTR: never try again. */
+                /* Linux frees the descriptor even when close reports EINTR: never retry. */
                 (void) close(fd);
                 errno = saved;
         }
@@ -25,7 +25,7 @@ void fd_closep(int *fd)
         *fd = fd_close(*fd);
 }
 
-/* First all out of the way, because one may stand in another's place. */
+/* First all out of the way, because one may have the number of another. */
 int fd_keep_only(int *const *fds, size_t n)
 {
         for (size_t i = 0; i < n; i++) {

@@ -48,7 +48,7 @@ static void take_fds(struct msghdr *msg, struct fd_pass_msg *m)
         }
 }
 
-/* The room is told without the padding behind it, in which the kernel would find place for one more. */
+/* msg_controllen excludes the trailing padding, in which the kernel would store one descriptor more. */
 ssize_t fd_pass_receive(int socket, struct fd_pass_msg *m, int flags)
 {
         struct iovec iov = { m->p, m->size };

@@ -2,7 +2,7 @@
 #ifndef HUTCH_OS_FD_PASS_H
 #define HUTCH_OS_FD_PASS_H
 
-/* Messages over unix sockets that bring descriptors with them. */
+/* Messages with descriptors over unix sockets (SCM_RIGHTS). */
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -12,7 +12,7 @@
 
 #define FD_PASS_MAX 253 /* the kernel's limit for one message */
 
-/* The descriptors stay the sender's. Returns how many bytes were sent, or -errno; never a SIGPIPE. */
+/* The sender keeps the descriptors. Returns the number of bytes sent, or -errno; never raises SIGPIPE. */
 ssize_t fd_pass_send(int socket, struct str message, const int *fds, size_t n_fds, int flags)
         must_check;
 
@@ -24,12 +24,12 @@ struct fd_pass_msg {
         int *fds; /* room for descriptors */
         size_t fds_max;
 
-        /* --- what came --- */
-        size_t n_fds; /* close-on-exec, and the receiver's */
-        bool cut;     /* something did not fit; descriptors that did not are closed */
+        /* --- results --- */
+        size_t n_fds; /* close-on-exec; owned by the receiver */
+        bool cut;     /* something did not fit; such descriptors are closed */
 };
 
-/* Returns how many bytes came, 0 at the end, or -errno, and then there are no descriptors. */
+/* Returns the number of bytes received, 0 at the end, or -errno without any descriptors. */
 ssize_t fd_pass_receive(int socket, struct fd_pass_msg *m, int flags) must_check;
 
 #endif

@@ -20,8 +20,8 @@ static int check_regular(const struct stat *st)
         return S_ISREG(st->st_mode) ? 0 : -EINVAL;
 }
 
-/* Looked at twice: opening a device can do something by itself (rewind a tape, arm a watchdog), so
- * it is not opened at all; and what is open need not be what was looked at. */
+/* Checked twice: opening a device can have effects (rewind a tape, arm a watchdog), so it is not opened
+ * at all; and the opened file need not be the one checked before. */
 static int open_regular(const char *path, int flags, struct stat *ret_st, int *ret_fd)
 {
         scoped(fd_closep) int fd = -EBADF;
@@ -51,13 +51,13 @@ int file_open_read(const char *path, struct stat *ret_st, int *ret_fd)
 
 bool file_size_is_unknown(int fd, const struct stat *st)
 {
-        /* Files of sysfs say 4096 and have less. */
+        /* Files of sysfs report 4096 and have less. */
         static const unsigned long kinds[] = { PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC,
                                                TRACEFS_MAGIC, SECURITYFS_MAGIC };
         struct statfs fs;
         char byte;
 
-        /* Where it can't be tried, reading will tell. */
+        /* If it cannot be read, the caller will notice. */
         if (st->st_size == 0)
                 return pread(fd, &byte, 1, 0) != 0;
         if (fstatfs(fd, &fs) < 0)
@@ -80,11 +80,11 @@ int file_set_attrs(const char *path, const struct file_attrs *attrs)
         return 0;
 }
 
-/* --- folders --- */
+/* --- directories --- */
 
-/* A folder we have just made, by descriptor: its path may mean another one by now. O_PATH
- * descriptors can't be used with fchmod, but their owner can be changed. */
-static int dress_folder(int fd, const struct file_attrs *attrs, bool last)
+/* Of a directory just created, by descriptor: its path may mean another one by now. O_PATH
+ * descriptors cannot be used with fchmod, but their owner can be changed. */
+static int set_dir_attrs(int fd, const struct file_attrs *attrs, bool last)
 {
         scoped(fd_closep) int opened = -EBADF;
 
@@ -99,7 +99,7 @@ static int dress_folder(int fd, const struct file_attrs *attrs, bool last)
         return 0;
 }
 
-/* One step down; 1 if the folder had to be made. */
+/* Descends into a directory; 1 if it had to be created. */
 static int step_down(int *fd, const char *name, mode_t mode)
 {
         int made = 0, next;
@@ -109,7 +109,7 @@ static int step_down(int *fd, const char *name, mode_t mode)
                 made = mkdirat(*fd, name, mode) == 0;
                 if (!made && errno != EEXIST)
                         return -errno;
-                /* A dangling link is in the way of mkdir, and nothing to walk through. */
+                /* A dangling link makes mkdir fail, and cannot be descended into. */
                 next = openat(*fd, name,
                               O_PATH | O_DIRECTORY | O_CLOEXEC | (made ? O_NOFOLLOW : 0));
         }
@@ -146,7 +146,7 @@ int file_mkdirs(const char *path, mode_t mode, const struct file_attrs *attrs, b
                         return r;
                 made = r > 0;
                 if (made)
-                        r = dress_folder(fd, attrs, /* last= */ !rest.p);
+                        r = set_dir_attrs(fd, attrs, /* last= */ !rest.p);
                 if (r < 0)
                         return r;
         }
@@ -161,32 +161,27 @@ int file_make_parents(const char *path, mode_t mode, const struct file_attrs *at
 {
         const struct file_attrs owner = { attrs->uid, attrs->gid, FILE_MODE_KEEP };
         const char *slash = strrchr(path, '/');
-        char folder[PATH_MAX];
+        char dir[PATH_MAX];
         size_t n;
 
         ASSERT(slash);
         n = slash == path ? 1 : (size_t) (slash - path);
-        if (n >= sizeof(folder))
+        if (n >= sizeof(dir))
                 return -ENAMETOOLONG;
-        memcpy(folder, path, n);
-        folder[n] = '\0';
-        return file_mkdirs(folder, mode, &owner, NULL, NULL);
+        memcpy(dir, path, n);
+        dir[n] = '\0';
+        return file_mkdirs(dir, mode, &owner, NULL, NULL);
 }
 
 /* --- moving --- */
 
-/* The C library has renameat2 since 2.28; the call itself may be unknown to a sandbox's kernel. */
-static int rename_noreplace(const char *from, const char *to)
-{
-        return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) < 0 ? -errno : 0;
-}
-
 int file_move(const char *from, const char *to)
 {
         struct stat st;
-        int r = rename_noreplace(from, to);
+        int r = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) < 0 ? -errno : 0;
 
-        /* EINVAL also means: a folder into itself; rename says the same then. */
+        /* Not supported by the file system or the kernel; EINVAL may also mean a directory into itself,
+         * for which rename returns the same. */
         if (r != -EINVAL && r != -ENOSYS)
                 return r;
         if (lstat(to, &st) == 0)

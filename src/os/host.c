@@ -10,11 +10,10 @@
 #include "base/base.h"
 #include "os/virtual_file.h"
 
-/* The kernel refuses a mask that is smaller than its own; 8192 processors are its maximum. */
+/* The kernel refuses a mask that is smaller than its own; its maximum is 8192 CPUs. */
 #define CPU_SETS (8192 / CPU_SETSIZE)
 
-/* What user space sees, whatever the kernel ticks in: an ABI constant of every architecture but
- * alpha and ia64. */
+/* USER_HZ: an ABI constant of every architecture except alpha and ia64. */
 #define USEC_PER_TICK (USEC_PER_SEC / 100)
 
 unsigned host_cpus(void)
@@ -72,23 +71,17 @@ int host_cpu_time(const char *root, uint64_t *ret_busy, uint64_t *ret_total)
         return parse_cpu_line(str_skip(line, 4), ret_busy, ret_total);
 }
 
-static bool read_meminfo(const char *root, uint64_t *ret_available, uint64_t *ret_total)
-{
-        char text[512]; /* the lines we want are the first three */
-        ssize_t n = read_proc(root, "meminfo", text, sizeof(text));
-        struct str s = str_of(text, (size_t) MAX_OF(n, 0));
-
-        return n > 0 && virtual_file_value(s, STR("MemTotal:"), ret_total) == 0
-               && virtual_file_value(s, STR("MemAvailable:"), ret_available) == 0
-               && *ret_total <= UINT64_MAX / KiB && *ret_available <= *ret_total;
-}
-
 void host_memory(const char *root, uint64_t *ret_used, uint64_t *ret_total)
 {
+        char text[512]; /* the lines we need are the first three */
+        ssize_t n = read_proc(root, "meminfo", text, sizeof(text));
+        struct str s = str_of(text, (size_t) MAX_OF(n, 0));
         uint64_t available, total;
         struct sysinfo si = { 0 };
 
-        if (read_meminfo(root, &available, &total)) {
+        if (n > 0 && virtual_file_value(s, STR("MemTotal:"), &total) == 0
+            && virtual_file_value(s, STR("MemAvailable:"), &available) == 0
+            && total <= UINT64_MAX / KiB && available <= total) {
                 *ret_used = (total - available) * KiB;
                 *ret_total = total * KiB;
                 return;

@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "os/fd.h"
 
-#define TRIES 16 /* a rename elsewhere makes the kernel say EAGAIN for a path with ".." */
+#define TRIES 16 /* a rename elsewhere makes the kernel return EAGAIN for a path with ".." */
 
 int in_root_open(int root, const char *path, const struct in_root_how *how, int *ret_fd)
 {
@@ -35,11 +35,11 @@ int in_root_open(int root, const char *path, const struct in_root_how *how, int 
         return -EAGAIN;
 }
 
-/* --- making folders --- */
+/* --- directories --- */
 
-/* The folder `name` in `at`, whose name has no slash. O_NOFOLLOW with O_PATH opens a link itself,
- * which O_DIRECTORY then refuses: the kernel's word for it is ENOTDIR. */
-static int enter_or_make(int at, const char *name, uid_t owner)
+/* Opens or creates the directory `name` in `at`. O_NOFOLLOW with O_PATH opens a link itself, which
+ * O_DIRECTORY then refuses with ENOTDIR. */
+static int open_or_mkdir(int at, const char *name, uid_t owner)
 {
         scoped(fd_closep) int fd = -EBADF;
         bool made = false;
@@ -81,7 +81,7 @@ int in_root_mkdirs(int root, const char *path, uid_t owner, int *ret_fd)
                         return -EINVAL;
                 memcpy(name, part.p, part.n);
                 name[part.n] = '\0';
-                fd = enter_or_make(at, name, owner);
+                fd = open_or_mkdir(at, name, owner);
                 if (fd < 0)
                         return fd;
                 (void) fd_close(at);
@@ -91,7 +91,7 @@ int in_root_mkdirs(int root, const char *path, uid_t owner, int *ret_fd)
         return 0;
 }
 
-/* --- is it what we think? --- */
+/* --- checks --- */
 
 int in_root_check_fs(int fd, long magic)
 {

@@ -150,7 +150,7 @@ void link_update_carrier(const struct netlink *nl, const char *name)
         (void) !ioctl(nl->fd, SIOCETHTOOL, &req);
 }
 
-/* The kernel tells nobody who has no number of his own. */
+/* Only bound sockets receive events. */
 int link_watch_addresses(int fd)
 {
         const struct sockaddr_nl me = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_IPV6_ROUTE };
@@ -172,17 +172,17 @@ static bool is_address(const struct nlmsghdr *h, size_t n, int *ret_link)
         return link != NULL;
 }
 
-/* Each of the news is a message of its own. */
+/* Each event is a message of its own. */
 int link_next_address(int fd, int *ret_link)
 {
-        _Alignas(struct nlmsghdr) char news[4 * KiB];
+        _Alignas(struct nlmsghdr) char event[4 * KiB];
         ssize_t n;
 
         do
-                n = recv(fd, news, sizeof(news), MSG_DONTWAIT);
+                n = recv(fd, event, sizeof(event), MSG_DONTWAIT);
         while ((n < 0 && errno == EINTR)
                || (n >= 0
-                   && !is_address((const struct nlmsghdr *) (const void *) news, (size_t) n,
+                   && !is_address((const struct nlmsghdr *) (const void *) event, (size_t) n,
                                   ret_link)));
         if (n >= 0)
                 return 1;
@@ -200,7 +200,7 @@ int link_index(const struct netlink *nl, const char *name)
 
 /* --- lists --- */
 
-struct wanted {
+struct link_list {
         const char *prefix;
         link_each_fn *fn;
         void *data;
@@ -208,7 +208,7 @@ struct wanted {
 
 static int each(void *data, const struct nlmsghdr *h)
 {
-        const struct wanted *w = data;
+        const struct link_list *w = data;
         const struct ifinfomsg *info = NLMSG_DATA(h);
         const char *name;
 
@@ -225,7 +225,7 @@ int link_list(struct netlink *nl, struct netlink_batch *b, const char *prefix, l
 {
         const struct netlink_head head = { RTM_GETLINK, NLM_F_DUMP, true };
         const struct ifinfomsg info = { 0 };
-        struct wanted w = { prefix, fn, data };
+        struct link_list w = { prefix, fn, data };
 
         netlink_reset(b);
         netlink_begin(b, &head, &info, sizeof(info));
@@ -233,14 +233,14 @@ int link_list(struct netlink *nl, struct netlink_batch *b, const char *prefix, l
         return netlink_list(nl, b, each, &w);
 }
 
-struct wanted_address {
+struct address_list {
         link_address_fn *fn;
         void *data;
 };
 
 static int each_address(void *data, const struct nlmsghdr *h)
 {
-        const struct wanted_address *w = data;
+        const struct address_list *w = data;
         const struct ifaddrmsg *m = NLMSG_DATA(h);
         struct link_addr a = { 0 };
         const void *p;
@@ -263,7 +263,7 @@ int link_list_addresses(struct netlink *nl, struct netlink_batch *b, link_addres
 {
         const struct netlink_head head = { RTM_GETADDR, NLM_F_DUMP, true };
         const struct ifaddrmsg m = { .ifa_family = AF_UNSPEC };
-        struct wanted_address w = { fn, data };
+        struct address_list w = { fn, data };
 
         netlink_reset(b);
         netlink_begin(b, &head, &m, sizeof(m));

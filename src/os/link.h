@@ -3,11 +3,11 @@
 #define HUTCH_OS_LINK_H
 
 /*
- * Network links, their addresses and routes, as messages of a batch (os/netlink.h) to a socket of
- * NETLINK_ROUTE. They are about the namespace that the socket belongs to.
+ * Network links, their addresses and routes, as messages of a batch (os/netlink.h) to a NETLINK_ROUTE
+ * socket, in whose namespace they take effect.
  *
- * Links have a number and a name. In a namespace of our own we choose the numbers, so that a link can be
- * made and get its addresses in the same batch.
+ * Links have an index and a name. In a namespace of our own we choose the indices, so that a link can be
+ * created and get its addresses in one batch.
  */
 
 #include <net/if.h>
@@ -16,7 +16,7 @@
 #include "base/compiler.h"
 #include "os/netlink.h"
 
-/* IPv4 or IPv6, in the order of the network. */
+/* IPv4 or IPv6, in network byte order. */
 struct link_addr {
         int family; /* AF_INET, AF_INET6 */
         union {
@@ -31,57 +31,57 @@ size_t link_addr_size(const struct link_addr *a);
 
 struct link_veth {
         const char *name;
-        int index; /* 0: the kernel chooses one */
+        int index; /* 0: chosen by the kernel */
         const char *peer;
-        int peer_netns;                /* where the peer is to be */
-        const uint8_t *mac, *peer_mac; /* hardware addresses; NULL: the kernel makes one up */
+        int peer_netns;                /* namespace of the peer */
+        const uint8_t *mac, *peer_mac; /* NULL: random */
 };
 
-/* A pair of links, both down. -EEXIST if one of the names is taken. */
+/* A veth pair, both ends down. -EEXIST if one of the names is taken. */
 void link_add_veth(struct netlink_batch *b, const struct link_veth *v);
 
 void link_set_up(struct netlink_batch *b, int index);
 
-/* No address of its own making (fe80::…): before it is up. Saves the kernel's asking around for
- * whether somebody has that address already, and our having to filter it. */
+/* No automatic link-local address (fe80::…); to be called before the link is up. Saves duplicate address
+ * detection and a filter rule. */
 void link_set_addr_gen_none(struct netlink_batch *b, int index);
 
-/* v6 addresses can be used at once: we know that nobody else has them. */
+/* IPv6 addresses are usable at once, without duplicate address detection. */
 void link_add_address(struct netlink_batch *b, int index, const struct link_addr *a,
                       unsigned prefix);
 
-/* Who has an address on that link, for good: nobody asks, and the entry does not count among those that
- * the kernel throws out when it has more than a thousand in all namespaces together. */
+/* A permanent neighbour entry: no ARP or NDP request is sent, and the entry is not subject to the
+ * kernel's limit of about a thousand for all namespaces together. */
 void link_add_neighbour(struct netlink_batch *b, int index, const struct link_addr *a,
                         const uint8_t *mac);
 
-/* Everything that has no route of its own goes there. */
 void link_add_default_route(struct netlink_batch *b, int index, const struct link_addr *gateway);
 
-/* Many: give them a number of a group that nobody else uses, and delete the group. The kernel waits once
- * for all of them. -ENODEV if the group has none. */
+/* Deleting a link waits for an RCU grace period, 20 ms and more. To delete many, assign them to a group
+ * that is not used otherwise, and delete the group: the kernel waits once for all of them. -ENODEV if the
+ * group is empty. */
 void link_set_group(struct netlink_batch *b, int index, uint32_t group);
 void link_delete_group(struct netlink_batch *b, uint32_t group);
 
-/* The number of a link; -ENODEV if there is none of that name. */
+/* The index of a link; -ENODEV if there is none of that name. */
 int link_index(const struct netlink *nl, const char *name) must_check;
 
-/* The end of a pair that went up first sends when a worker of the kernel has noticed the other. This asks
- * for its state, which makes it notice (since Linux 6.8). */
+/* The end of a veth pair that went up first sends only after a kernel worker has noticed the other end.
+ * Reading its state makes it notice at once (since Linux 6.8). */
 void link_update_carrier(const struct netlink *nl, const char *name);
 
-/* A new address of IPv6 takes packets when another worker has made a route for it, which the kernel
- * then tells to sockets of NETLINK_ROUTE that listen. link_next_address: 1, and on which link; 0 if
- * there are no news; negative if some were lost. Does not wait. */
+/* A new IPv6 address receives packets once another kernel worker has added a route for it, which the
+ * kernel then reports to subscribed NETLINK_ROUTE sockets. link_next_address: 1, and on which link; 0 if
+ * there is no further event; negative if some were lost. Does not wait. */
 int link_watch_addresses(int fd) must_check;
 int link_next_address(int fd, int *ret_link) must_check;
 
-/* Calls for each link whose name starts so; see netlink_list. */
+/* Calls fn for each link whose name has the prefix; see netlink_list. */
 typedef int link_each_fn(void *data, const char *name, int index);
 int link_list(struct netlink *nl, struct netlink_batch *b, const char *prefix, link_each_fn *fn,
               void *data) must_check;
 
-/* Calls for each address of the machine, with the number of its link; see netlink_list. */
+/* Calls fn for each address of the namespace, with the index of its link; see netlink_list. */
 typedef int link_address_fn(void *data, const struct link_addr *a, int index);
 int link_list_addresses(struct netlink *nl, struct netlink_batch *b, link_address_fn *fn,
                         void *data) must_check;

@@ -15,7 +15,7 @@
 #endif
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-static int copy_whole(int from, int to)
+static int copy_all(int from, int to)
 {
         struct stat st;
         off_t pos = 0;
@@ -31,26 +31,18 @@ static int copy_whole(int from, int to)
         return 0;
 }
 
-/* Where files in memory are not for execution unless asked for (vm.memfd_noexec), we ask; kernels
- * before 6.3 don't know the question. */
-static int open_memory(const char *name)
-{
-        const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-        int fd = memfd_create(name, flags | MFD_EXEC);
-
-        if (fd < 0 && errno == EINVAL)
-                fd = memfd_create(name, flags);
-        return fd < 0 ? -errno : fd;
-}
-
 int memfd_sealed_copy(int from, const char *name, int *ret_fd)
 {
-        scoped(fd_closep) int copy = open_memory(name);
+        const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+        scoped(fd_closep) int copy = memfd_create(name, flags | MFD_EXEC);
         int r;
 
+        /* vm.memfd_noexec makes MFD_EXEC necessary; kernels before 6.3 do not know it. */
+        if (copy < 0 && errno == EINVAL)
+                copy = memfd_create(name, flags);
         if (copy < 0)
-                return copy;
-        r = copy_whole(from, copy);
+                return -errno;
+        r = copy_all(from, copy);
         if (r < 0)
                 return r;
         if (fchmod(copy, 0555) < 0 || fcntl(copy, F_ADD_SEALS, SEALS) < 0)

@@ -3,8 +3,8 @@
 #define HUTCH_OS_MEMFD_H
 
 /*
- * Programs in memory that nobody can change, not even who may write to every file: sealed memfds.
- * All processes that execute one share its pages.
+ * Sealed memfds: programs and data in memory that cannot be changed, not even by a process that may
+ * write to every file. All processes that execute one share its pages.
  */
 
 #include "base/compiler.h"
@@ -13,7 +13,7 @@
 /* A sealed, executable copy of a file. */
 int memfd_sealed_copy(int from, const char *name, int *ret_fd) must_check;
 
-/* Bytes that are no program. */
+/* Bytes that are not executed. */
 int memfd_sealed_bytes(struct str bytes, const char *name, int *ret_fd) must_check;
 
 bool memfd_is_sealed(int fd);

@@ -14,9 +14,9 @@ static_assert(MOUNT_READONLY == MOUNT_ATTR_RDONLY && MOUNT_NOSUID == MOUNT_ATTR_
               "as the kernel has them");
 
 #define FD_PATH_MAX    32  /* "/proc/self/fd/" and a number */
-#define FSCONFIG_VALUE 256 /* the kernel takes no longer text */
+#define FSCONFIG_VALUE 256 /* the longest value that the kernel takes */
 
-/* --- making --- */
+/* --- creating --- */
 
 static int configure(int fs, const char *key, const char *value)
 {
@@ -26,7 +26,7 @@ static int configure(int fs, const char *key, const char *value)
         return r < 0 ? -errno : 0;
 }
 
-static int finish(int fs, unsigned attrs, int *ret_fd)
+static int create_mount(int fs, unsigned attrs, int *ret_fd)
 {
         int fd;
 
@@ -49,15 +49,15 @@ int mount_new_fs(const struct mount_fs_spec *m, int *ret_fd)
         r = configure(fs, "source", m->source ? m->source : m->type);
         for (size_t i = 0; i < m->n_options && r == 0; i++)
                 r = configure(fs, m->options[i].key, m->options[i].value);
-        return r < 0 ? r : finish(fs, m->attrs, ret_fd);
+        return r < 0 ? r : create_mount(fs, m->attrs, ret_fd);
 }
 
-int mount_clone(int dirfd, const char *path, bool whole, int *ret_fd)
+int mount_clone(int dirfd, const char *path, bool recursive, int *ret_fd)
 {
         int fd = open_tree(dirfd, path,
                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW
                                    | (*path ? 0U : (unsigned) AT_EMPTY_PATH)
-                                   | (whole ? (unsigned) AT_RECURSIVE : 0U));
+                                   | (recursive ? (unsigned) AT_RECURSIVE : 0U));
 
         if (fd < 0)
                 return -errno;
@@ -65,7 +65,7 @@ int mount_clone(int dirfd, const char *path, bool whole, int *ret_fd)
         return 0;
 }
 
-/* --- layers --- */
+/* --- overlay --- */
 
 static const char *fd_path(int fd, char ret[static FD_PATH_MAX])
 {
@@ -73,22 +73,12 @@ static const char *fd_path(int fd, char ret[static FD_PATH_MAX])
         return ret;
 }
 
-/* One after the other; since 6.5. */
-static int add_lowers(int fs, const struct mount_overlay_spec *l)
-{
-        char path[FD_PATH_MAX];
-        int r = 0;
-
-        for (size_t i = 0; i < l->n_lowers && r == 0; i++)
-                r = configure(fs, "lowerdir+", fd_path(l->lowers[i], path));
-        return r;
-}
-
-/* All in one text, which every kernel takes, or as above if it is too long. */
+/* All in one value, which every kernel accepts; one by one (since 6.5) if that is too long. */
 static int set_lowers(int fs, const struct mount_overlay_spec *l)
 {
         char text[FSCONFIG_VALUE], path[FD_PATH_MAX];
         struct buf b;
+        int r = 0;
 
         buf_init_fixed(&b, text, sizeof(text));
         for (size_t i = 0; i < l->n_lowers; i++) {
@@ -96,17 +86,11 @@ static int set_lowers(int fs, const struct mount_overlay_spec *l)
                         buf_add_char(&b, ':');
                 buf_add_str(&b, str_from(fd_path(l->lowers[i], path)));
         }
-        return buf_failed(&b) ? add_lowers(fs, l) : configure(fs, "lowerdir", text);
-}
-
-/* Which of them are on is the machine's choice otherwise. */
-static int set_features(int fs)
-{
-        int r = configure(fs, "redirect_dir", "nofollow");
-
-        if (r == 0)
-                r = configure(fs, "metacopy", "off");
-        return r == 0 ? configure(fs, "index", "off") : r;
+        if (!buf_failed(&b))
+                return configure(fs, "lowerdir", text);
+        for (size_t i = 0; i < l->n_lowers && r == 0; i++)
+                r = configure(fs, "lowerdir+", fd_path(l->lowers[i], path));
+        return r;
 }
 
 int mount_overlay(const struct mount_overlay_spec *l, int *ret_fd)
@@ -123,13 +107,18 @@ int mount_overlay(const struct mount_overlay_spec *l, int *ret_fd)
         r = configure(fs, "source", "overlay");
         if (r == 0)
                 r = set_lowers(fs, l);
+        /* The defaults of these are up to the host. */
         if (r == 0)
-                r = set_features(fs);
+                r = configure(fs, "redirect_dir", "nofollow");
+        if (r == 0)
+                r = configure(fs, "metacopy", "off");
+        if (r == 0)
+                r = configure(fs, "index", "off");
         if (r == 0 && l->upper >= 0)
                 r = configure(fs, "upperdir", fd_path(l->upper, path));
         if (r == 0 && l->work >= 0)
                 r = configure(fs, "workdir", fd_path(l->work, path));
-        return r < 0 ? r : finish(fs, l->attrs, ret_fd);
+        return r < 0 ? r : create_mount(fs, l->attrs, ret_fd);
 }
 
 /* --- changing --- */
@@ -139,11 +128,11 @@ static int set_attrs(int fd, const char *path, unsigned flags, struct mount_attr
         return mount_setattr(fd, path, flags, attr, sizeof(*attr)) < 0 ? -errno : 0;
 }
 
-int mount_set_attrs(int fd, unsigned attrs, bool whole)
+int mount_set_attrs(int fd, unsigned attrs, bool recursive)
 {
         struct mount_attr attr = { .attr_set = attrs };
 
-        return set_attrs(fd, "", AT_EMPTY_PATH | (whole ? (unsigned) AT_RECURSIVE : 0U), &attr);
+        return set_attrs(fd, "", AT_EMPTY_PATH | (recursive ? (unsigned) AT_RECURSIVE : 0U), &attr);
 }
 
 int mount_idmap(int fd, int userns)
@@ -172,14 +161,14 @@ int mount_make_slave(void)
 
 /* --- attaching --- */
 
-int mount_attach(int fd, int place)
+int mount_attach(int fd, int target)
 {
-        return move_mount(fd, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0
+        return move_mount(fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0
                        ? -errno
                        : 0;
 }
 
-/* pivot_root(".", "."): the old root is put on top of the new one, and taken off from there. */
+/* pivot_root(".", "."): the old root is stacked on top of the new one and unmounted from there. */
 int mount_pivot_root(int fd)
 {
         if (fchdir(fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0
@@ -188,9 +177,9 @@ int mount_pivot_root(int fd)
         return 0;
 }
 
-int mount_over_root(int fd, int ground, int old)
+int mount_over_root(int fd, int base, int old)
 {
-        int r = mount_attach(fd, ground);
+        int r = mount_attach(fd, base);
 
         if (r < 0)
                 return r;

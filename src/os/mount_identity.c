@@ -38,22 +38,11 @@ static int parse(struct str text, struct mount_identity *ret, char path[static P
         return 0;
 }
 
-/* 1, 0, or a negative errno: kernels before 5.8 can't tell. */
-static int is_mounted(int fd)
-{
-        struct statx stx;
-
-        if (statx(fd, "", AT_EMPTY_PATH, 0, &stx) < 0)
-                return -errno;
-        if (!(stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
-                return -EOPNOTSUPP;
-        return (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-}
-
 int mount_identity_check(struct str text)
 {
         scoped(fd_closep) int root = -EBADF, fd = -EBADF;
         struct mount_identity wanted, found = { 0 };
+        struct statx stx;
         char path[PATH_MAX];
         int r = parse(text, &wanted, path);
 
@@ -70,6 +59,9 @@ int mount_identity_check(struct str text)
                 return r;
         if (found.dev != wanted.dev || found.ino != wanted.ino)
                 return -ESTALE;
-        r = is_mounted(fd);
-        return r == 0 ? -ENOTUNIQ : r < 0 ? r : 0;
+        if (statx(fd, "", AT_EMPTY_PATH, 0, &stx) < 0)
+                return -errno;
+        if (!(stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)) /* kernels before 5.8 */
+                return -EOPNOTSUPP;
+        return stx.stx_attributes & STATX_ATTR_MOUNT_ROOT ? 0 : -ENOTUNIQ;
 }

@@ -3,24 +3,24 @@
 #define HUTCH_OS_MOUNT_IDENTITY_H
 
 /*
- * What is to be mounted at a path, told from who has checked it to who finds it there.
+ * Verifies that a mount is of the file that was checked.
  *
- * A file can be checked by descriptor, but some who mount (container engines) take a path, and walk it again
- * later. Who can change a folder on that path decides then what they find. So the file is marked: the one
- * that was checked is kept open, which keeps its inode from being used for another, and its device and inode
- * are told to a program that looks at what was mounted before anybody else can use it.
+ * A file can be checked by descriptor, but container engines mount by path and resolve it again later; a
+ * tenant that can change a directory of that path decides what they find. So the checked file is kept
+ * open, which keeps its inode from being reused, and its device and inode are passed to a program that
+ * verifies the mount before anything else can use it.
  *
- *         checks:  fd = in_root_open(…); mount_identity_of(fd, &m); mount_identity_write(b, &m, "/mnt/work")
- *         mounts:  mount(PATH, "/mnt/work")                               perhaps of something else by now
- *         looks:   mount_identity_check("2049:131074:/mnt/work") == 0, or it ends with MOUNT_IDENTITY_EXIT
+ *         checker:   fd = in_root_open(…); mount_identity_of(fd, &m); mount_identity_write(b, &m, "/mnt/work")
+ *         engine:    mount(PATH, "/mnt/work")                    perhaps of something else by now
+ *         verifier:  mount_identity_check("2049:131074:/mnt/work") == 0, or exit(MOUNT_IDENTITY_EXIT)
  *
- * The look takes a path without any link and insists on a mount point: a link could lead to the right file
- * while the wrong one is mounted where it led to before, and the right file could have been moved to where
- * nothing was mounted. Both need somebody who changes folders on the way to the mount point meanwhile; so of
- * several marks none is to be below the mount of a tree that has mounts in it.
+ * The verifier refuses links in the path and requires a mount point: a link could lead to the right file
+ * while the wrong one is mounted at its former target, and the right file could have been moved to where
+ * nothing is mounted. Both need a process that changes directories on the way to the mount point; so of
+ * several such mounts none may be below that of a tree with mounts in it.
  *
- * Device and inode mean the same for all processes of one kernel, in all namespaces. A program that runs on
- * another one (another machine, gVisor, Kata) finds other numbers, and refuses.
+ * Device and inode mean the same in all namespaces of one kernel. A verifier on another kernel (another
+ * host, gVisor, Kata) finds other numbers, and refuses.
  */
 
 #include "base/buf.h"
@@ -31,7 +31,7 @@ struct mount_identity {
         uint64_t dev, ino;
 };
 
-/* The exit status of a program that has found something else. */
+/* The exit status of a verifier that has found another file. */
 #define MOUNT_IDENTITY_EXIT 94
 
 int mount_identity_of(int fd, struct mount_identity *ret) must_check;
@@ -39,8 +39,8 @@ int mount_identity_of(int fd, struct mount_identity *ret) must_check;
 /* Appends "DEV:INO:PATH". */
 void mount_identity_write(struct buf *b, const struct mount_identity *m, struct str path);
 
-/* -ESTALE: it is another file; -ELOOP: there is a link in the path; -ENOTUNIQ: nothing is mounted there;
- * -EINVAL: this is no mount_identity; or why the path can't be opened. */
+/* -ESTALE: it is another file; -ELOOP: the path contains a link; -ENOTUNIQ: nothing is mounted there;
+ * -EINVAL: the text is malformed; or the reason why the path cannot be opened. */
 int mount_identity_check(struct str text) must_check;
 
 #endif

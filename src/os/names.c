@@ -3,8 +3,8 @@
 
 #include "base/base.h"
 
-/* A binary heap of pointers. What malloc adds to an item is counted as OVERHEAD, so that many short
- * names are no way around the maximum. */
+/* A binary heap of pointers. The overhead of malloc is counted, so that many short names do not exceed
+ * the maximum. */
 #define OVERHEAD   (sizeof(void *) + 2 * sizeof(size_t))
 #define FIRST_ROOM 64
 #define SORT_STEP  4096 /* well below a millisecond */
@@ -117,7 +117,7 @@ int names_offer(struct names *s, const char *name, unsigned char type)
 
         if (s->_last && strcmp(name, s->_last->name) <= 0)
                 return 0;
-        /* A shorter name may still find room, but must not overtake one that did not. */
+        /* A shorter name might still fit, but must not overtake one that did not. */
         if (s->_bound && strcmp(name, s->_bound->name) >= 0)
                 return 0;
         r = add(s, name, type);

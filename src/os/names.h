@@ -3,11 +3,11 @@
 #define HUTCH_OS_NAMES_H
 
 /*
- * Names in ascending byte order out of a set of any size, in bounded memory.
+ * Names of a directory in ascending byte order, in bounded memory.
  *
- * A directory gives its names in no useful order, and has as many as its owner likes. So it is read
- * in passes: each pass offers all names, and the smallest that fit are kept; then they are taken in
- * order. If some did not fit, the next pass brings those that come after the last one taken.
+ * A directory has any number of names, in no useful order. So it is read in passes: each pass offers all
+ * names, and the smallest that fit are kept; then they are taken in order. If some did not fit, the next
+ * pass yields those that come after the last one taken.
  *
  *         do {
  *                 names_begin(&s, max);
@@ -16,9 +16,9 @@
  *                 while (names_take(&s, &name, &type)) …
  *         } while (names_has_more(&s));
  *
- * Nothing here is slow at once: names_offer and names_take cost the logarithm of what is kept, and
- * names_sort, which costs its size, does a few thousand names per call. What comes to be or vanishes
- * between two passes is seen or not, but no name is given twice.
+ * No call takes long: names_offer and names_take are logarithmic, and names_sort, which is linear, does a
+ * few thousand names per call. Names that appear or vanish between two passes may be missed, but no name
+ * is returned twice.
  */
 
 #include "base/compiler.h"
@@ -32,7 +32,7 @@ struct names {
         struct name_item *_last;  /* taken last; valid until the next */
         struct name_item *_bound; /* the smallest that did not fit in this pass, or NULL */
         bool _taking;
-        size_t _unsorted; /* of the heap's inner places, those whose turn is still to come */
+        size_t _unsorted; /* inner nodes of the heap that are still to be sifted */
 };
 
 void names_init(struct names *s);

@@ -10,8 +10,8 @@
 #include "base/base.h"
 #include "os/fd.h"
 
-/* A list comes in pieces of at most this size; the kernel asks for 32 KiB at most. */
-#define ANSWER_MAX (32 * KiB)
+/* A dump comes in pieces of at most this size. */
+#define REPLY_MAX (32 * KiB)
 
 #define ALIGN(n) (((n) + NLMSG_ALIGNTO - 1) & ~((size_t) NLMSG_ALIGNTO - 1))
 
@@ -26,11 +26,6 @@ void netlink_reset(struct netlink_batch *b)
         b->failed = false;
 }
 
-static struct nlmsghdr *current(struct netlink_batch *b)
-{
-        return (struct nlmsghdr *) (void *) (b->bytes + b->start);
-}
-
 void *netlink_reserve(struct netlink_batch *b, size_t n)
 {
         size_t at = b->n;
@@ -42,7 +37,8 @@ void *netlink_reserve(struct netlink_batch *b, size_t n)
         memset(b->bytes + at, 0, ALIGN(n));
         b->n += ALIGN(n);
         if (b->messages > 0)
-                current(b)->nlmsg_len = (uint32_t) (b->n - b->start);
+                ((struct nlmsghdr *) (void *) (b->bytes + b->start))->nlmsg_len =
+                        (uint32_t) (b->n - b->start);
         return b->bytes + at;
 }
 
@@ -133,7 +129,7 @@ void netlink_nest_end(struct netlink_batch *b, size_t at)
 
 int netlink_adopt(int fd, struct netlink *ret)
 {
-        /* An error without it carries the message that failed, however long. */
+        /* Without it an error carries the failed message, however long. */
         if (setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &(int){ 1 }, sizeof(int)) < 0) {
                 int r = -errno;
 
@@ -156,7 +152,7 @@ void netlink_close(struct netlink *nl)
         nl->fd = fd_close(nl->fd);
 }
 
-/* Numbers the messages and sends them. */
+/* Sets the sequence numbers and sends. */
 static int transmit(struct netlink *nl, struct netlink_batch *b, uint32_t *ret_first)
 {
         struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
@@ -178,8 +174,8 @@ static int transmit(struct netlink *nl, struct netlink_batch *b, uint32_t *ret_f
         return n < 0 ? -errno : 0;
 }
 
-/* Whatever the kernel has to say has been said when sending returns, so nothing is waited for. Others
- * may write to a netlink socket, too: they have a number, the kernel's is 0. */
+/* All replies are there when sending returns, so it does not wait. Other processes may write to a netlink
+ * socket, too: their port id is not 0. */
 static ssize_t receive(const struct netlink *nl, struct iovec into)
 {
         for (;;) {
@@ -220,33 +216,33 @@ static int error_of(const struct nlmsghdr *h)
         return e->error > 0 ? -EPROTO : e->error;
 }
 
-struct verdict {
-        uint32_t first; /* number of the first message */
+struct batch_result {
+        uint32_t first; /* sequence number of the first message */
         unsigned acks;
-        unsigned failed; /* place of the first one that failed */
+        unsigned failed; /* index of the first one that failed */
         int error;
 };
 
-static void judge(struct verdict *v, const struct nlmsghdr *h)
+static void take_ack(struct batch_result *v, const struct nlmsghdr *h)
 {
-        uint32_t place = h->nlmsg_seq - v->first;
+        uint32_t index = h->nlmsg_seq - v->first;
         int r;
 
-        /* Left from before, or another kind of message. */
-        if (h->nlmsg_type != NLMSG_ERROR || place >= NETLINK_MESSAGES_MAX)
+        /* From an earlier batch, or another kind of message. */
+        if (h->nlmsg_type != NLMSG_ERROR || index >= NETLINK_MESSAGES_MAX)
                 return;
         r = error_of(h);
         v->acks++;
-        if (r < 0 && (v->error == 0 || place < v->failed)) {
+        if (r < 0 && (v->error == 0 || index < v->failed)) {
                 v->error = r;
-                v->failed = place;
+                v->failed = index;
         }
 }
 
 int netlink_send(struct netlink *nl, struct netlink_batch *b, unsigned *ret_failed)
 {
-        _Alignas(struct nlmsghdr) char answer[4 * KiB];
-        struct verdict v = { 0 };
+        _Alignas(struct nlmsghdr) char reply[4 * KiB];
+        struct batch_result v = { 0 };
         unsigned expected = b->acks;
         ssize_t n;
         int r;
@@ -255,12 +251,12 @@ int netlink_send(struct netlink *nl, struct netlink_batch *b, unsigned *ret_fail
         netlink_reset(b);
         if (r < 0)
                 return r;
-        while ((n = receive(nl, (struct iovec){ answer, sizeof(answer) })) >= 0) {
+        while ((n = receive(nl, (struct iovec){ reply, sizeof(reply) })) >= 0) {
                 const struct nlmsghdr *h;
                 size_t at = 0;
 
-                while ((h = next_message(answer, (size_t) n, &at)))
-                        judge(&v, h);
+                while ((h = next_message(reply, (size_t) n, &at)))
+                        take_ack(&v, h);
         }
         if (v.error == 0 && n != -EAGAIN)
                 return (int) n;
@@ -301,23 +297,23 @@ static void list_one(struct listing *l, const struct nlmsghdr *h)
 
 int netlink_list(struct netlink *nl, struct netlink_batch *b, netlink_each_fn *fn, void *data)
 {
-        scoped(freep) char *answer = xcalloc(1, ANSWER_MAX);
+        scoped(freep) char *reply = xcalloc(1, REPLY_MAX);
         struct listing l = { .fn = fn, .data = data };
         int r;
 
-        /* An acknowledgement would be taken for the end of the list. */
+        /* An ack would be taken for the end of the dump. */
         r = b->messages == 1 && b->acks == 0 ? transmit(nl, b, &l.number) : -EINVAL;
         netlink_reset(b);
         if (r < 0)
                 return r;
         while (!l.done) {
-                ssize_t n = receive(nl, (struct iovec){ answer, ANSWER_MAX });
+                ssize_t n = receive(nl, (struct iovec){ reply, REPLY_MAX });
                 const struct nlmsghdr *h;
                 size_t at = 0;
 
                 if (n < 0)
                         return n == -EAGAIN ? -EPROTO : (int) n;
-                while (!l.done && (h = next_message(answer, (size_t) n, &at)))
+                while (!l.done && (h = next_message(reply, (size_t) n, &at)))
                         list_one(&l, h);
         }
         if (l.error < 0)
@@ -325,19 +321,34 @@ int netlink_list(struct netlink *nl, struct netlink_batch *b, netlink_each_fn *f
         return l.changed ? -EAGAIN : 0;
 }
 
-const void *netlink_find(const struct nlmsghdr *h, size_t fixed, uint16_t type, size_t size)
+const struct nlattr *netlink_find_attr(const char *p, size_t n, uint16_t type)
 {
-        const char *p = (const char *) h;
-        size_t at = NLMSG_HDRLEN + ALIGN(fixed);
+        size_t at = 0;
 
-        while (at + NLA_HDRLEN <= h->nlmsg_len) {
+        while (at + NLA_HDRLEN <= n) {
                 const struct nlattr *a = (const struct nlattr *) (const void *) (p + at);
 
-                if (a->nla_len < NLA_HDRLEN || a->nla_len > h->nlmsg_len - at)
+                if (a->nla_len < NLA_HDRLEN || a->nla_len > n - at)
                         return NULL;
                 if ((a->nla_type & NLA_TYPE_MASK) == type)
-                        return a->nla_len >= NLA_HDRLEN + size ? p + at + NLA_HDRLEN : NULL;
+                        return a;
                 at += ALIGN(a->nla_len);
         }
         return NULL;
+}
+
+const struct nlattr *netlink_find_nested(const struct nlattr *a, uint16_t type)
+{
+        return a ? netlink_find_attr((const char *) a + NLA_HDRLEN, a->nla_len - NLA_HDRLEN, type)
+                 : NULL;
+}
+
+const void *netlink_find(const struct nlmsghdr *h, size_t fixed, uint16_t type, size_t size)
+{
+        size_t head = NLMSG_HDRLEN + ALIGN(fixed);
+        const struct nlattr *a = h->nlmsg_len < head ? NULL
+                                                     : netlink_find_attr((const char *) h + head,
+                                                                         h->nlmsg_len - head, type);
+
+        return a && a->nla_len >= NLA_HDRLEN + size ? (const char *) a + NLA_HDRLEN : NULL;
 }

@@ -3,13 +3,13 @@
 #define HUTCH_OS_NETLINK_H
 
 /*
- * Netlink: what the kernel is asked to do about links, addresses, routes (os/link.h) and packet rules
- * (os/nft.h), by messages instead of programs.
+ * Netlink: links, addresses, routes (os/link.h) and packet filter rules (os/nft.h) by messages to the
+ * kernel instead of by programs.
  *
- * Messages are put into a batch and go out together: one system call, and the kernel carries them out
- * in their order before that call returns, so there is nothing to wait for. Then the acks
- * are read. Whether a batch is all or nothing is the business of the family: nf_tables is, links
- * and addresses are not: there the messages behind a failed one are carried out as well.
+ * Messages are collected in a batch and sent together: one system call, and the kernel processes them in
+ * their order before that call returns, so there is nothing to wait for. Then the acknowledgements are
+ * read. Whether a batch is atomic depends on the family: nf_tables is; for links and addresses the
+ * messages after a failed one are processed as well.
  *
  *         netlink_begin(b, &(struct netlink_head){ RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL },
  *                       &info, sizeof(info));
@@ -19,9 +19,8 @@
  *         netlink_nest_end(b, at);
  *         r = netlink_send(nl, b);
  *
- * Like a struct buf, a batch that is full stays failed, and netlink_send says so: appending needs no
- * questions. We encode ourselves: with libmnl the appending would look the same, and there would be
- * a library more in a program that runs as root.
+ * As a struct buf, a batch that is full stays failed, and netlink_send reports it. We encode ourselves:
+ * with libmnl the code would look the same, with one library more in a program that runs as root.
  */
 
 #include <linux/netlink.h>
@@ -31,13 +30,13 @@
 /* --- a batch --- */
 
 #define NETLINK_BATCH_MAX    (32 * KiB)
-#define NETLINK_MESSAGES_MAX 128 /* so that all acks fit into a socket's buffer of default size */
+#define NETLINK_MESSAGES_MAX 128 /* so that all acks fit into a socket buffer of default size */
 
 struct netlink_batch {
         size_t n;     /* bytes */
         size_t start; /* of the last message */
         unsigned messages;
-        unsigned acks; /* that are to come */
+        unsigned acks; /* expected */
         bool failed;
         _Alignas(struct nlmsghdr) char bytes[NETLINK_BATCH_MAX];
 };
@@ -45,13 +44,13 @@ struct netlink_batch {
 struct netlink_head {
         uint16_t type;
         uint16_t flags; /* besides NLM_F_REQUEST */
-        bool silent;    /* no answer if all goes well */
+        bool silent;    /* no ack on success */
 };
 
-/* Empties it. */
+/* Empties the batch. */
 void netlink_reset(struct netlink_batch *b);
 
-/* A message with its fixed part; attributes follow. */
+/* Begins a message with its fixed part; attributes follow. */
 void netlink_begin(struct netlink_batch *b, const struct netlink_head *h, const void *fixed,
                    size_t n);
 
@@ -61,11 +60,11 @@ void netlink_add_u8(struct netlink_batch *b, uint16_t type, uint8_t v);
 void netlink_add_u32(struct netlink_batch *b, uint16_t type, uint32_t v);
 void netlink_add_be32(struct netlink_batch *b, uint16_t type, uint32_t v);
 
-/* An attribute of attributes: all that is added until its end. */
+/* A nested attribute: contains everything that is added until its end. */
 size_t netlink_nest(struct netlink_batch *b, uint16_t type) must_check;
 void netlink_nest_end(struct netlink_batch *b, size_t at);
 
-/* Room without an attribute's head: zeroed, and inside of the current message. NULL if it is full. */
+/* Zeroed room in the current message, without an attribute's head. NULL if the batch is full. */
 void *netlink_reserve(struct netlink_batch *b, size_t n) must_check;
 
 /* --- a socket --- */
@@ -77,29 +76,36 @@ struct netlink {
 
 #define NETLINK_NULL ((struct netlink){ -EBADF, 0 })
 
-/* Family: NETLINK_ROUTE, NETLINK_NETFILTER. The socket belongs to the network namespace that the caller
- * is in, and stays there. */
+/* Family: NETLINK_ROUTE, NETLINK_NETFILTER. The socket belongs to the network namespace in which it was
+ * opened. */
 int netlink_open(int family, struct netlink *ret) must_check;
 
-/* The same for a socket of type SOCK_RAW that was made elsewhere; the descriptor is ours then. */
+/* Takes a socket of type SOCK_RAW that was opened elsewhere. */
 int netlink_adopt(int fd, struct netlink *ret) must_check;
 
 void netlink_close(struct netlink *nl);
 
-/* Sends, reads the acks, and empties the batch. 0, or the error of the first message that failed,
- * and, if ret_failed is not NULL, its place in the batch. -EMSGSIZE if the batch was too
- * large (nothing was sent), -EPROTO if acks are missing. */
+/* Sends the batch, reads the acks, and empties it. 0, or the error of the first message that failed and,
+ * if ret_failed is not NULL, its index in the batch. -EMSGSIZE if the batch was too large (nothing was
+ * sent), -EPROTO if acks are missing. */
 int netlink_send(struct netlink *nl, struct netlink_batch *b, unsigned *ret_failed) must_check;
 
-/* One silent message that asks for a list (NLM_F_DUMP); each answer goes to the function, which returns 0 to go
- * on. A negative value is returned when the list is at its end. -EAGAIN: the list changed while it was
- * made, ask again. */
+/* Sends one silent message that requests a dump (NLM_F_DUMP) and calls the function for each item; it
+ * returns 0 to continue. A negative value is returned at the end of the dump. -EAGAIN: the list changed
+ * meanwhile, retry. */
 typedef int netlink_each_fn(void *data, const struct nlmsghdr *h);
 int netlink_list(struct netlink *nl, struct netlink_batch *b, netlink_each_fn *fn, void *data)
         must_check;
 
-/* The attribute of that type in an answer with a fixed part of `fixed` bytes, of at least `size` bytes;
+/* --- attributes --- */
+
+/* The attribute of that type in a message with a fixed part of `fixed` bytes, of at least `size` bytes;
  * NULL if there is none. */
 const void *netlink_find(const struct nlmsghdr *h, size_t fixed, uint16_t type, size_t size);
+
+/* The head of the attribute of that type among those at (p, n), or in a nested one, which may be NULL;
+ * NULL if there is none. */
+const struct nlattr *netlink_find_attr(const char *p, size_t n, uint16_t type);
+const struct nlattr *netlink_find_nested(const struct nlattr *a, uint16_t type);
 
 #endif

@@ -98,28 +98,23 @@ static int find_policy(void *data, const struct nlmsghdr *h)
         return 0;
 }
 
-static int look_for_policy(struct netlink *nl, struct netlink_batch *b, struct policy_of *want)
+/* A dump is interrupted when any rule of this network namespace changes meanwhile (by another warden, a
+ * container engine); a chain that was found exists nevertheless. */
+int nft_get_policy(struct netlink *nl, struct netlink_batch *b, const char *table,
+                   const char *chain)
 {
         const struct netlink_head head = { NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETCHAIN, NLM_F_DUMP,
                                            true };
         const struct nfgenmsg m = { .nfgen_family = NFPROTO_INET, .version = NFNETLINK_V0 };
-
-        netlink_reset(b);
-        netlink_begin(b, &head, &m, sizeof(m));
-        netlink_add_str(b, NFTA_CHAIN_TABLE, want->table);
-        return netlink_list(nl, b, find_policy, want);
-}
-
-/* Whoever changes any rule of this network namespace while the list is made (another warden, an
- * engine) makes it unsure; a chain that was found is nevertheless there. */
-int nft_get_policy(struct netlink *nl, struct netlink_batch *b, const char *table,
-                   const char *chain)
-{
         struct policy_of want = { table, chain, -ENOENT };
         int r = -EAGAIN;
 
-        for (int i = 0; r == -EAGAIN && want.policy < 0 && i < LIST_TRIES; i++)
-                r = look_for_policy(nl, b, &want);
+        for (int i = 0; r == -EAGAIN && want.policy < 0 && i < LIST_TRIES; i++) {
+                netlink_reset(b);
+                netlink_begin(b, &head, &m, sizeof(m));
+                netlink_add_str(b, NFTA_CHAIN_TABLE, table);
+                r = netlink_list(nl, b, find_policy, &want);
+        }
         return r < 0 && want.policy < 0 ? r : want.policy;
 }
 

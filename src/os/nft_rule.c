@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-/* Attributes of expressions are numbers, but for the compared values. */
+/* Attributes of expressions are numbers, except for the compared values. */
 struct number {
         uint16_t type;
         uint32_t value;

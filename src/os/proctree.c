@@ -27,7 +27,7 @@ struct procs {
         size_t n, size;
 };
 
-/* "PID (name) S PPID …": the name may hold anything, so what counts is the last parenthesis. */
+/* "PID (name) S PPID …": the name may contain anything, so the last parenthesis counts. */
 static bool parse_stat(struct str text, struct proc *ret)
 {
         const char *end = memrchr(text.p, ')', text.n);
@@ -94,7 +94,7 @@ static int by_pid(const void *a, const void *b)
 }
 
 /* Passes until nothing changes. A child nearly always has a higher pid than its parent, so that one
- * pass in the order of pids marks a whole tree. */
+ * pass in the order of pids marks the complete tree. */
 static void mark_below(struct procs *ps, pid_t root)
 {
         if (ps->n == 0)
@@ -131,7 +131,7 @@ int proctree_signal(pid_t root, int sig)
         return r < 0 ? r : found;
 }
 
-/* A stopped tree can't grow: once two rounds find equally many, all of it stands still. */
+/* A stopped tree cannot grow: once two rounds find the same number, all of it is stopped. */
 static void stop_children(void)
 {
         int before = -1, now = proctree_signal(getpid(), SIGSTOP);
@@ -151,10 +151,10 @@ void proctree_kill_children(proctree_reaped_fn *reaped, void *data)
                 stop_children();
                 found = proctree_signal(getpid(), SIGKILL);
                 if (found < 0)
-                        return; /* no /proc: the caller has killed what it knows */
-                /* Waits for one, then takes what else is there: what one killed process leaves
-                 * behind becomes our child, and is found in the next round. Where none was killed
-                 * there may be those that we must not, and they may live long. */
+                        return; /* no /proc: the caller has killed those it knows */
+                /* Waits for one, then reaps the others: children of a killed process become ours, and
+                 * are found in the next round. If none was killed, there may be processes that we may
+                 * not kill, and they may live long. */
                 pid = waitpid(-1, &status, found > 0 ? 0 : WNOHANG);
                 if (pid == 0 || (pid < 0 && errno != EINTR))
                         return;

@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "os/fd.h"
 
-/* The kernel cuts this at net.core.somaxconn. */
+/* The kernel limits this to net.core.somaxconn. */
 #define LISTEN_BACKLOG 4096
 
 static int unix_from_string(struct str path, struct sock_addr *ret)
@@ -104,7 +104,7 @@ bool sock_addr_is_unix(const struct sock_addr *a)
 
 uint16_t sock_addr_port(const struct sock_addr *a)
 {
-        /* Both families keep the port at the same place. */
+        /* Both families have the port at the same offset. */
         return sock_addr_is_unix(a) ? 0 : ntohs(((const struct sockaddr_in *) &a->ss)->sin_port);
 }
 
@@ -158,7 +158,7 @@ static int new_socket(int family, int *ret_fd)
         return 0;
 }
 
-/* A socket file outlives the process that made it. Nobody behind it: ours to replace. */
+/* A socket file outlives the process that created it; without a listener it is replaced. */
 static int remove_stale_socket(const struct sock_addr *a)
 {
         struct sockaddr_un un;
@@ -234,7 +234,7 @@ void sock_keep_alive(int fd)
 {
         int one = 1, idle = 60, interval = 15, count = 4; /* seconds */
 
-        /* Only TCP knows the last three, and only it looks at the first. */
+        /* Only TCP knows the last three, and only TCP uses the first. */
         (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
         (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
         (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
@@ -274,15 +274,15 @@ int sock_error(int fd)
 
 int64_t sock_peer_uid(int fd)
 {
-        struct ucred who;
-        socklen_t n = sizeof(who);
+        struct ucred cred;
+        socklen_t n = sizeof(cred);
         int domain = -1;
         socklen_t size = sizeof(domain);
 
-        /* Other families have no such thing and some answer with zeroes, which would be root. */
+        /* Other families have no credentials and some return zeroes, which would be root. */
         if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 || domain != AF_UNIX)
                 return -1;
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0 || n != sizeof(who))
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0 || n != sizeof(cred))
                 return -1;
-        return who.uid == (uid_t) -1 ? -1 : (int64_t) who.uid;
+        return cred.uid == (uid_t) -1 ? -1 : (int64_t) cred.uid;
 }

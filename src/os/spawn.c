@@ -15,18 +15,18 @@
 #include "base/base.h"
 
 /*
- * The child runs with our memory, on a stack of its own, while we stand still. So it must not return,
- * must not allocate, and what it writes into `struct child` we read afterwards. It changes ids by raw
- * system calls: glibc's functions want to tell all threads.
+ * The child runs in our memory, on its own stack, while we are suspended. So it must not return, must
+ * not allocate, and we read afterwards what it writes into `struct child`. It changes ids by raw system
+ * calls: glibc's functions would signal all threads.
  *
- * The stack is static: in our frame the compiler would touch each of its pages, and after a fork each
- * of them is a fault. This way only the pages that are used cost anything.
+ * The stack is static: in our frame the compiler would touch each of its pages, and after a fork each of
+ * them is a fault. This way only pages that are used cost anything.
  */
 
 #define CHILD_STACK  (32 * KiB)
 #define NO_SANITIZER __attribute__((no_sanitize("address", "undefined")))
 
-#define OOM_SCORE "300" /* thousandths of all memory, added to what a process has */
+#define OOM_SCORE "300" /* thousandths of all memory, added to the score of a process */
 
 static char child_stack[CHILD_STACK] __attribute__((aligned(16)));
 
@@ -48,7 +48,7 @@ void spawn_save_limits(void)
                 nofile_at_start = lim.rlim_cur;
 }
 
-/* --- where programs are --- */
+/* --- searching programs --- */
 
 const char *spawn_search_path(char *const *envp)
 {
@@ -58,7 +58,7 @@ const char *spawn_search_path(char *const *envp)
         return SPAWN_PATH_DEFAULT;
 }
 
-/* The paths that execvp would try for a name without a slash, one after the other. */
+/* The paths that execvp would try for a name without a slash. */
 struct candidates {
         struct str name, dirs;
         char path[PATH_MAX];
@@ -70,7 +70,7 @@ static void candidates_init(struct candidates *c, const char *program, const cha
         c->dirs = str_from(dirs);
 }
 
-/* Those that are too long can't exist. */
+/* Paths that are too long cannot exist and are skipped. */
 static const char *candidates_next(struct candidates *c)
 {
         struct str dir;
@@ -92,8 +92,8 @@ static const char *candidates_next(struct candidates *c)
 
 /* --- in the child --- */
 
-/* Handlers do not survive execve, but what is ignored stays ignored. glibc's sigaction keeps two of
- * the real-time signals to itself; who started us may have had them ignored. All zeros is SIG_DFL. */
+/* Handlers do not survive execve, but ignored signals stay ignored. glibc's sigaction refuses two of the
+ * real-time signals, which our parent may have ignored. All zeros is SIG_DFL. */
 NO_SANITIZER static void reset_signals(void)
 {
         static const uint64_t
@@ -113,8 +113,8 @@ static void reset_limits(void)
         (void) setrlimit(RLIMIT_NOFILE, &lim);
 }
 
-/* Descriptors may be in each other's place: first all out of the way, then into it. dup2 leaves the
- * copy open across execve, as it should; the originals are closed by it. */
+/* First all out of the way, because one may have the number of another. dup2 clears close-on-exec; execve
+ * closes the originals. */
 static int place_fds(const int fds[3])
 {
         int high[3];
@@ -130,8 +130,8 @@ static int place_fds(const int fds[3])
         return 0;
 }
 
-/* Asking for what we are already must work without privilege: "uid 0" in a sandbox whose root has
- * lost CAP_SETGID is the common case. */
+/* Requesting the user we are must work without privileges: "uid 0" in a sandbox whose root has lost
+ * CAP_SETGID is the common case. */
 static int become(const struct spawn_user *u)
 {
         if (u->uid == geteuid() && u->gid == getegid() && geteuid() == getuid())
@@ -143,17 +143,9 @@ static int become(const struct spawn_user *u)
         return 0;
 }
 
-/* After the change of ids, which clears it. A parent that was killed before this sends nothing. */
-static int die_with(pid_t parent)
-{
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-                return -errno;
-        return getppid() == parent ? 0 : -ESRCH;
-}
-
-/* Upwards needs no privilege; it is a wish, and what is there already may be more. While we are root:
- * the file belongs to root if our memory, which we still share, is not to be looked at. */
-static void die_before_others(void)
+/* Raising it needs no privileges; a failure is ignored. While we are root: the file belongs to root if
+ * our memory, which is still shared, is not dumpable. */
+static void raise_oom_score(void)
 {
         int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
@@ -172,18 +164,23 @@ static int prepare(const struct child *c)
         reset_signals();
         reset_limits();
         if (s->oom_first)
-                die_before_others();
+                raise_oom_score();
         r = place_fds(s->fds);
         if (r == 0 && s->user)
                 r = become(s->user);
         if (r == 0 && s->cwd && chdir(s->cwd) < 0)
                 r = -errno;
-        if (r == 0 && s->die_with_parent)
-                r = die_with(c->parent);
+        /* After the change of ids, which resets it. If the parent died before, there is no signal. */
+        if (r == 0 && s->die_with_parent) {
+                if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+                        r = -errno;
+                else if (getppid() != c->parent)
+                        r = -ESRCH;
+        }
         return r;
 }
 
-/* The error that tells most: a file that may not be executed over one that is not there. */
+/* Reports the most telling error: EACCES rather than ENOENT. */
 NO_SANITIZER static int execute(const struct spawn *s)
 {
         struct candidates all;
@@ -220,7 +217,7 @@ NO_SANITIZER static int child_main(void *arg)
 
 /* --- in the parent --- */
 
-/* With signals blocked, so that no handler of ours runs in the child, on our memory. */
+/* With signals blocked, so that no handler of ours runs in the child, in our memory. */
 static int clone_child(struct child *c, pid_t *ret_pid)
 {
         sigset_t all, old;

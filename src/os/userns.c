@@ -20,9 +20,9 @@
 
 /* --- in the child --- */
 
-/* It keeps its capabilities over the change of ids: some kernels let only the privileged make user
- * namespaces. Then it waits for the parent's end of the socket to be closed, by the parent or with it:
- * a signal for the parent's death is forgotten when ids change. */
+/* It keeps its capabilities across the change of ids: some kernels let only privileged processes create
+ * user namespaces. Then it waits until the parent's end of the socket is closed: a parent death signal
+ * is reset when ids change. */
 never_returns static void child(uint32_t first, int socket)
 {
         char nothing;
@@ -88,7 +88,7 @@ int userns_make(const struct userns_range *range, int *ret_fd)
                 (void) fd_close(ours);
                 child(range->first, theirs);
         }
-        (void) fd_close(TAKE_FD(theirs)); /* so that a child that dies is an end of file */
+        (void) fd_close(TAKE_FD(theirs)); /* so that the death of the child is an end of file */
         r = take(pid, ours, range, &fd);
         ended = pidfd_kill(pidfd, SIGKILL);
         if (ended == 0)
@@ -100,8 +100,8 @@ int userns_make(const struct userns_range *range, int *ret_fd)
         return r;
 }
 
-/* The ids come after: from outside they can't be set, the namespace's are not ours yet. glibc's
- * functions tell threads, of which there are none. */
+/* The ids are set after entering, because they are those of the namespace. Raw system calls: glibc's
+ * functions would signal threads, of which there are none. */
 int userns_enter(int fd)
 {
         if (setns(fd, CLONE_NEWUSER) < 0 || syscall(SYS_setgroups, 0, NULL) < 0

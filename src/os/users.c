@@ -9,7 +9,7 @@
 #include "os/fd.h"
 #include "os/file.h"
 
-/* Little: what was asked for stays with the text, and an agent of a quarter of a mebibyte keeps two. */
+/* Small: reserved memory stays allocated, in an agent that has a quarter of a mebibyte. */
 #define READ_SIZE (4 * KiB)
 
 struct line {
@@ -17,7 +17,7 @@ struct line {
         uint32_t at; /* where it starts in the text */
 };
 
-/* By what a change of the file is noticed. */
+/* Detects changes of the file. */
 struct stamp {
         uint64_t dev, ino, size;
         int64_t mtime, mtime_nsec, ctime, ctime_nsec;
@@ -54,7 +54,7 @@ enum { GROUP_NAME, GROUP_PASSWORD, GROUP_GID, GROUP_MEMBERS, GROUP_FIELDS };
 static int parse_id(struct str s, uint32_t *ret)
 {
         uint64_t v;
-        /* The largest number means "leave it alone" to chown(2) and setresuid(2): nobody has it. */
+        /* The largest number means "unchanged" to chown(2) and setresuid(2). */
         int r = parse_u64_max(s, USERS_ID_NONE - 1, &v);
 
         if (r == 0)
@@ -62,7 +62,7 @@ static int parse_id(struct str s, uint32_t *ret)
         return r;
 }
 
-/* Whether the line has n fields at least; what follows the last separator is the last field's. */
+/* Whether the line has at least n fields; further separators belong to the last one. */
 static bool split(struct str line, struct str *ret, size_t n)
 {
         struct str rest = line;
@@ -147,7 +147,7 @@ static bool read_text(struct table *t)
                 n = p ? read(fd, p, want) : -1;
                 buf_advance(&t->text, n > 0 ? (size_t) n : 0);
         }
-        /* What was cut off by the limit may be half a line, and half a number is another number. */
+        /* The limit may have cut a line, and half a number is another number. */
         if (buf_room(&t->text) == 0)
                 while (t->text.n > 0 && buf_str(&t->text).p[t->text.n - 1] != '\n')
                         buf_truncate(&t->text, t->text.n - 1);
@@ -171,7 +171,7 @@ static void build_index(const struct users *u, struct table *t)
 
         for (size_t i = 0; i < rest.n; i++)
                 room += rest.p[i] == '\n';
-        /* At most USERS_FILE_MAX / 2 lines can be well-formed, and far fewer are. */
+        /* At most USERS_FILE_MAX / 2 lines can be well-formed. */
         t->lines = xcalloc(room + 1, sizeof(*t->lines));
         t->n = 0;
         while (str_split(&rest, '\n', &line))
@@ -198,8 +198,8 @@ static struct stamp stamp_of(const char *path)
         };
 }
 
-/* The stamp is taken before reading: what changes in between is seen the next time. What could not be
- * read, for lack of descriptors perhaps, is tried again. */
+/* The stamp is taken before reading: a change in between is noticed the next time. A failed read, for
+ * lack of descriptors perhaps, is retried the next time. */
 static void refresh(const struct users *u, struct table *t)
 {
         struct stamp now = stamp_of(t->path);
@@ -252,7 +252,7 @@ void users_refresh(struct users *u)
         refresh(u, &u->group);
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 /* The first line of that number, or the null view. */
 static struct str find_line(const struct table *t, uint32_t id)
@@ -304,7 +304,7 @@ struct str users_group_name(const struct users *u, uint32_t gid)
         return line.p && parse_group(line, &found) ? found.name : STR_NULL;
 }
 
-/* -EINVAL of a text that is no number means that it was a name. */
+/* A text that is not a number is an unknown name. */
 static int id_or_unknown(struct str text, uint32_t *ret)
 {
         int r = parse_id(text, ret);
@@ -371,7 +371,7 @@ size_t users_groups(const struct users *u, const struct user *user, gid_t *ret, 
         return n;
 }
 
-/* --- showing --- */
+/* --- output --- */
 
 static void add_name(struct buf *b, struct str name, uint32_t id)
 {

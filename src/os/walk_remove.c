@@ -23,8 +23,8 @@ struct str walk_remove_path(const struct walk_remove *rm)
         return buf_str(&rm->walk._path);
 }
 
-/* Gives a directory of ours the permissions to remove something from it; false if it has them. */
-static bool open_up(int dirfd)
+/* Gives a directory of ours the permissions to remove entries from it; false if it has them. */
+static bool make_writable(int dirfd)
 {
         struct stat st;
 
@@ -36,26 +36,26 @@ static int unlink_one(int dirfd, const char *name, int flags)
 {
         int r = unlinkat(dirfd, name, flags) < 0 ? -errno : 0;
 
-        if (r == -EACCES && open_up(dirfd))
+        if (r == -EACCES && make_writable(dirfd))
                 r = unlinkat(dirfd, name, flags) < 0 ? -errno : 0;
         return r;
 }
 
-/* It is gone, or became something else under our hands: the next pass will see what. */
-static bool changed(int r)
+/* It was removed or replaced meanwhile: the next pass will see. */
+static bool has_changed(int r)
 {
         return r == -ENOENT || r == -ENOTDIR || r == -EISDIR || r == -ELOOP || r == -ENOTEMPTY
                || r == -EEXIST;
 }
 
-static int again(struct walk_remove *rm, int r)
+static int remove_again(struct walk_remove *rm, int r)
 {
         walk_remove_done(rm);
         return ++rm->_passes < WALK_REMOVE_PASSES ? 1 : r;
 }
 
-/* unlink never removes a directory on Linux, so there is no need to look first. */
-static int begin(struct walk_remove *rm)
+/* unlink never removes a directory on Linux, so there is no need to check first. */
+static int remove_begin(struct walk_remove *rm)
 {
         int fd, r = unlinkat(rm->_parent, rm->_name, 0) < 0 ? -errno : 0;
 
@@ -67,20 +67,20 @@ static int begin(struct walk_remove *rm)
         if (r < 0 && unlinkat(rm->_parent, rm->_name, AT_REMOVEDIR) == 0)
                 return 0;
         if (r < 0)
-                return changed(r) ? again(rm, r) : r;
+                return has_changed(r) ? remove_again(rm, r) : r;
         r = walk_open(&rm->walk, fd, &(struct walk_options){ .path_max = WALK_REMOVE_PATH_MAX });
         rm->_walking = r == 0;
         return r < 0 ? r : 1;
 }
 
-static int finish(struct walk_remove *rm)
+static int remove_finish(struct walk_remove *rm)
 {
         int r = unlinkat(rm->_parent, rm->_name, AT_REMOVEDIR) < 0 ? -errno : 0;
 
         walk_remove_done(rm);
         if (r == -ENOENT)
                 return 0;
-        return changed(r) ? again(rm, r) : r;
+        return has_changed(r) ? remove_again(rm, r) : r;
 }
 
 static int remove_entry(const struct walk_entry *e)
@@ -92,8 +92,8 @@ static int remove_entry(const struct walk_entry *e)
         else if (e->event == WALK_DIR_END)
                 r = unlink_one(e->dirfd, e->name, AT_REMOVEDIR);
         else if (e->event == WALK_FAILED && unlinkat(e->dirfd, e->name, AT_REMOVEDIR) < 0)
-                r = e->error; /* it could be neither read nor removed unread */
-        return r < 0 && !changed(r) ? r : 1;
+                r = e->error; /* it could be neither read nor removed */
+        return r < 0 && !has_changed(r) ? r : 1;
 }
 
 int walk_remove_step(struct walk_remove *rm)
@@ -102,13 +102,13 @@ int walk_remove_step(struct walk_remove *rm)
         int r;
 
         if (!rm->_walking)
-                return begin(rm);
+                return remove_begin(rm);
         r = walk_next(&rm->walk, &entry);
         if (r > 0)
                 return remove_entry(&entry);
         if (r == -ESTALE)
-                return again(rm, r);
-        return r < 0 ? r : finish(rm);
+                return remove_again(rm, r);
+        return r < 0 ? r : remove_finish(rm);
 }
 
 int walk_remove_all(int parentfd, const char *name)
