@@ -9,7 +9,7 @@
 #define TTY   5U /* group of terminals, in every distribution */
 #define AGENT "hutch-execd"
 
-/* Of one sandbox: the machine has 4096 (kernel.pty.max) for all of them. */
+/* Of one sandbox: the host has 4096 (kernel.pty.max) for all of them. */
 #define TERMINALS "256"
 
 static const char *const plan_step_names[] = {
@@ -44,7 +44,7 @@ const struct plan_cap plan_caps[PLAN_CAPS_KEPT] = {
         { CAP_SYS_CHROOT, "sys_chroot" },
 };
 
-/* Of /proc and /sys: what tells about the machine and others on it, and what no mount hides; and
+/* Of /proc and /sys: what tells about the host and others on it, and what no mount hides; and
  * which programs its root runs when something happens. */
 static const char *const masked_proc[] = {
         "/proc/acpi",
@@ -121,7 +121,7 @@ static void add_root(struct maker *m, const struct plan_layer *layers, size_t n)
 }
 
 /* The host's /usr goes through layers of its own: a bare view of it would be one change of a flag
- * away from being the machine's. Read-only layers want a second one. */
+ * away from being the host's. Read-only layers want a second one. */
 static void add_host_image(struct maker *m)
 {
         static const struct plan_layer root[] = { { PLAN_LOWER_HOST_ROOT, NULL } };
@@ -185,7 +185,7 @@ static const char *number(struct maker *m, uint64_t v)
         return check(m, arena_printf(m->arena, "%llu", (unsigned long long) v));
 }
 
-/* Owners in options are those of the machine, because the mounts are. */
+/* Owners in options are those of the host, because the mounts are. */
 static void add_devices(struct maker *m)
 {
         struct plan_step *s = add(m, PLAN_SHARED);
@@ -201,7 +201,7 @@ static void add_devices(struct maker *m)
         s->options[3] = (struct plan_option){ "max", TERMINALS };
 }
 
-/* Its memory counts for the group; half of the group's, or of the machine's, is what tmpfs is used
+/* Its memory counts for the group; half of the group's, or of the host's, is what tmpfs is used
  * to. */
 static void add_shared_memory(struct maker *m)
 {

@@ -14,14 +14,14 @@
  *
  *   - Namespaces belong to the warden's user namespace, and the sandbox's own is entered when its
  *     root is complete. The other way round, what is mounted would belong to the sandbox: its root
- *     could remount /usr writable with a capability it gets back, and change the machine's files.
+ *     could remount /usr writable with a capability it gets back, and change the host's files.
  *     This way mounts, host name and links are out of its reach even with every capability and no
  *     filter.
  *   - What needs no more of a spec than its uids comes first, as far as it can: it is done before
  *     anybody asks (warden/zygote.h).
  *   - The network namespace is entered before /sys is mounted, which shows the links of the one that
  *     it is mounted from.
- *   - The namespace of control groups is made after the process is in its group, which so becomes
+ *   - The namespace of cgroups is made after the process is in its group, which so becomes
  *     its top.
  *   - The filter is the last thing before the agent: it forbids what the other steps do.
  */
@@ -44,7 +44,7 @@
         X(READ_ONLY,  "read-only")    /* target, if it is there, and all below it        */ \
         X(MASK,       "mask")         /* target, if it is there, looks empty             */ \
         X(NETWORK,    "network")      /* enter the namespace that was ordered: its kind  */ \
-        X(GROUPS,     "groups")       /* at target: a view of its own control groups     */ \
+        X(GROUPS,     "groups")       /* at target: a view of its own cgroups     */ \
         X(HOSTNAME,   "hostname")     /* name                                            */ \
         X(ROOT,       "root")         /* the tree becomes the root; the old one is gone  */ \
         X(KEYRING,    "keyring")      /* an empty one                                    */ \
@@ -67,12 +67,12 @@ enum plan_step_kind {
 ENUM_DECLARE(plan_step);
 
 /* What a layer is; only a layer of an image has a name. All are idmapped for the sandbox, whose root
- * then owns what root owns on disk, but for /usr of the machine: what belongs to nobody in there can
+ * then owns what root owns on disk, but for /usr of the host: what belongs to nobody in there can
  * be read as far as everybody may, now and when it changes. */
 enum plan_lower {
         PLAN_LOWER_LAYER,
         PLAN_LOWER_HOST_ROOT, /* /etc and so on of the host's image */
-        PLAN_LOWER_HOST_USR,  /* /usr of the machine */
+        PLAN_LOWER_HOST_USR,  /* /usr of the host */
         PLAN_LOWER_EMPTY,
         PLAN_LOWER_MAX_,
         PLAN_LOWER_INVALID = -EINVAL,
@@ -81,7 +81,7 @@ enum plan_lower {
 ENUM_DECLARE(plan_lower);
 
 struct plan_layer {
-        enum plan_lower folder;
+        enum plan_lower dir;
         const char *name;
 };
 

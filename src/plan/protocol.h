@@ -34,7 +34,7 @@
  *         inspect    answer: the same, if it lives
  *         scan       answer: one for each sandbox found, its record, open for reading
  * WARDEN_FD_SOCKET leads to the socket of the sandbox's agent (O_PATH): who holds it connects by
- * /proc/self/fd/N, with no right to any folder on the way.
+ * /proc/self/fd/N, with no right to any directory on the way.
  */
 
 #include "base/arena.h"
@@ -113,7 +113,7 @@ enum warden_exit {
         WARDEN_EXIT_CODE,   /* code is the exit code */
         WARDEN_EXIT_SIGNAL, /* code is the signal */
         WARDEN_EXIT_OOM,
-        WARDEN_EXIT_LOST, /* ended while nobody looked: a new start of the machine, say */
+        WARDEN_EXIT_LOST, /* ended while nobody looked: a new start of the host, say */
         WARDEN_EXIT_MAX_,
         WARDEN_EXIT_INVALID = -EINVAL,
 };

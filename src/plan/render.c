@@ -26,7 +26,7 @@ static void add_attrs(struct buf *b, unsigned attrs)
 static void add_layers(struct buf *b, const struct plan_step *s)
 {
         for (size_t i = 0; i < s->n_layers; i++) {
-                buf_addf(b, " %s", plan_lower_to_string((int) s->layers[i].folder));
+                buf_addf(b, " %s", plan_lower_to_string((int) s->layers[i].dir));
                 if (s->layers[i].name)
                         buf_addf(b, ":%s", s->layers[i].name);
         }

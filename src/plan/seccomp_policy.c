@@ -168,7 +168,7 @@ const struct seccomp_rule seccomp_rules[] = {
           { IF(0, ALL, AGENT, NO(EPERM)) }, 1, PASS },
 
         /* The size of core dumps stays what the plan makes it: with 0 the kernel does run the program
-         * that core_pattern may name, as the machine's root. Programs that ask for 0 get what
+         * that core_pattern may name, as the host's root. Programs that ask for 0 get what
          * they want, and some would not go on without. */
         { { "setrlimit" }, { IF(0, ALL, RLIMIT_CORE, NO(0)) }, 1, PASS },
         { { "prlimit64" },

@@ -7,8 +7,8 @@
  *
  * The warden is root and hutchd faces the network, so whatever arrives is judged as if hutchd
  * had been taken over. That is why a spec has names and numbers, and nothing that could weaken a
- * wall: no mount options, no capabilities, no paths of the machine. Layers are names of folders in
- * the warden's own store; the id names the sandbox's own folder; uids are a range out of those that
+ * wall: no mount options, no capabilities, no paths of the host. Layers are names of directories in
+ * the warden's own store; the id names the sandbox's own directory; uids are a range out of those that
  * belong to sandboxes, and chosen by the warden. What is done with them is decided on the warden's side (plan/plan.h).
  *
  * On the wire a spec is one message: numbers are little-endian, a text is its length (32 bits) and
@@ -45,7 +45,7 @@
 #define PLAN_IO_OPERATIONS_MAX 1000000000U
 
 enum plan_image {
-        PLAN_IMAGE_HOST,   /* a view of the machine's own /usr */
+        PLAN_IMAGE_HOST,   /* a view of the host's own /usr */
         PLAN_IMAGE_LAYERS, /* those that are named */
         PLAN_IMAGE_MAX_,
         PLAN_IMAGE_INVALID = -EINVAL,
@@ -90,7 +90,7 @@ struct plan_uids {
         uint32_t ranges;
 };
 
-/* Whether it can name a sandbox and its folder. */
+/* Whether it can name a sandbox and its directory. */
 bool plan_spec_is_id(const char *z);
 
 /* Whether it can name a layer. */

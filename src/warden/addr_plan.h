@@ -8,7 +8,7 @@
  * All follows from the installation and an index, so that what is found after a crash can be told
  * from what belongs to others, and nothing needs to be written down:
  *
- *         hu1a2b3c-17         the machine's end of a pair; 1a2b3c comes from the installation's id
+ *         hu1a2b3c-17         the host's end of a pair; 1a2b3c comes from the installation's id
  *         10.209.0.36/31      its address, 2 (index + 1) into the configured subnet
  *         10.209.0.37/31      the sandbox's address
  *         fd…::24/127, ::25   the same in IPv6
@@ -47,7 +47,7 @@ int addr_plan_init(struct addr_plan *s, const struct addr_plan_config *c) must_c
 
 enum addr_plan_side { ADDR_PLAN_HOST, ADDR_PLAN_SANDBOX };
 
-/* The machine's end. */
+/* The host's end. */
 void addr_plan_link_name(const struct addr_plan *s, uint32_t index, char ret[static IFNAMSIZ]);
 
 /* The other way round; -EINVAL if it is not one of ours. */
@@ -58,7 +58,7 @@ void addr_plan_v4(const struct addr_plan *s, uint32_t index, enum addr_plan_side
 void addr_plan_v6(const struct addr_plan *s, uint32_t index, enum addr_plan_side side,
                   struct link_addr *ret);
 
-/* Whose address it is, be it the machine's end or the sandbox's; -EINVAL if it is none of ours. */
+/* Whose address it is, be it the host's end or the sandbox's; -EINVAL if it is none of ours. */
 int64_t addr_plan_index_of_addr(const struct addr_plan *s, const struct link_addr *a) must_check;
 
 /* Hardware addresses, locally administered. */

@@ -10,9 +10,9 @@
 
 typedef int name_fn(struct warden *w, const char *name);
 
-static int for_each_name(struct warden *w, int folder, name_fn *fn)
+static int for_each_name(struct warden *w, int dir, name_fn *fn)
 {
-        int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
         DIR *d = fd < 0 ? NULL : fdopendir(fd);
         const struct dirent *entry;
 
@@ -44,10 +44,10 @@ static bool is_frozen(const struct warden *w, const struct instance *x)
         return false;
 }
 
-static int find_process(struct warden *w, struct instance *x, int folder,
+static int find_process(struct warden *w, struct instance *x, int dir,
                         const struct instance_state *s)
 {
-        int r = state_read_end(folder, &x->state);
+        int r = state_read_end(dir, &x->state);
 
         if (r == 0) {
                 x->phase = INSTANCE_EXITED;
@@ -59,7 +59,7 @@ static int find_process(struct warden *w, struct instance *x, int folder,
         if (r == -ESRCH) {
                 x->phase = INSTANCE_EXITED;
                 x->state = (struct instance_status){ RUNTIME_DEAD, WARDEN_EXIT_LOST, 0 };
-                return state_write_end(folder, &x->state);
+                return state_write_end(dir, &x->state);
         }
         if (r < 0)
                 return r;
@@ -74,7 +74,7 @@ static int find_process(struct warden *w, struct instance *x, int folder,
 }
 
 /* One whose uids somebody has already is not what it says, and is left as it is. */
-static int adopt_complete(struct warden *w, const char *id, int folder,
+static int adopt_complete(struct warden *w, const char *id, int dir,
                           const struct instance_state *s)
 {
         struct instance *x;
@@ -88,7 +88,7 @@ static int adopt_complete(struct warden *w, const char *id, int folder,
         x = instance_new(w, id);
         x->zygote.uid_first = s->uid_first;
         x->limited = s->memory > 0;
-        r = find_process(w, x, folder, s);
+        r = find_process(w, x, dir, s);
         if (r < 0)
                 instance_free(w, x);
         return r;
@@ -96,7 +96,7 @@ static int adopt_complete(struct warden *w, const char *id, int folder,
 
 static int adopt_sandbox(struct warden *w, const char *id)
 {
-        scoped(fd_closep) int folder = -EBADF;
+        scoped(fd_closep) int dir = -EBADF;
         struct instance_state s = { 0 };
         int r;
 
@@ -104,12 +104,12 @@ static int adopt_sandbox(struct warden *w, const char *id)
                 w->skipped++;
                 return 0;
         }
-        folder = openat(w->sandboxes, id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        r = folder < 0 ? -errno : state_read(folder, &w->config->uids, &s);
+        dir = openat(w->sandboxes, id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        r = dir < 0 ? -errno : state_read(dir, &w->config->uids, &s);
         if (r == -EBADMSG)
                 return janitor_trash(w, w->sandboxes, id);
         if (r == 0)
-                r = adopt_complete(w, id, folder, &s);
+                r = adopt_complete(w, id, dir, &s);
         return r;
 }
 
@@ -161,7 +161,7 @@ int adopt_all(struct warden *w, struct err *e)
                 if (w->tree.dirs[i] >= 0)
                         r = for_each_name(w, w->tree.dirs[i], sweep_group);
         if (r < 0)
-                return err_errno(e, r, "look for old control groups");
+                return err_errno(e, r, "look for old cgroups");
         r = sweep_zygotes(w);
         if (r < 0)
                 return err_errno(e, r, "look for old seeds");

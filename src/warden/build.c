@@ -41,7 +41,7 @@ typedef int step_fn(struct builder *x, const struct plan_step *s);
 
 /* --- places --- */
 
-/* A folder of the sandbox to mount something upon; images need not have it. */
+/* A directory of the sandbox to mount something upon; images need not have it. */
 static int place_in_root(const struct builder *x, const char *target, int *ret_fd)
 {
         return in_root_mkdirs(x->root, target, x->ctx->uid_first, ret_fd);
@@ -70,7 +70,7 @@ static int do_network(struct builder *x, const struct plan_step *s)
         return netns_enter(x->order->netns);
 }
 
-/* The domain, of the yellow pages, would be the machine's otherwise. */
+/* The domain, of the yellow pages, would be the host's otherwise. */
 static int do_hostname(struct builder *x, const struct plan_step *s)
 {
         static const char none[] = "(none)";
@@ -93,27 +93,27 @@ static int open_lower(const struct builder *x, const struct plan_layer *l, int *
         };
         char path[sizeof(DATA_LAYERS) + PLAN_LAYER_NAME_MAX + 1];
 
-        if (l->folder == PLAN_LOWER_HOST_USR) {
+        if (l->dir == PLAN_LOWER_HOST_USR) {
                 *ret_fd = open("/" DATA_STAGE_USR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
                 return *ret_fd < 0 ? -errno : 0;
         }
-        (void) snprintf(path, sizeof(path), "%s%s", paths[l->folder], l->name ? l->name : "");
+        (void) snprintf(path, sizeof(path), "%s%s", paths[l->dir], l->name ? l->name : "");
         return build__open_data(x, path, ret_fd);
 }
 
-/* A read-only view with the sandbox's owners, but for the machine's own files: owned by the sandbox's
- * root they would all be open to it, also those that only the machine's root may read. Views are put on top of each other in one place, where
+/* A read-only view with the sandbox's owners, but for the host's own files: owned by the sandbox's
+ * root they would all be open to it, also those that only the host's root may read. Views are put on top of each other in one place, where
  * their descriptors still lead to each of them, and go away with the old root. Kernels before 6.15
  * want them attached; on others it is quicker all the same, because a view that was never attached
  * makes close wait for all processors. */
 static int view_lower(const struct builder *x, const struct plan_layer *l, int *ret_fd)
 {
-        scoped(fd_closep) int folder = -EBADF, view = -EBADF;
-        int r = open_lower(x, l, &folder);
+        scoped(fd_closep) int dir = -EBADF, view = -EBADF;
+        int r = open_lower(x, l, &dir);
 
         if (r == 0)
-                r = mount_clone(folder, "", false, &view);
-        if (r == 0 && l->folder != PLAN_LOWER_HOST_USR)
+                r = mount_clone(dir, "", false, &view);
+        if (r == 0 && l->dir != PLAN_LOWER_HOST_USR)
                 r = mount_idmap(view, x->ctx->userns);
         if (r == 0)
                 r = mount_set_attrs(view, MOUNT_READONLY, false);
@@ -170,11 +170,11 @@ static int do_mount(struct builder *x, const struct plan_step *s)
 
 static int do_shared(struct builder *x, const struct plan_step *s)
 {
-        scoped(fd_closep) int folder = -EBADF, view = -EBADF;
-        int r = build__open_data(x, DATA_DEVICES, &folder);
+        scoped(fd_closep) int dir = -EBADF, view = -EBADF;
+        int r = build__open_data(x, DATA_DEVICES, &dir);
 
         if (r == 0)
-                r = mount_clone(folder, "", false, &view);
+                r = mount_clone(dir, "", false, &view);
         if (r == 0)
                 r = mount_set_attrs(view, s->attrs, false);
         return r == 0 ? attach_in_root(x, view, s->target) : r;
@@ -344,7 +344,7 @@ int build__steps(struct builder *x, const struct plan *p, size_t end, size_t *st
         return r;
 }
 
-/* Nobody has written to it: it leaves no trace in the sandbox's folders. */
+/* Nobody has written to it: it leaves no trace in the sandbox's directories. */
 int build__undo(struct builder *x)
 {
         x->done = PLAN_PREPARED;

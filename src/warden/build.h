@@ -7,11 +7,11 @@
  *
  * It starts as a copy of the warden, born in its own namespaces (but for those of users, control
  * groups and networks), as root. Everything that an image can have a say in is found through
- * descriptors in the image's own root (os/in_root.h): a link where a folder should be ends the build.
+ * descriptors in the image's own root (os/in_root.h): a link where a directory should be ends the build.
  *
- * Before anybody asks for a sandbox (warden/zygote.h), build_prepare leaves the machine's mounts for a
- * tree with the data folder, /usr and nothing else, so that it neither keeps a disk of the machine
- * busy nor finds anything there; makes the sandbox's folder; and takes the first steps as if the
+ * Before anybody asks for a sandbox (warden/zygote.h), build_prepare leaves the host's mounts for a
+ * tree with the data directory, /usr and nothing else, so that it neither keeps a disk of the host
+ * busy nor finds anything there; makes the sandbox's directory; and takes the first steps as if the
  * host's image were wanted, which is what most want. build_execute is the rest, and builds the root
  * anew for who wants another one.
  *
@@ -26,7 +26,7 @@
 
 /* What is known before the plan. */
 struct build_context {
-        const char *data;               /* path of the data folder */
+        const char *data;               /* path of the data directory */
         const struct cgroup_tree *tree; /* may be NULL: no group */
         const struct cgroup *group;
         uint32_t uid_first;
@@ -48,19 +48,19 @@ struct builder {
         const struct build_order *order;
         int ns_root;     /* of our mount namespace */
         int stage;       /* our root, until the sandbox has its own */
-        int data;        /* the data folder, as our mount namespace has it */
+        int data;        /* the data directory, as our mount namespace has it */
         int lowers;      /* where views of layers are attached */
-        int upper, work; /* of the sandbox's own folder, whatever that is called by now */
+        int upper, work; /* of the sandbox's own directory, whatever that is called by now */
         int root;        /* of the sandbox, when it is mounted */
         size_t done;     /* steps of the host's plan */
-        bool groups;     /* a view of its control groups stands in DATA_STAGE_GROUPS */
+        bool groups;     /* a view of its cgroups stands in DATA_STAGE_GROUPS */
 };
 
 #define BUILDER_NULL                                                                              \
         ((struct builder){ NULL, NULL, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, 0, \
                            false })
 
-/* The name of its folder in DATA_ZYGOTES, and of its control group: its uids are its alone while it
+/* The name of its directory in DATA_ZYGOTES, and of its cgroup: its uids are its alone while it
  * lives, and are known before its id. */
 #define BUILD_NAME_MAX 16
 void build_name(uint32_t uid_first, char ret[static BUILD_NAME_MAX]);

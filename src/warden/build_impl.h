@@ -9,7 +9,7 @@
 /* The steps of the plan from *step on, and before `end`; *step is where it ended. */
 int build__steps(struct builder *x, const struct plan *p, size_t end, size_t *step) must_check;
 
-/* Below the data folder; links are refused. */
+/* Below the data directory; links are refused. */
 int build__open_data(const struct builder *x, const char *path, int *ret_fd) must_check;
 
 /* The root that was built ahead is not what is wanted. */

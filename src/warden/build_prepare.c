@@ -50,12 +50,12 @@ static void forget_parent(void)
         (void) setsid();
 }
 
-/* --- a small tree in place of the machine's --- */
+/* --- a small tree in place of the host's --- */
 
-static int attach_at(int fd, int folder, const char *name)
+static int attach_at(int fd, int dir, const char *name)
 {
         scoped(fd_closep) int place =
-                openat(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
         return place < 0 ? -errno : mount_attach(fd, place);
 }
@@ -76,7 +76,7 @@ static int attach_proc(int stage)
         return r == 0 ? attach_at(proc, stage, DATA_STAGE_PROC) : r;
 }
 
-/* The data folder with what is mounted below it, seen before we mount anything there. */
+/* The data directory with what is mounted below it, seen before we mount anything there. */
 static int attach_stage(int data, int ctx, int *ret_stage)
 {
         scoped(fd_closep) int stage = -EBADF, whole = -EBADF;
@@ -121,7 +121,7 @@ static int leave_host_root(struct builder *x, const char *data)
         return x->data < 0 || x->lowers < 0 ? -errno : 0;
 }
 
-/* --- its control groups --- */
+/* --- its cgroups --- */
 
 static int open_place(const char *path)
 {
@@ -145,20 +145,20 @@ static int attach_hierarchy(const struct mount_fs_spec *m, const char *path)
 
 static const enum cgroup_part shown[] = { CGROUP_MEMORY, CGROUP_CPU };
 
-/* Of hierarchies of version 1, while the machine's tree is still there: views of the folders of its
+/* Of hierarchies of version 1, while the host's tree is still there: views of the directories of its
  * groups. To mount the hierarchy once more would show the same, but makes the kernel look at each group
- * that there is on the machine. */
+ * that there is on the host. */
 static void view_groups(const struct build_context *g, int views[static ARRAY_SIZE(shown)])
 {
         char name[BUILD_NAME_MAX];
 
         build_name(g->uid_first, name);
         for (size_t i = 0; i < ARRAY_SIZE(shown); i++) {
-                scoped(fd_closep) int folder = -EBADF, view = -EBADF;
+                scoped(fd_closep) int dir = -EBADF, view = -EBADF;
 
                 views[i] = -EBADF;
-                folder = g->tree ? cgroup_open_v1(g->tree, shown[i], name) : -EBADF;
-                if (folder >= 0 && mount_clone(folder, "", false, &view) == 0
+                dir = g->tree ? cgroup_open_v1(g->tree, shown[i], name) : -EBADF;
+                if (dir >= 0 && mount_clone(dir, "", false, &view) == 0
                     && mount_set_attrs(view, MOUNT_SAFE | MOUNT_READONLY, false) == 0)
                         views[i] = TAKE_FD(view);
         }
@@ -193,7 +193,7 @@ static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(shown)
 }
 
 /* Read-only, and its own only, because it has a namespace for them: so its programs, the agent among
- * them, find their limits and not the machine's. What can't be mounted is not seen. */
+ * them, find their limits and not the host's. What can't be mounted is not seen. */
 static void attach_groups(struct builder *x, int views[static ARRAY_SIZE(shown)])
 {
         const struct mount_fs_spec unified = { .type = "cgroup2",
@@ -207,9 +207,9 @@ static void attach_groups(struct builder *x, int views[static ARRAY_SIZE(shown)]
                 (void) fd_close(views[i]);
 }
 
-/* --- the sandbox's folder --- */
+/* --- the sandbox's directory --- */
 
-static int make_folder(int seeds, const char *name, int *ret_fd)
+static int make_dir(int seeds, const char *name, int *ret_fd)
 {
         int r = mkdirat(seeds, name, 0700) < 0 ? -errno : 0;
 
@@ -225,24 +225,24 @@ static int make_folder(int seeds, const char *name, int *ret_fd)
         return *ret_fd < 0 ? -errno : 0;
 }
 
-/* The upper one is the sandbox's root folder: it belongs to its root. */
-static int make_folders(struct builder *x)
+/* The upper one is the sandbox's rootfs: it belongs to its root. */
+static int make_dirs(struct builder *x)
 {
         const uid_t owner = x->ctx->uid_first;
-        scoped(fd_closep) int seeds = -EBADF, folder = -EBADF;
+        scoped(fd_closep) int seeds = -EBADF, dir = -EBADF;
         char name[BUILD_NAME_MAX];
         int r = build__open_data(x, DATA_ZYGOTES, &seeds);
 
         build_name(owner, name);
         if (r == 0)
-                r = make_folder(seeds, name, &folder);
+                r = make_dir(seeds, name, &dir);
         if (r < 0)
                 return r;
-        if (mkdirat(folder, "upper", 0755) < 0 || mkdirat(folder, "work", 0700) < 0
-            || fchownat(folder, "upper", owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
+        if (mkdirat(dir, "upper", 0755) < 0 || mkdirat(dir, "work", 0700) < 0
+            || fchownat(dir, "upper", owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
                 return -errno;
-        x->upper = openat(folder, "upper", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        x->work = openat(folder, "work", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        x->upper = openat(dir, "upper", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        x->work = openat(dir, "work", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         return x->upper < 0 || x->work < 0 ? -errno : etc_make(x->upper, owner);
 }
 
@@ -269,7 +269,7 @@ static int build_ahead(struct builder *x)
 }
 
 /* After what has to do with the disk: the kernel keeps a group of memory, removed or not, as long as it
- * keeps a page of a folder that was first touched from in there, and all that looks at groups looks at those
+ * keeps a page of a directory that was first touched from in there, and all that looks at groups looks at those
  * as well. The namespace after the joining: it shows what is below the group that it is made in. */
 static int join_groups(struct builder *x, int views[static ARRAY_SIZE(shown)])
 {
@@ -299,7 +299,7 @@ int build_prepare(struct builder *x, const struct build_context *g)
         view_groups(g, views);
         r = leave_host_root(x, g->data);
         if (r == 0)
-                r = make_folders(x);
+                r = make_dirs(x);
         if (r == 0 && g->host)
                 r = build_ahead(x);
         /* Who fails ends, with all descriptors. */

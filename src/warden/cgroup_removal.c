@@ -102,7 +102,7 @@ void removal_done(struct warden *w, uint32_t uid_first, int result)
                 return;
         }
         if (!l->warned)
-                (void) log_err(result, w->log, "can't remove the control group of uid %u",
+                (void) log_err(result, w->log, "can't remove the cgroup of uid %u",
                                uid_first);
         l->warned = true;
         l->asked = false;

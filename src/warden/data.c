@@ -13,7 +13,7 @@
 #include "os/in_root.h"
 #include "os/mount.h"
 
-static const char *const folders[] = {
+static const char *const dirs[] = {
         DATA_LAYERS,
         DATA_HOST,
         DATA_EMPTY,
@@ -47,7 +47,7 @@ static const char *const device_links[][2] = {
         { "pts/ptmx", "ptmx" },
 };
 
-static const char *const device_folders[] = { "pts", "shm", "mqueue" };
+static const char *const device_dirs[] = { "pts", "shm", "mqueue" };
 
 static int fill_devices(int fd)
 {
@@ -60,13 +60,13 @@ static int fill_devices(int fd)
         for (size_t i = 0; i < ARRAY_SIZE(device_links); i++)
                 if (symlinkat(device_links[i][0], fd, device_links[i][1]) < 0)
                         return -errno;
-        for (size_t i = 0; i < ARRAY_SIZE(device_folders); i++)
-                if (mkdirat(fd, device_folders[i], 0755) < 0)
+        for (size_t i = 0; i < ARRAY_SIZE(device_dirs); i++)
+                if (mkdirat(fd, device_dirs[i], 0755) < 0)
                         return -errno;
         return 0;
 }
 
-/* A file and a folder of nothing, for what is not to be seen. */
+/* A file and a directory of nothing, for what is not to be seen. */
 static int fill_masks(int fd)
 {
         scoped(fd_closep) int file =
@@ -101,7 +101,7 @@ static int make_shared(int data, const char *name, int (*fill)(int fd), unsigned
         return r == 0 ? mount_attach(fd, place) : r;
 }
 
-/* Layers hold programs of images that are set-user-ID for the machine's root: whoever of the machine
+/* Layers hold programs of images that are set-user-ID for the host's root: whoever of the host
  * could reach one would be root. */
 static int open_for_us_alone(const char *path)
 {
@@ -121,7 +121,7 @@ static int open_for_us_alone(const char *path)
 }
 
 /*
- * Tells ext4 that the folders in there have nothing to do with each other, so that each gets its
+ * Tells ext4 that the directories in there have nothing to do with each other, so that each gets its
  * inodes from another part of the disk. All in one part, their inodes are the ones that were freed a
  * moment ago, and ext4 does not use these again for a minute: it looks at every single one, for each
  * file that is made. A hundred creates took three times as long. Other file systems have no such flag,
@@ -146,10 +146,10 @@ int data_open(const char *path, int *ret_fd)
 
         if (data < 0)
                 return data;
-        for (size_t i = 0; i < ARRAY_SIZE(folders) && r == 0; i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(dirs) && r == 0; i++) {
                 scoped(fd_closep) int fd = -EBADF;
 
-                r = in_root_mkdirs(data, folders[i], 0, &fd);
+                r = in_root_mkdirs(data, dirs[i], 0, &fd);
         }
         spread(data, DATA_ZYGOTES);
         if (r == 0)

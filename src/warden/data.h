@@ -3,20 +3,20 @@
 #define HUTCH_WARDEN_DATA_H
 
 /*
- * The warden's data folder.
+ * The warden's data directory.
  *
  *         layers/NAME         layers of images, unpacked
  *         host                what the host's image has besides /usr (warden/host_image.h)
  *         empty               nothing
  *         ground              the root of a process that is to be a sandbox, with nothing but
  *                 stage               where this stands as long as the sandbox is made:
- *         stage               all that is left of the machine:
- *                 data, usr, proc, groups  this folder, /usr, its own processes and control groups
+ *         stage               all that is left of the host:
+ *                 data, usr, proc, groups  this directory, /usr, its own processes and cgroups
  *                 root, lowers        where its root and its layers stand while they are made
  *                             always empty out here
  *         shared/devices      trees that all sandboxes have a view of, mounted by the warden
  *         shared/masks        in its own namespace
- *         shared/groups       folders for hierarchies of control groups, as /sys/fs/cgroup has them
+ *         shared/groups       directories for hierarchies of cgroups, as /sys/fs/cgroup has them
  *         seeds/uUID          what will be a box (warden/zygote.h)
  *         boxes/ID            what belongs to one sandbox:
  *                 upper, work     its changes to the layers
@@ -55,9 +55,9 @@
 #define DATA_MASK_FILE "file" /* in DATA_MASKS */
 #define DATA_MASK_DIR  "folder"
 
-/* Makes the folders that are missing, and the shared trees. The caller has a mount namespace of its
- * own. *ret_fd is a descriptor of the folder, which is shut to others if it was there and open;
- * -EPERM if it belongs to somebody else. */
+/* Makes the directories that are missing, and the shared trees. The caller has a mount namespace of its
+ * own. *ret_fd is a descriptor of the directory, which is shut to others if it was there and open;
+ * -EPERM if it belongs to someone else. */
 int data_open(const char *path, int *ret_fd) must_check;
 
 /* The layers alone, for who has no mount namespace of its own and wants no shared trees. */

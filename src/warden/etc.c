@@ -22,13 +22,13 @@ static const char *const names[] = { HOSTNAME, HOSTS, RESOLV };
 
 static int make_all(int upper)
 {
-        scoped(fd_closep) int folder = -EBADF;
+        scoped(fd_closep) int dir = -EBADF;
 
         if (mkdirat(upper, "etc", 0755) < 0)
                 return -errno;
-        folder = openat(upper, "etc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        dir = openat(upper, "etc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (folder < 0 || mknodat(folder, names[i], S_IFREG | 0644, 0) < 0)
+                if (dir < 0 || mknodat(dir, names[i], S_IFREG | 0644, 0) < 0)
                         return -errno;
         return 0;
 }
@@ -49,13 +49,13 @@ int etc_make(int upper, uid_t owner)
 
 /* --- writing --- */
 
-static int put(int folder, const char *name, const char *text)
+static int put(int dir, const char *name, const char *text)
 {
         const struct in_root_how how = { .flags = O_WRONLY | O_NOFOLLOW, .no_symlinks = true };
         scoped(fd_closep) int fd = -EBADF;
         const size_t n = strlen(text);
         ssize_t written;
-        int r = n > 0 ? in_root_open(folder, name, &how, &fd) : 0;
+        int r = n > 0 ? in_root_open(dir, name, &how, &fd) : 0;
 
         if (r < 0 || n == 0)
                 return r;
@@ -66,18 +66,18 @@ static int put(int folder, const char *name, const char *text)
 int etc_write(int root, const struct etc *e)
 {
         const struct in_root_how how = { .flags = O_PATH | O_DIRECTORY, .no_symlinks = true };
-        scoped(fd_closep) int folder = -EBADF;
+        scoped(fd_closep) int dir = -EBADF;
         char text[TEXT_MAX];
-        int r = in_root_open(root, "etc", &how, &folder);
+        int r = in_root_open(root, "etc", &how, &dir);
 
         (void) snprintf(text, sizeof(text), "%s\n", e->hostname);
         if (r == 0)
-                r = put(folder, HOSTNAME, text);
+                r = put(dir, HOSTNAME, text);
         (void) snprintf(text, sizeof(text),
                         "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
                         "127.0.1.1 %s\n",
                         e->hostname);
         if (r == 0)
-                r = put(folder, HOSTS, text);
-        return r == 0 ? put(folder, RESOLV, e->resolv) : r;
+                r = put(dir, HOSTS, text);
+        return r == 0 ? put(dir, RESOLV, e->resolv) : r;
 }

@@ -19,7 +19,7 @@
 static const struct {
         const char *path;
         mode_t mode;
-} folders[] = {
+} dirs[] = {
         { "boot", 0755 },
         { "dev", 0755 },
         { "etc", 0755 },
@@ -89,7 +89,7 @@ static const char *const links[][2] = {
         { "/proc/self/mounts", "etc/mtab" },
 };
 
-/* Of a machine whose programs are all in /usr. */
+/* Of a host whose programs are all in /usr. */
 static const char *const usr_links[] = { "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
 
 /* --- what is copied --- */
@@ -214,7 +214,7 @@ static const char *const secret[] = {
 };
 
 struct copier {
-        int machine; /* root of the machine */
+        int machine; /* root of the host */
         int image;   /* root of the image */
 };
 
@@ -226,7 +226,7 @@ static bool is_secret(const char *path)
         return false;
 }
 
-/* Whether others than root get behind this folder. */
+/* Whether others than root get behind this directory. */
 static bool is_open(int at, const char *name)
 {
         struct stat st;
@@ -235,7 +235,7 @@ static bool is_open(int at, const char *name)
                && (st.st_mode & S_IXOTH);
 }
 
-/* All folders on the way to "etc/a/b/c". A link among them could lead around one that is shut. */
+/* All directories on the way to "etc/a/b/c". A link among them could lead around one that is shut. */
 static bool is_way_open(const struct copier *c, const char *path)
 {
         const struct in_root_how how = { .flags = O_PATH | O_DIRECTORY, .no_symlinks = true };
@@ -251,7 +251,7 @@ static bool is_way_open(const struct copier *c, const char *path)
         return true;
 }
 
-/* "a/b/c": the folder of c, which is made, and its name. */
+/* "a/b/c": the directory of c, which is made, and its name. */
 static int make_parent(int root, const char *path, int *ret_fd, const char **ret_name)
 {
         const char *slash = strrchr(path, '/');
@@ -369,7 +369,7 @@ static int copy(const struct copier *c, const char *path)
 
 /* --- where links of /usr lead --- */
 
-/* The path that a link `target` in the folder of `path` (below /usr) means, without a look at the
+/* The path that a link `target` in the directory of `path` (below /usr) means, without a look at the
  * disk: false unless it is in /etc. */
 static bool leads_to_etc(struct str path, const char *target, char ret[static PATH_MAX])
 {
@@ -431,18 +431,18 @@ static int copy_linked(const struct copier *c)
 
 /* --- the whole --- */
 
-static int make_folders(int image)
+static int make_dirs(int image)
 {
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
                 scoped(fd_closep) int parent = -EBADF, fd = -EBADF;
-                const char *name = folders[i].path;
-                int r = in_root_mkdirs(image, folders[i].path, 0, &fd);
+                const char *name = dirs[i].path;
+                int r = in_root_mkdirs(image, dirs[i].path, 0, &fd);
 
                 if (r == 0)
-                        r = make_parent(image, folders[i].path, &parent, &name);
+                        r = make_parent(image, dirs[i].path, &parent, &name);
                 if (r < 0)
                         return r;
-                if (fchmodat(parent, name, folders[i].mode, 0) < 0)
+                if (fchmodat(parent, name, dirs[i].mode, 0) < 0)
                         return -errno;
         }
         return 0;
@@ -485,13 +485,13 @@ static int make_usr_links(const struct copier *c)
         return 0;
 }
 
-int host_image_fill(int machine, int folder)
+int host_image_fill(int machine, int dir)
 {
-        const struct copier c = { machine, folder };
-        int r = make_folders(folder);
+        const struct copier c = { machine, dir };
+        int r = make_dirs(dir);
 
         if (r == 0)
-                r = make_texts(folder);
+                r = make_texts(dir);
         if (r == 0)
                 r = make_usr_links(&c);
         for (size_t i = 0; i < ARRAY_SIZE(copied) && r == 0; i++) {

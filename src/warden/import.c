@@ -23,7 +23,7 @@
 /* No layer can be called so. */
 #define FRESH ".fresh-"
 
-/* --- folders that are not images yet --- */
+/* --- directories that are not images yet --- */
 
 /* Whoever fills one holds a lock on it as long as he lives. */
 static int open_locked(int layers, const char *name)
@@ -84,7 +84,7 @@ static int judge(int fd, struct err *e)
                        told.e.message);
 }
 
-static int run_child(const struct import *i, const char *folder, struct err *e)
+static int run_child(const struct import *i, const char *dir, struct err *e)
 {
         const struct userns_range range = { i->uid_first, PLAN_UIDS };
         scoped(fd_closep) int userns = -EBADF, ours = -EBADF, theirs = -EBADF, pidfd = -EBADF;
@@ -99,7 +99,7 @@ static int run_child(const struct import *i, const char *folder, struct err *e)
         theirs = pipes[1];
         pid = clone_child(&(struct clone_child){ IMPORT_NAMESPACES, -EBADF }, &pidfd);
         if (pid == 0)
-                import__child(&(struct import_child){ folder, i->input, userns, theirs });
+                import__child(&(struct import_child){ dir, i->input, userns, theirs });
         (void) fd_close(TAKE_FD(theirs)); /* so that a child that dies is an end of file */
         if (pid < 0)
                 return err_errno(e, pid, "start the unpacking");
@@ -112,16 +112,16 @@ static int run_child(const struct import *i, const char *folder, struct err *e)
 static int fill(const struct import *i, int layers, const char *fresh, struct err *e)
 {
         scoped(fd_closep) int lock = -EBADF;
-        char folder[PATH_MAX];
+        char dir[PATH_MAX];
         int r;
 
         if (mkdirat(layers, fresh, 0755) < 0)
-                return err_errno(e, -errno, "make a folder");
+                return err_errno(e, -errno, "make a directory");
         lock = open_locked(layers, fresh);
         if (lock < 0)
-                return err_errno(e, lock, "lock a folder");
-        (void) snprintf(folder, sizeof(folder), "%s/" DATA_LAYERS "/%s", i->data, fresh);
-        r = run_child(i, folder, e);
+                return err_errno(e, lock, "lock a directory");
+        (void) snprintf(dir, sizeof(dir), "%s/" DATA_LAYERS "/%s", i->data, fresh);
+        r = run_child(i, dir, e);
         if (r < 0)
                 return r;
         if (syncfs(lock) < 0)
@@ -143,7 +143,7 @@ int import_image(const struct import *i, struct err *e)
                                "an image is called by a-z, 0-9, '-', '_' and '.', and not 'host'");
         r = data_open_layers(i->data, &layers);
         if (r < 0)
-                return err_errno(e, r, "open the data folder '%s'", i->data);
+                return err_errno(e, r, "open the data directory '%s'", i->data);
         readable = openat(layers, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (readable < 0)
                 return err_errno(e, -errno, "open the layers");

@@ -3,10 +3,10 @@
 #define HUTCH_WARDEN_IMPORT_H
 
 /*
- * Makes an image of a root folder in a tar archive.
+ * Makes an image of a rootfs in a tar archive.
  *
  * The archive is hostile. It is unpacked by a child with nothing to lose: in namespaces of its own, as
- * a user of a sandbox's range and with a sandbox's filter of system calls; the folder that it fills is
+ * a user of a sandbox's range and with a sandbox's seccomp filter; the directory that it fills is
  * all that it sees, through a view that turns its users into those on disk. What the unpacking itself
  * refuses is in archive/extract.h. Devices and FIFOs are passed over: a sandbox gets a /dev of its own.
  *
@@ -18,7 +18,7 @@
 #include "base/err.h"
 
 struct import {
-        const char *data;   /* path of the data folder; made if it is missing */
+        const char *data;   /* path of the data directory; made if it is missing */
         const char *name;   /* of the image (plan_spec_is_layer), and of its layer */
         int input;          /* the archive, uncompressed */
         uint32_t uid_first; /* of a range for the child */

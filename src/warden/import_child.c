@@ -26,7 +26,7 @@ static int see_nothing_else(const struct import_child *c)
 
         if (r < 0)
                 return r;
-        place = open(c->folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        place = open(c->dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         r = place < 0 ? -errno : mount_clone(place, "", false, &view);
         if (r == 0)
                 r = mount_idmap(view, c->userns);
@@ -131,7 +131,7 @@ static int run(struct import_child *c, struct err *e)
                 return err_errno(e, r, "shut the unpacking in");
         root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root < 0)
-                return err_errno(e, -errno, "open the folder");
+                return err_errno(e, -errno, "open the directory");
         ids_init(&ids);
         tar_reader_init(&u.tar);
         extract_init(&u.out, root, true, &ids);

@@ -10,7 +10,7 @@
 #define IMPORT_NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET)
 
 struct import_child {
-        const char *folder; /* path of an empty one */
+        const char *dir; /* path of an empty one */
         int input, userns;
         int report; /* a struct import_report is written to it */
 };

@@ -141,11 +141,11 @@ static struct instance_status why(const struct warden *w, const struct instance 
 
 static void note_end(struct warden *w, struct instance *x)
 {
-        scoped(fd_closep) int folder = -EBADF;
-        int r = instance_open_dir(w, x, &folder);
+        scoped(fd_closep) int dir = -EBADF;
+        int r = instance_open_dir(w, x, &dir);
 
         if (r == 0)
-                r = state_write_end(folder, &x->state);
+                r = state_write_end(dir, &x->state);
         if (r < 0)
                 (void) log_err(r, w->log, "can't write down the end of sandbox '%s'", x->id);
 }
@@ -262,12 +262,12 @@ void instance_abort(struct warden *w, struct instance *x, const struct err *e)
 
 static int open_socket(const struct warden *w, const struct instance *x)
 {
-        scoped(fd_closep) int folder = -EBADF;
-        int fd, r = instance_open_dir(w, x, &folder);
+        scoped(fd_closep) int dir = -EBADF;
+        int fd, r = instance_open_dir(w, x, &dir);
 
         if (r < 0)
                 return r;
-        fd = openat(folder, "agent.sock", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        fd = openat(dir, "agent.sock", O_PATH | O_NOFOLLOW | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
 }
 

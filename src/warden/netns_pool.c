@@ -49,7 +49,7 @@ struct kind {
  * addresses of IPv6. Meanwhile others are begun. */
 struct settling {
         uint32_t index;
-        int link; /* the machine's end */
+        int link; /* the host's end */
         int news; /* of addresses inside */
         bool inside, machine;
 };
@@ -60,9 +60,9 @@ struct netns_pool {
         size_t n_services;
         unsigned close_batch;
         struct kind kinds[NETNS_KINDS];
-        bool v6;        /* the machine knows IPv6 */
+        bool v6;        /* the host knows IPv6 */
         bool started;   /* PRIVATE works */
-        bool only_ours; /* we made the machine a router */
+        bool only_ours; /* we made the host a router */
         int machine;    /* the namespace we are in */
         int proc;       /* a view of it, and how many it was used for */
         unsigned proc_uses;
@@ -355,7 +355,7 @@ static bool is_used(const struct kind *k)
         return false;
 }
 
-/* In this order: a machine without the rules that keep its neighbours from using it as a router must
+/* In this order: a host without the rules that keep its neighbours from using it as a router must
  * be none. */
 int netns_pool_teardown(struct netns_pool *p)
 {

@@ -13,17 +13,17 @@
  *         netns_pool_step                                       when it is idle, until it returns 0
  *         netns_pool_take … netns_pool_return                      for a sandbox
  *
- * Two kinds. NONE has its loopback and nothing else. PRIVATE has a link to the machine besides, called
+ * Two kinds. NONE has its loopback and nothing else. PRIVATE has a link to the host besides, called
  * eth0 inside, with an address and a default route of IPv4 and IPv6; what goes through is
  * decided by warden/netrules.h, where the sandbox is an element by then. In both, any user may listen
- * on ports below 1024 and send echo requests. Both belong to the machine's user namespace.
+ * on ports below 1024 and send echo requests. Both belong to the host's user namespace.
  *
  * The pool keeps the descriptor of every namespace until it is closed, also of one in use:
  * otherwise the kernel would take a namespace away, alone, when its last process ends. A closed
  * one's index is used again as late as possible, and only when its link is gone: a connection
  * that still says its goodbyes holds a namespace for minutes.
  *
- * The machine is the network namespace that the caller of netns_pool_open is in. Everything in it
+ * The host is the network namespace that the caller of netns_pool_open is in. Everything in it
  * carries the names of warden/addr_plan.h, and a crash leaves nothing that the next start does not find:
  * sandboxes that live on are adopted, all else of ours goes.
  */
@@ -61,7 +61,7 @@ struct pooled_netns {
 
 /* --- start and end --- */
 
-/* Changes nothing on the machine. */
+/* Changes nothing on the host. */
 int netns_pool_open(const struct netns_pool_config *c, struct netns_pool **ret, struct err *e)
         must_check;
 
@@ -70,13 +70,13 @@ int netns_pool_open(const struct netns_pool_config *c, struct netns_pool **ret, 
  * netns_pool_start. */
 int netns_pool_adopt(struct netns_pool *p, const struct pooled_netns *item) must_check;
 
-/* Removes what nobody adopted, puts the rules in place, and makes the machine send packets on. If it
+/* Removes what nobody adopted, puts the rules in place, and makes the host send packets on. If it
  * did not before, the rules let it do so for sandboxes only. Nothing of this without depth of PRIVATE.
- * ERR_CONFLICT if somebody else uses the subnets. Whatever fails, there will be no new ones of PRIVATE
+ * ERR_CONFLICT if someone else uses the subnets. Whatever fails, there will be no new ones of PRIVATE
  * then, but of NONE. */
 int netns_pool_start(struct netns_pool *p, struct err *e) must_check;
 
-/* At the very end, when no sandbox is left: takes the rules away, and the machine is a router no more
+/* At the very end, when no sandbox is left: takes the rules away, and the host is a router no more
  * if we made it one. -EBUSY if one of PRIVATE is in use. */
 int netns_pool_teardown(struct netns_pool *p) must_check;
 

@@ -15,7 +15,7 @@
  *            TAKEN           ──────────►   the oldest of the kind is in use
  *            RETURNED        ──────────►   its sandbox has ended
  *                            ◄──────────   TROUBLE: there is none of the kind, and why
- *            END             ──────────►   no sandbox is left: the machine is to be as it was
+ *            END             ──────────►   no sandbox is left: the host is to be as it was
  *
  * The netns_process ends when the warden does, or closes its end. If it ends before, the warden starts another
  * one, which adopts: sandboxes have their networks all the while, because their own processes are in
@@ -47,7 +47,7 @@ struct netns_msg {
 };
 
 /* Starts one. *ret_socket is the warden's end, *ret_pidfd the process, a child of the caller. `data` is
- * the data folder, in which it has a lock: of two keepers, the second waits for the end of the first. */
+ * the data directory, in which it has a lock: of two keepers, the second waits for the end of the first. */
 int netns_process_start(const struct netns_pool_config *c, int data, int *ret_socket,
                         int *ret_pidfd) must_check;
 

@@ -49,14 +49,14 @@ static const struct nft_set sets[] = {
         { SERVICES, 5, NFT_TYPE_PAIR(NFT_TYPE_PROTO, NFT_TYPE_PORT), 8, false },
 };
 
-/* In ascending order. Besides link-local ones: where clouds keep the credentials of a machine. */
+/* In ascending order. Besides link-local ones: where clouds keep the credentials of a host. */
 struct closed {
         const char *first;
         unsigned bits;
 };
 
 static const struct closed closed4[] = {
-        { "0.0.0.0", 8 },          /* this machine */
+        { "0.0.0.0", 8 },          /* this host */
         { "100.100.100.200", 32 }, /* metadata, Alibaba */
         { "127.0.0.0", 8 },        /* loopback */
         { "168.63.129.16", 32 },   /* metadata, Azure */

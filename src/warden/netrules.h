@@ -3,17 +3,17 @@
 #define HUTCH_WARDEN_NETRULES_H
 
 /*
- * What sandboxes of the network `private` can reach: everything outside of the machine, and nothing else.
+ * What sandboxes of the network `private` can reach: everything outside of the host, and nothing else.
  *
  * One table of ours ("hutch-" and the links' tag), made once; a sandbox is an element of two sets, its
  * link with its address, and never a rule, so that ten thousand cost a packet no more than one does.
  *
  *         from a sandbox                                           is
  *         with an address that its link does not have              dropped
- *         to an address of the machine, multicast, broadcast       refused, but for named services
+ *         to an address of the host, multicast, broadcast       refused, but for named services
  *         to link-local, loopback, clouds' metadata addresses      refused
  *         to another sandbox, or where one could be                refused
- *         to anywhere else                                         sent on under the machine's address
+ *         to anywhere else                                         sent on under the host's address
  *
  *         to a sandbox
  *         from outside, as part of what it has begun               sent on
@@ -23,7 +23,7 @@
  * destination (published ports of containers), and again where it goes after that. Refused ones are
  * answered, so that a program fails at once instead of after minutes.
  *
- * Sandboxes have no power over it: the namespace of the rules is the machine's, and not even
+ * Sandboxes have no power over it: the namespace of the rules is the host's, and not even
  * that of their own links belongs to their user namespace.
  */
 
@@ -31,7 +31,7 @@
 #include "os/netlink.h"
 #include "warden/addr_plan.h"
 
-/* What sandboxes may use of the machine: a resolver, say. */
+/* What sandboxes may use of the host: a resolver, say. */
 struct netrules_service {
         uint8_t protocol; /* IPPROTO_UDP, IPPROTO_TCP */
         uint16_t port;
@@ -41,7 +41,7 @@ struct netrules {
         const struct addr_plan *addrs;
         const struct netrules_service *services;
         size_t n_services; /* at most NETRULES_SERVICES_MAX */
-        bool only_ours; /* what is neither from nor to a sandbox is not sent on: the machine was no
+        bool only_ours; /* what is neither from nor to a sandbox is not sent on: the host was no
                             * router before we made it one, and is to be none for its neighbours */
 };
 
@@ -55,7 +55,7 @@ int netrules_install(struct netlink *nl, struct netlink_batch *b, const struct n
 int netrules_are_only_ours(struct netlink *nl, struct netlink_batch *b, const struct addr_plan *s)
         must_check;
 
-/* Whether it is one of those addresses that no sandbox reaches, on whatever machine. */
+/* Whether it is one of those addresses that no sandbox reaches, on whatever host. */
 bool netrules_are_closed_to(const struct link_addr *a);
 
 /* Takes all of them away. 0 also if there are none. */

@@ -308,7 +308,7 @@ int network_open(struct warden *w, struct err *e)
         if (c->no_private) {
                 n->kinds[NETNS_KIND_PRIVATE].is_refused = true;
                 (void) err_set(&n->kinds[NETNS_KIND_PRIVATE].refused, ERR_UNSUPPORTED,
-                               "there is no network 'private': it is switched off on this machine");
+                               "there is no network 'private': it is switched off on this host");
         }
         if (resolvers_find(&c->dns, &w->resolv) == 0 && !c->no_private)
                 log_warn(w->log, "sandboxes have no resolver: give --dns one that they can reach");

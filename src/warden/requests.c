@@ -54,7 +54,7 @@ static int set_frozen(struct warden *w, struct instance *x, bool frozen, struct 
         if (r == 0)
                 r = cgroup_freeze(&g, frozen);
         if (r == -ENOENT)
-                return err_set(e, ERR_UNSUPPORTED, "sandbox '%s' has no control group", x->id);
+                return err_set(e, ERR_UNSUPPORTED, "sandbox '%s' has no cgroup", x->id);
         return r < 0 ? err_errno(e, r, "%s sandbox '%s'", frozen ? "pause" : "resume", x->id) : 0;
 }
 
@@ -127,7 +127,7 @@ static int check_image(const struct warden *w, const struct plan_spec *s, struct
         if (s->image == PLAN_IMAGE_HOST && !w->ctx.host)
                 return err_set(
                         e, ERR_UNSUPPORTED,
-                        "this machine has no image 'host', because its programs are not all in "
+                        "this host has no image 'host', because its programs are not all in "
                         "/usr: import an image, and name that");
         for (size_t i = 0; i < s->layers.n; i++) {
                 char path[sizeof(DATA_LAYERS) + PLAN_LAYER_NAME_MAX + 1];
@@ -148,7 +148,7 @@ static int check_io(const struct warden *w, const struct plan_spec *s, struct er
                 return 0;
         if (!w->ctx.tree->unified_controls)
                 return err_set(e, ERR_UNSUPPORTED,
-                               "io and iops need control groups of version 2, and this machine's "
+                               "io and iops need cgroup v2, and this host's "
                                "are of version 1: boot it with "
                                "systemd.unified_cgroup_hierarchy=1, or leave them out");
         if (!w->ctx.tree->io)
@@ -157,7 +157,7 @@ static int check_io(const struct warden *w, const struct plan_spec *s, struct er
                                "hutch-warden (see cgroup.controllers)");
         if (w->ctx.disk == 0)
                 return err_set(e, ERR_UNSUPPORTED,
-                               "io and iops: the kernel does not tell which disk the data folder "
+                               "io and iops: the kernel does not tell which disk the data directory "
                                "'%s' is on; keep it on a file system such as ext4 or xfs",
                                w->config->data);
         return 0;
@@ -170,7 +170,7 @@ static int check_groups(const struct warden *w, const struct plan_spec *s, struc
         if (!s->memory && !s->cpu_millis && !s->pids && !s->io_bytes && !s->io_operations)
                 return 0;
         return err_set(e, ERR_UNSUPPORTED,
-                       "this machine has no control groups to limit a sandbox by");
+                       "this host has no cgroups to limit a sandbox by");
 }
 
 static int read_spec(const struct warden *w, const struct warden_request *q, struct arena *a,
@@ -231,7 +231,7 @@ static int call_create(struct warden *w, const struct incoming *in, struct err *
 /* --- destroy --- */
 
 /* Also of one that is being made, and again of one that is being destroyed: who asked before is told
- * that somebody else has taken over. */
+ * that someone else has taken over. */
 static int call_destroy(struct warden *w, const struct incoming *in, struct err *e)
 {
         const struct warden_request *q = in->q;
@@ -347,10 +347,10 @@ static int call_usage(struct warden *w, const struct incoming *in, struct err *e
 
 static int open_record(const struct warden *w, const struct instance *x, int *ret_fd)
 {
-        scoped(fd_closep) int folder = -EBADF;
-        int r = instance_open_dir(w, x, &folder);
+        scoped(fd_closep) int dir = -EBADF;
+        int r = instance_open_dir(w, x, &dir);
 
-        return r == 0 ? state_open_record(folder, ret_fd) : r;
+        return r == 0 ? state_open_record(dir, ret_fd) : r;
 }
 
 /* What is being made is known to who asked for it; what is being destroyed is gone. */

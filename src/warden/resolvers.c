@@ -78,7 +78,7 @@ void resolvers_read(struct str text, const struct link_addr *own, size_t n_own,
         }
 }
 
-/* --- the machine's --- */
+/* --- the host's --- */
 
 struct own {
         struct link_addr v[OWN_MAX];
@@ -133,7 +133,7 @@ size_t resolvers_find(const struct resolvers *configured, struct buf *ret)
         if (r.n == 0)
                 find_machines(&r);
         if (r.n == 0)
-                buf_add_str(ret, STR("# No resolver that this machine uses can be reached from "
+                buf_add_str(ret, STR("# No resolver that this host uses can be reached from "
                                      "here.\n"));
         for (size_t i = 0; i < r.n; i++)
                 buf_addf(ret, "nameserver %s\n",

@@ -5,16 +5,16 @@
 /*
  * /etc/resolv.conf of sandboxes with a network: whom they ask for names.
  *
- * It can't be the machine's own file. What that names is often on the machine itself (127.0.0.53,
+ * It can't be the host's own file. What that names is often on the host itself (127.0.0.53,
  * an address of its own), where no sandbox gets to. So, the first that gives anything:
  *
  *         those that were configured
  *         those of /etc/resolv.conf that can be reached
- *         those of /run/systemd/resolve/resolv.conf: whom the machine's own resolver asks
+ *         those of /run/systemd/resolve/resolv.conf: whom the host's own resolver asks
  *
  * If none does, the file says so, and names have to be looked up elsewhere. Somebody else's public
  * resolver is never named: who hears what the sandboxes ask for is the administrator's choice. Nor are
- * the machine's search domains.
+ * the host's search domains.
  */
 
 #include "base/buf.h"
@@ -36,7 +36,7 @@ int resolvers_parse(struct str list, struct resolvers *ret) must_check;
 void resolvers_read(struct str text, const struct link_addr *own, size_t n_own,
                     struct resolvers *ret);
 
-/* What sandboxes of this machine get: the text of the file. 0 if there is none to name. */
+/* What sandboxes of this host get: the text of the file. 0 if there is none to name. */
 size_t resolvers_find(const struct resolvers *configured, struct buf *ret);
 
 #endif

@@ -101,21 +101,21 @@ static int write_whole(int fd, struct str s)
 }
 
 /* Under another name until it is complete. */
-static int put_note(int folder, const char *name, const struct buf *b)
+static int put_note(int dir, const char *name, const struct buf *b)
 {
         scoped(fd_closep) int fd = -EBADF;
         int r;
 
         if (buf_failed(b))
                 return -ENOMEM;
-        fd = openat(folder, FRESH, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        fd = openat(dir, FRESH, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
         r = write_whole(fd, buf_str(b));
-        return r == 0 && renameat(folder, FRESH, folder, name) < 0 ? -errno : r;
+        return r == 0 && renameat(dir, FRESH, dir, name) < 0 ? -errno : r;
 }
 
-static int put_record(int folder, int record, uint64_t *ret_size)
+static int put_record(int dir, int record, uint64_t *ret_size)
 {
         scoped(fd_closep) int fd = -EBADF;
         struct stat st;
@@ -127,7 +127,7 @@ static int put_record(int folder, int record, uint64_t *ret_size)
                 return -errno;
         if (st.st_size < 0 || st.st_size > (off_t) WARDEN_RECORD_MAX)
                 return -EINVAL;
-        fd = openat(folder, RECORD, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        fd = openat(dir, RECORD, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
         while (pos < st.st_size) {
@@ -156,36 +156,36 @@ static void put_state(struct buf *b, const struct instance_state *s)
         codec_put_u64(b, s->record_size);
 }
 
-int state_write(int folder, const struct instance_state *s, int record)
+int state_write(int dir, const struct instance_state *s, int record)
 {
         scoped(buf_done) struct buf b;
         struct instance_state with_size = *s;
         int r;
 
         buf_init(&b, NOTE_MAX);
-        r = put_record(folder, record, &with_size.record_size);
+        r = put_record(dir, record, &with_size.record_size);
         if (r < 0)
                 return r;
         put_state(&b, &with_size);
-        return put_note(folder, STATE, &b);
+        return put_note(dir, STATE, &b);
 }
 
-int state_write_end(int folder, const struct instance_status *end)
+int state_write_end(int dir, const struct instance_status *end)
 {
         scoped(buf_done) struct buf b;
 
         buf_init(&b, NOTE_MAX);
         codec_put_u32(&b, MAGIC_END);
         instance_status_put(&b, end);
-        return put_note(folder, END, &b);
+        return put_note(dir, END, &b);
 }
 
 /* --- reading --- */
 
-static int get_note(int folder, const char *name, struct buf *b)
+static int get_note(int dir, const char *name, struct buf *b)
 {
         scoped(fd_closep) int fd =
-                openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+                openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         char text[NOTE_MAX];
         ssize_t n;
 
@@ -228,15 +228,15 @@ static bool uids_are_ours(const struct plan_uids *uids, uint32_t first)
         return first >= uids->base && from % PLAN_UIDS == 0 && from / PLAN_UIDS < uids->ranges;
 }
 
-static bool has_record(int folder, uint64_t size)
+static bool has_record(int dir, uint64_t size)
 {
         struct stat st;
 
-        return fstatat(folder, RECORD, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)
+        return fstatat(dir, RECORD, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)
                && (uint64_t) st.st_size == size;
 }
 
-int state_read(int folder, const struct plan_uids *uids, struct instance_state *ret)
+int state_read(int dir, const struct plan_uids *uids, struct instance_state *ret)
 {
         scoped(buf_done) struct buf b;
         scoped(arena_done) struct arena a;
@@ -245,17 +245,17 @@ int state_read(int folder, const struct plan_uids *uids, struct instance_state *
 
         buf_init(&b, NOTE_MAX);
         arena_init_small(&a, 4 * KiB, KiB);
-        r = get_note(folder, STATE, &b);
+        r = get_note(dir, STATE, &b);
         if (r < 0)
                 return r == -ENOENT || r == -ELOOP ? -EBADMSG : r;
         if (!take_state(&(struct codec_reader){ buf_str(&b), &a, false }, &s)
-            || !uids_are_ours(uids, s.uid_first) || !has_record(folder, s.record_size))
+            || !uids_are_ours(uids, s.uid_first) || !has_record(dir, s.record_size))
                 return -EBADMSG;
         *ret = s;
         return 0;
 }
 
-int state_read_end(int folder, struct instance_status *ret)
+int state_read_end(int dir, struct instance_status *ret)
 {
         scoped(buf_done) struct buf b;
         struct codec_reader in = { 0 };
@@ -263,7 +263,7 @@ int state_read_end(int folder, struct instance_status *ret)
         int r;
 
         buf_init(&b, NOTE_MAX);
-        r = get_note(folder, END, &b);
+        r = get_note(dir, END, &b);
         if (r < 0)
                 return r;
         in.left = buf_str(&b);
@@ -275,9 +275,9 @@ int state_read_end(int folder, struct instance_status *ret)
         return 0;
 }
 
-int state_open_record(int folder, int *ret_fd)
+int state_open_record(int dir, int *ret_fd)
 {
-        int fd = openat(folder, RECORD, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        int fd = openat(dir, RECORD, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
         if (fd < 0)
                 return -errno;

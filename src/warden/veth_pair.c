@@ -59,7 +59,7 @@ static void add_addresses(const struct veth_context *g, int link, uint32_t index
 }
 
 /* All in one batch: in a namespace of ours the link's number is our choice. -EEXIST: the name of the
- * machine's end is taken. */
+ * host's end is taken. */
 static int connect_inside(struct veth_pair *x, uint32_t index, const char *name)
 {
         const struct veth_context *g = x->ctx;

@@ -3,7 +3,7 @@
 #define HUTCH_WARDEN_VETH_PAIR_H
 
 /*
- * The link of one sandbox: a pair, one end on the machine, the other one in a namespace, where it is
+ * The link of one sandbox: a pair, one end on the host, the other one in a namespace, where it is
  * called eth0 and has the default route.
  *
  * The two know each other's hardware addresses from the start, so that neither has to ask, and the
@@ -26,7 +26,7 @@ struct veth_pair {
         const struct veth_context *ctx;
         struct netlink inside; /* sockets in the other namespace: to ask, */
         int news;              /* and to hear of addresses (link_next_address); not without IPv6 */
-        int link;              /* the machine's end, once it is made */
+        int link;              /* the host's end, once it is made */
 };
 
 #define VETH_PAIR_NULL ((struct veth_pair){ NULL, NETLINK_NULL, -EBADF, 0 })

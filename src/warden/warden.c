@@ -79,7 +79,7 @@ static bool is_outdated(const struct warden *w)
 /* Put in its place when it is complete, and left alone while there are sandboxes: they look at it. */
 static int make_host_image(struct warden *w)
 {
-        scoped(fd_closep) int machine = -EBADF, folder = -EBADF;
+        scoped(fd_closep) int machine = -EBADF, dir = -EBADF;
         int r = 0;
 
         if (!is_empty(w->ctx.data, DATA_HOST)) {
@@ -94,8 +94,8 @@ static int make_host_image(struct warden *w)
         if (r < 0)
                 return r;
         machine = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        folder = openat(w->ctx.data, HOST_FRESH, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        r = machine < 0 || folder < 0 ? -errno : host_image_fill(machine, folder);
+        dir = openat(w->ctx.data, HOST_FRESH, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        r = machine < 0 || dir < 0 ? -errno : host_image_fill(machine, dir);
         if (r == 0 && renameat(w->ctx.data, HOST_FRESH, w->ctx.data, DATA_HOST) < 0)
                 r = -errno;
         return r;
@@ -119,14 +119,14 @@ static int open_data(struct warden *w, struct err *e)
         if (r == 0)
                 r = in_root_open(w->ctx.data, DATA_TRASH, &how, &w->trash);
         if (r < 0)
-                return err_errno(e, r, "open the data folder '%s'", w->config->data);
+                return err_errno(e, r, "open the data directory '%s'", w->config->data);
         r = disk_of("", w->ctx.data, &w->ctx.disk);
         if (r < 0 && r != -ENODEV)
-                (void) log_err(r, w->log, "can't find the disk of the data folder");
+                (void) log_err(r, w->log, "can't find the disk of the data directory");
         r = make_host_image(w);
         w->ctx.host = r == 0;
         if (r == -ENOTSUP)
-                log_warn(w->log, "this machine's programs are not all in /usr: no image 'host'");
+                log_warn(w->log, "this host's programs are not all in /usr: no image 'host'");
         return r < 0 && r != -ENOTSUP ? err_errno(e, r, "make the image 'host'") : 0;
 }
 
@@ -141,7 +141,7 @@ static int open_agent(struct warden *w, struct err *e)
         return w->null_out < 0 ? err_errno(e, -errno, "open null") : 0;
 }
 
-/* A quarter of the machine's process numbers is left to everybody else. */
+/* A quarter of the host's process numbers is left to everybody else. */
 static uint64_t pids_of_all(void)
 {
         char text[32];
@@ -170,7 +170,7 @@ static void open_groups(struct warden *w)
         if (r == 0)
                 w->ctx.tree = &w->tree;
         else
-                (void) log_err(r, w->log, "no control groups: sandboxes can't be limited");
+                (void) log_err(r, w->log, "no cgroups: sandboxes can't be limited");
 }
 
 static void stop_signal(struct warden *w, struct source *s)
@@ -225,7 +225,7 @@ static void close_groups(struct warden *w)
 
         name_of_groups(w, ours);
         if (cgroup_tree_remove(&w->tree, "", ours) < 0)
-                log_debug(w->log, "control groups of sandboxes stay");
+                log_debug(w->log, "cgroups of sandboxes stay");
 }
 
 /* Killed processes of which nothing is known but their group: they are gone in a moment, and nobody

@@ -7,11 +7,11 @@
  * socket (plan/protocol.h).
  *
  * One process, one thread, one loop. Nothing in the loop takes a time that grows with a sandbox: a
- * sandbox is built by its own process, and its folder is removed by a janitor, a child that does
+ * sandbox is built by its own process, and its directory is removed by a janitor, a child that does
  * nothing else. Network namespaces are made and closed by another child (warden/netns_process.h).
  *
  * When the warden ends, its sandboxes live on; the next one finds them again by what is written in
- * their folders (warden/state.h), and removes what was half made or half removed.
+ * their directories (warden/state.h), and removes what was half made or half removed.
  */
 
 #include "base/compiler.h"
@@ -21,13 +21,13 @@
 #include "warden/resolvers.h"
 
 struct warden_config {
-        const char *data;         /* path of the data folder; made if it is missing */
+        const char *data;         /* path of the data directory; made if it is missing */
         const char *agent;        /* path of hutch-execd */
-        const char *installation; /* in the name of our control group; see plan_spec_is_id */
+        const char *installation; /* in the name of our cgroup; see plan_spec_is_id */
         struct plan_uids uids;
         unsigned seeds;    /* that are kept ready */
         unsigned networks; /* of each kind, that are kept ready (warden/netns_pool.h) */
-        bool no_private; /* sandboxes with a network are refused, and the machine's rules untouched */
+        bool no_private; /* sandboxes with a network are refused, and the host's rules untouched */
         struct str subnet4, subnet6; /* warden/addr_plan.h; null: the defaults */
         struct resolvers dns;        /* of sandboxes; empty: found out (warden/resolvers.h) */
         int socket;

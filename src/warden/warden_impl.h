@@ -47,7 +47,7 @@ enum instance_phase {
         INSTANCE_STARTING, /* has a zygote that is not ready yet */
         INSTANCE_BUILDING, /* the zygote has its orders */
         INSTANCE_RUNNING,
-        INSTANCE_EXITED,     /* by itself; its folder waits for destroy */
+        INSTANCE_EXITED,     /* by itself; its directory waits for destroy */
         INSTANCE_DESTROYING, /* destroyed: processes first */
 };
 
@@ -145,8 +145,8 @@ bool uids_take(struct warden *w, uint32_t uid_first); /* false: they are taken *
 void uids_free(struct warden *w, uint32_t uid_first);
 
 /* Somebody is served, and may want more. Making a zygote takes longer than what a zygote has to do with its
- * orders; it needs the lock of all control groups, and stops every fork of the machine for a moment where
- * it joins groups of version 1. */
+ * orders; it needs the lock of all cgroups, and stops every fork of the host for a moment where
+ * it joins cgroups of v1. */
 void zygote_pool_defer(struct warden *w);
 
 /* In how many milliseconds there is something to do when nothing else is, or -1; and doing it: asking
@@ -165,7 +165,7 @@ int zygote_pool_request(struct warden *w, enum zygote_server_op work, uint32_t u
 /* --- groups of those that are gone --- */
 
 /*
- * To remove a control group makes all others wait, see warden/zygote_server.h, and whoever has removed one
+ * To remove a cgroup makes all others wait, see warden/zygote_server.h, and whoever has removed one
  * sandbox is likely to want another. So groups without processes wait for a quiet moment, and their uids
  * with them. They are in no book: whoever comes after us finds them by their names.
  */
@@ -285,7 +285,7 @@ struct janitor {
         int pidfd;
 };
 
-/* Moves a folder of `from` to the trash; it is removed later. 0 if there is none. */
+/* Moves a directory of `from` to the trash; it is removed later. 0 if there is none. */
 int janitor_trash(struct warden *w, int from, const char *name) must_check;
 void janitor_start(struct warden *w);
 void janitor_close(struct warden *w);
@@ -294,7 +294,7 @@ struct warden {
         const struct warden_config *config;
         const struct log_ctx *log;
         int epoll;
-        int sandboxes, trash; /* folders */
+        int sandboxes, trash; /* directories */
         struct host_context ctx;
         struct cgroup_tree tree;
         int null_out; /* where agents say their troubles to */
@@ -308,7 +308,7 @@ struct warden {
         struct control control;
         struct janitor janitor;
         struct source signals;
-        uint32_t skipped; /* folders that could be neither read nor removed */
+        uint32_t skipped; /* directories that could be neither read nor removed */
         uint64_t trashed;
         bool stop;
 };

@@ -163,7 +163,7 @@ static int end_process(struct zygote *s)
         r = pidfd_kill(s->pidfd, SIGKILL);
         if (r == 0 || r == -ESRCH)
                 r = pidfd_wait(s->pidfd, &status);
-        return r == -ECHILD ? 0 : r; /* somebody else's child, or reaped before */
+        return r == -ECHILD ? 0 : r; /* someone else's child, or reaped before */
 }
 
 /* For one that is nobody's child we know: cgroup_kill returns before its processes are gone. */
@@ -196,7 +196,7 @@ int zygote_take_dir(const struct host_context *g, const struct zygote *s, int sa
         return 0;
 }
 
-/* Three folders and no more, because no sandbox was in there. */
+/* Three directories and no more, because no sandbox was in there. */
 int zygote_drop_dir(const struct host_context *g, uint32_t uid_first)
 {
         scoped(fd_closep) int seeds =

@@ -6,8 +6,8 @@
  * A process that waits to become a sandbox.
  *
  * What is dear and does not depend on what is asked for is done ahead: its namespaces, its range of
- * uids, its control group and, on machines with groups of version 1, the joining of it, which can
- * take longer than all the rest; its folder; and most of a root of the host's image. Then it waits for
+ * uids, its cgroup and, on hosts with cgroups of v1, the joining of it, which can
+ * take longer than all the rest; its directory; and most of a root of the host's image. Then it waits for
  * one message, the spec with the descriptors of the agent and of its network namespace (which is a
  * pool's, warden/netns_pool.h), and carries the plan out (warden/build.h). Its spec must name its uids.
  *
@@ -24,9 +24,9 @@
 /* What all sandboxes have in common. */
 struct host_context {
         const char *data_path;
-        int data;                 /* the folder (warden/data.h) */
+        int data;                 /* the directory (warden/data.h) */
         struct cgroup_tree *tree; /* NULL: without groups, and without their limits */
-        dev_t disk;               /* that the folder is on (os/disk.h), or 0: nobody knows */
+        dev_t disk;               /* that the directory is on (os/disk.h), or 0: nobody knows */
         int agent;                /* sealed (os/memfd.h) */
         bool host;                /* the host's image is there (warden/host_image.h) */
         const char *resolv; /* /etc/resolv.conf of sandboxes with a network; NULL: an empty one */
@@ -60,14 +60,14 @@ int zygote_wait(const struct zygote *s) must_check;
 int zygote_send(const struct zygote *s, struct str spec, const int fds[static ZYGOTE_FDS])
         must_check;
 
-/* Its folder becomes that of a sandbox. -EEXIST if there is one of that name. */
+/* Its directory becomes that of a sandbox. -EEXIST if there is one of that name. */
 int zygote_take_dir(const struct host_context *g, const struct zygote *s, int sandboxes,
                     const char *id) must_check;
 
-/* When it has ended, without its folder having been taken: 0 also if there is none. */
+/* When it has ended, without its directory having been taken: 0 also if there is none. */
 int zygote_drop_dir(const struct host_context *g, uint32_t uid_first) must_check;
 
-/* Ends it, whatever it has become, waits for it, and removes its group, and its folder unless that
+/* Ends it, whatever it has become, waits for it, and removes its group, and its directory unless that
  * was taken. */
 int zygote_remove(const struct host_context *g, struct zygote *s) must_check;
 

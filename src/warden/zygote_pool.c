@@ -35,7 +35,7 @@ void uids_free(struct warden *w, uint32_t uid_first)
         w->pool.uids[range_of(w, uid_first)] = 0;
 }
 
-/* In turns, so that a range rests before somebody else has it. 0 if there is none: never root's. */
+/* In turns, so that a range rests before someone else has it. 0 if there is none: never root's. */
 static uint32_t find_uids(struct warden *w)
 {
         const struct plan_uids *u = &w->config->uids;

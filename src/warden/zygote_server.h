@@ -3,12 +3,12 @@
 #define HUTCH_WARDEN_ZYGOTE_SERVER_H
 
 /*
- * The process that makes seeds (warden/zygote.h), and removes the control groups of what they became.
+ * The process that makes seeds (warden/zygote.h), and removes the cgroups of what they became.
  *
  * To make one takes milliseconds in which the warden could not serve anybody, and a copy of the warden
  * has a descriptor of every sandbox, to be copied and closed again. To remove a group takes as long where
  * there are many, because the kernel looks at every file system that is mounted, under the lock that
- * all control groups have in common. So the warden has a child that was made before there were any
+ * all cgroups have in common. So the warden has a child that was made before there were any
  * sandboxes, and has nothing else to do:
  *
  *         warden                            nursery

@@ -353,7 +353,7 @@ def what_the_machine_has():
         found = reply.json["items"]
         eq([(d["name"], d["default"], d["available"]) for d in found], [("native", True, True)])
         facts = {f["name"]: f["ok"] for f in found[0]["facts"]}
-        eq(facts, dict.fromkeys(["warden", "kernel", "control groups", "overlay", "user namespaces"], True))
+        eq(facts, dict.fromkeys(["warden", "kernel", "cgroups", "overlay", "user namespaces"], True))
 
 
 @test

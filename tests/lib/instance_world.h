@@ -3,7 +3,7 @@
 #define HUTCH_TESTS_LIB_INSTANCE_WORLD_H
 
 /*
- * A data folder with the host's image, in a mount namespace of the test's own, and sandboxes in it.
+ * A data directory with the host's image, in a mount namespace of the test's own, and sandboxes in it.
  *
  * Sandboxes run hutch-execd, or the test program itself: its main looks at argv[0].
  */
@@ -35,8 +35,8 @@
 #define INSTANCE_WORLD_RANGES 4 /* of uids that tests use */
 
 struct instance_world {
-        struct fake_root root; /* of the data folder */
-        char ours[64];         /* control group */
+        struct fake_root root; /* of the data directory */
+        char ours[64];         /* cgroup */
         struct cgroup_tree tree;
         struct host_context ctx;
 };
@@ -79,11 +79,11 @@ static inline void instance_world_open(struct instance_world *w, const char *age
         if (cgroup_tree_open(&w->tree, "", w->ours, 10000) == 0)
                 w->ctx.tree = &w->tree;
         else
-                print_message("# no control groups may be made here\n");
+                print_message("# no cgroups may be made here\n");
         w->ctx.agent = instance_world_seal(agent);
 }
 
-/* What a test that failed has left: all that is in our group, and then the groups and folders. */
+/* What a test that failed has left: all that is in our group, and then the groups and directories. */
 static inline void instance_world_sweep(struct instance_world *w)
 {
         for (uint32_t i = 0; i < INSTANCE_WORLD_RANGES; i++) {

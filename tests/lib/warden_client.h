@@ -377,9 +377,9 @@ static inline void warden_client_start_over(struct warden_client *c)
 
 /* --- nothing is left --- */
 
-static inline bool warden_client_is_empty(const struct warden_client *c, const char *folder)
+static inline bool warden_client_is_empty(const struct warden_client *c, const char *dir)
 {
-        DIR *d = opendir(fake_root_path(&c->root, folder));
+        DIR *d = opendir(fake_root_path(&c->root, dir));
         size_t n = 0;
 
         check_true(d != NULL);

@@ -26,8 +26,8 @@
  * Events may have been lost with the old warden, so each hello but the first is followed by a rescan
  * (native_scan.c).
  *
- * If hutchd is killed, the warden learns of the new one by its hello, forgets whom its replies were for
- * and undoes the creates that were under way. If the socket itself breaks, the launcher is gone: every
+ * If hutchd is killed, the warden learns of the new one by its hello, forgets the requests of the old
+ * one and undoes the creates that were under way. If the socket itself breaks, the launcher is gone: every
  * request fails from then on.
  *
  * net/worker does the rest: ids, queues, timeouts, descriptors.

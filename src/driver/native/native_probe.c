@@ -6,7 +6,7 @@
 #include "driver/native/native_impl.h"
 #include "os/virtual_file.h"
 
-/* Overlays of idmapped layers: the youngest thing that is needed. */
+/* For overlays with idmapped layers, the newest feature that is needed. */
 #define KERNEL_MAJOR 5
 #define KERNEL_MINOR 19
 
@@ -47,7 +47,7 @@ static void probe_groups(struct driver_probe *p)
         const bool unified = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
         const bool hybrid = access("/sys/fs/cgroup/memory", F_OK) == 0;
 
-        driver_probe_add(p, "control groups", unified || hybrid,
+        driver_probe_add(p, "cgroups", unified || hybrid,
                          unified  ? "version 2"
                          : hybrid ? "version 1, or both"
                                   : "none: sandboxes can't be limited; mount /sys/fs/cgroup");
@@ -59,8 +59,8 @@ static void probe_rest(struct driver_probe *p)
         const bool users = !file_is("/proc/sys/user/max_user_namespaces", "0\n");
 
         driver_probe_add(p, "overlay", overlay,
-                         overlay ? "there is the file system"
-                                 : "load the module: modprobe overlay");
+                         overlay ? "available"
+                                 : "not available; load the module with 'modprobe overlay'");
         driver_probe_add(p, "user namespaces", users,
                          users ? "allowed" : "set the sysctl user.max_user_namespaces");
 }

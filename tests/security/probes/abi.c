@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Ways around a filter of system calls: 49, 51. */
+/* Ways around a seccomp filter: 49, 51. */
 
 #include "probe.h"
 

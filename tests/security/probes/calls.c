@@ -114,7 +114,7 @@ static long key_of_machine(void)
         return r == -ENOKEY ? 0 : r; /* the call itself has been answered */
 }
 
-/* May run a program of the machine. */
+/* May run a program of the host. */
 static long key_request(void)
 {
         const long r = outcome(syscall(SYS_request_key, "user", "probe-none", NULL, 0));
@@ -122,7 +122,7 @@ static long key_request(void)
         return r == -ENOKEY ? 0 : r;
 }
 
-/* --- the machine as a whole: never outside --- */
+/* --- the host as a whole: never outside --- */
 
 static long kexec(void)
 {

@@ -28,8 +28,8 @@ static long only_three(void)
         return 0;
 }
 
-/* A folder among them would lead out (CVE-2024-21626). */
-static long folder_among_them(void)
+/* A directory among them would lead out (CVE-2024-21626). */
+static long dir_among_them(void)
 {
         for (int fd = 0; fd < 65536; fd++) {
                 struct stat st;
@@ -180,7 +180,7 @@ static long dirty_pipe(void)
 static const struct probe probes[] = {
         { 31, "dirty-pipe", dirty_pipe, INSIDE, { 0 } },
         { 59, "only-three", only_three, INSIDE, { 0 } },
-        { 60, "folder-among-them", folder_among_them, INSIDE, { EBADF } },
+        { 60, "directory-among-them", dir_among_them, INSIDE, { EBADF } },
         { 60,
           "climb-from-descriptors",
           climb_from_descriptors,

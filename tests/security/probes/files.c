@@ -18,7 +18,7 @@ static long open_to_write(const char *path)
         return try_open(path, O_WRONLY);
 }
 
-/* --- 36: settings of the machine --- */
+/* --- 36: settings of the host --- */
 
 static const char *const settings[] = {
         "/proc/sys/kernel/core_pattern",  "/proc/sys/kernel/modprobe",
@@ -57,7 +57,7 @@ static long truncate_setting(void)
         return outcome(truncate("/proc/sys/kernel/core_pattern", 0));
 }
 
-/* Values of the first four say how to be run by the machine's root. */
+/* Values of the first four say how to be run by the host's root. */
 static long read_setting(const char *path)
 {
         char text[256];
@@ -80,7 +80,7 @@ static long sysrq(void)
         return r == -ENOENT ? lacks("CONFIG_MAGIC_SYSRQ") : r;
 }
 
-/* --- 38: what tells about the machine --- */
+/* --- 38: what tells about the host --- */
 
 static long kcore(void)
 {
@@ -90,7 +90,7 @@ static long kcore(void)
         return r == -ENOENT ? lacks("CONFIG_PROC_KCORE") : r == 0 ? -ENODATA : r;
 }
 
-/* Works if an address is shown; the machine's root sees them. */
+/* Works if an address is shown; the host's root sees them. */
 static long kernel_addresses(void)
 {
         char text[4096];
@@ -135,20 +135,20 @@ static long entries(const char *path)
         return n > 0 ? n : -ENODATA;
 }
 
-static long masked_folders(void)
+static long masked_dirs(void)
 {
-        static const char *const folders[] = { "/sys/firmware", "/proc/acpi", "/proc/scsi",
+        static const char *const dirs[] = { "/sys/firmware", "/proc/acpi", "/proc/scsi",
                                                "/proc/asound", "/sys/devices/virtual/powercap" };
 
-        return try_each(folders, COUNT(folders), entries);
+        return try_each(dirs, COUNT(dirs), entries);
 }
 
 /* --- 39 to 41 --- */
 
 /* Does any file below let itself be opened for writing? Names in `names`, or all. */
-static long writable_below(const char *folder, const char *const *names, int depth)
+static long writable_below(const char *dir, const char *const *names, int depth)
 {
-        DIR *d = opendir(folder);
+        DIR *d = opendir(dir);
         long r = -ENOENT;
         char path[512];
 
@@ -161,7 +161,7 @@ static long writable_below(const char *folder, const char *const *names, int dep
                         continue;
                 for (const char *const *n = names; n && *n; n++)
                         named |= strcmp(*n, e->d_name) == 0;
-                (void) snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
+                (void) snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
                 if (e->d_type == DT_DIR && depth > 0)
                         r = writable_below(path, names, depth - 1);
                 else if (e->d_type == DT_REG && named)
@@ -218,16 +218,16 @@ static long own_limits(void)
 
 static long make_group(void)
 {
-        static const char *const folders[] = { "/sys/fs/cgroup/evil", "/sys/fs/cgroup/pids/evil",
+        static const char *const dirs[] = { "/sys/fs/cgroup/evil", "/sys/fs/cgroup/pids/evil",
                                                "/sys/fs/cgroup/unified/evil" };
         long r = -ENOENT;
 
-        for (size_t i = 0; i < COUNT(folders) && r < 0; i++)
-                r = outcome(mkdir(folders[i], 0700));
+        for (size_t i = 0; i < COUNT(dirs) && r < 0; i++)
+                r = outcome(mkdir(dirs[i], 0700));
         return r;
 }
 
-/* Shows where in the machine's tree it is, if it is not the root of a namespace. */
+/* Shows where in the host's tree it is, if it is not the root of a namespace. */
 static long own_group_is_root(void)
 {
         char text[4096];
@@ -259,7 +259,7 @@ static long uevent_helper(void)
         return r == -ENOENT ? lacks("CONFIG_UEVENT_HELPER") : r;
 }
 
-/* An event of a device that the machine's udev would act upon. */
+/* An event of a device that the host's udev would act upon. */
 static long uevents(void)
 {
         static const char *const names[] = { "uevent", NULL };
@@ -300,7 +300,7 @@ static const struct probe probes[] = {
         { 38, "kcore", kcore, OUTSIDE, { ENODATA, EACCES } },
         { 38, "kallsyms", kernel_addresses, OUTSIDE, { ENODATA, EACCES, EPERM } },
         { 38, "masked-files", masked_files, OUTSIDE, { ENODATA, EACCES } },
-        { 38, "masked-folders", masked_folders, OUTSIDE, { ENODATA, EACCES } },
+        { 38, "masked-directories", masked_dirs, OUTSIDE, { ENODATA, EACCES } },
         { 39, "cgroup-files", cgroup_files, OUTSIDE, { EACCES } },
         { 39, "release_agent", release_agent, OUTSIDE, { ENOENT, EROFS, EACCES } },
         { 40, "move-to-parent", move_to_parent, OUTSIDE, { ENOENT, EROFS, EACCES } },

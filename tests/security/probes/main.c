@@ -172,13 +172,13 @@ long in_child(probe_fn *fn)
 
 static void go_to_work(void)
 {
-        char folder[] = "/tmp/probe-XXXXXX";
+        char dir[] = "/tmp/probe-XXXXXX";
 
-        if (!mkdtemp(folder) || chdir(folder) < 0)
+        if (!mkdtemp(dir) || chdir(dir) < 0)
                 _exit(9);
 }
 
-/* On the machine: everything that an attempt could spoil is a copy. */
+/* On the host: everything that an attempt could spoil is a copy. */
 static void leave_machine_alone(void)
 {
         if (unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWCGROUP) < 0

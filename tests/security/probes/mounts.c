@@ -110,7 +110,7 @@ static long mount_cgroup2(void)
         return mount_type("cgroup2");
 }
 
-/* CVE-2022-0492: a hierarchy of version 1, whose release_agent is run by the machine. */
+/* CVE-2022-0492: a hierarchy of version 1, whose release_agent is run by the host. */
 static long mount_cgroup_v1(void)
 {
         if (mkdir("here", 0700) < 0)
@@ -141,10 +141,10 @@ static long mount_bpf(void)
 /* CVE-2023-0386 begins with an overlay of one's own. */
 static long mount_overlay(void)
 {
-        static const char *const folders[] = { "lower", "upper", "work", "here" };
+        static const char *const dirs[] = { "lower", "upper", "work", "here" };
 
-        for (size_t i = 0; i < COUNT(folders); i++)
-                if (mkdir(folders[i], 0700) < 0)
+        for (size_t i = 0; i < COUNT(dirs); i++)
+                if (mkdir(dirs[i], 0700) < 0)
                         return outcome(-1);
         return outcome(
                 mount("x", "here", "overlay", 0, "lowerdir=lower,upperdir=upper,workdir=work"));
@@ -246,7 +246,7 @@ static long pivot(void)
         return outcome(syscall(SYS_pivot_root, "here", "here/old"));
 }
 
-/* The classic: a root below, and then up from a folder that was above it. Root may do it, and comes
+/* The classic: a root below, and then up from a directory that was above it. Root may do it, and comes
  * out at the sandbox's root and no further. */
 static long chroot_and_climb(void)
 {
@@ -281,20 +281,20 @@ static long climb(void)
 
 /* --- read-only places --- */
 
-static long create_in(const char *folder)
+static long create_in(const char *dir)
 {
         char path[128];
 
-        (void) snprintf(path, sizeof(path), "%s/evil", folder);
+        (void) snprintf(path, sizeof(path), "%s/evil", dir);
         return try_open(path, O_WRONLY | O_CREAT);
 }
 
 static long create_in_read_only(void)
 {
-        static const char *const folders[] = { "/usr", "/usr/bin", "/usr/lib",        "/dev",
+        static const char *const dirs[] = { "/usr", "/usr/bin", "/usr/lib",        "/dev",
                                                "/sys", "/proc",    "/proc/sys/kernel" };
 
-        return try_each(folders, COUNT(folders), create_in);
+        return try_each(dirs, COUNT(dirs), create_in);
 }
 
 /* Nor by another name, mode or owner. */

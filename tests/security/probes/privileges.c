@@ -127,7 +127,7 @@ static long every_mount_is_nosuid(void)
         return r;
 }
 
-/* Paths of the machine in the list of mounts. */
+/* Paths of the host in the list of mounts. */
 static long mounts_tell_nothing(void)
 {
         FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -161,7 +161,7 @@ static long core_limit(void)
         return now.rlim_cur > 1 ? 0 : -EPERM; /* who asks may be told that it was done */
 }
 
-/* Not even less: with 0, too, the machine would run the program that core_pattern may name. */
+/* Not even less: with 0, too, the host would run the program that core_pattern may name. */
 static long core_limit_zero(void)
 {
         const struct rlimit none = { 0, 0 };

@@ -6,14 +6,14 @@
  * What a hostile tenant tries, as a program that is taken into a sandbox and run there.
  *
  * An *attempt* is a function that really does it and says what came of it: 0 or more if it worked, a
- * negative errno if it was refused. Each is made in a child of its own, in an empty folder, so that
+ * negative errno if it was refused. Each is made in a child of its own, in an empty directory, so that
  * none spoils the next. The table says what must come of it: one of a few errors, a signal, or that it
  * works and harms nobody, which is then for others outside to look at. An unexpected error is a deviation
  * like success: an attempt that fails because it is wrong shows nothing.
  *
- * For the same reason most attempts are also made outside of every sandbox, as root of the machine in
+ * For the same reason most attempts are also made outside of every sandbox, as root of the host in
  * namespaces of their own, and must work there (OUTSIDE). One that does not names a feature that this
- * kernel lacks; it is said, and shows nothing. Attempts that would harm the machine are made in
+ * kernel lacks; it is said, and shows nothing. Attempts that would harm the host are made in
  * sandboxes only.
  *
  * The program needs no library and no file of the sandbox. It knows nothing of the tree it is built in.
@@ -32,8 +32,8 @@
 typedef long probe_fn(void);
 
 enum probe_where {
-        INSIDE,  /* only ever in a sandbox: it would harm the machine, or means nothing there */
-        OUTSIDE, /* also on the machine itself, where it works */
+        INSIDE,  /* only ever in a sandbox: it would harm the host, or means nothing there */
+        OUTSIDE, /* also on the host itself, where it works */
 };
 
 struct probe {

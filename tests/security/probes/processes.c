@@ -114,9 +114,9 @@ static long agent_pidfd(void)
         return outcome(syscall(SYS_pidfd_open, AGENT, 0));
 }
 
-/* A folder of /proc is as good as a pidfd. What is sent may be dropped instead of refused: the first
+/* A directory of /proc is as good as a pidfd. What is sent may be dropped instead of refused: the first
  * process of a namespace hears nothing from inside. Outside they look whether it still lives. */
-static long signal_by_folder(void)
+static long signal_by_dir(void)
 {
         const int fd = open("/proc/1", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -418,7 +418,7 @@ static const struct probe probes[] = {
         { 20, "rt_tgsigqueueinfo", signal_by_thread_queue, INSIDE, { EPERM } },
         { 20, "kill-high-bits", signal_with_high_bits, INSIDE, { EPERM } },
         { 20, "pidfd_open", agent_pidfd, INSIDE, { EPERM } },
-        { 20, "pidfd_send_signal-folder", signal_by_folder, INSIDE, { 0 } },
+        { 20, "pidfd_send_signal-directory", signal_by_dir, INSIDE, { 0 } },
         { 20, "F_SETSIG", signal_by_socket, INSIDE, { 0 } },
         { 20, "prlimit", starve_descriptors, INSIDE, { EPERM } },
         { 20, "sched_setaffinity", starve_processor, INSIDE, { EPERM } },

@@ -308,9 +308,9 @@ static long sockets_of_services(void)
 }
 
 /* Every socket that is a file. */
-static long socket_below(const char *folder, int depth)
+static long socket_below(const char *dir, int depth)
 {
-        DIR *d = opendir(folder);
+        DIR *d = opendir(dir);
         long r = -ENOENT;
         char path[1024];
 
@@ -319,7 +319,7 @@ static long socket_below(const char *folder, int depth)
         for (const struct dirent *e; r < 0 && (e = readdir(d));) {
                 if (e->d_name[0] == '.' && (!e->d_name[1] || e->d_name[1] == '.'))
                         continue;
-                (void) snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
+                (void) snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
                 if (e->d_type == DT_SOCK) {
                         note("%s ", path);
                         r = 0;

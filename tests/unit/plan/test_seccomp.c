@@ -42,7 +42,7 @@
 #define OTHER_ARCH AUDIT_ARCH_RISCV32
 #endif
 
-/* --- an interpreter of classic BPF, as far as filters of system calls go --- */
+/* --- an interpreter of classic BPF, as far as seccomp filters go --- */
 
 struct machine {
         const struct sock_filter *code;

@@ -6,7 +6,7 @@
 
 #include "tests/lib/fake_root.h"
 
-/* A machine with what must come along, and what must not. */
+/* A host with what must come along, and what must not. */
 static const struct fake_root_file machine_files[] = {
         { "/usr/bin/env", "" },
         { "/usr/lib/x", "" },
@@ -19,7 +19,7 @@ static const struct fake_root_file machine_files[] = {
         { "/etc/ssl/certs/private.key", "secret" },
         { "/etc/ssl/private/key", "secret" },
         { "/etc/app/config", "linked" },
-        { "/etc/app2/deep/file", "linked, a folder" },
+        { "/etc/app2/deep/file", "linked, a directory" },
         { "/etc/app3/closed", "secret" },
         { "/etc/ssl/certs/shut/key", "secret" },
         { "/etc/app4/shut/key", "secret" },
@@ -104,7 +104,7 @@ static const struct {
         { "etc/ssl/certs/ca.crt", "certificate" },
         { "etc/ssl/certs/link", "@/usr/bin/env" },
         { "etc/app/config", "linked" },
-        { "etc/app2/deep/file", "linked, a folder" },
+        { "etc/app2/deep/file", "linked, a directory" },
         { "etc/resolv.conf", "" },
         { "etc/mtab", "@/proc/self/mounts" },
         { "var/run", "@/run" },

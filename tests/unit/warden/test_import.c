@@ -146,7 +146,7 @@ static const struct {
           { { TAR_SYMLINK, "etc", "/", 0, 0 }, { TAR_FILE, "etc/evil", "x", 0, 0 } } },
         { "through a link upwards",
           { { TAR_SYMLINK, "etc", "../..", 0, 0 }, { TAR_FILE, "etc/evil", "x", 0, 0 } } },
-        { "hard link to the machine", { { TAR_HARDLINK, "shadow", "/etc/shadow", 0, 0 } } },
+        { "hard link to the host", { { TAR_HARDLINK, "shadow", "/etc/shadow", 0, 0 } } },
         { "hard link upwards", { { TAR_HARDLINK, "shadow", "../../etc/shadow", 0, 0 } } },
         { "hard link through a link",
           { { TAR_SYMLINK, "etc", "/etc", 0, 0 }, { TAR_HARDLINK, "s", "etc/shadow", 0, 0 } } },
@@ -242,7 +242,7 @@ static void test_busybox(void **state)
         if (!instance_world_possible())
                 skip_because(NEEDS);
         if (access("/bin/busybox", X_OK) < 0)
-                skip_because("this machine has no busybox (package busybox-static)");
+                skip_because("this host has no busybox (package busybox-static)");
         buf_init(&b, 16 * MiB);
         buf_init(&answer, MiB);
         add_file(&b, "bin/busybox", "/bin/busybox");

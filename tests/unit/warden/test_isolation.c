@@ -119,7 +119,7 @@ static long own_mounts_sysfs(void)
         return unshare(CLONE_NEWNS) < 0 ? -1 : mount("s", "/mnt", "sysfs", 0, NULL);
 }
 
-/* --- files of the machine that are not for everybody --- */
+/* --- files of the host that are not for everybody --- */
 
 static long read_from(const char *path)
 {
@@ -136,7 +136,7 @@ static long key_of_a_group(void)
         return read_from("/usr/hutch-test/group-key");
 }
 
-static long behind_a_shut_folder(void)
+static long behind_a_shut_dir(void)
 {
         return read_from("/usr/hutch-test/shut/file");
 }
@@ -419,7 +419,7 @@ static const struct attempt {
         { "write to /dev", write_dev, EROFS, EROFS },
         { "a key below /usr", key_in_usr, EACCES, EACCES },
         { "a key of root's group", key_of_a_group, EACCES, EACCES },
-        { "behind a shut folder", behind_a_shut_folder, EACCES, EACCES },
+        { "behind a shut directory", behind_a_shut_dir, EACCES, EACCES },
         { "open up a key", open_up_a_key, EROFS, EROFS },
         { "own mounts, a key", own_mounts_open_up, EACCES, EACCES },
         { "what everybody may read", for_everybody, 0, 0 },
@@ -460,7 +460,7 @@ static const struct attempt {
         { "no new privileges", no_new_privs, 0, EDOM },
         { "descriptors", only_given_descriptors, 0, 0 },
         { "first process", first_process_of_its_own_session, 0, 0 },
-        { "working folder", at_the_root, 0, 0 },
+        { "working directory", at_the_root, 0, 0 },
         { "root is nobody", root_is_nobody_outside, 0, 0 },
         { "killed like others", no_favour_when_memory_is_short, 0, 0 },
         { "terminals", terminals_are_counted, 0, 0 },
@@ -541,7 +541,7 @@ static int open_world(void **state)
                 extend_usr();
                 fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
                 if (write(fd, "-500", 4) < 0) /* as a service manager sets it */
-                        print_message("# this machine's root may not lower oom_score_adj\n");
+                        print_message("# this host's root may not lower oom_score_adj\n");
         }
         return 0;
 }

@@ -22,10 +22,10 @@ static const struct {
         { "plain", "nameserver 192.0.2.53\n", "192.0.2.53" },
         { "both families, tabs, no end of line", "nameserver\t2001:db8::53\nnameserver 192.0.2.53",
           "2001:db8::53 192.0.2.53" },
-        { "a resolver on the machine's loopback", "nameserver 127.0.0.53\nnameserver ::1\n", "" },
-        { "an address of the machine", "nameserver 198.51.100.1\nnameserver 192.0.2.53\n",
+        { "a resolver on the host's loopback", "nameserver 127.0.0.53\nnameserver ::1\n", "" },
+        { "an address of the host", "nameserver 198.51.100.1\nnameserver 192.0.2.53\n",
           "192.0.2.53" },
-        { "one of the machine in IPv6", "nameserver 2001:db8::1\n", "" },
+        { "one of the host in IPv6", "nameserver 2001:db8::1\n", "" },
         { "link-local, metadata, nobody, everybody",
           "nameserver 169.254.169.254\nnameserver 168.63.129.16\nnameserver 0.0.0.0\n"
           "nameserver 224.0.0.1\nnameserver fe80::1\nnameserver fe80::1%eth0\n"

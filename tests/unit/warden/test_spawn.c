@@ -112,7 +112,7 @@ static void test_a_life(void **state)
 }
 
 /* Signals to the agent that carry no sender, because there is no room for it left: all that the uid may
- * have queued are queued before. Once through a descriptor of its folder in /proc, once as the owner
+ * have queued are queued before. Once through a descriptor of its directory in /proc, once as the owner
  * of a socket. */
 #define SENDERLESS                                                                    \
         "import ctypes, fcntl, os, signal, socket, struct\n"                          \
@@ -149,7 +149,7 @@ static void test_a_life(void **state)
 /* --- what people do in it --- */
 
 static const struct {
-        const char *program; /* that must be on the machine */
+        const char *program; /* that must be on the host */
         const char *command, *text;
 } uses[] = {
         { "gcc", "cd /tmp && echo 'int main(){return 42;}' > a.c && gcc a.c -o a; ./a; echo rc $?",
@@ -196,11 +196,11 @@ static const struct {
 
 static bool machine_has(const char *program)
 {
-        static const char *const folders[] = { "/usr/bin", "/usr/sbin" };
+        static const char *const dirs[] = { "/usr/bin", "/usr/sbin" };
         char path[128];
 
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                (void) snprintf(path, sizeof(path), "%s/%s", folders[i], program);
+        for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+                (void) snprintf(path, sizeof(path), "%s/%s", dirs[i], program);
                 if (access(path, X_OK) == 0)
                         return true;
         }
@@ -221,7 +221,7 @@ static void test_what_people_do(void **state)
                 if (machine_has(uses[i].program))
                         check_output(&c, uses[i].command, uses[i].text);
                 else
-                        print_message("# this machine has no %s\n", uses[i].program);
+                        print_message("# this host has no %s\n", uses[i].program);
         instance_case_end(&world, &c);
 }
 
@@ -304,7 +304,7 @@ static void test_limits(void **state)
         if (!instance_world_possible())
                 skip_because(NEEDS);
         if (!world.ctx.tree)
-                skip_because("no control groups may be made here");
+                skip_because("no cgroups may be made here");
         spec.pids = 20;
         spec.memory = 64 * MiB;
         spec.cpu_millis = 500;
@@ -394,15 +394,15 @@ static void test_cycles_leave_nothing(void **state)
                 instance_case_end(&world, &c);
         }
         check_u64_eq(count_entries("/proc/self/fd"), fds);
-        check_true(count_mounts() <= mounts);         /* others' go with their folders */
+        check_true(count_mounts() <= mounts);         /* others' go with their directories */
         check_i64_eq(waitpid(-1, NULL, WNOHANG), -1); /* no child */
 }
 
-/* --- images that lie about their folders --- */
+/* --- images that lie about their directories --- */
 
 static const struct {
         const char *name;
-        const char *link, *target; /* what is where a folder should be; NULL: a file */
+        const char *link, *target; /* what is where a directory should be; NULL: a file */
         const char *step;
         bool refused;
 } images[] = {
@@ -474,7 +474,7 @@ static void test_a_failure_leaves_nothing(void **state)
         (void) state;
         if (!instance_world_possible())
                 skip_because(NEEDS);
-        world.ctx.agent = world.ctx.data; /* a folder is no program */
+        world.ctx.agent = world.ctx.data; /* a directory is no program */
         instance_case_init(&c, &spec);
         check_true(instance_case_create(&world, &c) < 0);
         world.ctx.agent = agent;

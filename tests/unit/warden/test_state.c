@@ -14,21 +14,21 @@
 #include "tests/lib/sealed_text.h"
 
 static struct fake_root root;
-static int folder;
+static int dir;
 
-static int open_folder(void **state)
+static int open_dir(void **state)
 {
         (void) state;
         fake_root_open(&root);
-        folder = open(root.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        check_true(folder >= 0);
+        dir = open(root.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        check_true(dir >= 0);
         return 0;
 }
 
-static int close_folder(void **state)
+static int close_dir(void **state)
 {
         (void) state;
-        folder = fd_close(folder);
+        dir = fd_close(dir);
         fake_root_close(&root);
         return 0;
 }
@@ -55,7 +55,7 @@ static void write_sample(const char *record)
         scoped(fd_closep) int fd = sealed_text(str_from(record));
         struct instance_state s = sample();
 
-        check_i64_eq(state_write(folder, &s, fd), 0);
+        check_i64_eq(state_write(dir, &s, fd), 0);
 }
 
 /* --- */
@@ -69,7 +69,7 @@ static void test_there_and_back(void **state)
 
         (void) state;
         write_sample("{\"owner\":1}");
-        check_i64_eq(state_read(folder, &plan_sample_uids, &out), 0);
+        check_i64_eq(state_read(dir, &plan_sample_uids, &out), 0);
         check_z_eq(out.boot, s.boot);
         check_i64_eq(out.pid, s.pid);
         check_u64_eq(out.start_time, s.start_time);
@@ -79,12 +79,12 @@ static void test_there_and_back(void **state)
         check_u64_eq(out.cpu_millis, s.cpu_millis);
         check_u64_eq(out.pids, s.pids);
         check_u64_eq(out.record_size, 11);
-        check_i64_eq(state_open_record(folder, &record), 0);
+        check_i64_eq(state_open_record(dir, &record), 0);
         check_i64_eq(read(record, text, sizeof(text)), 11);
         check_true(memcmp(text, "{\"owner\":1}", 11) == 0);
         check_i64_eq(state_adopt(&out, &pidfd), 0);
         check_true(pidfd >= 0);
-        check_i64_eq(state_read_end(folder, &end), -ENOENT);
+        check_i64_eq(state_read_end(dir, &end), -ENOENT);
 }
 
 static void test_an_end(void **state)
@@ -95,14 +95,14 @@ static void test_an_end(void **state)
 
         (void) state;
         write_sample("");
-        check_i64_eq(state_write_end(folder, &end), 0);
-        check_i64_eq(state_read_end(folder, &out), 0);
+        check_i64_eq(state_write_end(dir, &end), 0);
+        check_i64_eq(state_read_end(dir, &out), 0);
         check_u64_eq(out.status, RUNTIME_DEAD);
         check_u64_eq(out.reason, WARDEN_EXIT_SIGNAL);
         check_u64_eq(out.code, 9);
-        check_i64_eq(state_read(folder, &plan_sample_uids, &s), 0);
+        check_i64_eq(state_read(dir, &plan_sample_uids, &s), 0);
         fake_root_put(&root, "/end", "garbage");
-        check_i64_eq(state_read_end(folder, &out), -ENOENT);
+        check_i64_eq(state_read_end(dir, &out), -ENOENT);
 }
 
 /* A create that did not get to its end, at any point, or a disk that lost a part. */
@@ -116,26 +116,26 @@ static void test_incomplete(void **state)
 
         (void) state;
         check_case("nothing");
-        check_i64_eq(state_read(folder, &plan_sample_uids, &s), -EBADMSG);
+        check_i64_eq(state_read(dir, &plan_sample_uids, &s), -EBADMSG);
         check_case("a record only");
         fake_root_put(&root, "/record", "x");
-        check_i64_eq(state_read(folder, &plan_sample_uids, &s), -EBADMSG);
-        check_i64_eq(unlinkat(folder, "record", 0), 0);
+        check_i64_eq(state_read(dir, &plan_sample_uids, &s), -EBADMSG);
+        check_i64_eq(unlinkat(dir, "record", 0), 0);
         write_sample("x");
         check_case("uids of others");
-        check_i64_eq(state_read(folder, &others, &s), -EBADMSG);
+        check_i64_eq(state_read(dir, &others, &s), -EBADMSG);
         check_case("a record that was cut");
         fake_root_put(&root, "/record", "");
-        check_i64_eq(state_read(folder, &plan_sample_uids, &s), -EBADMSG);
+        check_i64_eq(state_read(dir, &plan_sample_uids, &s), -EBADMSG);
         fake_root_put(&root, "/record", "x");
-        check_i64_eq(state_read(folder, &plan_sample_uids, &s), 0);
+        check_i64_eq(state_read(dir, &plan_sample_uids, &s), 0);
         check_case("a state that was cut");
-        fd = openat(folder, "state", O_RDWR | O_CLOEXEC);
+        fd = openat(dir, "state", O_RDWR | O_CLOEXEC);
         n = read(fd, text, sizeof(text));
         check_true(n > 0);
         while (--n >= 0) {
                 check_i64_eq(ftruncate(fd, n), 0);
-                check_i64_eq(state_read(folder, &plan_sample_uids, &s), -EBADMSG);
+                check_i64_eq(state_read(dir, &plan_sample_uids, &s), -EBADMSG);
         }
         (void) close(fd);
 }
@@ -150,16 +150,16 @@ static void test_records_that_are_refused(void **state)
 
         (void) state;
         check_case("one that can change");
-        check_i64_eq(state_write(folder, &s, open_memory), -EINVAL);
+        check_i64_eq(state_write(dir, &s, open_memory), -EINVAL);
         check_case("one that keeps its reader waiting");
         check_i64_eq(pipe2(pipes, O_CLOEXEC), 0);
-        check_i64_eq(state_write(folder, &s, pipes[0]), -EINVAL);
+        check_i64_eq(state_write(dir, &s, pipes[0]), -EINVAL);
         (void) close(pipes[0]);
         (void) close(pipes[1]);
         check_case("one that is too long");
         large = sealed_text(str_of(text, WARDEN_RECORD_MAX + 1));
-        check_i64_eq(state_write(folder, &s, large), -EINVAL);
-        check_i64_eq(faccessat(folder, "state", F_OK, 0), -1);
+        check_i64_eq(state_write(dir, &s, large), -EINVAL);
+        check_i64_eq(faccessat(dir, "state", F_OK, 0), -1);
 }
 
 static void test_who_is_not_adopted(void **state)
@@ -172,7 +172,7 @@ static void test_who_is_not_adopted(void **state)
         check_case("started at another time");
         s.start_time++;
         check_i64_eq(state_adopt(&s, &fd), -ESRCH);
-        check_case("of another start of the machine");
+        check_case("of another start of the host");
         s = sample();
         s.boot[0] ^= 1;
         check_i64_eq(state_adopt(&s, &fd), -ESRCH);
@@ -188,7 +188,7 @@ static void test_who_is_not_adopted(void **state)
         check_i64_eq(fd, -EBADF);
 }
 
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, open_folder, close_folder)
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, open_dir, close_dir)
 
 int main(void)
 {

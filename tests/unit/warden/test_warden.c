@@ -137,7 +137,7 @@ static void test_want_of_memory_is_told(void **state)
                 warden_client_send_create(&c, &spec, "");
                 if (warden_client_wait_reply(&c, c.request_id) == ERR_RETURN(ERR_UNSUPPORTED)) {
                         warden_client_close(&c);
-                        skip_because("no control groups may be made here");
+                        skip_because("no cgroups may be made here");
                 }
                 warden_client_wait_event(&c);
                 check_u64_eq(c.event.kind, WARDEN_EVENT_OOM);
@@ -345,7 +345,7 @@ static void test_killed_in_the_middle(void **state)
         warden_client_close(&c);
 }
 
-/* --- the machine --- */
+/* --- the host --- */
 
 static bool has_mounted(pid_t pid, const char *name)
 {

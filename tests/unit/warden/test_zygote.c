@@ -59,7 +59,7 @@ static void test_waits_in_its_group(void **state)
         check_i64_eq(zygote_remove(&world.ctx, &s), 0); /* nothing there, nothing wrong */
 }
 
-/* Of the machine nothing is mounted in there: neither what was before it was made, nor what comes. */
+/* Of the host nothing is mounted in there: neither what was before it was made, nor what comes. */
 static void test_keeps_nothing_of_the_machine(void **state)
 {
         static const char *const may[] = {
@@ -102,7 +102,7 @@ static void test_uids_are_given_once(void **state)
         if (!instance_world_possible())
                 skip_because(NEEDS);
         if (!world.ctx.tree)
-                skip_because("no control groups may be made here");
+                skip_because("no cgroups may be made here");
         make(&s, 0);
         check_i64_eq(zygote_make(&world.ctx, PLAN_SAMPLE_BASE, &other), -EEXIST);
         check_i64_eq(zygote_remove(&world.ctx, &s), 0);
@@ -239,7 +239,7 @@ static void test_without_a_network_it_is_refused(void **state)
         check_i64_eq(zygote_remove(&world.ctx, &s), 0);
 }
 
-/* The last is a folder of ours that is no sandbox's. */
+/* The last is a directory of ours that is no sandbox's. */
 static void test_ids_that_lead_elsewhere(void **state)
 {
         static const char *const ids[] = { "", ".", "..", "a/b", "../empty" };
@@ -258,7 +258,7 @@ static void test_ids_that_lead_elsewhere(void **state)
         }
 }
 
-static void test_the_data_folder_is_shut(void **state)
+static void test_the_data_dir_is_shut(void **state)
 {
         scoped(fd_closep) int fd = -EBADF;
         struct stat st;
@@ -286,7 +286,7 @@ static void test_uids_are_enough_to_remove_it(void **state)
         if (!instance_world_possible())
                 skip_because(NEEDS);
         if (!world.ctx.tree)
-                skip_because("no control groups may be made here");
+                skip_because("no cgroups may be made here");
         for (int i = 0; i < 5; i++) {
                 struct zygote s, same = ZYGOTE_NULL;
 
@@ -309,7 +309,7 @@ int main(void)
                 cmocka_unit_test(test_one_that_dies_on_the_way_is_told),
                 cmocka_unit_test(test_without_a_network_it_is_refused),
                 cmocka_unit_test(test_ids_that_lead_elsewhere),
-                cmocka_unit_test(test_the_data_folder_is_shut),
+                cmocka_unit_test(test_the_data_dir_is_shut),
                 cmocka_unit_test(test_uids_are_enough_to_remove_it),
         };
 
