@@ -107,7 +107,7 @@ static void add_warden(struct words *w, const struct config *c, const struct lau
         add_pair(w, "--agent", c->agent);
         add_pair(w, "--installation", l->installation);
         add_pair(w, "--uids", c->native.uids);
-        add_pair(w, "--seeds", c->native.zygotes);
+        add_pair(w, "--zygotes", c->native.zygotes);
         add_pair(w, "--networks", c->native.networks);
         add_pair(w, "--subnet4", c->native.subnet4);
         add_pair(w, "--subnet6", c->native.subnet6);

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
-#include "warden/zygote_server.h"
 #include "warden/refill.h"
 #include "warden/warden_impl.h"
 
-#define WAITING_MAX   256          /* beyond it nobody waits for a quiet moment */
-#define REQUESTED_MAX 2            /* so that the nursery need not wait for the next question */
-#define PAUSE         USEC_PER_SEC /* after a failure that would only come again */
+#define WAITING_MAX   256          /* more than that do not wait for an idle moment */
+#define REQUESTED_MAX 2            /* so that the zygote server always has the next one at hand */
+#define PAUSE         USEC_PER_SEC /* after a failure, which is likely to happen again */
 
-/* A group without processes. */
+/* The empty cgroup of a destroyed instance. */
 struct removal {
         struct list node;
         uint32_t uid_first;
-        bool asked; /* the nursery is at it */
+        bool requested; /* from the zygote server */
         bool warned;
 };
 
-static struct removal *find(const struct warden *w, bool asked, uint32_t uid_first)
+/* The oldest; uid_first 0: any. */
+static struct removal *find(const struct warden *w, bool requested, uint32_t uid_first)
 {
-        list_for_each (n, &w->removals.groups) {
+        list_for_each (n, &w->removals.list) {
                 struct removal *l = container_of(n, struct removal, node);
 
-                if (l->asked == asked && (uid_first == 0 || l->uid_first == uid_first))
+                if (l->requested == requested && (uid_first == 0 || l->uid_first == uid_first))
                         return l;
         }
         return NULL;
@@ -31,24 +31,24 @@ static void drop(struct warden *w, struct removal *l)
 {
         list_remove(&l->node);
         w->removals.n--;
-        w->removals.asked -= l->asked;
+        w->removals.requested -= l->requested;
         free(l);
 }
 
-static void ask(struct warden *w)
+void removal_next(struct warden *w)
 {
         struct removal *l = find(w, false, 0);
         int r = l ? zygote_pool_request(w, ZYGOTE_SERVER_REMOVE, l->uid_first) : 0;
 
         if (l && r == 0) {
-                l->asked = true;
-                w->removals.asked++;
+                l->requested = true;
+                w->removals.requested++;
         }
         if (r < 0)
                 w->removals.not_before = clock_mono(&clock_system) + PAUSE;
 }
 
-static usec_t removal_delay(const struct warden *w)
+static usec_t delay(const struct warden *w)
 {
         return refill_delay(WAITING_MAX - MIN_OF(w->removals.n, (unsigned) WAITING_MAX),
                             WAITING_MAX);
@@ -57,7 +57,7 @@ static usec_t removal_delay(const struct warden *w)
 void removal_defer(struct warden *w)
 {
         w->removals.not_before =
-                MAX_OF(w->removals.not_before, clock_mono(&clock_system) + removal_delay(w));
+                MAX_OF(w->removals.not_before, clock_mono(&clock_system) + delay(w));
 }
 
 void removal_add(struct warden *w, uint32_t uid_first)
@@ -65,31 +65,24 @@ void removal_add(struct warden *w, uint32_t uid_first)
         struct removal *l = xnew(struct removal);
 
         l->uid_first = uid_first;
-        list_append(&w->removals.groups, &l->node);
+        list_append(&w->removals.list, &l->node);
         w->removals.n++;
         removal_defer(w);
-        /* Under a load that has no end there is no idle time either. */
-        if (w->removals.n > WAITING_MAX && w->removals.asked < REQUESTED_MAX)
-                ask(w);
+        /* A load that never pauses leaves no idle time. */
+        if (w->removals.n > WAITING_MAX && w->removals.requested < REQUESTED_MAX)
+                removal_next(w);
 }
 
 int removal_timeout(const struct warden *w)
 {
-        const usec_t now = clock_mono(&clock_system), then = w->removals.not_before;
-
-        if (w->removals.n == w->removals.asked || w->removals.asked >= REQUESTED_MAX)
+        if (w->removals.n == w->removals.requested || w->removals.requested >= REQUESTED_MAX)
                 return -1;
-        if (w->fd_budget.building > 0 && removal_delay(w) > 0)
+        if (w->fds.building > 0 && delay(w) > 0)
                 return -1;
-        return then <= now ? 0 : (int) ((then - now) / USEC_PER_MSEC) + 1;
+        return refill_timeout(w->removals.not_before);
 }
 
-void removal_next(struct warden *w)
-{
-        ask(w);
-}
-
-/* What can't be removed is tried again: as long as it is there its uids are nobody else's. */
+/* A cgroup that can't be removed is tried again; until then its uid range stays in use. */
 void removal_done(struct warden *w, uint32_t uid_first, int result)
 {
         struct removal *l = find(w, true, uid_first);
@@ -102,21 +95,20 @@ void removal_done(struct warden *w, uint32_t uid_first, int result)
                 return;
         }
         if (!l->warned)
-                (void) log_err(result, w->log, "can't remove the cgroup of uid %u",
-                               uid_first);
+                (void) log_err(result, w->log, "can't remove the cgroup of uid %u", uid_first);
         l->warned = true;
-        l->asked = false;
-        w->removals.asked--;
+        l->requested = false;
+        w->removals.requested--;
         list_remove(&l->node);
-        list_append(&w->removals.groups, &l->node);
+        list_append(&w->removals.list, &l->node);
         w->removals.not_before = clock_mono(&clock_system) + PAUSE;
 }
 
 void removal_retry_all(struct warden *w)
 {
-        list_for_each (n, &w->removals.groups)
-                container_of(n, struct removal, node)->asked = false;
-        w->removals.asked = 0;
+        list_for_each (n, &w->removals.list)
+                container_of(n, struct removal, node)->requested = false;
+        w->removals.requested = 0;
 }
 
 static int remove_now(struct warden *w, const struct removal *l)
@@ -141,13 +133,13 @@ uint32_t removal_now(struct warden *w)
 
 void removal_open(struct warden *w)
 {
-        list_init(&w->removals.groups);
+        list_init(&w->removals.list);
 }
 
-/* The nursery has ended. What stays is found by the next warden. */
+/* The zygote server has exited. The next warden finds what can't be removed. */
 void removal_close(struct warden *w)
 {
-        list_for_each (n, &w->removals.groups) {
+        list_for_each (n, &w->removals.list) {
                 struct removal *l = container_of(n, struct removal, node);
 
                 (void) !remove_now(w, l);

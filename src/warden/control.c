@@ -21,7 +21,7 @@ struct outbound {
         size_t n_fds;
 };
 
-static void free_outbound(struct outbound *o)
+static void outbound_free(struct outbound *o)
 {
         for (size_t i = 0; i < o->n_fds; i++)
                 (void) fd_close(o->fds[i]);
@@ -29,42 +29,32 @@ static void free_outbound(struct outbound *o)
         free(o);
 }
 
-static int send_one(int socket, const struct outbound *o)
+/* Sends what the socket takes. While something is queued no request is read, so the queue is bounded by
+ * what there is to report. */
+static void flush(struct warden *w)
 {
-        ssize_t n = fd_pass_send(socket, buf_str(&o->message), o->fds, o->n_fds, MSG_DONTWAIT);
+        struct epoll_event ev = { .data.ptr = &w->control.source };
+        struct list *first;
 
-        return n < 0 ? (int) n : 0;
-}
+        while ((first = list_first(&w->control.queue))) {
+                struct outbound *o = container_of(first, struct outbound, node);
+                ssize_t n = fd_pass_send(w->config->socket, buf_str(&o->message), o->fds, o->n_fds,
+                                         MSG_DONTWAIT);
 
-/* Who does not read gets no further requests done: what waits here is bounded by what there is. */
-static void set_events(struct warden *w)
-{
-        struct epoll_event ev = { .events = list_empty(&w->control.queue) ? EPOLLIN : EPOLLOUT,
-                                  .data.ptr = &w->control.source };
-
+                if (n == -EAGAIN)
+                        break;
+                if (n < 0) {
+                        (void) log_err((int) n, w->log, "can't send to hutchd");
+                        w->stop = n == -EPIPE || n == -ECONNRESET;
+                }
+                list_remove(&o->node);
+                outbound_free(o);
+        }
+        ev.events = list_empty(&w->control.queue) ? EPOLLIN : EPOLLOUT;
         if (epoll_ctl(w->epoll, EPOLL_CTL_MOD, w->config->socket, &ev) < 0) {
                 (void) log_err(-errno, w->log, "can't watch the socket");
                 w->stop = true;
         }
-}
-
-static void flush(struct warden *w)
-{
-        while (!list_empty(&w->control.queue)) {
-                struct outbound *o =
-                        container_of(list_first(&w->control.queue), struct outbound, node);
-                int r = send_one(w->config->socket, o);
-
-                if (r == -EAGAIN)
-                        break;
-                if (r < 0) {
-                        (void) log_err(r, w->log, "can't send to hutchd");
-                        w->stop = r == -EPIPE || r == -ECONNRESET;
-                }
-                list_remove(&o->node);
-                free_outbound(o);
-        }
-        set_events(w);
 }
 
 static struct outbound *outbound_new(int *fds, size_t n_fds)
@@ -80,44 +70,44 @@ static struct outbound *outbound_new(int *fds, size_t n_fds)
 static void enqueue(struct warden *w, struct outbound *o, int encoded, const struct err *e)
 {
         if (encoded < 0) {
-                (void) log_err(encoded, w->log, "can't answer: %s", e->message);
-                free_outbound(o);
+                (void) log_err(encoded, w->log, "can't encode a message: %s", e->message);
+                outbound_free(o);
                 return;
         }
         list_append(&w->control.queue, &o->node);
         flush(w);
 }
 
-void control_reply(struct warden *w, const struct warden_reply *a, int *fds)
+void control_reply(struct warden *w, const struct warden_reply *r, int *fds)
 {
-        struct outbound *o = outbound_new(fds, warden_reply_fds(a));
+        struct outbound *o = outbound_new(fds, warden_reply_fds(r));
         struct err e;
 
-        enqueue(w, o, warden_reply_encode(a, &o->message, &e), &e);
+        enqueue(w, o, warden_reply_encode(r, &o->message, &e), &e);
 }
 
-void control_event(struct warden *w, const struct warden_event *n)
+void control_event(struct warden *w, const struct warden_event *event)
 {
         struct outbound *o;
         struct err e;
 
-        if (w->control.phase == WARDEN_PHASE_NEW && n->kind != WARDEN_EVENT_STARTED)
+        if (w->control.phase == WARDEN_PHASE_NEW && event->kind != WARDEN_EVENT_STARTED)
                 return;
         o = outbound_new(NULL, 0);
-        enqueue(w, o, warden_event_encode(n, &o->message, &e), &e);
+        enqueue(w, o, warden_event_encode(event, &o->message, &e), &e);
 }
 
-void control_reply_to(struct warden *w, struct requester *a, const struct err *e, int *fds)
+void control_reply_to(struct warden *w, struct requester *q, const struct err *e, int *fds)
 {
-        const struct warden_reply answer = { .call = a->call,
-                                             .request_id = a->request_id,
-                                             .result = e ? ERR_RETURN(e->code) : 0,
-                                             .text = e ? e->message : NULL };
-
-        if (!a->waits)
+        if (!q->waiting)
                 return;
-        a->waits = false;
-        control_reply(w, &answer, fds);
+        q->waiting = false;
+        control_reply(w,
+                      &(struct warden_reply){ .call = q->call,
+                                              .request_id = q->request_id,
+                                              .result = e ? ERR_RETURN(e->code) : 0,
+                                              .text = e ? e->message : NULL },
+                      fds);
 }
 
 void control_discard(struct warden *w)
@@ -126,42 +116,40 @@ void control_discard(struct warden *w)
                 struct outbound *o = container_of(n, struct outbound, node);
 
                 list_remove(&o->node);
-                free_outbound(o);
+                outbound_free(o);
         }
 }
 
 /* --- receiving --- */
 
-static void refuse(struct warden *w, struct str message, const struct err *e)
+static void take_message(struct warden *w, const struct warden_packet *p, bool complete, int *fds)
 {
-        struct warden_reply a = { .result = ERR_RETURN(e->code), .text = e->message };
-
-        log_warn(w->log, "refused: %s", e->message);
-        if (warden_request_peek(message, &a.call, &a.request_id))
-                control_reply(w, &a, NULL);
-}
-
-static void take_message(struct warden *w, const struct warden_packet *m, bool whole, int *fds)
-{
+        struct warden_reply refusal = { 0 };
         scoped(arena_wipe) struct arena a;
         struct warden_request q;
         struct err e;
         int r;
 
         arena_init_small(&a, 4 * KiB, KiB);
-        r = whole ? warden_request_decode(m, w->control.phase, &a, &q, &e)
-                  : err_set(&e, ERR_INVALID, "a message is too long or has too many descriptors");
-        if (r < 0)
-                refuse(w, m->message, &e);
-        else
+        r = complete
+                    ? warden_request_decode(p, w->control.phase, &a, &q, &e)
+                    : err_set(&e, ERR_INVALID, "a message is too long or has too many descriptors");
+        if (r == 0) {
                 requests_dispatch(w, &q, fds);
+                return;
+        }
+        log_warn(w->log, "request refused: %s", e.message);
+        refusal.result = r;
+        refusal.text = e.message;
+        if (warden_request_peek(p->message, &refusal.call, &refusal.request_id))
+                control_reply(w, &refusal, NULL);
 }
 
-/* A message of no bytes can't be told from the end, and is none of ours. */
+/* An empty packet can't be told from the end of the stream, and is not part of the protocol. */
 static void receive(struct warden *w)
 {
         int fds[REQUEST_FDS] = { -EBADF, -EBADF, -EBADF, -EBADF };
-        struct fd_pass_msg m = { .p = w->control.fd_budget,
+        struct fd_pass_msg m = { .p = w->control.buffer,
                                  .size = WARDEN_MSG_MAX + 1,
                                  .fds = fds,
                                  .fds_max = REQUEST_FDS };
@@ -173,15 +161,14 @@ static void receive(struct warden *w)
                 w->stop = true;
                 return;
         }
-        take_message(w,
-                     &(struct warden_packet){ str_of(w->control.fd_budget, (size_t) n), m.n_fds },
+        take_message(w, &(struct warden_packet){ str_of(w->control.buffer, (size_t) n), m.n_fds },
                      !m.cut, fds);
         for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
                 (void) fd_close(fds[i]);
-        wipe(w->control.fd_budget, (size_t) n);
+        wipe(w->control.buffer, (size_t) n);
 }
 
-static void ready(struct warden *w, struct source *s)
+static void socket_ready(struct warden *w, struct source *s)
 {
         (void) s;
         if (list_empty(&w->control.queue))
@@ -195,16 +182,16 @@ int control_open(struct warden *w)
         int flags = fcntl(w->config->socket, F_GETFL);
 
         list_init(&w->control.queue);
-        w->control.fd_budget = xcalloc(1, WARDEN_MSG_MAX + 1);
+        w->control.buffer = xcalloc(1, WARDEN_MSG_MAX + 1);
         if (flags < 0 || fcntl(w->config->socket, F_SETFL, flags | O_NONBLOCK) < 0
             || fcntl(w->config->socket, F_SETFD, FD_CLOEXEC) < 0)
                 return -errno;
-        return source_add(w, &w->control.source, w->config->socket, ready);
+        return source_add(w, &w->control.source, w->config->socket, EPOLLIN, socket_ready);
 }
 
 void control_close(struct warden *w)
 {
         control_discard(w);
         source_remove(w, &w->control.source);
-        free(w->control.fd_budget);
+        free(w->control.buffer);
 }

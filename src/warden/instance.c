@@ -1,20 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "os/cgroup.h"
 #include "os/clone.h"
 #include "os/fd.h"
 #include "warden/warden_impl.h"
 
+/*
+ * Theory of operation: the life of an instance.
+ *
+ *         request   STARTING ──► BUILDING ──► RUNNING ──► EXITED
+ *                      │            │            │           │
+ *                      │ abort      │ abort      │ destroy   │ destroy
+ *                      ▼            ▼            ▼           ▼
+ *                    freed        freed       DESTROYING ──► freed
+ *
+ * The problem. An instance is spread over the kernel and the disk: a process tree, a cgroup, a network
+ * namespace, a directory, a range of uids. The warden can be killed at any instruction, the instance
+ * outlives it, and the next warden must find all of it again, or remove all of it.
+ *
+ * The invariant. The file `state` in the instance's directory takes its name before the instance can run
+ * (spawn_begin writes it before it sends the order) and the directory is moved away only when its last
+ * process is gone. So a directory with `state` is a complete instance, everything else is garbage, and
+ * what has processes can be found by the name of its cgroup, which is derived from its uid range. A uid
+ * range and a network namespace are given to another instance only when no process can use them any
+ * more.
+ *
+ * Order of a create:
+ *   1. The spec is checked, the descriptor budget is checked, a zygote is taken (requests.c).
+ *   2. STARTING: the zygote becomes ready; a network namespace of the right kind becomes free.
+ *   3. BUILDING: directory, limits, socket, record, `state`; then the order to the zygote. From here on
+ *      the zygote is on its own and survives the warden. Its report pipe closes when it executes the
+ *      agent, or dies.
+ *   4. RUNNING: its pidfd is watched, and its memory if that is limited. hutchd gets the descriptors.
+ * A failure in 2 or 3 removes the zygote and what it has: nothing untrusted has run in it yet.
+ *
+ * Order of an end:
+ *   1. The pidfd becomes readable. The exit status goes to the file `end`, hutchd gets an event.
+ *   2. EXITED: the directory stays for hutchd to look at, until it sends a destroy.
+ *   3. DESTROYING: all processes are killed, by their init, or by the cgroup if that is frozen or has lost
+ *      its init. When the cgroup is empty the directory is moved to the trash in one step (janitor.c),
+ *      hutchd gets its reply, and the cgroup with the uid range is left to cgroup_removal.c.
+ *
+ * The kernel has no event for three things: that a cgroup is frozen, that it is empty, and that a process
+ * of another parent was reaped. These are polled, less often the longer it takes (instance_poll).
+ *
+ * After a crash of the warden adopt.c enters this file at RUNNING or EXITED, or, for a cgroup without a
+ * complete directory, at DESTROYING.
+ */
+
 #define FREEZE_MAX      (2 * USEC_PER_SEC)
 #define REAP_MAX        USEC_PER_SEC
 #define OOM_EVENT_PAUSE USEC_PER_SEC
-
-static const struct instance_status running = { RUNTIME_RUNNING, WARDEN_EXIT_NONE, 0 };
 
 struct instance *instance_new(struct warden *w, const char *id)
 {
@@ -24,11 +65,10 @@ struct instance *instance_new(struct warden *w, const char *id)
         x->zygote = ZYGOTE_NULL;
         x->process = x->step = x->oom_source = SOURCE_NULL;
         x->oom = CGROUP_OOM_NULL;
-        x->record = x->report = -EBADF;
-        x->state = running;
-        list_init(&x->node);
-        list_init(&x->waiters);
-        x->net.fd = -EBADF;
+        x->record = x->report = x->net.fd = -EBADF;
+        x->status = (struct instance_status){ RUNTIME_RUNNING, WARDEN_EXIT_NONE, 0 };
+        list_init(&x->poll_node);
+        list_init(&x->netns_waiter);
         arena_init(&x->arena, 4 * PLAN_SPEC_MAX);
         if (*x->id)
                 tree_add(&w->instances, &x->by_id, str_from(x->id));
@@ -38,25 +78,25 @@ struct instance *instance_new(struct warden *w, const char *id)
 static void unwatch_memory(struct warden *w, struct instance *x)
 {
         source_remove(w, &x->oom_source);
-        w->fd_budget.watched -= x->oom.fd >= 0;
+        w->fds.watched -= x->oom.fd >= 0;
         cgroup_oom_close(&x->oom);
 }
 
-/* It has only what a living one has. */
-static void is_built(struct warden *w, struct instance *x)
+/* From now on it holds only the descriptors of a running instance. */
+static void building_done(struct warden *w, struct instance *x)
 {
-        w->fd_budget.building -= x->building;
+        w->fds.building -= x->building;
         x->building = false;
 }
 
 void instance_free(struct warden *w, struct instance *x)
 {
-        is_built(w, x);
+        building_done(w, x);
         source_remove(w, &x->process);
         source_remove(w, &x->step);
         unwatch_memory(w, x);
-        list_remove(&x->node);
-        list_remove(&x->waiters);
+        list_remove(&x->poll_node);
+        list_remove(&x->netns_waiter);
         (void) fd_close(x->net.fd);
         tree_remove(&w->instances, &x->by_id);
         zygote_close(&x->zygote);
@@ -83,7 +123,6 @@ int instance_open_dir(const struct warden *w, const struct instance *x, int *ret
         return 0;
 }
 
-/* Its descriptors are not kept: one for each sandbox is enough. */
 int instance_cgroup(const struct warden *w, const struct instance *x, struct cgroup *ret)
 {
         char name[ZYGOTE_CGROUP_MAX];
@@ -96,12 +135,12 @@ int instance_cgroup(const struct warden *w, const struct instance *x, struct cgr
 
 void instance_poll_later(struct warden *w, struct instance *x)
 {
-        x->since = clock_mono(&clock_system);
-        list_remove(&x->node);
-        list_append(&w->waiting, &x->node);
+        x->poll_since = clock_mono(&clock_system);
+        list_remove(&x->poll_node);
+        list_append(&w->polled, &x->poll_node);
 }
 
-/* --- its end --- */
+/* --- exit --- */
 
 static bool was_out_of_memory(const struct warden *w, const struct instance *x)
 {
@@ -112,112 +151,99 @@ static bool was_out_of_memory(const struct warden *w, const struct instance *x)
                && c.oom_kills > 0;
 }
 
-/* The status of one that was adopted is told to whoever is its parent now, and then, by younger kernels,
- * to who has a descriptor of it. */
-static struct instance_status why(const struct warden *w, const struct instance *x)
+/* An adopted process has another parent, which gets its status; since Linux 6.15 so do holders of its
+ * pidfd. */
+static struct instance_status exit_status(const struct warden *w, const struct instance *x)
 {
-        int status = 0;
+        int status = 0, r = x->is_child ? pidfd_wait(x->zygote.pidfd, &status)
+                                        : pidfd_status(x->zygote.pidfd, &status);
+        unsigned code;
 
-        if ((x->child ? pidfd_wait(x->zygote.pidfd, &status)
-                      : pidfd_status(x->zygote.pidfd, &status))
-            < 0)
+        if (r < 0)
                 return (struct instance_status){ RUNTIME_DEAD,
                                                  was_out_of_memory(w, x) ? WARDEN_EXIT_OOM
                                                                          : WARDEN_EXIT_LOST,
                                                  0 };
-        /* The entrypoint's signal, as the agent passes it on. */
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGKILL && was_out_of_memory(w, x))
-                return (struct instance_status){ RUNTIME_DEAD, WARDEN_EXIT_OOM, SIGKILL };
-        if (WIFEXITED(status))
-                return (struct instance_status){ WEXITSTATUS(status) == 0 ? RUNTIME_ENDED
-                                                                          : RUNTIME_DEAD,
-                                                 WARDEN_EXIT_CODE, (uint32_t) WEXITSTATUS(status) };
+        if (WIFEXITED(status)) {
+                code = (unsigned) WEXITSTATUS(status);
+                /* The signal of the entrypoint, as the agent passes it on. */
+                if (code == 128 + SIGKILL && was_out_of_memory(w, x))
+                        return (struct instance_status){ RUNTIME_DEAD, WARDEN_EXIT_OOM, SIGKILL };
+                return (struct instance_status){ code == 0 ? RUNTIME_ENDED : RUNTIME_DEAD,
+                                                 WARDEN_EXIT_CODE, code };
+        }
+        code = (unsigned) WTERMSIG(status);
         return (struct instance_status){ RUNTIME_DEAD,
-                                         WTERMSIG(status) == SIGKILL && was_out_of_memory(w, x)
+                                         code == SIGKILL && was_out_of_memory(w, x)
                                                  ? WARDEN_EXIT_OOM
                                                  : WARDEN_EXIT_SIGNAL,
-                                         (uint32_t) WTERMSIG(status) };
+                                         code };
 }
 
-static void note_end(struct warden *w, struct instance *x)
-{
-        scoped(fd_closep) int dir = -EBADF;
-        int r = instance_open_dir(w, x, &dir);
-
-        if (r == 0)
-                r = state_write_end(dir, &x->state);
-        if (r < 0)
-                (void) log_err(r, w->log, "can't write down the end of sandbox '%s'", x->id);
-}
-
-static void ended(struct warden *w, struct instance *x)
+static void exited(struct warden *w, struct instance *x)
 {
         const struct err e = { ERR_CONFLICT, 0, "it has ended" };
+        scoped(fd_closep) int dir = -EBADF;
+        int r;
 
         unwatch_memory(w, x);
-        x->state = why(w, x);
+        x->status = exit_status(w, x);
         x->zygote.pidfd = fd_close(x->zygote.pidfd);
         if (x->phase == INSTANCE_DESTROYING) {
-                if (!instance_poll(w, x))
-                        return;
-                instance_poll_later(w, x);
+                if (instance_poll(w, x))
+                        instance_poll_later(w, x);
                 return;
         }
         x->phase = INSTANCE_EXITED;
         x->freezing = false;
-        list_remove(&x->node);
+        list_remove(&x->poll_node);
         network_return(w, x);
-        note_end(w, x);
+        r = instance_open_dir(w, x, &dir);
+        if (r == 0)
+                r = state_write_end(dir, &x->status);
+        if (r < 0)
+                (void) log_err(r, w->log, "can't record the end of sandbox '%s'", x->id);
         control_reply_to(w, &x->requester, &e, NULL);
-        control_event(w, &(struct warden_event){ WARDEN_EVENT_DIED, x->id, x->state });
+        control_event(w, &(struct warden_event){ WARDEN_EVENT_DIED, x->id, x->status });
 }
 
 static bool is_unreaped(const struct instance *x)
 {
         int status;
 
-        return !x->child && pidfd_status(x->zygote.pidfd, &status) == -EAGAIN;
+        return !x->is_child && pidfd_status(x->zygote.pidfd, &status) == -EAGAIN;
 }
 
-/* How it ended is known when its parent has reaped it, which takes a moment; there is no event. */
-static void process_ended(struct warden *w, struct source *s)
+static void process_exited(struct warden *w, struct source *s)
 {
         struct instance *x = container_of(s, struct instance, process);
 
         source_remove(w, s);
         x->unreaped = x->phase != INSTANCE_DESTROYING && is_unreaped(x);
         if (!x->unreaped) {
-                ended(w, x);
+                exited(w, x);
                 return;
         }
-        /* Who asks meanwhile. */
-        x->state = (struct instance_status){ RUNTIME_DEAD, WARDEN_EXIT_LOST, 0 };
+        /* For requests that come before its parent reaps it. */
+        x->status = (struct instance_status){ RUNTIME_DEAD, WARDEN_EXIT_LOST, 0 };
         instance_poll_later(w, x);
 }
 
-static bool poll_unreaped(struct warden *w, struct instance *x)
-{
-        if (is_unreaped(x) && clock_mono(&clock_system) - x->since < REAP_MAX)
-                return true;
-        x->unreaped = false;
-        ended(w, x);
-        return false;
-}
+/* --- watching --- */
 
+/* A sandbox can run out of memory all day long; one event per second is enough. */
 static void oom_happened(struct warden *w, struct source *s)
 {
         struct instance *x = container_of(s, struct instance, oom_source);
-
         const usec_t now = clock_mono(&clock_system);
 
-        /* A sandbox can do that all day long; whoever listens wants to know, and no more. */
-        if (!cgroup_oom_happened(&x->oom) || now - x->told < OOM_EVENT_PAUSE)
+        if (!cgroup_oom_happened(&x->oom) || now - x->last_oom_event < OOM_EVENT_PAUSE)
                 return;
-        x->told = now;
+        x->last_oom_event = now;
         control_event(w, &(struct warden_event){ .kind = WARDEN_EVENT_OOM, .id = x->id });
 }
 
-/* News are all that is lost without it: why a sandbox has ended is found out in another way. */
+/* Without it only the event is missing: why an instance exited is found otherwise. */
 static void watch_memory(struct warden *w, struct instance *x)
 {
         scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
@@ -225,24 +251,42 @@ static void watch_memory(struct warden *w, struct instance *x)
 
         if (r == 0)
                 r = cgroup_oom_open(w->ctx.tree, &g, &x->oom);
-        w->fd_budget.watched += x->oom.fd >= 0;
+        w->fds.watched += x->oom.fd >= 0;
         if (r == 0)
-                r = source_add_for(w, &x->oom_source, x->oom.fd, (uint32_t) x->oom.events,
-                                   oom_happened);
+                r = source_add(w, &x->oom_source, x->oom.fd, (uint32_t) x->oom.events,
+                               oom_happened);
         if (r < 0)
                 (void) log_err(r, w->log, "can't watch the memory of sandbox '%s'", x->id);
 }
 
 int instance_watch(struct warden *w, struct instance *x)
 {
-        int r = source_add(w, &x->process, x->zygote.pidfd, process_ended);
+        int r = source_add(w, &x->process, x->zygote.pidfd, EPOLLIN, process_exited);
 
-        if (r == 0 && x->limited && fd_budget_has_watch(w))
+        if (r == 0 && x->memory_limited && fd_budget_has_watch(w))
                 watch_memory(w, x);
         return r;
 }
 
-/* --- its making --- */
+int instance_fds(const struct warden *w, const struct instance *x, int fds[static WARDEN_FDS_ALIVE])
+{
+        scoped(fd_closep) int dir = -EBADF, pidfd = -EBADF;
+        int socket, r = instance_open_dir(w, x, &dir);
+
+        if (r < 0)
+                return r;
+        pidfd = fcntl(x->zygote.pidfd, F_DUPFD_CLOEXEC, 3);
+        if (pidfd < 0)
+                return -errno;
+        socket = openat(dir, "agent.sock", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (socket < 0)
+                return -errno;
+        fds[WARDEN_FD_PIDFD] = TAKE_FD(pidfd);
+        fds[WARDEN_FD_SOCKET] = socket;
+        return 0;
+}
+
+/* --- create --- */
 
 void instance_abort(struct warden *w, struct instance *x, const struct err *e)
 {
@@ -250,7 +294,7 @@ void instance_abort(struct warden *w, struct instance *x, const struct err *e)
 
         control_reply_to(w, &x->requester, e, NULL);
         if (r < 0) {
-                (void) log_err(r, w->log, "can't remove what was to be sandbox '%s'", x->id);
+                (void) log_err(r, w->log, "can't remove the remains of sandbox '%s'", x->id);
                 x->phase = INSTANCE_DESTROYING;
                 instance_poll_later(w, x);
                 return;
@@ -260,27 +304,14 @@ void instance_abort(struct warden *w, struct instance *x, const struct err *e)
         instance_free(w, x);
 }
 
-static int open_socket(const struct warden *w, const struct instance *x)
+/* After the order was sent, so that there is more to remove than the zygote. */
+static void fail_and_destroy(struct warden *w, struct instance *x, int r)
 {
-        scoped(fd_closep) int dir = -EBADF;
-        int fd, r = instance_open_dir(w, x, &dir);
+        struct err e;
 
-        if (r < 0)
-                return r;
-        fd = openat(dir, "agent.sock", O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
-}
-
-int instance_fds(const struct warden *w, const struct instance *x, int fds[static WARDEN_FDS_ALIVE])
-{
-        fds[WARDEN_FD_PIDFD] = fcntl(x->zygote.pidfd, F_DUPFD_CLOEXEC, 3);
-        if (fds[WARDEN_FD_PIDFD] < 0)
-                return -errno;
-        fds[WARDEN_FD_SOCKET] = open_socket(w, x);
-        if (fds[WARDEN_FD_SOCKET] >= 0)
-                return 0;
-        fds[WARDEN_FD_PIDFD] = fd_close(fds[WARDEN_FD_PIDFD]);
-        return fds[WARDEN_FD_SOCKET];
+        (void) err_errno(&e, r, "watch sandbox '%s'", x->id);
+        control_reply_to(w, &x->requester, &e, NULL);
+        instance_destroy(w, x);
 }
 
 static void built(struct warden *w, struct source *s)
@@ -297,21 +328,19 @@ static void built(struct warden *w, struct source *s)
         arena_wipe(&x->arena);
         cgroup_close(&x->zygote.group);
         x->net.fd = fd_close(x->net.fd);
-        is_built(w, x);
+        building_done(w, x);
         x->phase = INSTANCE_RUNNING;
-        x->limited = x->spec.memory > 0;
+        x->memory_limited = x->spec.memory > 0;
         r = instance_watch(w, x);
         if (r == 0)
                 r = instance_fds(w, x, fds);
         if (r < 0) {
-                (void) err_errno(&e, r, "watch sandbox '%s'", x->id);
-                control_reply_to(w, &x->requester, &e, NULL);
-                instance_destroy(w, x);
+                fail_and_destroy(w, x, r);
                 return;
         }
         control_reply_to(w, &x->requester, NULL, fds);
         for (size_t i = 0; i < WARDEN_FDS_ALIVE; i++)
-                (void) fd_close(fds[i]);
+                (void) fd_close(fds[i]); /* if the requester is gone */
 }
 
 void instance_build(struct warden *w, struct instance *x)
@@ -324,7 +353,7 @@ void instance_build(struct warden *w, struct instance *x)
         struct err e;
         int r;
 
-        /* Once more: it may have come out since it was asked for. */
+        /* Again: it may have become known since the request was checked. */
         if (network_check(w, x->spec.network, &e) < 0) {
                 instance_abort(w, x, &e);
                 return;
@@ -341,12 +370,9 @@ void instance_build(struct warden *w, struct instance *x)
         }
         x->zygote.socket = fd_close(x->zygote.socket);
         x->phase = INSTANCE_BUILDING;
-        r = source_add_for(w, &x->step, x->report, 0, built);
-        if (r == 0)
-                return;
-        (void) err_errno(&e, r, "watch sandbox '%s'", x->id);
-        control_reply_to(w, &x->requester, &e, NULL);
-        instance_destroy(w, x);
+        r = source_add(w, &x->step, x->report, 0, built);
+        if (r < 0)
+                fail_and_destroy(w, x, r);
 }
 
 static void zygote_ready(struct warden *w, struct source *s)
@@ -370,22 +396,22 @@ void instance_create(struct warden *w, struct instance *x)
         struct err e;
         int r;
 
-        x->child = x->building = true;
-        w->fd_budget.building++;
+        x->is_child = x->building = true;
+        w->fds.building++;
         if (x->phase == INSTANCE_BUILDING) {
                 instance_build(w, x);
                 return;
         }
-        r = source_add(w, &x->step, x->zygote.socket, zygote_ready);
+        r = source_add(w, &x->step, x->zygote.socket, EPOLLIN, zygote_ready);
         if (r == 0)
                 return;
         (void) err_errno(&e, r, "watch a zygote");
         instance_abort(w, x, &e);
 }
 
-/* --- its removal --- */
+/* --- destroy --- */
 
-static int kill_group(struct warden *w, struct instance *x)
+static int kill_cgroup(struct warden *w, struct instance *x)
 {
         scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
         int r = instance_cgroup(w, x, &g);
@@ -395,24 +421,24 @@ static int kill_group(struct warden *w, struct instance *x)
         return r == -ENOENT ? 0 : r;
 }
 
-/* 1 as long as there are any. */
-static int end_others(struct warden *w, struct instance *x)
+/* 1 as long as there are processes. */
+static int kill_remaining(struct warden *w, struct instance *x)
 {
         scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
         int r = instance_cgroup(w, x, &g);
 
         if (r == 0)
                 r = cgroup_is_populated(&g);
-        if (r > 0 && kill_group(w, x) < 0)
-                log_debug(w->log, "processes of sandbox '%s' are left", x->id);
+        if (r > 0 && kill_cgroup(w, x) < 0)
+                log_debug(w->log, "processes of sandbox '%s' remain", x->id);
         return r == -ENOENT ? 0 : r;
 }
 
-/* Processes are gone; what is left are names. False: done, and the sandbox is freed. */
+/* False: done; the instance is freed unless something can't be removed. */
 static bool remove_remains(struct warden *w, struct instance *x)
 {
         struct err e;
-        int r = end_others(w, x);
+        int r = kill_remaining(w, x);
 
         if (r > 0)
                 return true;
@@ -424,7 +450,7 @@ static bool remove_remains(struct warden *w, struct instance *x)
                 (void) err_errno(&e, r, "remove sandbox '%s'", x->id);
                 log_warn(w->log, "%s", e.message);
                 control_reply_to(w, &x->requester, &e, NULL);
-                list_remove(&x->node);
+                list_remove(&x->poll_node);
                 x->phase = INSTANCE_EXITED;
                 return false;
         }
@@ -435,29 +461,30 @@ static bool remove_remains(struct warden *w, struct instance *x)
         return false;
 }
 
-/* With the first process of a namespace all others end; to kill the group would wait for everybody who
- * makes or removes one. But that reaches what is frozen, and what has no first process any more. */
-static int end_processes(struct warden *w, struct instance *x)
+/* The first process of a pid namespace takes all others with it; killing the cgroup would wait for
+ * every cgroup that is being made or removed. But only that reaches frozen processes, and those whose
+ * first process is gone. */
+static int kill_processes(struct warden *w, struct instance *x)
 {
-        const bool frozen = x->freezing || x->state.status == RUNTIME_PAUSED;
+        const bool frozen = x->freezing || x->status.status == RUNTIME_PAUSED;
         int r = x->zygote.pidfd >= 0 ? pidfd_kill(x->zygote.pidfd, SIGKILL) : -ESRCH;
 
-        return r == -ESRCH || frozen ? kill_group(w, x) : r;
+        return r == -ESRCH || frozen ? kill_cgroup(w, x) : r;
 }
 
 void instance_destroy(struct warden *w, struct instance *x)
 {
         struct err e;
-        int r = end_processes(w, x);
+        int r = kill_processes(w, x);
 
         x->freezing = x->unreaped = false;
-        list_remove(&x->node);
+        list_remove(&x->poll_node);
         source_remove(w, &x->step);
-        list_remove(&x->waiters);
+        list_remove(&x->netns_waiter);
         if (r == 0 && x->zygote.pidfd >= 0 && x->process.fd < 0)
                 r = instance_watch(w, x);
         if (r < 0) {
-                (void) err_errno(&e, r, "end the processes of sandbox '%s'", x->id);
+                (void) err_errno(&e, r, "kill the processes of sandbox '%s'", x->id);
                 control_reply_to(w, &x->requester, &e, NULL);
                 return;
         }
@@ -466,7 +493,7 @@ void instance_destroy(struct warden *w, struct instance *x)
                 instance_poll_later(w, x);
 }
 
-/* --- what comes without an event --- */
+/* --- polling --- */
 
 static bool poll_frozen(struct warden *w, struct instance *x)
 {
@@ -476,12 +503,12 @@ static bool poll_frozen(struct warden *w, struct instance *x)
 
         if (r == 0)
                 r = cgroup_is_frozen(&g);
-        if (r == 0 && clock_mono(&clock_system) - x->since < FREEZE_MAX)
+        if (r == 0 && clock_mono(&clock_system) - x->poll_since < FREEZE_MAX)
                 return true;
         x->freezing = false;
-        list_remove(&x->node);
+        list_remove(&x->poll_node);
         if (r > 0) {
-                x->state.status = RUNTIME_PAUSED;
+                x->status.status = RUNTIME_PAUSED;
                 control_reply_to(w, &x->requester, NULL, NULL);
                 return false;
         }
@@ -496,7 +523,11 @@ bool instance_poll(struct warden *w, struct instance *x)
 {
         if (x->phase == INSTANCE_DESTROYING)
                 return remove_remains(w, x);
-        if (x->unreaped)
-                return poll_unreaped(w, x);
-        return x->freezing && poll_frozen(w, x);
+        if (!x->unreaped)
+                return x->freezing && poll_frozen(w, x);
+        if (is_unreaped(x) && clock_mono(&clock_system) - x->poll_since < REAP_MAX)
+                return true;
+        x->unreaped = false;
+        exited(w, x);
+        return false;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
-#include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,36 +13,39 @@
 
 /* --- in the child --- */
 
-/* Until a pass finds nothing: more comes while it is at work. False: something can't be removed. It stays,
- * and is tried again the next time. */
-static bool clean(int trash)
+struct pass {
+        int trash;
+        bool found, failed;
+};
+
+static int remove_one(void *data, const char *name)
 {
-        bool found = true, failed = false;
+        struct pass *p = data;
 
-        while (found && !failed) {
-                int fd = openat(trash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                DIR *d = fd < 0 ? NULL : fdopendir(fd);
-                const struct dirent *entry;
-
-                if (!d)
-                        return false;
-                found = false;
-                while ((entry = readdir(d))) {
-                        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-                                continue;
-                        found = true;
-                        failed |= walk_remove_all(trash, entry->d_name) < 0;
-                }
-                (void) closedir(d);
-        }
-        return !failed;
+        p->found = true;
+        p->failed |= walk_remove_all(p->trash, name) < 0;
+        return 0;
 }
 
-/* When the warden has ended, it looks once more: what came last may have been passed already. */
+/* Until a pass finds nothing: the warden adds more meanwhile. False: something can't be removed; it is
+ * tried again at the next wake-up. */
+static bool clean(int trash)
+{
+        struct pass p = { .trash = trash };
+
+        do {
+                p.found = false;
+                if (walk_names(trash, ".", remove_one, &p) < 0)
+                        return false;
+        } while (p.found && !p.failed);
+        return !p.failed;
+}
+
+/* After the warden has exited it cleans once more: the last addition may have come behind a pass. */
 never_returns static void run(int trash, int socket)
 {
         int *const kept[] = { &trash, &socket };
-        char word;
+        char byte;
         ssize_t n;
 
         (void) prctl(PR_SET_NAME, "hutch-janitor");
@@ -51,7 +53,7 @@ never_returns static void run(int trash, int socket)
         if (fd_keep_only(kept, ARRAY_SIZE(kept)) < 0)
                 _exit(1);
         do {
-                n = recv(socket, &word, 1, 0);
+                n = recv(socket, &byte, 1, 0);
                 if (!clean(trash))
                         (void) send(socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
         } while (n > 0 || (n < 0 && errno == EINTR));
@@ -60,7 +62,7 @@ never_returns static void run(int trash, int socket)
 
 /* --- in the warden --- */
 
-static void let_go(struct warden *w)
+void janitor_close(struct warden *w)
 {
         struct janitor *j = &w->janitor;
         const int fd = j->source.fd;
@@ -70,21 +72,20 @@ static void let_go(struct warden *w)
         j->pidfd = fd_close(j->pidfd);
 }
 
-static void spoke(struct warden *w, struct source *source)
+static void janitor_reported(struct warden *w, struct source *source)
 {
         struct janitor *j = container_of(source, struct janitor, source);
-        ssize_t n;
-        char word;
         int status;
+        char byte;
+        ssize_t n = recv(source->fd, &byte, 1, MSG_DONTWAIT);
 
-        n = recv(source->fd, &word, 1, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
-        log_warn(w->log, "not all of the trash could be removed");
+        log_warn(w->log, "can't remove everything in the trash");
         if (n > 0)
                 return;
         (void) !pidfd_wait(j->pidfd, &status);
-        let_go(w);
+        janitor_close(w);
 }
 
 static int start(struct warden *w)
@@ -100,7 +101,7 @@ static int start(struct warden *w)
         pid = clone_child(&(struct clone_child){ .cgroup = -EBADF }, &j->pidfd);
         if (pid == 0)
                 run(w->trash, theirs);
-        r = pid < 0 ? pid : source_add(w, &j->source, pair[0], spoke);
+        r = pid < 0 ? pid : source_add(w, &j->source, pair[0], EPOLLIN, janitor_reported);
         if (r < 0) {
                 (void) fd_close(pair[0]);
                 j->pidfd = fd_close(j->pidfd);
@@ -108,7 +109,7 @@ static int start(struct warden *w)
         return r;
 }
 
-/* A word that does not fit into the socket stands behind so many others that it will be looked at. */
+/* If the socket is full, the janitor will wake up often enough without this byte. */
 void janitor_start(struct warden *w)
 {
         int r = w->janitor.source.fd >= 0 ? 0 : start(w);
@@ -117,10 +118,10 @@ void janitor_start(struct warden *w)
             && errno != EAGAIN)
                 r = -errno;
         if (r < 0)
-                (void) log_err(r, w->log, "can't start a janitor");
+                (void) log_err(r, w->log, "can't start the janitor");
 }
 
-/* The name in there is new each time, also after a restart. */
+/* The name in the trash is unique, also across restarts. */
 int janitor_trash(struct warden *w, int from, const char *name)
 {
         char fresh[PLAN_NAME_MAX + 64];
@@ -132,10 +133,4 @@ int janitor_trash(struct warden *w, int from, const char *name)
                 return errno == ENOENT ? 0 : -errno;
         janitor_start(w);
         return 0;
-}
-
-/* It goes on alone, until nothing is left. */
-void janitor_close(struct warden *w)
-{
-        let_go(w);
 }

@@ -76,7 +76,7 @@ static const char *set_zygotes(void *target, struct str value)
 
         if (parse_u64_max(value, ZYGOTES_MAX, &n) < 0)
                 return "not a number up to 1024";
-        o->config.seeds = (unsigned) n;
+        o->config.zygotes = (unsigned) n;
         return NULL;
 }
 
@@ -155,8 +155,10 @@ static const struct option options[] = {
         { "installation", "NAME", "tells this installation from others on the host",
           set_installation },
         { "uids", "BASE:COUNT", "uids of sandboxes (default 268435456:655360000)", set_uids },
-        { "seeds", "N", "how many sandboxes are prepared ahead (default 4)", set_zygotes },
-        { "networks", "N", "how many networks of each kind are prepared ahead (default 128)",
+        { "zygotes", "N",
+          "how many zygotes, processes that become sandboxes, are kept ready\n(default 4)",
+          set_zygotes },
+        { "networks", "N", "how many network namespaces of each kind are kept ready (default 128)",
           set_networks },
         { "no-private", NULL, "no network but 'none', and no change to the host's packet rules",
           set_no_private },
@@ -246,7 +248,7 @@ int main(int argc, char **argv)
         struct arguments o = {
                 .config = { .socket = -EBADF,
                             .uids = { 268435456, 10000 },
-                            .seeds = 4,
+                            .zygotes = 4,
                             .networks = NETNS_POOL_DEPTH_DEFAULT },
                 .sink = { STDERR_FILENO, LOG_INFO, LOG_LOGFMT, &clock_system },
         };

@@ -16,12 +16,31 @@
 #include "os/fd_pass.h"
 #include "warden/refill.h"
 
+/*
+ * Theory of operation.
+ *
+ * The problem. Making a network namespace takes milliseconds, and hundreds of them while the kernel
+ * destroys others: too long for the warden's loop. So a child of the warden makes and closes them, and
+ * the warden holds copies of the descriptors of those that are ready.
+ *
+ * The invariant: both sides have the same queue of ready namespaces per kind. The process announces each
+ * (READY) in its order, the warden takes the oldest and says so (TAKEN). If the index does not match, the
+ * process exits rather than to go on with a wrong idea of what is in use.
+ *
+ * While the warden is busy the process only listens; it refills the pool after a delay that gets shorter
+ * the emptier the pool is (warden/refill.h).
+ *
+ * If the process dies, instances keep their networks, because their own processes are in the namespaces.
+ * The warden drops its copies, starts another process, which adopts the namespaces in use and removes
+ * everything else of ours. If the warden dies, the process is killed (PR_SET_PDEATHSIG); a lock file keeps
+ * the process of the next warden from installing its rules before the old one is gone.
+ */
+
 #define LOCK        "net.lock"
-#define FLUSH_AFTER (3 * USEC_PER_SEC)  /* nothing came or went for so long */
-#define SWEEP_AFTER (60 * USEC_PER_SEC) /* one came back */
+#define FLUSH_AFTER (3 * USEC_PER_SEC)  /* of silence */
+#define SWEEP_AFTER (60 * USEC_PER_SEC) /* after one was returned */
 #define RETRY_AFTER USEC_PER_SEC
-#define QUEUE_BYTES \
-        (8 * MiB) /* ten thousand messages: nobody is to wait for a busy netns_process */
+#define QUEUE_BYTES (8 * MiB) /* ten thousand messages: the warden does not wait for this process */
 
 /* --- messages --- */
 
@@ -49,21 +68,21 @@ int netns_process_receive(int socket, struct netns_msg *ret, int *ret_fd, int fl
         return 1;
 }
 
-/* --- the netns_process --- */
+/* --- to the warden --- */
 
 struct netns_process {
         int socket;
         struct netns_pool *pool;
-        unsigned depth[NETNS_KINDS]; /* as in netns_pool_config */
-        unsigned shown[NETNS_KINDS]; /* of those that are ready: known to the warden */
-        usec_t rests_until;
+        unsigned depth[NETNS_KINDS];     /* as in netns_pool_config */
+        unsigned announced[NETNS_KINDS]; /* of those that are ready: the warden knows them */
+        usec_t refill_at;
         usec_t quiet_since;
         usec_t returned_at; /* the first since the last sweep; 0: none */
         usec_t retry_at;    /* 0: no need */
 };
 
-/* Nobody is left to tell, or to work for. */
-static void tell(const struct netns_process *k, const struct netns_msg *m, int fd)
+/* Exits if the warden is gone. */
+static void send_message(const struct netns_process *k, const struct netns_msg *m, int fd)
 {
         if (netns_process_send(k->socket, m, fd, 0) < 0)
                 _exit(1);
@@ -77,108 +96,7 @@ static void send_failure(const struct netns_process *k, enum netns_kind kind, co
         };
 
         (void) snprintf(m.text, sizeof(m.text), "%.*s", (int) sizeof(m.text) - 1, e->message);
-        tell(k, &m, -EBADF);
-}
-
-static void show_ready(struct netns_process *k)
-{
-        for (int kind = 0; kind < NETNS_KINDS; kind++) {
-                struct pooled_netns item;
-
-                while (netns_pool_peek(k->pool, (enum netns_kind) kind, k->shown[kind], &item)
-                       == 0) {
-                        const struct netns_msg m = { .what = NETNS_MSG_READY,
-                                                     .kind = item.kind,
-                                                     .index = item.index };
-
-                        tell(k, &m, item.fd);
-                        k->shown[kind]++;
-                }
-        }
-}
-
-/* The kind that lacks most decides. */
-static usec_t rest(const struct netns_process *k)
-{
-        usec_t shortest = UINT64_MAX;
-
-        for (size_t i = 0; i < NETNS_KINDS; i++)
-                if (k->depth[i] > 0)
-                        shortest = MIN_OF(shortest, refill_delay(k->shown[i], k->depth[i]));
-        return shortest;
-}
-
-/* Both sides have the same queue, so that an order in it is an order of both. */
-static void note_taken(struct netns_process *k, const struct netns_msg *m)
-{
-        struct pooled_netns item;
-
-        if (netns_pool_take(k->pool, m->kind, &item) < 0 || item.index != m->index)
-                _exit(1);
-        k->shown[m->kind]--;
-        k->rests_until = k->quiet_since + rest(k);
-}
-
-static void note_returned(struct netns_process *k, const struct netns_msg *m)
-{
-        netns_pool_return(k->pool, &(struct pooled_netns){ m->kind, m->index, -EBADF });
-        if (k->returned_at == 0)
-                k->returned_at = clock_mono(&clock_system);
-}
-
-static void hear(struct netns_process *k, const struct netns_msg *m)
-{
-        k->quiet_since = clock_mono(&clock_system);
-        if (m->kind >= NETNS_KINDS)
-                _exit(1);
-        if (m->what == NETNS_MSG_TAKEN)
-                note_taken(k, m);
-        else if (m->what == NETNS_MSG_RETURNED)
-                note_returned(k, m);
-        else if (m->what == NETNS_MSG_SHUTDOWN)
-                _exit(netns_pool_teardown(k->pool) < 0 ? 1 : 0);
-}
-
-/* Milliseconds until there is something to do without being told; -1: never. */
-static int idle_timeout(const struct netns_process *k, usec_t now)
-{
-        usec_t next = UINT64_MAX;
-
-        if (k->retry_at > 0)
-                next = k->retry_at;
-        if (netns_pool_n_returned(k->pool) > 0)
-                next = MIN_OF(next, k->quiet_since + FLUSH_AFTER);
-        if (k->returned_at > 0)
-                next = MIN_OF(next, k->returned_at + SWEEP_AFTER);
-        if (next == UINT64_MAX)
-                return -1;
-        return next <= now ? 0 : (int) ((next - now) / USEC_PER_MSEC) + 1;
-}
-
-/* How long to listen before there is work to do. */
-static int listen_for(const struct netns_process *k, bool more)
-{
-        usec_t now = clock_mono(&clock_system);
-
-        if (!more)
-                return idle_timeout(k, now);
-        if (now >= k->rests_until)
-                return 0;
-        return (int) ((k->rests_until - now) / USEC_PER_MSEC) + 1;
-}
-
-static void do_what_is_due(struct netns_process *k, usec_t now)
-{
-        if (netns_pool_n_returned(k->pool) > 0 && now >= k->quiet_since + FLUSH_AFTER)
-                (void) !netns_pool_flush(k->pool);
-        if (k->returned_at > 0 && now >= k->returned_at + SWEEP_AFTER) {
-                k->returned_at = 0;
-                (void) !netns_pool_sweep(k->pool);
-        }
-        if (k->retry_at > 0 && now >= k->retry_at) {
-                k->retry_at = 0;
-                netns_pool_retry(k->pool);
-        }
+        send_message(k, &m, -EBADF);
 }
 
 static void send_failures(struct netns_process *k)
@@ -198,8 +116,89 @@ static void send_failures(struct netns_process *k)
         }
 }
 
+static void announce_ready(struct netns_process *k)
+{
+        for (int kind = 0; kind < NETNS_KINDS; kind++) {
+                struct pooled_netns item;
+
+                while (netns_pool_peek(k->pool, (enum netns_kind) kind, k->announced[kind], &item)
+                       == 0) {
+                        const struct netns_msg m = { .what = NETNS_MSG_READY,
+                                                     .kind = item.kind,
+                                                     .index = item.index };
+
+                        send_message(k, &m, item.fd);
+                        k->announced[kind]++;
+                }
+        }
+}
+
+/* --- from the warden --- */
+
+static void note_taken(struct netns_process *k, const struct netns_msg *m)
+{
+        usec_t delay = UINT64_MAX;
+        struct pooled_netns item;
+
+        if (netns_pool_take(k->pool, m->kind, &item) < 0 || item.index != m->index)
+                _exit(1);
+        k->announced[m->kind]--;
+        for (size_t i = 0; i < NETNS_KINDS; i++) /* the emptiest decides */
+                if (k->depth[i] > 0)
+                        delay = MIN_OF(delay, refill_delay(k->announced[i], k->depth[i]));
+        k->refill_at = k->quiet_since + delay;
+}
+
+static void take_message(struct netns_process *k, const struct netns_msg *m)
+{
+        k->quiet_since = clock_mono(&clock_system);
+        if (m->kind >= NETNS_KINDS)
+                _exit(1);
+        if (m->what == NETNS_MSG_TAKEN) {
+                note_taken(k, m);
+        } else if (m->what == NETNS_MSG_RETURNED) {
+                netns_pool_return(k->pool, &(struct pooled_netns){ m->kind, m->index, -EBADF });
+                if (k->returned_at == 0)
+                        k->returned_at = k->quiet_since;
+        } else if (m->what == NETNS_MSG_SHUTDOWN) {
+                _exit(netns_pool_teardown(k->pool) < 0 ? 1 : 0);
+        }
+}
+
+/* --- work --- */
+
+/* Milliseconds to listen before there is something to do; -1: until a message comes. */
+static int listen_timeout(const struct netns_process *k, bool more)
+{
+        usec_t next = UINT64_MAX;
+
+        if (more)
+                return refill_timeout(k->refill_at);
+        if (k->retry_at > 0)
+                next = k->retry_at;
+        if (netns_pool_n_returned(k->pool) > 0)
+                next = MIN_OF(next, k->quiet_since + FLUSH_AFTER);
+        if (k->returned_at > 0)
+                next = MIN_OF(next, k->returned_at + SWEEP_AFTER);
+        return next == UINT64_MAX ? -1 : refill_timeout(next);
+}
+
+static void do_periodic_work(struct netns_process *k, usec_t now)
+{
+        if (netns_pool_n_returned(k->pool) > 0 && now >= k->quiet_since + FLUSH_AFTER)
+                (void) !netns_pool_flush(k->pool);
+        if (k->returned_at > 0 && now >= k->returned_at + SWEEP_AFTER) {
+                k->returned_at = 0;
+                (void) !netns_pool_sweep(k->pool);
+        }
+        if (k->retry_at > 0 && now >= k->retry_at) {
+                k->retry_at = 0;
+                netns_pool_retry(k->pool);
+        }
+}
+
 /* Whether there may be more to do. */
-static bool work(struct netns_process *k)
+static bool step(struct netns_process *k)
 {
         int r = netns_pool_step(k->pool);
 
@@ -209,7 +208,7 @@ static bool work(struct netns_process *k)
                 send_failures(k);
                 k->retry_at = clock_mono(&clock_system) + RETRY_AFTER;
         }
-        show_ready(k);
+        announce_ready(k);
         return r > 0;
 }
 
@@ -222,33 +221,25 @@ never_returns static void run(struct netns_process *k)
                 struct netns_msg m;
                 int fd, r;
 
-                if (poll(&p, 1, listen_for(k, more)) < 0 && errno != EINTR)
+                if (poll(&p, 1, listen_timeout(k, more)) < 0 && errno != EINTR)
                         _exit(1);
                 if (p.revents != 0) {
                         r = netns_process_receive(k->socket, &m, &fd, MSG_DONTWAIT);
                         if (r <= 0 && r != -EAGAIN)
                                 _exit(r == 0 ? 0 : 1);
                         if (r > 0)
-                                hear(k, &m);
+                                take_message(k, &m);
                         more = true;
                         continue;
                 }
-                do_what_is_due(k, clock_mono(&clock_system));
-                more = work(k);
+                do_periodic_work(k, clock_mono(&clock_system));
+                more = step(k);
         }
 }
 
-/* --- its start --- */
+/* --- start --- */
 
-static void adopt(struct netns_process *k, const struct netns_msg *m, int fd)
-{
-        const struct pooled_netns item = { m->kind, m->index, fd };
-
-        if (fd >= 0 && netns_pool_adopt(k->pool, &item) < 0)
-                (void) fd_close(fd);
-}
-
-static void wait_for_start(struct netns_process *k)
+static void adopt_until_start(struct netns_process *k)
 {
         struct netns_msg m;
         int fd;
@@ -256,18 +247,10 @@ static void wait_for_start(struct netns_process *k)
         do {
                 if (netns_process_receive(k->socket, &m, &fd, 0) <= 0)
                         _exit(0);
-                if (m.what == NETNS_MSG_ADOPT)
-                        adopt(k, &m, fd);
+                if (m.what == NETNS_MSG_ADOPT && fd >= 0
+                    && netns_pool_adopt(k->pool, &(struct pooled_netns){ m.kind, m.index, fd }) < 0)
+                        (void) fd_close(fd);
         } while (m.what != NETNS_MSG_START);
-}
-
-/* The netns_process of a warden that was killed may not have noticed yet, and would take away rules that we put
- * in place. It is killed with its warden, so that this does not take long. */
-static int lock(int data)
-{
-        int fd = openat(data, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-        return fd < 0 || flock(fd, LOCK_EX) < 0 ? -errno : 0;
 }
 
 never_returns static void become(const struct netns_pool_config *c, int socket, int data,
@@ -276,11 +259,12 @@ never_returns static void become(const struct netns_pool_config *c, int socket, 
         struct netns_process k = { .quiet_since = clock_mono(&clock_system) };
         int *const kept[] = { &socket, &data };
         struct err e;
+        int lock;
 
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != warden
             || fd_keep_only(kept, ARRAY_SIZE(kept)) < 0)
                 _exit(1);
-        (void) prctl(PR_SET_NAME, "hutch-netkeeper");
+        (void) prctl(PR_SET_NAME, "hutch-netns");
         k.socket = socket;
         memcpy(k.depth, c->depth, sizeof(k.depth));
         if (netns_pool_open(c, &k.pool, &e) < 0) {
@@ -288,8 +272,10 @@ never_returns static void become(const struct netns_pool_config *c, int socket, 
                         send_failure(&k, (enum netns_kind) i, &e, false);
                 _exit(1);
         }
-        wait_for_start(&k);
-        if (lock(data) < 0)
+        adopt_until_start(&k);
+        /* Held until it exits. The process of a killed warden dies with it, so this is short. */
+        lock = openat(data, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (lock < 0 || flock(lock, LOCK_EX) < 0)
                 _exit(1);
         if (netns_pool_start(k.pool, &e) < 0)
                 send_failure(&k, NETNS_KIND_PRIVATE, &e, true);
@@ -312,7 +298,7 @@ int netns_process_start(const struct netns_pool_config *c, int data, int *ret_so
                                sizeof(int))
                     < 0)
                         return -errno;
-        pid = clone_child(&(struct clone_child){ 0, -EBADF }, ret_pidfd);
+        pid = clone_child(&(struct clone_child){ .cgroup = -EBADF }, ret_pidfd);
         if (pid == 0)
                 become(c, theirs, data, warden);
         if (pid < 0)

@@ -41,7 +41,7 @@ struct netrules {
         const struct addr_plan *addrs;
         const struct netrules_service *services;
         size_t n_services; /* at most NETRULES_SERVICES_MAX */
-        bool only_ours; /* what is neither from nor to a sandbox is not sent on: the host was no
+        bool only_ours;    /* what is neither from nor to a sandbox is not sent on: the host was no
                             * router before we made it one, and is to be none for its neighbours */
 };
 

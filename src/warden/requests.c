@@ -10,19 +10,19 @@
 #include "warden/data.h"
 #include "warden/warden_impl.h"
 
-/* A request, with descriptors of which what is kept is taken. */
-struct incoming {
-        const struct warden_request *q;
-        int *fds;
-};
-
-/* What a request does. A negative result is answered with `e`; 0 means that it was answered, or will
- * be. */
-typedef int call_fn(struct warden *w, const struct incoming *in, struct err *e);
+/* What a request does. A negative result is replied with `e`; 0 means that there was, or will be, a reply.
+ * Descriptors of the request that are kept are taken from `fds`. */
+typedef int request_fn(struct warden *w, const struct warden_request *q, int *fds, struct err *e);
 
 static struct requester requester_of(const struct warden_request *q)
 {
         return (struct requester){ true, q->call, q->request_id };
+}
+
+static void reply_success(struct warden *w, const struct warden_request *q)
+{
+        control_reply(w, &(struct warden_reply){ .call = q->call, .request_id = q->request_id },
+                      NULL);
 }
 
 /* NULL, and `e` says why. */
@@ -33,16 +33,6 @@ static struct instance *find(struct warden *w, const char *id, struct err *e)
         if (x && x->phase != INSTANCE_DESTROYING)
                 return x;
         (void) err_set(e, ERR_NOT_FOUND, "there is no sandbox '%s'", id);
-        return NULL;
-}
-
-static struct instance *find_living(struct warden *w, const char *id, struct err *e)
-{
-        struct instance *x = find(w, id, e);
-
-        if (!x || (x->phase == INSTANCE_RUNNING && !x->requester.waits))
-                return x;
-        (void) err_set(e, ERR_CONFLICT, "sandbox '%s' is not in the state for it", id);
         return NULL;
 }
 
@@ -60,47 +50,42 @@ static int set_frozen(struct warden *w, struct instance *x, bool frozen, struct 
 
 /* --- hello --- */
 
-/* One that is told to be running must not come to a stop a moment later. */
-static void stop_freezing(struct warden *w, struct instance *x)
+/* The requests of the hutchd before this one are void. Creates are undone, because no one knows of them;
+ * so are pauses, because an instance that is reported as running must not freeze afterwards. The rest is
+ * completed without a reply. */
+static void drop_requester(struct warden *w, struct instance *x)
 {
         struct err e;
 
-        if (!x->freezing)
-                return;
-        x->freezing = false;
-        list_remove(&x->node);
-        if (set_frozen(w, x, false, &e) < 0)
-                log_warn(w->log, "%s", e.message);
+        x->requester.waiting = false;
+        if (x->freezing) {
+                x->freezing = false;
+                list_remove(&x->poll_node);
+                if (set_frozen(w, x, false, &e) < 0)
+                        log_warn(w->log, "%s", e.message);
+        }
+        if (x->phase == INSTANCE_STARTING || x->phase == INSTANCE_BUILDING)
+                instance_destroy(w, x);
 }
 
-/* What the hutchd before had under way is nobody's now: creates are undone, because nobody knows of
- * them, and so are pauses; the rest comes to its end and is not told. */
-static void drop_requesters(struct warden *w)
+static int run_hello(struct warden *w, const struct warden_request *q, int *fds, struct err *e)
 {
         struct tree_node *n = tree_from(&w->instances, STR(""));
 
-        while (n) {
-                struct instance *x = container_of(n, struct instance, by_id);
-                char id[PLAN_NAME_MAX + 1];
-
-                memcpy(id, x->id, sizeof(id));
-                x->requester.waits = false;
-                stop_freezing(w, x);
-                if (x->phase == INSTANCE_STARTING || x->phase == INSTANCE_BUILDING)
-                        instance_destroy(w, x);
-                n = tree_after(&w->instances, str_from(id));
-        }
-}
-
-static int call_hello(struct warden *w, const struct incoming *in, struct err *e)
-{
-        const struct warden_request *q = in->q;
+        (void) fds;
         w->control.phase = WARDEN_PHASE_NEW;
         if (q->version != WARDEN_PROTOCOL_VERSION)
                 return err_set(e, ERR_UNSUPPORTED, "hutchd speaks version %u, the warden %u",
                                q->version, WARDEN_PROTOCOL_VERSION);
         control_discard(w);
-        drop_requesters(w);
+        while (n) {
+                struct instance *x = container_of(n, struct instance, by_id);
+                char id[PLAN_NAME_MAX + 1];
+
+                memcpy(id, x->id, sizeof(id)); /* it may be freed */
+                drop_requester(w, x);
+                n = tree_after(&w->instances, str_from(id));
+        }
         w->control.phase = WARDEN_PHASE_READY;
         control_reply(w,
                       &(struct warden_reply){ .call = q->call,
@@ -125,41 +110,42 @@ static int check_record(int fd, struct err *e)
 static int check_image(const struct warden *w, const struct plan_spec *s, struct err *e)
 {
         if (s->image == PLAN_IMAGE_HOST && !w->ctx.host)
-                return err_set(
-                        e, ERR_UNSUPPORTED,
-                        "this host has no image 'host', because its programs are not all in "
-                        "/usr: import an image, and name that");
+                return err_set(e, ERR_UNSUPPORTED,
+                               "this host has no image 'host', because its programs are not all in "
+                               "/usr: import an image (hutch-warden --import) and use that");
         for (size_t i = 0; i < s->layers.n; i++) {
                 char path[sizeof(DATA_LAYERS) + PLAN_LAYER_NAME_MAX + 1];
 
                 (void) snprintf(path, sizeof(path), DATA_LAYERS "/%s", s->layers.items[i]);
                 if (faccessat(w->ctx.data, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-                        return err_set(e, ERR_NOT_FOUND,
-                                       "there is no image '%s': import it (hutch-warden --import)",
-                                       s->layers.items[i]);
+                        return err_set(
+                                e, ERR_NOT_FOUND,
+                                "there is no image '%s': import it with 'hutch-warden --import'",
+                                s->layers.items[i]);
         }
         return 0;
 }
 
-/* Version 1 can't, whatever is mounted. */
+/* cgroup v1 can't limit io that is written back later, whatever is mounted. */
 static int check_io(const struct warden *w, const struct plan_spec *s, struct err *e)
 {
         if (s->io_bytes == 0 && s->io_operations == 0)
                 return 0;
         if (!w->ctx.tree->unified_controls)
-                return err_set(e, ERR_UNSUPPORTED,
-                               "io and iops need cgroup v2, and this host's "
-                               "are of version 1: boot it with "
-                               "systemd.unified_cgroup_hierarchy=1, or leave them out");
+                return err_set(
+                        e, ERR_UNSUPPORTED,
+                        "the limits io and iops need cgroup v2, and this host uses v1: boot it "
+                        "with systemd.unified_cgroup_hierarchy=1, or omit them");
         if (!w->ctx.tree->io)
                 return err_set(e, ERR_UNSUPPORTED,
-                               "io and iops need the controller 'io', which was not handed on to "
-                               "hutch-warden (see cgroup.controllers)");
+                               "the limits io and iops need the controller 'io', which is not "
+                               "delegated to hutch-warden (see cgroup.controllers)");
         if (w->ctx.disk == 0)
-                return err_set(e, ERR_UNSUPPORTED,
-                               "io and iops: the kernel does not tell which disk the data directory "
-                               "'%s' is on; keep it on a file system such as ext4 or xfs",
-                               w->config->data);
+                return err_set(
+                        e, ERR_UNSUPPORTED,
+                        "the limits io and iops need the disk of the data directory '%s', "
+                        "which the kernel does not report; use a file system such as ext4 or xfs",
+                        w->config->data);
         return 0;
 }
 
@@ -170,7 +156,7 @@ static int check_groups(const struct warden *w, const struct plan_spec *s, struc
         if (!s->memory && !s->cpu_millis && !s->pids && !s->io_bytes && !s->io_operations)
                 return 0;
         return err_set(e, ERR_UNSUPPORTED,
-                       "this host has no cgroups to limit a sandbox by");
+                       "this host has no cgroups, so a sandbox can't have limits");
 }
 
 static int read_spec(const struct warden *w, const struct warden_request *q, struct arena *a,
@@ -188,26 +174,25 @@ static int read_spec(const struct warden *w, const struct warden_request *q, str
         if (r < 0)
                 return r;
         if (instance_find(w, ret->id))
-                return err_set(e, ERR_CONFLICT, "there is a sandbox '%s'", ret->id);
+                return err_set(e, ERR_CONFLICT, "sandbox '%s' exists already", ret->id);
         return 0;
 }
 
-static int call_create(struct warden *w, const struct incoming *in, struct err *e)
+static int run_create(struct warden *w, const struct warden_request *q, int *fds, struct err *e)
 {
-        const struct warden_request *q = in->q;
         scoped(arena_wipe) struct arena a;
-        struct plan_spec spec;
-        struct str bytes;
         struct zygote zygote = ZYGOTE_NULL;
+        struct plan_spec spec;
         struct instance *x;
+        struct str bytes;
         bool ready = false;
         int r;
 
         arena_init(&a, 4 * PLAN_SPEC_MAX);
-        bytes = str_of(arena_dup(&a, q->spec), q->spec.n);
+        bytes = arena_dup_str(&a, q->spec);
         r = read_spec(w, q, &a, &spec, e);
         if (r == 0)
-                r = check_record(in->fds[0], e);
+                r = check_record(fds[0], e);
         if (r == 0)
                 r = fd_budget_check(w, e);
         if (r == 0)
@@ -222,7 +207,7 @@ static int call_create(struct warden *w, const struct incoming *in, struct err *
         x->spec = spec;
         x->spec.uid_first = zygote.uid_first;
         x->spec_bytes = bytes;
-        x->record = TAKE_FD(in->fds[0]);
+        x->record = TAKE_FD(fds[0]);
         x->requester = requester_of(q);
         instance_create(w, x);
         return 0;
@@ -230,23 +215,19 @@ static int call_create(struct warden *w, const struct incoming *in, struct err *
 
 /* --- destroy --- */
 
-/* Also of one that is being made, and again of one that is being destroyed: who asked before is told
- * that someone else has taken over. */
-static int call_destroy(struct warden *w, const struct incoming *in, struct err *e)
+/* Also during a create, and again during a destroy: the earlier request is replied as canceled. */
+static int run_destroy(struct warden *w, const struct warden_request *q, int *fds, struct err *e)
 {
-        const struct warden_request *q = in->q;
-        const struct err taken_over = { ERR_CANCELED, 0, "another request took its place" };
+        const struct err canceled = { ERR_CANCELED, 0, "replaced by a destroy request" };
         struct instance *x = instance_find(w, q->id);
 
+        (void) fds;
         (void) e;
         if (!x) {
-                control_reply(w,
-                              &(struct warden_reply){ .call = q->call,
-                                                      .request_id = q->request_id },
-                              NULL);
+                reply_success(w, q);
                 return 0;
         }
-        control_reply_to(w, &x->requester, &taken_over, NULL);
+        control_reply_to(w, &x->requester, &canceled, NULL);
         x->requester = requester_of(q);
         if (x->phase != INSTANCE_DESTROYING)
                 instance_destroy(w, x);
@@ -255,20 +236,29 @@ static int call_destroy(struct warden *w, const struct incoming *in, struct err 
 
 /* --- pause, resume --- */
 
-static int call_pause(struct warden *w, const struct incoming *in, struct err *e)
+static int run_pause_resume(struct warden *w, const struct warden_request *q, int *fds,
+                            struct err *e)
 {
-        const struct warden_request *q = in->q;
-        struct instance *x = find_living(w, q->id, e);
-        int r = 0;
+        const bool pause = q->call == WARDEN_MSG_PAUSE;
+        struct instance *x = find(w, q->id, e);
+        int r;
 
+        (void) fds;
         if (!x)
                 return ERR_RETURN(e->code);
-        if (x->state.status != RUNTIME_RUNNING)
-                r = err_set(e, ERR_CONFLICT, "sandbox '%s' is paused", q->id);
-        if (r == 0)
-                r = set_frozen(w, x, true, e);
+        if (x->phase != INSTANCE_RUNNING || x->requester.waiting)
+                return err_set(e, ERR_CONFLICT, "sandbox '%s' is not running, or is busy", q->id);
+        if (x->status.status != (pause ? RUNTIME_RUNNING : RUNTIME_PAUSED))
+                return err_set(e, ERR_CONFLICT, "sandbox '%s' is %spaused", q->id,
+                               pause ? "" : "not ");
+        r = set_frozen(w, x, pause, e);
         if (r < 0)
                 return r;
+        if (!pause) {
+                x->status.status = RUNTIME_RUNNING;
+                reply_success(w, q);
+                return 0;
+        }
         x->requester = requester_of(q);
         x->freezing = true;
         instance_poll_later(w, x);
@@ -276,65 +266,45 @@ static int call_pause(struct warden *w, const struct incoming *in, struct err *e
         return 0;
 }
 
-static int call_resume(struct warden *w, const struct incoming *in, struct err *e)
+/* --- queries --- */
+
+static int run_inspect(struct warden *w, const struct warden_request *q, int *fds, struct err *e)
 {
-        const struct warden_request *q = in->q;
-        struct instance *x = find_living(w, q->id, e);
-        int r = 0;
-
-        if (!x)
-                return ERR_RETURN(e->code);
-        if (x->state.status != RUNTIME_PAUSED)
-                r = err_set(e, ERR_CONFLICT, "sandbox '%s' is not paused", q->id);
-        if (r == 0)
-                r = set_frozen(w, x, false, e);
-        if (r < 0)
-                return r;
-        x->state.status = RUNTIME_RUNNING;
-        control_reply(w, &(struct warden_reply){ .call = q->call, .request_id = q->request_id },
-                      NULL);
-        return 0;
-}
-
-/* --- looking --- */
-
-static int call_inspect(struct warden *w, const struct incoming *in, struct err *e)
-{
-        const struct warden_request *q = in->q;
-        struct warden_reply a = { .call = q->call, .request_id = q->request_id };
-        int living[WARDEN_FDS_ALIVE] = { -EBADF, -EBADF };
+        struct warden_reply reply = { .call = q->call, .request_id = q->request_id };
+        int alive[WARDEN_FDS_ALIVE] = { -EBADF, -EBADF };
         struct instance *x = find(w, q->id, e);
         int r;
 
+        (void) fds;
         if (!x)
                 return ERR_RETURN(e->code);
         if (x->phase == INSTANCE_STARTING || x->phase == INSTANCE_BUILDING)
-                return err_set(e, ERR_CONFLICT, "sandbox '%s' is being made", q->id);
-        a.state = x->state;
-        if (instance_is_alive(&x->state)) {
-                r = instance_fds(w, x, living);
+                return err_set(e, ERR_CONFLICT, "sandbox '%s' is being created", q->id);
+        reply.state = x->status;
+        if (instance_is_alive(&x->status)) {
+                r = instance_fds(w, x, alive);
                 if (r < 0)
-                        return err_errno(e, r, "look at sandbox '%s'", q->id);
+                        return err_errno(e, r, "inspect sandbox '%s'", q->id);
         }
-        control_reply(w, &a, living);
+        control_reply(w, &reply, alive);
         return 0;
 }
 
-static int call_usage(struct warden *w, const struct incoming *in, struct err *e)
+static int run_usage(struct warden *w, const struct warden_request *q, int *fds, struct err *e)
 {
-        const struct warden_request *q = in->q;
         scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
         struct cgroup_stats c = { 0 };
         struct instance *x = find(w, q->id, e);
         int r;
 
+        (void) fds;
         if (!x)
                 return ERR_RETURN(e->code);
         r = instance_cgroup(w, x, &g);
         if (r == 0)
                 r = cgroup_stats(w->ctx.tree, &g, &c);
         if (r < 0 && r != -ENOENT)
-                return err_errno(e, r, "look at the group of sandbox '%s'", q->id);
+                return err_errno(e, r, "read the cgroup of sandbox '%s'", q->id);
         control_reply(w,
                       &(struct warden_reply){ .call = q->call,
                                               .request_id = q->request_id,
@@ -353,59 +323,61 @@ static int open_record(const struct warden *w, const struct instance *x, int *re
         return r == 0 ? state_open_record(dir, ret_fd) : r;
 }
 
-/* What is being made is known to who asked for it; what is being destroyed is gone. */
-static int call_scan(struct warden *w, const struct incoming *in, struct err *e)
+/* Without those that are being created, which their requester knows, or destroyed. */
+static int run_scan(struct warden *w, const struct warden_request *q, int *fds, struct err *e)
 {
-        const struct warden_request *q = in->q;
         struct warden_found found[WARDEN_PAGE_MAX];
         int records[WARDEN_PAGE_MAX];
-        struct warden_reply a = { .call = q->call, .request_id = q->request_id, .found = found };
+        struct warden_reply reply = { .call = q->call,
+                                      .request_id = q->request_id,
+                                      .found = found };
         struct tree_node *n = tree_after(&w->instances, str_from(q->id));
         int r = 0;
 
-        for (; n && a.n_found < WARDEN_PAGE_MAX && r == 0; n = tree_after(&w->instances, n->key)) {
+        (void) fds;
+        for (; n && reply.n_found < WARDEN_PAGE_MAX && r == 0;
+             n = tree_after(&w->instances, n->key)) {
                 const struct instance *x = container_of(n, struct instance, by_id);
 
                 if (x->phase != INSTANCE_RUNNING && x->phase != INSTANCE_EXITED)
                         continue;
-                found[a.n_found] = (struct warden_found){ x->id, x->state };
-                r = open_record(w, x, &records[a.n_found]);
-                a.n_found += r == 0;
+                found[reply.n_found] = (struct warden_found){ x->id, x->status };
+                r = open_record(w, x, &records[reply.n_found]);
+                reply.n_found += r == 0;
         }
         if (r == 0) {
-                a.more = n != NULL;
-                a.skipped = n ? 0 : w->skipped;
-                control_reply(w, &a, records);
+                reply.more = n != NULL;
+                reply.skipped = n ? 0 : w->skipped;
+                control_reply(w, &reply, records);
                 return 0;
         }
-        while (a.n_found > 0)
-                (void) fd_close(records[--a.n_found]);
+        while (reply.n_found > 0)
+                (void) fd_close(records[--reply.n_found]);
         return err_errno(e, r, "read the record of a sandbox");
 }
 
-static call_fn *const calls[WARDEN_MSG_KIND_MAX_] = {
-        [WARDEN_MSG_HELLO] = call_hello,     [WARDEN_MSG_CREATE] = call_create,
-        [WARDEN_MSG_DESTROY] = call_destroy, [WARDEN_MSG_PAUSE] = call_pause,
-        [WARDEN_MSG_RESUME] = call_resume,   [WARDEN_MSG_INSPECT] = call_inspect,
-        [WARDEN_MSG_SCAN] = call_scan,       [WARDEN_MSG_USAGE] = call_usage,
+static const struct {
+        request_fn *run;
+        bool is_change;
+} requests[WARDEN_MSG_KIND_MAX_] = {
+        [WARDEN_MSG_HELLO] = { run_hello, false },
+        [WARDEN_MSG_CREATE] = { run_create, true },
+        [WARDEN_MSG_DESTROY] = { run_destroy, true },
+        [WARDEN_MSG_PAUSE] = { run_pause_resume, true },
+        [WARDEN_MSG_RESUME] = { run_pause_resume, true },
+        [WARDEN_MSG_INSPECT] = { run_inspect, false },
+        [WARDEN_MSG_SCAN] = { run_scan, false },
+        [WARDEN_MSG_USAGE] = { run_usage, false },
 };
-
-/* That change something: who looks disturbs nobody, and is not disturbed. */
-static bool is_work(enum warden_msg call)
-{
-        return call == WARDEN_MSG_CREATE || call == WARDEN_MSG_DESTROY || call == WARDEN_MSG_PAUSE
-               || call == WARDEN_MSG_RESUME;
-}
 
 void requests_dispatch(struct warden *w, const struct warden_request *q, int *fds)
 {
         struct err e;
         int r;
 
-        if (is_work(q->call))
+        if (requests[q->call].is_change)
                 zygote_pool_defer(w);
-        r = calls[q->call](w, &(struct incoming){ q, fds }, &e);
-
+        r = requests[q->call].run(w, q, fds, &e);
         if (r < 0)
                 control_reply(w,
                               &(struct warden_reply){ .call = q->call,

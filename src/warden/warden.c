@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "warden/warden.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -17,17 +16,18 @@
 #include "os/mount.h"
 #include "os/memfd.h"
 #include "os/virtual_file.h"
+#include "os/walk.h"
 #include "warden/data.h"
 #include "warden/host_image.h"
 #include "warden/warden_impl.h"
 
 #define HOST_FRESH "host.fresh" /* until it is complete */
-#define TICK_MAX   100          /* milliseconds between two looks at the same thing */
+#define TICK_MAX   100          /* milliseconds between two polls of an instance */
 
-/* --- sources --- */
+/* --- event sources --- */
 
-int source_add_for(struct warden *w, struct source *s, int fd, uint32_t events,
-                   void (*ready)(struct warden *w, struct source *s))
+int source_add(struct warden *w, struct source *s, int fd, uint32_t events,
+               void (*ready)(struct warden *w, struct source *s))
 {
         struct epoll_event ev = { .events = events, .data.ptr = s };
 
@@ -37,12 +37,6 @@ int source_add_for(struct warden *w, struct source *s, int fd, uint32_t events,
         return 0;
 }
 
-int source_add(struct warden *w, struct source *s, int fd,
-               void (*ready)(struct warden *w, struct source *s))
-{
-        return source_add_for(w, s, fd, EPOLLIN, ready);
-}
-
 void source_remove(struct warden *w, struct source *s)
 {
         if (s->fd >= 0)
@@ -50,23 +44,21 @@ void source_remove(struct warden *w, struct source *s)
         s->fd = -EBADF;
 }
 
-/* --- the host's image --- */
+/* --- the image "host" --- */
+
+static int found_entry(void *data, const char *name)
+{
+        (void) data;
+        (void) name;
+        return 1;
+}
 
 static bool is_empty(int at, const char *name)
 {
-        int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
-        bool empty = d != NULL;
-        const struct dirent *entry;
-
-        while (d && (entry = readdir(d)))
-                empty &= strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
-        if (d)
-                (void) closedir(d);
-        return empty;
+        return walk_names(at, name, found_entry, NULL) == 0;
 }
 
-/* Whoever installs something with a library makes the linker's cache anew. */
+/* Installing a library renews the cache of the dynamic linker. */
 static bool is_outdated(const struct warden *w)
 {
         struct stat image, cache;
@@ -76,10 +68,10 @@ static bool is_outdated(const struct warden *w)
                && cache.st_mtim.tv_sec > image.st_mtim.tv_sec;
 }
 
-/* Put in its place when it is complete, and left alone while there are sandboxes: they look at it. */
+/* Takes its name when it is complete. Not replaced while there are sandboxes, which use it. */
 static int make_host_image(struct warden *w)
 {
-        scoped(fd_closep) int machine = -EBADF, dir = -EBADF;
+        scoped(fd_closep) int host = -EBADF, image = -EBADF;
         int r = 0;
 
         if (!is_empty(w->ctx.data, DATA_HOST)) {
@@ -93,15 +85,15 @@ static int make_host_image(struct warden *w)
                 r = -errno;
         if (r < 0)
                 return r;
-        machine = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        dir = openat(w->ctx.data, HOST_FRESH, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        r = machine < 0 || dir < 0 ? -errno : host_image_fill(machine, dir);
+        host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        image = openat(w->ctx.data, HOST_FRESH, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        r = host < 0 || image < 0 ? -errno : host_image_fill(host, image);
         if (r == 0 && renameat(w->ctx.data, HOST_FRESH, w->ctx.data, DATA_HOST) < 0)
                 r = -errno;
         return r;
 }
 
-/* --- opening --- */
+/* --- startup --- */
 
 static int open_data(struct warden *w, struct err *e)
 {
@@ -126,7 +118,7 @@ static int open_data(struct warden *w, struct err *e)
         r = make_host_image(w);
         w->ctx.host = r == 0;
         if (r == -ENOTSUP)
-                log_warn(w->log, "this host's programs are not all in /usr: no image 'host'");
+                log_warn(w->log, "no image 'host': this host's programs are not all in /usr");
         return r < 0 && r != -ENOTSUP ? err_errno(e, r, "make the image 'host'") : 0;
 }
 
@@ -141,7 +133,7 @@ static int open_agent(struct warden *w, struct err *e)
         return w->null_out < 0 ? err_errno(e, -errno, "open null") : 0;
 }
 
-/* A quarter of the host's process numbers is left to everybody else. */
+/* Three quarters of the host's process ids for all sandboxes together. */
 static uint64_t pids_of_all(void)
 {
         char text[32];
@@ -155,22 +147,22 @@ static uint64_t pids_of_all(void)
         return max / 4 * 3;
 }
 
-static void name_of_groups(const struct warden *w, char ret[static CGROUP_NAME_MAX + 1])
+static void parent_cgroup(const struct warden *w, char ret[static CGROUP_NAME_MAX + 1])
 {
         (void) snprintf(ret, CGROUP_NAME_MAX + 1, "hutch-%s", w->config->installation);
 }
 
-static void open_groups(struct warden *w)
+static void open_cgroups(struct warden *w)
 {
-        char ours[CGROUP_NAME_MAX + 1];
+        char parent[CGROUP_NAME_MAX + 1];
         int r;
 
-        name_of_groups(w, ours);
-        r = cgroup_tree_open(&w->tree, "", ours, pids_of_all());
+        parent_cgroup(w, parent);
+        r = cgroup_tree_open(&w->tree, "", parent, pids_of_all());
         if (r == 0)
                 w->ctx.tree = &w->tree;
         else
-                (void) log_err(r, w->log, "no cgroups: sandboxes can't be limited");
+                (void) log_err(r, w->log, "no cgroups: sandboxes can't have limits");
 }
 
 static void stop_signal(struct warden *w, struct source *s)
@@ -193,7 +185,7 @@ static int open_loop(struct warden *w)
         if (w->epoll < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-        return fd < 0 ? -errno : source_add(w, &w->signals, fd, stop_signal);
+        return fd < 0 ? -errno : source_add(w, &w->signals, fd, EPOLLIN, stop_signal);
 }
 
 static int open_all(struct warden *w, struct err *e)
@@ -209,7 +201,7 @@ static int open_all(struct warden *w, struct err *e)
                 r = open_agent(w, e);
         if (r < 0)
                 return r;
-        open_groups(w);
+        open_cgroups(w);
         r = adopt_all(w, e);
         if (r == 0)
                 r = network_open(w, e);
@@ -218,37 +210,27 @@ static int open_all(struct warden *w, struct err *e)
         return r;
 }
 
-/* The one of ours goes with the last sandbox: the kernel keeps it as long as there are any. */
-static void close_groups(struct warden *w)
-{
-        char ours[CGROUP_NAME_MAX + 1];
-
-        name_of_groups(w, ours);
-        if (cgroup_tree_remove(&w->tree, "", ours) < 0)
-                log_debug(w->log, "cgroups of sandboxes stay");
-}
-
-/* Killed processes of which nothing is known but their group: they are gone in a moment, and nobody
- * would look after the group until there is another warden. */
-static void remove_killed(struct warden *w, struct instance *x)
-{
-        int r = x->phase == INSTANCE_DESTROYING ? zygote_remove(&w->ctx, &x->zygote) : 0;
-
-        if (r < 0)
-                (void) log_err(r, w->log, "can't remove a group");
-        instance_free(w, x);
-}
+/* --- shutdown --- */
 
 /* Sandboxes stay. */
 static void close_all(struct warden *w)
 {
+        char parent[CGROUP_NAME_MAX + 1];
         struct tree_node *n;
 
         network_close(w);
         while ((n = tree_from(&w->instances, STR(""))))
                 instance_free(w, container_of(n, struct instance, by_id));
-        list_for_each (m, &w->waiting)
-                remove_killed(w, container_of(m, struct instance, node));
+        /* Instances without an id: their processes are killed and gone in a moment, and without a warden
+         * no one would remove the cgroup. */
+        list_for_each (m, &w->polled) {
+                struct instance *x = container_of(m, struct instance, poll_node);
+                int r = x->phase == INSTANCE_DESTROYING ? zygote_remove(&w->ctx, &x->zygote) : 0;
+
+                if (r < 0)
+                        (void) log_err(r, w->log, "can't remove a cgroup");
+                instance_free(w, x);
+        }
         zygote_pool_close(w);
         janitor_close(w);
         control_close(w);
@@ -259,62 +241,58 @@ static void close_all(struct warden *w)
         (void) fd_close(w->null_out);
         (void) fd_close(w->ctx.data);
         (void) fd_close(w->ctx.agent);
-        if (w->ctx.tree)
-                close_groups(w);
+        /* The kernel keeps the parent cgroup as long as there are sandboxes in it. */
+        parent_cgroup(w, parent);
+        if (w->ctx.tree && cgroup_tree_remove(&w->tree, "", parent) < 0)
+                log_debug(w->log, "cgroups of sandboxes remain");
         buf_done(&w->resolv);
 }
 
 /* --- the loop --- */
 
-/* Looks become rarer the longer something takes. */
-static int poll_waiting(struct warden *w)
+/* Polls less often the longer something takes. Milliseconds until the next time, or -1. */
+static int poll_instances(struct warden *w)
 {
         usec_t now = clock_mono(&clock_system), youngest = TICK_MAX * 8 * USEC_PER_MSEC;
 
-        list_for_each (n, &w->waiting) {
-                struct instance *x = container_of(n, struct instance, node);
-                usec_t age = now - x->since;
+        list_for_each (n, &w->polled) {
+                struct instance *x = container_of(n, struct instance, poll_node);
+                usec_t age = now - x->poll_since;
 
                 if (instance_poll(w, x))
                         youngest = MIN_OF(youngest, age);
         }
-        return list_empty(&w->waiting) ? -1 : 1 + (int) (youngest / 8 / USEC_PER_MSEC);
+        return list_empty(&w->polled) ? -1 : 1 + (int) (youngest / 8 / USEC_PER_MSEC);
 }
 
-/* Of two that may be "never", -1. */
-static int earlier_timeout(int a, int b)
+/* Of two timeouts, -1 meaning never. */
+static int earlier(int a, int b)
 {
         return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-static void do_idle_work(struct warden *w)
+/* One event per iteration: its handler may remove the source of another. */
+static int iterate(struct warden *w)
 {
-        if (network_timeout(w) == 0)
-                network_start(w);
-        else if (zygote_pool_timeout(w) == 0)
-                zygote_pool_fill(w);
-        else if (removal_timeout(w) == 0)
-                removal_next(w);
-}
-
-/* One event at a time: what it does may take away another one's source. */
-static int turn(struct warden *w)
-{
-        const int look = poll_waiting(w),
-                  pool = earlier_timeout(zygote_pool_timeout(w), removal_timeout(w));
+        const int poll = poll_instances(w);
+        const int idle =
+                earlier(earlier(zygote_pool_timeout(w), removal_timeout(w)), network_timeout(w));
         struct epoll_event ev;
         struct source *s;
-        int n = epoll_wait(w->epoll, &ev, 1,
-                           earlier_timeout(look, earlier_timeout(pool, network_timeout(w))));
+        int n = epoll_wait(w->epoll, &ev, 1, earlier(poll, idle));
 
         if (n < 0)
                 return errno == EINTR ? 0 : -errno;
-        if (n == 0) {
-                do_idle_work(w);
-                return 0;
+        if (n > 0) {
+                s = ev.data.ptr;
+                s->ready(w, s);
+        } else if (network_timeout(w) == 0) {
+                network_start(w);
+        } else if (zygote_pool_timeout(w) == 0) {
+                zygote_pool_fill(w);
+        } else if (removal_timeout(w) == 0) {
+                removal_next(w);
         }
-        s = ev.data.ptr;
-        s->ready(w, s);
         return 0;
 }
 
@@ -332,7 +310,7 @@ int warden_run(const struct warden_config *config, struct err *e)
                             .signals = SOURCE_NULL };
         int r;
 
-        list_init(&w.waiting);
+        list_init(&w.polled);
         list_init(&w.control.queue);
         tree_init(&w.instances);
         buf_init(&w.resolv, KiB);
@@ -340,9 +318,9 @@ int warden_run(const struct warden_config *config, struct err *e)
         network_init(&w);
         r = open_all(&w, e);
         while (r == 0 && !w.stop) {
-                r = turn(&w);
+                r = iterate(&w);
                 if (r < 0)
-                        r = err_errno(e, r, "wait for something to happen");
+                        r = err_errno(e, r, "wait for events");
         }
         close_all(&w);
         return r;

@@ -3,15 +3,16 @@
 #define HUTCH_WARDEN_WARDEN_H
 
 /*
- * The warden: makes, watches and removes native sandboxes for the one who holds the other end of its
+ * The warden creates, watches and removes native sandboxes for the process at the other end of its
  * socket (plan/protocol.h).
  *
  * One process, one thread, one loop. Nothing in the loop takes a time that grows with a sandbox: a
- * sandbox is built by its own process, and its directory is removed by a janitor, a child that does
- * nothing else. Network namespaces are made and closed by another child (warden/netns_process.h).
+ * sandbox is built by its own process, its directory is removed by a janitor process, zygotes are made by
+ * the zygote server (warden/zygote_server.h), and network namespaces by the netns pool process
+ * (warden/netns_process.h).
  *
- * When the warden ends, its sandboxes live on; the next one finds them again by what is written in
- * their directories (warden/state.h), and removes what was half made or half removed.
+ * When the warden exits its sandboxes keep running. The next warden finds them by what is recorded in
+ * their directories (warden/state.h) and removes what is incomplete.
  */
 
 #include "base/compiler.h"
@@ -25,17 +26,17 @@ struct warden_config {
         const char *agent;        /* path of hutch-execd */
         const char *installation; /* in the name of our cgroup; see plan_spec_is_id */
         struct plan_uids uids;
-        unsigned seeds;    /* that are kept ready */
-        unsigned networks; /* of each kind, that are kept ready (warden/netns_pool.h) */
-        bool no_private; /* sandboxes with a network are refused, and the host's rules untouched */
-        struct str subnet4, subnet6; /* warden/addr_plan.h; null: the defaults */
-        struct resolvers dns;        /* of sandboxes; empty: found out (warden/resolvers.h) */
+        unsigned zygotes;  /* to keep ready */
+        unsigned networks; /* namespaces of each kind to keep ready (warden/netns_pool.h) */
+        bool no_private;   /* refuse private networks, and leave the host's packet rules alone */
+        struct str subnet4, subnet6; /* null: see warden/subnet.h */
+        struct resolvers dns;        /* of sandboxes; empty: see warden/resolvers.h */
         int socket;
         const struct log_ctx *log;
 };
 
-/* Runs until it is told to end (SIGTERM, SIGINT), or the other end of the socket is closed: 0. The
- * calling process needs no more of its signals, its mount namespace and its limits. */
+/* Runs until SIGTERM or SIGINT, or until the other end of the socket is closed: 0. Changes the signal
+ * handlers, the mount namespace and the limits of the calling process. */
 int warden_run(const struct warden_config *config, struct err *e) must_check;
 
 #endif

@@ -2,9 +2,20 @@
 #ifndef HUTCH_WARDEN_WARDEN_IMPL_H
 #define HUTCH_WARDEN_WARDEN_IMPL_H
 
-/* Private to the files of the warden: warden.c (the loop), control.c (its socket), calls.c (requests),
- * instance.c (the life of a sandbox), pool.c (seeds and uids), leave.c (groups of those that are gone),
- * fd_budget.c (descriptors), network.c, adopt.c (what an earlier warden has left) and janitor.c. */
+/*
+ * Private to the files of the warden:
+ *
+ *         warden.c          the loop, startup and shutdown
+ *         control.c         the socket to hutchd
+ *         requests.c        what hutchd can request
+ *         instance.c        the life of an instance
+ *         adopt.c           instances that an earlier warden has left
+ *         zygote_pool.c     zygotes, uid ranges
+ *         cgroup_removal.c  deferred removal of cgroups
+ *         fd_budget.c       how many descriptors there may be
+ *         network.c         network namespaces that are ready
+ *         janitor.c         removal of directories
+ */
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -12,78 +23,73 @@
 #include "base/tree.h"
 #include "os/cgroup.h"
 #include "plan/protocol.h"
-#include "warden/spawn.h"
 #include "warden/netns_pool.h"
-#include "warden/zygote_server.h"
-#include "warden/zygote.h"
+#include "warden/spawn.h"
 #include "warden/state.h"
 #include "warden/warden.h"
+#include "warden/zygote.h"
+#include "warden/zygote_server.h"
 
 struct warden;
 
-/* --- what the loop waits for --- */
+/* --- event sources --- */
 
-/* One descriptor. It must be removed before the descriptor is closed: children have copies of it for
- * a moment, and the kernel tells of a file as long as anybody has it open. */
+/* One descriptor in the loop. Remove it before the descriptor is closed: forked children hold copies of
+ * it for a moment, and epoll reports a file as long as any process has it open. */
 struct source {
         void (*ready)(struct warden *w, struct source *s);
-        int fd; /* not the source's; -EBADF when it is in no loop */
+        int fd; /* not owned; -EBADF: not in the loop */
 };
 
 #define SOURCE_NULL ((struct source){ NULL, -EBADF })
 
-int source_add(struct warden *w, struct source *s, int fd,
+/* For `events` of epoll. 0, for the read end of a pipe: only when all writers have closed it. */
+int source_add(struct warden *w, struct source *s, int fd, uint32_t events,
                void (*ready)(struct warden *w, struct source *s)) must_check;
-
-/* For others than EPOLLIN. With 0, for the reading end of a pipe: when nobody can write to it any more,
- * and not before. */
-int source_add_for(struct warden *w, struct source *s, int fd, uint32_t events,
-                   void (*ready)(struct warden *w, struct source *s)) must_check;
 void source_remove(struct warden *w, struct source *s);
 
-/* --- a sandbox --- */
+/* --- instances --- */
 
 enum instance_phase {
-        INSTANCE_STARTING, /* has a zygote that is not ready yet */
-        INSTANCE_BUILDING, /* the zygote has its orders */
+        INSTANCE_STARTING, /* its zygote is not ready, or there is no network namespace yet */
+        INSTANCE_BUILDING, /* the zygote has its order */
         INSTANCE_RUNNING,
-        INSTANCE_EXITED,     /* by itself; its directory waits for destroy */
-        INSTANCE_DESTROYING, /* destroyed: processes first */
+        INSTANCE_EXITED,     /* its directory stays until hutchd destroys it */
+        INSTANCE_DESTROYING, /* processes first, then the names */
 };
 
-/* Somebody who waits for an answer. Of the hutchd before this one: nobody. */
+/* The request that an instance will reply to. */
 struct requester {
-        bool waits;
+        bool waiting;
         enum warden_msg call;
         uint64_t request_id;
 };
 
 struct instance {
-        struct tree_node by_id;     /* not of what has no id */
-        struct list node;           /* of w->waiting */
-        struct list waiters;        /* of those that wait for a network */
-        char id[PLAN_NAME_MAX + 1]; /* "": only processes are left, of which nothing is known */
+        struct tree_node by_id;     /* of w->instances; not if it has no id */
+        struct list poll_node;      /* of w->polled */
+        struct list netns_waiter;   /* of struct network_kind */
+        char id[PLAN_NAME_MAX + 1]; /* "": only its processes and its cgroup are known */
         enum instance_phase phase;
-        struct zygote zygote; /* its uids, and its process as long as it lives */
-        bool child;           /* the process is ours to reap */
-        struct instance_status state;
+        struct zygote zygote; /* its uid range, and its first process while that runs */
+        bool is_child;        /* the process is ours to reap */
+        struct instance_status status;
         struct source process, step, oom_source;
-        struct cgroup_oom oom; /* of one whose memory is limited */
-        bool limited;
-        bool building; /* is counted as one that is made, see struct fd_budget */
-        usec_t told;   /* of the last oom_source of memory */
-        struct requester requester;
+        struct cgroup_oom oom; /* if its memory is limited */
+        bool memory_limited;
+        bool building; /* counted in w->fds.building */
         bool freezing;
-        bool unreaped; /* has ended, and its parent, who is not us, has not reaped it yet */
-        usec_t since;  /* it waits */
+        bool unreaped; /* has exited, and its parent, which is not the warden, has not reaped it yet */
+        usec_t poll_since;
+        usec_t last_oom_event;
+        struct requester requester;
         bool has_net;
-        struct pooled_netns
-                net; /* its descriptor is a copy of ours, open while the sandbox is made */
+        struct pooled_netns net; /* its descriptor is a copy, open until the sandbox is built */
 
-        /* While it is made. */
+        /* Until it is built: */
         struct arena arena;
         struct plan_spec spec;
-        struct str spec_bytes; /* the same as it was received, for the zygote */
+        struct str spec_bytes; /* the same as received, for the zygote */
         int record, report;
 };
 
@@ -91,122 +97,121 @@ struct instance *instance_new(struct warden *w, const char *id);
 void instance_free(struct warden *w, struct instance *x);
 struct instance *instance_find(const struct warden *w, const char *id);
 
-/* The zygote and the spec are set; answers the requester. */
+/* The zygote and the spec are set. Replies to the requester. */
 void instance_create(struct warden *w, struct instance *x);
 
-/* When it has its network; when it gets none. */
+/* Called by network.c when there is a network namespace, or will be none. */
 void instance_build(struct warden *w, struct instance *x);
 void instance_abort(struct warden *w, struct instance *x, const struct err *e);
 
-/* Watches the process of one that lives. */
+/* Watches the process of a running instance. */
 int instance_watch(struct warden *w, struct instance *x) must_check;
 
-/* Ends its processes; when they are gone, takes everything away and answers. */
+/* Kills its processes; when they are gone, removes everything and replies. */
 void instance_destroy(struct warden *w, struct instance *x);
 
-/* One look at something that comes without an event. True: it needs another one. */
+/* For what the kernel sends no event about: checks once. True: it must be checked again. */
 bool instance_poll(struct warden *w, struct instance *x);
 void instance_poll_later(struct warden *w, struct instance *x);
 
-/* Of one that lives, for an answer. */
+/* Of a running instance, for a reply. */
 int instance_fds(const struct warden *w, const struct instance *x, int fds[static WARDEN_FDS_ALIVE])
         must_check;
 
-/* -ENOENT without a group. */
+/* Opened by name each time, so that an instance needs one descriptor. -ENOENT without a cgroup. */
 int instance_cgroup(const struct warden *w, const struct instance *x, struct cgroup *ret)
         must_check;
 int instance_open_dir(const struct warden *w, const struct instance *x, int *ret_fd) must_check;
 
-/* --- seeds and uids --- */
+/* --- zygotes and uid ranges --- */
 
 struct pooled_zygote {
         struct list node;
         struct source source;
-        struct zygote zygote; /* of one that is coming: only its uids */
-        bool coming;          /* the nursery was asked for it (warden/zygote_server.h) */
+        struct zygote zygote;
+        bool requested; /* from the server, which has not delivered it: only uid_first is set */
         bool ready;
 };
 
-struct pool {
-        struct list seeds; /* the oldest first */
-        unsigned n;        /* with those that are coming */
-        unsigned coming;
-        struct source nursery; /* its socket */
+struct zygote_pool {
+        struct list zygotes; /* oldest first */
+        unsigned n;          /* including requested ones */
+        unsigned requested;
+        struct source server; /* its socket */
         int server_pidfd;
-        unsigned char *uids; /* one for each range: taken? */
-        uint32_t next;
-        usec_t not_before; /* making one failed */
+        unsigned char *uids; /* one per range: in use? */
+        uint32_t next_range;
+        usec_t not_before;
 };
 
 void zygote_pool_open(struct warden *w);
 void zygote_pool_close(struct warden *w);
 
-bool uids_take(struct warden *w, uint32_t uid_first); /* false: they are taken */
+bool uids_take(struct warden *w, uint32_t uid_first); /* false: in use */
 void uids_free(struct warden *w, uint32_t uid_first);
 
-/* Somebody is served, and may want more. Making a zygote takes longer than what a zygote has to do with its
- * orders; it needs the lock of all cgroups, and stops every fork of the host for a moment where
- * it joins cgroups of v1. */
+/* Postpones making zygotes and removing cgroups: a client that was just served is likely to come back. To
+ * make a zygote takes longer than a create with one, takes the lock that all cgroups share, and on hosts
+ * with cgroup v1 stops every fork of the host for a moment. */
 void zygote_pool_defer(struct warden *w);
 
-/* In how many milliseconds there is something to do when nothing else is, or -1; and doing it: asking
- * for one zygote. Not while sandboxes are made, as long as there are enough. */
+/* Milliseconds until the pool wants to be filled, or -1; and requests one zygote. As long as enough are
+ * left, not while instances are being built. */
 int zygote_pool_timeout(const struct warden *w);
 void zygote_pool_fill(struct warden *w);
 
-/* One that is ready if possible, or a new one. ERR_EXHAUSTED without uids. */
+/* A ready one if possible, else a new one. ERR_EXHAUSTED: no uid range is free. */
 int zygote_pool_take(struct warden *w, struct zygote *ret, bool *ret_ready, struct err *e)
         must_check;
 
-/* Of the nursery, which is started if there is none. */
-int zygote_pool_request(struct warden *w, enum zygote_server_op work, uint32_t uid_first)
-        must_check;
+/* To the zygote server, which is started if it does not run. */
+int zygote_pool_request(struct warden *w, enum zygote_server_op op, uint32_t uid_first) must_check;
 
-/* --- groups of those that are gone --- */
+/* --- deferred cgroup removal --- */
 
 /*
- * To remove a cgroup makes all others wait, see warden/zygote_server.h, and whoever has removed one
- * sandbox is likely to want another. So groups without processes wait for a quiet moment, and their uids
- * with them. They are in no book: whoever comes after us finds them by their names.
+ * Removing a cgroup makes everything else that uses cgroups wait (warden/zygote_server.h), and a client
+ * that has destroyed a sandbox is likely to create another one. So the empty cgroups of destroyed
+ * instances, and their uid ranges, wait for an idle moment. Nothing is recorded: the next warden finds
+ * them by their names.
  */
-struct removals {
-        struct list groups; /* the oldest first */
-        unsigned n, asked;
+struct cgroup_removals {
+        struct list list; /* oldest first */
+        unsigned n, requested;
         usec_t not_before;
 };
 
 void removal_open(struct warden *w);
 void removal_close(struct warden *w);
 
-/* Frees the uids when the group is gone. */
+/* Frees the uid range once the cgroup is gone. */
 void removal_add(struct warden *w, uint32_t uid_first);
-
-/* As zygote_pool_defer, which calls it. */
 void removal_defer(struct warden *w);
 
-/* As zygote_pool_timeout, and asking for one of them. */
+/* As zygote_pool_timeout; and requests one removal. */
 int removal_timeout(const struct warden *w);
 void removal_next(struct warden *w);
 
 void removal_done(struct warden *w, uint32_t uid_first, int result);
-void removal_retry_all(struct warden *w); /* there is another nursery */
+void removal_retry_all(struct warden *w); /* there is a new zygote server */
 
-/* When there are no others: uids of one that was removed at once, still taken; 0 if none could be. */
+/* If no uid range is free: removes a cgroup at once. Its range, still marked as in use, or 0. */
 uint32_t removal_now(struct warden *w);
 
 /* --- descriptors --- */
 
 /*
- * A sandbox that lives holds one descriptor, that of its process. While it is made it holds more, and so
- * does a zygote. One whose memory is limited has another one that tells of its want; a quarter of all
- * descriptors may be for that, and beyond it is only found out when the sandbox ends.
+ * A running instance holds one descriptor, its pidfd; an instance that is being built holds more, and so
+ * does a zygote. A memory limit costs another one, by which out-of-memory events are seen at once; at
+ * most a quarter of all descriptors is used for these, and beyond that the event is only found when the
+ * instance exits.
  *
- * A create that would leave too few is refused before anything is made, so that all else (scan,
- * destroy, what is under way) goes on.
+ * A create that would leave too few is refused before anything is made, so that scan, destroy and what
+ * is under way go on.
  */
 struct fd_budget {
-        uint64_t watched;  /* sandboxes whose memory is */
-        uint64_t building; /* sandboxes that are being made */
+        uint64_t watched;  /* instances with an open struct cgroup_oom */
+        uint64_t building; /* instances */
 };
 
 int fd_budget_check(const struct warden *w, struct err *e) must_check; /* ERR_EXHAUSTED */
@@ -216,16 +221,16 @@ bool fd_budget_has_watch(const struct warden *w);
 /* --- networks --- */
 
 struct network_kind {
-        struct pooled_netns *ready; /* the oldest at head */
+        struct pooled_netns *ready; /* a ring; the oldest at head */
         unsigned head, n, max;
-        struct list waiters; /* of struct instance */
+        struct list waiters; /* instances */
         bool is_refused;
-        struct err refused; /* with this */
+        struct err refused; /* why */
 };
 
 struct network {
         struct netns_pool_config config;
-        struct source source; /* of the netns_process's socket (warden/netns_process.h) */
+        struct source source; /* the socket of the netns pool process */
         int socket, pidfd;
         usec_t started, not_before;
         struct network_kind kinds[NETNS_KINDS];
@@ -233,51 +238,48 @@ struct network {
 
 void network_init(struct warden *w);
 
-/* When sandboxes are adopted: those that have a network keep it. */
+/* After adoption: instances keep their namespaces. */
 int network_open(struct warden *w, struct err *e) must_check;
 void network_close(struct warden *w);
 
-/* If the netns_process is gone: in how many milliseconds another one may be started, else -1. */
+/* If the netns pool process is gone: milliseconds until another one may be started, else -1. */
 int network_timeout(const struct warden *w);
 void network_start(struct warden *w);
 
-/* Whether there can be one of the kind at all. */
+/* Whether there are namespaces of the kind at all. */
 int network_check(const struct warden *w, enum plan_network network, struct err *e) must_check;
 
-/* One of the kind that the spec says. -EAGAIN: later, instance_build or instance_abort will be called. */
+/* One of the kind that the spec names. -EAGAIN: instance_build or instance_abort is called later. */
 int network_take(struct warden *w, struct instance *x) must_check;
 
-/* When the sandbox's last process has ended; also of one that has none, or waits for it. */
+/* When the last process has exited. Also for an instance that has none, or waits for one. */
 void network_return(struct warden *w, struct instance *x);
 
-/* --- the socket --- */
-
-struct outbound;
+/* --- the socket to hutchd --- */
 
 struct control {
         struct source source;
-        struct list queue; /* of struct outbound, what the socket did not take yet */
+        struct list queue; /* what the socket did not take yet */
         enum warden_phase phase;
-        char *fd_budget; /* of WARDEN_MSG_MAX + 1 */
+        char *buffer; /* of WARDEN_MSG_MAX + 1 */
 };
 
 int control_open(struct warden *w) must_check;
 void control_close(struct warden *w);
 
-/* The descriptors are taken, sent and closed. */
-void control_reply(struct warden *w, const struct warden_reply *a, int *fds);
-void control_event(struct warden *w, const struct warden_event *n);
-void control_discard(struct warden *w);
+/* Takes the descriptors. */
+void control_reply(struct warden *w, const struct warden_reply *r, int *fds);
+void control_event(struct warden *w, const struct warden_event *event);
+void control_discard(struct warden *w); /* everything that is queued */
 
-/* An answer to who waits for one of this sandbox; does nothing if nobody does. `e` NULL: 0. */
-void control_reply_to(struct warden *w, struct requester *a, const struct err *e, int *fds);
+/* Replies if a request waits. `e` NULL: success. */
+void control_reply_to(struct warden *w, struct requester *q, const struct err *e, int *fds);
 
-/* Descriptors of the request; what is kept is set to -EBADF. */
+/* Descriptors that are kept are set to -EBADF. */
 void requests_dispatch(struct warden *w, const struct warden_request *q, int *fds);
 
 /* --- others --- */
 
-/* Takes over what an earlier warden has left. */
 int adopt_all(struct warden *w, struct err *e) must_check;
 
 struct janitor {
@@ -285,9 +287,11 @@ struct janitor {
         int pidfd;
 };
 
-/* Moves a directory of `from` to the trash; it is removed later. 0 if there is none. */
+/* Moves a directory of `from` to the trash, from which it is removed later. 0 if there is none. */
 int janitor_trash(struct warden *w, int from, const char *name) must_check;
 void janitor_start(struct warden *w);
+
+/* The janitor continues until the trash is empty. */
 void janitor_close(struct warden *w);
 
 struct warden {
@@ -297,18 +301,18 @@ struct warden {
         int sandboxes, trash; /* directories */
         struct host_context ctx;
         struct cgroup_tree tree;
-        int null_out; /* where agents say their troubles to */
+        int null_out; /* stdout and stderr of agents */
         struct tree instances;
-        struct list waiting;
-        struct pool pool;
-        struct removals removals;
-        struct fd_budget fd_budget;
+        struct list polled; /* instances that instance_poll checks */
+        struct zygote_pool pool;
+        struct cgroup_removals removals;
+        struct fd_budget fds;
         struct network network;
-        struct buf resolv; /* the text of a file */
+        struct buf resolv; /* of /etc/resolv.conf */
         struct control control;
         struct janitor janitor;
         struct source signals;
-        uint32_t skipped; /* directories that could be neither read nor removed */
+        uint32_t skipped; /* directories that can be neither read nor removed */
         uint64_t trashed;
         bool stop;
 };

@@ -27,47 +27,40 @@ void zygote_cgroup_name(uint32_t uid_first, char ret[static ZYGOTE_CGROUP_MAX])
 
 /* --- in the zygote --- */
 
-/* The message, or 0 at the end of the warden. It has exactly the descriptors that belong to it, or
- * it is none. */
-static ssize_t receive(int socket, struct fd_pass_msg *m)
-{
-        ssize_t n = fd_pass_receive(socket, m, 0);
-
-        return n > 0 && (m->cut || m->n_fds != ZYGOTE_FDS) ? -EBADMSG : n;
-}
-
-/* A message that is none ends it, and the sender sees an end of file where a report should be. */
+/* Waits for the order. A message that is not one ends the process, and the sender sees an end of file
+ * instead of a report. */
 never_returns static void become(struct builder *x, int socket, uint32_t uid_first)
 {
         static char message[PLAN_SPEC_MAX + 1];
         static struct plan plan;
         struct build_order order = { .plan = &plan };
         int fds[ZYGOTE_FDS] = { 0 };
+        struct fd_pass_msg m = {
+                .p = message, .size = sizeof(message), .fds = fds, .fds_max = ZYGOTE_FDS
+        };
         struct plan_spec spec = { 0 };
         struct arena arena;
         struct err e;
         int r;
-        struct fd_pass_msg m = {
-                .p = message, .size = sizeof(message), .fds = fds, .fds_max = ZYGOTE_FDS
-        };
-        ssize_t n = receive(socket, &m);
+        ssize_t n = fd_pass_receive(socket, &m, 0);
 
-        if (n <= 0)
-                _exit(n < 0 ? 1 : 0);
+        if (n <= 0 || m.cut || m.n_fds != ZYGOTE_FDS)
+                _exit(n == 0 ? 0 : 1); /* 0: the warden has exited */
         arena_init(&arena, 4 * PLAN_SPEC_MAX);
         r = plan_spec_decode(str_of(message, (size_t) n), &arena, &spec, &e);
         spec.uid_first = uid_first;
         r = r < 0 ? -EBADMSG : plan_make(&spec, &arena, &plan);
         if (r < 0)
-                build_give_up(fds[PLAN_FDS], r);
+                build_give_up(fds[ZYGOTE_FD_REPORT], r);
         memcpy(order.fds, fds, sizeof(order.fds));
         order.report = fds[ZYGOTE_FD_REPORT];
         order.netns = fds[ZYGOTE_FD_NETNS];
         build_execute(x, &order);
 }
 
-/* One byte, or nothing: ready, or never, with the reason as exit code. The warden's other descriptors go: among them are its ends
- * of the sockets of other seeds, which could not see its end otherwise. */
+/* Sends one byte when it is ready; exits with the errno as exit code if it never will be. Inherited
+ * descriptors are closed: among them are the warden's ends of the sockets of other zygotes, which would
+ * not see its exit otherwise. */
 never_returns static void run(const struct build_context *ctx, int socket, uint32_t uid_first)
 {
         struct build_context g = *ctx;
@@ -76,7 +69,7 @@ never_returns static void run(const struct build_context *ctx, int socket, uint3
                               &x.data, &x.lowers, &x.upper, &x.work,    &x.root };
         int r;
 
-        (void) prctl(PR_SET_NAME, "hutch-zygote"); /* until it is the agent */
+        (void) prctl(PR_SET_NAME, "hutch-zygote"); /* until it executes the agent */
         r = build_prepare(&x, &g);
         if (r < 0)
                 _exit(-r & 0x7f);
@@ -88,18 +81,18 @@ never_returns static void run(const struct build_context *ctx, int socket, uint3
 
 /* --- in the warden --- */
 
-static int start(const struct host_context *g, struct zygote *s)
+static int start(const struct host_context *ctx, struct zygote *s)
 {
         const struct userns_range range = { s->uid_first, PLAN_UIDS };
         scoped(fd_closep) int userns = -EBADF, theirs = -EBADF;
-        struct build_context ctx = {
-                .data = g->data_path,
-                .tree = g->tree,
+        struct build_context build = {
+                .data = ctx->data_path,
+                .tree = ctx->tree,
                 .group = &s->group,
                 .uid_first = s->uid_first,
-                .host = g->host,
-                .agent = g->agent,
-                .resolv = g->resolv,
+                .host = ctx->host,
+                .agent = ctx->agent,
+                .resolv = ctx->resolv,
         };
         int pair[2] = { -EBADF, -EBADF }, r = userns_make(&range, &userns);
 
@@ -109,16 +102,17 @@ static int start(const struct host_context *g, struct zygote *s)
                 return r;
         s->socket = pair[0];
         theirs = pair[1];
-        ctx.userns = userns;
-        s->pid = clone_child(&(struct clone_child){ BUILD_NAMESPACES,
-                                                    s->group.parts[CGROUP_UNIFIED], g->nursery },
-                             &s->pidfd);
+        build.userns = userns;
+        s->pid =
+                clone_child(&(struct clone_child){ BUILD_NAMESPACES, s->group.parts[CGROUP_UNIFIED],
+                                                   ctx->for_parent },
+                            &s->pidfd);
         if (s->pid == 0)
-                run(&ctx, theirs, s->uid_first);
+                run(&build, theirs, s->uid_first);
         return s->pid < 0 ? s->pid : 0;
 }
 
-int zygote_make(const struct host_context *g, uint32_t uid_first, struct zygote *ret)
+int zygote_make(const struct host_context *ctx, uint32_t uid_first, struct zygote *ret)
 {
         struct zygote s = ZYGOTE_NULL;
         char name[ZYGOTE_CGROUP_MAX];
@@ -126,16 +120,16 @@ int zygote_make(const struct host_context *g, uint32_t uid_first, struct zygote 
 
         s.uid_first = uid_first;
         zygote_cgroup_name(uid_first, name);
-        if (g->tree)
-                r = cgroup_make(g->tree, name, &(struct cgroup_limits){ 0 }, &s.group);
+        if (ctx->tree)
+                r = cgroup_make(ctx->tree, name, &(struct cgroup_limits){ 0 }, &s.group);
         if (r < 0)
                 return r;
-        r = start(g, &s);
+        r = start(ctx, &s);
         if (r == 0) {
                 *ret = s;
                 return 0;
         }
-        removed = zygote_remove(g, &s);
+        removed = zygote_remove(ctx, &s);
         return removed < 0 ? removed : r;
 }
 
@@ -166,7 +160,7 @@ static int end_process(struct zygote *s)
         return r == -ECHILD ? 0 : r; /* someone else's child, or reaped before */
 }
 
-/* For one that is nobody's child we know: cgroup_kill returns before its processes are gone. */
+/* For a process that is not our child: cgroup_kill returns before its processes are gone. */
 static int wait_for_group(const struct cgroup *group)
 {
         int r;
@@ -183,42 +177,42 @@ static int wait_for_group(const struct cgroup *group)
         return r;
 }
 
-int zygote_take_dir(const struct host_context *g, const struct zygote *s, int sandboxes,
+int zygote_take_dir(const struct host_context *ctx, const struct zygote *s, int sandboxes,
                     const char *id)
 {
-        scoped(fd_closep) int seeds =
-                openat(g->data, DATA_ZYGOTES, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        scoped(fd_closep) int zygotes =
+                openat(ctx->data, DATA_ZYGOTES, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         char name[BUILD_NAME_MAX];
 
         build_name(s->uid_first, name);
-        if (seeds < 0 || renameat2(seeds, name, sandboxes, id, RENAME_NOREPLACE) < 0)
+        if (zygotes < 0 || renameat2(zygotes, name, sandboxes, id, RENAME_NOREPLACE) < 0)
                 return -errno;
         return 0;
 }
 
-/* Three directories and no more, because no sandbox was in there. */
-int zygote_drop_dir(const struct host_context *g, uint32_t uid_first)
+/* Three directories: no sandbox has used it. */
+int zygote_drop_dir(const struct host_context *ctx, uint32_t uid_first)
 {
-        scoped(fd_closep) int seeds =
-                openat(g->data, DATA_ZYGOTES, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        scoped(fd_closep) int zygotes =
+                openat(ctx->data, DATA_ZYGOTES, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         char name[BUILD_NAME_MAX];
 
         build_name(uid_first, name);
-        return seeds < 0 ? -errno : walk_remove_all(seeds, name);
+        return zygotes < 0 ? -errno : walk_remove_all(zygotes, name);
 }
 
-/* The group first: it reaches also those whose first process is not known to us any more. */
-int zygote_remove(const struct host_context *g, struct zygote *s)
+/* The cgroup first: it also reaches processes whose init is not known any more. */
+int zygote_remove(const struct host_context *ctx, struct zygote *s)
 {
         char name[ZYGOTE_CGROUP_MAX];
         int r = 0;
 
         zygote_cgroup_name(s->uid_first, name);
-        if (g->tree && s->group.parts[CGROUP_PIDS] < 0 && s->group.parts[CGROUP_UNIFIED] < 0)
-                r = cgroup_open(g->tree, name, &s->group);
-        if (r == 0 && g->tree)
+        if (ctx->tree && s->group.parts[CGROUP_PIDS] < 0 && s->group.parts[CGROUP_UNIFIED] < 0)
+                r = cgroup_open(ctx->tree, name, &s->group);
+        if (r == 0 && ctx->tree)
                 r = cgroup_kill(&s->group);
-        if (r == 0 && g->tree && s->pidfd < 0)
+        if (r == 0 && ctx->tree && s->pidfd < 0)
                 r = wait_for_group(&s->group);
         if (r == -ENOENT)
                 r = 0;
@@ -226,8 +220,8 @@ int zygote_remove(const struct host_context *g, struct zygote *s)
                 r = end_process(s);
         zygote_close(s);
         if (r == 0)
-                r = zygote_drop_dir(g, s->uid_first);
-        return r == 0 && g->tree ? cgroup_remove(g->tree, name) : r;
+                r = zygote_drop_dir(ctx, s->uid_first);
+        return r == 0 && ctx->tree ? cgroup_remove(ctx->tree, name) : r;
 }
 
 void zygote_close(struct zygote *s)

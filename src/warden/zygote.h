@@ -3,16 +3,16 @@
 #define HUTCH_WARDEN_ZYGOTE_H
 
 /*
- * A process that waits to become a sandbox.
+ * A pre-built process that becomes a sandbox.
  *
- * What is dear and does not depend on what is asked for is done ahead: its namespaces, its range of
- * uids, its cgroup and, on hosts with cgroups of v1, the joining of it, which can
- * take longer than all the rest; its directory; and most of a root of the host's image. Then it waits for
- * one message, the spec with the descriptors of the agent and of its network namespace (which is a
- * pool's, warden/netns_pool.h), and carries the plan out (warden/build.h). Its spec must name its uids.
+ * What is expensive and does not depend on the request is done beforehand: its namespaces, its uid
+ * range, its cgroup and joining it (with cgroup v1 that can take longer than everything else), its
+ * directory, and most of the rootfs of the image "host". Then the zygote waits for one message, the spec
+ * with the descriptors of the agent and of a network namespace (warden/netns_pool.h), and carries out
+ * the plan (warden/build.h).
  *
- * A zygote is part of the warden: when the warden ends, or closes its end, it ends. From the message
- * on it is on its own.
+ * Until that message a zygote belongs to the warden: it exits when the warden exits or closes its socket.
+ * From then on it is on its own.
  */
 
 #include <sys/types.h>
@@ -21,16 +21,16 @@
 #include "os/cgroup.h"
 #include "plan/plan.h"
 
-/* What all sandboxes have in common. */
+/* What all sandboxes of this host share. */
 struct host_context {
         const char *data_path;
-        int data;                 /* the directory (warden/data.h) */
-        struct cgroup_tree *tree; /* NULL: without groups, and without their limits */
-        dev_t disk;               /* that the directory is on (os/disk.h), or 0: nobody knows */
-        int agent;                /* sealed (os/memfd.h) */
-        bool host;                /* the host's image is there (warden/host_image.h) */
-        const char *resolv; /* /etc/resolv.conf of sandboxes with a network; NULL: an empty one */
-        bool nursery;       /* who makes seeds does it for its parent (warden/zygote_server.h) */
+        int data;                 /* the data directory (warden/data.h) */
+        struct cgroup_tree *tree; /* NULL: no cgroups, and so no limits */
+        dev_t disk;               /* of the data directory (os/disk.h); 0: unknown */
+        int agent;                /* a sealed memfd */
+        bool host;                /* the image "host" exists (warden/host_image.h) */
+        const char *resolv;       /* /etc/resolv.conf of sandboxes with a network; NULL: empty */
+        bool for_parent; /* zygotes become children of our parent (warden/zygote_server.h) */
 };
 
 struct zygote {
@@ -47,31 +47,31 @@ struct zygote {
 #define ZYGOTE_CGROUP_MAX 16
 void zygote_cgroup_name(uint32_t uid_first, char ret[static ZYGOTE_CGROUP_MAX]);
 
-/* It may not be ready when this returns; zygote_wait waits for that, whoever wants to know. -EEXIST if
- * there is a group of these uids. */
-int zygote_make(const struct host_context *g, uint32_t uid_first, struct zygote *ret) must_check;
+/* Returns before the zygote is ready, which zygote_wait waits for. -EEXIST: the cgroup of this uid range
+ * exists. */
+int zygote_make(const struct host_context *ctx, uint32_t uid_first, struct zygote *ret) must_check;
 int zygote_wait(const struct zygote *s) must_check;
 
-/* Sends what it is to become. `fds` are the agent's, then the writing end of a pipe for
- * build_wait, and the network namespace. -EPIPE if the zygote has died. */
+/* Sends its spec. `fds` are those of the agent, the write end of a pipe for build_wait, and the network
+ * namespace. -EPIPE if the zygote is dead. */
 #define ZYGOTE_FD_REPORT PLAN_FDS
 #define ZYGOTE_FD_NETNS  (PLAN_FDS + 1)
 #define ZYGOTE_FDS       (PLAN_FDS + 2)
 int zygote_send(const struct zygote *s, struct str spec, const int fds[static ZYGOTE_FDS])
         must_check;
 
-/* Its directory becomes that of a sandbox. -EEXIST if there is one of that name. */
-int zygote_take_dir(const struct host_context *g, const struct zygote *s, int sandboxes,
+/* Its directory becomes that of a sandbox. -EEXIST: that sandbox has one. */
+int zygote_take_dir(const struct host_context *ctx, const struct zygote *s, int sandboxes,
                     const char *id) must_check;
 
-/* When it has ended, without its directory having been taken: 0 also if there is none. */
-int zygote_drop_dir(const struct host_context *g, uint32_t uid_first) must_check;
+/* Removes the directory if it was not taken; the zygote has exited. 0 if there is none. */
+int zygote_drop_dir(const struct host_context *ctx, uint32_t uid_first) must_check;
 
-/* Ends it, whatever it has become, waits for it, and removes its group, and its directory unless that
- * was taken. */
-int zygote_remove(const struct host_context *g, struct zygote *s) must_check;
+/* Kills it, whatever it has become, waits for it, and removes its cgroup and, if it was not taken, its
+ * directory. */
+int zygote_remove(const struct host_context *ctx, struct zygote *s) must_check;
 
-/* Lets go of the descriptors. */
+/* Closes the descriptors. */
 void zygote_close(struct zygote *s);
 
 #endif

@@ -1,114 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/base.h"
 #include "os/clone.h"
 #include "os/fd.h"
-#include "warden/zygote_server.h"
 #include "warden/refill.h"
 #include "warden/warden_impl.h"
 
-#define PAUSE         USEC_PER_SEC /* after a failure that would only come again */
-#define REQUESTED_MAX 2            /* so that the nursery need not wait for the next question */
+#define PAUSE         USEC_PER_SEC /* after a failure, which is likely to happen again */
+#define REQUESTED_MAX 2            /* so that the zygote server always has the next one at hand */
 
-/* --- uids --- */
+/* --- uid ranges --- */
 
-static uint32_t range_of(const struct warden *w, uint32_t uid_first)
+static unsigned char *range_of(struct warden *w, uint32_t uid_first)
 {
-        return (uid_first - w->config->uids.base) / PLAN_UIDS;
+        return &w->pool.uids[(uid_first - w->config->uids.base) / PLAN_UIDS];
 }
 
 bool uids_take(struct warden *w, uint32_t uid_first)
 {
-        unsigned char *taken = &w->pool.uids[range_of(w, uid_first)];
+        unsigned char *in_use = range_of(w, uid_first);
 
-        if (*taken)
+        if (*in_use)
                 return false;
-        *taken = 1;
+        *in_use = 1;
         return true;
 }
 
 void uids_free(struct warden *w, uint32_t uid_first)
 {
-        w->pool.uids[range_of(w, uid_first)] = 0;
+        *range_of(w, uid_first) = 0;
 }
 
-/* In turns, so that a range rests before someone else has it. 0 if there is none: never root's. */
+/* In turn, so that a range is reused as late as possible. 0: none is free. */
 static uint32_t find_uids(struct warden *w)
 {
         const struct plan_uids *u = &w->config->uids;
 
         for (uint32_t i = 0; i < u->ranges; i++) {
-                const uint32_t range = (w->pool.next + i) % u->ranges;
+                const uint32_t range = (w->pool.next_range + i) % u->ranges;
                 const uint32_t first = u->base + range * PLAN_UIDS;
 
                 if (!uids_take(w, first))
                         continue;
-                w->pool.next = (range + 1) % u->ranges;
+                w->pool.next_range = (range + 1) % u->ranges;
                 return first;
         }
         return 0;
 }
 
-/* --- the nursery --- */
-
-static void server_spoke(struct warden *w, struct source *source);
-
-static int open_server(struct warden *w)
-{
-        int fd = -EBADF, r = zygote_server_start(&w->ctx, &fd, &w->pool.server_pidfd);
-
-        if (r == 0)
-                r = source_add(w, &w->pool.nursery, fd, server_spoke);
-        if (r < 0)
-                (void) fd_close(fd);
-        return r;
-}
-
-int zygote_pool_request(struct warden *w, enum zygote_server_op work, uint32_t uid_first)
-{
-        int r = w->pool.nursery.fd >= 0 ? 0 : open_server(w);
-
-        return r == 0 ? zygote_server_request(w->pool.nursery.fd, work, uid_first) : r;
-}
-
-/* Until it has said something, or is no more. */
-static void wait_for_server(struct warden *w)
-{
-        struct pollfd p = { .fd = w->pool.nursery.fd, .events = POLLIN };
-
-        if (poll(&p, 1, -1) > 0)
-                server_spoke(w, &w->pool.nursery);
-}
-
-/* Those of a group that is being removed, if there are no others. */
-static uint32_t get_uids(struct warden *w)
-{
-        uint32_t first = find_uids(w);
-
-        while (first == 0 && (first = removal_now(w)) == 0 && w->removals.asked > 0) {
-                wait_for_server(w);
-                first = find_uids(w);
-        }
-        return first;
-}
-
-/* --- seeds --- */
-
-static int make(struct warden *w, struct zygote *ret)
-{
-        uint32_t first = get_uids(w);
-        int r;
-
-        if (first == 0)
-                return -EUSERS;
-        r = zygote_make(&w->ctx, first, ret);
-        if (r < 0 && r != -EEXIST) /* a group of that name: somebody's, so the uids are his */
-                uids_free(w, first);
-        return r;
-}
+/* --- zygotes --- */
 
 static void drop(struct warden *w, struct pooled_zygote *p)
 {
@@ -131,12 +75,12 @@ static void discard(struct warden *w, struct pooled_zygote *p)
                 uids_free(w, s.uid_first);
 }
 
-static void rest(struct warden *w)
+static void pause_pool(struct warden *w)
 {
         w->pool.not_before = clock_mono(&clock_system) + PAUSE;
 }
 
-/* One byte: it is ready. The end of the stream: it has ended, ready or not. */
+/* One byte: it is ready. End of file: it has exited. */
 static void zygote_spoke(struct warden *w, struct source *source)
 {
         struct pooled_zygote *p = container_of(source, struct pooled_zygote, source);
@@ -149,77 +93,72 @@ static void zygote_spoke(struct warden *w, struct source *source)
         }
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
-        log_warn(w->log, "a zygote has ended before its time");
-        rest(w);
+        log_warn(w->log, "a zygote exited unexpectedly");
+        pause_pool(w);
         discard(w, p);
 }
 
-/* --- from the nursery --- */
+/* --- the zygote server --- */
 
-/* Of one whose descriptors have not come: it ends because its socket has, and is ours to reap. */
-static void find_orphan(const struct warden *w, struct zygote *s)
-{
-        char name[ZYGOTE_CGROUP_MAX];
-
-        zygote_cgroup_name(s->uid_first, name);
-        if (w->ctx.tree && cgroup_open(w->ctx.tree, name, &s->group) == 0)
-                s->pidfd = cgroup_pidfd(&s->group);
-}
-
+/* Zygotes whose descriptors have not come exit with their socket; they are ours to reap. */
 static void close_server(struct warden *w)
 {
-        struct pool *pool = &w->pool;
-        const int fd = pool->nursery.fd;
+        struct zygote_pool *pool = &w->pool;
+        const int fd = pool->server.fd;
         int status;
 
-        source_remove(w, &pool->nursery);
+        source_remove(w, &pool->server);
         (void) fd_close(fd);
         if (pool->server_pidfd >= 0 && pidfd_kill(pool->server_pidfd, SIGKILL) == 0)
                 (void) !pidfd_wait(pool->server_pidfd, &status);
         pool->server_pidfd = fd_close(pool->server_pidfd);
         removal_retry_all(w);
-        list_for_each (n, &pool->seeds) {
+        list_for_each (n, &pool->zygotes) {
                 struct pooled_zygote *p = container_of(n, struct pooled_zygote, node);
+                char name[ZYGOTE_CGROUP_MAX];
 
-                if (!p->coming)
+                if (!p->requested)
                         continue;
-                find_orphan(w, &p->zygote);
-                pool->coming--;
+                zygote_cgroup_name(p->zygote.uid_first, name);
+                if (w->ctx.tree && cgroup_open(w->ctx.tree, name, &p->zygote.group) == 0)
+                        p->zygote.pidfd = cgroup_pidfd(&p->zygote.group);
+                pool->requested--;
                 discard(w, p);
         }
 }
 
-static struct pooled_zygote *find_coming(const struct warden *w, uint32_t uid_first)
+static struct pooled_zygote *find_requested(const struct warden *w, uint32_t uid_first)
 {
-        list_for_each (n, &w->pool.seeds) {
+        list_for_each (n, &w->pool.zygotes) {
                 struct pooled_zygote *p = container_of(n, struct pooled_zygote, node);
 
-                if (p->coming && p->zygote.uid_first == uid_first)
+                if (p->requested && p->zygote.uid_first == uid_first)
                         return p;
         }
         return NULL;
 }
 
-static void zygote_arrived(struct warden *w, struct pooled_zygote *p, const struct zygote *s)
+static void zygote_arrived(struct warden *w, struct pooled_zygote *p,
+                           const struct zygote_server_reply *a)
 {
-        int r;
+        int r = a->result;
 
-        p->zygote = *s;
-        r = source_add(w, &p->source, s->socket, zygote_spoke);
-        if (r == 0)
+        p->requested = false;
+        w->pool.requested--;
+        if (r < 0) {
+                if (r != -EEXIST) /* that cgroup is in use, so the uid range is, too */
+                        uids_free(w, p->zygote.uid_first);
+                drop(w, p);
+                pause_pool(w);
+                (void) log_err(r, w->log, "can't make a zygote");
                 return;
-        (void) log_err(r, w->log, "can't watch a zygote");
-        discard(w, p);
-}
-
-/* A group of that name is somebody's, so the uids are his. */
-static void zygote_failed(struct warden *w, struct pooled_zygote *p, int result)
-{
-        if (result != -EEXIST)
-                uids_free(w, p->zygote.uid_first);
-        drop(w, p);
-        rest(w);
-        (void) log_err(result, w->log, "can't make a zygote");
+        }
+        p->zygote = a->zygote;
+        r = source_add(w, &p->source, a->zygote.socket, EPOLLIN, zygote_spoke);
+        if (r < 0) {
+                (void) log_err(r, w->log, "can't watch a zygote");
+                discard(w, p);
+        }
 }
 
 static void server_spoke(struct warden *w, struct source *source)
@@ -230,27 +169,47 @@ static void server_spoke(struct warden *w, struct source *source)
 
         if (r == -EAGAIN)
                 return;
-        if (r > 0 && a.work == ZYGOTE_SERVER_REMOVE) {
+        if (r > 0 && a.op == ZYGOTE_SERVER_REMOVE) {
                 removal_done(w, a.zygote.uid_first, a.result);
                 return;
         }
-        p = r > 0 ? find_coming(w, a.zygote.uid_first) : NULL;
-        if (!p) {
-                zygote_close(&a.zygote);
-                log_warn(w->log, "who makes seeds has ended");
-                close_server(w);
-                rest(w);
+        p = r > 0 ? find_requested(w, a.zygote.uid_first) : NULL;
+        if (p) {
+                zygote_arrived(w, p, &a);
                 return;
         }
-        p->coming = false;
-        w->pool.coming--;
-        if (a.result == 0)
-                zygote_arrived(w, p, &a.zygote);
-        else
-                zygote_failed(w, p, a.result);
+        zygote_close(&a.zygote);
+        log_warn(w->log, "the zygote server exited");
+        close_server(w);
+        pause_pool(w);
 }
 
-static int ask(struct warden *w)
+int zygote_pool_request(struct warden *w, enum zygote_server_op op, uint32_t uid_first)
+{
+        int fd = -EBADF, r = 0;
+
+        if (w->pool.server.fd < 0) {
+                r = zygote_server_start(&w->ctx, &fd, &w->pool.server_pidfd);
+                if (r == 0)
+                        r = source_add(w, &w->pool.server, fd, EPOLLIN, server_spoke);
+                if (r < 0)
+                        (void) fd_close(fd);
+        }
+        return r == 0 ? zygote_server_request(w->pool.server.fd, op, uid_first) : r;
+}
+
+/* Blocks until the server replies or exits. */
+static void wait_for_server(struct warden *w)
+{
+        struct pollfd p = { .fd = w->pool.server.fd, .events = POLLIN };
+
+        if (poll(&p, 1, -1) > 0)
+                server_spoke(w, &w->pool.server);
+}
+
+/* --- filling --- */
+
+static int request_zygote(struct warden *w)
 {
         struct pooled_zygote *p;
         uint32_t first = find_uids(w);
@@ -264,74 +223,85 @@ static int ask(struct warden *w)
                 return r;
         }
         p = xnew(struct pooled_zygote);
-        *p = (struct pooled_zygote){ .source = SOURCE_NULL, .zygote = ZYGOTE_NULL, .coming = true };
+        *p = (struct pooled_zygote){ .source = SOURCE_NULL,
+                                     .zygote = ZYGOTE_NULL,
+                                     .requested = true };
         p->zygote.uid_first = first;
-        list_append(&w->pool.seeds, &p->node);
+        list_append(&w->pool.zygotes, &p->node);
         w->pool.n++;
-        w->pool.coming++;
+        w->pool.requested++;
         return 0;
 }
 
 int zygote_pool_timeout(const struct warden *w)
 {
-        const usec_t now = clock_mono(&clock_system), then = w->pool.not_before;
-
-        if (w->pool.n >= w->config->seeds || w->pool.coming >= REQUESTED_MAX)
+        if (w->pool.n >= w->config->zygotes || w->pool.requested >= REQUESTED_MAX)
                 return -1;
-        if (w->fd_budget.building > 0 && refill_delay(w->pool.n, w->config->seeds) > 0)
+        if (w->fds.building > 0 && refill_delay(w->pool.n, w->config->zygotes) > 0)
                 return -1;
-        return then <= now ? 0 : (int) ((then - now) / USEC_PER_MSEC) + 1;
+        return refill_timeout(w->pool.not_before);
 }
 
 void zygote_pool_fill(struct warden *w)
 {
-        int r = fd_budget_has_zygote(w) ? ask(w) : -EMFILE;
+        int r = fd_budget_has_zygote(w) ? request_zygote(w) : -EMFILE;
 
         if (r == 0)
                 return;
-        rest(w);
+        pause_pool(w);
         if (r != -EUSERS && r != -EMFILE)
                 (void) log_err(r, w->log, "can't make a zygote");
 }
 
 void zygote_pool_defer(struct warden *w)
 {
-        usec_t rest = refill_delay(w->pool.n, w->config->seeds);
+        const usec_t delay = refill_delay(w->pool.n, w->config->zygotes);
 
-        w->pool.not_before = MAX_OF(w->pool.not_before, clock_mono(&clock_system) + rest);
+        w->pool.not_before = MAX_OF(w->pool.not_before, clock_mono(&clock_system) + delay);
         removal_defer(w);
 }
 
-/* --- for sandboxes --- */
+/* --- taking --- */
 
 static struct pooled_zygote *find_best(const struct warden *w)
 {
         struct pooled_zygote *best = NULL;
 
-        list_for_each (n, &w->pool.seeds) {
+        list_for_each (n, &w->pool.zygotes) {
                 struct pooled_zygote *p = container_of(n, struct pooled_zygote, node);
 
-                if (!p->coming && (!best || (p->ready && !best->ready)))
+                if (!p->requested && (!best || (p->ready && !best->ready)))
                         best = p;
         }
         return best;
 }
 
-/* One that is coming is here earlier_timeout than one that is begun now, and may have the last uids. */
-static struct pooled_zygote *wait_for_one(struct warden *w)
+/* If no uid range is free, that of a cgroup that is waiting to be removed. */
+static int make_now(struct warden *w, struct zygote *ret)
 {
-        struct pooled_zygote *best;
+        uint32_t first = find_uids(w);
+        int r;
 
-        while (!(best = find_best(w)) && w->pool.coming > 0)
+        while (first == 0 && (first = removal_now(w)) == 0 && w->removals.requested > 0) {
                 wait_for_server(w);
-        return best;
+                first = find_uids(w);
+        }
+        if (first == 0)
+                return -EUSERS;
+        r = zygote_make(&w->ctx, first, ret);
+        if (r < 0 && r != -EEXIST) /* that cgroup is in use, so the uid range is, too */
+                uids_free(w, first);
+        return r;
 }
 
 int zygote_pool_take(struct warden *w, struct zygote *ret, bool *ret_ready, struct err *e)
 {
-        struct pooled_zygote *best = wait_for_one(w);
+        struct pooled_zygote *best;
         int r;
 
+        /* A requested one arrives sooner than one that is begun now, and may have the last uids. */
+        while (!(best = find_best(w)) && w->pool.requested > 0)
+                wait_for_server(w);
         if (best) {
                 *ret = best->zygote;
                 *ret_ready = best->ready;
@@ -340,18 +310,18 @@ int zygote_pool_take(struct warden *w, struct zygote *ret, bool *ret_ready, stru
                 return 0;
         }
         *ret_ready = false;
-        r = make(w, ret);
+        r = make_now(w, ret);
         if (r == -EUSERS)
-                return err_set(e, ERR_EXHAUSTED, "all %u ranges of uids are in use",
+                return err_set(e, ERR_EXHAUSTED, "all %u uid ranges are in use",
                                w->config->uids.ranges);
         return r < 0 ? err_errno(e, r, "make a zygote") : 0;
 }
 
 void zygote_pool_open(struct warden *w)
 {
-        list_init(&w->pool.seeds);
+        list_init(&w->pool.zygotes);
         removal_open(w);
-        w->pool.nursery = SOURCE_NULL;
+        w->pool.server = SOURCE_NULL;
         w->pool.server_pidfd = -EBADF;
         w->pool.uids = xcalloc(w->config->uids.ranges, 1);
 }
@@ -359,7 +329,7 @@ void zygote_pool_open(struct warden *w)
 void zygote_pool_close(struct warden *w)
 {
         close_server(w);
-        list_for_each (n, &w->pool.seeds)
+        list_for_each (n, &w->pool.zygotes)
                 discard(w, container_of(n, struct pooled_zygote, node));
         removal_close(w);
         free(w->pool.uids);

@@ -11,102 +11,116 @@
 #include "os/fd.h"
 #include "os/fd_pass.h"
 
-/* The process, its socket, and its groups where there are any. */
-#define FDS_MAX (2 + CGROUP_PART_MAX_)
+/*
+ * Theory of operation.
+ *
+ * The problem. Making a zygote takes milliseconds, and a fork of the warden copies, and then closes, a
+ * descriptor for every sandbox. Removing a cgroup takes as long on a busy host, because the kernel
+ * visits every mounted file system under a lock that all cgroups share. In the warden's loop both would
+ * delay every client.
+ *
+ * The server is forked before there are any sandboxes, so its own forks stay cheap. It does one thing at
+ * a time, in the order of the requests, and keeps no state: which uid range is in use is the warden's
+ * knowledge (zygote_pool.c), and the names of cgroups and directories follow from the uid range.
+ *
+ * The invariant: a zygote is a child of the warden (CLONE_PARENT), never of the server. So the warden
+ * can reap it, and it survives a server that is killed.
+ *
+ * If the server dies, replies to pending requests are missing. A zygote whose descriptors did not arrive
+ * sees the end of its socket and exits; the warden finds it by the name of its cgroup and removes it
+ * (zygote_pool.c), and the next request starts another server. If the warden dies, the server is killed
+ * (PR_SET_PDEATHSIG), and the next warden removes leftover cgroups and directories (adopt.c).
+ *
+ * Both ends are the same program, so messages are structs as they are in memory.
+ */
 
-/* Between two processes of the same program: as they are in memory. */
-struct question {
-        enum zygote_server_op work;
+#define FDS_MAX (2 + CGROUP_PART_MAX_) /* pidfd, socket, cgroups */
+
+struct request {
+        enum zygote_server_op op;
         uint32_t uid_first;
 };
 
-struct answer {
-        struct question of;
+struct reply {
+        struct request request;
         int result;
         pid_t pid;
-        bool parts[CGROUP_PART_MAX_]; /* that have a descriptor, behind the first two */
+        bool parts[CGROUP_PART_MAX_]; /* which cgroups have a descriptor, behind the first two */
 };
 
-/* --- in the nursery --- */
+/* --- in the server --- */
 
-static size_t descriptors(const struct zygote *s, struct answer *a, int fds[static FDS_MAX])
+static int send_reply(int socket, struct reply *a, const struct zygote *s)
 {
-        size_t n = 0;
+        int fds[FDS_MAX] = { s->pidfd, s->socket };
+        size_t n = 2;
+        ssize_t sent;
 
-        fds[n++] = s->pidfd;
-        fds[n++] = s->socket;
         for (size_t i = 0; i < CGROUP_PART_MAX_; i++) {
                 a->parts[i] = s->group.parts[i] >= 0;
                 if (a->parts[i])
                         fds[n++] = s->group.parts[i];
         }
-        return n;
-}
-
-static int answer(int socket, struct answer *a, const struct zygote *s)
-{
-        int fds[FDS_MAX];
-        size_t n = s->pidfd >= 0 ? descriptors(s, a, fds) : 0;
-        ssize_t sent = fd_pass_send(socket, str_of((const char *) a, sizeof(*a)), fds, n, 0);
-
+        sent = fd_pass_send(socket, str_of((const char *) a, sizeof(*a)), fds,
+                            s->pidfd >= 0 ? n : 0, 0);
         return sent < 0 ? (int) sent : 0;
 }
 
-static int work(const struct host_context *g, const struct question *q, struct zygote *ret)
+static int serve(const struct host_context *ctx, const struct request *q, struct zygote *ret)
 {
         char name[ZYGOTE_CGROUP_MAX];
 
-        if (q->work == ZYGOTE_SERVER_MAKE)
-                return zygote_make(g, q->uid_first, ret);
+        if (q->op == ZYGOTE_SERVER_MAKE)
+                return zygote_make(ctx, q->uid_first, ret);
         zygote_cgroup_name(q->uid_first, name);
-        return g->tree ? cgroup_remove(g->tree, name) : 0;
+        return ctx->tree ? cgroup_remove(ctx->tree, name) : 0;
 }
 
-never_returns static void run(const struct host_context *g, int socket)
+never_returns static void run(const struct host_context *ctx, int socket)
 {
         for (;;) {
                 struct zygote s = ZYGOTE_NULL;
-                struct answer a = { 0 };
-                ssize_t n = recv(socket, &a.of, sizeof(a.of), 0);
+                struct reply a = { 0 };
+                ssize_t n = recv(socket, &a.request, sizeof(a.request), 0);
 
                 if (n < 0 && errno == EINTR)
                         continue;
-                if (n != sizeof(a.of))
+                if (n != sizeof(a.request))
                         _exit(n == 0 ? 0 : 1);
-                a.result = work(g, &a.of, &s);
+                a.result = serve(ctx, &a.request, &s);
                 a.pid = s.pid;
-                if (answer(socket, &a, &s) < 0)
+                if (send_reply(socket, &a, &s) < 0)
                         _exit(1);
                 zygote_close(&s);
         }
 }
 
-/* The tree's descriptors are the warden's own, and are kept under new numbers. */
-never_returns static void become(const struct host_context *ctx, int socket, pid_t warden)
+/* fd_keep_only renumbers the descriptors that stay: those of the tree are copied for that. */
+never_returns static void become(const struct host_context *given, int socket, pid_t warden)
 {
-        struct cgroup_tree tree = ctx->tree ? *ctx->tree : CGROUP_TREE_NULL;
-        struct host_context g = *ctx;
+        struct cgroup_tree tree = given->tree ? *given->tree : CGROUP_TREE_NULL;
+        struct host_context ctx = *given;
         int *kept[3 + CGROUP_PART_MAX_];
         size_t n = 0;
 
         kept[n++] = &socket;
-        kept[n++] = &g.data;
-        kept[n++] = &g.agent;
+        kept[n++] = &ctx.data;
+        kept[n++] = &ctx.agent;
         for (size_t i = 0; i < CGROUP_PART_MAX_; i++)
                 if (tree.dirs[i] >= 0)
                         kept[n++] = &tree.dirs[i];
-        g.tree = ctx->tree ? &tree : NULL;
-        g.nursery = true;
+        ctx.tree = given->tree ? &tree : NULL;
+        ctx.for_parent = true;
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != warden
             || fd_keep_only(kept, n) < 0)
                 _exit(1);
-        (void) prctl(PR_SET_NAME, "hutch-nursery");
-        run(&g, socket);
+        (void) prctl(PR_SET_NAME, "hutch-zygoted");
+        run(&ctx, socket);
 }
 
 /* --- in the warden --- */
 
-int zygote_server_start(const struct host_context *g, int *ret_socket, int *ret_pidfd)
+int zygote_server_start(const struct host_context *ctx, int *ret_socket, int *ret_pidfd)
 {
         scoped(fd_closep) int ours = -EBADF, theirs = -EBADF;
         pid_t pid, warden = getpid();
@@ -118,62 +132,58 @@ int zygote_server_start(const struct host_context *g, int *ret_socket, int *ret_
         theirs = pair[1];
         pid = clone_child(&(struct clone_child){ .cgroup = -EBADF }, ret_pidfd);
         if (pid == 0)
-                become(g, theirs, warden);
+                become(ctx, theirs, warden);
         if (pid < 0)
                 return pid;
         *ret_socket = TAKE_FD(ours);
         return 0;
 }
 
-int zygote_server_request(int socket, enum zygote_server_op work, uint32_t uid_first)
+int zygote_server_request(int socket, enum zygote_server_op op, uint32_t uid_first)
 {
-        const struct question q = { work, uid_first };
+        const struct request q = { op, uid_first };
         ssize_t n = send(socket, &q, sizeof(q), MSG_DONTWAIT | MSG_NOSIGNAL);
 
         return n < 0 ? -errno : 0;
 }
 
-static size_t count_of(const struct answer *a)
+static size_t expected_fds(const struct reply *a)
 {
         size_t n = 2;
 
-        if (a->result < 0 || a->of.work == ZYGOTE_SERVER_REMOVE)
+        if (a->result < 0 || a->request.op == ZYGOTE_SERVER_REMOVE)
                 return 0;
         for (size_t i = 0; i < CGROUP_PART_MAX_; i++)
                 n += a->parts[i];
         return n;
 }
 
-static void take(struct zygote *s, const struct answer *a, const int *fds)
-{
-        s->pidfd = *fds++;
-        s->socket = *fds++;
-        for (size_t i = 0; i < CGROUP_PART_MAX_; i++)
-                if (a->parts[i])
-                        s->group.parts[i] = *fds++;
-}
-
-/* Descriptors that do not fit what was said are closed. */
 int zygote_server_receive(int socket, struct zygote_server_reply *ret)
 {
         int fds[FDS_MAX];
-        struct answer a;
+        const int *next = fds;
+        struct reply a;
         struct fd_pass_msg m = { .p = &a, .size = sizeof(a), .fds = fds, .fds_max = FDS_MAX };
         ssize_t n = fd_pass_receive(socket, &m, MSG_DONTWAIT);
 
         *ret = (struct zygote_server_reply){ .zygote = ZYGOTE_NULL };
         if (n <= 0)
                 return n == -ECONNRESET ? 0 : (int) n;
-        if (n != sizeof(a) || m.cut || m.n_fds != count_of(&a)) {
+        if (n != sizeof(a) || m.cut || m.n_fds != expected_fds(&a)) {
                 for (size_t i = 0; i < m.n_fds; i++)
                         (void) fd_close(fds[i]);
                 return -EBADMSG;
         }
-        ret->work = a.of.work;
+        ret->op = a.request.op;
         ret->result = a.result;
-        ret->zygote.uid_first = a.of.uid_first;
+        ret->zygote.uid_first = a.request.uid_first;
         ret->zygote.pid = a.pid;
-        if (m.n_fds > 0)
-                take(&ret->zygote, &a, fds);
+        if (m.n_fds == 0)
+                return 1;
+        ret->zygote.pidfd = *next++;
+        ret->zygote.socket = *next++;
+        for (size_t i = 0; i < CGROUP_PART_MAX_; i++)
+                if (a.parts[i])
+                        ret->zygote.group.parts[i] = *next++;
         return 1;
 }

@@ -59,7 +59,7 @@ static void start(struct warden_process *p)
         (void) fcntl(p->theirs, F_SETFD, 0);
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) execl(program, program, "--socket-fd", fd, "--data", p->folder, "--agent", agent,
-                     "--installation", p->name, "--uids", p->uids, "--seeds", "1", "--no-private",
+                     "--installation", p->name, "--uids", p->uids, "--zygotes", "1", "--no-private",
                      "--log-level", "error", NULL);
         _exit(127);
 }

@@ -338,8 +338,8 @@ def what_cant_be_given_is_refused():
         has(refused(h, 501, extensions={"hutch.network": "private"}), "private")
         has(refused(h, 400, resourceLimits={**limits, "io": "1"}), "from 64Ki")
         if not os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
-            has(refused(h, 501, resourceLimits={**limits, "io": "10Mi"}), "version 2")
-            has(refused(h, 501, resourceLimits={**limits, "iops": "100"}), "version 2")
+            has(refused(h, 501, resourceLimits={**limits, "io": "10Mi"}), "cgroup v2")
+            has(refused(h, 501, resourceLimits={**limits, "iops": "100"}), "cgroup v2")
         eq(h.sandboxes(), set())
         h.create(extensions={"hutch.network": "none"}, resourceLimits={**limits, "pids": "100"})
 

@@ -66,7 +66,7 @@ def sandboxes_live_on_whoever_dies():
     chance = random.Random(seed)
     clients = [Client(i, seed, create_request=CREATE_REQUEST, broken=503) for i in range(CLIENTS)]
     diag(f"seed {seed}")
-    with Apart(program, seeds=ZYGOTES, uids=64) as h:
+    with Apart(program, zygotes=ZYGOTES, uids=64) as h:
         stays = h.create(metadata={"label": "stays"})["id"]
         first = h.agent_of(stays)
         clients[0].sandboxes[stays] = ("Running", h.call("GET", f"/v1/sandboxes/{stays}").json["expiresAt"])

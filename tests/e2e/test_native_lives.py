@@ -77,7 +77,7 @@ def run_clients(hutchd, count):
 @needs_native
 def nothing_is_left_of_many_lives():
     # Those of the pool, of the living, and of those that are taken away at the same time.
-    with Apart(program, seeds=ZYGOTES, uids=ZYGOTES + 4 * CLIENTS, network="private") as h:
+    with Apart(program, zygotes=ZYGOTES, uids=ZYGOTES + 4 * CLIENTS, network="private") as h:
         run_clients(h, 3 * CLIENTS)         # what is made once is there
         before = h.leftovers()
         run_clients(h, cycles)

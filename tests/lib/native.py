@@ -24,8 +24,8 @@ from hutchd import Hutchd, end, wait_gone
 USER = 268435455        # whom hutchd becomes on a host without the user hutch
 NEEDS = "root is needed, and leave to make namespaces"
 # Of those that wait to become a sandbox, from their first moment on.
-ZYGOTE_NAMES = ("hutch-zygote", "hutch-nursery", "hutch-warden")
-NATIVE = {"network": "none", "private": "off", "seeds": 2, "networks": 4}
+ZYGOTE_NAMES = ("hutch-zygote", "hutch-zygoted", "hutch-warden")
+NATIVE = {"network": "none", "private": "off", "zygotes": 2, "networks": 4}
 
 
 def can_run():

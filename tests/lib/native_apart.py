@@ -2,7 +2,7 @@
 """A hutchd that makes real sandboxes, in a network namespace of its own: sandboxes may have networks, and their
 links and rules are nobody else's.
 
-    with Apart(program, seeds=4) as h:
+    with Apart(program, zygotes=4) as h:
         before = h.leftovers()
 """
 
@@ -40,8 +40,8 @@ def until(what, condition, seconds=TIMEOUT_SECONDS):
 
 
 class Apart(Native):
-    def __init__(self, program, *arguments, seeds=2, uids=64, network="none", **options):
-        native = {"zygotes": seeds, "networks": 8, "network": network, "private": "on",
+    def __init__(self, program, *arguments, zygotes=2, uids=64, network="none", **options):
+        native = {"zygotes": zygotes, "networks": 8, "network": network, "private": "on",
                   "uids": f"268435456:{uids * 65536}"}
         super().__init__(program, *arguments, native=native, wrap=ENTER, **options)
 

@@ -70,7 +70,7 @@ static inline void warden_client_start(struct warden_client *c)
                 return;
         (void) fcntl(c->theirs, F_SETFD, 0);
         (void) execl(program, program, "--socket-fd", fd, "--data", c->root.root, "--agent", agent,
-                     "--installation", c->installation, "--uids", c->uids, "--seeds", "2",
+                     "--installation", c->installation, "--uids", c->uids, "--zygotes", "2",
                      "--log-level", "error", "--networks", "4", "--dns", "192.0.2.53",
                      c->private ? (c->subnet4 ? "--subnet4" : NULL) : "--no-private",
                      c->private ? c->subnet4 : NULL, NULL);
@@ -396,7 +396,7 @@ static inline void warden_client_close(struct warden_client *c)
         if (c->pid > 0)
                 check_i64_eq(warden_client_stop(c, SIGTERM), 0);
         warden_client_drop_fds(c);
-        while (waitpid(-1, NULL, 0) > 0) /* janitors, and seeds of who was killed */
+        while (waitpid(-1, NULL, 0) > 0) /* janitors, and zygotes of a killed warden */
                 ;
         check_true(warden_client_is_empty(c, "/" DATA_ZYGOTES));
         check_true(warden_client_is_empty(c, "/" DATA_SANDBOXES));

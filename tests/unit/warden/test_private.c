@@ -427,7 +427,7 @@ static void test_networks_outlive_their_keeper(void **state)
 
         NEW_SCENE(&s);
         a = create(&s, "a1");
-        check_i64_eq(kill(warden_client_child(&s.c, "hutch-netkeeper"), SIGKILL), 0);
+        check_i64_eq(kill(warden_client_child(&s.c, "hutch-netns"), SIGKILL), 0);
         for (int i = 0; i < 6; i++) { /* more than were ready */
                 b = create(&s, "b1");
                 check_reaches_outside(&b);

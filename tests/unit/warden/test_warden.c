@@ -209,7 +209,7 @@ static void test_uids_run_out_and_come_back(void **state)
 }
 
 /* Who makes seeds and removes groups is killed: others do that, and all uids come back. */
-static void test_the_nursery_is_killed(void **state)
+static void test_the_zygote_server_is_killed(void **state)
 {
         static const char *const ids[] = { "a1", "a2", "a3" };
         struct warden_client c;
@@ -217,7 +217,7 @@ static void test_the_nursery_is_killed(void **state)
         NEW_WARDEN(&c, "268435456:196608");
         check_i64_eq(warden_client_create(&c, ids[0], ""), 0);
         check_i64_eq(warden_client_request(&c, WARDEN_MSG_DESTROY, ids[0]), 0);
-        check_i64_eq(kill(warden_client_child(&c, "hutch-nursery"), SIGKILL), 0);
+        check_i64_eq(kill(warden_client_child(&c, "hutch-zygoted"), SIGKILL), 0);
         for (int round = 0; round < 2; round++) {
                 for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
                         check_i64_eq(warden_client_create(&c, ids[i], ""), 0);
@@ -507,7 +507,7 @@ int main(void)
                 cmocka_unit_test(test_want_of_memory_is_told),
                 cmocka_unit_test(test_many),
                 cmocka_unit_test(test_uids_run_out_and_come_back),
-                cmocka_unit_test(test_the_nursery_is_killed),
+                cmocka_unit_test(test_the_zygote_server_is_killed),
                 cmocka_unit_test(test_descriptors_run_out_and_come_back),
                 cmocka_unit_test(test_sandboxes_outlive_the_warden),
                 cmocka_unit_test(test_death_of_an_adopted_one),
