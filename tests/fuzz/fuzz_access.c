@@ -20,7 +20,7 @@ static bool is_end_of(struct str part, struct str whole)
         return part.p + part.n == whole.p + whole.n;
 }
 
-/* Nothing that anybody makes up opens a target; what was made does, and is read back as it was. */
+/* No made-up token is valid; a generated one is, and is parsed back. */
 static void check_token(struct str in)
 {
         struct str token;

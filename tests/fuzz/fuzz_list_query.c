@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a list of sandboxes is asked for. */
+/* Queries of lists of sandboxes. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -12,7 +12,7 @@
 static struct net_loop loop;
 static struct http_server *server;
 
-/* Either it has answered, or what it returns is within bounds. */
+/* Either it has replied, or the result is within bounds. */
 static void exec(struct http_req *req)
 {
         struct list_query q;

@@ -75,8 +75,8 @@ static void try_snapshot(struct str text)
 
 static void try_create(struct str text, struct arena *a)
 {
-        static struct str folders[] = { STR("/srv") };
-        const struct create_policy policy = { .host_dirs = { folders, 1 } };
+        static struct str dirs[] = { STR("/srv") };
+        const struct create_policy policy = { .host_dirs = { dirs, 1 } };
         const struct create_facts facts = {
                 .id = STR("a"),
                 .node = STR("n"),

@@ -36,7 +36,7 @@ struct api_world {
         struct http_server *server;
         struct api api;
 
-        /* the last answer, until the next request */
+        /* the last response, until the next request */
         int status;
         struct str body;
         struct http_loopback lb;
@@ -57,7 +57,7 @@ void api_request(struct api_world *w, const char *key, const char *method, const
 void api_request_with(struct api_world *w, const char *key, const char *method, const char *target,
                       const char *body, struct http_header header);
 
-/* A header of the last answer; the null view if there is none. */
+/* A header of the last response; the null view if there is none. */
 struct str api_header(const struct api_world *w, const char *name);
 
 /* Makes a sandbox, which must succeed, and returns its id in `ret`. */

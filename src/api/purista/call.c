@@ -16,14 +16,11 @@ static size_t body_max(const struct purista_config *config)
 /* The body was not read, so the command is unknown; but only files make one that large. */
 static void fail_too_large(struct purista_call *c)
 {
-        char message[256];
-
-        (void) snprintf(message, sizeof(message),
-                        "The request has more than %zu bytes, and the limit purista.file_limit of "
-                        "this server is %zu; send files in parts",
-                        body_max(&c->config), c->config.file_max);
-        purista_fail_begin(c, &(struct purista_failure){ .status = 413,
-                                                         .message = str_from(message) });
+        purista_fail_begin(
+                c, 413,
+                "The request has more than %zu bytes, and the limit purista.file_limit of "
+                "this server is %zu; send files in parts",
+                body_max(&c->config), c->config.file_max);
         purista_text_addf(&c->out, "{\"limit\":%zu}", c->config.file_max);
         purista_fail_end(c);
 }
@@ -207,11 +204,7 @@ static int decode(struct purista_call *c, struct purista_decode *d)
         int r = purista_payload_decode(d, &c->in);
 
         if (r == -EINVAL) {
-                purista_fail_begin(c,
-                                   &(struct purista_failure){
-                                           .status = 400,
-                                           .message = STR("input validation for payload failed:"),
-                                   });
+                purista_fail_begin(c, 400, "input validation for payload failed:");
                 purista_text_add(&c->out, STR("["));
                 purista_text_add(&c->out, buf_str(&d->issues));
                 purista_text_add(&c->out, STR("]"));
@@ -239,9 +232,7 @@ static bool is_caller(struct purista_call *c)
         for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
                 if (!pairs[i].given.p || str_eq(pairs[i].given, pairs[i].own))
                         continue;
-                purista_fail_begin(c,
-                                   &(struct purista_failure){
-                                           .status = 403, .message = str_from(pairs[i].message) });
+                purista_fail_begin(c, 403, "%s", pairs[i].message);
                 purista_text_addf(&c->out, "{\"%s\":", pairs[i].own_name);
                 purista_text_add_string(&c->out, pairs[i].own);
                 purista_text_addf(&c->out, ",\"%s\":", pairs[i].given_name);

@@ -90,20 +90,14 @@ void purista_response_end(struct purista_call *c, bool started);
 /* Success without content: 204, or "" for a bridge. */
 void purista_response_empty(struct purista_call *c);
 
-struct purista_failure {
-        int status;
-        bool unhandled; /* replaces the message by the usual text of the status */
-        struct str message;
-};
-
 /* `data`, one JSON value, goes into c->out between these two. */
-void purista_fail_begin(struct purista_call *c, const struct purista_failure *f);
+void purista_fail_begin(struct purista_call *c, int status, const char *fmt, ...) printf_like(3, 4);
 void purista_fail_end(struct purista_call *c);
 
 /* Without data. */
 void purista_fail(struct purista_call *c, int status, const char *fmt, ...) printf_like(3, 4);
 
-/* A domain code and its message. */
+/* A domain code and its message; 500 has the usual text of the status instead. */
 void purista_fail_service(struct purista_call *c, const struct service_req *r);
 
 /* http_shape_fn: errors of the HTTP server and of access_authorize, in PURISTA's shape. */

@@ -3,8 +3,8 @@
 /* The six commands: each checks what the caller may do, starts an operation of the service, and writes the response. */
 
 #include "api/forward.h"
-#include "api/response.h"
 #include "api/purista/call.h"
+#include "api/response.h"
 #include "base/base.h"
 #include "model/extensions.h"
 
@@ -70,13 +70,10 @@ static void reply_ensured(struct purista_call *c)
 static void fail_exists(struct purista_call *c)
 {
         const char *id = c->u.ensure.other_id;
-        char message[160];
 
-        (void) snprintf(message, sizeof(message),
-                        "Sandbox %s already exists for this owner. Use ensureSandbox to reuse it.",
-                        id);
-        purista_fail_begin(c, &(struct purista_failure){ .status = 409,
-                                                         .message = str_from(message) });
+        purista_fail_begin(
+                c, 409, "Sandbox %s already exists for this owner. Use ensureSandbox to reuse it.",
+                id);
         purista_text_addf(&c->out, "{\"sandboxId\":\"%s\"}", id);
         purista_fail_end(c);
 }
@@ -99,7 +96,7 @@ static void ensure_done(struct op *op, int result)
                 purista_fail_service(c, &c->u.ensure.req);
 }
 
-static void ensure(struct purista_call *c, bool must_be_new)
+static void start_ensure(struct purista_call *c)
 {
         struct service_ensure *x = &c->u.ensure;
 
@@ -116,19 +113,9 @@ static void ensure(struct purista_call *c, bool must_be_new)
         x->request = &c->request;
         x->arena = &c->arena;
         x->git = c->in.has_git ? &c->in.git : NULL;
-        x->must_be_new = must_be_new;
+        x->must_be_new = c->command == &purista_commands[PURISTA_CREATE_SANDBOX];
         purista_call_wait(c, &x->req.op, ensure_done);
         service_ensure(service_of(c), x);
-}
-
-static void create_sandbox(struct purista_call *c)
-{
-        ensure(c, /* must_be_new= */ true);
-}
-
-static void ensure_sandbox(struct purista_call *c)
-{
-        ensure(c, /* must_be_new= */ false);
 }
 
 /* --- commands on one sandbox --- */
@@ -143,11 +130,7 @@ static void fail_not_found(struct purista_call *c)
 
 static void fail_forbidden(struct purista_call *c)
 {
-        purista_fail_begin(c,
-                           &(struct purista_failure){
-                                   .status = 403,
-                                   .message = STR("Caller is not allowed to access this sandbox."),
-                           });
+        purista_fail_begin(c, 403, "Caller is not allowed to access this sandbox.");
         purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
         purista_text_add_member(&c->out, ",", "organizationId", c->caller.tenant);
         purista_text_add(&c->out, STR("}"));
@@ -260,8 +243,7 @@ static int64_t timeout_of(const struct purista_call *c)
 
 static void fail_timeout(struct purista_call *c)
 {
-        purista_fail_begin(c, &(struct purista_failure){
-                                      .status = 504, .message = STR("Sandbox command timed out") });
+        purista_fail_begin(c, 504, "Sandbox command timed out");
         purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
         purista_text_add(&c->out, STR(",\"command\":"));
         purista_text_add_long(&c->out, c->in.command);
@@ -276,13 +258,9 @@ static void fail_timeout(struct purista_call *c)
 
 static void fail_limit(struct purista_call *c, const char *what, const char *setting, size_t limit)
 {
-        char message[256];
-
-        (void) snprintf(message, sizeof(message),
-                        "%s more than %zu bytes, the limit %s of this server; take it in parts",
-                        what, limit, setting);
-        purista_fail_begin(c, &(struct purista_failure){ .status = 413,
-                                                         .message = str_from(message) });
+        purista_fail_begin(c, 413,
+                           "%s more than %zu bytes, the limit %s of this server; take it in parts",
+                           what, limit, setting);
         purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
         purista_text_addf(&c->out, ",\"limit\":%zu}", limit);
         purista_fail_end(c);
@@ -337,12 +315,10 @@ static void start_bash(struct purista_call *c)
 
 static void fail_path(struct purista_call *c, const struct err *e, struct str path)
 {
-        char cut[PURISTA_PRINTABLE_MAX], message[ERR_MESSAGE_MAX + PURISTA_PRINTABLE_MAX + 32];
+        char text[PURISTA_PRINTABLE_MAX];
 
-        (void) snprintf(message, sizeof(message), "%s: %s", purista_printable(path, cut),
-                        e->message);
-        purista_fail_begin(c, &(struct purista_failure){ .status = api_status(e->code),
-                                                         .message = str_from(message) });
+        purista_fail_begin(c, api_status(e->code), "%s: %s", purista_printable(path, text),
+                           e->message);
         purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
         purista_text_add_member(&c->out, ",", "path", path);
         purista_text_add(&c->out, STR("}"));
@@ -464,8 +440,8 @@ static void start_write(struct purista_call *c)
 /* --- the table --- */
 
 const struct purista_handler purista_handlers[PURISTA_COMMAND_MAX_] = {
-        [PURISTA_CREATE_SANDBOX] = { create_sandbox },
-        [PURISTA_ENSURE_SANDBOX] = { ensure_sandbox },
+        [PURISTA_CREATE_SANDBOX] = { start_ensure },
+        [PURISTA_ENSURE_SANDBOX] = { start_ensure },
         [PURISTA_DESTROY_SANDBOX] = { destroy_sandbox },
         [PURISTA_EXECUTE_BASH] = { await_sandbox, start_bash },
         [PURISTA_READ_FILE] = { await_sandbox, start_read },

@@ -160,24 +160,34 @@ static void begin_error(struct purista_text *t, bool problem, int status, struct
         purista_text_add_member(t, ",", problem ? "detail" : "message", message);
 }
 
-static void fail_head(struct purista_call *c, const struct purista_failure *f)
+static void fail_head(struct purista_call *c, int status, bool handled, struct str message)
 {
-        struct str message = f->unhandled ? http_status_text(f->status) : f->message;
-
         purista_text_reset(&c->out);
-        c->status = f->status;
+        c->status = status;
         if (c->bridged)
                 purista_text_add(&c->out, STR("{\"ok\":false,\"error\":"));
-        begin_error(&c->out, !c->bridged && wants_problem(c->req), f->status, message);
+        begin_error(&c->out, !c->bridged && wants_problem(c->req), status, message);
         if (c->bridged)
-                purista_text_addf(&c->out, ",\"handled\":%s", f->unhandled ? "false" : "true");
+                purista_text_addf(&c->out, ",\"handled\":%s", handled ? "true" : "false");
 }
 
-void purista_fail_begin(struct purista_call *c, const struct purista_failure *f)
+static printf_like(3, 0) void fail_vhead(struct purista_call *c, int status, const char *fmt,
+                                         va_list ap)
 {
-        bool list = f->status == 400 && !c->bridged && wants_problem(c->req);
+        char message[ERR_MESSAGE_MAX + 256];
 
-        fail_head(c, f);
+        (void) vsnprintf(message, sizeof(message), fmt, ap);
+        fail_head(c, status, /* handled= */ true, str_from(message));
+}
+
+void purista_fail_begin(struct purista_call *c, int status, const char *fmt, ...)
+{
+        bool list = status == 400 && !c->bridged && wants_problem(c->req);
+        va_list ap;
+
+        va_start(ap, fmt);
+        fail_vhead(c, status, fmt, ap);
+        va_end(ap);
         purista_text_add(&c->out, list ? STR(",\"errors\":") : STR(",\"data\":"));
 }
 
@@ -195,13 +205,11 @@ void purista_fail_end(struct purista_call *c)
 
 void purista_fail(struct purista_call *c, int status, const char *fmt, ...)
 {
-        char message[ERR_MESSAGE_MAX];
         va_list ap;
 
         va_start(ap, fmt);
-        (void) vsnprintf(message, sizeof(message), fmt, ap);
+        fail_vhead(c, status, fmt, ap);
         va_end(ap);
-        fail_head(c, &(struct purista_failure){ .status = status, .message = str_from(message) });
         purista_fail_end(c);
 }
 
@@ -213,9 +221,10 @@ void purista_fail_service(struct purista_call *c, const struct service_req *r)
                 log_warn(&c->req->log, "%s", r->err.message);
         if ((status == 503 || status == 429) && !http_req_is_gone(c->req) && !c->bridged)
                 api_retry_after(c->req, r->retry_after);
-        fail_head(c, &(struct purista_failure){ .status = status,
-                                                .unhandled = status == 500,
-                                                .message = str_from(r->err.message) });
+        if (status == 500) /* details are for the log only */
+                fail_head(c, status, /* handled= */ false, http_status_text(status));
+        else
+                fail_head(c, status, /* handled= */ true, str_from(r->err.message));
         purista_fail_end(c);
 }
 

@@ -44,7 +44,7 @@ static const struct {
         { "Authorization", "Basic " KEY_MINE },
         { "Authorization", KEY_MINE },
         { "Cookie", "OPEN-SANDBOX-API-KEY=" KEY_MINE },
-        { "X-EXECD-ACCESS-TOKEN", KEY_MINE }, /* opens doors, not the API */
+        { "X-EXECD-ACCESS-TOKEN", KEY_MINE }, /* for ingress, not for the API */
 };
 
 static void every_route_knows_its_roles(void **state)
@@ -126,7 +126,7 @@ static void the_first_key_decides(void **state)
         check_i64_eq(ingress_status(&w), 200);
 }
 
-/* The same bytes, so that nobody learns which ids exist. */
+/* The same bytes, so that callers do not learn which ids exist. */
 static void a_foreign_sandbox_is_a_missing_one(void **state)
 {
         static const char *const after[] = { "", "/endpoints/8080", "/proxy/8080/x",
@@ -281,7 +281,7 @@ static void too_many_requests_are_told_to_come_back(void **state)
                                      .name = { "X-API-Key" },
                                      .value = { KEY_MINE } };
 
-        /* A request of somebody known whose body does not come. */
+        /* A request of an authenticated caller whose body does not arrive. */
         w.api.requests_max = 1;
         http_loopback_init(&slow, w.server);
         http_loopback_header(&slow, STR("Host"), STR(HOST));

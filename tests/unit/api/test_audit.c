@@ -38,7 +38,7 @@ static struct str written(struct pipe_reader *r)
         return str_of(r->text, n > 0 ? (size_t) n : 0);
 }
 
-static void test_a_line_says_who_did_what_and_how_it_ended(void **state)
+static void test_a_line_names_caller_operation_and_result(void **state)
 {
         struct pipe_reader r;
         struct audit *a = open_audit(&r);
@@ -63,7 +63,7 @@ static void test_a_line_says_who_did_what_and_how_it_ended(void **state)
         (void) close(r.in);
 }
 
-static void test_goes_on_in_a_new_file(void **state)
+static void test_continues_in_a_new_file(void **state)
 {
         struct pipe_reader r;
         struct audit *a = open_audit(&r);
@@ -105,8 +105,8 @@ static void test_lines_that_cannot_be_written_are_counted(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_a_line_says_who_did_what_and_how_it_ended),
-                cmocka_unit_test(test_goes_on_in_a_new_file),
+                cmocka_unit_test(test_a_line_names_caller_operation_and_result),
+                cmocka_unit_test(test_continues_in_a_new_file),
                 cmocka_unit_test(test_lines_that_cannot_be_written_are_counted),
         };
 

@@ -84,7 +84,7 @@ static void test_changes_are_recorded(void **state)
         }
 }
 
-static void test_looking_is_not_recorded(void **state)
+static void test_reading_is_not_recorded(void **state)
 {
         static const char *const targets[] = { "/v1/sandboxes", "/v1/sandboxes/x", "/health",
                                                "/v1/keys",      "/openapi.json",   "/none" };
@@ -185,7 +185,7 @@ static void test_a_change_whose_client_left_has_no_status(void **state)
         http_loopback_done(&lb);
         driver_fake_release(w.below.runtime);
         service_world_idle(&w.below);
-        check_u64_eq(driver_fake_count(w.below.runtime), 1); /* it goes on without him */
+        check_u64_eq(driver_fake_count(w.below.runtime), 1); /* it continues without its client */
         api_request(&w, KEY_ACME, "GET", api_path("/sandboxes/", id, ""), NULL);
         check_i64_eq(w.status, 200); /* and it is known who made it */
 }
@@ -196,7 +196,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 test(test_changes_are_recorded),
-                test(test_looking_is_not_recorded),
+                test(test_reading_is_not_recorded),
                 test(test_refusals_are_recorded),
                 test(test_secrets_are_not_recorded),
                 test(test_a_change_whose_client_left_has_no_status),

@@ -18,7 +18,7 @@ static int tear_down(void **state)
         return 0;
 }
 
-static void ours_is_taken_out(void **state)
+static void our_cookie_is_removed(void **state)
 {
         static const struct {
                 const char *lines[3];
@@ -96,7 +96,7 @@ static void memory_may_be_gone(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(ours_is_taken_out),
+                cmocka_unit_test(our_cookie_is_removed),
                 cmocka_unit_test(cookies_stay_with_their_host),
                 cmocka_unit_test(memory_may_be_gone),
         };

@@ -101,7 +101,7 @@ static bool body_has(const char *part)
                         CHECK_FAIL_("no '%s' in '%.*s'", (part), STR_ARG(w.body)); \
         } while (0)
 
-static void ask(const char *tail)
+static void request(const char *tail)
 {
         api_request(&w, NULL, "GET",
                     api_path("/v1/sandboxes/", id, api_path("/diagnostics", tail, "")), NULL);
@@ -113,7 +113,7 @@ static void test_logs_as_json(void **state)
 {
         char expected[512];
 
-        ask("/logs?scope=container");
+        request("/logs?scope=container");
         check_i64_eq(w.status, 200);
         (void) snprintf(expected, sizeof(expected),
                         "{\"sandboxId\":\"%s\",\"kind\":\"logs\",\"scope\":\"container\","
@@ -122,7 +122,7 @@ static void test_logs_as_json(void **state)
                         id);
         check_str_eq(w.body, expected);
         check_false(api_header(&w, "Deprecation").p);
-        ask("/logs?scope=all");
+        request("/logs?scope=all");
         check_body_has("\"scope\":\"all\"");
 }
 
@@ -140,7 +140,7 @@ static void test_logs_as_text(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].tail);
-                ask(cases[i].tail);
+                request(cases[i].tail);
                 check_i64_eq(w.status, 200);
                 check_str_eq(w.body, cases[i].body);
                 check_str_eq(api_header(&w, "Deprecation"), "true");
@@ -148,7 +148,7 @@ static void test_logs_as_text(void **state)
         }
 }
 
-static void test_the_last_hundred_lines_are_shown(void **state)
+static void test_the_last_hundred_lines_are_returned(void **state)
 {
         scoped(buf_done) struct buf b;
 
@@ -156,19 +156,19 @@ static void test_the_last_hundred_lines_are_shown(void **state)
         for (int i = 0; i < 300; i++)
                 buf_addf(&b, "line %d\n", i);
         text = buf_str(&b);
-        ask("/logs?scope=container");
+        request("/logs?scope=container");
         check_body_has("\"content\":\"line 200\\nline 201\\n");
         check_body_has("line 299\\n\",");
         check_body_has("\"truncated\":true}");
         text = STR("without an end");
-        ask("/logs?scope=container");
+        request("/logs?scope=container");
         check_body_has("\"content\":\"without an end\"");
         text = STR("");
-        ask("/logs?scope=container");
+        request("/logs?scope=container");
         check_body_has("\"content\":\"\",\"contentLength\":0,\"truncated\":false}");
 }
 
-static void test_what_can_not_be_read_is_told(void **state)
+static void test_unreadable_logs_are_reported(void **state)
 {
         static const struct {
                 enum play play;
@@ -183,7 +183,7 @@ static void test_what_can_not_be_read_is_told(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].warning);
                 play = cases[i].play;
-                ask("/logs?scope=container");
+                request("/logs?scope=container");
                 check_i64_eq(w.status, 200);
                 check_body_has(cases[i].warning);
                 check_body_has("\"content\":\"\"");
@@ -191,16 +191,16 @@ static void test_what_can_not_be_read_is_told(void **state)
         }
         api_request(&w, NULL, "POST", api_path("/v1/sandboxes/", id, "/pause"), NULL);
         check_i64_eq(w.status, 202);
-        ask("/logs?scope=container");
+        request("/logs?scope=container");
         check_i64_eq(w.status, 200);
         check_body_has("\"warnings\":[");
 }
 
-static void test_an_agent_that_says_nothing_is_not_waited_for(void **state)
+static void test_a_silent_agent_times_out(void **state)
 {
         play = PLAY_SILENT;
         w.api.agent_deadline.length = 20 * USEC_PER_MSEC;
-        ask("/logs?scope=container");
+        request("/logs?scope=container");
         check_i64_eq(w.status, 200);
         check_true(silent != NULL);
         check_body_has("\"warnings\":[\"read the log from the sandbox's agent: ");
@@ -224,27 +224,27 @@ static void test_a_client_that_leaves_ends_it(void **state)
 
 static void test_events(void **state)
 {
-        ask("/events?scope=runtime");
+        request("/events?scope=runtime");
         check_i64_eq(w.status, 200);
         check_body_has("\"kind\":\"events\",\"scope\":\"runtime\",\"delivery\":\"inline\"");
         check_body_has(" runtime Normal sandbox.");
         check_body_has(" Running CONTAINER_RUNNING");
-        ask("/events");
+        request("/events");
         check_str_eq(api_header(&w, "Deprecation"), "true");
         check_body_has(" runtime Normal sandbox.");
-        ask("/events?limit=1");
+        request("/events?limit=1");
         check_i64_eq(w.status, 200);
         check_true(str_find(w.body, '\n') == (ssize_t) w.body.n - 1);
 }
 
 static void test_inspect_and_summary(void **state)
 {
-        ask("/inspect");
+        request("/inspect");
         check_i64_eq(w.status, 200);
         check_body_has(api_path("id           ", id, "\n"));
         check_body_has("state        Running\n");
         check_body_has("limit        \"memory\" = \"64Mi\"\n");
-        ask("/summary?tail=1&event_limit=5");
+        request("/summary?tail=1&event_limit=5");
         check_i64_eq(w.status, 200);
         check_body_has("\n--- events ---\n");
         check_body_has("\n--- logs ---\ntwo\n");
@@ -255,7 +255,7 @@ static void test_refuses(void **state)
         static const struct {
                 const char *tail;
                 int status;
-                const char *answer;
+                const char *response;
         } cases[] = {
                 { "/logs?scope=network", 400, "{\"code\":\"DIAGNOSTICS_SCOPE_UNSUPPORTED\"" },
                 { "/logs?scope=", 400, "{\"code\":\"DIAGNOSTICS_SCOPE_UNSUPPORTED\"" },
@@ -270,13 +270,13 @@ static void test_refuses(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].tail);
-                ask(cases[i].tail);
+                request(cases[i].tail);
                 check_i64_eq(w.status, cases[i].status);
-                check_body_has(cases[i].answer);
+                check_body_has(cases[i].response);
         }
 }
 
-/* Bytes that are no text, which JSON makes larger: the end of them is shown. */
+/* Bytes that are not UTF-8, which JSON escapes: the end of them is kept. */
 static void test_a_program_may_print_anything(void **state)
 {
         size_t n = MiB;
@@ -299,15 +299,15 @@ static void test_a_program_may_print_anything(void **state)
         free(bytes);
 }
 
-/* Whoever may only read can't keep a sandbox alive by it. */
+/* A reader can't keep a sandbox alive by it. */
 static void test_reading_the_log_renews_nothing(void **state)
 {
-        static const char wish[] =
+        static const char body[] =
                 "{\"image\":{\"uri\":\"debian:12\"},\"entrypoint\":[\"sh\"],\"timeout\":600,"
                 "\"resourceLimits\":{},\"extensions\":{\"access.renew.extend.seconds\":\"3600\"}}";
         const char *logs, *ping;
 
-        api_request(&w, NULL, "POST", "/v1/sandboxes", wish);
+        api_request(&w, NULL, "POST", "/v1/sandboxes", body);
         check_i64_eq(w.status, 202);
         (void) snprintf(id, sizeof(id), "%.*s", ID_UUID_LEN, w.body.p + 7);
         logs = api_path("/sandboxes/", id, "/diagnostics/logs");
@@ -332,9 +332,9 @@ int main(void)
                 test(test_a_program_may_print_anything),
                 test(test_logs_as_json),
                 test(test_logs_as_text),
-                test(test_the_last_hundred_lines_are_shown),
-                test(test_what_can_not_be_read_is_told),
-                test(test_an_agent_that_says_nothing_is_not_waited_for),
+                test(test_the_last_hundred_lines_are_returned),
+                test(test_unreadable_logs_are_reported),
+                test(test_a_silent_agent_times_out),
                 test(test_a_client_that_leaves_ends_it),
                 test(test_events),
                 test(test_inspect_and_summary),

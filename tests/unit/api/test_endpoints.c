@@ -19,7 +19,7 @@ static int tear_down(void **state)
         return 0;
 }
 
-static void ask(const char *prefix, const char *port, const char *host, const char *key)
+static void request(const char *prefix, const char *port, const char *host, const char *key)
 {
         ingress_call(&w, &(struct ingress_request){
                                  .target = ingress_text("%s/sandboxes/%s/endpoints/%s", prefix,
@@ -35,7 +35,7 @@ static void says_where_and_with_what(void **state)
                 const char *prefix, *host;
                 uint16_t port;
                 const char *header, *name;
-                int told;
+                int public_port;
         } cases[] = {
                 { "", "127.0.0.1:8080", 44772, "X-EXECD-ACCESS-TOKEN", "127.0.0.1", 8080 },
                 { "/v1", "localhost:1", 18080, "OPENSANDBOX-EGRESS-AUTH", "localhost", 1 },
@@ -52,9 +52,9 @@ static void says_where_and_with_what(void **state)
 
                 check_case(cases[i].host);
                 port_part = strrchr(cases[i].host, ':');
-                port_part = cases[i].told == 80 || !port_part ? "" : port_part;
-                ask(cases[i].prefix, ingress_text("%u?use_server_proxy=true", cases[i].port),
-                    cases[i].host, KEY_MINE);
+                port_part = cases[i].public_port == 80 || !port_part ? "" : port_part;
+                request(cases[i].prefix, ingress_text("%u?use_server_proxy=true", cases[i].port),
+                        cases[i].host, KEY_MINE);
                 check_i64_eq(ingress_status(&w), 200);
                 check_str_eq(buf_str(&w.lb.body),
                              ingress_text("{\"endpoint\":\"%s%s\",\"headers\":{\"%s\":\"%s\"},"
@@ -63,7 +63,7 @@ static void says_where_and_with_what(void **state)
                                           "%s/?hutch_token=%s\",\"host\":\"%s\",\"port\":%d}",
                                           cases[i].host, end, cases[i].header, token, cases[i].host,
                                           end, token, w.id, cases[i].port, port_part, token,
-                                          cases[i].name, cases[i].told));
+                                          cases[i].name, cases[i].public_port));
         }
 }
 
@@ -71,7 +71,7 @@ static void the_public_address_comes_first(void **state)
 {
         w.api.public_address = STR("sandboxes.example:9000");
         w.api.preview_domain = STR_NULL;
-        ask("/v1", "8080", HOST, KEY_MINE);
+        request("/v1", "8080", HOST, KEY_MINE);
         check_true(ingress_body_has(
                 &w, ingress_text("{\"endpoint\":\"sandboxes.example:9000/v1/sandboxes/%s/"
                                  "proxy/8080\",",
@@ -99,7 +99,7 @@ static void a_proxy_in_front_may_speak_https(void **state)
 
 static void who_only_reads_gets_no_token(void **state)
 {
-        ask("", "8080", HOST, KEY_READ);
+        request("", "8080", HOST, KEY_READ);
         check_i64_eq(ingress_status(&w), 200);
         check_true(ingress_body_has(
                 &w, ingress_text("\"url\":\"http://" HOST "/sandboxes/%s/proxy/8080\"", w.id)));
@@ -137,7 +137,7 @@ static void bad_questions(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(ingress_text("%s at %s", cases[i].port, cases[i].host));
-                ask("", cases[i].port, cases[i].host, KEY_MINE);
+                request("", cases[i].port, cases[i].host, KEY_MINE);
                 check_i64_eq(ingress_status(&w), 400);
                 check_true(ingress_body_has(&w, cases[i].code));
         }
@@ -149,7 +149,7 @@ static void a_path_may_have_an_end(void **state)
         const char *token = ingress_token(&w, w.id, 8080, end);
         struct ingress_request q;
 
-        ask("", "8080?expires=1700000060", HOST, KEY_MINE);
+        request("", "8080?expires=1700000060", HOST, KEY_MINE);
         check_i64_eq(ingress_status(&w), 200);
         check_true(ingress_body_has(&w, ingress_text("proxy/8080~%s\"", token)));
         check_true(
@@ -182,7 +182,7 @@ static void every_live_state_has_an_endpoint(void **state)
         char id[64];
 
         check_i64_eq(world_command(&w.base, service_pause, w.id), 0);
-        ask("", "8080", HOST, KEY_MINE);
+        request("", "8080", HOST, KEY_MINE);
         check_i64_eq(ingress_status(&w), 200);
 
         driver_fake_hold(w.base.runtime, 1U << DRIVER_CALL_CREATE);
@@ -207,7 +207,7 @@ static void every_live_state_has_an_endpoint(void **state)
         (void) world_create_end(c);
 
         check_i64_eq(world_command(&w.base, service_delete, w.id), 0);
-        ask("", "8080", HOST, KEY_MINE);
+        request("", "8080", HOST, KEY_MINE);
         check_i64_eq(ingress_status(&w), 404);
         check_true(ingress_body_has(&w, "DOCKER::SANDBOX_NOT_FOUND"));
 }

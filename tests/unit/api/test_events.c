@@ -37,7 +37,7 @@ static bool has(const struct http_loopback *lb, const char *text)
         return memmem(buf_str(&lb->body).p, lb->body.n, text, strlen(text)) != NULL;
 }
 
-static void test_tells_what_happens(void **state)
+static void test_streams_events(void **state)
 {
         struct http_loopback lb;
         char id[64], expected[256];
@@ -64,7 +64,7 @@ static void test_tells_what_happens(void **state)
         http_loopback_done(&lb);
 }
 
-static void test_tenants_hear_their_own(void **state)
+static void test_tenants_get_their_own_events(void **state)
 {
         struct http_loopback acme, other, admin;
         char id[64];
@@ -103,7 +103,7 @@ static void make_key(char ret[static 80])
                         at + strlen(before));
 }
 
-/* Nobody hears a word more than he may when it is said. */
+/* A stream gets only the events that its caller may see when they happen. */
 static void test_a_stream_ends_with_its_key(void **state)
 {
         struct http_loopback open, gone, stays;
@@ -171,7 +171,7 @@ static void read_until(int fd, struct buf *in, const char *text)
         }
 }
 
-static void test_who_does_not_read_is_told_what_he_lost(void **state)
+static void test_a_slow_reader_learns_how_much_it_lost(void **state)
 {
         char id[64], body[64], path[108];
         scoped(buf_done) struct buf in;
@@ -207,11 +207,11 @@ static void test_who_does_not_read_is_told_what_he_lost(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                test(test_tells_what_happens),
-                test(test_tenants_hear_their_own),
+                test(test_streams_events),
+                test(test_tenants_get_their_own_events),
                 test(test_a_stream_ends_with_its_key),
                 test(test_head_gets_no_stream),
-                test(test_who_does_not_read_is_told_what_he_lost),
+                test(test_a_slow_reader_learns_how_much_it_lost),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

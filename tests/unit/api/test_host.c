@@ -32,7 +32,7 @@ static void hosts(void **state)
                 { "0x7f.0.0.1", 0, "0x7f.0.0.1", 0, false },
                 { "127.1", 0, "127.1", 0, false },
                 { "2130706433", 0, "2130706433", 0, false },
-                /* Not to be repeated to anybody. */
+                /* Must not be repeated in a response. */
                 { "", -EINVAL, "", 0, false },
                 { ":80", -EINVAL, "", 0, false },
                 { "a:", -EINVAL, "", 0, false },

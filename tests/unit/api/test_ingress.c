@@ -96,7 +96,7 @@ struct credential {
         const char *words;
 };
 
-static void ask(const struct credential *s, enum ingress_kind k)
+static void request(const struct credential *s, enum ingress_kind k)
 {
         const char *token = s->where ? token_of(s->token, k, s->words) : NULL;
         const char *in_path = token && strcmp(s->where, "path") == 0 ? ingress_text("~%s", token)
@@ -190,7 +190,7 @@ static void with_keys_a_door_asks_for_one_or_a_token(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 for (enum ingress_kind k = 0; k < KINDS; k++) {
-                        ask(&cases[i].credential, k);
+                        request(&cases[i].credential, k);
                         check_i64_eq(ingress_status(&w), cases[i].status[k]);
                         check_kept_outside(&cases[i].credential, k);
                 }
@@ -214,7 +214,7 @@ static void without_keys_doors_are_open_unless_secured(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 for (enum ingress_kind k = 0; k < KINDS; k++) {
-                        ask(&cases[i].credential, k);
+                        request(&cases[i].credential, k);
                         check_i64_eq(ingress_status(&w), cases[i].status[k]);
                         check_kept_outside(&cases[i].credential, k);
                         if (k == SECURED && cases[i].status[k] == 401)
@@ -389,8 +389,8 @@ static void rebinding_reaches_no_sandbox(void **state)
  * second. */
 static void a_token_ends_with_its_sandbox(void **state)
 {
-        const struct create_options wish = { .key = "again" };
-        struct made first = world_create(&w.base, &wish), second;
+        const struct create_options options = { .key = "again" };
+        struct made first = world_create(&w.base, &options), second;
         const char *old = ingress_token(&w, first.id, 8080, 0);
         struct ingress_request q = { .target = ingress_text("/sandboxes/%s/proxy/8080/x", first.id),
                                      .name = { "OpenSandbox-Secure-Access" },
@@ -402,7 +402,7 @@ static void a_token_ends_with_its_sandbox(void **state)
         ingress_call(&w, &q);
         check_i64_eq(ingress_status(&w), 401);
         service_world_advance(&w.base, USEC_PER_SEC);
-        second = world_create(&w.base, &wish);
+        second = world_create(&w.base, &options);
         check_i64_eq(second.result, 0);
         check_str_eq(str_from(second.id), first.id);
         ingress_call(&w, &q);

@@ -22,7 +22,7 @@ static bool body_has(const char *text)
         return memmem(w.body.p, w.body.n, text, strlen(text)) != NULL;
 }
 
-/* The value of a member of the last answer. */
+/* The value of a member of the last response. */
 static const char *member(const char *name, char ret[static 128])
 {
         char begins[64];
@@ -35,7 +35,7 @@ static const char *member(const char *name, char ret[static 128])
         return ret;
 }
 
-static void test_a_key_that_was_made_opens(void **state)
+static void test_a_created_key_is_valid(void **state)
 {
         char key[128], id[128], time[TIME_RFC3339_MAX], expected[512];
 
@@ -76,7 +76,7 @@ static void test_a_key_that_was_made_opens(void **state)
         check_true(body_has("KEY::NOT_FOUND"));
 }
 
-static void test_what_is_not_said_is_the_callers(void **state)
+static void test_defaults_are_the_callers(void **state)
 {
         api_request(&w, KEY_ADMIN, "POST", "/v1/keys", "{\"role\":\"read\"}");
         check_i64_eq(w.status, 201);
@@ -84,7 +84,7 @@ static void test_what_is_not_said_is_the_callers(void **state)
                             "\"read\""));
 }
 
-static void test_wishes_are_checked(void **state)
+static void test_requests_are_checked(void **state)
 {
         static const char *const bad[] = {
                 "{}",
@@ -168,7 +168,7 @@ static void test_the_end_of_the_last_key_opens_nothing(void **state)
         check_i64_eq(w.status, 401);
 }
 
-static void test_the_end_of_the_configured_keys_opens_nothing(void **state)
+static void test_removing_the_configured_keys_locks_the_api(void **state)
 {
         struct err e;
 
@@ -183,16 +183,16 @@ static void test_the_end_of_the_configured_keys_opens_nothing(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                test(test_a_key_that_was_made_opens),
-                test(test_what_is_not_said_is_the_callers),
-                test(test_wishes_are_checked),
+                test(test_a_created_key_is_valid),
+                test(test_defaults_are_the_callers),
+                test(test_requests_are_checked),
                 test(test_only_admins_see_keys),
                 test(test_keys_of_the_configuration_stay),
                 cmocka_unit_test_setup_teardown(test_the_first_key_is_an_administrators,
                                                 set_up_open, tear_down),
                 cmocka_unit_test_setup_teardown(test_the_end_of_the_last_key_opens_nothing,
                                                 set_up_open, tear_down),
-                test(test_the_end_of_the_configured_keys_opens_nothing),
+                test(test_removing_the_configured_keys_locks_the_api),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,7 @@ static const struct http_doc make_doc = {
         201,
         "Thing",
         fields,
-        .input_name = "ThingWish",
+        .input_name = "ThingRequest",
         .params = params,
         .errors = errors,
 };
@@ -106,7 +106,7 @@ static void test_describes_operations(void **state)
         check_z_eq(TEXT(post, "parameters", "2", "schema", "type"), "integer");
         check_z_eq(TEXT(post, "parameters", "3", "in"), "header");
         check_z_eq(TEXT(post, "requestBody", "content", "application/json", "schema", "$ref"),
-                   "#/components/schemas/ThingWish");
+                   "#/components/schemas/ThingRequest");
         check_z_eq(TEXT(post, "responses", "201", "content", "application/json", "schema", "$ref"),
                    "#/components/schemas/Thing");
         check_z_eq(TEXT(post, "responses", "422", "content", "application/json", "schema", "$ref"),
@@ -121,23 +121,23 @@ static void test_describes_operations(void **state)
         json_decref(doc);
 }
 
-static void test_schemas_say_what_is_decoded_and_what_is_encoded(void **state)
+static void test_schemas_of_input_and_response(void **state)
 {
         const struct http_api *const apis[] = { &v1, NULL };
         json_t *doc = made(apis), *schemas = AT(doc, "components", "schemas");
-        json_t *wish = AT(schemas, "ThingWish", "properties");
+        json_t *input = AT(schemas, "ThingRequest", "properties");
 
-        check_true(json_object_get(wish, "password") != NULL);
+        check_true(json_object_get(input, "password") != NULL);
         check_false(json_object_get(AT(schemas, "Thing", "properties"), "password"));
-        check_i64_eq(json_integer_value(AT(wish, "n", "maximum")), 9);
-        check_z_eq(TEXT(wish, "kind", "enum", "1"), "b");
-        check_z_eq(TEXT(wish, "labels", "additionalProperties", "type", "1"), "null");
+        check_i64_eq(json_integer_value(AT(input, "n", "maximum")), 9);
+        check_z_eq(TEXT(input, "kind", "enum", "1"), "b");
+        check_z_eq(TEXT(input, "labels", "additionalProperties", "type", "1"), "null");
         check_u64_eq(json_array_size(AT(schemas, "Thing", "required")), 2);
         check_z_eq(TEXT(schemas, "Error", "required", "0"), "code");
         json_decref(doc);
 }
 
-static void test_of_nothing_is_a_document_too(void **state)
+static void test_an_empty_document(void **state)
 {
         const struct http_api *const apis[] = { NULL };
         json_t *doc = made(apis);
@@ -150,8 +150,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_describes_operations),
-                cmocka_unit_test(test_schemas_say_what_is_decoded_and_what_is_encoded),
-                cmocka_unit_test(test_of_nothing_is_a_document_too),
+                cmocka_unit_test(test_schemas_of_input_and_response),
+                cmocka_unit_test(test_an_empty_document),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 #include "base/base.h"
 #include "tests/lib/api_world.h"
 
-/* Routes that answer in one way whatever happens, and the operator's. */
+/* Routes with a fixed response, and those of operators. */
 
 static struct api_world w;
 
@@ -32,7 +32,7 @@ static bool body_has(const char *text)
 struct fixed {
         const char *method, *target, *body;
         int status;
-        const char *answer;
+        const char *response;
 };
 
 static void check_all(const struct fixed *cases, size_t n)
@@ -41,11 +41,11 @@ static void check_all(const struct fixed *cases, size_t n)
                 check_case(api_path(cases[i].method, " ", cases[i].target));
                 api_request(&w, NULL, cases[i].method, cases[i].target, cases[i].body);
                 check_i64_eq(w.status, cases[i].status);
-                check_body_has(cases[i].answer);
+                check_body_has(cases[i].response);
         }
 }
 
-static void test_what_no_driver_can_do_is_501(void **state)
+static void test_unsupported_routes_are_501(void **state)
 {
         static const struct fixed cases[] = {
                 { "POST", "/pools", "{}", 501, "\"KUBERNETES::POOL_NOT_SUPPORTED\"" },
@@ -116,7 +116,7 @@ static void test_metrics_are_for_admins(void **state)
         check_i64_eq(w.status, 200);
 }
 
-static void test_metrics_tell_what_happened(void **state)
+static void test_metrics_count_operations(void **state)
 {
         static const char *const lines[] = {
                 "\nhutch_sandboxes{driver=\"fake\",state=\"Running\"} 1\n",
@@ -171,7 +171,7 @@ static void test_drivers_are_for_admins(void **state)
         check_body_has("\"facts\":[{\"name\":\"runtime\",\"ok\":true,\"text\":\"in memory");
 }
 
-static void test_every_answer_has_a_request_id(void **state)
+static void test_every_response_has_a_request_id(void **state)
 {
         static const char *const targets[] = { "/health", "/v1/sandboxes", "/sandboxes/x",
                                                "/none",   "/v1/keys",      "/metrics" };
@@ -191,13 +191,13 @@ static void test_every_answer_has_a_request_id(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                test(test_what_no_driver_can_do_is_501),
+                test(test_unsupported_routes_are_501),
                 test(test_metrics_events_are_checked),
                 test(test_health_version_and_description_are_public),
                 test(test_metrics_are_for_admins),
-                test(test_metrics_tell_what_happened),
+                test(test_metrics_count_operations),
                 test(test_drivers_are_for_admins),
-                test(test_every_answer_has_a_request_id),
+                test(test_every_response_has_a_request_id),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,9 +39,9 @@ static struct str written(struct arena *a, const struct peer_identity *caller)
         return text;
 }
 
-static void what_is_written_is_read(void **state)
+static void identities_are_read_back(void **state)
 {
-        const struct peer_identity nobody = { .role = ROLE_READ };
+        const struct peer_identity anonymous = { .role = ROLE_READ };
         struct peer_identity got;
         struct arena a;
         struct str text = written(&a, &ann);
@@ -51,7 +51,7 @@ static void what_is_written_is_read(void **state)
         check_true(str_eq(got.tenant, ann.tenant) && str_eq(got.principal, ann.principal)
                    && str_eq(got.key, ann.key));
         arena_done(&a);
-        text = written(&a, &nobody);
+        text = written(&a, &anonymous);
         check_i64_eq(read_as(text, &binding, &got), 0);
         check_false(got.known);
         arena_done(&a);
@@ -95,7 +95,7 @@ static void nothing_of_it_can_be_changed(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_is_written_is_read),
+                cmocka_unit_test(identities_are_read_back),
                 cmocka_unit_test(it_is_for_one_request_to_one_process),
                 cmocka_unit_test(nothing_of_it_can_be_changed),
         };

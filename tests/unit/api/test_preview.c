@@ -29,7 +29,7 @@ static const char *token(void)
         return ingress_token(&w, w.id, 8080, 0);
 }
 
-static void ask(const char *method, const char *target, const char *name, const char *value)
+static void request(const char *method, const char *target, const char *name, const char *value)
 {
         ingress_call(&w, &(struct ingress_request){ .method = method,
                                                     .target = target,
@@ -53,7 +53,7 @@ static void an_app_has_all_paths(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].target);
-                ask(cases[i].method, cases[i].target, NULL, NULL);
+                request(cases[i].method, cases[i].target, NULL, NULL);
                 check_i64_eq(ingress_status(&w), 200);
                 check_true(str_starts_with(buf_str(&w.lb.body), str_from(cases[i].arrives)));
                 check_false(ingress_header(&w, "Content-Security-Policy"));
@@ -92,18 +92,18 @@ static void the_api_is_not_below_the_domain(void **state)
 static void without_a_domain_there_are_no_previews(void **state)
 {
         w.api.preview_domain = STR_NULL;
-        ask("GET", "/", NULL, NULL);
+        request("GET", "/", NULL, NULL);
         check_i64_eq(ingress_status(&w), 404);
         check_true(ingress_body_has(&w, "\"NOT_FOUND\""));
 }
 
 static void cookies_and_authorization_are_the_apps(void **state)
 {
-        ask("GET", "/", "Authorization", "Basic dTpw");
+        request("GET", "/", "Authorization", "Basic dTpw");
         check_true(ingress_body_has(&w, "Authorization: Basic dTpw\n"));
-        ask("GET", "/", "Authorization", "Bearer the-apps-own");
+        request("GET", "/", "Authorization", "Bearer the-apps-own");
         check_true(ingress_body_has(&w, "Authorization: Bearer the-apps-own\n"));
-        ask("GET", "/", "Authorization", "Bearer " KEY_MINE);
+        request("GET", "/", "Authorization", "Bearer " KEY_MINE);
         check_false(ingress_body_has(&w, "Authorization"));
         ingress_call(&w, &(struct ingress_request){
                                  .target = "/",
@@ -113,15 +113,15 @@ static void cookies_and_authorization_are_the_apps(void **state)
                                  .value = { token(), "Basic dTpw", "Bearer " KEY_MINE } });
         check_i64_eq(ingress_status(&w), 200);
         check_false(ingress_body_has(&w, KEY_MINE));
-        ask("GET", "/", "Cookie", "a=1; b=2");
+        request("GET", "/", "Cookie", "a=1; b=2");
         check_true(ingress_body_has(&w, "Cookie: a=1; b=2\n"));
-        ask("GET", "/", "Cookie", ingress_text("a=1; hutch_token=%s; b=2", token()));
+        request("GET", "/", "Cookie", ingress_text("a=1; hutch_token=%s; b=2", token()));
         check_true(ingress_body_has(&w, "Cookie: a=1; b=2\n"));
-        ask("GET", "/", "Cookie", ingress_text("hutch_token=%s", token()));
+        request("GET", "/", "Cookie", ingress_text("hutch_token=%s", token()));
         check_false(ingress_body_has(&w, "Cookie"));
-        ask("GET",
-            "/answer?Set-Cookie=a%3D1%3B%20Domain%3D" PREVIEW "%3B%20Path%3D%2F&Location=%2Fx",
-            NULL, NULL);
+        request("GET",
+                "/answer?Set-Cookie=a%3D1%3B%20Domain%3D" PREVIEW "%3B%20Path%3D%2F&Location=%2Fx",
+                NULL, NULL);
         check_str_eq(str_from(ingress_header(&w, "Set-Cookie")), "a=1; Path=/");
         check_str_eq(str_from(ingress_header(&w, "Location")), "/x");
 }
@@ -189,7 +189,7 @@ static void other_methods_go_straight_in(void **state)
 
 static void a_wrong_token_in_the_query_is_stripped_all_the_same(void **state)
 {
-        ask("GET", "/x?hutch_token=wrong&a=1", NULL, NULL);
+        request("GET", "/x?hutch_token=wrong&a=1", NULL, NULL);
         check_i64_eq(ingress_status(&w), 200);
         check_true(str_starts_with(buf_str(&w.lb.body), STR("GET /proxy/8080/x?a=1\n")));
         check_false(ingress_header(&w, "Set-Cookie"));

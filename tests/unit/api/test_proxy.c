@@ -3,7 +3,7 @@
 #include "tests/lib/ingress_world.h"
 #include "tests/lib/wire.h"
 
-/* /sandboxes/{id}/proxy/{port}: what enters, what comes out, and how it ends. */
+/* /sandboxes/{id}/proxy/{port}: what reaches the sandbox, what comes back, and failures. */
 
 static struct ingress_world w;
 
@@ -19,7 +19,7 @@ static int tear_down(void **state)
         return 0;
 }
 
-static void ask(const char *method, const char *after)
+static void request(const char *method, const char *after)
 {
         ingress_call(&w, &(struct ingress_request){
                                  .method = method,
@@ -47,7 +47,7 @@ static void targets(void **state)
                 { "PATCH", "65535/a", "PATCH /proxy/65535/a\n" },
                 { "OPTIONS", "8080/a", "OPTIONS /proxy/8080/a\n" },
                 { "PROPFIND", "8080/a", "PROPFIND /proxy/8080/a\n" },
-                /* Nothing is decoded, and nothing leads elsewhere. */
+                /* Nothing is decoded, and no path leads out of the port. */
                 { "GET", "8080/a%2Fb%00/", "GET /proxy/8080/a%2Fb%00/\n" },
                 { "GET", "8080/../44772/command", "GET /proxy/8080/../44772/command\n" },
                 { "GET", "8080/%2e%2e/%2e%2e/ping%2f", "GET /proxy/8080/%2e%2e/%2e%2e/ping%2f\n" },
@@ -57,7 +57,7 @@ static void targets(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].after);
-                ask(cases[i].method, cases[i].after);
+                request(cases[i].method, cases[i].after);
                 check_i64_eq(ingress_status(&w), 200);
                 check_true(str_starts_with(buf_str(&w.lb.body), str_from(cases[i].arrives)));
                 check_true(ingress_body_has(&w, ingress_text("agent=%s\n", w.id)));
@@ -132,7 +132,7 @@ static void an_address_with_a_token_is_not_told(void **state)
         check_false(ingress_body_has(&w, token));
         check_false(ingress_body_has(&w, "Referer"));
         check_str_eq(str_from(ingress_header(&w, "Referrer-Policy")), "no-referrer");
-        ask("GET", "8080/x");
+        request("GET", "8080/x");
         check_false(ingress_header(&w, "Referrer-Policy"));
 }
 
@@ -160,13 +160,13 @@ static void pages_are_kept_in_a_sandbox(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
                 check_case(paths[i]);
-                ask("GET", paths[i]);
+                request("GET", paths[i]);
                 check_u64_eq(ingress_count(&w, "Content-Security-Policy"), 1);
                 check_str_eq(str_from(ingress_header(&w, "Content-Security-Policy")),
                              "sandbox allow-scripts allow-forms");
         }
         /* A policy of the app's own is kept beside ours. */
-        ask("GET", "8080/answer?Content-Security-Policy=sandbox%20allow-same-origin");
+        request("GET", "8080/answer?Content-Security-Policy=sandbox%20allow-same-origin");
         check_u64_eq(ingress_count(&w, "Content-Security-Policy"), 2);
         check_str_eq(str_from(ingress_header(&w, "content-security-policy")),
                      "sandbox allow-scripts allow-forms");
@@ -184,7 +184,7 @@ static void answers_do_not_speak_for_our_origin(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 check_case(names[i]);
-                ask("GET", ingress_text("8080/answer?%s=x&X-Mine=1&%s=y", names[i], names[i]));
+                request("GET", ingress_text("8080/answer?%s=x&X-Mine=1&%s=y", names[i], names[i]));
                 check_i64_eq(ingress_status(&w), 302);
                 check_false(ingress_header(&w, names[i]));
                 check_true(ingress_header(&w, "X-Mine"));
@@ -233,14 +233,14 @@ static void what_does_not_run_says_so_at_once(void **state)
         const char *token = ingress_token(&w, w.id, 8080, 0);
 
         check_i64_eq(world_command(&w.base, service_pause, w.id), 0);
-        ask("GET", "44772/ping");
+        request("GET", "44772/ping");
         check_i64_eq(ingress_status(&w), 409);
         check_true(ingress_body_has(&w, "DOCKER::SANDBOX_NOT_RUNNING"));
         check_i64_eq(world_command(&w.base, service_resume, w.id), 0);
-        ask("GET", "44772/ping");
+        request("GET", "44772/ping");
         check_i64_eq(ingress_status(&w), 200);
         check_i64_eq(world_command(&w.base, service_delete, w.id), 0);
-        ask("GET", "44772/ping");
+        request("GET", "44772/ping");
         check_i64_eq(ingress_status(&w), 404);
         ingress_call(&w, &(struct ingress_request){
                                  .target = ingress_text("/sandboxes/%s/proxy/8080~%s/x", w.id,
@@ -250,20 +250,20 @@ static void what_does_not_run_says_so_at_once(void **state)
 
 static void there_is_no_egress_guard(void **state)
 {
-        ask("GET", "18080/policy");
+        request("GET", "18080/policy");
         check_i64_eq(ingress_status(&w), 501);
         check_true(ingress_body_has(&w, "egress"));
 }
 
 static void who_does_not_answer(void **state)
 {
-        ask("GET", "8080/close");
+        request("GET", "8080/close");
         check_i64_eq(ingress_status(&w), 502);
         check_true(ingress_body_has(&w, "{\"code\":\"GENERAL::UNKNOWN_ERROR\","
                                         "\"message\":\"Could not connect to the backend sandbox"));
         driver_failing_plan(w.base.driver,
                             &(struct driver_failing_plan){ .when = DRIVER_FAILING_FROM, .n = 1 });
-        ask("GET", "44772/ping");
+        request("GET", "44772/ping");
         check_i64_eq(ingress_status(&w), 502);
         check_true(ingress_body_has(&w, "GENERAL::UNKNOWN_ERROR"));
         driver_failing_plan(w.base.driver, &(struct driver_failing_plan){ 0 });
@@ -314,7 +314,7 @@ static void streams_end_with_their_sandbox(void **state)
         service_world_until(&w.base, world_command_is_done(c));
         check_i64_eq(world_command_end(c), 0);
         wire_until(&w.base.loop, wire_at_end(&stream) && wire_at_end(&ws));
-        /* And nobody takes it for the end of the message. */
+        /* The client does not take it for the end of the message. */
         check_false(wire_has(&stream, "\r\n0\r\n\r\n"));
         wire_done(&stream);
         wire_done(&ws);

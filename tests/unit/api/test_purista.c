@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The commands of PURISTA on a fake runtime: who may, who leaves, and what a bridge is told. What goes into
+/* The commands of PURISTA on a fake runtime: access, clients that leave, and responses to bridges. What goes into
  * a sandbox needs an agent: tests/e2e/test_purista.py has that. */
 
 #include "api/purista/purista.h"
@@ -14,7 +14,8 @@ static struct str all_tenants[] = { STR("*") }, some_tenants[] = { STR("org-1"),
 static const struct api_bridge bridges[] = {
         { .uid = -1, .key = STR("acme"), .tenants = { all_tenants, 1 } },
         { .uid = -1, .key = STR("other"), .tenants = { some_tenants, 2 } },
-        { .uid = 0, .tenants = { all_tenants, 1 } }, /* whom a request without a peer must not be */
+        { .uid = 0,
+          .tenants = { all_tenants, 1 } }, /* a request without a peer must not match it */
 };
 static const struct purista_config config = {
         .image = STR("debian:12"),
@@ -70,7 +71,8 @@ static int tear_down(void **state)
 #define COMMAND "/api/v1/purista/command"
 
 /* As a bridge; tenant and principal may be NULL. */
-static void tell(const char *key, const char *command, const char *tenant, const char *payload)
+static void bridge_request(const char *key, const char *command, const char *tenant,
+                           const char *payload)
 {
         scoped(buf_done) struct buf body;
 
@@ -110,7 +112,8 @@ static void only_bridges_act_for_others(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].says);
-                tell(cases[i].key, "destroySandbox", cases[i].tenant, "{\"sandboxId\":\"nope\"}");
+                bridge_request(cases[i].key, "destroySandbox", cases[i].tenant,
+                               "{\"sandboxId\":\"nope\"}");
                 check_i64_eq(w.status, cases[i].status);
                 check_true(says(cases[i].says));
         }
@@ -149,17 +152,17 @@ static void the_life_of_one(void **state)
 
 static void a_bridge_hears_of_what_was_started(void **state)
 {
-        tell(KEY_ACME, "ensureSandbox", "org-1", "{\"projectId\":\"p\"}");
+        bridge_request(KEY_ACME, "ensureSandbox", "org-1", "{\"projectId\":\"p\"}");
         check_i64_eq(w.status, 200);
         check_true(says("{\"ok\":true,\"payload\":{\"sandboxId\":"));
         check_true(says(",\"events\":[{\"name\":\"SandboxStarted\",\"payload\":{\"sandboxId\":"));
         check_true(
                 says("\"organizationId\":\"org-1\",\"projectId\":\"p\",\"userId\":\"user-1\"}}]}"));
-        tell(KEY_ACME, "ensureSandbox", "org-1", "{\"projectId\":\"p\"}");
+        bridge_request(KEY_ACME, "ensureSandbox", "org-1", "{\"projectId\":\"p\"}");
         check_true(says("\"created\":false}}") && !says("events"));
 }
 
-static void what_is_not_offered_is_said(void **state)
+static void commands_that_are_not_offered(void **state)
 {
         static const struct purista_config none = { 0 };
 
@@ -169,7 +172,7 @@ static void what_is_not_offered_is_said(void **state)
         check_true(
                 says("{\"status\":501,\"message\":\"this server does not offer PURISTA sandboxes"));
         w.api.purista = NULL;
-        tell(KEY_ACME, "ensureSandbox", "org-1", "{}");
+        bridge_request(KEY_ACME, "ensureSandbox", "org-1", "{}");
         check_i64_eq(w.status, 501);
 }
 
@@ -180,7 +183,7 @@ int main(void)
                 WITH_WORLD(only_bridges_act_for_others),
                 WITH_WORLD(the_life_of_one),
                 WITH_WORLD(a_bridge_hears_of_what_was_started),
-                WITH_WORLD(what_is_not_offered_is_said),
+                WITH_WORLD(commands_that_are_not_offered),
         };
 
         return cmocka_run_group_tests_name("purista", tests, NULL, NULL);

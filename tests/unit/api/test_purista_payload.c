@@ -158,7 +158,7 @@ static const struct {
         { DESTROY, "{}", NULL, "{\"message\":\"Required\",\"path\":[\"sandboxId\"]}" },
 };
 
-static void every_mistake_is_told(void **state)
+static void every_mistake_is_reported(void **state)
 {
         struct decoding d;
 
@@ -208,7 +208,7 @@ static void no_payload_is_a_mistake(void **state)
         buf_done(&in.issues);
 }
 
-static void mistakes_are_counted_but_not_all_told(void **state)
+static void mistakes_are_counted_but_not_all_listed(void **state)
 {
         scoped(buf_done) struct buf text;
         struct decoding d;
@@ -231,10 +231,10 @@ int main(void)
                 cmocka_unit_test(owners_of_both_generations),
                 cmocka_unit_test(commands_of_both_generations),
                 cmocka_unit_test(files_of_both_generations),
-                cmocka_unit_test(every_mistake_is_told),
+                cmocka_unit_test(every_mistake_is_reported),
                 cmocka_unit_test(parameters_of_a_gateway_fill_gaps),
                 cmocka_unit_test(no_payload_is_a_mistake),
-                cmocka_unit_test(mistakes_are_counted_but_not_all_told),
+                cmocka_unit_test(mistakes_are_counted_but_not_all_listed),
         };
 
         return cmocka_run_group_tests_name("purista_payload", tests, NULL, NULL);

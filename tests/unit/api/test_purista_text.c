@@ -70,7 +70,7 @@ static void short_ones_are_one_piece(void **state)
         purista_text_done(&t);
 }
 
-static void paths_mean_what_they_say(void **state)
+static void paths_are_literal(void **state)
 {
         static const struct {
                 const char *path, *agent;
@@ -103,7 +103,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_long_text_is_the_same_in_pieces),
                 cmocka_unit_test(short_ones_are_one_piece),
-                cmocka_unit_test(paths_mean_what_they_say),
+                cmocka_unit_test(paths_are_literal),
         };
 
         return cmocka_run_group_tests_name("purista_text", tests, NULL, NULL);

@@ -59,13 +59,13 @@ static int tear_down(void **state)
         return 0;
 }
 
-struct asked {
+struct query_case {
         const char *query;
         int status;
         const char *body;
 };
 
-static void check_all(const struct asked *cases, size_t n)
+static void check_all(const struct query_case *cases, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
                 struct http_loopback lb;
@@ -83,7 +83,7 @@ static void check_all(const struct asked *cases, size_t n)
 
 static void test_understands(void **state)
 {
-        static const struct asked cases[] = {
+        static const struct query_case cases[] = {
                 { "", 200, "skip=0 limit=20" },
                 { "?page=1&pageSize=1", 200, "skip=0 limit=1" },
                 { "?page=3&pageSize=200", 200, "skip=400 limit=200" },
@@ -119,7 +119,7 @@ static void test_understands(void **state)
 
 static void test_refuses(void **state)
 {
-        static const struct asked cases[] = {
+        static const struct query_case cases[] = {
                 { "?page=0", 422,
                   DETAIL("greater_than_equal", "page",
                          "Input should be greater than or equal to 1") },
@@ -155,7 +155,7 @@ static void test_refuses(void **state)
 static void test_takes_no_more_labels_than_a_sandbox_can_have(void **state)
 {
         char query[4096];
-        struct asked cases[] = { { query, 400, BAD_METADATA } };
+        struct query_case cases[] = { { query, 400, BAD_METADATA } };
         int n = snprintf(query, sizeof(query), "?metadata=");
 
         for (int i = 0; i < 129; i++)

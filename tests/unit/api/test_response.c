@@ -8,7 +8,7 @@
 #include "tests/lib/http_loopback.h"
 #include "tests/lib/check.h"
 
-/* Failures as answers. */
+/* Errors as responses. */
 
 static struct net_loop loop;
 static struct http_server *server;
@@ -85,7 +85,7 @@ static int tear_down(void **state)
         return 0;
 }
 
-static void ask(struct http_loopback *lb, const char *method, const char *path, struct str body)
+static void request(struct http_loopback *lb, const char *method, const char *path, struct str body)
 {
         http_loopback_init(lb, server);
         http_loopback_run(lb, method, path, body);
@@ -122,7 +122,7 @@ static void every_code_has_its_status(void **state)
                 check_i64_eq(api_status(cases[i].e), cases[i].status);
                 (void) err_set(&failure.err, cases[i].e, "say \"why\"");
                 code = NULL;
-                ask(&lb, "GET", "/fail", STR_NULL);
+                request(&lb, "GET", "/fail", STR_NULL);
                 check_i64_eq(lb.status, cases[i].status);
                 (void) snprintf(body, sizeof(body),
                                 "{\"code\":\"%s\",\"message\":\"say \\\"why\\\"\"}", cases[i].code);
@@ -131,7 +131,7 @@ static void every_code_has_its_status(void **state)
                 http_loopback_done(&lb);
 
                 code = "SPECIAL";
-                ask(&lb, "GET", "/fail", STR_NULL);
+                request(&lb, "GET", "/fail", STR_NULL);
                 check_i64_eq(lb.status, cases[i].status);
                 check_str_eq(buf_str(&lb.body),
                              "{\"code\":\"SPECIAL\",\"message\":\"say \\\"why\\\"\"}");
@@ -139,7 +139,7 @@ static void every_code_has_its_status(void **state)
         }
 }
 
-static void when_to_come_back(void **state)
+static void retry_after(void **state)
 {
         static const struct {
                 enum err_code e;
@@ -162,7 +162,7 @@ static void when_to_come_back(void **state)
                 check_case(err_code_to_string((int) cases[i].e));
                 (void) err_set(&failure.err, cases[i].e, "later");
                 failure.retry_after = cases[i].after;
-                ask(&lb, "GET", "/service", STR_NULL);
+                request(&lb, "GET", "/service", STR_NULL);
                 value = http_headers_get(&lb.headers, STR("Retry-After"));
                 check_true(str_eq(value, str_from(cases[i].header)));
                 http_loopback_done(&lb);
@@ -178,7 +178,7 @@ static void rules_and_forms(void **state)
         problems = (struct problems){ 0 };
         problems_add(&problems, &a, "missing", "\"image\"", "is required");
         problems_add(&problems, &a, "value_error", "\"volumes\",0", "is odd");
-        ask(&lb, "GET", "/problems", STR_NULL);
+        request(&lb, "GET", "/problems", STR_NULL);
         check_i64_eq(lb.status, 422);
         check_str_eq(buf_str(&lb.body),
                      "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\",\"image\"],"
@@ -187,14 +187,14 @@ static void rules_and_forms(void **state)
         http_loopback_done(&lb);
 
         problems.code = "VOLUME::INVALID_NAME";
-        ask(&lb, "GET", "/problems", STR_NULL);
+        request(&lb, "GET", "/problems", STR_NULL);
         check_i64_eq(lb.status, 400);
         check_str_eq(buf_str(&lb.body),
                      "{\"code\":\"VOLUME::INVALID_NAME\",\"message\":\"is required\"}");
         http_loopback_done(&lb);
         arena_done(&a);
 
-        ask(&lb, "GET", "/query", STR_NULL);
+        request(&lb, "GET", "/query", STR_NULL);
         check_i64_eq(lb.status, 422);
         check_str_eq(buf_str(&lb.body), "{\"detail\":[{\"type\":\"int_parsing\",\"loc\":[\"query\","
                                         "\"page\"],\"msg\":\"must be a number\"}]}");
@@ -221,7 +221,7 @@ static void bodies_that_do_not_fit(void **state)
                 struct http_loopback lb;
 
                 check_case(cases[i].body);
-                ask(&lb, "POST", "/json", str_from(cases[i].body));
+                request(&lb, "POST", "/json", str_from(cases[i].body));
                 check_i64_eq(lb.status, 422);
                 if (!memmem(buf_str(&lb.body).p, lb.body.n, cases[i].detail,
                             strlen(cases[i].detail)))
@@ -230,8 +230,8 @@ static void bodies_that_do_not_fit(void **state)
         }
 }
 
-/* Trouble is logged, once; that somebody left, and so canceled what he had asked for, is none. */
-static void who_has_left_is_no_trouble(void **state)
+/* A server error is logged, once; an operation that was canceled because its client left is not. */
+static void a_client_that_left_is_not_logged(void **state)
 {
         struct log_sink sink = { .level = LOG_WARN, .format = LOG_LOGFMT, .clock = &clock_system };
         struct log_ctx root;
@@ -265,10 +265,10 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_code_has_its_status),
-                cmocka_unit_test(when_to_come_back),
+                cmocka_unit_test(retry_after),
                 cmocka_unit_test(rules_and_forms),
                 cmocka_unit_test(bodies_that_do_not_fit),
-                cmocka_unit_test(who_has_left_is_no_trouble),
+                cmocka_unit_test(a_client_that_left_is_not_logged),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);

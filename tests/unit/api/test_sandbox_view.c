@@ -38,7 +38,7 @@ static void test_shows_a_record_that_has_everything(void **state)
         check_str_eq(buf_str(&b), "{\"id\":\"sb-1\"," REST_OF_FULL);
 }
 
-static void test_leaves_out_what_is_not_there(void **state)
+static void test_absent_members_are_left_out(void **state)
 {
         scoped(sandbox_freep) struct sandbox *s = decoded(SAMPLE_SMALL);
         scoped(buf_done) struct buf b;
@@ -75,7 +75,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_shows_a_record_that_has_everything),
-                cmocka_unit_test(test_leaves_out_what_is_not_there),
+                cmocka_unit_test(test_absent_members_are_left_out),
                 cmocka_unit_test(test_shows_only_extensions_that_are_kept_for_the_client),
         };
 

@@ -77,7 +77,7 @@ static void walk_through_a_life(const char *prefix)
         check_str_eq(w.body, NOT_FOUND);
 }
 
-static void test_a_life_on_bare_paths_and_under_v1(void **state)
+static void test_a_life_cycle_on_bare_paths_and_under_v1(void **state)
 {
         check_case("bare");
         walk_through_a_life("");
@@ -87,7 +87,7 @@ static void test_a_life_on_bare_paths_and_under_v1(void **state)
 
 /* --- create --- */
 
-static void test_create_answers_exactly(void **state)
+static void test_create_responds_exactly(void **state)
 {
         char id[64], expected[1024], created[TIME_RFC3339_MAX], expires[TIME_RFC3339_MAX];
         usec_t now = w.below.clock.wall_now;
@@ -120,7 +120,7 @@ struct refused {
         const char *what;
         const char *body;
         int status;
-        const char *answer; /* a part of it */
+        const char *response; /* a part of it */
 };
 
 static void test_create_refuses(void **state)
@@ -163,7 +163,7 @@ static void test_create_refuses(void **state)
                 check_case(cases[i].what);
                 api_request(&w, NULL, "POST", "/sandboxes", cases[i].body);
                 check_i64_eq(w.status, cases[i].status);
-                check_body_has(cases[i].answer);
+                check_body_has(cases[i].response);
         }
         check_u64_eq(driver_fake_count(w.below.runtime), 0);
         api_request(&w, NULL, "GET", "/sandboxes", NULL);
@@ -196,7 +196,7 @@ static void test_too_large_a_body_is_refused(void **state)
         check_i64_eq(w.status, 413);
 }
 
-static void test_a_create_that_fails_says_so(void **state)
+static void test_a_failed_create_is_reported(void **state)
 {
         static const struct {
                 enum err_code code;
@@ -230,7 +230,7 @@ static void test_a_create_that_fails_says_so(void **state)
         }
 }
 
-static void test_a_slow_create_is_answered_pending(void **state)
+static void test_a_slow_create_is_pending(void **state)
 {
         char at[128];
 
@@ -390,7 +390,7 @@ static void test_lists_are_filtered(void **state)
         }
 }
 
-static void test_a_page_of_many_is_whole(void **state)
+static void test_a_page_of_many_is_complete(void **state)
 {
         struct json_error e;
         json_t *doc;
@@ -406,7 +406,7 @@ static void test_a_page_of_many_is_whole(void **state)
         json_decref(doc);
 }
 
-/* Six sandboxes with almost a mebibyte of arguments each: more than an answer may have. */
+/* Six sandboxes with almost a mebibyte of arguments each: more than a response may have. */
 static void test_a_page_that_does_not_fit_is_refused(void **state)
 {
         scoped(buf_done) struct buf b;
@@ -440,7 +440,7 @@ static void test_a_page_that_does_not_fit_is_refused(void **state)
 
 /* --- the dead --- */
 
-static void test_what_died_is_shown_until_its_tombstone_ends(void **state)
+static void test_a_failed_sandbox_is_listed_until_its_tombstone_ends(void **state)
 {
         char id[64];
         const char *at;
@@ -470,7 +470,7 @@ static void test_what_died_is_shown_until_its_tombstone_ends(void **state)
         check_i64_eq(w.status, 404);
 }
 
-static void test_what_expired_is_shown_as_terminated(void **state)
+static void test_an_expired_sandbox_is_terminated(void **state)
 {
         char id[64];
 
@@ -529,7 +529,7 @@ static void test_refuses_to_renew(void **state)
                 api_request(&w, NULL, "POST", api_path("/sandboxes/", id, "/renew-expiration"),
                             cases[i].body);
                 check_i64_eq(w.status, cases[i].status);
-                check_body_has(cases[i].answer);
+                check_body_has(cases[i].response);
         }
         api_request(
                 &w, NULL, "POST", "/sandboxes",
@@ -644,22 +644,22 @@ static void test_ids_that_are_none_are_not_found(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                test(test_a_life_on_bare_paths_and_under_v1),
-                test(test_create_answers_exactly),
+                test(test_a_life_cycle_on_bare_paths_and_under_v1),
+                test(test_create_responds_exactly),
                 test(test_create_refuses),
                 test(test_a_depth_bomb_is_refused),
                 test(test_too_large_a_body_is_refused),
-                test(test_a_create_that_fails_says_so),
-                test(test_a_slow_create_is_answered_pending),
+                test(test_a_failed_create_is_reported),
+                test(test_a_slow_create_is_pending),
                 test(test_the_same_key_gives_the_same_sandbox),
                 test(test_wrong_idempotency_keys_are_refused),
                 test(test_over_a_quota_is_429_with_a_time),
                 test(test_pages_are_newest_first_and_add_up),
                 test(test_lists_are_filtered),
-                test(test_a_page_of_many_is_whole),
+                test(test_a_page_of_many_is_complete),
                 test(test_a_page_that_does_not_fit_is_refused),
-                test(test_what_died_is_shown_until_its_tombstone_ends),
-                test(test_what_expired_is_shown_as_terminated),
+                test(test_a_failed_sandbox_is_listed_until_its_tombstone_ends),
+                test(test_an_expired_sandbox_is_terminated),
                 test(test_renews),
                 test(test_refuses_to_renew),
                 test(test_patches_metadata),

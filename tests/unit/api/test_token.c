@@ -23,7 +23,7 @@ static struct str make(struct str secret, const struct token_target *of, uint64_
         return str_of(text, n);
 }
 
-static void a_token_opens_its_door_only(void **state)
+static void a_token_is_valid_for_its_target_only(void **state)
 {
         static const struct {
                 const char *name;
@@ -65,7 +65,7 @@ static void it_is_the_same_after_a_restart(void **state)
         check_str_eq(make(SECRET, &a, 36), "10~HJlU-VljC-uLC28Tj6BXjzkNsnFJ1e5z");
 }
 
-static void no_other_text_opens(void **state)
+static void no_other_text_is_valid(void **state)
 {
         char text[TOKEN_TEXT_MAX + 8];
         struct str good = make(SECRET, &target, NOW + 60);
@@ -93,7 +93,7 @@ static void no_other_text_opens(void **state)
         check_false(token_is_valid(SECRET, str_from(text), &target, NOW));
 }
 
-static void without_a_secret_nothing_opens(void **state)
+static void without_a_secret_no_token_is_valid(void **state)
 {
         struct str t = make(STR(""), &target, 0);
 
@@ -146,10 +146,10 @@ static void segments_are_a_port_and_a_token(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_token_opens_its_door_only),
+                cmocka_unit_test(a_token_is_valid_for_its_target_only),
                 cmocka_unit_test(it_is_the_same_after_a_restart),
-                cmocka_unit_test(no_other_text_opens),
-                cmocka_unit_test(without_a_secret_nothing_opens),
+                cmocka_unit_test(no_other_text_is_valid),
+                cmocka_unit_test(without_a_secret_no_token_is_valid),
                 cmocka_unit_test(segments_are_a_port_and_a_token),
         };
 

@@ -16,10 +16,10 @@ struct world {
         struct problems problems;
 };
 
-static struct str folders[] = { STR("/srv") };
+static struct str dirs[] = { STR("/srv") };
 static const struct create_policy policy = {
         .timeout_max_s = 86400,
-        .host_dirs = { folders, 1 },
+        .host_dirs = { dirs, 1 },
 };
 
 /* Decodes and checks; 0 or -EINVAL with the problems. */
@@ -125,7 +125,7 @@ static void test_problems_of_form(void **state)
         }
 }
 
-static void test_all_problems_of_form_are_told(void **state)
+static void test_all_problems_of_form_are_reported(void **state)
 {
         struct world w;
 
@@ -310,7 +310,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_good_requests),
                 cmocka_unit_test(test_problems_of_form),
-                cmocka_unit_test(test_all_problems_of_form_are_told),
+                cmocka_unit_test(test_all_problems_of_form_are_reported),
                 cmocka_unit_test(test_broken_rules),
                 cmocka_unit_test(test_a_request_becomes_a_record),
                 cmocka_unit_test(test_defaults_of_a_snapshot),

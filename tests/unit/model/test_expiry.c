@@ -8,7 +8,7 @@
 #define FIRST      STR("11111111-1111-4111-8111-111111111111")
 #define SECOND     STR("22222222-2222-4222-8222-222222222222")
 
-static void test_an_end_is_fixed_on_both_clocks(void **state)
+static void test_a_deadline_is_fixed_on_both_clocks(void **state)
 {
         struct timestamp now = { SECONDS(50), SECONDS(1000), FIRST };
         struct expiry x = expiry_after(&now, SECONDS(60));
@@ -57,7 +57,7 @@ static void test_after_a_reboot_what_is_left_counts(void **state)
                 check_u64_eq(expiry_deadline(&x, &after), SECONDS(5 + cases[i].left));
                 check_true(expiry_adopt(&x, &after));
                 check_i64_eq(x.mono_usec, SECONDS(5 + cases[i].left));
-                check_i64_eq(x.wall_ms, 1060000); /* as shown */
+                check_i64_eq(x.wall_ms, 1060000); /* for clients */
                 /* Once: from now on the new boot's clock decides. */
                 after.wall += SECONDS(30);
                 check_false(expiry_adopt(&x, &after));
@@ -112,7 +112,7 @@ static void test_times_of_clients(void **state)
         check_i64_eq(expiry_parse_time(STR("1970-01-01T00:16:40\0"), &(usec_t){ 0 }), -EINVAL);
 }
 
-static void test_far_ends_do_not_overflow(void **state)
+static void test_far_deadlines_do_not_overflow(void **state)
 {
         struct timestamp now = { SECONDS(50), SECONDS(1000), FIRST };
         struct expiry x = expiry_after(&now, USEC_INFINITY);
@@ -121,7 +121,7 @@ static void test_far_ends_do_not_overflow(void **state)
         check_false(expiry_is_due(&x, &now));
 }
 
-static void test_what_was_read_is_checked(void **state)
+static void test_stored_values_are_checked(void **state)
 {
         static const struct {
                 struct expiry x;
@@ -139,13 +139,13 @@ static void test_what_was_read_is_checked(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_an_end_is_fixed_on_both_clocks),
+                cmocka_unit_test(test_a_deadline_is_fixed_on_both_clocks),
                 cmocka_unit_test(test_the_wall_clock_does_not_decide),
                 cmocka_unit_test(test_after_a_reboot_what_is_left_counts),
                 cmocka_unit_test(test_renewal_names_a_time_in_the_future),
                 cmocka_unit_test(test_times_of_clients),
-                cmocka_unit_test(test_far_ends_do_not_overflow),
-                cmocka_unit_test(test_what_was_read_is_checked),
+                cmocka_unit_test(test_far_deadlines_do_not_overflow),
+                cmocka_unit_test(test_stored_values_are_checked),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,7 @@ static void test_targets(void **state)
         }
 }
 
-static void test_what_is_no_target(void **state)
+static void test_invalid_targets(void **state)
 {
         static const struct str cases[] = {
                 STR(""),
@@ -181,7 +181,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_targets),
-                cmocka_unit_test(test_what_is_no_target),
+                cmocka_unit_test(test_invalid_targets),
                 cmocka_unit_test(test_the_longest_name_fits),
                 cmocka_unit_test(test_policies),
                 cmocka_unit_test(test_wrong_policies),

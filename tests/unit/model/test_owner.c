@@ -52,7 +52,7 @@ static void test_keys_and_back(void **state)
         }
 }
 
-static void test_what_is_no_key(void **state)
+static void test_invalid_keys(void **state)
 {
         static const char *const cases[] = {
                 "",
@@ -150,7 +150,7 @@ static void test_the_longest_owner(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_keys_and_back),     cmocka_unit_test(test_what_is_no_key),
+                cmocka_unit_test(test_keys_and_back),     cmocka_unit_test(test_invalid_keys),
                 cmocka_unit_test(test_incomplete_owners), cmocka_unit_test(test_derived_ids),
                 cmocka_unit_test(test_the_longest_owner),
         };

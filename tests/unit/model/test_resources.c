@@ -55,7 +55,7 @@ static void test_quantities(void **state)
         }
 }
 
-static void test_what_is_no_quantity(void **state)
+static void test_invalid_quantities(void **state)
 {
         static const struct {
                 struct str text;
@@ -278,7 +278,7 @@ static void test_too_many_kinds(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_quantities),      cmocka_unit_test(test_what_is_no_quantity),
+                cmocka_unit_test(test_quantities),      cmocka_unit_test(test_invalid_quantities),
                 cmocka_unit_test(test_canonical_texts), cmocka_unit_test(test_texts_and_back),
                 cmocka_unit_test(test_limits),          cmocka_unit_test(test_wrong_limits),
                 cmocka_unit_test(test_too_many_kinds),

@@ -69,7 +69,7 @@ static void test_an_id_gives_the_container_its_name(void **state)
         check_true(sandbox_check(s, &e) < 0); /* empty otherwise */
 }
 
-static void test_a_copy_is_whole_and_its_own(void **state)
+static void test_a_copy_is_complete_and_independent(void **state)
 {
         struct sandbox *s = sample();
         scoped(sandbox_freep) struct sandbox *copy = sandbox_copy(s);
@@ -177,7 +177,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_ids),
                 cmocka_unit_test(test_an_id_gives_the_container_its_name),
-                cmocka_unit_test(test_a_copy_is_whole_and_its_own),
+                cmocka_unit_test(test_a_copy_is_complete_and_independent),
                 cmocka_unit_test(test_copies_are_compact),
                 cmocka_unit_test(test_changes_leave_the_original_alone),
                 cmocka_unit_test(test_an_expiry_is_copied_in),

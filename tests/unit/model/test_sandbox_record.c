@@ -205,7 +205,7 @@ static void test_tampered_records_are_refused(void **state)
         }
 }
 
-/* Whatever else it holds: it is told from a broken one. */
+/* Whatever else it contains: it is distinguished from a damaged one. */
 static void test_a_newer_schema_is_refused(void **state)
 {
         struct sandbox *s = NULL;
@@ -218,7 +218,7 @@ static void test_a_newer_schema_is_refused(void **state)
         check_true(!s);
 }
 
-static void test_what_is_no_record(void **state)
+static void test_invalid_records(void **state)
 {
         static const char *const cases[] = { "", "{}", "[]", "null", "7", "{\"schema\":1}", "{" };
 
@@ -290,7 +290,7 @@ int main(void)
                 cmocka_unit_test(test_tampered_records_are_refused),
                 cmocka_unit_test(test_a_newer_schema_is_refused),
                 cmocka_unit_test(test_an_entry_of_purista_is_read_and_never_written),
-                cmocka_unit_test(test_what_is_no_record),
+                cmocka_unit_test(test_invalid_records),
                 cmocka_unit_test(test_a_record_that_is_too_large),
                 cmocka_unit_test(test_derived_numbers_are_checked),
         };

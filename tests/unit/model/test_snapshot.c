@@ -36,7 +36,7 @@ static void test_a_record_reads_back_as_it_was_written(void **state)
         }
 }
 
-static void test_what_is_not_a_record(void **state)
+static void test_texts_that_are_not_records(void **state)
 {
         static const struct {
                 const char *text, *message;
@@ -104,7 +104,7 @@ static void test_a_new_one_is_being_created(void **state)
         check_i64_eq(snapshot_make(&bad, &none, &e), ERR_RETURN(ERR_INVALID));
 }
 
-static void test_which_states_follow_which(void **state)
+static void test_state_transitions(void **state)
 {
         static const char *const allowed[SNAPSHOT_STATE_MAX_] = {
                 [SNAPSHOT_CREATING] = ".RF.",
@@ -145,9 +145,9 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_record_reads_back_as_it_was_written),
-                cmocka_unit_test(test_what_is_not_a_record),
+                cmocka_unit_test(test_texts_that_are_not_records),
                 cmocka_unit_test(test_a_new_one_is_being_created),
-                cmocka_unit_test(test_which_states_follow_which),
+                cmocka_unit_test(test_state_transitions),
                 cmocka_unit_test(test_names_of_states),
         };
 

@@ -124,7 +124,7 @@ static void test_a_full_arena_changes_nothing(void **state)
         arena_done(&a);
 }
 
-static void test_what_was_read_is_checked(void **state)
+static void test_stored_values_are_checked(void **state)
 {
         static const struct {
                 struct status s;
@@ -153,7 +153,7 @@ int main(void)
                 cmocka_unit_test(test_names_in_any_case),
                 cmocka_unit_test(test_messages_are_made_clean),
                 cmocka_unit_test(test_a_full_arena_changes_nothing),
-                cmocka_unit_test(test_what_was_read_is_checked),
+                cmocka_unit_test(test_stored_values_are_checked),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

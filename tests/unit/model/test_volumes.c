@@ -5,17 +5,17 @@
 #include "model/limits.h"
 #include "model/volumes.h"
 
-struct box {
+struct mounts {
         struct json_list volumes;
 };
 
-static const struct json_field box_fields[] = {
-        JSON_LIST(struct box, volumes, struct volume, "volumes", 0, volume_fields),
+static const struct json_field mounts_fields[] = {
+        JSON_LIST(struct mounts, volumes, struct volume, "volumes", 0, volume_fields),
         JSON_END,
 };
 
-static const struct json_field box_record_fields[] = {
-        JSON_LIST(struct box, volumes, struct volume, "volumes", 0, volume_record_fields),
+static const struct json_field mounts_record_fields[] = {
+        JSON_LIST(struct mounts, volumes, struct volume, "volumes", 0, volume_record_fields),
         JSON_END,
 };
 
@@ -88,13 +88,13 @@ static const struct {
           VOLUME_INVALID_OSSFS_CREDENTIALS },
 };
 
-static void decode(const char *volumes, struct arena *a, struct box *ret)
+static void decode(const char *volumes, struct arena *a, struct mounts *ret)
 {
         struct json_error e = { "" };
         char *text = arena_printf(a, "{\"volumes\":[%s]}", volumes);
 
-        *ret = (struct box){ 0 };
-        check_i64_eq(json_decode(str_from(text), box_fields, 0, a, ret, &e), 0);
+        *ret = (struct mounts){ 0 };
+        check_i64_eq(json_decode(str_from(text), mounts_fields, 0, a, ret, &e), 0);
         check_z_eq(e.message, "");
         volumes_set_defaults(&ret->volumes);
 }
@@ -103,14 +103,14 @@ static void test_every_code(void **state)
 {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct volume_problem p;
-                struct box box;
+                struct mounts mounts;
                 struct arena a;
                 int r;
 
                 arena_init(&a, 64 * KiB);
                 check_case(cases[i].text);
-                decode(cases[i].text, &a, &box);
-                r = volumes_check(&box.volumes, true, &p);
+                decode(cases[i].text, &a, &mounts);
+                r = volumes_check(&mounts.volumes, true, &p);
                 check_i64_eq(r, cases[i].code < 0 ? 0 : -EINVAL);
                 if (r < 0)
                         check_z_eq(volume_code_to_string((int) p.code),
@@ -121,17 +121,17 @@ static void test_every_code(void **state)
                    "VOLUME::OSSFS_UNMOUNT_FAILED");
 }
 
-static void test_messages_name_the_place(void **state)
+static void test_messages_name_the_member(void **state)
 {
         struct volume_problem p;
-        struct box box;
+        struct mounts mounts;
         struct arena a;
 
         arena_init(&a, 64 * KiB);
         decode("{\"name\":\"a\",\"mountPath\":\"/a\"," HOST
                "},{\"name\":\"b\",\"mountPath\":\"b\"," HOST "}",
-               &a, &box);
-        check_i64_eq(volumes_check(&box.volumes, true, &p), -EINVAL);
+               &a, &mounts);
+        check_i64_eq(volumes_check(&mounts.volumes, true, &p), -EINVAL);
         check_z_eq(p.message,
                    "volumes[1].mountPath: must be an absolute path without '.', '..' and "
                    "empty components, and not '/'");
@@ -141,7 +141,7 @@ static void test_messages_name_the_place(void **state)
 static void test_defaults(void **state)
 {
         const struct volume *v;
-        struct box box;
+        struct mounts mounts;
         struct arena a;
 
         arena_init(&a, 64 * KiB);
@@ -149,8 +149,8 @@ static void test_defaults(void **state)
                "{\"name\":\"b\",\"mountPath\":\"/b\",\"pvc\":{\"claimName\":\"c\","
                "\"create_if_not_exists\":false}},"
                "{\"name\":\"c\",\"mountPath\":\"/c\"," OSSFS "}}",
-               &a, &box);
-        v = box.volumes.items;
+               &a, &mounts);
+        v = mounts.volumes.items;
         check_true(v[0].pvc->create_if_not_exists && !v[0].pvc->delete_on_termination);
         check_false(v[1].pvc->create_if_not_exists);
         check_str_eq(v[2].ossfs->version, "2.0");
@@ -162,19 +162,19 @@ static void test_defaults(void **state)
 static void test_secrets_do_not_reach_a_record(void **state)
 {
         scoped(buf_done) struct buf b;
-        struct box box, copy = { 0 };
+        struct mounts mounts, copy = { 0 };
         const struct volume *v;
         struct arena a;
 
         buf_init(&b, 4 * KiB);
         arena_init(&a, 64 * KiB);
-        decode("{\"name\":\"c\",\"mountPath\":\"/c\"," OSSFS "}}", &a, &box);
-        v = box.volumes.items;
+        decode("{\"name\":\"c\",\"mountPath\":\"/c\"," OSSFS "}}", &a, &mounts);
+        v = mounts.volumes.items;
         check_str_eq(v->ossfs->secret_access_key_secret, "hunter2");
-        json_encode(&b, box_fields, &box);
-        json_encode(&b, box_record_fields, &box);
+        json_encode(&b, mounts_fields, &mounts);
+        json_encode(&b, mounts_record_fields, &mounts);
         check_true(!strstr(buf_str(&b).p, "hunter2") && !strstr(buf_str(&b).p, "accessKey"));
-        check_i64_eq(json_copy_struct(box_record_fields, &box, &a, &copy), 0);
+        check_i64_eq(json_copy_struct(mounts_record_fields, &mounts, &a, &copy), 0);
         v = copy.volumes.items;
         check_str_eq(v->ossfs->bucket, "abc");
         check_true(!v->ossfs->secret_access_key_secret.p && !v->ossfs->secret_access_key_id.p);
@@ -194,7 +194,7 @@ static void test_sizes_of_claims(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
                 struct json_error e;
-                struct box box = { 0 };
+                struct mounts mounts = { 0 };
                 struct arena a;
                 char *text;
 
@@ -204,16 +204,16 @@ static void test_sizes_of_claims(void **state)
                                     "{\"volumes\":[{\"name\":\"a\",\"mountPath\":\"/a\",\"pvc\":"
                                     "{\"claimName\":\"c\",\"storage\":\"%s\"}}]}",
                                     sizes[i].size);
-                check_i64_eq(json_decode(str_from(text), box_fields, 0, &a, &box, &e),
+                check_i64_eq(json_decode(str_from(text), mounts_fields, 0, &a, &mounts, &e),
                              sizes[i].ok ? 0 : -EINVAL);
                 arena_done(&a);
         }
 }
 
-static void test_folders_by_whole_components(void **state)
+static void test_directories_by_complete_components(void **state)
 {
         static const struct {
-                const char *path, *folder;
+                const char *path, *dir;
                 bool in;
         } pairs[] = {
                 { "/data", "/data", true },
@@ -230,30 +230,30 @@ static void test_folders_by_whole_components(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
                 check_case(pairs[i].path);
-                check_i64_eq(path_is_in(str_from(pairs[i].path), str_from(pairs[i].folder)),
+                check_i64_eq(path_is_in(str_from(pairs[i].path), str_from(pairs[i].dir)),
                              pairs[i].in);
         }
 }
 
-static void test_only_allowed_folders(void **state)
+static void test_only_allowed_directories(void **state)
 {
-        struct str folders[] = { STR(""), STR("/opt"), STR("/srv") };
+        struct str dirs[] = { STR(""), STR("/opt"), STR("/srv") };
         struct volume_problem p;
-        struct box box;
+        struct mounts mounts;
         struct arena a;
 
         arena_init(&a, 64 * KiB);
         decode("{\"name\":\"p\",\"mountPath\":\"/p\",\"pvc\":{\"claimName\":\"c\"}},"
                "{\"name\":\"a\",\"mountPath\":\"/a\"," HOST "}",
-               &a, &box);
-        check_i64_eq(volumes_check_allowed(&box.volumes, &(struct json_strs){ folders, 3 }, &p), 0);
-        check_i64_eq(volumes_check_allowed(&box.volumes, &(struct json_strs){ folders, 2 }, &p),
+               &a, &mounts);
+        check_i64_eq(volumes_check_allowed(&mounts.volumes, &(struct json_strs){ dirs, 3 }, &p), 0);
+        check_i64_eq(volumes_check_allowed(&mounts.volumes, &(struct json_strs){ dirs, 2 }, &p),
                      -EINVAL);
         check_i64_eq(p.code, VOLUME_HOST_PATH_NOT_ALLOWED);
         /* None allowed, none mounted; an empty text is not the root. */
-        check_i64_eq(volumes_check_allowed(&box.volumes, &(struct json_strs){ folders, 1 }, &p),
+        check_i64_eq(volumes_check_allowed(&mounts.volumes, &(struct json_strs){ dirs, 1 }, &p),
                      -EINVAL);
-        check_i64_eq(volumes_check_allowed(&box.volumes, &(struct json_strs){ 0 }, &p), -EINVAL);
+        check_i64_eq(volumes_check_allowed(&mounts.volumes, &(struct json_strs){ 0 }, &p), -EINVAL);
         arena_done(&a);
 }
 
@@ -261,12 +261,12 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_every_code),
-                cmocka_unit_test(test_messages_name_the_place),
+                cmocka_unit_test(test_messages_name_the_member),
                 cmocka_unit_test(test_defaults),
                 cmocka_unit_test(test_secrets_do_not_reach_a_record),
                 cmocka_unit_test(test_sizes_of_claims),
-                cmocka_unit_test(test_folders_by_whole_components),
-                cmocka_unit_test(test_only_allowed_folders),
+                cmocka_unit_test(test_directories_by_complete_components),
+                cmocka_unit_test(test_only_allowed_directories),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
