@@ -9,8 +9,8 @@
 #include "base/base.h"
 #include "os/fd.h"
 
-/* "%.*s", of a name that may be long */
-#define SHOWN(s) (int) MIN_OF((s).n, (size_t) 200), (s).p
+/* For "%.*s": a name that may be long */
+#define NAME_ARG(s) (int) MIN_OF((s).n, (size_t) 200), (s).p
 
 #define OPEN_DIR  (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define MODE_MASK 01777
@@ -24,7 +24,7 @@ void extract_init(struct extract *x, int rootfd, bool keep_owner, struct ids *id
                                ._file = -EBADF };
         buf_init(&x->_dir_name, TAR_NAME_MAX);
         buf_init(&x->_name, TAR_NAME_MAX);
-        buf_init(&x->_late, EXTRACT_LATE_MAX);
+        buf_init(&x->_deferred, EXTRACT_DEFERRED_MAX);
 }
 
 static int where(const struct extract *x)
@@ -52,24 +52,24 @@ void extract_done(struct extract *x)
         x->_root = fd_close(x->_root);
         buf_done(&x->_dir_name);
         buf_done(&x->_name);
-        buf_done(&x->_late);
+        buf_done(&x->_deferred);
 }
 
-/* --- what is said when it goes wrong --- */
+/* --- errors --- */
 
 static int refuse(struct err *e, struct str name, const char *why)
 {
-        return err_set(e, ERR_INVALID, "entry '%.*s': %s", SHOWN(name), why);
+        return err_set(e, ERR_INVALID, "entry '%.*s': %s", NAME_ARG(name), why);
 }
 
-static int fail(struct err *e, int r, struct str name)
+static int extract_fail(struct err *e, int r, struct str name)
 {
-        return err_errno(e, r, "extract '%.*s'", SHOWN(name));
+        return err_errno(e, r, "extract '%.*s'", NAME_ARG(name));
 }
 
 /* --- names --- */
 
-/* Drops empty and "." parts: "./a//b/" is "a/b", "./" is "". */
+/* Drops empty and "." components: "./a//b/" is "a/b", "./" is "". */
 static int clean_name(struct str name, struct buf *ret, struct err *e)
 {
         struct str rest = name, part;
@@ -81,7 +81,7 @@ static int clean_name(struct str name, struct buf *ret, struct err *e)
                 if (part.n == 0 || str_eq(part, STR(".")))
                         continue;
                 if (str_eq(part, STR("..")))
-                        return refuse(e, name, "the name leads upwards");
+                        return refuse(e, name, "the name has a \"..\" component");
                 if (part.n > NAME_MAX)
                         return refuse(e, name, "the name is too long");
                 if (ret->n > 0)
@@ -98,20 +98,7 @@ static size_t leaf_at(const struct buf *name)
         return slash ? (size_t) (slash - buf_str(name).p) + 1 : 0;
 }
 
-/* One step down; with `create`, into a new directory if there is none. */
-static int step_down(int fd, const char *part, bool create)
-{
-        int next = openat(fd, part, OPEN_DIR);
-
-        if (next >= 0 || errno != ENOENT || !create)
-                return next < 0 ? -errno : next;
-        if (mkdirat(fd, part, 0777) < 0 && errno != EEXIST)
-                return -errno;
-        next = openat(fd, part, OPEN_DIR);
-        return next < 0 ? -errno : next;
-}
-
-/* Opens the directory of that clean name. */
+/* Opens the directory of that clean name; with `create`, creates missing ones. */
 static int open_dir(const struct extract *x, struct str name, bool create, int *ret)
 {
         scoped(fd_closep) int fd = -EBADF;
@@ -119,13 +106,18 @@ static int open_dir(const struct extract *x, struct str name, bool create, int *
         struct str part;
 
         while (str_split(&name, '/', &part)) {
-                int next;
+                int at = fd >= 0 ? fd : x->_root, next;
 
                 memcpy(part_z, part.p, part.n);
                 part_z[part.n] = '\0';
-                next = step_down(fd >= 0 ? fd : x->_root, part_z, create);
+                next = openat(at, part_z, OPEN_DIR);
+                if (next < 0 && errno == ENOENT && create) {
+                        if (mkdirat(at, part_z, 0777) < 0 && errno != EEXIST)
+                                return -errno;
+                        next = openat(at, part_z, OPEN_DIR);
+                }
                 if (next < 0)
-                        return next;
+                        return -errno;
                 (void) fd_close(fd);
                 fd = next;
         }
@@ -136,11 +128,12 @@ static int open_dir(const struct extract *x, struct str name, bool create, int *
 static int refuse_way(struct err *e, int r, struct str name)
 {
         if (r == -ENOTDIR || r == -ELOOP)
-                return refuse(e, name, "the name leads through a link, or what is no directory");
-        return fail(e, r, name);
+                return refuse(e, name,
+                              "the name leads through a link or something other than a directory");
+        return extract_fail(e, r, name);
 }
 
-/* Makes _dir the directory of the entry. Most entries are in that of the one before. */
+/* Opens the directory of the entry as _dir. Most entries are in that of the one before. */
 static int enter_dir(struct extract *x, struct err *e)
 {
         struct str dir = str_of(buf_str(&x->_name).p, x->_leaf > 0 ? x->_leaf - 1 : 0);
@@ -155,7 +148,7 @@ static int enter_dir(struct extract *x, struct err *e)
         x->_dir = fd;
         buf_reset(&x->_dir_name);
         buf_add_str(&x->_dir_name, dir);
-        return buf_failed(&x->_dir_name) ? fail(e, -ENOMEM, x->_entry->name) : 0;
+        return buf_failed(&x->_dir_name) ? extract_fail(e, -ENOMEM, x->_entry->name) : 0;
 }
 
 /* --- hidden names --- */
@@ -174,16 +167,16 @@ static int no_temp(struct extract *x, int r)
         return r;
 }
 
-/* What is finished takes its place. rename does nothing if both are one file already (a hard link
- * that is there), so the hidden name is removed in any case. */
-static int place(struct extract *x, struct err *e)
+/* Renames a complete file. rename does nothing if both are one file already (an existing hard link), so
+ * the hidden name is removed in any case. */
+static int rename_temp(struct extract *x, struct err *e)
 {
         int r = renameat(where(x), x->_temp, where(x), leaf(x)) < 0 ? -errno : 0;
 
         drop_temp(x);
         if (r == -EISDIR || r == -ENOTEMPTY || r == -EEXIST)
                 return refuse(e, x->_entry->name, "a directory is in its place");
-        return r < 0 ? fail(e, r, x->_entry->name) : 0;
+        return r < 0 ? extract_fail(e, r, x->_entry->name) : 0;
 }
 
 static void entry_times(const struct tar_entry *entry, struct timespec ret[2])
@@ -192,21 +185,14 @@ static void entry_times(const struct tar_entry *entry, struct timespec ret[2])
         ret[1] = (struct timespec){ .tv_sec = entry->mtime, .tv_nsec = entry->mtime_nsec };
 }
 
-static int check_owner(const struct extract *x, const struct tar_entry *entry, struct err *e)
-{
-        if (!x->_keep_owner || (entry->uid < UINT32_MAX && entry->gid < UINT32_MAX))
-                return 0;
-        return refuse(e, entry->name, "the number of its owner is too large");
-}
-
-/* --- the kinds of entries --- */
+/* --- types of entries --- */
 
 static int begin_file(struct extract *x, struct err *e)
 {
         make_temp(x);
         x->_file = openat(where(x), x->_temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                           0600);
-        return x->_file < 0 ? fail(e, no_temp(x, -errno), x->_entry->name) : 0;
+        return x->_file < 0 ? extract_fail(e, no_temp(x, -errno), x->_entry->name) : 0;
 }
 
 static int end_file(struct extract *x, struct err *e)
@@ -216,16 +202,16 @@ static int end_file(struct extract *x, struct err *e)
         int r = 0;
 
         entry_times(entry, times);
-        /* Owner first: changing it takes bits away. */
+        /* Owner first: changing it clears bits. */
         if (x->_keep_owner && fchown(x->_file, (uid_t) entry->uid, (gid_t) entry->gid) < 0)
                 r = -errno;
         if (r == 0 && fchmod(x->_file, entry->mode & MODE_MASK) < 0)
                 r = -errno;
         if (r < 0)
-                return fail(e, r, entry->name);
-        /* A time that the filesystem can't hold is no reason to lose the file. */
+                return extract_fail(e, r, entry->name);
+        /* A time that the file system cannot represent is no reason to lose the file. */
         (void) futimens(x->_file, times);
-        return place(x, e);
+        return rename_temp(x, e);
 }
 
 static int add_symlink(struct extract *x, struct err *e)
@@ -240,18 +226,18 @@ static int add_symlink(struct extract *x, struct err *e)
         target[entry->link.n] = '\0';
         make_temp(x);
         if (symlinkat(target, where(x), x->_temp) < 0)
-                return fail(e, no_temp(x, -errno), entry->name);
+                return extract_fail(e, no_temp(x, -errno), entry->name);
         entry_times(entry, times);
         (void) utimensat(where(x), x->_temp, times, AT_SYMLINK_NOFOLLOW);
         if (x->_keep_owner
             && fchownat(where(x), x->_temp, (uid_t) entry->uid, (gid_t) entry->gid,
                         AT_SYMLINK_NOFOLLOW)
                        < 0)
-                return fail(e, -errno, entry->name);
-        return place(x, e);
+                return extract_fail(e, -errno, entry->name);
+        return rename_temp(x, e);
 }
 
-/* The other name is one of the archive: relative to the root, whatever directory the link is in. */
+/* The target is a name of the archive: relative to the root, not to the directory of the link. */
 static int add_hardlink(struct extract *x, struct err *e)
 {
         scoped(buf_done) struct buf other;
@@ -271,13 +257,15 @@ static int add_hardlink(struct extract *x, struct err *e)
                 return refuse_way(e, r, x->_entry->link);
         name = buf_str(&other).p + at;
         if (r < 0 || fstatat(dir >= 0 ? dir : x->_root, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return refuse(e, x->_entry->name, "it is a hard link to what is not there");
+                return refuse(e, x->_entry->name,
+                              "it is a hard link to a file that does not exist");
         if (!S_ISREG(st.st_mode))
-                return refuse(e, x->_entry->name, "it is a hard link to what is no file");
+                return refuse(e, x->_entry->name,
+                              "it is a hard link to something other than a file");
         make_temp(x);
         if (linkat(dir >= 0 ? dir : x->_root, name, where(x), x->_temp, 0) < 0)
-                return fail(e, no_temp(x, -errno), x->_entry->name);
-        return place(x, e);
+                return extract_fail(e, no_temp(x, -errno), x->_entry->name);
+        return rename_temp(x, e);
 }
 
 static int refuse_special(struct extract *x, struct err *e)
@@ -287,22 +275,13 @@ static int refuse_special(struct extract *x, struct err *e)
 
 /* --- directories --- */
 
-/* What is behind each name in _late. */
-struct late {
+/* Follows each name in _deferred. */
+struct deferred {
         uint32_t mode;
         uint32_t name_n;
 };
 
-static int set_late(struct extract *x, uint32_t mode)
-{
-        struct late late = { mode, (uint32_t) x->_name.n };
-
-        buf_add_str(&x->_late, buf_str(&x->_name));
-        buf_add(&x->_late, &late, sizeof(late));
-        return buf_failed(&x->_late) ? -ENOMEM : 0;
-}
-
-static int dress_dir(struct extract *x)
+static int set_dir_attrs(struct extract *x)
 {
         const struct tar_entry *entry = x->_entry;
         uint32_t mode = entry->mode & MODE_MASK;
@@ -315,7 +294,12 @@ static int dress_dir(struct extract *x)
                 return -errno;
         if (fchmod(fd, mode | 0700) < 0)
                 return -errno;
-        return (mode & 0700) == 0700 ? 0 : set_late(x, mode);
+        if ((mode & 0700) == 0700)
+                return 0;
+        buf_add_str(&x->_deferred, buf_str(&x->_name));
+        buf_add(&x->_deferred, &(struct deferred){ mode, (uint32_t) x->_name.n },
+                sizeof(struct deferred));
+        return buf_failed(&x->_deferred) ? -ENOMEM : 0;
 }
 
 static int add_dir(struct extract *x, struct err *e)
@@ -324,17 +308,17 @@ static int add_dir(struct extract *x, struct err *e)
         int r;
 
         if (mkdirat(where(x), leaf(x), 0700) == 0) {
-                r = dress_dir(x);
-                return r < 0 ? fail(e, r, x->_entry->name) : 0;
+                r = set_dir_attrs(x);
+                return r < 0 ? extract_fail(e, r, x->_entry->name) : 0;
         }
         if (errno != EEXIST)
-                return fail(e, -errno, x->_entry->name);
+                return extract_fail(e, -errno, x->_entry->name);
         if (fstatat(where(x), leaf(x), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
                 return 0;
         return refuse(e, x->_entry->name, "something else is in its place");
 }
 
-static int apply_late(struct extract *x, uint32_t mode, struct str name)
+static int apply_deferred(struct extract *x, uint32_t mode, struct str name)
 {
         scoped(fd_closep) int dir = -EBADF;
         scoped(fd_closep) int fd = -EBADF;
@@ -346,22 +330,22 @@ static int apply_late(struct extract *x, uint32_t mode, struct str name)
         return fd < 0 || fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
-/* From the last to the first: directories come before those inside them, and some may not be entered
- * any more once they have their mode. */
+/* From the last to the first: directories come before those inside them, and some cannot be entered any
+ * more once they have their mode. */
 int extract_finish(struct extract *x, struct err *e)
 {
-        struct str all = buf_str(&x->_late), name;
-        struct late late;
+        struct str all = buf_str(&x->_deferred), name;
+        struct deferred d;
         int r;
 
         if (all.n == 0)
                 return 0;
-        memcpy(&late, all.p + all.n - sizeof(late), sizeof(late));
-        name = str_of(all.p + all.n - sizeof(late) - late.name_n, late.name_n);
-        r = apply_late(x, late.mode, name);
+        memcpy(&d, all.p + all.n - sizeof(d), sizeof(d));
+        name = str_of(all.p + all.n - sizeof(d) - d.name_n, d.name_n);
+        r = apply_deferred(x, d.mode, name);
         if (r < 0 && r != -ENOENT && r != -ENOTDIR)
-                return fail(e, r, name);
-        buf_truncate(&x->_late, all.n - sizeof(late) - late.name_n);
+                return extract_fail(e, r, name);
+        buf_truncate(&x->_deferred, all.n - sizeof(d) - d.name_n);
         return 1;
 }
 
@@ -377,10 +361,10 @@ int extract_entry(struct extract *x, const struct tar_entry *entry, struct err *
         };
         int r = clean_name(entry->name, &x->_name, e);
 
-        if (r == 0)
-                r = check_owner(x, entry, e);
         if (r < 0)
                 return r;
+        if (x->_keep_owner && (entry->uid >= UINT32_MAX || entry->gid >= UINT32_MAX))
+                return refuse(e, entry->name, "the number of its owner is too large");
         x->_entry = entry;
         if (x->_name.n == 0) /* the target itself */
                 return entry->type == TAR_DIR ? 0 : refuse(e, entry->name, "it has no name");
@@ -399,7 +383,7 @@ int extract_data(struct extract *x, struct str data, struct err *e)
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n <= 0)
-                        return fail(e, n < 0 ? -errno : -EIO, x->_entry->name);
+                        return extract_fail(e, n < 0 ? -errno : -EIO, x->_entry->name);
                 data = str_skip(data, (size_t) n);
                 x->bytes += (uint64_t) n;
         }

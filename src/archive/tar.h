@@ -5,21 +5,21 @@
 /*
  * Tar archives as streams: bytes to entries and back, without any I/O.
  *
- * Read are ustar and the older v7 form, GNU's long names (L, K) and numbers in base 256, and pax
- * headers: of one entry (x) path, linkpath, size, mtime, uid and gid; of all that follow (g) mtime,
- * uid and gid. Names of owners, access control lists and other attributes are passed over.
+ * The reader accepts ustar and the older v7 format, GNU's long names (L, K) and numbers in base 256, and
+ * pax headers: for one entry (x) path, linkpath, size, mtime, uid and gid; for all that follow (g) mtime,
+ * uid and gid. Names of owners, access control lists and other attributes are ignored.
  *
- * Strict where two programs could see different entries, or where something would get lost: each
- * header's checksum must be right; only regular files have content; sparse files, multi-volume
- * archives, unknown types, global names and sizes are refused with a reason; an archive must have
- * its end mark (a block of zeros), so a cut one is noticed even if the cut is between two entries.
- * What stands behind the mark is ignored, as everybody does.
+ * It is strict where two programs could see different entries, or where data would be lost: each header's
+ * checksum must be right; only regular files have content; sparse files, multi-volume archives, unknown
+ * types, global names and sizes are refused with a reason; an archive must have its end marker (a block
+ * of zeros), so a truncated one is detected even if it ends between two entries. Anything after the
+ * marker is ignored, as other programs do.
  *
- * An entry's name is what the archive says, byte for byte, without NUL and not empty: it may be
- * absolute, hold "..", or lead through a link. Its reader decides what to make of that.
+ * An entry's name is that of the archive, byte for byte, without NUL and not empty: it may be absolute,
+ * contain "..", or lead through a link. The caller has to check that.
  *
- * Memory: TAR_NAME_MAX for each of two names, and TAR_PAX_MAX while a pax header is read; all of it
- * is taken only when needed.
+ * Memory: TAR_NAME_MAX for each of two names, and TAR_PAX_MAX while a pax header is read, allocated only
+ * when needed.
  */
 
 #include "base/buf.h"
@@ -27,7 +27,7 @@
 #include "base/str.h"
 
 #define TAR_BLOCK    512
-#define TAR_NAME_MAX 4096        /* the kernel takes no longer path */
+#define TAR_NAME_MAX 4096        /* PATH_MAX of the kernel */
 #define TAR_PAX_MAX  (256 * KiB) /* one extended attribute alone may have 64 KiB */
 
 enum tar_type {
@@ -43,8 +43,8 @@ enum tar_type {
 struct tar_entry {
         enum tar_type type;
         struct str name;
-        struct str link; /* links: where to */
-        uint64_t size;   /* files: of the content */
+        struct str link; /* target of a link */
+        uint64_t size;   /* of a file's content */
         uint32_t mode;   /* permission bits, setuid, setgid and sticky */
         uint64_t uid, gid;
         int64_t mtime;
@@ -54,9 +54,9 @@ struct tar_entry {
 /* --- reading --- */
 
 /*
- * The input is given as a view, which each call moves forward; what happens is returned as an event.
- * After TAR_NEED_INPUT the view is empty and the next piece, of any size, may be given. So a reader
- * may stop after any event and go on when it likes.
+ * The input is a view, which each call advances; the result is an event. After TAR_NEED_INPUT the view is
+ * empty and the next piece, of any size, may be passed. So a caller may stop after any event and continue
+ * later.
  *
  *         tar_reader_init(&t);
  *         for (;;)
@@ -64,7 +64,7 @@ struct tar_entry {
  *                 case TAR_NEED_INPUT:    input = more …, or tar_reader_finish(&t)
  *                 case TAR_HEADER:        t.entry
  *                 case TAR_DATA:          data, a view into the input
- *                 case TAR_ENTRY_END:     its content was complete
+ *                 case TAR_ENTRY_END:     its content is complete
  *                 default:                t.reason
  *                 }
  */
@@ -73,10 +73,10 @@ enum tar_event {
         TAR_NEED_INPUT,
         TAR_HEADER,
         TAR_DATA,
-        TAR_ENTRY_END, /* after each TAR_HEADER, also of what has no content */
+        TAR_ENTRY_END, /* after each TAR_HEADER, also without content */
 };
 
-/* What extended headers said. */
+/* Values from extended headers. */
 struct tar_extra {
         bool has_size, has_mtime, has_uid, has_gid;
         uint64_t size, uid, gid;
@@ -86,15 +86,15 @@ struct tar_extra {
 
 struct tar_reader {
         struct tar_entry entry; /* valid from TAR_HEADER until the call after TAR_ENTRY_END */
-        const char *reason;     /* after an error, static text */
+        const char *reason;     /* after an error; static text */
 
         int _state;
         int _error;
-        size_t _block_n; /* bytes of the header that are there */
+        size_t _block_n; /* bytes of the header received so far */
         uint64_t _left;  /* of the content, or of an extended header */
-        unsigned _pad;   /* behind it */
+        unsigned _pad;   /* padding after it */
         char _kind;      /* of the extended header: x, g, L, K */
-        bool _has_extra; /* an extended header waits for its entry */
+        bool _has_extra; /* an extended header precedes the next entry */
         struct buf _ext; /* an extended header */
         struct buf _name, _link;
         bool _has_name, _has_link; /* from an extended header */
@@ -109,25 +109,25 @@ void tar_reader_done(struct tar_reader *t);
  * again with each further call. */
 int tar_reader_next(struct tar_reader *t, struct str *input, struct str *ret_data) must_check;
 
-/* The input has ended: 0 if the archive has, too, else -EINVAL. */
+/* At the end of the input: 0 if the archive is complete, otherwise -EINVAL. */
 int tar_reader_finish(struct tar_reader *t) must_check;
 
 /* --- writing --- */
 
 /*
- * ustar, with a pax header before what that can't hold: names that are long or not ASCII, content
- * of 8 GiB or more, large ids, times before 1970 or (TAR_WRITE_NSEC) finer than seconds. Bytes that
- * are no UTF-8 are announced (hdrcharset=BINARY).
+ * ustar, with a pax header for values that do not fit: names that are long or not ASCII, content of 8 GiB
+ * or more, large ids, times before 1970 or (TAR_WRITE_NSEC) with fractions of seconds. Names that are not
+ * UTF-8 are announced (hdrcharset=BINARY).
  */
 
 enum tar_write_flags {
         TAR_WRITE_NSEC = 1 << 0,
 };
 
-/* Appends the headers of an entry. Behind them come entry->size bytes and tar_padding of zeros. */
+/* Appends the headers of an entry. The caller appends entry->size bytes and tar_padding of zeros. */
 void tar_write_header(struct buf *b, const struct tar_entry *e, unsigned flags);
 
-/* The most that one call appends, for names of up to TAR_NAME_MAX bytes. */
+/* The maximum that one call appends, for names of up to TAR_NAME_MAX bytes. */
 #define TAR_HEADER_MAX (16 * KiB)
 
 static inline unsigned tar_padding(uint64_t size)
@@ -135,7 +135,7 @@ static inline unsigned tar_padding(uint64_t size)
         return (unsigned) (-size & (TAR_BLOCK - 1));
 }
 
-/* Appends the end mark. */
+/* Appends the end marker. */
 void tar_write_end(struct buf *b);
 
 #endif

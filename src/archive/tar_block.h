@@ -2,8 +2,8 @@
 #ifndef HUTCH_ARCHIVE_TAR_BLOCK_H
 #define HUTCH_ARCHIVE_TAR_BLOCK_H
 
-/* A header as it stands in an archive (POSIX.1-2017, pax, "ustar Interchange Format"). Internal to
- * tar_read.c and tar_write.c. */
+/* The header of an entry (POSIX.1-2017, pax, "ustar Interchange Format"). Internal to tar_read.c and
+ * tar_write.c. */
 
 #include "archive/tar.h"
 

@@ -7,10 +7,10 @@
 enum state {
         IN_BLOCK,   /* collecting a header */
         IN_EXT,     /* collecting an extended header */
-        IN_EXT_PAD, /* behind one */
+        IN_EXT_PAD, /* its padding */
         IN_CONTENT, /* of an entry; leads to IN_PAD */
-        IN_PAD,     /* behind an entry's content; its end was not told yet */
-        BEHIND_END, /* nothing counts any more */
+        IN_PAD,     /* padding after the content; TAR_ENTRY_END follows */
+        AFTER_END,  /* further input is ignored */
 };
 
 void tar_reader_init(struct tar_reader *t)
@@ -43,7 +43,7 @@ static struct str text_field(const char *p, size_t n)
         return str_of(p, strnlen(p, n));
 }
 
-/* GNU's form for what octal digits can't hold: two's complement, its first bit set as a mark. */
+/* GNU's format for numbers that do not fit into octal digits: two's complement, first bit set. */
 static int parse_base256(const char *p, size_t n, int64_t *ret)
 {
         bool negative = (unsigned char) p[0] & 0x40;
@@ -99,7 +99,7 @@ static int parse_unsigned(const char *p, size_t n, uint64_t *ret)
 
 #define NUMBER(field, ret) parse_unsigned((field), sizeof(field), (ret))
 
-/* Its own bytes count as spaces. Some old programs added up signed characters. */
+/* Its own bytes count as spaces. Some old programs summed up signed characters. */
 static bool checksum_is_right(const char *block)
 {
         const struct tar_block *h = (const void *) block;
@@ -117,14 +117,9 @@ static bool checksum_is_right(const char *block)
         return (int64_t) given == sum || (int64_t) given == signed_sum;
 }
 
-static bool is_zero(const char *block)
-{
-        return block[0] == '\0' && memcmp(block, block + 1, TAR_BLOCK - 1) == 0;
-}
-
 /* --- pax records: "27 mtime=1700000000.123456\n" --- */
 
-/* Seconds with a fraction, which is cut to nanoseconds; before 1970 the fraction counts up, too. */
+/* Seconds with a fraction, which is cut to nanoseconds; before 1970 it is converted to count upwards. */
 static int parse_time(struct str s, int64_t *ret, uint32_t *ret_nsec)
 {
         ssize_t dot = str_find(s, '.');
@@ -155,7 +150,7 @@ static int set_name(struct tar_reader *t, struct buf *b, bool *has, struct str v
         buf_add_str(b, value);
         if (buf_failed(b))
                 return refuse(t, -E2BIG, "a name is longer than 4096 bytes");
-        *has = value.n > 0; /* an empty value takes back what was said before */
+        *has = value.n > 0; /* an empty value cancels an earlier one */
         return 0;
 }
 
@@ -194,7 +189,7 @@ static int use_record(struct tar_reader *t, struct str key, struct str value)
                           : set_name(t, &t->_link, &t->_has_link, value);
 }
 
-/* The length is that of the record, its own digits and the newline included. */
+/* The length is that of the record, including its own digits and the newline. */
 static int next_record(struct str *rest, struct str *ret_key, struct str *ret_value)
 {
         ssize_t space = str_find(*rest, ' '), eq;
@@ -302,7 +297,7 @@ static void use_extra(struct tar_entry *e, const struct tar_extra *x)
         e->mtime_nsec = x->has_mtime ? x->mtime_nsec : e->mtime_nsec;
 }
 
-/* Only the POSIX form has a prefix; GNU keeps other things in its place, and star two times. */
+/* Only the POSIX format has a prefix; GNU stores other values there, and star two times. */
 static void read_names(struct tar_reader *t, const struct tar_block *h)
 {
         bool posix = memcmp(h->magic, "ustar", 6) == 0;
@@ -333,15 +328,15 @@ static int check_entry(struct tar_reader *t)
                 return refuse(t, -ENOMEM, "out of memory");
         if (e->name.n == 0)
                 return refuse(t, -EINVAL, "an entry has no name");
-        /* How a directory was told before there were types. */
+        /* How a directory was marked before there were types. */
         if (e->type == TAR_FILE && e->name.p[e->name.n - 1] == '/')
                 e->type = TAR_DIR;
         if (e->type != TAR_FILE && e->size > 0)
-                return refuse(t, -EINVAL, "an entry that is no file has content");
+                return refuse(t, -EINVAL, "an entry that is not a file has content");
         if (e->size > INT64_MAX - TAR_BLOCK)
                 return refuse(t, -EINVAL, "a file is too large");
         if ((e->type == TAR_HARDLINK || e->type == TAR_SYMLINK) && e->link.n == 0)
-                return refuse(t, -EINVAL, "a link leads nowhere");
+                return refuse(t, -EINVAL, "a link has no target");
         return TAR_HEADER;
 }
 
@@ -373,16 +368,17 @@ static int use_block(struct tar_reader *t)
         int r;
 
         t->_block_n = 0;
-        if (is_zero(t->_block)) {
+        if (t->_block[0] == '\0' && memcmp(t->_block, t->_block + 1, TAR_BLOCK - 1) == 0) {
                 if (t->_has_extra)
-                        return refuse(t, -EINVAL, "the archive ends behind an extended header");
-                t->_state = BEHIND_END;
+                        return refuse(t, -EINVAL, "the archive ends after an extended header");
+                t->_state = AFTER_END;
                 return -EAGAIN;
         }
         if (!checksum_is_right(t->_block))
-                return refuse(t, -EINVAL,
-                              "a header has a wrong checksum, or this is no (plain) tar");
-        if (h->type == 'V') /* the label of a volume */
+                return refuse(
+                        t, -EINVAL,
+                        "a header has a wrong checksum, or this is not an (uncompressed) tar archive");
+        if (h->type == 'V') /* volume label */
                 return -EAGAIN;
         if (h->type != '\0' && strchr("xXgLK", h->type)) {
                 r = begin_extended(t, h);
@@ -401,57 +397,7 @@ static struct str take(struct str *input, uint64_t n)
         return part;
 }
 
-static int in_block(struct tar_reader *t, struct str *input)
-{
-        struct str part = take(input, TAR_BLOCK - t->_block_n);
-
-        memcpy(t->_block + t->_block_n, part.p, part.n);
-        t->_block_n += part.n;
-        return t->_block_n == TAR_BLOCK ? use_block(t) : -EAGAIN;
-}
-
-static int in_ext(struct tar_reader *t, struct str *input)
-{
-        struct str part = take(input, t->_left);
-        int r;
-
-        buf_add_str(&t->_ext, part);
-        if (buf_failed(&t->_ext))
-                return refuse(t, -ENOMEM, "out of memory");
-        t->_left -= part.n;
-        if (t->_left > 0)
-                return -EAGAIN;
-        t->_state = IN_EXT_PAD;
-        r = use_extended(t);
-        return r < 0 ? r : -EAGAIN;
-}
-
-static int in_content(struct tar_reader *t, struct str *input, struct str *ret_data)
-{
-        if (t->_left == 0) {
-                t->_state = IN_PAD;
-                return -EAGAIN;
-        }
-        *ret_data = take(input, t->_left);
-        t->_left -= ret_data->n;
-        return TAR_DATA;
-}
-
-/* The padding belongs to the entry, so that a cut in it is one. */
-static int in_pad(struct tar_reader *t, struct str *input)
-{
-        t->_pad -= (unsigned) take(input, t->_pad).n;
-        if (t->_pad > 0)
-                return -EAGAIN;
-        if (t->_state == IN_EXT_PAD) {
-                t->_state = IN_BLOCK;
-                return -EAGAIN;
-        }
-        t->_state = IN_BLOCK;
-        return TAR_ENTRY_END;
-}
-
-/* States that need no input to go on. */
+/* Some states continue without input. */
 static bool wants_input(const struct tar_reader *t)
 {
         if (t->_state == IN_CONTENT)
@@ -461,6 +407,51 @@ static bool wants_input(const struct tar_reader *t)
         return true;
 }
 
+/* One step of a state; -EAGAIN if it leads to no event. */
+static int read_some(struct tar_reader *t, struct str *input, struct str *ret_data)
+{
+        struct str part;
+        int r;
+
+        switch ((enum state) t->_state) {
+        case IN_BLOCK:
+                part = take(input, TAR_BLOCK - t->_block_n);
+                memcpy(t->_block + t->_block_n, part.p, part.n);
+                t->_block_n += part.n;
+                return t->_block_n == TAR_BLOCK ? use_block(t) : -EAGAIN;
+        case IN_EXT:
+                part = take(input, t->_left);
+                buf_add_str(&t->_ext, part);
+                if (buf_failed(&t->_ext))
+                        return refuse(t, -ENOMEM, "out of memory");
+                t->_left -= part.n;
+                if (t->_left > 0)
+                        return -EAGAIN;
+                t->_state = IN_EXT_PAD;
+                r = use_extended(t);
+                return r < 0 ? r : -EAGAIN;
+        case IN_CONTENT:
+                if (t->_left == 0) {
+                        t->_state = IN_PAD;
+                        return -EAGAIN;
+                }
+                *ret_data = take(input, t->_left);
+                t->_left -= ret_data->n;
+                return TAR_DATA;
+        case AFTER_END:
+                return -EAGAIN;
+        case IN_EXT_PAD:
+        case IN_PAD: /* belongs to the entry, so that a truncated one is detected */
+        default:
+                t->_pad -= (unsigned) take(input, t->_pad).n;
+                if (t->_pad > 0)
+                        return -EAGAIN;
+                r = t->_state == IN_PAD ? TAR_ENTRY_END : -EAGAIN;
+                t->_state = IN_BLOCK;
+                return r;
+        }
+}
+
 int tar_reader_next(struct tar_reader *t, struct str *input, struct str *ret_data)
 {
         int r = -EAGAIN;
@@ -468,18 +459,11 @@ int tar_reader_next(struct tar_reader *t, struct str *input, struct str *ret_dat
         if (t->_error)
                 return t->_error;
         while (r == -EAGAIN) {
-                if (t->_state == BEHIND_END)
+                if (t->_state == AFTER_END)
                         *input = str_of(input->p + input->n, 0);
                 if (input->n == 0 && wants_input(t))
                         return TAR_NEED_INPUT;
-                if (t->_state == IN_BLOCK)
-                        r = in_block(t, input);
-                else if (t->_state == IN_EXT)
-                        r = in_ext(t, input);
-                else if (t->_state == IN_CONTENT)
-                        r = in_content(t, input, ret_data);
-                else
-                        r = in_pad(t, input);
+                r = read_some(t, input, ret_data);
         }
         return r;
 }
@@ -488,7 +472,7 @@ int tar_reader_finish(struct tar_reader *t)
 {
         if (t->_error)
                 return t->_error;
-        if (t->_state != BEHIND_END)
-                return refuse(t, -EINVAL, "the archive is cut off: it has no end mark");
+        if (t->_state != AFTER_END)
+                return refuse(t, -EINVAL, "the archive is truncated: it has no end marker");
         return 0;
 }

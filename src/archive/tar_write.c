@@ -38,26 +38,26 @@ static void add_number_record(struct buf *b, struct str key, uint64_t v)
         add_record(b, key, str_of(text, (size_t) snprintf(text, sizeof(text), "%" PRIu64, v)));
 }
 
-/* -0.25 s is told as second -1 and 750 000 000 ns by the kernel, and as "-0.25" by pax. */
+/* -0.25 s is second -1 and 750 000 000 ns to the kernel, and "-0.25" in pax. */
 static void add_time_record(struct buf *b, int64_t sec, uint32_t nsec)
 {
         bool negative = sec < 0;
-        uint64_t whole = negative ? -(uint64_t) sec : (uint64_t) sec;
+        uint64_t seconds = negative ? -(uint64_t) sec : (uint64_t) sec;
         char text[40];
         int n;
 
         if (negative && nsec > 0) {
-                whole--;
+                seconds--;
                 nsec = 1000000000 - nsec;
         }
-        n = snprintf(text, sizeof(text), "%s%" PRIu64 ".%09" PRIu32, negative ? "-" : "", whole,
+        n = snprintf(text, sizeof(text), "%s%" PRIu64 ".%09" PRIu32, negative ? "-" : "", seconds,
                      nsec);
         add_record(b, STR("mtime"), str_of(text, (size_t) n));
 }
 
 /* --- the block --- */
 
-/* Where to cut a name so that the part before the slash fits into the prefix and the other into the
+/* Where to split a name so that the part before the slash fits into the prefix and the other into the
  * name; 0: no prefix needed, -1: it does not fit. */
 static ssize_t split_name(struct str name)
 {
@@ -80,7 +80,7 @@ static bool fits(uint64_t v, size_t field)
         return v >> (3 * (field - 1)) == 0;
 }
 
-/* What does not fit is in the pax header; readers that know it do not look here. */
+/* Values that do not fit are in the pax header, which takes precedence. */
 static void set_octal(char *field, size_t size, uint64_t v)
 {
         char text[24];
@@ -136,7 +136,7 @@ static void add_zeros(struct buf *b, size_t n)
         buf_advance(b, n);
 }
 
-/* The records that this entry needs. */
+/* The pax records that this entry needs. */
 static void add_records(struct buf *b, const struct tar_entry *e, unsigned flags)
 {
         bool name = split_name(e->name) < 0 || !is_ascii(e->name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The tar reader tells the same story however its input is cut. So that mutations get past the
+ * The tar reader yields the same events however its input is cut. So that mutations get past the
  * checksums, those of blocks that look like headers are put right first if the first byte is odd;
  * the second one is the size of the pieces.
  */

@@ -384,8 +384,8 @@ static void test_entries_that_would_leave(void **state)
         } cases[] = {
                 { "up", TAR_FILE, "../outside", "", "'../outside'" },
                 { "up from inside", TAR_FILE, "d/../../outside", "", "'d/../../outside'" },
-                { "up and down", TAR_FILE, "d/../x", "", "upwards" },
-                { "only up", TAR_DIR, "..", "", "upwards" },
+                { "up and down", TAR_FILE, "d/../x", "", "component" },
+                { "only up", TAR_DIR, "..", "", "component" },
                 { "absolute", TAR_FILE, "/tmp/hutch-absolute", "", "absolute" },
                 { "absolute directory", TAR_DIR, "//x", "", "absolute" },
                 { "through a link", TAR_FILE, "l/x", "", "'l/x'" },
@@ -394,14 +394,14 @@ static void test_entries_that_would_leave(void **state)
                 { "directory in place of a link", TAR_DIR, "l", "", "in its place" },
                 { "link through a link", TAR_SYMLINK, "l/x", "/etc", "link" },
                 { "through a link to here", TAR_FILE, "here/x", "", "link" },
-                { "through a file", TAR_FILE, "file/x", "", "no directory" },
-                { "hard link up", TAR_HARDLINK, "h", "../outside", "upwards" },
+                { "through a file", TAR_FILE, "file/x", "", "other than a directory" },
+                { "hard link up", TAR_HARDLINK, "h", "../outside", "component" },
                 { "hard link absolute", TAR_HARDLINK, "h", "/etc/passwd", "absolute" },
                 { "hard link through a link", TAR_HARDLINK, "h", "l/secret", "link" },
-                { "hard link to a link", TAR_HARDLINK, "h", "l", "no file" },
-                { "hard link to a directory", TAR_HARDLINK, "h", "d", "no file" },
-                { "hard link to nothing", TAR_HARDLINK, "h", "nothing", "not there" },
-                { "hard link to nothing deeper", TAR_HARDLINK, "h", "no/thing", "not there" },
+                { "hard link to a link", TAR_HARDLINK, "h", "l", "other than a file" },
+                { "hard link to a directory", TAR_HARDLINK, "h", "d", "other than a file" },
+                { "hard link to nothing", TAR_HARDLINK, "h", "nothing", "does not exist" },
+                { "hard link to nothing deeper", TAR_HARDLINK, "h", "no/thing", "does not exist" },
                 { "file in place of a directory", TAR_FILE, "d", "", "directory" },
                 { "link in place of a directory", TAR_SYMLINK, "d", "x", "directory" },
                 { "device", TAR_CHAR, "null", "", "devices" },
@@ -469,10 +469,10 @@ static void test_bad_archives_leave_nothing_unfinished(void **state)
                 size_t cut; /* bytes of the archive */
                 const char *says;
         } cases[] = {
-                { "in a header", 300, "cut off" },
-                { "in the content", 700, "cut off" },
-                { "in the padding", 1000, "cut off" },
-                { "before the end mark", 1024, "cut off" },
+                { "in a header", 300, "truncated" },
+                { "in the content", 700, "truncated" },
+                { "in the padding", 1000, "truncated" },
+                { "before the end marker", 1024, "truncated" },
         };
         struct reply r;
 
