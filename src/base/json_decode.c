@@ -34,18 +34,6 @@ static int copy_string(struct decoder *d, const struct json_path *at, const json
         return ret->p ? 0 : fail_memory(d, at);
 }
 
-static int check_count(struct decoder *d, const struct json_path *at, const struct json_field *f,
-                       size_t n)
-{
-        size_t max = f->items_max ? f->items_max : JSON_ITEMS_MAX;
-
-        if (n == 0 && (f->flags & JSON_NONEMPTY))
-                return json_path__fail(d->reterr, at, "must not be empty");
-        if (n > max)
-                return json_path__fail(d->reterr, at, "must not have more than %zu items", max);
-        return 0;
-}
-
 static int decode_str(struct decoder *d, const struct json_path *at, const struct json_field *f,
                       const json_t *v, void *ret)
 {
@@ -140,10 +128,17 @@ static int decode_opt(struct decoder *d, const struct json_path *at, const struc
 
 /* --- lists and maps --- */
 
-/* A zeroed array for the n items of a list or map; not NULL when empty, which would mean absent. */
-static int take_items(struct decoder *d, const struct json_path *at, size_t n, size_t size,
-                      void **ret)
+/* Checks the type and number of items and allocates a zeroed array for them, which is not NULL when
+ * empty: that would mean absent. */
+static int begin_items(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                       size_t n, size_t size, void **ret)
 {
+        size_t max = f->items_max ? f->items_max : JSON_ITEMS_MAX;
+
+        if (n == 0 && (f->flags & JSON_NONEMPTY))
+                return json_path__fail(d->reterr, at, "must not be empty");
+        if (n > max)
+                return json_path__fail(d->reterr, at, "must not have more than %zu items", max);
         *ret = arena_alloc_array(d->arena, n, size);
         if (!*ret)
                 return fail_memory(d, at);
@@ -151,51 +146,44 @@ static int take_items(struct decoder *d, const struct json_path *at, size_t n, s
         return 0;
 }
 
-static int decode_list(struct decoder *d, const struct json_path *at, const struct json_field *f,
-                       const json_t *v, void *ret)
+/* Of structs, or of strings: these have no table. */
+static int decode_array(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                        const json_t *v, struct json_list *ret)
 {
-        size_t n = json_array_size(v);
+        const size_t n = json_array_size(v), size = f->fields ? f->item_size : sizeof(struct str);
         void *items = NULL;
         int r;
 
         if (!json_is_array(v))
                 return json_path__fail(d->reterr, at, "must be an array");
-        r = check_count(d, at, f, n);
-        if (r == 0)
-                r = take_items(d, at, n, f->item_size, &items);
+        r = begin_items(d, at, f, n, size, &items);
         for (size_t i = 0; r == 0 && i < n; i++) {
-                struct json_path item = { .up = at, .kind = JSON_PART_INDEX, .index = i };
+                struct json_path path = { .up = at, .kind = JSON_PART_INDEX, .index = i };
+                void *item = (char *) items + i * size;
 
-                r = decode_members(d, &item, f->fields, json_array_get(v, i),
-                                   (char *) items + i * f->item_size);
+                r = f->fields ? decode_members(d, &path, f->fields, json_array_get(v, i), item)
+                              : copy_string(d, &path, json_array_get(v, i), item);
         }
-        if (r < 0)
-                return r;
-        *(struct json_list *) ret = (struct json_list){ items, n };
-        return 0;
+        if (r == 0)
+                *ret = (struct json_list){ items, n };
+        return r;
+}
+
+static int decode_list(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                       const json_t *v, void *ret)
+{
+        return decode_array(d, at, f, v, ret);
 }
 
 static int decode_strs(struct decoder *d, const struct json_path *at, const struct json_field *f,
                        const json_t *v, void *ret)
 {
-        size_t n = json_array_size(v);
-        void *items = NULL;
-        int r;
+        struct json_list list;
+        int r = decode_array(d, at, f, v, &list);
 
-        if (!json_is_array(v))
-                return json_path__fail(d->reterr, at, "must be an array");
-        r = check_count(d, at, f, n);
         if (r == 0)
-                r = take_items(d, at, n, sizeof(struct str), &items);
-        for (size_t i = 0; r == 0 && i < n; i++) {
-                struct json_path item = { .up = at, .kind = JSON_PART_INDEX, .index = i };
-
-                r = copy_string(d, &item, json_array_get(v, i), (struct str *) items + i);
-        }
-        if (r < 0)
-                return r;
-        *(struct json_strs *) ret = (struct json_strs){ items, n };
-        return 0;
+                *(struct json_strs *) ret = (struct json_strs){ list.items, list.n };
+        return r;
 }
 
 /* jansson iterates through non-const pointers, but changes nothing. */
@@ -228,9 +216,7 @@ static int decode_map(struct decoder *d, const struct json_path *at, const struc
 
         if (!json_is_object(v))
                 return json_path__fail(d->reterr, at, "must be an object");
-        r = check_count(d, at, f, n);
-        if (r == 0)
-                r = take_items(d, at, n, sizeof(struct json_pair), &items);
+        r = begin_items(d, at, f, n, sizeof(struct json_pair), &items);
         for (void *iter = json_object_iter(iterable(v)); r == 0 && iter;
              iter = json_object_iter_next(iterable(v), iter))
                 r = decode_pair(d, at, f, iter, (struct json_pair *) items + i++);
@@ -249,13 +235,6 @@ static decode_fn *const decoders[] = {
         [JSON_T_RAW] = decode_raw,
 };
 
-static bool counts_as_absent(const struct json_field *f, const json_t *v)
-{
-        if (!v)
-                return true;
-        return json_is_null(v) && (f->flags & (JSON_NULL_OK | JSON_REQUIRED));
-}
-
 static int decode_member(struct decoder *d, const struct json_path *up, const struct json_field *f,
                          const json_t *doc, void *base)
 {
@@ -270,10 +249,9 @@ static int decode_member(struct decoder *d, const struct json_path *up, const st
         if (v && other)
                 return json_path__fail(d->reterr, &at, "is also given as %s", f->alias);
         v = v ? v : other;
-        if (counts_as_absent(f, v) && (f->flags & JSON_REQUIRED))
-                return json_path__fail(d->reterr, &at, "is required");
-        if (counts_as_absent(f, v))
-                return 0;
+        if (!v || (json_is_null(v) && (f->flags & (JSON_NULL_OK | JSON_REQUIRED))))
+                return f->flags & JSON_REQUIRED ? json_path__fail(d->reterr, &at, "is required")
+                                                : 0;
         r = decoders[f->type](d, &at, f, v, ret);
         if (r < 0)
                 return r;

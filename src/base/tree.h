@@ -17,7 +17,7 @@
  * It is a treap: a search tree by key and a heap by a random priority, so its shape is that of a
  * tree filled in random order, whatever the keys are and whoever chose them: search, addition and
  * removal take O(log n) steps. Each node knows the size of its subtree, so the i-th key and the rank of
- * a key are found as fast. There is no iterator that a change could invalidate: a loop asks for the
+ * a key are found as fast. There is no iterator that a change could invalidate: a loop requests the
  * next key, which costs another search, or for a range of ranks.
  */
 

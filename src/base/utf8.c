@@ -5,8 +5,8 @@
 
 #include "base/banned.h"
 
-/* Only the first continuation byte has a range narrower than 80..BF: that is where overlong forms
- * (E0, F0), surrogates (ED) and what lies beyond U+10FFFF (F4) are told from the rest. */
+/* Only the first continuation byte has a range narrower than 80..BF: it excludes overlong forms
+ * (E0, F0), surrogates (ED) and code points beyond U+10FFFF (F4). */
 static bool lead(struct utf8_check *c, uint8_t b)
 {
         c->_lo = 0x80;

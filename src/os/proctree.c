@@ -10,7 +10,7 @@
 #include "os/fd.h"
 #include "os/walk.h"
 
-/* /proc/PID/task/TID/children would tell the same in fewer steps, but needs a kernel built with
+/* /proc/PID/task/TID/children would show the same in fewer steps, but needs a kernel built with
  * CONFIG_PROC_CHILDREN and one file for each thread. */
 
 #define PROCS_MAX (1u << 20)

@@ -122,14 +122,6 @@ static bool line_id(const struct users *u, const struct table *t, struct str lin
         return true;
 }
 
-static struct str line_at(const struct table *t, uint32_t at)
-{
-        struct str rest = str_skip(buf_str(&t->text), at), line = STR("");
-
-        (void) str_split(&rest, '\n', &line);
-        return line;
-}
-
 /* --- reading --- */
 
 /* False if it could not be opened or read to its end. */
@@ -257,6 +249,7 @@ void users_refresh(struct users *u)
 /* The first line of that number, or the null view. */
 static struct str find_line(const struct table *t, uint32_t id)
 {
+        struct str rest, line = STR("");
         size_t lo = 0, hi = t->n;
 
         while (lo < hi) {
@@ -267,7 +260,11 @@ static struct str find_line(const struct table *t, uint32_t id)
                 else
                         hi = mid;
         }
-        return lo < t->n && t->lines[lo].id == id ? line_at(t, t->lines[lo].at) : STR_NULL;
+        if (lo == t->n || t->lines[lo].id != id)
+                return STR_NULL;
+        rest = str_skip(buf_str(&t->text), t->lines[lo].at);
+        (void) str_split(&rest, '\n', &line);
+        return line;
 }
 
 bool users_by_id(const struct users *u, uint32_t uid, struct user *ret)
@@ -349,14 +346,6 @@ static bool has_member(struct str members, struct str name)
         return false;
 }
 
-static bool contains(const gid_t *list, size_t n, gid_t gid)
-{
-        for (size_t i = 0; i < n; i++)
-                if (list[i] == gid)
-                        return true;
-        return false;
-}
-
 size_t users_groups(const struct users *u, const struct user *user, gid_t *ret, size_t max)
 {
         struct str rest = buf_str(&u->group.text), line;
@@ -364,10 +353,16 @@ size_t users_groups(const struct users *u, const struct user *user, gid_t *ret, 
         size_t n = 0;
 
         ret[n++] = user->gid;
-        while (n < max && str_split(&rest, '\n', &line))
-                if (parse_group(line, &group) && has_member(group.members, user->name)
-                    && !contains(ret, n, group.gid))
+        while (n < max && str_split(&rest, '\n', &line)) {
+                size_t i = 0;
+
+                if (!parse_group(line, &group) || !has_member(group.members, user->name))
+                        continue;
+                while (i < n && ret[i] != group.gid)
+                        i++;
+                if (i == n)
                         ret[n++] = group.gid;
+        }
         return n;
 }
 

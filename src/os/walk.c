@@ -34,7 +34,7 @@ struct walk_level {
         struct open_dir *open; /* NULL: parked */
         dev_t dev;
         ino_t ino;
-        off_t at;            /* the kernel's position behind the last name reported */
+        off_t at;            /* the kernel's position after the last name reported */
         size_t path_n;       /* length of this directory's path */
         struct names *names; /* sorted walks only */
         size_t charged;      /* of the walk's _sorting */
@@ -327,7 +327,7 @@ static int report_again(struct walk_entry *ret)
         return 1;
 }
 
-/* Puts the name behind the directory's path; false if that becomes too long. */
+/* Appends the name to the directory's path; false if that becomes too long. */
 static bool set_path(struct walk *w, const char *name)
 {
         size_t n = strlen(name);

@@ -46,24 +46,24 @@ static void try_numbers(struct str s)
 
 static void try_quoting(struct str s)
 {
-        struct buf whole, cut;
+        struct buf complete, cut;
         struct str part, rest = s;
 
-        buf_init(&whole, 1 * MiB);
+        buf_init(&complete, 1 * MiB);
         buf_init(&cut, 1 * MiB);
-        buf_add_quoted(&whole, s);
-        ASSERT(buf_failed(&whole) || str_is_utf8(buf_str(&whole)));
-        for (size_t i = 0; i < whole.n; i++)
-                ASSERT((unsigned char) whole.p[i] >= 0x20 && whole.p[i] != 0x7f);
+        buf_add_quoted(&complete, s);
+        ASSERT(buf_failed(&complete) || str_is_utf8(buf_str(&complete)));
+        for (size_t i = 0; i < complete.n; i++)
+                ASSERT((unsigned char) complete.p[i] >= 0x20 && complete.p[i] != 0x7f);
         if (buf_add_quoted_cut(&cut, s, 50))
-                ASSERT(whole.n > 50 || buf_failed(&whole));
+                ASSERT(complete.n > 50 || buf_failed(&complete));
         else
-                ASSERT(str_eq(buf_str(&cut), buf_str(&whole)));
+                ASSERT(str_eq(buf_str(&cut), buf_str(&complete)));
         ASSERT(cut.n <= 50 && str_is_utf8(buf_str(&cut)));
         ASSERT(!str_is_utf8(s) || str_is_utf8(str_utf8_cut(s, s.n / 2)));
         while (str_split(&rest, '/', &part))
                 ASSERT(str_trim(part).n <= s.n);
-        buf_done(&whole);
+        buf_done(&complete);
         buf_done(&cut);
 }
 

@@ -3,7 +3,7 @@
 #define HUTCH_TESTS_LIB_APART_H
 
 /*
- * A test in a child, in namespaces of its own, so that the machine stays as it was.
+ * Runs a test in a child process in new namespaces, so that the host is not changed.
  *
  * cmocka's checks jump back into the runner and must not be used there: the function checks with
  * apart_check and returns 0 at its end.

@@ -2,7 +2,7 @@
 #ifndef HUTCH_TESTS_LIB_FAKE_ROOT_H
 #define HUTCH_TESTS_LIB_FAKE_ROOT_H
 
-/* A folder that looks like the root of a machine, as far as a test needs it. */
+/* A directory that looks like the root of a host, as far as a test needs it. */
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -46,7 +46,7 @@ static inline const char *fake_root_path(const struct fake_root *t, const char *
         return path;
 }
 
-/* The folders above `name`, which begins with a slash. */
+/* The parents of `name`, which begins with a slash. */
 static inline void fake_root_parents(const struct fake_root *t, const char *name)
 {
         char path[PATH_MAX];

@@ -134,12 +134,12 @@ static inline int world_talkative(void)
         return 0;
 }
 
-/* Until the kernel has told of so many addresses: from then on not even a first packet is lost. */
-static inline int world_settle(int news, unsigned addresses)
+/* Waits until the kernel has reported so many addresses: from then on no packet is lost. */
+static inline int world_settle(int events, unsigned addresses)
 {
         while (addresses > 0) {
-                struct pollfd p = { news, POLLIN, 0 };
-                int link, r = link_next_address(news, &link);
+                struct pollfd p = { events, POLLIN, 0 };
+                int link, r = link_next_address(events, &link);
 
                 if (r < 0)
                         return r;

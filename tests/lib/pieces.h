@@ -3,7 +3,7 @@
 #define HUTCH_TESTS_LIB_PIECES_H
 
 /*
- * Feeds an input in pieces, so that a parser can be asked whether cuts change its answer.
+ * Feeds an input in pieces, to test that the result of a parser does not depend on how it is cut.
  *
  * Each piece is a heap block of exactly its size: an access beyond it is seen by the sanitizer, and
  * a pointer kept beyond the call too.

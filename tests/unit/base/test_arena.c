@@ -173,7 +173,7 @@ static void appends_by_copying(void **state)
         char *p, *q, *other;
 
         arena_init(&a, 1 * MiB);
-        p = arena_alloc(&a, 16); /* no room for the NUL: what follows is somebody else's */
+        p = arena_alloc(&a, 16); /* no room for the NUL: what follows is not ours */
         memcpy(p, "0123456789abcdef", 16);
         other = arena_strdup(&a, "other");
         q = arena_append(&a, p, 16, STR("g"));

@@ -11,7 +11,7 @@
 static const struct {
         usec_t wall;
         const char *rfc3339, *http;
-} moments[] = {
+} timestamps[] = {
         { 0, "1970-01-01T00:00:00.000Z", "Thu, 01 Jan 1970 00:00:00 GMT" },
         { SEC(951782399), "2000-02-28T23:59:59.000Z", "Mon, 28 Feb 2000 23:59:59 GMT" },
         { SEC(951782400), "2000-02-29T00:00:00.000Z", "Tue, 29 Feb 2000 00:00:00 GMT" },
@@ -27,16 +27,17 @@ static void writes_and_reads_moments(void **state)
         char text[32];
         usec_t back;
 
-        for (size_t i = 0; i < ARRAY_SIZE(moments); i++) {
-                check_case(moments[i].rfc3339);
-                check_u64_eq(time_to_rfc3339(moments[i].wall, text), strlen(moments[i].rfc3339));
-                check_z_eq(text, moments[i].rfc3339);
+        for (size_t i = 0; i < ARRAY_SIZE(timestamps); i++) {
+                check_case(timestamps[i].rfc3339);
+                check_u64_eq(time_to_rfc3339(timestamps[i].wall, text),
+                             strlen(timestamps[i].rfc3339));
+                check_z_eq(text, timestamps[i].rfc3339);
                 check_i64_eq(time_from_rfc3339(str_from(text), &back), 0);
-                check_u64_eq(back, moments[i].wall);
-                check_u64_eq(time_to_http(moments[i].wall, text), strlen(moments[i].http));
-                check_z_eq(text, moments[i].http);
+                check_u64_eq(back, timestamps[i].wall);
+                check_u64_eq(time_to_http(timestamps[i].wall, text), strlen(timestamps[i].http));
+                check_z_eq(text, timestamps[i].http);
                 check_i64_eq(time_from_http(str_from(text), &back), 0);
-                check_u64_eq(back, moments[i].wall);
+                check_u64_eq(back, timestamps[i].wall);
         }
 }
 

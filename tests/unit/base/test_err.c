@@ -7,12 +7,12 @@ static void sets_and_wraps(void **state)
 {
         struct err e = { 0 };
 
-        check_i64_eq(err_errno(&e, -EACCES, "create state folder of '%s'", "a1"),
+        check_i64_eq(err_errno(&e, -EACCES, "create state directory of '%s'", "a1"),
                      ERR_RETURN(ERR_FORBIDDEN));
         check_i64_eq(e.os_errno, EACCES);
         check_i64_eq(err_wrap(&e, "create sandbox '%s'", "a1"), ERR_RETURN(ERR_FORBIDDEN));
         check_z_eq(e.message,
-                   "create sandbox 'a1': create state folder of 'a1': Permission denied");
+                   "create sandbox 'a1': create state directory of 'a1': Permission denied");
         check_i64_eq(e.code, ERR_FORBIDDEN);
         check_i64_eq(e.os_errno, EACCES);
         check_i64_eq(err_set(&e, ERR_CONFLICT, "is %s", "paused"), ERR_RETURN(ERR_CONFLICT));

@@ -102,7 +102,7 @@ static void returns_the_error(void **state)
         check_i64_eq(errno, 99);
         check_true(str_ends_with(next_line(&f), STR("level=error msg=x error=not-found")));
         check_i64_eq(log_err(-EPERM, NULL, "x"), -EPERM);
-        log_info(NULL, "nobody listens");
+        log_info(NULL, "no one listens");
         log_debug(&f.ctx, "below the level");
         check_view_eq(next_line(&f), STR_NULL);
         close_log(&f);

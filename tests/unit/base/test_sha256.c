@@ -72,11 +72,11 @@ static void test_block_edges(void **state)
 static void test_pieces_give_what_the_whole_gives(void **state)
 {
         char text[200];
-        uint8_t whole[SHA256_SIZE], pieces[SHA256_SIZE];
+        uint8_t at_once[SHA256_SIZE], pieces[SHA256_SIZE];
 
         for (size_t i = 0; i < sizeof(text); i++)
                 text[i] = (char) i;
-        sha256(text, sizeof(text), whole);
+        sha256(text, sizeof(text), at_once);
         for (size_t step = 1; step < sizeof(text); step++) {
                 struct sha256 s;
 
@@ -84,7 +84,7 @@ static void test_pieces_give_what_the_whole_gives(void **state)
                 for (size_t at = 0; at < sizeof(text); at += step)
                         sha256_add(&s, text + at, MIN_OF(step, sizeof(text) - at));
                 sha256_finish(&s, pieces);
-                check_true(memcmp(whole, pieces, sizeof(whole)) == 0);
+                check_true(memcmp(at_once, pieces, sizeof(at_once)) == 0);
         }
 }
 

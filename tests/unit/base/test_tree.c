@@ -158,7 +158,7 @@ static void trees_of_one_source_differ_in_shape_only(void **state)
 }
 
 /* A search tree without balance would be a list here. 100,000 keys need 17 levels at best; a treap
- * of more than 80 is less likely than a broken machine. */
+ * of more than 80 is less likely than broken hardware. */
 static void stays_low_whatever_the_order(void **state)
 {
         static const struct {

@@ -56,7 +56,7 @@ static void test_table(void **state)
         }
 }
 
-/* All sequences of three bytes, against the check for whole texts. */
+/* All sequences of three bytes, against the check for complete texts. */
 static void test_agrees_with_str_is_utf8(void **state)
 {
         for (uint32_t v = 0x800000; v < 0x1000000; v += 3) {

@@ -37,12 +37,12 @@ static void run_timer(usec_t busy)
                 net_loop_run_once(&loop, true);
         (void) uv_timer_start(&t, be_busy, 1, 0);
         busy_for = 0;
-        net_loop_run_once(&loop, true); /* the turn before is counted when this one waits */
+        net_loop_run_once(&loop, true); /* the previous iteration is counted when this one waits */
         uv_close((uv_handle_t *) &t, NULL);
         net_loop_run_once(&loop, false);
 }
 
-static void test_a_slow_turn_is_noticed(void **state)
+static void test_a_slow_iteration_is_noticed(void **state)
 {
         assert_int_equal(net_loop_init(&loop, &clock_system), 0);
         run_timer(0);
@@ -58,7 +58,7 @@ static void test_a_slow_turn_is_noticed(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_a_slow_turn_is_noticed),
+                cmocka_unit_test(test_a_slow_iteration_is_noticed),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -320,12 +320,12 @@ static void the_loop_does_not_wait_while_tasks_are_left(void **state)
         /* Would wait for ever if the loop forgot that there is work. */
         net_task_init(&c.task, count);
         net_task_queue(&loop, &c.task);
-        for (int turns = 0; c.runs < 100 && turns < 200; turns++)
+        for (int iterations = 0; c.runs < 100 && iterations < 200; iterations++)
                 net_loop_run_once(&loop, true);
         check_i64_eq(c.runs, 100);
 }
 
-static void a_task_can_cancel_another_of_the_same_turn(void **state)
+static void a_task_can_cancel_another_of_the_same_iteration(void **state)
 {
         struct counter first = { 0 }, second = { 0 };
 
@@ -356,7 +356,7 @@ int main(void)
                 LOOP_TEST(a_step_may_begin_the_op_again),
                 LOOP_TEST(a_task_that_queues_itself_does_not_keep_the_loop),
                 LOOP_TEST(the_loop_does_not_wait_while_tasks_are_left),
-                LOOP_TEST(a_task_can_cancel_another_of_the_same_turn),
+                LOOP_TEST(a_task_can_cancel_another_of_the_same_iteration),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -316,14 +316,14 @@ static void closing_inside_a_callback_is_the_last_of_it(void **state)
         net_loop_run_once(&loop, false);
         net_loop_run_once(&loop, false);
         check_i64_eq(d.closes, 1);
-        check_i64_eq(d.drains + d.errors, d.drains); /* no error told after the close */
+        check_i64_eq(d.drains + d.errors, d.drains); /* no error reported after the close */
         buf_done(&d.in);
         (void) fd_close(peer);
 }
 
 /* --- connecting and listening --- */
 
-struct door {
+struct accepting {
         struct net_listener l;
         int fd, closes;
 };
@@ -331,15 +331,15 @@ struct door {
 static void on_accepted(struct net_listener *l, int fd, const struct sock_addr *peer)
 {
         (void) peer;
-        container_of(l, struct door, l)->fd = fd;
+        container_of(l, struct accepting, l)->fd = fd;
 }
 
 static void on_door_closed(struct net_listener *l)
 {
-        container_of(l, struct door, l)->closes++;
+        container_of(l, struct accepting, l)->closes++;
 }
 
-static const struct net_listener_ops door_ops = { on_accepted, on_door_closed };
+static const struct net_listener_ops accepting_ops = { on_accepted, on_door_closed };
 
 static void check_keepalive(int fd)
 {
@@ -351,7 +351,7 @@ static void check_keepalive(int fd)
 
 static void output_queued_while_connecting_arrives(void **state)
 {
-        struct door door = { .fd = -EBADF };
+        struct accepting accepting = { .fd = -EBADF };
         struct side d = { 0 };
         struct sock_addr a;
         char got[8] = { 0 };
@@ -359,24 +359,24 @@ static void output_queued_while_connecting_arrives(void **state)
 
         check_i64_eq(sock_addr_from_string(STR("127.0.0.1:0"), &a), 0);
         check_i64_eq(sock_listen(&a, &fd), 0);
-        check_i64_eq(listener_open(&door.l, &loop, fd, &door_ops), 0);
-        r = sock_connect(&door.l.addr, &fd);
+        check_i64_eq(listener_open(&accepting.l, &loop, fd, &accepting_ops), 0);
+        r = sock_connect(&accepting.l.addr, &fd);
         check_true(r == 0 || r == -EINPROGRESS);
         buf_init(&d.in, KiB);
         check_i64_eq(stream_open_connecting(&d.s, &loop, fd, KiB, &ops), 0);
         stream_queue(&d.s, STR("early"));
-        while ((door.fd < 0 || d.drains == 0) && tries++ < 100)
+        while ((accepting.fd < 0 || d.drains == 0) && tries++ < 100)
                 net_loop_run_once(&loop, false);
-        check_true(door.fd >= 0);
+        check_true(accepting.fd >= 0);
         check_i64_eq(d.connects, 1);
-        check_i64_eq(recv(door.fd, got, sizeof(got), 0), 5);
+        check_i64_eq(recv(accepting.fd, got, sizeof(got), 0), 5);
         check_z_eq(got, "early");
-        check_keepalive(door.fd); /* a host that vanished is noticed, on both sides */
+        check_keepalive(accepting.fd); /* a host that vanished is noticed, on both sides */
         check_keepalive(fd);
 
-        listener_close(&door.l);
-        close_side(&d, door.fd);
-        check_i64_eq(door.closes, 1);
+        listener_close(&accepting.l);
+        close_side(&d, accepting.fd);
+        check_i64_eq(accepting.closes, 1);
 }
 
 static void a_refused_connection_is_an_error(void **state)
@@ -385,14 +385,14 @@ static void a_refused_connection_is_an_error(void **state)
         struct sock_addr a, real;
         int fd, r, tries = 0;
 
-        /* A port that was ours a moment ago: nobody listens there now. */
+        /* A port that was ours a moment ago: no process listens there now. */
         check_i64_eq(sock_addr_from_string(STR("127.0.0.1:0"), &a), 0);
         check_i64_eq(sock_listen(&a, &fd), 0);
         check_i64_eq(sock_local_addr(fd, &real), 0);
         (void) fd_close(fd);
         r = sock_connect(&real, &fd);
         if (r == -ECONNREFUSED)
-                return; /* told at once: fine, too */
+                return; /* reported at once: fine, too */
         check_i64_eq(r, -EINPROGRESS);
         buf_init(&d.in, KiB);
         check_i64_eq(stream_open_connecting(&d.s, &loop, fd, KiB, &ops), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which files get which text is looked at in trees of plain files; then the machine's own trees are
- * used, whatever version they are. */
+/* Which files get which text is tested in trees of plain files; then the host's own trees are used,
+ * whatever version they are. */
 
 #include "os/cgroup.h"
 
@@ -36,48 +36,48 @@ static const struct kind kinds[] = {
             { S "/cgroup.subtree_control", "" },
             { S "/hutch/cgroup.subtree_control", "" },
             { S "/hutch/pids.max", "" },
-            { S "/hutch/box/memory.max", "" },
-            { S "/hutch/box/memory.swap.max", "" },
-            { S "/hutch/box/memory.oom.group", "" },
-            { S "/hutch/box/cpu.max", "" },
-            { S "/hutch/box/pids.max", "" } },
+            { S "/hutch/sandbox/memory.max", "" },
+            { S "/hutch/sandbox/memory.swap.max", "" },
+            { S "/hutch/sandbox/memory.oom.group", "" },
+            { S "/hutch/sandbox/cpu.max", "" },
+            { S "/hutch/sandbox/pids.max", "" } },
           { { S "/hutch/pids.max", "20000" },
-            { S "/hutch/box/memory.max", "1048576" },
-            { S "/hutch/box/memory.swap.max", "0" },
-            { S "/hutch/box/memory.oom.group", "0" },
-            { S "/hutch/box/cpu.max", "50000 100000" },
-            { S "/hutch/box/pids.max", "50" } },
-          { { S "/hutch/box/memory.max", "max" },
-            { S "/hutch/box/memory.swap.max", "max" },
-            { S "/hutch/box/cpu.max", "max" },
-            { S "/hutch/box/pids.max", "max" } } },
+            { S "/hutch/sandbox/memory.max", "1048576" },
+            { S "/hutch/sandbox/memory.swap.max", "0" },
+            { S "/hutch/sandbox/memory.oom.group", "0" },
+            { S "/hutch/sandbox/cpu.max", "50000 100000" },
+            { S "/hutch/sandbox/pids.max", "50" } },
+          { { S "/hutch/sandbox/memory.max", "max" },
+            { S "/hutch/sandbox/memory.swap.max", "max" },
+            { S "/hutch/sandbox/cpu.max", "max" },
+            { S "/hutch/sandbox/pids.max", "max" } } },
         { "hybrid, processors with their accounting",
-          { { S "/unified/hutch/box/cgroup.freeze", "" },
-            { S "/memory/hutch/box/memory.limit_in_bytes", "" },
-            { S "/memory/hutch/box/memory.memsw.limit_in_bytes", "" },
-            { S "/cpu,cpuacct/hutch/box/cpu.cfs_quota_us", "" },
+          { { S "/unified/hutch/sandbox/cgroup.freeze", "" },
+            { S "/memory/hutch/sandbox/memory.limit_in_bytes", "" },
+            { S "/memory/hutch/sandbox/memory.memsw.limit_in_bytes", "" },
+            { S "/cpu,cpuacct/hutch/sandbox/cpu.cfs_quota_us", "" },
             { S "/pids/hutch/pids.max", "" },
-            { S "/pids/hutch/box/pids.max", "" },
+            { S "/pids/hutch/sandbox/pids.max", "" },
             { S "/freezer/untouched", "" } },
           { { S "/pids/hutch/pids.max", "20000" },
-            { S "/memory/hutch/box/memory.limit_in_bytes", "1048576" },
-            { S "/memory/hutch/box/memory.memsw.limit_in_bytes", "1048576" },
-            { S "/cpu,cpuacct/hutch/box/cpu.cfs_quota_us", "50000" },
-            { S "/pids/hutch/box/pids.max", "50" } },
-          { { S "/memory/hutch/box/memory.limit_in_bytes", "-1" },
-            { S "/memory/hutch/box/memory.memsw.limit_in_bytes", "-1" },
-            { S "/cpu,cpuacct/hutch/box/cpu.cfs_quota_us", "-1" },
-            { S "/pids/hutch/box/pids.max", "max" } } },
+            { S "/memory/hutch/sandbox/memory.limit_in_bytes", "1048576" },
+            { S "/memory/hutch/sandbox/memory.memsw.limit_in_bytes", "1048576" },
+            { S "/cpu,cpuacct/hutch/sandbox/cpu.cfs_quota_us", "50000" },
+            { S "/pids/hutch/sandbox/pids.max", "50" } },
+          { { S "/memory/hutch/sandbox/memory.limit_in_bytes", "-1" },
+            { S "/memory/hutch/sandbox/memory.memsw.limit_in_bytes", "-1" },
+            { S "/cpu,cpuacct/hutch/sandbox/cpu.cfs_quota_us", "-1" },
+            { S "/pids/hutch/sandbox/pids.max", "max" } } },
         { "version 1 only, no accounting of swap",
-          { { S "/memory/hutch/box/memory.limit_in_bytes", "" },
-            { S "/cpu/hutch/box/cpu.cfs_quota_us", "" },
+          { { S "/memory/hutch/sandbox/memory.limit_in_bytes", "" },
+            { S "/cpu/hutch/sandbox/cpu.cfs_quota_us", "" },
             { S "/pids/hutch/pids.max", "" },
-            { S "/pids/hutch/box/pids.max", "" },
-            { S "/freezer/hutch/box/freezer.state", "" } },
-          { { S "/memory/hutch/box/memory.limit_in_bytes", "1048576" },
-            { S "/cpu/hutch/box/cpu.cfs_quota_us", "50000" },
-            { S "/pids/hutch/box/pids.max", "50" } },
-          { { S "/pids/hutch/box/pids.max", "max" } } },
+            { S "/pids/hutch/sandbox/pids.max", "" },
+            { S "/freezer/hutch/sandbox/freezer.state", "" } },
+          { { S "/memory/hutch/sandbox/memory.limit_in_bytes", "1048576" },
+            { S "/cpu/hutch/sandbox/cpu.cfs_quota_us", "50000" },
+            { S "/pids/hutch/sandbox/pids.max", "50" } },
+          { { S "/pids/hutch/sandbox/pids.max", "max" } } },
 };
 
 static void check_files(const struct fake_root *t, const struct fake_root_file *files)
@@ -111,7 +111,7 @@ static void test_what_is_written(void **state)
                 fake_root_open(&t);
                 fake_root_put_all(&t, kinds[i].files);
                 check_i64_eq(cgroup_tree_open(&tree, t.root, "hutch", 20000), 0);
-                check_i64_eq(cgroup_open(&tree, "box", &g), 0);
+                check_i64_eq(cgroup_open(&tree, "sandbox", &g), 0);
                 check_i64_eq(cgroup_set_limits(&tree, &g, &limits), 0);
                 check_files(&t, kinds[i].written);
                 for (const struct fake_root_file *f = kinds[i].written; f->name; f++)
@@ -122,7 +122,7 @@ static void test_what_is_written(void **state)
                                     (struct fake_root_file[]){ { f->name, "as it was" }, { 0 } });
                 check_i64_eq(cgroup_set_limits(&tree, &g, &none), 0);
                 check_files(&t, kinds[i].without);
-                check_i64_eq(cgroup_make(&tree, "box", &none, &g), -EEXIST);
+                check_i64_eq(cgroup_make(&tree, "sandbox", &none, &g), -EEXIST);
                 cgroup_close(&g);
                 cgroup_tree_close(&tree);
                 fake_root_close(&t);
@@ -131,13 +131,13 @@ static void test_what_is_written(void **state)
 
 /* --- disks --- */
 
-#define BOX S "/hutch/box"
+#define SANDBOX S "/hutch/sandbox"
 
 static const struct fake_root_file unified_files[] = {
         { S "/cgroup.controllers", "memory cpu pids io\n" },
         { S "/cgroup.subtree_control", "" },
         { S "/hutch/cgroup.subtree_control", "" },
-        { BOX "/io.max", "" },
+        { SANDBOX "/io.max", "" },
         { 0 },
 };
 
@@ -177,11 +177,11 @@ static void test_io_is_limited_by_disk(void **state)
         check_files(&t,
                     (struct fake_root_file[]){
                             { S "/hutch/cgroup.subtree_control", "+iomory +cpu +pids" }, { 0 } });
-        check_i64_eq(cgroup_open(&tree, "box", &g), 0);
+        check_i64_eq(cgroup_open(&tree, "sandbox", &g), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 check_case(cases[i].name);
                 check_i64_eq(cgroup_set_limits(&tree, &g, &cases[i].limits), 0);
-                check_files(&t, (struct fake_root_file[]){ { BOX "/io.max", cases[i].written },
+                check_files(&t, (struct fake_root_file[]){ { SANDBOX "/io.max", cases[i].written },
                                                            { 0 } });
         }
         check_case("no disk");
@@ -194,7 +194,7 @@ static void test_io_is_limited_by_disk(void **state)
         check_case("no controller");
         tree.io = false;
         check_i64_eq(cgroup_set_limits(&tree, &g, &cases[0].limits), -ENOTSUP);
-        check_files(&t, (struct fake_root_file[]){ { BOX "/io.max", "" }, { 0 } });
+        check_files(&t, (struct fake_root_file[]){ { SANDBOX "/io.max", "" }, { 0 } });
         cgroup_close(&g);
         cgroup_tree_close(&tree);
         fake_root_close(&t);
@@ -203,11 +203,11 @@ static void test_io_is_limited_by_disk(void **state)
 static void test_version_1_limits_no_io(void **state)
 {
         static const struct fake_root_file files[] = {
-                { S "/unified/hutch/box/cgroup.freeze", "" },
-                { S "/memory/hutch/box/x", "" },
-                { S "/cpu/hutch/box/x", "" },
-                { S "/pids/hutch/box/x", "" },
-                { S "/unified/hutch/box/io.max", "" },
+                { S "/unified/hutch/sandbox/cgroup.freeze", "" },
+                { S "/memory/hutch/sandbox/x", "" },
+                { S "/cpu/hutch/sandbox/x", "" },
+                { S "/pids/hutch/sandbox/x", "" },
+                { S "/unified/hutch/sandbox/io.max", "" },
                 { 0 },
         };
         const struct cgroup_limits limits = { .io_bytes = MiB, .disk = makedev(8, 0) };
@@ -220,9 +220,10 @@ static void test_version_1_limits_no_io(void **state)
         fake_root_put_all(&t, files);
         check_i64_eq(cgroup_tree_open(&tree, t.root, "hutch", CGROUP_KEEP), 0);
         check_false(tree.io);
-        check_i64_eq(cgroup_open(&tree, "box", &g), 0);
+        check_i64_eq(cgroup_open(&tree, "sandbox", &g), 0);
         check_i64_eq(cgroup_set_limits(&tree, &g, &limits), -ENOTSUP);
-        check_files(&t, (struct fake_root_file[]){ { S "/unified/hutch/box/io.max", "" }, { 0 } });
+        check_files(&t,
+                    (struct fake_root_file[]){ { S "/unified/hutch/sandbox/io.max", "" }, { 0 } });
         cgroup_close(&g);
         cgroup_tree_close(&tree);
         fake_root_close(&t);
@@ -250,13 +251,13 @@ static void test_incomplete_trees_and_bad_names(void **state)
         fake_root_close(&t);
 }
 
-/* --- the machine's own --- */
+/* --- the host's own --- */
 
 struct world {
         char ours[64];
         struct cgroup_tree tree;
         struct cgroup g;
-        bool v1; /* of a hybrid machine only the old trees are used */
+        bool v1; /* on a hybrid host only v1 is used */
 };
 
 /* The freezer's tree in the place of the unified one. */
@@ -290,15 +291,15 @@ static bool world_open(struct world *w, const struct cgroup_limits *limits, bool
         w->v1 = false;
         if (v1 && !w->tree.unified_controls && access(S "/freezer", X_OK) == 0)
                 forget_unified(w);
-        check_i64_eq(cgroup_make(&w->tree, "box", limits, &w->g), 0);
+        check_i64_eq(cgroup_make(&w->tree, "sandbox", limits, &w->g), 0);
         return true;
 }
 
 static void world_close(struct world *w)
 {
         cgroup_close(&w->g);
-        check_i64_eq(cgroup_remove(&w->tree, "box"), 0);
-        check_i64_eq(cgroup_remove(&w->tree, "box"), 0);
+        check_i64_eq(cgroup_remove(&w->tree, "sandbox"), 0);
+        check_i64_eq(cgroup_remove(&w->tree, "sandbox"), 0);
         if (w->v1) {
                 char path[128];
 
@@ -354,7 +355,7 @@ static void test_killed_frozen_or_not(void **state)
                                 skip_because(NEEDS);
                         (void) start(&w, wait_forever, &pidfd);
                         check_i64_eq(cgroup_is_populated(&w.g), 1);
-                        check_i64_eq(cgroup_remove(&w.tree, "box"), -EBUSY);
+                        check_i64_eq(cgroup_remove(&w.tree, "sandbox"), -EBUSY);
                         if (frozen)
                                 check_i64_eq(cgroup_freeze(&w.g, true), 0);
                         check_i64_eq(cgroup_kill(&w.g), 0);

@@ -6,9 +6,9 @@
 
 #include "tests/lib/fake_root.h"
 
-#define EVENTS "/sys/fs/cgroup/box/memory.events"
+#define EVENTS "/sys/fs/cgroup/sandbox/memory.events"
 
-/* The unified hierarchy, of files: what has changed is told once, and other events are not. */
+/* cgroup v2, of plain files: a change is reported once, and other events are not. */
 static void test_kills_are_told_once(void **state)
 {
         static const struct {
@@ -29,8 +29,8 @@ static void test_kills_are_told_once(void **state)
         (void) state;
         fake_root_open(&root);
         fake_root_put(&root, EVENTS, "oom_kill 2\n");
-        g.parts[CGROUP_UNIFIED] =
-                open(fake_root_path(&root, "/sys/fs/cgroup/box"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+        g.parts[CGROUP_UNIFIED] = open(fake_root_path(&root, "/sys/fs/cgroup/sandbox"),
+                                       O_PATH | O_DIRECTORY | O_CLOEXEC);
         check_i64_eq(cgroup_oom_open(&t, &g, &o), 0);
         check_i64_eq(o.events, POLLPRI);
         for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {

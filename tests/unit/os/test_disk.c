@@ -72,7 +72,7 @@ static void test_the_disk_of_a_number(void **state)
         fake_root_close(&t);
 }
 
-/* A folder of this machine's: /proc is on no disk at all. */
+/* A directory of this host: /proc is on no disk at all. */
 static void test_the_disk_of_a_folder(void **state)
 {
         scoped(fd_closep) int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -146,7 +146,7 @@ static void sizes_of_proc_are_untold(void **state)
         (void) fd_close(fd);
 }
 
-/* --- folders --- */
+/* --- directories --- */
 
 static void folders_are_made_with_their_parents(void **state)
 {

@@ -82,5 +82,5 @@ int main(void)
                 cmocka_unit_test(test_cpus),
         };
 
-        return cmocka_run_group_tests_name("machine", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("host", tests, NULL, NULL);
 }

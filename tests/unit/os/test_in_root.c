@@ -88,7 +88,7 @@ static void test_links_of_proc_are_not_followed(void **state)
 static const struct {
         const char *path;
         int r;
-} folders[] = {
+} dirs[] = {
         { "dir", 0 },
         { "/dir", 0 },
         { "dir/new/deeper/", 0 },
@@ -110,13 +110,13 @@ static void test_folders_are_made_without_links(void **state)
 
         (void) state;
         root = open_tree_of_links(&t);
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
                 scoped(fd_closep) int fd = -EBADF;
                 struct stat is, should;
 
-                check_case(folders[i].path);
-                check_i64_eq(in_root_mkdirs(root, folders[i].path, geteuid(), &fd), folders[i].r);
-                if (folders[i].r < 0)
+                check_case(dirs[i].path);
+                check_i64_eq(in_root_mkdirs(root, dirs[i].path, geteuid(), &fd), dirs[i].r);
+                if (dirs[i].r < 0)
                         continue;
                 check_i64_eq(fstat(fd, &is), 0);
                 check_i64_eq(stat(fake_root_path(&t, "/"), &should), 0);
@@ -135,7 +135,7 @@ static void test_folders_have_an_owner(void **state)
 
         (void) state;
         if (geteuid() != 0)
-                skip_because("only root gives folders away");
+                skip_because("only root can change the owner of directories");
         root = open_tree_of_links(&t);
         check_i64_eq(in_root_mkdirs(root, "dir/a/b", 4711, &fd), 0);
         check_i64_eq(fstat(fd, &st), 0);

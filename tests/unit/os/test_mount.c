@@ -33,7 +33,7 @@ static int make_tmpfs(unsigned attrs)
 {
         const struct mount_option options[] = { { "size", "1m" }, { "mode", "0755" } };
         int fd = -EBADF;
-        int r = mount_new_fs(&(struct mount_fs_spec){ "tmpfs", "box", options, 2, attrs }, &fd);
+        int r = mount_new_fs(&(struct mount_fs_spec){ "tmpfs", "sandbox", options, 2, attrs }, &fd);
 
         return r < 0 ? r : fd;
 }
@@ -308,7 +308,7 @@ static int root_is_exchanged(void *data)
         return 0;
 }
 
-/* As who may use chroot tries to get out of one: with a root below the working folder. */
+/* How a process that may use chroot escapes from one: with a root below the working directory. */
 static int climb(void)
 {
         if (mkdir("deep", 0755) < 0 || chroot("deep") < 0)
@@ -342,7 +342,7 @@ static int root_is_covered(void *data)
         apart_check(climb() == 0);
         apart_check(holds(AT_FDCWD, "/only", "this"));
         apart_check(access("/stage", F_OK) < 0 && errno == ENOENT);
-        /* User namespaces can't be made by who has another root than his mount namespace. */
+        /* A process whose root is not that of its mount namespace cannot create user namespaces. */
         apart_check(unshare(CLONE_NEWUSER) == 0);
         return 0;
 }

@@ -9,8 +9,8 @@
 #include "os/fd.h"
 #include "tests/lib/check.h"
 
-/* /proc is a mount point on every machine, and no link is on the way there. */
-static struct mount_identity mark_at(const char *path)
+/* /proc is a mount point on every host, and there is no link on the way. */
+static struct mount_identity identity_at(const char *path)
 {
         scoped(fd_closep) int fd = open(path, O_PATH | O_CLOEXEC);
         struct mount_identity m;
@@ -31,7 +31,7 @@ static int check(const struct mount_identity *m, const char *path)
 
 static void what_is_mounted_is_known_again(void **state)
 {
-        struct mount_identity proc = mark_at("/proc"), other = proc;
+        struct mount_identity proc = identity_at("/proc"), other = proc;
 
         check_i64_eq(check(&proc, "/proc"), 0);
         other.ino++;
@@ -46,21 +46,21 @@ static void what_is_mounted_is_known_again(void **state)
 /* Each of these leads to the right file, and says nothing about what was mounted there. */
 static void a_way_there_is_not_enough(void **state)
 {
-        char folder[64], link[96], inner[96];
-        struct mount_identity m, proc = mark_at("/proc");
+        char dir[64], link[96], inner[96];
+        struct mount_identity m, proc = identity_at("/proc");
 
-        (void) snprintf(folder, sizeof(folder), "%s/markXXXXXX", check_tmp());
-        check_true(mkdtemp(folder) != NULL);
-        (void) snprintf(link, sizeof(link), "%s/link", folder);
-        (void) snprintf(inner, sizeof(inner), "%s/link/sys/..", folder);
+        (void) snprintf(dir, sizeof(dir), "%s/identityXXXXXX", check_tmp());
+        check_true(mkdtemp(dir) != NULL);
+        (void) snprintf(link, sizeof(link), "%s/link", dir);
+        (void) snprintf(inner, sizeof(inner), "%s/link/sys/..", dir);
         check_i64_eq(symlink("/proc", link), 0);
-        m = mark_at(folder);
-        check_i64_eq(check(&m, folder), -ENOTUNIQ);
+        m = identity_at(dir);
+        check_i64_eq(check(&m, dir), -ENOTUNIQ);
         check_i64_eq(check(&proc, link), -ELOOP);
         check_i64_eq(check(&proc, inner), -ELOOP);
         check_i64_eq(check(&proc, "/proc/self/root/proc"), -ELOOP);
         check_i64_eq(unlink(link), 0);
-        check_i64_eq(rmdir(folder), 0);
+        check_i64_eq(rmdir(dir), 0);
 }
 
 static void what_is_no_mark_is_refused(void **state)

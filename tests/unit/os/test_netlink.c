@@ -213,7 +213,7 @@ static void test_rules_change_all_or_nothing(void **state)
         apart_run(rules, NULL, CLONE_NEWNET);
 }
 
-/* --- rules that somebody else changes meanwhile --- */
+/* --- rules that change meanwhile --- */
 
 #define OTHERS "others"
 #define ROUNDS 60

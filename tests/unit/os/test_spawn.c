@@ -88,7 +88,7 @@ static void test_programs_that_cannot(void **state)
                 { "no such name", { "no-such-program" }, NULL, -ENOENT },
                 { "empty name", { "" }, NULL, -ENOENT },
                 { "not executable", { "/etc/passwd" }, NULL, -EACCES },
-                { "a folder", { "/etc" }, NULL, -EACCES },
+                { "a directory", { "/etc" }, NULL, -EACCES },
                 { "no such cwd", { "true" }, "/no/such", -ENOENT },
                 { "cwd is a file", { "true" }, "/etc/passwd", -ENOTDIR },
                 { "endless name", { long_name }, NULL, -ENAMETOOLONG },
@@ -102,13 +102,13 @@ static void test_programs_that_cannot(void **state)
 
                 check_case(cases[i].name);
                 check_i64_eq(run(&s, out, sizeof(out), &status), cases[i].error);
-                check_i64_eq(waitpid(-1, NULL, WNOHANG), -1); /* nobody is left */
+                check_i64_eq(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
         }
 }
 
 /* --- where programs are looked for --- */
 
-/* A folder with "good", which exits with 7, and "plain", which may not be executed. */
+/* A directory with "good", which exits with 7, and "plain", which may not be executed. */
 struct world {
         char dir[64], good[80], plain[80];
         int null;
@@ -174,16 +174,16 @@ static void test_programs_are_found_as_execvp_finds_them(void **state)
                 } cases[] = {
                         { "a path", w.good, "/nowhere", 7, true },
                         { "a path from cwd", "./good", "/nowhere", 7, false },
-                        { "in the only folder", "good", w.dir, 7, true },
-                        { "an empty folder is cwd", "good", ":/nowhere", 7, false },
+                        { "in the only directory", "good", w.dir, 7, true },
+                        { "an empty directory is cwd", "good", ":/nowhere", 7, false },
                         { "an empty PATH too", "good", "", 7, false },
-                        { "behind a folder that can't be", "good", long_dirs, 7, true },
+                        { "after a directory that cannot exist", "good", long_dirs, 7, true },
                         { "nowhere", "good", "/nowhere", -ENOENT, false },
                         { "the default has no such thing", "good", NULL, -ENOENT, false },
                         { "the default has a shell", "sh", NULL, 0, true },
                         { "no permission", "plain", w.dir, -EACCES, false },
                         { "no permission, by path", w.plain, w.dir, -EACCES, false },
-                        { "not a folder", "/dev/null/good", w.dir, -ENOTDIR, false },
+                        { "not a directory", "/dev/null/good", w.dir, -ENOTDIR, false },
                         { "too long", long_name, w.dir, -ENAMETOOLONG, false },
                         { "no name", "", w.dir, -ENOENT, false },
                 };

@@ -29,7 +29,7 @@ static int next(struct walk *w, struct walk_entry *e)
         return r;
 }
 
-/* The whole walk as one line. */
+/* The complete walk as one line. */
 static void trace(const struct tree *t, const struct walk_options *o, struct buf *b)
 {
         struct walk w;

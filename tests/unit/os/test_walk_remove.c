@@ -103,7 +103,7 @@ static void test_changes_meanwhile(void **state)
         check_true(tree_has(tree.fd, "keep/file"));
 }
 
-/* Somebody who always puts something in again does not keep us for ever. */
+/* A process that creates entries all the time does not keep us busy for ever. */
 static void test_endless_refilling_ends(void **state)
 {
         struct walk_remove rm;
