@@ -53,7 +53,7 @@ void nats_key_wildcard(struct buf *b, struct str prefix)
         buf_add_char(b, '>');
 }
 
-/* --- back --- */
+/* --- decoding --- */
 
 static int hex_digit(char c)
 {
@@ -62,7 +62,7 @@ static int hex_digit(char c)
         return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Of the bytes that have to be written so: none other has two forms. */
+/* Only bytes that have to be escaped, so that each key has one form. */
 static int decode_escaped(struct str text, char *ret)
 {
         int high = text.n > 2 ? hex_digit(text.p[1]) : -1,
@@ -78,7 +78,7 @@ static int decode_escaped(struct str text, char *ret)
         return 0;
 }
 
-/* Bytes that came out, or -EINVAL. */
+/* The number of bytes, or -EINVAL. */
 static ssize_t decode_word(struct str word, char *ret)
 {
         size_t n = 0;

@@ -3,9 +3,8 @@
 #define HUTCH_STORE_NATS_URL_H
 
 /*
- * Where servers of NATS are: nats://HOST:PORT, or tls://HOST:PORT with TLS; several with commas between. HOST is a
- * name, an address, or [ADDRESS] of IPv6; without a port it is 4222. Nobody's password belongs in there. And which
- * buckets they may have.
+ * URLs of NATS servers: nats://HOST:PORT, or tls://HOST:PORT with TLS; several separated by commas. HOST is a name, an address,
+ * or [ADDRESS] of IPv6; the default port is 4222. A URL must not contain credentials. And names of buckets.
  */
 
 #include "base/compiler.h"
@@ -22,10 +21,10 @@ struct nats_url {
         uint16_t port;
 };
 
-/* Takes the first from the front, with its comma. Returns what is wrong with it, or NULL. */
+/* Removes the first URL, with its comma. Returns what is wrong with it, or NULL. */
 const char *nats_url_take(struct str *urls, struct nats_url *ret) must_check;
 
-/* Whether it may be the name of a bucket: 1 to NATS_BUCKET_MAX of [A-Za-z0-9_-]. */
+/* Whether it is a valid name of a bucket: 1 to NATS_BUCKET_MAX of [A-Za-z0-9_-]. */
 bool nats_is_bucket(struct str name);
 
 #endif

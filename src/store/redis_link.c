@@ -11,7 +11,7 @@
 
 static void try_later(uv_timer_t *t);
 static void too_slow(uv_timer_t *t);
-static void introduce(struct redis_link *l);
+static void handshake(struct redis_link *l);
 
 /* --- the end of a connection --- */
 
@@ -20,7 +20,7 @@ static void tell(struct redis_link *l, const redisReply *reply)
         struct redis_pending *a = container_of(l->_expected.next, struct redis_pending, _node);
 
         list_remove(&a->_node);
-        a->told(a, reply);
+        a->replied(a, reply);
 }
 
 static void note_failure(struct redis_link *l, const char *why)
@@ -87,16 +87,16 @@ static void link_data(struct net_stream *s, char *p, size_t n)
         int r = redis_reader_feed(&l->_reader, str_of(p, n));
 
         if (r < 0)
-                return redis_link_drop(l, "its answer is too large");
+                return redis_link_drop(l, "its reply is too large");
         while (l->state != REDIS_CLOSING && (r = redis_reader_next(&l->_reader, &reply)) > 0) {
                 if (list_empty(&l->_expected))
-                        redis_link_drop(l, "it speaks without being asked");
+                        redis_link_drop(l, "it sends unexpected replies");
                 else
                         tell(l, reply);
                 freeReplyObject(reply);
         }
         if (r < 0)
-                redis_link_drop(l, "it answers something that is not Redis' protocol");
+                redis_link_drop(l, "it does not speak Redis' protocol");
 }
 
 static void link_eof(struct net_stream *s)
@@ -123,7 +123,7 @@ static void link_connected(struct net_stream *s)
 
         stream_resume_reading(s);
         l->state = REDIS_HANDSHAKE;
-        introduce(l);
+        handshake(l);
 }
 
 static const struct net_stream_ops stream_ops = {
@@ -211,7 +211,7 @@ static void try_later(uv_timer_t *t)
 
 static void too_slow(uv_timer_t *t)
 {
-        redis_link_drop(container_of(t, struct redis_link, _timer), "it does not answer");
+        redis_link_drop(container_of(t, struct redis_link, _timer), "it does not respond");
 }
 
 void redis_link_open(struct redis_link *l)
@@ -221,36 +221,37 @@ void redis_link_open(struct redis_link *l)
         try_now(l);
 }
 
-/* --- introducing --- */
+/* --- handshake --- */
 
-/* False: there is nothing to do here. */
+/* False: nothing to do. */
 typedef bool step_fn(struct redis_link *l);
 
 static void step_done(struct redis_link *l)
 {
         l->_step++;
-        introduce(l);
+        handshake(l);
 }
 
-static void send_step(struct redis_link *l, redis_reply_fn *told, const struct str *args, size_t n)
+static void send_step(struct redis_link *l, redis_reply_fn *replied, const struct str *args,
+                      size_t n)
 {
-        l->_told.told = told;
+        l->_pending.replied = replied;
         step_timer(l);
-        redis_link_send(l, &l->_told, args, n);
+        redis_link_send(l, &l->_pending, args, n);
 }
 
-/* What Redis says, for people, unless it may know a password. */
+/* With Redis' error message; not for AUTH, where it could contain a password. */
 static void refused(struct redis_link *l, const redisReply *reply)
 {
         char words[REDIS_QUOTE_MAX], text[REDIS_QUOTE_MAX + 16];
 
         (void) snprintf(text, sizeof(text), "it refuses: %s", redis_quote(reply, words));
-        redis_link_drop(l, reply->type == REDIS_REPLY_ERROR ? text : "it answers nonsense");
+        redis_link_drop(l, reply->type == REDIS_REPLY_ERROR ? text : "its reply makes no sense");
 }
 
-static void told_ok(struct redis_pending *a, const redisReply *reply)
+static void ok_replied(struct redis_pending *a, const redisReply *reply)
 {
-        struct redis_link *l = container_of(a, struct redis_link, _told);
+        struct redis_link *l = container_of(a, struct redis_link, _pending);
 
         if (!reply)
                 return;
@@ -260,9 +261,9 @@ static void told_ok(struct redis_pending *a, const redisReply *reply)
                 refused(l, reply);
 }
 
-static void told_auth(struct redis_pending *a, const redisReply *reply)
+static void auth_replied(struct redis_pending *a, const redisReply *reply)
 {
-        struct redis_link *l = container_of(a, struct redis_link, _told);
+        struct redis_link *l = container_of(a, struct redis_link, _pending);
 
         if (!reply)
                 return;
@@ -283,7 +284,7 @@ static bool step_auth(struct redis_link *l)
                 args[n++] = l->config->user;
         args[n++] = secret_expose(l->config->password);
         buf_mark_secret(&l->_stream.out);
-        send_step(l, told_auth, args, n);
+        send_step(l, auth_replied, args, n);
         return true;
 }
 
@@ -294,13 +295,13 @@ static bool step_select(struct redis_link *l)
         if (l->config->database == 0)
                 return false;
         (void) snprintf(number, sizeof(number), "%u", l->config->database);
-        send_step(l, told_ok, (struct str[]){ STR("SELECT"), str_from(number) }, 2);
+        send_step(l, ok_replied, (struct str[]){ STR("SELECT"), str_from(number) }, 2);
         return true;
 }
 
-static void told_script(struct redis_pending *a, const redisReply *reply)
+static void script_replied(struct redis_pending *a, const redisReply *reply)
 {
-        struct redis_link *l = container_of(a, struct redis_link, _told);
+        struct redis_link *l = container_of(a, struct redis_link, _pending);
         unsigned i = l->_n_digests;
 
         if (!reply)
@@ -310,30 +311,30 @@ static void told_script(struct redis_pending *a, const redisReply *reply)
         memcpy(l->_digests[i], reply->str, REDIS_DIGEST_LEN);
         l->digests[i] = str_of(l->_digests[i], REDIS_DIGEST_LEN);
         l->_n_digests++;
-        introduce(l);
+        handshake(l);
 }
 
 static bool step_scripts(struct redis_link *l)
 {
         if (l->_n_digests == REDIS_SCRIPT_MAX_)
                 return false;
-        send_step(l, told_script,
+        send_step(l, script_replied,
                   (struct str[]){ STR("SCRIPT"), STR("LOAD"),
                                   str_from(redis_scripts[l->_n_digests]) },
                   3);
         return true;
 }
 
-static void told_indexed(struct redis_pending *a, const redisReply *reply)
+static void indexed_replied(struct redis_pending *a, const redisReply *reply)
 {
-        struct redis_link *l = container_of(a, struct redis_link, _told);
+        struct redis_link *l = container_of(a, struct redis_link, _pending);
 
         if (!reply)
                 return;
         if (reply->type == REDIS_REPLY_ERROR)
                 return refused(l, reply);
         l->_indexed = str_eq(str_from(l->_cursor), STR("0"));
-        introduce(l);
+        handshake(l);
 }
 
 static void index_keys(struct redis_link *l, const redisReply *keys)
@@ -351,12 +352,12 @@ static void index_keys(struct redis_link *l, const redisReply *keys)
                 if (key.n > 0 && key.n <= STORE_KEY_MAX)
                         args[n++] = key;
         }
-        send_step(l, told_indexed, args, n);
+        send_step(l, indexed_replied, args, n);
 }
 
-static void told_keys(struct redis_pending *a, const redisReply *reply)
+static void keys_replied(struct redis_pending *a, const redisReply *reply)
 {
-        struct redis_link *l = container_of(a, struct redis_link, _told);
+        struct redis_link *l = container_of(a, struct redis_link, _pending);
         struct str cursor;
 
         if (!reply)
@@ -378,7 +379,7 @@ static bool step_index(struct redis_link *l)
                 return false;
         if (l->_cursor[0] == '\0')
                 l->_cursor[0] = '0';
-        send_step(l, told_keys,
+        send_step(l, keys_replied,
                   (struct str[]){ STR("SCAN"), str_from(l->_cursor), STR("MATCH"),
                                   STR(REDIS_FOREIGN_KEYS), STR("COUNT"), STR(REDIS_FOREIGN_PAGE) },
                   6);
@@ -387,7 +388,7 @@ static bool step_index(struct redis_link *l)
 
 static step_fn *const steps[] = { step_auth, step_select, step_scripts, step_index };
 
-static void introduce(struct redis_link *l)
+static void handshake(struct redis_link *l)
 {
         for (; l->_step < ARRAY_SIZE(steps); l->_step++)
                 if (steps[l->_step](l))

@@ -3,23 +3,21 @@
 #define HUTCH_STORE_REDIS_LINK_H
 
 /*
- * A connection to a Redis server that comes back.
+ * A connection to a Redis server that reconnects.
  *
- *         down ── timer ── connecting ── introducing ── ready
- *          └──────── closing ◄─────┴───────────┴──────────┘
+ *         down ── timer ── connecting ── handshake ── ready
+ *          └──────── closing ◄─────┴──────────┴─────────┘
  *
- * Introducing: AUTH, SELECT, SCRIPT LOAD of each script; and, once in a life, SCAN for keys that
- * other programs wrote before us (REDIS_FOREIGN_KEYS), by batches, which are added to the index.
- * Each step has as long as a request has; then, as after any error, the connection is closed and
- * tried again after the delay that store/store_remote.h gives.
+ * Handshake: AUTH, SELECT, SCRIPT LOAD of each script; and, once per struct redis_link, SCAN for keys that other programs wrote
+ * before (REDIS_FOREIGN_KEYS), in batches, which are added to the index. Each step has the timeout of a request; then, as after
+ * any error, the connection is closed and tried again after the delay that store/store_remote.h gives.
  *
- * Only hiredis' reader is used (store/redis_reader.h). Its event interface ends the process by
- * assert(3) when a server says something it was not asked for, collects without bounds, and looks
- * up names while everybody waits; a stream of ours (net/stream.h) does none of that.
+ * Only hiredis' reader is used (store/redis_reader.h). Its event interface ends the process by assert(3) when a server sends
+ * something unexpected, collects replies without bounds, and resolves names synchronously; net/stream.h does none of that.
  *
- * Commands may be sent while it is ready. Each has a struct redis_pending, the asker's, which is told
- * the answer exactly once, or NULL if the connection was lost before: then nobody knows whether
- * Redis has done it. The process must ignore SIGPIPE.
+ * Commands may be sent while it is ready. Each has a struct redis_pending of the caller, whose `replied` is called exactly once:
+ * with the reply, or with NULL if the connection was lost before; then it is unknown whether Redis has executed it. The process
+ * must ignore SIGPIPE.
  */
 
 #include "base/log.h"
@@ -40,7 +38,7 @@ struct redis_pending;
 typedef void redis_reply_fn(struct redis_pending *a, const redisReply *reply);
 
 struct redis_pending {
-        redis_reply_fn *told;
+        redis_reply_fn *replied;
         struct list _node;
 };
 
@@ -54,7 +52,7 @@ enum redis_state {
 
 struct redis_link {
         struct net_loop *loop;
-        const struct store_redis_config *config; /* all of these are the owner's */
+        const struct store_redis_config *config; /* set by the owner, like the next two */
         struct remote *remote;
         void (*ended)(struct redis_link *l);
 
@@ -64,14 +62,14 @@ struct redis_link {
         struct net_stream _stream;
         struct redis_reader _reader;
         struct list _expected;
-        uv_timer_t _timer; /* down: to try again; later: how long a step may take */
+        uv_timer_t _timer; /* down: the next attempt; later: the timeout of a step */
         usec_t _delay;     /* before the next attempt */
         unsigned _step;
         unsigned _n_digests;
         bool _indexed;
         bool _ending;
         char _cursor[24];
-        struct redis_pending _told;
+        struct redis_pending _pending;
         char _digests[REDIS_SCRIPT_MAX_][REDIS_DIGEST_LEN];
 };
 
@@ -81,10 +79,10 @@ void redis_link_open(struct redis_link *l);
 /* Leads to `ended`, from the loop. */
 void redis_link_end(struct redis_link *l);
 
-/* Closes the connection, whatever was asked is told NULL, and tries again later. */
+/* Closes the connection, passes NULL to all pending commands, and reconnects later. */
 void redis_link_drop(struct redis_link *l, const char *why);
 
-/* Ready, and room for a command with that many bytes in it. */
+/* Ready, with room for a command of that size. */
 bool redis_link_has_room(const struct redis_link *l, size_t bytes);
 
 void redis_link_send(struct redis_link *l, struct redis_pending *a, const struct str *args,

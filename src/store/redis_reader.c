@@ -5,10 +5,9 @@
 
 #include "base/base.h"
 
-static redisReplyObjectFunctions *plain; /* hiredis' own */
+static redisReplyObjectFunctions *plain; /* hiredis' default functions */
 
-/* NULL is taken for want of memory and fails the reader. An array may be in one other, of two: that
- * is what SCAN answers. */
+/* NULL fails the reader, as out of memory would. An array may be nested in one of two elements: that is what SCAN returns. */
 static void *create_array(const redisReadTask *task, int elements)
 {
         const redisReadTask *parent = task->parent;

@@ -3,11 +3,10 @@
 #define HUTCH_STORE_REDIS_READER_H
 
 /*
- * Answers of a Redis server, read by hiredis and kept within bounds.
+ * Replies of a Redis server, parsed by hiredis within bounds.
  *
- * hiredis believes a server: it collects a string of any length and an array of any number. Here an
- * answer has at most REDIS_REPLY_MAX bytes, and its arrays are those that our scripts and SCAN make.
- * Whoever sends more is no server of ours: the reader fails, and stays so.
+ * hiredis trusts the server: it collects strings of any length and arrays of any size. Here a reply has at most
+ * REDIS_REPLY_MAX bytes, and its arrays are those that our scripts and SCAN return. A larger one fails the reader for good.
  */
 
 #include <hiredis/hiredis.h>
@@ -21,23 +20,22 @@
 
 struct redis_reader {
         redisReader *_reader;
-        size_t _bytes; /* fed since the last answer was complete */
+        size_t _bytes; /* fed since the last complete reply */
 };
 
 void redis_reader_init(struct redis_reader *r);
 void redis_reader_done(struct redis_reader *r);
 
-/* -ENOBUFS: too much for an answer. */
+/* -ENOBUFS: too much for a reply. */
 int redis_reader_feed(struct redis_reader *r, struct str bytes) must_check;
 
-/* 1 and an answer, to be freed by freeReplyObject; 0 if there is none yet; -EPROTO if this is not the
- * protocol, or more than we take. */
+/* 1 and a reply, to be freed by freeReplyObject; 0 if there is none yet; -EPROTO if it is malformed, or too large. */
 int redis_reader_next(struct redis_reader *r, redisReply **ret) must_check;
 
-/* The text of an answer: a string, a status or an error; a null view for anything else. */
+/* The text of a reply: a string, a status or an error; the null view for anything else. */
 struct str redis_text(const redisReply *reply);
 
-/* The same for people: quoted, escaped and cut. */
+/* The same for messages: quoted, escaped and cut. */
 #define REDIS_QUOTE_MAX 160
 const char *redis_quote(const redisReply *reply, char ret[static REDIS_QUOTE_MAX]);
 

@@ -30,9 +30,9 @@ const char *const redis_own_keys[REDIS_OWN_KEYS] = {
         "  return version\n"                                                                  \
         "end\n"
 
-/* What somebody else removed is forgotten. */
-#define LOOK                                                                                  \
-        "local function look(key)\n"                                                          \
+/* The version of a key; a key that another program has removed is unindexed. */
+#define FIND                                                                                  \
+        "local function find(key)\n"                                                          \
         "  local value = redis.call('GET', key)\n"                                            \
         "  local seen = redis.call('HGET', KEYS[2], key)\n"                                   \
         "  if not value then\n"                                                               \
@@ -49,18 +49,18 @@ const char *const redis_own_keys[REDIS_OWN_KEYS] = {
         "end\n"
 
 const char *const redis_scripts[REDIS_SCRIPT_MAX_] = {
-        [REDIS_SCRIPT_GET] = NOTE LOOK
+        [REDIS_SCRIPT_GET] = NOTE FIND
                 "if redis.call('STRLEN', KEYS[4]) > tonumber(ARGV[1]) then return 'large' end\n"
-                "local value, version = look(KEYS[4])\n"
+                "local value, version = find(KEYS[4])\n"
                 "if not value then return false end\n"
                 "return { version, value }\n",
 
         [REDIS_SCRIPT_PUT] = NOTE WRITE
                 "return write(KEYS[4], ARGV[1])\n",
 
-        [REDIS_SCRIPT_REMOVE] = NOTE LOOK
+        [REDIS_SCRIPT_REMOVE] = NOTE FIND
                 "if ARGV[1] ~= 'any' then\n"
-                "  local value, version = look(KEYS[4])\n"
+                "  local value, version = find(KEYS[4])\n"
                 "  if not value or version ~= ARGV[1] then return 0 end\n"
                 "end\n"
                 "redis.call('DEL', KEYS[4])\n"
@@ -68,13 +68,13 @@ const char *const redis_scripts[REDIS_SCRIPT_MAX_] = {
                 "redis.call('ZREM', KEYS[3], KEYS[4])\n"
                 "return 1\n",
 
-        [REDIS_SCRIPT_CAS] = NOTE WRITE LOOK
-                "local value, version = look(KEYS[4])\n"
+        [REDIS_SCRIPT_CAS] = NOTE WRITE FIND
+                "local value, version = find(KEYS[4])\n"
                 "if version ~= ARGV[2] then return '' end\n"
                 "return write(KEYS[4], ARGV[1])\n",
 
-        /* A key that is no string, or too large, is none of ours and is passed over. */
-        [REDIS_SCRIPT_SCAN] = NOTE LOOK
+        /* A key that is no string, or too large, is not ours and is skipped. */
+        [REDIS_SCRIPT_SCAN] = NOTE FIND
                 "local from, limit, room = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4])\n"
                 "local page, n, want, keys = { '0' }, 0\n"
                 "repeat\n"
@@ -88,7 +88,7 @@ const char *const redis_scripts[REDIS_SCRIPT_MAX_] = {
                 "        page[1] = '1'\n"
                 "        return page\n"
                 "      end\n"
-                "      local value, version = look(key)\n"
+                "      local value, version = find(key)\n"
                 "      if value then\n"
                 "        n = n + 1\n"
                 "        room = room - #key - #value\n"

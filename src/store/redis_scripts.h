@@ -3,25 +3,25 @@
 #define HUTCH_STORE_REDIS_SCRIPTS_H
 
 /*
- * What runs inside Redis: one script for each call of a store, each of them atomic.
+ * The scripts that run inside Redis: one for each call of a store, each of them atomic.
  *
- * A value is a plain string at its key, nothing more: other programs read and write it with GET and
- * SET. What a store needs besides is kept in three keys of our own:
+ * A value is a plain string at its key: other programs read and write it with GET and SET. The store's own data are in three
+ * keys:
  *
  *         hutch:store:counter    the last version given to any key
  *         hutch:store:versions   a hash: key -> SHA-1 of the value, 40 digits, and its version
- *         hutch:store:keys       a sorted set of all keys, all of score 0: their order is memcmp's
+ *         hutch:store:keys       a sorted set of all keys, all of score 0: ordered as by memcmp
  *
- * A value whose digest is not the noted one was written by somebody else: it gets a new version when
- * it is seen first, so that who knows only the old one loses. A value that somebody else writes and
- * that has the same bytes as ours has the same version: nobody could be misled by that.
+ * A value whose digest is not the recorded one was written by another program: it gets a new version when it is seen first,
+ * so that a cas with the old version fails. If another program writes the same bytes as ours, the version stays, which misleads
+ * no one.
  *
- * A version is the greater of the counter plus one and the server's clock in microseconds. So
- * versions do not come back when Redis lost its last second in a crash, or everything in a FLUSHDB;
- * they stay below 2^53 until the year 2255, and so exact in Lua's numbers.
+ * A version is the greater of the counter plus one and the server's clock in microseconds. So versions do not repeat when
+ * Redis lost its last second in a crash, or everything in a FLUSHDB; they stay below 2^53 until the year 2255, and so exact in
+ * Lua's numbers.
  *
- * All scripts get the three keys as KEYS[1] to KEYS[3], those of one key that key as KEYS[4]. The
- * first thing they write is refused if there is no memory: nothing is half done.
+ * All scripts get the three keys as KEYS[1] to KEYS[3], those of one key that key as KEYS[4]. The first write of a script is
+ * one that Redis refuses without memory: nothing is half done.
  */
 
 #include "base/str.h"
@@ -41,7 +41,7 @@ enum redis_script {
         REDIS_SCRIPT_CAS,    /* ARGV: value, expected version. The version, or "" for a conflict */
         REDIS_SCRIPT_SCAN, /* ARGV: from, to (as ZRANGEBYLEX has them), entries, bytes, largest value.
                               * { "1" if there is more, key, version, value, key, … } */
-        REDIS_SCRIPT_INDEX, /* ARGV: keys. Notes those that are strings */
+        REDIS_SCRIPT_INDEX, /* ARGV: keys. Indexes those that are strings */
         REDIS_SCRIPT_MAX_,
 };
 

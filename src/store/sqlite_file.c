@@ -20,8 +20,7 @@ void sqlite_file_closep(sqlite3 **db)
 
 /* --- errors --- */
 
-/* What the kernel last said about the file or its log. sqlite3_system_errno would be the way, but
- * says nothing when it was a commit that failed. */
+/* The last errno of the file or its log. sqlite3_system_errno would be the obvious way, but is 0 when a commit has failed. */
 static int last_errno(sqlite3 *db, int which)
 {
         sqlite3_file *file = NULL;
@@ -32,8 +31,8 @@ static int last_errno(sqlite3 *db, int which)
         return os;
 }
 
-/* SQLite knows ENOSPC as SQLITE_FULL, but takes a full quota for any failed write. A sync that fails
- * for want of room is something else: nobody knows what was written. */
+/* SQLite reports ENOSPC as SQLITE_FULL, but a full quota as any failed write. A sync that fails for want of room is
+ * different: it is unknown what was written. */
 static bool is_full(sqlite3 *db, int rc)
 {
         static const int files[] = { SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER };
@@ -79,14 +78,14 @@ int sqlite_file_error(sqlite3 *db, int rc, const char *what, struct err *e)
         return err_set(e, code, "%s: %s (SQLite %d)", what, sqlite3_errstr(rc), rc);
 }
 
-/* While a file is opened there is more to say. */
+/* Opening has more specific messages. */
 static int explain_open(sqlite3 *db, const char *path, struct err *e, int rc)
 {
         switch (rc & 0xff) {
         case SQLITE_BUSY:
                 return err_set(e, ERR_CONFLICT,
                                "'%s' is in use by another process: a store belongs to one hutchd "
-                               "at a time; stop the other one or use another folder",
+                               "at a time; stop the other one or use another directory",
                                path);
         case SQLITE_NOTADB:
         case SQLITE_CORRUPT:
@@ -108,7 +107,7 @@ int sqlite_file_exec(sqlite3 *db, const char *sql, const char *what, struct err 
         return rc == SQLITE_OK ? 0 : sqlite_file_error(db, rc, what, e);
 }
 
-/* The same, as SQLite's own code. */
+/* Returns SQLite's own code. */
 static int number(sqlite3 *db, const char *sql, int64_t *ret)
 {
         sqlite3_stmt *stmt = NULL;
@@ -131,37 +130,37 @@ int sqlite_file_number(sqlite3 *db, const char *sql, int64_t *ret, struct err *e
 
 /* --- the file --- */
 
-static int sync_folder(const char *path, struct err *e)
+static int sync_directory(const char *path, struct err *e)
 {
-        char folder[PATH_SIZE];
+        char directory[PATH_SIZE];
         const char *slash = strrchr(path, '/');
         int fd, r;
 
-        (void) snprintf(folder, sizeof(folder), "%.*s", (int) (slash - path + 1), path);
-        fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        (void) snprintf(directory, sizeof(directory), "%.*s", (int) (slash - path + 1), path);
+        fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
-                return err_errno(e, -errno, "open the folder '%s'", folder);
+                return err_errno(e, -errno, "open the directory '%s'", directory);
         r = fsync(fd) < 0 ? -errno : 0;
         (void) close(fd);
-        return r < 0 ? err_errno(e, r, "write the folder '%s'", folder) : 0;
+        return r < 0 ? err_errno(e, r, "sync the directory '%s'", directory) : 0;
 }
 
-/* SQLite would make it readable for everybody; its other files take over the mode of this one. */
+/* SQLite would make it world-readable; its other files take over the mode of this one. */
 static int create(const char *path, struct err *e)
 {
         int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
         if (fd < 0 && errno == ENOENT)
-                return err_set(e, ERR_NOT_FOUND, "the folder of '%s' does not exist: create it",
+                return err_set(e, ERR_NOT_FOUND, "the directory of '%s' does not exist; create it",
                                path);
         if (fd < 0)
                 return err_errno(e, -errno, "create '%s'", path);
         (void) close(fd);
-        return sync_folder(path, e);
+        return sync_directory(path, e);
 }
 
-/* A file that exists is only looked at. It must not be opened and closed here: closing any
- * descriptor of a file gives up all locks this process has on it, those of SQLite too. */
+/* An existing file must not be opened and closed here: closing any descriptor of a file releases all POSIX locks that this
+ * process has on it, SQLite's too. */
 static int find_or_create(const char *path, struct err *e)
 {
         struct stat st;
@@ -169,20 +168,20 @@ static int find_or_create(const char *path, struct err *e)
         if (lstat(path, &st) < 0) {
                 if (errno == ENOENT)
                         return create(path, e);
-                return err_errno(e, -errno, "look at '%s'", path);
+                return err_errno(e, -errno, "check '%s'", path);
         }
         if (!S_ISREG(st.st_mode))
                 return err_set(e, ERR_INVALID, "'%s' is not a file", path);
         if (st.st_mode & 077)
                 return err_set(e, ERR_FORBIDDEN,
-                               "'%s' is open to other users (mode %04o): chmod 600 it", path,
+                               "other users can access '%s' (mode %04o); chmod 600 it", path,
                                (unsigned) st.st_mode & 07777);
         return 0;
 }
 
 /* --- opening --- */
 
-/* Closing writes the journal into the file, unless this is off: it is, until we know the file. */
+/* Closing writes the log into the file, unless this is off: it is, until the file was checked. */
 static void checkpoint_on_close(sqlite3 *db, bool on)
 {
         (void) sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !on, NULL);
@@ -287,17 +286,16 @@ static int migrate(sqlite3 *db, const struct sqlite_schema *schema, int64_t from
         return r;
 }
 
-/* Nothing here reads or writes the file. */
+/* None of these reads or writes the file. */
 static const char settings[] = "PRAGMA locking_mode = EXCLUSIVE;"
                                "PRAGMA cell_size_check = ON;"
                                "PRAGMA temp_store = MEMORY;"
                                "PRAGMA cache_size = -16384;" /* KiB */
                                "PRAGMA journal_size_limit = 16777216";
 
-/* Who fills the disk must not be safe from being removed for it: so much can be written when there is
- * no room left. What is written and dropped again leaves free pages in the file and, because the log
- * begins anew and keeps its size, room in the log, for more than is written between two checkpoints.
- * Without the room for it we go on all the same: it is the next start that has it. */
+/* Reserves room for writes on a full disk, so that a sandbox that has filled it can still be deleted. What is written and
+ * dropped again leaves free pages in the file and, because the log restarts and keeps its size, room in the log: more than is
+ * written between two checkpoints. If there is no room for that now, the next start reserves it. */
 static void reserve(sqlite3 *db)
 {
         static const char sql[] = "BEGIN IMMEDIATE;"
@@ -311,9 +309,9 @@ static void reserve(sqlite3 *db)
         (void) sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
 }
 
-/* Looking at a file makes a log beside it; an empty one that we leave behind would be a trace. Not
- * if the file is in use: the log is the owner's then. */
-static void leave_no_trace(const char *name, int r)
+/* Opening creates a log beside the file; an empty one is removed if the file is refused. Not if the file is in use: then the
+ * log belongs to the other process. */
+static void remove_empty_log(const char *name, int r)
 {
         char log[PATH_SIZE + sizeof("-wal")];
         struct stat st;
@@ -323,7 +321,7 @@ static void leave_no_trace(const char *name, int r)
                 (void) unlink(log);
 }
 
-/* Settings, looks, and only then changes. */
+/* Settings and checks come before the first change. */
 static int take_over(sqlite3 *db, const char *path, const struct sqlite_schema *schema,
                      struct err *e)
 {
@@ -354,7 +352,7 @@ int sqlite_file_open(const char *path, const struct sqlite_schema *schema, sqlit
         char name[PATH_SIZE];
         int rc, r;
 
-        /* Names like ":memory:" and "file:x" mean something else to SQLite. */
+        /* SQLite interprets names like ":memory:" and "file:x". */
         r = snprintf(name, sizeof(name), "%s%s", path[0] == '/' ? "" : "./", path);
         if (r < 0 || (size_t) r >= sizeof(name))
                 return err_set(e, ERR_INVALID, "the path of the store is too long");
@@ -368,7 +366,7 @@ int sqlite_file_open(const char *path, const struct sqlite_schema *schema, sqlit
         distrust(db);
         r = take_over(db, path, schema, e);
         if (r < 0) {
-                leave_no_trace(name, r);
+                remove_empty_log(name, r);
                 return r;
         }
         checkpoint_on_close(db, true);

@@ -3,18 +3,16 @@
 #define HUTCH_STORE_SQLITE_FILE_H
 
 /*
- * A database file of ours: opened, looked over, brought to the newest schema, and locked.
+ * An SQLite file of ours: opens, checks, upgrades and locks it.
  *
- * A file carries our application id and a table `meta` of named numbers, one of which is the
- * version of its schema. A schema is the list of the steps that lead to it: version n is an empty
- * file after the first n steps. Steps are only ever added. Going back is not possible: a file of a
- * higher version is refused.
+ * A file carries our application id and a table `meta` of named numbers, one of which is the version of its schema. A schema
+ * is the list of the steps that lead to it: version n is an empty file after the first n steps. Steps are only ever added. A
+ * file of a higher version is refused.
  *
- * Nothing is written before the file was found to be whole, ours, and not newer than we are.
+ * Nothing is written before the file was found to be intact, ours, and not newer than this program.
  *
- * Journal: write-ahead, synchronous=FULL, so what is committed survives a power cut. Locking:
- * exclusive from the first access until sqlite3_close, so nobody else can even read the file
- * meanwhile; the lock is the kernel's and goes with the process.
+ * Journal: write-ahead, synchronous=FULL, so what is committed survives a power cut. Locking: exclusive from the first access
+ * until sqlite3_close, so no other process can even read the file meanwhile; the kernel releases the lock with the process.
  */
 
 #include <sqlite3.h>
@@ -33,8 +31,7 @@ int sqlite_file_open(const char *path, const struct sqlite_schema *schema, sqlit
 /* For scoped(). */
 void sqlite_file_closep(sqlite3 **db);
 
-/* Turns a result code into ours: a full disk is ERR_EXHAUSTED, one that fails ERR_UNAVAILABLE, a
- * damaged file ERR_INTERNAL. */
+/* Maps SQLite's result: a full disk is ERR_EXHAUSTED, a failing one ERR_UNAVAILABLE, a damaged file ERR_INTERNAL. */
 int sqlite_file_error(sqlite3 *db, int rc, const char *what, struct err *e);
 
 int sqlite_file_exec(sqlite3 *db, const char *sql, const char *what, struct err *e) must_check;

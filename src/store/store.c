@@ -5,15 +5,13 @@
 #include "store/store_impl.h"
 
 /*
- * The way of a request: started, queued, taken by the member, finished, done. The facade stands
- * between op_finish and the starter's `done` (it puts a function of its own in the op's place and
- * gives the old one back): there it takes the result away from the operation before `done`, which
- * may free it, and frees the result afterwards.
+ * A request is started, queued, taken by the backend, finished, done. The facade wraps the operation (net/op.h): it takes the
+ * result out of the operation before `done`, which may free it, and frees the result afterwards.
  */
 
 /* --- life cycle --- */
 
-/* One step further, if nothing is in the way: the member's end first, then that of the operation. */
+/* One step further, if nothing is in the way: the backend is closed first, then the operation is finished. */
 static void close_go_on(struct store *s)
 {
         if (!s->_close || s->_under_way > 0)
@@ -40,7 +38,7 @@ static void close_done(struct op *op, int result)
         struct store_close *c = container_of(op, struct store_close, op);
         struct store *s = c->_store;
 
-        /* Somebody came after the door was shut; his refusal is still on its way. */
+        /* A request was started after the store was closed; its refusal is still queued. */
         if (s->_under_way > 0) {
                 op_begin(op, s->loop, /* cancel= */ NULL);
                 return;
@@ -100,7 +98,7 @@ static void req_done(struct op *op, int result)
         close_go_on(s);
 }
 
-/* Entries were noted as offsets, because the bytes move while they grow. */
+/* Entries point into a buffer that moves while it grows, so the views are set at the end. */
 static void settle_entries(struct store_scan *sc)
 {
         const char *base = buf_str(&sc->req._out).p;

@@ -3,33 +3,31 @@
 #define HUTCH_STORE_STORE_H
 
 /*
- * A state store: values by key, kept by somebody else.
+ * A state store: values by key.
  *
- * The interface is what an embedded database, Redis and a NATS bucket can all give, and no more:
- * single keys, versions, compare-and-set of one key, and paged scans in key order. There is no
- * transaction over several keys. Who needs one writes an intent first and repairs after a crash.
+ * The interface is what an embedded database, Redis and a NATS bucket have in common: single keys, versions,
+ * compare-and-set of one key, and paged scans in key order. There are no transactions over several keys: write an intent
+ * first and repair after a crash.
  *
- * Keys are 1 to STORE_KEY_MAX bytes, values 0 to STORE_VALUE_MAX, any bytes, NUL too. Keys are
- * ordered as memcmp orders them, a prefix before what it begins.
+ * Keys are 1 to STORE_KEY_MAX bytes, values 0 to STORE_VALUE_MAX, any bytes, NUL too. Keys are ordered as memcmp orders
+ * them, a prefix before what it begins.
  *
- * Versions. Every successful put and cas gives its key a new version, greater than any the key has
- * had, also before it was removed. Otherwise somebody who read version 1, went to sleep while the
- * key was removed and made anew (version 1 again), and then compares and sets, would overwrite what
- * he never saw. No version is 0. Versions of different keys are not to be compared.
+ * Versions. Every successful put and cas gives its key a new version, greater than any the key has had, also before it was
+ * removed. Otherwise a process that read version 1, while the key was removed and created anew with version 1, would
+ * overwrite a value it never saw. No version is 0. Versions of different keys can't be compared.
  *
- * Operations (the rules are in net/op.h). The starter embeds a struct store_get (put, …), gives its
- * op a `done` by op_init and starts it. Then,
+ * Operations (the rules are in net/op.h). The caller embeds a struct store_get (put, …), gives its op a `done` by op_init
+ * and starts it.
  *
- * - keys and values that were passed in are not copied: they stay as they are until `done`;
- * - results are views that live until `done` returns: who keeps one copies it. Nothing has to be
- *   freed by the starter. `done` may free the operation or start it again;
- * - the result is 0, or a domain code with its story in req.err;
- * - operations on one key take effect, and are done, in the order they were started. Operations on
- *   different keys, and scans, have no order among each other, but whatever is started sees all
- *   that was done before;
- * - a write that is done is durable, as far as the member knows durability.
+ * - Keys and values that are passed in are not copied: they stay valid until `done`.
+ * - Results are views that are valid until `done` returns. The caller frees nothing. `done` may free the operation or
+ *   start it again.
+ * - The result is 0, or a domain code with a message in req.err.
+ * - Operations on one key take effect, and complete, in the order they were started. Operations on different keys, and
+ *   scans, are not ordered among each other; but an operation sees everything that was done before it was started.
+ * - A write that is done is durable, as far as the backend guarantees durability.
  *
- * What the codes say:
+ * The codes:
  *
  *   ERR_NOT_FOUND    get: there is no such key
  *   ERR_CONFLICT     cas, remove: the key does not have the expected version (any more)
@@ -37,12 +35,11 @@
  *   ERR_TOO_LARGE    a key or value above its maximum
  *   ERR_EXHAUSTED    no room (a full disk); reads go on, and writes once there is room again
  *   ERR_CANCELED     op_cancel came in time
- *   ERR_UNAVAILABLE  the store does not answer, or is being closed
+ *   ERR_UNAVAILABLE  the store does not respond, or is being closed
  *   ERR_INTERNAL     the store's data are damaged
  *
- * After the first five nothing was changed. After any other code a write may have happened or not,
- * now or a little later: read before you decide. Members on this machine are better than that, but
- * no caller may rely on it.
+ * After the first five nothing was changed. After any other code a write may have happened or not, now or a little later:
+ * read before you decide. Local backends are better than that, but no caller may rely on it.
  */
 
 #include "base/buf.h"
@@ -55,15 +52,15 @@
 #define STORE_SCAN_MAX       1000      /* entries of a page */
 #define STORE_SCAN_BYTES_MAX (4 * MiB) /* keys and values of a page */
 
-/* Expected versions that are none. */
+/* Special expected versions. */
 #define STORE_ABSENT ((uint64_t) 0) /* cas: the key must not exist */
-#define STORE_ANY    UINT64_MAX     /* remove: whatever the version, and whether it exists or not */
+#define STORE_ANY    UINT64_MAX     /* remove: any version, or none */
 
 struct store;
 
 /* --- operations --- */
 
-/* What all of them begin with. */
+/* The beginning of each of them. */
 struct store_req {
         struct op op;
         struct err err; /* set if the result is negative */
@@ -72,8 +69,8 @@ struct store_req {
         struct op_wrap _wrap;
         struct list _node;
         unsigned _call;  /* enum store_call */
-        bool _taken;     /* by the member, which will finish it */
-        int _result;     /* the member's, until then */
+        bool _taken;     /* by the backend, which will finish it */
+        int _result;     /* the backend's, until then */
         struct buf _out; /* bytes of the result */
 };
 
@@ -122,7 +119,7 @@ struct store_scan {
 
         struct store_entry *entries; /* result, in key order */
         unsigned n;
-        bool more; /* there may be more behind the last entry */
+        bool more; /* there may be more after the last entry */
 };
 
 void store_get(struct store *s, struct store_get *g, struct str key);
@@ -135,12 +132,12 @@ void store_remove(struct store *s, struct store_remove *r, struct str key, uint6
 void store_cas(struct store *s, struct store_cas *c, struct str key, uint64_t expected,
                struct str value);
 
-/* A page of the entries whose keys begin with the prefix and lie behind the cursor `after`: null
- * for the first page, then the last key of the page before (a copy: the page ends with `done`). A
- * page has at most `limit` entries, and fewer if they are large; if `more`, it has at least one.
+/* A page of the entries whose keys begin with the prefix and follow the cursor `after`: null for the first page, then a copy
+ * of the last key of the page before. A page has at most `limit` entries, and fewer if they are large; if `more`, it has at
+ * least one.
  *
- * Pages are no snapshot. A key that exists all the time is seen exactly once; one that comes or
- * goes meanwhile is seen once or never. */
+ * Pages are no snapshot. A key that exists all the time is seen exactly once; one that is added or removed meanwhile is
+ * seen once or never. */
 void store_scan(struct store *s, struct store_scan *sc, struct str prefix, struct str after,
                 unsigned limit);
 
@@ -182,20 +179,18 @@ struct store_close {
         struct op_wrap _wrap;
 };
 
-/* Whatever is started from now on fails with ERR_UNAVAILABLE; what is under way comes to its end;
- * then the operation is done, with 0. The store may be used until then and not in it. */
+/* Operations that are started from now on fail with ERR_UNAVAILABLE; those in progress complete; then this is done, with 0.
+ * The store may be used until then, but not in `done`. */
 void store_close(struct store *s, struct store_close *c);
 
-/* The member's name, "sqlite". */
+/* The name of the backend, "sqlite". */
 const char *store_name(const struct store *s);
 
-/* --- members --- */
+/* --- backends --- */
 
-/* A file of SQLite, for one process at a time. The folder must exist. A new file gets mode 0600; one
- * that others could read is refused, as is one that is damaged, in use, of another program or of a
- * newer Hutch. What is refused is not changed. Blocks: for the time of the program's start.
- *
- * See docs/internals/store.md for what is written when. */
+/* An SQLite file, for one process at a time. Its directory must exist. A new file gets mode 0600; a file that other users can
+ * read is refused, as is one that is damaged, in use, of another program or of a newer Hutch. A refused file is not changed.
+ * Blocks: for use at the start of the program. See docs/internals/store.md. */
 int store_sqlite_open(struct net_loop *loop, const char *path, struct store **ret, struct err *e)
         must_check;
 

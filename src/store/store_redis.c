@@ -7,7 +7,7 @@
 #include "store/redis_link.h"
 #include "store/store_remote.h"
 
-/* The requests' way is store/store_remote.h's; here is what they become for Redis, and what its answers mean. */
+/* Requests become scripts (store/redis_scripts.h); store/store_remote.h has their queue. */
 
 #define SERVER "Redis"
 
@@ -18,8 +18,8 @@ struct redis {
 };
 
 struct redis_request {
-        struct remote_request ask;
-        struct redis_pending answer;
+        struct remote_request request;
+        struct redis_pending pending;
         bool in_full; /* with the text of the script */
 };
 
@@ -52,8 +52,8 @@ static struct str bound(char *text, char kind, struct str key)
         return str_of(text, key.n + 1);
 }
 
-/* What lies behind all keys of the prefix: the prefix with its last byte counted up. */
-static struct str bound_behind(char *text, struct str prefix)
+/* The first key after all keys of the prefix: the prefix with its last byte incremented. */
+static struct str bound_after(char *text, struct str prefix)
 {
         size_t n = prefix.n;
 
@@ -72,7 +72,7 @@ static void add_scan(struct arguments *a, struct store_scan *sc)
         struct str start = store_scan_start(sc, &exclusive);
 
         a->items[a->n++] = start.n > 0 ? bound(a->from, exclusive ? '(' : '[', start) : STR("-");
-        a->items[a->n++] = bound_behind(a->to, sc->prefix);
+        a->items[a->n++] = bound_after(a->to, sc->prefix);
         a->items[a->n++] = number(a->numbers[0], sc->limit);
         a->items[a->n++] = number(a->numbers[1], STORE_SCAN_BYTES_MAX);
         a->items[a->n++] = number(a->numbers[2], STORE_VALUE_MAX);
@@ -112,24 +112,18 @@ static int check(struct store_req *req)
         for (size_t i = 0; i < REDIS_OWN_KEYS; i++)
                 if (str_eq(key, str_from(redis_own_keys[i])))
                         return err_set(&req->err, ERR_INVALID,
-                                       "the store in Redis needs the key %s itself",
-                                       redis_own_keys[i]);
+                                       "the key %s is reserved by the store", redis_own_keys[i]);
         return 0;
 }
 
-/* --- answers --- */
-
-static int bad_reply(struct store_req *req)
-{
-        return remote_bad_reply(req, SERVER);
-}
+/* --- replies --- */
 
 static int read_version(struct store_req *req, const redisReply *reply, uint64_t *ret)
 {
         struct str text = redis_text(reply);
 
         if (reply->type != REDIS_REPLY_STRING || parse_u64(text, ret) < 0 || *ret == 0)
-                return bad_reply(req);
+                return remote_bad_reply(req, SERVER);
         return 0;
 }
 
@@ -145,12 +139,12 @@ static int reply_get(struct store_req *req, const redisReply *reply)
                                STORE_VALUE_MAX);
         if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2
             || reply->element[1]->type != REDIS_REPLY_STRING)
-                return bad_reply(req);
+                return remote_bad_reply(req, SERVER);
         r = read_version(req, reply->element[0], &version);
         if (r < 0)
                 return r;
         if (reply->element[1]->len > STORE_VALUE_MAX)
-                return bad_reply(req);
+                return remote_bad_reply(req, SERVER);
         return store_get_set(STORE_AS(get, req), redis_text(reply->element[1]), version);
 }
 
@@ -162,7 +156,7 @@ static int reply_put(struct store_req *req, const redisReply *reply)
 static int reply_remove(struct store_req *req, const redisReply *reply)
 {
         if (reply->type != REDIS_REPLY_INTEGER)
-                return bad_reply(req);
+                return remote_bad_reply(req, SERVER);
         return reply->integer == 1 ? 0 : store_fail_conflict(req);
 }
 
@@ -181,7 +175,7 @@ static int add_entry(struct store_scan *sc, redisReply *const *e)
         if (r < 0)
                 return r;
         if (e[0]->type != REDIS_REPLY_STRING || e[2]->type != REDIS_REPLY_STRING)
-                return bad_reply(&sc->req);
+                return remote_bad_reply(&sc->req, SERVER);
         return remote_add_entry(sc, entry, SERVER);
 }
 
@@ -191,7 +185,7 @@ static int reply_scan(struct store_req *req, const redisReply *reply)
         int r = 0;
 
         if (reply->type != REDIS_REPLY_ARRAY || reply->elements % 3 != 1)
-                return bad_reply(req);
+                return remote_bad_reply(req, SERVER);
         for (size_t i = 1; i < reply->elements && r == 0; i += 3)
                 r = add_entry(sc, &reply->element[i]);
         if (r == 0)
@@ -205,21 +199,21 @@ static int (*const reply_to[])(struct store_req *req, const redisReply *reply) =
         [STORE_CALL_SCAN] = reply_scan,
 };
 
-/* What Redis says when it is well but can't, or may not, at the moment. */
+/* Errors of a working Redis that can't, or may not, do it now. */
 static const struct {
         const char *word;
         enum err_code code;
         const char *help;
 } errors[] = {
         { "OOM ", ERR_EXHAUSTED, "Redis has no memory left; raise its maxmemory" },
-        { "MISCONF ", ERR_UNAVAILABLE, "Redis can't write to its disk; its log tells more" },
+        { "MISCONF ", ERR_UNAVAILABLE, "Redis cannot write to its disk; see its log" },
         { "LOADING ", ERR_UNAVAILABLE, "Redis is loading its data; try again" },
-        { "BUSY ", ERR_UNAVAILABLE, "Redis is busy with a script of somebody; try again" },
-        { "READONLY ", ERR_UNAVAILABLE, "Redis is a read-only replica; name the master" },
+        { "BUSY ", ERR_UNAVAILABLE, "Redis is busy with a script; try again" },
+        { "READONLY ", ERR_UNAVAILABLE, "Redis is a read-only replica; configure the master" },
         { "MASTERDOWN ", ERR_UNAVAILABLE, "Redis has no connection to its master" },
         { "NOREPLICAS ", ERR_UNAVAILABLE, "Redis has not enough replicas for a write" },
-        { "NOAUTH ", ERR_UNAVAILABLE, "Redis wants a password; configure one" },
-        { "NOPERM ", ERR_UNAVAILABLE, "Redis does not permit it; see its ACL for our user" },
+        { "NOAUTH ", ERR_UNAVAILABLE, "Redis requires a password; configure one" },
+        { "NOPERM ", ERR_UNAVAILABLE, "Redis refuses it by its ACL; see the user's permissions" },
         { "WRONGTYPE ", ERR_INTERNAL, "the key, or one of hutch:store:*, holds no string" },
 };
 
@@ -234,39 +228,39 @@ static int reply_error(struct store_req *req, const redisReply *reply)
         return err_set(&req->err, ERR_INTERNAL, "Redis refuses: %s", redis_quote(reply, words));
 }
 
-/* --- asking --- */
+/* --- sending --- */
 
 static struct redis *redis_of(const struct remote *r)
 {
         return container_of(r, struct redis, remote);
 }
 
-static void told(struct redis_pending *answer, const redisReply *reply)
+static void request_replied(struct redis_pending *p, const redisReply *reply)
 {
-        struct redis_request *x = container_of(answer, struct redis_request, answer);
-        struct store_req *req = x->ask.req;
-        struct remote *r = x->ask.remote;
+        struct redis_request *x = container_of(p, struct redis_request, pending);
+        struct store_req *req = x->request.req;
+        struct remote *r = x->request.remote;
         int result;
 
         if (!reply)
-                return remote_lost(&x->ask);
+                return remote_lost(&x->request);
         if (reply->type == REDIS_REPLY_ERROR && !x->in_full
             && str_starts_with(redis_text(reply), STR("NOSCRIPT "))) {
                 x->in_full = true;
-                remote_retry(&x->ask);
+                remote_retry(&x->request);
                 return remote_send_waiting(r);
         }
         store_result_reset(req);
         result = reply->type == REDIS_REPLY_ERROR ? reply_error(req, reply)
                                                   : reply_to[req->_call](req, reply);
-        remote_finish(&x->ask, result);
+        remote_finish(&x->request, result);
         remote_send_waiting(r);
 }
 
 static void redis_send(struct remote *r, struct remote_request *a)
 {
         struct redis *redis = redis_of(r);
-        struct redis_request *x = container_of(a, struct redis_request, ask);
+        struct redis_request *x = container_of(a, struct redis_request, request);
         enum redis_script script = script_of[a->req->_call];
         struct str key = store_req_key(a->req);
         struct arguments args = { .n = 3 };
@@ -279,8 +273,8 @@ static void redis_send(struct remote *r, struct remote_request *a)
         if (key.p)
                 args.items[args.n++] = key;
         add_arguments(&args, a->req);
-        x->answer.told = told;
-        redis_link_send(&redis->link, &x->answer, args.items, args.n);
+        x->pending.replied = request_replied;
+        redis_link_send(&redis->link, &x->pending, args.items, args.n);
 }
 
 static bool redis_has_room(struct remote *r, size_t bytes)
@@ -302,7 +296,7 @@ static const struct remote_ops remote_redis = {
         .drop = redis_drop,
 };
 
-/* --- the member --- */
+/* --- the backend --- */
 
 static struct redis *redis_of_store(struct store *s)
 {

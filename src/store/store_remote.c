@@ -6,9 +6,9 @@
 #include "base/base.h"
 
 /*
- * Of each key the last request is in a tree, so that the next one finds it and queues behind it. They are
- * not pipelined: a server may refuse one request for a reason that is gone when the next one comes (a
- * forgotten script, another worker), and repeating the first would then put it behind the second.
+ * The last request of each key is in a tree, so that the next one finds it and queues after it. They are not pipelined: a
+ * server may refuse one request for a reason that is gone when the next one arrives (a forgotten script, another worker), and
+ * repeating the first would then reorder them.
  */
 
 static int check_request(const struct remote *r, struct store_req *req)
@@ -20,12 +20,12 @@ static int check_request(const struct remote *r, struct store_req *req)
         return r->ops->check ? r->ops->check(req) : 0;
 }
 
-/* --- answers --- */
+/* --- replies --- */
 
 int remote_bad_reply(struct store_req *req, const char *server)
 {
-        return err_set(&req->err, ERR_INTERNAL, "the answer of %s makes no sense; is it a %s?",
-                       server, server);
+        return err_set(&req->err, ERR_INTERNAL,
+                       "the reply of %s makes no sense; is it a %s server?", server, server);
 }
 
 int remote_add_entry(struct store_scan *sc, struct store_entry entry, const char *server)
@@ -44,9 +44,9 @@ int remote_add_entry(struct store_scan *sc, struct store_entry entry, const char
         return store_scan_result(sc);
 }
 
-/* --- the way of a request --- */
+/* --- requests --- */
 
-/* Of its key the next one is on, or the one before is the last. */
+/* Removes it from the queue of its key: the next one is sent. */
 static void release(struct remote_request *x)
 {
         struct remote *r = x->remote;
@@ -79,14 +79,14 @@ void remote_finish(struct remote_request *x, int result)
 static int give_up(struct remote_request *x)
 {
         const struct remote *r = x->remote;
-        const char *unsure = x->sent && store_call_writes(x->req) ? "; it may have been written"
-                                                                  : "";
+        const char *uncertain = x->sent && store_call_writes(x->req) ? "; it may have been written"
+                                                                     : "";
 
         if (r->connected || !r->failure[0])
                 return err_set(&x->req->err, ERR_UNAVAILABLE, "%s at %s: %s%s", r->ops->server,
-                               r->where, r->connected ? "no answer in time" : "not connected yet",
-                               unsure);
-        return err_set(&x->req->err, ERR_UNAVAILABLE, "%s%s", r->failure, unsure);
+                               r->where, r->connected ? "no reply in time" : "not connected yet",
+                               uncertain);
+        return err_set(&x->req->err, ERR_UNAVAILABLE, "%s%s", r->failure, uncertain);
 }
 
 void remote_send_waiting(struct remote *r)
@@ -131,7 +131,7 @@ usec_t remote_disconnected(struct remote *r, const char *why)
         return backoff_next(&r->backoff);
 }
 
-/* Before those that came later: it is as old as it was. */
+/* In front: it is the oldest. */
 void remote_retry(struct remote_request *x)
 {
         x->sent = false;
@@ -139,7 +139,7 @@ void remote_retry(struct remote_request *x)
         list_prepend(&x->remote->waiting, &x->in_waiting);
 }
 
-/* A read whose time is up is not asked again. */
+/* A read whose time is up is not sent again. */
 void remote_lost(struct remote_request *x)
 {
         if (!store_call_writes(x->req) && x->timeout.kind)
@@ -148,16 +148,15 @@ void remote_lost(struct remote_request *x)
                 remote_finish(x, give_up(x));
 }
 
-/* One that was asked has its answer outstanding: only the end of the connection takes that back. */
-static void waited_too_long(struct timeout *t)
+/* The reply to a request that was sent may still come: only closing the connection prevents that. */
+static void timed_out(struct timeout *t)
 {
         struct remote_request *x = container_of(t, struct remote_request, timeout);
 
         if (x->sent)
-                x->remote->ops->drop(x->remote, "it does not answer");
+                x->remote->ops->drop(x->remote, "it does not respond");
         else
-                remote_finish(x,
-                              give_up(x)); /* no room, or no connection: no other one goes either */
+                remote_finish(x, give_up(x)); /* no room, or no connection */
 }
 
 static void take(struct remote *r, struct store_req *req)
@@ -199,9 +198,9 @@ static struct remote_request *find(struct remote *r, struct store_req *req)
         return NULL;
 }
 
-/* --- the member --- */
+/* --- the backend --- */
 
-/* What was sent can't be called back. */
+/* A request that was sent can't be canceled. */
 void remote_cancel(struct store *s, struct store_req *req)
 {
         struct remote *r = container_of(s, struct remote, store);
@@ -234,7 +233,7 @@ void remote_init(struct remote *r, const struct store_ops *store_ops, const stru
         r->ops = ops;
         list_init(&r->waiting);
         tree_init(&r->last);
-        timeout_kind_init(&r->wait, loop, wait, waited_too_long);
+        timeout_kind_init(&r->wait, loop, wait, timed_out);
         r->backoff = (struct backoff){ REMOTE_BACKOFF_MIN, REMOTE_BACKOFF_MAX, 0 };
 }
 

@@ -6,21 +6,20 @@
 #include "store/store_impl.h"
 
 /*
- * All requests of a turn are one transaction (group commit): they run in the order they were
- * started, the commit waits for the disk once, and only then is any of them finished. Gets and
- * scans are part of it, because they may have seen what the commit is still to make true. If the
- * commit fails, so do all writes of the transaction, and what was read is read again.
+ * Group commit: all requests of an iteration are one transaction. They run in the order they were started, the commit waits
+ * for the disk once, and only then is any of them finished. Gets and scans are part of it, because they may have seen what is
+ * not committed yet. If the commit fails, all writes of the transaction fail, and reads run again.
  *
- * A transaction holds the loop up, so a long queue is cut into several, and others run in between.
+ * A transaction holds up the loop, so a long queue is split into several, and others run in between.
  *
- * The last version given to any key is a number in the file, written with each transaction: no
- * version comes twice, after a removal or a crash either.
+ * The last version given to any key is a number in the file, written with each transaction: no version is given twice, not
+ * after a removal or a crash either.
  *
- * The write-ahead log is carried over into the file (a checkpoint) when it has grown to
- * CHECKPOINT_PAGES, in a task of its own after the answers are out.
+ * The write-ahead log is written back to the file (a checkpoint) when it has grown to CHECKPOINT_PAGES, in a task of its own
+ * after the requests are done.
  */
 
-/* Short enough for the loop: a turn takes some ms where a sync of the disk takes 0.2 ms. */
+/* Short enough for the loop: with a disk sync of 0.2 ms an iteration takes some milliseconds. */
 #define BATCH_USEC       (USEC_PER_MSEC / 2) /* of running statements; the commit comes on top */
 #define BATCH_BYTES      (1 * MiB)           /* of values: one of the largest */
 #define CHECKPOINT_PAGES 250                 /* of 4 KiB */
@@ -29,7 +28,7 @@
 #define APPLICATION_ID 0x48757463
 
 static const char *const steps[] = {
-        /* 1. Not WITHOUT ROWID: values are large, and inner nodes of the tree would carry them. */
+        /* 1. Not WITHOUT ROWID: values are large, and would be in the inner nodes of the tree. */
         "CREATE TABLE entry (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE,"
         " version INTEGER NOT NULL, value BLOB NOT NULL) STRICT;"
         "INSERT INTO meta VALUES ('version', 0)",
@@ -83,8 +82,8 @@ struct sqlite {
         uint64_t version_stored; /* the same in the file */
 
         struct list batch;    /* requests of the transaction */
-        bool batch_failed;    /* the transaction can't be committed … */
-        struct err batch_err; /* … because of this */
+        bool batch_failed;    /* it can't be committed */
+        struct err batch_err; /* the reason */
 
         int log_pages;
         int checkpoint_at;
@@ -95,7 +94,7 @@ struct sqlite {
 
 static void bind_blob(sqlite3_stmt *st, int at, struct str s)
 {
-        /* SQLite takes no bytes for NULL if the pointer is. */
+        /* A NULL pointer would bind SQL NULL instead of an empty blob. */
         (void) sqlite3_bind_blob64(st, at, s.n ? s.p : "", s.n, SQLITE_STATIC);
 }
 
@@ -126,7 +125,7 @@ static int run(struct sqlite *q, enum statement which, const char *what)
 
 /* --- the calls, inside of a transaction --- */
 
-/* How many rows: 0 or 1; or the transaction has failed. */
+/* The number of rows, 0 or 1; or the transaction has failed. */
 static int write_row(struct sqlite *q, enum statement which, struct str key, struct str value)
 {
         sqlite3_stmt *st = q->statements[which];
@@ -155,7 +154,7 @@ static int call_put(struct sqlite *q, struct store_put *p)
         return 0;
 }
 
-/* A version above SQLite's integers was never given. */
+/* False for a version above SQLite's integers, which was never given. */
 static bool bind_expected(struct sqlite *q, enum statement which, uint64_t expected)
 {
         (void) sqlite3_bind_int64(q->statements[which], 4, (sqlite3_int64) expected);
@@ -281,7 +280,7 @@ static void run_requests(struct sqlite *q)
         }
 }
 
-/* Without a transaction to run them in; undo() answers them. */
+/* There is no transaction to run them in; undo() finishes them. */
 static void take_requests(struct sqlite *q)
 {
         for (struct store_req *req; (req = store_next(&q->store));)
@@ -302,7 +301,7 @@ static void commit(struct sqlite *q)
                 q->version_stored = q->version;
 }
 
-/* Versions given in vain stay given: somebody may yet find them in the log after a crash. */
+/* Versions of a failed transaction are not reused: the log may still contain them after a crash. */
 static void undo(struct sqlite *q)
 {
         if (!sqlite3_get_autocommit(q->db)) {
@@ -320,8 +319,7 @@ static void undo(struct sqlite *q)
                         req->_result = call(q, req);
                 }
         }
-        /* A log that was carried over is written from its beginning again, where it has its
-         * place on the disk already. */
+        /* After a checkpoint the log is written from its beginning, where its disk space is allocated already. */
         q->checkpoint_at = 0;
 }
 
@@ -370,7 +368,7 @@ static void checkpoint(struct net_task *t)
         int rc =
                 sqlite3_wal_checkpoint_v2(q->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &carried);
 
-        /* Failing does no harm but that the log grows: tried again when it has grown. */
+        /* A failure does no harm except that the log grows: tried again when it has. */
         if (rc == SQLITE_OK && carried == pages)
                 q->log_pages = 0;
         q->checkpoint_at = q->log_pages + CHECKPOINT_PAGES;

@@ -8,10 +8,10 @@
 
 #define REMOVED "DEL"
 
-/* A key that comes and goes between two looks at it does so for a reason, and not for ever. */
+/* Retries if a key is created and removed between two reads. */
 #define TRIES 16
 
-/* --- what is wrong --- */
+/* --- errors --- */
 
 static const struct {
         jsErrCode code;
@@ -23,18 +23,19 @@ static const struct {
         { JSStreamMessageExceedsMaximumErr, ERR_TOO_LARGE,
           "the bucket's max_msg_size is too small" },
         { JSStreamStoreFailedErr, ERR_EXHAUSTED,
-          "NATS can't store it; is its disk or the bucket full?" },
-        { JSAccountResourcesExceededErr, ERR_EXHAUSTED, "NATS: the account's room is used up" },
+          "NATS cannot store it; is its disk or the bucket full?" },
+        { JSAccountResourcesExceededErr, ERR_EXHAUSTED,
+          "NATS: the account's storage limit is reached" },
         { JSInsufficientResourcesErr, ERR_EXHAUSTED, "NATS has no room left for JetStream" },
         { JSStorageResourcesExceededErr, ERR_EXHAUSTED, "NATS has no room left for JetStream" },
         { JSStreamNotFoundErr, ERR_UNAVAILABLE,
-          "the bucket was deleted; restart hutchd to make another" },
-        { JSClusterNotAvailErr, ERR_UNAVAILABLE, "JetStream is away for the moment; try again" },
+          "the bucket was deleted; restart hutchd to create another" },
+        { JSClusterNotAvailErr, ERR_UNAVAILABLE, "JetStream is unavailable; try again" },
         { JSNotEnabledErr, ERR_UNAVAILABLE, "NATS runs without JetStream; enable it" },
         { JSNotEnabledForAccountErr, ERR_UNAVAILABLE, "the account has no JetStream; enable it" },
 };
 
-/* Without the place in its source: "(conn.c:1905): Authorization Violation". */
+/* Without the source location: "(conn.c:1905): Authorization Violation". */
 const char *bucket__reason(natsStatus s)
 {
         const char *text = nats_GetLastError(NULL);
@@ -60,12 +61,12 @@ int bucket__failed(struct bucket *b, natsStatus s, jsErrCode code, bool writing,
                 return refused(code, e);
         switch ((int) s) {
         case NATS_TIMEOUT:
-                return err_set(e, ERR_UNAVAILABLE, "NATS: no answer in time%s",
+                return err_set(e, ERR_UNAVAILABLE, "NATS: no reply in time%s",
                                writing ? "; it may have been written" : "");
         case NATS_NO_RESPONDERS:
                 return err_set(
                         e, ERR_UNAVAILABLE,
-                        "NATS: nobody serves the bucket; is JetStream on, and the bucket there?");
+                        "NATS: no server has the bucket; is JetStream enabled, and does the bucket exist?");
         case NATS_MAX_PAYLOAD:
                 return err_set(e, ERR_TOO_LARGE,
                                "NATS takes messages of at most %" PRId64
@@ -104,8 +105,7 @@ void bucket__message_done(struct bucket_message *m)
         natsMsg_Destroy(TAKE_PTR(m->msg));
 }
 
-/* From the leader. NATS' own clients ask any replica if the bucket allows it (allow_direct), and may be told what was
- * true a moment ago. */
+/* From the leader. NATS' own clients read from any replica if the bucket allows it (allow_direct), which may be stale. */
 int bucket__last(struct bucket *b, struct str key, struct bucket_message *ret, struct err *e)
 {
         char subject[BUCKET_SUBJECT_MAX + 1];
@@ -208,7 +208,7 @@ int bucket_put(struct bucket *b, struct bucket_write *w, struct err *e)
         return publish(b, &m, &w->version, e);
 }
 
-/* What is there is a marker, or was, and is not any more: what has to be expected instead. A value is a conflict. */
+/* The version to expect for an absent key: that of its marker, or 0. A value is a conflict. */
 static int expect_absent(struct bucket *b, struct str key, uint64_t *ret, struct err *e)
 {
         scoped(bucket__message_done) struct bucket_message last;
@@ -230,7 +230,7 @@ int bucket_cas(struct bucket *b, struct bucket_write *w, struct err *e)
                              .expected = w->expected };
         int r;
 
-        if (w->expected == STORE_ANY) /* which is no version */
+        if (w->expected == STORE_ANY) /* not a version */
                 return conflict(e);
         for (int i = 0; i < TRIES; i++) {
                 r = publish(b, &m, &w->version, e);
@@ -240,7 +240,8 @@ int bucket_cas(struct bucket *b, struct bucket_write *w, struct err *e)
                 if (r < 0)
                         return r;
         }
-        return err_set(e, ERR_UNAVAILABLE, "the key is made and removed all the time; try again");
+        return err_set(e, ERR_UNAVAILABLE,
+                       "the key is being created and removed all the time; try again");
 }
 
 /* --- markers --- */
@@ -265,7 +266,7 @@ void bucket__clear(struct bucket *b, const char *subject, uint64_t version)
         o.Wait = b->settings->wait_ms;
         o.Stream.Purge.Subject = subject;
         o.Stream.Purge.Sequence = version + 1;
-        /* What stays is met by a scan. */
+        /* If it fails, a scan will find the marker. */
         (void) js_PurgeStream(b->js, b->stream, &o, NULL);
 }
 
@@ -301,7 +302,7 @@ int bucket_remove(struct bucket *b, struct str key, uint64_t expected, struct er
         if (expected == STORE_ANY) {
                 r = expect_absent(b, key, &version, e);
                 if (r == 0)
-                        return 0; /* and no marker for nothing */
+                        return 0; /* no marker is needed */
                 if (r != ERR_RETURN(ERR_CONFLICT))
                         return r;
         }
@@ -311,8 +312,8 @@ int bucket_remove(struct bucket *b, struct str key, uint64_t expected, struct er
         return r;
 }
 
-/* Our clock goes on while the machine sleeps, and condition variables know none that does: after a
- * sleep it is late, by as long as that was. */
+/* Our clock runs while the host is suspended; condition variables have no such clock. After a suspend this is late by its
+ * length. */
 static void wait_until(struct bucket *b, usec_t due)
 {
         usec_t left = due - clock_mono(&clock_system);

@@ -25,8 +25,8 @@ static void on_closed(natsConnection *nc, void *closure)
         b->lost(b, why && *why ? why : "it closed the connection");
 }
 
-/* Without one of ours the library prints. What it tells is told again by what fails, but for what we may not do: the
- * server says so here, and then leaves the request without an answer. */
+/* Without a handler the library prints. Errors are reported again by the call that fails, except permission errors: the server
+ * reports them here, and never answers the request. */
 static void on_error(natsConnection *nc, natsSubscription *sub, natsStatus s, void *closure)
 {
         struct bucket *b = closure;
@@ -49,7 +49,7 @@ static natsStatus set_tls(natsOptions *o, const struct nats_settings *s, const c
                 r = natsOptions_LoadCATrustedCertificates(o, s->ca_file);
         if (r == NATS_OK && s->cert_file)
                 r = natsOptions_LoadCertificatesChain(o, s->cert_file, s->key_file);
-        /* The library verifies against the name it connects to only if it is told to. */
+        /* The library verifies the name only if it is set. */
         return r == NATS_OK ? natsOptions_SetExpectedHostname(o, host) : r;
 }
 
@@ -73,7 +73,7 @@ static int set_credentials(natsOptions *o, const struct nats_settings *s, struct
         return status == NATS_OK ? 0 : failed(e, status, "credentials");
 }
 
-/* It is told not to reconnect: what was published meanwhile would be sent later, when nobody expects it. */
+/* No reconnect: the library would send what was published meanwhile later, when no one expects it. */
 static natsStatus set_options(natsOptions *o, struct bucket *b)
 {
         int64_t wait = b->settings->wait_ms;
@@ -128,7 +128,7 @@ static int connect_to(struct bucket *b, const struct nats_url *url, struct err *
         return s == NATS_OK ? 0 : failed(e, s, "connect");
 }
 
-/* One after the other, each with its own name to be verified: the library knows one name for all. */
+/* One after the other, each with its own name to verify: the library knows one name for all servers. */
 static int connect_to_any(struct bucket *b, struct err *e)
 {
         struct str urls = b->settings->urls;
@@ -145,7 +145,7 @@ static int connect_to_any(struct bucket *b, struct err *e)
 static const char *check_limits(const jsStreamConfig *c)
 {
         if (c->MaxAge > 0)
-                return "its values end by themselves (max_age, ttl): records would be lost";
+                return "its values expire (max_age, ttl): records would be lost";
         if (c->Discard == js_DiscardOld && (c->MaxMsgs > 0 || c->MaxBytes > 0))
                 return "it drops old values when it is full (discard: old): records would be lost";
         if (c->MaxMsgSize > 0 && (size_t) c->MaxMsgSize < STORE_VALUE_MAX)
@@ -173,7 +173,7 @@ static const char *check_config(const struct bucket *b, const jsStreamConfig *c)
         return check_limits(c);
 }
 
-static int make_bucket(struct bucket *b, struct err *e)
+static int create_bucket(struct bucket *b, struct err *e)
 {
         kvConfig config;
         kvStore *kv = NULL;
@@ -187,7 +187,7 @@ static int make_bucket(struct bucket *b, struct err *e)
         config.Replicas = (int) b->settings->replicas;
         s = js_CreateKeyValue(&kv, b->js, &config);
         kvStore_Destroy(kv);
-        return s == NATS_OK ? 0 : failed(e, s, "make the bucket");
+        return s == NATS_OK ? 0 : failed(e, s, "create the bucket");
 }
 
 static int find_bucket(struct bucket *b, bool make, struct err *e)
@@ -199,12 +199,12 @@ static int find_bucket(struct bucket *b, bool make, struct err *e)
         int r;
 
         if (s == NATS_NOT_FOUND && make) {
-                r = make_bucket(b, e);
+                r = create_bucket(b, e);
                 return r < 0 ? r : find_bucket(b, false, e);
         }
         if (s == NATS_NO_RESPONDERS || code == JSNotEnabledErr || code == JSNotEnabledForAccountErr)
                 return err_set(e, ERR_UNAVAILABLE,
-                               "it runs without JetStream, or the account has none; enable it");
+                               "JetStream is not enabled on the server or for the account");
         if (s != NATS_OK)
                 return failed(e, s, "find the bucket");
         wrong = check_config(b, info->Config);
@@ -218,7 +218,7 @@ static int find_bucket(struct bucket *b, bool make, struct err *e)
         return r;
 }
 
-/* --- all of it --- */
+/* --- opening --- */
 
 static int init_locks(struct bucket *b)
 {

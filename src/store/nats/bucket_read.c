@@ -8,8 +8,8 @@
 #include "store/nats/bucket.h"
 
 /*
- * The library reads one message at a time. Here are several requests under way at once, and their answers are read as
- * JetStream writes them:
+ * The library reads one message at a time. This file has several requests in flight at once, and parses the replies of
+ * JetStream itself:
  *
  *         {"message": {"subject": "$KV.hutch.a", "seq": 7, "hdrs": "<base64>", "data": "<base64>", "time": "2026-…"}}
  *         {"error": {"err_code": 10037, …}}
@@ -20,12 +20,12 @@
 struct reading {
         struct bucket *bucket;
         natsInbox *inbox;
-        natsSubscription *answers;
+        natsSubscription *replies;
 };
 
 static void reading_done(struct reading *r)
 {
-        natsSubscription_Destroy(r->answers);
+        natsSubscription_Destroy(r->replies);
         natsInbox_Destroy(r->inbox);
 }
 
@@ -35,7 +35,7 @@ void bucket__value_done(struct bucket_value *v)
         *v = (struct bucket_value){ 0 };
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
 static natsStatus open_inbox(struct reading *r)
 {
@@ -45,11 +45,11 @@ static natsStatus open_inbox(struct reading *r)
         if (s != NATS_OK)
                 return s;
         (void) snprintf(subject, sizeof(subject), "%s.*", r->inbox);
-        s = natsConnection_SubscribeSync(&r->answers, r->bucket->connection, subject);
-        return s == NATS_OK ? natsSubscription_SetPendingLimits(r->answers, -1, PENDING_MAX) : s;
+        s = natsConnection_SubscribeSync(&r->replies, r->bucket->connection, subject);
+        return s == NATS_OK ? natsSubscription_SetPendingLimits(r->replies, -1, PENDING_MAX) : s;
 }
 
-static natsStatus ask(struct reading *r, size_t i, struct str key)
+static natsStatus send_request(struct reading *r, size_t i, struct str key)
 {
         char api[sizeof(r->bucket->stream) + 32], reply[128];
         char subject[BUCKET_SUBJECT_MAX + 1], body[BUCKET_SUBJECT_MAX + 32];
@@ -61,7 +61,7 @@ static natsStatus ask(struct reading *r, size_t i, struct str key)
         return natsConnection_PublishRequestString(r->bucket->connection, api, reply, body);
 }
 
-/* --- answers --- */
+/* --- replies --- */
 
 static bool decode(const json_t *text, char **ret, size_t *ret_n)
 {
@@ -82,7 +82,7 @@ static bool is_marker(const json_t *headers)
         return marker;
 }
 
-/* What is too large is somebody else's, and as good as missing. */
+/* A value that is too large is not ours, and treated as missing. */
 static bool read_value(const json_t *message, struct bucket_value *ret)
 {
         const json_t *data = json_object_get(message, "data");
@@ -104,40 +104,42 @@ static bool read_value(const json_t *message, struct bucket_value *ret)
         return true;
 }
 
-static int read_answer(struct reading *r, const json_t *answer, struct bucket_value *ret,
-                       struct err *e)
+static int read_reply(struct reading *r, const json_t *reply, struct bucket_value *ret,
+                      struct err *e)
 {
-        const json_t *wrong = json_object_get(answer, "error");
+        const json_t *wrong = json_object_get(reply, "error");
         jsErrCode code = (jsErrCode) json_integer_value(json_object_get(wrong, "err_code"));
 
         if (code == JSNoMessageFoundErr)
                 return 0;
         if (wrong && code != 0)
                 return bucket__failed(r->bucket, NATS_ERR, code, false, e);
-        if (!read_value(json_object_get(answer, "message"), ret))
-                return err_set(e, ERR_UNAVAILABLE, "NATS' answer makes no sense; is it a NATS?");
+        if (!read_value(json_object_get(reply, "message"), ret))
+                return err_set(e, ERR_UNAVAILABLE,
+                               "the reply of NATS makes no sense; is it a NATS server?");
         return 0;
 }
 
-static int take_answer(struct reading *r, size_t n, struct bucket_value *ret, struct err *e)
+static int take_reply(struct reading *r, size_t n, struct bucket_value *ret, struct err *e)
 {
         natsMsg *msg = NULL;
-        natsStatus s = natsSubscription_NextMsg(&msg, r->answers, r->bucket->settings->wait_ms);
+        natsStatus s = natsSubscription_NextMsg(&msg, r->replies, r->bucket->settings->wait_ms);
         const char *point = s == NATS_OK ? strrchr(natsMsg_GetSubject(msg), '.') : NULL;
-        json_t *answer = NULL;
+        json_t *reply = NULL;
         uint64_t i;
         int result;
 
         if (s != NATS_OK)
                 return bucket__failed(r->bucket, s, 0, false, e);
         if (point && parse_u64_max(str_from(point + 1), n - 1, &i) == 0 && ret[i].version == 0)
-                answer = json_loadb(natsMsg_GetData(msg), (size_t) natsMsg_GetDataLength(msg), 0,
-                                    NULL);
-        if (json_is_object(answer))
-                result = read_answer(r, answer, &ret[i], e);
+                reply = json_loadb(natsMsg_GetData(msg), (size_t) natsMsg_GetDataLength(msg), 0,
+                                   NULL);
+        if (json_is_object(reply))
+                result = read_reply(r, reply, &ret[i], e);
         else
-                result = err_set(e, ERR_UNAVAILABLE, "NATS' answer is none to what was asked");
-        json_decref(answer);
+                result =
+                        err_set(e, ERR_UNAVAILABLE, "the reply of NATS does not match the request");
+        json_decref(reply);
         natsMsg_Destroy(msg);
         return result;
 }
@@ -152,10 +154,10 @@ int bucket__read(struct bucket *b, const struct str *keys, size_t n, struct buck
         for (size_t i = 0; i < n; i++)
                 ret[i] = (struct bucket_value){ 0 };
         for (size_t i = 0; i < n && s == NATS_OK; i++)
-                s = ask(&r, i, keys[i]);
+                s = send_request(&r, i, keys[i]);
         if (s != NATS_OK)
                 return bucket__failed(b, s, 0, false, e);
         for (size_t i = 0; i < n && result == 0; i++)
-                result = take_answer(&r, n, ret, e);
+                result = take_reply(&r, n, ret, e);
         return result;
 }

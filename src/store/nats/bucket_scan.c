@@ -8,9 +8,8 @@
 #include "store/nats_protocol.h"
 
 /*
- * The server tells the subjects of a stream, up to 100,000 in an answer, in no order that means anything to
- * us: of all of them the first ones behind the cursor are kept, in a heap, and then their values are
- * read. So the memory of a page does not grow with the bucket, but its time does.
+ * The server lists the subjects of a stream, up to 100,000 per reply, in no useful order. The first ones after the cursor are
+ * kept in a heap, and then their values are read. So the memory of a page does not grow with the bucket, but its time does.
  */
 
 #define KEYS_MAX (STORE_SCAN_MAX + 1) /* one more: whether there is more */
@@ -20,7 +19,7 @@ struct key {
         size_t n;
 };
 
-/* The largest on top; the smallest ones of all that were offered. */
+/* A heap with the largest on top: the smallest keys of all that were offered. */
 struct keys {
         struct key items[KEYS_MAX];
         size_t n;
@@ -98,13 +97,13 @@ static void keys_done(struct keys *k)
                 free(k->items[i].p);
 }
 
-/* --- which keys there are --- */
+/* --- listing keys --- */
 
 struct listing {
         struct bucket *bucket;
-        struct str prefix, after; /* only what lies behind */
+        struct str prefix, after; /* only keys after it */
         struct keys *keys;
-        size_t seen; /* subjects, of all answers */
+        size_t seen; /* subjects, of all replies */
 };
 
 static bool belongs(const struct listing *l, struct str key)
@@ -123,17 +122,16 @@ static void take_subject(struct listing *l, struct str subject)
                 return;
         subject = str_skip(subject, begin.n);
         if (subject.n > sizeof(key) || nats_key_decode(subject, key, &n) < 0)
-                return; /* somebody else's */
+                return; /* of another program */
         if (belongs(l, str_of(key, n)))
                 offer(l->keys, str_of(key, n));
 }
 
 /* {"state": {"subjects": {"$KV.hutch.a": 1, …}}, "total": 3, …} */
-static int take_answer(struct listing *l, const json_t *answer, json_int_t *ret_total,
-                       struct err *e)
+static int take_reply(struct listing *l, const json_t *reply, json_int_t *ret_total, struct err *e)
 {
-        json_t *subjects = json_object_get(json_object_get(answer, "state"), "subjects");
-        const json_t *wrong = json_object_get(answer, "error");
+        json_t *subjects = json_object_get(json_object_get(reply, "state"), "subjects");
+        const json_t *wrong = json_object_get(reply, "error");
         const char *name;
         json_t *count;
 
@@ -147,36 +145,36 @@ static int take_answer(struct listing *l, const json_t *answer, json_int_t *ret_
                 l->seen++;
                 take_subject(l, str_from(name));
         }
-        *ret_total = json_integer_value(json_object_get(answer, "total"));
+        *ret_total = json_integer_value(json_object_get(reply, "total"));
         return 0;
 }
 
-static int ask_subjects(struct listing *l, json_int_t *ret_total, struct err *e)
+static int list_subjects(struct listing *l, json_int_t *ret_total, struct err *e)
 {
         char api[sizeof(l->bucket->stream) + 32], text[BUCKET_SUBJECT_MAX + 128];
         struct bucket *b = l->bucket;
         natsMsg *msg = NULL;
-        json_t *answer;
-        struct buf ask;
+        json_t *reply;
+        struct buf request;
         natsStatus s;
         int r;
 
         (void) snprintf(api, sizeof(api), "$JS.API.STREAM.INFO.%s", b->stream);
-        buf_init_fixed(&ask, text, sizeof(text));
-        buf_addf(&ask, "{\"subjects_filter\":\"%s", b->subjects);
-        nats_key_wildcard(&ask, l->prefix);
-        buf_addf(&ask, "\",\"offset\":%zu}", l->seen);
-        ASSERT(!buf_failed(&ask));
+        buf_init_fixed(&request, text, sizeof(text));
+        buf_addf(&request, "{\"subjects_filter\":\"%s", b->subjects);
+        nats_key_wildcard(&request, l->prefix);
+        buf_addf(&request, "\",\"offset\":%zu}", l->seen);
+        ASSERT(!buf_failed(&request));
         s = natsConnection_RequestString(&msg, b->connection, api, text, b->settings->wait_ms);
         if (s != NATS_OK)
                 return bucket__failed(b, s, 0, false, e);
-        answer = json_loadb(natsMsg_GetData(msg), (size_t) natsMsg_GetDataLength(msg), 0, NULL);
+        reply = json_loadb(natsMsg_GetData(msg), (size_t) natsMsg_GetDataLength(msg), 0, NULL);
         natsMsg_Destroy(msg);
-        if (!json_is_object(answer))
-                r = err_set(e, ERR_UNAVAILABLE, "the list of keys that NATS tells is none");
+        if (!json_is_object(reply))
+                r = err_set(e, ERR_UNAVAILABLE, "the list of keys of NATS is malformed");
         else
-                r = take_answer(l, answer, ret_total, e);
-        json_decref(answer);
+                r = take_reply(l, reply, ret_total, e);
+        json_decref(reply);
         return r;
 }
 
@@ -188,13 +186,13 @@ static int list_keys(struct listing *l, struct err *e)
 
         do {
                 before = l->seen;
-                r = ask_subjects(l, &total, e);
+                r = list_subjects(l, &total, e);
         } while (r == 0 && l->seen > before && l->seen < (size_t) MAX_OF(total, 0));
         qsort(l->keys->items, l->keys->n, sizeof(l->keys->items[0]), compare);
         return r;
 }
 
-/* --- their values --- */
+/* --- reading values --- */
 
 static void clear_old(struct bucket *b, struct str key, const struct bucket_value *v)
 {
@@ -205,7 +203,7 @@ static void clear_old(struct bucket *b, struct str key, const struct bucket_valu
                 bucket__clear(b, bucket__subject(b, key, subject), v->version);
 }
 
-/* One that does not fit is the first of the next page. */
+/* An entry that does not fit is the first of the next page. */
 static int add_value(struct bucket *b, struct bucket_page *page, struct str key,
                      const struct bucket_value *v, struct err *e)
 {
@@ -216,7 +214,7 @@ static int add_value(struct bucket *b, struct bucket_page *page, struct str key,
         if (v->marker || v->version == 0)
                 return 0;
         page->more = page->n == page->limit || used + key.n + v->n > STORE_SCAN_BYTES_MAX
-                     || (page->n > 0 && clock_mono(&clock_system) >= page->enough);
+                     || (page->n > 0 && clock_mono(&clock_system) >= page->deadline);
         if (page->more)
                 return 0;
         nats_entry_add(page->entries, (struct store_entry){ .key = key,
@@ -244,7 +242,7 @@ static int add_some(struct bucket *b, struct bucket_page *page, const struct key
         return r;
 }
 
-/* Markers are keys as well: if they leave a page unfinished, there is another list. */
+/* Markers are keys as well: if they leave the page incomplete, the next keys are listed. */
 static int fill(struct bucket *b, struct bucket_page *page, struct keys *keys, struct err *e)
 {
         char cursor[STORE_KEY_MAX];
@@ -277,7 +275,7 @@ int bucket_scan(struct bucket *b, struct bucket_page *page, struct err *e)
         page->more = false;
         page->n = 0;
         (void) pthread_mutex_lock(&b->scanning);
-        page->enough = clock_mono(&clock_system) + b->settings->wait_ms * USEC_PER_MSEC / 4;
+        page->deadline = clock_mono(&clock_system) + b->settings->wait_ms * USEC_PER_MSEC / 4;
         r = fill(b, page, keys, e);
         (void) pthread_mutex_unlock(&b->scanning);
         keys_done(keys);

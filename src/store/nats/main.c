@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * hutch-store-nats: carries out a store's calls on a bucket of NATS (store/nats/bucket.h), for hutchd, which is at the
- * other end of standard input (store/nats_protocol.h).
+ * hutch-store-nats: carries out the calls of a store on a NATS bucket (store/nats/bucket.h) for hutchd, which is at the other
+ * end of standard input (store/nats_protocol.h).
  *
- *         main thread   reads requests, and nothing else: it sees at once when hutchd is gone
- *         first worker  connects, says so, and works on
- *         workers       each carries out one request at a time and writes its answer
- *         sweeper       removes old markers
+ *         main thread   only reads requests, so it notices at once when hutchd exits
+ *         first worker  connects, reports that, and becomes a worker
+ *         workers       each carries out one request at a time and writes its reply
+ *         sweeper       purges old markers
  *
- * hutchd never asks two things about one key at a time, so workers need no order. A connection that is lost is
- * told, and the process ends, whatever its threads are at: hutchd starts another one. There is nothing to be
- * tidied up that the kernel would not.
+ * hutchd never has two requests for one key in flight, so workers need no order. When the connection is lost, the process
+ * reports the reason and exits, whatever its threads are doing: hutchd starts another one. The kernel cleans up.
  */
 
 #include <signal.h>
@@ -45,7 +44,7 @@ static struct {
              .there = PTHREAD_COND_INITIALIZER,
              .out = PTHREAD_MUTEX_INITIALIZER };
 
-/* --- answers --- */
+/* --- replies --- */
 
 static bool write_all(struct str text)
 {
@@ -61,7 +60,7 @@ static bool write_all(struct str text)
         return true;
 }
 
-static void answer(struct nats_message m)
+static void send_reply(struct nats_message m)
 {
         scoped(buf_done) struct buf out;
 
@@ -80,7 +79,7 @@ static struct nats_message failure(uint64_t request_id, enum err_code code, cons
                                       .first = str_from(message) };
 }
 
-/* The lock of the socket stays: nobody says anything behind it. */
+/* The lock of the socket is kept: nothing is written after this. */
 static never_returns void fail(const char *why)
 {
         struct nats_message m = failure(0, ERR_UNAVAILABLE, why);
@@ -167,7 +166,7 @@ static void *work(void *unused)
                         a = failure(a.request_id, e.code, e.message);
                 else
                         a.first = buf_str(&out);
-                answer(a);
+                send_reply(a);
                 free(q);
         }
         return NULL;
@@ -189,7 +188,7 @@ static void start(void *(*run)(void *) )
         if (pthread_attr_init(&attributes) != 0
             || pthread_attr_setstacksize(&attributes, STACK_MAX) != 0
             || pthread_create(&thread, &attributes, run, NULL) != 0)
-                fail("its process can't have threads");
+                fail("the helper cannot create threads");
 }
 
 static void *connect_and_work(void *unused)
@@ -201,13 +200,13 @@ static void *connect_and_work(void *unused)
         for (int i = 1; i < WORKERS; i++)
                 start(work);
         start(sweep);
-        answer((struct nats_message){ 0 });
+        send_reply((struct nats_message){ 0 });
         return work(unused);
 }
 
 /* --- reading --- */
 
-static void hand_on(const struct nats_message *f)
+static void queue_request(const struct nats_message *f)
 {
         struct request *q = xcalloc(1, sizeof(*q) + f->first.n + f->second.n);
 
@@ -241,7 +240,7 @@ static int read_requests(void)
                         return n < 0;
                 buf_advance(&in, (size_t) n);
                 while ((r = nats_frame_read(buf_str(&in), &f)) > 0) {
-                        hand_on(&f);
+                        queue_request(&f);
                         buf_consume(&in, (size_t) r);
                 }
                 if (r < 0)
@@ -256,7 +255,8 @@ int main(int argc, char **argv)
         enum options_result parsed;
         struct stat st;
 
-        (void) prctl(PR_SET_DUMPABLE, 0); /* passwords are in here: not for others of our user */
+        (void) prctl(PR_SET_DUMPABLE,
+                     0); /* it holds passwords: other processes of this user must not read them */
         (void) signal(SIGPIPE, SIG_IGN);
         list_init(&helper.requests);
         buf_init(&text, BUF_MAX_LOG_LINE);
@@ -267,7 +267,7 @@ int main(int argc, char **argv)
         }
         if (fstat(STDIN_FILENO, &st) < 0 || !S_ISSOCK(st.st_mode)) {
                 (void) fputs(
-                        "hutch-store-nats: standard input is no socket; it is started by hutchd\n",
+                        "hutch-store-nats: standard input is not a socket; hutchd starts this program\n",
                         stderr);
                 return 2;
         }

@@ -77,17 +77,18 @@ SET_TEXT(key_file)
 
 static const struct option options[] = {
         { "url", "URL,...", "servers, tried in this order", set_urls },
-        { "bucket", "NAME", "the bucket; made if it is missing", set_bucket },
-        { "replicas", "N", "of the bucket", set_replicas },
-        { "wait-ms", "N", "for an answer of the server", set_wait },
-        { "marker-ms", "N", "how long markers of removed keys stay (default 600000)", set_marker },
-        { "user", "NAME", "who we are", set_user },
-        { "password-file", "FILE", "holds the password", set_password_file },
-        { "token-file", "FILE", "holds a token", set_token_file },
-        { "credentials-file", "FILE", "holds credentials as nsc makes them", set_credentials_file },
-        { "ca-file", "FILE", "certificates of whom we trust", set_ca_file },
-        { "cert-file", "FILE", "our certificate", set_cert_file },
-        { "key-file", "FILE", "its key", set_key_file },
+        { "bucket", "NAME", "the bucket; created if it is missing", set_bucket },
+        { "replicas", "N", "replicas of the bucket", set_replicas },
+        { "wait-ms", "N", "timeout of a request", set_wait },
+        { "marker-ms", "N", "how long markers of removed keys are kept (default 600000)",
+          set_marker },
+        { "user", "NAME", "user name", set_user },
+        { "password-file", "FILE", "file with the password", set_password_file },
+        { "token-file", "FILE", "file with a token", set_token_file },
+        { "credentials-file", "FILE", "credentials file, as created by nsc", set_credentials_file },
+        { "ca-file", "FILE", "trusted certificates", set_ca_file },
+        { "cert-file", "FILE", "client certificate", set_cert_file },
+        { "key-file", "FILE", "key of the client certificate", set_key_file },
 };
 
 enum options_result nats_settings_parse(int argc, char **argv, struct nats_settings *ret,
@@ -96,7 +97,7 @@ enum options_result nats_settings_parse(int argc, char **argv, struct nats_setti
         static const struct option_table table = {
                 .program = "hutch-store-nats",
                 .usage = "[OPTION]...",
-                .summary = "Keeps hutchd's records in NATS; started by hutchd, not by people.",
+                .summary = "Stores the records of hutchd in NATS. Started by hutchd.",
                 .manual = "hutchd.yaml(5)",
                 .options = options,
                 .n = ARRAY_SIZE(options),
@@ -109,7 +110,7 @@ enum options_result nats_settings_parse(int argc, char **argv, struct nats_setti
         r = options_parse(&table, argc, argv, ret, NULL, text);
         if (r != OPTIONS_RUN || ret->urls.n > 0)
                 return r;
-        buf_add_str(text, STR("hutch-store-nats: --url is missing; it is started by hutchd\n"));
+        buf_add_str(text, STR("hutch-store-nats: --url is missing; hutchd starts this program\n"));
         return OPTIONS_EXIT_USAGE;
 }
 
@@ -128,7 +129,7 @@ int nats_settings_secret(const char *path, struct secret **ret, struct err *e)
         if (stat(path, &st) < 0)
                 return err_errno(e, -errno, "%s", path);
         if ((st.st_mode & S_IRWXO) != 0)
-                return err_set(e, ERR_FORBIDDEN, "%s: others may read it; chmod o= it", path);
+                return err_set(e, ERR_FORBIDDEN, "%s: other users can read it; chmod o= it", path);
         n = virtual_file_read(path, text, sizeof(text));
         if (n < 0)
                 return err_errno(e, (int) n, "%s", path);

@@ -2,7 +2,7 @@
 #ifndef HUTCH_STORE_NATS_SETTINGS_H
 #define HUTCH_STORE_NATS_SETTINGS_H
 
-/* The command line of hutch-store-nats, as hutchd makes it. All texts live as long as argv. */
+/* The command line of hutch-store-nats, which hutchd builds. All strings live as long as argv. */
 
 #include "base/err.h"
 #include "base/options.h"
@@ -15,7 +15,7 @@ struct nats_settings {
         const char *bucket;
         unsigned replicas;
         unsigned wait_ms;
-        unsigned marker_ms; /* how long markers of removed keys stay */
+        unsigned marker_ms; /* how long markers of removed keys are kept */
         const char *user, *password_file, *token_file, *credentials_file;
         const char *ca_file, *cert_file, *key_file;
 };
@@ -23,7 +23,7 @@ struct nats_settings {
 enum options_result nats_settings_parse(int argc, char **argv, struct nats_settings *ret,
                                         struct buf *text);
 
-/* The only line of a file that others may not read; its NUL is a part of it. NULL for no path. */
+/* The only line of a file that other users can't read, with its NUL. NULL for no path. */
 int nats_settings_secret(const char *path, struct secret **ret, struct err *e) must_check;
 
 #endif

@@ -208,7 +208,7 @@ static void buckets_that_do_not_fit_are_refused(void **state)
         static const struct {
                 const char *config, *why;
         } cases[] = {
-                { "\"max_age\":3600000000000", "end by themselves" },
+                { "\"max_age\":3600000000000", "values expire" },
                 { "\"storage\":\"memory\"", "kept in memory" },
                 { "\"max_bytes\":1000000,\"discard\":\"old\"", "drops old values" },
                 { "\"max_msg_size\":1000", "max_msg_size" },
@@ -369,7 +369,7 @@ static void a_server_without_jetstream_is_unavailable(void **state)
         nats_server_open(&server, "jetstream: disabled\nmax_payload: 2MB");
         wait_for = 100 * USEC_PER_MSEC;
         begin(&w);
-        await_reason(&w, "without JetStream");
+        await_reason(&w, "JetStream is not enabled");
         world_close(&w);
         nats_server_close(&server);
         nats_server_open(&server, "max_payload: 100KB");
