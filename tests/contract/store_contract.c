@@ -128,7 +128,7 @@ static void cas_writes_only_over_the_expected(void **state)
         buf_done(&value);
 }
 
-/* Somebody with an old version must lose, whatever happened to the key in between. */
+/* A write with an old version must fail, whatever happened to the key in between. */
 static void versions_never_come_back(void **state)
 {
         uint64_t last = 0, version;

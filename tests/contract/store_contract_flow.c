@@ -274,9 +274,9 @@ static void cancel_leads_to_done_once(void **state)
 }
 
 /* Whenever cancel comes, there is one `done`, and the answer is true. */
-static void cancel_at_any_moment(void **state)
+static void cancel_at_any_time(void **state)
 {
-        for (unsigned moment = 0; moment < 6; moment++) {
+        for (unsigned at = 0; at < 6; at++) {
                 struct trace trace = { 0 };
                 struct step x[3];
 
@@ -287,7 +287,7 @@ static void cancel_at_any_moment(void **state)
                 check_i64_eq(world_put(&world, STR("k"), STR("v"), NULL), 0);
                 for (unsigned i = 0; i < ARRAY_SIZE(x); i++)
                         store_get(world.store, &x[i].get, STR("k"));
-                for (unsigned turn = 0; turn < moment && trace.done < ARRAY_SIZE(x); turn++)
+                for (unsigned turn = 0; turn < at && trace.done < ARRAY_SIZE(x); turn++)
                         net_loop_run_once(&world.loop, false);
                 op_cancel(&x[1].req.op);
                 world_until(&world, trace.done == ARRAY_SIZE(x));
@@ -390,28 +390,28 @@ static void close_waits_for_what_is_under_way(void **state)
         check_i64_eq(last.more.result, ERR_RETURN(ERR_UNAVAILABLE));
 }
 
-/* The door is shut, but whoever still comes gets an answer, until the last moment. */
+/* Requests that are started while the store closes still get a result. */
 static void an_idle_store_closes_and_refuses(void **state)
 {
         struct trace trace = { 0 };
         struct closing c = { .trace = &trace, .number = 99 };
         struct step late[8];
-        unsigned asked = 0;
+        unsigned started = 0;
 
         op_init(&c.close.op, closing_done);
         store_close(world.store, &c.close);
         while (op_pending(&c.close.op)) {
-                if (asked < ARRAY_SIZE(late)) {
-                        step_init(&late[asked], &trace, asked);
-                        store_get(world.store, &late[asked].get, STR("k"));
-                        asked++;
+                if (started < ARRAY_SIZE(late)) {
+                        step_init(&late[started], &trace, started);
+                        store_get(world.store, &late[started].get, STR("k"));
+                        started++;
                 }
                 net_loop_run_once(&world.loop, false);
         }
         world.store = NULL;
-        check_u64_eq(trace.done, asked + 1);
-        check_u64_eq(trace.order[asked], 99);
-        for (unsigned i = 0; i < asked; i++)
+        check_u64_eq(trace.done, started + 1);
+        check_u64_eq(trace.order[started], 99);
+        for (unsigned i = 0; i < started; i++)
                 check_i64_eq(late[i].result, ERR_RETURN(ERR_UNAVAILABLE));
 }
 
@@ -422,7 +422,7 @@ const struct CMUnitTest store_contract_flow[] = {
         STORE_TEST(one_of_many_wins_a_race),
         STORE_TEST(no_addition_is_lost),
         STORE_TEST(cancel_leads_to_done_once),
-        STORE_TEST(cancel_at_any_moment),
+        STORE_TEST(cancel_at_any_time),
         STORE_TEST(done_may_start_again_and_free),
         STORE_TEST(close_waits_for_what_is_under_way),
         STORE_TEST(an_idle_store_closes_and_refuses),

@@ -12,7 +12,7 @@ static struct nats_server server;
 /* A new world has a bucket of its own. */
 static struct store *open_nats(struct store_world *w)
 {
-        const char *slash = strrchr(w->folder, '/');
+        const char *slash = strrchr(w->dir, '/');
         struct store_nats_config config = nats_server_config(&server, slash + 1);
         struct store *store = NULL;
         struct err e;

@@ -12,12 +12,12 @@ static struct redis_server server;
 /* A new world begins empty. */
 static struct store *open_redis(struct store_world *w)
 {
-        static char last[sizeof(w->folder)];
+        static char last[sizeof(w->dir)];
         struct store_redis_config config = redis_server_config(&server);
 
-        if (strcmp(last, w->folder) != 0)
+        if (strcmp(last, w->dir) != 0)
                 (void) redis_server_do(&server, "FLUSHALL");
-        (void) snprintf(last, sizeof(last), "%s", w->folder);
+        (void) snprintf(last, sizeof(last), "%s", w->dir);
         return store_redis_open(&w->loop, &config);
 }
 

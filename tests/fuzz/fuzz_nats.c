@@ -6,7 +6,7 @@
 #include "store/nats_url.h"
 #include "store/nats_protocol.h"
 
-/* The first byte chooses: a text that somebody wrote as a key of a bucket, bytes of ours as one, URLs, frames. */
+/* The first byte chooses: a text that another program wrote as a key of a bucket, bytes of ours as one, URLs, frames. */
 
 static void decode_key(struct str text)
 {

@@ -58,14 +58,14 @@ static void write_conf(const struct nats_server *s)
         char path[96];
         FILE *f;
 
-        (void) snprintf(path, sizeof(path), "%s/conf", s->folder);
+        (void) snprintf(path, sizeof(path), "%s/conf", s->dir);
         f = fopen(path, "we");
         if (!f) {
                 fail_msg("can't write %s", path);
                 return;
         }
         (void) fprintf(f, "host: 127.0.0.1\nport: %u\njetstream {\n  store_dir: \"%s\"\n}\n%s\n",
-                       s->port, s->folder, s->conf ? s->conf : "");
+                       s->port, s->dir, s->conf ? s->conf : "");
         (void) fclose(f);
 }
 
@@ -73,7 +73,7 @@ static _Noreturn void run(const struct nats_server *s, int out)
 {
         char path[96];
 
-        (void) snprintf(path, sizeof(path), "%s/conf", s->folder);
+        (void) snprintf(path, sizeof(path), "%s/conf", s->dir);
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) dup2(out, STDERR_FILENO);
         (void) execl(find_server(), "nats-server", "-c", path, (char *) NULL);
@@ -126,8 +126,8 @@ void nats_server_kill(struct nats_server *s)
 void nats_server_open(struct nats_server *s, const char *conf)
 {
         *s = (struct nats_server){ .conf = conf, .port = free_port() };
-        (void) snprintf(s->folder, sizeof(s->folder), "%s/natsXXXXXX", check_tmp());
-        check_true(mkdtemp(s->folder) != NULL);
+        (void) snprintf(s->dir, sizeof(s->dir), "%s/natsXXXXXX", check_tmp());
+        check_true(mkdtemp(s->dir) != NULL);
         (void) snprintf(s->url, sizeof(s->url), "nats://127.0.0.1:%u", s->port);
         write_conf(s);
         nats_server_start(s);
@@ -144,7 +144,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 void nats_server_close(struct nats_server *s)
 {
         nats_server_kill(s);
-        (void) nftw(s->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        (void) nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 struct store_nats_config nats_server_config(const struct nats_server *s, const char *bucket)
@@ -179,14 +179,14 @@ void nats_server_kill_helpers(const struct nats_server *s)
         }
 }
 
-/* --- somebody else --- */
+/* --- another client else --- */
 
 static void say(FILE *f, struct str text)
 {
         check_u64_eq(fwrite(text.p, 1, text.n, f), text.n);
 }
 
-/* MSG _INBOX.test 1 <bytes>, or HMSG with headers before the body, which nobody here needs. */
+/* MSG _INBOX.test 1 <bytes>, or HMSG with headers before the body, which no one here needs. */
 static char *read_message(FILE *in)
 {
         char line[4096];
@@ -209,7 +209,7 @@ static char *read_message(FILE *in)
         return NULL;
 }
 
-char *nats_server_ask(const struct nats_server *s, const char *subject, struct str body)
+char *nats_server_request(const struct nats_server *s, const char *subject, struct str body)
 {
         struct sockaddr_in a = loopback(s->port);
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

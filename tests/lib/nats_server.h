@@ -3,7 +3,7 @@
 #define HUTCH_TESTS_LIB_NATS_SERVER_H
 
 /*
- * A nats-server of the test's own: with JetStream, on a loopback port and in a folder of its own, stopped by
+ * A nats-server of the test's own: with JetStream, on a loopback port and in a directory of its own, stopped by
  * kill -9; and stores in it, by the program that HUTCH_STORE_NATS names.
  */
 
@@ -12,7 +12,7 @@
 #include "store/store_nats.h"
 
 struct nats_server {
-        char folder[64];
+        char dir[64];
         char url[64];
         const char *conf; /* more lines of its configuration, or NULL */
         unsigned port;
@@ -23,7 +23,7 @@ struct nats_server {
 /* What is missing, or NULL. */
 const char *nats_server_missing(void);
 
-/* Makes the folder, starts the server and waits until it serves. */
+/* Creates the directory, starts the server and waits until it serves. */
 void nats_server_open(struct nats_server *s, const char *conf);
 void nats_server_close(struct nats_server *s);
 
@@ -37,8 +37,8 @@ void nats_server_kill_helpers(const struct nats_server *s);
 /* For a store in it. */
 struct store_nats_config nats_server_config(const struct nats_server *s, const char *bucket);
 
-/* What somebody else asks: a request on a subject, and the answer's text, which is the caller's to free. Plain
- * protocol, no library. */
-char *nats_server_ask(const struct nats_server *s, const char *subject, struct str body);
+/* Another client: sends a request on a subject and returns the text of the reply, which the caller frees. Plain protocol, no
+ * library. */
+char *nats_server_request(const struct nats_server *s, const char *subject, struct str body);
 
 #endif

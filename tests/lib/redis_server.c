@@ -25,7 +25,7 @@ static _Noreturn void run(const struct redis_server *s, int out)
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) dup2(out, STDOUT_FILENO);
         (void) execl("/usr/bin/redis-server", "redis-server", "--port", "0", "--unixsocket",
-                     s->socket, "--dir", s->folder, "--save", "", "--appendonly", "yes",
+                     s->socket, "--dir", s->dir, "--save", "", "--appendonly", "yes",
                      "--appendfsync", "always", s->option ? s->option : "--databases",
                      s->option ? s->value : "16", (char *) NULL);
         _exit(127);
@@ -77,9 +77,9 @@ void redis_server_kill(struct redis_server *s)
 void redis_server_open(struct redis_server *s, const char *option, const char *value)
 {
         *s = (struct redis_server){ .option = option, .value = value };
-        (void) snprintf(s->folder, sizeof(s->folder), "%s/redisXXXXXX", check_tmp());
-        check_true(mkdtemp(s->folder) != NULL);
-        (void) snprintf(s->socket, sizeof(s->socket), "%s/s", s->folder);
+        (void) snprintf(s->dir, sizeof(s->dir), "%s/redisXXXXXX", check_tmp());
+        check_true(mkdtemp(s->dir) != NULL);
+        (void) snprintf(s->socket, sizeof(s->socket), "%s/s", s->dir);
         redis_server_start(s);
 }
 
@@ -94,10 +94,10 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 void redis_server_close(struct redis_server *s)
 {
         redis_server_kill(s);
-        (void) nftw(s->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        (void) nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* --- somebody else --- */
+/* --- another client else --- */
 
 static void add_reply(struct buf *text, const redisReply *reply)
 {

@@ -3,8 +3,8 @@
 #define HUTCH_TESTS_LIB_REDIS_SERVER_H
 
 /*
- * A redis-server of the test's own: on a unix socket in a folder of its own, every write on disk
- * before it is acknowledged, stopped by kill -9. And somebody else who uses it: redis_server_do is
+ * A redis-server of the test's own: on a unix socket in a directory of its own, every write on disk
+ * before it is acknowledged, stopped by kill -9. And another client of it: redis_server_do is
  * hiredis' blocking client.
  */
 
@@ -14,7 +14,7 @@
 #include "store/store_redis.h"
 
 struct redis_server {
-        char folder[64];
+        char dir[64];
         char socket[80];
         const char *option, *value; /* one more of redis.conf, or NULL */
         pid_t pid;
@@ -24,7 +24,7 @@ struct redis_server {
 /* Whether there is such a program. */
 bool redis_server_found(void);
 
-/* Makes the folder, starts the server and waits until it serves. */
+/* Creates the directory, starts the server and waits until it serves. */
 void redis_server_open(struct redis_server *s, const char *option, const char *value);
 void redis_server_close(struct redis_server *s);
 

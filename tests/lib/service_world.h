@@ -4,7 +4,7 @@
 
 /*
  * A whole control plane without sockets: loop, store, registry, fake runtime, service, and a clock that
- * moves when it is told to.
+ * moves on demand.
  *
  *         struct service_world w;
  *         service_world_open(&w, NULL);
@@ -81,7 +81,7 @@ int service_world_up(struct service_world *w);
 void service_world_begin(struct service_world *w);
 bool service_world_has_started(int *ret_result);
 
-/* The machine is another one from now on: its monotonic clock begins anew. While it is down. */
+/* A reboot: the monotonic clock starts again. While it is down. */
 void service_world_reboot(struct service_world *w);
 
 /* All records are lost; what the runtime has stays. While it is down. */

@@ -3,11 +3,10 @@
 #define HUTCH_TESTS_LIB_STORE_FAILING_H
 
 /*
- * A store that breaks on purpose, for the tests of what stands on a store.
+ * A store that fails on purpose, for tests of the layers above.
  *
- * It passes requests to another store and lets some fail: before they reach it, or after they took
- * effect there, which is what a connection that breaks while the answer is on its way looks like.
- * Nobody can tell the two apart from the answer, and nobody should.
+ * It passes requests to another store and makes some fail: before they reach it, or after they took effect there, as when
+ * a connection breaks while the reply is on its way. The result does not tell the two apart.
  */
 
 #include "store/store.h"

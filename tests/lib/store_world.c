@@ -20,9 +20,9 @@ void world_open(struct store_world *w, const struct store_maker *maker)
 {
         *w = (struct store_world){ .maker = maker };
         check_i64_eq(net_loop_init(&w->loop, &clock_system), 0);
-        (void) snprintf(w->folder, sizeof(w->folder), "%s/storeXXXXXX", check_tmp());
-        check_true(mkdtemp(w->folder) != NULL);
-        (void) snprintf(w->path, sizeof(w->path), "%s/store.db", w->folder);
+        (void) snprintf(w->dir, sizeof(w->dir), "%s/storeXXXXXX", check_tmp());
+        check_true(mkdtemp(w->dir) != NULL);
+        (void) snprintf(w->path, sizeof(w->path), "%s/store.db", w->dir);
         if (maker)
                 w->store = maker->open(w);
 }
@@ -70,7 +70,7 @@ void world_pause(struct store_world *w)
         w->store = w->maker->open(w);
 }
 
-static void remove_folder(const char *path)
+static void remove_directory(const char *path)
 {
         DIR *d = opendir(path);
 
@@ -86,7 +86,7 @@ void world_close(struct store_world *w)
         if (w->store)
                 world_close_store(w);
         net_loop_done(&w->loop);
-        remove_folder(w->folder);
+        remove_directory(w->dir);
 }
 
 /* --- calls that wait --- */

@@ -3,7 +3,7 @@
 #define HUTCH_TESTS_LIB_STORE_WORLD_H
 
 /*
- * A loop, a store and a folder for tests, and the calls of a store as functions that wait: they
+ * A loop, a store and a directory for tests, and the calls of a store as functions that wait: they
  * turn the loop until `done` was called and return the result.
  */
 
@@ -23,8 +23,8 @@ struct store_world {
         struct net_loop loop;
         struct store *store;
         const struct store_maker *maker;
-        char folder[64];
-        char path[80]; /* for a file in the folder, "…/store.db" */
+        char dir[64];
+        char path[80]; /* for a file in the directory, "…/store.db" */
 };
 
 /* With maker NULL no store is opened. */

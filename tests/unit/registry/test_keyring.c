@@ -139,7 +139,7 @@ static void a_key_opens_until_it_is_removed(void **state)
         rw_close(&w);
 }
 
-/* Whoever reads the store can't come in with what he finds. */
+/* What the store holds is of no use for authentication. */
 static void the_store_knows_digests_only(void **state)
 {
         struct registry_world w;
@@ -203,7 +203,7 @@ static void keys_survive_and_are_listed_in_order(void **state)
         rw_close(&w);
 }
 
-static void the_configuration_is_replaced_as_a_whole(void **state)
+static void the_configuration_is_replaced_completely(void **state)
 {
         struct api_key first[] = { key("k-1"), key("k-2") }, second[] = { key("k-3") };
         struct api_key twice_id[] = { key("k-4"), key("k-4") }, twice_key[2], stored[1], bad[1];
@@ -355,7 +355,7 @@ int main(void)
                 cmocka_unit_test(a_key_opens_until_it_is_removed),
                 cmocka_unit_test(the_store_knows_digests_only),
                 cmocka_unit_test(keys_survive_and_are_listed_in_order),
-                cmocka_unit_test(the_configuration_is_replaced_as_a_whole),
+                cmocka_unit_test(the_configuration_is_replaced_completely),
                 cmocka_unit_test(once_locked_it_stays_so),
                 cmocka_unit_test(bad_keys_are_refused),
                 cmocka_unit_test(a_failed_add_opens_nothing),

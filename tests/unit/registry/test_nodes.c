@@ -5,11 +5,11 @@
 #include "tests/lib/check.h"
 #include "tests/lib/registry_world.h"
 
-/* Beats come on the loop's own time, every few milliseconds; what they mean is told by a clock of the test's. */
+/* Renewals run on the loop's time, every few milliseconds; leases are counted on a fake clock. */
 #define LEASE (9 * USEC_PER_MSEC)
 #define GRACE (90 * USEC_PER_MSEC)
 
-struct told {
+struct seen {
         unsigned lost;
         unsigned ended;
         char why[ERR_MESSAGE_MAX];
@@ -17,7 +17,7 @@ struct told {
 
 static void lost(void *data, struct str id)
 {
-        struct told *t = data;
+        struct seen *t = data;
 
         check_true(str_eq(id, STR("b")));
         t->lost++;
@@ -25,14 +25,14 @@ static void lost(void *data, struct str id)
 
 static void ended(void *data, const struct err *why)
 {
-        struct told *t = data;
+        struct seen *t = data;
 
         t->ended++;
         (void) snprintf(t->why, sizeof(t->why), "%s", why->message);
 }
 
 static struct nodes *new_node(struct registry_world *w, const char *id, const char *installation,
-                              struct told *t)
+                              struct seen *t)
 {
         return nodes_new(&w->store.loop, w->store.store,
                          &(struct nodes_config){ .clock = &w->clock.clock,
@@ -96,7 +96,7 @@ static void find_done(struct op *op, int result)
         container_of(op, struct finding, f.req.op)->done = true;
 }
 
-static enum node_status look(struct registry_world *w, struct nodes *ns, const char *id)
+static enum node_status status_of(struct registry_world *w, struct nodes *ns, const char *id)
 {
         struct finding x = { 0 };
 
@@ -106,7 +106,7 @@ static enum node_status look(struct registry_world *w, struct nodes *ns, const c
         return x.f.status;
 }
 
-/* A record that nobody renews. */
+/* A record that is not renewed. */
 static void put_silent(struct registry_world *w, const char *id)
 {
         char key[64];
@@ -130,27 +130,27 @@ static void pass_lease(struct registry_world *w, struct nodes *ns)
 static void a_node_that_does_not_change_becomes_silent_then_lost(void **state)
 {
         struct registry_world w;
-        struct told t = { 0 };
+        struct seen t = { 0 };
         struct nodes *a;
 
         rw_open(&w);
         a = new_node(&w, "a", "ia", &t);
         check_i64_eq(join(&w, a), 0);
         check_true(nodes_may_serve(a));
-        check_i64_eq(look(&w, a, "b"), NODE_UNKNOWN);
+        check_i64_eq(status_of(&w, a, "b"), NODE_UNKNOWN);
         put_silent(&w, "b");
-        check_i64_eq(look(&w, a, "b"), NODE_LIVE);
+        check_i64_eq(status_of(&w, a, "b"), NODE_LIVE);
         clock_fake_advance(&w.clock, LEASE - 1);
-        check_i64_eq(look(&w, a, "b"), NODE_LIVE);
+        check_i64_eq(status_of(&w, a, "b"), NODE_LIVE);
         clock_fake_advance(&w.clock, 1);
         for (unsigned i = 0; i < GRACE / LEASE; i++) {
-                check_i64_eq(look(&w, a, "b"), NODE_SILENT);
+                check_i64_eq(status_of(&w, a, "b"), NODE_SILENT);
                 pass_lease(&w, a);
         }
-        check_i64_eq(look(&w, a, "b"), NODE_LOST);
+        check_i64_eq(status_of(&w, a, "b"), NODE_LOST);
         world_until(&w.store, t.lost > 0); /* by the beat */
         put_silent(&w, "b");               /* the same text: what counts is that it was written */
-        check_i64_eq(look(&w, a, "b"), NODE_LIVE);
+        check_i64_eq(status_of(&w, a, "b"), NODE_LIVE);
         leave(&w, a);
         rw_close(&w);
 }
@@ -158,16 +158,16 @@ static void a_node_that_does_not_change_becomes_silent_then_lost(void **state)
 static void who_was_away_does_not_take_the_others_for_dead(void **state)
 {
         struct registry_world w;
-        struct told t = { 0 };
+        struct seen t = { 0 };
         struct nodes *a;
 
         rw_open(&w);
         a = new_node(&w, "a", "ia", &t);
         check_i64_eq(join(&w, a), 0);
         put_silent(&w, "b");
-        check_i64_eq(look(&w, a, "b"), NODE_LIVE);
+        check_i64_eq(status_of(&w, a, "b"), NODE_LIVE);
         clock_fake_advance(&w.clock, 3600 * USEC_PER_SEC);
-        check_i64_eq(look(&w, a, "b"), NODE_SILENT); /* a lease, and no more */
+        check_i64_eq(status_of(&w, a, "b"), NODE_SILENT); /* a lease, and no more */
         check_u64_eq(t.lost, 0);
         leave(&w, a);
         rw_close(&w);
@@ -176,7 +176,7 @@ static void who_was_away_does_not_take_the_others_for_dead(void **state)
 static void a_node_that_has_ended_is_silent_at_once(void **state)
 {
         struct registry_world w;
-        struct told t = { 0 };
+        struct seen t = { 0 };
         struct nodes *a, *b;
 
         rw_open(&w);
@@ -184,19 +184,19 @@ static void a_node_that_has_ended_is_silent_at_once(void **state)
         b = new_node(&w, "b", "ib", &t);
         check_i64_eq(join(&w, a), 0);
         check_i64_eq(join(&w, b), 0);
-        check_i64_eq(look(&w, a, "b"), NODE_LIVE);
+        check_i64_eq(status_of(&w, a, "b"), NODE_LIVE);
         leave(&w, b);
-        check_i64_eq(look(&w, a, "b"), NODE_SILENT);
+        check_i64_eq(status_of(&w, a, "b"), NODE_SILENT);
         leave(&w, a);
         rw_close(&w);
 }
 
 /* --- our own lease --- */
 
-static void without_its_lease_a_node_serves_nobody(void **state)
+static void without_its_lease_a_node_refuses_requests(void **state)
 {
         struct registry_world w;
-        struct told t = { 0 };
+        struct seen t = { 0 };
         struct nodes *a;
 
         rw_open(&w);
@@ -216,7 +216,7 @@ static void without_its_lease_a_node_serves_nobody(void **state)
 static void an_id_is_for_one_process(void **state)
 {
         struct registry_world w;
-        struct told t = { 0 }, u = { 0 };
+        struct seen t = { 0 }, u = { 0 };
         struct nodes *a, *other, *next;
 
         rw_open(&w);
@@ -226,7 +226,7 @@ static void an_id_is_for_one_process(void **state)
         check_i64_eq(join(&w, other), ERR_RETURN(ERR_CONFLICT)); /* it was watched for a lease */
         nodes_free(other);
         check_u64_eq(t.ended, 0);
-        /* Of the same data folder: its lock says that the other has ended. If not, that one learns of it. */
+        /* Of the same data directory: its lock proves that the other has ended. If not, that one finds out. */
         next = new_node(&w, "a", "ia", &u);
         check_i64_eq(join(&w, next), 0);
         world_until(&w.store, t.ended > 0);
@@ -237,10 +237,10 @@ static void an_id_is_for_one_process(void **state)
         rw_close(&w);
 }
 
-static void a_record_that_nobody_renews_is_taken_over(void **state)
+static void a_record_that_is_not_renewed_is_taken_over(void **state)
 {
         struct registry_world w;
-        struct told t = { 0 };
+        struct seen t = { 0 };
         struct nodes *b;
 
         rw_open(&w);
@@ -256,7 +256,7 @@ static void a_record_that_nobody_renews_is_taken_over(void **state)
 struct sweeping {
         struct registry_sweep s;
         bool done;
-        unsigned told;
+        unsigned reported;
 };
 
 static void swept(struct op *op, int result)
@@ -269,13 +269,13 @@ static void each(struct registry_sweep *s, const struct sandbox *record)
 {
         check_true(record->status.state == STATE_FAILED);
         check_true(str_eq(record->status.reason, STR(REASON_NODE_LOST)));
-        container_of(s, struct sweeping, s)->told++;
+        container_of(s, struct sweeping, s)->reported++;
 }
 
 static void records_of_a_lost_node_become_tombstones_of_ours(void **state)
 {
         struct registry_world w;
-        struct told t = { 0 };
+        struct seen t = { 0 };
         struct sweeping x = { .s.each = each };
         struct registry_load load;
         struct registry *r;
@@ -298,14 +298,14 @@ static void records_of_a_lost_node_become_tombstones_of_ours(void **state)
                                  .node = STR("a"), .clock = &w.clock.clock, .nodes = a });
         check_i64_eq(rw_load(&w, r, &load, text), 0);
         put_silent(&w, "b");
-        while (look(&w, a, "b") != NODE_LOST)
+        while (status_of(&w, a, "b") != NODE_LOST)
                 pass_lease(&w, a);
         op_init(&x.s.req.op, swept);
         registry_sweep(r, &x.s);
         world_until(&w.store, x.done);
         check_u64_eq(x.s.lost, 2);
         check_u64_eq(x.s.left, 0);
-        check_u64_eq(x.told, 1);
+        check_u64_eq(x.reported, 1);
         check_true(str_eq(registry_peek(r, STR("x"))->node, STR("a")));
         check_true(registry_peek(r, STR("y")) == NULL);
         check_i64_eq(rw_find(&w, "u", text),
@@ -348,15 +348,15 @@ static void put_done(struct op *op, int result)
         check_i64_eq(result, 0);
 }
 
-/* Somebody takes the owner's index, whenever that is, as the next holder of a lock that was lost may: a record that
- * is acknowledged is there, and one that is not is not. */
+/* Another process takes the owner's index at any time, as the next holder of a lost lock may: a record that is acknowledged
+ * is there, and one that is not is not. */
 static void a_place_that_was_taken_meanwhile_is_not_had_twice(void **state)
 {
         unsigned refused = 0;
 
         for (unsigned turns = 0; turns < 8; turns++) {
                 struct registry_world w;
-                struct told t = { 0 };
+                struct seen t = { 0 };
                 struct registering x = { 0 };
                 struct store_put put = { 0 };
                 struct registry *r;
@@ -394,9 +394,9 @@ int main(void)
                 cmocka_unit_test(a_node_that_does_not_change_becomes_silent_then_lost),
                 cmocka_unit_test(who_was_away_does_not_take_the_others_for_dead),
                 cmocka_unit_test(a_node_that_has_ended_is_silent_at_once),
-                cmocka_unit_test(without_its_lease_a_node_serves_nobody),
+                cmocka_unit_test(without_its_lease_a_node_refuses_requests),
                 cmocka_unit_test(an_id_is_for_one_process),
-                cmocka_unit_test(a_record_that_nobody_renews_is_taken_over),
+                cmocka_unit_test(a_record_that_is_not_renewed_is_taken_over),
                 cmocka_unit_test(records_of_a_lost_node_become_tombstones_of_ours),
                 cmocka_unit_test(a_place_that_was_taken_meanwhile_is_not_had_twice),
         };

@@ -81,7 +81,7 @@ static void waiters_get_it_in_order(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(x); i++) {
                 check_i64_eq(await(&w, &x[i]), 0);
                 check_u64_eq(x[i].turn, i);
-                check_u64_eq(turns, i + 1); /* nobody else */
+                check_u64_eq(turns, i + 1); /* no other */
                 check_true(rw_has(&w, LOCK_KEY));
                 unlock(&x[i]);
         }
@@ -249,7 +249,7 @@ static void a_renewed_lock_does_not_expire(void **state)
                 check_i64_eq(renew(&w, &a), 0);
                 check_i64_eq(lock(&w, &b, other, 0), E(TIMEOUT));
         }
-        /* Late, but nobody was faster. */
+        /* Late, but no other process was faster. */
         clock_fake_advance(&w.clock, 10 * REGISTRY_LEASE);
         check_i64_eq(renew(&w, &a), 0);
         check_i64_eq(lock(&w, &b, other, 0), E(TIMEOUT));
@@ -291,7 +291,7 @@ static void what_is_in_the_way(void **state)
 
 /* --- a store that fails --- */
 
-static void a_failing_store_is_told_and_leaves_no_lock(void **state)
+static void a_failing_store_is_reported_and_leaves_no_lock(void **state)
 {
         struct locking a = { 0 }, b = { 0 };
         struct registry_world w;
@@ -425,7 +425,7 @@ int main(void)
                 cmocka_unit_test(the_lock_of_the_dead_expires),
                 cmocka_unit_test(a_renewed_lock_does_not_expire),
                 cmocka_unit_test(what_is_in_the_way),
-                cmocka_unit_test(a_failing_store_is_told_and_leaves_no_lock),
+                cmocka_unit_test(a_failing_store_is_reported_and_leaves_no_lock),
                 cmocka_unit_test(a_lost_answer_does_not_lose_the_lock),
                 cmocka_unit_test(never_two_at_once),
         };

@@ -6,7 +6,7 @@
 #define E(code) ERR_RETURN(ERR_##code)
 
 /*
- * One story, told with every request of it failing in every way, against a model of what was
+ * One scenario, with each of its requests failing in every way, against a model of what was
  * acknowledged. Whatever fails, memory shows what was acknowledged and nothing else; once the store is
  * back, a second attempt succeeds; and what the next process loads is what this one has seen.
  */
@@ -51,12 +51,12 @@ struct known {
         const char *user;
 };
 
-struct telling {
+struct scenario {
         struct registry_world w;
         struct known known[4]; /* a, b, c, d */
 };
 
-static struct known *known_of(struct telling *t, const char *id)
+static struct known *known_of(struct scenario *t, const char *id)
 {
         return &t->known[id[0] - 'a'];
 }
@@ -69,7 +69,7 @@ static struct sandbox *unbound(const struct registry *r, const struct step *s)
         return next;
 }
 
-static int attempt(struct telling *t, const struct step *s)
+static int attempt(struct scenario *t, const struct step *s)
 {
         switch (s->act) {
         case REGISTER:
@@ -90,7 +90,7 @@ static int attempt(struct telling *t, const struct step *s)
         }
 }
 
-static void acknowledge(struct telling *t, const struct step *s)
+static void acknowledge(struct scenario *t, const struct step *s)
 {
         struct known *k = known_of(t, s->id);
 
@@ -104,7 +104,7 @@ static void acknowledge(struct telling *t, const struct step *s)
                 k->bound = false;
 }
 
-static void check_memory(struct telling *t)
+static void check_memory(struct scenario *t)
 {
         size_t n = 0, counted = 0;
 
@@ -124,7 +124,7 @@ static void check_memory(struct telling *t)
         check_u64_eq(counted, n);
 }
 
-static void check_owners(struct telling *t)
+static void check_owners(struct scenario *t)
 {
         static const char *const users[] = { "u", "v" };
 
@@ -140,7 +140,7 @@ static void check_owners(struct telling *t)
         }
 }
 
-static void restart(struct telling *t)
+static void restart(struct scenario *t)
 {
         struct registry_load load;
         char damaged[128];
@@ -150,9 +150,8 @@ static void restart(struct telling *t)
         check_u64_eq(load.damaged, 0);
 }
 
-/* An update whose first attempt was written, though nobody knew, meets itself; then what everybody
- * sees is what was written. */
-static int attempt_again(struct telling *t, const struct step *s)
+/* An update whose first attempt took effect unnoticed conflicts with itself; then what was written is visible. */
+static int attempt_again(struct scenario *t, const struct step *s)
 {
         int result = attempt(t, s);
 
@@ -163,7 +162,7 @@ static int attempt_again(struct telling *t, const struct step *s)
         return 0;
 }
 
-static void stop_failing(struct telling *t)
+static void stop_failing(struct scenario *t)
 {
         rw_plan(&t->w, &(struct store_failing_plan){ 0 });
 }
@@ -171,7 +170,7 @@ static void stop_failing(struct telling *t)
 /* Returns whether anything was made to fail. */
 static bool tell(const struct store_failing_plan *plan)
 {
-        struct telling t = { 0 };
+        struct scenario t = { 0 };
         bool failed;
 
         rw_open(&t.w);
@@ -198,7 +197,7 @@ static bool tell(const struct store_failing_plan *plan)
         return failed;
 }
 
-static void tell_with_each_failing(struct store_failing_plan plan)
+static void run_with_each_failing(struct store_failing_plan plan)
 {
         unsigned n = 0;
         char name[64];
@@ -223,34 +222,34 @@ static void nothing_fails(void **state)
 
 static void one_request_is_lost(void **state)
 {
-        tell_with_each_failing((struct store_failing_plan){ STORE_FAILING_NTH });
+        run_with_each_failing((struct store_failing_plan){ STORE_FAILING_NTH });
 }
 
 static void one_answer_is_lost(void **state)
 {
-        tell_with_each_failing((struct store_failing_plan){ STORE_FAILING_NTH, .after = true });
+        run_with_each_failing((struct store_failing_plan){ STORE_FAILING_NTH, .after = true });
 }
 
 /* Until the step has failed: the write and the reading behind it. */
 static void the_store_is_away(void **state)
 {
-        tell_with_each_failing((struct store_failing_plan){ STORE_FAILING_FROM });
+        run_with_each_failing((struct store_failing_plan){ STORE_FAILING_FROM });
 }
 
 static void answers_are_lost(void **state)
 {
-        tell_with_each_failing((struct store_failing_plan){ STORE_FAILING_FROM, .after = true });
+        run_with_each_failing((struct store_failing_plan){ STORE_FAILING_FROM, .after = true });
 }
 
 static void the_disk_is_full(void **state)
 {
-        tell_with_each_failing((struct store_failing_plan){ STORE_FAILING_FROM, .writes_only = true,
-                                                            .code = ERR_EXHAUSTED });
+        run_with_each_failing((struct store_failing_plan){ STORE_FAILING_FROM, .writes_only = true,
+                                                           .code = ERR_EXHAUSTED });
 }
 
 static void the_store_is_damaged(void **state)
 {
-        tell_with_each_failing(
+        run_with_each_failing(
                 (struct store_failing_plan){ STORE_FAILING_FROM, .code = ERR_TIMEOUT });
 }
 
@@ -281,7 +280,7 @@ static void a_full_disk_leaves_everything_as_it_was(void **state)
 static void crash(const struct store_failing_plan *plan)
 {
         static const char *const users[] = { "u", "v" };
-        struct telling t = { 0 };
+        struct scenario t = { 0 };
         const struct step *last = NULL;
         char id[64], fresh[2][8] = { "x0", "x1" };
 
@@ -293,11 +292,11 @@ static void crash(const struct store_failing_plan *plan)
                 else
                         acknowledge(&t, &story[i]);
         }
-        rw_restart(&t.w); /* while it fails: what nobody waits for is lost, too */
+        rw_restart(&t.w); /* while it fails: what is not waited for is lost, too */
         stop_failing(&t);
         restart(&t);
         if (last) {
-                struct telling after = t;
+                struct scenario after = t;
                 const struct sandbox *s = registry_peek(t.w.r, str_from(last->id));
 
                 acknowledge(&after, last);
@@ -339,7 +338,7 @@ static void a_crash_at_any_request_loses_nothing(void **state)
 static void random_failures_heal(void **state)
 {
         for (unsigned seed = 1; seed <= 200; seed++) {
-                struct telling t = { 0 };
+                struct scenario t = { 0 };
                 char name[32];
 
                 (void) snprintf(name, sizeof(name), "seed %u", seed);

@@ -220,7 +220,7 @@ static void fill(struct registry_world *w, const char *metadata)
 }
 
 /* Records, not time: what a page looks at does not grow with what is there or where it begins. */
-static void a_deep_page_looks_at_its_own_records_only(void **state)
+static void a_deep_page_examines_its_own_records_only(void **state)
 {
         static struct json_pair a = { STR("a"), STR("b") };
         static struct json_pair both[] = { { STR("a"), STR("b") }, { STR("rare"), STR("x") } };
@@ -277,7 +277,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(lists_agree_with_a_sorted_array),
                 cmocka_unit_test(labels_are_compared_to_the_letter),
-                cmocka_unit_test(a_deep_page_looks_at_its_own_records_only),
+                cmocka_unit_test(a_deep_page_examines_its_own_records_only),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,7 +136,7 @@ static void any_number_of_stale_indexes_is_replaced(void **state)
         rw_close(&w);
 }
 
-static void a_store_that_fails_is_told(void **state)
+static void store_failures_are_reported(void **state)
 {
         struct registry_load load;
         struct registry_world w;
@@ -191,7 +191,7 @@ int main(void)
                 cmocka_unit_test(leaves_alone_what_it_cannot_read),
                 cmocka_unit_test(a_place_that_is_taken_by_right_stays_so),
                 cmocka_unit_test(any_number_of_stale_indexes_is_replaced),
-                cmocka_unit_test(a_store_that_fails_is_told),
+                cmocka_unit_test(store_failures_are_reported),
                 cmocka_unit_test(what_was_found_is_added_if_it_may),
         };
 

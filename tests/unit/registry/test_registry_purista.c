@@ -92,7 +92,7 @@ static void an_index_holds_a_json_text(void **state)
                 { "", NULL },
                 { "\"\"", NULL },
                 { "\"../a\"", NULL },
-                { "\"a\\u0062\"", NULL }, /* nobody writes it so */
+                { "\"a\\u0062\"", NULL }, /* never written so */
                 { "null", NULL },
                 { "{\"sandboxId\":\"a\"}", NULL },
         };
@@ -154,7 +154,7 @@ static const struct {
         { "the third", INDEX "o:p:u:shared-project-user",
           ENTRY("x", "u", ",\"gitConfigured\":false") },
         { "the fourth", INDEX "o:p:u:shared-project-user", ENTRY("x", "u", SHARED) },
-        { "with what nobody knows yet", INDEX "o:p:u:shared-project-user",
+        { "with unknown members", INDEX "o:p:u:shared-project-user",
           ENTRY("x", "u", SHARED ",\"labels\":{\"a\":[1]}") },
 };
 
@@ -277,7 +277,7 @@ static void an_older_index_counts_behind_a_stale_one(void **state)
         rw_close(&w);
 }
 
-static void a_store_that_fails_is_told(void **state)
+static void store_failures_are_reported(void **state)
 {
         struct registry_world w;
         char id[64];
@@ -305,7 +305,7 @@ int main(void)
                 cmocka_unit_test(what_is_no_entry_is_damaged),
                 cmocka_unit_test(an_older_index_that_means_nothing_is_passed_over),
                 cmocka_unit_test(an_older_index_counts_behind_a_stale_one),
-                cmocka_unit_test(a_store_that_fails_is_told),
+                cmocka_unit_test(store_failures_are_reported),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

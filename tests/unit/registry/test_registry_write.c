@@ -70,7 +70,7 @@ static void an_id_is_there_once(void **state)
         check_i64_eq(rw_register(&w, &(struct sample){ .id = "b", .bound = true }), E(EXISTS));
         check_z_eq(rw_other_id(), "b");
         check_u64_eq(rw_stored(&w, "sandbox:owner:"), 0); /* the index was taken back */
-        /* Somebody else's damaged record is not overwritten. */
+        /* A damaged record is not overwritten. */
         rw_put(&w, "sandbox:registry:c", "{");
         check_i64_eq(rw_register(&w, &(struct sample){ .id = "c" }), E(EXISTS));
         rw_close(&w);
@@ -151,7 +151,7 @@ static void a_change_does_not_change_who_it_is(void **state)
         rw_close(&w);
 }
 
-/* --- somebody else writes --- */
+/* --- another process writes --- */
 
 static void a_foreign_write_is_noticed_and_seen(void **state)
 {
@@ -255,7 +255,7 @@ static const struct {
         const char *value;           /* of the index */
         const struct sample *record; /* of "x" */
         const char *text;            /* of "x", if it is none */
-        bool taken;                  /* he has a right to it */
+        bool taken;                  /* the record has a right to it */
         bool kept;                   /* it is not known: nothing is repaired */
 } stale_indexes[] = {
         { "points to nothing", "\"x\"", NULL, NULL, false, false },

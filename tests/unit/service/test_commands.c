@@ -141,7 +141,7 @@ static const struct {
             { NOT_FOUND, -1 },
             { CONFLICT, STATE_TERMINATED },
             { CONFLICT, STATE_FAILED } } },
-        { "renew", /* waits for nobody */
+        { "renew", /* waits for no lock */
           renew,
           { { 0, STATE_RUNNING },
             { 0, STATE_RUNNING },
@@ -269,7 +269,7 @@ static void what_never_expires_is_not_renewed(void **state)
         check_i64_eq(world_renew(&w, m.id, w.clock.wall_now + USEC_PER_SEC), CONFLICT);
 }
 
-static void a_driver_that_cannot_pause_is_not_asked(void **state)
+static void a_driver_that_cannot_pause_is_not_called(void **state)
 {
         struct made m;
 
@@ -305,7 +305,7 @@ static void a_pause_that_fails_leaves_what_the_runtime_shows(void **state)
         }
 }
 
-static void a_delete_that_fails_is_told_and_done_later(void **state)
+static void a_delete_that_fails_is_reported_and_retried(void **state)
 {
         struct made m = world_create(&w, &plain);
 
@@ -331,9 +331,9 @@ int main(void)
                 T(what_one_may_not_see_does_not_exist),
                 T(bad_arguments_change_nothing),
                 T(what_never_expires_is_not_renewed),
-                T(a_driver_that_cannot_pause_is_not_asked),
+                T(a_driver_that_cannot_pause_is_not_called),
                 T(a_pause_that_fails_leaves_what_the_runtime_shows),
-                T(a_delete_that_fails_is_told_and_done_later),
+                T(a_delete_that_fails_is_reported_and_retried),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

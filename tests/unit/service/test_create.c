@@ -34,7 +34,7 @@ static const struct create_options plain = { .timeout = 600 };
 #define FOREIGN_ARCH "amd64"
 #endif
 
-static void a_bad_wish_is_refused_and_leaves_nothing(void **state)
+static void a_bad_request_is_refused_and_leaves_nothing(void **state)
 {
         static const struct {
                 const char *body;
@@ -49,8 +49,8 @@ static void a_bad_wish_is_refused_and_leaves_nothing(void **state)
                   "SANDBOX::INVALID_PARAMETER", "hutch.idempotency" },
                 { BODY(",\"extensions\":{\"hutch.x\":\"\"}"), ERR_INVALID,
                   "SANDBOX::INVALID_PARAMETER", "hutch.x" },
-                { BODY(",\"extensions\":{\"hutch.driver\":\"nobody\"}"), ERR_INVALID,
-                  "SANDBOX::INVALID_PARAMETER", "nobody" },
+                { BODY(",\"extensions\":{\"hutch.driver\":\"unknown\"}"), ERR_INVALID,
+                  "SANDBOX::INVALID_PARAMETER", "unknown" },
                 { BODY(",\"platform\":{\"os\":\"windows\",\"arch\":\"amd64\"}"), ERR_UNSUPPORTED,
                   "", "platform.os" },
                 { BODY(",\"platform\":{\"os\":\"linux\",\"arch\":\"" FOREIGN_ARCH "\"}"),
@@ -93,7 +93,7 @@ static void the_driver_is_the_one_that_was_named(void **state)
 
 /* --- the record --- */
 
-static void the_record_tells_who_and_what_and_no_secret(void **state)
+static void the_record_has_owner_and_request_but_no_secret(void **state)
 {
         struct made m = world_create(&w, &(struct create_options){ .timeout = 60, .cpu = "500m" });
         const struct sandbox *r = world_find(&w, m.id);
@@ -154,7 +154,7 @@ static void after_a_while_the_answer_is_pending_and_the_work_goes_on(void **stat
         check_false(world_create_is_done(c));
         service_world_advance(&w, 2 * USEC_PER_SEC);
         service_world_until(&w, world_create_is_done(c));
-        m = world_create_end(c); /* the request's memory, and the wish in it, is gone */
+        m = world_create_end(c); /* the memory of the request is gone */
         check_i64_eq(m.result, 0);
         check_i64_eq(m.state, STATE_PENDING);
         check_i64_eq(service_stats(w.service).under_way, 1);
@@ -165,7 +165,7 @@ static void after_a_while_the_answer_is_pending_and_the_work_goes_on(void **stat
         check_i64_eq(service_stats(w.service).create_buckets[12], 1); /* 10 s to 60 s */
 }
 
-static void who_goes_away_is_told_so_and_the_work_goes_on(void **state)
+static void a_canceled_create_goes_on(void **state)
 {
         /* In each turn in which it can. */
         for (int turns = 0, canceled = 1; canceled; turns++) {
@@ -221,7 +221,7 @@ static void a_create_that_fails_is_a_tombstone_that_says_why(void **state)
         }
 }
 
-static void a_full_disk_is_told_and_nothing_is_left(void **state)
+static void a_full_disk_is_reported_and_nothing_is_left(void **state)
 {
         /* The first write is the record, the second that it runs. It is our lack, not the quota of a
          * tenant. */
@@ -248,7 +248,7 @@ static void a_full_disk_is_told_and_nothing_is_left(void **state)
 
 /* --- idempotency --- */
 
-static void the_same_key_and_wish_give_the_same_sandbox(void **state)
+static void the_same_key_and_request_give_the_same_sandbox(void **state)
 {
         const struct create_options o = { .timeout = 600, .key = "k-1" };
         struct made first = world_create(&w, &o), second = world_create(&w, &o), other;
@@ -318,9 +318,9 @@ static void a_key_is_text(void **state)
                      ERR_RETURN(ERR_INVALID));
 }
 
-/* --- the copy of the wish --- */
+/* --- the copy of the request --- */
 
-static void a_wish_outlives_its_request_whole(void **state)
+static void the_copy_of_a_request_is_complete(void **state)
 {
         static const char body[] =
                 "{\"image\":{\"uri\":\"a\",\"auth\":{\"username\":\"u\",\"password\":\"pw\"}},"
@@ -353,19 +353,19 @@ static void a_wish_outlives_its_request_whole(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                T(a_bad_wish_is_refused_and_leaves_nothing),
+                T(a_bad_request_is_refused_and_leaves_nothing),
                 T(the_driver_is_the_one_that_was_named),
-                T(the_record_tells_who_and_what_and_no_secret),
+                T(the_record_has_owner_and_request_but_no_secret),
                 T(an_owner_has_one_place_until_his_sandbox_has_ended),
                 T(after_a_while_the_answer_is_pending_and_the_work_goes_on),
-                T(who_goes_away_is_told_so_and_the_work_goes_on),
+                T(a_canceled_create_goes_on),
                 T(a_create_that_fails_is_a_tombstone_that_says_why),
-                T(a_full_disk_is_told_and_nothing_is_left),
-                T(the_same_key_and_wish_give_the_same_sandbox),
+                T(a_full_disk_is_reported_and_nothing_is_left),
+                T(the_same_key_and_request_give_the_same_sandbox),
                 T(a_key_holds_across_a_restart_and_ends_with_its_sandbox),
                 T(the_second_waits_for_the_first),
                 T(a_key_is_text),
-                cmocka_unit_test(a_wish_outlives_its_request_whole),
+                cmocka_unit_test(the_copy_of_a_request_is_complete),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

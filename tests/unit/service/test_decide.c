@@ -23,8 +23,8 @@ static struct sandbox *record_in(enum state state, const char *reason)
 /* A decision as text: what is written, then what comes next. */
 static const char *text_of(const struct decision *d)
 {
-        static const char *const asks[] = { "-",      "CREATE",  "DESTROY", "PAUSE",
-                                            "RESUME", "INSPECT", "PING",    "SNAPSHOT" };
+        static const char *const calls[] = { "-",      "CREATE",  "DESTROY", "PAUSE",
+                                             "RESUME", "INSPECT", "PING",    "SNAPSHOT" };
         static const char *const nexts[] = {
                 "done", "refuse", "ask", "again", "unregister", "later"
         };
@@ -48,7 +48,7 @@ static const char *text_of(const struct decision *d)
         if (d->sets_handle)
                 buf_addf(&b, "notes ");
         if (d->next == NEXT_CALL)
-                buf_addf(&b, "%s", asks[d->call]);
+                buf_addf(&b, "%s", calls[d->call]);
         else
                 buf_addf(&b, "%s", nexts[d->next]);
         if (d->fails)
@@ -97,7 +97,7 @@ static const struct {
             "DESTROY" } },
         { COMMAND_FORGET,
           { "done", "done", "done", "done", "done", "done", "DESTROY", "DESTROY" } },
-        { COMMAND_RECONCILE, /* nobody has said yet how it is */
+        { COMMAND_RECONCILE, /* its runtime status is unknown yet */
           { "INSPECT", "INSPECT", "INSPECT", "INSPECT", "INSPECT", "DESTROY", "INSPECT",
             "INSPECT" } },
 };
@@ -147,8 +147,8 @@ static const struct {
         enum state state;
         const char *reason;
         bool found;
-        const char *by_life[RUNTIME_STATUS_MAX_]; /* running, paused, ended, dead, gone */
-} shown[] = {
+        const char *by_status[RUNTIME_STATUS_MAX_]; /* running, paused, ended, dead, gone */
+} matrix[] = {
         { STATE_PENDING, NULL, true, { "PING", "DESTROY", "DESTROY", "DESTROY", "DESTROY" } },
         { STATE_PENDING, NULL, false, { "DESTROY", "DESTROY", "DESTROY", "DESTROY", "DESTROY" } },
         { STATE_RUNNING,
@@ -185,36 +185,36 @@ static const struct {
 
 static void the_record_follows_what_the_runtime_shows(void **state)
 {
-        for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
+        for (size_t i = 0; i < ARRAY_SIZE(matrix); i++)
                 for (int status = 0; status < RUNTIME_STATUS_MAX_; status++) {
                         scoped(sandbox_freep) struct sandbox *r =
-                                record_in(shown[i].state, shown[i].reason);
+                                record_in(matrix[i].state, matrix[i].reason);
                         struct driver_health h = { .status = status, .reason = "OOM_KILLED" };
-                        struct command_args told = { .command = COMMAND_RECONCILE,
-                                                     .found = shown[i].found,
-                                                     .health_known = true,
-                                                     .health = h };
-                        struct command_args asked = { .command = COMMAND_RECONCILE,
-                                                      .found = shown[i].found };
+                        struct command_args known = { .command = COMMAND_RECONCILE,
+                                                      .found = matrix[i].found,
+                                                      .health_known = true,
+                                                      .health = h };
+                        struct command_args unknown = { .command = COMMAND_RECONCILE,
+                                                        .found = matrix[i].found };
                         struct call_result a = { .call = CALL_INSPECT, .health = h };
-                        struct decision d = decide(&now, r, &told, NULL);
+                        struct decision d = decide(&now, r, &known, NULL);
                         char name[64];
 
                         (void) snprintf(name, sizeof(name), "%s, %s",
-                                        state_to_string((int) shown[i].state),
+                                        state_to_string((int) matrix[i].state),
                                         runtime_status_to_string(status));
                         check_case(name);
-                        check_decision(&d, shown[i].by_life[status]);
+                        check_decision(&d, matrix[i].by_status[status]);
                         if (d.changes)
-                                check_true(state_may_become(shown[i].state, d.step.state));
-                        if (shown[i].state == STATE_STOPPING)
+                                check_true(state_may_become(matrix[i].state, d.step.state));
+                        if (matrix[i].state == STATE_STOPPING)
                                 continue; /* is not asked how it is */
-                        d = decide(&now, r, &asked, &a);
-                        check_decision(&d, shown[i].by_life[status]);
+                        d = decide(&now, r, &unknown, &a);
+                        check_decision(&d, matrix[i].by_status[status]);
                 }
 }
 
-static void the_news_of_a_death_tell_why_it_is_gone(void **state)
+static void a_death_report_explains_why_it_is_gone(void **state)
 {
         static const struct {
                 int status;
@@ -233,12 +233,12 @@ static void the_news_of_a_death_tell_why_it_is_gone(void **state)
                                           .health = { .status = cases[i].status,
                                                       .reason = cases[i].reason } };
                 struct call_result gone = { .call = CALL_INSPECT, .health.status = RUNTIME_GONE };
-                struct call_result lives = { .call = CALL_INSPECT,
-                                             .health.status = RUNTIME_RUNNING };
+                struct call_result running = { .call = CALL_INSPECT,
+                                               .health.status = RUNTIME_RUNNING };
                 struct decision d = decide(&now, r, &w, &gone);
 
                 check_decision(&d, cases[i].should);
-                d = decide(&now, r, &w, &lives); /* they were old */
+                d = decide(&now, r, &w, &running); /* they were old */
                 check_decision(&d, "done");
         }
 }
@@ -407,7 +407,7 @@ static void what_was_renewed_meanwhile_does_not_expire(void **state)
         check_decision(&d, "done");
 }
 
-static void an_access_never_shortens_a_life(void **state)
+static void an_access_never_shortens_the_expiry(void **state)
 {
         scoped(sandbox_freep) struct sandbox *r = record_in(STATE_RUNNING, NULL);
         struct json_pair extension = { STR("access.renew.extend.seconds"), STR("300") };
@@ -453,7 +453,7 @@ static void after_a_reboot_the_end_is_fixed_on_the_new_clock(void **state)
 
 /* --- the rest --- */
 
-static void who_cannot_pause_is_not_asked(void **state)
+static void a_driver_without_pause_is_not_called(void **state)
 {
         scoped(sandbox_freep) struct sandbox *r = record_in(STATE_RUNNING, NULL);
         struct command_args w = { .command = COMMAND_PAUSE, .caps = ~(unsigned) DRIVER_PAUSE };
@@ -495,14 +495,14 @@ int main(void)
                 cmocka_unit_test(every_command_in_every_state),
                 cmocka_unit_test(without_a_record_commands_are_refused_and_the_rest_is_done),
                 cmocka_unit_test(the_record_follows_what_the_runtime_shows),
-                cmocka_unit_test(the_news_of_a_death_tell_why_it_is_gone),
+                cmocka_unit_test(a_death_report_explains_why_it_is_gone),
                 cmocka_unit_test(answers_lead_on),
                 cmocka_unit_test(what_could_not_be_written_is_undone_or_tried_again),
                 cmocka_unit_test(a_renewal_must_lie_in_the_future_and_mean_something),
                 cmocka_unit_test(what_was_renewed_meanwhile_does_not_expire),
-                cmocka_unit_test(an_access_never_shortens_a_life),
+                cmocka_unit_test(an_access_never_shortens_the_expiry),
                 cmocka_unit_test(after_a_reboot_the_end_is_fixed_on_the_new_clock),
-                cmocka_unit_test(who_cannot_pause_is_not_asked),
+                cmocka_unit_test(a_driver_without_pause_is_not_called),
                 cmocka_unit_test(only_what_runs_may_be_entered),
         };
 

@@ -59,7 +59,7 @@ struct asking {
         int state; /* enum state, of the record that came back; -1 without one */
 };
 
-static void ask_done(struct op *op, int result)
+static void ensure_done(struct op *op, int result)
 {
         struct asking *a = container_of(op, struct asking, x.req.op);
 
@@ -69,7 +69,7 @@ static void ask_done(struct op *op, int result)
         arena_wipe(&a->arena);
 }
 
-static struct asking *ask_start(const char *project, bool must_be_new)
+static struct asking *ensure_start(const char *project, bool must_be_new)
 {
         static const struct str body =
                 STR("{\"image\":{\"uri\":\"debian:12\"},\"entrypoint\":[\"sh\"],"
@@ -88,7 +88,7 @@ static struct asking *ask_start(const char *project, bool must_be_new)
                                         .request = &a->request,
                                         .arena = &a->arena,
                                         .must_be_new = must_be_new };
-        op_init(&a->x.req.op, ask_done);
+        op_init(&a->x.req.op, ensure_done);
         service_ensure(w.service, &a->x);
         check_false(a->done);
         return a;
@@ -101,7 +101,7 @@ struct got {
         int state;
 };
 
-static struct got ask_end(struct asking *a)
+static struct got ensure_end(struct asking *a)
 {
         struct got g = { .result = a->result, .created = a->x.created, .state = a->state };
 
@@ -112,18 +112,18 @@ static struct got ask_end(struct asking *a)
         return g;
 }
 
-/* Time goes on while somebody waits. */
-static struct got ask_new(const char *project, bool must_be_new)
+/* Time goes on while a request waits. */
+static struct got ensure_new(const char *project, bool must_be_new)
 {
-        struct asking *a = ask_start(project, must_be_new);
+        struct asking *a = ensure_start(project, must_be_new);
 
         service_world_until(&w, (service_world_advance(&w, 10 * USEC_PER_MSEC), a->done));
-        return ask_end(a);
+        return ensure_end(a);
 }
 
 static struct got call(const char *project)
 {
-        return ask_new(project, false);
+        return ensure_new(project, false);
 }
 
 /* --- rules --- */
@@ -182,16 +182,16 @@ static void an_owner_gets_one_and_keeps_it(void **state)
         check_true(world_find(&w, first.id)->expiry == NULL);
 }
 
-static void who_wants_a_new_one_is_told_of_the_old(void **state)
+static void must_be_new_returns_the_existing_id(void **state)
 {
-        struct got first = ask_new("a", true), again = ask_new("a", true);
+        struct got first = ensure_new("a", true), again = ensure_new("a", true);
 
         check_i64_eq(first.result, 0);
         check_i64_eq(again.result, ERR_RETURN(ERR_EXISTS));
         check_z_eq(again.other_id, first.id);
         check_z_eq(again.id, "");
         check_i64_eq(world_command(&w, service_delete, first.id), 0);
-        check_i64_eq(ask_new("a", true).result, 0);
+        check_i64_eq(ensure_new("a", true).result, 0);
         check_u64_eq(world_live(&w), 1);
 }
 
@@ -233,7 +233,7 @@ static void one_that_puristas_own_service_made_is_not_given_up(void **state)
                 ensured = call("a");
                 check_i64_eq(ensured.result, ERR_RETURN(ERR_CONFLICT));
                 check_z_eq(ensured.id, "");
-                new = ask_new("a", true);
+                new = ensure_new("a", true);
                 check_i64_eq(new.result, ERR_RETURN(ERR_EXISTS));
                 check_z_eq(new.other_id, "sb-1");
                 check_true(world_find(&w, "sb-1") == NULL);
@@ -250,10 +250,10 @@ static void many_at_once_make_one(void **state)
 
         driver_fake_delay(w.runtime, 3);
         for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-                all[i] = ask_start("a", false);
+                all[i] = ensure_start("a", false);
         for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
                 service_world_until(&w, all[i]->done);
-                g[i] = ask_end(all[i]);
+                g[i] = ensure_end(all[i]);
                 check_i64_eq(g[i].result, 0);
                 check_z_eq(g[i].id, g[0].id);
                 created += g[i].created;
@@ -270,8 +270,8 @@ static void one_that_is_being_made_is_waited_for(void **state)
         struct got a, b;
 
         driver_fake_hold(w.runtime, 1U << DRIVER_CALL_CREATE);
-        first = ask_start("a", false);
-        second = ask_start("a", false);
+        first = ensure_start("a", false);
+        second = ensure_start("a", false);
         service_world_until(&w, driver_fake_held(w.runtime, DRIVER_CALL_CREATE) == 1);
         /* Longer than a create is waited for, and than the lease of the lock. */
         for (int i = 0; i < 60; i++) {
@@ -281,8 +281,8 @@ static void one_that_is_being_made_is_waited_for(void **state)
         check_false(first->done || second->done);
         driver_fake_release(w.runtime);
         service_world_until(&w, first->done && second->done);
-        a = ask_end(first);
-        b = ask_end(second);
+        a = ensure_end(first);
+        b = ensure_end(second);
         check_true(a.result == 0 && a.created && a.state == STATE_RUNNING);
         check_true(b.result == 0 && !b.created);
         check_z_eq(b.id, a.id);
@@ -322,13 +322,13 @@ static void one_that_is_going_is_followed_by_another(void **state)
         driver_fake_hold(w.runtime, 1U << DRIVER_CALL_DESTROY);
         deleting = world_command_start(&w, service_delete, first.id);
         service_world_until(&w, driver_fake_held(w.runtime, DRIVER_CALL_DESTROY) == 1);
-        a = ask_start("a", true);
+        a = ensure_start("a", true);
         for (int i = 0; i < 20; i++)
                 service_world_turn(&w);
         check_false(a->done);
         driver_fake_release(w.runtime);
         service_world_until(&w, a->done && world_command_is_done(deleting));
-        again = ask_end(a);
+        again = ensure_end(a);
         check_i64_eq(world_command_end(deleting), 0);
         check_true(again.result == 0 && again.created && strcmp(again.id, first.id) != 0);
         check_u64_eq(world_live(&w), 1);
@@ -348,7 +348,7 @@ static void one_that_died_is_replaced(void **state)
 
 /* --- an agent that does not answer --- */
 
-static void one_silence_costs_nobody_his_data(void **state)
+static void one_missed_ping_loses_no_data(void **state)
 {
         struct got first = call("a"), again;
 
@@ -383,7 +383,7 @@ static void one_that_vanished_is_replaced(void **state)
         check_u64_eq(world_live(&w), 1);
 }
 
-static void a_runtime_that_can_not_tell_costs_nobody_his_data(void **state)
+static void a_runtime_without_an_answer_loses_no_data(void **state)
 {
         struct got first = call("a"), again;
 
@@ -402,11 +402,11 @@ static void a_runtime_that_can_not_tell_costs_nobody_his_data(void **state)
 
 /* --- who leaves, what fails --- */
 
-static void who_leaves_at_any_moment_leaves_nothing_undone(void **state)
+static void cancel_at_any_step_leaves_nothing_undone(void **state)
 {
         driver_fake_delay(w.runtime, 2);
         for (int turns = 0; turns < 40; turns++) {
-                struct asking *a = ask_start("a", false);
+                struct asking *a = ensure_start("a", false);
                 struct got g;
 
                 silences = turns % 3;
@@ -414,7 +414,7 @@ static void who_leaves_at_any_moment_leaves_nothing_undone(void **state)
                         service_world_turn(&w);
                 op_cancel(&a->x.req.op);
                 service_world_until(&w, a->done);
-                g = ask_end(a);
+                g = ensure_end(a);
                 check_true(g.result == 0 || g.result == ERR_RETURN(ERR_CANCELED));
                 service_world_idle(&w);
                 check_true(world_live(&w) <= 1);
@@ -430,12 +430,12 @@ static void a_stop_ends_those_who_wait(void **state)
         struct asking *made, *waits;
 
         driver_fake_hold(w.runtime, 1U << DRIVER_CALL_CREATE);
-        made = ask_start("a", false);
-        waits = ask_start("a", false);
+        made = ensure_start("a", false);
+        waits = ensure_start("a", false);
         service_world_until(&w, driver_fake_held(w.runtime, DRIVER_CALL_CREATE) == 1);
         service_world_down(&w);
         check_true(made->done && waits->done);
-        check_true(ask_end(made).result < 0 && ask_end(waits).result < 0);
+        check_true(ensure_end(made).result < 0 && ensure_end(waits).result < 0);
         driver_fake_release(w.runtime);
         check_i64_eq(service_world_up(&w), 0);
         service_world_idle(&w);
@@ -444,17 +444,17 @@ static void a_stop_ends_those_who_wait(void **state)
 }
 
 /* The lock of the one that died is in the store: its lease has to be over. */
-static void a_crash_at_any_moment_leaves_one_at_most(void **state)
+static void a_crash_at_any_step_leaves_one_at_most(void **state)
 {
         for (int turns = 0; turns < 30; turns++) {
-                struct asking *a = ask_start("a", false);
+                struct asking *a = ensure_start("a", false);
                 struct got g;
 
                 for (int i = 0; i < turns && !a->done; i++)
                         service_world_turn(&w);
                 service_world_crash(&w);
                 check_true(a->done);
-                (void) ask_end(a);
+                (void) ensure_end(a);
                 check_i64_eq(service_world_up(&w), 0);
                 service_world_idle(&w);
                 service_world_advance(&w, 2 * REGISTRY_LEASE);
@@ -525,7 +525,7 @@ int main(void)
                 cmocka_unit_test(each_state_has_its_step),
                 cmocka_unit_test(nothing_is_given_up_on_a_runtimes_silence),
                 WITH_WORLD(an_owner_gets_one_and_keeps_it),
-                WITH_WORLD(who_wants_a_new_one_is_told_of_the_old),
+                WITH_WORLD(must_be_new_returns_the_existing_id),
                 WITH_WORLD(one_that_puristas_own_service_made_is_not_given_up),
                 WITH_WORLD(many_at_once_make_one),
                 WITH_WORLD(one_that_is_being_made_is_waited_for),
@@ -533,13 +533,13 @@ int main(void)
                 WITH_WORLD(a_paused_one_is_resumed),
                 WITH_WORLD(one_that_is_going_is_followed_by_another),
                 WITH_WORLD(one_that_died_is_replaced),
-                WITH_WORLD(one_silence_costs_nobody_his_data),
+                WITH_WORLD(one_missed_ping_loses_no_data),
                 WITH_WORLD(one_that_stays_silent_is_replaced),
                 WITH_WORLD(one_that_vanished_is_replaced),
-                WITH_WORLD(a_runtime_that_can_not_tell_costs_nobody_his_data),
-                WITH_WORLD(who_leaves_at_any_moment_leaves_nothing_undone),
+                WITH_WORLD(a_runtime_without_an_answer_loses_no_data),
+                WITH_WORLD(cancel_at_any_step_leaves_nothing_undone),
                 WITH_WORLD(a_stop_ends_those_who_wait),
-                WITH_WORLD(a_crash_at_any_moment_leaves_one_at_most),
+                WITH_WORLD(a_crash_at_any_step_leaves_one_at_most),
                 WITH_WORLD(a_store_that_fails_makes_no_second_one),
                 WITH_WORLD(a_sandbox_is_its_owners),
         };

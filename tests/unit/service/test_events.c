@@ -49,7 +49,7 @@ static void hearer_init(struct hearer *h)
         service_listen(w.service, &h->listener);
 }
 
-static void each_change_is_told_in_order(void **state)
+static void changes_are_reported_in_order(void **state)
 {
         struct hearer h;
         struct made m;
@@ -67,19 +67,19 @@ static void each_change_is_told_in_order(void **state)
         buf_done(&h.heard);
 }
 
-static void listeners_may_go_while_they_are_told(void **state)
+static void listeners_may_leave_while_they_are_notified(void **state)
 {
-        /* Who takes out whom: oneself, the one before, the one behind. */
+        /* Which listener removes which: itself, the one before, the one after. */
         for (int at = 0; at < 3; at++)
-                for (int whom = 0; whom < 3; whom++) {
+                for (int dropped = 0; dropped < 3; dropped++) {
                         struct hearer h[3];
 
                         for (int i = 0; i < 3; i++)
                                 hearer_init(&h[i]);
-                        h[at].drops = &h[whom].listener;
+                        h[at].drops = &h[dropped].listener;
                         check_i64_eq(world_create(&w, &plain).result, 0);
                         for (int i = 0; i < 3; i++) {
-                                size_t should = i != whom ? 2 : whom <= at ? 1 : 0;
+                                size_t should = i != dropped ? 2 : dropped <= at ? 1 : 0;
 
                                 check_i64_eq(h[i].heard.n > 0, should > 0);
                                 check_i64_eq(strchr(buf_str(&h[i].heard).p, ' ') != NULL,
@@ -143,8 +143,8 @@ static void numbers_are_counted(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                T(each_change_is_told_in_order),
-                T(listeners_may_go_while_they_are_told),
+                T(changes_are_reported_in_order),
+                T(listeners_may_leave_while_they_are_notified),
                 T(the_last_changes_of_a_sandbox_are_remembered),
                 T(numbers_are_counted),
         };

@@ -70,7 +70,7 @@ static void what_is_paused_or_pending_expires_too(void **state)
         check_i64_eq(driver_fake_count(w.runtime), 0);
 }
 
-static void a_renewed_sandbox_lives_on(void **state)
+static void a_renewed_sandbox_keeps_running(void **state)
 {
         struct made m = world_create(&w, &(struct create_options){ .timeout = 60 });
 
@@ -97,7 +97,7 @@ static void the_wall_clock_does_not_decide(void **state)
         check_i64_eq(world_state(&w, m.id), STATE_TERMINATED);
 }
 
-static void lives_go_on_across_restarts_and_reboots(void **state)
+static void deadlines_survive_restarts_and_reboots(void **state)
 {
         struct made a = world_create(&w, &(struct create_options){ .timeout = 60 });
         struct made b = world_create(&w, &(struct create_options){ .timeout = 600 });
@@ -256,7 +256,7 @@ static void the_oldest_tombstones_of_a_tenant_make_room(void **state)
 #define MANY 10000
 #endif
 
-/* The processor's time, not the wall's: others share the machine. */
+/* CPU time, not wall time: others share the host. */
 static usec_t cpu_time(void)
 {
         struct timespec t;
@@ -288,7 +288,7 @@ static usec_t timed_turn(void)
         return cpu_time() - from;
 }
 
-/* How many were begun is what is judged; how long that took depends on who else uses the machine. */
+/* Judged by the number that were begun; the time depends on the load of the host. */
 static void many_that_end_at_once_do_not_hold_up_the_loop(void **state)
 {
         uint64_t begun = driver_fake_calls(w.runtime, DRIVER_CALL_DESTROY), most = 0;
@@ -313,7 +313,7 @@ static void many_that_end_at_once_do_not_hold_up_the_loop(void **state)
         check_true(most > 0 && most <= 2 * SCHEDULE_BATCH);
 }
 
-static void a_look_at_many_does_not_hold_up_the_loop(void **state)
+static void reconciling_many_does_not_hold_up_the_loop(void **state)
 {
         uint64_t before;
         usec_t longest = 0;
@@ -328,8 +328,8 @@ static void a_look_at_many_does_not_hold_up_the_loop(void **state)
                 longest = MAX_OF(longest, took);
                 turns++;
         }
-        print_message("# a look at %d took %u turns; the longest took %llu us\n", MANY, turns,
-                      (unsigned long long) longest);
+        print_message("# reconciling %d took %u iterations; the longest took %llu us\n", MANY,
+                      turns, (unsigned long long) longest);
         check_i64_eq(world_live(&w), MANY);
         /* Scan, its answer, and the end take one each: there was more than one slice. */
         check_true(turns > 4);
@@ -342,16 +342,16 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 T(an_expired_sandbox_is_a_tombstone_for_its_time),
                 T(what_is_paused_or_pending_expires_too),
-                T(a_renewed_sandbox_lives_on),
+                T(a_renewed_sandbox_keeps_running),
                 T(the_wall_clock_does_not_decide),
-                T(lives_go_on_across_restarts_and_reboots),
+                T(deadlines_survive_restarts_and_reboots),
                 T(an_end_that_was_put_off_leaves_nothing_half_paused),
                 T(a_delete_that_cannot_begin_leaves_nothing_half_paused),
                 T(a_destroy_that_fails_is_tried_again_less_and_less_often),
                 T(a_store_that_fails_does_not_keep_anything_alive),
                 T(the_oldest_tombstones_of_a_tenant_make_room),
                 T(many_that_end_at_once_do_not_hold_up_the_loop),
-                T(a_look_at_many_does_not_hold_up_the_loop),
+                T(reconciling_many_does_not_hold_up_the_loop),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ struct play {
         struct creating *creating;
         struct commanding *commanding;
         char ids[N_WHO][64];
-        bool promised[N_WHO]; /* it was made, and nobody has deleted it or let it expire */
+        bool promised[N_WHO]; /* it was created, and neither deleted nor expired */
         bool deleted[N_WHO];
         unsigned failures;
 };

@@ -228,7 +228,7 @@ static int64_t end_of(const char *id)
         return world_find(&w, id)->expiry->mono_usec;
 }
 
-static void an_access_renews_once_a_minute_if_it_was_asked_for(void **state)
+static void an_access_renews_once_a_minute_if_requested(void **state)
 {
         struct made m = world_create(&w, &(struct create_options){
                                                  .timeout = 310,
@@ -266,7 +266,7 @@ int main(void)
                 T(a_stop_ends_visits),
                 T(files_come_through_the_agent),
                 T(an_agent_that_makes_no_sense_is_an_error),
-                T(an_access_renews_once_a_minute_if_it_was_asked_for),
+                T(an_access_renews_once_a_minute_if_requested),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

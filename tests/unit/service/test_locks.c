@@ -71,7 +71,7 @@ static void a_delete_ends_a_create_that_is_under_way(void **state)
         check_i64_eq(w.service->ctls.n, 0);
 }
 
-static void a_delete_can_come_at_any_moment_of_a_create(void **state)
+static void a_delete_can_come_at_any_step_of_a_create(void **state)
 {
         for (int turns = 0, done = 0; !done; turns++) {
                 struct creating *c = world_create_start(&w, &plain);
@@ -217,7 +217,7 @@ static void what_has_not_begun_goes_with_its_caller(void **state)
 }
 
 /* What the store has is not what the registry knows, so the patch is written twice; when that is
- * found out, its caller is gone with all that he brought. */
+ * found out, its caller is gone with its memory. */
 static void a_patch_that_has_begun_needs_its_caller_no_more(void **state)
 {
         struct made m = world_create(&w, &plain);
@@ -308,7 +308,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 T(a_delete_ends_a_create_that_is_under_way),
-                T(a_delete_can_come_at_any_moment_of_a_create),
+                T(a_delete_can_come_at_any_step_of_a_create),
                 T(a_delete_ends_a_pause_and_goes_before_those_that_wait),
                 T(who_deletes_what_is_being_deleted_waits_for_the_same_end),
                 T(a_delete_goes_on_when_its_caller_has_gone),

@@ -28,7 +28,7 @@ struct asking {
         char name[32], reason[128], fact[128];
 };
 
-static void told(struct op *op, int result)
+static void probe_done(struct op *op, int result)
 {
         struct asking *a = container_of(op, struct asking, probe.op);
 
@@ -53,7 +53,7 @@ static void told(struct op *op, int result)
 static void begin(struct asking *a)
 {
         *a = (struct asking){ 0 };
-        op_init(&a->probe.op, told);
+        op_init(&a->probe.op, probe_done);
         service_probe(w.service, &a->probe);
         check_false(a->done);
 }
@@ -63,7 +63,7 @@ static void hold(void)
         driver_fake_hold(w.runtime, 1U << DRIVER_CALL_PROBE);
 }
 
-static uint64_t asked(void)
+static uint64_t probes(void)
 {
         return driver_fake_calls(w.runtime, DRIVER_CALL_PROBE);
 }
@@ -101,7 +101,7 @@ static void a_driver_that_fails_is_an_answer(void **state)
         check_i64_eq(a.facts, 0);
 }
 
-static void who_asks_meanwhile_shares(void **state)
+static void parallel_probes_share_a_round(void **state)
 {
         struct asking many[5];
 
@@ -109,7 +109,7 @@ static void who_asks_meanwhile_shares(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(many); i++)
                 begin(&many[i]);
         service_world_until(&w, driver_fake_held(w.runtime, DRIVER_CALL_PROBE) == 1);
-        check_i64_eq(asked(), 1);
+        check_i64_eq(probes(), 1);
         op_cancel(&many[1].probe.op);
         service_world_until(&w, many[1].done);
         check_i64_eq(many[1].result, ERR_RETURN(ERR_CANCELED));
@@ -119,13 +119,13 @@ static void who_asks_meanwhile_shares(void **state)
                 service_world_until(&w, many[i].done);
                 check_i64_eq(many[i].n, i != 1);
         }
-        check_i64_eq(asked(), 1);
+        check_i64_eq(probes(), 1);
         begin(&many[0]);
         service_world_until(&w, many[0].done);
-        check_i64_eq(asked(), 2);
+        check_i64_eq(probes(), 2);
 }
 
-static void nobody_waits_for_ever(void **state)
+static void a_slow_driver_times_out(void **state)
 {
         struct asking a;
 
@@ -173,8 +173,8 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 test(a_driver_says_what_it_can_and_finds),
                 test(a_driver_that_fails_is_an_answer),
-                test(who_asks_meanwhile_shares),
-                test(nobody_waits_for_ever),
+                test(parallel_probes_share_a_round),
+                test(a_slow_driver_times_out),
                 test(a_stop_ends_it),
         };
 

@@ -20,7 +20,7 @@ static int tear_down(void **state)
 
 /* --- commands that wait --- */
 
-struct asked {
+struct snapshot_call {
         struct service_snapshot call;
         bool done;
         int result;
@@ -30,7 +30,7 @@ struct asked {
 
 static void call_done(struct op *op, int result)
 {
-        struct asked *x = container_of(op, struct asked, call.req.op);
+        struct snapshot_call *x = container_of(op, struct snapshot_call, call.req.op);
 
         x->result = result;
         x->state = x->call.snapshot ? x->call.snapshot->status.state : -1;
@@ -41,24 +41,25 @@ static void call_done(struct op *op, int result)
 
 typedef void snapshot_fn(struct service *s, struct service_snapshot *x);
 
-static void ask_start(struct asked *x, snapshot_fn *f, const char *tenant, const char *id)
+static void call_start(struct snapshot_call *x, snapshot_fn *f, const char *tenant, const char *id)
 {
-        *x = (struct asked){ .call = { .caller = world_caller(tenant), .id = str_from(id) } };
+        *x = (struct snapshot_call){ .call = { .caller = world_caller(tenant),
+                                               .id = str_from(id) } };
         op_init(&x->call.req.op, call_done);
         f(w.service, &x->call);
         check_false(x->done);
 }
 
-static int ask_as(struct asked *x, snapshot_fn *f, const char *tenant, const char *id)
+static int call_as(struct snapshot_call *x, snapshot_fn *f, const char *tenant, const char *id)
 {
-        ask_start(x, f, tenant, id);
+        call_start(x, f, tenant, id);
         service_world_until(&w, x->done);
         return x->result;
 }
 
-static int call(struct asked *x, snapshot_fn *f, const char *id)
+static int call(struct snapshot_call *x, snapshot_fn *f, const char *id)
 {
-        return ask_as(x, f, "t", id);
+        return call_as(x, f, "t", id);
 }
 
 static int state_of(const char *id)
@@ -69,7 +70,7 @@ static int state_of(const char *id)
         return s ? s->status.state : -1;
 }
 
-static struct made box(void)
+static struct made sandbox(void)
 {
         struct made m = world_create(&w, &(struct create_options){ 0 });
 
@@ -80,7 +81,7 @@ static struct made box(void)
 /* One that is Ready. */
 static void kept(const char *sandbox, char ret[static 64])
 {
-        struct asked x;
+        struct snapshot_call x;
 
         check_i64_eq(call(&x, service_create_snapshot, sandbox), 0);
         check_i64_eq(x.state, SNAPSHOT_CREATING);
@@ -102,8 +103,8 @@ static struct made restore(const char *tenant, const char *id, const char *exten
 
 static void a_snapshot_outlives_its_sandbox(void **state)
 {
-        struct made m = box(), next;
-        struct asked x;
+        struct made m = sandbox(), next;
+        struct snapshot_call x;
         char id[64];
 
         kept(m.id, id);
@@ -125,14 +126,14 @@ static void a_snapshot_outlives_its_sandbox(void **state)
 
 static void what_is_refused(void **state)
 {
-        struct made m = box();
-        struct asked x;
+        struct made m = sandbox();
+        struct snapshot_call x;
         char id[64];
 
         kept(m.id, id);
         check_i64_eq(call(&x, service_create_snapshot, "none"), E(NOT_FOUND));
-        check_i64_eq(ask_as(&x, service_create_snapshot, "other", m.id), E(NOT_FOUND));
-        check_i64_eq(ask_as(&x, service_delete_snapshot, "other", id), E(NOT_FOUND));
+        check_i64_eq(call_as(&x, service_create_snapshot, "other", m.id), E(NOT_FOUND));
+        check_i64_eq(call_as(&x, service_delete_snapshot, "other", id), E(NOT_FOUND));
         check_true(!service_find_snapshot(w.service, world_caller("other"), str_from(id)));
         check_i64_eq(restore("other", id, "").result, E(NOT_FOUND));
         check_i64_eq(restore("t", "none", "").result, E(NOT_FOUND));
@@ -150,9 +151,9 @@ static void what_is_refused(void **state)
 
 static void what_is_being_created_can_be_neither_used_nor_deleted(void **state)
 {
-        struct made m = box();
+        struct made m = sandbox();
         struct commanding *gone;
-        struct asked x, y;
+        struct snapshot_call x, y;
 
         driver_fake_hold(w.runtime, 1U << DRIVER_CALL_SNAPSHOT);
         check_i64_eq(call(&x, service_create_snapshot, m.id), 0);
@@ -175,17 +176,17 @@ static void few_are_taken_at_once(void **state)
 {
         const struct service_limits limits = { .each = { .snapshots = 7 } };
         struct made m[8];
-        struct asked x[8];
+        struct snapshot_call x[8];
         struct err e;
         size_t ready = 0;
 
         check_i64_eq(service_set_limits(w.service, &limits, &e), 0);
         driver_fake_hold(w.runtime, 1U << DRIVER_CALL_SNAPSHOT);
         for (size_t i = 0; i < ARRAY_SIZE(m); i++)
-                m[i] = box();
+                m[i] = sandbox();
         /* All at once: a quota is not passed together. */
         for (size_t i = 0; i < ARRAY_SIZE(m); i++)
-                ask_start(&x[i], service_create_snapshot, "t", m[i].id);
+                call_start(&x[i], service_create_snapshot, "t", m[i].id);
         for (size_t i = 0; i < ARRAY_SIZE(m); i++) {
                 service_world_until(&w, x[i].done);
                 check_i64_eq(x[i].result, i < 7 ? 0 : E(EXHAUSTED));
@@ -203,13 +204,13 @@ static void few_are_taken_at_once(void **state)
         check_u64_eq(ready, 7);
 }
 
-static void a_driver_that_fails_is_told(void **state)
+static void driver_failures_are_reported(void **state)
 {
         const struct driver_failing_plan plan = { .when = DRIVER_FAILING_FROM,
                                                   .n = 1,
                                                   .calls = 1U << DRIVER_CALL_SNAPSHOT };
-        struct made m = box();
-        struct asked x, y;
+        struct made m = sandbox();
+        struct snapshot_call x, y;
         const struct snapshot *s;
 
         driver_failing_plan(w.driver, &plan);
@@ -231,8 +232,8 @@ static void a_crash_while_one_is_taken_leaves_nothing(void **state)
                                                           .n = 1,
                                                           .calls = 1U << DRIVER_CALL_SNAPSHOT,
                                                           .after = true };
-                struct made m = box();
-                struct asked x;
+                struct made m = sandbox();
+                struct snapshot_call x;
 
                 if (after[i]) /* the driver has made it, and we don't know */
                         driver_failing_plan(w.driver, &plan);
@@ -255,13 +256,13 @@ static void a_crash_while_one_is_taken_leaves_nothing(void **state)
 
 static void a_crash_while_one_is_deleted_is_finished(void **state)
 {
-        struct made m = box();
-        struct asked x;
+        struct made m = sandbox();
+        struct snapshot_call x;
         char id[64];
 
         kept(m.id, id);
         driver_fake_hold(w.runtime, 1U << DRIVER_CALL_SNAPSHOT_REMOVE);
-        ask_start(&x, service_delete_snapshot, "t", id);
+        call_start(&x, service_delete_snapshot, "t", id);
         service_world_until(&w, driver_fake_held(w.runtime, DRIVER_CALL_SNAPSHOT_REMOVE) == 1);
         check_i64_eq(state_of(id), SNAPSHOT_DELETING);
         op_cancel(&x.call.req.op);
@@ -273,9 +274,9 @@ static void a_crash_while_one_is_deleted_is_finished(void **state)
         check_u64_eq(driver_fake_snapshots(w.runtime), 0);
 }
 
-static void what_nobody_knows_goes_and_what_is_gone_is_told(void **state)
+static void unknown_snapshots_are_removed_and_missing_ones_failed(void **state)
 {
-        struct made m = box();
+        struct made m = sandbox();
         char id[64];
 
         kept(m.id, id);
@@ -292,8 +293,8 @@ static void what_nobody_knows_goes_and_what_is_gone_is_told(void **state)
 
 static void a_server_that_stops_waits_for_none_that_waits(void **state)
 {
-        struct made m = box();
-        struct asked x[6];
+        struct made m = sandbox();
+        struct snapshot_call x[6];
 
         driver_fake_hold(w.runtime, 1U << DRIVER_CALL_SNAPSHOT);
         for (size_t i = 0; i < ARRAY_SIZE(x); i++)
@@ -315,10 +316,10 @@ int main(void)
                 TEST(what_is_refused),
                 TEST(what_is_being_created_can_be_neither_used_nor_deleted),
                 TEST(few_are_taken_at_once),
-                TEST(a_driver_that_fails_is_told),
+                TEST(driver_failures_are_reported),
                 TEST(a_crash_while_one_is_taken_leaves_nothing),
                 TEST(a_crash_while_one_is_deleted_is_finished),
-                TEST(what_nobody_knows_goes_and_what_is_gone_is_told),
+                TEST(unknown_snapshots_are_removed_and_missing_ones_failed),
                 TEST(a_server_that_stops_waits_for_none_that_waits),
         };
 

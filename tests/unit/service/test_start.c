@@ -42,7 +42,7 @@ static const char *reason_of(const char *id)
 
 /* --- the start --- */
 
-static void what_lives_is_adopted_and_what_is_gone_is_said_to_be(void **state)
+static void running_sandboxes_are_adopted_and_missing_ones_failed(void **state)
 {
         struct made runs = world_create(&w, &plain), rests = world_create(&w, &plain),
                     gone = world_create(&w, &plain);
@@ -98,7 +98,7 @@ static void what_has_died_meanwhile_says_why(void **state)
         check_i64_eq(driver_fake_count(w.runtime), 0);
 }
 
-static void what_nobody_knows_is_added(void **state)
+static void unknown_sandboxes_are_added(void **state)
 {
         struct made a = world_create(&w, &plain), b = world_create(&w, &plain),
                     spoiled = world_create(&w, &plain);
@@ -178,7 +178,7 @@ static void a_driver_that_does_not_answer_does_not_keep_us_from_starting(void **
         w.scans_to_fail = 1;
         check_i64_eq(service_world_up(&w), 0);
         check_i64_eq(world_state(&w, m.id), STATE_RUNNING);
-        check_i64_eq(world_state(&w, gone.id), STATE_RUNNING); /* nobody can know */
+        check_i64_eq(world_state(&w, gone.id), STATE_RUNNING); /* unknown */
         check_i64_eq(w.service->tenants.sandboxes, 2);
         service_world_advance(&w, 60 * USEC_PER_SEC);
         service_world_until(&w, world_state(&w, gone.id) == STATE_FAILED);
@@ -221,7 +221,7 @@ static void a_stop_ends_a_start_wherever_it_is(void **state)
         }
 }
 
-static void a_stop_ends_a_look(void **state)
+static void a_stop_ends_a_run(void **state)
 {
         driver_fake_hold(w.runtime, 1U << DRIVER_CALL_SCAN);
         service_world_advance(&w, 60 * USEC_PER_SEC);
@@ -233,7 +233,7 @@ static void a_stop_ends_a_look(void **state)
 
 /* --- from time to time --- */
 
-static void look(void)
+static void run_reconcile(void)
 {
         uint64_t before = service_stats(w.service).reconciles;
 
@@ -250,7 +250,7 @@ static void change_done(struct op *op, int result)
         changed = true;
 }
 
-/* The driver is told, the service is not. */
+/* The driver knows, the service does not. */
 static void behind_our_back(void (*f)(struct driver *, struct driver_pause *,
                                       const struct sandbox *),
                             const char *id)
@@ -272,40 +272,40 @@ static void what_has_changed_behind_our_back_is_seen(void **state)
 
         check_true(driver_fake_vanish(w.runtime, str_from(gone.id)));
         behind_our_back(driver_pause, paused.id);
-        look();
+        run_reconcile();
         check_i64_eq(world_state(&w, runs.id), STATE_RUNNING);
         check_i64_eq(world_state(&w, gone.id), STATE_FAILED);
         check_i64_eq(world_state(&w, paused.id), STATE_PAUSED);
         behind_our_back(driver_resume, paused.id);
-        look();
+        run_reconcile();
         check_i64_eq(world_state(&w, paused.id), STATE_RUNNING);
 }
 
-static void what_comes_and_goes_during_a_look_is_not_mistaken(void **state)
+static void changes_during_a_run_are_not_mistaken(void **state)
 {
         struct made old = world_create(&w, &plain), m;
-        uint64_t looks = service_stats(w.service).reconciles;
+        uint64_t runs = service_stats(w.service).reconciles;
 
         driver_fake_hold(w.runtime, 1U << DRIVER_CALL_SCAN);
         service_world_advance(&w, 60 * USEC_PER_SEC);
         service_world_until(&w, driver_fake_held(w.runtime, DRIVER_CALL_SCAN) == 1);
         m = world_create(&w, &plain); /* the scan has begun */
         driver_fake_release(w.runtime);
-        service_world_until(&w, service_stats(w.service).reconciles > looks);
+        service_world_until(&w, service_stats(w.service).reconciles > runs);
         service_world_idle(&w);
         check_i64_eq(world_state(&w, old.id), STATE_RUNNING);
         check_i64_eq(world_state(&w, m.id), STATE_RUNNING);
 
         /* In every turn of a scan: a sandbox made, and one deleted. */
         for (int turns = 0; turns < 12; turns++) {
-                looks = service_stats(w.service).reconciles;
+                runs = service_stats(w.service).reconciles;
                 service_world_advance(&w, 60 * USEC_PER_SEC);
                 for (int i = 0; i < turns; i++)
                         service_world_turn(&w);
                 check_i64_eq(world_command(&w, service_delete, old.id), 0);
                 old = m;
                 m = world_create(&w, &plain);
-                service_world_until(&w, service_stats(w.service).reconciles > looks);
+                service_world_until(&w, service_stats(w.service).reconciles > runs);
                 service_world_idle(&w);
                 check_i64_eq(world_state(&w, old.id), STATE_RUNNING);
                 check_i64_eq(world_state(&w, m.id), STATE_RUNNING);
@@ -314,7 +314,7 @@ static void what_comes_and_goes_during_a_look_is_not_mistaken(void **state)
         }
 }
 
-static void many_are_looked_at_in_slices(void **state)
+static void many_are_reconciled_in_slices(void **state)
 {
         for (int i = 0; i < 300; i++)
                 check_i64_eq(world_create(&w, &plain).result, 0);
@@ -330,7 +330,7 @@ static void many_are_looked_at_in_slices(void **state)
 
 /* --- deaths --- */
 
-static void a_death_is_told_within_a_turn_or_two(void **state)
+static void a_death_is_reported_within_two_iterations(void **state)
 {
         static const struct {
                 struct driver_health how;
@@ -382,21 +382,21 @@ static void what_dies_while_it_is_deleted_is_deleted(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                T(what_lives_is_adopted_and_what_is_gone_is_said_to_be),
+                T(running_sandboxes_are_adopted_and_missing_ones_failed),
                 T(what_a_scan_cannot_read_is_not_taken_for_gone),
                 T(what_has_died_meanwhile_says_why),
-                T(what_nobody_knows_is_added),
+                T(unknown_sandboxes_are_added),
                 T(what_the_runtime_cannot_read_back_is_not_taken_for_gone),
                 T(of_a_create_that_was_cut_off_what_answers_is_kept),
                 T(of_a_create_that_was_cut_off_what_does_not_run_is_undone),
                 T(a_driver_that_does_not_answer_does_not_keep_us_from_starting),
                 T(before_the_start_is_over_nothing_is_taken),
                 T(a_stop_ends_a_start_wherever_it_is),
-                T(a_stop_ends_a_look),
+                T(a_stop_ends_a_run),
                 T(what_has_changed_behind_our_back_is_seen),
-                T(what_comes_and_goes_during_a_look_is_not_mistaken),
-                T(many_are_looked_at_in_slices),
-                T(a_death_is_told_within_a_turn_or_two),
+                T(changes_during_a_run_are_not_mistaken),
+                T(many_are_reconciled_in_slices),
+                T(a_death_is_reported_within_two_iterations),
                 T(what_dies_while_it_is_deleted_is_deleted),
         };
 

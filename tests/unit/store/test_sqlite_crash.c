@@ -23,11 +23,11 @@
  * acknowledgement waited for the disk is shown by test_sqlite_faults.
  */
 
-#define ROUNDS      60
-#define KEYS        40
-#define AT_A_TIME   16
-#define LIFE_USEC   30000 /* at most, from the first acknowledgement of a life */
-#define VALUE_BYTES 6000  /* more than a page: torn writes would show */
+#define ROUNDS        60
+#define KEYS          40
+#define AT_A_TIME     16
+#define DEADLINE_USEC 30000 /* at most, from the first acknowledgement of a life */
+#define VALUE_BYTES   6000  /* more than a page: torn writes would show */
 
 struct report {
         uint16_t key;
@@ -123,7 +123,7 @@ static void writer_done(struct op *op, int result)
         x->report.is_start = false;
         tell(&x->report);
         if (is_first)
-                child_kill_within(LIFE_USEC);
+                child_kill_within(DEADLINE_USEC);
         is_first = false;
         writer_next(x);
 }

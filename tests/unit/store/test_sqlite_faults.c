@@ -174,7 +174,7 @@ static void a_full_disk_refuses_writes_only(void **state)
         buf_done(&keys);
 }
 
-/* hutchd must start, or nobody can make room through it. */
+/* hutchd must start, or no one can make room through it. */
 static void a_store_opens_on_a_full_disk(void **state)
 {
         check_i64_eq(world_put(&w, STR("old"), STR("value"), NULL), 0);
@@ -264,7 +264,7 @@ static void a_small_file_system_runs_full_and_recovers(void **state)
         if (unshare(CLONE_NEWNS) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
                 skip_because("no mount namespace for us here");
         (void) mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
-        if (mount("tmpfs", w.folder, "tmpfs", 0, "size=4m,mode=0700") < 0)
+        if (mount("tmpfs", w.dir, "tmpfs", 0, "size=4m,mode=0700") < 0)
                 skip_because("no tmpfs may be mounted here");
         w.store = world_sqlite(&w);
         check_i64_eq(world_put(&w, STR("old"), STR("value"), NULL), 0);
@@ -281,11 +281,11 @@ static void a_small_file_system_runs_full_and_recovers(void **state)
         check_i64_eq(world_get(&w, STR("big000"), &value, NULL), 0);
         check_u64_eq(value.n, big.n);
 
-        check_i64_eq(mount(NULL, w.folder, NULL, MS_REMOUNT, "size=16m"), 0);
+        check_i64_eq(mount(NULL, w.dir, NULL, MS_REMOUNT, "size=16m"), 0);
         check_i64_eq(world_put(&w, STR("big999"), big, NULL), 0);
         check_i64_eq(world_get(&w, STR("big999"), &value, NULL), 0);
         world_close_store(&w);
-        check_i64_eq(umount2(w.folder, MNT_DETACH), 0);
+        check_i64_eq(umount2(w.dir, MNT_DETACH), 0);
 }
 
 #define FAULT_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

@@ -136,15 +136,15 @@ static void what_is_no_file_of_ours_is_refused(void **state)
 {
         char target[96];
 
-        (void) snprintf(w.path, sizeof(w.path), "%s/none/store.db", w.folder);
-        check_refused(ERR_NOT_FOUND, "the folder of");
-        (void) snprintf(w.path, sizeof(w.path), "%s/store.db", w.folder);
+        (void) snprintf(w.path, sizeof(w.path), "%s/none/store.db", w.dir);
+        check_refused(ERR_NOT_FOUND, "the directory of");
+        (void) snprintf(w.path, sizeof(w.path), "%s/store.db", w.dir);
 
         check_i64_eq(mkdir(w.path, 0700), 0);
         check_refused(ERR_INVALID, "is not a file");
         check_i64_eq(rmdir(w.path), 0);
 
-        (void) snprintf(target, sizeof(target), "%s/other", w.folder);
+        (void) snprintf(target, sizeof(target), "%s/other", w.dir);
         check_i64_eq(symlink(target, w.path), 0);
         check_refused(ERR_INVALID, "is not a file");
         check_i64_eq(unlink(w.path), 0);

@@ -58,13 +58,13 @@ static void begin(struct store_world *w)
         world_open(w, &maker);
 }
 
-/* Somebody else asks JetStream, or publishes; the answer is good until the next one. */
-static const char *ask(const char *subject, const char *body)
+/* Another client sends a request to JetStream, or publishes; the reply is valid until the next one. */
+static const char *js_request(const char *subject, const char *body)
 {
         static char *answer;
 
         free(answer);
-        answer = nats_server_ask(&server, subject, str_from(body));
+        answer = nats_server_request(&server, subject, str_from(body));
         return answer;
 }
 
@@ -73,7 +73,7 @@ static const char *api(const char *call, const char *body)
         char subject[96];
 
         (void) snprintf(subject, sizeof(subject), "$JS.API.STREAM.%s.KV_%s", call, bucket);
-        return ask(subject, body);
+        return js_request(subject, body);
 }
 
 static const char *publish(const char *key, const char *value)
@@ -81,7 +81,7 @@ static const char *publish(const char *key, const char *value)
         char subject[96];
 
         (void) snprintf(subject, sizeof(subject), "$KV.%s.%s", bucket, key);
-        return ask(subject, value);
+        return js_request(subject, value);
 }
 
 /* However long it takes until the process has found it out. */
@@ -319,7 +319,7 @@ static void a_server_that_is_away_is_unavailable(void **state)
         world_close(&w);
 }
 
-/* Stopped, not ended: the connection stands and nobody answers. */
+/* Stopped, not killed: the connection stays up without replies. */
 static void a_server_that_hangs_is_unavailable(void **state)
 {
         struct store_world w;
@@ -416,7 +416,8 @@ static void liars_are_unavailable(void **state)
                 const char *script, *why;
         } cases[] = {
                 { "exit 0", "process ended" },
-                { "exec >&0; echo this is no frame of ours at all, is it; cat", "broke the protocol" },
+                { "exec >&0; echo this is no frame of ours at all, is it; cat",
+                  "broke the protocol" },
                 { "exec >&0; printf '\\044\\0\\0\\0%036d' 0; cat", "broke the protocol" },
         };
         struct store_nats_config config = nats_server_config(&server, "b");

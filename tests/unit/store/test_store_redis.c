@@ -255,7 +255,7 @@ static void a_server_that_is_away_is_unavailable(void **state)
         wait_for = 0;
 }
 
-/* Stopped, not ended: the connection stands and nobody answers. */
+/* Stopped, not killed: the connection stays up without replies. */
 static void a_server_that_hangs_is_unavailable(void **state)
 {
         struct store_world w;
@@ -304,7 +304,7 @@ static void databases_are_apart(void **state)
         wait_for = 0;
 }
 
-static void a_password_is_needed_and_not_shown(void **state)
+static void a_password_is_needed_and_not_logged(void **state)
 {
         static const struct {
                 const char *password;
@@ -402,7 +402,7 @@ static void liars_are_unavailable(void **state)
         struct redis_server real = server;
 
         wait_for = 150 * USEC_PER_MSEC;
-        (void) snprintf(server.socket, sizeof(server.socket), "%s/liar", real.folder);
+        (void) snprintf(server.socket, sizeof(server.socket), "%s/liar", real.dir);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 pid_t pid = start_liar(server.socket, cases[i]);
                 struct store_world w;
@@ -439,7 +439,7 @@ int main(void)
                 cmocka_unit_test(a_server_that_hangs_is_unavailable),
                 cmocka_unit_test(closing_does_not_need_a_server),
                 cmocka_unit_test(databases_are_apart),
-                cmocka_unit_test(a_password_is_needed_and_not_shown),
+                cmocka_unit_test(a_password_is_needed_and_not_logged),
                 cmocka_unit_test(a_full_server_refuses_and_goes_on),
                 cmocka_unit_test(liars_are_unavailable),
         };
