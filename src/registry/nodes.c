@@ -37,6 +37,7 @@ struct nodes {
 
         enum phase phase;
         struct nodes_join *join;
+        bool contested; /* join: another process had the id */
         struct alarms alarms;
         struct alarm alarm;
         bool waiting; /* the alarm is set */
@@ -274,7 +275,7 @@ static void settle_stop(struct nodes *ns)
                 net_task_queue(ns->loop, &ns->stopped_task);
 }
 
-static void end(struct nodes *ns, const struct err *why)
+static void fail(struct nodes *ns, const struct err *why)
 {
         ns->phase = PHASE_ENDED;
         if (ns->config.ended)
@@ -292,17 +293,6 @@ static bool is_of_ours(const struct nodes *ns, struct str value)
         ours = node_record_read(value, &a, &t) == 0 && str_eq(t.process, str_from(ns->process));
         arena_done(&a);
         return ours;
-}
-
-static void taken(struct nodes *ns)
-{
-        struct err e;
-
-        (void) err_set(
-                &e, ERR_CONFLICT,
-                "another hutchd has taken the node id '%.*s'; give each hutchd its own 'node'",
-                STR_ARG(ns->config.id));
-        end(ns, &e);
 }
 
 static void log_fence(struct nodes *ns, const char *why)
@@ -327,38 +317,41 @@ static void renewed(struct nodes *ns, uint64_t version)
         /* After the grace time other nodes may have considered this one lost. */
         if (ns->write_began - before < usec_add(ns->config.lease, ns->config.grace)) {
                 log_fence(ns, "the store responds");
-                scan(ns);
-                return;
+                return scan(ns);
         }
         (void) err_set(
                 &e, ERR_UNAVAILABLE,
-                "the lease of node '%.*s' had expired for longer than its grace time, so other nodes "
-                "may have given up its sandboxes; the next start finds out",
+                "the lease of node '%.*s' had expired for longer than its grace time, so other "
+                "nodes may have given up its sandboxes; the next start finds out",
                 STR_ARG(ns->config.id));
-        end(ns, &e);
+        return fail(ns, &e);
 }
 
-static void written(struct verified_write *s, int result)
+static void written(struct verified_write *v, int result)
 {
-        struct nodes *ns = container_of(s, struct nodes, verified);
+        struct nodes *ns = container_of(v, struct nodes, verified);
+        struct err e;
 
         ns->writing = false;
-        if (ns->stopping) {
-                settle_stop(ns);
-        } else if (result == 0) {
-                renewed(ns, s->version);
-        } else if (result != ERR_RETURN(ERR_CONFLICT)) {
-                log_fence(ns, s->err.message);
-                schedule_renewal(ns);
-        } else if (!s->found.p) {
-                write_own(ns, STORE_ABSENT, written); /* the store was emptied */
-        } else if (is_of_ours(ns, s->found)) {
-                /* An earlier write took effect after all. */
-                ns->version = s->found_version;
-                write_own(ns, ns->version, written);
-        } else {
-                taken(ns);
+        if (ns->stopping)
+                return settle_stop(ns);
+        if (result == 0)
+                return renewed(ns, v->version);
+        if (result != ERR_RETURN(ERR_CONFLICT)) {
+                log_fence(ns, v->err.message);
+                return schedule_renewal(ns);
         }
+        if (!v->found.p) /* the store was emptied */
+                return write_own(ns, STORE_ABSENT, written);
+        if (is_of_ours(ns, v->found)) { /* an earlier write took effect after all */
+                ns->version = v->found_version;
+                return write_own(ns, ns->version, written);
+        }
+        (void) err_set(
+                &e, ERR_CONFLICT,
+                "another hutchd has taken the node id '%.*s'; give each hutchd its own 'node'",
+                STR_ARG(ns->config.id));
+        return fail(ns, &e);
 }
 
 static void renew(struct alarm *a)
@@ -488,95 +481,69 @@ static void join_end(struct nodes *ns, int result)
         op_finish(&j->req.op, result);
 }
 
-static void joined(struct nodes *ns)
-{
-        ns->phase = PHASE_IN;
-        ns->version = ns->verified.version;
-        ns->renewed = ns->write_began;
-        join_end(ns, 0);
-        scan(ns);
-}
+static void join_written(struct verified_write *v, int result);
 
-/* Whether the process that wrote it has certainly ended. */
-static bool is_over(const struct nodes *ns, const struct node_record *t)
-{
-        return t->ended
-               || (str_eq(t->installation, ns->config.installation)
-                   && str_eq(t->boot_id, ns->config.boot_id));
-}
-
-static void try_again(struct verified_write *s, int result);
-
-static void waited(struct alarm *a)
+static void watched(struct alarm *a)
 {
         struct nodes *ns = container_of(a, struct nodes, alarm);
 
         ns->waiting = false;
-        write_own(ns, ns->version, try_again); /* of the record that was found */
+        write_own(ns, ns->version, join_written); /* the version that was watched */
 }
 
-static void in_use(struct nodes *ns, struct str address)
+/* Another process has the id. It is replaced at once if it has certainly ended; otherwise its record is watched for a lease,
+ * and replaced if it does not change. */
+static void join_conflict(struct nodes *ns, const struct node_record *t)
 {
-        join_end(ns,
-                 err_set(&ns->join->req.err, ERR_CONFLICT,
-                         "the node id '%.*s' is in use by the hutchd at %s; give each hutchd its "
-                         "own 'node'",
-                         STR_ARG(ns->config.id), QUOTED(address)));
-}
+        struct err *e = &ns->join->req.err;
 
-static void meet(struct nodes *ns, const struct node_record *t)
-{
+        if (ns->contested)
+                return join_end(ns,
+                                err_set(e, ERR_CONFLICT,
+                                        "the node id '%.*s' is in use by the hutchd at %s; give "
+                                        "each hutchd its own 'node'",
+                                        STR_ARG(ns->config.id), QUOTED(t->address)));
+        ns->contested = true;
         ns->version = ns->verified.found_version;
-        if (is_over(ns, t)) {
-                write_own(ns, ns->version, try_again);
-                return;
-        }
+        if (t->ended
+            || (str_eq(t->installation, ns->config.installation)
+                && str_eq(t->boot_id, ns->config.boot_id)))
+                return write_own(ns, ns->version, join_written);
         if (ns->config.log)
                 log_fields(ns->config.log, LOG_WARN,
                            "node id belongs to another process, watching its lease",
                            LOG_F_STR("node", ns->config.id), LOG_F_STR("address", t->address));
-        set_alarm(ns, usec_of(t->lease_ms), waited);
+        return set_alarm(ns, usec_of(t->lease_ms), watched);
 }
 
-static void tried(struct verified_write *s, int result, bool again)
+static void join_written(struct verified_write *v, int result)
 {
-        struct nodes *ns = container_of(s, struct nodes, verified);
+        struct nodes *ns = container_of(v, struct nodes, verified);
         struct node_record t = { 0 };
         struct arena a;
 
         ns->writing = false;
         if (result == 0) {
-                joined(ns);
-                return;
+                ns->phase = PHASE_IN;
+                ns->version = v->version;
+                ns->renewed = ns->write_began;
+                join_end(ns, 0);
+                return scan(ns);
         }
-        if (result != ERR_RETURN(ERR_CONFLICT) || !s->found.p) {
-                ns->join->req.err = s->err;
-                join_end(ns, result);
-                return;
+        if (result != ERR_RETURN(ERR_CONFLICT) || !v->found.p) {
+                ns->join->req.err = v->err;
+                return join_end(ns, result);
         }
         arena_init(&a, 16 * KiB);
-        if (node_record_read(s->found, &a, &t) < 0)
-                join_end(
-                        ns,
-                        err_set(&ns->join->req.err, ERR_CONFLICT,
-                                "the record of node '%.*s' in the store cannot be read; remove it, or "
-                                "choose another 'node'",
-                                STR_ARG(ns->config.id)));
-        else if (again)
-                in_use(ns, t.address);
+        if (node_record_read(v->found, &a, &t) == 0)
+                join_conflict(ns, &t);
         else
-                meet(ns, &t);
+                join_end(ns,
+                         err_set(&ns->join->req.err, ERR_CONFLICT,
+                                 "the record of node '%.*s' in the store cannot be read; remove "
+                                 "it, or choose another 'node'",
+                                 STR_ARG(ns->config.id)));
         arena_done(&a);
-}
-
-static void try_again(struct verified_write *s, int result)
-{
-        tried(s, result, true);
-}
-
-static void try_first(struct verified_write *s, int result)
-{
-        tried(s, result, false);
 }
 
 static void join_cancel(struct op *op)
@@ -596,10 +563,11 @@ void nodes_join(struct nodes *ns, struct nodes_join *j)
         ASSERT(ns->phase == PHASE_OUT);
         ns->phase = PHASE_JOINING;
         ns->join = j;
+        ns->contested = false;
         j->req.err = (struct err){ 0 };
         j->req._impl = ns;
         op_begin(&j->req.op, ns->loop, join_cancel);
-        write_own(ns, STORE_ABSENT, try_first);
+        write_own(ns, STORE_ABSENT, join_written);
 }
 
 /* --- life cycle --- */

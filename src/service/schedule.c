@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/schedule.h"
 
+#include <endian.h>
+
 #include "base/base.h"
 
 static struct deadline *first(const struct schedule *s)
@@ -91,20 +93,14 @@ void deadline_init(struct deadline *d, deadline_fn *reached)
         *d = (struct deadline){ .reached = reached };
 }
 
-static void put_u64(unsigned char *p, uint64_t v)
-{
-        for (size_t i = 8; i-- > 0; v >>= 8)
-                p[i] = (unsigned char) v;
-}
-
 void deadline_set(struct schedule *s, struct deadline *d, usec_t at)
 {
         deadline_clear(s, d);
         if (at == USEC_INFINITY)
                 return;
         d->at = at;
-        put_u64(d->key, at);
-        put_u64(d->key + 8, s->numbers++); /* no two keys are equal */
+        d->key[0] = htobe64(at);
+        d->key[1] = htobe64(s->numbers++); /* no two keys are equal */
         tree_add(&s->deadlines, &d->node, str_of((const char *) d->key, sizeof(d->key)));
         arm(s);
 }

@@ -21,7 +21,7 @@ typedef void deadline_fn(struct deadline *d);
 
 struct deadline {
         struct tree_node node;
-        unsigned char key[16]; /* time and number, big-endian: the order of the tree */
+        uint64_t key[2]; /* time and number, big-endian: the order of the tree */
         usec_t at;
         deadline_fn *reached; /* it is no longer set then, and may be freed */
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/tenants.h"
 
+#include <endian.h>
+
 #include "base/base.h"
 #include "model/limits.h"
 #include "model/text.h"
@@ -181,20 +183,14 @@ void tenants_uncharge(struct tenants *t, struct charge *c)
 
 /* --- tombstones --- */
 
-static void put_u64(unsigned char *p, uint64_t v)
-{
-        for (size_t i = 8; i-- > 0; v >>= 8)
-                p[i] = (unsigned char) v;
-}
-
 void tenants_add_tombstone(struct tenants *t, struct tombstone *tomb, struct str tenant,
                            int64_t since_ms)
 {
         if (tomb->tenant)
                 return;
         tomb->tenant = tenant_ref(t, tenant);
-        put_u64(tomb->key, (uint64_t) since_ms);
-        put_u64(tomb->key + 8, t->numbers++);
+        tomb->key[0] = htobe64((uint64_t) since_ms);
+        tomb->key[1] = htobe64(t->numbers++);
         tree_add(&tomb->tenant->tombstones, &tomb->node,
                  str_of((const char *) tomb->key, sizeof(tomb->key)));
 }

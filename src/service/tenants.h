@@ -40,7 +40,7 @@ struct charge {
 
 struct tombstone {
         struct tree_node node;
-        unsigned char key[16];
+        uint64_t key[2]; /* time and number, big-endian: the order of the tree */
         struct tenant *tenant;
 };
 
