@@ -1,34 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bridge/amqp_impl.h"
-
+/* clang-format off */
+#include <amqp.h>
+#include <amqp_framing.h>
+/* clang-format on */
 #include <amqp_ssl_socket.h>
 #include <amqp_tcp_socket.h>
 
 #include "base/base.h"
+#include "bridge/broker_conn.h"
 
 /*
- * AMQP 0-9-1, by librabbitmq: one connection, one channel.
+ * AMQP 0-9-1 by librabbitmq: one connection, one channel.
  *
- * PURISTA has one exchange, by whose headers everything is routed, and a queue for each command, from which
- * all bridges consume. We take no more from the queues than may run, and acknowledge a command when it is
- * taken up: what waits here is still the broker's, and goes to another bridge if this one ends, or if the
- * connection does. What was begun is not begun again, unless the acknowledgement is lost on its way.
+ * PURISTA has one exchange that routes by headers, and a queue for each command from which all bridges consume. The
+ * prefetch limit is the number of commands that may run, and a command is acknowledged when it starts. So a command
+ * that waits here still belongs to the broker, which delivers it to another bridge if this one ends or loses its
+ * connection. A command that has started is not delivered again, unless its acknowledgement is lost.
  *
- * The library waits for a broker that does not take a message, and for the rest of one that has begun to
- * come, until the connection is given up.
+ * The library blocks while the broker does not take a message, and until the rest of a message that has begun to
+ * arrive is there; broker_conn bounds that by TCP timeouts.
  *
- * What we publish is confirmed by the broker (an extension of RabbitMQ's that others have, too). Replies
- * are mandatory: one that no queue gets comes back before it is confirmed. So after a confirmation one knows.
+ * The broker confirms what we publish (an extension of RabbitMQ that other brokers have, too). Replies are mandatory:
+ * the broker returns a reply that no queue gets before it confirms it.
  */
 
-static int fail_status(struct err *e, int status, const char *doing)
+/* --- common --- */
+
+#define CHANNEL 1
+
+struct amqp {
+        amqp_connection_state_t connection;
+        uint64_t published;  /* on this channel; the broker counts, too */
+        struct buf accepted; /* uint64_t: tags to acknowledge */
+};
+
+static struct amqp *amqp_of(struct broker_conn *w)
 {
-        return err_set(e, ERR_UNAVAILABLE, "%s: %s", doing, amqp_error_string2(status));
+        return w->transport;
 }
 
 static struct str str_of_bytes(amqp_bytes_t b)
 {
         return str_of(b.bytes ? b.bytes : "", b.len);
+}
+
+static amqp_bytes_t bytes_of(struct str s)
+{
+        return (amqp_bytes_t){ .len = s.n, .bytes = (void *) s.p };
+}
+
+/* The exchange has the name of the prefix. */
+static amqp_bytes_t exchange_of(struct broker_conn *w)
+{
+        return bytes_of(w->settings->prefix);
+}
+
+static int fail_status(struct err *e, int status, const char *doing)
+{
+        return err_set(e, ERR_UNAVAILABLE, "%s: %s", doing, amqp_error_string2(status));
 }
 
 static int fail_closed(struct err *e, int code, amqp_bytes_t text, const char *doing)
@@ -38,10 +67,10 @@ static int fail_closed(struct err *e, int code, amqp_bytes_t text, const char *d
 
         buf_init_fixed(&b, words, sizeof(words));
         (void) buf_add_quoted_cut(&b, str_of_bytes(text), sizeof(words) - 1);
-        return err_set(e, ERR_UNAVAILABLE, "%s: the broker says %d %s", doing, code, words);
+        return err_set(e, ERR_UNAVAILABLE, "%s: the broker reports %d %s", doing, code, words);
 }
 
-/* Of what was asked for and is hutchd_replied. */
+/* The result of a method that the broker replies to. */
 static int check_reply(struct amqp *t, const char *doing, struct err *e)
 {
         amqp_rpc_reply_t r = amqp_get_rpc_reply(t->connection);
@@ -56,7 +85,7 @@ static int check_reply(struct amqp *t, const char *doing, struct err *e)
             && (r.reply.id == AMQP_CHANNEL_CLOSE_METHOD
                 || r.reply.id == AMQP_CONNECTION_CLOSE_METHOD))
                 return fail_closed(e, closed->reply_code, closed->reply_text, doing);
-        return err_set(e, ERR_UNAVAILABLE, "%s: the broker refuses", doing);
+        return err_set(e, ERR_UNAVAILABLE, "%s: refused by the broker", doing);
 }
 
 /* --- connections --- */
@@ -64,7 +93,7 @@ static int check_reply(struct amqp *t, const char *doing, struct err *e)
 #define FRAME_MAX    131072
 #define HEARTBEAT_S  10
 #define ACCEPTED_MAX (1 * MiB) /* many times what may be in flight */
-#define TICK_MS      3000      /* heartbeats are sent from inside the library's reading */
+#define TICK_MS      3000      /* the library sends heartbeats when it reads */
 #define SYSTEM_CA    "/etc/ssl/certs/ca-certificates.crt"
 
 static int amqp_open(struct broker_conn *w, struct err *e)
@@ -149,7 +178,7 @@ static int log_in(struct broker_conn *w, struct err *e)
                 return fail_status(e, r.library_error, "log in to AMQP");
         return r.reply.id == AMQP_CONNECTION_CLOSE_METHOD && closed
                        ? fail_closed(e, closed->reply_code, closed->reply_text, "log in to AMQP")
-                       : err_set(e, ERR_UNAVAILABLE, "log in to AMQP: the broker refuses");
+                       : err_set(e, ERR_UNAVAILABLE, "log in to AMQP: refused by the broker");
 }
 
 static int open_channel(struct broker_conn *w, struct err *e)
@@ -162,10 +191,10 @@ static int open_channel(struct broker_conn *w, struct err *e)
         if (r < 0)
                 return r;
         (void) amqp_confirm_select(t->connection, CHANNEL);
-        r = check_reply(t, "ask for confirmations", e);
+        r = check_reply(t, "enable publisher confirms", e);
         if (r < 0)
                 return r;
-        (void) amqp_exchange_declare(t->connection, CHANNEL, amqp_exchange(w),
+        (void) amqp_exchange_declare(t->connection, CHANNEL, exchange_of(w),
                                      amqp_cstring_bytes("headers"), false, true, false, false,
                                      amqp_empty_table);
         return check_reply(t, "declare the exchange", e);
@@ -192,16 +221,11 @@ static int amqp_connect(struct broker_conn *w, struct err *e)
                 r = open_channel(w, e);
         if (r < 0)
                 amqp_disconnect(w);
-        w->body_max = 0; /* nothing in the protocol tells it */
+        w->body_max = 0; /* the protocol does not announce it */
         return r;
 }
 
 /* --- commands --- */
-
-static amqp_bytes_t bytes_of(struct str s)
-{
-        return (amqp_bytes_t){ .len = s.n, .bytes = (void *) s.p };
-}
 
 static amqp_table_entry_t entry_of(const char *key, struct str value)
 {
@@ -210,11 +234,11 @@ static amqp_table_entry_t entry_of(const char *key, struct str value)
                                                 .value.bytes = bytes_of(value) } };
 }
 
-/* All bridges, ours and PURISTA's, declare the same; anything else would be refused. */
+/* All bridges, also those of PURISTA, declare the same; RabbitMQ refuses a different declaration. */
 static int consume(struct broker_conn *w, size_t i, struct err *e)
 {
         struct amqp *t = amqp_of(w);
-        struct address to = command_address(&command_kinds[i]);
+        struct address to = message_command_address(&purista_commands[i]);
         scoped(buf_done) struct buf name;
         amqp_table_entry_t entries[] = {
                 entry_of("x-match", STR("all")),
@@ -235,36 +259,36 @@ static int consume(struct broker_conn *w, size_t i, struct err *e)
         r = check_reply(t, "declare a queue", e);
         if (r < 0)
                 return r;
-        (void) amqp_queue_bind(t->connection, CHANNEL, queue, amqp_exchange(w), amqp_empty_bytes,
+        (void) amqp_queue_bind(t->connection, CHANNEL, queue, exchange_of(w), amqp_empty_bytes,
                                match);
         r = check_reply(t, "bind a queue", e);
         if (r < 0)
                 return r;
-        (void) amqp_basic_consume(t->connection, CHANNEL, queue, bytes_of(command_kinds[i].name),
+        (void) amqp_basic_consume(t->connection, CHANNEL, queue, bytes_of(purista_commands[i].name),
                                   false, false, false, amqp_empty_table);
         return check_reply(t, "consume from a queue", e);
 }
 
-/* For RabbitMQ a "global" limit is that of the channel, and the other one that of each consumer. */
+/* In RabbitMQ a "global" limit is that of the channel, the other one that of each consumer. */
 static int amqp_serve(struct broker_conn *w, struct err *e)
 {
         struct amqp *t = amqp_of(w);
         int r;
 
         (void) amqp_basic_qos(t->connection, CHANNEL, 0, (uint16_t) w->settings->in_flight, true);
-        r = check_reply(t, "limit what comes", e);
-        for (size_t i = 0; i < COMMANDS_N && r == 0; i++)
+        r = check_reply(t, "set the prefetch limit", e);
+        for (size_t i = 0; i < PURISTA_COMMAND_MAX_ && r == 0; i++)
                 r = consume(w, i, e);
         return r;
 }
 
-/* Its answer is not waited for: what comes all the same is not accepted, and goes back. */
+/* The reply is not awaited: a message that still arrives is not acknowledged and returns to the queue. */
 static int amqp_pause(struct broker_conn *w, struct err *e)
 {
         int status = AMQP_STATUS_OK;
 
-        for (size_t i = 0; i < COMMANDS_N && status == AMQP_STATUS_OK; i++) {
-                amqp_basic_cancel_t cancel = { .consumer_tag = bytes_of(command_kinds[i].name),
+        for (size_t i = 0; i < PURISTA_COMMAND_MAX_ && status == AMQP_STATUS_OK; i++) {
+                amqp_basic_cancel_t cancel = { .consumer_tag = bytes_of(purista_commands[i].name),
                                                .nowait = true };
 
                 status = amqp_send_method(amqp_of(w)->connection, CHANNEL, AMQP_BASIC_CANCEL_METHOD,
@@ -300,7 +324,7 @@ static int send_acks(struct broker_conn *w, struct err *e)
         return status == AMQP_STATUS_OK ? 0 : fail_status(e, status, "acknowledge");
 }
 
-/* To send, the library may have read (heartbeats are late); nothing else would tell. */
+/* While it sends, the library may read frames (heartbeats), which no readiness of the socket reports. */
 static int amqp_flush(struct broker_conn *w, struct err *e)
 {
         struct amqp *t = amqp_of(w);
@@ -311,9 +335,166 @@ static int amqp_flush(struct broker_conn *w, struct err *e)
         return r;
 }
 
+/* --- messages --- */
+
+static int read_body(struct broker_conn *w, amqp_message_t *ret, struct err *e)
+{
+        amqp_rpc_reply_t r = amqp_read_message(amqp_of(w)->connection, CHANNEL, ret, 0);
+
+        if (r.reply_type == AMQP_RESPONSE_NORMAL)
+                return 0;
+        return err_set(e, ERR_UNAVAILABLE, "read a message: %s",
+                       r.reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION
+                               ? amqp_error_string2(r.library_error)
+                               : "the broker closed the channel");
+}
+
+static int delivered(struct broker_conn *w, const amqp_basic_deliver_t *d, struct err *e)
+{
+        uint64_t tag = d->delivery_tag;
+        struct incoming *m;
+        amqp_message_t msg;
+        int r = read_body(w, &msg, e);
+
+        if (r < 0)
+                return r;
+        m = incoming_new();
+        buf_add_str(&m->body, str_of_bytes(msg.body));
+        if (msg.properties._flags & AMQP_BASIC_REPLY_TO_FLAG)
+                buf_add_str(&m->reply_to, str_of_bytes(msg.properties.reply_to));
+        if (msg.properties._flags & AMQP_BASIC_CORRELATION_ID_FLAG)
+                buf_add_str(&m->correlation, str_of_bytes(msg.properties.correlation_id));
+        m->tag = tag;
+        amqp_destroy_message(&msg);
+        broker_conn_deliver(w, m);
+        return 0;
+}
+
+/* No queue gets it; the confirmation follows. */
+static int returned(struct broker_conn *w, struct err *e)
+{
+        amqp_message_t msg;
+        struct str id;
+        int r = read_body(w, &msg, e);
+
+        if (r < 0)
+                return r;
+        id = str_of_bytes(msg.properties.message_id);
+        list_for_each (n, &w->sent) {
+                struct outgoing *m = container_of(n, struct outgoing, node);
+
+                if (m->is_reply && str_eq(m->head.id, id))
+                        m->outcome = OUTCOME_NO_RECEIVER;
+        }
+        amqp_destroy_message(&msg);
+        return 0;
+}
+
+/* --- confirmations --- */
+
+static void confirmed(struct broker_conn *w, uint64_t tag, bool multiple, bool refused)
+{
+        list_for_each (n, &w->sent) {
+                struct outgoing *m = container_of(n, struct outgoing, node);
+
+                if (m->publish_id == tag || (multiple && m->publish_id < tag))
+                        broker_conn_sent(w, m, refused ? OUTCOME_REFUSED : m->outcome);
+        }
+}
+
+/* --- closed by the broker --- */
+
+/* RabbitMQ closes the channel when a message is larger than it accepts, and does not say which: it is the largest. */
+static void blame_largest(struct broker_conn *w)
+{
+        struct outgoing *largest = NULL;
+
+        list_for_each (n, &w->sent) {
+                struct outgoing *m = container_of(n, struct outgoing, node);
+
+                if (!largest || m->body.n > largest->body.n)
+                        largest = m;
+        }
+        if (largest)
+                broker_conn_sent(w, largest, OUTCOME_TOO_LARGE);
+}
+
+static int closed(struct broker_conn *w, int code, amqp_bytes_t why, struct err *e)
+{
+        struct str text = str_of_bytes(why);
+        char words[200];
+        struct buf b;
+
+        if (code == AMQP_PRECONDITION_FAILED
+            && memmem(text.p, text.n, "message size", strlen("message size")))
+                blame_largest(w);
+        buf_init_fixed(&b, words, sizeof(words));
+        (void) buf_add_quoted_cut(&b, text, sizeof(words) - 1);
+        return err_set(e, ERR_UNAVAILABLE, "closed by the broker: %d %s", code, words);
+}
+
+/* --- frames --- */
+
+static int take_method(struct broker_conn *w, const amqp_method_t *method, struct err *e)
+{
+        void *decoded = method->decoded;
+        const amqp_basic_ack_t *ack = decoded;
+        const amqp_basic_nack_t *nack = decoded;
+        const amqp_channel_close_t *channel = decoded;
+        const amqp_connection_close_t *connection = decoded;
+
+        switch (method->id) {
+        case AMQP_BASIC_DELIVER_METHOD:
+                return delivered(w, decoded, e);
+        case AMQP_BASIC_RETURN_METHOD:
+                return returned(w, e);
+        case AMQP_BASIC_ACK_METHOD:
+                confirmed(w, ack->delivery_tag, ack->multiple, false);
+                return 0;
+        case AMQP_BASIC_NACK_METHOD:
+                confirmed(w, nack->delivery_tag, nack->multiple, true);
+                return 0;
+        case AMQP_CHANNEL_CLOSE_METHOD:
+                return closed(w, channel->reply_code, channel->reply_text, e);
+        case AMQP_CONNECTION_CLOSE_METHOD:
+                return closed(w, connection->reply_code, connection->reply_text, e);
+        case AMQP_BASIC_CANCEL_METHOD:
+                return err_set(e, ERR_UNAVAILABLE, "a queue was deleted");
+        default:
+                return 0;
+        }
+}
+
+static int amqp_run(struct broker_conn *w, short revents, struct err *e)
+{
+        struct amqp *t = amqp_of(w);
+
+        (void) revents;
+        for (;;) {
+                struct timeval now = { 0 };
+                amqp_frame_t frame;
+                int r;
+
+                amqp_maybe_release_buffers(t->connection);
+                r = amqp_simple_wait_frame_noblock(t->connection, &frame, &now);
+                if (r == AMQP_STATUS_TIMEOUT)
+                        return 0;
+                if (r != AMQP_STATUS_OK)
+                        return err_set(e, ERR_UNAVAILABLE, "AMQP: %s", amqp_error_string2(r));
+                if (frame.frame_type != AMQP_FRAME_METHOD)
+                        continue;
+                r = take_method(w, &frame.payload.method, e);
+                if (r < 0)
+                        return r;
+                /* Data that is still in the socket makes it ready again. */
+                if (!amqp_frames_enqueued(t->connection) && !amqp_data_in_buffer(t->connection))
+                        return 0;
+        }
+}
+
 /* --- sending --- */
 
-/* The one name that PURISTA writes differently on this bus. */
+/* PURISTA has another name for this header on AMQP. */
 static const char *header_name(const char *name)
 {
         return strcmp(name, "receiverInstanceId") == 0 ? "receiverServiceInstanceId" : name;
@@ -345,12 +526,11 @@ static int publish(struct broker_conn *w, const struct outgoing *m)
                 p._flags |= AMQP_BASIC_CORRELATION_ID_FLAG;
         }
         p.headers = (amqp_table_t){ .num_entries = n, .entries = entries };
-        return amqp_basic_publish(amqp_of(w)->connection, CHANNEL, amqp_exchange(w),
-                                  amqp_empty_bytes, m->is_reply, false, &p,
-                                  bytes_of(buf_str(&m->body)));
+        return amqp_basic_publish(amqp_of(w)->connection, CHANNEL, exchange_of(w), amqp_empty_bytes,
+                                  m->is_reply, false, &p, bytes_of(buf_str(&m->body)));
 }
 
-/* Short strings of the protocol have 255 bytes at most. */
+/* Short strings of the protocol have at most 255 bytes. */
 static bool is_encodable(const struct outgoing *m)
 {
         return m->head.id.n <= 255 && m->correlation.n <= 255 && m->head.type.n <= 255;
@@ -359,7 +539,7 @@ static bool is_encodable(const struct outgoing *m)
 static int amqp_send(struct broker_conn *w, struct outgoing *m, struct err *e)
 {
         struct amqp *t = amqp_of(w);
-        int status, r = send_acks(w, e); /* before something large */
+        int status, r = send_acks(w, e); /* before a large message */
 
         if (r < 0)
                 return r;

@@ -6,8 +6,42 @@
 
 #include "base/base.h"
 #include "bridge/bus_command.h"
-#include "bridge/notify.h"
 #include "bridge/outbound.h"
+
+/*
+ * Theory of operation.
+ *
+ *         broker ─► broker_conn ─► bus command: waiting ─► running ─► hutchd_client ─► hutchd
+ *                       ▲                                                  │ reply
+ *                       └──────────────── outbound messages ◄──────────────┘
+ *
+ * The problem: a broker and hutchd come and go independently, each at its own pace. A command must not run twice
+ * because of that, a reply must not get lost if its caller can still take it, and memory must stay bounded when
+ * one side stalls.
+ *
+ * One loop owns everything. A thread only connects to the broker (broker_conn.c).
+ *
+ * Invariants:
+ * - At most `in_flight` commands run. A command counts as running until the broker has its reply, so replies that
+ *   wait for a broker that is away are bounded by the same number. Commands that wait are bounded in number and
+ *   bytes; one more is refused with 503. Refusals are bounded, too; beyond that messages are dropped.
+ * - A command is acknowledged when its request has gone to hutchd, not earlier and not later. Brokers that keep
+ *   unacknowledged messages (AMQP) deliver what only waited here to another bridge when this one ends or loses its
+ *   connection, and never what has started.
+ * - A message that was delivered before (same sender, id and correlation id, still in `by_key`) is dropped.
+ *
+ * The connection breaks: unacknowledged commands are dropped on AMQP (the broker delivers them again), and kept on
+ * NATS and MQTT (it does not). Running commands continue. Outbound messages without a confirmation move to
+ * `unsent` and are sent on the next connection; a reply that finds no receiver then is retried for 30 s.
+ *
+ * hutchd is away: each command gets a reply of status 503. Nothing is queued for it.
+ *
+ * The end (SIGTERM): stop consuming; give up or refuse what waits; let running commands end and their replies go
+ * out, at most for drain_timeout; then stop. A second signal stops at once.
+ *
+ * A crash loses the replies of running commands. The commands themselves run to their end in hutchd; callers time
+ * out and repeat them.
+ */
 
 struct author bridge_author(struct bridge *b)
 {
@@ -24,73 +58,21 @@ static void log_counters(struct bridge *b, const char *what)
 #undef X
 }
 
-/* --- the end --- */
-
-static bool is_idle(const struct bridge *b)
-{
-        return list_empty(&b->waiting) && list_empty(&b->running);
-}
-
-static void stop_when_idle(struct bridge *b)
-{
-        if (b->stopping && is_idle(b) && broker_conn_is_quiet(&b->broker_conn))
-                uv_stop(&b->loop.uv);
-}
-
-static void drop_waiting(struct bridge *b)
-{
-        list_for_each (n, &b->waiting)
-                bus_command_free(container_of(n, struct bus_command, node));
-}
-
-/* What was not taken up is the broker's, if it keeps such things: then somebody else gets it. */
-static void refuse_waiting(struct bridge *b)
-{
-        if (b->settings->transport->accept)
-                drop_waiting(b);
-        list_for_each (n, &b->waiting)
-                bus_command_refuse(container_of(n, struct bus_command, node), BUS_COMMAND_STOPPING);
-}
-
-static void drain_over(uv_timer_t *t)
-{
-        struct bridge *b = t->data;
-
-        log_warn(b->log, "commands are still running, and are left to themselves");
-        uv_stop(&b->loop.uv);
-}
-
-static void on_stop(uv_signal_t *s, int number)
-{
-        struct bridge *b = s->data;
-
-        (void) number;
-        if (b->stopping) { /* twice: at once */
-                uv_stop(&b->loop.uv);
-                return;
-        }
-        log_info(b->log, "stopping, %zu commands are running", b->n_running);
-        notify_stopping();
-        b->stopping = true;
-        broker_conn_pause(&b->broker_conn);
-        refuse_waiting(b);
-        (void) uv_timer_start(&b->drain_timer, drain_over,
-                              b->settings->drain_timeout / USEC_PER_MSEC, 0);
-        stop_when_idle(b);
-}
-
-/* --- jobs --- */
+/* --- commands --- */
 
 void bridge_next(struct bridge *b)
 {
-        while (b->n_running < b->settings->in_flight && !b->stopping) {
-                struct list *n = list_first(&b->waiting);
+        while (b->n_running < b->settings->in_flight && !b->stopping && !list_empty(&b->waiting))
+                bus_command_start(container_of(list_first(&b->waiting), struct bus_command, node));
+        if (b->stopping && list_empty(&b->waiting) && list_empty(&b->running)
+            && broker_conn_is_quiet(&b->conn))
+                uv_stop(&b->loop.uv);
+}
 
-                if (!n)
-                        break;
-                bus_command_start(container_of(n, struct bus_command, node));
-        }
-        stop_when_idle(b);
+static void free_waiting(struct bridge *b)
+{
+        list_for_each (n, &b->waiting)
+                bus_command_free(container_of(n, struct bus_command, node));
 }
 
 static void retry_due(uv_timer_t *t)
@@ -106,83 +88,38 @@ void bridge_retry_later(struct bridge *b)
                 (void) uv_timer_start(&b->retry_timer, retry_due, OUTBOUND_RETRY_MS, 0);
 }
 
-/* --- the broker --- */
+/* --- signals --- */
 
-static void announce(struct bridge *b)
+static void drain_over(uv_timer_t *t)
 {
-        struct author who = bridge_author(b);
+        struct bridge *b = t->data;
 
-        for (size_t i = 0; i < COMMANDS_N; i++) {
-                struct message_head head = message_announcement_head(&who, &command_kinds[i]);
-                struct outbound *p = outbound_new(b, &head, NULL);
+        log_fields(b->log, LOG_WARN, "stopped before all commands ended",
+                   LOG_F_U64("running", b->n_running));
+        uv_stop(&b->loop.uv);
+}
 
-                who = outbound_author(p);
-                message_add_announcement(&p->message.body, &who, &p->message.head,
-                                         &command_kinds[i]);
-                if (buf_failed(&p->message.body))
-                        outbound_free(p);
-                else
-                        outbound_send(p);
+static void on_stop(uv_signal_t *s, int number)
+{
+        struct bridge *b = s->data;
+
+        (void) number;
+        if (b->stopping) { /* the second signal */
+                uv_stop(&b->loop.uv);
+                return;
         }
-}
-
-static struct bridge *bridge_of(struct broker_conn *w)
-{
-        return container_of(w, struct bridge, broker_conn);
-}
-
-static void on_up(struct broker_conn *w)
-{
-        struct bridge *b = bridge_of(w);
-
-        b->up = true;
-        b->epoch = w->epoch;
-        b->body_max = w->body_max;
-        b->count.connections++;
-        log_fields(b->log, LOG_INFO, "connected", LOG_F_STR("broker", str_from(b->settings->url)),
-                   LOG_F_STR("instance", str_from(b->instance)), LOG_F_U64("largest", w->body_max));
-        notify_ready();
-        if (!b->stopping)
-                announce(b);
-        outbound_send_all(&b->unsent);
-}
-
-static void on_down(struct broker_conn *w, const char *why)
-{
-        struct bridge *b = bridge_of(w);
-
-        b->up = false;
-        log_warn(b->log, "no connection to the broker: %s", why);
+        log_fields(b->log, LOG_INFO, "stopping", LOG_F_U64("running", b->n_running));
+        sd_notify_stopping(&b->notify);
+        b->stopping = true;
+        broker_conn_pause(&b->conn);
         if (b->settings->transport->accept)
-                drop_waiting(b); /* the broker gives them to somebody else */
-}
-
-static void on_quiet(struct broker_conn *w)
-{
-        stop_when_idle(bridge_of(w));
-}
-
-static void on_message(struct broker_conn *w, struct incoming *m)
-{
-        struct bridge *b = bridge_of(w);
-
-        bus_command_take(b, m);
+                free_waiting(b); /* the broker delivers them to another bridge */
+        list_for_each (n, &b->waiting)
+                bus_command_refuse_stopping(container_of(n, struct bus_command, node));
+        (void) uv_timer_start(&b->drain_timer, drain_over,
+                              b->settings->drain_timeout / USEC_PER_MSEC, 0);
         bridge_next(b);
 }
-
-static void ended(struct broker_conn *w, struct outgoing *m)
-{
-        (void) w;
-        outbound_ended(outbound_of(m));
-}
-
-static const struct broker_conn_hooks hooks = {
-        .message = on_message,
-        .ended = ended,
-        .up = on_up,
-        .down = on_down,
-        .quiet = on_quiet,
-};
 
 static void on_usr1(uv_signal_t *s, int number)
 {
@@ -190,7 +127,79 @@ static void on_usr1(uv_signal_t *s, int number)
         log_counters(s->data, "counters");
 }
 
-/* --- life --- */
+/* --- the broker --- */
+
+static void announce(struct bridge *b)
+{
+        struct author who = bridge_author(b);
+
+        for (size_t i = 0; i < PURISTA_COMMAND_MAX_; i++) {
+                struct message_head head = message_announcement_head(&who, &purista_commands[i]);
+                struct outbound *p = outbound_new(b, &head, NULL);
+
+                who = outbound_author(p);
+                message_add_announcement(&p->message.body, &who, &p->message.head,
+                                         &purista_commands[i]);
+                if (buf_failed(&p->message.body))
+                        outbound_free(p);
+                else
+                        outbound_send(p);
+        }
+}
+
+static void on_up(struct broker_conn *w)
+{
+        struct bridge *b = container_of(w, struct bridge, conn);
+
+        b->up = true;
+        b->epoch = w->epoch;
+        b->body_max = w->body_max;
+        b->count.connections++;
+        log_fields(b->log, LOG_INFO, "connected", LOG_F_STR("broker", str_from(b->settings->url)),
+                   LOG_F_STR("instance", str_from(b->instance)),
+                   LOG_F_U64("body_max", w->body_max));
+        sd_notify_ready(&b->notify);
+        if (!b->stopping)
+                announce(b);
+        outbound_send_all(&b->unsent);
+}
+
+static void on_down(struct broker_conn *w, const char *why)
+{
+        struct bridge *b = container_of(w, struct bridge, conn);
+
+        b->up = false;
+        log_fields(b->log, LOG_WARN, "no connection to the broker",
+                   LOG_F_STR("reason", str_from(why)));
+        if (b->settings->transport->accept)
+                free_waiting(b); /* the broker delivers them to another bridge */
+}
+
+static void on_message(struct broker_conn *w, struct incoming *m)
+{
+        bus_command_take(container_of(w, struct bridge, conn), m);
+}
+
+static void on_completed(struct broker_conn *w, struct outgoing *m)
+{
+        (void) w;
+        outbound_completed(m);
+}
+
+static void on_quiet(struct broker_conn *w)
+{
+        bridge_next(container_of(w, struct bridge, conn));
+}
+
+static const struct broker_conn_hooks hooks = {
+        .message = on_message,
+        .completed = on_completed,
+        .up = on_up,
+        .down = on_down,
+        .quiet = on_quiet,
+};
+
+/* --- life cycle --- */
 
 static void watch_signal(struct bridge *b, uv_signal_t *s, int number, uv_signal_cb then)
 {
@@ -212,7 +221,8 @@ static void open_loop(struct bridge *b)
         b->retry_timer.data = b->drain_timer.data = b;
 }
 
-static void close_loop(struct bridge *b)
+/* Requests that run end here, and their bus commands with them; nothing is sent any more. */
+static void close_bridge(struct bridge *b)
 {
         uv_handle_t *const handles[] = {
                 (uv_handle_t *) &b->on_term,     (uv_handle_t *) &b->on_int,
@@ -220,47 +230,23 @@ static void close_loop(struct bridge *b)
                 (uv_handle_t *) &b->drain_timer,
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(handles); i++)
-                uv_close(handles[i], NULL);
-        net_loop_done(&b->loop);
-}
-
-/* Questions that are open end now, and their jobs with them: with the broker_conn stopped nothing of it goes
- * out. */
-static void free_all(struct bridge *b)
-{
         b->stopping = true;
         b->up = false;
-        broker_conn_stop(&b->broker_conn);
+        broker_conn_stop(&b->conn);
         hutchd_client_close(&b->hutchd);
         net_loop_run_once(&b->loop, /* wait= */ false);
         list_for_each (n, &b->unsent)
                 outbound_free(container_of(n, struct outbound, node));
         list_for_each (n, &b->retry)
                 outbound_free(container_of(n, struct outbound, node));
-        drop_waiting(b);
+        free_waiting(b);
         list_for_each (n, &b->running)
                 bus_command_free(container_of(n, struct bus_command, node));
-        close_loop(b);
+        for (size_t i = 0; i < ARRAY_SIZE(handles); i++)
+                uv_close(handles[i], NULL);
+        net_loop_done(&b->loop);
         map_done(&b->by_key);
-}
-
-static int start(struct bridge *b, struct err *e)
-{
-        int r;
-
-        open_loop(b);
-        /* The transport first: it may have something to say about how libraries are set up. */
-        r = broker_conn_start(&b->broker_conn, &b->loop, b->settings, b->instance, &hooks, e);
-        return r < 0 ? r : hutchd_client_open(&b->hutchd, &b->loop, b->settings, e);
-}
-
-static void choose_instance(struct bridge *b)
-{
-        if (b->settings->instance)
-                (void) snprintf(b->instance, sizeof(b->instance), "%s", b->settings->instance);
-        else
-                ids_hex(&b->ids, b->instance);
+        sd_notify_close(&b->notify);
 }
 
 int bridge_run(const struct settings *settings, const struct log_ctx *log)
@@ -275,13 +261,21 @@ int bridge_run(const struct settings *settings, const struct log_ctx *log)
         list_init(&b.retry);
         map_init(&b.by_key);
         ids_init(&b.ids);
-        choose_instance(&b);
-        r = start(&b, &e);
+        sd_notify_open(&b.notify);
+        if (settings->instance)
+                (void) snprintf(b.instance, sizeof(b.instance), "%s", settings->instance);
+        else
+                ids_hex(&b.ids, b.instance);
+        open_loop(&b);
+        /* The transport first: its library may change how other libraries are set up. */
+        r = broker_conn_start(&b.conn, &b.loop, settings, b.instance, &hooks, &e);
+        if (r == 0)
+                r = hutchd_client_open(&b.hutchd, &b.loop, settings, &e);
         if (r < 0)
                 (void) log_err(0, log, "%s", e.message);
         else
                 net_loop_run(&b.loop);
-        free_all(&b);
-        log_counters(&b, "left");
+        close_bridge(&b);
+        log_counters(&b, "stopped");
         return r < 0 ? 1 : 0;
 }

@@ -10,8 +10,32 @@
 
 #include "base/base.h"
 
-#define ACCEPT_MS     1 /* what nobody waits for: that we have taken up a command, */
-#define OWN_MS        5 /* and what libraries say by themselves */
+/*
+ * Theory of operation.
+ *
+ * The client libraries of all three brokers block while they connect: they resolve names, negotiate TLS and wait for
+ * the broker. So a thread connects and subscribes, and ends; it wakes the loop, which joins it. From then on the
+ * connection belongs to the loop: a uv_poll handle watches the descriptor, and the library reads and writes when it is
+ * ready. The transport is used by one thread at a time, so there are no locks and no queue between threads, and a
+ * command never changes threads.
+ *
+ * Between attempts there is a delay that doubles and has a random part, so that a hundred bridges do not reconnect in
+ * the same millisecond.
+ *
+ * Libraries report messages and confirmations from inside their own functions. These are only put into lists
+ * (_inbound, _completed) there; a task of the loop calls the hooks. The same task takes a connection down that has
+ * failed. So a hook may do anything, and a connection never ends under a library that is still running.
+ *
+ * Sending is a task, too: all messages of an iteration go out with one write. Acknowledgements, for which no one waits,
+ * go with them or a few milliseconds later: sent at once, they would wake the broker on a processor that hutchd needs
+ * for the command.
+ *
+ * When a connection breaks, every message in `sent` or `_unsent` completes as OUTCOME_LOST. Messages that came in and
+ * were not dispatched yet are dropped if the broker delivers them again, else they are still dispatched.
+ */
+
+#define ACCEPT_MS     1 /* delay of acknowledgements */
+#define OWN_MS        5 /* delay of what a library writes by itself, such as pings */
 #define TCP_TIMEOUT_S 20
 
 /* --- messages --- */
@@ -23,7 +47,7 @@ struct incoming *incoming_new(void)
         struct incoming *m = xnew(struct incoming);
 
         list_init(&m->node);
-        buf_init(&m->body, MESSAGE_BODY_MAX);
+        buf_init(&m->body, MESSAGE_MAX);
         buf_init(&m->reply_to, ADDRESS_MAX);
         buf_init(&m->correlation, ADDRESS_MAX);
         return m;
@@ -39,9 +63,9 @@ void incoming_free(struct incoming *m)
         free(m);
 }
 
-/* --- what transports tell --- */
+/* --- for transports --- */
 
-/* While it connects, what comes is the thread's business. */
+/* While the thread connects, it may only append: the loop dispatches later. */
 void broker_conn_deliver(struct broker_conn *w, struct incoming *m)
 {
         m->epoch = w->epoch;
@@ -58,7 +82,7 @@ void broker_conn_sent(struct broker_conn *w, struct outgoing *m, enum outcome ou
         net_task_queue(w->_loop, &w->_dispatch);
 }
 
-/* The end of a connection is not where it is noticed, either. */
+/* A connection that failed is taken down by the task, not here, inside a library. */
 static void note_result(struct broker_conn *w, int r)
 {
         w->_failed = r < 0;
@@ -78,8 +102,8 @@ void broker_conn_wake(struct broker_conn *w)
 
 /* --- the descriptor --- */
 
-/* A copy of the library's: that one closes its own whenever it finds that the connection is over, and a
- * number that is closed, or somebody else's by then, is nothing to wait for. */
+/* A duplicate of the library's descriptor. The library closes its own whenever it finds that the connection is over,
+ * and libuv must not watch a number that is closed or reused. */
 struct watched {
         uv_poll_t poll;
         struct broker_conn *broker_conn;
@@ -89,9 +113,8 @@ struct watched {
 
 static void on_ready(uv_poll_t *p, int status, int events);
 
-/* Some libraries wait until what they write is taken, or the rest of what they read is there. A broker
- * that takes nothing for so long, or whose machine does not answer, is gone: the kernel then ends the
- * connection, and with it the waiting. */
+/* Some libraries block until all they write is taken, or the rest of what they read is there. If the broker takes
+ * nothing for this long, or its host does not respond, the kernel ends the connection and with it the blocking. */
 static void set_tcp_timeouts(int fd)
 {
         static const struct {
@@ -165,7 +188,7 @@ static void wait_for_broker(struct broker_conn *w)
         ASSERT(uv_poll_start(&w->_watched->poll, events, on_ready) == 0);
 }
 
-/* --- when something happens --- */
+/* --- reading and writing --- */
 
 static void on_later(uv_timer_t *t)
 {
@@ -174,15 +197,13 @@ static void on_later(uv_timer_t *t)
         net_task_queue(w->_loop, &w->_send);
 }
 
-/* Acknowledgements, pings: the broker would take them up at once, and a processor away from hutchd, which
- * has just been asked for something. Or with the next message that is sent. */
 static void schedule_send(struct broker_conn *w, uint64_t ms)
 {
         if (!uv_is_active((uv_handle_t *) &w->_later))
                 (void) uv_timer_start(&w->_later, on_later, ms, 0);
 }
 
-/* One that is not there says nothing more, either. */
+/* A connection that is down is quiet, too. */
 static void check_quiet(struct broker_conn *w)
 {
         if (!w->_paused || w->_quiet)
@@ -209,7 +230,7 @@ static void run(struct broker_conn *w, short revents)
         check_quiet(w);
 }
 
-/* libuv stops waiting after an error; most times the library sees it, too, and that was that. */
+/* libuv stops watching after an error. Usually the library sees it, too, and the connection fails. */
 static void on_ready(uv_poll_t *p, int status, int events)
 {
         struct watched *d = p->data;
@@ -226,12 +247,12 @@ static void on_ready(uv_poll_t *p, int status, int events)
                 wait_for_broker(d->broker_conn);
 }
 
-/* One that has lived so long was worth connecting to. */
+/* A connection that has lasted this long resets the delay between attempts. */
 static void on_tick(uv_timer_t *t)
 {
         struct broker_conn *w = t->data;
 
-        w->_attempts = 0;
+        backoff_reset(&w->_backoff);
         run(w, 0);
 }
 
@@ -252,7 +273,7 @@ static void *connect_main(void *data)
         return NULL;
 }
 
-/* Signals are the loop's. */
+/* Signals go to the loop. */
 static int start_thread(struct broker_conn *w)
 {
         sigset_t all, before;
@@ -270,18 +291,6 @@ static int start_thread(struct broker_conn *w)
 static void start_connecting(uv_timer_t *t);
 static void pause_transport(struct broker_conn *w);
 
-/* Between half and all of a time that doubles. */
-static uint64_t backoff_ms(struct broker_conn *w)
-{
-        unsigned doublings = MIN_OF(w->_attempts, 10U);
-        uint32_t full = MIN_OF(BROKER_CONN_BACKOFF_MIN_MS << doublings, BROKER_CONN_BACKOFF_MAX_MS),
-                 chance;
-
-        w->_attempts++;
-        ids_random(&w->_ids, &chance, sizeof(chance));
-        return full / 2 + chance % (full / 2 + 1);
-}
-
 static void fail_sent(struct broker_conn *w)
 {
         list_for_each (n, &w->sent)
@@ -298,17 +307,23 @@ static void drop_inbound(struct broker_conn *w)
         }
 }
 
+/* The delay has a random part of up to a half. */
 static void conn_down(struct broker_conn *w)
 {
+        uint64_t delay_ms = backoff_next(&w->_backoff) / USEC_PER_MSEC;
+        uint32_t random;
+
+        ids_random(&w->_ids, &random, sizeof(random));
         w->_state = BROKER_CONN_WAITING;
         w->_failed = false;
         fail_sent(w);
         if (w->ops->accept)
-                drop_inbound(w); /* the broker gives it to somebody else */
+                drop_inbound(w); /* the broker delivers it again */
         check_quiet(w);
         w->hooks->down(w, w->_error.message);
-        uv_update_time(&w->_loop->uv); /* a library may have taken its time to hang up */
-        (void) uv_timer_start(&w->_timer, start_connecting, backoff_ms(w), 0);
+        uv_update_time(&w->_loop->uv); /* the library may have blocked while it disconnected */
+        (void) uv_timer_start(&w->_timer, start_connecting,
+                              delay_ms / 2 + random % (delay_ms / 2 + 1), 0);
 }
 
 static void start_connecting(uv_timer_t *t)
@@ -349,7 +364,7 @@ static void conn_up(struct broker_conn *w)
         w->hooks->up(w);
         if (w->_paused && w->_serve)
                 pause_transport(w);
-        run(w, 0); /* the library may have read more than it was waiting for */
+        run(w, 0); /* the library may have read messages already */
 }
 
 static void on_wake(uv_async_t *a)
@@ -370,7 +385,7 @@ static void on_wake(uv_async_t *a)
         net_task_queue(w->_loop, &w->_dispatch);
 }
 
-/* --- what the loop gives --- */
+/* --- for the bridge --- */
 
 void broker_conn_send(struct broker_conn *w, struct outgoing *m)
 {
@@ -436,7 +451,7 @@ static void send_task(struct net_task *t)
         wait_for_broker(w);
 }
 
-/* --- what the loop gets --- */
+/* --- dispatch --- */
 
 static void dispatch_completed(struct broker_conn *w)
 {
@@ -444,7 +459,7 @@ static void dispatch_completed(struct broker_conn *w)
                 struct list *n = list_first(&w->_completed);
 
                 list_remove(n);
-                w->hooks->ended(w, container_of(n, struct outgoing, node));
+                w->hooks->completed(w, container_of(n, struct outgoing, node));
         }
 }
 
@@ -474,7 +489,7 @@ static void dispatch_task(struct net_task *t)
         }
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 int broker_conn_start(struct broker_conn *w, struct net_loop *loop, const struct settings *settings,
                       const char *instance, const struct broker_conn_hooks *hooks, struct err *e)
@@ -487,6 +502,9 @@ int broker_conn_start(struct broker_conn *w, struct net_loop *loop, const struct
                                    .instance = instance,
                                    .timeout_ms = BROKER_CONN_TIMEOUT_MS,
                                    ._state = BROKER_CONN_WAITING,
+                                   ._backoff = { .min = BROKER_CONN_BACKOFF_MIN_MS * USEC_PER_MSEC,
+                                                 .max = BROKER_CONN_BACKOFF_MAX_MS
+                                                        * USEC_PER_MSEC },
                                    ._loop = loop };
         list_init(&w->sent);
         list_init(&w->_inbound);
@@ -515,12 +533,13 @@ void broker_conn_stop(struct broker_conn *w)
         if (before == BROKER_CONN_CONNECTING)
                 ASSERT(pthread_join(w->_thread, NULL) == 0);
         if (is_up(w))
-                (void) send_all(w); /* acknowledgements that wait */
+                (void) send_all(w); /* pending acknowledgements */
         if (before == BROKER_CONN_UP || (before == BROKER_CONN_CONNECTING && w->_result == 0))
                 disconnect(w);
         w->_state = BROKER_CONN_STOPPED;
         if (w->transport)
-                w->ops->close(w); /* and with it a library's threads, which might wake us */
+                w->ops->close(
+                        w); /* also ends threads of the library, which might call broker_conn_wake */
         uv_close((uv_handle_t *) &w->_timer, NULL);
         uv_close((uv_handle_t *) &w->_later, NULL);
         uv_close((uv_handle_t *) &w->_quiet_timer, NULL);

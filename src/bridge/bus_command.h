@@ -3,22 +3,28 @@
 #define HUTCH_BRIDGE_BUS_COMMAND_H
 
 /*
- * One command, from its message to the end of its reply.
+ * One command from the bus, from its message to the end of its reply.
  *
- *         read ─► waiting ─► running (hutchd) ─► answering ─► gone
- *            └──────────── refused ─────────────────┘
+ *         received ─► waiting ─► running (hutchd) ─► replying ─► freed
+ *             └─────────── refused ──────────────────┘
  *
- * A bus_command owns its message, what was read out of it, and the messages that it causes: events first, then
- * the reply; it is gone when the broker has them all, or they were given up. A command that does not say
- * where a reply goes is carried out and not hutchd_replied.
+ * A bus command owns its message, what was read from it, and the outbound messages that it causes: events
+ * first, then the reply. It is freed when the broker has all of them, or they were given up. A command without
+ * a reply address runs and gets no reply.
  */
 
 #include "bridge/bridge.h"
 
 struct outbound;
 
-#define BUS_COMMAND_STOPPING STR("This sandbox service is being stopped. Try again.")
-#define WAITING_BYTES_MAX    (256 * MiB) /* of all commands that wait */
+#define WAITING_BYTES_MAX (256 * MiB) /* of all commands that wait */
+
+enum bus_command_state {
+        BUS_COMMAND_NEW,
+        BUS_COMMAND_WAITING,
+        BUS_COMMAND_RUNNING,
+        BUS_COMMAND_REFUSED, /* its reply is under way */
+};
 
 struct bus_command {
         struct list node;
@@ -26,30 +32,30 @@ struct bus_command {
         struct bridge *bridge;
         struct incoming *incoming;
         struct arena memory;
-        struct command command;
-        bool is_running, is_answering;
-        bool answerable;
-        struct hutchd_request hutchd_request;
-        size_t n_outbound; /* not ended */
+        struct command_message message;
+        enum bus_command_state state;
+        bool has_reply_address;
+        struct hutchd_request request;
+        size_t n_outbound; /* that the broker does not have yet */
         size_t size;       /* of what was read */
 };
 
-/* Reads the message, which is the bus_command's now. If it is nothing that can be carried out, it is counted,
- * logged, hutchd_replied if that is possible, and gone; otherwise it waits. */
+/* Reads the message, which belongs to the bus command from now on, and starts the command or lets it wait. A
+ * message that is not a valid command is counted, logged and dropped; one that cannot run is refused. */
 void bus_command_take(struct bridge *b, struct incoming *m);
 
-/* Asks hutchd. */
-void bus_command_start(struct bus_command *bus_command);
+/* Sends the request to hutchd. */
+void bus_command_start(struct bus_command *cmd);
 
-/* Answers one that waits with 503. */
-void bus_command_refuse(struct bus_command *bus_command, struct str why);
+/* Replies with 503 to one that waits, because the bridge stops. */
+void bus_command_refuse_stopping(struct bus_command *cmd);
 
-/* Forgets one that waits, or that there is no time for. */
-void bus_command_free(struct bus_command *bus_command);
+void bus_command_free(struct bus_command *cmd);
 
-/* Whether the command came by an earlier connection. */
-bool bus_command_is_from_earlier_conn(const struct bus_command *bus_command);
+/* Whether the command came by an earlier connection to the broker. */
+bool bus_command_is_from_earlier_conn(const struct bus_command *cmd);
 
-void bus_command_sent(struct bus_command *bus_command, struct outbound *p, enum outcome outcome);
+/* The outbound message has come to its end. */
+void bus_command_sent(struct bus_command *cmd, struct outbound *p, enum outcome outcome);
 
 #endif

@@ -11,7 +11,7 @@
 #define KEY_HEADER      STR("OPEN-SANDBOX-API-KEY")
 #define USER_AGENT      "hutch-bridge/" HUTCH_VERSION
 
-/* --- near: the end --- */
+/* --- local: the response --- */
 
 static struct hutchd_request *request_of(struct http_call *call)
 {
@@ -22,9 +22,9 @@ static const struct {
         int result, code;
 } results[] = {
         { -ECONNREFUSED, HUTCH_CONNECT }, { -ENOENT, HUTCH_CONNECT },
-        { -EACCES, HUTCH_CONNECT },       { -EAGAIN, HUTCH_CONNECT }, /* its queue is full */
+        { -EACCES, HUTCH_CONNECT },       { -EAGAIN, HUTCH_CONNECT }, /* its backlog is full */
         { -EMFILE, HUTCH_CONNECT },       { -ENFILE, HUTCH_CONNECT },
-        { -ECONNRESET, HUTCH_BROKEN },    { -EPIPE, HUTCH_BROKEN }, /* it may have begun */
+        { -ECONNRESET, HUTCH_BROKEN },    { -EPIPE, HUTCH_BROKEN }, /* it may have started */
         { -ETIMEDOUT, HUTCH_TIMEOUT },    { -EFBIG, HUTCH_TOO_LARGE },
         { -ECANCELED, HUTCH_CANCELED },   { -ENOMEM, HUTCH_NO_MEMORY },
 };
@@ -35,13 +35,6 @@ static int code_of_result(int r)
                 if (results[i].result == r)
                         return results[i].code;
         return HUTCH_PROTOCOL;
-}
-
-static int code_of_status(int status)
-{
-        if (status == 429 || status == 503)
-                return HUTCH_BUSY;
-        return status >= 500 ? HUTCH_SERVER : HUTCH_REFUSED;
 }
 
 /* {"status":403,"message":"only bridges may act for others"} */
@@ -62,29 +55,8 @@ static void explain_refusal(struct hutchd_request *q)
                 p.message = buf_str(&q->_reply);
         buf_init_fixed(&b, words, sizeof(words));
         (void) buf_add_quoted_cut(&b, p.message, sizeof(words) - 1);
-        (void) snprintf(q->why, sizeof(q->why), "hutchd answers %d: %s", q->status, words);
+        (void) snprintf(q->why, sizeof(q->why), "hutchd responds with %d: %s", q->status, words);
 }
-
-static void on_end(struct http_call *call, int r)
-{
-        struct hutchd_request *q = request_of(call);
-
-        if (buf_failed(&q->_reply))
-                r = q->_reply.no_memory ? -ENOMEM : -EFBIG;
-        if (r < 0) {
-                q->code = code_of_result(r);
-                (void) snprintf(q->why, sizeof(q->why), "hutchd at %s: %s",
-                                q->_hutchd->settings->hutchd_socket, err_text(r));
-        } else if (q->status != 200) {
-                q->code = code_of_status(q->status);
-                explain_refusal(q);
-        } else {
-                q->hutchd_reply = buf_str(&q->_reply);
-        }
-        q->done(q);
-}
-
-/* --- near: the way there --- */
 
 static void on_head(struct http_call *call)
 {
@@ -100,15 +72,38 @@ static void on_body(struct http_call *call, const char *p, size_t n)
                 http_call_cancel(call);
 }
 
+static void on_end(struct http_call *call, int r)
+{
+        struct hutchd_request *q = request_of(call);
+
+        if (buf_failed(&q->_reply))
+                r = q->_reply.no_memory ? -ENOMEM : -EFBIG;
+        if (r < 0) {
+                q->code = code_of_result(r);
+                (void) snprintf(q->why, sizeof(q->why), "hutchd at %s: %s",
+                                q->_client->settings->hutchd_socket, err_text(r));
+        } else if (q->status != 200) {
+                q->code = q->status == 429 || q->status == 503 ? HUTCH_BUSY
+                          : q->status >= 500                   ? HUTCH_SERVER
+                                                               : HUTCH_REFUSED;
+                explain_refusal(q);
+        } else {
+                q->reply = buf_str(&q->_reply);
+        }
+        q->done(q);
+}
+
 static const struct http_call_hooks hooks = {
         .head = on_head,
         .body = on_body,
         .end = on_end,
 };
 
+/* --- local: the request --- */
+
 static int add_headers(struct hutchd_request *q)
 {
-        const struct settings *s = q->_hutchd->settings;
+        const struct settings *s = q->_client->settings;
         struct http_headers *h = &q->_local.headers;
         int r = http_headers_add(h, q->memory, STR("Host"), STR("localhost"));
 
@@ -117,43 +112,43 @@ static int add_headers(struct hutchd_request *q)
         if (r == 0)
                 r = http_headers_add(h, q->memory, STR("User-Agent"), STR(USER_AGENT));
         if (r == 0 && s->key)
-                r = http_headers_add(h, q->memory, KEY_HEADER, str_from(secret_expose(s->key).p));
+                r = http_headers_add(h, q->memory, KEY_HEADER, secret_expose(s->key));
         return r;
 }
 
-static void request_local(struct hutchd *h, struct hutchd_request *q)
+static void start_local(struct hutchd_client *h, struct hutchd_request *q)
 {
         buf_init(&q->_reply, REPLY_MAX);
-        buf_init(&q->_text, MESSAGE_MAX + 64 * KiB); /* names besides */
-        message_add_request(&q->_text, q->command);
+        buf_init(&q->_body, MESSAGE_MAX + 64 * KiB); /* and the names */
+        message_add_request(&q->_body, q->message);
         http_call_init(&q->_local, &hooks, q->memory);
         q->_local.method = STR("POST");
         q->_local.target = TARGET;
-        http_call_set_body(&q->_local, buf_str(&q->_text));
-        if (buf_failed(&q->_text) || add_headers(q) < 0)
+        http_call_set_body(&q->_local, buf_str(&q->_body));
+        if (buf_failed(&q->_body) || add_headers(q) < 0)
                 q->_local.target = STR(""); /* the client refuses it, from the loop */
         http_call_start(h->_http, &q->_local, &h->_addr);
 }
 
-/* --- elsewhere --- */
+/* --- remote --- */
 
 struct remote_request {
         struct hutch_call call;
         struct hutch_data *data;
-        struct hutchd_request *hutchd_request;
-        struct net_task task; /* the end of one that did not begin */
+        struct hutchd_request *request;
+        struct net_task task; /* reports a call that did not start */
         int result;
 };
 
 static void remote_done(struct hutch_call *call, int result)
 {
         struct remote_request *f = container_of(call, struct remote_request, call);
-        struct hutchd_request *q = f->hutchd_request;
+        struct hutchd_request *q = f->request;
 
         q->code = result;
         q->status = call->error.http_status;
         if (result == 0)
-                q->hutchd_reply = str_of(f->data->data, f->data->n);
+                q->reply = str_of(f->data->data, f->data->n);
         (void) snprintf(q->why, sizeof(q->why), "%.*s", (int) sizeof(q->why) - 1,
                         call->error.message);
         q->done(q);
@@ -166,51 +161,52 @@ static void remote_failed(struct net_task *t)
         remote_done(&f->call, f->result);
 }
 
-static void request_remote(struct hutchd *h, struct hutchd_request *q)
+static void start_remote(struct hutchd_client *h, struct hutchd_request *q)
 {
-        struct hutch_purista what = hutch_purista_init();
+        struct hutch_purista command = hutch_purista_init();
         struct remote_request *f = xnew(struct remote_request);
 
-        what.command = q->command->kind->name.p;
-        what.tenant_id = q->command->tenant.p;
-        what.principal_id = q->command->principal.p;
-        what.payload = q->command->payload.p;
+        command.command = q->message->command->name.p;
+        command.tenant_id = q->message->tenant.p;
+        command.principal_id = q->message->principal.p;
+        command.payload = q->message->payload.p;
+        command.parameter = q->message->parameter.p;
         q->_remote = f;
-        f->hutchd_request = q;
+        f->request = q;
         f->call = hutch_call_init();
         f->call.loop = h->_libhutch.loop;
         f->call.done = remote_done;
         net_task_init(&f->task, remote_failed);
-        f->result = hutch_purista_command(h->_client, &what, &f->data, &f->call);
+        f->result = hutch_purista_command(h->_remote, &command, &f->data, &f->call);
         if (f->result < 0)
                 net_task_queue(h->_libhutch._net, &f->task);
 }
 
 /* --- both --- */
 
-void hutchd_request_start(struct hutchd *h, struct hutchd_request *q)
+void hutchd_request_start(struct hutchd_client *h, struct hutchd_request *q)
 {
-        q->_hutchd = h;
-        (h->is_local ? request_local : request_remote)(h, q);
+        q->_client = h;
+        (h->_http ? start_local : start_remote)(h, q);
 }
 
 void hutchd_request_free(struct hutchd_request *q)
 {
-        buf_done(&q->_text);
+        buf_done(&q->_body);
         buf_done(&q->_reply);
         if (q->_remote)
                 hutch_data_free(q->_remote->data);
         free(TAKE_PTR(q->_remote));
 }
 
-static int open_local(struct hutchd *h, struct net_loop *l, struct err *e)
+static int open_local(struct hutchd_client *h, struct net_loop *l, struct err *e)
 {
         struct http_client_config config = http_client_defaults;
         char text[SOCK_ADDR_TEXT_MAX];
 
         (void) snprintf(text, sizeof(text), "unix:%s", h->settings->hutchd_socket);
         if (sock_addr_from_string(str_from(text), &h->_addr) < 0)
-                return err_set(e, ERR_INVALID, "hutchd: %s is no path of a socket",
+                return err_set(e, ERR_INVALID, "hutchd: %s is not the path of a socket",
                                h->settings->hutchd_socket);
         config.idle_max = config.idle_total = h->settings->in_flight;
         config.head_timeout = COMMAND_TIMEOUT;
@@ -219,7 +215,7 @@ static int open_local(struct hutchd *h, struct net_loop *l, struct err *e)
         return 0;
 }
 
-static int open_remote(struct hutchd *h, struct net_loop *l, struct err *e)
+static int open_remote(struct hutchd_client *h, struct net_loop *l, struct err *e)
 {
         const struct settings *s = h->settings;
         struct hutch_client_options o = hutch_client_options_init();
@@ -228,22 +224,22 @@ static int open_remote(struct hutchd *h, struct net_loop *l, struct err *e)
         o.ca_file = s->hutchd_ca;
         o.user_agent = USER_AGENT;
         r = hutch_client_new(s->hutchd_url, s->key ? secret_expose(s->key).p : NULL, &o,
-                             &h->_client);
+                             &h->_remote);
         if (r == 0)
                 r = libhutch_loop_open(&h->_libhutch, l);
         return r == 0 ? 0 : err_set(e, ERR_INVALID, "hutchd: %s", hutch_code_text(r));
 }
 
-int hutchd_client_open(struct hutchd *h, struct net_loop *l, const struct settings *settings,
+int hutchd_client_open(struct hutchd_client *h, struct net_loop *l, const struct settings *settings,
                        struct err *e)
 {
-        *h = (struct hutchd){ .settings = settings, .is_local = settings->hutchd_socket != NULL };
-        return (h->is_local ? open_local : open_remote)(h, l, e);
+        *h = (struct hutchd_client){ .settings = settings };
+        return (settings->hutchd_socket ? open_local : open_remote)(h, l, e);
 }
 
-void hutchd_client_close(struct hutchd *h)
+void hutchd_client_close(struct hutchd_client *h)
 {
         http_client_free(TAKE_PTR(h->_http), NULL, NULL);
         libhutch_loop_close(&h->_libhutch);
-        hutch_client_free(TAKE_PTR(h->_client));
+        hutch_client_free(TAKE_PTR(h->_remote));
 }

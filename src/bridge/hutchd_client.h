@@ -3,11 +3,10 @@
 #define HUTCH_BRIDGE_HUTCHD_CLIENT_H
 
 /*
- * hutchd, as the bridge asks it.
+ * Requests of the bridge to hutchd.
  *
- * One that is near, behind a unix socket, is asked by the client of http/client.h: what a command costs on
- * its way through the bridge is memory that nobody has looked at for a while, and that client touches the
- * least of it. One that is elsewhere is asked with libhutch, which has TLS.
+ * A local hutchd, behind a unix socket, is called with http/client.h: the cost of a command in the bridge is
+ * mostly cold memory, and that client touches the least. A remote hutchd is called with libhutch, which has TLS.
  */
 
 #include <hutch/hutch.h>
@@ -20,48 +19,47 @@
 #include "bridge/settings.h"
 #include "http/client.h"
 
-struct hutchd {
+struct hutchd_client {
         const struct settings *settings;
-        bool is_local;
 
-        /* --- near --- */
+        /* --- local --- */
         struct http_client *_http;
         struct sock_addr _addr;
 
-        /* --- elsewhere --- */
-        struct hutch_client *_client;
+        /* --- remote --- */
+        struct hutch_client *_remote;
         struct libhutch_loop _libhutch;
 };
 
-/* A command that hutchd is asked to carry out; embedded by who asks. */
+/* One command, embedded by the caller. */
 struct hutchd_request {
-        const struct command *command;
+        const struct command_message *message;
         struct arena *memory; /* for as long as it runs */
         void (*done)(struct hutchd_request *q);
 
-        /* --- the hutchd_reply --- */
-        int code;                /* HUTCH_OK, or why there is none (hutch/call.h) */
-        int status;              /* of HTTP, or 0 */
-        struct str hutchd_reply; /* as long as the hutchd_request */
-        char why[200];           /* one line, if there is none */
+        /* --- the result --- */
+        int code;         /* HUTCH_OK, or why there is no reply (hutch/call.h) */
+        int status;       /* of HTTP, or 0 */
+        struct str reply; /* as long as the request */
+        char why[200];    /* one line, if there is no reply */
 
-        /* --- hutchd's --- */
-        struct hutchd *_hutchd;
-        struct buf _text, _reply;
+        /* --- the client's --- */
+        struct hutchd_client *_client;
+        struct buf _body, _reply;
         struct http_call _local;
         struct remote_request *_remote;
 };
 
-int hutchd_client_open(struct hutchd *h, struct net_loop *l, const struct settings *settings,
+int hutchd_client_open(struct hutchd_client *h, struct net_loop *l, const struct settings *settings,
                        struct err *e) must_check;
 
-/* Ends the questions that are open, in the next turn of the loop at the latest. */
-void hutchd_client_close(struct hutchd *h);
+/* Ends the requests that run, in the next iteration of the loop at the latest. */
+void hutchd_client_close(struct hutchd_client *h);
 
-/* `done` is called exactly once, later, by the loop. */
-void hutchd_request_start(struct hutchd *h, struct hutchd_request *q);
+/* `done` is called exactly once, later, from the loop. */
+void hutchd_request_start(struct hutchd_client *h, struct hutchd_request *q);
 
-/* After done, or if it was never asked. */
+/* After `done`, or if it was never started. */
 void hutchd_request_free(struct hutchd_request *q);
 
 #endif

@@ -5,7 +5,7 @@
 
 /* --- descriptors --- */
 
-/* Kept when it is no longer watched: connections are few, are used again, and so are their numbers. */
+/* Kept while it is not watched: connections are few and reused, and so are their numbers. */
 struct watch {
         uv_poll_t poll;
         struct libhutch_loop *libhutch_loop;
@@ -92,7 +92,7 @@ static void set_timer(void *data, int64_t ms)
                 (void) uv_timer_start(&c->_timer, on_timer, (uint64_t) ms, 0);
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 int libhutch_loop_open(struct libhutch_loop *c, struct net_loop *l)
 {

@@ -2,7 +2,7 @@
 #ifndef HUTCH_BRIDGE_LIBHUTCH_LOOP_H
 #define HUTCH_BRIDGE_LIBHUTCH_LOOP_H
 
-/* libhutch's libhutch_loop on our loop. */
+/* Runs the calls of libhutch on our loop. */
 
 #include <hutch/hutch.h>
 
@@ -11,16 +11,16 @@
 struct libhutch_loop {
         struct hutch_loop *loop; /* for struct hutch_call */
         struct net_loop *_net;
-        struct net_task _soon; /* the timer is due, without waiting for it */
+        struct net_task _soon; /* the timer is due at once */
         uv_timer_t _timer;
         struct watch **_watches; /* by descriptor */
         size_t _n;
 };
 
-/* A code of libhutch's. */
+/* Returns a code of libhutch. */
 int libhutch_loop_open(struct libhutch_loop *c, struct net_loop *l);
 
-/* Ends the libhutch_loop that still run. The loop then has handles to close. */
+/* Ends the calls that still run. The loop then has handles to close. */
 void libhutch_loop_close(struct libhutch_loop *c);
 
 #endif

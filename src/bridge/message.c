@@ -76,70 +76,24 @@ static bool is_traceparent(struct str s)
         return true;
 }
 
-/* What is wrong with it is no reason to refuse a command. */
-static struct str read_traceparent(struct str otp, struct arena *a)
+/* A trace context that is not valid is ignored, so a scan of the small document is enough. */
+static struct str find_traceparent(struct str otp)
 {
-        struct {
-                struct str traceparent;
-        } v = { STR_NULL };
-        static const struct json_field fields[] = {
-                JSON_STR(typeof(v), traceparent, "traceparent", JSON_NULL_OK),
-                JSON_END,
-        };
-        struct json_error e;
+        static const struct str key = STR("\"traceparent\"");
+        const char *found = otp.p ? memmem(otp.p, otp.n, key.p, key.n) : NULL;
+        struct str rest = found ? str_skip(otp, (size_t) (found - otp.p) + key.n) : STR_NULL;
 
-        if (otp.n == 0 || json_decode(otp, fields, 0, a, &v, &e) < 0
-            || !is_traceparent(v.traceparent))
+        rest = str_trim(rest);
+        if (!str_starts_with(rest, STR(":")))
                 return STR_NULL;
-        return v.traceparent;
+        rest = str_trim(str_skip(rest, 1));
+        if (rest.n < TRACEPARENT_LEN + 2 || rest.p[0] != '"' || rest.p[TRACEPARENT_LEN + 1] != '"')
+                return STR_NULL;
+        rest = str_of(rest.p + 1, TRACEPARENT_LEN);
+        return is_traceparent(rest) ? rest : STR_NULL;
 }
 
-/* --- parameters of a gateway --- */
-
-static const char *const parameter_names[] = { "sandboxId", "path", "projectId" };
-
-/* Whether anything was taken over. */
-static bool take_over(json_t *payload, const json_t *parameter)
-{
-        bool any = false;
-
-        for (size_t i = 0; i < ARRAY_SIZE(parameter_names); i++) {
-                json_t *v = json_object_get(parameter, parameter_names[i]);
-
-                if (!json_is_string(v) || json_object_get(payload, parameter_names[i]))
-                        continue;
-                if (json_object_set(payload, parameter_names[i], v) == 0)
-                        any = true;
-        }
-        return any;
-}
-
-static struct str merge(struct str payload, struct str parameter, struct arena *a)
-{
-        scoped(json_decrefp) json_t *to = NULL, *from = NULL;
-        scoped(buf_done) struct buf b;
-        struct json_error e;
-
-        buf_init(&b, MESSAGE_MAX);
-        if (json_parse(parameter, JSON_ALLOW_NULS, &from, &e) < 0)
-                return payload;
-        if (payload.n == 0 || str_eq(payload, STR("null")))
-                to = json_object();
-        else if (json_parse(payload, JSON_ALLOW_NULS, &to, &e) < 0)
-                return payload;
-        if (!json_is_object(to) || !json_is_object(from) || !take_over(to, from))
-                return payload;
-        json_encode_value(&b, to);
-        return buf_failed(&b) ? STR_NULL : arena_dup_str(a, buf_str(&b));
-}
-
-/* Nearly always the parameter is {}, and a payload may be large. */
-static struct str read_payload(struct str payload, struct str parameter, struct arena *a)
-{
-        return parameter.n <= strlen("{}") ? payload : merge(payload, parameter, a);
-}
-
-int message_read_command(struct str text, struct arena *a, struct command *ret,
+int message_read_command(struct str text, struct arena *a, struct command_message *ret,
                          struct json_error *reterr)
 {
         struct envelope m = { 0 };
@@ -148,9 +102,9 @@ int message_read_command(struct str text, struct arena *a, struct command *ret,
 
         if (r < 0)
                 return r;
-        ours = str_eq(m.receiver.service, SERVICE_NAME)
-               && str_eq(m.receiver.version, SERVICE_VERSION);
-        *ret = (struct command){
+        ours = str_eq(m.receiver.service, PURISTA_SERVICE)
+               && str_eq(m.receiver.version, PURISTA_VERSION);
+        *ret = (struct command_message){
                 .id = m.id,
                 .correlation = m.correlation,
                 .trace_id = m.trace_id,
@@ -158,14 +112,282 @@ int message_read_command(struct str text, struct arena *a, struct command *ret,
                 .tenant = m.tenant,
                 .sender = m.sender,
                 .receiver = m.receiver,
-                .kind = ours ? command_find(m.receiver.target) : NULL,
-                .payload = read_payload(m.payload.payload, m.payload.parameter, a),
-                .traceparent = read_traceparent(m.otp, a),
+                .command = ours ? purista_command_find(m.receiver.target) : NULL,
+                .payload = m.payload.payload,
+                .parameter = m.payload.parameter,
+                .traceparent = find_traceparent(m.otp),
         };
         return 0;
 }
 
-/* --- what hutchd answers --- */
+/* --- heads --- */
+
+/* The same trace with a new span. */
+static struct str next_span(const struct author *who, struct str parent, struct arena *a)
+{
+        unsigned char span[8];
+        char *text;
+
+        if (!parent.p)
+                return STR_NULL;
+        text = arena_dup(a, parent);
+        if (!text)
+                return STR_NULL;
+        ids_random(who->ids, span, sizeof(span));
+        hex_encode(text + strlen("00-") + 32 + 1, span, sizeof(span));
+        return str_of(text, parent.n);
+}
+
+int message_reply_head(const struct author *who, const struct command_message *c, struct str type,
+                       struct arena *a, struct message_head *ret)
+{
+        *ret = (struct message_head){
+                .type = type,
+                .id = str_eq(type, TYPE_EVENT) ? STR_NULL : c->id, /* a reply has the command's */
+                .principal = c->principal,
+                .tenant = c->tenant,
+                .sender = c->receiver,
+                .receiver = c->sender,
+                .traceparent = next_span(who, c->traceparent, a),
+        };
+        ret->sender.instance = who->instance;
+        return c->traceparent.p && !ret->traceparent.p ? -ENOMEM : 0;
+}
+
+struct address message_command_address(const struct purista_command *command)
+{
+        return (struct address){ .service = PURISTA_SERVICE,
+                                 .version = PURISTA_VERSION,
+                                 .target = command->name };
+}
+
+struct message_head message_announcement_head(const struct author *who,
+                                              const struct purista_command *command)
+{
+        struct message_head head = { .type = TYPE_ANNOUNCEMENT,
+                                     .sender = message_command_address(command) };
+
+        head.sender.instance = who->instance;
+        return head;
+}
+
+/* --- members --- */
+
+static void add_key(struct buf *b, const char *key)
+{
+        struct str s = buf_str(b);
+
+        if (s.n > 0 && s.p[s.n - 1] != '{')
+                buf_add_char(b, ',');
+        buf_addf(b, "\"%s\":", key);
+}
+
+/* A null view is left out. */
+static void add_text(struct buf *b, const char *key, struct str value)
+{
+        if (!value.p)
+                return;
+        add_key(b, key);
+        buf_add_quoted(b, value);
+}
+
+static void add_json(struct buf *b, const char *key, struct str value)
+{
+        if (!value.p)
+                return;
+        add_key(b, key);
+        buf_add_str(b, value);
+}
+
+static void add_number(struct buf *b, const char *key, uint64_t value)
+{
+        add_key(b, key);
+        buf_add_u64(b, value);
+}
+
+static void add_address(struct buf *b, const char *key, const struct address *address)
+{
+        add_key(b, key);
+        buf_add_char(b, '{');
+        add_text(b, "serviceName", address->service);
+        add_text(b, "serviceVersion", address->version);
+        add_text(b, "serviceTarget", address->target);
+        add_text(b, "instanceId", address->instance);
+        buf_add_char(b, '}');
+}
+
+static void add_content(struct buf *b)
+{
+        add_text(b, "contentType", STR("application/json"));
+        add_text(b, "contentEncoding", STR("utf-8"));
+}
+
+/* A document in a text; without a trace it is an empty one. */
+static void add_otp(struct buf *b, struct str traceparent)
+{
+        char text[sizeof("{\"traceparent\":\"\"}") + TRACEPARENT_LEN];
+        struct buf otp;
+
+        buf_init_fixed(&otp, text, sizeof(text));
+        buf_add_char(&otp, '{');
+        add_text(&otp, "traceparent", traceparent);
+        buf_add_char(&otp, '}');
+        add_text(b, "otp", buf_str(&otp));
+}
+
+/* --- replies --- */
+
+static void add_whom(struct buf *b, const struct command_message *c)
+{
+        add_text(b, "traceId", c->trace_id);
+        add_text(b, "principalId", c->principal);
+        add_text(b, "tenantId", c->tenant);
+        add_content(b);
+}
+
+static void add_from_to(struct buf *b, const struct author *who, const struct message_head *head)
+{
+        add_number(b, "timestamp", who->now);
+        add_text(b, "messageType", head->type);
+        add_address(b, "sender", &head->sender);
+        add_address(b, "receiver", &head->receiver);
+}
+
+void message_add_success(struct buf *b, const struct author *who, const struct command_message *c,
+                         const struct message_head *head, struct str payload)
+{
+        buf_add_char(b, '{');
+        add_text(b, "id", c->id);
+        add_text(b, "correlationId", c->correlation);
+        add_whom(b, c);
+        add_from_to(b, who, head);
+        add_json(b, "payload", payload);
+        add_otp(b, head->traceparent);
+        buf_add_char(b, '}');
+}
+
+void message_add_failure(struct buf *b, const struct author *who, const struct command_message *c,
+                         const struct message_head *head, const struct failure *failure)
+{
+        buf_add_char(b, '{');
+        add_text(b, "id", c->id);
+        add_json(b, "isHandledError", failure->handled ? STR("true") : STR("false"));
+        add_whom(b, c);
+        add_text(b, "correlationId", c->correlation);
+        add_from_to(b, who, head);
+        add_key(b, "payload");
+        buf_add_char(b, '{');
+        add_number(b, "status", (uint64_t) failure->status);
+        add_text(b, "message",
+                 failure->handled ? failure->message : message_status_text(failure->status));
+        if (failure->handled)
+                add_json(b, "data", failure->data);
+        add_text(b, "traceId", c->trace_id);
+        buf_add_char(b, '}');
+        add_otp(b, head->traceparent);
+        buf_add_char(b, '}');
+}
+
+/* --- events and announcements --- */
+
+void message_add_event(struct buf *b, const struct author *who, const struct command_message *c,
+                       const struct message_head *head, struct str payload)
+{
+        buf_add_char(b, '{');
+        add_text(b, "messageType", head->type);
+        add_content(b);
+        add_address(b, "sender", &head->sender);
+        add_text(b, "eventName", head->event);
+        add_json(b, "payload", payload);
+        add_text(b, "traceId", c->trace_id);
+        add_text(b, "principalId", c->principal);
+        add_text(b, "tenantId", c->tenant);
+        add_text(b, "id", head->id);
+        add_number(b, "timestamp", who->now);
+        add_otp(b, head->traceparent);
+        buf_add_char(b, '}');
+}
+
+#define CONTENT(which) \
+        "\"contentType" which "\":\"application/json\",\"contentEncoding" which "\":\"utf-8\","
+
+/* What the command takes and returns, as JSON schemas, and how a gateway offers it over HTTP. */
+static void add_exposure(struct buf *b, const struct purista_command *command)
+{
+        buf_add_str(b, STR("{\"expose\":{" CONTENT("Request") CONTENT("Response")));
+        buf_add_str(b, STR("\"inputPayload\":"));
+        purista_command_add_input(b, command, /* over_http= */ false);
+        buf_addf(
+                b,
+                ",\"outputPayload\":%s,\"deprecated\":false,\"http\":{\"method\":\"%s\",\"path\":\"",
+                command->output, command->method);
+        purista_command_add_gateway_path(b, command);
+        buf_addf(b,
+                 "\",\"mode\":\"sync\",\"openApi\":{\"description\":\"%s\",\"summary\":\"%.*s\","
+                 "\"isSecure\":true,\"query\":[],\"tags\":[],\"additionalStatusCodes\":[],"
+                 "\"operationId\":\"%.*s\"}}}}",
+                 command->description, STR_ARG(command->name), STR_ARG(command->name));
+}
+
+void message_add_announcement(struct buf *b, const struct author *who,
+                              const struct message_head *head,
+                              const struct purista_command *command)
+{
+        char trace_id[ID_HEX_LEN + 1];
+
+        ids_hex(who->ids, trace_id);
+        buf_add_char(b, '{');
+        add_text(b, "messageType", head->type);
+        add_text(b, "id", head->id);
+        add_text(b, "traceId", str_from(trace_id));
+        add_number(b, "timestamp", who->now);
+        add_content(b);
+        add_address(b, "sender", &head->sender);
+        add_key(b, "payload");
+        add_exposure(b, command);
+        add_otp(b, STR_NULL);
+        buf_add_char(b, '}');
+}
+
+/* --- statuses --- */
+
+static const struct {
+        int status;
+        struct str text;
+} status_texts[] = {
+        { 400, STR("Bad Request") },         { 401, STR("Unauthorized") },
+        { 403, STR("Forbidden") },           { 404, STR("Not Found") },
+        { 408, STR("Request Timeout") },     { 409, STR("Conflict") },
+        { 413, STR("Payload Too Large") },   { 422, STR("Unprocessable Entity") },
+        { 429, STR("Too Many Requests") },   { 500, STR("Internal Server Error") },
+        { 501, STR("Not Implemented") },     { 502, STR("Bad Gateway") },
+        { 503, STR("Service Unavailable") }, { 504, STR("Gateway Timeout") },
+};
+
+struct str message_status_text(int status)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(status_texts); i++)
+                if (status_texts[i].status == status)
+                        return status_texts[i].text;
+        return STR("Internal Server Error");
+}
+
+/* --- the request to hutchd --- */
+
+/* Gateways send {} if a command has no parameters. */
+void message_add_request(struct buf *b, const struct command_message *c)
+{
+        buf_add_char(b, '{');
+        add_text(b, "command", c->command->name);
+        add_text(b, "tenantId", c->tenant);
+        add_text(b, "principalId", c->principal);
+        add_json(b, "payload", c->payload);
+        if (c->parameter.n > strlen("{}"))
+                add_json(b, "parameter", c->parameter);
+        buf_add_char(b, '}');
+}
+
+/* --- the reply of hutchd --- */
 
 static const struct json_field event_fields[] = {
         JSON_STR(struct reply_event, name, "name", JSON_REQUIRED | JSON_NONEMPTY),

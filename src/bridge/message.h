@@ -3,44 +3,44 @@
 #define HUTCH_BRIDGE_MESSAGE_H
 
 /*
- * PURISTA's messages, which are the same JSON on every broker: commands are read, and replies, events and
- * announcements are written.
+ * PURISTA's messages, the same JSON on every broker. The bridge reads commands and writes replies, events and
+ * announcements.
  *
  *         {"messageType":"command","id":"…","correlationId":"…","sender":{…},"receiver":{…},
  *          "tenantId":"…","principalId":"…","payload":{"payload":{…},"parameter":{…}},"otp":"…"}
  *
- * Whoever is on the bus can send anything. A message that is none, or whose texts are longer than names
- * are, is refused as a whole; what is inside the command's own payload is not looked at but for this:
- * gateways give the parameters of a path and of a query apart from the payload, and GET and DELETE have
- * no other. Those that a command could mean are taken over if the payload lacks them.
+ * Anyone on the bus can send anything. A message that is malformed, or whose ids are too long, is refused. The
+ * payload of a command and the path and query parameters of a gateway are passed to hutchd as they are; the bridge
+ * parses a message once, and the reply of hutchd once.
  *
- * `otp` is a JSON document inside a text, {"traceparent":"00-…"}. A reply goes on with the trace, as a
- * span of its own.
+ * `otp` is a JSON document inside a string, {"traceparent":"00-…"}. A reply continues the trace with a span of
+ * its own.
  */
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/json.h"
-#include "bridge/commands.h"
 #include "bridge/names.h"
+#include "model/purista.h"
 
 #define MESSAGE_MAX           (16 * MiB)  /* of a message that is read */
-#define BUS_COMMAND_ARENA_MAX (256 * MiB) /* for an arena that is to hold what was read */
+#define BUS_COMMAND_ARENA_MAX (256 * MiB) /* for what is read from a message */
 #define MESSAGE_NAME_MAX      1024        /* of ids and names: many times what is in use */
 #define TRACEPARENT_LEN       55
 
-struct command {
+/* A command as it was received. */
+struct command_message {
         struct str id, correlation, trace_id;
         struct str principal, tenant; /* null views: anonymous */
         struct address sender, receiver;
-        const struct command_kind *kind; /* NULL: nobody's command, or another service's */
-        struct str payload;              /* JSON; null view: none */
-        struct str traceparent;          /* of the sender; null view: none, or none that is right */
+        const struct purista_command *command; /* NULL: unknown, or of another service */
+        struct str payload, parameter;         /* JSON; null view: none */
+        struct str traceparent;                /* of the sender; null view: none, or invalid */
 };
 
-/* -EINVAL with *reterr saying what is wrong, or -ENOMEM. What *ret points to is in the arena. */
-int message_read_command(struct str text, struct arena *a, struct command *ret,
+/* -EINVAL with *reterr saying what is wrong, or -ENOMEM. The arena holds what *ret points to. */
+int message_read_command(struct str text, struct arena *a, struct command_message *ret,
                          struct json_error *reterr) must_check;
 
 /* --- writing --- */
@@ -49,19 +49,19 @@ struct failure {
         int status;
         struct str message;
         struct str data; /* JSON; null view: none */
-        bool handled;    /* false: the caller learns the status and its usual text only */
+        bool handled;    /* false: the caller gets the status and its usual text only */
 };
 
-/* Who writes, and with what. */
+/* What the bridge puts into every message. */
 struct author {
         struct str instance; /* of this bridge */
         struct ids *ids;
         uint64_t now; /* milliseconds since 1970 */
 };
 
-/* Fills the head of what answers the command, or is told because of it; its texts are in the arena or
- * the command's. -ENOMEM. */
-int message_reply_head(const struct author *who, const struct command *c, struct str type,
+/* Fills the head of a reply to the command, or of an event that it caused. The texts are those of the command or
+ * in the arena. -ENOMEM. */
+int message_reply_head(const struct author *who, const struct command_message *c, struct str type,
                        struct arena *a, struct message_head *ret) must_check;
 
 #define TYPE_SUCCESS      STR("commandSuccessResponse")
@@ -69,23 +69,28 @@ int message_reply_head(const struct author *who, const struct command *c, struct
 #define TYPE_EVENT        STR("customMessage")
 #define TYPE_ANNOUNCEMENT STR("infoServiceFunctionAdded")
 
-/* The bodies; b's own failure tells that one does not fit. */
-void message_add_success(struct buf *b, const struct author *who, const struct command *c,
+/* Append a body. If it does not fit, the buffer fails. */
+void message_add_success(struct buf *b, const struct author *who, const struct command_message *c,
                          const struct message_head *head, struct str payload);
-void message_add_failure(struct buf *b, const struct author *who, const struct command *c,
+void message_add_failure(struct buf *b, const struct author *who, const struct command_message *c,
                          const struct message_head *head, const struct failure *failure);
-void message_add_event(struct buf *b, const struct author *who, const struct command *c,
+void message_add_event(struct buf *b, const struct author *who, const struct command_message *c,
                        const struct message_head *head, struct str payload);
 
-/* An announcement has a head of its own. */
+/* The address of a command, without an instance. */
+struct address message_command_address(const struct purista_command *command);
+
+/* An announcement tells PURISTA that this bridge serves a command. */
 struct message_head message_announcement_head(const struct author *who,
-                                              const struct command_kind *kind);
+                                              const struct purista_command *command);
 void message_add_announcement(struct buf *b, const struct author *who,
-                              const struct message_head *head, const struct command_kind *kind);
+                              const struct message_head *head,
+                              const struct purista_command *command);
 
-/* --- what hutchd is asked, and answers --- */
+/* --- hutchd --- */
 
-void message_add_request(struct buf *b, const struct command *c);
+/* Appends the body of the request to hutchd. */
+void message_add_request(struct buf *b, const struct command_message *c);
 
 struct reply_event {
         struct str name, payload;
@@ -98,7 +103,7 @@ struct hutchd_reply {
         struct failure error;
 };
 
-/* -EINVAL if it is none; views are in the arena. */
+/* -EINVAL if it is malformed; views are in the arena. */
 int message_read_reply(struct str text, struct arena *a, struct hutchd_reply *ret,
                        struct json_error *reterr) must_check;
 

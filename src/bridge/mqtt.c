@@ -6,19 +6,19 @@
 #include "bridge/broker_conn.h"
 
 /*
- * MQTT 5, by libmosquitto without its thread: the broker_conn waits for the socket and lets the library read and
- * write. What the socket does not take the library keeps.
+ * MQTT 5 by libmosquitto, without its thread: broker_conn watches the socket and lets the library read and write. The
+ * library keeps what the socket does not take.
  *
- * Commands are a shared subscription, so that each goes to one bridge. A reply has no address of its own on
- * this bus: it goes to the topic of the caller's instance. Everything is sent with QoS 1, and the broker's
- * acknowledgement also tells whether anybody subscribes ("no matching subscribers").
+ * Commands are a shared subscription, so that each goes to one bridge. A reply has no address of its own on this bus: it
+ * goes to the topic of the caller's instance. Everything is sent with QoS 1, and the acknowledgement of the broker also
+ * reports whether anyone subscribes ("no matching subscribers").
  *
- * The library acknowledges a message when its callback returns, so the broker can't be made to keep what
- * does not fit here; the bridge answers that itself.
+ * The library acknowledges a message when its callback returns, so the broker cannot keep messages that do not fit here;
+ * the bridge refuses those.
  */
 
 #define KEEPALIVE_S     10
-#define TICK_MS         1000 /* how often the library wants to look at its own times */
+#define TICK_MS         1000 /* the library checks its timers */
 #define TOPIC_MAX       (16 * KiB)
 #define EXPIRY_REPLY_S  30000
 #define EXPIRY_OTHERS_S 2592000
@@ -27,10 +27,10 @@
 struct mqtt {
         struct mosquitto *client;
         bool connected;
-        int refused; /* reason of the broker's refusal, or 0 */
+        int refused; /* reason code of the broker, or 0 */
         unsigned subscribed, unsubscribed;
-        uint32_t packet_max; /* 0: none was told */
-        bool ended;          /* by the broker, or the network */
+        uint32_t packet_max; /* 0: none */
+        bool ended;          /* by the broker or the network */
 };
 
 static struct mqtt *mqtt_of(struct broker_conn *w)
@@ -166,8 +166,7 @@ static int set_options(struct broker_conn *w, struct mosquitto *client)
         mosquitto_unsubscribe_v5_callback_set(client, on_unsubscribe);
         mosquitto_message_v5_callback_set(client, on_message);
         mosquitto_publish_v5_callback_set(client, on_publish);
-        /* Otherwise a reply waits until the broker's kernel has acknowledged the PUBACK before it, which
-         * it does in its own time. */
+        /* Otherwise a reply waits until the kernel of the broker has acknowledged the PUBACK before it. */
         if (r == MOSQ_ERR_SUCCESS)
                 r = mosquitto_int_option(client, MOSQ_OPT_TCP_NODELAY, 1);
         if (r == MOSQ_ERR_SUCCESS)
@@ -182,7 +181,7 @@ static int set_options(struct broker_conn *w, struct mosquitto *client)
         return r;
 }
 
-/* Lets the library work until `done`, or the time is over. */
+/* Runs the library until `done`, or until the timeout. */
 static int work_until(struct broker_conn *w, bool (*done)(const struct mqtt *t), const char *doing,
                       struct err *e)
 {
@@ -193,12 +192,12 @@ static int work_until(struct broker_conn *w, bool (*done)(const struct mqtt *t),
                 int r = mosquitto_loop(t->client, TICK_MS, 1);
 
                 if (t->refused)
-                        return err_set(e, ERR_UNAVAILABLE, "%s: the broker refuses: %s", doing,
+                        return err_set(e, ERR_UNAVAILABLE, "%s: refused by the broker: %s", doing,
                                        mosquitto_reason_string(t->refused));
                 if (r != MOSQ_ERR_SUCCESS)
                         return fail(e, r, doing);
                 if (clock_mono(&clock_system) >= until)
-                        return err_set(e, ERR_TIMEOUT, "%s: the broker does not answer", doing);
+                        return err_set(e, ERR_TIMEOUT, "%s: the broker does not respond", doing);
         }
         return 0;
 }
@@ -210,7 +209,7 @@ static bool is_connected(const struct mqtt *t)
 
 static bool is_subscribed(const struct mqtt *t)
 {
-        return t->subscribed == COMMANDS_N && !t->refused;
+        return t->subscribed == PURISTA_COMMAND_MAX_ && !t->refused;
 }
 
 static void mqtt_disconnect(struct broker_conn *w)
@@ -224,7 +223,7 @@ static void mqtt_disconnect(struct broker_conn *w)
         mosquitto_destroy(TAKE_PTR(t->client));
 }
 
-/* The library takes an address without brackets. */
+/* The library wants an address without brackets. */
 static const char *host_of(const struct settings *s, char *room, size_t size)
 {
         size_t n = strlen(s->host);
@@ -255,7 +254,7 @@ static int mqtt_connect(struct broker_conn *w, struct err *e)
         if (r < 0)
                 mqtt_disconnect(w);
         else
-                /* From now on what is to be written is kept until it is flushed. */
+                /* From now on the library keeps output until it is flushed. */
                 (void) mosquitto_threaded_set(t->client, true);
         w->body_max = t->packet_max;
         return r;
@@ -263,7 +262,7 @@ static int mqtt_connect(struct broker_conn *w, struct err *e)
 
 static void add_topic(struct buf *b, struct broker_conn *w, size_t i)
 {
-        struct address to = command_address(&command_kinds[i]);
+        struct address to = message_command_address(&purista_commands[i]);
 
         buf_add_str(b, STR("$share/sharedpurista/"));
         names_add_commands(b, &name_style_mqtt, w->settings->prefix, &to);
@@ -273,7 +272,7 @@ static int mqtt_serve(struct broker_conn *w, struct err *e)
 {
         struct mqtt *t = mqtt_of(w);
 
-        for (size_t i = 0; i < COMMANDS_N; i++) {
+        for (size_t i = 0; i < PURISTA_COMMAND_MAX_; i++) {
                 scoped(buf_done) struct buf topic;
                 int r;
 
@@ -291,7 +290,7 @@ static int mqtt_pause(struct broker_conn *w, struct err *e)
         struct mqtt *t = mqtt_of(w);
 
         (void) e;
-        for (size_t i = 0; i < COMMANDS_N; i++) {
+        for (size_t i = 0; i < PURISTA_COMMAND_MAX_; i++) {
                 scoped(buf_done) struct buf topic;
 
                 buf_init(&topic, TOPIC_MAX);
@@ -303,7 +302,7 @@ static int mqtt_pause(struct broker_conn *w, struct err *e)
 
 static bool mqtt_is_quiet(struct broker_conn *w)
 {
-        return mqtt_of(w)->unsubscribed >= COMMANDS_N;
+        return mqtt_of(w)->unsubscribed >= PURISTA_COMMAND_MAX_;
 }
 
 static int mqtt_fd(struct broker_conn *w)

@@ -36,8 +36,8 @@ static size_t run_of(struct str s, size_t at, bool (*is)(char c))
         return n;
 }
 
-/* [A-Z]{2,}(?=[A-Z][a-z]+[0-9]*|\b). A run of capitals may end where the word ends, or one before its
- * last, which then begins a word; at every other place a capital follows that no small letter does. */
+/* [A-Z]{2,}(?=[A-Z][a-z]+[0-9]*|\b): a run of capitals up to the end of the word, or up to its last one if that begins
+ * the next word. */
 static size_t match_capitals(struct str s, size_t at)
 {
         size_t n = run_of(s, at, is_upper);

@@ -10,27 +10,26 @@
  *         prefix . type . principal . tenant . sender instance . sender service . version . target .
  *         event . receiver instance . receiver service . version . target
  *
- * all of which but the prefix are in snake case, and a part that is missing is "empty" or "none". The
- * mapping loses information ("org-1" and "org_1" look the same), so an address is good for routing and
- * for nothing else: who somebody is stands in the body of a message.
+ * All but the prefix are in snake case, and a missing part is "empty" or "none". The mapping loses information ("org-1"
+ * and "org_1" look the same), so an address only routes: identities come from the body of a message.
  *
- * Snake case is what a regular expression of theirs makes of a text, whose matches are joined:
+ * Snake case joins the matches of this regular expression of PURISTA:
  *
  *         [A-Z]{2,}(?=[A-Z][a-z]+[0-9]*|\b)|[A-Z]?[a-z]+[0-9]*|[A-Z]|[0-9]+
  *
- * What matches nowhere stays as it is. Then, and only then, it may hold bytes that would end a part or
- * a line of a protocol; names_add_part replaces these, which is the one thing we do otherwise.
+ * A text without a match stays as it is, and may then hold bytes that end a part or a line of the protocol.
+ * names_add_part replaces these, which is the only difference to PURISTA.
  */
 
 #include "base/buf.h"
 #include "base/str.h"
 
-/* Who sends a message, or who is to get it. Null views are absent. */
+/* The sender or the receiver of a message. Null views are absent. */
 struct address {
         struct str service, version, target, instance;
 };
 
-/* What a message is, as far as addresses and headers tell. */
+/* The part of a message that addresses and headers show. */
 struct message_head {
         struct str type; /* "command" */
         struct str id;   /* of the message */
@@ -43,7 +42,7 @@ struct message_head {
 struct name_style {
         char separator;
         char any;         /* matches one part in a subscription */
-        const char *none; /* instead of a part that is missing */
+        const char *none; /* instead of a missing part */
         const char *bad;  /* may not be in a part, besides space and control characters */
 };
 
@@ -59,7 +58,7 @@ void names_add_part(struct buf *b, const struct name_style *style, struct str te
 void names_add_address(struct buf *b, const struct name_style *style, struct str prefix,
                        const struct message_head *head);
 
-/* Appends what commands of this receiver's match, whoever sends them. */
+/* Appends the pattern that commands to this receiver match, whoever sends them. */
 void names_add_commands(struct buf *b, const struct name_style *style, struct str prefix,
                         const struct address *receiver);
 

@@ -8,25 +8,24 @@
 #include "bridge/broker_conn.h"
 
 /*
- * NATS, by cnats, which is told to leave reading and writing to our loop: otherwise what comes would go
- * through two threads of its own. Messages wait in the library's subscriptions for as long as it takes to
- * look there after each reading. It could reconnect by itself, and is told not to: what was published
- * meanwhile would be sent blindly, and one way of coming back is enough for three transports.
+ * NATS by cnats, whose reading and writing is left to our loop: otherwise a message would pass through two threads of the
+ * library. Messages wait in the library's subscriptions until we look there after each read. The library could
+ * reconnect by itself; that is disabled, because it would send blindly what was published meanwhile, and one way to
+ * reconnect is enough for three transports.
  *
- * The protocol has no acknowledgements. But a server carries out what a connection sends in its order, so
- * behind our messages we send a marker to ourselves: when it is back, the server has had them. Its PING would
- * do the same, but the library waits for the answer to that.
+ * The protocol has no acknowledgements. But a server processes what a connection sends in order, so we publish a flush
+ * marker to ourselves behind our messages: when it is back, the server has had them. A PING would do the same, but the
+ * library blocks for its reply.
  *
- * A message to which nobody listens vanishes on NATS, and after a restart of the server bridges may be
- * back before callers are. A reply that matters therefore asks for an answer itself: the server then tells
- * at once if nobody is there ("no responders"), and so before the marker is back. It does not tell which
- * message that was about, which is why such a reply has a marker of its own.
+ * A message without a subscriber vanishes on NATS, and after a restart of the server bridges may be back before callers
+ * are. So a reply that matters is published as a request: the server then reports "no responders" at once, and so
+ * before the flush marker. The report does not say which message it is about, so such a reply has a marker of its own.
  */
 
 #define PENDING_MESSAGES (64 * 1024)
 #define PENDING_BYTES    ((int) (64 * MiB))
-#define PING_MS          10000 /* without a marker: then there is one */
-#define SILENCE_MS       20000 /* without one that comes back */
+#define PING_MS          10000 /* without a flush marker: then one is sent */
+#define SILENCE_MS       20000 /* without a flush marker that comes back */
 #define TICK_MS          5000
 #define READS_MAX        1024
 #define SUBJECT_MAX      (16 * KiB)
@@ -35,18 +34,19 @@
 struct nats {
         natsOptions *options;
         natsConnection *connection;
-        natsSubscription *commands[COMMANDS_N];
-        natsSubscription *markers; /* also what says that nobody listens */
+        natsSubscription *commands[PURISTA_COMMAND_MAX_];
+        natsSubscription *markers; /* also reports of no responders */
         struct ids ids;
         char inbox[INBOX_MAX];
         int fd;
-        uint64_t sent, marked, returned; /* messages; those with a marker behind them; its number */
-        uint64_t paused;                 /* number of the marker after which nothing more comes */
+        uint64_t sent, marked,
+                returned; /* last message: sent, with a marker behind it, confirmed */
+        uint64_t paused;  /* number of the marker after which no command arrives */
         usec_t marked_at;
-        bool nobody; /* listened to what the next marker is about */
+        bool no_responders; /* for the message of the next marker */
 
-        /* Also of a thread of the library's, which there is while subscriptions are drained. */
-        atomic_bool has_output; /* that is to be written */
+        /* Also set by a thread of the library, which exists while subscriptions are drained. */
+        atomic_bool has_output; /* to write */
 };
 
 static struct nats *nats_of(struct broker_conn *w)
@@ -64,7 +64,7 @@ static int fail(struct err *e, natsStatus s, const char *doing)
 
 /* --- called by the library --- */
 
-/* Without one of ours the library prints. What it tells is told again by what fails. */
+/* Without a handler the library prints. What fails reports the same. */
 static void on_error(natsConnection *nc, natsSubscription *sub, natsStatus s, void *closure)
 {
         (void) nc;
@@ -94,10 +94,10 @@ static natsStatus want_read(void *loop, bool add)
         return NATS_OK;
 }
 
-/* Whether this thread is one of ours, and will look by itself whether something is to be written. */
+/* Whether this is one of our threads, which checks has_output by itself. */
 static _Thread_local bool is_ours;
 
-/* A thread of the library's that has something to say has to wake us. */
+/* A thread of the library must wake the loop to write. */
 static natsStatus want_write(void *loop, bool add)
 {
         struct broker_conn *w = loop;
@@ -120,7 +120,7 @@ static natsStatus set_tls(natsOptions *o, const struct settings *s)
                 r = natsOptions_LoadCATrustedCertificates(o, s->ca);
         if (r == NATS_OK && s->tls && s->cert)
                 r = natsOptions_LoadCertificatesChain(o, s->cert, s->cert_key);
-        /* The library verifies against the name it connects to only if it is told to. */
+        /* Otherwise the library does not verify the host name. */
         if (r == NATS_OK && s->tls)
                 r = natsOptions_SetExpectedHostname(o, s->host);
         return r;
@@ -159,8 +159,7 @@ static natsStatus set_options(struct broker_conn *w, natsOptions *o)
         if (r == NATS_OK)
                 r = natsOptions_SetSendAsap(o, true);
         if (r == NATS_OK)
-                r = natsOptions_SetPingInterval(
-                        o, 0); /* ours are the markers; its come from a thread */
+                r = natsOptions_SetPingInterval(o, 0); /* we send flush markers */
         if (r == NATS_OK)
                 r = natsOptions_SetMaxPendingMsgs(o, PENDING_MESSAGES);
         if (r == NATS_OK)
@@ -177,7 +176,7 @@ static int nats_open(struct broker_conn *w, struct err *e)
 
         w->transport = t;
         ids_init(&t->ids);
-        /* Its end frees things of OpenSSL's that OpenSSL frees again when the process exits. */
+        /* The library frees data of OpenSSL at its end that OpenSSL frees again when the process exits. */
         (void) OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
         s = nats_Open(-1);
         if (s == NATS_OK)
@@ -192,7 +191,7 @@ static void nats_close(struct broker_conn *w)
         struct nats *t = nats_of(w);
 
         natsOptions_Destroy(t->options);
-        /* Its threads may be in callbacks of ours. */
+        /* Threads of the library may be in our callbacks. */
         (void) nats_CloseAndWait(0);
         free(t);
         w->transport = NULL;
@@ -200,8 +199,8 @@ static void nats_close(struct broker_conn *w)
 
 /* --- connections --- */
 
-/* To close a connection that stands the library would wait for an answer of the server's, in the thread
- * that reads what that answers. So it is to find that it does not stand any more. */
+/* To close a live connection, the library would wait for a reply of the server, in the thread that should read it. So it
+ * must find that the connection is dead. */
 static void hang_up(struct nats *t)
 {
         if (natsConnection_IsClosed(t->connection))
@@ -209,7 +208,7 @@ static void hang_up(struct nats *t)
         if (atomic_load(&t->has_output))
                 natsConnection_ProcessWriteEvent(t->connection);
         (void) shutdown(t->fd, SHUT_RDWR);
-        /* What lies in the socket is read first, a portion each time. */
+        /* Data in the socket is read first, a portion each time. */
         for (unsigned i = 0; i < READS_MAX && !natsConnection_IsClosed(t->connection); i++)
                 natsConnection_ProcessReadEvent(t->connection);
 }
@@ -234,12 +233,12 @@ static int nats_connect(struct broker_conn *w, struct err *e)
 
         is_ours = true;
         t->sent = t->marked = t->returned = t->paused = 0;
-        t->nobody = false;
+        t->no_responders = false;
         atomic_store(&t->has_output, false);
         s = natsConnection_Connect(&t->connection, t->options);
         if (s != NATS_OK)
                 return fail(e, s, "connect to NATS");
-        ids_hex(&t->ids, id); /* our instance everybody knows, and could send markers to it */
+        ids_hex(&t->ids, id); /* random: others know our instance id and could send markers to it */
         (void) snprintf(t->inbox, sizeof(t->inbox), "_INBOX.%s", id);
         s = natsConnection_SubscribeSync(&t->markers, t->connection, t->inbox);
         if (s != NATS_OK) {
@@ -271,7 +270,7 @@ static void take_command(struct broker_conn *w, natsSubscription *sub)
         natsMsg *msg = NULL;
         const char *reply;
 
-        if (natsSubscription_NextMsg(&msg, sub, 1) != NATS_OK) /* it is there: nobody waits */
+        if (natsSubscription_NextMsg(&msg, sub, 1) != NATS_OK) /* it is there: this does not wait */
                 return;
         m = incoming_new();
         reply = natsMsg_GetReply(msg);
@@ -281,7 +280,7 @@ static void take_command(struct broker_conn *w, natsSubscription *sub)
         natsMsg_Destroy(msg);
 }
 
-/* The messages up to this number are the server's. */
+/* The server has the messages up to this number. */
 static void take_flush_marker(struct broker_conn *w, const char *marker)
 {
         struct nats *t = nats_of(w);
@@ -289,16 +288,17 @@ static void take_flush_marker(struct broker_conn *w, const char *marker)
 
         memcpy(&number, marker, sizeof(number));
         if (number > t->marked)
-                return; /* none of ours */
+                return; /* not ours */
         t->returned = number;
         list_for_each (n, &w->sent) {
                 struct outgoing *m = container_of(n, struct outgoing, node);
 
                 if (m->publish_id > number)
                         continue;
-                broker_conn_sent(w, m, m->probe && t->nobody ? OUTCOME_NO_RECEIVER : OUTCOME_SENT);
+                broker_conn_sent(w, m,
+                                 m->probe && t->no_responders ? OUTCOME_NO_RECEIVER : OUTCOME_SENT);
         }
-        t->nobody = false;
+        t->no_responders = false;
 }
 
 static void take_flush_markers(struct broker_conn *w)
@@ -307,9 +307,9 @@ static void take_flush_markers(struct broker_conn *w)
         natsMsg *msg = NULL;
         natsStatus s = natsSubscription_NextMsg(&msg, t->markers, 1);
 
-        /* The library makes a failure of what the server says about it. */
+        /* The library turns the report of the server into an error. */
         if (s == NATS_NO_RESPONDERS)
-                t->nobody = true;
+                t->no_responders = true;
         else if (s == NATS_OK && natsMsg_GetDataLength(msg) == sizeof(uint64_t))
                 take_flush_marker(w, natsMsg_GetData(msg));
         natsMsg_Destroy(msg);
@@ -348,9 +348,9 @@ static int check_rights(struct nats *t, struct err *e)
                        why ? why : "not permitted");
 }
 
-/* --- markers --- */
+/* --- flush markers --- */
 
-/* Its bytes are for us alone. */
+/* Only we read it, so the byte order does not matter. */
 static int send_flush_marker(struct nats *t, struct err *e)
 {
         natsStatus s = natsConnection_Publish(t->connection, t->inbox, &t->sent, sizeof(t->sent));
@@ -362,7 +362,7 @@ static int send_flush_marker(struct nats *t, struct err *e)
         return 0;
 }
 
-/* The library would do this by itself, in a thread that closes the connection under us. */
+/* The library could do this in a thread, which would close the connection under us. */
 static int ping(struct nats *t, struct err *e)
 {
         usec_t quiet = clock_mono(&clock_system) - t->marked_at;
@@ -370,7 +370,7 @@ static int ping(struct nats *t, struct err *e)
         if (t->returned < t->marked)
                 return quiet < SILENCE_MS * USEC_PER_MSEC
                                ? 0
-                               : err_set(e, ERR_TIMEOUT, "NATS: the server does not answer");
+                               : err_set(e, ERR_TIMEOUT, "NATS: the server does not respond");
         if (quiet < PING_MS * USEC_PER_MSEC)
                 return 0;
         t->sent++;
@@ -429,7 +429,7 @@ static natsStatus make(struct broker_conn *w, const struct outgoing *m, natsMsg 
         return s;
 }
 
-/* What the socket does not take is waited for by the loop. */
+/* What the socket does not take is written when the loop finds it writable. */
 static int nats_flush(struct broker_conn *w, struct err *e)
 {
         struct nats *t = nats_of(w);
@@ -467,7 +467,7 @@ static int nats_send(struct broker_conn *w, struct outgoing *m, struct err *e)
 static natsStatus subscribe(struct broker_conn *w, size_t i)
 {
         struct nats *t = nats_of(w);
-        struct address to = command_address(&command_kinds[i]);
+        struct address to = message_command_address(&purista_commands[i]);
         scoped(buf_done) struct buf subject, group;
         natsStatus s = NATS_NO_MEMORY;
 
@@ -484,8 +484,8 @@ static natsStatus subscribe(struct broker_conn *w, size_t i)
         return s;
 }
 
-/* A marker that comes back shows that the server has all before it: who is told that we are there may ask
- * at once. And it shows that markers do come back, for which a user needs the right. */
+/* A marker that comes back shows that the server has the subscriptions: callers may send commands as soon as they see the
+ * announcement. It also shows that the user has the permission that markers need. */
 static int wait_for_flush_marker(struct broker_conn *w, struct err *e)
 {
         struct nats *t = nats_of(w);
@@ -499,7 +499,7 @@ static int wait_for_flush_marker(struct broker_conn *w, struct err *e)
                 usec_t now = clock_mono(&clock_system);
 
                 if (now >= until)
-                        return err_set(e, ERR_TIMEOUT, "subscribe to NATS: no answer");
+                        return err_set(e, ERR_TIMEOUT, "subscribe to NATS: no reply");
                 if (nats_wants_write(w))
                         fd.events |= POLLOUT;
                 (void) poll(&fd, 1, (int) ((until - now) / USEC_PER_MSEC) + 1);
@@ -514,12 +514,12 @@ static int nats_serve(struct broker_conn *w, struct err *e)
 {
         natsStatus s = NATS_OK;
 
-        for (size_t i = 0; i < COMMANDS_N && s == NATS_OK; i++)
+        for (size_t i = 0; i < PURISTA_COMMAND_MAX_ && s == NATS_OK; i++)
                 s = subscribe(w, i);
         return s == NATS_OK ? wait_for_flush_marker(w, e) : fail(e, s, "subscribe to NATS");
 }
 
-/* The library goes on delivering what the server sends until it has heard of it. */
+/* The library delivers what the server sends until the server has processed the unsubscribe. */
 static int nats_pause(struct broker_conn *w, struct err *e)
 {
         struct nats *t = nats_of(w);
@@ -527,7 +527,7 @@ static int nats_pause(struct broker_conn *w, struct err *e)
         for (size_t i = 0; i < ARRAY_SIZE(t->commands); i++)
                 if (t->commands[i])
                         (void) natsSubscription_Drain(t->commands[i]);
-        t->sent++; /* a marker behind it */
+        t->sent++; /* for a marker behind it */
         t->paused = t->sent;
         return nats_flush(w, e);
 }

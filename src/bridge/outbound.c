@@ -4,26 +4,19 @@
 #include "base/base.h"
 #include "bridge/bus_command.h"
 
-#define BODY_MAX (128 * MiB) /* if the broker names no limit */
+#define BODY_MAX (128 * MiB) /* if the broker announces no limit */
 
 /* --- headers --- */
 
-/* Some brokers' headers are lines. They are a convenience for who looks at traffic: one that can't be
- * said is left out. */
-static bool can_be_header(struct str value)
-{
-        if (!value.p || value.n > MESSAGE_NAME_MAX)
-                return false;
-        for (size_t i = 0; i < value.n; i++)
-                if ((unsigned char) value.p[i] < ' ' || value.p[i] == 0x7f)
-                        return false;
-        return true;
-}
-
+/* Headers are lines on some brokers, and only for people who watch the traffic: one that would need escapes is
+ * left out. */
 static void add_header(struct outgoing *m, const char *name, struct str value)
 {
-        if (!can_be_header(value))
+        if (!value.p || value.n > MESSAGE_NAME_MAX)
                 return;
+        for (size_t i = 0; i < value.n; i++)
+                if ((unsigned char) value.p[i] < ' ' || value.p[i] == 0x7f)
+                        return;
         ASSERT(m->n_headers < ARRAY_SIZE(m->headers));
         m->headers[m->n_headers++] = (struct header){ name, value };
 }
@@ -47,20 +40,15 @@ static void add_headers(struct outgoing *m)
         add_header(m, "tenantId", h->tenant);
 }
 
-/* --- life --- */
-
-struct outbound *outbound_of(struct outgoing *m)
-{
-        return container_of(m, struct outbound, message);
-}
+/* --- life cycle --- */
 
 struct outbound *outbound_new(struct bridge *b, const struct message_head *head,
-                              struct bus_command *bus_command)
+                              struct bus_command *cmd)
 {
         struct outbound *p = xnew(struct outbound);
 
         p->bridge = b;
-        p->bus_command = bus_command;
+        p->cmd = cmd;
         list_init(&p->node);
         list_init(&p->message.node);
         p->message.head = *head;
@@ -84,8 +72,6 @@ struct author outbound_author(const struct outbound *p)
 
 void outbound_free(struct outbound *p)
 {
-        if (!p)
-                return;
         list_remove(&p->node);
         buf_done(&p->message.body);
         free(p);
@@ -101,16 +87,17 @@ void outbound_send(struct outbound *p)
                 list_append(&b->unsent, &p->node);
                 return;
         }
-        p->message.probe = p->message.is_reply && bus_command_is_from_earlier_conn(p->bus_command);
-        broker_conn_send(&b->broker_conn, &p->message);
+        p->message.probe = p->message.is_reply && bus_command_is_from_earlier_conn(p->cmd);
+        broker_conn_send(&b->conn, &p->message);
 }
 
-void outbound_send_all(struct list *parcels)
+/* Sending may append to the same list, so it is emptied first. */
+void outbound_send_all(struct list *messages)
 {
         struct list now;
 
         list_init(&now);
-        list_for_each (n, parcels) {
+        list_for_each (n, messages) {
                 list_remove(n);
                 list_append(&now, n);
         }
@@ -123,48 +110,33 @@ void outbound_send_all(struct list *parcels)
         }
 }
 
-/* --- the end --- */
-
-static void finish(struct outbound *p, enum outcome outcome)
+static bool is_retried(struct outbound *p)
 {
-        if (p->bus_command)
-                bus_command_sent(p->bus_command, p, outcome);
-        else
-                outbound_free(p);
-}
-
-static void outbound_lost(struct outbound *p)
-{
-        struct bridge *b = p->bridge;
-
-        if (++p->tries >= OUTBOUND_TRIES_MAX)
-                finish(p, OUTCOME_REFUSED);
-        else
-                list_append(&b->unsent, &p->node);
-}
-
-static void outbound_no_receiver(struct outbound *p)
-{
-        struct bridge *b = p->bridge;
         usec_t now = clock_mono(&clock_system);
 
-        if (!p->until)
-                p->until = now + OUTBOUND_RETRY_UNTIL;
-        if (!p->message.probe || now >= p->until || b->stopping) {
-                finish(p, OUTCOME_NO_RECEIVER);
-                return;
-        }
-        log_debug(b->log, "nobody listens for a reply yet");
-        list_append(&b->retry, &p->node);
-        bridge_retry_later(b);
+        if (!p->retry_until)
+                p->retry_until = now + OUTBOUND_RETRY_FOR;
+        return p->message.probe && now < p->retry_until && !p->bridge->stopping;
 }
 
-void outbound_ended(struct outbound *p)
+void outbound_completed(struct outgoing *m)
 {
-        if (p->message.outcome == OUTCOME_LOST)
-                outbound_lost(p);
-        else if (p->message.outcome == OUTCOME_NO_RECEIVER)
-                outbound_no_receiver(p);
+        struct outbound *p = container_of(m, struct outbound, message);
+        struct bridge *b = p->bridge;
+        enum outcome outcome = m->outcome;
+
+        if (outcome == OUTCOME_LOST && ++p->losses < OUTBOUND_LOSSES_MAX) {
+                list_append(&b->unsent, &p->node);
+                return;
+        }
+        if (outcome == OUTCOME_NO_RECEIVER && is_retried(p)) {
+                log_debug(b->log, "no receiver for a reply yet");
+                list_append(&b->retry, &p->node);
+                bridge_retry_later(b);
+                return;
+        }
+        if (p->cmd)
+                bus_command_sent(p->cmd, p, outcome == OUTCOME_LOST ? OUTCOME_REFUSED : outcome);
         else
-                finish(p, p->message.outcome);
+                outbound_free(p);
 }

@@ -3,14 +3,13 @@
 #define HUTCH_BRIDGE_TRANSPORT_H
 
 /*
- * A kind of broker: NATS, MQTT or AMQP.
+ * A transport: the client of a kind of broker, NATS, MQTT or AMQP.
  *
  *         connect ─► serve ─► run, send, … ─► disconnect
  *
- * connect and serve are called by a thread that is there for them and may block; everything else is
- * called by the loop (broker_conn.h), and waits only where a library knows no other way. Never do both at the
- * same time. What a transport gets from its broker it hands on with broker_conn_deliver, and what it learns
- * about messages of ours with broker_conn_sent.
+ * A thread calls connect and serve, which may block. The loop calls everything else (broker_conn.h), which blocks
+ * only where a library offers no other way. The two never overlap. A transport passes received messages to
+ * broker_conn_deliver, and the outcome of sent ones to broker_conn_sent.
  */
 
 #include <poll.h>
@@ -18,37 +17,35 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "bridge/commands.h"
+#include "bridge/message.h"
 #include "bridge/names.h"
 #include "bridge/settings.h"
 
 struct broker_conn;
 
-/* --- what comes --- */
+/* --- received messages --- */
 
-#define MESSAGE_BODY_MAX (16 * MiB) /* what is longer is as good as malformed */
-
-/* A message for one of our commands. It belongs to who has it, and is freed by incoming_free. */
+/* A message to one of our commands. Its owner frees it with incoming_free. */
 struct incoming {
         struct list node;
-        struct buf body;
-        struct buf reply_to; /* where a reply is wanted; empty: told by the body, or not at all */
-        struct buf correlation; /* as the broker tells it; empty: the body does */
+        struct buf body;        /* at most MESSAGE_MAX; a longer one fails the buffer */
+        struct buf reply_to;    /* where a reply goes; empty: in the body, or nowhere */
+        struct buf correlation; /* from the broker; empty: in the body */
         uint64_t tag;           /* for broker_conn_accept */
-        uint64_t epoch;         /* number of the connection it came by; the broker_conn's */
+        uint64_t epoch;         /* of the connection that it came by; set by broker_conn */
 };
 
 struct incoming *incoming_new(void) must_check;
 void incoming_free(struct incoming *m);
 
-/* --- what goes --- */
+/* --- sent messages --- */
 
 enum outcome {
         OUTCOME_SENT,        /* the broker has it */
-        OUTCOME_LOST,        /* the connection broke, and nobody knows */
-        OUTCOME_NO_RECEIVER, /* the broker knows nobody who wants it */
+        OUTCOME_LOST,        /* the connection broke, so it is unknown */
+        OUTCOME_NO_RECEIVER, /* no one receives it */
         OUTCOME_TOO_LARGE,   /* for this broker */
-        OUTCOME_REFUSED,     /* by the broker, and would be again */
+        OUTCOME_REFUSED,     /* by the broker, for good */
         OUTCOME_MAX_,
 };
 
@@ -59,61 +56,60 @@ struct header {
         struct str value;
 };
 
-/* A message of ours. Nothing in it changes while the broker_conn has it. */
+/* Does not change while the connection has it. */
 struct outgoing {
         struct list node;
         struct message_head head;
         struct header headers[HEADERS_MAX];
         size_t n_headers;
         struct str correlation; /* null view: none */
-        struct str reply_to;    /* null view: this is no reply, or the head tells where it goes */
+        struct str reply_to;    /* null view: not a reply, or the head has the address */
         uint64_t timestamp;
         bool is_reply;
-        bool probe; /* it matters whether somebody gets it: OUTCOME_NO_RECEIVER is wanted */
+        bool probe; /* report OUTCOME_NO_RECEIVER */
         struct buf body;
 
-        /* The broker_conn's. */
+        /* Of the connection. */
         enum outcome outcome;
-        uint64_t publish_id; /* the transport's name for it, while it waits for the broker */
+        uint64_t publish_id; /* of the transport, until the broker confirms it */
 };
 
 /* --- a transport --- */
 
 struct transport_ops {
         const char *name;
-        const char *const *schemes; /* of URLs: without TLS first, with TLS second */
-        int port, tls_port;         /* if the URL names none */
-        bool has_path;              /* a URL may have one */
-        bool reply_by_sender;       /* a reply goes to the sender's instance, not to an address */
-        bool needs_correlation;     /* which tells a caller what a reply is about */
+        const char *const *schemes; /* of URLs: without TLS, with TLS */
+        int port, tls_port;         /* if the URL has none */
+        bool has_path;              /* a URL may have a path */
+        bool reply_by_sender;   /* a reply goes to the instance of the sender, not to an address */
+        bool needs_correlation; /* callers match replies by it */
 
-        /* Memory and what needs no broker. */
+        /* Memory, and what needs no broker. */
         int (*open)(struct broker_conn *w, struct err *e);
         void (*close)(struct broker_conn *w);
 
-        /* By a thread; no step of it takes longer than w->timeout_ms. The largest body goes to
-         * w->body_max. */
+        /* Called by the thread. No step takes longer than w->timeout_ms. Sets w->body_max. */
         int (*connect)(struct broker_conn *w, struct err *e);
         int (*serve)(struct broker_conn *w, struct err *e); /* subscribes to the commands */
         void (*disconnect)(struct broker_conn *w);
 
-        /* What to wait for: to read always, to write if it says so (NULL: never). */
+        /* What to watch: always for reading, for writing if it wants to (NULL: never). */
         int (*fd)(struct broker_conn *w);
         bool (*wants_write)(struct broker_conn *w);
-        /* Something happened, or tick_ms are over. A failure ends the connection. */
+        /* The descriptor is ready, or tick_ms have passed. A failure ends the connection. */
         int (*run)(struct broker_conn *w, short revents, struct err *e);
         unsigned tick_ms;
 
-        /* Sends one, which is in w->sent then; its end is told by broker_conn_sent, at once or later. A failure
-         * ends the connection. What has had no end when it ends is OUTCOME_LOST. */
+        /* Sends a message, which is in w->sent; broker_conn_sent completes it, now or later. A failure ends the
+         * connection. Messages that are not completed by then are OUTCOME_LOST. */
         int (*send)(struct broker_conn *w, struct outgoing *m, struct err *e);
-        /* After some were sent or accepted. NULL: nothing is to be done. */
+        /* After messages were sent or accepted. May be NULL. */
         int (*flush)(struct broker_conn *w, struct err *e);
 
-        /* A message was taken up: the broker may forget it, and is told by the next flush. NULL: it has. */
+        /* Acknowledges a message with the next flush. NULL: the broker does not wait for that, and does not
+         * deliver again. */
         void (*accept)(struct broker_conn *w, uint64_t tag);
-        /* No more messages, please; then, whether those have come that were on their way (NULL: they do
-         * not matter). */
+        /* Stops consuming; then, whether messages in transit have arrived (NULL: they do not matter). */
         int (*pause)(struct broker_conn *w, struct err *e);
         bool (*is_quiet)(struct broker_conn *w);
 };

@@ -46,6 +46,7 @@ int hutch_purista_command(struct hutch_client *client, const struct hutch_purist
                 body_text(op, "tenantId", w.tenant_id);
                 body_text(op, "principalId", w.principal_id);
                 body_json(op, "payload", w.payload);
+                body_json(op, "parameter", w.parameter);
                 body_close(op, '}');
         }
         return op_start(op, ret);

@@ -94,12 +94,12 @@ static void serve(struct daemon *d)
                                      .clock = &clock_system };
         log_ctx_init_root(&d->log, &d->sink);
         ids_init(&d->ids);
-        notify_open(&d->notify);
+        sd_notify_open(&d->notify);
         /* A client that is gone is an error code, not our end; a full disk likewise. */
         (void) signal(SIGPIPE, SIG_IGN);
         (void) signal(SIGXFSZ, SIG_IGN);
         run(d);
-        notify_close(&d->notify);
+        sd_notify_close(&d->notify);
 }
 
 /* --- before it --- */

@@ -26,9 +26,9 @@
 #include "hutchd/config.h"
 #include "hutchd/data_dir.h"
 #include "hutchd/drivers.h"
-#include "hutchd/notify.h"
 #include "hutchd/options.h"
 #include "net/loop.h"
+#include "os/sd_notify.h"
 #include "store/store.h"
 
 #define DAEMON_SIGNALS 3
@@ -45,7 +45,7 @@ struct daemon {
         struct log_ctx log;
         struct net_loop loop;
         struct ids ids;
-        struct notify notify;
+        struct sd_notify notify;
         uv_signal_t signals[DAEMON_SIGNALS];
 
         struct data data;

@@ -155,9 +155,9 @@ void daemon_reload(struct daemon *d)
         d->reload_due = !d->server; /* the start has read the file already */
         if (d->ending || d->reload_due)
                 return;
-        notify_reloading(&d->notify);
+        sd_notify_reloading(&d->notify);
         if (reload(d, &e) < 0)
                 log_fields(&d->log, LOG_ERROR, "not reloaded, everything stays as it was",
                            LOG_F_STR("reason", str_from(e.message)));
-        notify_ready(&d->notify);
+        sd_notify_ready(&d->notify);
 }

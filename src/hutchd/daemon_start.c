@@ -254,9 +254,9 @@ static void ready(struct daemon *d)
                  "finished",
                  (unsigned long long) ((clock_mono(&clock_system) - d->began) / USEC_PER_MSEC),
                  a->adopted, a->added, a->gone, a->undone, a->finished);
-        notify_status(&d->notify, "serving, %zu sandboxes found at the start",
-                      a->adopted + a->added);
-        notify_ready(&d->notify);
+        sd_notify_status(&d->notify, "serving, %zu sandboxes found at the start",
+                         a->adopted + a->added);
+        sd_notify_ready(&d->notify);
         if (d->reload_due)
                 daemon_reload(d);
 }

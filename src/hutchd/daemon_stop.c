@@ -154,7 +154,7 @@ static void drained(void *data)
 static void stop_gracefully(struct daemon *d)
 {
         d->ending = true;
-        notify_stopping(&d->notify);
+        sd_notify_stopping(&d->notify);
         if (d->starting == &d->store_probe.req.op || d->starting == &d->join.req.op)
                 op_cancel(d->starting);
         /* A load takes a moment, and its `done` sees that it is over; its own start the service ends. */

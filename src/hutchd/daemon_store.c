@@ -152,7 +152,7 @@ static void store_probed(struct op *op, int result)
                 log_fields(&d->log, LOG_WARN, "the store is away: the start waits for it",
                            LOG_F_STR("reason", str_from(why)));
         d->store_unreachable = true;
-        notify_status(&d->notify, "waiting for the store: %s", why);
+        sd_notify_status(&d->notify, "waiting for the store: %s", why);
         (void) uv_timer_start(&d->listen_timer, probe_store_again, STORE_RETRY_MS, 0);
 }
 

@@ -326,7 +326,7 @@ def malformed():
         eq(world.caller.bash("echo still there").body["payload"]["stdout"], "still there")
         counted = bridge.stop()
         eq((counted["malformed"], counted["started"]), (len(bad), 1))
-        has(bridge.log(), "no command was dropped")
+        has(bridge.log(), "message dropped: not a command")
 
 
 @test
@@ -356,11 +356,11 @@ def unaddressed():
 
 @test
 def hutchd_is_away():
-    """while hutchd can't be reached, callers are told so at once"""
+    """while hutchd is unreachable, callers get 503 at once"""
     with serving("--hutchd", f"unix:{world.directory}/nothing") as bridge:
         sent = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": "echo"})
         eq_reply(sent, world.caller.reply_of(sent), bridge,
-                 {"status": 503, "message": "The sandbox server can't be reached now. Try again later."}, True)
+                 {"status": 503, "message": "The sandbox server is unreachable. Try again later."}, True)
         bridge.stop()
 
 
@@ -380,12 +380,12 @@ def hutchd_ends():
 
 @test
 def hutchd_takes_no_more():
-    """a command that is larger than hutchd takes is answered with 413, and with whose limit that is"""
+    """a command that is larger than hutchd accepts gets 413, which names the limit"""
     with serving() as bridge:
         sent = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": "too large"})
         eq_reply(sent, world.caller.reply_of(sent), bridge,
-                 {"status": 413, "message": "The command is larger than the sandbox server takes. Send files in parts, or "
-                                            "let its operator raise purista.file_limit."}, True)
+                 {"status": 413, "message": "The command is larger than the sandbox server accepts. Send files in parts, or "
+                                            "raise purista.file_limit in hutchd.yaml."}, True)
         bridge.said("so large")
         bridge.stop()
 
@@ -496,7 +496,7 @@ def restart():
             world.hutchd.release(name)
         world.broker.start()
         # The bridge is back before its caller, and has something to say.
-        bridge.said("nobody listens")
+        bridge.said("no receiver")
         world.hutchd.release(late)
         world.caller.reconnect()
         for s in sent:
@@ -514,7 +514,7 @@ def too_large():
         sent = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"big {limit + 100}"})
         reply = world.caller.reply_of(sent)
         eq((reply.body["isHandledError"], reply.body["payload"]["status"]), (True, 413))
-        has(reply.body["payload"]["message"], "larger than the message broker takes")
+        has(reply.body["payload"]["message"], "larger than the message broker accepts")
         fits = world.caller.bash(f"big {limit // 2}")
         eq(len(fits.body["payload"]["stdout"]), limit // 2)
         if kind == "nats":      # with its headers it does not fit

@@ -94,14 +94,14 @@ NOT_THERE = "Sandbox x not found in registry"
 
 
 REFUSED = (False, 500, "Internal Server Error")
-AWAY = (True, 503, "The sandbox server can't be reached now. Try again later.")
+AWAY = (True, 503, "The sandbox server is unreachable. Try again later.")
 
 
 def refused(b, why, reported=REFUSED):
     """Callers get an error without details, and the operator the reason."""
     failed, error = payload("executeBash", CREATE_REQUEST)
     eq((failed, error["status"], error["message"]), reported)
-    b.said("executeBash failed")
+    b.said('msg="command failed" command=executeBash')
     has(b.log(), why)
     assert OTHER not in b.log() and KEY not in b.log()
     b.stop()

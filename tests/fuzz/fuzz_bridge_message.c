@@ -3,8 +3,8 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/ids.h"
 
-/* Messages of anybody on a bus, and answers of a server. What is taken for a command is answered with JSON that
- * says the same, and its addresses have as many parts as they must have. */
+/* Messages of anyone on a bus, and replies of hutchd. Replies to what is accepted as a command are valid JSON, and addresses
+ * have thirteen parts. */
 
 static void check_json(const struct buf *b)
 {
@@ -31,7 +31,7 @@ static void check_address(const struct message_head *head, const struct name_sty
         ASSERT(separators == 12);
 }
 
-static void hutchd_reply(const struct command *c, struct arena *a)
+static void write_replies(const struct command_message *c, struct arena *a)
 {
         struct ids ids;
         struct author who = { .instance = STR("me"), .ids = &ids, .now = 1 };
@@ -58,14 +58,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
         struct str text = str_of((const char *) p, n);
         struct json_error e;
-        struct command c;
+        struct command_message c;
         struct hutchd_reply reply;
         struct arena a;
 
         arena_init(&a, 64 * MiB);
         if (message_read_command(text, &a, &c, &e) == 0) {
                 ASSERT(c.id.n > 0);
-                hutchd_reply(&c, &a);
+                write_replies(&c, &a);
         }
         if (message_read_reply(text, &a, &reply, &e) == 0)
                 ASSERT(reply.ok || reply.error.status >= 100);

@@ -43,7 +43,7 @@ class Bridge:
         status = self.process.wait(timeout=60)
         self.reader.join()
         assert status == 0, f"status {status}\n{self.log()}"
-        last = next(line for line in reversed(self.log().splitlines()) if "msg=left" in line)
+        last = next(line for line in reversed(self.log().splitlines()) if "msg=stopped" in line)
         return {k: int(v) for k, v in (f.split("=") for f in last.split() if f.split("=")[1].isdigit())}
 
     def __enter__(self):

@@ -62,7 +62,8 @@ class Service:
         return who
 
     def sandbox(self, request, *needed):
-        payload = request.get("payload") or {}
+        """The payload, with what only the path and the query of a gateway have."""
+        payload = {**request.get("parameter", {}), **(request.get("payload") or {})}
         issues = [] if payload.get("sandboxId") else [
             {"message": "String must contain at least 1 character(s)", "path": ["sandboxId"]}]
         issues += [{"message": "Required", "path": [n]} for n in needed if n not in payload]

@@ -178,7 +178,7 @@ static void on_message(struct broker_conn *w, struct incoming *m)
         me.last = m;
 }
 
-static void on_ended(struct broker_conn *w, struct outgoing *m)
+static void on_completed(struct broker_conn *w, struct outgoing *m)
 {
         (void) w;
         check_false(me.inside);
@@ -204,7 +204,8 @@ static void on_quiet(struct broker_conn *w)
         me.quiets++;
 }
 
-static const struct broker_conn_hooks hooks = { on_message, on_ended, on_up, on_down, on_quiet };
+static const struct broker_conn_hooks hooks = { on_message, on_completed, on_up, on_down,
+                                                on_quiet };
 
 static void send_one(struct outgoing *m)
 {

@@ -16,7 +16,7 @@
         "," RECEIVER("readFile") ",\"payload\":" payload ",\"id\":\"i1\"," \
                                  "\"correlationId\":\"c1\",\"messageType\":\"command\"" more "}"
 
-static int read(const char *text, struct arena *a, struct command *ret)
+static int read(const char *text, struct arena *a, struct command_message *ret)
 {
         struct json_error e;
 
@@ -26,7 +26,7 @@ static int read(const char *text, struct arena *a, struct command *ret)
 
 static void a_command_is_read(void **state)
 {
-        struct command c;
+        struct command_message c;
         struct arena a;
 
         check_i64_eq(read(COMMAND("{\"payload\":{\"x\":[1,\"\\u0000\"]},\"parameter\":{}}",
@@ -40,7 +40,7 @@ static void a_command_is_read(void **state)
         check_true(c.principal.p == NULL);
         check_true(c.trace_id.p == NULL);
         check_str_eq(c.sender.instance, "56e1f8e5960db056955c7eab7afe24f3");
-        check_true(c.kind == command_find(STR("readFile")));
+        check_true(c.command == purista_command_find(STR("readFile")));
         check_str_eq(c.payload, "{\"x\":[1,\"\\u0000\"]}");
         check_str_eq(c.traceparent, PARENT);
         arena_done(&a);
@@ -70,7 +70,7 @@ static void what_is_no_command_is_refused(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-                struct command c;
+                struct command_message c;
                 struct arena a;
 
                 check_case(bad[i]);
@@ -79,31 +79,33 @@ static void what_is_no_command_is_refused(void **state)
         }
 }
 
-static void parameters_of_a_gateway_fill_gaps(void **state)
+/* hutchd merges the parameters of a gateway into the payload. */
+static void requests_are_written(void **state)
 {
         static const struct {
-                const char *payload, *merged;
+                const char *payload, *request;
         } cases[] = {
-                { "{\"parameter\":{\"sandboxId\":\"b\",\"path\":\"/p\",\"evil\":\"x\"}}",
-                  "{\"sandboxId\":\"b\",\"path\":\"/p\"}" },
-                { "{\"payload\":null,\"parameter\":{\"path\":\"/p\"}}", "{\"path\":\"/p\"}" },
-                { "{\"payload\":{\"path\":\"/mine\"},\"parameter\":{\"path\":\"/p\"}}",
-                  "{\"path\":\"/mine\"}" },
-                { "{\"payload\":{\"a\":1},\"parameter\":{\"path\":7}}", "{\"a\":1}" },
-                { "{\"payload\":[1],\"parameter\":{\"path\":\"/p\"}}", "[1]" },
-                { "{\"payload\":{\"a\":1},\"parameter\":\"path\"}", "{\"a\":1}" },
-                { "{\"payload\":{\"a\":1}}", "{\"a\":1}" },
+                { "{\"parameter\":{\"sandboxId\":\"b\"}}",
+                  "{\"command\":\"readFile\",\"parameter\":{\"sandboxId\":\"b\"}}" },
+                { "{\"payload\":null,\"parameter\":{\"path\":\"/p\"}}",
+                  "{\"command\":\"readFile\",\"payload\":null,\"parameter\":{\"path\":\"/p\"}}" },
+                { "{\"payload\":{\"a\":1},\"parameter\":{}}",
+                  "{\"command\":\"readFile\",\"payload\":{\"a\":1}}" },
+                { "{\"payload\":[1]}", "{\"command\":\"readFile\",\"payload\":[1]}" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                scoped(buf_done) struct buf b;
                 char text[1024];
-                struct command c;
+                struct command_message c;
                 struct arena a;
 
                 check_case(cases[i].payload);
+                buf_init(&b, MiB);
                 (void) snprintf(text, sizeof(text), COMMAND("%s", ""), cases[i].payload);
                 check_i64_eq(read(text, &a, &c), 0);
-                check_str_eq(c.payload, cases[i].merged);
+                message_add_request(&b, &c);
+                check_str_eq(buf_str(&b), cases[i].request);
                 arena_done(&a);
         }
 }
@@ -123,7 +125,7 @@ static void a_wrong_trace_is_none(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 char text[1024];
-                struct command c;
+                struct command_message c;
                 struct arena a;
 
                 check_case(bad[i]);
@@ -140,7 +142,7 @@ struct world {
         struct ids ids;
         struct author who;
         struct arena memory;
-        struct command command;
+        struct command_message command;
         struct message_head head;
         struct buf b;
 };
@@ -202,7 +204,7 @@ static void a_failure_is_written(void **state)
                 ",\"correlationId\":\"c1\"," FROM_TO(
                         "commandErrorResponse") ",\"payload\":{\"status\":404,\"message\":\"Sandbox x not found in registry\","
                                                 "\"data\":{\"a\":1},\"traceId\":\"t1\"},\"otp\":\"{}\"}");
-        check_case("what was not meant for callers is not told");
+        check_case("an internal message is not sent to callers");
         buf_reset(&w.b);
         message_add_failure(&w.b, &w.who, &w.command, &w.head, &unhandled);
         check_str_eq(
@@ -223,9 +225,9 @@ static void a_trace_goes_on_as_another_span(void **state)
         world_drop(&w);
 }
 
-/* --- hutchd's answers --- */
+/* --- replies of hutchd --- */
 
-static void answers_are_read(void **state)
+static void replies_are_read(void **state)
 {
         static const struct {
                 const char *text;
@@ -248,18 +250,18 @@ static void answers_are_read(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct json_error e;
-                struct hutchd_reply hutchd_reply;
+                struct hutchd_reply reply;
                 struct arena a;
                 int r;
 
                 check_case(cases[i].text);
                 arena_init(&a, MiB);
-                r = message_read_reply(str_from(cases[i].text), &a, &hutchd_reply, &e);
+                r = message_read_reply(str_from(cases[i].text), &a, &reply, &e);
                 check_i64_eq(r, cases[i].r);
                 if (r == 0) {
-                        check_i64_eq(hutchd_reply.ok, cases[i].ok);
-                        check_i64_eq(hutchd_reply.error.status, cases[i].status);
-                        check_u64_eq(hutchd_reply.events.n, cases[i].events);
+                        check_i64_eq(reply.ok, cases[i].ok);
+                        check_i64_eq(reply.error.status, cases[i].status);
+                        check_u64_eq(reply.events.n, cases[i].events);
                 }
                 arena_done(&a);
         }
@@ -267,17 +269,22 @@ static void answers_are_read(void **state)
 
 static void announcements_are_json(void **state)
 {
-        for (size_t i = 0; i < COMMANDS_N; i++) {
+        struct world w;
+
+        world_make(&w, TYPE_SUCCESS, "");
+        for (size_t i = 0; i < PURISTA_COMMAND_MAX_; i++) {
+                struct message_head head = message_announcement_head(&w.who, &purista_commands[i]);
                 struct json_error e;
-                scoped(buf_done) struct buf b;
                 json_t *doc = NULL;
 
-                check_case(command_kinds[i].name.p);
-                buf_init(&b, MiB);
-                command_add_announcement(&b, &command_kinds[i]);
-                check_i64_eq(json_parse(buf_str(&b), 0, &doc, &e), 0);
+                check_case(purista_commands[i].name.p);
+                check_str_eq(head.sender.target, purista_commands[i].name.p);
+                buf_reset(&w.b);
+                message_add_announcement(&w.b, &w.who, &head, &purista_commands[i]);
+                check_i64_eq(json_parse(buf_str(&w.b), 0, &doc, &e), 0);
                 json_decref(doc);
         }
+        world_drop(&w);
 }
 
 int main(void)
@@ -285,12 +292,12 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_command_is_read),
                 cmocka_unit_test(what_is_no_command_is_refused),
-                cmocka_unit_test(parameters_of_a_gateway_fill_gaps),
+                cmocka_unit_test(requests_are_written),
                 cmocka_unit_test(a_wrong_trace_is_none),
                 cmocka_unit_test(a_success_is_written),
                 cmocka_unit_test(a_failure_is_written),
                 cmocka_unit_test(a_trace_goes_on_as_another_span),
-                cmocka_unit_test(answers_are_read),
+                cmocka_unit_test(replies_are_read),
                 cmocka_unit_test(announcements_are_json),
         };
 

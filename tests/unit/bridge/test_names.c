@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bridge/names.h"
 
-#include "bridge/commands.h"
+#include "bridge/message.h"
 #include "tests/lib/check.h"
 
 static const struct {
@@ -113,7 +113,7 @@ static void addresses_are_theirs(void **state)
 
 static void commands_are_subscribed_to_as_theirs(void **state)
 {
-        struct address to = command_address(command_find(STR("executeBash")));
+        struct address to = message_command_address(purista_command_find(STR("executeBash")));
         scoped(buf_done) struct buf b;
 
         buf_init(&b, 4096);
@@ -128,7 +128,7 @@ static void commands_are_subscribed_to_as_theirs(void **state)
         buf_reset(&b);
         names_add_queue(&b, STR("purista"), &to);
         check_str_eq(buf_str(&b), "purista.cmd.Sandbox.1.executeBash");
-        check_true(command_find(STR("executebash")) == NULL);
+        check_true(purista_command_find(STR("executebash")) == NULL);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hutchd/notify.h"
+#include "os/sd_notify.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define NOTIFY_VAR "NOTIFY_SOCKET"
 #define STATUS_MAX 256
 
-/* "/run/systemd/notify" or "@name"; other families (vsock, for virtual machines) are not ours. */
+/* "/run/systemd/notify" or "@name"; other families (vsock, for virtual machines) are not supported. */
 static int address_of(const char *text, struct sock_addr *ret)
 {
         struct sockaddr_un *un = (void *) &ret->ss;
@@ -26,12 +26,12 @@ static int address_of(const char *text, struct sock_addr *ret)
         memcpy(un->sun_path, text, n);
         if (text[0] == '@')
                 un->sun_path[0] = '\0';
-        /* The path of a file ends in NUL; an abstract name is as long as it is. */
+        /* A path ends in NUL; an abstract name has no terminator. */
         ret->len = (socklen_t) (offsetof(struct sockaddr_un, sun_path) + n + (text[0] == '/'));
         return 0;
 }
 
-void notify_open(struct notify *n)
+void sd_notify_open(struct sd_notify *n)
 {
         const char *text = getenv(NOTIFY_VAR);
 
@@ -41,25 +41,25 @@ void notify_open(struct notify *n)
         (void) unsetenv(NOTIFY_VAR);
 }
 
-void notify_close(struct notify *n)
+void sd_notify_close(struct sd_notify *n)
 {
         n->_fd = fd_close(n->_fd);
 }
 
-static void tell(struct notify *n, const char *text)
+static void send_state(struct sd_notify *n, const char *text)
 {
         if (n->_fd >= 0)
                 (void) sendto(n->_fd, text, strlen(text), MSG_NOSIGNAL,
                               (const struct sockaddr *) &n->_to.ss, n->_to.len);
 }
 
-void notify_ready(struct notify *n)
+void sd_notify_ready(struct sd_notify *n)
 {
-        tell(n, "READY=1");
+        send_state(n, "READY=1");
 }
 
-/* The manager compares with a clock that stands still while the machine sleeps: not ours. */
-void notify_reloading(struct notify *n)
+/* The service manager compares with CLOCK_MONOTONIC, which stops while the host is suspended; ours does not. */
+void sd_notify_reloading(struct sd_notify *n)
 {
         struct timespec now;
         char text[64];
@@ -67,15 +67,15 @@ void notify_reloading(struct notify *n)
         (void) clock_gettime(CLOCK_MONOTONIC, &now);
         (void) snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
                         (long long) now.tv_sec * 1000000 + now.tv_nsec / 1000);
-        tell(n, text);
+        send_state(n, text);
 }
 
-void notify_stopping(struct notify *n)
+void sd_notify_stopping(struct sd_notify *n)
 {
-        tell(n, "STOPPING=1");
+        send_state(n, "STOPPING=1");
 }
 
-void notify_status(struct notify *n, const char *fmt, ...)
+void sd_notify_status(struct sd_notify *n, const char *fmt, ...)
 {
         char text[sizeof("STATUS=") + STATUS_MAX];
         struct buf b;
@@ -86,6 +86,6 @@ void notify_status(struct notify *n, const char *fmt, ...)
         va_start(ap, fmt);
         buf_vaddf(&b, fmt, ap);
         va_end(ap);
-        text[strcspn(text, "\n")] = '\0'; /* a second line would be an assignment of its own */
-        tell(n, text);
+        text[strcspn(text, "\n")] = '\0'; /* a second line would be another assignment */
+        send_state(n, text);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hutchd/notify.h"
+#include "os/sd_notify.h"
 
 #include <sys/un.h>
 #include <time.h>
@@ -58,23 +58,23 @@ static void speak_to(const char *name)
 {
         char address[128];
         scoped(fd_closep) int fd = manager(name, address);
-        struct notify n;
+        struct sd_notify n;
         uint64_t since;
 
         check_case(name);
         check_i64_eq(setenv("NOTIFY_SOCKET", address, 1), 0);
-        notify_open(&n);
+        sd_notify_open(&n);
         check_true(!getenv("NOTIFY_SOCKET"));
-        notify_ready(&n);
+        sd_notify_ready(&n);
         check_told(fd, "READY=1");
         since = monotonic_usec();
-        notify_reloading(&n);
+        sd_notify_reloading(&n);
         check_reloading(fd, since);
-        notify_status(&n, "%d sandboxes\nREADY=1", 7);
+        sd_notify_status(&n, "%d sandboxes\nREADY=1", 7);
         check_told(fd, "STATUS=7 sandboxes");
-        notify_stopping(&n);
+        sd_notify_stopping(&n);
         check_told(fd, "STOPPING=1");
-        notify_close(&n);
+        sd_notify_close(&n);
 }
 
 static void test_tells_by_file_and_by_name(void **state)
@@ -97,16 +97,16 @@ static void test_without_a_manager_nothing_happens(void **state)
 
         memset(too_long, '/', sizeof(too_long) - 1);
         for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-                struct notify n;
+                struct sd_notify n;
 
                 check_case(values[i] ? values[i] : "unset");
                 check_i64_eq(values[i] ? setenv("NOTIFY_SOCKET", values[i], 1)
                                        : unsetenv("NOTIFY_SOCKET"),
                              0);
-                notify_open(&n);
-                notify_ready(&n);
-                notify_status(&n, "x");
-                notify_close(&n);
+                sd_notify_open(&n);
+                sd_notify_ready(&n);
+                sd_notify_status(&n, "x");
+                sd_notify_close(&n);
                 check_true(!getenv("NOTIFY_SOCKET"));
         }
 }
@@ -115,16 +115,16 @@ static void test_without_a_manager_nothing_happens(void **state)
 static void test_a_full_queue_is_not_waited_for(void **state)
 {
         char path[100], address[128];
-        struct notify n;
+        struct sd_notify n;
         int fd;
 
         (void) snprintf(path, sizeof(path), "@hutchd-notify-full-%d", (int) getpid());
         fd = manager(path, address);
         check_i64_eq(setenv("NOTIFY_SOCKET", address, 1), 0);
-        notify_open(&n);
+        sd_notify_open(&n);
         for (int i = 0; i < 10000; i++)
-                notify_ready(&n);
-        notify_close(&n);
+                sd_notify_ready(&n);
+        sd_notify_close(&n);
         (void) fd_close(fd);
 }
 
@@ -136,5 +136,5 @@ int main(void)
                 cmocka_unit_test(test_a_full_queue_is_not_waited_for),
         };
 
-        return cmocka_run_group_tests_name("hutchd/notify", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("os/sd_notify", tests, NULL, NULL);
 }
