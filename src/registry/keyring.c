@@ -37,7 +37,6 @@ struct keyring {
         struct tree by_id;
         struct map by_digest;
         size_t under_way;
-        size_t listed;
         uint64_t round; /* of loads */
         bool enforced;
 };
@@ -143,22 +142,13 @@ static void key_open(struct keyring *kr, struct key *k)
         k->round = kr->round;
         if (!taken)
                 map_add(&kr->by_digest, &k->by_digest, digest_of(&k->key));
-        kr->listed++;
         kr->enforced = true;
-}
-
-static void key_close(struct keyring *kr, struct key *k)
-{
-        k->state = KEY_REMOVING;
-        map_remove(&kr->by_digest, &k->by_digest);
 }
 
 static void key_free(struct keyring *kr, struct key *k)
 {
         tree_remove(&kr->by_id, &k->by_id);
         map_remove(&kr->by_digest, &k->by_digest);
-        if (k->state != KEY_ADDING)
-                kr->listed--;
         free(k);
 }
 
@@ -210,11 +200,6 @@ const struct api_key *keyring_next(const struct keyring *kr, struct str after)
         while (n && container_of(n, struct key, by_id)->state == KEY_ADDING)
                 n = tree_after(&kr->by_id, n->key);
         return n ? &container_of(n, struct key, by_id)->key : NULL;
-}
-
-size_t keyring_count(const struct keyring *kr)
-{
-        return kr->listed;
 }
 
 bool keyring_is_enforced(const struct keyring *kr)
@@ -426,7 +411,8 @@ void keyring_remove(struct keyring *kr, struct keyring_remove *r, struct str id)
                 finish(w, result);
                 return;
         }
-        key_close(kr, k);
+        k->state = KEY_REMOVING;
+        map_remove(&kr->by_digest, &k->by_digest);
         w->key = k;
         w->verified.done = key_removed;
         verified_write_remove(&w->verified, kr->store, stored_key(&k->key, w->stored_key),

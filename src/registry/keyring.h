@@ -79,8 +79,6 @@ const struct api_key *keyring_find(const struct keyring *kr, struct str text);
 /* In order of ids; the null view begins. NULL at the end. */
 const struct api_key *keyring_next(const struct keyring *kr, struct str after);
 
-size_t keyring_count(const struct keyring *kr);
-
 /* The key of that id if it is accepted, else NULL. */
 const struct api_key *keyring_get(const struct keyring *kr, struct str id);
 

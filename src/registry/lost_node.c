@@ -3,7 +3,7 @@
 /*
  * Records of a lost node. A record is given up by becoming a tombstone of the node that gives it up: the compare-and-set
  * that marks it Failed also moves it to that node, so it happens once, and the tombstone expires like any other. Its
- * owner may have another sandbox from then on. What the lost node still runs, that node destroys when it comes back
+ * owner may have another sandbox from then on. The lost node destroys what it still runs when it comes back
  * (service/adopt.c): it finds a sandbox whose record belongs to another node.
  *
  * A record that is a tombstone already is removed: its node is not there to do it.

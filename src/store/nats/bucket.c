@@ -100,13 +100,20 @@ const char *bucket__subject(const struct bucket *b, struct str key,
         return ret;
 }
 
-void bucket__message_done(struct bucket_message *m)
+/* The last message of a key; version 0: there is none. */
+struct bucket_message {
+        natsMsg *msg;
+        uint64_t version;
+        bool marker;
+};
+
+static void message_done(struct bucket_message *m)
 {
         natsMsg_Destroy(TAKE_PTR(m->msg));
 }
 
 /* From the leader. NATS' own clients read from any replica if the bucket allows it (allow_direct), which may be stale. */
-int bucket__last(struct bucket *b, struct str key, struct bucket_message *ret, struct err *e)
+static int last_message(struct bucket *b, struct str key, struct bucket_message *ret, struct err *e)
 {
         char subject[BUCKET_SUBJECT_MAX + 1];
         const char *operation = NULL;
@@ -128,8 +135,8 @@ int bucket__last(struct bucket *b, struct str key, struct bucket_message *ret, s
 int bucket_get(struct bucket *b, struct str key, struct buf *value, uint64_t *ret_version,
                struct err *e)
 {
-        scoped(bucket__message_done) struct bucket_message m;
-        int r = bucket__last(b, key, &m, e);
+        scoped(message_done) struct bucket_message m;
+        int r = last_message(b, key, &m, e);
         int n;
 
         if (r < 0)
@@ -211,8 +218,8 @@ int bucket_put(struct bucket *b, struct bucket_write *w, struct err *e)
 /* The version to expect for an absent key: that of its marker, or 0. A value is a conflict. */
 static int expect_absent(struct bucket *b, struct str key, uint64_t *ret, struct err *e)
 {
-        scoped(bucket__message_done) struct bucket_message last;
-        int r = bucket__last(b, key, &last, e);
+        scoped(message_done) struct bucket_message last;
+        int r = last_message(b, key, &last, e);
 
         if (r < 0)
                 return r;

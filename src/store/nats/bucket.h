@@ -85,18 +85,7 @@ never_returns void bucket_sweep(struct bucket *b);
 
 /* --- internal --- */
 
-/* The last message of a key: 0 if there is none. */
-struct bucket_message {
-        natsMsg *msg;
-        uint64_t version;
-        bool marker;
-};
-
-void bucket__message_done(struct bucket_message *m);
-int bucket__last(struct bucket *b, struct str key, struct bucket_message *ret, struct err *e)
-        must_check;
-
-/* The same of several keys: all requests are sent before the first reply is awaited. */
+/* The last messages of several keys: all requests are sent before the first reply is awaited. */
 #define BUCKET_READ_MAX 16U
 
 struct bucket_value {

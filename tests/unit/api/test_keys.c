@@ -2,6 +2,15 @@
 #include "base/base.h"
 #include "tests/lib/api_world.h"
 
+static size_t count_keys(const struct keyring *kr)
+{
+        size_t n = 0;
+
+        for (const struct api_key *k = keyring_next(kr, STR_NULL); k; k = keyring_next(kr, k->id))
+                n++;
+        return n;
+}
+
 static struct api_world w;
 
 static int set_up(void **state)
@@ -100,7 +109,7 @@ static void test_requests_are_checked(void **state)
                 api_request(&w, KEY_ADMIN, "POST", "/v1/keys", bad[i]);
                 check_i64_eq(w.status, 422);
         }
-        check_u64_eq(keyring_count(w.keyring), 4);
+        check_u64_eq(count_keys(w.keyring), 4);
 }
 
 static void test_only_admins_see_keys(void **state)
@@ -123,7 +132,7 @@ static void test_only_admins_see_keys(void **state)
                                     routes[i].body);
                         check_i64_eq(w.status, caller[j].status);
                 }
-        check_u64_eq(keyring_count(w.keyring), 4);
+        check_u64_eq(count_keys(w.keyring), 4);
 }
 
 static void test_keys_of_the_configuration_stay(void **state)
@@ -161,7 +170,7 @@ static void test_the_end_of_the_last_key_opens_nothing(void **state)
         check_i64_eq(w.status, 401);
         api_request(&w, key, "DELETE", api_path("/v1/keys/", id, ""), NULL);
         check_i64_eq(w.status, 204);
-        check_u64_eq(keyring_count(w.keyring), 0);
+        check_u64_eq(count_keys(w.keyring), 0);
         api_request(&w, NULL, "GET", "/v1/sandboxes", NULL);
         check_i64_eq(w.status, 401);
         api_request(&w, NULL, "GET", "/sandboxes/x/proxy/80", NULL);
@@ -173,7 +182,7 @@ static void test_removing_the_configured_keys_locks_the_api(void **state)
         struct err e;
 
         check_i64_eq(keyring_configure(w.keyring, NULL, 0, &e), 0);
-        check_u64_eq(keyring_count(w.keyring), 0);
+        check_u64_eq(count_keys(w.keyring), 0);
         api_request(&w, NULL, "GET", "/v1/sandboxes", NULL);
         check_i64_eq(w.status, 401);
 }

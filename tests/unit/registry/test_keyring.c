@@ -8,6 +8,15 @@
 #define E(code) ERR_RETURN(ERR_##code)
 
 /* A key whose text is the id in capitals: "k-1" is opened by "K-1". */
+static size_t count_keys(const struct keyring *kr)
+{
+        size_t n = 0;
+
+        for (const struct api_key *k = keyring_next(kr, STR_NULL); k; k = keyring_next(kr, k->id))
+                n++;
+        return n;
+}
+
 static struct api_key key(const char *id)
 {
         struct api_key k = {
@@ -126,13 +135,13 @@ static void a_key_opens_until_it_is_removed(void **state)
         check_false(k->configured);
         check_false(opens(kr, "k-1"));
         check_false(opens(kr, ""));
-        check_u64_eq(keyring_count(kr), 1);
+        check_u64_eq(count_keys(kr), 1);
 
         check_i64_eq(add(&w, kr, "k-1"), E(EXISTS));
         check_i64_eq(drop(&w, kr, "k-2"), E(NOT_FOUND));
         check_i64_eq(drop(&w, kr, "k-1"), 0);
         check_false(opens(kr, "K-1"));
-        check_u64_eq(keyring_count(kr), 0);
+        check_u64_eq(count_keys(kr), 0);
         check_u64_eq(rw_stored(&w, ""), 0);
         check_i64_eq(drop(&w, kr, "k-1"), E(NOT_FOUND));
         keyring_free(kr);
@@ -224,7 +233,7 @@ static void the_configuration_is_replaced_completely(void **state)
         check_i64_eq(keyring_configure(kr, first, 2, &e), 0);
         check_true(opens(kr, "K-1") && opens(kr, "K-2") && opens(kr, "K-9"));
         check_true(keyring_find(kr, STR("K-1"))->configured);
-        check_u64_eq(keyring_count(kr), 3);
+        check_u64_eq(count_keys(kr), 3);
         check_u64_eq(rw_stored(&w, "hutch:key:"), 1);
         check_i64_eq(drop(&w, kr, "k-1"), E(FORBIDDEN));
         check_i64_eq(add(&w, kr, "k-1"), E(EXISTS));
@@ -239,7 +248,7 @@ static void the_configuration_is_replaced_completely(void **state)
         check_i64_eq(keyring_configure(kr, second, 1, &e), 0);
         check_true(!opens(kr, "K-1") && !opens(kr, "K-2") && opens(kr, "K-3") && opens(kr, "K-9"));
         check_i64_eq(keyring_configure(kr, NULL, 0, &e), 0);
-        check_u64_eq(keyring_count(kr), 1);
+        check_u64_eq(count_keys(kr), 1);
         keyring_free(kr);
         rw_close(&w);
 }
@@ -308,7 +317,7 @@ static void a_failed_add_opens_nothing(void **state)
         rw_plan(&w, &(struct store_failing_plan){ STORE_FAILING_FROM, .n = 1 });
         check_i64_eq(add(&w, kr, "k-1"), E(UNAVAILABLE));
         check_false(opens(kr, "K-1"));
-        check_u64_eq(keyring_count(kr), 0);
+        check_u64_eq(count_keys(kr), 0);
         check_case("a lost answer");
         rw_plan(&w, &(struct store_failing_plan){ STORE_FAILING_NTH, .n = 1, .after = true });
         check_i64_eq(add(&w, kr, "k-1"), 0);
@@ -337,13 +346,13 @@ static void a_removed_key_opens_nothing_whatever_the_store_says(void **state)
         check_i64_eq(y.result, E(CONFLICT));
         check_i64_eq(x.result, E(UNAVAILABLE));
         check_false(opens(kr, "K-1"));
-        check_u64_eq(keyring_count(kr), 1); /* so that people see that it is still there */
+        check_u64_eq(count_keys(kr), 1); /* so that people see that it is still there */
         rw_plan(&w, &(struct store_failing_plan){ STORE_FAILING_NTH, .n = 1, .writes_only = true });
         check_i64_eq(drop(&w, kr, "k-1"),
                      E(UNAVAILABLE)); /* it is there, and that is no conflict */
         rw_plan(&w, &(struct store_failing_plan){ 0 });
         check_i64_eq(drop(&w, kr, "k-1"), 0);
-        check_u64_eq(keyring_count(kr), 0);
+        check_u64_eq(count_keys(kr), 0);
         check_u64_eq(rw_stored(&w, ""), 0);
         keyring_free(kr);
         rw_close(&w);
