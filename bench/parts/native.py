@@ -109,7 +109,7 @@ class Hutchd:
         """A child of the warden creates networks and, after 3 s without a create or delete, removes returned
         ones. So it is idle when it has done nothing for longer. The kernel needs its time for removed
         cgroups: with 10,000 of them a minute and more."""
-        netns_process = child(child(self.server.pid, "hutch-warden"), "hutch-net")
+        netns_process = child(child(self.server.pid, "hutch-warden"), "hutch-netns")
         deadline = time.monotonic() + 300
         before = None
         while time.monotonic() < deadline:

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * hutch-launcher: starts hutch-warden and hutchd, and starts either again when it is killed.
+ * hutch-launcher: supervises hutch-warden and hutchd, and restarts either when it is killed.
  *
  *         hutch-launcher WARDEN [ARGUMENT]... -- HUTCHD [ARGUMENT]...
  *
- * It is root and stays, so it does nothing else: no socket of its own, no file, nothing to parse but
- * the "--" of its arguments. It makes the pair by which the two talk (plan/protocol.h) and keeps both
- * ends, so that who comes anew finds what the other has said meanwhile; each of them has its end
- * as descriptor 3. What the warden leaves behind when it is killed (seeds, sandboxes) becomes ours to
- * bury, and lives on.
+ * It stays root, so it does nothing else: no socket of its own, no file, nothing to parse but the "--" of its
+ * arguments. It makes the socket pair between the two (plan/protocol.h) and keeps both ends, so that a
+ * restarted process finds what the other has sent meanwhile; each has its end as descriptor 3. Processes
+ * that a killed warden leaves behind (zygotes, sandboxes) become children of the launcher, which reaps them.
  *
- * Who is killed by a signal is started again: at once, and when it comes to that soon again after a
- * pause that grows. Who says itself that it can't go on (an exit status) has told why, and is not
- * argued with: then all ends, with that status. SIGTERM and SIGINT end hutchd, which finishes what it
- * has begun, and then the warden; the second time both at once. SIGHUP is for hutchd.
+ * A process that was killed by a signal is restarted: at once, and if that happens again soon, after a delay
+ * that grows. A process that exits with a status has logged why and is not restarted: the launcher ends the
+ * other one and exits with that status. SIGTERM and SIGINT end hutchd, which completes running requests, and
+ * then the warden; a second signal ends both at once. SIGHUP is passed on to hutchd.
  */
 
 #include <fcntl.h>
@@ -32,18 +31,17 @@
 #include "base/base.h"
 
 #define CHILD_SOCKET 3
-#define OURS_FROM    10 /* numbers of descriptors that are not in the way of a child's */
+#define OURS_FROM    10 /* above the descriptor numbers that a child uses */
 
-/* One that lived so long had no trouble with its start. */
+/* After that long a start counts as successful. */
 #define LONG_ENOUGH (10 * USEC_PER_SEC)
 #define PAUSE_MIN   (100 * USEC_PER_MSEC)
 #define PAUSE_MAX   (5 * USEC_PER_SEC)
 
-/* Open files of each of the two: the warden needs one for each sandbox. Linux allows no more, unless
- * it is told to (fs.nr_open). */
+/* Open files of each: the warden needs one per sandbox. Linux allows no more by default (fs.nr_open). */
 #define FILES_MAX ((rlim_t) 1 << 20)
 
-enum who {
+enum process {
         WARDEN,
         HUTCHD,
         BOTH,
@@ -54,24 +52,24 @@ struct child {
         char **argv;
         char **envp;
         int socket;
-        pid_t pid; /* 0: does not run */
+        pid_t pid; /* 0: not running */
         usec_t began;
-        usec_t pause; /* before the next start */
+        usec_t pause; /* delay before the next start */
 };
 
 struct launcher {
         struct child children[BOTH];
         sigset_t signals, before;
-        unsigned told; /* how often to end */
+        unsigned stop_signals; /* how many signals to end have come */
         bool ending;
-        int status; /* to end with */
+        int status; /* to exit with */
 };
 
 /* --- starting --- */
 
 never_returns static void become(const struct launcher *l, const struct child *c, pid_t parent)
 {
-        /* A terminal's ^C is for us alone. */
+        /* ^C on a terminal is for the launcher only. */
         (void) setpgid(0, 0);
         (void) sigprocmask(SIG_SETMASK, &l->before, NULL);
         (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -101,32 +99,32 @@ static void start(struct launcher *l, struct child *c)
 
 /* --- ending --- */
 
-static void tell(const struct child *c, int sig)
+static void send_signal(const struct child *c, int sig)
 {
         if (c->pid > 0)
                 (void) kill(c->pid, sig);
 }
 
 /* hutchd first: it may still need the warden. */
-static void end(struct launcher *l)
+static void stop(struct launcher *l)
 {
         l->ending = true;
         if (l->children[HUTCHD].pid > 0)
-                tell(&l->children[HUTCHD], SIGTERM);
+                send_signal(&l->children[HUTCHD], SIGTERM);
         else
-                tell(&l->children[WARDEN], SIGTERM);
+                send_signal(&l->children[WARDEN], SIGTERM);
 }
 
-static void told_to_end(struct launcher *l)
+static void take_stop_signal(struct launcher *l)
 {
-        static const int harder[] = { SIGTERM, SIGKILL };
+        static const int signals[] = { SIGTERM, SIGKILL };
 
-        if (l->told++ == 0) {
-                end(l);
+        if (l->stop_signals++ == 0) {
+                stop(l);
                 return;
         }
         for (size_t i = 0; i < BOTH; i++)
-                tell(&l->children[i], harder[MIN_OF(l->told - 2, 1U)]);
+                send_signal(&l->children[i], signals[MIN_OF(l->stop_signals - 2, 1U)]);
 }
 
 /* --- the end of one --- */
@@ -150,20 +148,19 @@ static void ended(struct launcher *l, struct child *c, int status)
                 if (hutchd && WIFEXITED(status) && l->status == 0)
                         l->status = WEXITSTATUS(status);
                 if (hutchd)
-                        tell(&l->children[WARDEN], SIGTERM);
+                        send_signal(&l->children[WARDEN], SIGTERM);
                 else
-                        tell(&l->children[HUTCHD], SIGTERM);
+                        send_signal(&l->children[HUTCHD], SIGTERM);
                 return;
         }
         if (WIFEXITED(status) && (hutchd || WEXITSTATUS(status) != 0)) {
                 l->status = WEXITSTATUS(status);
-                end(l);
+                stop(l);
                 return;
         }
         prepare_restart(c);
-        (void) dprintf(STDERR_FILENO,
-                       "hutch-launcher: %s has ended (%s %d), and is started again\n", c->name,
-                       WIFSIGNALED(status) ? "signal" : "status",
+        (void) dprintf(STDERR_FILENO, "hutch-launcher: %s has ended (%s %d) and is restarted\n",
+                       c->name, WIFSIGNALED(status) ? "signal" : "status",
                        WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
@@ -180,7 +177,7 @@ static void reap(struct launcher *l)
 
 /* --- the loop --- */
 
-/* Starts who is due; how long to wait for the next one. */
+/* Starts what is due. Returns how long to wait for the next one. */
 static usec_t start_due(struct launcher *l)
 {
         const usec_t now = clock_mono(&clock_system);
@@ -215,9 +212,9 @@ static void run(struct launcher *l)
                 if (sig == SIGCHLD)
                         reap(l);
                 else if (sig == SIGHUP)
-                        tell(&l->children[HUTCHD], SIGHUP);
+                        send_signal(&l->children[HUTCHD], SIGHUP);
                 else if (sig > 0)
-                        told_to_end(l);
+                        take_stop_signal(l);
         }
 }
 
@@ -233,8 +230,8 @@ static int watch_signals(struct launcher *l)
         return sigprocmask(SIG_BLOCK, &l->signals, &l->before);
 }
 
-/* Only who may exceed limits (CAP_SYS_RESOURCE) gets it; others live with what they have. The soft limit
- * stays: both raise it themselves, and programs that can't deal with many are not bothered. */
+/* Needs CAP_SYS_RESOURCE; without it the limit stays. Only the hard limit: both raise the soft one themselves, and
+ * programs that can't deal with many descriptors are not affected. */
 static void raise_limits(void)
 {
         struct rlimit has;
@@ -259,7 +256,7 @@ static int make_pair(struct launcher *l)
         return l->children[WARDEN].socket < 0 || l->children[HUTCHD].socket < 0 ? -1 : 0;
 }
 
-/* What is in ours may be a secret, and nothing that the warden needs. */
+/* The environment may contain secrets, and the warden needs none of it. */
 static char **plain_environment(void)
 {
         static const char *const names[] = { "PATH", "TZ", "ASAN_OPTIONS", "UBSAN_OPTIONS" };
@@ -278,7 +275,7 @@ static char **plain_environment(void)
         return plain;
 }
 
-/* argv[0] of both, or false. */
+/* Splits the arguments; false if one of the two is missing. */
 static bool take_arguments(struct launcher *l, char **argv)
 {
         char **v = argv[0] ? argv + 1 : argv;
@@ -301,7 +298,7 @@ int main(int argc, char **argv)
         (void) argc;
         if (!take_arguments(&l, argv)) {
                 (void) dprintf(STDERR_FILENO,
-                               "hutch-launcher is started by hutchd, see hutch-launcher(8)\n");
+                               "hutch-launcher is started by hutchd; see hutch-launcher(8)\n");
                 return 2;
         }
         l.children[WARDEN].envp = plain_environment();
@@ -309,7 +306,7 @@ int main(int argc, char **argv)
         raise_limits();
         if (watch_signals(&l) < 0 || make_pair(&l) < 0
             || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
-                (void) dprintf(STDERR_FILENO, "hutch-launcher: can't begin: %s\n", strerror(errno));
+                (void) dprintf(STDERR_FILENO, "hutch-launcher: can't start: %s\n", strerror(errno));
                 return 1;
         }
         run(&l);

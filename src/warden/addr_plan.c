@@ -58,8 +58,8 @@ static int set_v4(struct addr_plan *s, struct str text)
                 return -ERANGE;
         s->v4 = ntohl(net.s_addr);
         s->v4_bits = bits;
-        /* Neither the first pair nor the last: they have the subnet's own and its broadcast
-         * address, which some programs treat as such. */
+        /* Without the first and the last pair: they contain the network and the broadcast address of
+         * the subnet, which some programs treat specially. */
         s->capacity = MIN_OF((1U << (31 - bits)) - 2, (uint32_t) ADDR_PLAN_INDEX_MAX);
         return 0;
 }
@@ -93,7 +93,8 @@ int addr_plan_init(struct addr_plan *s, const struct addr_plan_config *c)
         hex_encode(tag, digest, TAG_BYTES);
         (void) snprintf(s->prefix, sizeof(s->prefix), "hu%.6s-", tag);
         memcpy(&s->group, digest + 8, sizeof(s->group));
-        s->group = (s->group & 0x3fffffff) | 0x40000000; /* far from those that people use */
+        s->group = (s->group & 0x3fffffff)
+                   | 0x40000000; /* far from the numbers that administrators use */
         r = set_v4(s, c->v4);
         return r < 0 ? r : set_v6(s, c->v6, digest);
 }

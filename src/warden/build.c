@@ -23,14 +23,14 @@
 
 static_assert(PLAN_READONLY == MOUNT_READONLY && PLAN_NOSUID == MOUNT_NOSUID
                       && PLAN_NODEV == MOUNT_NODEV && PLAN_NOEXEC == MOUNT_NOEXEC,
-              "a plan's attributes are a mount's");
+              "the attributes of a plan are those of a mount");
 
 struct report {
-        int step;  /* index into the plan */
-        int error; /* negative errno; 0: complete, but for execve */
+        int step;  /* of the plan */
+        int error; /* negative errno; 0: complete except execve */
 };
 
-static int say(int report, int step, int error)
+static int send_report(int report, int step, int error)
 {
         const struct report r = { step, error };
 
@@ -39,9 +39,9 @@ static int say(int report, int step, int error)
 
 typedef int step_fn(struct builder *x, const struct plan_step *s);
 
-/* --- places --- */
+/* --- paths --- */
 
-/* A directory of the sandbox to mount something upon; images need not have it. */
+/* A mount point in the sandbox; made if the image does not have it. */
 static int place_in_root(const struct builder *x, const char *target, int *ret_fd)
 {
         return in_root_mkdirs(x->root, target, x->ctx->uid_first, ret_fd);
@@ -70,7 +70,7 @@ static int do_network(struct builder *x, const struct plan_step *s)
         return netns_enter(x->order->netns);
 }
 
-/* The domain, of the yellow pages, would be the host's otherwise. */
+/* The NIS domain name would otherwise be the host's. */
 static int do_hostname(struct builder *x, const struct plan_step *s)
 {
         static const char none[] = "(none)";
@@ -101,11 +101,11 @@ static int open_lower(const struct builder *x, const struct plan_layer *l, int *
         return build__open_data(x, path, ret_fd);
 }
 
-/* A read-only view with the sandbox's owners, but for the host's own files: owned by the sandbox's
- * root they would all be open to it, also those that only the host's root may read. Views are put on top of each other in one place, where
- * their descriptors still lead to each of them, and go away with the old root. Kernels before 6.15
- * want them attached; on others it is quicker all the same, because a view that was never attached
- * makes close wait for all processors. */
+/* A read-only clone of a layer, idmapped to the sandbox's uids; not of the host's /usr: owned by the sandbox's root, files
+ * that only the host's root may read would be open to it. Clones are stacked on one mount point, where their
+ * descriptors still refer to each of them, and go away with the old root. Kernels before 6.15 require layers to
+ * be attached; on others it is still faster, because close waits for an RCU grace period for a clone that was
+ * never attached. */
 static int view_lower(const struct builder *x, const struct plan_layer *l, int *ret_fd)
 {
         scoped(fd_closep) int dir = -EBADF, view = -EBADF;
@@ -132,7 +132,7 @@ static int attach_root(const struct builder *x)
         return place < 0 ? -errno : mount_attach(x->root, place);
 }
 
-/* The descriptors of the layers stay open until execve: there is no one to miss them. */
+/* The descriptors of the layers stay open until execve. */
 static int do_layers(struct builder *x, const struct plan_step *s)
 {
         int lowers[PLAN_LAYERS_MAX], fd = -EBADF, r = 0;
@@ -180,8 +180,7 @@ static int do_shared(struct builder *x, const struct plan_step *s)
         return r == 0 ? attach_in_root(x, view, s->target) : r;
 }
 
-/* What is looked for in there was put there by us: /proc and /sys are mounted by now, and other file
- * systems are not what a plan means. */
+/* The target is in /proc or /sys, which are mounted by now; any other file system is refused. */
 static int open_target(const struct builder *x, const char *target, int *ret_fd)
 {
         const struct in_root_how how = { .flags = O_PATH | O_NOFOLLOW, .no_symlinks = true };
@@ -304,15 +303,15 @@ static int do_filter(struct builder *x, const struct plan_step *s)
 
 /* --- the agent --- */
 
-/* All other descriptors are closed by execve, that of the report among them. Whether anybody reads
- * that does not matter: a sandbox outlives the warden that makes it. The first process of a namespace
- * gets no SIGPIPE that it does not want. */
+/* execve closes all other descriptors, the report among them. It does not matter whether the report is read: a
+ * sandbox outlives its warden, and the first process of a pid namespace gets no SIGPIPE it has not asked
+ * for. */
 static int do_execute(struct builder *x, const struct plan_step *s)
 {
         int fds[PLAN_FDS], r;
 
         memcpy(fds, x->order->fds, sizeof(fds));
-        (void) say(x->order->report, (int) (s - x->order->plan->steps), 0);
+        (void) send_report(x->order->report, (int) (s - x->order->plan->steps), 0);
         r = confine_descriptors(fds, PLAN_FDS);
         if (r < 0)
                 return r;
@@ -344,7 +343,7 @@ int build__steps(struct builder *x, const struct plan *p, size_t end, size_t *st
         return r;
 }
 
-/* Nobody has written to it: it leaves no trace in the sandbox's directories. */
+/* Nothing was written to it, so nothing remains in the directories of the sandbox. */
 int build__undo(struct builder *x)
 {
         x->done = PLAN_PREPARED;
@@ -363,12 +362,12 @@ void build_execute(struct builder *x, const struct build_order *o)
         step = x->done;
         if (r == 0)
                 r = build__steps(x, o->plan, o->plan->n, &step);
-        _exit(say(o->report, (int) step, r == 0 ? -ENOEXEC : r) == 0 ? 1 : 2);
+        _exit(send_report(o->report, (int) step, r == 0 ? -ENOEXEC : r) == 0 ? 1 : 2);
 }
 
 void build_give_up(int report, int error)
 {
-        _exit(say(report, BUILD_NOWHERE, error) == 0 ? 1 : 2);
+        _exit(send_report(report, BUILD_NOWHERE, error) == 0 ? 1 : 2);
 }
 
 static ssize_t read_report(int fd, struct report *ret)
@@ -381,7 +380,7 @@ static ssize_t read_report(int fd, struct report *ret)
         return n < 0 ? -errno : n;
 }
 
-/* What was said last counts. */
+/* The last report counts. */
 int build_wait(int report, int *ret_step)
 {
         struct report last = { BUILD_NOWHERE, -ECHILD }, next;

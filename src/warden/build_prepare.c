@@ -24,9 +24,9 @@ void build_name(uint32_t uid_first, char ret[static BUILD_NAME_MAX])
 
 /* --- the process --- */
 
-/* A warden that is the last to be killed when memory is short makes no sandboxes that are. Written by
- * root, it is also the least that the sandbox can set. */
-static int be_killed_like_others(void)
+/* A warden that is protected from the OOM killer must not pass that on. Set by root, this is also the lowest value
+ * the sandbox can set. */
+static int reset_oom_score(void)
 {
         scoped(fd_closep) int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
         char first;
@@ -36,9 +36,8 @@ static int be_killed_like_others(void)
         return first == '-' && pwrite(fd, "0", 1, 0) < 0 ? -errno : 0;
 }
 
-/* Handlers of the warden mean nothing in here, and what it ignores or blocks would stay so across
- * execve. */
-static void forget_parent(void)
+/* Ignored and blocked signals would stay so across execve. */
+static void reset_signals(void)
 {
         sigset_t none;
 
@@ -50,7 +49,7 @@ static void forget_parent(void)
         (void) setsid();
 }
 
-/* --- a small tree in place of the host's --- */
+/* --- a small tree instead of the host's --- */
 
 static int attach_at(int fd, int dir, const char *name)
 {
@@ -60,27 +59,11 @@ static int attach_at(int fd, int dir, const char *name)
         return place < 0 ? -errno : mount_attach(fd, place);
 }
 
-static int attach_usr(int stage)
-{
-        scoped(fd_closep) int usr = -EBADF;
-        int r = mount_clone(AT_FDCWD, "/usr", false, &usr);
-
-        return r == 0 ? attach_at(usr, stage, DATA_STAGE_USR) : r;
-}
-
-static int attach_proc(int stage)
-{
-        scoped(fd_closep) int proc = -EBADF;
-        int r = mount_new_fs(&(struct mount_fs_spec){ .type = "proc", .attrs = MOUNT_SAFE }, &proc);
-
-        return r == 0 ? attach_at(proc, stage, DATA_STAGE_PROC) : r;
-}
-
-/* The data directory with what is mounted below it, seen before we mount anything there. */
+/* Clones the data directory, with what is mounted below it, before anything is mounted there. */
 static int attach_stage(int data, int ctx, int *ret_stage)
 {
-        scoped(fd_closep) int stage = -EBADF, whole = -EBADF;
-        int r = mount_clone(data, "", true, &whole);
+        scoped(fd_closep) int stage = -EBADF, clone = -EBADF, usr = -EBADF, proc = -EBADF;
+        int r = mount_clone(data, "", true, &clone);
 
         if (r == 0)
                 r = mount_clone(data, DATA_STAGE, false, &stage);
@@ -89,18 +72,23 @@ static int attach_stage(int data, int ctx, int *ret_stage)
         if (r == 0)
                 r = attach_at(stage, ctx, DATA_NS_ROOT_STAGE);
         if (r == 0)
-                r = attach_at(whole, stage, DATA_STAGE_DATA);
+                r = attach_at(clone, stage, DATA_STAGE_DATA);
         if (r == 0)
-                r = attach_usr(stage);
+                r = mount_clone(AT_FDCWD, "/usr", false, &usr);
         if (r == 0)
-                r = attach_proc(stage);
+                r = attach_at(usr, stage, DATA_STAGE_USR);
+        if (r == 0)
+                r = mount_new_fs(&(struct mount_fs_spec){ .type = "proc", .attrs = MOUNT_SAFE },
+                                 &proc);
+        if (r == 0)
+                r = attach_at(proc, stage, DATA_STAGE_PROC);
         if (r == 0)
                 *ret_stage = TAKE_FD(stage);
         return r;
 }
 
-/* Older kernels make no views of a place that is not in our namespace: what was open before we were
- * born is opened anew, and again when its old place is gone. */
+/* Older kernels clone only mounts of the current namespace: directories that were opened before are opened again,
+ * and once more after the change of root. */
 static int leave_host_root(struct builder *x, const char *data)
 {
         scoped(fd_closep) int old = open(data, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -123,7 +111,7 @@ static int leave_host_root(struct builder *x, const char *data)
 
 /* --- its cgroups --- */
 
-static int open_place(const char *path)
+static int open_mount_point(const char *path)
 {
         int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -137,34 +125,33 @@ static int attach_hierarchy(const struct mount_fs_spec *m, const char *path)
 
         if (r < 0)
                 return r;
-        place = open_place(path);
+        place = open_mount_point(path);
         return place < 0 ? place : mount_attach(fd, place);
 }
 
 #define GROUPS "/" DATA_STAGE_GROUPS
 
-static const enum cgroup_part shown[] = { CGROUP_MEMORY, CGROUP_CPU };
+static const enum cgroup_part visible[] = { CGROUP_MEMORY, CGROUP_CPU };
 
-/* Of hierarchies of version 1, while the host's tree is still there: views of the directories of its
- * groups. To mount the hierarchy once more would show the same, but makes the kernel look at each group
- * that there is on the host. */
-static void view_groups(const struct build_context *g, int views[static ARRAY_SIZE(shown)])
+/* For cgroup v1, while the host's tree is still there: clones of the directories of its cgroups. Mounting the
+ * hierarchy would show the same, but makes the kernel visit every cgroup of the host. */
+static void view_groups(const struct build_context *g, int views[static ARRAY_SIZE(visible)])
 {
         char name[BUILD_NAME_MAX];
 
         build_name(g->uid_first, name);
-        for (size_t i = 0; i < ARRAY_SIZE(shown); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(visible); i++) {
                 scoped(fd_closep) int dir = -EBADF, view = -EBADF;
 
                 views[i] = -EBADF;
-                dir = g->tree ? cgroup_open_v1(g->tree, shown[i], name) : -EBADF;
+                dir = g->tree ? cgroup_open_v1(g->tree, visible[i], name) : -EBADF;
                 if (dir >= 0 && mount_clone(dir, "", false, &view) == 0
                     && mount_set_attrs(view, MOUNT_SAFE | MOUNT_READONLY, false) == 0)
                         views[i] = TAKE_FD(view);
         }
 }
 
-static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(shown)])
+static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(visible)])
 {
         const struct mount_fs_spec unified = { .type = "cgroup2",
                                                .attrs = MOUNT_SAFE | MOUNT_READONLY };
@@ -175,16 +162,17 @@ static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(shown)
                 r = mount_clone(from, "", false, &view);
         if (r < 0)
                 return r;
-        place = open_place(GROUPS);
+        place = open_mount_point(GROUPS);
         r = place < 0 ? place : mount_attach(view, place);
-        for (size_t i = 0; i < ARRAY_SIZE(shown) && r == 0; i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(visible) && r == 0; i++) {
                 scoped(fd_closep) int to = -EBADF;
                 char path[PATH_MAX];
 
                 if (views[i] < 0)
                         continue;
-                (void) snprintf(path, sizeof(path), GROUPS "/%s", x->ctx->tree->v1_names[shown[i]]);
-                to = open_place(path);
+                (void) snprintf(path, sizeof(path), GROUPS "/%s",
+                                x->ctx->tree->v1_names[visible[i]]);
+                to = open_mount_point(path);
                 (void) (to < 0 ? to : mount_attach(views[i], to));
         }
         if (r == 0)
@@ -192,9 +180,9 @@ static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(shown)
         return r;
 }
 
-/* Read-only, and its own only, because it has a namespace for them: so its programs, the agent among
- * them, find their limits and not the host's. What can't be mounted is not seen. */
-static void attach_groups(struct builder *x, int views[static ARRAY_SIZE(shown)])
+/* Read-only, and only its own, because it has a cgroup namespace: its programs, and the agent, see their limits
+ * and not the host's. What can't be mounted is not visible. */
+static void attach_groups(struct builder *x, int views[static ARRAY_SIZE(visible)])
 {
         const struct mount_fs_spec unified = { .type = "cgroup2",
                                                .attrs = MOUNT_SAFE | MOUNT_READONLY };
@@ -203,7 +191,7 @@ static void attach_groups(struct builder *x, int views[static ARRAY_SIZE(shown)]
                 x->groups = (x->ctx->tree->unified_controls ? attach_hierarchy(&unified, GROUPS)
                                                             : attach_v1(x, views))
                             == 0;
-        for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
+        for (size_t i = 0; i < ARRAY_SIZE(visible); i++)
                 (void) fd_close(views[i]);
 }
 
@@ -213,7 +201,7 @@ static int make_dir(int seeds, const char *name, int *ret_fd)
 {
         int r = mkdirat(seeds, name, 0700) < 0 ? -errno : 0;
 
-        /* Left by one of the same uids that was killed with its warden; no sandbox was in it. */
+        /* Of a zygote with this uid range that was killed with its warden; no sandbox has used it. */
         if (r == -EEXIST) {
                 r = walk_remove_all(seeds, name);
                 if (r == 0 && mkdirat(seeds, name, 0700) < 0)
@@ -225,7 +213,7 @@ static int make_dir(int seeds, const char *name, int *ret_fd)
         return *ret_fd < 0 ? -errno : 0;
 }
 
-/* The upper one is the sandbox's rootfs: it belongs to its root. */
+/* The upper directory is the top of the sandbox's rootfs, so it belongs to its root. */
 static int make_dirs(struct builder *x)
 {
         const uid_t owner = x->ctx->uid_first;
@@ -248,7 +236,7 @@ static int make_dirs(struct builder *x)
 
 /* --- the first steps --- */
 
-/* As of a spec that says nothing but the uids: all plans of the host's image have these steps. */
+/* For a spec with nothing but the uid range: these steps are the same in all plans of the image "host". */
 static int build_ahead(struct builder *x)
 {
         const struct plan_spec spec = { .id = "",
@@ -268,10 +256,10 @@ static int build_ahead(struct builder *x)
         return r;
 }
 
-/* After what has to do with the disk: the kernel keeps a group of memory, removed or not, as long as it
- * keeps a page of a directory that was first touched from in there, and all that looks at groups looks at those
- * as well. The namespace after the joining: it shows what is below the group that it is made in. */
-static int join_groups(struct builder *x, int views[static ARRAY_SIZE(shown)])
+/* After all disk access: the kernel keeps a removed memory cgroup as long as it caches a page of a directory that was
+ * first accessed from it, and everything that visits cgroups visits those as well. The namespace after joining: it
+ * shows what is below the cgroup it is made in. */
+static int join_groups(struct builder *x, int views[static ARRAY_SIZE(visible)])
 {
         const struct build_context *g = x->ctx;
         int r = g->tree ? cgroup_join(g->tree, g->group) : 0;
@@ -285,13 +273,13 @@ static int join_groups(struct builder *x, int views[static ARRAY_SIZE(shown)])
 
 int build_prepare(struct builder *x, const struct build_context *g)
 {
-        int views[ARRAY_SIZE(shown)], r;
+        int views[ARRAY_SIZE(visible)], r;
 
         *x = BUILDER_NULL;
         x->ctx = g;
         x->done = PLAN_PREPARED;
-        forget_parent();
-        r = be_killed_like_others();
+        reset_signals();
+        r = reset_oom_score();
         if (r == 0)
                 r = mount_make_private();
         if (r < 0)
@@ -302,6 +290,6 @@ int build_prepare(struct builder *x, const struct build_context *g)
                 r = make_dirs(x);
         if (r == 0 && g->host)
                 r = build_ahead(x);
-        /* Who fails ends, with all descriptors. */
+        /* On failure the process exits, which closes all descriptors. */
         return r == 0 ? join_groups(x, views) : r;
 }

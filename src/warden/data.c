@@ -32,7 +32,7 @@ static const char *const dirs[] = {
         DATA_TRASH,
 };
 
-/* Devices that know no secrets and no difference between their users. */
+/* Devices without secrets that treat all users alike. */
 static const struct {
         const char *name;
         unsigned major, minor;
@@ -66,7 +66,7 @@ static int fill_devices(int fd)
         return 0;
 }
 
-/* A file and a directory of nothing, for what is not to be seen. */
+/* An empty file and an empty directory, to mount over what must not be visible. */
 static int fill_masks(int fd)
 {
         scoped(fd_closep) int file =
@@ -85,7 +85,7 @@ static int fill_groups(int fd)
         return 0;
 }
 
-/* Read-only when it is complete, for every view of it. */
+/* Made read-only when it is complete, for every clone of it. */
 static int make_shared(int data, const char *name, int (*fill)(int fd), unsigned attrs)
 {
         const struct mount_option options[] = { { "mode", "0755" }, { "size", "64k" } };
@@ -101,9 +101,9 @@ static int make_shared(int data, const char *name, int (*fill)(int fd), unsigned
         return r == 0 ? mount_attach(fd, place) : r;
 }
 
-/* Layers hold programs of images that are set-user-ID for the host's root: whoever of the host
- * could reach one would be root. */
-static int open_for_us_alone(const char *path)
+/* Layers contain programs of images that are set-user-ID root on the host: a user who could reach one would be
+ * root. */
+static int open_private(const char *path)
 {
         scoped(fd_closep) int fd = -EBADF;
         struct stat st;
@@ -121,11 +121,10 @@ static int open_for_us_alone(const char *path)
 }
 
 /*
- * Tells ext4 that the directories in there have nothing to do with each other, so that each gets its
- * inodes from another part of the disk. All in one part, their inodes are the ones that were freed a
- * moment ago, and ext4 does not use these again for a minute: it looks at every single one, for each
- * file that is made. A hundred creates took three times as long. Other file systems have no such flag,
- * nor such trouble.
+ * Marks a directory as one whose subdirectories are unrelated, so that ext4 takes their inodes from different
+ * parts of the disk. In one part they would be the inodes that were freed a moment ago, which ext4 does not reuse
+ * for a minute: it checks every one of them for each new file. A hundred creates took three times as
+ * long. Other file systems have neither the flag nor the problem.
  */
 static void spread(int data, const char *name)
 {
@@ -141,7 +140,7 @@ static void spread(int data, const char *name)
 
 int data_open(const char *path, int *ret_fd)
 {
-        scoped(fd_closep) int data = open_for_us_alone(path);
+        scoped(fd_closep) int data = open_private(path);
         int r = 0;
 
         if (data < 0)
@@ -165,7 +164,7 @@ int data_open(const char *path, int *ret_fd)
 
 int data_open_layers(const char *path, int *ret_fd)
 {
-        scoped(fd_closep) int data = open_for_us_alone(path);
+        scoped(fd_closep) int data = open_private(path);
 
         return data < 0 ? data : in_root_mkdirs(data, DATA_LAYERS, 0, ret_fd);
 }

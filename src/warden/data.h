@@ -3,29 +3,27 @@
 #define HUTCH_WARDEN_DATA_H
 
 /*
- * The warden's data directory.
+ * The warden's data directory. Only root may access it.
  *
  *         layers/NAME         layers of images, unpacked
- *         host                what the host's image has besides /usr (warden/host_image.h)
+ *         host                the image "host" except /usr (warden/host_image.h)
  *         empty               nothing
- *         ground              the root of a process that is to be a sandbox, with nothing but
- *                 stage               where this stands as long as the sandbox is made:
+ *         ground              the root of a zygote's mount namespace, with nothing in it but
+ *                 stage               where this is mounted while the sandbox is built
  *         stage               all that is left of the host:
  *                 data, usr, proc, groups  this directory, /usr, its own processes and cgroups
- *                 root, lowers        where its root and its layers stand while they are made
- *                             always empty out here
- *         shared/devices      trees that all sandboxes have a view of, mounted by the warden
- *         shared/masks        in its own namespace
- *         shared/groups       directories for hierarchies of cgroups, as /sys/fs/cgroup has them
- *         seeds/uUID          what will be a box (warden/zygote.h)
- *         boxes/ID            what belongs to one sandbox:
+ *                 root, lowers        where its rootfs and its layers are mounted while it is built
+ *                             empty outside of that namespace
+ *         shared/devices      trees that all sandboxes get a view of, mounted by the warden
+ *         shared/masks        in its own mount namespace
+ *         shared/groups       directories for cgroup hierarchies, as in /sys/fs/cgroup
+ *         seeds/uUID          the directory of a zygote (warden/zygote.h)
+ *         boxes/ID            a sandbox:
  *                 upper, work     its changes to the layers
  *                 agent.sock      where its agent listens
- *                 record, state, end  what is known of it (warden/state.h)
- *         trash               what was boxes, until it is removed
+ *                 record, state, end  what is known about it (warden/state.h)
+ *         trash               directories of destroyed sandboxes, until they are removed
  *         subnet4             the subnet of private networks, once it is chosen (warden/subnet.h)
- *
- * Nobody but root may look into it.
  */
 
 #include "base/compiler.h"
@@ -53,14 +51,13 @@
 #define DATA_STAGE_LOWERS "lowers"
 
 #define DATA_MASK_FILE "file" /* in DATA_MASKS */
-#define DATA_MASK_DIR  "folder"
+#define DATA_MASK_DIR  "directory"
 
-/* Makes the directories that are missing, and the shared trees. The caller has a mount namespace of its
- * own. *ret_fd is a descriptor of the directory, which is shut to others if it was there and open;
- * -EPERM if it belongs to someone else. */
+/* Makes missing directories and mounts the shared trees; the caller has a mount namespace of its own. The
+ * directory is made accessible to its owner only. -EPERM: it belongs to another user. */
 int data_open(const char *path, int *ret_fd) must_check;
 
-/* The layers alone, for who has no mount namespace of its own and wants no shared trees. */
+/* Only the layers, without a mount namespace and shared trees. */
 int data_open_layers(const char *path, int *ret_fd) must_check;
 
 #endif

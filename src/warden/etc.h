@@ -3,27 +3,26 @@
 #define HUTCH_WARDEN_ETC_H
 
 /*
- * Files of /etc that say who a sandbox is, and whom it asks for others' names.
+ * The files of /etc that carry a sandbox's name and its resolvers.
  *
- * They are made, empty, in the directory of its changes before that is mounted, and so lie above those of
- * its image; making files is what takes time. They are written when its name is known. Its own name
- * leads to an address of its loopback, which it has in every network. Its root may change them.
+ * They are created, empty, in the upper directory before it is mounted, and so hide those of the image;
+ * creating files is the expensive part. They are written when the name is known. The name resolves to a
+ * loopback address, which exists in every network. The sandbox's root may change them.
  */
 
 #include <sys/types.h>
 
 #include "base/compiler.h"
 
-/* hostname, hosts and resolv.conf in a directory `etc`, which is made, of an empty directory that nobody else
- * can reach. */
+/* Makes etc/hostname, etc/hosts and etc/resolv.conf in an empty directory that no other process can access. */
 int etc_make(int upper, uid_t owner) must_check;
 
 struct etc {
         const char *hostname;
-        const char *resolv; /* text of resolv.conf */
+        const char *resolv; /* the content of resolv.conf */
 };
 
-/* With the directory as part of the sandbox's root, in which nobody is yet. */
+/* In the mounted rootfs, before anything runs in it. */
 int etc_write(int root, const struct etc *e) must_check;
 
 #endif

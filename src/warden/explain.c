@@ -7,7 +7,7 @@
 struct explain_request {
         struct plan_spec spec;
         struct arena arena;
-        size_t list_max; /* of each list: there are not more words than that */
+        size_t list_max; /* the number of words */
 };
 
 static int set_text(struct explain_request *w, size_t at, const char *value)
@@ -84,10 +84,10 @@ static int take_word(struct explain_request *w, const char *word, struct err *e)
                 if (!str_eq(key, str_from(keys[i].key)))
                         continue;
                 if (keys[i].set(w, keys[i].at, equals + 1) < 0)
-                        return err_set(e, ERR_INVALID, "'%s' has no such value", keys[i].key);
+                        return err_set(e, ERR_INVALID, "invalid value for '%s'", keys[i].key);
                 return 0;
         }
-        return err_set(e, ERR_INVALID, "a sandbox has no '%.*s'", STR_ARG(key));
+        return err_set(e, ERR_INVALID, "unknown key '%.*s'", STR_ARG(key));
 }
 
 int explain(char *const *words, size_t n, const struct plan_uids *uids, struct buf *ret,

@@ -3,11 +3,11 @@
 #define HUTCH_WARDEN_EXPLAIN_H
 
 /*
- * The plan of a sandbox, for people: a spec in words of the form KEY=VALUE, and what would be done.
+ * Prints the plan of a sandbox. The spec is given in words of the form KEY=VALUE:
  *
  *         id=a1 image=layers layer=app layer=debian memory=67108864 env=A=b arg=sh arg=-c
  *
- * What is not said is as for a sandbox of the host's image without limits.
+ * The default is a sandbox of the image "host" without limits.
  */
 
 #include "base/buf.h"

@@ -14,7 +14,7 @@
 
 #define FILE_MAX (16 * MiB)
 
-/* --- what is made up --- */
+/* --- what is made --- */
 
 static const struct {
         const char *path;
@@ -89,7 +89,7 @@ static const char *const links[][2] = {
         { "/proc/self/mounts", "etc/mtab" },
 };
 
-/* Of a host whose programs are all in /usr. */
+/* On a host with a merged /usr. */
 static const char *const usr_links[] = { "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
 
 /* --- what is copied --- */
@@ -214,8 +214,8 @@ static const char *const secret[] = {
 };
 
 struct copier {
-        int machine; /* root of the host */
-        int image;   /* root of the image */
+        int host;  /* the root of the host */
+        int image; /* root of the image */
 };
 
 static bool is_secret(const char *path)
@@ -226,7 +226,7 @@ static bool is_secret(const char *path)
         return false;
 }
 
-/* Whether others than root get behind this directory. */
+/* Whether users other than root can enter the directory. */
 static bool is_open(int at, const char *name)
 {
         struct stat st;
@@ -235,7 +235,7 @@ static bool is_open(int at, const char *name)
                && (st.st_mode & S_IXOTH);
 }
 
-/* All directories on the way to "etc/a/b/c". A link among them could lead around one that is shut. */
+/* All directories of "etc/a/b/c". A link among them could lead around a closed one. */
 static bool is_way_open(const struct copier *c, const char *path)
 {
         const struct in_root_how how = { .flags = O_PATH | O_DIRECTORY, .no_symlinks = true };
@@ -245,13 +245,13 @@ static bool is_way_open(const struct copier *c, const char *path)
                 scoped(fd_closep) int fd = -EBADF;
 
                 (void) snprintf(part, sizeof(part), "%.*s", (int) (slash - path), path);
-                if (in_root_open(c->machine, part, &how, &fd) < 0 || !is_open(fd, ""))
+                if (in_root_open(c->host, part, &how, &fd) < 0 || !is_open(fd, ""))
                         return false;
         }
         return true;
 }
 
-/* "a/b/c": the directory of c, which is made, and its name. */
+/* Of "a/b/c": makes and opens a/b, and returns the name c. */
 static int make_parent(int root, const char *path, int *ret_fd, const char **ret_name)
 {
         const char *slash = strrchr(path, '/');
@@ -274,7 +274,7 @@ static int copy_content(int from, int to)
         return n < 0 ? -errno : 0;
 }
 
-/* Everybody may read it and root has written it, or it stays where it is: 0 and no copy. */
+/* Copies a world-readable file of root; any other is skipped. */
 static int copy_file(const struct copier *c, int at, const char *name, const char *path)
 {
         scoped(fd_closep) int from = -EBADF, to = -EBADF, parent = -EBADF;
@@ -295,7 +295,7 @@ static int copy_file(const struct copier *c, int at, const char *name, const cha
         to = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                     st.st_mode & 0755);
         if (to < 0)
-                return errno == EEXIST ? 0 : -errno; /* made up, or copied before */
+                return errno == EEXIST ? 0 : -errno; /* made above, or copied before */
         return copy_content(from, to);
 }
 
@@ -322,28 +322,28 @@ static int copy_tree(const struct copier *c, int fd, const char *path)
         int r = walk_open(&w, fd, &(struct walk_options){ .depth_max = 32 });
 
         while (r >= 0 && (r = walk_next(&w, &entry)) > 0) {
-                char whole[PATH_MAX];
+                char full[PATH_MAX];
 
                 if ((entry.event != WALK_ENTRY && entry.event != WALK_DIR)
-                    || snprintf(whole, sizeof(whole), "%s/%.*s", path, STR_ARG(entry.path))
-                               >= (int) sizeof(whole))
+                    || snprintf(full, sizeof(full), "%s/%.*s", path, STR_ARG(entry.path))
+                               >= (int) sizeof(full))
                         continue;
-                if (is_secret(whole + strlen("etc/"))
+                if (is_secret(full + strlen("etc/"))
                     || (entry.event == WALK_DIR && !is_open(entry.dirfd, entry.name))) {
                         if (entry.event == WALK_DIR)
                                 walk_skip(&w);
                         continue;
                 }
                 if (entry.type == DT_REG)
-                        r = copy_file(c, entry.dirfd, entry.name, whole);
+                        r = copy_file(c, entry.dirfd, entry.name, full);
                 else if (entry.type == DT_LNK)
-                        r = copy_link(c, entry.dirfd, entry.name, whole);
+                        r = copy_link(c, entry.dirfd, entry.name, full);
         }
         walk_close(&w);
         return r;
 }
 
-/* `path` begins with "etc/". What is not there is not missed. */
+/* `path` begins with "etc/" and need not exist. */
 static int copy(const struct copier *c, const char *path)
 {
         const struct in_root_how how = { .flags = O_PATH | O_NOFOLLOW };
@@ -351,26 +351,26 @@ static int copy(const struct copier *c, const char *path)
         struct stat st;
 
         if (is_secret(path + strlen("etc/")) || !is_way_open(c, path)
-            || in_root_open(c->machine, path, &how, &fd) < 0)
+            || in_root_open(c->host, path, &how, &fd) < 0)
                 return 0;
         if (fstat(fd, &st) < 0)
                 return -errno;
         if (S_ISDIR(st.st_mode)) {
                 if (!(st.st_mode & S_IXOTH)
-                    || in_root_open(c->machine, path,
+                    || in_root_open(c->host, path,
                                     &(struct in_root_how){ .flags = O_RDONLY | O_DIRECTORY }, &tree)
                                < 0)
                         return 0;
                 return copy_tree(c, TAKE_FD(tree), path);
         }
-        return S_ISLNK(st.st_mode) ? copy_link(c, c->machine, path, path)
-                                   : copy_file(c, c->machine, path, path);
+        return S_ISLNK(st.st_mode) ? copy_link(c, c->host, path, path)
+                                   : copy_file(c, c->host, path, path);
 }
 
 /* --- where links of /usr lead --- */
 
-/* The path that a link `target` in the directory of `path` (below /usr) means, without a look at the
- * disk: false unless it is in /etc. */
+/* Where the link `target` in the directory of `path` (below /usr) leads, computed without the disk; false unless
+ * that is in /etc. */
 static bool leads_to_etc(struct str path, const char *target, char ret[static PATH_MAX])
 {
         struct str parts[64], rest, part;
@@ -383,7 +383,7 @@ static bool leads_to_etc(struct str path, const char *target, char ret[static PA
                 rest = path;
                 while (str_split(&rest, '/', &part) && n < ARRAY_SIZE(parts))
                         parts[n++] = part;
-                n--; /* its own name */
+                n--; /* the name of the link */
         }
         rest = str_from(target);
         while (str_split(&rest, '/', &part)) {
@@ -408,7 +408,7 @@ static int copy_linked(const struct copier *c)
         char target[PATH_MAX], path[PATH_MAX];
         struct walk_entry entry;
         struct walk w;
-        int usr, r = in_root_open(c->machine, "usr", &how, &usr);
+        int usr, r = in_root_open(c->host, "usr", &how, &usr);
 
         if (r < 0)
                 return r;
@@ -429,7 +429,7 @@ static int copy_linked(const struct copier *c)
         return r;
 }
 
-/* --- the whole --- */
+/* --- the image --- */
 
 static int make_dirs(int image)
 {
@@ -469,7 +469,7 @@ static int make_usr_links(const struct copier *c)
         char target[PATH_MAX];
 
         for (size_t i = 0; i < ARRAY_SIZE(usr_links); i++) {
-                ssize_t n = readlinkat(c->machine, usr_links[i], target, sizeof(target) - 1);
+                ssize_t n = readlinkat(c->host, usr_links[i], target, sizeof(target) - 1);
 
                 if (n < 0 && errno == ENOENT)
                         continue;
@@ -485,9 +485,9 @@ static int make_usr_links(const struct copier *c)
         return 0;
 }
 
-int host_image_fill(int machine, int dir)
+int host_image_fill(int host, int dir)
 {
-        const struct copier c = { machine, dir };
+        const struct copier c = { host, dir };
         int r = make_dirs(dir);
 
         if (r == 0)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "warden/import.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
@@ -20,12 +19,12 @@
 #include "warden/data.h"
 #include "warden/import_impl.h"
 
-/* No layer can be called so. */
+/* No valid name of a layer. */
 #define FRESH ".fresh-"
 
-/* --- directories that are not images yet --- */
+/* --- incomplete images --- */
 
-/* Whoever fills one holds a lock on it as long as he lives. */
+/* The process that fills one holds a lock on it. */
 static int open_locked(int layers, const char *name)
 {
         scoped(fd_closep) int fd =
@@ -36,52 +35,39 @@ static int open_locked(int layers, const char *name)
         return TAKE_FD(fd);
 }
 
-static int sweep(int layers)
+static int sweep_one(void *data, const char *name)
 {
-        int fd = openat(layers, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
-        const struct dirent *entry;
+        const int layers = *(const int *) data;
+        scoped(fd_closep) int lock = -EBADF;
 
-        if (!d) {
-                r = -errno;
-                (void) fd_close(fd);
-                return r;
-        }
-        while (r == 0 && (entry = readdir(d))) {
-                scoped(fd_closep) int lock = -EBADF;
-
-                if (!str_starts_with(str_from(entry->d_name), STR(FRESH)))
-                        continue;
-                lock = open_locked(layers, entry->d_name);
-                if (lock >= 0)
-                        r = walk_remove_all(layers, entry->d_name);
-        }
-        (void) closedir(d);
-        return r;
+        if (!str_starts_with(str_from(name), STR(FRESH)))
+                return 0;
+        lock = open_locked(layers, name);
+        return lock < 0 ? 0 : walk_remove_all(layers, name);
 }
 
 /* --- the child --- */
 
-/* The text has names of the archive in it, and comes from a process that the archive may have taken
- * over: it is for a terminal. */
-static int judge(int fd, struct err *e)
+/* The message contains names from the archive and comes from a process that the archive may have taken over:
+ * unprintable bytes are replaced, because it goes to a terminal. */
+static int read_report(int fd, struct err *e)
 {
-        struct import_report told;
+        struct import_report report;
         ssize_t n;
 
         do
-                n = read(fd, &told, sizeof(told));
+                n = read(fd, &report, sizeof(report));
         while (n < 0 && errno == EINTR);
-        if (n != sizeof(told))
-                return err_set(e, ERR_INTERNAL, "the unpacking was killed");
-        if (!told.failed)
+        if (n != sizeof(report))
+                return err_set(e, ERR_INTERNAL, "the child that unpacks was killed");
+        if (!report.failed)
                 return 0;
-        told.e.message[sizeof(told.e.message) - 1] = '\0';
-        for (char *c = told.e.message; *c; c++)
+        report.e.message[sizeof(report.e.message) - 1] = '\0';
+        for (char *c = report.e.message; *c; c++)
                 if ((unsigned char) *c < ' ' || (unsigned char) *c >= 0x7f)
                         *c = '?';
-        return err_set(e, (unsigned) told.e.code < ERR_CODE_MAX_ ? told.e.code : ERR_INTERNAL, "%s",
-                       told.e.message);
+        return err_set(e, (unsigned) report.e.code < ERR_CODE_MAX_ ? report.e.code : ERR_INTERNAL,
+                       "%s", report.e.message);
 }
 
 static int run_child(const struct import *i, const char *dir, struct err *e)
@@ -94,20 +80,22 @@ static int run_child(const struct import *i, const char *dir, struct err *e)
         if (r == 0 && pipe2(pipes, O_CLOEXEC) < 0)
                 r = -errno;
         if (r < 0)
-                return err_errno(e, r, "prepare the unpacking");
+                return err_errno(e, r, "prepare the child that unpacks");
         ours = pipes[0];
         theirs = pipes[1];
         pid = clone_child(&(struct clone_child){ IMPORT_NAMESPACES, -EBADF }, &pidfd);
         if (pid == 0)
                 import__child(&(struct import_child){ dir, i->input, userns, theirs });
-        (void) fd_close(TAKE_FD(theirs)); /* so that a child that dies is an end of file */
+        (void) fd_close(TAKE_FD(theirs)); /* so that the death of the child is an end of file */
         if (pid < 0)
-                return err_errno(e, pid, "start the unpacking");
-        r = judge(ours, e);
-        return pidfd_wait(pidfd, &status) < 0 ? err_errno(e, -ECHILD, "wait for the unpacking") : r;
+                return err_errno(e, pid, "start the child that unpacks");
+        r = read_report(ours, e);
+        return pidfd_wait(pidfd, &status) < 0
+                       ? err_errno(e, -ECHILD, "wait for the child that unpacks")
+                       : r;
 }
 
-/* --- the whole --- */
+/* --- the import --- */
 
 static int fill(const struct import *i, int layers, const char *fresh, struct err *e)
 {
@@ -139,25 +127,26 @@ int import_image(const struct import *i, struct err *e)
         int r;
 
         if (!plan_spec_is_layer(i->name) || strcmp(i->name, "host") == 0)
-                return err_set(e, ERR_INVALID,
-                               "an image is called by a-z, 0-9, '-', '_' and '.', and not 'host'");
+                return err_set(
+                        e, ERR_INVALID,
+                        "the name of an image consists of a-z, 0-9, '-', '_' and '.', and is not 'host'");
         r = data_open_layers(i->data, &layers);
         if (r < 0)
                 return err_errno(e, r, "open the data directory '%s'", i->data);
         readable = openat(layers, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (readable < 0)
                 return err_errno(e, -errno, "open the layers");
-        r = sweep(readable);
+        r = walk_names(readable, ".", sweep_one, &readable);
         if (r < 0)
-                return err_errno(e, r, "remove what an import has left");
+                return err_errno(e, r, "remove an incomplete import");
         if (faccessat(readable, i->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-                return err_set(e, ERR_EXISTS, "there is an image '%s': choose another name",
+                return err_set(e, ERR_EXISTS, "the image '%s' exists already: choose another name",
                                i->name);
         ids_init(&ids);
         ids_hex(&ids, id);
         (void) snprintf(fresh, sizeof(fresh), FRESH "%s", id);
         r = fill(i, readable, fresh, e);
         if (r < 0 && walk_remove_all(readable, fresh) < 0)
-                (void) err_wrap(e, "what was unpacked can't be removed, and before that");
+                (void) err_wrap(e, "the unpacked files can't be removed, and before that");
         return r < 0 ? err_wrap(e, "import '%s'", i->name) : 0;
 }

@@ -14,12 +14,12 @@
 
 #define PIECE (256 * KiB)
 
-/* To give files their owners and modes, and to write where an archive has taken the right away. */
+/* To set owners and modes, and to write where the archive has removed the permission. */
 #define CAPS_KEPT (CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_FOWNER))
 
-/* --- walls --- */
+/* --- isolation --- */
 
-static int see_nothing_else(const struct import_child *c)
+static int confine_mounts(const struct import_child *c)
 {
         scoped(fd_closep) int place = -EBADF, view = -EBADF;
         int r = mount_make_private();
@@ -37,13 +37,13 @@ static int see_nothing_else(const struct import_child *c)
         return r == 0 ? mount_pivot_root(view) : r;
 }
 
-static int lose_everything(struct import_child *c)
+static int confine(struct import_child *c)
 {
         int *const kept[] = { &c->input, &c->userns, &c->report };
         int r = fd_keep_only(kept, ARRAY_SIZE(kept));
 
         if (r == 0)
-                r = see_nothing_else(c);
+                r = confine_mounts(c);
         if (r == 0)
                 r = confine_keyring();
         if (r == 0)
@@ -63,14 +63,14 @@ struct unpacker {
         bool skip; /* the entry under way */
 };
 
-static bool is_passed_over(const struct tar_entry *t)
+static bool is_skipped(const struct tar_entry *t)
 {
         return t->type == TAR_CHAR || t->type == TAR_BLOCKDEV || t->type == TAR_FIFO;
 }
 
 static int begin_entry(struct unpacker *u, struct err *e)
 {
-        u->skip = is_passed_over(&u->tar.entry);
+        u->skip = is_skipped(&u->tar.entry);
         if (u->out.entries >= IMPORT_ENTRIES_MAX)
                 return err_set(e, ERR_TOO_LARGE, "more than %u entries", IMPORT_ENTRIES_MAX);
         if (u->out.bytes + u->tar.entry.size > IMPORT_BYTES_MAX)
@@ -88,7 +88,7 @@ static int take_piece(struct unpacker *u, struct str piece, struct err *e)
                 int event = tar_reader_next(&u->tar, &piece, &data);
 
                 if (event < 0)
-                        return err_set(e, ERR_INVALID, "not a tar archive that can be read: %s",
+                        return err_set(e, ERR_INVALID, "not a valid tar archive: %s",
                                        u->tar.reason);
                 if (event == TAR_NEED_INPUT)
                         return 0;
@@ -115,7 +115,7 @@ static int unpack(struct unpacker *u, int input, struct err *e)
                         r = take_piece(u, str_of(piece, (size_t) n), e);
         }
         if (r == 0 && tar_reader_finish(&u->tar) < 0)
-                r = err_set(e, ERR_INVALID, "not a tar archive, or a part of one: it has no end");
+                r = err_set(e, ERR_INVALID, "not a tar archive, or a truncated one");
         while (r == 0 && (r = extract_finish(&u->out, e)) > 0)
                 r = 0;
         return r;
@@ -125,10 +125,10 @@ static int run(struct import_child *c, struct err *e)
 {
         struct unpacker u;
         struct ids ids;
-        int root, r = lose_everything(c);
+        int root, r = confine(c);
 
         if (r < 0)
-                return err_errno(e, r, "shut the unpacking in");
+                return err_errno(e, r, "isolate the child that unpacks");
         root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root < 0)
                 return err_errno(e, -errno, "open the directory");

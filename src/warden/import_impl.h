@@ -6,7 +6,7 @@
 
 #include "warden/import.h"
 
-/* The namespaces that the child is to be born in. */
+/* The new namespaces of the child. */
 #define IMPORT_NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET)
 
 struct import_child {

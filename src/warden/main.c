@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* hutch-warden: reads its options and runs; nothing else. */
+/* hutch-warden: parses its options and runs. */
 
 #include <stdio.h>
 #include <unistd.h>
@@ -51,7 +51,7 @@ static const char *set_installation(void *target, struct str value)
         return plan_spec_is_id(value.p) ? NULL : "not a name of a-z, 0-9 and '-'";
 }
 
-/* None of them may be root's, nor the last, which means nobody. */
+/* Neither root's, nor the last uid, which is invalid. */
 static const char *set_uids(void *target, struct str value)
 {
         struct arguments *o = target;
@@ -64,7 +64,7 @@ static const char *set_uids(void *target, struct str value)
                 return "not of the form BASE:COUNT";
         if (first < PLAN_UIDS || count < PLAN_UIDS || count % PLAN_UIDS != 0
             || first + count > UINT32_MAX)
-                return "uids begin at 65536 or above, and each sandbox has 65536";
+                return "the base must be 65536 or more, and the count a multiple of 65536";
         o->config.uids = (struct plan_uids){ (uint32_t) first, (uint32_t) (count / PLAN_UIDS) };
         return NULL;
 }
@@ -150,23 +150,24 @@ static const char *set_explain(void *target, struct str value)
 
 static const struct option options[] = {
         { "socket-fd", "N", "the socket to hutchd, an open descriptor", set_socket },
-        { "data", "FOLDER", "where sandboxes are kept", set_data },
+        { "data", "DIR", "the data directory", set_data },
         { "agent", "FILE", "the program hutch-execd", set_agent },
-        { "installation", "NAME", "tells this installation from others on the host",
+        { "installation", "NAME", "the name of this installation, unique on the host",
           set_installation },
-        { "uids", "BASE:COUNT", "uids of sandboxes (default 268435456:655360000)", set_uids },
+        { "uids", "BASE:COUNT", "uids of sandboxes, 65536 for each (default 268435456:655360000)",
+          set_uids },
         { "zygotes", "N",
           "how many zygotes, processes that become sandboxes, are kept ready\n(default 4)",
           set_zygotes },
         { "networks", "N", "how many network namespaces of each kind are kept ready (default 128)",
           set_networks },
-        { "no-private", NULL, "no network but 'none', and no change to the host's packet rules",
+        { "no-private", NULL, "no private networks, and no change to the host's packet rules",
           set_no_private },
         { "subnet4", "ADDRESS/BITS", "of private networks (default: a free /16, chosen once)",
           set_subnet4 },
-        { "subnet6", "ADDRESS/64", "of sandboxes (default: made from the installation's name)",
+        { "subnet6", "ADDRESS/64", "the same for IPv6 (default: derived from the installation)",
           set_subnet6 },
-        { "dns", "ADDRESS,...", "resolvers that sandboxes ask (default: the host's)", set_dns },
+        { "dns", "ADDRESS,...", "resolvers of sandboxes (default: the host's)", set_dns },
         { "log-level", "LEVEL", "debug, info, warn or error (default info)", set_log_level },
         { "log-format", "FORMAT", "logfmt or json (default logfmt)", set_log_format },
         { "import", "NAME",
@@ -174,7 +175,7 @@ static const struct option options[] = {
           "standard input; with --data, and alone",
           set_import },
         { "explain", NULL,
-          "print what would be done for a sandbox, given behind -- as words KEY=VALUE:\n"
+          "print the plan of a sandbox, which is given behind -- as words KEY=VALUE:\n"
           "id, hostname, workspace, image, network, memory, cpu-millis, pids, layer, env, arg",
           set_explain },
 };
@@ -182,7 +183,7 @@ static const struct option options[] = {
 static const struct option_table table = {
         .program = "hutch-warden",
         .usage = "--socket-fd N --data DIR --agent FILE --installation NAME [OPTION]...",
-        .summary = "Makes, watches and removes native sandboxes for hutchd.",
+        .summary = "Creates, watches and removes native sandboxes for hutchd.",
         .manual = "hutch-warden(8)",
         .options = options,
         .n = ARRAY_SIZE(options),
@@ -203,7 +204,7 @@ static int run_explain(const struct arguments *o, char **words, int n)
         return fflush(stdout) == 0 ? 0 : 1;
 }
 
-/* The last range: sandboxes come to it when they have used all others. */
+/* The last range: sandboxes use it only when all others are in use. */
 static int run_import(const struct arguments *o)
 {
         const struct plan_uids *u = &o->config.uids;
@@ -230,7 +231,7 @@ static int run(const struct arguments *o)
 
         if (c.socket < 0 || !c.data || !c.agent || !c.installation) {
                 (void) fputs("hutch-warden: --socket-fd, --data, --agent and --installation are "
-                             "needed\n",
+                             "required\n",
                              stderr);
                 return 2;
         }

@@ -18,13 +18,37 @@
 #include "warden/subnet.h"
 #include "warden/veth_pair.h"
 
+/*
+ * Theory of operation.
+ *
+ * A slot per index and kind: FREE ─► SETTLING ─► READY ─► TAKEN ─► RETURNED ─► CLOSING ─► FREE.
+ *
+ * The invariant: the pool holds the descriptor of every namespace from its making until it is closed, also
+ * while a sandbox uses it. Without it the kernel would destroy a namespace when its last process exits, one at
+ * a time, holding the lock of all links. So namespaces are destroyed when we close them: in batches, and not
+ * while others are made.
+ *
+ * Order of making one of PRIVATE: namespace, veth pair with addresses on both ends, element of the packet rules,
+ * then SETTLING until the kernel reports that both IPv6 addresses have routes; before that a first packet
+ * could be lost. Up to SETTLING_MAX namespaces settle at a time. If a step fails, closing the namespace also
+ * deletes the link.
+ *
+ * Order of closing: first the elements of the packet rules and the tracked connections go, so that nothing gets
+ * through and nothing of the old owner reaches the next; then the namespace. Its index is reused as late
+ * as possible, and only when its link is gone: a connection that is being closed keeps a namespace alive for
+ * minutes.
+ *
+ * A crash leaves namespaces of sandboxes, which netns_pool_adopt finds again, and links of the others, which
+ * netns_pool_start deletes by their names.
+ */
+
 #define LIST_TRIES   5
 #define INDEX_TRIES  8
 #define SETTLE_MAX   50 /* milliseconds */
 #define SETTLING_MAX 16
 #define PROC_USES    64 /* see netns_make_via */
 
-/* Indices, first in, first out; never more than there are. */
+/* A queue of indices. */
 struct queue {
         uint32_t *v;
         uint32_t max, head, n;
@@ -45,13 +69,12 @@ struct kind {
         struct queue free, ready, returned;
 };
 
-/* One of PRIVATE whose first packet could still be lost: a worker of the kernel makes routes for the new
- * addresses of IPv6. Meanwhile others are begun. */
+/* One of PRIVATE: a worker of the kernel makes the routes of its new IPv6 addresses. */
 struct settling {
         uint32_t index;
-        int link; /* the host's end */
-        int news; /* of addresses inside */
-        bool inside, machine;
+        int link;        /* the host's end */
+        int addr_events; /* of addresses inside */
+        bool inside_ready, host_ready;
 };
 
 struct netns_pool {
@@ -60,14 +83,14 @@ struct netns_pool {
         size_t n_services;
         unsigned close_batch;
         struct kind kinds[NETNS_KINDS];
-        bool v6;        /* the host knows IPv6 */
+        bool v6;        /* IPv6 is available */
         bool started;   /* PRIVATE works */
-        bool only_ours; /* we made the host a router */
-        int machine;    /* the namespace we are in */
-        int proc;       /* a view of it, and how many it was used for */
+        bool only_ours; /* we turned forwarding on */
+        int host_netns; /* the namespace of the caller */
+        int proc;       /* a mount of /proc, and for how many namespaces it was used */
         unsigned proc_uses;
         struct netlink route, filter;
-        int news; /* of addresses */
+        int addr_events;
         struct settling settling[SETTLING_MAX];
         unsigned n_settling;
         struct netlink_batch batch;
@@ -118,7 +141,7 @@ static void kind_done(struct kind *k)
         free(k->returned.v);
 }
 
-/* --- start and end --- */
+/* --- life cycle --- */
 
 void netns_pool_close(struct netns_pool *p)
 {
@@ -128,11 +151,11 @@ void netns_pool_close(struct netns_pool *p)
                 kind_done(&p->kinds[i]);
         netlink_close(&p->route);
         netlink_close(&p->filter);
-        p->machine = fd_close(p->machine);
+        p->host_netns = fd_close(p->host_netns);
         p->proc = fd_close(p->proc);
-        p->news = fd_close(p->news);
+        p->addr_events = fd_close(p->addr_events);
         for (unsigned i = 0; i < p->n_settling; i++)
-                (void) fd_close(p->settling[i].news);
+                (void) fd_close(p->settling[i].addr_events);
         free(p);
 }
 
@@ -145,18 +168,18 @@ static int open_sockets(struct netns_pool *p, struct err *e)
 {
         int r;
 
-        p->machine = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-        if (p->machine < 0)
+        p->host_netns = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+        if (p->host_netns < 0)
                 return err_errno(e, -errno, "open the network namespace");
         r = netlink_open(NETLINK_ROUTE, &p->route);
         if (r == 0 && p->v6) {
-                p->news = netns_socket(p->machine, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
-                r = p->news < 0 ? p->news : link_watch_addresses(p->news);
+                p->addr_events = netns_socket(p->host_netns, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+                r = p->addr_events < 0 ? p->addr_events : link_watch_addresses(p->addr_events);
         }
-        return r < 0 ? err_errno(e, r, "ask the kernel for its links") : 0;
+        return r < 0 ? err_errno(e, r, "open a socket for links") : 0;
 }
 
-/* It may be there and switched off, for all links or for new ones. */
+/* IPv6 can be switched off for all links, or for new ones. */
 static bool has_v6(void)
 {
         static const char *const paths[] = { "/proc/sys/net/ipv6/conf/all/disable_ipv6",
@@ -176,7 +199,7 @@ int netns_pool_open(const struct netns_pool_config *c, struct netns_pool **ret, 
         scoped(netns_pool_closep) struct netns_pool *p = xnew(struct netns_pool);
         int r;
 
-        p->machine = p->proc = p->news = -EBADF;
+        p->host_netns = p->proc = p->addr_events = -EBADF;
         p->route = p->filter = NETLINK_NULL;
         if (c->n_services > NETRULES_SERVICES_MAX)
                 return err_set(e, ERR_INVALID, "more than %d services for sandboxes",
@@ -231,7 +254,7 @@ static int find_leftover(void *data, const char *name, int index)
         return 0;
 }
 
-/* One may be on its way out already: the kernel takes the namespaces of a dead warden away. */
+/* -ENODEV: the kernel is destroying the namespace of a dead warden. */
 static int delete_links(struct netns_pool *p, const struct leftovers *l)
 {
         int r;
@@ -248,7 +271,7 @@ static int delete_links(struct netns_pool *p, const struct leftovers *l)
         return r == -ENODEV ? 0 : r;
 }
 
-/* At most as many as one list holds; 0 when there are none. */
+/* Returns how many links it has deleted; NETRULES_CHANGE_MAX: there may be more. */
 static int sweep_some(struct netns_pool *p)
 {
         struct leftovers l = { .p = p };
@@ -294,7 +317,7 @@ static int add_adopted(struct netns_pool *p)
         return r;
 }
 
-/* If we made it a router, then for sandboxes only; the rules of a former life of ours remember it. */
+/* Whether forwarding was on before us. If we turned it on, the policy of our rules says so. */
 static int was_router(struct netns_pool *p)
 {
         int only_ours = netrules_are_only_ours(&p->filter, &p->batch, &p->addrs);
@@ -311,13 +334,13 @@ static int start_private(struct netns_pool *p, struct err *e)
         int r = netlink_open(NETLINK_NETFILTER, &p->filter);
 
         if (r < 0)
-                return err_errno(e, r, "ask the kernel for its packet rules");
+                return err_errno(e, r, "open a socket for packet rules");
         r = subnet_check(&p->route, &p->batch, &p->addrs, /* strict= */ false, e);
         if (r < 0)
                 return r;
         r = netns_pool_sweep(p);
         if (r < 0)
-                return err_errno(e, r, "remove network links of former sandboxes");
+                return err_errno(e, r, "remove the links of earlier sandboxes");
         r = was_router(p);
         if (r >= 0) {
                 rules.only_ours = p->only_ours = r == 0;
@@ -326,11 +349,11 @@ static int start_private(struct netns_pool *p, struct err *e)
         if (r == 0)
                 r = add_adopted(p);
         if (r < 0)
-                return err_errno(e, r, "put packet rules for sandboxes in place");
+                return err_errno(e, r, "install the packet rules");
         r = ip_forward_enable(AF_INET);
         if (r == 0 && p->v6)
                 r = ip_forward_enable(AF_INET6);
-        return r < 0 ? err_errno(e, r, "turn on the forwarding of packets") : 0;
+        return r < 0 ? err_errno(e, r, "turn on IP forwarding") : 0;
 }
 
 int netns_pool_start(struct netns_pool *p, struct err *e)
@@ -355,8 +378,7 @@ static bool is_used(const struct kind *k)
         return false;
 }
 
-/* In this order: a host without the rules that keep its neighbours from using it as a router must
- * be none. */
+/* Forwarding first: without the rules, the neighbours of the host could use it as a router. */
 int netns_pool_teardown(struct netns_pool *p)
 {
         int r = 0;
@@ -374,11 +396,11 @@ int netns_pool_teardown(struct netns_pool *p)
 
 /* --- making --- */
 
-/* An index whose link is still there goes to the end of the queue. */
-static int make_private_somewhere(struct netns_pool *p, int fd, uint32_t *ret_index)
+/* An index whose link still exists goes to the end of the queue. */
+static int make_private(struct netns_pool *p, int fd, uint32_t *ret_index)
 {
         struct queue *q = &p->kinds[NETNS_KIND_PRIVATE].free;
-        const struct veth_context ctx = { &p->addrs, p->machine, &p->route, &p->batch, p->v6 };
+        const struct veth_context ctx = { &p->addrs, p->host_netns, &p->route, &p->batch, p->v6 };
         scoped(veth_pair_close) struct veth_pair pair = VETH_PAIR_NULL;
         int r = veth_pair_open(&pair, &ctx, fd);
 
@@ -398,8 +420,9 @@ static int make_private_somewhere(struct netns_pool *p, int fd, uint32_t *ret_in
                         continue;
                 }
                 *ret_index = index;
-                p->settling[p->n_settling++] =
-                        (struct settling){ index, pair.link, TAKE_FD(pair.news), !p->v6, !p->v6 };
+                p->settling[p->n_settling++] = (struct settling){ index, pair.link,
+                                                                  TAKE_FD(pair.addr_events), !p->v6,
+                                                                  !p->v6 };
         }
         return r;
 }
@@ -426,7 +449,7 @@ static void make_ready(struct kind *k, uint32_t index)
         queue_push(&k->ready, index);
 }
 
-/* Whatever fails: with its descriptor goes the namespace, and with that the link. */
+/* If a step fails, the namespace is closed, and with it the link. */
 static int begin(struct netns_pool *p, enum netns_kind kind)
 {
         struct kind *k = &p->kinds[kind];
@@ -442,7 +465,7 @@ static int begin(struct netns_pool *p, enum netns_kind kind)
         if (r < 0)
                 return r;
         if (kind == NETNS_KIND_PRIVATE)
-                r = make_private_somewhere(p, fd, &index);
+                r = make_private(p, fd, &index);
         else
                 index = queue_pop(&k->free);
         if (r < 0)
@@ -455,52 +478,53 @@ static int begin(struct netns_pool *p, enum netns_kind kind)
 
 /* --- settling --- */
 
-static void hear_machine(struct netns_pool *p)
+static void take_host_events(struct netns_pool *p)
 {
         int link, r;
 
-        while ((r = link_next_address(p->news, &link)) > 0)
+        while ((r = link_next_address(p->addr_events, &link)) > 0)
                 for (unsigned i = 0; i < p->n_settling; i++)
-                        p->settling[i].machine |= p->settling[i].link == link;
-        for (unsigned i = 0; r < 0 && i < p->n_settling; i++) /* lost: not worth to wait for */
-                p->settling[i].machine = true;
+                        p->settling[i].host_ready |= p->settling[i].link == link;
+        for (unsigned i = 0; r < 0 && i < p->n_settling; i++) /* events were lost: do not wait */
+                p->settling[i].host_ready = true;
 }
 
 static void settled(struct netns_pool *p, unsigned i)
 {
         make_ready(&p->kinds[NETNS_KIND_PRIVATE], p->settling[i].index);
-        (void) fd_close(p->settling[i].news);
+        (void) fd_close(p->settling[i].addr_events);
         p->n_settling--;
         memmove(&p->settling[i], &p->settling[i + 1], (p->n_settling - i) * sizeof(p->settling[0]));
 }
 
-static void look_at_settling(struct netns_pool *p)
+static void check_settling(struct netns_pool *p)
 {
         int link;
 
         if (p->n_settling > 0 && p->v6)
-                hear_machine(p);
+                take_host_events(p);
         for (unsigned i = 0; i < p->n_settling;) {
                 struct settling *s = &p->settling[i];
 
-                if (!s->inside && link_next_address(s->news, &link) != 0)
-                        s->inside = true;
-                if (s->inside && s->machine)
+                if (!s->inside_ready && link_next_address(s->addr_events, &link) != 0)
+                        s->inside_ready = true;
+                if (s->inside_ready && s->host_ready)
                         settled(p, i);
                 else
                         i++;
         }
 }
 
-/* For the oldest; it is good enough if nothing is heard of it for long. */
+/* For the oldest, which is considered ready after SETTLE_MAX. */
 static void wait_for_settling(struct netns_pool *p)
 {
         const struct settling *s = &p->settling[0];
-        struct pollfd fd = { .fd = s->inside ? p->news : s->news, .events = POLLIN };
+        struct pollfd fd = { .fd = s->inside_ready ? p->addr_events : s->addr_events,
+                             .events = POLLIN };
 
         if (poll(&fd, 1, SETTLE_MAX) == 0)
                 settled(p, 0);
-        look_at_settling(p);
+        check_settling(p);
 }
 
 int netns_pool_make(struct netns_pool *p, enum netns_kind kind)
@@ -510,7 +534,7 @@ int netns_pool_make(struct netns_pool *p, enum netns_kind kind)
         while (p->n_settling > 0)
                 wait_for_settling(p);
         r = begin(p, kind);
-        look_at_settling(p);
+        check_settling(p);
         while (p->n_settling > 0)
                 wait_for_settling(p);
         return r;
@@ -518,7 +542,7 @@ int netns_pool_make(struct netns_pool *p, enum netns_kind kind)
 
 /* --- closing --- */
 
-/* An element that is not there spoils the others' removal, so that they go one by one. */
+/* A missing element makes the removal of all others fail; then they are removed one by one. */
 static int remove_elements(struct netns_pool *p, const uint32_t *indices, size_t n)
 {
         const struct netrules_change all = { indices, n, true };
@@ -544,8 +568,8 @@ static bool is_closing(void *data, const struct link_addr *source)
         return i >= 0 && p->kinds[NETNS_KIND_PRIVATE].slots[i].state == CLOSING;
 }
 
-/* Nor is anything left of what it has begun. A kernel that can't be told forgets by itself, later. */
-static int forget(struct netns_pool *p, const uint32_t *indices, size_t n)
+/* Tracked connections that can't be deleted expire. */
+static int cut_off(struct netns_pool *p, const uint32_t *indices, size_t n)
 {
         int r = remove_elements(p, indices, n);
 
@@ -557,8 +581,7 @@ static int forget(struct netns_pool *p, const uint32_t *indices, size_t n)
         return 0;
 }
 
-/* First nothing gets through any more, then the namespaces go, all in one go of the kernel's
- * worker, which collects what is closed while it waits. */
+/* Closes a batch: the kernel destroys all namespaces that are closed while its worker waits in one go. */
 static int close_returned(struct netns_pool *p, enum netns_kind kind)
 {
         struct kind *k = &p->kinds[kind];
@@ -569,7 +592,7 @@ static int close_returned(struct netns_pool *p, enum netns_kind kind)
         for (size_t i = 0; i < n; i++)
                 indices[i] = queue_pop(&k->returned);
         if (kind == NETNS_KIND_PRIVATE && p->started)
-                r = forget(p, indices, n);
+                r = cut_off(p, indices, n);
         for (size_t i = 0; i < n; i++) {
                 struct slot *s = &k->slots[indices[i]];
 
@@ -585,8 +608,8 @@ static int close_returned(struct netns_pool *p, enum netns_kind kind)
 
 /* --- in the background --- */
 
-/* The kind that lacks most, or -1. */
-static int lacking(const struct netns_pool *p)
+/* The kind whose pool is emptiest, relative to its depth; -1: all are full. */
+static int emptiest_kind(const struct netns_pool *p)
 {
         int kind = -1;
         uint64_t most = 0;
@@ -623,8 +646,8 @@ int netns_pool_step(struct netns_pool *p)
 
         if (r != 0)
                 return r;
-        look_at_settling(p);
-        kind = lacking(p);
+        check_settling(p);
+        kind = emptiest_kind(p);
         if (p->n_settling == SETTLING_MAX || (kind < 0 && p->n_settling > 0)) {
                 wait_for_settling(p);
                 return 1;
@@ -632,7 +655,8 @@ int netns_pool_step(struct netns_pool *p)
         if (kind < 0)
                 return 0;
         r = begin(p, (enum netns_kind) kind);
-        if (r == -EBUSY && close_from(p, 1) == 1) /* what has come back may be what is missing */
+        if (r == -EBUSY
+            && close_from(p, 1) == 1) /* the returned ones may have the indices that are missing */
                 return 1;
         p->kinds[kind].error = r;
         return r < 0 ? r : 1;
@@ -684,7 +708,7 @@ void netns_pool_return(struct netns_pool *p, const struct pooled_netns *item)
         queue_push(&k->returned, item->index);
 }
 
-/* --- to look at --- */
+/* --- queries --- */
 
 unsigned netns_pool_n_ready(const struct netns_pool *p, enum netns_kind kind)
 {

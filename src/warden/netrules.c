@@ -14,7 +14,7 @@
 #define FORWARD      "forward"
 #define NAT          "nat"
 #define FROM_SANDBOX "from-sandbox"
-#define TO_HOST      "to-machine"
+#define TO_HOST      "to-host"
 #define TO_SANDBOX   "to-sandbox"
 #define OUTWARD      "outward"
 #define REFUSED      "refused"
@@ -49,7 +49,7 @@ static const struct nft_set sets[] = {
         { SERVICES, 5, NFT_TYPE_PAIR(NFT_TYPE_PROTO, NFT_TYPE_PORT), 8, false },
 };
 
-/* In ascending order. Besides link-local ones: where clouds keep the credentials of a host. */
+/* In ascending order. Metadata services of clouds hold the credentials of a host. */
 struct closed {
         const char *first;
         unsigned bits;
@@ -66,8 +66,8 @@ static const struct closed closed4[] = {
 };
 
 static const struct closed closed6[] = {
-        { "::", 16 },               /* unspecified, loopback, IPv4 in IPv6's clothes */
-        { "64:ff9b::a9fe:0", 112 }, /* IPv4's link-local through a translator */
+        { "::", 16 },               /* unspecified, loopback, IPv4-mapped */
+        { "64:ff9b::a9fe:0", 112 }, /* IPv4 link-local through NAT64 */
         { "fd00:ec2::254", 128 },   /* metadata, Amazon */
         { "fd20:ce::254", 128 },    /* metadata, Google */
         { "fe80::", 9 },            /* link-local, and the former site-local */
@@ -144,8 +144,8 @@ static void add_lead(const struct context *c, const char *chain, const char *to)
         nft_rule_end(c->b, at);
 }
 
-/* TCP of IPv6 loses an unreachable message that comes before connect(2) has returned, as it does over a link
- * between two namespaces, and asks again a second later. A reset is not lost, nor rationed. */
+/* TCP over IPv6 ignores an ICMP error that arrives before connect(2) has returned, as it does between two
+ * namespaces, and tries again a second later. A reset is not lost, and has no rate limit. */
 static void add_refused(const struct context *c)
 {
         size_t at = rule(c, REFUSED);
@@ -205,7 +205,7 @@ static struct subnet subnet_of(const struct addr_plan *s, const struct family *f
         return ret;
 }
 
-/* The source or destination is in our subnets. */
+/* The address at `at` is in our subnets. */
 static void is_ours(const struct context *c, const struct family *f,
                     const struct nft_payload_at *at)
 {
@@ -217,7 +217,7 @@ static void is_ours(const struct context *c, const struct family *f,
         nft_is(c->b, s.net, at->size);
 }
 
-/* Also of a sandbox that is not there: nobody outside has these addresses. */
+/* Also addresses that no sandbox has at the moment. */
 static void add_other_addresses(const struct context *c, const struct family *f)
 {
         size_t at = rule(c, FROM_SANDBOX);
@@ -227,7 +227,7 @@ static void add_other_addresses(const struct context *c, const struct family *f)
         nft_rule_end(c->b, at);
 }
 
-/* A packet without a valid state would not be given another source. */
+/* A packet without a valid state would not be masqueraded. */
 static void add_from_sandbox(const struct context *c)
 {
         size_t at;
@@ -265,7 +265,7 @@ static void add_to_host(const struct context *c)
         nft_rule_end(c->b, at);
 }
 
-/* Sandboxes of other installations: their own rules decide about them. Any name of the pattern "hu******-". */
+/* Sandboxes of other installations have their own rules. Matches any name of the pattern "hu******-". */
 static void add_other_sandboxes(const struct context *c, uint32_t key)
 {
         static const char pattern[] = "hu\0\0\0\0\0\0-", mask[] = "\377\377\0\0\0\0\0\0\377";
@@ -327,7 +327,7 @@ static void add_nat(const struct context *c)
 
 /* --- sets --- */
 
-/* The first address behind a subnet; false if there is none. */
+/* The first address after a subnet; false if there is none. */
 static bool behind(uint8_t *addr, unsigned bits)
 {
         unsigned carry = 1U << (7 - (bits - 1) % 8);
@@ -407,7 +407,7 @@ bool netrules_are_closed_to(const struct link_addr *a)
         return false;
 }
 
-/* --- all of it --- */
+/* --- the table --- */
 
 static void add_chains(const struct context *c, bool only_ours)
 {
@@ -428,7 +428,7 @@ int netrules_install(struct netlink *nl, struct netlink_batch *b, const struct n
                 return -E2BIG;
         table_name(r->addrs, c.table);
         nft_begin(b);
-        nft_add_table(b, c.table); /* so that there is one to delete */
+        nft_add_table(b, c.table); /* so that the deletion does not fail */
         nft_delete_table(b, c.table);
         nft_add_table(b, c.table);
         add_chains(&c, r->only_ours);

@@ -51,7 +51,7 @@ static bool is_among(const struct link_addr *a, const struct link_addr *list, si
         return false;
 }
 
-/* "nameserver ADDRESS"; an address with a link's name ("fe80::1%eth0") is one of the link only. */
+/* "nameserver ADDRESS". An address with a scope ("fe80::1%eth0") is not valid in a sandbox. */
 static bool read_line(struct str line, struct link_addr *ret)
 {
         const struct str key = STR("nameserver");
@@ -78,7 +78,7 @@ void resolvers_read(struct str text, const struct link_addr *own, size_t n_own,
         }
 }
 
-/* --- the host's --- */
+/* --- of the host --- */
 
 struct own {
         struct link_addr v[OWN_MAX];
@@ -109,7 +109,7 @@ static void find_own(struct own *o)
         netlink_close(&nl);
 }
 
-static void find_machines(struct resolvers *ret)
+static void find_on_host(struct resolvers *ret)
 {
         static const char *const files[] = { "/etc/resolv.conf",
                                              "/run/systemd/resolve/resolv.conf" };
@@ -131,10 +131,9 @@ size_t resolvers_find(const struct resolvers *configured, struct buf *ret)
         char text[INET6_ADDRSTRLEN];
 
         if (r.n == 0)
-                find_machines(&r);
+                find_on_host(&r);
         if (r.n == 0)
-                buf_add_str(ret, STR("# No resolver that this host uses can be reached from "
-                                     "here.\n"));
+                buf_add_str(ret, STR("# None of the host's resolvers can be reached from here.\n"));
         for (size_t i = 0; i < r.n; i++)
                 buf_addf(ret, "nameserver %s\n",
                          inet_ntop(r.v[i].family, &r.v[i].v6, text, sizeof(text)));

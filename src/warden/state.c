@@ -16,12 +16,12 @@
 
 #define MAGIC_STATE 0x31535748U /* "HWS1", little-endian */
 #define MAGIC_END   0x31455748U /* "HWE1" */
-#define NOTE_MAX    256
+#define FILE_MAX    256
 
 #define RECORD "record"
 #define STATE  "state"
 #define END    "end"
-#define FRESH  "fresh" /* of a note that is not complete */
+#define FRESH  "fresh" /* until it is complete */
 
 /* --- processes --- */
 
@@ -34,8 +34,8 @@ int state_boot(char ret[static STATE_BOOT_LEN + 1])
         return n == STATE_BOOT_LEN ? 0 : -EBADMSG;
 }
 
-/* The name of a program may hold anything, spaces and brackets too; the last bracket ends it. Behind
- * it the start is the 20th word. */
+/* The program name may contain anything, so the last bracket ends it. The start time is the 20th word
+ * behind it. */
 int state_start_time(pid_t pid, uint64_t *ret)
 {
         char path[64], text[KiB];
@@ -57,7 +57,7 @@ int state_start_time(pid_t pid, uint64_t *ret)
         return parse_u64_max(word, UINT64_MAX, ret);
 }
 
-/* Also of one that nobody has reaped yet, which still takes signals. */
+/* Also true for a zombie, which still accepts signals. */
 static bool has_ended(int pidfd)
 {
         struct pollfd p = { .fd = pidfd, .events = POLLIN };
@@ -65,8 +65,8 @@ static bool has_ended(int pidfd)
         return poll(&p, 1, 0) == 1;
 }
 
-/* First the descriptor, then the question: whoever has the number when it is asked had it, or did not
- * live yet, when the descriptor was made. */
+/* The descriptor first: if the pid still has the recorded start time afterwards, the descriptor is of that
+ * process. */
 int state_adopt(const struct instance_state *s, int *ret_pidfd)
 {
         scoped(fd_closep) int fd = -EBADF;
@@ -80,7 +80,7 @@ int state_adopt(const struct instance_state *s, int *ret_pidfd)
                 return r;
         fd = (int) syscall(SYS_pidfd_open, s->pid, 0);
         if (fd < 0)
-                return errno == EINVAL ? -ESRCH : -errno; /* not the first thread of a process */
+                return errno == EINVAL ? -ESRCH : -errno; /* a thread, not a process */
         r = state_start_time(s->pid, &start);
         if (r == 0 && start != s->start_time)
                 r = -ESRCH;
@@ -93,15 +93,15 @@ int state_adopt(const struct instance_state *s, int *ret_pidfd)
 
 /* --- writing --- */
 
-static int write_whole(int fd, struct str s)
+static int write_all(int fd, struct str s)
 {
         ssize_t n = write(fd, s.p, s.n);
 
         return n < 0 ? -errno : (size_t) n < s.n ? -ENOSPC : 0;
 }
 
-/* Under another name until it is complete. */
-static int put_note(int dir, const char *name, const struct buf *b)
+/* Takes its name when it is complete. */
+static int write_file(int dir, const char *name, const struct buf *b)
 {
         scoped(fd_closep) int fd = -EBADF;
         int r;
@@ -111,7 +111,7 @@ static int put_note(int dir, const char *name, const struct buf *b)
         fd = openat(dir, FRESH, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
-        r = write_whole(fd, buf_str(b));
+        r = write_all(fd, buf_str(b));
         return r == 0 && renameat(dir, FRESH, dir, name) < 0 ? -errno : r;
 }
 
@@ -162,31 +162,31 @@ int state_write(int dir, const struct instance_state *s, int record)
         struct instance_state with_size = *s;
         int r;
 
-        buf_init(&b, NOTE_MAX);
+        buf_init(&b, FILE_MAX);
         r = put_record(dir, record, &with_size.record_size);
         if (r < 0)
                 return r;
         put_state(&b, &with_size);
-        return put_note(dir, STATE, &b);
+        return write_file(dir, STATE, &b);
 }
 
 int state_write_end(int dir, const struct instance_status *end)
 {
         scoped(buf_done) struct buf b;
 
-        buf_init(&b, NOTE_MAX);
+        buf_init(&b, FILE_MAX);
         codec_put_u32(&b, MAGIC_END);
         instance_status_put(&b, end);
-        return put_note(dir, END, &b);
+        return write_file(dir, END, &b);
 }
 
 /* --- reading --- */
 
-static int get_note(int dir, const char *name, struct buf *b)
+static int read_file(int dir, const char *name, struct buf *b)
 {
         scoped(fd_closep) int fd =
                 openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        char text[NOTE_MAX];
+        char text[FILE_MAX];
         ssize_t n;
 
         if (fd < 0)
@@ -243,9 +243,9 @@ int state_read(int dir, const struct plan_uids *uids, struct instance_state *ret
         struct instance_state s = { 0 };
         int r;
 
-        buf_init(&b, NOTE_MAX);
+        buf_init(&b, FILE_MAX);
         arena_init_small(&a, 4 * KiB, KiB);
-        r = get_note(dir, STATE, &b);
+        r = read_file(dir, STATE, &b);
         if (r < 0)
                 return r == -ENOENT || r == -ELOOP ? -EBADMSG : r;
         if (!take_state(&(struct codec_reader){ buf_str(&b), &a, false }, &s)
@@ -262,8 +262,8 @@ int state_read_end(int dir, struct instance_status *ret)
         struct instance_status s;
         int r;
 
-        buf_init(&b, NOTE_MAX);
-        r = get_note(dir, END, &b);
+        buf_init(&b, FILE_MAX);
+        r = read_file(dir, END, &b);
         if (r < 0)
                 return r;
         in.left = buf_str(&b);

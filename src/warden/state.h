@@ -3,22 +3,20 @@
 #define HUTCH_WARDEN_STATE_H
 
 /*
- * What the warden writes down about a sandbox, in its directory, so that another warden finds it again:
+ * What the warden records about a sandbox in its directory, so that the next warden finds it:
  *
- *         record      bytes of hutchd's, which scan gives back
- *         state       what only the warden knows: uids, first process, network, limits
+ *         record      bytes of hutchd, which scan returns
+ *         state       what only the warden knows: uid range, first process, network, limits
  *         end         how it ended, once it has
  *
- * `state` is written last and takes its name when it is complete, and all of it before the sandbox
- * can run. So a directory with a sound `state` is a whole sandbox, and whatever else lies there is what a
- * create that did not get so far has left: it never ran, and is removed.
+ * `state` is written last, takes its name when it is complete, and is there before the sandbox can run. So a
+ * directory with a valid `state` is a complete sandbox; any other is an incomplete create, which has never
+ * run, and is removed.
  *
- * What it holds against is the end of the warden at any instruction, and no more is needed: if the
- * host ends, so do the sandboxes, and a `state` that did not reach the disk is one that is not
- * sound. That is why nothing here waits for the disk.
+ * This holds if the warden is killed at any instruction, which is enough: when the host goes down so do the
+ * sandboxes, and a `state` that did not reach the disk is not valid. That is why nothing here is synced.
  *
- * A process is known by its id, by when it started, and by which start of the host that is counted
- * from: no other process has all three.
+ * A process is identified by its pid, its start time and the boot id; no other process has all three.
  */
 
 #include <sys/types.h>
@@ -30,37 +28,37 @@
 #define STATE_BOOT_LEN 36 /* a UUID */
 
 struct instance_state {
-        char boot[STATE_BOOT_LEN + 1]; /* start of the host */
+        char boot[STATE_BOOT_LEN + 1]; /* boot id */
         pid_t pid;
         uint64_t start_time;
         uint32_t uid_first;
         enum plan_image image;
         enum plan_network network;
         uint32_t net_index;                /* of its network namespace (warden/netns_pool.h) */
-        uint64_t memory, cpu_millis, pids; /* as in its spec */
+        uint64_t memory, cpu_millis, pids; /* of its spec */
         uint64_t record_size;
 };
 
-/* This start of the host; when a process started. */
+/* The boot id; the start time of a process in clock ticks since boot. */
 int state_boot(char ret[static STATE_BOOT_LEN + 1]) must_check;
 int state_start_time(pid_t pid, uint64_t *ret) must_check;
 
-/* Copies the record, sealed and not longer than WARDEN_RECORD_MAX (else -EINVAL), and then writes the
- * state, whose record_size need not be set. */
+/* Copies the record, which is sealed and at most WARDEN_RECORD_MAX bytes (else -EINVAL), then writes the state.
+ * Sets record_size itself. */
 int state_write(int dir, const struct instance_state *s, int record) must_check;
 
-/* How it ended; what was written before stays. */
+/* Adds how it ended. */
 int state_write_end(int dir, const struct instance_status *end) must_check;
 
-/* -EBADMSG if it is no whole sandbox with uids of ours. */
+/* -EBADMSG: not a complete sandbox with a uid range of ours. */
 int state_read(int dir, const struct plan_uids *uids, struct instance_state *ret) must_check;
 
-/* -ENOENT if that was not written. */
+/* -ENOENT: it has not ended, as far as is known. */
 int state_read_end(int dir, struct instance_status *ret) must_check;
 
 int state_open_record(int dir, int *ret_fd) must_check;
 
-/* A descriptor of its first process. -ESRCH if that has ended. */
+/* A pidfd of its first process. -ESRCH: it has exited. */
 int state_adopt(const struct instance_state *s, int *ret_pidfd) must_check;
 
 #endif

@@ -8,7 +8,7 @@
 #include "os/netns.h"
 
 #define NAME  "eth0"
-#define INDEX 16 /* smaller ones may belong to tunnels that the kernel makes by itself */
+#define INDEX 16 /* lower ones may belong to tunnels that the kernel creates */
 
 int veth_pair_open(struct veth_pair *x, const struct veth_context *g, int netns)
 {
@@ -18,14 +18,14 @@ int veth_pair_open(struct veth_pair *x, const struct veth_context *g, int netns)
         x->ctx = g;
         if (r < 0 || !g->v6)
                 return r;
-        x->news = netns_socket(netns, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
-        return x->news < 0 ? x->news : link_watch_addresses(x->news);
+        x->addr_events = netns_socket(netns, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+        return x->addr_events < 0 ? x->addr_events : link_watch_addresses(x->addr_events);
 }
 
 void veth_pair_close(struct veth_pair *x)
 {
         netlink_close(&x->inside);
-        x->news = fd_close(x->news);
+        x->addr_events = fd_close(x->addr_events);
 }
 
 static void add_neighbours(const struct veth_context *g, int link, uint32_t index,
@@ -42,7 +42,7 @@ static void add_neighbours(const struct veth_context *g, int link, uint32_t inde
                 link_add_neighbour(g->batch, link, &addr, mac);
 }
 
-/* The link goes up with them. */
+/* Also sets the link up. */
 static void add_addresses(const struct veth_context *g, int link, uint32_t index,
                           enum addr_plan_side side)
 {
@@ -58,13 +58,12 @@ static void add_addresses(const struct veth_context *g, int link, uint32_t index
                 link_add_address(g->batch, link, &addr, ADDR_PLAN_V6_BITS);
 }
 
-/* All in one batch: in a namespace of ours the link's number is our choice. -EEXIST: the name of the
- * host's end is taken. */
+/* One batch: in a namespace of ours we choose the index of the link. -EEXIST: the name on the host is in use. */
 static int connect_inside(struct veth_pair *x, uint32_t index, const char *name)
 {
         const struct veth_context *g = x->ctx;
         uint8_t inner[LINK_MAC_SIZE], outer[LINK_MAC_SIZE];
-        const struct link_veth veth = { NAME, INDEX, name, g->machine, inner, outer };
+        const struct link_veth veth = { NAME, INDEX, name, g->host_netns, inner, outer };
         struct link_addr gateway;
 
         addr_plan_mac(index, ADDR_PLAN_SANDBOX, inner);

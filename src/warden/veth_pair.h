@@ -3,11 +3,11 @@
 #define HUTCH_WARDEN_VETH_PAIR_H
 
 /*
- * The link of one sandbox: a pair, one end on the host, the other one in a namespace, where it is
- * called eth0 and has the default route.
+ * The veth pair of a sandbox: one end on the host, the other in its namespace, where it is called eth0 and
+ * has the default routes.
  *
- * The two know each other's hardware addresses from the start, so that neither has to ask, and the
- * kernel's table of neighbours, one for all namespaces together, does not overflow.
+ * Both ends know each other's hardware address from the start: neither has to resolve it, and the kernel's
+ * neighbour table, which all namespaces share, does not overflow.
  */
 
 #include "base/compiler.h"
@@ -16,17 +16,17 @@
 
 struct veth_context {
         const struct addr_plan *addrs;
-        int machine;           /* its namespace, */
-        struct netlink *route; /* and a socket there */
+        int host_netns;
+        struct netlink *route; /* a socket of the host */
         struct netlink_batch *batch;
         bool v6;
 };
 
 struct veth_pair {
         const struct veth_context *ctx;
-        struct netlink inside; /* sockets in the other namespace: to ask, */
-        int news;              /* and to hear of addresses (link_next_address); not without IPv6 */
-        int link;              /* the host's end, once it is made */
+        struct netlink inside; /* a socket of the namespace */
+        int addr_events; /* reports its addresses (link_watch_addresses); -EBADF without IPv6 */
+        int link;        /* of the host, once it exists */
 };
 
 #define VETH_PAIR_NULL ((struct veth_pair){ NULL, NETLINK_NULL, -EBADF, 0 })
@@ -34,8 +34,8 @@ struct veth_pair {
 int veth_pair_open(struct veth_pair *x, const struct veth_context *g, int netns) must_check;
 void veth_pair_close(struct veth_pair *x);
 
-/* Both ends are up and have their addresses; those of IPv6 take packets when the kernel has told of
- * them. -EBUSY if the index has a link already: another one may be tried. */
+/* Both ends are up and have their addresses; IPv6 addresses accept packets when the kernel has reported
+ * them. -EBUSY: the index has a link already, another one may be tried. */
 int veth_pair_make(struct veth_pair *x, uint32_t index) must_check;
 
 #endif

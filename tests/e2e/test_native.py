@@ -79,7 +79,7 @@ def hutchd_is_killed():
         assert min(took) < 1, f"{took} s"
         check_alive(h, sandboxes)
         eq([h.agent_of(sandbox) for sandbox in sandboxes], agents)
-        has(h.log(), "hutch-launcher: hutchd has ended (signal 9), and is started again")
+        has(h.log(), "hutch-launcher: hutchd has ended (signal 9) and is restarted")
 
 
 @test
