@@ -183,20 +183,17 @@ static int git_listener_bind(struct git_listener *d, struct git_credential *g)
         return r < 0 ? r : listener_open(&d->listener, g->agent->loop, fd, &git_listener_ops);
 }
 
-/* Socket paths are short: where the state directory does not fit, /tmp is used. */
-static size_t name_dir(struct git_listener *d, struct str base)
-{
-        if (base.n + sizeof("/" DIR_TEMPLATE "/s") > sizeof(d->dir))
-                base = STR("/tmp");
-        return (size_t) snprintf(d->dir, sizeof(d->dir), "%.*s/" DIR_TEMPLATE, STR_ARG(base));
-}
-
 static int git_listener_open(struct git_credential *g)
 {
         struct git_listener *d = xnew(struct git_listener);
-        size_t n = name_dir(d, g->agent->config.state_dir);
+        struct str base = g->agent->config.state_dir;
+        size_t n;
         int r;
 
+        /* Socket paths are short: where the state directory does not fit, /tmp is used. */
+        if (base.n + sizeof("/" DIR_TEMPLATE "/s") > sizeof(d->dir))
+                base = STR("/tmp");
+        n = (size_t) snprintf(d->dir, sizeof(d->dir), "%.*s/" DIR_TEMPLATE, STR_ARG(base));
         d->git = g;
         r = mkdtemp(d->dir) ? 0 : -errno;
         if (r == 0) {
@@ -282,8 +279,14 @@ static const struct json_field output_fields[] = {
         JSON_END,
 };
 
-static void take(struct git_credential *g, struct credential_input *in)
+static void post_credential(struct http_req *req)
 {
+        struct git_credential *g = &agent_of(req)->git;
+        struct credential_input *in = req->input;
+        char room[512];
+        struct buf b;
+        int r = 0;
+
         forget(g);
         if (in->secret_password.n > 0) {
                 g->password = secret_new(in->secret_password);
@@ -291,16 +294,6 @@ static void take(struct git_credential *g, struct credential_input *in)
                 g->username = xstrndup_str(in->username);
         }
         wipe((char *) in->secret_password.p, in->secret_password.n);
-}
-
-static void post_credential(struct http_req *req)
-{
-        struct git_credential *g = &agent_of(req)->git;
-        char room[512];
-        struct buf b;
-        int r = 0;
-
-        take(g, req->input);
         if (!git_listener_exists(g->listener)) {
                 if (g->listener)
                         git_listener_close(TAKE_PTR(g->listener));

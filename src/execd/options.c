@@ -3,6 +3,80 @@
 
 #include "base/base.h"
 
+/* --- values --- */
+
+static const char *parse_fd(struct str value, int *ret)
+{
+        uint64_t v;
+
+        if (parse_u64_max(value, INT32_MAX, &v) < 0)
+                return "not a descriptor number";
+        *ret = (int) v;
+        return NULL;
+}
+
+static const char *parse_dir(struct str value, struct str *ret)
+{
+        *ret = value;
+        return str_starts_with(value, STR("/")) ? NULL : "not an absolute path";
+}
+
+static const char *parse_size(struct str value, uint64_t *ret)
+{
+        if (parse_bytes(value, ret) < 0 || *ret < 4096 || *ret > INT64_MAX)
+                return "not a size of at least 4096 bytes; try 256Mi";
+        return NULL;
+}
+
+static const char *parse_mode(struct str value, int *ret)
+{
+        *ret = 0;
+        for (size_t i = 0; i < value.n; i++) {
+                if (value.p[i] < '0' || value.p[i] > '7' || value.n > 4)
+                        return "not a mode; try 0700";
+                *ret = *ret * 8 + (value.p[i] - '0');
+        }
+        *ret &= 0777;
+        return value.n > 0 ? NULL : "not a mode; try 0700";
+}
+
+static const char *parse_socket(struct str value, const char **ret)
+{
+        *ret = value.p;
+        return str_starts_with(value, STR("/")) && value.n <= 100 ? NULL
+                                                                  : "not the path of a socket";
+}
+
+static const char *parse_flag(struct str value, bool *ret)
+{
+        (void) value;
+        *ret = true;
+        return NULL;
+}
+
+/* --- setters --- */
+
+#define SETTER(member, parse)                                                    \
+        static const char *set_##member(void *target, struct str value)          \
+        {                                                                        \
+                return parse(value, &((struct execd_options *) target)->member); \
+        }
+
+SETTER(listen_fd, parse_fd)
+SETTER(socket_mode, parse_mode)
+SETTER(token_fd, parse_fd)
+SETTER(workspace, parse_dir)
+SETTER(state_dir, parse_dir)
+SETTER(output_max, parse_size)
+SETTER(entrypoint_max, parse_size)
+SETTER(relay, parse_socket)
+SETTER(log_level, options_log_level)
+SETTER(log_format, options_log_format)
+SETTER(access_log, parse_flag)
+SETTER(stay, parse_flag)
+SETTER(ignore_signals, parse_flag)
+SETTER(seal, parse_flag)
+
 static const char *set_listen(void *target, struct str value)
 {
         struct execd_options *o = target;
@@ -15,87 +89,6 @@ static const char *set_listen(void *target, struct str value)
         return NULL;
 }
 
-static const char *set_fd(struct str value, int *ret)
-{
-        uint64_t v;
-
-        if (parse_u64_max(value, INT32_MAX, &v) < 0)
-                return "not a descriptor number";
-        *ret = (int) v;
-        return NULL;
-}
-
-static const char *set_listen_fd(void *target, struct str value)
-{
-        return set_fd(value, &((struct execd_options *) target)->listen_fd);
-}
-
-static const char *set_socket_mode(void *target, struct str value)
-{
-        int mode = 0;
-
-        if (value.n == 0 || value.n > 4)
-                return "not a mode; try 0700";
-        for (size_t i = 0; i < value.n; i++) {
-                if (value.p[i] < '0' || value.p[i] > '7')
-                        return "not a mode; try 0700";
-                mode = mode * 8 + (value.p[i] - '0');
-        }
-        ((struct execd_options *) target)->socket_mode = mode & 0777;
-        return NULL;
-}
-
-static const char *set_token_fd(void *target, struct str value)
-{
-        return set_fd(value, &((struct execd_options *) target)->token_fd);
-}
-
-static const char *set_dir(struct str value, struct str *ret)
-{
-        if (!str_starts_with(value, STR("/")))
-                return "not an absolute path";
-        *ret = value;
-        return NULL;
-}
-
-static const char *set_workspace(void *target, struct str value)
-{
-        return set_dir(value, &((struct execd_options *) target)->workspace);
-}
-
-static const char *set_state_dir(void *target, struct str value)
-{
-        return set_dir(value, &((struct execd_options *) target)->state_dir);
-}
-
-static const char *set_size(struct str value, uint64_t *ret)
-{
-        uint64_t v;
-
-        if (parse_bytes(value, &v) < 0 || v < 4096 || v > INT64_MAX)
-                return "not a size of at least 4096 bytes; try 256Mi";
-        *ret = v;
-        return NULL;
-}
-
-static const char *set_output_max(void *target, struct str value)
-{
-        return set_size(value, &((struct execd_options *) target)->output_max);
-}
-
-static const char *set_entrypoint_max(void *target, struct str value)
-{
-        return set_size(value, &((struct execd_options *) target)->entrypoint_max);
-}
-
-static const char *set_relay(void *target, struct str value)
-{
-        if (!str_starts_with(value, STR("/")) || value.n > 100)
-                return "not the path of a socket";
-        ((struct execd_options *) target)->relay = value.p;
-        return NULL;
-}
-
 static const char *add_mounted(void *target, struct str value)
 {
         struct execd_options *o = target;
@@ -103,44 +96,6 @@ static const char *add_mounted(void *target, struct str value)
         if (o->n_mounted == EXECD_MOUNTS_MAX)
                 return "too many mounts (at most 64)";
         o->mounted[o->n_mounted++] = value;
-        return NULL;
-}
-
-static const char *set_log_level(void *target, struct str value)
-{
-        return options_log_level(value, &((struct execd_options *) target)->log_level);
-}
-
-static const char *set_log_format(void *target, struct str value)
-{
-        return options_log_format(value, &((struct execd_options *) target)->log_format);
-}
-
-static const char *set_access_log(void *target, struct str value)
-{
-        (void) value;
-        ((struct execd_options *) target)->access_log = true;
-        return NULL;
-}
-
-static const char *set_stay(void *target, struct str value)
-{
-        (void) value;
-        ((struct execd_options *) target)->stay = true;
-        return NULL;
-}
-
-static const char *set_ignore_signals(void *target, struct str value)
-{
-        (void) value;
-        ((struct execd_options *) target)->ignore_signals = true;
-        return NULL;
-}
-
-static const char *set_seal(void *target, struct str value)
-{
-        (void) value;
-        ((struct execd_options *) target)->seal = true;
         return NULL;
 }
 

@@ -233,19 +233,10 @@ struct session *session_find(struct sessions *ss, struct str id)
         return n ? container_of(n, struct session, _by_id) : NULL;
 }
 
-static void answer_closer(struct session *s)
-{
-        struct http_req *req = TAKE_PTR(s->_closer);
-
-        if (!req)
-                return;
-        http_req_set_hooks(req, NULL, NULL);
-        http_reply_empty(req, 200);
-        http_req_unref(req);
-}
-
 static void session_free(struct session *s)
 {
+        struct http_req *closer = s->_closer;
+
         map_remove(&s->_all->by_id, &s->_by_id);
         list_remove(&s->_node);
         s->_all->n--;
@@ -253,8 +244,12 @@ static void session_free(struct session *s)
                 s->_current->session = NULL;
         refuse_queued(s);
         shell_done(&s->_shell);
-        answer_closer(s);
         free(s);
+        if (!closer)
+                return;
+        http_req_set_hooks(closer, NULL, NULL);
+        http_reply_empty(closer, 200);
+        http_req_unref(closer);
 }
 
 static void closer_abort(struct http_req *req, int reason)

@@ -105,7 +105,7 @@ def wrong_command_lines():
     for arguments, diagnostic in ((["--nonsense"], "unknown option"),
                                  (["--workspace", "relative"], "not an absolute path"),
                                  (["--output-max", "1"], "not a size"),
-                                 (["--listen-fd", "x"], "not the number of a descriptor"),
+                                 (["--listen-fd", "x"], "not a descriptor number"),
                                  (["--access-token", "x"], "unknown option")):
         p = subprocess.run([execd, *arguments], capture_output=True, text=True, timeout=20)
         eq(p.returncode, 2, arguments)

@@ -240,7 +240,8 @@ static void test_get_stops_when_the_client_leaves(void **state)
         unsigned fds;
 
         put_file(&w, "f", STR("x"));
-        check_i64_eq(truncate(path_in(&w, "f"), 12 * 1024 * 1024), 0);
+        /* Sparse, and more than any host reads in one slice. */
+        check_i64_eq(truncate(path_in(&w, "f"), 1024 * 1024 * 1024), 0);
         fds = tree_open_fds();
         http_loopback_init(&lb, w.agent->server);
         http_loopback_start(&lb, "GET", "/files/archive?path=.", STR_NULL);
