@@ -146,8 +146,7 @@ static const struct {
         { "GET", "/v1/nothing", 404, "inner NOT_FOUND" },
         { "PUT", "/v1/things", 405, "inner METHOD_NOT_ALLOWED" },
         { "GET", "/v1", 404, "inner NOT_FOUND" },
-        { "GET", "/v1x", 404,
-          "{\"code\":\"NOT_FOUND\",\"message\":\"there is no such path\"}" },
+        { "GET", "/v1x", 404, "{\"code\":\"NOT_FOUND\",\"message\":\"there is no such path\"}" },
         { "GET", "/v1/deep/things", 200, "/v1/deep/things" },
         { "GET", "/v1/deep/x", 404,
           "{\"code\":\"NOT_FOUND\",\"message\":\"there is no such path\"}" },
@@ -156,7 +155,7 @@ static const struct {
         { "DELETE", "/things", 200, "/things" },
         { "PUT", "/more", 405,
           "{\"code\":\"METHOD_NOT_ALLOWED\",\"message\":"
-          "\"this path does not take PUT; see Allow\"}" },
+          "\"this path does not support PUT; see Allow\"}" },
         { "GET", "/both/x", 200, "/both/{id} <x>" },
         { "GET", "/v1/both/x", 200, "/v1/both/{id} <x>" },
         { "GET", "/files/x", 404, NULL },
