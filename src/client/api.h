@@ -3,9 +3,9 @@
 #define HUTCH_CLIENT_API_H
 
 /*
- * The public header as the library itself sees it: what it declares is exported, all else is hidden
- * (the whole tree is compiled with -fvisibility=hidden). src/client/libhutch.map repeats the names, as
- * the promise that a test compares with what the linker made.
+ * Includes the public header so that its symbols are exported; everything else is hidden, as the tree is
+ * compiled with -fvisibility=hidden. src/client/libhutch.map lists the same names; a test compares it with
+ * the library.
  */
 
 #pragma GCC visibility push(default)

@@ -4,11 +4,10 @@
 #include "base/base.h"
 #include "client/body.h"
 #include "client/decode.h"
-#include "client/options.h"
+#include "client/op.h"
 #include "client/result.h"
-#include "client/simple.h"
 
-/* Commands by their id: status, logs, signals, input. And sessions, which are names for shells. */
+/* Commands by their id: status, logs, signals, input; and sessions. */
 
 SIMPLE_DECODER(to_status, decode_command_status)
 SIMPLE_DECODER(to_session, decode_session)
@@ -46,7 +45,7 @@ static void *to_logs(struct op *op, struct str text, int *ret_code)
         l->cursor = op->x.cursor ? op->x.cursor
                                  : container_of(op, struct logs_op, op)->from + text.n;
         l->dropped = op->x.dropped;
-        l->data = result_adopt(l, &op->x.answer);
+        l->data = result_adopt(l, &op->x.response);
         if (l->data)
                 return l;
         result_free(l);
@@ -61,11 +60,9 @@ int hutch_get_command_logs(struct hutch_client *client, const struct hutch_endpo
                 SIMPLE("get the command's logs", "GET", false, to_logs);
         struct op *op = op_new(sizeof(struct logs_op), &kind.op, client, call);
         struct hutch_logs_query q;
-        int r = options_copy(&q, sizeof(q), query);
         char cursor[24];
 
-        if (r < 0)
-                op_refuse(op, r, "the query is of another version, or not initialised");
+        op_take_options(op, &q, sizeof(q), query, "the query");
         (void) snprintf(cursor, sizeof(cursor), "%" PRIu64, q.cursor);
         if (op_need(op, q.command_id, COMMAND_ID)) {
                 container_of(op, struct logs_op, op)->from = q.cursor;
@@ -111,17 +108,11 @@ struct stdin_op {
         struct hutch_source source;
 };
 
-static void written(struct op *op)
-{
-        if (op_check_response(op))
-                op_succeed(op, NULL);
-}
-
 static void stdin_begin(struct op *op)
 {
         op_send(op, &(struct request){ .method = "POST",
                                        .source = &container_of(op, struct stdin_op, op)->source,
-                                       .on_response = written });
+                                       .on_response = op_finish_empty });
 }
 
 int hutch_write_stdin(struct hutch_client *client, const struct hutch_endpoint *agent,
@@ -134,10 +125,8 @@ int hutch_write_stdin(struct hutch_client *client, const struct hutch_endpoint *
         };
         struct op *op = op_new(sizeof(struct stdin_op), &kind, client, call);
         struct hutch_stdin in;
-        int r = options_copy(&in, sizeof(in), input);
 
-        if (r < 0)
-                op_refuse(op, r, "the input is of another version, or not initialised");
+        op_take_options(op, &in, sizeof(in), input, "the input");
         if (op_need(op, in.command_id, COMMAND_ID)) {
                 container_of(op, struct stdin_op, op)->source = in.source;
                 op_to_agent(op, agent, "/command/{}/stdin?close={}", in.command_id,

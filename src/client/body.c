@@ -6,11 +6,6 @@
 #include "base/base.h"
 #include "base/json.h"
 
-static bool can(const struct op *op)
-{
-        return op && op->failed == 0;
-}
-
 static void add_quoted(struct op *op, const char *text)
 {
         struct str s = str_from(text);
@@ -35,7 +30,7 @@ static void begin_member(struct op *op, const char *key)
 
 void body_open(struct op *op, const char *key, char bracket)
 {
-        if (!can(op))
+        if (!op_is_valid(op))
                 return;
         begin_member(op, key);
         buf_add_char(&op->body, bracket);
@@ -43,26 +38,26 @@ void body_open(struct op *op, const char *key, char bracket)
 
 void body_close(struct op *op, char bracket)
 {
-        if (can(op))
+        if (op_is_valid(op))
                 buf_add_char(&op->body, bracket);
 }
 
 void body_text(struct op *op, const char *key, const char *value)
 {
-        if (!can(op) || !value)
+        if (!op_is_valid(op) || !value)
                 return;
         begin_member(op, key);
         add_quoted(op, value);
 }
 
-/* Members could be smuggled in behind what is not one value. */
+/* Anything but one value could inject further members. */
 void body_json(struct op *op, const char *key, const char *value)
 {
         struct json_error e;
         json_t *doc = NULL;
         int r;
 
-        if (!can(op) || !value)
+        if (!op_is_valid(op) || !value)
                 return;
         r = json_parse(str_from(value), JSON_ALLOW_NULS, &doc, &e);
         json_decref(doc);
@@ -77,7 +72,7 @@ void body_json(struct op *op, const char *key, const char *value)
 
 void body_i64(struct op *op, const char *key, int64_t value)
 {
-        if (!can(op))
+        if (!op_is_valid(op))
                 return;
         begin_member(op, key);
         buf_addf(&op->body, "%" PRId64, value);
@@ -85,7 +80,7 @@ void body_i64(struct op *op, const char *key, int64_t value)
 
 void body_true(struct op *op, const char *key, bool value)
 {
-        if (!can(op) || !value)
+        if (!op_is_valid(op) || !value)
                 return;
         begin_member(op, key);
         buf_add_str(&op->body, STR("true"));
@@ -93,7 +88,7 @@ void body_true(struct op *op, const char *key, bool value)
 
 void body_null(struct op *op, const char *key)
 {
-        if (!can(op))
+        if (!op_is_valid(op))
                 return;
         begin_member(op, key);
         buf_add_str(&op->body, STR("null"));

@@ -3,10 +3,8 @@
 
 #include "base/banned.h"
 
-/*
- * A broken invariant of ours, inside somebody else's program: it can't go on, but it does not write to
- * descriptors that are not its own. Stands in for base/assert.c in the library.
- */
+/* Replaces base/assert.c in the library: a violated invariant traps, without writing to descriptors of the
+ * program. */
 void assert_failed(const char *cond, const char *file, int line, const char *func)
 {
         (void) cond;

@@ -3,24 +3,41 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "base/buf.h"
 #include "client/loop.h"
-#include "client/options.h"
 
-#include "base/banned.h"
-
-#define DEFAULT_TIMEOUT_MS 30000
-#define DEFAULT_CONNECT_MS 10000
-#define DEFAULT_SILENCE_MS 60000
-#define DEFAULT_ANSWER_MAX (64 * MiB)
-#define DEFAULT_EVENT_MAX  (16 * MiB)
-#define LARGEST_MAX        ((uint64_t) SIZE_MAX / 4)
-#define KEY_HEADER         "OPEN-SANDBOX-API-KEY"
-#define HEADER_MAX         (64 * KiB)
+#define DEFAULT_TIMEOUT_MS         30000
+#define DEFAULT_CONNECT_TIMEOUT_MS 10000
+#define DEFAULT_IDLE_TIMEOUT_MS    60000
+#define DEFAULT_RESPONSE_MAX       (64 * MiB)
+#define DEFAULT_EVENT_MAX          (16 * MiB)
+#define LARGEST_MAX                ((uint64_t) SIZE_MAX / 4)
+#define KEY_HEADER                 "OPEN-SANDBOX-API-KEY"
+#define HEADER_MAX                 (64 * KiB)
 
 const char *hutch_version(void)
 {
         return HUTCH_VERSION;
+}
+
+int options_copy(void *to, size_t size, const void *from)
+{
+        const unsigned char *bytes = from;
+        size_t given;
+
+        memset(to, 0, size);
+        memcpy(to, &size, sizeof(size));
+        if (!from)
+                return 0;
+        memcpy(&given, from, sizeof(given));
+        if (given < sizeof(given))
+                return HUTCH_INVALID;
+        for (size_t i = size; i < given; i++)
+                if (bytes[i])
+                        return HUTCH_UNSUPPORTED;
+        memcpy(to, from, given < size ? given : size);
+        return 0;
 }
 
 static int copy_text(const char **text)
@@ -68,7 +85,7 @@ static int make_headers(struct hutch_client *c, const struct hutch_client_option
                 r = add_header(c, KEY_HEADER, c->secret_key);
         for (size_t i = 0; r == 0 && i < o->n_headers; i++)
                 r = add_header(c, o->headers[i].key, o->headers[i].value);
-        c->o.headers = NULL; /* the caller's */
+        c->o.headers = NULL; /* of the caller */
         c->o.n_headers = 0;
         return r;
 }
@@ -90,10 +107,10 @@ static int take_options(struct hutch_client *c, const struct hutch_client_option
         *o = given;
         o->user_agent = o->ca_file = o->unix_socket = NULL;
         o->timeout_ms = or_default(o->timeout_ms, DEFAULT_TIMEOUT_MS);
-        o->connect_timeout_ms = or_default(o->connect_timeout_ms, DEFAULT_CONNECT_MS);
-        o->idle_timeout_ms = or_default(o->idle_timeout_ms, DEFAULT_SILENCE_MS);
+        o->connect_timeout_ms = or_default(o->connect_timeout_ms, DEFAULT_CONNECT_TIMEOUT_MS);
+        o->idle_timeout_ms = or_default(o->idle_timeout_ms, DEFAULT_IDLE_TIMEOUT_MS);
         o->response_max =
-                MIN_OF(o->response_max ? o->response_max : DEFAULT_ANSWER_MAX, LARGEST_MAX);
+                MIN_OF(o->response_max ? o->response_max : DEFAULT_RESPONSE_MAX, LARGEST_MAX);
         o->event_max = MIN_OF(o->event_max ? o->event_max : DEFAULT_EVENT_MAX, LARGEST_MAX);
         r = make_headers(c, &given);
         if (r < 0)
@@ -111,7 +128,7 @@ static int take_options(struct hutch_client *c, const struct hutch_client_option
         return r == 0 ? copy_text(&o->unix_socket) : r;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static int fill(struct hutch_client *c, const char *url, const char *api_key,
                 const struct hutch_client_options *options)
@@ -138,8 +155,8 @@ int hutch_client_new(const char *url, const char *api_key,
         if (!c)
                 return HUTCH_NO_MEMORY;
         (void) pthread_mutex_init(&c->lock, NULL);
-        /* Counted and, in the libraries we build with, safe between threads: what it sets up is curl's
-         * and its TLS library's. */
+        /* Reference-counted and thread-safe in every supported curl. It sets up curl and its TLS
+         * library. */
         (void) curl_global_init(CURL_GLOBAL_DEFAULT);
         r = fill(c, url, api_key, options);
         if (r < 0) {
@@ -198,7 +215,7 @@ struct hutch_loop *client_take_loop(struct hutch_client *c)
         return l;
 }
 
-/* The last one used comes first again: its connections are the freshest. */
+/* The most recently used loop is taken first: its connections are the freshest. */
 void client_give_loop(struct hutch_client *c, struct hutch_loop *l)
 {
         if (!l)

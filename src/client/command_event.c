@@ -66,7 +66,7 @@ static int signal_of_trace(const json_t *error)
         return 0;
 }
 
-/* --- the end --- */
+/* --- the end of a command --- */
 
 static bool number_of_text(struct str s, int64_t *ret)
 {
@@ -87,16 +87,16 @@ static int fit(int64_t n)
 
 static int exit_code_of_error(const json_t *event, const json_t *error)
 {
-        int64_t told = 0, said = 0;
-        bool has_told = number_of(event, "exitCode", &told) || number_of(event, "exit_code", &told);
-        bool has_said = number_of_text(text_of(error, "evalue"), &said)
-                        || number_of(error, "evalue", &said);
+        int64_t code = 0, evalue = 0;
+        bool has_code = number_of(event, "exitCode", &code) || number_of(event, "exit_code", &code);
+        bool has_evalue = number_of_text(text_of(error, "evalue"), &evalue)
+                          || number_of(error, "evalue", &evalue);
 
-        if (has_said && said > 0)
-                return fit(said);
-        if (has_told && told != 0)
-                return fit(told);
-        return has_said && said < 0 ? fit(said) : -1;
+        if (has_evalue && evalue > 0)
+                return fit(evalue);
+        if (has_code && code != 0)
+                return fit(code);
+        return has_evalue && evalue < 0 ? fit(evalue) : -1;
 }
 
 static void read_error_text(const json_t *error, struct command_event *o)
@@ -108,7 +108,7 @@ static void read_error_text(const json_t *error, struct command_event *o)
         o->text = json_is_string(error)
                           ? str_of(json_string_value(error), json_string_length(error))
                           : text_of(error, "evalue");
-        /* A number says nothing in words; the traceback does: "exit status 7". */
+        /* For a number, the traceback has the text: "exit status 7". */
         if ((!o->text.p || number_of_text(o->text, &ignored)) && json_is_string(first))
                 o->text = str_of(json_string_value(first), json_string_length(first));
 }
@@ -132,7 +132,7 @@ static void read_end(const json_t *event, bool failed, struct command_event *o)
                 o->duration_ms = n;
 }
 
-/* --- the others --- */
+/* --- other events --- */
 
 static bool is_no_text(const json_t *event, const char *key)
 {
@@ -141,7 +141,7 @@ static bool is_no_text(const json_t *event, const char *key)
         return v && !json_is_string(v) && !json_is_null(v);
 }
 
-/* Output that can't be read is not to be lost in silence; none at all is an empty one. */
+/* Unreadable output is an error; missing output is empty. */
 static int read_output(const json_t *event, enum command_event_type kind, struct command_event *o)
 {
         if (is_no_text(event, "base64") || is_no_text(event, "text") || is_no_text(event, "data"))

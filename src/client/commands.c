@@ -1,37 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/commands.h"
-
 #include <inttypes.h>
 
 #include "base/base.h"
 #include "base/base64.h"
 #include "base/json.h"
 #include "client/body.h"
-#include "client/decode.h"
-#include "client/endpoints.h"
-#include "client/framing.h"
-#include "client/options.h"
 #include "client/command_event.h"
+#include "client/decode.h"
+#include "client/error.h"
+#include "client/framing.h"
+#include "client/op.h"
 #include "client/result.h"
-#include "client/simple.h"
 
 /*
- * Running a command: one request, whose answer is a stream of events until the command has ended.
+ * Runs a command: one request, whose response is a stream of events until the command has ended.
  *
- * Some agents keep the stream open for a second after its last event. We do not wait for them: the call
- * is done END_GRACE after that event, or with the stream's end if that comes first, which keeps the
- * connection for the next call.
+ * Some agents keep the stream open for a second after the last event. The call does not wait for that: it
+ * ends END_GRACE after the event, or with the stream if that ends first, which keeps the connection for
+ * the next call.
  */
 
 #define END_GRACE (20 * USEC_PER_MSEC)
 
 struct run_op {
         struct op op;
-        char *sandbox_id;               /* to be on_endpoint first; else NULL */
-        struct hutch_command_options o; /* of which only callbacks and limits are used */
+        char *sandbox_id;               /* discover its agent first; or NULL */
+        struct hutch_command_options o; /* only callbacks and limits are used */
         struct framing framing;
         struct buf out[2]; /* stdout, stderr */
-        bool cut[2];
+        bool truncated[2];
         struct buf id, error, scratch;
         struct command_event end;
         bool started, ended, background;
@@ -56,15 +53,15 @@ static int emit(struct run_op *r, enum hutch_stream stream, struct str bytes)
 
         if (bytes.n == 0)
                 return 0;
-        if (r->op.canceled) /* by its own callback, with more of this piece to come */
-                return exchange_fail(&r->op.x, HUTCH_CANCELED, "given up by the caller");
+        if (r->op.canceled) /* by its callback, before the end of this piece */
+                return exchange_fail(&r->op.x, HUTCH_CANCELED, "canceled by the caller");
         if (r->o.output) {
                 if (r->o.output(r->o.data, stream, bytes.p, bytes.n) == 0)
                         return 0;
-                return exchange_fail(&r->op.x, HUTCH_CANCELED, "given up by the callback");
+                return exchange_fail(&r->op.x, HUTCH_CANCELED, "canceled by the callback");
         }
         if (bytes.n > room) {
-                r->cut[stream - 1] = true;
+                r->truncated[stream - 1] = true;
                 bytes.n = room;
         }
         buf_add_str(b, bytes);
@@ -81,11 +78,12 @@ static int emit_base64(struct run_op *r, enum hutch_stream stream, struct str te
         if (!room)
                 return no_memory(r);
         if (base64_decode(text, room, &n) < 0)
-                return exchange_fail(&r->op.x, HUTCH_PROTOCOL, "output that is no base64 came");
+                return exchange_fail(&r->op.x, HUTCH_PROTOCOL,
+                                     "the agent sent output that is not base64");
         return emit(r, stream, str_of(room, n));
 }
 
-/* One piece, as a callback may want lines. */
+/* In one piece, as callbacks expect lines. */
 static int emit_line(struct run_op *r, enum hutch_stream stream, struct str line)
 {
         buf_reset(&r->scratch);
@@ -105,11 +103,11 @@ static int take_output(struct run_op *r, const struct command_event *o)
 
 /* --- events --- */
 
-static void finish(struct run_op *r);
+static void run_finish(struct run_op *r);
 
 static void grace_over(struct timer *t)
 {
-        finish(run_of(container_of(t, struct op, pause)));
+        run_finish(run_of(container_of(t, struct op, pause)));
 }
 
 static int take_start(struct run_op *r, struct str id)
@@ -119,7 +117,8 @@ static int take_start(struct run_op *r, struct str id)
         r->started = true;
         buf_add_str(&r->id, id);
         if (buf_failed(&r->id))
-                return exchange_fail(&r->op.x, HUTCH_PROTOCOL, "an id that is too long came");
+                return exchange_fail(&r->op.x, HUTCH_PROTOCOL,
+                                     "the agent sent an id that is too long");
         if (r->o.started)
                 r->o.started(r->o.data, buf_str(&r->id).p);
         return 0;
@@ -133,7 +132,7 @@ static int take_end(struct run_op *r, const struct command_event *o)
         r->end = *o;
         if (o->text.p)
                 buf_add_str(&r->error, str_of(o->text.p, MIN_OF(o->text.n, buf_room(&r->error))));
-        r->end.text = STR_NULL; /* of a document that goes */
+        r->end.text = STR_NULL; /* its document is freed */
         op_wait(&r->op, END_GRACE, grace_over);
         return 0;
 }
@@ -171,16 +170,17 @@ static int on_event(void *data, struct str text)
         struct json_error e;
         struct command_event o;
         json_t *doc = NULL;
-        int code = json_parse(text, JSON_ALLOW_NULS, &doc, &e); /* programs print what they like */
+        int code = json_parse(text, JSON_ALLOW_NULS, &doc, &e); /* output may contain NUL */
 
         if (code == -ENOMEM)
                 return no_memory(r);
         if (code < 0)
-                return exchange_fail(&r->op.x, HUTCH_PROTOCOL, "an event that is no JSON came: %s",
-                                     e.message);
+                return exchange_fail(&r->op.x, HUTCH_PROTOCOL,
+                                     "the agent sent an event that is not JSON: %s", e.message);
         if (command_event_read(doc, &o) < 0)
-                code = exchange_fail(&r->op.x, HUTCH_PROTOCOL,
-                                     "an event came that has no type, or whose output is no text");
+                code = exchange_fail(
+                        &r->op.x, HUTCH_PROTOCOL,
+                        "the agent sent an event without a type, or with invalid output");
         else
                 code = take_event(r, &o);
         json_decref(doc);
@@ -204,7 +204,7 @@ static int on_bytes(struct op *op, struct str bytes)
         return framed(r, framing_feed(&r->framing, bytes, on_event, r));
 }
 
-/* --- the end --- */
+/* --- ending --- */
 
 static struct hutch_command_result *make_result(struct run_op *r)
 {
@@ -215,8 +215,8 @@ static struct hutch_command_result *make_result(struct run_op *r)
                 return NULL;
         c->out_n = r->out[0].n;
         c->err_n = r->out[1].n;
-        c->out_truncated = r->cut[0];
-        c->err_truncated = r->cut[1];
+        c->out_truncated = r->truncated[0];
+        c->err_truncated = r->truncated[1];
         c->out = result_adopt(c, &r->out[0]);
         c->err = result_adopt(c, &r->out[1]);
         c->id = arena_dup(a, buf_str(&r->id));
@@ -231,7 +231,7 @@ static struct hutch_command_result *make_result(struct run_op *r)
         return NULL;
 }
 
-static void finish(struct run_op *r)
+static void run_finish(struct run_op *r)
 {
         struct hutch_command_result *c = make_result(r);
 
@@ -241,29 +241,27 @@ static void finish(struct run_op *r)
                 op_fail(&r->op, HUTCH_NO_MEMORY, "out of memory");
 }
 
-static void on_response(struct op *op)
+static void run_response(struct op *op)
 {
         struct run_op *r = run_of(op);
         struct exchange *x = &op->x;
 
         timer_clear(&op->pause);
-        /* Broken off, but after all was said. */
+        /* The connection may have broken after the last event. */
         if (r->ended && x->failure == 0) {
-                finish(r);
+                run_finish(r);
                 return;
         }
         if (x->result != CURLE_OK) {
-                int code = exchange_explain(x);
-
-                op_fail(op, code, "%.400s", x->error.message);
+                op_fail_exchange(op, exchange_explain(x));
                 return;
         }
         if (!op_check_response(op))
                 return;
         if (framed(r, framing_finish(&r->framing, on_event, r)) < 0)
-                op_fail(op, x->failure, "%.400s", x->error.message);
+                op_fail_exchange(op, x->failure);
         else if (r->ended)
-                on_response(op);
+                run_response(op);
         else
                 op_fail(op, HUTCH_BROKEN, "the stream ended before the command did%s",
                         r->started ? "" : ", without a single event");
@@ -276,7 +274,7 @@ static void run_send(struct op *op)
         op_send(op, &(struct request){ .method = "POST",
                                        .has_body = true,
                                        .bytes = on_bytes,
-                                       .on_response = on_response,
+                                       .on_response = run_response,
                                        .try_only = true });
 }
 
@@ -332,20 +330,17 @@ static void init_buffers(struct run_op *r, const struct hutch_client *c)
         buf_init(&r->scratch, (size_t) c->o.event_max + 16);
 }
 
-/* NULL, or an operation that may have been refused. */
 static struct run_op *new_run(const struct op_kind *kind, struct hutch_client *client,
                               const struct hutch_command_options *options, struct hutch_call *call)
 {
         struct op *op = op_new(sizeof(struct run_op), kind, client, call);
         struct run_op *r = op ? run_of(op) : NULL;
-        int code;
 
         if (!r)
                 return NULL;
-        code = options_copy(&r->o, sizeof(r->o), options);
-        if (code < 0 || !options)
-                op_refuse(op, code < 0 ? code : HUTCH_INVALID,
-                          "the options are missing, of another version, or not initialised");
+        op_take_options(op, &r->o, sizeof(r->o), options, "the options");
+        if (!options)
+                op_refuse(op, HUTCH_INVALID, "the options are missing");
         if (client)
                 init_buffers(r, client);
         return r;
@@ -357,7 +352,7 @@ static void write_command(struct run_op *r)
         struct op *op = &r->op;
 
         if (!o->command == !o->argv || (o->command && !*o->command) || (o->argv && o->n_argv == 0))
-                op_refuse(op, HUTCH_INVALID, "exactly one of command and argv is needed");
+                op_refuse(op, HUTCH_INVALID, "exactly one of command and argv is required");
         body_open(op, NULL, '{');
         body_text(op, "command", o->command);
         body_texts(op, "argv", o->argv, o->n_argv);
@@ -371,7 +366,7 @@ static void write_command(struct run_op *r)
                 body_i64(op, "gid", o->gid);
         body_true(op, "stdin", o->open_stdin);
         body_true(op, "attached", o->attached);
-        /* Those who know it send bytes; all others go on sending lines of text. */
+        /* Servers that support it send bytes, others keep sending lines of text. */
         if (r->background)
                 body_true(op, "background", true);
         else
@@ -379,34 +374,35 @@ static void write_command(struct run_op *r)
         body_close(op, '}');
 }
 
-static int run(const struct op_kind *kind, struct hutch_client *client,
-               const struct hutch_endpoint *agent, const struct hutch_command_options *options,
-               struct run_call how)
+/* Starts a command whose operation is complete but for its request. */
+static int run_at(struct run_op *r, const struct hutch_endpoint *agent,
+                  struct hutch_command_result **ret)
 {
-        struct run_op *r = new_run(kind, client, options, how.call);
-
         if (!r)
                 return op_start(NULL, NULL);
-        r->background = kind == &start_kind;
-        if (r->background)
-                r->o.output = NULL;
         op_to_agent(&r->op, agent, "/command");
         write_command(r);
-        return op_start(&r->op, how.ret);
+        return op_start(&r->op, ret);
 }
 
 int hutch_run_command(struct hutch_client *client, const struct hutch_endpoint *agent,
                       const struct hutch_command_options *options,
                       struct hutch_command_result **ret, struct hutch_call *call)
 {
-        return run(&run_kind, client, agent, options, (struct run_call){ ret, call });
+        return run_at(new_run(&run_kind, client, options, call), agent, ret);
 }
 
 int hutch_start_command(struct hutch_client *client, const struct hutch_endpoint *agent,
                         const struct hutch_command_options *options,
                         struct hutch_command_result **ret, struct hutch_call *call)
 {
-        return run(&start_kind, client, agent, options, (struct run_call){ ret, call });
+        struct run_op *r = new_run(&start_kind, client, options, call);
+
+        if (r) {
+                r->background = true;
+                r->o.output = NULL;
+        }
+        return run_at(r, agent, ret);
 }
 
 int hutch_run_in_session(struct hutch_client *client, const struct hutch_endpoint *agent,
@@ -426,8 +422,7 @@ int hutch_run_in_session(struct hutch_client *client, const struct hutch_endpoin
         if (!r)
                 return op_start(NULL, NULL);
         if (code < 0)
-                op_refuse(&r->op, code,
-                          "what is to be run is of another version, or not initialised");
+                op_refuse(&r->op, code, "the command: not initialized, or of a newer version");
         if (op_need(&r->op, w.session_id, "the id of the session")
             && op_need(&r->op, r->o.command, "the command"))
                 op_to_agent(&r->op, agent, "/session/{}/run", w.session_id);
@@ -455,13 +450,8 @@ int hutch_execute_bash(struct hutch_client *client, const struct hutch_bash *bas
         if (!r)
                 return op_start(NULL, NULL);
         if (code < 0)
-                op_refuse(&r->op, code,
-                          "what is to be run is of another version, or not initialised");
-        if (op_need(&r->op, w.sandbox_id, "the id of the sandbox")) {
-                r->sandbox_id = strdup(w.sandbox_id);
-                if (!r->sandbox_id)
-                        op_refuse(&r->op, HUTCH_NO_MEMORY, "out of memory");
-        }
+                op_refuse(&r->op, code, "the command: not initialized, or of a newer version");
+        r->sandbox_id = op_strdup(&r->op, w.sandbox_id, "the id of the sandbox");
         write_command(r);
         return op_start(&r->op, ret);
 }

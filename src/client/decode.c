@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "client/decode_impl.h"
+#include "client/result.h"
 
 #include "base/banned.h"
 
@@ -25,20 +25,21 @@ void decode__freep(json_t **doc)
         json_decref(*doc);
 }
 
-void *decode__finish(void *result, const struct decode *d, bool whole, int *ret_code)
+void *decode__finish(void *result, const struct decode *d, bool complete, int *ret_code)
 {
-        if (result && whole && !d->no_memory)
+        if (result && complete && !d->no_memory)
                 return result;
         *ret_code = !result || d->no_memory ? HUTCH_NO_MEMORY : HUTCH_PROTOCOL;
         result_free(result);
         return NULL;
 }
 
-void *decode__make(const struct decode_kind *kind, struct str text, const void *more, int *ret_code)
+void *decode__make(const struct decode_kind *kind, struct str text, const void *context,
+                   int *ret_code)
 {
         scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
-        struct decode d = { .more = more };
-        bool whole = false;
+        struct decode d = { .context = context };
+        bool complete = false;
         void *result;
 
         if (!doc)
@@ -48,9 +49,9 @@ void *decode__make(const struct decode_kind *kind, struct str text, const void *
                 result_mark_secret(result);
         if (result) {
                 d.arena = result_arena(result);
-                whole = kind->fill(&d, doc, result);
+                complete = kind->fill(&d, doc, result);
         }
-        return decode__finish(result, &d, whole, ret_code);
+        return decode__finish(result, &d, complete, ret_code);
 }
 
 /* --- members --- */

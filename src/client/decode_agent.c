@@ -2,11 +2,12 @@
 #include <jansson.h>
 
 #include "base/json.h"
-#include "client/decode_impl.h"
+#include "client/decode.h"
+#include "client/result.h"
 
 #include "base/banned.h"
 
-/* What the agent answers: commands, sessions, files, metrics. */
+/* Responses of the agent: commands, sessions, files, metrics. */
 
 /* --- commands --- */
 
@@ -86,8 +87,8 @@ static struct str skip_space(struct str s, bool commas)
         return s;
 }
 
-/* The next item of an array that *rest is in the middle of, or null at its end. The items are parsed
- * after this, so all it must know is where they end. -EINVAL: this is no array. */
+/* Removes the next item of an array from *rest; the null view at its end. The items are parsed later, so
+ * only their ends matter here. -EINVAL: not an array. */
 static int next_item(struct str *rest, bool *first, struct str *ret)
 {
         bool in_string = false;
@@ -126,7 +127,7 @@ struct files {
         size_t n, size;
 };
 
-/* Doubled in the arena: what is left behind is as much again, at most. */
+/* Doubles the array in the arena, which wastes at most as much again. */
 static bool grow(struct decode *d, struct files *f)
 {
         size_t size = MAX_OF(2 * f->size, 64);
@@ -184,18 +185,18 @@ struct hutch_file_list *decode_files(struct str text, int *ret_code)
 {
         struct hutch_file_list *l = result_new(sizeof(*l));
         struct decode d = { 0 };
-        bool whole = false;
+        bool complete = false;
 
         if (l) {
                 d.arena = result_arena(l);
-                whole = str_eq(text, STR("null")) || fill_files(&d, text, l);
+                complete = str_eq(text, STR("null")) || fill_files(&d, text, l);
         }
-        return decode__finish(l, &d, whole, ret_code);
+        return decode__finish(l, &d, complete, ret_code);
 }
 
 static bool fill_file_map(struct decode *d, const json_t *doc, void *result)
 {
-        const struct hutch_paths *paths = d->more; /* that were asked for */
+        const struct hutch_paths *paths = d->context; /* the requested paths */
         struct hutch_file_list *l = result;
         const struct hutch_file_info **items =
                 arena_alloc_array(d->arena, paths->n, sizeof(void *));

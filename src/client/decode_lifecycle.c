@@ -2,12 +2,13 @@
 #include <jansson.h>
 
 #include "base/json.h"
-#include "client/decode_impl.h"
+#include "client/decode.h"
+#include "client/result.h"
 #include "client/url.h"
 
 #include "base/banned.h"
 
-/* What the server answers: sandboxes, endpoints, keys, events. */
+/* Responses of the server: sandboxes, endpoints, keys, events. */
 
 /* --- sandboxes --- */
 
@@ -79,7 +80,7 @@ struct hutch_sandbox_list *decode_sandbox_list(struct str text, int *ret_code)
 
 /* --- endpoints --- */
 
-/* Without one of its headers the endpoint would refuse us, or let in others: all of them, or none. */
+/* A missing header could deny access, or weaken it: accept all of them or none. */
 static bool has_good_headers(const json_t *o)
 {
         json_t *headers = json_object_get(o, "headers");
@@ -96,21 +97,21 @@ static bool has_good_headers(const json_t *o)
         return json_is_object(headers);
 }
 
-/* `endpoint` is what the API describes; `url` what others answer, and may hold a token, which headers
- * hold as well. */
+/* The API specifies `endpoint`; other servers send `url`, which may contain a token that is in the headers,
+ * too. */
 static bool fill_endpoint(struct decode *d, const json_t *o, void *result)
 {
-        const struct str *scheme = d->more; /* of the server */
+        const struct str *scheme = d->context; /* of the server */
         struct hutch_endpoint *e = result;
-        const char *told = decode_text(d, o, "endpoint", "url");
+        const char *text = decode_text(d, o, "endpoint", "url");
         scoped(buf_done) struct buf b;
         struct url u;
         char *host;
 
         buf_init(&b, URL_MAX);
-        if (!told || !*told)
+        if (!text || !*text)
                 return false;
-        url_add_endpoint(&b, *scheme, str_from(told));
+        url_add_endpoint(&b, *scheme, str_from(text));
         e->url = buf_failed(&b) ? NULL : arena_dup(d->arena, buf_str(&b));
         d->no_memory |= !e->url;
         if (!e->url || url_parse(str_from(e->url), &u) < 0 || !has_good_headers(o))

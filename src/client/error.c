@@ -12,13 +12,13 @@ static const char *const code_texts[] = {
         [-HUTCH_OK] = "success",
         [-HUTCH_INVALID] = "invalid argument",
         [-HUTCH_NO_MEMORY] = "out of memory",
-        [-HUTCH_CONNECT] = "can't connect",
+        [-HUTCH_CONNECT] = "cannot connect",
         [-HUTCH_BROKEN] = "connection broken",
-        [-HUTCH_PROTOCOL] = "nonsense in the answer",
-        [-HUTCH_TOO_LARGE] = "answer too large",
+        [-HUTCH_PROTOCOL] = "malformed response",
+        [-HUTCH_TOO_LARGE] = "response too large",
         [-HUTCH_TIMEOUT] = "timed out",
         [-HUTCH_CANCELED] = "canceled",
-        [-HUTCH_LOCAL] = "local input or output failed",
+        [-HUTCH_LOCAL] = "local I/O failed",
         [-HUTCH_REFUSED] = "refused",
         [-HUTCH_UNAUTHORIZED] = "unauthorized",
         [-HUTCH_FORBIDDEN] = "forbidden",
@@ -28,7 +28,7 @@ static const char *const code_texts[] = {
         [-HUTCH_UNSUPPORTED] = "not supported",
         [-HUTCH_SERVER] = "server failure",
         [-HUTCH_FAILED] = "sandbox failed",
-        [-HUTCH_AGAIN] = "not now",
+        [-HUTCH_AGAIN] = "would block",
 };
 
 const char *hutch_code_text(int code)
@@ -38,7 +38,7 @@ const char *hutch_code_text(int code)
         return at >= 0 && at < (int64_t) ARRAY_SIZE(code_texts) ? code_texts[at] : "unknown";
 }
 
-/* --- texts --- */
+/* --- text --- */
 
 void error_copy_text(char *ret, size_t size, struct str text)
 {
@@ -91,7 +91,7 @@ void error_prefix(struct hutch_error *e, const char *doing)
         (void) error_set(e, e->code, "%s: %s", doing, room);
 }
 
-/* --- answers --- */
+/* --- responses --- */
 
 int error_code_of_status(int status)
 {

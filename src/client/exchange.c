@@ -8,7 +8,7 @@
 #include "client/error.h"
 #include "client/op.h"
 
-/* curl reads up to a hundred of these in one go, in which nobody else gets a turn. */
+/* curl reads up to a hundred of these at once, without returning to the loop. */
 #define STREAM_BUFFER (64L * 1024)
 
 int exchange_fail(struct exchange *x, int code, const char *fmt, ...)
@@ -22,22 +22,22 @@ int exchange_fail(struct exchange *x, int code, const char *fmt, ...)
         return code;
 }
 
-/* --- what comes --- */
+/* --- receiving --- */
 
 static int take(struct exchange *x, struct str bytes)
 {
         if (x->r.bytes)
                 return x->r.bytes(x->op, bytes);
-        buf_add_str(&x->answer, bytes);
-        if (!buf_failed(&x->answer))
+        buf_add_str(&x->response, bytes);
+        if (!buf_failed(&x->response))
                 return 0;
-        return !x->answer.no_memory
-                       ? exchange_fail(x, HUTCH_TOO_LARGE, "the answer has more than %zu bytes",
-                                       x->answer.max)
+        return !x->response.no_memory
+                       ? exchange_fail(x, HUTCH_TOO_LARGE, "the response has more than %zu bytes",
+                                       x->response.max)
                        : exchange_fail(x, HUTCH_NO_MEMORY, "out of memory");
 }
 
-/* curl reads on as long as there is something: an endless answer would keep the timers waiting. */
+/* curl reads as long as there is input: an endless response would delay the timers. */
 static bool is_timeout(const struct op *op)
 {
         return !list_empty(&op->deadline.node) && op->deadline.at <= loop__now();
@@ -48,7 +48,7 @@ static size_t on_body(char *p, size_t size, size_t n, void *data)
         struct exchange *x = data;
         struct str bytes = str_of(p, size * n);
 
-        if (x->op->canceled) /* will be told at the top; no need to go on until then */
+        if (x->op->canceled) /* ended from loop__work */
                 return 0;
         if (is_timeout(x->op)) {
                 (void) exchange_fail(x, HUTCH_TIMEOUT, OP_RESPONSE_LATE);
@@ -58,7 +58,7 @@ static size_t on_body(char *p, size_t size, size_t n, void *data)
                 x->problem_truncated = bytes.n > buf_room(&x->problem);
                 bytes.n = MIN_OF(bytes.n, buf_room(&x->problem));
                 buf_add_str(&x->problem, bytes);
-                return x->problem_truncated ? 0 : size * n; /* it may be endless */
+                return x->problem_truncated ? 0 : size * n; /* the remainder may be endless */
         }
         return take(x, bytes) < 0 ? 0 : size * n;
 }
@@ -71,7 +71,7 @@ static bool header_is(struct str line, struct str name, struct str *ret)
         return true;
 }
 
-/* The status is known when the first of its headers is; 1xx are followed by the real one. */
+/* The status is known with the first header. A 1xx is followed by the final response. */
 static size_t on_header(char *p, size_t size, size_t n, void *data)
 {
         struct exchange *x = data;
@@ -85,7 +85,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *data)
         x->head_lines++;
         x->head_done = line.n == 0 && status >= 200;
         if (line.n == 0 && status < 200 && ++x->interims > INTERIMS_MAX) {
-                (void) exchange_fail(x, HUTCH_PROTOCOL, "more than %d interim answers came",
+                (void) exchange_fail(x, HUTCH_PROTOCOL, "more than %d interim responses",
                                      INTERIMS_MAX);
                 return 0;
         }
@@ -100,7 +100,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *data)
         return size * n;
 }
 
-/* --- what goes: sources --- */
+/* --- sending: sources --- */
 
 int64_t source_origin(const struct hutch_source *s)
 {
@@ -130,7 +130,7 @@ static int64_t read_fd(int fd, char *buf, size_t n)
         return r;
 }
 
-/* One that promised n bytes and has fewer would leave the server waiting. */
+/* A source with fewer bytes than announced would leave the server waiting. */
 static size_t source_end(struct exchange *x, const struct hutch_source *s, uint64_t sent)
 {
         if (s->n == 0 || sent == s->n)
@@ -152,14 +152,14 @@ size_t source_read(struct exchange *x, const struct hutch_source *s, uint64_t *s
         if (s->read) {
                 got = s->read(s->ctx, buf, n);
                 if (got < 0 || (size_t) got > n) {
-                        (void) exchange_fail(x, HUTCH_CANCELED, "given up by the source");
+                        (void) exchange_fail(x, HUTCH_CANCELED, "canceled by the source");
                         return CURL_READFUNC_ABORT;
                 }
         } else if (s->fd > 0) {
                 got = read_fd(s->fd, buf, n);
                 if (got < 0) {
                         x->error.os_errno = errno;
-                        (void) exchange_fail(x, HUTCH_LOCAL, "read what is to be sent: %s",
+                        (void) exchange_fail(x, HUTCH_LOCAL, "read the data to send: %s",
                                              err_text(-errno));
                         return CURL_READFUNC_ABORT;
                 }
@@ -174,7 +174,7 @@ size_t source_read(struct exchange *x, const struct hutch_source *s, uint64_t *s
         return (size_t) got;
 }
 
-/* curl asks for it when a kept connection turns out to be closed. */
+/* curl calls it when a kept connection turns out to be closed. */
 int source_rewind(const struct hutch_source *s, uint64_t *sent, int64_t origin)
 {
         if (s->read)
@@ -203,7 +203,7 @@ static int on_seek(void *data, curl_off_t offset, int origin)
 
 /* --- setting up --- */
 
-/* Failing to set an option is a lack of memory; the others are there in every curl we build with. */
+/* Setting an option only fails for lack of memory: all options exist in every supported curl. */
 #define SET(x, option, value)                                                        \
         ((x)->result == CURLE_OK                                                     \
                  ? (void) ((x)->result = curl_easy_setopt((x)->easy, option, value)) \
@@ -251,7 +251,7 @@ static void set_body(struct exchange *x)
         SET(x, CURLOPT_CUSTOMREQUEST, x->r.method);
 }
 
-/* An endpoint of the server's own host is behind the same socket. */
+/* An endpoint on the server's host is reached through the same socket. */
 static bool same_host(const struct op *op)
 {
         struct str url = buf_str(&op->url);
@@ -303,12 +303,6 @@ static void set_callbacks(struct exchange *x)
                 SET(x, CURLOPT_BUFFERSIZE, STREAM_BUFFER);
 }
 
-static void set_connect_only(struct exchange *x)
-{
-        SET(x, CURLOPT_CONNECT_ONLY, 1L);
-        SET(x, CURLOPT_HTTPPROXYTUNNEL, 1L); /* a proxy must not read what is spoken then */
-}
-
 static int no_memory(struct exchange *x)
 {
         return exchange_fail(x, HUTCH_NO_MEMORY, "out of memory");
@@ -318,18 +312,20 @@ int exchange_send(struct exchange *x, struct op *op, const struct request *r)
 {
         exchange_drop(x);
         *x = (struct exchange){ .op = op, .r = *r, .origin = -1, .result = CURLE_OK };
-        buf_init(&x->answer, (size_t) op->client->o.response_max);
+        buf_init(&x->response, (size_t) op->client->o.response_max);
         buf_init(&x->problem, PROBLEM_MAX);
         x->easy = curl_easy_init();
         if (!x->easy)
                 return no_memory(x);
         set_connection(x);
         set_callbacks(x);
-        if (r->connect_only)
-                set_connect_only(x);
-        else
+        if (r->connect_only) {
+                SET(x, CURLOPT_CONNECT_ONLY, 1L);
+                SET(x, CURLOPT_HTTPPROXYTUNNEL, 1L); /* a proxy must not interpret the WebSocket */
+        } else {
                 set_body(x);
-        op_header(op, "Expect", NULL); /* it would cost each upload a round trip */
+        }
+        op_header(op, "Expect", NULL); /* 100-continue would cost each upload a round trip */
         SET(x, CURLOPT_HTTPHEADER, op->headers);
         SET(x, CURLOPT_URL, buf_str(&op->url).p);
         if (op->failed < 0 || x->result != CURLE_OK
@@ -350,8 +346,8 @@ void exchange__socket(struct exchange *x, int fd, bool on)
                 x->fds[x->n_fds++] = fd;
 }
 
-/* curl closes a socket that is still connecting before it says that nobody need watch it, and then the
- * number may already be somebody else's. So it is said here, first. */
+/* curl closes a socket that is still connecting before it reports that the socket need not be watched; the
+ * number may be reused by then. So this stops watching first. */
 static void unwatch(struct exchange *x)
 {
         for (unsigned i = 0; i < x->n_fds; i++)
@@ -369,11 +365,11 @@ void exchange_drop(struct exchange *x)
         }
         x->easy = NULL;
         x->mime = NULL;
-        buf_done(&x->answer);
+        buf_done(&x->response);
         buf_done(&x->problem);
 }
 
-/* --- failing --- */
+/* --- errors --- */
 
 static int code_of(CURLcode c)
 {
@@ -408,7 +404,7 @@ void exchange_ended(struct exchange *x, CURLcode result)
                 return;
         x->result = CURLE_RECV_ERROR;
         (void) snprintf(x->curl_error, sizeof(x->curl_error),
-                        "the connection ended in the head of the answer");
+                        "the connection closed in the head of the response");
 }
 
 int exchange_explain(struct exchange *x)
@@ -420,12 +416,13 @@ int exchange_explain(struct exchange *x)
         memcpy(x->error.request_id, x->request_id, sizeof(x->request_id));
         if (x->failure < 0)
                 return x->failure;
-        /* What curl says about a line of a head that is over its limit. */
+        /* curl's error for a header line that exceeds its limit. */
         if (code == HUTCH_NO_MEMORY && x->head_lines > 0 && !x->head_done)
-                return error_set(&x->error, HUTCH_TOO_LARGE, "the head of the answer is too large");
-        /* Not before there was a connection: then it is the connection that took too long. */
+                return error_set(&x->error, HUTCH_TOO_LARGE,
+                                 "the head of the response is too large");
+        /* Before there is a status, establishing the connection took too long. */
         if (code == HUTCH_TIMEOUT && x->status)
-                return error_set(&x->error, code, "nothing came for %lld s",
+                return error_set(&x->error, code, "the stream was idle for %lld s",
                                  (long long) (x->op->client->o.idle_timeout_ms / 1000));
         return error_set(&x->error, code, "%s", curl_error);
 }

@@ -3,11 +3,11 @@
 
 #include "base/base.h"
 #include "client/body.h"
-#include "client/decode_impl.h"
-#include "client/options.h"
-#include "client/simple.h"
+#include "client/decode.h"
+#include "client/op.h"
+#include "client/result.h"
 
-/* Files by their names; what is in them goes through transfer.c. */
+/* Files by name; transfer.c has their contents. */
 
 SIMPLE_DECODER(to_files, decode_files)
 SIMPLE_DECODER(to_metrics, decode_metrics)
@@ -20,13 +20,13 @@ static bool need_path(struct op *op, const char *path)
 static void add_paths(struct op *op, const struct hutch_paths *paths)
 {
         if (!paths || paths->n == 0)
-                op_refuse(op, HUTCH_INVALID, "no path is given");
+                op_refuse(op, HUTCH_INVALID, "there is no path");
         for (size_t i = 0; paths && i < paths->n; i++)
                 if (need_path(op, paths->items[i]))
                         url_add(&op->url, i ? "&path={}" : "?path={}", paths->items[i]);
 }
 
-/* --- looking --- */
+/* --- queries --- */
 
 int hutch_search_files(struct hutch_client *client, const struct hutch_endpoint *agent,
                        const struct hutch_search *search, struct hutch_file_list **ret,
@@ -35,13 +35,11 @@ int hutch_search_files(struct hutch_client *client, const struct hutch_endpoint 
         static const struct simple_kind kind = SIMPLE("search files", "GET", false, to_files);
         struct op *op = op_new(sizeof(*op), &kind.op, client, call);
         struct hutch_search w;
-        int r = options_copy(&w, sizeof(w), search);
 
-        if (r < 0)
-                op_refuse(op, r, "the search is of another version, or not initialised");
-        if (op_need(op, w.dir, "the folder"))
+        op_take_options(op, &w, sizeof(w), search, "the search");
+        if (op_need(op, w.dir, "the directory"))
                 op_to_agent(op, agent, "/files/search?path={}", w.dir);
-        if (op && op->failed == 0 && w.pattern)
+        if (op_is_valid(op) && w.pattern)
                 url_add(&op->url, "&pattern={}", w.pattern);
         return op_start(op, ret);
 }
@@ -50,21 +48,19 @@ int hutch_list_directory(struct hutch_client *client, const struct hutch_endpoin
                          const struct hutch_directory *directory, struct hutch_file_list **ret,
                          struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("list the folder", "GET", false, to_files);
+        static const struct simple_kind kind = SIMPLE("list the directory", "GET", false, to_files);
         struct op *op = op_new(sizeof(*op), &kind.op, client, call);
         struct hutch_directory w;
-        int r = options_copy(&w, sizeof(w), directory);
         char depth[16];
 
-        if (r < 0)
-                op_refuse(op, r, "what is to be listed is of another version, or not initialised");
+        op_take_options(op, &w, sizeof(w), directory, "the directory");
         (void) snprintf(depth, sizeof(depth), "%u", w.depth ? w.depth : 1);
         if (need_path(op, w.path))
                 op_to_agent(op, agent, "/directories/list?path={}&depth={}", w.path, depth);
         return op_start(op, ret);
 }
 
-/* The answer is keyed by the paths as they were given, so they are kept. */
+/* The response is keyed by the paths as they were given, so they are copied. */
 struct info_op {
         struct op op;
         struct arena arena;
@@ -79,11 +75,8 @@ static void informed(struct op *op)
 
         if (!op_check_response(op))
                 return;
-        l = decode_file_map(buf_str(&op->x.answer), &i->paths, &code);
-        if (l)
-                op_succeed(op, l);
-        else
-                op_fail_response(op, code);
+        l = decode_file_map(buf_str(&op->x.response), &i->paths, &code);
+        op_finish(op, l, code);
 }
 
 static void info_begin(struct op *op)
@@ -117,7 +110,7 @@ int hutch_get_file_info(struct hutch_client *client, const struct hutch_endpoint
                         struct hutch_call *call)
 {
         static const struct op_kind kind = {
-                .doing = "look at files",
+                .doing = "get file information",
                 .begin = info_begin,
                 .release = info_release,
         };
@@ -125,12 +118,12 @@ int hutch_get_file_info(struct hutch_client *client, const struct hutch_endpoint
 
         op_to_agent(op, agent, "/files/info");
         add_paths(op, paths);
-        if (op && op->failed == 0)
+        if (op_is_valid(op))
                 copy_paths(container_of(op, struct info_op, op), paths);
         return op_start(op, ret);
 }
 
-/* --- removing --- */
+/* --- deleting --- */
 
 int hutch_delete_files(struct hutch_client *client, const struct hutch_endpoint *agent,
                        const struct hutch_paths *paths, struct hutch_call *call)
@@ -146,7 +139,7 @@ int hutch_delete_files(struct hutch_client *client, const struct hutch_endpoint 
 int hutch_delete_directories(struct hutch_client *client, const struct hutch_endpoint *agent,
                              const struct hutch_paths *paths, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("delete folders", "DELETE", false, NULL);
+        static const struct simple_kind kind = SIMPLE("delete directories", "DELETE", false, NULL);
         struct op *op = op_new(sizeof(*op), &kind.op, client, call);
 
         op_to_agent(op, agent, "/directories");
@@ -184,7 +177,7 @@ int hutch_set_permissions(struct hutch_client *client, const struct hutch_endpoi
 int hutch_make_directories(struct hutch_client *client, const struct hutch_endpoint *agent,
                            const struct hutch_permission *items, size_t n, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("make folders", "POST", true, NULL);
+        static const struct simple_kind kind = SIMPLE("create directories", "POST", true, NULL);
         struct op *op = op_new(sizeof(*op), &kind.op, client, call);
 
         op_to_agent(op, agent, "/directories");
@@ -215,7 +208,7 @@ int hutch_move_files(struct hutch_client *client, const struct hutch_endpoint *a
 
 struct replace_op {
         struct op op;
-        char *items; /* the caller's, whose structs may be shorter or longer than ours */
+        char *items; /* of the caller, whose structs may have another size */
         size_t stride, n;
 };
 
@@ -237,12 +230,12 @@ static void count(const struct replace_op *r, const json_t *doc)
 static void replaced(struct op *op)
 {
         struct replace_op *r = container_of(op, struct replace_op, op);
-        int ignored; /* an answer without counts */
+        int ignored; /* a response without counts */
         json_t *doc;
 
         if (!op_check_response(op))
                 return;
-        doc = decode__parse(buf_str(&op->x.answer), &ignored);
+        doc = decode__parse(buf_str(&op->x.response), &ignored);
         count(r, doc);
         json_decref(doc);
         op_succeed(op, NULL);
@@ -266,7 +259,7 @@ int hutch_replace_in_files(struct hutch_client *client, const struct hutch_endpo
         bool given = n > 0 && items && items[0].size >= sizeof(items[0]);
 
         if (!given)
-                op_refuse(op, HUTCH_INVALID, "the items are missing, or not initialised");
+                op_refuse(op, HUTCH_INVALID, "the items are missing, or not initialized");
         if (r && given && op->failed == 0) {
                 r->items = (char *) items;
                 r->stride = items[0].size;
@@ -277,7 +270,7 @@ int hutch_replace_in_files(struct hutch_client *client, const struct hutch_endpo
         for (size_t i = 0; r && i < r->n && need_path(op, item_of(r, i)->path); i++) {
                 const struct hutch_replace *x = item_of(r, i);
 
-                if (!op_need(op, x->old_text, "the text to be replaced"))
+                if (!op_need(op, x->old_text, "the text to replace"))
                         break;
                 body_open(op, x->path, '{');
                 body_text(op, "old", x->old_text);

@@ -37,12 +37,12 @@ static int deliver(struct framing *f, framing_event_fn *event, void *data)
         return r;
 }
 
-/* The line at f->line, with what is in front of its content taken off in place. */
+/* Keeps the line at f->line, without its first `skip` bytes. */
 static void save_line(struct framing *f, size_t skip)
 {
         struct str line = str_skip(buf_str(&f->block), f->line + skip);
 
-        /* The buffer is ours, and moving to the left within it is all that is done. */
+        /* The buffer is writable, and this only moves bytes to its start. */
         memmove((char *) (uintptr_t) line.p - skip, line.p, line.n);
         buf_truncate(&f->block, f->block.n - skip);
         f->any = true;

@@ -8,9 +8,35 @@
 
 #include "base/base.h"
 #include "client/op.h"
-#include "client/options.h"
 
-/* Rounds of one turn; what wants more comes back by the timer, so that nobody starves the caller. */
+/*
+ * Theory of operation
+ *
+ * Two libraries meet here that both call back: curl, and the caller's program. The problem is reentrancy.
+ * Inside curl's callbacks nothing may be added to or removed from the multi handle, and the caller's
+ * `done` may do both, or free everything.
+ *
+ * The invariant: callbacks of curl only consume bytes and record events. Starting, canceling and ending an
+ * operation is queued (loop__queue, curl's messages) and happens in work(), with neither curl nor a
+ * starting function on the stack. So a starting function never calls back, and a callback may start and
+ * cancel any call. `busy` is set meanwhile; events that the caller reports from inside a callback are
+ * ignored, because the descriptor stays ready.
+ *
+ * One iteration:
+ *
+ *         event or timeout ── curl_multi_socket_action ── bytes to exchanges
+ *         work, up to ROUNDS_MAX times:
+ *                 take_messages   exchanges that have ended ── on_response ── next request, or done
+ *                 run_queue       new operations begin, canceled ones end
+ *                 run_timers      deadlines, pauses, curl's timer
+ *         rearm                   sets the caller's timer if it has changed
+ *
+ * A loop with options uses the caller's event loop through two callbacks, watch and timer. A loop without
+ * options waits with epoll. A blocking call borrows such a loop from its client, runs it until the call is
+ * done, and returns it; connections belong to a loop, so the client keeps a few.
+ */
+
+/* Rounds of work() per iteration. The timer continues the rest, so that the caller does not starve. */
 #define ROUNDS_MAX 4
 
 usec_t loop__now(void)
@@ -18,7 +44,7 @@ usec_t loop__now(void)
         return clock_mono(&clock_system);
 }
 
-/* --- descriptors and timers, as somebody waits for them --- */
+/* --- waiting: descriptors and timers --- */
 
 static void epoll_watch(struct hutch_loop *l, int fd, unsigned events)
 {
@@ -34,7 +60,7 @@ static void epoll_watch(struct hutch_loop *l, int fd, unsigned events)
                 (void) epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
-/* What is watched, by descriptor. Without memory for it, nothing is: then nothing is left out below. */
+/* Records whether fd is watched and returns the old value; true without memory, which skips nothing. */
 static bool set_watched(struct hutch_loop *l, int fd, bool on)
 {
         size_t need = (size_t) fd + 1;
@@ -76,7 +102,7 @@ static usec_t next_due(const struct hutch_loop *l)
         return due;
 }
 
-/* Rounded up, or we would be called too early and turn for nothing; negative: not at all. */
+/* Milliseconds, rounded up so that the timer is not early; negative: no timer. */
 static int64_t until(usec_t due)
 {
         usec_t now = loop__now();
@@ -111,7 +137,7 @@ static void rearm(struct hutch_loop *l)
                 set_timer_fd(l, due);
 }
 
-/* --- ours --- */
+/* --- timers, watches and the queue --- */
 
 void timer_init(struct timer *t, void (*fire)(struct timer *t))
 {
@@ -124,7 +150,7 @@ void timer_clear(struct timer *t)
         list_remove(&t->node);
 }
 
-/* From the end: what is set last is mostly due last. */
+/* Searches from the end: a new timer is usually due last. */
 void timer_set(struct hutch_loop *l, struct timer *t, usec_t at)
 {
         struct list *n = &l->timers;
@@ -142,7 +168,7 @@ void loop__unwatch(struct hutch_loop *l, int fd)
         watch(l, fd, 0);
 }
 
-void loop__watch(struct hutch_loop *l, struct watch *w, unsigned events)
+void loop__watch(struct hutch_loop *l, struct fd_watch *w, unsigned events)
 {
         list_remove(&w->node);
         if (events)
@@ -157,7 +183,7 @@ void loop__queue(struct hutch_loop *l, struct op *op)
         rearm(l);
 }
 
-/* --- curl's --- */
+/* --- callbacks of curl --- */
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *socket_data)
 {
@@ -187,7 +213,7 @@ static int on_timer(CURLM *multi, long ms, void *data)
         return 0;
 }
 
-/* --- turning --- */
+/* --- one iteration --- */
 
 static bool take_messages(struct hutch_loop *l)
 {
@@ -207,7 +233,7 @@ static bool take_messages(struct hutch_loop *l)
         return any;
 }
 
-/* Only what is there now: what they queue waits for the next round. */
+/* Only operations that are queued now; those they queue wait for the next round. */
 static bool run_queue(struct hutch_loop *l)
 {
         struct list now;
@@ -264,20 +290,20 @@ static void work(struct hutch_loop *l)
                 if (!any)
                         return;
         }
-        l->curl_due = 0; /* its messages, which nothing else tells of, may not all be taken */
+        l->curl_due = 0; /* curl's remaining messages have no other trigger */
 }
 
-static struct watch *find_watch(struct hutch_loop *l, int fd)
+static struct fd_watch *find_watch(struct hutch_loop *l, int fd)
 {
         list_for_each (n, &l->watches)
-                if (container_of(n, struct watch, node)->fd == fd)
-                        return container_of(n, struct watch, node);
+                if (container_of(n, struct fd_watch, node)->fd == fd)
+                        return container_of(n, struct fd_watch, node);
         return NULL;
 }
 
 static void handle_event(struct hutch_loop *l, int fd, unsigned events)
 {
-        struct watch *w = find_watch(l, fd);
+        struct fd_watch *w = find_watch(l, fd);
         int mask = 0, running;
 
         if (w) {
@@ -291,7 +317,6 @@ static void handle_event(struct hutch_loop *l, int fd, unsigned events)
         (void) curl_multi_socket_action(l->multi, fd, mask, &running);
 }
 
-/* A caller that calls from inside a callback is ignored: the descriptor stays ready. */
 void hutch_loop_event(struct hutch_loop *loop, int fd, unsigned events)
 {
         if (loop->busy)
@@ -314,7 +339,7 @@ void hutch_loop_timeout(struct hutch_loop *loop)
         rearm(loop);
 }
 
-/* --- waiting by ourselves --- */
+/* --- loops without options --- */
 
 static int64_t shorter(int64_t a, int64_t b)
 {
@@ -339,7 +364,7 @@ bool loop__run_once(struct hutch_loop *l, int64_t timeout_ms, int extra_fd)
                         extra = true;
                         continue;
                 }
-                if (events[i].data.fd == l->timer_fd) /* armed anew below, which calms it */
+                if (events[i].data.fd == l->timer_fd) /* rearmed below, which clears it */
                         continue;
                 if (what & (EPOLLIN | EPOLLERR | EPOLLHUP))
                         ready |= HUTCH_READABLE;
@@ -350,7 +375,7 @@ bool loop__run_once(struct hutch_loop *l, int64_t timeout_ms, int extra_fd)
         work(l);
         l->busy = false;
         if (l->timer_fd >= 0)
-                l->armed = 1; /* never a real one: arms it again */
+                l->armed = 1; /* never a real time: forces rearm */
         rearm(l);
         return extra;
 }
@@ -393,7 +418,7 @@ size_t hutch_loop_calls(const struct hutch_loop *loop)
         return loop->n_calls;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 int hutch_loop_new(const struct hutch_loop_options *options, struct hutch_loop **ret)
 {

@@ -9,14 +9,9 @@
 
 #define BODY_MAX (256 * MiB)
 
-static struct op *op_of_deadline(struct timer *t)
-{
-        return container_of(t, struct op, deadline);
-}
+/* --- ending --- */
 
-/* --- the end --- */
-
-/* The client's list hangs behind ours; it is not ours to free. */
+/* The client's list follows ours; the client frees it. */
 static void unshare_headers(struct op *op)
 {
         struct curl_slist *n = op->headers;
@@ -64,8 +59,7 @@ static void save_error(struct hutch_call *call, const struct hutch_error *e)
                 call->error = *e;
 }
 
-/* The operation is gone before anybody hears of its end: they may start the next one with the same
- * struct. */
+/* Frees the operation before `done`, which may start the next call with the same struct. */
 static void op_end(struct op *op, int code)
 {
         struct hutch_call *call = op->call;
@@ -105,19 +99,19 @@ void op_fail(struct op *op, int code, const char *fmt, ...)
 
 static void deadline_due(struct timer *t)
 {
-        struct op *op = op_of_deadline(t);
+        struct op *op = container_of(t, struct op, deadline);
 
         op->x.error.http_status = op->x.status;
         if (op->kind->timeout_text)
                 op_fail(op, HUTCH_TIMEOUT, "%s by the deadline", op->kind->timeout_text(op));
         else
                 op_fail(op, HUTCH_TIMEOUT, "%s by the deadline",
-                        op->x.status ? "the answer had begun, but did not end" : "no answer");
+                        op->x.status ? "the response had begun, but did not end" : "no response");
 }
 
 void op__cancel_now(struct op *op)
 {
-        op_fail(op, HUTCH_CANCELED, "given up by the caller");
+        op_fail(op, HUTCH_CANCELED, "canceled by the caller");
 }
 
 void hutch_call_cancel(struct hutch_call *call)
@@ -130,9 +124,9 @@ void hutch_call_cancel(struct hutch_call *call)
         loop__queue(op->loop, op);
 }
 
-/* --- making --- */
+/* --- creating --- */
 
-static bool is_fine(const struct op *op)
+bool op_is_valid(const struct op *op)
 {
         return op && op->failed == 0;
 }
@@ -140,16 +134,16 @@ static bool is_fine(const struct op *op)
 static int check_call(const struct hutch_client *client, struct hutch_call *call)
 {
         if (call && call->size < sizeof(*call))
-                return HUTCH_INVALID; /* and its error is nothing that we could write to */
+                return HUTCH_INVALID; /* its error cannot be written to */
         if (call)
                 memset(&call->error, 0, sizeof(call->error));
         if (!client)
-                return call ? error_set(&call->error, HUTCH_INVALID, "there is no client")
+                return call ? error_set(&call->error, HUTCH_INVALID, "client is NULL")
                             : HUTCH_INVALID;
         if (call && call->_op)
                 return error_set(&call->error, HUTCH_INVALID, "the call is still running");
         if (call && call->loop && !call->done)
-                return error_set(&call->error, HUTCH_INVALID, "a call on a loop needs done");
+                return error_set(&call->error, HUTCH_INVALID, "a call on a loop requires done");
         return 0;
 }
 
@@ -184,7 +178,7 @@ void op_refuse(struct op *op, int code, const char *fmt, ...)
 {
         va_list ap;
 
-        if (!is_fine(op))
+        if (!op_is_valid(op))
                 return;
         va_start(ap, fmt);
         describe(op, code, fmt, ap);
@@ -194,18 +188,35 @@ void op_refuse(struct op *op, int code, const char *fmt, ...)
 
 bool op_need(struct op *op, const char *text, const char *name)
 {
-        if (is_fine(op) && (!text || !*text))
+        if (op_is_valid(op) && (!text || !*text))
                 op_refuse(op, HUTCH_INVALID, "%s is missing", name);
-        return is_fine(op);
+        return op_is_valid(op);
 }
 
-/* --- addresses and headers --- */
+void op_take_options(struct op *op, void *to, size_t size, const void *from, const char *name)
+{
+        int r = options_copy(to, size, from);
+
+        if (r < 0)
+                op_refuse(op, r, "%s: not initialized, or of a newer version", name);
+}
+
+char *op_strdup(struct op *op, const char *text, const char *name)
+{
+        char *copy = op_need(op, text, name) ? strdup(text) : NULL;
+
+        if (op_is_valid(op) && !copy)
+                op_refuse(op, HUTCH_NO_MEMORY, "out of memory");
+        return copy;
+}
+
+/* --- URLs and headers --- */
 
 static bool reset_request(struct op *op)
 {
         if (!op)
                 return false;
-        exchange_drop(&op->x); /* it looks at the headers */
+        exchange_drop(&op->x); /* it points to the headers */
         drop_headers(op);
         buf_reset(&op->url);
         return op->failed == 0;
@@ -220,7 +231,7 @@ bool op__to_server(struct op *op)
         url_add_base(&op->url, &op->client->url);
         if (op->call && op->call->request_id)
                 op_header(op, "X-Request-ID", op->call->request_id);
-        return is_fine(op);
+        return op_is_valid(op);
 }
 
 void op_to_root(struct op *op, const char *path)
@@ -239,32 +250,32 @@ bool op__to_agent(struct op *op, const struct hutch_endpoint *agent)
         if (!reset_request(op))
                 return false;
         if (!agent || !agent->url) {
-                op_refuse(op, HUTCH_INVALID, "there is no endpoint of the agent");
+                op_refuse(op, HUTCH_INVALID, "the endpoint of the agent is missing");
                 return false;
         }
         buf_add_str(&op->url, str_from(agent->url));
-        /* Whatever a server says belongs into a sandbox: its own key does not. */
+        /* A server might list the API key as a header of the endpoint; it must not reach a sandbox. */
         for (size_t i = 0; i < agent->n_headers; i++)
                 if (agent->headers[i].value && !str_eq(str_from(agent->headers[i].value), key))
                         op_header(op, agent->headers[i].key, agent->headers[i].value);
-        return is_fine(op);
+        return op_is_valid(op);
 }
 
-/* In front of all others: the list behind may be the client's. */
+/* Prepends: the end of the list may be the client's. */
 void op_header(struct op *op, const char *name, const char *value)
 {
         struct curl_slist *n;
         scoped(buf_done) struct buf b;
 
         buf_init(&b, 64 * KiB);
-        if (!is_fine(op))
+        if (!op_is_valid(op))
                 return;
         if (!name || !url_is_header(str_from(name), true)
             || !url_is_header(str_from(value), false)) {
-                op_refuse(op, HUTCH_INVALID, "a header that can't be sent");
+                op_refuse(op, HUTCH_INVALID, "a header has an invalid name or value");
                 return;
         }
-        /* curl takes "Name:" for a wish to leave it out, and "Name;" for an empty one. */
+        /* For curl, "Name:" removes a header and "Name;" makes an empty one. */
         buf_add_str(&b, str_from(name));
         buf_add_str(&b, !value ? STR(":") : *value ? STR(": ") : STR(";"));
         buf_add_str(&b, str_from(value));
@@ -345,10 +356,10 @@ static int run_blocking(struct op *op)
                 b.call.request_id = call->request_id;
         }
         b.call.done = blocking_done;
-        op->call = &b.call; /* cppcheck-suppress autoVariables ; it is over before we return */
+        op->call = &b.call; /* cppcheck-suppress autoVariables ; it has ended before we return */
         attach(op, l);
         if (watch_cancel(l, cancel, EPOLL_CTL_ADD) < 0)
-                op_fail(op, HUTCH_INVALID, "cancel_fd is nothing that can be waited for");
+                op_fail(op, HUTCH_INVALID, "cancel_fd cannot be polled");
         while (!b.over)
                 if (loop__run_once(l, -1, cancel > 0 ? cancel : -1) && !b.over)
                         op__cancel_now(b.call._op);
@@ -412,26 +423,25 @@ void op_send(struct op *op, const struct request *r)
         }
         code = exchange_send(&op->x, op, r);
         if (code < 0)
-                op_fail(op, code, "%.400s", op->x.error.message);
+                op_fail_exchange(op, code);
+}
+
+void op_fail_exchange(struct op *op, int code)
+{
+        op_fail(op, code, "%.400s", op->x.error.message);
 }
 
 void op__ended(struct exchange *x, CURLcode result)
 {
         struct op *op = x->op;
-        bool whole, told;
-        int code;
 
         exchange_ended(x, result);
-        whole = x->result == CURLE_OK && x->failure == 0;
-        told = whole || (x->r.try_only && x->result != CURLE_OK);
-        if (op->canceled) {
+        if (op->canceled)
                 op__cancel_now(op);
-        } else if (told) {
+        else if (x->result == CURLE_OK ? x->failure == 0 : x->r.try_only)
                 x->r.on_response(op);
-        } else {
-                code = exchange_explain(x);
-                op_fail(op, code, "%.400s", x->error.message);
-        }
+        else
+                op_fail_exchange(op, exchange_explain(x));
 }
 
 bool op_check_response(struct op *op)
@@ -455,4 +465,58 @@ void op_wait(struct op *op, usec_t time, void (*next)(struct timer *t))
 {
         op->pause.fire = next;
         timer_set(op->loop, &op->pause, usec_add(loop__now(), time));
+}
+
+void op_fail_response(struct op *op, int code)
+{
+        op->x.error.http_status = op->x.status;
+        memcpy(op->x.error.request_id, op->x.request_id, sizeof(op->x.request_id));
+        if (code == HUTCH_NO_MEMORY)
+                op_fail(op, code, "out of memory");
+        else
+                op_fail(op, HUTCH_PROTOCOL,
+                        "unexpected response (%d, %zu bytes); is this the URL of the API?",
+                        op->x.status, op->x.response.n);
+}
+
+void op_finish(struct op *op, void *result, int code)
+{
+        if (result)
+                op_succeed(op, result);
+        else
+                op_fail_response(op, code);
+}
+
+void op_finish_empty(struct op *op)
+{
+        if (op_check_response(op))
+                op_succeed(op, NULL);
+}
+
+/* --- calls with one request and one response --- */
+
+static const struct simple_kind *simple_kind_of(const struct op *op)
+{
+        return container_of(op->kind, struct simple_kind, op);
+}
+
+static void simple_response(struct op *op)
+{
+        int code = HUTCH_PROTOCOL;
+        void *result;
+
+        if (!op_check_response(op))
+                return;
+        result = simple_kind_of(op)->decode(op, buf_str(&op->x.response), &code);
+        op_finish(op, result, code);
+}
+
+void simple_begin(struct op *op)
+{
+        const struct simple_kind *k = simple_kind_of(op);
+
+        op_send(op,
+                &(struct request){ .method = k->method,
+                                   .has_body = k->has_body,
+                                   .on_response = k->decode ? simple_response : op_finish_empty });
 }

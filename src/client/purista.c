@@ -1,11 +1,229 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 #include "client/body.h"
-#include "client/options.h"
+#include "client/decode.h"
 #include "client/result.h"
-#include "client/simple.h"
+#include "client/sandboxes.h"
+
+/* PURISTA's commands that are more than another name for a call. */
 
 #define COMMAND_TIMEOUT_MS (31 * 60 * 1000)
+/*
+ * hutch_ensure_sandbox: the sandbox of an owner, created if necessary.
+ *
+ *         search ──► alive ──► (resume) ──► wait until ready ──► done
+ *            │  ▲                                │ dead
+ *            │  └────────── delete ◄─────────────┘
+ *            └──► none ──► create ──► wait until ready ──► done, created
+ *
+ * Two concurrent calls may both find none. Their creates carry the same idempotency key, so a server
+ * that supports such keys (Hutch) returns the same sandbox to both. If it rejects the second because its
+ * options differ, the search starts again.
+ */
+
+#define HEALTH_TIME (5 * USEC_PER_SEC)
+#define ROUNDS_MAX  4
+
+struct ensure_op {
+        struct ready_op ready;
+        char owner[OWNER_TEXT];
+        bool created;
+        unsigned rounds;
+};
+
+static struct ensure_op *ensure_of(struct op *op)
+{
+        return container_of(op, struct ensure_op, ready.op);
+}
+
+static void ensure_search(struct ensure_op *e);
+
+/* --- ready --- */
+
+static void ensure_ready(struct ready_op *r)
+{
+        struct ensure_op *e = container_of(r, struct ensure_op, ready);
+        struct hutch_ensured *out = result_new(sizeof(*out));
+
+        if (out) {
+                out->sandbox_id = arena_strdup(result_arena(out), r->id);
+                out->status = "ready";
+                out->created = e->created;
+        }
+        if (out && out->sandbox_id) {
+                op_succeed(&r->op, out);
+                return;
+        }
+        result_free(out);
+        op_fail(&r->op, HUTCH_NO_MEMORY, "out of memory");
+}
+
+/* --- a failed sandbox --- */
+
+static void ensure_deleted(struct op *op)
+{
+        struct ensure_op *e = ensure_of(op);
+
+        if (op->x.status == 404 || op_check_response(op))
+                ensure_search(e);
+}
+
+static void ensure_replace(struct ready_op *r)
+{
+        struct ensure_op *e = container_of(r, struct ensure_op, ready);
+
+        if (e->created) {
+                op_fail(&r->op, HUTCH_FAILED, "the new sandbox failed%s%.300s",
+                        r->sandbox && r->sandbox->message ? ": " : "",
+                        r->sandbox && r->sandbox->message ? r->sandbox->message : "");
+                return;
+        }
+        op_to_server(&r->op, "/sandboxes/{}", r->id);
+        op_send(&r->op, &(struct request){ .method = "DELETE", .on_response = ensure_deleted });
+}
+
+/* --- an existing sandbox --- */
+
+static bool set_sandbox(struct ensure_op *e, const struct hutch_sandbox *s, usec_t agent_by)
+{
+        free(e->ready.id);
+        e->ready.id = strdup(s->id);
+        e->ready.agent_by = agent_by;
+        if (!e->ready.id)
+                op_fail(&e->ready.op, HUTCH_NO_MEMORY, "out of memory");
+        return e->ready.id != NULL;
+}
+
+/* A sandbox that is no longer paused gives 409, which is as good. */
+static void ensure_resumed(struct op *op)
+{
+        if (op->x.status == 409 || op_check_response(op))
+                ready_begin(&ensure_of(op)->ready);
+}
+
+static void use_sandbox(struct ensure_op *e, const struct hutch_sandbox *s)
+{
+        struct op *op = &e->ready.op;
+        bool paused = strcmp(s->state, "Paused") == 0 || strcmp(s->state, "Pausing") == 0;
+        bool alive = sandbox_is_alive(s);
+
+        if (!set_sandbox(e, s, loop__now() + HEALTH_TIME))
+                return;
+        if (!alive) {
+                ensure_replace(&e->ready);
+        } else if (paused) {
+                op_to_server(op, "/sandboxes/{}/resume", e->ready.id);
+                op_send(op, &(struct request){ .method = "POST", .on_response = ensure_resumed });
+        } else {
+                ready_begin(&e->ready);
+        }
+}
+
+/* --- a new sandbox --- */
+
+static void ensure_created(struct op *op)
+{
+        struct ensure_op *e = ensure_of(op);
+        struct hutch_sandbox *s;
+        int code = HUTCH_PROTOCOL;
+
+        if (op->x.status == 409 && e->rounds < ROUNDS_MAX) {
+                ensure_search(e);
+                return;
+        }
+        if (!op_check_response(op))
+                return;
+        s = decode_sandbox(buf_str(&op->x.response), &code);
+        if (!s) {
+                op_fail_response(op, code);
+        } else if (set_sandbox(e, s, 0)) {
+                e->created = true;
+                ready_begin(&e->ready);
+        }
+        hutch_sandbox_free(s);
+}
+
+static void ensure_create(struct ensure_op *e)
+{
+        struct op *op = &e->ready.op;
+        char key[OWNER_TEXT + 16];
+
+        (void) snprintf(key, sizeof(key), "hutch-ensure-%s", e->owner);
+        op_to_server(op, "/sandboxes");
+        op_header(op, "Idempotency-Key", key);
+        op_send(op, &(struct request){
+                            .method = "POST", .has_body = true, .on_response = ensure_created });
+}
+
+static void ensure_searched(struct op *op)
+{
+        struct ensure_op *e = ensure_of(op);
+        const struct hutch_sandbox *s;
+        struct hutch_sandbox_list *l;
+        int code = HUTCH_PROTOCOL;
+
+        if (!op_check_response(op))
+                return;
+        l = decode_sandbox_list(buf_str(&op->x.response), &code);
+        s = l ? sandboxes_pick(l) : NULL;
+        if (!l)
+                op_fail_response(op, code);
+        else if (s)
+                use_sandbox(e, s);
+        else
+                ensure_create(e);
+        hutch_sandbox_list_free(l);
+}
+
+static void ensure_search(struct ensure_op *e)
+{
+        if (e->rounds++ >= ROUNDS_MAX) {
+                op_fail(&e->ready.op, HUTCH_CONFLICT,
+                        "the sandbox of the owner changed during every attempt");
+                return;
+        }
+        sandboxes_search_owner(&e->ready.op, e->owner);
+        op_send(&e->ready.op, &(struct request){ .method = "GET", .on_response = ensure_searched });
+}
+
+/* --- the call --- */
+
+static void ensure_begin(struct op *op)
+{
+        ensure_search(ensure_of(op));
+}
+
+static void ensure_release(struct op *op)
+{
+        ready_done(&ensure_of(op)->ready);
+}
+
+int hutch_ensure_sandbox(struct hutch_client *client, const struct hutch_sandbox_options *options,
+                         struct hutch_ensured **ret, struct hutch_call *call)
+{
+        static const struct op_kind kind = {
+                .doing = "ensure the sandbox",
+                .begin = ensure_begin,
+                .release = ensure_release,
+                .timeout_ms = CREATE_TIMEOUT_MS,
+                .timeout_text = ready_timeout_text,
+        };
+        struct op *op = op_new(sizeof(struct ensure_op), &kind, client, call);
+        struct ensure_op *e = op ? ensure_of(op) : NULL;
+        struct hutch_sandbox_options o;
+
+        if (!e)
+                return op_start(NULL, NULL);
+        op_take_options(op, &o, sizeof(o), options, "the options");
+        if (!o.owner || owner_digest(o.owner, e->owner) < 0)
+                op_refuse(op, HUTCH_INVALID, "the owner requires organization, project and user");
+        e->ready.on_ready = ensure_ready;
+        e->ready.on_failed = ensure_replace;
+        sandboxes_write(op, &o, e->owner);
+        return op_start(op, ret);
+}
+
+/* --- for bridges --- */
 
 static void *to_data(struct op *op, struct str text, int *ret_code)
 {
@@ -13,7 +231,7 @@ static void *to_data(struct op *op, struct str text, int *ret_code)
 
         if (d) {
                 d->n = text.n;
-                d->data = result_adopt(d, &op->x.answer);
+                d->data = result_adopt(d, &op->x.response);
         }
         if (d && d->data)
                 return d;
@@ -26,7 +244,7 @@ int hutch_purista_command(struct hutch_client *client, const struct hutch_purist
                           struct hutch_data **ret, struct hutch_call *call)
 {
         static const struct simple_kind kind = {
-                .op = { .doing = "carry out a command of PURISTA's",
+                .op = { .doing = "execute a PURISTA command",
                         .begin = simple_begin,
                         .timeout_ms = COMMAND_TIMEOUT_MS },
                 .method = "POST",
@@ -35,10 +253,8 @@ int hutch_purista_command(struct hutch_client *client, const struct hutch_purist
         };
         struct op *op = op_new(sizeof(*op), &kind.op, client, call);
         struct hutch_purista w;
-        int r = options_copy(&w, sizeof(w), command);
 
-        if (r < 0)
-                op_refuse(op, r, "the options are of another version, or not initialised");
+        op_take_options(op, &w, sizeof(w), command, "the command");
         op_to_root(op, "/api/v1/purista/command");
         if (op_need(op, w.command, "the command")) {
                 body_open(op, NULL, '{');

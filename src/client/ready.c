@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/ready.h"
+#include "client/sandboxes.h"
 
 #include "base/base.h"
 #include "client/decode.h"
-#include "client/endpoints.h"
-#include "client/simple.h"
+#include "client/op.h"
 
 #define FIRST_INTERVAL (100 * USEC_PER_MSEC)
 #define LAST_INTERVAL  (2 * USEC_PER_SEC)
@@ -41,8 +40,8 @@ static void never_ready(struct ready_op *r)
 {
         const struct hutch_sandbox *s = r->sandbox;
 
-        if (r->otherwise)
-                r->otherwise(r);
+        if (r->on_failed)
+                r->on_failed(r);
         else
                 op_fail(&r->op, HUTCH_FAILED, "it is %s%s%.300s", s->state, s->message ? ": " : "",
                         s->message ? s->message : "");
@@ -59,8 +58,8 @@ static void pinged(struct op *op)
                         wait_more(r);
                 return;
         }
-        if (r->then)
-                r->then(r);
+        if (r->on_ready)
+                r->on_ready(r);
         else
                 op_succeed(op, TAKE_PTR(r->sandbox));
 }
@@ -75,20 +74,20 @@ static void ping(struct op *op, const struct hutch_endpoint *agent)
 
 static void got_sandbox(struct op *op)
 {
-        /* Kubernetes says Allocated for what has its pod. */
+        /* Kubernetes reports Allocated when the pod exists. */
         static const char *const running[] = { "Running", "Allocated", NULL };
         static const char *const over[] = { "Failed", "Terminated", "Stopping", NULL };
         struct ready_op *r = ready_of(op);
         int code = HUTCH_PROTOCOL;
 
-        if (op->x.status == 404 && r->otherwise) {
-                r->otherwise(r);
+        if (op->x.status == 404 && r->on_failed) {
+                r->on_failed(r);
                 return;
         }
         if (!op_check_response(op))
                 return;
         hutch_sandbox_free(r->sandbox);
-        r->sandbox = decode_sandbox(buf_str(&op->x.answer), &code);
+        r->sandbox = decode_sandbox(buf_str(&op->x.response), &code);
         if (!r->sandbox)
                 op_fail_response(op, code);
         else if (is_one_of(r->sandbox->state, running))
@@ -122,9 +121,9 @@ const char *ready_timeout_text(struct op *op)
         const struct hutch_sandbox *s = ready_of(op)->sandbox;
 
         if (!s)
-                return "no answer";
-        return strcmp(s->state, "Running") == 0 ? "it runs, but its agent gave no answer"
-                                                : "it was not Running";
+                return "no response";
+        return strcmp(s->state, "Running") == 0 ? "it is running, but its agent did not respond"
+                                                : "it did not become Running";
 }
 
 /* --- the call --- */
@@ -151,10 +150,7 @@ int hutch_wait_ready(struct hutch_client *client, const char *id, struct hutch_s
         };
         struct op *op = op_new(sizeof(struct ready_op), &kind, client, call);
 
-        if (op_need(op, id, "the id of the sandbox")) {
-                ready_of(op)->id = strdup(id);
-                if (!ready_of(op)->id)
-                        op_refuse(op, HUTCH_NO_MEMORY, "out of memory");
-        }
+        if (op)
+                ready_of(op)->id = op_strdup(op, id, "the id of the sandbox");
         return op_start(op, ret);
 }

@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* An answer is bounded before it is decoded, and so is what becomes of it. */
+/* Responses are bounded before they are decoded, and so are results. */
 #define ARENA_MAX ((size_t) 1 << 40)
 
 struct head {
@@ -75,7 +75,7 @@ void result_mark_secret(void *result)
         head_of(result)->secret = true;
 }
 
-/* --- one for each type --- */
+/* --- the _free function of each type --- */
 
 #define FREES(type, name)                   \
         void type##_free(struct type *name) \

@@ -2,10 +2,8 @@
 #ifndef HUTCH_CLIENT_RESULT_H
 #define HUTCH_CLIENT_RESULT_H
 
-/*
- * Results: structs that callers get, with everything they point to in one arena behind them, so that
- * one function frees any of them and nothing in one can be forgotten.
- */
+/* Results: structs returned to callers. Everything they point to is in one arena, so one function frees
+ * any of them. */
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -13,17 +11,16 @@
 /* A zeroed struct of that size, or NULL. */
 void *result_new(size_t size) must_check;
 
-/* Of a result that is whole, or of one that is still being filled. NULL is fine. */
+/* Accepts NULL and results that are not complete. */
 void result_free(void *result);
 
-/* The memory behind it. */
 struct arena *result_arena(void *result);
 
-/* The buffer's memory goes with the result from now on; what was in it can be pointed to. At most two
- * of them. Always NUL-terminated, also if it never held anything; NULL: no memory. */
+/* The result takes over the memory of a buffer; at most two per result. Returns its content, NUL-terminated
+ * even if it is empty, or NULL without memory. */
 const char *result_adopt(void *result, struct buf *b) must_check;
 
-/* It holds a secret: it is overwritten before it is freed. */
+/* The result contains a secret: it is overwritten when it is freed. */
 void result_mark_secret(void *result);
 
 #endif

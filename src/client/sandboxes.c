@@ -7,8 +7,7 @@
 #include "base/sha256.h"
 #include "client/body.h"
 #include "client/decode.h"
-#include "client/options.h"
-#include "client/simple.h"
+#include "client/op.h"
 
 #define USUAL_TIMEOUT 600
 
@@ -132,7 +131,7 @@ void sandboxes_write(struct op *op, const struct hutch_sandbox_options *o, const
         bool own_limits = o->resource_limits != NULL, own_entrypoint = o->entrypoint != NULL;
 
         if (op && !o->image && !o->snapshot_id)
-                op_refuse(op, HUTCH_INVALID, "neither image nor snapshot_id is given");
+                op_refuse(op, HUTCH_INVALID, "either image or snapshot_id is required");
         body_open(op, NULL, '{');
         write_image(op, o);
         if (o->timeout >= 0)
@@ -170,11 +169,8 @@ static void created(struct op *op)
 
         if (!op_check_response(op))
                 return;
-        s = decode_sandbox(buf_str(&op->x.answer), &code);
-        if (s)
-                op_succeed(op, s);
-        else
-                op_fail_response(op, code);
+        s = decode_sandbox(buf_str(&op->x.response), &code);
+        op_finish(op, s, code);
 }
 
 static void send_create(struct op *op)
@@ -196,12 +192,13 @@ static void searched(struct op *op)
 
         if (!op_check_response(op))
                 return;
-        l = decode_sandbox_list(buf_str(&op->x.answer), &code);
+        l = decode_sandbox_list(buf_str(&op->x.response), &code);
         s = l ? sandboxes_pick(l) : NULL;
         if (!l)
                 op_fail_response(op, code);
         else if (s && sandbox_is_alive(s))
-                op_fail(op, HUTCH_CONFLICT, "the owner has sandbox %s already; ensure reuses it",
+                op_fail(op, HUTCH_CONFLICT,
+                        "the owner has sandbox %s already; use hutch_ensure_sandbox to reuse it",
                         s->id);
         else
                 send_create(op);
@@ -235,22 +232,17 @@ int hutch_create_sandbox(struct hutch_client *client, const struct hutch_sandbox
         struct op *op = op_new(sizeof(struct create_op), &kind, client, call);
         struct create_op *c = op ? create_of(op) : NULL;
         struct hutch_sandbox_options o;
-        int r = options_copy(&o, sizeof(o), options);
 
-        if (r < 0)
-                op_refuse(op, r, "the options are of another version, or not initialised");
+        op_take_options(op, &o, sizeof(o), options, "the options");
         if (c && o.owner && owner_digest(o.owner, c->owner) < 0)
-                op_refuse(op, HUTCH_INVALID, "the owner needs organization, project and user");
-        if (c && o.idempotency_key) {
-                c->idempotency_key = strdup(o.idempotency_key);
-                if (!c->idempotency_key)
-                        op_refuse(op, HUTCH_NO_MEMORY, "out of memory");
-        }
+                op_refuse(op, HUTCH_INVALID, "the owner requires organization, project and user");
+        if (c && o.idempotency_key)
+                c->idempotency_key = op_strdup(op, o.idempotency_key, "the idempotency key");
         sandboxes_write(op, &o, c && c->owner[0] ? c->owner : NULL);
         return op_start(op, ret);
 }
 
-/* --- looking --- */
+/* --- queries --- */
 
 int hutch_get_sandbox(struct hutch_client *client, const char *id, struct hutch_sandbox **ret,
                       struct hutch_call *call)
@@ -263,8 +255,8 @@ int hutch_get_sandbox(struct hutch_client *client, const char *id, struct hutch_
         return op_start(op, ret);
 }
 
-/* Escaped twice: `metadata` holds a query of its own. Labels need it neither time, so servers that
- * expect it once understand it as well. */
+/* Escaped twice: `metadata` contains a query itself. Labels have nothing to escape, so servers that
+ * unescape once work, too. */
 static void add_filter(struct op *op, const struct hutch_list_options *o)
 {
         scoped(buf_done) struct buf b;
@@ -282,14 +274,12 @@ int hutch_list_sandboxes(struct hutch_client *client, const struct hutch_list_op
         static const struct simple_kind kind = SIMPLE("list sandboxes", "GET", false, to_list);
         struct op *op = op_new(sizeof(*op), &kind.op, client, call);
         struct hutch_list_options o;
-        int r = options_copy(&o, sizeof(o), options);
         char number[32];
 
-        if (r < 0)
-                op_refuse(op, r, "the options are of another version, or not initialised");
+        op_take_options(op, &o, sizeof(o), options, "the options");
         (void) snprintf(number, sizeof(number), "%" PRId64, o.page ? o.page : 1);
         op_to_server(op, "/sandboxes?page={}", number);
-        if (!op || op->failed < 0)
+        if (!op_is_valid(op))
                 return op_start(op, ret);
         if (o.page_size) {
                 (void) snprintf(number, sizeof(number), "%" PRId64, o.page_size);
@@ -349,14 +339,12 @@ int hutch_patch_metadata(struct hutch_client *client, const char *id,
                 SIMPLE("change the sandbox's metadata", "PATCH", true, to_sandbox);
         struct op *op = op_new(sizeof(*op), &kind.op, client, call);
         struct hutch_metadata_patch p;
-        int r = options_copy(&p, sizeof(p), patch);
 
-        if (r < 0)
-                op_refuse(op, r, "the patch is of another version, or not initialised");
+        op_take_options(op, &p, sizeof(p), patch, "the patch");
         if (op_need(op, id, "the id of the sandbox"))
                 op_to_server(op, "/sandboxes/{}/metadata", id);
         body_open(op, NULL, '{');
-        for (size_t i = 0; r == 0 && i < p.n; i++)
+        for (size_t i = 0; op_is_valid(op) && i < p.n; i++)
                 if (!op_need(op, p.pairs[i].key, "a key"))
                         break;
                 else if (p.pairs[i].value)
@@ -381,9 +369,9 @@ static void renewed(struct op *op)
 
         if (!op_check_response(op))
                 return;
-        at = decode_expires(buf_str(&op->x.answer));
+        at = decode_expires(buf_str(&op->x.response));
         if (at == 0) {
-                op_fail(op, HUTCH_PROTOCOL, "the answer does not say when it ends");
+                op_fail(op, HUTCH_PROTOCOL, "the response has no expiry");
                 return;
         }
         if (r->ret)
@@ -408,7 +396,7 @@ int hutch_renew_sandbox(struct hutch_client *client, const char *id, int64_t sec
         char when[TIME_RFC3339_MAX];
 
         if (seconds <= 0 || seconds > INT32_MAX)
-                op_refuse(op, HUTCH_INVALID, "it must be some seconds");
+                op_refuse(op, HUTCH_INVALID, "the time must be a positive number of seconds");
         else
                 (void) time_to_rfc3339(usec_add(clock_wall(&clock_system),
                                                 (usec_t) seconds * USEC_PER_SEC),

@@ -5,21 +5,19 @@
 
 #include "base/base.h"
 #include "client/decode.h"
-#include "client/endpoints.h"
 #include "client/op.h"
-#include "client/options.h"
 #include "client/result.h"
 
-/* Bytes out of a sandbox, and trees into one; files into one are in upload.c. */
+/* Downloads, and uploads of archives; upload.c has uploads of files. */
 
 struct get_op {
         struct op op;
-        char *sandbox_id, *path; /* to be on_endpoint first; else NULL */
+        char *sandbox_id, *path; /* discover its agent first; or NULL */
         struct hutch_sink sink;
         struct buf memory;
         uint64_t n; /* delivered */
         uint64_t offset, length;
-        uint64_t skip; /* of an answer that begins before what was asked for */
+        uint64_t skip; /* bytes before the range, if the server ignores ranges */
         bool ranged;
         char range[48];
 };
@@ -43,10 +41,10 @@ static int wait_writable(struct op *op, int fd)
         if (r != 0)
                 return 0;
         return exchange_fail(&op->x, HUTCH_TIMEOUT,
-                             "what came could not be written by the deadline");
+                             "the data could not be written by the deadline");
 }
 
-/* A descriptor that is not ready is waited for: it is the caller's, and this is where its bytes are. */
+/* Waits for a descriptor that is not ready: the data cannot be kept anywhere else. */
 static int write_fd(struct exchange *x, int fd, struct str bytes)
 {
         while (bytes.n > 0) {
@@ -61,7 +59,7 @@ static int write_fd(struct exchange *x, int fd, struct str bytes)
                                 return x->failure;
                 } else if (errno != EINTR) {
                         x->error.os_errno = errno;
-                        return exchange_fail(x, HUTCH_LOCAL, "write what came: %s",
+                        return exchange_fail(x, HUTCH_LOCAL, "write the data: %s",
                                              err_text(-errno));
                 }
         }
@@ -76,7 +74,7 @@ static int deliver(struct get_op *g, struct str bytes)
         if (g->sink.write) {
                 if (g->sink.write(g->sink.ctx, bytes.p, bytes.n) == 0)
                         return 0;
-                return exchange_fail(x, HUTCH_CANCELED, "given up by the callback");
+                return exchange_fail(x, HUTCH_CANCELED, "canceled by the callback");
         }
         if (g->sink.fd > 0)
                 return write_fd(x, g->sink.fd, bytes);
@@ -87,7 +85,7 @@ static int deliver(struct get_op *g, struct str bytes)
         return buf_failed(&g->memory) ? exchange_fail(x, HUTCH_NO_MEMORY, "out of memory") : 0;
 }
 
-/* A server that does not know ranges sends all with 200: what was asked for is cut out of it. */
+/* A server without ranges sends everything with 200; the range is cut out of it. */
 static void opened(struct op *op)
 {
         struct get_op *g = get_of(op);
@@ -183,9 +181,9 @@ static void set_range(struct get_op *g, const struct hutch_download *w)
         char first[24], n[24];
 
         if (bytes && lines)
-                op_refuse(&g->op, HUTCH_INVALID, "a range is of bytes or of lines, not both");
+                op_refuse(&g->op, HUTCH_INVALID, "a range is either of bytes or of lines");
         if (w->length > UINT64_MAX - w->offset)
-                op_refuse(&g->op, HUTCH_INVALID, "the range ends behind all files");
+                op_refuse(&g->op, HUTCH_INVALID, "the range is too large");
         if (g->op.failed < 0)
                 return;
         (void) snprintf(first, sizeof(first), "%" PRIu64, w->first_line ? w->first_line : 1);
@@ -224,9 +222,7 @@ int hutch_download_file(struct hutch_client *client, const struct hutch_endpoint
         if (!g)
                 return op_start(NULL, NULL);
         if (r < 0)
-                op_refuse(&g->op, r,
-                          "what is to be downloaded is of another version, or not "
-                          "initialised");
+                op_refuse(&g->op, r, "the options: not initialized, or of a newer version");
         if (op_need(&g->op, w.path, "the path"))
                 op_to_agent(&g->op, agent, "/files/download?path={}", w.path);
         set_range(g, &w);
@@ -240,13 +236,8 @@ int hutch_read_file(struct hutch_client *client, const char *sandbox_id, const c
 
         if (!g)
                 return op_start(NULL, NULL);
-        if (op_need(&g->op, sandbox_id, "the id of the sandbox")
-            && op_need(&g->op, path, "the path")) {
-                g->sandbox_id = strdup(sandbox_id);
-                g->path = strdup(path);
-                if (!g->sandbox_id || !g->path)
-                        op_refuse(&g->op, HUTCH_NO_MEMORY, "out of memory");
-        }
+        g->sandbox_id = op_strdup(&g->op, sandbox_id, "the id of the sandbox");
+        g->path = op_strdup(&g->op, path, "the path");
         return op_start(&g->op, ret);
 }
 
@@ -269,9 +260,7 @@ int hutch_download_archive(struct hutch_client *client, const struct hutch_endpo
         if (!g)
                 return op_start(NULL, NULL);
         if (r < 0)
-                op_refuse(&g->op, r,
-                          "what is to be downloaded is of another version, or not "
-                          "initialised");
+                op_refuse(&g->op, r, "the options: not initialized, or of a newer version");
         if (op_need(&g->op, w.path, "the path"))
                 op_to_agent(&g->op, agent, "/files/archive?path={}", w.path);
         return op_start(&g->op, ret);
@@ -279,30 +268,31 @@ int hutch_download_archive(struct hutch_client *client, const struct hutch_endpo
 
 struct put_op {
         struct op op;
-        struct hutch_archive_in *what; /* the caller's */
+        struct hutch_archive_in *archive; /* of the caller */
 };
 
 static void put_done(struct op *op)
 {
         struct put_op *p = container_of(op, struct put_op, op);
-        struct str text = buf_str(&op->x.answer);
+        struct str text = buf_str(&op->x.response);
 
         if (!op_check_response(op))
                 return;
-        p->what->entries = (uint64_t) MAX_OF(decode_number(text, "entries"), 0);
-        p->what->bytes = (uint64_t) MAX_OF(decode_number(text, "bytes"), 0);
+        p->archive->entries = (uint64_t) MAX_OF(decode_number(text, "entries"), 0);
+        p->archive->bytes = (uint64_t) MAX_OF(decode_number(text, "bytes"), 0);
         op_succeed(op, NULL);
 }
 
 static void put_begin(struct op *op)
 {
-        op_send(op, &(struct request){ .method = "POST",
-                                       .source = &container_of(op, struct put_op, op)->what->source,
-                                       .on_response = put_done });
+        op_send(op,
+                &(struct request){ .method = "POST",
+                                   .source = &container_of(op, struct put_op, op)->archive->source,
+                                   .on_response = put_done });
 }
 
 int hutch_upload_archive(struct hutch_client *client, const struct hutch_endpoint *agent,
-                         struct hutch_archive_in *what, struct hutch_call *call)
+                         struct hutch_archive_in *archive, struct hutch_call *call)
 {
         static const struct op_kind kind = {
                 .doing = "upload the archive",
@@ -311,12 +301,12 @@ int hutch_upload_archive(struct hutch_client *client, const struct hutch_endpoin
         };
         struct op *op = op_new(sizeof(struct put_op), &kind, client, call);
 
-        if (!what || what->size < sizeof(*what))
-                op_refuse(op, HUTCH_INVALID, "what is to be uploaded is not initialised");
-        else if (op_need(op, what->path, "the path")) {
-                container_of(op, struct put_op, op)->what = what;
-                op_to_agent(op, agent, "/files/archive?path={}", what->path);
-                if (op->failed == 0 && what->keep_owner)
+        if (!archive || archive->size < sizeof(*archive))
+                op_refuse(op, HUTCH_INVALID, "the options are not initialized");
+        else if (op_need(op, archive->path, "the path")) {
+                container_of(op, struct put_op, op)->archive = archive;
+                op_to_agent(op, agent, "/files/archive?path={}", archive->path);
+                if (op->failed == 0 && archive->keep_owner)
                         url_add(&op->url, "&owner=keep");
         }
         return op_start(op, NULL);

@@ -57,7 +57,7 @@ static void add_frame(struct hutch_tunnel *t, enum ws_op op, struct str bytes)
         ws_add_frame(&t->out, op, bytes, mask);
 }
 
-/* --- the caller's side --- */
+/* --- public functions --- */
 
 int hutch_tunnel_fd(const struct hutch_tunnel *tunnel)
 {
@@ -70,7 +70,7 @@ unsigned hutch_tunnel_events(const struct hutch_tunnel *tunnel)
                | (tunnel->out.n > 0 ? (unsigned) HUTCH_WRITABLE : 0U);
 }
 
-/* 1000: the server in the sandbox has sent everything. 1005: a close without a code. */
+/* 1000: the server in the sandbox has sent everything. 1005: the frame has no code. */
 static void take_close(struct hutch_tunnel *t, struct str payload)
 {
         unsigned code = payload.n >= 2
@@ -86,7 +86,7 @@ static void take_close(struct hutch_tunnel *t, struct str payload)
                 t->failure = HUTCH_BROKEN;
 }
 
-/* A peer that pings without end while nothing can be sent gets no more answers. */
+/* Pings are ignored while nothing can be sent. */
 static void take_control(struct hutch_tunnel *t, struct str payload)
 {
         if (t->reader.op == WS_CLOSE) {
@@ -97,7 +97,7 @@ static void take_control(struct hutch_tunnel *t, struct str payload)
         }
 }
 
-/* What has come already: bytes, 0 for the end, or HUTCH_AGAIN for more to be received. */
+/* Parses what was received: bytes, 0 for the end, or HUTCH_AGAIN if more is needed. */
 static int64_t read_held(struct hutch_tunnel *t, void *buf, size_t n)
 {
         for (;;) {
@@ -133,7 +133,7 @@ int64_t hutch_tunnel_read(struct hutch_tunnel *tunnel, void *buf, size_t n)
                         return got;
                 r = tunnel__receive(tunnel);
                 if (r == 0)
-                        return broken(tunnel); /* without a close */
+                        return broken(tunnel); /* without a close frame */
                 if (r < 0)
                         return r;
         }

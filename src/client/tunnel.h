@@ -3,35 +3,35 @@
 #define HUTCH_CLIENT_TUNNEL_H
 
 /*
- * A tunnel: a WebSocket to the agent's /tunnel/{port}, over a connection that curl has made (and speaks
- * TLS on, or goes through a proxy for) and that we speak on ourselves.
+ * A tunnel: a WebSocket to /tunnel/{port} of the agent. curl makes the connection, including TLS and
+ * proxies; the WebSocket protocol is implemented here.
  *
- * The easy handle stays in the multi handle it was made with, which is how curl keeps such a connection;
- * so a tunnel that was opened by a blocking call keeps that call's loop.
+ * The easy handle stays in the multi handle it was created with, which is how curl keeps such a
+ * connection. A tunnel that was opened by a blocking call therefore keeps that call's loop.
  */
 
 #include "client/loop.h"
 #include "client/ws.h"
 
-#define TUNNEL_PIECE (64 * KiB) /* most that is read, or framed, at once */
+#define TUNNEL_PIECE (64 * KiB) /* largest read, and largest frame */
 
 struct hutch_tunnel {
-        struct hutch_loop *loop; /* ours to free, or NULL */
+        struct hutch_loop *loop; /* to free with the tunnel, or NULL */
         CURLM *multi;
         CURL *easy;
         int fd;
-        struct buf in;  /* as it came */
-        struct buf out; /* frames that were not sent yet */
+        struct buf in;  /* received, not parsed yet */
+        struct buf out; /* frames to send */
         struct ws_reader reader;
-        uint64_t masks; /* state of a generator: masks must differ, but hide nothing */
+        uint64_t masks; /* state of a random generator; masks need not be secret */
         bool peer_closed, closed;
-        int failure; /* HUTCH_BROKEN …: nothing more will come or go */
+        int failure; /* HUTCH_BROKEN …: the tunnel is unusable */
 };
 
-/* Reads into t->in what is there. 1, 0 at the end, or HUTCH_AGAIN, HUTCH_BROKEN. */
+/* Reads into t->in. 1, 0 at the end, HUTCH_AGAIN or HUTCH_BROKEN. */
 int tunnel__receive(struct hutch_tunnel *t);
 
-/* Sends what is in t->out. 0, HUTCH_AGAIN or HUTCH_BROKEN. */
+/* Sends t->out. 0, HUTCH_AGAIN or HUTCH_BROKEN. */
 int tunnel__flush(struct hutch_tunnel *t);
 
 #endif

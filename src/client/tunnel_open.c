@@ -7,16 +7,15 @@
 #include "client/op.h"
 #include "client/tunnel.h"
 
-/* Opening a tunnel: curl connects, we say hello, and look at what comes back. */
+/* Opens a tunnel: curl connects, then the WebSocket handshake. */
 
 #define HEAD_MAX (64 * KiB)
 
 struct open_op {
         struct op op;
         struct hutch_tunnel *tunnel;
-        struct watch watch;
+        struct fd_watch watch;
         char key[WS_KEY_TEXT];
-        struct buf hello;
 };
 
 static struct open_op *open_of(struct op *op)
@@ -24,7 +23,7 @@ static struct open_op *open_of(struct op *op)
         return container_of(op, struct open_op, op);
 }
 
-/* --- hello --- */
+/* --- request --- */
 
 static int make_key(struct open_op *o)
 {
@@ -37,7 +36,7 @@ static int make_key(struct open_op *o)
         return 0;
 }
 
-static void write_hello(struct open_op *o)
+static void write_request(struct open_op *o)
 {
         struct str url = buf_str(&o->op.url);
         struct url u;
@@ -59,7 +58,7 @@ static void write_hello(struct open_op *o)
         buf_add_str(b, STR("\r\n"));
 }
 
-/* --- answer --- */
+/* --- response --- */
 
 static ssize_t find_end(struct str s)
 {
@@ -94,22 +93,22 @@ static int status_of(struct str head)
         return (int) status;
 }
 
-/* It was not switched: what came behind the head says why. */
-static void refused(struct open_op *o, int status, struct str body)
+/* The protocol was not switched; the body says why. */
+static void handshake_rejected(struct open_op *o, int status, struct str body)
 {
         struct exchange *x = &o->op.x;
 
         x->status = status;
         buf_add_str(&x->problem, str_of(body.p, MIN_OF(body.n, buf_room(&x->problem))));
         if (status == 404 && body.n == 0)
-                op_fail(&o->op, HUTCH_UNSUPPORTED, "this agent has no tunnels");
+                op_fail(&o->op, HUTCH_UNSUPPORTED, "this agent does not support tunnels");
         else if (status == 0 || (status >= 200 && status < 300))
                 op_fail(&o->op, HUTCH_PROTOCOL, "the agent does not speak WebSocket");
         else
                 (void) op_check_response(&o->op);
 }
 
-static void opened(struct open_op *o)
+static void handshake_done(struct open_op *o)
 {
         struct hutch_tunnel *t = o->tunnel;
         struct op *op = &o->op;
@@ -128,7 +127,7 @@ static void opened(struct open_op *o)
         op_succeed(op, NULL);
 }
 
-static void judge(struct open_op *o)
+static void check_handshake(struct open_op *o)
 {
         struct hutch_tunnel *t = o->tunnel;
         struct str all = buf_str(&t->in), value = STR_NULL;
@@ -140,7 +139,7 @@ static void judge(struct open_op *o)
         if (header_of(head, STR("X-Request-ID"), &value))
                 error_copy_text(o->op.x.request_id, sizeof(o->op.x.request_id), value);
         if (status != 101) {
-                refused(o, status, str_skip(all, head.n + 4));
+                handshake_rejected(o, status, str_skip(all, head.n + 4));
                 return;
         }
         ws_accept_text(str_of(o->key, sizeof(o->key)), accept);
@@ -150,7 +149,7 @@ static void judge(struct open_op *o)
                 return;
         }
         buf_consume(&t->in, head.n + 4);
-        opened(o);
+        handshake_done(o);
 }
 
 static void advance(struct open_op *o)
@@ -168,16 +167,16 @@ static void advance(struct open_op *o)
                         return;
                 }
                 if (find_end(buf_str(&t->in)) >= 0) {
-                        judge(o);
+                        check_handshake(o);
                         return;
                 }
                 if (got <= 0 || t->in.n > HEAD_MAX)
                         break;
         }
-        op_fail(&o->op, HUTCH_BROKEN, "the connection ended before the tunnel stood");
+        op_fail(&o->op, HUTCH_BROKEN, "the connection closed during the handshake");
 }
 
-static void on_ready(struct watch *w)
+static void on_ready(struct fd_watch *w)
 {
         advance(container_of(w, struct open_op, watch));
 }
@@ -190,12 +189,12 @@ static void connected(struct op *op)
 
         (void) curl_easy_getinfo(op->x.easy, CURLINFO_ACTIVESOCKET, &fd);
         if (fd == CURL_SOCKET_BAD || make_key(o) < 0) {
-                op_fail(op, HUTCH_LOCAL, "there is no socket, or no randomness");
+                op_fail(op, HUTCH_LOCAL, "no socket, or no random numbers");
                 return;
         }
         t->fd = o->watch.fd = fd;
-        t->easy = op->x.easy; /* ours if it becomes a tunnel */
-        write_hello(o);
+        t->easy = op->x.easy; /* kept if it becomes a tunnel */
+        write_request(o);
         advance(o);
 }
 
@@ -250,9 +249,9 @@ int hutch_open_tunnel(struct hutch_client *client, const struct hutch_endpoint *
                 o->tunnel->fd = -EBADF;
         }
         if (!ret)
-                op_refuse(op, HUTCH_INVALID, "nobody would have the tunnel");
+                op_refuse(op, HUTCH_INVALID, "ret is NULL");
         if (port < 1 || port > UINT16_MAX)
-                op_refuse(op, HUTCH_INVALID, "a port is a number from 1 to 65535");
+                op_refuse(op, HUTCH_INVALID, "the port must be from 1 to 65535");
         (void) snprintf(number, sizeof(number), "%d", port);
         op_to_agent(op, agent, "/tunnel/{}", number);
         return op_start(op, ret);

@@ -4,12 +4,11 @@
 #include "base/base.h"
 #include "client/body.h"
 #include "client/decode.h"
-#include "client/endpoints.h"
-#include "client/options.h"
+#include "client/op.h"
 
 /*
- * Files into a sandbox: pairs of parts, `metadata` and `file`, of one multipart body, which is made
- * while it is sent. Both parts have file names, without which some agents do not see them.
+ * Uploads files as one multipart body, which is generated while it is sent. Each file is a pair of parts,
+ * `metadata` and `file`; both have file names, because some agents ignore parts without one.
  */
 
 struct part {
@@ -23,7 +22,7 @@ struct part {
 
 struct upload_op {
         struct op op;
-        char *sandbox_id; /* to be on_endpoint first; else NULL */
+        char *sandbox_id; /* discover its agent first; or NULL */
         struct arena arena;
         struct part *parts;
         size_t n;
@@ -34,7 +33,7 @@ static struct upload_op *upload_of(struct op *op)
         return container_of(op, struct upload_op, op);
 }
 
-/* --- making --- */
+/* --- preparing --- */
 
 static struct str base_name(const char *path)
 {
@@ -67,13 +66,13 @@ static void describe(struct upload_op *u, const struct hutch_file_upload *f, str
         buf_reset(&op->body);
 }
 
-/* Callers step by the size of their structs. */
+/* The caller's structs may have another size. */
 static void take_files(struct upload_op *u, const struct hutch_file_upload *files, size_t n)
 {
         const char *at = (const char *) files;
 
         if (n == 0 || !files) {
-                op_refuse(&u->op, HUTCH_INVALID, "no file is given");
+                op_refuse(&u->op, HUTCH_INVALID, "there is no file");
                 return;
         }
         u->parts = arena_alloc_array(&u->arena, n, sizeof(*u->parts));
@@ -83,10 +82,8 @@ static void take_files(struct upload_op *u, const struct hutch_file_upload *file
         }
         for (size_t i = 0; i < n && u->op.failed == 0; i++, at += files[0].size) {
                 struct hutch_file_upload f;
-                int r = options_copy(&f, sizeof(f), at);
 
-                if (r < 0)
-                        op_refuse(&u->op, r, "a file is of another version, or not initialised");
+                op_take_options(&u->op, &f, sizeof(f), at, "a file");
                 if (!op_need(&u->op, f.path, "the path of a file"))
                         break;
                 u->parts[i] = (struct part){ .up = u, .source = f.source };
@@ -145,16 +142,10 @@ static curl_mime *make_mime(struct op *op, CURL *easy)
         return mime;
 }
 
-static void uploaded(struct op *op)
-{
-        if (op_check_response(op))
-                op_succeed(op, NULL);
-}
-
 static void upload_send(struct op *op)
 {
-        op_send(op,
-                &(struct request){ .method = "POST", .mime = make_mime, .on_response = uploaded });
+        op_send(op, &(struct request){
+                            .method = "POST", .mime = make_mime, .on_response = op_finish_empty });
 }
 
 static void upload_discovered(struct op *op, const struct hutch_endpoint *agent)
@@ -213,11 +204,7 @@ int hutch_write_files(struct hutch_client *client, const char *sandbox_id,
 
         if (!u)
                 return op_start(NULL, NULL);
-        if (op_need(&u->op, sandbox_id, "the id of the sandbox")) {
-                u->sandbox_id = strdup(sandbox_id);
-                if (!u->sandbox_id)
-                        op_refuse(&u->op, HUTCH_NO_MEMORY, "out of memory");
-        }
+        u->sandbox_id = op_strdup(&u->op, sandbox_id, "the id of the sandbox");
         take_files(u, files, n);
         return op_start(&u->op, NULL);
 }

@@ -13,7 +13,7 @@ static bool is_unreserved(char c)
                || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-/* What may stand in an address at all; '?', '#' and '@' would begin parts that an address lacks. */
+/* Characters of an address; '?', '#' and '@' would begin a query, a fragment or a host. */
 static bool is_address(struct str s)
 {
         for (size_t i = 0; i < s.n; i++) {
@@ -25,7 +25,7 @@ static bool is_address(struct str s)
         return true;
 }
 
-/* --- taking apart --- */
+/* --- parsing --- */
 
 static int parse_authority(struct url *u)
 {
@@ -90,7 +90,7 @@ int url_parse(struct str text, struct url *ret)
         return 0;
 }
 
-/* --- putting together --- */
+/* --- building --- */
 
 void url_add_base(struct buf *b, const struct url *server)
 {
@@ -125,7 +125,7 @@ void url_add_endpoint(struct buf *b, struct str scheme, struct str endpoint)
         buf_add_str(b, endpoint);
 }
 
-/* "." and ".." mean something as segments, so they are escaped, too. */
+/* "." and ".." are special as segments, so they are escaped, too. */
 void url_add_escaped(struct buf *b, struct str value)
 {
         static const char digits[] = "0123456789ABCDEF";
@@ -151,7 +151,7 @@ void url_add(struct buf *b, const char *pattern, ...)
         va_start(ap, pattern);
         for (const char *p = pattern; *p; p++) {
                 if (p[0] == '{' && p[1] == '}') {
-                        /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): as in fail.c */
+                        /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): as in error.c */
                         url_add_escaped(b, str_from(va_arg(ap, const char *)));
                         p++;
                 } else {

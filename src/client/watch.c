@@ -2,19 +2,15 @@
 #include "base/base.h"
 #include "client/decode.h"
 #include "client/framing.h"
-#include "client/options.h"
 #include "client/op.h"
 
-/*
- * Streams that go on until somebody has enough: events of the server, metrics of an agent. Each event is
- * decoded, told and forgotten.
- */
+/* Streams that last until they are canceled: events of the server, metrics of an agent. */
 
 struct watch_op {
         struct op op;
         struct framing framing;
-        bool (*tell)(struct watch_op *w, struct str text,
-                     int *ret_code); /* false: enough, or code */
+        /* Decodes an event and calls the callback. False: end, with *ret_code or by the callback. */
+        bool (*deliver)(struct watch_op *w, struct str text, int *ret_code);
         struct hutch_event_watch events;
         struct hutch_metrics_watch metrics;
 };
@@ -29,13 +25,13 @@ static int on_event(void *data, struct str text)
         struct watch_op *w = data;
         int code = 0;
 
-        if (w->tell(w, text, &code))
+        if (w->deliver(w, text, &code))
                 return 0;
         if (code == 0)
-                return exchange_fail(&w->op.x, HUTCH_CANCELED, "given up by the callback");
+                return exchange_fail(&w->op.x, HUTCH_CANCELED, "canceled by the callback");
         return exchange_fail(&w->op.x, code, "%s",
                              code == HUTCH_NO_MEMORY ? "out of memory"
-                                                     : "an event that is none came");
+                                                     : "the server sent an invalid event");
 }
 
 static int framed(struct watch_op *w, int r)
@@ -70,9 +66,9 @@ static void ended(struct op *op)
         if (!op_check_response(op))
                 return;
         if (framed(w, framing_finish(&w->framing, on_event, w)) < 0)
-                op_fail(op, op->x.failure, "%.400s", op->x.error.message);
+                op_fail_exchange(op, op->x.failure);
         else
-                op_fail(op, HUTCH_BROKEN, "the stream was ended by the other side");
+                op_fail(op, HUTCH_BROKEN, "the server closed the stream");
 }
 
 static void watch_begin(struct op *op)
@@ -119,11 +115,11 @@ int hutch_watch_events(struct hutch_client *client, const struct hutch_event_wat
         int r = options_copy(&o, sizeof(o), watch);
 
         if (r < 0 || !o.event)
-                op_refuse(op, r < 0 ? r : HUTCH_INVALID, "there is no callback for events");
+                op_refuse(op, r < 0 ? r : HUTCH_INVALID, "the callback for events is missing");
         if (w) {
                 framing_init(&w->framing, client ? (size_t) client->o.event_max : 1, false);
                 w->events = o;
-                w->tell = deliver_event;
+                w->deliver = deliver_event;
         }
         op_to_server(op, "/events");
         return op_start(op, NULL);
@@ -155,11 +151,11 @@ int hutch_watch_metrics(struct hutch_client *client, const struct hutch_endpoint
         int r = options_copy(&o, sizeof(o), watch);
 
         if (r < 0 || !o.metrics)
-                op_refuse(op, r < 0 ? r : HUTCH_INVALID, "there is no callback for metrics");
+                op_refuse(op, r < 0 ? r : HUTCH_INVALID, "the callback for metrics is missing");
         if (w) {
                 framing_init(&w->framing, client ? (size_t) client->o.event_max : 1, true);
                 w->metrics = o;
-                w->tell = deliver_metrics;
+                w->deliver = deliver_metrics;
         }
         op_to_agent(op, agent, "/metrics/watch");
         return op_start(op, NULL);

@@ -53,7 +53,7 @@ static unsigned head_size(const struct ws_reader *r)
         return 2 + (length == SHORT ? 2 : length == LONG ? 8 : 0);
 }
 
-/* Servers do not mask, and control frames are short and whole. */
+/* Servers do not mask; control frames are short and not fragmented. */
 static int begin_frame(struct ws_reader *r)
 {
         unsigned length = r->head[1] & LENGTH, opcode = r->head[0] & 0x0f;

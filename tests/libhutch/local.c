@@ -16,24 +16,24 @@
 static int run(struct hutch_client *client)
 {
         struct hutch_call call = hutch_call_init();
-        struct hutch_sandbox_options wish = hutch_sandbox_options_init();
+        struct hutch_sandbox_options options = hutch_sandbox_options_init();
         struct hutch_command_options what = hutch_command_options_init();
-        struct hutch_command_result *ran;
+        struct hutch_command_result *result;
         struct hutch_endpoint *agent;
-        struct hutch_sandbox *box;
+        struct hutch_sandbox *sandbox;
 
-        wish.image = "scratch";
-        CHECK(call, hutch_create_sandbox(client, &wish, &box, &call) == 0);
-        CHECK(call, hutch_wait_ready(client, box->id, NULL, &call) == 0);
-        CHECK(call, hutch_discover_execd(client, box->id, &agent, &call) == 0);
+        options.image = "scratch";
+        CHECK(call, hutch_create_sandbox(client, &options, &sandbox, &call) == 0);
+        CHECK(call, hutch_wait_ready(client, sandbox->id, NULL, &call) == 0);
+        CHECK(call, hutch_discover_execd(client, sandbox->id, &agent, &call) == 0);
         CHECK(call, strncmp(agent->url, "http://localhost/", 17) == 0 && agent->port == 80);
         what.command = "echo here; exit 3";
-        CHECK(call, hutch_run_command(client, agent, &what, &ran, &call) == 0);
-        CHECK(call, ran->exit_code == 3 && strcmp(ran->out, "here\n") == 0);
-        CHECK(call, hutch_delete_sandbox(client, box->id, &call) == 0);
-        hutch_command_result_free(ran);
+        CHECK(call, hutch_run_command(client, agent, &what, &result, &call) == 0);
+        CHECK(call, result->exit_code == 3 && strcmp(result->out, "here\n") == 0);
+        CHECK(call, hutch_delete_sandbox(client, sandbox->id, &call) == 0);
+        hutch_command_result_free(result);
         hutch_endpoint_free(agent);
-        hutch_sandbox_free(box);
+        hutch_sandbox_free(sandbox);
         return 0;
 }
 

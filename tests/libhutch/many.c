@@ -106,27 +106,27 @@ static void run(struct many *m)
 
 int main(int argc, char **argv)
 {
-        struct hutch_sandbox_options wish = hutch_sandbox_options_init();
+        struct hutch_sandbox_options options = hutch_sandbox_options_init();
         struct hutch_command_options fifo = hutch_command_options_init();
         struct hutch_call call = hutch_call_init();
         struct many m = { .n = argc > 4 ? strtoul(argv[4], NULL, 10) : 0 };
-        struct hutch_sandbox *box = NULL;
+        struct hutch_sandbox *sandbox = NULL;
         bool ok;
 
         if (m.n == 0 || hutch_client_new(argv[1], argv[2], NULL, &m.client) < 0
             || hutch_loop_new(NULL, &m.loop) < 0)
                 return 2;
-        wish.image = argv[3];
+        options.image = argv[3];
         fifo.command = "mkfifo gate";
         printf("1..1\n");
-        if (hutch_create_sandbox(m.client, &wish, &box, &call) < 0
-            || hutch_wait_ready(m.client, box->id, NULL, &call) < 0
-            || hutch_discover_execd(m.client, box->id, &m.agent, &call) < 0
+        if (hutch_create_sandbox(m.client, &options, &sandbox, &call) < 0
+            || hutch_wait_ready(m.client, sandbox->id, NULL, &call) < 0
+            || hutch_discover_execd(m.client, sandbox->id, &m.agent, &call) < 0
             || hutch_run_command(m.client, m.agent, &fifo, NULL, &call) < 0)
                 (void) snprintf(m.error, sizeof(m.error), "%s", call.error.message);
         else
                 run(&m);
-        if (box && hutch_delete_sandbox(m.client, box->id, &call) < 0)
+        if (sandbox && hutch_delete_sandbox(m.client, sandbox->id, &call) < 0)
                 (void) snprintf(m.error, sizeof(m.error), "%s", call.error.message);
         ok = m.up == m.n && m.good == m.n;
         if (!ok)
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
         printf("%s 1 - %zu commands at the same time\n", ok ? "ok" : "not ok", m.n);
         hutch_loop_free(m.loop);
         hutch_endpoint_free(m.agent);
-        hutch_sandbox_free(box);
+        hutch_sandbox_free(sandbox);
         hutch_client_free(m.client);
         return ok ? 0 : 1;
 }

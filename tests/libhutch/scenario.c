@@ -9,17 +9,18 @@
 char *world_output(struct world *w, const char *command)
 {
         struct hutch_command_options o = hutch_command_options_init();
-        struct hutch_command_result *ran = NULL;
+        struct hutch_command_result *result = NULL;
         char *text = NULL;
 
         o.command = command;
-        if (hutch_run_command(w->client, w->agent, &o, &ran, &w->call) == 0 && ran->exit_code == 0)
-                text = strdup(ran->out);
+        if (hutch_run_command(w->client, w->agent, &o, &result, &w->call) == 0
+            && result->exit_code == 0)
+                text = strdup(result->out);
         else
                 printf("# '%s' failed: %s%s\n", command, w->call.error.message,
-                       ran ? ran->err : "");
+                       result ? result->err : "");
         w->failed = w->failed || !text;
-        hutch_command_result_free(ran);
+        hutch_command_result_free(result);
         return text;
 }
 

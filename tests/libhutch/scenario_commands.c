@@ -11,16 +11,17 @@
 static void collected(struct world *w)
 {
         struct hutch_command_options o = hutch_command_options_init();
-        struct hutch_command_result *ran;
+        struct hutch_command_result *result;
 
         o.command = "echo one; echo two >&2; echo $GREETING; exit 3";
-        WORKS(w, hutch_run_command(w->client, w->agent, &o, &ran, &w->call));
-        CHECK_TEXT(w, ran->out, "one\nhello there\n");
-        CHECK_TEXT(w, ran->err, "two\n");
-        CHECK(w, ran->exit_code == 3 && ran->out_n == 16 && ran->err_n == 4);
-        CHECK(w, !ran->out_truncated && !ran->err_truncated && !ran->timed_out && ran->signal == 0);
-        CHECK(w, ran->id && ran->id[0] && ran->duration_ms >= 0);
-        hutch_command_result_free(ran);
+        WORKS(w, hutch_run_command(w->client, w->agent, &o, &result, &w->call));
+        CHECK_TEXT(w, result->out, "one\nhello there\n");
+        CHECK_TEXT(w, result->err, "two\n");
+        CHECK(w, result->exit_code == 3 && result->out_n == 16 && result->err_n == 4);
+        CHECK(w, !result->out_truncated && !result->err_truncated && !result->timed_out
+                         && result->signal == 0);
+        CHECK(w, result->id && result->id[0] && result->duration_ms >= 0);
+        hutch_command_result_free(result);
         WORKS(w, hutch_run_command(w->client, w->agent, &o, NULL, &w->call));
 }
 
@@ -37,25 +38,25 @@ static void exit_codes(struct world *w)
         struct hutch_command_options o = hutch_command_options_init();
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-                struct hutch_command_result *ran;
+                struct hutch_command_result *result;
 
                 o.command = rows[i].command;
-                WORKS(w, hutch_run_command(w->client, w->agent, &o, &ran, &w->call));
-                CHECK(w, ran->exit_code == rows[i].exit_code);
-                hutch_command_result_free(ran);
+                WORKS(w, hutch_run_command(w->client, w->agent, &o, &result, &w->call));
+                CHECK(w, result->exit_code == rows[i].exit_code);
+                hutch_command_result_free(result);
         }
 }
 
 static void killed_by_a_signal(struct world *w)
 {
         struct hutch_command_options o = hutch_command_options_init();
-        struct hutch_command_result *ran;
+        struct hutch_command_result *result;
 
         o.command = "kill -9 $$";
-        WORKS(w, hutch_run_command(w->client, w->agent, &o, &ran, &w->call));
-        CHECK(w, ran->exit_code == -1 || ran->exit_code == 137);
-        CHECK(w, ran->exit_code != -1 || ran->error);
-        hutch_command_result_free(ran);
+        WORKS(w, hutch_run_command(w->client, w->agent, &o, &result, &w->call));
+        CHECK(w, result->exit_code == -1 || result->exit_code == 137);
+        CHECK(w, result->exit_code != -1 || result->error);
+        hutch_command_result_free(result);
 }
 
 static void without_a_shell(struct world *w)
@@ -63,33 +64,33 @@ static void without_a_shell(struct world *w)
         static const char *const argv[] = { "printf", "%s|", "a b", "$HOME", "" };
         static const struct hutch_pair env[] = { { "A", "1" }, { "B", "x y" } };
         struct hutch_command_options o = hutch_command_options_init();
-        struct hutch_command_result *ran;
+        struct hutch_command_result *result;
 
         o.argv = argv;
         o.n_argv = 5;
-        WORKS(w, hutch_run_command(w->client, w->agent, &o, &ran, &w->call));
-        CHECK(w, strncmp(ran->out, "a b|$HOME||", 11) == 0);
-        hutch_command_result_free(ran);
+        WORKS(w, hutch_run_command(w->client, w->agent, &o, &result, &w->call));
+        CHECK(w, strncmp(result->out, "a b|$HOME||", 11) == 0);
+        hutch_command_result_free(result);
         o = hutch_command_options_init();
         o.command = "echo $A $B; pwd";
         o.env = env;
         o.n_env = 2;
         o.cwd = "/tmp";
-        WORKS(w, hutch_run_command(w->client, w->agent, &o, &ran, &w->call));
-        CHECK_TEXT(w, ran->out, "1 x y\n/tmp\n");
-        hutch_command_result_free(ran);
+        WORKS(w, hutch_run_command(w->client, w->agent, &o, &result, &w->call));
+        CHECK_TEXT(w, result->out, "1 x y\n/tmp\n");
+        hutch_command_result_free(result);
 }
 
 static void byte_for_byte(struct world *w)
 {
         struct hutch_command_options o = hutch_command_options_init();
-        struct hutch_command_result *ran;
+        struct hutch_command_result *result;
 
         o.command = "printf 'no newline'; printf 'a\\000b\\377' >&2";
-        WORKS(w, hutch_run_command(w->client, w->agent, &o, &ran, &w->call));
-        CHECK_TEXT(w, ran->out, "no newline");
-        CHECK(w, ran->err_n == 4 && memcmp(ran->err, "a\0b\377", 4) == 0);
-        hutch_command_result_free(ran);
+        WORKS(w, hutch_run_command(w->client, w->agent, &o, &result, &w->call));
+        CHECK_TEXT(w, result->out, "no newline");
+        CHECK(w, result->err_n == 4 && memcmp(result->err, "a\0b\377", 4) == 0);
+        hutch_command_result_free(result);
 }
 
 /* --- streams --- */
@@ -125,44 +126,44 @@ static void on_started(void *data, const char *id)
 static void streamed(struct world *w)
 {
         struct hutch_command_options o = hutch_command_options_init();
-        struct hutch_command_result *ran;
+        struct hutch_command_result *result;
         struct stream s = { .out_n = 0 };
 
         o.command = "echo one; echo two >&2; echo three; exit 2";
         o.output = on_output;
         o.started = on_started;
         o.data = &s;
-        WORKS(w, hutch_run_command(w->client, w->agent, &o, &ran, &w->call));
+        WORKS(w, hutch_run_command(w->client, w->agent, &o, &result, &w->call));
         CHECK_TEXT(w, s.out, "one\nthree\n");
         CHECK_TEXT(w, s.err, "two\n");
-        CHECK_TEXT(w, s.id, ran->id);
-        CHECK(w, ran->exit_code == 2 && ran->out_n == 0 && ran->err_n == 0);
-        hutch_command_result_free(ran);
+        CHECK_TEXT(w, s.id, result->id);
+        CHECK(w, result->exit_code == 2 && result->out_n == 0 && result->err_n == 0);
+        hutch_command_result_free(result);
 }
 
 static void much_output(struct world *w)
 {
         struct hutch_command_options o = hutch_command_options_init();
-        struct hutch_command_result *ran;
+        struct hutch_command_result *result;
         struct stream s = { .out_n = 0 };
 
         o.command = "yes 0123456789abcde | head -n 300000";
         o.output = on_output;
         o.data = &s;
-        WORKS(w, hutch_run_command(w->client, w->agent, &o, &ran, &w->call));
-        CHECK(w, s.total == 300000 * 16 && ran->exit_code == 0);
-        hutch_command_result_free(ran);
+        WORKS(w, hutch_run_command(w->client, w->agent, &o, &result, &w->call));
+        CHECK(w, s.total == 300000 * 16 && result->exit_code == 0);
+        hutch_command_result_free(result);
         o.output = NULL;
         o.output_max = 1000;
-        WORKS(w, hutch_run_command(w->client, w->agent, &o, &ran, &w->call));
-        CHECK(w,
-              ran->out_n <= 1000 && ran->out_n > 900 && ran->out_truncated && ran->exit_code == 0);
-        hutch_command_result_free(ran);
+        WORKS(w, hutch_run_command(w->client, w->agent, &o, &result, &w->call));
+        CHECK(w, result->out_n <= 1000 && result->out_n > 900 && result->out_truncated
+                         && result->exit_code == 0);
+        hutch_command_result_free(result);
 }
 
 /* --- giving up --- */
 
-static void given_up_by_a_callback(struct world *w)
+static void canceled_by_a_callback(struct world *w)
 {
         struct hutch_command_options o = hutch_command_options_init();
         struct stream s = { .give_up_at = 100000 };
@@ -175,7 +176,7 @@ static void given_up_by_a_callback(struct world *w)
         CHECK(w, s.total >= 100000);
 }
 
-static void given_up_by_a_descriptor(struct world *w)
+static void canceled_by_a_descriptor(struct world *w)
 {
         struct hutch_command_options o = hutch_command_options_init();
 
@@ -191,7 +192,7 @@ static void given_up_by_a_descriptor(struct world *w)
         WORKS(w, hutch_ping(w->client, w->agent, &w->call));
 }
 
-static void given_up_by_the_deadline(struct world *w)
+static void canceled_by_the_deadline(struct world *w)
 {
         struct hutch_command_options o = hutch_command_options_init();
 
@@ -205,14 +206,14 @@ static void given_up_by_the_deadline(struct world *w)
 static void killed_by_the_agents_limit(struct world *w)
 {
         struct hutch_command_options o = hutch_command_options_init();
-        struct hutch_command_result *ran;
+        struct hutch_command_result *result;
 
         o.command = "echo begun; sleep 1000";
         o.timeout_ms = 300;
-        WORKS(w, hutch_run_command(w->client, w->agent, &o, &ran, &w->call));
-        CHECK(w, ran->exit_code != 0 && ran->error);
-        CHECK_TEXT(w, ran->out, "begun\n");
-        hutch_command_result_free(ran);
+        WORKS(w, hutch_run_command(w->client, w->agent, &o, &result, &w->call));
+        CHECK(w, result->exit_code != 0 && result->error);
+        CHECK_TEXT(w, result->out, "begun\n");
+        hutch_command_result_free(result);
 }
 
 /* --- the background --- */
@@ -234,18 +235,18 @@ static void background(struct world *w)
         struct hutch_command_options o = hutch_command_options_init();
         struct hutch_logs_query q = hutch_logs_query_init();
         struct hutch_command_status *status;
-        struct hutch_command_result *ran;
+        struct hutch_command_result *result;
         struct hutch_logs *logs;
 
         o.command = "echo one; echo two; exit 6";
-        WORKS(w, hutch_start_command(w->client, w->agent, &o, &ran, &w->call));
-        CHECK(w, ran->id && ran->id[0]);
-        WORKS(w, ended(w, ran->id, &status));
+        WORKS(w, hutch_start_command(w->client, w->agent, &o, &result, &w->call));
+        CHECK(w, result->id && result->id[0]);
+        WORKS(w, ended(w, result->id, &status));
         CHECK(w, status->has_exit_code && status->exit_code == 6 && status->started_at > 0);
         CHECK(w, status->finished_at >= status->started_at);
-        CHECK_TEXT(w, status->id, ran->id);
+        CHECK_TEXT(w, status->id, result->id);
         hutch_command_status_free(status);
-        q.command_id = ran->id;
+        q.command_id = result->id;
         WORKS(w, hutch_get_command_logs(w->client, w->agent, &q, &logs, &w->call));
         CHECK_TEXT(w, logs->data, "one\ntwo\n");
         CHECK(w, logs->cursor == 8 && logs->dropped == 0);
@@ -254,7 +255,7 @@ static void background(struct world *w)
         WORKS(w, hutch_get_command_logs(w->client, w->agent, &q, &logs, &w->call));
         CHECK_TEXT(w, logs->data, "two\n");
         hutch_logs_free(logs);
-        hutch_command_result_free(ran);
+        hutch_command_result_free(result);
         q.command_id = "nonsense";
         CHECK(w, hutch_get_command_logs(w->client, w->agent, &q, &logs, &w->call) < 0);
         CHECK(w, hutch_get_command_status(w->client, w->agent, "nonsense", NULL, &w->call)
@@ -267,13 +268,13 @@ static void input_and_signals(struct world *w)
         struct hutch_stdin in = hutch_stdin_init();
         struct hutch_logs_query q = hutch_logs_query_init();
         struct hutch_command_status *status;
-        struct hutch_command_result *ran;
+        struct hutch_command_result *result;
         struct hutch_logs *logs;
 
         o.command = "while read line; do echo \"got $line\"; done; echo end";
         o.open_stdin = true;
-        WORKS(w, hutch_start_command(w->client, w->agent, &o, &ran, &w->call));
-        in.command_id = ran->id;
+        WORKS(w, hutch_start_command(w->client, w->agent, &o, &result, &w->call));
+        in.command_id = result->id;
         in.source.data = "first\n";
         in.source.n = 6;
         WORKS(w, hutch_write_stdin(w->client, w->agent, &in, &w->call));
@@ -281,45 +282,45 @@ static void input_and_signals(struct world *w)
         in.source.n = 7;
         in.end = true;
         WORKS(w, hutch_write_stdin(w->client, w->agent, &in, &w->call));
-        WORKS(w, ended(w, ran->id, &status));
+        WORKS(w, ended(w, result->id, &status));
         CHECK(w, status->exit_code == 0);
         hutch_command_status_free(status);
-        q.command_id = ran->id;
+        q.command_id = result->id;
         WORKS(w, hutch_get_command_logs(w->client, w->agent, &q, &logs, &w->call));
         CHECK_TEXT(w, logs->data, "got first\ngot second\nend\n");
         hutch_logs_free(logs);
-        hutch_command_result_free(ran);
+        hutch_command_result_free(result);
 
         o = hutch_command_options_init();
         o.command = "trap 'exit 9' USR1; echo ready; while :; do sleep 0.05; done";
-        WORKS(w, hutch_start_command(w->client, w->agent, &o, &ran, &w->call));
+        WORKS(w, hutch_start_command(w->client, w->agent, &o, &result, &w->call));
         q = hutch_logs_query_init();
-        q.command_id = ran->id;
+        q.command_id = result->id;
         do {
                 WORKS(w, hutch_get_command_logs(w->client, w->agent, &q, &logs, &w->call));
                 q.cursor += logs->n;
                 hutch_logs_free(logs);
         } while (q.cursor < 6);
-        WORKS(w, hutch_signal_command(w->client, w->agent, ran->id, SIGUSR1, &w->call));
-        WORKS(w, ended(w, ran->id, &status));
+        WORKS(w, hutch_signal_command(w->client, w->agent, result->id, SIGUSR1, &w->call));
+        WORKS(w, ended(w, result->id, &status));
         CHECK(w, status->exit_code == 9);
         hutch_command_status_free(status);
-        hutch_command_result_free(ran);
+        hutch_command_result_free(result);
 }
 
 static void interrupted(struct world *w)
 {
         struct hutch_command_options o = hutch_command_options_init();
         struct hutch_command_status *status;
-        struct hutch_command_result *ran;
+        struct hutch_command_result *result;
 
         o.command = "sleep 1000";
-        WORKS(w, hutch_start_command(w->client, w->agent, &o, &ran, &w->call));
-        WORKS(w, hutch_interrupt_command(w->client, w->agent, ran->id, &w->call));
-        WORKS(w, ended(w, ran->id, &status));
+        WORKS(w, hutch_start_command(w->client, w->agent, &o, &result, &w->call));
+        WORKS(w, hutch_interrupt_command(w->client, w->agent, result->id, &w->call));
+        WORKS(w, ended(w, result->id, &status));
         CHECK(w, !status->has_exit_code || status->exit_code != 0);
         hutch_command_status_free(status);
-        hutch_command_result_free(ran);
+        hutch_command_result_free(result);
 }
 
 /* --- sessions --- */
@@ -328,21 +329,21 @@ static void sessions(struct world *w)
 {
         struct hutch_command_options o = hutch_command_options_init();
         struct hutch_session_command what = hutch_session_command_init();
-        struct hutch_command_result *ran;
+        struct hutch_command_result *result;
         struct hutch_session *session;
 
         WORKS(w, hutch_create_session(w->client, w->agent, "/tmp", &session, &w->call));
         what.session_id = session->id;
         what.options = &o;
         o.command = "X=kept; cd /; false";
-        WORKS(w, hutch_run_in_session(w->client, w->agent, &what, &ran, &w->call));
-        CHECK(w, ran->exit_code == 1);
-        hutch_command_result_free(ran);
+        WORKS(w, hutch_run_in_session(w->client, w->agent, &what, &result, &w->call));
+        CHECK(w, result->exit_code == 1);
+        hutch_command_result_free(result);
         o.command = "echo $X; pwd";
-        WORKS(w, hutch_run_in_session(w->client, w->agent, &what, &ran, &w->call));
-        CHECK_TEXT(w, ran->out, "kept\n/\n");
-        CHECK(w, ran->exit_code == 0);
-        hutch_command_result_free(ran);
+        WORKS(w, hutch_run_in_session(w->client, w->agent, &what, &result, &w->call));
+        CHECK_TEXT(w, result->out, "kept\n/\n");
+        CHECK(w, result->exit_code == 0);
+        hutch_command_result_free(result);
         WORKS(w, hutch_delete_session(w->client, w->agent, session->id, &w->call));
         CHECK(w, hutch_run_in_session(w->client, w->agent, &what, NULL, &w->call) < 0);
         hutch_session_free(session);
@@ -384,9 +385,9 @@ const struct step command_steps[] = {
         { "byte for byte", byte_for_byte },
         { "output as it comes", streamed },
         { "much output", much_output },
-        { "given up by a callback", given_up_by_a_callback },
-        { "given up by a descriptor", given_up_by_a_descriptor },
-        { "given up by the deadline", given_up_by_the_deadline },
+        { "canceled by a callback", canceled_by_a_callback },
+        { "canceled by a descriptor", canceled_by_a_descriptor },
+        { "canceled by the deadline", canceled_by_the_deadline },
         { "killed by the agent's limit", killed_by_the_agents_limit },
         { "in the background", background },
         { "input and signals", input_and_signals },

@@ -113,9 +113,10 @@ def every_header_compiles_alone_as_c11():
 
 
 @test
-def the_program_of_the_readme_compiles():
-    with open(f"{root}/README.md", encoding="utf-8") as f:
-        program = re.search(r"```c\n(.*?)```", f.read(), re.S)[1]
+def the_program_of_the_manual_compiles():
+    with open(f"{root}/docs/man/hutch.3", encoding="utf-8") as f:
+        program = re.search(r"^\.nf\n(#include <stdio.*?)^\.fi", f.read(), re.S | re.M)[1]
+    program = program.replace(r"\-", "-").replace(r"\e", "\\")
     compiles([*cc, "-std=c11", "-Wall", "-Wextra", "-Werror"], ".c", program)
 
 

@@ -173,7 +173,7 @@ static void all(struct shared *s, struct thread *threads, int n, void *(*what)(v
 
 int main(int argc, char **argv)
 {
-        struct hutch_sandbox_options wish = hutch_sandbox_options_init();
+        struct hutch_sandbox_options options = hutch_sandbox_options_init();
         struct hutch_call call = hutch_call_init();
         struct shared s = { .rounds = argc > 5 ? (int) strtol(argv[5], NULL, 10) : 5 };
         struct thread threads[THREADS_MAX];
@@ -183,12 +183,12 @@ int main(int argc, char **argv)
                 return 2;
         s.url = argv[1];
         s.key = argv[2];
-        wish.image = argv[3];
+        options.image = argv[3];
         printf("1..2\n");
         all(&s, threads, n, first_client);
         printf("%s 1 - first clients at the same time\n", s.failed ? "not ok" : "ok");
         if (hutch_client_new(s.url, s.key, NULL, &s.client) < 0
-            || hutch_create_sandbox(s.client, &wish, &s.box, &call) < 0
+            || hutch_create_sandbox(s.client, &options, &s.box, &call) < 0
             || hutch_wait_ready(s.client, s.box->id, NULL, &call) < 0
             || hutch_discover_execd(s.client, s.box->id, &s.agent, &call) < 0) {
                 printf("not ok 2 - %s\n", call.error.message);

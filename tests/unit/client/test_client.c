@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/options.h"
+#include "client/client.h"
 
 #include "client/api.h"
 #include "client/sandboxes.h"

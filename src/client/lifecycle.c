@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/endpoints.h"
-
 #include "base/base.h"
+#include "client/body.h"
 #include "client/decode.h"
+#include "client/op.h"
 #include "client/result.h"
-#include "client/simple.h"
+
+/* Lifecycle calls besides those for sandboxes: endpoints and API keys. */
+
+/* --- endpoints --- */
 
 static void *to_endpoint(struct op *op, struct str text, int *ret_code)
 {
@@ -17,7 +20,7 @@ static void request_endpoint(struct op *op, const char *id, int port)
 
         (void) snprintf(number, sizeof(number), "%d", port);
         op_to_server(op, "/sandboxes/{}/endpoints/{}", id, number);
-        if (op && op->failed == 0 && op->client->o.use_server_proxy)
+        if (op_is_valid(op) && op->client->o.use_server_proxy)
                 url_add(&op->url, "?use_server_proxy=true");
 }
 
@@ -41,16 +44,16 @@ int hutch_discover_execd(struct hutch_client *client, const char *id, struct hut
         return hutch_get_endpoint(client, id, HUTCH_EXECD_PORT, ret, call);
 }
 
-/* --- for others --- */
+/* --- for other calls --- */
 
-static void found(struct op *op)
+static void got_endpoint(struct op *op)
 {
         int code = HUTCH_PROTOCOL;
         struct hutch_endpoint *e;
 
         if (!op_check_response(op))
                 return;
-        e = to_endpoint(op, buf_str(&op->x.answer), &code);
+        e = to_endpoint(op, buf_str(&op->x.response), &code);
         if (e)
                 op->on_endpoint(op, e);
         else
@@ -63,10 +66,10 @@ void op_discover(struct op *op, const char *id,
 {
         op->on_endpoint = next;
         request_endpoint(op, id, HUTCH_EXECD_PORT);
-        op_send(op, &(struct request){ .method = "GET", .on_response = found });
+        op_send(op, &(struct request){ .method = "GET", .on_response = got_endpoint });
 }
 
-/* --- made by hand --- */
+/* --- endpoints from a known address --- */
 
 static bool copy_headers(struct arena *a, const struct hutch_pair *headers, size_t n,
                          struct hutch_endpoint *e)
@@ -134,5 +137,50 @@ int hutch_ping(struct hutch_client *client, const struct hutch_endpoint *agent,
         struct op *op = op_new(sizeof(*op), &kind.op, client, call);
 
         op_to_agent(op, agent, "/ping");
+        return op_start(op, NULL);
+}
+
+/* --- keys --- */
+
+SIMPLE_DECODER(to_key, decode_key)
+SIMPLE_DECODER(to_keys, decode_key_list)
+
+int hutch_create_key(struct hutch_client *client, const struct hutch_key_options *options,
+                     struct hutch_key **ret, struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("create a key", "POST", true, to_key);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        struct hutch_key_options o;
+
+        op_take_options(op, &o, sizeof(o), options, "the options");
+        op_to_server(op, "/keys");
+        if (op_need(op, o.role, "the role")) {
+                body_open(op, NULL, '{');
+                body_text(op, "role", o.role);
+                body_text(op, "name", o.name);
+                body_text(op, "tenant", o.tenant);
+                body_text(op, "principal", o.principal);
+                body_close(op, '}');
+        }
+        return op_start(op, ret);
+}
+
+int hutch_list_keys(struct hutch_client *client, struct hutch_key_list **ret,
+                    struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("list keys", "GET", false, to_keys);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        op_to_server(op, "/keys");
+        return op_start(op, ret);
+}
+
+int hutch_delete_key(struct hutch_client *client, const char *id, struct hutch_call *call)
+{
+        static const struct simple_kind kind = SIMPLE("delete the key", "DELETE", false, NULL);
+        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+
+        if (op_need(op, id, "the id of the key"))
+                op_to_server(op, "/keys/{}", id);
         return op_start(op, NULL);
 }
