@@ -82,13 +82,13 @@ struct http_route {
         enum http_method method;
         const char *pattern;
         uint32_t scope;
-        unsigned names; /* what params[0] names, in the API's own terms; 0: nothing in particular */
         enum http_body_mode body;
         const struct json_field *fields; /* JSON */
         size_t input_size;               /* JSON: size of the struct; it starts zeroed */
         bool body_optional;              /* JSON: an empty body leaves the struct zeroed */
         uint64_t body_max;               /* 0: HTTP_BODY_MAX */
         bool lasting; /* lasts as long as the client likes (event stream, proxy); see http_req_count */
+        unsigned names; /* what params[0] names, in the API's own terms; 0: nothing in particular */
         const struct http_doc *doc; /* NULL: not documented */
         http_exec_fn *exec;
 };

@@ -53,76 +53,7 @@ const struct json_field create_fields[] = {
 
 /* --- to a record --- */
 
-/* What a record takes from a request unchanged. A struct of views, so that one table copies it; the tables of its members omit
- * the secrets. */
-struct taken {
-        struct str image, snapshot_id, node, tenant, driver;
-        struct owner owner;
-        struct platform *platform;
-        struct json_strs entrypoint;
-        struct network_policy *network_policy;
-        struct json_list volumes;
-        struct json_map metadata, extensions;
-};
-
-#define T struct taken
-
-static const struct json_field taken_fields[] = {
-        JSON_STR(T, image, "image", 0),
-        JSON_STR(T, snapshot_id, "snapshotId", 0),
-        JSON_STR(T, node, "node", 0),
-        JSON_STR(T, tenant, "tenant", 0),
-        JSON_STR(T, driver, "driver", 0),
-        JSON_STR(T, owner.organization_id, "organizationId", 0),
-        JSON_STR(T, owner.project_id, "projectId", 0),
-        JSON_STR(T, owner.user_id, "userId", 0),
-        JSON_OBJECT(T, owner.scope, struct scope, "scope", 0, scope_fields),
-        JSON_OPT(T, platform, struct platform, "platform", 0, platform_fields),
-        JSON_STRS(T, entrypoint, "entrypoint", 0),
-        JSON_OPT(T, network_policy, struct network_policy, "networkPolicy", 0,
-                 network_policy_fields),
-        JSON_LIST(T, volumes, struct volume, "volumes", 0, volume_record_fields),
-        JSON_MAP(T, metadata, "metadata", 0),
-        JSON_MAP(T, extensions, "extensions", 0),
-        JSON_END,
-};
-
-static int take(const struct create_request *c, const struct create_facts *f, struct sandbox *s)
-{
-        const struct taken from = {
-                .image = c->image ? c->image->uri : STR_NULL,
-                .snapshot_id = c->snapshot_id,
-                .node = f->node,
-                .tenant = f->tenant,
-                .driver = f->driver,
-                .owner = f->owner,
-                .platform = c->platform,
-                .entrypoint = c->entrypoint,
-                .network_policy = c->network_policy,
-                .volumes = c->volumes,
-                .metadata = c->metadata,
-                .extensions = c->extensions,
-        };
-        struct taken to = { 0 };
-
-        if (json_copy_struct(taken_fields, &from, &s->arena, &to) < 0)
-                return -ENOMEM;
-        s->image = to.image;
-        s->snapshot_id = to.snapshot_id;
-        s->node = to.node;
-        s->tenant = to.tenant;
-        s->driver = to.driver;
-        s->owner = to.owner;
-        s->platform = to.platform;
-        s->entrypoint = to.entrypoint;
-        s->network_policy = to.network_policy;
-        s->volumes = to.volumes;
-        s->metadata = to.metadata;
-        s->extensions = to.extensions;
-        return 0;
-}
-
-static int take_env_names(const struct create_request *c, struct sandbox *s)
+static int copy_env_names(const struct create_request *c, struct sandbox *s)
 {
         struct str *names = arena_alloc_array(&s->arena, c->secret_env.n, sizeof(*names));
 
@@ -141,32 +72,43 @@ static int take_env_names(const struct create_request *c, struct sandbox *s)
         return 0;
 }
 
-static int set_times(const struct create_request *c, const struct timestamp *now, struct sandbox *s,
-                     struct err *e)
-{
-        struct expiry end = expiry_after(now, (usec_t) c->timeout * USEC_PER_SEC);
-
-        s->created_ms = (int64_t) (now->wall / USEC_PER_MSEC);
-        s->status = (struct status){ .state = STATE_PENDING, .changed_ms = s->created_ms };
-        return c->has_timeout ? sandbox_set_expiry(s, &end, e) : 0;
-}
-
 int create_to_sandbox(const struct create_request *c, const struct create_facts *facts,
                       struct sandbox **ret, struct err *e)
 {
-        scoped(sandbox_freep) struct sandbox *s = sandbox_new();
+        int64_t now_ms = (int64_t) (facts->now.wall / USEC_PER_MSEC);
+        struct expiry end = expiry_after(&facts->now, (usec_t) c->timeout * USEC_PER_SEC);
+        /* Views of the request. The copy leaves its secrets behind: the record's field tables do not have them. */
+        const struct sandbox draft = {
+                .node = facts->node,
+                .tenant = facts->tenant,
+                .owner = facts->owner,
+                .owner_bound = facts->owner_bound,
+                .driver = facts->driver,
+                .image = c->image ? c->image->uri : STR_NULL,
+                .snapshot_id = c->snapshot_id,
+                .platform = c->platform,
+                .entrypoint = c->entrypoint,
+                .network_policy = c->network_policy,
+                .volumes = c->volumes,
+                .metadata = c->metadata,
+                .extensions = c->extensions,
+                .secure_access = c->secure_access,
+                .git_configured = facts->git_configured,
+                .schema = SANDBOX_SCHEMA,
+                .created_ms = now_ms,
+                .expiry = c->has_timeout ? &end : NULL,
+                .status = { .state = STATE_PENDING, .changed_ms = now_ms },
+                .version = 1,
+        };
+        scoped(sandbox_freep) struct sandbox *s = NULL;
         int r;
 
         if (!sandbox_id_is_valid(facts->id))
                 return err_set(e, ERR_INVALID, "not the id of a sandbox");
-        if (take(c, facts, s) < 0 || take_env_names(c, s) < 0)
+        s = sandbox_copy(&draft);
+        if (!s || copy_env_names(c, s) < 0)
                 return err_set(e, ERR_TOO_LARGE, "the sandbox does not fit into a record");
-        s->owner_bound = facts->owner_bound;
-        s->git_configured = facts->git_configured;
-        s->secure_access = c->secure_access;
         r = sandbox_set_id(s, facts->id, e);
-        if (r == 0)
-                r = set_times(c, &facts->now, s, e);
         if (r == 0)
                 r = resources_parse(&c->resource_limits, &s->arena, &s->limits, e);
         if (r == 0 && s->network_policy)

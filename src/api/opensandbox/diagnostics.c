@@ -375,12 +375,13 @@ API_DOC(summary_doc, "getSandboxDiagnosticSummary", "Get record, events and outp
 #define AT "/sandboxes/{sandboxId}/diagnostics"
 
 static const struct http_route routes[] = {
-        { METHOD_GET, AT "/logs", API_READ, ROUTE_SANDBOX, .doc = &logs_doc, .exec = get_logs },
-        { METHOD_GET, AT "/events", API_READ, ROUTE_SANDBOX, .doc = &events_doc,
+        { METHOD_GET, AT "/logs", API_READ, .names = ROUTE_SANDBOX, .doc = &logs_doc,
+          .exec = get_logs },
+        { METHOD_GET, AT "/events", API_READ, .names = ROUTE_SANDBOX, .doc = &events_doc,
           .exec = get_events },
-        { METHOD_GET, AT "/inspect", API_READ, ROUTE_SANDBOX, .doc = &inspect_doc,
+        { METHOD_GET, AT "/inspect", API_READ, .names = ROUTE_SANDBOX, .doc = &inspect_doc,
           .exec = get_inspect },
-        { METHOD_GET, AT "/summary", API_READ, ROUTE_SANDBOX, .doc = &summary_doc,
+        { METHOD_GET, AT "/summary", API_READ, .names = ROUTE_SANDBOX, .doc = &summary_doc,
           .exec = get_summary },
 };
 

@@ -155,7 +155,7 @@ API_DOC(doc, "getSandboxEndpoint", "Get the address of a port of a sandbox", "Sa
         "Endpoint", endpoint_fields, .params = params, .errors = errors);
 
 static const struct http_route routes[] = {
-        { METHOD_GET, "/sandboxes/{sandboxId}/endpoints/{port}", API_READ, ROUTE_SANDBOX,
+        { METHOD_GET, "/sandboxes/{sandboxId}/endpoints/{port}", API_READ, .names = ROUTE_SANDBOX,
           .doc = &doc, .exec = get_endpoint },
 };
 

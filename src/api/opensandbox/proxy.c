@@ -295,10 +295,10 @@ static void any_proxy(struct http_req *req)
 #define PROXY "/sandboxes/{sandboxId}/proxy/{port}"
 
 static const struct http_route proxy_routes[] = {
-        { METHOD_ANY, PROXY, API_INGRESS, ROUTE_SANDBOX, .body = HTTP_BODY_STREAM, .lasting = true,
-          .exec = any_proxy },
-        { METHOD_ANY, PROXY "/{rest...}", API_INGRESS, ROUTE_SANDBOX, .body = HTTP_BODY_STREAM,
+        { METHOD_ANY, PROXY, API_INGRESS, .names = ROUTE_SANDBOX, .body = HTTP_BODY_STREAM,
           .lasting = true, .exec = any_proxy },
+        { METHOD_ANY, PROXY "/{rest...}", API_INGRESS, .names = ROUTE_SANDBOX,
+          .body = HTTP_BODY_STREAM, .lasting = true, .exec = any_proxy },
 };
 
 OPENSANDBOX_API(opensandbox_proxy, "proxy", proxy_routes);

@@ -247,7 +247,7 @@ API_DOC(get_doc, "getSnapshot", "Get a snapshot", TAG, 200, "Snapshot", snapshot
 API_DOC(delete_doc, "deleteSnapshot", "Delete a snapshot", TAG, 204, .errors = delete_errors);
 
 static const struct http_route routes[] = {
-        { METHOD_POST, "/sandboxes/{sandboxId}/snapshots", API_WRITE, ROUTE_SANDBOX,
+        { METHOD_POST, "/sandboxes/{sandboxId}/snapshots", API_WRITE, .names = ROUTE_SANDBOX,
           HTTP_JSON(struct create_input, create_input_fields), .body_optional = true,
           .doc = &create_doc, .exec = create_snapshot },
         { METHOD_GET, "/snapshots", API_READ, .doc = &list_doc, .exec = list_snapshots },

@@ -30,7 +30,7 @@ def run_one(d, command):
 def run_all(programs, rounds, chosen=None, kind=Deployment):
     """rounds: (keys, commands) pairs. Whether all is good.
 
-    With keys the SDKs are told to come through the server, which is where they come anyway: they
+    With keys the SDKs are configured to use the server as a proxy, which they do anyway: they
     then send other headers, and their uploads differ.
     """
     good = True

@@ -29,7 +29,7 @@ static void request(const char *prefix, const char *port, const char *host, cons
                                  .value = { key } });
 }
 
-static void says_where_and_with_what(void **state)
+static void endpoints_have_address_and_token(void **state)
 {
         static const struct {
                 const char *prefix, *host;
@@ -97,7 +97,7 @@ static void a_proxy_in_front_may_speak_https(void **state)
         check_true(ingress_body_has(&w, "\"url\":\"http://127.0.0.1:8080/"));
 }
 
-static void who_only_reads_gets_no_token(void **state)
+static void a_reader_gets_no_token(void **state)
 {
         request("", "8080", HOST, KEY_READ);
         check_i64_eq(ingress_status(&w), 200);
@@ -108,7 +108,7 @@ static void who_only_reads_gets_no_token(void **state)
         check_false(ingress_body_has(&w, "~"));
 }
 
-static void bad_questions(void **state)
+static void invalid_requests(void **state)
 {
         static const struct {
                 const char *port, *host, *code;
@@ -143,7 +143,7 @@ static void bad_questions(void **state)
         }
 }
 
-static void a_path_may_have_an_end(void **state)
+static void a_path_token_may_expire(void **state)
 {
         const uint64_t end = 1700000060; /* a minute from now */
         const char *token = ingress_token(&w, w.id, 8080, end);
@@ -216,12 +216,12 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-                T(says_where_and_with_what),
+                T(endpoints_have_address_and_token),
                 T(the_public_address_comes_first),
                 T(a_proxy_in_front_may_speak_https),
-                T(who_only_reads_gets_no_token),
-                T(bad_questions),
-                T(a_path_may_have_an_end),
+                T(a_reader_gets_no_token),
+                T(invalid_requests),
+                T(a_path_token_may_expire),
                 T(every_live_state_has_an_endpoint),
         };
 

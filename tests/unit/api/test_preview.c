@@ -126,7 +126,7 @@ static void cookies_and_authorization_are_the_apps(void **state)
         check_str_eq(str_from(ingress_header(&w, "Location")), "/x");
 }
 
-static void a_planted_cookie_does_not_shut_the_door(void **state)
+static void a_planted_cookie_does_not_hide_ours(void **state)
 {
         ingress_call(&w, &(struct ingress_request){
                                  .target = "/",
@@ -175,7 +175,7 @@ static void a_token_in_the_query_becomes_a_cookie(void **state)
         }
 }
 
-static void other_methods_go_straight_in(void **state)
+static void other_methods_are_not_redirected(void **state)
 {
         ingress_call(&w, &(struct ingress_request){
                                  .method = "POST",
@@ -207,7 +207,7 @@ static void behind_tls_the_cookie_is_secure(void **state)
                                   token()));
 }
 
-static void websockets_come_by_cookie_or_query(void **state)
+static void websockets_use_cookie_or_query(void **state)
 {
         static const char *const how[] = { "/ws?hutch_token=TOKEN HTTP/1.1\r\n",
                                            "/ws HTTP/1.1\r\nCookie: hutch_token=TOKEN\r\n" };
@@ -252,12 +252,12 @@ int main(void)
                 T(the_api_is_not_below_the_domain),
                 T(without_a_domain_there_are_no_previews),
                 T(cookies_and_authorization_are_the_apps),
-                T(a_planted_cookie_does_not_shut_the_door),
+                T(a_planted_cookie_does_not_hide_ours),
                 T(a_token_in_the_query_becomes_a_cookie),
-                T(other_methods_go_straight_in),
+                T(other_methods_are_not_redirected),
                 T(a_wrong_token_in_the_query_is_stripped_all_the_same),
                 T(behind_tls_the_cookie_is_secure),
-                T(websockets_come_by_cookie_or_query),
+                T(websockets_use_cookie_or_query),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

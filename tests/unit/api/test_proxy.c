@@ -64,7 +64,7 @@ static void targets(void **state)
         }
 }
 
-static void what_opens_doors_stays_outside(void **state)
+static void credentials_stay_outside(void **state)
 {
         static const char *const names[] = {
                 "OPEN-SANDBOX-API-KEY",
@@ -102,7 +102,7 @@ static void what_opens_doors_stays_outside(void **state)
         }
 }
 
-static void who_came_is_told_by_us(void **state)
+static void forwarded_headers_are_ours(void **state)
 {
         ingress_call(&w, &(struct ingress_request){
                                  .target = ingress_text("/sandboxes/%s/proxy/8080/x", w.id),
@@ -118,7 +118,7 @@ static void who_came_is_told_by_us(void **state)
         check_false(ingress_body_has(&w, "6.6.6.6"));
 }
 
-static void an_address_with_a_token_is_not_told(void **state)
+static void a_url_with_a_token_is_not_passed_on(void **state)
 {
         const char *token = ingress_token(&w, w.id, 8080, 0);
 
@@ -136,7 +136,7 @@ static void an_address_with_a_token_is_not_told(void **state)
         check_false(ingress_header(&w, "Referrer-Policy"));
 }
 
-static void bodies_go_in(void **state)
+static void bodies_are_forwarded(void **state)
 {
         char big[40000];
 
@@ -172,7 +172,7 @@ static void pages_are_kept_in_a_sandbox(void **state)
                      "sandbox allow-scripts allow-forms");
 }
 
-static void answers_do_not_speak_for_our_origin(void **state)
+static void responses_do_not_speak_for_our_origin(void **state)
 {
         static const char *const names[] = {
                 "Set-Cookie",      "set-cookie",
@@ -191,7 +191,7 @@ static void answers_do_not_speak_for_our_origin(void **state)
         }
 }
 
-static void redirects_stay_below_the_door(void **state)
+static void redirects_stay_below_the_prefix(void **state)
 {
         static const struct {
                 const char *location, *becomes; /* a leading '+' stands for the prefix */
@@ -228,7 +228,7 @@ static void redirects_stay_below_the_door(void **state)
 
 /* --- states --- */
 
-static void what_does_not_run_says_so_at_once(void **state)
+static void a_sandbox_that_does_not_run_is_refused_at_once(void **state)
 {
         const char *token = ingress_token(&w, w.id, 8080, 0);
 
@@ -248,14 +248,14 @@ static void what_does_not_run_says_so_at_once(void **state)
         check_i64_eq(ingress_status(&w), 401); /* what it opened is gone */
 }
 
-static void there_is_no_egress_guard(void **state)
+static void there_is_no_egress_proxy(void **state)
 {
         request("GET", "18080/policy");
         check_i64_eq(ingress_status(&w), 501);
         check_true(ingress_body_has(&w, "egress"));
 }
 
-static void who_does_not_answer(void **state)
+static void an_agent_that_does_not_respond(void **state)
 {
         request("GET", "8080/close");
         check_i64_eq(ingress_status(&w), 502);
@@ -344,7 +344,7 @@ static void the_server_may_go_while_we_connect(void **state)
         wire_done(&p); /* the tear-down finds it waiting */
 }
 
-static void smuggled_tokens_are_no_tokens(void **state)
+static void smuggled_tokens_are_invalid(void **state)
 {
         static const char *const heads[] = {
                 /* What two parsers could read in two ways never gets this far. */
@@ -396,21 +396,21 @@ int main(void)
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
                 T(targets),
-                T(what_opens_doors_stays_outside),
-                T(who_came_is_told_by_us),
-                T(an_address_with_a_token_is_not_told),
-                T(bodies_go_in),
+                T(credentials_stay_outside),
+                T(forwarded_headers_are_ours),
+                T(a_url_with_a_token_is_not_passed_on),
+                T(bodies_are_forwarded),
                 T(pages_are_kept_in_a_sandbox),
-                T(answers_do_not_speak_for_our_origin),
-                T(redirects_stay_below_the_door),
-                T(what_does_not_run_says_so_at_once),
-                T(there_is_no_egress_guard),
-                T(who_does_not_answer),
+                T(responses_do_not_speak_for_our_origin),
+                T(redirects_stay_below_the_prefix),
+                T(a_sandbox_that_does_not_run_is_refused_at_once),
+                T(there_is_no_egress_proxy),
+                T(an_agent_that_does_not_respond),
                 T(ping_keeps_its_length),
                 T(streams_end_with_their_sandbox),
                 T(a_client_may_leave_while_we_connect),
                 T(the_server_may_go_while_we_connect),
-                T(smuggled_tokens_are_no_tokens),
+                T(smuggled_tokens_are_invalid),
                 T(access_renews),
         };
 

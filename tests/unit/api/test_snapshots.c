@@ -46,7 +46,7 @@ static void create_snapshot(const char *sandbox, const char *body, char ret[stat
         service_world_idle(&w.below);
 }
 
-static void test_the_life_of_a_snapshot(void **state)
+static void test_the_life_cycle_of_a_snapshot(void **state)
 {
         char sandbox[64], id[64], body[256];
 
@@ -97,7 +97,7 @@ static void test_lists(void **state)
         request(KEY_ADMIN, "GET", "/v1/snapshots", NULL, 200, "\"totalItems\":3");
 }
 
-static void test_what_is_refused(void **state)
+static void test_refusals(void **state)
 {
         char sandbox[64], id[64], body[256];
         char of_sandbox[128];
@@ -158,9 +158,9 @@ static void test_while_it_is_being_created(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(test_the_life_of_a_snapshot),
+                TEST(test_the_life_cycle_of_a_snapshot),
                 TEST(test_lists),
-                TEST(test_what_is_refused),
+                TEST(test_refusals),
                 TEST(test_while_it_is_being_created),
         };
 

@@ -27,11 +27,11 @@ var (
 	config = opensandbox.ConnectionConfig{}
 	ctx    = context.Background()
 
-	box     *opensandbox.Sandbox
-	execd   *opensandbox.ExecdClient // for what the Sandbox has no method for
-	manager *opensandbox.SandboxManager
-	folder  string
-	content = make([]byte, 300_000)
+	sandbox   *opensandbox.Sandbox
+	execd     *opensandbox.ExecdClient // for what the Sandbox has no method for
+	manager   *opensandbox.SandboxManager
+	directory string
+	content   = make([]byte, 300_000)
 )
 
 // --- checking ---
@@ -65,10 +65,10 @@ func near(got, want time.Time, tolerance time.Duration) {
 
 // --- helpers ---
 
-func at(name string) string { return path.Join(folder, name) }
+func at(name string) string { return path.Join(directory, name) }
 
 func run(req opensandbox.RunCommandRequest, h *opensandbox.ExecutionHandlers) *opensandbox.Execution {
-	e, err := box.RunCommandWithOpts(ctx, req, h)
+	e, err := sandbox.RunCommandWithOpts(ctx, req, h)
 	must(err)
 	return e
 }
@@ -87,7 +87,7 @@ func stderr(e *opensandbox.Execution) string {
 
 // What a server on that port of the sandbox answers.
 func ask(port int, path string) string {
-	end, err := box.GetEndpoint(ctx, port)
+	end, err := sandbox.GetEndpoint(ctx, port)
 	must(err)
 	if strings.Contains(end.Endpoint, "://") || strings.HasSuffix(end.Endpoint, "/") {
 		panic(end.Endpoint)
@@ -106,7 +106,7 @@ func ask(port int, path string) string {
 	return string(body)
 }
 
-// The SDK can only ask again and again how a command is doing. The agent tells by itself.
+// The SDK can only poll the status of a command. The agent reports it in its stream.
 func untilEnded(id string) *opensandbox.CommandStatusResponse {
 	ask(opensandbox.DefaultExecdPort, "/command/"+id+"/logs?follow=true")
 	status, err := execd.GetCommandStatus(ctx, id)
@@ -116,12 +116,12 @@ func untilEnded(id string) *opensandbox.CommandStatusResponse {
 }
 
 func upload(name string, data []byte, mode int) {
-	must(box.UploadFile(ctx, bytes.NewReader(data), opensandbox.UploadFileOptions{
+	must(sandbox.UploadFile(ctx, bytes.NewReader(data), opensandbox.UploadFileOptions{
 		Metadata: opensandbox.FileMetadata{Path: at(name), Mode: mode}}))
 }
 
 func download(name, byteRange string, lines ...opensandbox.DownloadFileOptions) []byte {
-	body, err := box.DownloadFile(ctx, at(name), byteRange, lines...)
+	body, err := sandbox.DownloadFile(ctx, at(name), byteRange, lines...)
 	must(err)
 	defer body.Close()
 	data, err := io.ReadAll(body)
@@ -137,7 +137,7 @@ func create(opts opensandbox.SandboxCreateOptions) *opensandbox.Sandbox {
 }
 
 func state() opensandbox.SandboxState {
-	info, err := box.GetInfo(ctx)
+	info, err := sandbox.GetInfo(ctx)
 	must(err)
 	return info.Status.State
 }
@@ -159,23 +159,23 @@ var checks = []struct {
 }{
 	{"create waits for the agent", func() {
 		timeout := 300
-		box = create(opensandbox.SandboxCreateOptions{
+		sandbox = create(opensandbox.SandboxCreateOptions{
 			TimeoutSeconds: &timeout,
 			Env:            map[string]string{"GIVEN": "at creation"},
 			Metadata:       map[string]string{"project": "interop", "language": "go"},
 			ResourceLimits: opensandbox.ResourceLimits{"cpu": "500m", "memory": "256Mi"},
 		})
 		manager = opensandbox.NewSandboxManager(config)
-		end, err := box.GetEndpoint(ctx, opensandbox.DefaultExecdPort)
+		end, err := sandbox.GetEndpoint(ctx, opensandbox.DefaultExecdPort)
 		must(err)
 		execd = opensandbox.NewExecdClient("http://"+end.Endpoint, "",
 			opensandbox.WithHeaders(end.Headers))
-		folder = path.Join(shell("pwd").Text(), "work")
+		directory = path.Join(shell("pwd").Text(), "work")
 	}},
 	{"info of the sandbox", func() {
-		info, err := box.GetInfo(ctx)
+		info, err := sandbox.GetInfo(ctx)
 		must(err)
-		eq(info.ID, box.ID())
+		eq(info.ID, sandbox.ID())
 		eq(info.Status.State, opensandbox.StateRunning)
 		eq(info.Entrypoint, []string{"tail", "-f", "/dev/null"})
 		eq(info.Metadata, map[string]string{"project": "interop", "language": "go"})
@@ -184,8 +184,8 @@ var checks = []struct {
 		near(*info.ExpiresAt, time.Now().Add(5*time.Minute), time.Minute)
 	}},
 	{"health, and connecting by id", func() {
-		eq(box.IsHealthy(ctx), true)
-		other, err := opensandbox.ConnectSandbox(ctx, config, box.ID(), opensandbox.ReadyOptions{})
+		eq(sandbox.IsHealthy(ctx), true)
+		other, err := opensandbox.ConnectSandbox(ctx, config, sandbox.ID(), opensandbox.ReadyOptions{})
 		must(err)
 		e, err := other.RunCommand(ctx, "echo connected", nil)
 		must(err)
@@ -193,7 +193,7 @@ var checks = []struct {
 		must(other.Close())
 	}},
 	{"metrics", func() {
-		m, err := box.GetMetrics(ctx)
+		m, err := sandbox.GetMetrics(ctx)
 		must(err)
 		eq(m.CPUCount > 0 && m.CPUUsedPct >= 0 && m.CPUUsedPct <= 100, true)
 		eq(m.MemUsedMB > 0 && m.MemUsedMB <= m.MemTotalMB, true)
@@ -214,7 +214,7 @@ var checks = []struct {
 		eq(*shell("no-such-command-here").ExitCode, 127)
 	}},
 	{"run: environment, directory, timeout", func() {
-		must(box.CreateDirectory(ctx, at("wd"), 755))
+		must(sandbox.CreateDirectory(ctx, at("wd"), 755))
 		e := run(opensandbox.RunCommandRequest{Command: `echo "$GREETING $GIVEN"; pwd`, Cwd: at("wd"),
 			Envs: map[string]string{"GREETING": "grüße $HOME"}}, nil)
 		eq(e.Text(), "grüße $HOME at creation\n"+at("wd"))
@@ -267,10 +267,10 @@ var checks = []struct {
 		eq(*untilEnded(e.ID).ExitCode != 0, true)
 	}},
 	{"a session keeps directory and variables", func() {
-		s, err := box.CreateSession(ctx)
+		s, err := sandbox.CreateSession(ctx)
 		must(err)
 		in := func(command string) *opensandbox.Execution {
-			e, err := box.RunInSession(ctx, s.ID, opensandbox.RunInSessionRequest{Command: command},
+			e, err := sandbox.RunInSession(ctx, s.ID, opensandbox.RunInSessionRequest{Command: command},
 				nil)
 			must(err)
 			return e
@@ -278,12 +278,12 @@ var checks = []struct {
 		in("cd " + at("wd") + ` && export KEPT="a b"`)
 		eq(in(`echo "$KEPT"; pwd`).Text(), "a b\n"+at("wd"))
 		eq(*in("exit 7").ExitCode, 7)
-		must(box.DeleteSession(ctx, s.ID))
+		must(sandbox.DeleteSession(ctx, s.ID))
 	}},
 	{"files: upload and download", func() {
 		upload("new/text", []byte("grüße\n"), 640)
 		upload("new/bytes", content, 0)
-		must(box.UploadFiles(ctx, []opensandbox.UploadFileEntry{
+		must(sandbox.UploadFiles(ctx, []opensandbox.UploadFileEntry{
 			{File: strings.NewReader("a"), Options: opensandbox.UploadFileOptions{FileName: "a",
 				Metadata: opensandbox.FileMetadata{Path: at("sev/a")}}},
 			{File: strings.NewReader(""), Options: opensandbox.UploadFileOptions{
@@ -298,34 +298,34 @@ var checks = []struct {
 		eq(string(download("lines", "", opensandbox.DownloadFileOptions{Offset: 2, Limit: 2})), "2\n3")
 	}},
 	{"files: info and permissions", func() {
-		must(box.SetPermissions(ctx, opensandbox.PermissionsRequest{at("new/text"): {Mode: 444}}))
-		info, err := box.GetFileInfo(ctx, at("new/text"))
+		must(sandbox.SetPermissions(ctx, opensandbox.PermissionsRequest{at("new/text"): {Mode: 444}}))
+		info, err := sandbox.GetFileInfo(ctx, at("new/text"))
 		must(err)
 		f := info[at("new/text")]
 		eq(f.Path, at("new/text"))
 		eq([]any{f.Size, f.Mode}, []any{int64(8), 444})
 		near(f.ModifiedAt, time.Now(), time.Minute)
-		_, err = box.GetFileInfo(ctx, at("nobody"))
+		_, err = sandbox.GetFileInfo(ctx, at("nobody"))
 		eq(refused(err, 404).Response.Code, "FILE_NOT_FOUND")
 	}},
 	{"files: move, replace, delete", func() {
-		must(box.MoveFiles(ctx, opensandbox.MoveRequest{{Src: at("new/bytes"), Dest: at("moved/far")}}))
+		must(sandbox.MoveFiles(ctx, opensandbox.MoveRequest{{Src: at("new/bytes"), Dest: at("moved/far")}}))
 		eq(len(download("moved/far", "")), len(content))
 		upload("letter", []byte("a-b-a"), 640)
-		counts, err := box.ReplaceInFilesDetailed(ctx, opensandbox.ReplaceRequest{
+		counts, err := sandbox.ReplaceInFilesDetailed(ctx, opensandbox.ReplaceRequest{
 			at("letter"): {Old: "a", New: "漢"}})
 		must(err)
 		eq(counts, opensandbox.ReplaceResponse{at("letter"): {ReplacedCount: 2}})
 		eq(string(download("letter", "")), "漢-b-漢")
-		must(box.DeleteFiles(ctx, []string{at("letter"), at("never-was")}))
-		_, err = box.DownloadFile(ctx, at("letter"), "")
+		must(sandbox.DeleteFiles(ctx, []string{at("letter"), at("never-was")}))
+		_, err = sandbox.DownloadFile(ctx, at("letter"), "")
 		refused(err, 404)
 	}},
 	{"files: search and directories", func() {
 		for _, name := range []string{"s/one.txt", "s/deep/two.txt", "s/three.md"} {
 			upload(name, []byte(name), 0)
 		}
-		files, err := box.SearchFiles(ctx, at("s"), "*.txt")
+		files, err := sandbox.SearchFiles(ctx, at("s"), "*.txt")
 		must(err)
 		var found []string
 		for _, f := range files {
@@ -333,11 +333,11 @@ var checks = []struct {
 		}
 		sort.Strings(found)
 		eq(found, []string{at("s/deep/two.txt"), at("s/one.txt")})
-		files, err = box.ListDirectory(ctx, at("s"))
+		files, err = sandbox.ListDirectory(ctx, at("s"))
 		must(err)
 		eq(len(files), 3)
-		must(box.DeleteDirectory(ctx, at("s")))
-		_, err = box.GetFileInfo(ctx, at("s"))
+		must(sandbox.DeleteDirectory(ctx, at("s")))
+		_, err = sandbox.GetFileInfo(ctx, at("s"))
 		refused(err, 404)
 	}},
 	{"a server of the user", func() {
@@ -363,7 +363,7 @@ var checks = []struct {
 	}},
 	{"metadata", func() {
 		two := "two"
-		info, err := box.PatchMetadata(ctx, opensandbox.MetadataPatch{"stage": &two, "project": nil})
+		info, err := sandbox.PatchMetadata(ctx, opensandbox.MetadataPatch{"stage": &two, "project": nil})
 		must(err)
 		eq(info.Metadata, map[string]string{"stage": "two", "language": "go"})
 	}},
@@ -381,14 +381,14 @@ var checks = []struct {
 			HasNextPage: true})
 		ids, _ = list(opensandbox.ListOptions{Metadata: map[string]string{"language": "go",
 			"stage": "two"}})
-		eq(ids, []string{box.ID()})
+		eq(ids, []string{sandbox.ID()})
 		must(manager.KillSandbox(ctx, endless.ID()))
 	}},
 	{"renewal", func() {
-		answer, err := box.Renew(ctx, 20*time.Minute)
+		answer, err := sandbox.Renew(ctx, 20*time.Minute)
 		must(err)
 		near(answer.ExpiresAt, time.Now().Add(20*time.Minute), time.Minute)
-		info, err := box.GetInfo(ctx)
+		info, err := sandbox.GetInfo(ctx)
 		must(err)
 		near(*info.ExpiresAt, answer.ExpiresAt, time.Second)
 	}},
@@ -396,15 +396,15 @@ var checks = []struct {
 		upload("kept", []byte("over the pause"), 0)
 		sleeper := run(opensandbox.RunCommandRequest{Command: "sleep 100", Background: true}, nil)
 		for i := 0; i < 2; i++ {
-			must(box.Pause(ctx))
+			must(sandbox.Pause(ctx))
 			eq(state(), opensandbox.StatePaused)
 			ids, _ := list(opensandbox.ListOptions{
 				States: []opensandbox.SandboxState{opensandbox.StatePaused}})
-			eq(ids, []string{box.ID()})
-			refused(box.Pause(ctx), 409)
-			_, err := box.RunCommand(ctx, "true", nil)
+			eq(ids, []string{sandbox.ID()})
+			refused(sandbox.Pause(ctx), 409)
+			_, err := sandbox.RunCommand(ctx, "true", nil)
 			refused(err, 409)
-			box, err = box.Resume(ctx, opensandbox.ReadyOptions{})
+			sandbox, err = sandbox.Resume(ctx, opensandbox.ReadyOptions{})
 			must(err)
 			eq(state(), opensandbox.StateRunning)
 			eq(shell("cat "+at("kept")).Text(), "over the pause")
@@ -412,15 +412,15 @@ var checks = []struct {
 		status, err := execd.GetCommandStatus(ctx, sleeper.ID)
 		must(err)
 		eq(status.Running, true)
-		refused(manager.ResumeSandbox(ctx, box.ID()), 409)
+		refused(manager.ResumeSandbox(ctx, sandbox.ID()), 409)
 	}},
-	{"what nobody knows has a request id", func() {
+	{"an unknown sandbox has a request id", func() {
 		_, err := manager.GetSandboxInfo(ctx, "no-such-sandbox")
 		eq(refused(err, 404).RequestID != "", true)
 	}},
 	{"kill", func() {
-		must(box.Kill(ctx))
-		_, err := box.GetInfo(ctx)
+		must(sandbox.Kill(ctx))
+		_, err := sandbox.GetInfo(ctx)
 		refused(err, 404)
 	}},
 }
