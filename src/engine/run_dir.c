@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/run_dir.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/inotify.h>
@@ -91,18 +90,23 @@ int run_dir_connect(const struct run_dirs *b, struct str id, int *ret_fd)
         return 0;
 }
 
+struct each {
+        void (*f)(void *data, struct str id);
+        void *data;
+};
+
+static int each_run_dir(void *data, const char *name)
+{
+        const struct each *e = data;
+
+        if (sandbox_id_is_valid(str_from(name)))
+                e->f(e->data, str_from(name));
+        return 0;
+}
+
 void run_dirs_each(struct run_dirs *b, void (*f)(void *data, struct str id), void *data)
 {
-        int fd = openat(b->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-        for (struct dirent *entry; dir && (entry = readdir(dir));)
-                if (sandbox_id_is_valid(str_from(entry->d_name)))
-                        f(data, str_from(entry->d_name));
-        if (dir)
-                (void) closedir(dir);
-        else
-                (void) fd_close(fd);
+        (void) !walk_names(b->dir, ".", each_run_dir, &(struct each){ f, data });
 }
 
 /* --- watching --- */
