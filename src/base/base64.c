@@ -29,7 +29,7 @@ size_t base64_encode(const void *p, size_t n, char *ret)
         return (size_t) (out - ret);
 }
 
-/* 0 to 63, or something larger for what is not in the alphabet. */
+/* 0 to 63, or something larger for any other character. */
 static uint32_t value_of(char c)
 {
         if (c >= 'A' && c <= 'Z')
@@ -43,7 +43,7 @@ static uint32_t value_of(char c)
         return c == '/' ? 63 : UINT32_MAX;
 }
 
-/* Takes `chars` characters (2 to 4) into v; false if one is foreign. */
+/* Takes `chars` characters (2 to 4) into v; false if one is not in the alphabet. */
 static bool quantum(const char *p, size_t chars, uint32_t *ret)
 {
         uint32_t v = 0;

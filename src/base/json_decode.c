@@ -128,7 +128,7 @@ static int decode_opt(struct decoder *d, const struct json_path *at, const struc
 
 /* --- lists and maps --- */
 
-/* Checks the type and number of items and allocates a zeroed array for them, which is not NULL when
+/* Checks the number of items and allocates a zeroed array for them, which is not NULL when
  * empty: that would mean absent. */
 static int begin_items(struct decoder *d, const struct json_path *at, const struct json_field *f,
                        size_t n, size_t size, void **ret)

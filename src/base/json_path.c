@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-#define KEY_TEXT_MAX 64 /* of a foreign key in a message, quotes included */
+#define KEY_TEXT_MAX 64 /* of a key from outside in a message, quotes included */
 #define ELLIPSIS     "\xe2\x80\xa6"
 
 static void add_path(struct buf *b, const struct json_path *p)

@@ -21,48 +21,34 @@ static void take_spare(struct net_listener *l)
                 l->_spare = -EBADF;
 }
 
-static void refuse_one(struct net_listener *l)
-{
-        int fd;
-
-        l->_spare = fd_close(l->_spare);
-        fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        (void) fd_close(fd);
-        take_spare(l);
-        l->refused++;
-}
-
-/* False when there is nothing to accept. */
-static bool accept_one(struct net_listener *l)
-{
-        struct sock_addr peer = { .len = sizeof(peer.ss) };
-        int one = 1, fd;
-
-        fd = accept4(l->fd, (struct sockaddr *) &peer.ss, &peer.len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0) {
-                if (errno == EMFILE || errno == ENFILE) {
-                        refuse_one(l);
-                        return true;
-                }
-                /* ECONNABORTED and the network errors that Linux passes on here belong to that one
-                 * connection, not to the listener. */
-                return errno != EAGAIN;
-        }
-        if (!sock_addr_is_unix(&l->addr))
-                (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-        l->ops->accepted(l, fd, &peer);
-        return true;
-}
-
 static void poll_cb(uv_poll_t *h, int status, int events)
 {
         struct net_listener *l = container_of(h, struct net_listener, _poll);
+        const int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 
         (void) status;
         (void) events;
-        for (int i = 0; i < ACCEPT_BATCH && !l->_closing; i++)
-                if (!accept_one(l))
+        for (int i = 0; i < ACCEPT_BATCH && !l->_closing; i++) {
+                struct sock_addr peer = { .len = sizeof(peer.ss) };
+                int one = 1, fd = accept4(l->fd, (struct sockaddr *) &peer.ss, &peer.len, flags);
+
+                if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+                        l->_spare = fd_close(l->_spare);
+                        (void) fd_close(accept4(l->fd, NULL, NULL, flags));
+                        take_spare(l);
+                        l->refused++;
+                        continue;
+                }
+                if (fd < 0 && errno == EAGAIN)
                         return;
+                /* ECONNABORTED and the network errors that Linux passes on here belong to that one
+                 * connection, not to the listener. */
+                if (fd < 0)
+                        continue;
+                if (!sock_addr_is_unix(&l->addr))
+                        (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+                l->ops->accepted(l, fd, &peer);
+        }
 }
 
 /* The file of a unix address, or false. Another process may have put its own there since. */

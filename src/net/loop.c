@@ -8,32 +8,27 @@ static void run_tasks(struct net_loop *l)
 {
         struct list batch;
 
-        if (list_empty(&l->tasks))
-                return;
-        batch = l->tasks;
-        batch.next->prev = &batch;
-        batch.prev->next = &batch;
-        list_init(&l->tasks);
+        if (!list_empty(&l->tasks)) {
+                batch = l->tasks;
+                batch.next->prev = &batch;
+                batch.prev->next = &batch;
+                list_init(&l->tasks);
+                while (!list_empty(&batch)) {
+                        struct net_task *t =
+                                container_of(list_first(&batch), struct net_task, node);
 
-        while (!list_empty(&batch)) {
-                struct net_task *t = container_of(list_first(&batch), struct net_task, node);
-
-                list_remove(&t->node);
-                l->tasks_run++;
-                t->run(t);
+                        list_remove(&t->node);
+                        l->tasks_run++;
+                        t->run(t);
+                }
         }
+        if (list_empty(&l->tasks))
+                (void) uv_idle_stop(&l->idle);
 }
 
 static void idle_cb(uv_idle_t *h)
 {
         (void) h;
-}
-
-static void run_tasks_and_idle(struct net_loop *l)
-{
-        run_tasks(l);
-        if (list_empty(&l->tasks))
-                (void) uv_idle_stop(&l->idle);
 }
 
 const unsigned net_loop_bounds_ms[NET_LOOP_BUCKETS - 1] = { 1, 2, 5, 10, 25, 50, 100, 1000 };
@@ -59,7 +54,7 @@ static void prepare_cb(uv_prepare_t *h)
 {
         struct net_loop *l = container_of(h, struct net_loop, prepare);
 
-        run_tasks_and_idle(l);
+        run_tasks(l);
         count_iteration(l);
 }
 
@@ -68,7 +63,7 @@ static void check_cb(uv_check_t *h)
         struct net_loop *l = container_of(h, struct net_loop, check);
 
         l->_started = uv_now(&l->uv);
-        run_tasks_and_idle(l);
+        run_tasks(l);
 }
 
 int net_loop_init(struct net_loop *l, const struct clock *clock)

@@ -13,20 +13,20 @@
  * Where the process comes from:
  *   - `argv`: spawned here, with one end of a socket pair as standard input. When it ends, another one
  *     is spawned after a delay that doubles with each failure.
- *   - `address`: somebody else starts it, once per connection. Connected to again in the same way.
- *   - `fd`: a packet socket that outlives the process; whoever starts the process again gives it the
+ *   - `address`: another program starts it, once per connection. Reconnected in the same way.
+ *   - `fd`: a packet socket that outlives the process; the program that restarts the process passes it the
  *     same socket. The owner recognises the new process by its first message and calls
  *     worker_restarted. If this socket breaks, the worker stays down.
  *
- * The messages belong to the owner: `connected` sends the hello, `message` decodes what comes, finds
- * the request by its id (worker_request_get) and ends it (worker_request_end). What arrives for a
- * request that was ended is nobody's: the owner drops it.
+ * The messages belong to the owner: `connected` sends the hello, `message` decodes a message, finds
+ * the request by its id (worker_request_get) and ends it (worker_request_end). The owner drops messages
+ * for requests that have ended.
  *
  * Requests sent while STARTING wait for worker_ready. Requests sent while DOWN or ENDING fail, from
  * the loop. A request fails because the worker is gone only when the process has ended and its
- * connection is closed: nothing that it began is still carried out behind the caller's back.
+ * connection is closed: nothing that it began is still carried out.
  *
- * Nothing is logged here; `lost` and worker_ready are the moments to do so.
+ * Nothing is logged here; the owner logs in `lost` and when it calls worker_ready.
  */
 
 #include "base/err.h"
@@ -52,7 +52,7 @@ struct worker_ops {
          * message. */
         void (*connected)(struct worker *w);
 
-        /* A message. Descriptors: worker_take_fd. Nonsense is answered by worker_fail. */
+        /* A message. Descriptors: worker_take_fd. Invalid messages lead to worker_fail. */
         void (*message)(struct worker *w, struct str bytes);
 
         /* The process is gone, or could not be started: w->error says why, w->backoff.failures how
@@ -66,7 +66,7 @@ struct worker_ops {
         void (*closed)(struct worker *w);
 };
 
-/* What it points to stays until `closed`. */
+/* Everything it points to must stay valid until `closed`. */
 struct worker_config {
         const char *name; /* for messages: "the worker of docker" */
 
@@ -100,30 +100,30 @@ struct worker {
         uv_timer_t _timer;  /* by state: next start; start_timeout; exit_timeout */
         unsigned _open;     /* channel, process */
         bool _channel_open; /* not closed yet */
-        bool _explained;    /* error is the owner's word, not to be replaced by an exit status */
+        bool _explained;    /* error is the owner's and not to be replaced by an exit status */
         bool _closing;
         uint64_t _last_id;
         struct map _by_id;
-        struct list _waiting; /* requests that are to be sent */
+        struct list _waiting; /* requests to be sent */
         struct list _sent;
-        struct list _refused; /* that fail in the next iteration */
+        struct list _refused; /* requests that fail in the next iteration */
         struct net_task _refuse, _closed;
         struct timeout_kind _timeouts;
 };
 
-/* The first start is made from inside; only an `fd` that cannot be used is an error (-errno). */
+/* Makes the first start; only an `fd` that cannot be used is an error (-errno). */
 int worker_open(struct worker *w, struct net_loop *loop, const struct worker_ops *ops,
                 const struct worker_config *config) must_check;
 
 /* Ends the connection, waits for the process (exit_timeout, then SIGKILL), then calls `closed`, from
- * the loop. Requests that are still there are dropped: `failed` is not called. */
+ * the loop. Pending requests are dropped: `failed` is not called. */
 void worker_close(struct worker *w);
 
 /* --- for ops->message and ops->connected --- */
 
 void worker_ready(struct worker *w);
 
-/* The process is of no use: killed, and another one is started. */
+/* The process misbehaves: kills it and starts another one. */
 void worker_fail(struct worker *w, const char *fmt, ...) printf_like(2, 3);
 
 /* `fd` only: another process has the socket. Requests marked `retry` are sent again, in their order,
@@ -156,28 +156,29 @@ struct worker_request {
         /* No reply will come: timeout, or the worker is gone. From the loop; the request is ended. */
         void (*failed)(struct worker_request *r, const struct err *e);
 
-        struct worker *_worker; /* NULL: not under way */
+        struct worker *_worker; /* NULL: not pending */
         struct list _node;
         struct map_node _by_id;
         struct timeout _timeout;
         struct buf _bytes; /* until they are sent; of `retry`, until the end */
         int _fd;
         bool _sent;
-        enum err_code _refusal; /* 0: what w->error says */
+        enum err_code _refusal; /* 0: that of w->error */
 };
 
-/* Gives the request its id, so that it can be encoded. Must not be under way. */
+/* Gives the request its id, so that it can be encoded. It must not be pending. */
 void worker_request_init(struct worker *w, struct worker_request *r,
                          void (*failed)(struct worker_request *r, const struct err *e));
 
-/* The bytes are copied; none, or more than frame_max, make the request fail with ERR_TOO_LARGE. The descriptor (or -EBADF) stays the caller's and open until the end of the
+/* The bytes are copied; an empty message, or one of more than frame_max bytes, fails the request with
+ * ERR_TOO_LARGE. The caller keeps the descriptor (or -EBADF), which must stay open until the end of the
  * request. */
 void worker_request_send(struct worker_request *r, struct str bytes, int fd);
 
-/* It is replied to, or no longer wanted: `failed` does not come. Fine if it is not under way. */
+/* It has its reply, or is no longer needed: `failed` is not called. A no-op if it is not pending. */
 void worker_request_end(struct worker_request *r);
 
-/* The request under way with this id, or NULL. */
+/* The pending request with this id, or NULL. */
 struct worker_request *worker_request_get(const struct worker *w, uint64_t id);
 
 static inline bool worker_request_pending(const struct worker_request *r)
@@ -185,7 +186,7 @@ static inline bool worker_request_pending(const struct worker_request *r)
         return r->_worker != NULL;
 }
 
-/* A process may have it. */
+/* Whether a process may have it. */
 static inline bool worker_request_sent(const struct worker_request *r)
 {
         return r->_worker && r->_sent;
