@@ -304,7 +304,7 @@ static void test_post_keeps_what_it_must_and_replaces_the_rest(void **state)
         check_true(file_is(&w, "t/l", STR("no link any more")));
         check_true(file_is(&w, "t/out", STR("nor this")));
         check_true(file_is(&w, "outside", STR("outside")));
-        /* A hard link that is there already is no reason to leave a hidden one. */
+        /* An existing hard link must not leave a hidden one behind. */
         begin();
         add_other(TAR_HARDLINK, "f", "f");
         check_i64_eq(post("/files/archive?path=t", finished()).status, 200);
@@ -374,7 +374,7 @@ static void test_owners(void **state)
 
 /* --- what is refused --- */
 
-/* Each archive has a good file before and behind its bad entry. */
+/* Each archive has a good file before and after its bad entry. */
 static void test_entries_that_would_leave(void **state)
 {
         static const struct {
@@ -591,8 +591,8 @@ static void test_copy_of_a_deep_tree(void **state)
         check_str_eq(r.body, "{\"entries\":1000,\"bytes\":500}");
 }
 
-/* Too deep to be named: the archive must not stat_of complete. */
-static void test_tree_too_deep_is_broken_off(void **state)
+/* Too deep to be named: the archive must not appear complete. */
+static void test_archive_of_a_tree_too_deep_is_aborted(void **state)
 {
         struct reply r;
 
@@ -654,7 +654,7 @@ int main(void)
                 t(test_client_leaves_in_the_middle),
                 t(test_many_small_files_with_others_served),
                 t(test_copy_of_a_deep_tree),
-                t(test_tree_too_deep_is_broken_off),
+                t(test_archive_of_a_tree_too_deep_is_aborted),
                 t(test_copy_between_us_and_gnu_tar),
         };
 

@@ -76,7 +76,7 @@ static pid_t pid_from(const char *name)
 
 /* --- the event stream --- */
 
-static void test_what_commands_say(void **state)
+static void test_events_of_commands(void **state)
 {
         static const struct {
                 const char *name, *body, *should;
@@ -181,7 +181,7 @@ static void test_large_arguments_and_environments(void **state)
         struct reply r;
 
         buf_init(&b, 8 * MiB);
-        /* More than the kernel takes in one argument: the program can't start, and we live. */
+        /* More than the kernel accepts in one argument: the program cannot start, and the agent survives. */
         buf_add_str(&b, STR("{\"argv\":[\"true\",\""));
         for (size_t i = 0; i < MiB; i++)
                 buf_add_char(&b, 'x');
@@ -253,7 +253,7 @@ static void test_timeout_kills_the_process_tree(void **state)
                 /* one in a session of its own, that has lost its parent */
                 "{\"command\":\"(setsid sh -c 'echo $$ >child; exec sleep 1000' &); sleep 1000\","
                 "\"timeout\":300}",
-                /* one that does not listen */
+                /* one that ignores signals */
                 "{\"command\":\"trap '' TERM INT HUP; echo $$ >child; while :; do sleep 1000; done\","
                 "\"timeout\":300}",
                 /* one that is stopped */
@@ -302,7 +302,7 @@ static void test_zombies_are_reaped(void **state)
 
 /* --- output without end --- */
 
-static void test_much_output(void **state)
+static void test_large_output(void **state)
 {
         struct reply r = call(&w, "POST", "/command", "{\"command\":\"seq 100000\"}");
         size_t count = 0;
@@ -406,8 +406,8 @@ static void test_background_that_cannot_start(void **state)
         check_true(has(status_of(events.id), "\"running\":false"));
 }
 
-/* The world keeps 1 MiB. */
-static void test_the_oldest_output_is_dropped_and_that_is_said(void **state)
+/* The fixture keeps 1 MiB of output. */
+static void test_the_oldest_output_is_dropped_and_reported(void **state)
 {
         char id[64];
         struct reply r;
@@ -490,7 +490,7 @@ static void test_a_foreground_command_has_a_status_and_no_logs(void **state)
         check_i64_eq(logs_of(events.id, "").status, 400);
 }
 
-static void test_old_records_go(void **state)
+static void test_old_records_are_dropped(void **state)
 {
         char first[64];
 
@@ -538,7 +538,7 @@ static void test_interrupt(void **state)
         check_i64_eq(call(&w, "DELETE", target, NULL).status, 500); /* not running any more */
 }
 
-static void test_interrupt_of_who_does_not_listen(void **state)
+static void test_interrupt_of_a_program_that_ignores_sigterm(void **state)
 {
         const char *id =
                 start_background("{\"command\":\"trap '' TERM; touch up; while :; do sleep "
@@ -604,7 +604,7 @@ static void test_stdin_without_a_reader(void **state)
         put_file(&w, "go", STR(""));
         until_finished(id);
         id = start_background("{\"command\":\"sleep 0.01\",\"background\":true}");
-        check_i64_eq(post_to(id, "stdin", "x"), 409); /* not called for */
+        check_i64_eq(post_to(id, "stdin", "x"), 409); /* not requested */
         until_finished(id);
 }
 
@@ -629,7 +629,7 @@ static void set_flag(void *data)
         *(bool *) data = true;
 }
 
-/* The agent ends while requests wait for a command: they are output before its record is gone. */
+/* The agent ends while requests wait for a command: they get a reply before its record is freed. */
 static void test_the_agent_ends_while_others_wait(void **state)
 {
         struct http_loopback interrupt, input;
@@ -689,7 +689,7 @@ static void test_a_report_survives_a_late_order(void **state)
         check_i64_eq(close(pair[0]), 0);
 }
 
-/* It may fill its socket and stop it, too: the end comes through. */
+/* It may also fill the socket and stop the supervisor: the end is still reported. */
 static void test_a_command_that_stops_its_supervisor(void **state)
 {
         check_z_eq(run("{\"command\":\"kill -STOP $PPID; sleep 0.1; exit 4\"}"),
@@ -746,7 +746,7 @@ static void test_what_leftovers_write_counts_as_kept(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                T(test_what_commands_say),
+                T(test_events_of_commands),
                 T(test_cwd),
                 T(test_bad_requests_start_nothing),
                 T(test_large_arguments_and_environments),
@@ -758,18 +758,18 @@ int main(void)
                 T(test_what_a_command_leaves_behind_runs_on),
                 T(test_a_flooding_leftover_does_not_hold_the_stream),
                 T(test_zombies_are_reaped),
-                T(test_much_output),
+                T(test_large_output),
                 T(test_a_line_without_end),
                 T(test_background),
                 T(test_background_that_cannot_start),
-                T(test_the_oldest_output_is_dropped_and_that_is_said),
+                T(test_the_oldest_output_is_dropped_and_reported),
                 T(test_followed_logs_end_with_the_command),
                 T(test_head_of_followed_logs_waits_for_nothing),
                 T(test_unknown_ids),
                 T(test_a_foreground_command_has_a_status_and_no_logs),
-                T(test_old_records_go),
+                T(test_old_records_are_dropped),
                 T(test_interrupt),
-                T(test_interrupt_of_who_does_not_listen),
+                T(test_interrupt_of_a_program_that_ignores_sigterm),
                 T(test_signals),
                 T(test_stdin),
                 T(test_stdin_without_a_reader),

@@ -78,8 +78,8 @@ static void held_ended(struct process *j, const struct process_result *r)
         process_release(j);
 }
 
-/* A client that reads slowly gets the last output when the time is over. */
-static void who_has_ended_in_time_has_not_timed_out(void **state)
+/* A slow client gets the last output after the timeout. */
+static void a_command_that_ended_in_time_has_not_timed_out(void **state)
 {
         static const struct process_ops ops = { .output = held_output, .ended = held_ended };
         /* More than a read, less than that and what a pipe holds. */
@@ -107,7 +107,7 @@ static void who_has_ended_in_time_has_not_timed_out(void **state)
         check_false(h.result.timed_out);
 }
 
-/* --- clients that go away --- */
+/* --- clients that disconnect --- */
 
 static void until_pid(const char *name, pid_t *ret)
 {
@@ -148,11 +148,11 @@ static void start_and_go_away(const char *body, pid_t *ret)
         http_loopback_done(&lb);
 }
 
-static void what_is_attached_ends_with_its_client(void **state)
+static void an_attached_command_ends_with_its_client(void **state)
 {
         static const char *const bodies[] = {
                 "{\"command\":\"echo $$ >pid; exec sleep 1000\",\"attached\":true}",
-                /* one that does not listen */
+                /* one that ignores signals */
                 "{\"command\":\"trap '' TERM INT HUP; echo $$ >pid; while :; do sleep 1000; done\","
                 "\"attached\":true}",
                 /* one in a session of its own, that has lost its parent */
@@ -172,7 +172,7 @@ static void what_is_attached_ends_with_its_client(void **state)
         }
 }
 
-static void what_is_not_attached_goes_on(void **state)
+static void a_detached_command_continues(void **state)
 {
         static const char *const bodies[] = {
                 "{\"command\":\"echo $$ >pid; exec sleep 1000\"}",
@@ -204,11 +204,11 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(output_is_sent_in_base64, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(who_has_ended_in_time_has_not_timed_out, set_up,
+                cmocka_unit_test_setup_teardown(a_command_that_ended_in_time_has_not_timed_out,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(an_attached_command_ends_with_its_client, set_up,
                                                 tear_down),
-                cmocka_unit_test_setup_teardown(what_is_attached_ends_with_its_client, set_up,
-                                                tear_down),
-                cmocka_unit_test_setup_teardown(what_is_not_attached_goes_on, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(a_detached_command_continues, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(another_kind_of_output_is_refused, set_up,
                                                 tear_down),
         };

@@ -38,7 +38,7 @@ static struct reply call_path(const char *method, const char *target)
         return call(&w, method, target, NULL);
 }
 
-/* The paths of an answer, relative to the workspace, each followed by a space; directories end in
+/* The paths of a response, relative to the workspace, each followed by a space; directories end in
  * a slash and links in an '@'. */
 static void paths_of(struct reply r, struct buf *ret)
 {
@@ -193,7 +193,7 @@ static void test_names_that_are_not_utf8(void **state)
         check_false(tree_has(root, "d\xFF"));
 }
 
-/* What is too deep to be named is left out; what is above it is output. */
+/* Files too deep to be named are left out; what is above them is listed. */
 static void test_search_in_a_very_deep_tree(void **state)
 {
         static const char *const more[] = { "f", NULL };
@@ -313,7 +313,7 @@ static void test_delete_of_ten_thousand_levels(void **state)
         check_false(tree_has(root, "a"));
 }
 
-/* --- many files, other requests, leaving clients --- */
+/* --- many files, other requests, clients that disconnect --- */
 
 static void make_files(unsigned n)
 {
@@ -333,7 +333,7 @@ static size_t heap_in_use(void)
         return m.uordblks + m.hblkhd;
 }
 
-/* While a long answer is made, others are served, and memory stays bounded. */
+/* While a long response is produced, other requests are served, and memory stays bounded. */
 static void test_many_files_in_bounded_memory_with_others_served(void **state)
 {
         struct http_loopback lb, other;
@@ -362,7 +362,7 @@ static void test_many_files_in_bounded_memory_with_others_served(void **state)
         check_false(tree_has(root, "many"));
 }
 
-/* A client that does not read holds the answer back; once it reads, all of it comes. */
+/* A client that does not read holds the response back; once it reads, everything arrives. */
 static void test_client_that_does_not_read(void **state)
 {
         struct sock_addr addr;
@@ -383,7 +383,7 @@ static void test_client_that_does_not_read(void **state)
         wire_until(&w.loop, list_empty(&w.loop.tasks));
         wire_settle(&w.loop);
         check_true(list_empty(&w.loop.tasks));
-        check_true(heap_in_use() - before < 5 * MiB); /* the names; the answer has twice that */
+        check_true(heap_in_use() - before < 5 * MiB); /* the names; the response has twice that */
         wire_until(&w.loop, wire_read(&slow, MiB));
         check_true(str_starts_with(buf_str(&slow.in), STR("HTTP/1.1 200")));
         wire_until(&w.loop, !wire_read(&slow, MiB)
@@ -393,7 +393,7 @@ static void test_client_that_does_not_read(void **state)
         wire_done(&slow);
 }
 
-/* A directory that can't be opened for want of descriptors is not left out in silence. */
+/* A directory that cannot be opened for lack of descriptors is not silently left out. */
 static void test_without_descriptors_no_response_is_complete(void **state)
 {
         static const char *const files[] = { "d/", "d/sub/", "d/sub/file", NULL };

@@ -46,7 +46,7 @@ static const char *code_of(struct reply r)
         return code;
 }
 
-/* What every error row is checked by. */
+/* Checks an error. */
 struct row {
         const char *name, *method, *target, *body;
         int status;
@@ -431,7 +431,7 @@ static void a_read_only_file_system_is_reported(void **state)
         check_rows(rows, ARRAY_SIZE(rows));
 }
 
-/* A batch larger than a slice is worked off over several turns, and may lose its client. */
+/* A batch larger than a slice takes several turns, and its client may disconnect. */
 static void a_long_batch_may_lose_its_client(void **state)
 {
         struct http_loopback lb;

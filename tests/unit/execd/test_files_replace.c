@@ -237,8 +237,8 @@ static void a_failed_write_leaves_the_old_file(void **state)
         check_u64_eq(entries(), 1);
 }
 
-/* It is emptied before it is filled, so all of it must have been read; what is too large is left as
- * it is. */
+/* A file is truncated before it is rewritten in place, so all of it must have been read; a file that is too
+ * large stays unchanged. */
 static void a_mounted_file_keeps_its_end(void **state)
 {
         size_t n = 9 * MiB;
@@ -278,7 +278,7 @@ static void strange_files_do_not_hang(void **state)
         check_i64_eq(r.status, 500);
 }
 
-/* A long replacement loses its client half-way: the hidden file goes, too. */
+/* The client disconnects during a long replacement: the hidden file is removed. */
 static void a_lost_client_leaves_no_trace(void **state)
 {
         scoped(freep) char *content = xcalloc(1, 8 * MiB);

@@ -112,7 +112,7 @@ static void files_are_written(void **state)
         check_u64_eq(entries(), 2);
 }
 
-static void a_file_that_exists_keeps_what_is_not_said(void **state)
+static void an_existing_file_keeps_unset_attributes(void **state)
 {
         struct stat st;
 
@@ -160,8 +160,8 @@ static void large_content_arrives(void **state)
         check_true(file_is(&w, "big", str_of(big, 9 * MiB)));
 }
 
-/* Many small files in one read, each waiting for the disk: other requests get their turns between
- * them, and what came first is there first. */
+/* Many small files in one read, each waiting for the disk: other requests are served in between, and the files
+ * appear in their order. */
 static void many_files_do_not_keep_others_waiting(void **state)
 {
         struct http_loopback lb;
@@ -209,7 +209,7 @@ static void a_file_that_finds_its_place_taken_is_reported(void **state)
         check_u64_eq(entries(), 1);
 }
 
-/* A file that came whole is in its place when the client hears what was wrong with the next one. */
+/* A complete file is in place when the client gets the error of the next one. */
 static void files_before_a_failure_stay(void **state)
 {
         static const struct {
@@ -482,8 +482,8 @@ static struct str make_request(struct buf *b, char fill, size_t n)
         return buf_str(b);
 }
 
-/* More than may wait at a time come in one read, and one path twice: the last one stays. */
-static void more_files_come_than_may_wait(void **state)
+/* More files than the queue holds arrive in one read, and one path twice: the last one stays. */
+static void more_files_arrive_than_the_queue_holds(void **state)
 {
         struct sock_addr addr;
         struct client c;
@@ -508,7 +508,7 @@ static void more_files_come_than_may_wait(void **state)
         check_u64_eq(entries(), 141);
 }
 
-/* Two clients send to one path, piece by piece in turns; the result is one of the two, whole. */
+/* Two clients send to one path, piece by piece in turns; the result is one of the two, complete. */
 static void of_two_writers_one_wins_completely(void **state)
 {
         size_t n = 300 * KiB, seen_a = 0;
@@ -581,7 +581,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 TEST(files_are_written),
-                TEST(a_file_that_exists_keeps_what_is_not_said),
+                TEST(an_existing_file_keeps_unset_attributes),
                 TEST(pairs_are_made_by_order),
                 TEST(large_content_arrives),
                 TEST(many_files_do_not_keep_others_waiting),
@@ -594,7 +594,7 @@ int main(void)
                 TEST(metadata_that_fill_their_room_are_refused),
                 TEST(a_broken_body_leaves_no_trace),
                 TEST(a_file_over_the_limit_leaves_the_old_one),
-                TEST(more_files_come_than_may_wait),
+                TEST(more_files_arrive_than_the_queue_holds),
                 TEST(of_two_writers_one_wins_completely),
                 TEST(a_lost_client_leaves_no_trace),
         };

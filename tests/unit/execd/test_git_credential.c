@@ -9,7 +9,7 @@
 #include "os/socket.h"
 #include "tests/lib/agent_world.h"
 
-static void questions_are_lines(void **state)
+static void requests_are_lines(void **state)
 {
         static const struct {
                 const char *text;
@@ -38,7 +38,7 @@ static void questions_are_lines(void **state)
         }
 }
 
-/* As git's helper does: all of the question, the end, then the answer. */
+/* As git's helper does: the complete request, end of file, then the reply. */
 static struct str question(struct agent_world *w, const char *socket, const char *text,
                            char answer[static 4096])
 {
@@ -180,7 +180,7 @@ static void idle_clients_make_room(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(questions_are_lines),
+                cmocka_unit_test(requests_are_lines),
                 cmocka_unit_test(the_credential_is_for_one_host),
                 cmocka_unit_test(another_takes_its_place_and_none_ends_it),
                 cmocka_unit_test(values_are_one_line),

@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "tests/lib/check.h"
 
-/* 1, 0, or what glob_new said. */
+/* 1, 0, or the error of glob_new. */
 static int matches(struct str pattern, struct str name)
 {
         struct glob *g;

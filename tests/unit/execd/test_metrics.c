@@ -53,7 +53,7 @@ static const struct fake_root_file group_files[] = {
         { NULL, NULL },
 };
 
-static void test_of_the_group(void **state)
+static void test_usage_of_the_cgroup(void **state)
 {
         struct metrics_values v;
         struct bench b;
@@ -95,7 +95,7 @@ static void test_of_the_group(void **state)
         bench_close(&b);
 }
 
-static void test_group_without_limits(void **state)
+static void test_cgroup_without_limits(void **state)
 {
         struct metrics_values v;
         struct bench b;
@@ -115,7 +115,7 @@ static void test_group_without_limits(void **state)
         bench_close(&b);
 }
 
-static void test_of_the_machine(void **state)
+static void test_usage_of_the_host(void **state)
 {
         static const struct fake_root_file files[] = {
                 { "/proc/meminfo", "MemTotal: 4096 kB\nMemAvailable: 1024 kB\n" },
@@ -142,7 +142,7 @@ static void test_of_the_machine(void **state)
         bench_close(&b);
 }
 
-static void test_of_nothing(void **state)
+static void test_usage_without_any_source(void **state)
 {
         static const struct fake_root_file files[] = { { NULL, NULL } };
         struct metrics_values v;
@@ -229,10 +229,10 @@ static void test_watch(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_of_the_group),
-                cmocka_unit_test(test_group_without_limits),
-                cmocka_unit_test(test_of_the_machine),
-                cmocka_unit_test(test_of_nothing),
+                cmocka_unit_test(test_usage_of_the_cgroup),
+                cmocka_unit_test(test_cgroup_without_limits),
+                cmocka_unit_test(test_usage_of_the_host),
+                cmocka_unit_test(test_usage_without_any_source),
                 cmocka_unit_test(test_get),
                 cmocka_unit_test(test_watch),
         };

@@ -40,7 +40,7 @@ static void done(struct wire_peer *c, struct wire_peer *server)
         wire_settle(LOOP);
 }
 
-static void test_request_and_answer(void **state)
+static void test_request_and_response(void **state)
 {
         static const struct {
                 const char *method, *rest, *line;
@@ -100,8 +100,8 @@ static void test_headers(void **state)
         tcp_unlisten(&l);
 }
 
-/* What our own server says of the client is true, and reaches the app. */
-static void test_headers_of_our_own_server(void **state)
+/* What hutchd reports about the client is trusted and reaches the server. */
+static void test_headers_of_hutchd(void **state)
 {
         struct wire_peer c, server;
         struct wire_listener l;
@@ -212,7 +212,7 @@ static void test_refusals(void **state)
         }
 }
 
-static void test_server_that_gives_up(void **state)
+static void test_server_that_closes(void **state)
 {
         struct wire_peer c, server;
         struct wire_listener l;
@@ -235,9 +235,9 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-                T(test_request_and_answer),   T(test_headers),    T(test_headers_of_our_own_server),
+                T(test_request_and_response), T(test_headers),    T(test_headers_of_hutchd),
                 T(test_the_other_loopback),   T(test_web_socket), T(test_refusals),
-                T(test_server_that_gives_up),
+                T(test_server_that_closes),
         };
 
         return cmocka_run_group_tests_name("proxy of the agent", tests, NULL, NULL);

@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "tests/lib/session_world.h"
 
-/* --- what stays from run to run --- */
+/* --- what persists from run to run --- */
 
 struct step {
         const char *what;
@@ -101,7 +101,7 @@ static void test_a_fresh_shell_has_what_was_saved(void **state)
                 check_case(ends[i].what);
                 if (strcmp(*state, "busybox") == 0
                     && strcmp(ends[i].what, "all descriptors closed") == 0)
-                        continue; /* it asks a closed stdin for ever */
+                        continue; /* it polls a closed stdin forever */
                 check_z_eq(run_command(&s, "export A=\"it's\nhere\"; B=2; cd / && cd /proc"), "|0");
                 if (strcmp(ends[i].what, "set -e in an earlier run") == 0)
                         check_z_eq(run_command(&s, "set -e"), "|0");
@@ -122,7 +122,7 @@ static void test_a_shell_that_died_between_runs_is_replaced(void **state)
         pid = number_in(&s, "pid");
         put_fifo(&s, "f", "go\n");
         while (access(path_in(&s.w, "pid"), F_OK) == 0 && kill((pid_t) pid, 0) == 0)
-                ; /* the agent does not get to hear of it */
+                ; /* the agent is not notified */
         check_z_eq(run_command(&s, "echo $A"), "1|0");
         session_world_close(&s);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions and clients at the other end of a real connection, which read slowly or go away. */
+/* Sessions and clients at the other end of a real connection, which read slowly or disconnect. */
 #include "execd/session.h"
 
 #include <signal.h>
@@ -145,7 +145,7 @@ static void until_queued(struct session_world *s, size_t n)
 }
 
 /* By the connection's end, as the server sees it. */
-static void test_clients_that_go_take_their_runs_along(void **state)
+static void test_runs_end_with_their_clients(void **state)
 {
         struct client running, queued, half_closed;
         struct session_world s;
@@ -181,7 +181,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 WITH_ALL(test_a_slow_client_slows_the_run),
                 WITH("bash", test_a_client_that_does_not_read_keeps_no_session_open),
-                WITH_ALL(test_clients_that_go_take_their_runs_along),
+                WITH_ALL(test_runs_end_with_their_clients),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static void test_a_timeout_kills_the_process_tree(void **state)
         session_world_close(&s);
 }
 
-/* It must not count on while the shell waits for the next run. */
+/* The timer must not run while the shell waits for the next run. */
 static void test_a_timeout_ends_with_its_run(void **state)
 {
         struct session_world s;
@@ -66,7 +66,7 @@ static void test_a_shell_that_can_not_report_lasts_until_the_timeout(void **stat
         session_world_close(&s);
 }
 
-static void test_a_client_that_goes_takes_its_run_along(void **state)
+static void test_a_run_ends_with_its_client(void **state)
 {
         struct session_world s;
         struct pending p;
@@ -90,7 +90,7 @@ static void test_a_client_that_goes_takes_its_run_along(void **state)
         session_world_close(&s);
 }
 
-/* --- output that is nobody's --- */
+/* --- output of no run --- */
 
 static void test_output_between_runs_is_dropped_and_does_not_block(void **state)
 {
@@ -236,7 +236,7 @@ static void test_the_agents_end_is_the_sessions_end(void **state)
         pending_start(&running, &s, s.id, "echo $$ >pid; echo up; sleep 1000");
         pending_start(&queued, &s, s.id, "echo never");
         pending_until(&running, "\"up\"");
-        /* The loopback has no connection that the server could break off. */
+        /* The loopback has no connection that the server could abort. */
         http_loopback_abort(&running.lb, -ECONNRESET);
         http_loopback_done(&running.lb);
         buf_done(&running.body);
@@ -288,7 +288,7 @@ int main(void)
                 WITH_ALL(test_a_timeout_kills_the_process_tree),
                 WITH("bash", test_a_timeout_ends_with_its_run),
                 WITH_ALL(test_a_shell_that_can_not_report_lasts_until_the_timeout),
-                WITH_ALL(test_a_client_that_goes_takes_its_run_along),
+                WITH_ALL(test_a_run_ends_with_its_client),
                 WITH_ALL(test_output_between_runs_is_dropped_and_does_not_block),
                 WITH_ALL(test_runs_queue_in_order),
                 WITH_ALL(test_a_queued_run_finds_what_the_one_before_made),

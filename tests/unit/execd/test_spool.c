@@ -99,7 +99,7 @@ static void test_readers_are_notified_once_a_turn(void **state)
         spool_unref(s);
 }
 
-/* A full disk, as far as a process can make one: the output is lost, the count goes on. */
+/* A full disk, as far as a process can make one: the output is lost, the offsets advance. */
 static void test_what_cannot_be_written_is_lost(void **state)
 {
         struct rlimit old, small = { 8, 8 };

@@ -41,7 +41,7 @@ struct client {
         bool pinged;
 };
 
-/* What the byte at a position of a long transfer is. */
+/* The byte at a position of a long transfer. */
 static char byte_at(uint64_t pos)
 {
         return (char) (pos ^ pos >> 8 ^ pos >> 16);
@@ -193,9 +193,9 @@ static void client_send(struct client *c, enum ws_opcode opcode, struct str payl
 
 #define CLOSE_1000 STR("\x03\xe8")
 
-/* --- a server that looks at the end --- */
+/* --- a server that checks the end --- */
 
-/* 0: orderly; an errno: broken; -1: not yet. What comes before it is dropped. */
+/* 0: orderly; an errno: broken; -1: not yet. Data before the end is discarded. */
 static int end_of(struct wire_peer *p)
 {
         char text[4096];
@@ -330,7 +330,7 @@ static void test_text_is_refused(void **state)
         tcp_unlisten(&l);
 }
 
-/* --- much --- */
+/* --- large transfers --- */
 
 struct flow {
         uint64_t sent, got;
@@ -372,9 +372,9 @@ static bool pull_server(struct wire_peer *server, struct flow *f, size_t max)
         return some;
 }
 
-/* Nothing is read until both senders stand still: what they could get rid of by then lies in buffers,
- * ours among them. Then everything arrives, whole and in order. */
-static void test_much_both_ways(void **state)
+/* Nothing is read until both senders block: what they could send by then is in buffers, including the
+ * agent's. Then everything arrives, complete and in order. */
+static void test_large_transfers_both_ways(void **state)
 {
         scoped(buf_done) struct buf up_frame, down_frame;
         struct flow up = { 0 }, down = { 0 };
@@ -456,8 +456,8 @@ static size_t waiting_for_client(void)
         return n ? container_of(n, struct http_conn, node)->stream.out.n : 0;
 }
 
-/* The server has ended, and we hold the last of it: a client that takes longer than a close may is
- * not cut off before it has got it. */
+/* The server has ended, and the agent holds the last of its data: a client that needs longer than a close may
+ * take is not disconnected before it has received it. */
 static void test_the_last_bytes_wait_for_the_client(void **state)
 {
         static const char piece[4096];
@@ -488,9 +488,9 @@ static void test_the_last_bytes_wait_for_the_client(void **state)
         tcp_unlisten(&l);
 }
 
-/* --- ends --- */
+/* --- the end of one side --- */
 
-/* A client that has said close waits for the agent to end the connection, then does so, too. */
+/* A client that has sent a close waits for the agent to end the connection. */
 static void drop_on_request(struct client *c)
 {
         if (c->wire.fd >= 0 && wire_at_end(&c->wire))
@@ -546,7 +546,7 @@ static void test_client_is_lost(void **state)
         }
 }
 
-static void test_server_breaks_off(void **state)
+static void test_server_resets(void **state)
 {
         struct wire_listener l;
         struct wire_peer server;
@@ -567,7 +567,7 @@ static void test_server_breaks_off(void **state)
         tcp_unlisten(&l);
 }
 
-static void test_server_that_never_ends_is_left(void **state)
+static void test_server_that_never_ends_is_reset(void **state)
 {
         struct wire_listener l;
         struct wire_peer server;
@@ -633,13 +633,13 @@ int main(void)
                 T(test_early_bytes),
                 T(test_refusals),
                 T(test_text_is_refused),
-                T(test_much_both_ways),
+                T(test_large_transfers_both_ways),
                 T(test_server_ends_before_a_slow_client),
                 T(test_the_last_bytes_wait_for_the_client),
                 T(test_client_closes),
                 T(test_client_is_lost),
-                T(test_server_breaks_off),
-                T(test_server_that_never_ends_is_left),
+                T(test_server_resets),
+                T(test_server_that_never_ends_is_reset),
                 T(test_silence_is_broken_by_pings),
                 T(test_agent_ends_with_tunnels),
         };

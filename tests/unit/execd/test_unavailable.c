@@ -2,12 +2,12 @@
 #include "base/base.h"
 #include "tests/lib/agent_world.h"
 
-static void test_answers(void **state)
+static void test_responses(void **state)
 {
         static const struct {
                 const char *method, *target, *body;
                 int status;
-                const char *begin; /* of the answer */
+                const char *begin; /* of the body */
         } cases[] = {
                 { "POST", "/code", "{\"code\":\"1\",\"context\":{\"language\":\"python\"}}", 500,
                   "{\"code\":\"RUNTIME_ERROR\",\"message\":\"language runtime server not conf" },
@@ -54,7 +54,7 @@ static void test_answers(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_answers),
+                cmocka_unit_test(test_responses),
         };
 
         return cmocka_run_group_tests_name("unavailable", tests, NULL, NULL);
