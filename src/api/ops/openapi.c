@@ -21,16 +21,6 @@ static bool is_left_out(const struct json_field *f, enum schema_direction direct
         return f->flags & (direction == SCHEMA_INPUT ? JSON_NO_DECODE : JSON_NO_ENCODE);
 }
 
-static void add_integer(struct buf *b, const struct json_field *f)
-{
-        buf_add_str(b, STR("\"type\":\"integer\",\"format\":\"int64\""));
-        if (!f->limited)
-                return;
-        buf_addf(b, ",\"minimum\":%lld", (long long) f->min_value);
-        if (f->max_value != INT64_MAX)
-                buf_addf(b, ",\"maximum\":%lld", (long long) f->max_value);
-}
-
 static void add_enum(struct buf *b, const struct enum_table *t)
 {
         bool first = true;
@@ -47,13 +37,6 @@ static void add_enum(struct buf *b, const struct enum_table *t)
                 first = false;
         }
         buf_add_char(b, ']');
-}
-
-static void add_map_schema(struct buf *b, const struct json_field *f)
-{
-        buf_add_str(b, STR("\"type\":\"object\",\"additionalProperties\":{\"type\":"));
-        buf_add_str(b,
-                    f->flags & JSON_MAP_NULLS ? STR("[\"string\",\"null\"]}") : STR("\"string\"}"));
 }
 
 static void add_members(struct buf *b, const struct json_field *fields,
@@ -73,11 +56,16 @@ static void add_type(struct buf *b, const struct json_field *f, enum schema_dire
         if (f->type < ARRAY_SIZE(plain) && plain[f->type]) {
                 buf_add_str(b, str_from(plain[f->type]));
         } else if (f->type == JSON_T_I64) {
-                add_integer(b, f);
+                buf_add_str(b, STR("\"type\":\"integer\",\"format\":\"int64\""));
+                if (f->limited)
+                        buf_addf(b, ",\"minimum\":%lld", (long long) f->min_value);
+                if (f->limited && f->max_value != INT64_MAX)
+                        buf_addf(b, ",\"maximum\":%lld", (long long) f->max_value);
         } else if (f->type == JSON_T_ENUM) {
                 add_enum(b, f->table);
         } else if (f->type == JSON_T_MAP) {
-                add_map_schema(b, f);
+                buf_addf(b, "\"type\":\"object\",\"additionalProperties\":{\"type\":%s}",
+                         f->flags & JSON_MAP_NULLS ? "[\"string\",\"null\"]" : "\"string\"");
         } else if (f->type == JSON_T_LIST) {
                 buf_add_str(b, STR("\"type\":\"array\",\"items\":"));
                 add_object_schema(b, f->fields, direction);
@@ -277,17 +265,12 @@ static void add_responses(struct buf *b, const struct http_doc *d)
         buf_add_char(b, '}');
 }
 
-static void add_method_name(struct buf *b, enum http_method m)
-{
-        buf_add_char(b, '"');
-        for (const char *p = http_method_to_string((int) m); *p; p++)
-                buf_add_char(b, (char) (*p + ('a' - 'A')));
-        buf_add_str(b, STR("\":{"));
-}
-
 static void add_operation(struct buf *b, const struct http_route *r)
 {
-        add_method_name(b, r->method);
+        buf_add_char(b, '"');
+        for (const char *p = http_method_to_string((int) r->method); *p; p++)
+                buf_add_char(b, (char) (*p + ('a' - 'A')));
+        buf_add_str(b, STR("\":{"));
         add_member(b, "operationId", r->doc->id);
         buf_add_char(b, ',');
         add_member(b, "summary", r->doc->summary);

@@ -128,15 +128,6 @@ static void fail_not_found(struct purista_call *c)
                      purista_printable(c->in.sandbox_id, id));
 }
 
-static void fail_forbidden(struct purista_call *c)
-{
-        purista_fail_begin(c, 403, "Caller is not allowed to access this sandbox.");
-        purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
-        purista_text_add_member(&c->out, ",", "organizationId", c->caller.tenant);
-        purista_text_add(&c->out, STR("}"));
-        purista_fail_end(c);
-}
-
 static int find_owned(struct purista_call *c)
 {
         const struct owned which = { &c->caller, c->in.sandbox_id, c->in.project_id };
@@ -149,12 +140,17 @@ static bool find_or_fail(struct purista_call *c)
 {
         int r = find_owned(c);
 
-        if (r == 0)
+        if (r == 0) {
                 log_sandbox(c, c->in.sandbox_id);
-        else if (r == ERR_RETURN(ERR_FORBIDDEN))
-                fail_forbidden(c);
-        else
+        } else if (r == ERR_RETURN(ERR_FORBIDDEN)) {
+                purista_fail_begin(c, 403, "Caller is not allowed to access this sandbox.");
+                purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
+                purista_text_add_member(&c->out, ",", "organizationId", c->caller.tenant);
+                purista_text_add(&c->out, STR("}"));
+                purista_fail_end(c);
+        } else {
                 fail_not_found(c);
+        }
         return r == 0;
 }
 
