@@ -175,7 +175,7 @@ static int replay(struct service_create *c, struct sandbox_ctl *ctl, struct str 
 {
         const struct sandbox *record = sandbox_ctl__record(ctl);
         struct creation *creation = ctl->current ? ctl->current->creation : NULL;
-        struct str before = STR_NULL;
+        struct str before;
 
         if (!record && !creation)
                 return err_set(&c->req.err, ERR_UNAVAILABLE,
