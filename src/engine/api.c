@@ -13,7 +13,7 @@ static int decode(struct str text, const struct json_field *fields, struct arena
         struct json_error wrong;
 
         if (json_decode(text, fields, 0, a, ret, &wrong) < 0)
-                return err_set(e, ERR_UNAVAILABLE, "the engine's answer can't be read: %s",
+                return err_set(e, ERR_UNAVAILABLE, "the engine's response cannot be read: %s",
                                wrong.message);
         return 0;
 }
@@ -70,7 +70,7 @@ static const struct json_field raw_container_fields[] = {
         JSON_END,
 };
 
-/* Their words; what is on its way to its end is taken for dead. */
+/* The engines' words. What is about to end counts as dead. */
 static const struct {
         const char *word;
         int status;
@@ -97,7 +97,7 @@ static bool never_ran(struct str status)
                || str_eq(status, STR("initialized"));
 }
 
-/* Engines, and our agent, tell a signal as 128 and its number. */
+/* Engines, and our agent, report a signal as 128 plus its number. */
 static bool is_signal(int64_t code)
 {
         return code > 128 && code < 128 + SIGRTMIN;
@@ -111,14 +111,14 @@ static void explain_end(const struct raw_state *raw, struct arena *a, struct eng
         ret->status = RUNTIME_DEAD;
         if (never_ran(raw->status)) {
                 ret->reason = ENGINE_NEVER_STARTED;
-                text = arena_strdup(a, "it was made and never started");
+                text = arena_strdup(a, "it was created and never started");
         } else if (raw->oom_killed && code != 0) {
-                /* Engines also say so of one whose commands only were killed for it, earlier. */
+                /* Engines also say so if only one of its commands was killed, earlier. */
                 ret->reason = ENGINE_OOM_KILLED;
-                text = arena_strdup(a, "it was killed for want of memory");
+                text = arena_strdup(a, "it was killed because it ran out of memory");
         } else if (is_signal(code)) {
                 ret->reason = ENGINE_SIGNALED;
-                text = arena_printf(a, "it was ended by signal %d (%s)", (int) code - 128,
+                text = arena_printf(a, "it was terminated by signal %d (%s)", (int) code - 128,
                                     strsignal((int) code - 128));
         } else {
                 ret->status = code == 0 && raw->error.n == 0 ? RUNTIME_ENDED : RUNTIME_DEAD;
@@ -136,7 +136,8 @@ static int set_state(const struct raw_state *raw, struct arena *a, struct engine
         *ret = (struct engine_state){ .status = status_of(raw->status),
                                       .reason = ENGINE_REASON_INVALID_ };
         if (ret->status < 0)
-                return err_set(e, ERR_UNAVAILABLE, "the engine calls a container %s",
+                return err_set(e, ERR_UNAVAILABLE,
+                               "the engine reports a container in the unknown state %s",
                                QUOTED(raw->status));
         if (ret->status == RUNTIME_DEAD)
                 explain_end(raw, a, ret);
@@ -178,7 +179,7 @@ static const struct json_field raw_listed_fields[] = {
         JSON_END,
 };
 
-/* "Exited (137) 3 minutes ago": a list has the exit code nowhere else. Not to be read means failed. */
+/* "Exited (137) 3 minutes ago": a list has the exit code nowhere else. What cannot be read counts as failed. */
 static int64_t code_in(struct str status)
 {
         ssize_t from = str_find(status, '('), to = str_find(status, ')');
@@ -270,7 +271,7 @@ int engine_image_decode(struct str text, struct arena *a, struct engine_image *r
                 return 0;
         ret->entrypoint = raw.config->entrypoint;
         ret->cmd = raw.config->cmd;
-        ret->folder = raw.config->workspace;
+        ret->working_dir = raw.config->workspace;
         ret->user = raw.config->user;
         ret->env = raw.config->env;
         ret->labels = raw.config->labels;
@@ -298,7 +299,7 @@ int engine_image_id_check(struct str id, struct err *e)
 {
         return is_image_id(id)
                        ? 0
-                       : err_set(e, ERR_UNAVAILABLE, "the engine calls an image %s", QUOTED(id));
+                       : err_set(e, ERR_UNAVAILABLE, "the engine names an image %s", QUOTED(id));
 }
 
 int engine_listed_image_decode(struct str text, struct arena *a, struct engine_listed_image *ret,
@@ -392,7 +393,8 @@ int engine_exec_decode(struct str text, struct arena *a, struct str *ret, struct
         if (r < 0)
                 return r;
         if (!text_is_label(raw.id, 64))
-                return err_set(e, ERR_UNAVAILABLE, "the engine calls a process %s", QUOTED(raw.id));
+                return err_set(e, ERR_UNAVAILABLE, "the engine names an exec instance %s",
+                               QUOTED(raw.id));
         *ret = raw.id;
         return 0;
 }
@@ -462,7 +464,7 @@ int engine_stats_decode(struct str text, struct arena *a, struct engine_usage *r
         return 0;
 }
 
-/* --- pulls, refusals --- */
+/* --- pulls, errors --- */
 
 static const struct json_field progress_fields[] = {
         JSON_STR(struct engine_progress, status, "status", JSON_NULL_OK),

@@ -3,11 +3,11 @@
 #define HUTCH_ENGINE_API_H
 
 /*
- * What an engine answers, as structs. Docker and Podman say the same in nearly the same words; where they
- * do not, it ends here.
+ * The engine's API responses as structs. Docker and Podman say nearly the same in nearly the same words; where
+ * they differ, the difference ends here.
  *
- * An engine is more to be trusted than a sandbox, but parts of what it says come out of sandboxes and
- * images. All texts are views in the arena. ERR_UNAVAILABLE, with what was expected, if an answer is none.
+ * An engine is more trustworthy than a sandbox, but parts of what it says come out of sandboxes and images. All
+ * strings are views in the arena. A response that does not have the expected form is ERR_UNAVAILABLE.
  */
 
 #include "base/arena.h"
@@ -21,9 +21,9 @@ struct engine_container {
         struct json_map labels;
         struct engine_state state; /* never RUNTIME_GONE; message in the arena */
         bool removing;
-        int64_t exit_code;           /* of one that has ended; else 0. Lists do not tell. */
+        int64_t exit_code;           /* of one that has ended, else 0; not of a list */
         struct str image;            /* its id; not of a list */
-        struct json_strs secret_env; /* the same */
+        struct json_strs secret_env; /* not of a list */
 };
 
 int engine_container_decode(struct str text, struct arena *a, struct engine_container *ret,
@@ -37,10 +37,10 @@ struct str engine_label(const struct json_map *labels, const char *name);
 struct engine_image {
         struct str id;
         struct json_strs entrypoint, cmd;
-        struct str workspace; /* null if it does not say */
+        struct str workspace; /* the null view if it has none */
         struct str os, arch;
-        struct str folder, user, created; /* as it says */
-        struct json_strs env;             /* "NAME=value" */
+        struct str working_dir, user, created; /* as it says */
+        struct json_strs env;                  /* "NAME=value" */
         struct json_map labels;
         struct json_strs layers; /* digests of their content, from below */
 };
@@ -58,10 +58,10 @@ struct engine_listed_image {
 int engine_listed_image_decode(struct str text, struct arena *a, struct engine_listed_image *ret,
                                struct err *e) must_check;
 
-/* Whether it is the id of an image, which may stand in a path. ERR_UNAVAILABLE. */
+/* Whether it is the id of an image, which is safe in a path. ERR_UNAVAILABLE. */
 int engine_image_id_check(struct str id, struct err *e) must_check;
 
-/* What a commit has made: the id of an image. */
+/* The id of the image that a commit has created. */
 int engine_commit_decode(struct str text, struct arena *a, struct str *ret, struct err *e)
         must_check;
 
@@ -74,13 +74,13 @@ struct engine_event {
 int engine_event_decode(struct str text, struct arena *a, struct engine_event *ret, struct err *e)
         must_check;
 
-/* The id of a process that is to be started in a container; harmless in a path. */
+/* The id of an exec instance; safe in a path. */
 int engine_exec_decode(struct str text, struct arena *a, struct str *ret, struct err *e) must_check;
 
 int engine_stats_decode(struct str text, struct arena *a, struct engine_usage *ret, struct err *e)
         must_check;
 
-/* A line of what is told while an image is pulled. */
+/* A progress line of a pull. */
 struct engine_progress {
         struct str status; /* "Downloading" */
         struct str error;  /* null, or why it failed */
@@ -99,13 +99,13 @@ struct engine_info {
 /* Whether a version of the API is 1.MINOR or later. */
 bool engine_api_is(struct str version, unsigned minor);
 
-/* From the two documents that tell; the second fills in what the first has not. */
+/* From /version and /info; the second fills in what the first lacks. */
 int engine_version_decode(struct str text, struct arena *a, struct engine_info *ret, struct err *e)
         must_check;
 int engine_info_decode(struct str text, struct arena *a, struct engine_info *ret, struct err *e)
         must_check;
 
-/* The words of a refusal, cut to one line: {"message": "…"}; or the null view. */
+/* The message of an error response, {"message": "…"}; or the null view. */
 struct str engine_error_message(struct str text, struct arena *a);
 
 #endif

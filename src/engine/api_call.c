@@ -10,16 +10,16 @@
 #include "os/socket.h"
 
 #define TARGET_MAX     (64 * KiB)
-#define ERROR_BODY_MAX (16 * KiB) /* collected of a refusal where a stream was expected */
+#define ERROR_BODY_MAX (16 * KiB) /* collected of an error where a stream was expected */
 
-static struct ask *ask_of(struct http_call *call)
+static struct api_call *call_of(struct http_call *call)
 {
-        return container_of(call, struct ask, _call);
+        return container_of(call, struct api_call, _call);
 }
 
 static void on_head(struct http_call *call)
 {
-        struct ask *k = ask_of(call);
+        struct api_call *k = call_of(call);
 
         k->status = call->status;
         if (k->begun && k->status == 200)
@@ -28,19 +28,19 @@ static void on_head(struct http_call *call)
 
 static void on_body(struct http_call *call, const char *p, size_t n)
 {
-        struct ask *k = ask_of(call);
+        struct api_call *k = call_of(call);
         int r = 0;
 
         if (k->result < 0)
                 return;
-        if (k->pieces && k->status < 300) {
-                r = json_stream_feed(k->pieces, str_of(p, n));
-        } else if (k->pieces) {
-                buf_add(&k->answer, p,
-                        MIN_OF(n, ERROR_BODY_MAX - MIN_OF(k->answer.n, ERROR_BODY_MAX)));
+        if (k->objects && k->status < 300) {
+                r = json_stream_feed(k->objects, str_of(p, n));
+        } else if (k->objects) {
+                buf_add(&k->response, p,
+                        MIN_OF(n, ERROR_BODY_MAX - MIN_OF(k->response.n, ERROR_BODY_MAX)));
         } else {
-                buf_add(&k->answer, p, n);
-                r = buf_failed(&k->answer) ? -EFBIG : 0;
+                buf_add(&k->response, p, n);
+                r = buf_failed(&k->response) ? -EFBIG : 0;
         }
         if (r < 0) {
                 k->result = r;
@@ -48,20 +48,20 @@ static void on_body(struct http_call *call, const char *p, size_t n)
         }
 }
 
-static struct str body_of(const struct ask *k)
+static struct str body_of(const struct api_call *k)
 {
         return k->borrowed.p ? k->borrowed : buf_str(&k->body);
 }
 
 static void on_end(struct http_call *call, int r)
 {
-        struct ask *k = ask_of(call);
+        struct api_call *k = call_of(call);
 
         k->running = false;
         if (k->result == 0)
                 k->result = r;
-        if (k->result == 0 && k->pieces && k->status < 300)
-                k->result = json_stream_end(k->pieces);
+        if (k->result == 0 && k->objects && k->status < 300)
+                k->result = json_stream_end(k->objects);
         k->_done(k);
 }
 
@@ -71,50 +71,50 @@ static const struct http_call_hooks hooks = {
         .end = on_end,
 };
 
-/* --- life --- */
+/* --- life cycle --- */
 
-void api_call_init(struct ask *k, struct worker *w)
+void api_call_init(struct api_call *k, struct engine_worker *w)
 {
-        *k = (struct ask){ .worker = w };
+        *k = (struct api_call){ .worker = w };
         buf_init(&k->target, TARGET_MAX);
         buf_init(&k->body, ENGINE_FRAME_MAX * 2);
         buf_mark_secret(&k->body);
-        buf_init(&k->answer, API_RESPONSE_MAX);
-        buf_mark_secret(&k->answer);
+        buf_init(&k->response, API_RESPONSE_MAX);
+        buf_mark_secret(&k->response);
         arena_init(&k->arena, ARENA_MAX_REQUEST);
 }
 
-void api_call_done(struct ask *k)
+void api_call_done(struct api_call *k)
 {
         ASSERT(!k->running);
         buf_done(&k->target);
         buf_done(&k->body);
-        buf_done(&k->answer);
+        buf_done(&k->response);
         arena_wipe(&k->arena);
 }
 
-void api_call_reset(struct ask *k)
+void api_call_reset(struct api_call *k)
 {
         ASSERT(!k->running);
         buf_reset(&k->target);
         buf_add_str(&k->target, STR(API_BASE));
         buf_done(&k->body);
-        buf_done(&k->answer);
+        buf_done(&k->response);
         arena_wipe(&k->arena);
         arena_init(&k->arena, ARENA_MAX_REQUEST);
         k->auth = k->borrowed = STR_NULL;
-        k->pieces = NULL;
+        k->objects = NULL;
         k->begun = NULL;
         k->slow = false;
 }
 
-void api_call_use_base(struct ask *k, const char *api)
+void api_call_use_base(struct api_call *k, const char *api)
 {
         buf_reset(&k->target);
         buf_add_str(&k->target, str_from(api));
 }
 
-void api_call_target(struct ask *k, const char *fmt, ...)
+void api_call_target(struct api_call *k, const char *fmt, ...)
 {
         va_list ap;
 
@@ -123,7 +123,7 @@ void api_call_target(struct ask *k, const char *fmt, ...)
         va_end(ap);
 }
 
-static int set_headers(struct ask *k)
+static int set_headers(struct api_call *k)
 {
         struct http_headers *h = &k->_call.headers;
         int r = http_headers_add(h, &k->arena, STR("Host"), STR("engine"));
@@ -137,9 +137,9 @@ static int set_headers(struct ask *k)
         return r;
 }
 
-void api_call_start(struct ask *k, const char *method, bool stream, api_call_done_fn *done)
+void api_call_start(struct api_call *k, const char *method, bool stream, api_call_done_fn *done)
 {
-        struct worker *w = k->worker;
+        struct engine_worker *w = k->worker;
         struct str body = body_of(k);
 
         k->status = k->result = 0;
@@ -151,17 +151,17 @@ void api_call_start(struct ask *k, const char *method, bool stream, api_call_don
         if (body.n > 0)
                 http_call_set_body(&k->_call, body);
         if (set_headers(k) < 0 || buf_failed(&k->target) || buf_failed(&k->body))
-                k->_call.target = STR(""); /* the client refuses it, from the loop */
+                k->_call.target = STR(""); /* the client refuses this, from the loop */
         http_call_start(k->slow ? w->slow : stream ? w->streams : w->client, &k->_call, &w->engine);
 }
 
-void api_call_cancel(struct ask *k)
+void api_call_cancel(struct api_call *k)
 {
         if (k->running)
                 http_call_cancel(&k->_call);
 }
 
-/* --- what it means --- */
+/* --- errors --- */
 
 static const struct {
         int status;
@@ -186,7 +186,7 @@ static enum err_code code_of(int status, struct str words)
         return status >= 500 ? ERR_UNAVAILABLE : ERR_INTERNAL;
 }
 
-int api_call_error(struct ask *k, struct err *e, const char *what)
+int api_call_error(struct api_call *k, struct err *e, const char *what)
 {
         const struct engine_settings *s = k->worker->settings;
         struct str words;
@@ -195,12 +195,12 @@ int api_call_error(struct ask *k, struct err *e, const char *what)
                 return err_set(e, ERR_CANCELED, "%s: canceled", what);
         if (k->result < 0 && k->status == 0)
                 return err_set(e, ERR_UNAVAILABLE,
-                               "%s: %s at %s does not answer: %s; is it running?", what,
+                               "%s: %s at %s does not respond: %s; is it running?", what,
                                engine_kind_to_string(s->kind), s->socket, err_text(k->result));
         if (k->result < 0)
-                return err_set(e, ERR_UNAVAILABLE, "%s: the answer of %s broke off: %s", what,
+                return err_set(e, ERR_UNAVAILABLE, "%s: the response of %s is incomplete: %s", what,
                                engine_kind_to_string(s->kind), err_text(k->result));
-        words = engine_error_message(buf_str(&k->answer), &k->arena);
-        return err_set(e, code_of(k->status, words), "%s: %s answers %d: %s", what,
+        words = engine_error_message(buf_str(&k->response), &k->arena);
+        return err_set(e, code_of(k->status, words), "%s: %s responds %d: %s", what,
                        engine_kind_to_string(s->kind), k->status, QUOTED(words));
 }

@@ -2,8 +2,8 @@
 #ifndef HUTCH_ENGINE_ARCHIVE_H
 #define HUTCH_ENGINE_ARCHIVE_H
 
-/* Archives (tar) that an engine is given: the agent, to be unpacked into a container that sees no folder of
- * ours (the program and the folder for its socket, all of it root's), and small documents. */
+/* tar archives for an engine: the agent, to be unpacked into a container that has none of our directories mounted (the
+ * program and the directory for its socket, all owned by root), and small documents. */
 
 #include "base/buf.h"
 #include "base/compiler.h"

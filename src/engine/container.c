@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <unistd.h>
+#include <fcntl.h>
 
 #include "base/base.h"
 #include "engine/names.h"
@@ -10,6 +11,7 @@
 #include "model/create.h"
 #include "model/text.h"
 #include "plan/plan.h"
+#include "os/fd.h"
 
 /* --- writing JSON --- */
 
@@ -77,28 +79,28 @@ static void close_object(struct buf *b)
         buf_add_char(b, '}');
 }
 
-/* --- what it is called --- */
+/* --- labels --- */
 
-static bool is_part(const struct container_params *f, size_t i)
+static bool is_bound_part(const struct container_params *f, size_t i)
 {
         const struct volume *v = f->record->volumes.items;
 
-        return v[i].pvc && f->places->items[i].how == SOURCE_BIND;
+        return v[i].pvc && f->sources->items[i].kind == SOURCE_BIND;
 }
 
-/* One for each claim. */
+/* One label per claim. */
 static void add_volume_labels(struct buf *b, const struct container_params *f)
 {
         const struct volume *v = f->record->volumes.items;
         char name[sizeof(LABEL_VOLUME) + DNS_NAME_MAX];
 
-        for (size_t i = 0; i < f->places->n; i++) {
+        for (size_t i = 0; i < f->sources->n; i++) {
                 bool again = false;
 
-                for (size_t k = 0; k < i && is_part(f, i); k++)
-                        again |= is_part(f, k)
+                for (size_t k = 0; k < i && is_bound_part(f, i); k++)
+                        again |= is_bound_part(f, k)
                                  && str_eq(v[k].pvc->claim_name, v[i].pvc->claim_name);
-                if (again || !is_part(f, i))
+                if (again || !is_bound_part(f, i))
                         continue;
                 (void) snprintf(name, sizeof(name), LABEL_VOLUME "%.*s",
                                 STR_ARG(v[i].pvc->claim_name));
@@ -132,7 +134,7 @@ static void add_labels(struct buf *b, const struct container_params *f)
         close_object(b);
 }
 
-/* --- what runs in it --- */
+/* --- the command --- */
 
 static bool names_host(const struct container_params *f)
 {
@@ -142,7 +144,7 @@ static bool names_host(const struct container_params *f)
         return false;
 }
 
-/* Podman's commits keep the variable of the sandbox that they are made of. */
+/* A snapshot taken by Podman keeps HOSTNAME of its sandbox. */
 static void add_host_name(struct buf *b, struct str id)
 {
         char text[SANDBOX_ID_MAX + 16];
@@ -179,19 +181,19 @@ static struct str workspace_of(const struct container_params *f)
         return f->image->workspace.p ? f->image->workspace : STR(DEFAULT_WORKSPACE);
 }
 
-/* The agent looks first of all whether what was mounted is what was found: see engine/place.h. */
+/* The agent first compares what was mounted with what was found here: see engine/volumes.h. */
 static void add_marks(struct buf *b, const struct container_params *f)
 {
         const struct volume *v = f->record->volumes.items;
         scoped(buf_done) struct buf text;
 
         buf_init(&text, 2 * PATH_MAX_TEXT);
-        for (size_t i = 0; i < f->places->n; i++) {
-                if (f->places->items[i].how != SOURCE_BIND)
+        for (size_t i = 0; i < f->sources->n; i++) {
+                if (f->sources->items[i].kind != SOURCE_BIND)
                         continue;
                 buf_reset(&text);
                 buf_add_str(&text, STR("--mounted="));
-                mount_identity_write(&text, &f->places->items[i].mount_identity, v[i].mount_path);
+                mount_identity_write(&text, &f->sources->items[i].mount_identity, v[i].mount_path);
                 add_text(b, buf_str(&text));
         }
 }
@@ -206,11 +208,11 @@ static void add_command(struct buf *b, const struct container_params *f)
         open_list(b, "Entrypoint");
         add_text(b, STR(INSIDE_AGENT));
         add_text(b, STR("--listen=unix:" INSIDE_SOCKET));
-        /* Who connects is the worker: root, or not the user that the agent is in the host's eyes. */
+        /* The worker connects: as root, or as a user that is not the agent's on the host. */
         add_text(b, geteuid() == 0 ? STR("--socket-mode=0700") : STR("--socket-mode=0777"));
         (void) snprintf(text, sizeof(text), "--workspace=%.*s", STR_ARG(workspace_of(f)));
         add_text(b, str_from(text));
-        if (!f->folder.p) /* the program is a file of the sandbox's own then */
+        if (!f->run_dir.p) /* the program is a file in the sandbox then */
                 add_text(b, STR("--seal"));
         add_marks(b, f);
         for (size_t i = 0; i < 2; i++) {
@@ -228,7 +230,7 @@ static void add_command(struct buf *b, const struct container_params *f)
         add_pair(b, "WorkingDir", workspace_of(f));
 }
 
-/* --- what it is walled in by --- */
+/* --- isolation --- */
 
 struct mounted {
         const char *type;
@@ -256,13 +258,13 @@ static void add_volumes(struct buf *b, const struct container_params *f)
 {
         const struct volume *v = f->record->volumes.items;
 
-        for (size_t i = 0; i < f->places->n; i++) {
-                const struct place *p = &f->places->items[i];
+        for (size_t i = 0; i < f->sources->n; i++) {
+                const struct volume_source *p = &f->sources->items[i];
                 struct mounted m = { .target = v[i].mount_path, .read_only = v[i].read_only };
 
-                m.type = p->how == SOURCE_BIND ? "bind" : "volume";
-                m.source = p->how == SOURCE_BIND ? p->source : v[i].pvc->claim_name;
-                m.below = p->how == SOURCE_SUBPATH ? v[i].sub_path : STR_NULL;
+                m.type = p->kind == SOURCE_BIND ? "bind" : "volume";
+                m.source = p->kind == SOURCE_BIND ? p->source : v[i].pvc->claim_name;
+                m.below = p->kind == SOURCE_SUBPATH ? v[i].sub_path : STR_NULL;
                 add_mount(b, &m);
         }
 }
@@ -270,20 +272,20 @@ static void add_volumes(struct buf *b, const struct container_params *f)
 static void add_mounts(struct buf *b, const struct container_params *f)
 {
         open_list(b, "Mounts");
-        if (f->folder.p) {
+        if (f->run_dir.p) {
                 add_mount(b, &(struct mounted){ .type = "bind",
                                                 .source = str_from(f->settings->agent),
                                                 .target = STR(INSIDE_AGENT),
                                                 .read_only = true });
                 add_mount(b, &(struct mounted){ .type = "bind",
-                                                .source = f->folder,
+                                                .source = f->run_dir,
                                                 .target = STR(INSIDE_RUN) });
         }
         add_volumes(b, f);
         close_list(b);
 }
 
-/* Engines write them in capitals. */
+/* Engines write capabilities in upper case. */
 static void add_capability(struct buf *b, const char *name)
 {
         char text[32];
@@ -305,8 +307,8 @@ static void add_limits(struct buf *b, const struct resources *r)
                 add_number(b, "NanoCpus", r->cpu_milli * 1000000);
 }
 
-/* Podman's bridges can't keep their containers apart from each other, only from other bridges: there each
- * container has a stack of its own instead, as those of users have, without the host's loopback. */
+/* Podman's bridges cannot isolate their containers from each other, only from other bridges. So each container
+ * has a network stack of its own there, as with rootless Podman, without the host's loopback. */
 static void add_network(struct buf *b, const struct engine_settings *s)
 {
         char name[ENGINE_NAME_MAX] = "none";
@@ -333,15 +335,15 @@ static void add_host_config(struct buf *b, const struct container_params *f)
                 add_text(b, f->seccomp);
         close_list(b);
         add_limits(b, &f->record->limits);
-        /* The machine's core_pattern may be a program of its root. With Podman a limit of ours would take
-         * the place of those that it was configured with. */
+        /* The host's core_pattern may be a program that runs as its root. With Podman, limits of ours would replace those
+         * that it was configured with. */
         if (f->settings->kind == ENGINE_DOCKER)
                 add_raw(b, "Ulimits", "[{\"Name\":\"core\",\"Soft\":0,\"Hard\":0}]");
         add_network(b, f->settings);
         add_raw(b, "RestartPolicy", "{\"Name\":\"no\"}");
         add_raw(b, "Privileged", "false");
         add_pair(b, "IpcMode", STR("private"));
-        /* What the entrypoint prints is kept by the agent. */
+        /* The agent keeps the output of the entrypoint. */
         add_raw(b, "LogConfig", "{\"Type\":\"none\"}");
         close_object(b);
 }
@@ -381,18 +383,19 @@ void network_write(struct buf *b, const struct engine_settings *s)
         close_object(b);
 }
 
-/* --- what can't be given --- */
+/* --- checks --- */
 
 static int check_limits(const struct resources *r, struct err *e)
 {
         if (r->gpus)
-                return err_set(e, ERR_UNSUPPORTED, "this driver has no gpus to give");
+                return err_set(e, ERR_UNSUPPORTED, "this driver does not provide gpus");
         for (size_t i = 0; i < r->texts.n; i++)
                 if (!str_eq(r->texts.items[i].key, STR("cpu"))
                     && !str_eq(r->texts.items[i].key, STR("memory")))
-                        return err_set(e, ERR_UNSUPPORTED,
-                                       "resource limits: this driver knows cpu and memory, not %s",
-                                       QUOTED(r->texts.items[i].key));
+                        return err_set(
+                                e, ERR_UNSUPPORTED,
+                                "resource limits: this driver supports cpu and memory, not %s",
+                                QUOTED(r->texts.items[i].key));
         return 0;
 }
 
@@ -403,7 +406,7 @@ static int check_platform(const struct platform *p, const struct engine_image *i
         if ((p->os.n && image->os.n && !str_eq(p->os, image->os))
             || (p->arch.n && image->arch.n && !str_eq(p->arch, image->arch)))
                 return err_set(e, ERR_UNSUPPORTED,
-                               "the image is for %.*s/%.*s, and another platform was asked for",
+                               "the image is for %.*s/%.*s, and another platform was requested",
                                STR_ARG(image->os), STR_ARG(image->arch));
         return 0;
 }
@@ -415,12 +418,50 @@ int container_check(const struct container_params *f, struct err *e)
         if (r == 0)
                 r = check_platform(f->record->platform, f->image, e);
         if (r == 0)
-                r = volumes_resolve(f->settings, f->record, f->places, e);
+                r = volumes_resolve(f->settings, f->record, f->sources, e);
         if (r == 0 && f->record->network_policy)
-                r = err_set(e, ERR_UNSUPPORTED, "this driver can't hold a network policy");
+                r = err_set(e, ERR_UNSUPPORTED, "this driver cannot enforce a network policy");
         for (size_t i = 0; i < f->secret_env->n && r == 0; i++)
                 if (str_eq(f->secret_env->items[i].key, STR("EXECD_ACCESS_TOKEN")))
-                        r = err_set(e, ERR_INVALID,
-                                    "the variable EXECD_ACCESS_TOKEN is not for clients");
+                        r = err_set(e, ERR_INVALID, "the variable EXECD_ACCESS_TOKEN is reserved");
         return r;
+}
+
+/* --- the seccomp filter --- */
+
+/* Written aside and renamed: an engine that starts a container meanwhile reads the old file or the new one. */
+static int write_file(const char *path)
+{
+        struct str text = str_from(engine_seccomp_profile);
+        char temp[PATH_MAX_TEXT + 8];
+        scoped(fd_closep) int fd = -EBADF;
+
+        (void) snprintf(temp, sizeof(temp), "%s.new", path);
+        fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (fd < 0)
+                return -errno;
+        if (write(fd, text.p, text.n) != (ssize_t) text.n)
+                return -EIO;
+        return rename(temp, path) < 0 ? -errno : 0;
+}
+
+int engine_seccomp_option(enum engine_kind kind, const char *dir, struct str *ret, struct err *e)
+{
+        static char option[256 * KiB];
+        char path[PATH_MAX_TEXT];
+        int n, r;
+
+        if (kind == ENGINE_DOCKER) {
+                n = snprintf(option, sizeof(option), "seccomp=%s", engine_seccomp_profile);
+        } else {
+                (void) snprintf(path, sizeof(path), "%s/seccomp.json", dir);
+                r = write_file(path);
+                if (r < 0)
+                        return err_errno(e, r, "write %s", path);
+                n = snprintf(option, sizeof(option), "seccomp=%s", path);
+        }
+        if (n >= (int) sizeof(option))
+                return err_set(e, ERR_INTERNAL, "the seccomp profile is too long");
+        *ret = str_from(option);
+        return 0;
 }

@@ -3,19 +3,19 @@
 #define HUTCH_ENGINE_CONTAINER_H
 
 /*
- * What a container of ours looks like: the document that makes one (POST /containers/create).
+ * The configuration of our containers: the document of POST /containers/create.
  *
- * This is the wall that the drivers `docker` and `podman` have, in one place:
+ * This is the isolation that the drivers `docker` and `podman` provide, in one place:
  *
- *   - all capabilities dropped but those that a native sandbox's root has;
- *   - no new privileges; the filter of system calls that native sandboxes have, as far as a profile can
- *     say it (plan/seccomp_profile_gen.c);
- *   - at most 4,096 processes; memory (without swap beyond it) and cpu as the record says;
+ *   - all capabilities dropped but those that root has in a native sandbox;
+ *   - no new privileges; the seccomp filter of native sandboxes, as far as a profile can express it
+ *     (plan/seccomp_profile_gen.c);
+ *   - at most 4,096 processes; memory (without additional swap) and cpu as the record says;
  *   - no network, or one on which sandboxes do not see each other: our own bridge, or with Podman a stack
- *     for each (slirp4netns);
+ *     per container (slirp4netns);
  *   - no device, no namespace of the host, no published port, no restart;
- *   - of the host: the agent, read-only; a folder of its own with one socket in it; and volumes from
- *     folders that the worker was started with.
+ *   - of the host: the agent, read-only; a run directory with one socket in it; and volumes below the
+ *     directories that the worker was started with.
  *
  * The agent takes the place of the image's program and starts the record's entrypoint, or the image's.
  */
@@ -23,7 +23,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "engine/api.h"
-#include "engine/place.h"
+#include "engine/volumes.h"
 #include "engine/settings.h"
 #include "model/sandbox.h"
 
@@ -33,26 +33,35 @@
 struct container_params {
         const struct engine_settings *settings;
         const struct sandbox *record;
-        struct str record_text; /* as it was encoded */
+        struct str record_text; /* the record, encoded */
         const struct json_map *secret_env;
         const struct engine_image *image;
-        struct places *places; /* of the record's volumes */
-        struct str
-                folder; /* of the sandbox, on the host; null: the agent is not reached by a socket */
-        struct str seccomp; /* what the engine wants to hear about the filter */
+        struct volume_sources *sources; /* of the record's volumes */
+        struct str run_dir; /* on the host; the null view: the agent is not reached by a socket */
+        struct str seccomp; /* the security option for the filter */
 };
 
-/* What the engine can't give is refused: ERR_UNSUPPORTED, ERR_INVALID with what it is. Folders of the host get
- * their places. */
+/* Refuses what the engine cannot provide, and resolves host directories. ERR_UNSUPPORTED, ERR_INVALID,
+ * ERR_NOT_FOUND. */
 int container_check(const struct container_params *f, struct err *e) must_check;
 
-/* Appends; a failure is b's. The document holds secrets: b is one that is wiped. */
+/* Appends; a failure is b's. The document holds secrets: b must be wiped. */
 void container_write(struct buf *b, const struct container_params *f);
 
-/* Whether there is a network to be made before the first container. */
+/* Whether a network must be created before the first container. */
 bool container_needs_network(const struct engine_settings *s);
 
-/* It: a bridge of the installation's sandboxes, on which they do not see each other. */
+/* The document that creates it: a bridge on which the installation's sandboxes do not see each other. */
 void network_write(struct buf *b, const struct engine_settings *s);
+
+/* --- the seccomp filter --- */
+
+/* A profile in JSON, made from the table of native sandboxes (plan/seccomp_policy.h) at build time. */
+extern const char engine_seccomp_profile[];
+
+/* The security option "seccomp=...", which lives as long as the program: Docker takes the profile itself,
+ * Podman the path of a file, which is written into `dir`. */
+int engine_seccomp_option(enum engine_kind kind, const char *dir, struct str *ret, struct err *e)
+        must_check;
 
 #endif

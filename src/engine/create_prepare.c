@@ -12,8 +12,8 @@ static void prepare_volumes(struct job *j);
 
 static void network_made(struct job *j)
 {
-        if (!api_call_ok(&j->ask) && (j->ask.result < 0 || j->ask.status != 409))
-                return create__undo(j, api_call_error(&j->ask, &j->err, "make the network"));
+        if (!api_call_ok(&j->api) && (j->api.result < 0 || j->api.status != 409))
+                return create__undo(j, api_call_error(&j->api, &j->err, "create the network"));
         j->worker->network_made = true;
         if (create__was_canceled(j))
                 return;
@@ -22,34 +22,34 @@ static void network_made(struct job *j)
 
 static void network_seen(struct job *j)
 {
-        struct worker *w = j->worker;
+        struct engine_worker *w = j->worker;
         char name[ENGINE_NAME_MAX];
 
         if (create__was_canceled(j))
                 return;
-        if (api_call_ok(&j->ask)) {
+        if (api_call_ok(&j->api)) {
                 w->network_made = true;
                 return create__make(j);
         }
-        if (j->ask.result < 0 || j->ask.status != 404)
-                return create__undo(j, api_call_error(&j->ask, &j->err, "look for the network"));
+        if (j->api.result < 0 || j->api.status != 404)
+                return create__undo(j, api_call_error(&j->api, &j->err, "inspect the network"));
         engine_network_name(w->settings->installation, name);
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/networks/create");
-        network_write(&j->ask.body, w->settings);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/networks/create");
+        network_write(&j->api.body, w->settings);
         return job_call(j, "POST", network_made);
 }
 
 static void prepare_network(struct job *j)
 {
-        struct worker *w = j->worker;
+        struct engine_worker *w = j->worker;
         char name[ENGINE_NAME_MAX];
 
         if (!container_needs_network(w->settings) || w->network_made)
                 return create__make(j);
         engine_network_name(w->settings->installation, name);
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/networks/%s", name);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/networks/%s", name);
         return job_call(j, "GET", network_seen);
 }
 
@@ -60,8 +60,8 @@ static struct str claim_of(const struct create *c)
         return c->volume->pvc->claim_name;
 }
 
-/* An engine that is asked to make a volume that somebody else has made meanwhile answers with that one: so
- * what it says is looked at in both cases. */
+/* An engine that is to create a volume which exists by now responds with that one, so the response is checked
+ * in both cases. */
 static void take_volume(struct job *j)
 {
         struct create *c = j->impl;
@@ -69,8 +69,8 @@ static void take_volume(struct job *j)
                                         .record = c->record,
                                         .volume = c->volume,
                                         .can_subpath = c->can_subpath };
-        int r = volume_resolve(buf_str(&j->ask.answer), &q,
-                               volume_source_of(&c->places, c->record, c->volume), &j->ask.arena,
+        int r = volume_resolve(buf_str(&j->api.response), &q,
+                               volume_source_of(&c->sources, c->record, c->volume), &j->api.arena,
                                &j->err);
 
         return r < 0 ? create__undo(j, r) : prepare_volumes(j);
@@ -78,8 +78,8 @@ static void take_volume(struct job *j)
 
 static void volume_made(struct job *j)
 {
-        if (!api_call_ok(&j->ask))
-                return create__undo(j, api_call_error(&j->ask, &j->err, "make the volume"));
+        if (!api_call_ok(&j->api))
+                return create__undo(j, api_call_error(&j->api, &j->err, "create the volume"));
         if (create__was_canceled(j))
                 return;
         return take_volume(j);
@@ -91,16 +91,16 @@ static void volume_seen(struct job *j)
 
         if (create__was_canceled(j))
                 return;
-        if (api_call_ok(&j->ask))
+        if (api_call_ok(&j->api))
                 return take_volume(j);
-        if (j->ask.result < 0 || j->ask.status != 404)
-                return create__undo(j, api_call_error(&j->ask, &j->err, "look at the volume"));
+        if (j->api.result < 0 || j->api.status != 404)
+                return create__undo(j, api_call_error(&j->api, &j->err, "inspect the volume"));
         if (!c->volume->pvc->create_if_not_exists)
                 return create__undo(j, err_set(&j->err, ERR_NOT_FOUND, "there is no volume %s",
                                                QUOTED(claim_of(c))));
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/volumes/create");
-        volume_write(&j->ask.body, c->volume, j->worker->settings, c->record);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/volumes/create");
+        volume_write(&j->api.body, c->volume, j->worker->settings, c->record);
         return job_call(j, "POST", volume_made);
 }
 
@@ -112,10 +112,10 @@ static void version_seen(struct job *j)
 
         if (create__was_canceled(j))
                 return;
-        if (!api_call_ok(&j->ask))
-                r = api_call_error(&j->ask, &j->err, "ask for its version");
+        if (!api_call_ok(&j->api))
+                r = api_call_error(&j->api, &j->err, "get its version");
         if (r == 0)
-                r = engine_version_decode(buf_str(&j->ask.answer), &j->ask.arena, &info, &j->err);
+                r = engine_version_decode(buf_str(&j->api.response), &j->api.arena, &info, &j->err);
         if (r < 0)
                 return create__undo(j, r);
         c->version_seen = true;
@@ -123,23 +123,23 @@ static void version_seen(struct job *j)
         return prepare_volumes(j);
 }
 
-/* One after the other. Podman's copy of the API does not tell by its version what it can. */
+/* One after the other. The version of Podman's copy of the API does not say what it can do. */
 static void prepare_volumes(struct job *j)
 {
         struct create *c = j->impl;
 
         if (volumes_have_subpaths(c->record) && !c->version_seen
             && j->worker->settings->kind == ENGINE_DOCKER) {
-                api_call_reset(&j->ask);
-                api_call_target(&j->ask, "/version");
+                api_call_reset(&j->api);
+                api_call_target(&j->api, "/version");
                 return job_call(j, "GET", version_seen);
         }
         c->volume = volumes_next_named(c->record, &c->next_volume);
         if (!c->volume)
                 return prepare_network(j);
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/volumes/");
-        url_encode(&j->ask.target, claim_of(c));
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/volumes/");
+        url_encode(&j->api.target, claim_of(c));
         return job_call(j, "GET", volume_seen);
 }
 
@@ -150,7 +150,7 @@ static void pull_done(struct pull_wait *p, int code)
         struct create *c = container_of(p, struct create, pull);
         struct job *j = c->job;
 
-        c->stage = STAGE_ASKING;
+        c->stage = STAGE_CHECKING;
         if (create__was_canceled(j))
                 return;
         if (code < 0) {
@@ -166,8 +166,8 @@ static int no_snapshot(struct job *j)
         return err_set(&j->err, ERR_NOT_FOUND, "there is no such snapshot any more");
 }
 
-/* Who may name which snapshot was decided by hutchd. That it is the tenant's own is looked at here once
- * more: a tag is only a name. */
+/* hutchd has decided who may use which snapshot. That it belongs to the tenant is checked here again: a tag is
+ * only a name. */
 static bool snapshot_is_for(const struct engine_image *image, const struct job *j)
 {
         const struct sandbox *record = ((const struct create *) j->impl)->record;
@@ -182,27 +182,27 @@ static bool snapshot_is_for(const struct engine_image *image, const struct job *
 static void image_seen(struct job *j)
 {
         struct create *c = j->impl;
-        char folder[PATH_MAX_TEXT];
-        struct container_params facts;
+        char dir[PATH_MAX_TEXT];
+        struct container_params params;
         int r;
 
         if (create__was_canceled(j))
                 return;
-        if (j->ask.result == 0 && j->ask.status == 404 && c->record->snapshot_id.p)
+        if (j->api.result == 0 && j->api.status == 404 && c->record->snapshot_id.p)
                 return create__undo(j, no_snapshot(j));
-        if (j->ask.result == 0 && j->ask.status == 404 && !c->pulled) {
+        if (j->api.result == 0 && j->api.status == 404 && !c->pulled) {
                 c->stage = STAGE_PULLING;
                 c->pull.done = pull_done;
                 return pull_start(j->worker, &c->pull, c->record->image, j->q.auth);
         }
-        if (!api_call_ok(&j->ask))
-                return create__undo(j, api_call_error(&j->ask, &j->err, "look at the image"));
-        r = engine_image_decode(buf_str(&j->ask.answer), &c->arena, &c->image, &j->err);
+        if (!api_call_ok(&j->api))
+                return create__undo(j, api_call_error(&j->api, &j->err, "inspect the image"));
+        r = engine_image_decode(buf_str(&j->api.response), &c->arena, &c->image, &j->err);
         if (r == 0 && c->record->snapshot_id.p && !snapshot_is_for(&c->image, j))
                 r = no_snapshot(j);
         if (r == 0) {
-                facts = create__facts(j, folder, sizeof(folder));
-                r = container_check(&facts, &j->err);
+                params = create__params(j, dir, sizeof(dir));
+                r = container_check(&params, &j->err);
         }
         if (r < 0)
                 return create__undo(j, r);
@@ -215,15 +215,15 @@ void create__prepare(struct job *j)
 
         char name[ENGINE_NAME_MAX];
 
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/images/");
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/images/");
         if (c->record->snapshot_id.p) {
                 engine_snapshot_name(c->record->snapshot_id, j->worker->settings->installation,
                                      name);
-                api_call_target(&j->ask, "%s", name);
+                api_call_target(&j->api, "%s", name);
         } else {
-                url_encode_path(&j->ask.target, c->record->image);
+                url_encode_path(&j->api.target, c->record->image);
         }
-        api_call_target(&j->ask, "/json");
+        api_call_target(&j->api, "/json");
         job_call(j, "GET", image_seen);
 }

@@ -5,32 +5,30 @@
 #include "engine/names.h"
 #include "engine/worker.h"
 #include "model/text.h"
+#include "net/backoff.h"
 
 /*
- * The engine's stream of events, for as long as we live: when it breaks off it is opened anew, first at
- * once, then later and later. What happened in between is hutchd's to find out: it is told that the stream
- * has begun, and compares.
+ * The engine's event stream, for the life of the worker: when it breaks it is opened again, with a delay that doubles.
+ * What happened in between is found by hutchd: it is told that the stream has begun, and compares.
  *
- * An event is only a reason to look: what is told is what the engine says about the container then. So
- * neither an old event nor one of a container that has its name again does harm.
+ * An event is only a reason to inspect; what is reported is what the engine then says about the container. So neither
+ * an old event nor one about an earlier container of the same name does harm.
  */
 
-#define EVENT_MAX   (RECORD_TEXT_MAX * 2 + MiB) /* it brings all labels */
-#define WAIT_MIN_MS 50
-#define WAIT_MAX_MS 5000
+#define EVENT_MAX (RECORD_TEXT_MAX * 2 + MiB) /* it has all labels */
 
-/* How far back the stream begins: its head may be sent before the engine listens to itself. */
+/* How far back the stream begins: the engine may send the head before it subscribes to its own events. */
 #define OVERLAP_S 2
 
 struct events {
-        struct worker *worker;
-        struct ask ask;
-        struct pieces pieces;
+        struct engine_worker *worker;
+        struct api_call api;
+        struct json_stream objects;
         uv_timer_t timer;
-        unsigned wait_ms;
+        struct backoff backoff;
         bool begun;
         bool freeing;
-        bool away; /* said so in the log */
+        bool away; /* logged */
 };
 
 static void open_stream(struct events *ev);
@@ -38,7 +36,7 @@ static void open_stream(struct events *ev);
 static int on_event(void *data, struct str object)
 {
         struct events *ev = data;
-        struct worker *w = ev->worker;
+        struct engine_worker *w = ev->worker;
         struct engine_event event;
         struct arena a;
         struct err e;
@@ -58,14 +56,14 @@ static int on_event(void *data, struct str object)
         return r < 0 ? -EBADMSG : 0;
 }
 
-static void stream_begun(struct ask *k)
+static void stream_begun(struct api_call *k)
 {
-        struct events *ev = container_of(k, struct events, ask);
-        struct worker *w = ev->worker;
+        struct events *ev = container_of(k, struct events, api);
+        struct engine_worker *w = ev->worker;
 
         ev->begun = true;
         if (ev->away)
-                log_info(w->log, "the engine is back");
+                log_info(w->log, "engine is back");
         ev->away = false;
         engine_worker_send(w, &(struct engine_message){ .watching = true }, -EBADF);
         jobs_recheck(w, STR_NULL);
@@ -80,18 +78,18 @@ static void timer_fired(uv_timer_t *t)
 static void timer_closed(uv_handle_t *h)
 {
         struct events *ev = container_of((uv_timer_t *) (void *) h, struct events, timer);
-        struct worker *w = ev->worker;
+        struct engine_worker *w = ev->worker;
 
-        api_call_done(&ev->ask);
-        json_stream_done(&ev->pieces);
+        api_call_done(&ev->api);
+        json_stream_done(&ev->objects);
         free(ev);
         engine_worker__part_closed(w);
 }
 
-static void stream_ended(struct ask *k)
+static void stream_ended(struct api_call *k)
 {
-        struct events *ev = container_of(k, struct events, ask);
-        struct worker *w = ev->worker;
+        struct events *ev = container_of(k, struct events, api);
+        struct engine_worker *w = ev->worker;
         struct err e;
 
         if (ev->freeing) {
@@ -99,38 +97,41 @@ static void stream_ended(struct ask *k)
                 return;
         }
         if (!ev->away && !ev->begun) {
-                (void) api_call_error(k, &e, "listen to its events");
-                log_fields(w->log, LOG_WARN, "no events", LOG_F_STR("error", str_from(e.message)));
+                (void) api_call_error(k, &e, "open its event stream");
+                log_fields(w->log, LOG_WARN, "no event stream",
+                           LOG_F_STR("error", str_from(e.message)));
                 ev->away = true;
         }
-        ev->wait_ms = ev->begun ? WAIT_MIN_MS : MIN_OF(ev->wait_ms * 2, WAIT_MAX_MS);
+        if (ev->begun)
+                backoff_reset(&ev->backoff);
         ev->begun = false;
-        (void) uv_timer_start(&ev->timer, timer_fired, ev->wait_ms, 0);
+        (void) uv_timer_start(&ev->timer, timer_fired, backoff_next(&ev->backoff) / USEC_PER_MSEC,
+                              0);
 }
 
 static void open_stream(struct events *ev)
 {
-        struct worker *w = ev->worker;
+        struct engine_worker *w = ev->worker;
 
-        json_stream_done(&ev->pieces);
-        json_stream_init(&ev->pieces, EVENT_MAX, on_event, ev);
-        api_call_reset(&ev->ask);
-        api_call_target(&ev->ask,
+        json_stream_done(&ev->objects);
+        json_stream_init(&ev->objects, EVENT_MAX, on_event, ev);
+        api_call_reset(&ev->api);
+        api_call_target(&ev->api,
                         "/events?since=%lld&filters=", (long long) time(NULL) - OVERLAP_S);
-        engine_worker_add_filter(w, &ev->ask.target, /* events= */ true);
-        ev->ask.pieces = &ev->pieces;
-        ev->ask.begun = stream_begun;
-        api_call_start(&ev->ask, "GET", /* stream= */ true, stream_ended);
+        engine_worker_add_filter(w, &ev->api.target, /* events= */ true);
+        ev->api.objects = &ev->objects;
+        ev->api.begun = stream_begun;
+        api_call_start(&ev->api, "GET", /* stream= */ true, stream_ended);
 }
 
-struct events *events_new(struct worker *w)
+struct events *events_new(struct engine_worker *w)
 {
         struct events *ev = xnew(struct events);
 
         ev->worker = w;
-        ev->wait_ms = WAIT_MIN_MS;
-        api_call_init(&ev->ask, w);
-        json_stream_init(&ev->pieces, EVENT_MAX, on_event, ev);
+        ev->backoff = (struct backoff){ 50 * USEC_PER_MSEC, 5 * USEC_PER_SEC, 0 };
+        api_call_init(&ev->api, w);
+        json_stream_init(&ev->objects, EVENT_MAX, on_event, ev);
         (void) uv_timer_init(&w->loop->uv, &ev->timer);
         w->open++;
         open_stream(ev);
@@ -140,8 +141,8 @@ struct events *events_new(struct worker *w)
 void events_free(struct events *ev)
 {
         ev->freeing = true;
-        if (ev->ask.running)
-                api_call_cancel(&ev->ask);
+        if (ev->api.running)
+                api_call_cancel(&ev->api);
         else
                 uv_close((uv_handle_t *) &ev->timer, timer_closed);
 }

@@ -20,12 +20,12 @@ static job_step_fn *const starts[ENGINE_CALL_MAX_] = {
         [ENGINE_SNAPSHOTS] = job__snapshots,
 };
 
-/* --- life --- */
+/* --- life cycle --- */
 
-/* A record may be as large as an arena of a request is; its copy and its parts come on top. */
+/* A record may fill the arena of a request; its copy and its decoded parts come on top. */
 #define JOB_ARENA_MAX (4 * ENGINE_FRAME_MAX)
 
-static struct job *job_new(struct worker *w, enum engine_call call, int64_t request_id)
+static struct job *job_new(struct engine_worker *w, enum engine_call call, int64_t request_id)
 {
         struct job *j = xnew(struct job);
 
@@ -33,19 +33,19 @@ static struct job *job_new(struct worker *w, enum engine_call call, int64_t requ
         j->call = call;
         j->request_id = request_id;
         arena_init(&j->arena, JOB_ARENA_MAX);
-        api_call_init(&j->ask, w);
+        api_call_init(&j->api, w);
         list_append(&w->jobs, &j->node);
         return j;
 }
 
 static void job_free(struct job *j)
 {
-        struct worker *w = j->worker;
+        struct engine_worker *w = j->worker;
 
         if (j->impl_free)
                 j->impl_free(j->impl);
         list_remove(&j->node);
-        api_call_done(&j->ask);
+        api_call_done(&j->api);
         arena_wipe(&j->arena);
         free(j);
         engine_worker__end_continue(w);
@@ -57,24 +57,19 @@ static void set_id(struct job *j, struct str id)
         engine_container_name(id, j->worker->settings->installation, j->name);
 }
 
-/* The request was decoded into an arena that goes when this returns. */
-static int copy_request(struct job *j, const struct engine_request *q)
-{
-        return json_copy_struct(engine_request_fields, q, &j->arena, &j->q);
-}
-
-void job_start(struct worker *w, const struct engine_request *q)
+void job_start(struct engine_worker *w, const struct engine_request *q)
 {
         struct job *j = job_new(w, (enum engine_call) q->call, q->request_id);
 
-        if (copy_request(j, q) < 0)
+        /* The request was decoded into an arena that is wiped when this returns. */
+        if (json_copy_struct(engine_request_fields, q, &j->arena, &j->q) < 0)
                 return job_fail(j, err_set(&j->err, ERR_TOO_LARGE, "the request is too large"));
         if (q->id.p)
                 set_id(j, q->id);
         return starts[q->call](j);
 }
 
-void job_reconcile(struct worker *w, struct str id)
+void job_reconcile(struct engine_worker *w, struct str id)
 {
         struct job *j = job_new(w, ENGINE_INSPECT, 0);
 
@@ -82,7 +77,7 @@ void job_reconcile(struct worker *w, struct str id)
         job__inspect(j);
 }
 
-void job_undo(struct worker *w, struct str id)
+void job_undo(struct engine_worker *w, struct str id)
 {
         struct job *j = job_new(w, ENGINE_DESTROY, 0);
 
@@ -90,11 +85,11 @@ void job_undo(struct worker *w, struct str id)
         job__destroy(j);
 }
 
-/* --- asking --- */
+/* --- calls of the engine's API --- */
 
-static void answered(struct ask *k)
+static void call_done(struct api_call *k)
 {
-        struct job *j = container_of(k, struct job, ask);
+        struct job *j = container_of(k, struct job, api);
 
         TAKE_PTR(j->next)(j);
 }
@@ -102,13 +97,13 @@ static void answered(struct ask *k)
 void job_call(struct job *j, const char *method, job_step_fn *next)
 {
         j->next = next;
-        api_call_start(&j->ask, method, /* stream= */ false, answered);
+        api_call_start(&j->api, method, /* stream= */ false, call_done);
 }
 
 void job_inspect_container(struct job *j, job_step_fn *next)
 {
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/containers/%s/json", j->name);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/containers/%s/json", j->name);
         job_call(j, "GET", next);
 }
 
@@ -117,11 +112,11 @@ int job_container(struct job *j, struct engine_container *ret)
         struct str ours = j->worker->settings->installation;
         int r;
 
-        if (j->ask.result == 0 && j->ask.status == 404)
+        if (j->api.result == 0 && j->api.status == 404)
                 return 0;
-        if (!api_call_ok(&j->ask))
-                return api_call_error(&j->ask, &j->err, "look at the container");
-        r = engine_container_decode(buf_str(&j->ask.answer), &j->ask.arena, ret, &j->err);
+        if (!api_call_ok(&j->api))
+                return api_call_error(&j->api, &j->err, "inspect the container");
+        r = engine_container_decode(buf_str(&j->api.response), &j->api.arena, ret, &j->err);
         if (r < 0)
                 return r;
         if (!str_eq(engine_label(&ret->labels, LABEL_INSTALLATION), ours)
@@ -133,17 +128,17 @@ int job_container(struct job *j, struct engine_container *ret)
         return 1;
 }
 
-/* --- ending --- */
+/* --- the end --- */
 
 void job_reply(struct job *j, const struct engine_message *m, int fd)
 {
-        struct engine_message answer = *m;
+        struct engine_message reply = *m;
 
-        answer.request_id = j->request_id;
-        answer.done = true;
-        answer.has_fd = fd >= 0;
+        reply.request_id = j->request_id;
+        reply.done = true;
+        reply.has_fd = fd >= 0;
         if (j->request_id > 0)
-                engine_worker_send(j->worker, &answer, fd);
+                engine_worker_send(j->worker, &reply, fd);
         else
                 (void) fd_close(fd);
         job_free(j);
@@ -165,7 +160,7 @@ void job_fail(struct job *j, int code)
                   -EBADF);
 }
 
-void job_cancel(struct worker *w, int64_t request_id)
+void job_cancel(struct engine_worker *w, int64_t request_id)
 {
         list_for_each (n, &w->jobs) {
                 struct job *j = container_of(n, struct job, node);
@@ -178,7 +173,7 @@ void job_cancel(struct worker *w, int64_t request_id)
         }
 }
 
-bool job_is_about(const struct worker *w, struct str id)
+bool job_is_about(const struct engine_worker *w, struct str id)
 {
         list_for_each (n, &w->jobs) {
                 const struct job *j = container_of(n, struct job, node);
@@ -189,7 +184,7 @@ bool job_is_about(const struct worker *w, struct str id)
         return false;
 }
 
-bool job_is_under_way(const struct worker *w, enum engine_call call)
+bool job_is_under_way(const struct engine_worker *w, enum engine_call call)
 {
         list_for_each (n, &w->jobs)
                 if (container_of(n, struct job, node)->call == call)
@@ -197,12 +192,56 @@ bool job_is_under_way(const struct worker *w, enum engine_call call)
         return false;
 }
 
-void jobs_recheck(struct worker *w, struct str id)
+void jobs_recheck(struct engine_worker *w, struct str id)
 {
         list_for_each (n, &w->jobs) {
                 struct job *j = container_of(n, struct job, node);
 
                 if (j->call == ENGINE_CREATE && (!id.p || str_eq(j->id, id)))
                         job__create_recheck(j);
+        }
+}
+
+/* --- creates that could not be undone --- */
+
+struct undo {
+        struct list node;
+        char id[SANDBOX_ID_MAX + 1];
+};
+
+/* What cannot be removed while the engine is away. A few thousand are a few hundred kilobytes; what is dropped
+ * beyond that is found by the next scan. */
+#define UNDOS_MAX 4096
+
+void undo_later(struct engine_worker *w, struct str id)
+{
+        struct undo *u;
+        size_t n = 0;
+
+        list_for_each (x, &w->undos)
+                n += !str_eq(str_from(container_of(x, struct undo, node)->id), id) ? 1 : UNDOS_MAX;
+        if (n >= UNDOS_MAX)
+                return;
+        u = xnew(struct undo);
+        memcpy(u->id, id.p, id.n);
+        list_append(&w->undos, &u->node);
+}
+
+void undo_all(struct engine_worker *w)
+{
+        struct list todo;
+
+        list_init(&todo);
+        list_for_each (n, &w->undos) {
+                list_remove(n);
+                list_append(&todo, n);
+        }
+        list_for_each (n, &todo) {
+                struct undo *u = container_of(n, struct undo, node);
+
+                list_remove(n);
+                if (!w->ending && !job_is_about(w, str_from(u->id)))
+                        job_undo(w, str_from(u->id));
+                free(u);
         }
 }

@@ -2,6 +2,8 @@
 #include "base/base.h"
 #include "engine/worker.h"
 #include "model/text.h"
+#include "base/map.h"
+#include "engine/names.h"
 
 static void fail_not_found(struct job *j)
 {
@@ -12,9 +14,9 @@ static void fail_not_found(struct job *j)
 
 static void paused(struct job *j)
 {
-        if (!api_call_ok(&j->ask))
+        if (!api_call_ok(&j->api))
                 return job_fail(j,
-                                api_call_error(&j->ask, &j->err, engine_call_to_string(j->call)));
+                                api_call_error(&j->api, &j->err, engine_call_to_string(j->call)));
         return job_done(j);
 }
 
@@ -31,8 +33,8 @@ static void pause_seen(struct job *j)
         if (c.state.status != (pause ? RUNTIME_RUNNING : RUNTIME_PAUSED))
                 return job_fail(j, err_set(&j->err, ERR_CONFLICT, "the sandbox is %s",
                                            runtime_status_to_string(c.state.status)));
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/containers/%s/%s", j->name, pause ? "pause" : "unpause");
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/containers/%s/%s", j->name, pause ? "pause" : "unpause");
         return job_call(j, "POST", paused);
 }
 
@@ -48,7 +50,7 @@ void job__resume(struct job *j)
 
 /* --- inspect --- */
 
-static void tell_end(struct job *j, struct engine_state *state)
+static void report_end(struct job *j, struct engine_state *state)
 {
         if (state->status != RUNTIME_RUNNING && state->status != RUNTIME_PAUSED
             && !job_is_about(j->worker, j->id))
@@ -67,7 +69,7 @@ static void inspect_seen(struct job *j)
         if (r < 0)
                 return job_fail(j, r);
         if (j->request_id == 0)
-                return tell_end(j, &c.state);
+                return report_end(j, &c.state);
         return job_reply(j, &(struct engine_message){ .state = &c.state }, -EBADF);
 }
 
@@ -78,14 +80,14 @@ void job__inspect(struct job *j)
 
 /* --- connect --- */
 
-struct reaching {
+struct agent_connect {
         struct job *job;
         struct relay_wait wait;
 };
 
 static void reached(struct relay_wait *x, int code, int fd)
 {
-        struct job *j = container_of(x, struct reaching, wait)->job;
+        struct job *j = container_of(x, struct agent_connect, wait)->job;
 
         if (code < 0) {
                 j->err = x->err;
@@ -94,9 +96,9 @@ static void reached(struct relay_wait *x, int code, int fd)
         return job_reply(j, &(struct engine_message){ 0 }, fd);
 }
 
-static void reaching_free(void *impl)
+static void agent_connect_free(void *impl)
 {
-        struct reaching *x = impl;
+        struct agent_connect *x = impl;
 
         relay_detach(&x->wait);
         free(x);
@@ -109,12 +111,12 @@ static void reach_cancel(struct job *j)
 
 static void reach(struct job *j)
 {
-        struct reaching *x = xnew(struct reaching);
+        struct agent_connect *x = xnew(struct agent_connect);
 
         x->job = j;
         x->wait.done = reached;
         j->impl = x;
-        j->impl_free = reaching_free;
+        j->impl_free = agent_connect_free;
         j->cancel = reach_cancel;
         relay_open(j->worker, &x->wait, j->name);
 }
@@ -131,7 +133,7 @@ void job__connect(struct job *j)
                 return fail_not_found(j);
         if (r < 0)
                 return job_fail(j, err_set(&j->err, ERR_UNAVAILABLE,
-                                           "its agent does not answer: %s", err_text(r)));
+                                           "its agent does not respond: %s", err_text(r)));
         return job_reply(j, &(struct engine_message){ 0 }, fd);
 }
 
@@ -142,13 +144,13 @@ static void measured(struct job *j)
         struct engine_usage usage = { 0 };
         int r = 0;
 
-        if (j->ask.result == 0 && j->ask.status == 404)
+        if (j->api.result == 0 && j->api.status == 404)
                 return fail_not_found(j);
-        /* Of one that does not run there may be nothing to tell. */
-        if (api_call_ok(&j->ask))
-                r = engine_stats_decode(buf_str(&j->ask.answer), &j->ask.arena, &usage, &j->err);
-        else if (j->ask.result < 0 || j->ask.status != 409)
-                r = api_call_error(&j->ask, &j->err, "measure the container");
+        /* An engine may have no numbers of a container that does not run. */
+        if (api_call_ok(&j->api))
+                r = engine_stats_decode(buf_str(&j->api.response), &j->api.arena, &usage, &j->err);
+        else if (j->api.result < 0 || j->api.status != 409)
+                r = api_call_error(&j->api, &j->err, "measure the container");
         if (r < 0)
                 return job_fail(j, r);
         return job_reply(j, &(struct engine_message){ .usage = &usage }, -EBADF);
@@ -156,14 +158,14 @@ static void measured(struct job *j)
 
 void job__usage(struct job *j)
 {
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/containers/%s/stats?stream=false&one-shot=true", j->name);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/containers/%s/stats?stream=false&one-shot=true", j->name);
         job_call(j, "GET", measured);
 }
 
 /* --- probe --- */
 
-static void tell_fact(struct job *j, const char *name, bool ok, const char *text)
+static void send_fact(struct job *j, const char *name, bool ok, const char *text)
 {
         struct engine_fact fact = { str_from(name), ok, str_from(text) };
 
@@ -181,9 +183,9 @@ static bool has_security(const struct engine_info *info, const char *what)
         return false;
 }
 
-static void tell_text(struct job *j, const char *name, struct str text)
+static void send_text(struct job *j, const char *name, struct str text)
 {
-        tell_fact(j, name, true, text.n ? QUOTED(text) : "not told");
+        send_fact(j, name, true, text.n ? QUOTED(text) : "unknown");
 }
 
 static void probe_told(struct job *j)
@@ -191,31 +193,32 @@ static void probe_told(struct job *j)
         struct engine_info info = { 0 };
         bool rootless, seccomp;
 
-        if (!api_call_ok(&j->ask)) {
-                (void) api_call_error(&j->ask, &j->err, "ask for its features");
-                tell_fact(j, "engine features", false, j->err.message);
+        if (!api_call_ok(&j->api)) {
+                (void) api_call_error(&j->api, &j->err, "get its features");
+                send_fact(j, "engine features", false, j->err.message);
                 return job_done(j);
         }
-        if (engine_info_decode(buf_str(&j->ask.answer), &j->ask.arena, &info, &j->err) < 0) {
-                tell_fact(j, "engine features", false, j->err.message);
+        if (engine_info_decode(buf_str(&j->api.response), &j->api.arena, &info, &j->err) < 0) {
+                send_fact(j, "engine features", false, j->err.message);
                 return job_done(j);
         }
         rootless = has_security(&info, "rootless");
         seccomp = has_security(&info, "seccomp");
-        tell_text(j, "storage", info.storage);
-        tell_text(j, "cgroup version", info.cgroup_version);
-        tell_text(j, "kernel", info.kernel);
-        tell_fact(j, "rootless", true,
-                  rootless ? "the engine runs as a user" : "the engine is root");
-        tell_fact(
+        send_text(j, "storage", info.storage);
+        send_text(j, "cgroup version", info.cgroup_version);
+        send_text(j, "kernel", info.kernel);
+        send_fact(j, "rootless", true,
+                  rootless ? "the engine runs as an unprivileged user" : "the engine runs as root");
+        send_fact(
                 j, "seccomp", seccomp,
                 seccomp ? "system calls are filtered"
-                        : "the engine filters no system calls; install one that is built with it");
-        tell_fact(j, "limits", info.memory_limit && info.pids_limit,
-                  info.memory_limit && info.pids_limit
-                          ? "memory and processes are limited"
-                          : "memory or processes can't be limited; enable the controllers for the "
-                            "engine");
+                        : "the engine does not filter system calls; install one that is built with seccomp");
+        send_fact(
+                j, "limits", info.memory_limit && info.pids_limit,
+                info.memory_limit && info.pids_limit
+                        ? "memory and processes are limited"
+                        : "memory or processes cannot be limited; enable the cgroup controllers for the "
+                          "engine");
         return job_done(j);
 }
 
@@ -224,27 +227,164 @@ static void probe_version(struct job *j)
         struct engine_info info = { 0 };
         char text[256];
 
-        if (!api_call_ok(&j->ask)) {
-                (void) api_call_error(&j->ask, &j->err, "ask for its version");
-                tell_fact(j, "engine", false, j->err.message);
+        if (!api_call_ok(&j->api)) {
+                (void) api_call_error(&j->api, &j->err, "get its version");
+                send_fact(j, "engine", false, j->err.message);
                 return job_done(j);
         }
-        if (engine_version_decode(buf_str(&j->ask.answer), &j->ask.arena, &info, &j->err) < 0) {
-                tell_fact(j, "engine", false, j->err.message);
+        if (engine_version_decode(buf_str(&j->api.response), &j->api.arena, &info, &j->err) < 0) {
+                send_fact(j, "engine", false, j->err.message);
                 return job_done(j);
         }
         (void) snprintf(text, sizeof(text), "%s %s, API %s",
                         engine_kind_to_string(j->worker->settings->kind), QUOTED(info.version),
                         QUOTED(info.api_version));
-        tell_fact(j, "engine", true, text);
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/info");
+        send_fact(j, "engine", true, text);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/info");
         return job_call(j, "GET", probe_told);
 }
 
 void job__probe(struct job *j)
 {
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/version");
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/version");
         job_call(j, "GET", probe_version);
+}
+
+/* --- scan --- */
+
+/* An entry of a container list: the record, escaped once, and what the engine adds. */
+#define ENTRY_MAX (RECORD_TEXT_MAX * 2 + MiB)
+
+struct found_id {
+        struct list node;
+        struct map_node by_id;
+        char id[SANDBOX_ID_MAX + 1];
+};
+
+struct scan {
+        struct job *job;
+        struct json_stream objects;
+        struct list found; /* struct found_id: for the sweep */
+        struct map ids;    /* the same */
+        int64_t skipped;
+};
+
+static void scan_free(void *impl)
+{
+        struct scan *s = impl;
+
+        list_for_each (n, &s->found)
+                free(container_of(n, struct found_id, node));
+        map_done(&s->ids);
+        json_stream_done(&s->objects);
+        free(s);
+}
+
+static void note_id(struct scan *s, struct str id)
+{
+        struct found_id *f;
+
+        if (map_get(&s->ids, id))
+                return;
+        f = xnew(struct found_id);
+        memcpy(f->id, id.p, id.n);
+        list_append(&s->found, &f->node);
+        map_add(&s->ids, &f->by_id, str_of(f->id, id.n));
+}
+
+/* Its record, if it can be decoded and belongs to this container. */
+static bool record_is_complete(const struct engine_container *c, struct str installation,
+                               struct str *ret)
+{
+        scoped(sandbox_freep) struct sandbox *record = NULL;
+        struct str text = engine_label(&c->labels, LABEL_RECORD);
+        struct err e;
+
+        if (!text.p || sandbox_decode(text, &record, &e) < 0
+            || !str_eq(engine_label(&c->labels, LABEL_SANDBOX), record->id)
+            || !engine_name_is(c->name, record->id, installation))
+                return false;
+        *ret = text;
+        return true;
+}
+
+static int scan_one(void *data, struct str object)
+{
+        struct scan *s = data;
+        struct engine_worker *w = s->job->worker;
+        struct arena a;
+        struct engine_container c;
+        struct str record, id;
+        struct err e;
+
+        arena_init(&a, 4 * ENTRY_MAX);
+        if (engine_listed_decode(object, &a, &c, &e) < 0) {
+                arena_done(&a);
+                s->job->err = e;
+                return -EBADMSG;
+        }
+        /* The engine filters; the label is checked again here. */
+        if (str_eq(engine_label(&c.labels, LABEL_INSTALLATION), w->settings->installation)
+            && !c.removing) {
+                id = engine_label(&c.labels, LABEL_SANDBOX);
+                if (id.p && sandbox_id_is_valid(id))
+                        note_id(s, id);
+                if (record_is_complete(&c, w->settings->installation, &record))
+                        engine_worker_send(w,
+                                           &(struct engine_message){ .request_id =
+                                                                             s->job->request_id,
+                                                                     .found = record,
+                                                                     .state = &c.state },
+                                           -EBADF);
+                else
+                        s->skipped++;
+        }
+        arena_done(&a);
+        return 0;
+}
+
+/* --- run directories left by a crash --- */
+
+static void sweep_one(void *data, struct str id)
+{
+        struct scan *s = data;
+        struct engine_worker *w = s->job->worker;
+
+        if (!map_get(&s->ids, id) && !job_is_about(w, id))
+                run_dir_remove(&w->run_dirs, id, NULL, NULL);
+}
+
+static void scanned(struct job *j)
+{
+        struct scan *s = j->impl;
+
+        if (!api_call_ok(&j->api))
+                return job_fail(j, api_call_error(&j->api, &j->err, "list the containers"));
+        run_dirs_each(&j->worker->run_dirs, sweep_one, s);
+        return job_reply(j, &(struct engine_message){ .skipped = s->skipped }, -EBADF);
+}
+
+static void scan_cancel(struct job *j)
+{
+        api_call_cancel(&j->api);
+}
+
+void job__scan(struct job *j)
+{
+        struct scan *s = xnew(struct scan);
+
+        s->job = j;
+        list_init(&s->found);
+        map_init(&s->ids);
+        json_stream_init(&s->objects, ENTRY_MAX, scan_one, s);
+        j->impl = s;
+        j->impl_free = scan_free;
+        j->cancel = scan_cancel;
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/containers/json?all=true&filters=");
+        engine_worker_add_filter(j->worker, &j->api.target, /* events= */ false);
+        j->api.objects = &s->objects;
+        job_call(j, "GET", scanned);
 }

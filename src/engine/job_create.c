@@ -9,16 +9,16 @@
 #include "os/fd.h"
 
 /*
- *         record ─ no such container? ─ image, perhaps a pull ─ network ─ folder
- *                ─ container ─ start ─ the agent listens ─ answer, with a connection
+ *         record ─ no such container? ─ image, perhaps a pull ─ volumes ─ network ─ run directory
+ *                ─ container ─ start ─ the agent listens ─ reply, with a connection
  *
- * From the folder on, whatever goes wrong is undone before it is told.
+ * From the run directory on, whatever fails is undone before the reply.
  */
 
-/* From the start to an agent that listens. */
+/* From the container's start to an agent that listens. */
 #define AGENT_TIMEOUT_MS 60000
 
-static void recheck_seen(struct job *j);
+static void recheck_done(struct job *j);
 
 static void timer_closed(uv_handle_t *h)
 {
@@ -39,13 +39,12 @@ static void create_free(void *impl)
 
         stop_waiting(c);
         (void) fd_close(c->reached);
-        volume_sources_done(&c->places);
+        volume_sources_done(&c->sources);
         sandbox_free(c->record);
         arena_done(&c->arena);
         free(c);
 }
 
-/* Between two steps. True: it was given up, and that is seen to. */
 bool create__was_canceled(struct job *j)
 {
         if (!j->canceled)
@@ -61,7 +60,7 @@ static void run_dir_undone(void *data, int r)
         struct job *j = data;
 
         if (r < 0)
-                (void) log_err(r, j->worker->log, "the folder of a sandbox could not be removed");
+                (void) log_err(r, j->worker->log, "run directory not removed");
         job_fail(j, ERR_RETURN(j->err.code));
 }
 
@@ -77,8 +76,8 @@ static void undo_run_dir(struct job *j)
 
 static void undo_removed(struct job *j)
 {
-        /* 409: somebody else removes it. */
-        if (!api_call_ok(&j->ask) && j->ask.status != 404 && j->ask.status != 409)
+        /* 409: it is being removed already. */
+        if (!api_call_ok(&j->api) && j->api.status != 404 && j->api.status != 409)
                 undo_later(j->worker, j->id);
         undo_run_dir(j);
 }
@@ -92,14 +91,14 @@ void create__undo(struct job *j, int code)
         c->stage = STAGE_UNDOING;
         if (!c->container_made)
                 return undo_run_dir(j);
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/containers/%s?force=true&v=true", j->name);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/containers/%s?force=true&v=true", j->name);
         return job_call(j, "DELETE", undo_removed);
 }
 
 /* --- waiting for the agent --- */
 
-/* EAGAIN is a listener, too: its queue is full. */
+/* On EAGAIN the listener's queue is full; an event follows. */
 static void try_agent(struct job *j)
 {
         int fd, r = run_dir_connect(&j->worker->run_dirs, j->id, &fd);
@@ -113,7 +112,7 @@ static void changed(struct run_dir_watch *w)
 {
         struct create *c = container_of(w, struct create, watch);
 
-        if (c->stage == STAGE_WAITING && !c->looking)
+        if (c->stage == STAGE_WAITING && !c->inspecting)
                 try_agent(c->job);
 }
 
@@ -122,34 +121,35 @@ static void timeout_expired(uv_timer_t *t)
         struct job *j = t->data;
         struct create *c = j->impl;
 
-        if (c->stage == STAGE_WAITING && !c->looking)
-                create__undo(j, err_set(&j->err, ERR_TIMEOUT, "its agent did not listen in time"));
+        if (c->stage == STAGE_WAITING && !c->inspecting)
+                create__undo(j, err_set(&j->err, ERR_TIMEOUT, "its agent did not start in time"));
 }
 
-/* What the agent has found in the place of a volume. */
+/* The agent found something else mounted than a volume. */
 static int wrong_mount(struct job *j)
 {
-        return err_set(&j->err, ERR_INVALID,
-                       "a volume: something else was mounted than what its path led to when it was "
-                       "checked. Its folders were changed meanwhile, or there is a link in its "
-                       "mountPath, or the engine runs sandboxes with a kernel of their own");
+        return err_set(
+                &j->err, ERR_INVALID,
+                "a volume: something else was mounted than what its path led to when it was "
+                "checked. Its directories were changed meanwhile, or there is a symbolic link in "
+                "its mountPath, or the engine runs sandboxes with a kernel of their own");
 }
 
-static void recheck_seen(struct job *j)
+static void recheck_done(struct job *j)
 {
         struct create *c = j->impl;
         struct engine_container seen;
         struct err before = j->err;
         int r;
 
-        c->looking = false;
+        c->inspecting = false;
         if (create__was_canceled(j))
                 return;
         r = job_container(j, &seen);
         if (r == 0)
-                return create__undo(j,
-                                    err_set(&j->err, ERR_UNAVAILABLE, "somebody has removed it"));
-        if (r > 0 && seen.exit_code == MOUNT_IDENTITY_EXIT && volume_sources_have_bind(&c->places))
+                return create__undo(j, err_set(&j->err, ERR_UNAVAILABLE,
+                                               "it was removed by somebody else"));
+        if (r > 0 && seen.exit_code == MOUNT_IDENTITY_EXIT && volume_sources_have_bind(&c->sources))
                 return create__undo(j, wrong_mount(j));
         if (r > 0 && seen.state.status != RUNTIME_RUNNING && seen.state.status != RUNTIME_PAUSED)
                 return create__undo(j, err_set(&j->err, ERR_INVALID,
@@ -163,26 +163,26 @@ static void recheck_seen(struct job *j)
                 return job_reply(j, &(struct engine_message){ 0 }, TAKE_FD(c->reached));
         if (j->worker->settings->reach == ENGINE_REACH_EXEC)
                 return;
-        return try_agent(j); /* what could not be told now is told later, or time runs out */
+        return try_agent(j); /* if it does not listen yet, an event or the timeout follows */
 }
 
 void job__create_recheck(struct job *j)
 {
         struct create *c = j->impl;
 
-        if (!c || c->stage != STAGE_WAITING || c->looking)
+        if (!c || c->stage != STAGE_WAITING || c->inspecting)
                 return;
-        c->looking = true;
-        job_inspect_container(j, recheck_seen);
+        c->inspecting = true;
+        job_inspect_container(j, recheck_done);
 }
 
-/* It may be that there is nothing to reach any more: how it has ended says more. */
+/* If the container has ended, how it ended says more than that its agent cannot be reached. */
 static void reached(struct relay_wait *x, int code, int fd)
 {
         struct create *c = container_of(x, struct create, reach);
         struct job *j = c->job;
 
-        if (code == 0 && !c->looking)
+        if (code == 0 && !c->inspecting)
                 return job_reply(j, &(struct engine_message){ 0 }, fd);
         if (code == 0) {
                 c->reached = fd;
@@ -190,18 +190,18 @@ static void reached(struct relay_wait *x, int code, int fd)
         }
         j->err = x->err;
         c->unreachable = true;
-        if (c->looking)
-                return; /* an event was first: the answer to that look says what is the matter */
-        c->looking = true;
-        return job_inspect_container(j, recheck_seen);
+        if (c->inspecting)
+                return; /* an event was first: its inspection says what has happened */
+        c->inspecting = true;
+        return job_inspect_container(j, recheck_done);
 }
 
 static void started(struct job *j)
 {
         struct create *c = j->impl;
 
-        if (!api_call_ok(&j->ask))
-                return create__undo(j, api_call_error(&j->ask, &j->err, "start the container"));
+        if (!api_call_ok(&j->api))
+                return create__undo(j, api_call_error(&j->api, &j->err, "start the container"));
         if (create__was_canceled(j))
                 return;
         c->stage = STAGE_WAITING;
@@ -220,16 +220,16 @@ static void started(struct job *j)
 
 static void start_container(struct job *j)
 {
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/containers/%s/start", j->name);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/containers/%s/start", j->name);
         job_call(j, "POST", started);
 }
 
 static void uploaded(struct job *j)
 {
-        if (!api_call_ok(&j->ask))
-                return create__undo(j, api_call_error(&j->ask, &j->err,
-                                                      "bring the agent into the container"));
+        if (!api_call_ok(&j->api))
+                return create__undo(j, api_call_error(&j->api, &j->err,
+                                                      "copy the agent into the container"));
         if (create__was_canceled(j))
                 return;
         return start_container(j);
@@ -245,9 +245,9 @@ static void upload_agent(struct job *j)
                 buf_reset(archive);
                 return create__undo(j, err_errno(&j->err, r < 0 ? r : -EFBIG, "read the agent"));
         }
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/containers/%s/archive?path=/", j->name);
-        j->ask.borrowed = buf_str(archive);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/containers/%s/archive?path=/", j->name);
+        j->api.borrowed = buf_str(archive);
         return job_call(j, "PUT", uploaded);
 }
 
@@ -255,16 +255,16 @@ static void made(struct job *j)
 {
         struct create *c = j->impl;
 
-        if (j->ask.result == 0 && j->ask.status == 409) {
-                (void) api_call_error(&j->ask, &j->err, "make the container");
-                return create__undo(j, err_set(&j->err, ERR_CONFLICT,
-                                               "there is such a sandbox already"));
+        if (j->api.result == 0 && j->api.status == 409) {
+                (void) api_call_error(&j->api, &j->err, "create the container");
+                return create__undo(j,
+                                    err_set(&j->err, ERR_CONFLICT, "the sandbox exists already"));
         }
-        if (!api_call_ok(&j->ask)) {
-                /* Without an answer it may have been made all the same. */
-                c->container_made = j->ask.result < 0;
+        if (!api_call_ok(&j->api)) {
+                /* Without a response it may have been created all the same. */
+                c->container_made = j->api.result < 0;
                 j->worker->network_made = false;
-                return create__undo(j, api_call_error(&j->ask, &j->err, "make the container"));
+                return create__undo(j, api_call_error(&j->api, &j->err, "create the container"));
         }
         c->container_made = true;
         if (create__was_canceled(j))
@@ -274,55 +274,56 @@ static void made(struct job *j)
         return start_container(j);
 }
 
-struct container_params create__facts(struct job *j, char *folder, size_t size)
+struct container_params create__params(struct job *j, char *dir, size_t size)
 {
         struct create *c = j->impl;
-        struct worker *w = j->worker;
+        struct engine_worker *w = j->worker;
 
-        (void) snprintf(folder, size, "%s/%.*s", w->run_dirs.path, STR_ARG(j->id));
+        (void) snprintf(dir, size, "%s/%.*s", w->run_dirs.path, STR_ARG(j->id));
         return (struct container_params){ .settings = w->settings,
                                           .record = c->record,
                                           .record_text = j->q.record,
                                           .secret_env = &j->q.secret_env,
                                           .image = &c->image,
-                                          .places = &c->places,
-                                          .folder = w->settings->reach == ENGINE_REACH_EXEC
-                                                            ? STR_NULL
-                                                            : str_from(folder),
+                                          .sources = &c->sources,
+                                          .run_dir = w->settings->reach == ENGINE_REACH_EXEC
+                                                             ? STR_NULL
+                                                             : str_from(dir),
                                           .seccomp = w->seccomp };
 }
 
-static void ask_for_container(struct job *j)
+static void create_container(struct job *j)
 {
         struct create *c = j->impl;
-        char folder[PATH_MAX_TEXT];
-        struct container_params facts = create__facts(j, folder, sizeof(folder));
+        char dir[PATH_MAX_TEXT];
+        struct container_params params = create__params(j, dir, sizeof(dir));
 
         c->stage = STAGE_MAKING;
-        api_call_reset(&j->ask);
+        api_call_reset(&j->api);
         if (c->can_subpath)
-                api_call_use_base(&j->ask, API_BASE_SUBPATH);
-        api_call_target(&j->ask, "/containers/create?name=%s", j->name);
-        container_write(&j->ask.body, &facts);
+                api_call_use_base(&j->api, API_BASE_SUBPATH);
+        api_call_target(&j->api, "/containers/create?name=%s", j->name);
+        container_write(&j->api.body, &params);
         job_call(j, "POST", made);
 }
 
-static void make_container(struct job *j)
+static void create_run_dir(struct job *j)
 {
         struct create *c = j->impl;
         int r = run_dir_make(&j->worker->run_dirs, j->id);
 
         if (r == -EEXIST)
-                return create__undo(j, err_set(&j->err, ERR_CONFLICT, "its folder is in use"));
+                return create__undo(j,
+                                    err_set(&j->err, ERR_CONFLICT, "its run directory is in use"));
         c->run_dir_made = true;
         if (r == 0)
                 r = run_dir_watch(&j->worker->run_dirs, j->id, &c->watch, changed);
         if (r < 0)
-                return create__undo(j, err_errno(&j->err, r, "make the folder of the sandbox"));
-        return ask_for_container(j);
+                return create__undo(j, err_errno(&j->err, r, "create the run directory"));
+        return create_container(j);
 }
 
-/* What a create that was not undone has left. */
+/* Left by a create that was not undone. */
 static void old_run_dir_removed(void *data, int r)
 {
         struct job *j = data;
@@ -330,9 +331,8 @@ static void old_run_dir_removed(void *data, int r)
         if (create__was_canceled(j))
                 return;
         if (r < 0)
-                return create__undo(j,
-                                    err_errno(&j->err, r, "remove an old folder of the sandbox"));
-        return make_container(j);
+                return create__undo(j, err_errno(&j->err, r, "remove an old run directory"));
+        return create_run_dir(j);
 }
 
 void create__make(struct job *j)
@@ -340,16 +340,16 @@ void create__make(struct job *j)
         struct create *c = j->impl;
 
         if (j->worker->settings->reach == ENGINE_REACH_EXEC)
-                return ask_for_container(j);
+                return create_container(j);
         if (!run_dir_exists(&j->worker->run_dirs, j->id))
-                return make_container(j);
+                return create_run_dir(j);
         c->stage = STAGE_MAKING;
         return run_dir_remove(&j->worker->run_dirs, j->id, old_run_dir_removed, j);
 }
 
-/* --- the beginning --- */
+/* --- the start --- */
 
-static void nobody_seen(struct job *j)
+static void absence_checked(struct job *j)
 {
         struct engine_container there;
         int r;
@@ -358,7 +358,7 @@ static void nobody_seen(struct job *j)
                 return;
         r = job_container(j, &there);
         if (r > 0)
-                r = err_set(&j->err, ERR_CONFLICT, "there is such a sandbox already");
+                r = err_set(&j->err, ERR_CONFLICT, "the sandbox exists already");
         if (r < 0)
                 return create__undo(j, r);
         return create__prepare(j);
@@ -368,8 +368,8 @@ static void cancel_create(struct job *j)
 {
         struct create *c = j->impl;
 
-        if (c->stage == STAGE_ASKING || (c->stage == STAGE_WAITING && c->looking)) {
-                api_call_cancel(&j->ask);
+        if (c->stage == STAGE_CHECKING || (c->stage == STAGE_WAITING && c->inspecting)) {
+                api_call_cancel(&j->api);
         } else if (c->stage == STAGE_PULLING) {
                 pull_detach(&c->pull);
                 create__undo(j, err_set(&j->err, ERR_CANCELED, "canceled"));
@@ -392,12 +392,14 @@ void job__create(struct job *j)
         r = sandbox_decode(j->q.record, &c->record, &j->err);
         if (r < 0)
                 return job_fail(j, r);
-        volume_sources_init(&c->places, c->record);
+        volume_sources_init(&c->sources, c->record);
         if (job_is_about(j->worker, c->record->id))
-                return job_fail(j, err_set(&j->err, ERR_CONFLICT, "it is being made or removed"));
+                return job_fail(j, err_set(&j->err, ERR_CONFLICT,
+                                           "the sandbox is being created or removed"));
         if (c->record->snapshot_id.p && !sandbox_id_is_valid(c->record->snapshot_id))
-                return job_fail(j, err_set(&j->err, ERR_INVALID, "that is no snapshot"));
+                return job_fail(j,
+                                err_set(&j->err, ERR_INVALID, "this is not the id of a snapshot"));
         j->id = c->record->id;
         engine_container_name(j->id, j->worker->settings->installation, j->name);
-        return job_inspect_container(j, nobody_seen);
+        return job_inspect_container(j, absence_checked);
 }

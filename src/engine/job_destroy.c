@@ -6,10 +6,10 @@
 #include "http/url.h"
 
 /*
- *         look ─ remove the container ─ its volumes that were to go with it ─ its folder
+ *         inspect ─ remove the container ─ its volumes with deleteOnTermination ─ its run directory
  *
- * Whoever finds half of it begins anew. The container's record says which volumes these are; without a
- * container nobody knows, and they stay.
+ * A destroy that finds half of a sandbox does the remainder. The container's record says which volumes these are;
+ * without a container they are unknown, and stay.
  */
 
 struct destroy {
@@ -31,7 +31,7 @@ static void run_dir_removed(void *data, int r)
         struct job *j = data;
 
         if (r < 0)
-                return job_fail(j, err_errno(&j->err, r, "remove the folder of the sandbox"));
+                return job_fail(j, err_errno(&j->err, r, "remove the run directory"));
         return job_done(j);
 }
 
@@ -39,11 +39,11 @@ static void run_dir_removed(void *data, int r)
 
 static void next_volume(struct job *j);
 
-/* One that others have mounted stays; the last of them takes it along. */
+/* A volume that others have mounted stays; the last of them removes it. */
 static void volume_removed(struct job *j)
 {
-        if (j->ask.result < 0)
-                return job_fail(j, api_call_error(&j->ask, &j->err, "remove a volume"));
+        if (j->api.result < 0)
+                return job_fail(j, api_call_error(&j->api, &j->err, "remove a volume"));
         return next_volume(j);
 }
 
@@ -51,24 +51,24 @@ static void remove_volume(struct job *j)
 {
         struct destroy *d = j->impl;
 
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/volumes/");
-        url_encode(&j->ask.target, d->volume->pvc->claim_name);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/volumes/");
+        url_encode(&j->api.target, d->volume->pvc->claim_name);
         job_call(j, "DELETE", volume_removed);
 }
 
-/* "[]", and Podman ends its line. */
+/* Podman ends the line. */
 static bool is_empty_list(struct str text)
 {
         return str_eq(text, STR("[]")) || str_eq(text, STR("[]\n"));
 }
 
-/* The engine knows who has mounted a volume, but not who has bound a part of it. */
+/* The engine knows which containers have mounted a volume, but not which have bound a part of it. */
 static void users_listed(struct job *j)
 {
-        if (j->ask.result < 0)
-                return job_fail(j, api_call_error(&j->ask, &j->err, "look who uses a volume"));
-        if (!api_call_ok(&j->ask) || !is_empty_list(buf_str(&j->ask.answer)))
+        if (j->api.result < 0)
+                return job_fail(j, api_call_error(&j->api, &j->err, "list the users of a volume"));
+        if (!api_call_ok(&j->api) || !is_empty_list(buf_str(&j->api.response)))
                 return next_volume(j);
         return remove_volume(j);
 }
@@ -77,15 +77,15 @@ static void volume_seen(struct job *j)
 {
         struct destroy *d = j->impl;
 
-        if (j->ask.result < 0)
-                return job_fail(j, api_call_error(&j->ask, &j->err, "look at a volume"));
-        if (!api_call_ok(&j->ask)
-            || !volume_is_ours(buf_str(&j->ask.answer), j->worker->settings, d->record,
-                               &j->ask.arena))
+        if (j->api.result < 0)
+                return job_fail(j, api_call_error(&j->api, &j->err, "inspect a volume"));
+        if (!api_call_ok(&j->api)
+            || !volume_is_ours(buf_str(&j->api.response), j->worker->settings, d->record,
+                               &j->api.arena))
                 return next_volume(j);
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/containers/json?all=true&limit=1&filters=");
-        engine_worker_add_volume_filter(j->worker, &j->ask.target, d->volume->pvc->claim_name);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/containers/json?all=true&limit=1&filters=");
+        engine_worker_add_volume_filter(j->worker, &j->api.target, d->volume->pvc->claim_name);
         return job_call(j, "GET", users_listed);
 }
 
@@ -98,9 +98,9 @@ static void next_volume(struct job *j)
         while (d->volume && !d->volume->pvc->delete_on_termination);
         if (!d->volume)
                 return run_dir_remove(&j->worker->run_dirs, j->id, run_dir_removed, j);
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/volumes/");
-        url_encode(&j->ask.target, d->volume->pvc->claim_name);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/volumes/");
+        url_encode(&j->api.target, d->volume->pvc->claim_name);
         return job_call(j, "GET", volume_seen);
 }
 
@@ -108,23 +108,23 @@ static void next_volume(struct job *j)
 
 static void waited(struct job *j)
 {
-        if (!api_call_ok(&j->ask) && j->ask.status != 404)
+        if (!api_call_ok(&j->api) && j->api.status != 404)
                 return job_fail(j,
-                                api_call_error(&j->ask, &j->err, "wait for the container's end"));
+                                api_call_error(&j->api, &j->err, "wait for the container's end"));
         return next_volume(j);
 }
 
-/* 409: somebody else is removing it. Done means gone, so we wait for him. */
+/* 409: it is being removed already. Done means gone, so that is waited for. */
 static void removed(struct job *j)
 {
-        if (api_call_ok(&j->ask) || (j->ask.result == 0 && j->ask.status == 404))
+        if (api_call_ok(&j->api) || (j->api.result == 0 && j->api.status == 404))
                 return next_volume(j);
-        if (j->ask.result == 0 && j->ask.status == 409) {
-                api_call_reset(&j->ask);
-                api_call_target(&j->ask, "/containers/%s/wait?condition=removed", j->name);
+        if (j->api.result == 0 && j->api.status == 409) {
+                api_call_reset(&j->api);
+                api_call_target(&j->api, "/containers/%s/wait?condition=removed", j->name);
                 return job_call(j, "POST", waited);
         }
-        return job_fail(j, api_call_error(&j->ask, &j->err, "remove the container"));
+        return job_fail(j, api_call_error(&j->api, &j->err, "remove the container"));
 }
 
 static void seen(struct job *j)
@@ -142,9 +142,9 @@ static void seen(struct job *j)
         record = engine_label(&c.labels, LABEL_RECORD);
         if (record.p && sandbox_decode(record, &d->record, &e) < 0)
                 d->record = NULL;
-        /* By name: the answer that has its id goes with the next question. */
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/containers/%s?force=true&v=true", j->name);
+        /* By name: the response that has its id is dropped by the next call. */
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/containers/%s?force=true&v=true", j->name);
         return job_call(j, "DELETE", removed);
 }
 

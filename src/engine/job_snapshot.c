@@ -3,16 +3,17 @@
 #include "engine/names.h"
 #include "engine/snapshot.h"
 #include "engine/worker.h"
+#include "model/text.h"
 
 /*
  *         container ─ no such snapshot? ─ its image ─ commit ─┬─ (Docker) layers ─ load ─ intermediate ─┐
  *                                                             └─────────────────────────────────────────┴─ look
  *
  * The engine freezes the container while it copies. From the commit on, whatever goes wrong is undone
- * before it is told; what a worker that was killed has left is known by its labels (job_snapshots.c).
+ * before the reply; what a worker that was killed has left is found by its labels (job__snapshots).
  */
 
-struct taking {
+struct take_snapshot {
         struct job *job;
         struct sandbox *record;
         struct json_map labels;
@@ -26,9 +27,9 @@ struct taking {
         bool undoing;
 };
 
-static void taking_free(void *impl)
+static void take_snapshot_free(void *impl)
 {
-        struct taking *t = impl;
+        struct take_snapshot *t = impl;
 
         sandbox_free(t->record);
         buf_done(&t->archive);
@@ -36,7 +37,7 @@ static void taking_free(void *impl)
         free(t);
 }
 
-static struct snapshot_params facts_of(const struct taking *t)
+static struct snapshot_params facts_of(const struct take_snapshot *t)
 {
         return (struct snapshot_params){
                 .settings = t->job->worker->settings,
@@ -57,125 +58,126 @@ static bool is_docker(const struct job *j)
 
 /* --- undoing --- */
 
-static void undo(struct job *j, int code);
+static void snapshot_undo(struct job *j, int code);
 
 static void undo_step(struct job *j)
 {
-        undo(j, ERR_RETURN(j->err.code));
+        snapshot_undo(j, ERR_RETURN(j->err.code));
 }
 
-/* What can't be removed now is removed with the next list. */
-static void undo(struct job *j, int code)
+/* What cannot be removed now is removed by the next list. */
+static void snapshot_undo(struct job *j, int code)
 {
-        struct taking *t = j->impl;
+        struct take_snapshot *t = j->impl;
 
         ASSERT(code == ERR_RETURN(j->err.code));
-        api_call_reset(&j->ask);
+        api_call_reset(&j->api);
         if (t->made[0]) {
-                api_call_target(&j->ask, "/images/%s?noprune=true", t->made);
+                api_call_target(&j->api, "/images/%s?noprune=true", t->made);
                 t->made[0] = '\0';
                 return job_call(j, "DELETE", undo_step);
         }
         if (t->named) {
-                api_call_target(&j->ask, "/images/%s?noprune=true", t->name);
+                api_call_target(&j->api, "/images/%s?noprune=true", t->name);
                 t->named = false;
                 return job_call(j, "DELETE", undo_step);
         }
         return job_fail(j, code);
 }
 
-/* Between two steps. True: it was given up, and that is seen to. */
+/* Between two steps. True: it was canceled, and is being undone. */
 static bool was_canceled(struct job *j)
 {
         if (!j->canceled)
                 return false;
-        undo(j, err_set(&j->err, ERR_CANCELED, "canceled"));
+        snapshot_undo(j, err_set(&j->err, ERR_CANCELED, "canceled"));
         return true;
 }
 
-static void cancel(struct job *j)
+static void snapshot_cancel(struct job *j)
 {
-        (void) j; /* what the engine copies can't be stopped; it is undone when it is there */
+        (void) j; /* the engine's copy cannot be stopped; it is undone afterwards */
 }
 
 /* --- the end --- */
 
-static void looked(struct job *j)
+static void snapshot_inspected(struct job *j)
 {
-        struct taking *t = j->impl;
+        struct take_snapshot *t = j->impl;
         struct snapshot_params facts = facts_of(t);
         struct engine_image image;
         int r;
 
-        if (!api_call_ok(&j->ask))
-                return undo(j, api_call_error(&j->ask, &j->err, "look at the snapshot"));
-        r = engine_image_decode(buf_str(&j->ask.answer), &j->ask.arena, &image, &j->err);
+        if (!api_call_ok(&j->api))
+                return snapshot_undo(j, api_call_error(&j->api, &j->err, "inspect the snapshot"));
+        r = engine_image_decode(buf_str(&j->api.response), &j->api.arena, &image, &j->err);
         if (r == 0)
                 r = snapshot_check_image(&image, &facts, &j->err);
         if (r < 0)
-                return undo(j, r);
+                return snapshot_undo(j, r);
         if (was_canceled(j))
                 return;
         return job_done(j);
 }
 
-static void look(struct job *j)
+static void inspect_snapshot(struct job *j)
 {
-        struct taking *t = j->impl;
+        struct take_snapshot *t = j->impl;
 
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/images/%s/json", t->name);
-        job_call(j, "GET", looked);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/images/%s/json", t->name);
+        job_call(j, "GET", snapshot_inspected);
 }
 
 /* --- Docker: a document of our own about the same layers --- */
 
-/* It holds what must not be kept, so without this there is no snapshot. */
+/* It holds secrets that must not be kept, so if this fails there is no snapshot. */
 static void intermediate_removed(struct job *j)
 {
-        struct taking *t = j->impl;
+        struct take_snapshot *t = j->impl;
 
-        if (!api_call_ok(&j->ask) && j->ask.status != 404)
-                return undo(j, api_call_error(&j->ask, &j->err, "remove an intermediate image"));
+        if (!api_call_ok(&j->api) && j->api.status != 404)
+                return snapshot_undo(j, api_call_error(&j->api, &j->err,
+                                                       "remove an intermediate image"));
         t->made[0] = '\0';
-        return look(j);
+        return inspect_snapshot(j);
 }
 
-/* Troubles are told in the answer's text, so what counts is what is found afterwards. */
+/* Errors are in the text of the response, so what counts is what is found afterwards. */
 static void loaded(struct job *j)
 {
-        struct taking *t = j->impl;
+        struct take_snapshot *t = j->impl;
 
         t->named = true;
-        if (!api_call_ok(&j->ask))
-                return undo(j, api_call_error(&j->ask, &j->err, "load the snapshot"));
+        if (!api_call_ok(&j->api))
+                return snapshot_undo(j, api_call_error(&j->api, &j->err, "load the snapshot"));
         if (was_canceled(j))
                 return;
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/images/%s?noprune=true", t->made);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/images/%s?noprune=true", t->made);
         return job_call(j, "DELETE", intermediate_removed);
 }
 
 static void layers_seen(struct job *j)
 {
-        struct taking *t = j->impl;
+        struct take_snapshot *t = j->impl;
         struct snapshot_params facts = facts_of(t);
         struct engine_image made;
         int r;
 
-        if (!api_call_ok(&j->ask))
-                return undo(j, api_call_error(&j->ask, &j->err, "look at what was kept"));
+        if (!api_call_ok(&j->api))
+                return snapshot_undo(j, api_call_error(&j->api, &j->err, "inspect the commit"));
         if (was_canceled(j))
                 return;
-        r = engine_image_decode(buf_str(&j->ask.answer), &j->ask.arena, &made, &j->err);
+        r = engine_image_decode(buf_str(&j->api.response), &j->api.arena, &made, &j->err);
         if (r == 0)
                 r = snapshot_write_archive(&t->archive, &facts, &made, &j->err);
         if (r < 0)
-                return undo(j, r);
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/images/load?quiet=true");
-        j->ask.borrowed = buf_str(&t->archive);
-        j->ask.slow = true;
+                return snapshot_undo(j, r);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/images/load?quiet=true");
+        j->api.borrowed = buf_str(&t->archive);
+        j->api.slow = true;
         return job_call(j, "POST", loaded);
 }
 
@@ -183,82 +185,84 @@ static void layers_seen(struct job *j)
 
 static void committed(struct job *j)
 {
-        struct taking *t = j->impl;
+        struct take_snapshot *t = j->impl;
         struct str id;
         int r;
 
         t->named |= !is_docker(j);
-        if (!api_call_ok(&j->ask))
-                return undo(j, api_call_error(&j->ask, &j->err, "take the snapshot"));
-        r = engine_commit_decode(buf_str(&j->ask.answer), &j->ask.arena, &id, &j->err);
+        if (!api_call_ok(&j->api))
+                return snapshot_undo(j, api_call_error(&j->api, &j->err, "take the snapshot"));
+        r = engine_commit_decode(buf_str(&j->api.response), &j->api.arena, &id, &j->err);
         if (r < 0)
-                return undo(j, r);
+                return snapshot_undo(j, r);
         if (is_docker(j))
                 (void) snprintf(t->made, sizeof(t->made), "%.*s", STR_ARG(id));
         if (was_canceled(j))
                 return;
         if (!is_docker(j))
-                return look(j);
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/images/%s/json", t->made);
+                return inspect_snapshot(j);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/images/%s/json", t->made);
         return job_call(j, "GET", layers_seen);
 }
 
-/* Docker's API takes what an image is to be as a document, Podman's own takes changes, which its version of
+/* Docker's API takes the configuration of the image as a document. Podman's own API takes changes, which its copy of
  * Docker's does not. */
 static void commit(struct job *j)
 {
-        struct taking *t = j->impl;
+        struct take_snapshot *t = j->impl;
         struct snapshot_params facts = facts_of(t);
         char tag[ENGINE_NAME_MAX];
 
-        api_call_reset(&j->ask);
+        api_call_reset(&j->api);
         if (is_docker(j)) {
-                api_call_target(&j->ask, "/commit?container=%s&pause=true", j->name);
-                snapshot_write_commit(&j->ask.body, &facts);
+                api_call_target(&j->api, "/commit?container=%s&pause=true", j->name);
+                snapshot_write_commit(&j->api.body, &facts);
         } else {
                 engine_snapshot_tag(facts.id, facts.settings->installation, tag);
-                buf_reset(&j->ask.target);
-                api_call_target(&j->ask,
+                buf_reset(&j->api.target);
+                api_call_target(&j->api,
                                 "/v4.0.0/libpod/commit?container=%s&pause=true&repo=%s&tag=%s",
                                 j->name, SNAPSHOT_REPOSITORY, tag);
-                snapshot_add_changes(&j->ask.target, &facts);
+                snapshot_add_changes(&j->api.target, &facts);
         }
-        if (buf_failed(&j->ask.target))
-                return undo(j, err_set(&j->err, ERR_TOO_LARGE,
-                                       "the sandbox has too many variables for a snapshot"));
-        j->ask.slow = true;
+        if (buf_failed(&j->api.target))
+                return snapshot_undo(j,
+                                     err_set(&j->err, ERR_TOO_LARGE,
+                                             "the sandbox has too many variables for a snapshot"));
+        j->api.slow = true;
         return job_call(j, "POST", committed);
 }
 
-/* --- the beginning --- */
+/* --- the start --- */
 
 static void source_seen(struct job *j)
 {
-        struct taking *t = j->impl;
+        struct take_snapshot *t = j->impl;
         int r;
 
-        if (!api_call_ok(&j->ask))
-                return undo(j,
-                            api_call_error(&j->ask, &j->err, "look at the image of the sandbox"));
+        if (!api_call_ok(&j->api))
+                return snapshot_undo(j, api_call_error(&j->api, &j->err,
+                                                       "inspect the image of the sandbox"));
         if (was_canceled(j))
                 return;
-        r = engine_image_decode(buf_str(&j->ask.answer), &t->arena, &t->source, &j->err);
-        return r < 0 ? undo(j, r) : commit(j);
+        r = engine_image_decode(buf_str(&j->api.response), &t->arena, &t->source, &j->err);
+        return r < 0 ? snapshot_undo(j, r) : commit(j);
 }
 
 static void nothing_there(struct job *j)
 {
-        struct taking *t = j->impl;
+        struct take_snapshot *t = j->impl;
 
         if (was_canceled(j))
                 return;
-        if (api_call_ok(&j->ask))
-                return undo(j, err_set(&j->err, ERR_EXISTS, "there is such a snapshot already"));
-        if (j->ask.result < 0 || j->ask.status != 404)
-                return undo(j, api_call_error(&j->ask, &j->err, "look for the snapshot"));
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/images/%s/json", t->source.id.p);
+        if (api_call_ok(&j->api))
+                return snapshot_undo(j,
+                                     err_set(&j->err, ERR_EXISTS, "the snapshot exists already"));
+        if (j->api.result < 0 || j->api.status != 404)
+                return snapshot_undo(j, api_call_error(&j->api, &j->err, "inspect the snapshot"));
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/images/%s/json", t->source.id.p);
         return job_call(j, "GET", source_seen);
 }
 
@@ -275,28 +279,30 @@ static const struct json_field kept_fields[] = {
         JSON_END,
 };
 
-/* The answer goes with the next question. */
+/* The response is dropped by the next call. */
 static int keep_container(struct job *j, const struct engine_container *c)
 {
-        struct taking *t = j->impl;
+        struct take_snapshot *t = j->impl;
         const struct kept_container from = { c->labels, c->secret_env, c->image };
         struct kept_container to = { 0 };
         char *id;
 
         if (json_copy_struct(kept_fields, &from, &t->arena, &to) < 0)
-                return err_set(&j->err, ERR_TOO_LARGE, "the container says too much about itself");
+                return err_set(&j->err, ERR_TOO_LARGE,
+                               "the container's configuration is too large");
         t->labels = to.labels;
         t->secret_env = to.secret_env;
         id = arena_dup(&t->arena, to.image);
         if (!id)
-                return err_set(&j->err, ERR_TOO_LARGE, "the container says too much about itself");
+                return err_set(&j->err, ERR_TOO_LARGE,
+                               "the container's configuration is too large");
         t->source.id = str_from(id);
         return engine_image_id_check(t->source.id, &j->err);
 }
 
 static void seen(struct job *j)
 {
-        struct taking *t = j->impl;
+        struct take_snapshot *t = j->impl;
         struct engine_container c;
         int r = job_container(j, &c);
 
@@ -313,21 +319,200 @@ static void seen(struct job *j)
                 return job_fail(j, r);
         if (was_canceled(j))
                 return;
-        api_call_reset(&j->ask);
-        api_call_target(&j->ask, "/images/%s/json", t->name);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/images/%s/json", t->name);
         return job_call(j, "GET", nothing_there);
 }
 
 void job__snapshot(struct job *j)
 {
-        struct taking *t = xnew(struct taking);
+        struct take_snapshot *t = xnew(struct take_snapshot);
 
         t->job = j;
         arena_init(&t->arena, ARENA_MAX_REQUEST);
         buf_init(&t->archive, 16 * MiB);
         engine_snapshot_name(j->q.snapshot, j->worker->settings->installation, t->name);
         j->impl = t;
-        j->impl_free = taking_free;
-        j->cancel = cancel;
+        j->impl_free = take_snapshot_free;
+        j->cancel = snapshot_cancel;
         job_inspect_container(j, seen);
+}
+
+/* An entry of an image list: labels and names. */
+#define ENTRY_MAX     (4 * MiB)
+#define LEFTOVERS_MAX 1024 /* per list; the next one finds the remainder */
+
+/* --- removing --- */
+
+static void removed(struct job *j)
+{
+        if (api_call_ok(&j->api) || (j->api.result == 0 && j->api.status == 404))
+                return job_done(j);
+        if (j->api.result == 0 && j->api.status == 409)
+                return job_fail(j, err_set(&j->err, ERR_CONFLICT,
+                                           "a sandbox that was created from the snapshot needs "
+                                           "it; delete that sandbox first"));
+        return job_fail(j, api_call_error(&j->api, &j->err, "remove the snapshot"));
+}
+
+static void remove_seen(struct job *j)
+{
+        struct str ours = j->worker->settings->installation;
+        struct engine_image image;
+        char name[ENGINE_NAME_MAX];
+        int r;
+
+        if (j->api.result == 0 && j->api.status == 404)
+                return job_done(j);
+        if (!api_call_ok(&j->api))
+                return job_fail(j, api_call_error(&j->api, &j->err, "inspect the snapshot"));
+        r = engine_image_decode(buf_str(&j->api.response), &j->api.arena, &image, &j->err);
+        if (r < 0)
+                return job_fail(j, r);
+        engine_snapshot_name(j->q.snapshot, ours, name);
+        if (!str_eq(engine_label(&image.labels, LABEL_SNAPSHOT_INSTALLATION), ours))
+                return job_fail(j, err_set(&j->err, ERR_CONFLICT,
+                                           "the image %s is not of this installation; it is left "
+                                           "alone",
+                                           name));
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/images/%s", name);
+        return job_call(j, "DELETE", removed);
+}
+
+void job__snapshot_remove(struct job *j)
+{
+        char name[ENGINE_NAME_MAX];
+
+        engine_snapshot_name(j->q.snapshot, j->worker->settings->installation, name);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/images/%s/json", name);
+        job_call(j, "GET", remove_seen);
+}
+
+/* --- listing --- */
+
+struct leftover {
+        struct list node;
+        char id[80];
+};
+
+struct listing {
+        struct job *job;
+        struct json_stream objects;
+        struct list leftovers;
+        size_t n;
+};
+
+static void listing_free(void *impl)
+{
+        struct listing *l = impl;
+
+        list_for_each (n, &l->leftovers)
+                free(container_of(n, struct leftover, node));
+        json_stream_done(&l->objects);
+        free(l);
+}
+
+static bool is_named(const struct engine_listed_image *image, const char *name)
+{
+        for (size_t i = 0; i < image->tags.n; i++)
+                if (str_eq(image->tags.items[i], str_from(name)))
+                        return true;
+        return false;
+}
+
+static void note_leftover(struct listing *l, struct str id)
+{
+        struct leftover *x;
+
+        if (l->n >= LEFTOVERS_MAX)
+                return;
+        x = xnew(struct leftover);
+        (void) snprintf(x->id, sizeof(x->id), "%.*s", STR_ARG(id));
+        list_append(&l->leftovers, &x->node);
+        l->n++;
+}
+
+/* The engine filters; the labels are checked again here. An image that somebody made from a snapshot has the labels,
+ * too, but not the name. */
+static void list_image(struct listing *l, const struct engine_listed_image *image)
+{
+        struct engine_worker *w = l->job->worker;
+        struct str ours = w->settings->installation;
+        struct str id = engine_label(&image->labels, LABEL_SNAPSHOT);
+        char name[ENGINE_NAME_MAX];
+
+        if (!str_eq(engine_label(&image->labels, LABEL_SNAPSHOT_INSTALLATION), ours) || !id.p
+            || !sandbox_id_is_valid(id))
+                return;
+        if (engine_label(&image->labels, LABEL_SNAPSHOT_PART).n > 0)
+                return note_leftover(l, image->id);
+        engine_snapshot_name(id, ours, name);
+        if (is_named(image, name))
+                engine_worker_send(w,
+                                   &(struct engine_message){ .request_id = l->job->request_id,
+                                                             .snapshot = id },
+                                   -EBADF);
+}
+
+static int list_one(void *data, struct str object)
+{
+        struct listing *l = data;
+        struct engine_listed_image image;
+        struct arena a;
+        struct err e;
+        int r;
+
+        arena_init(&a, 4 * ENTRY_MAX);
+        r = engine_listed_image_decode(object, &a, &image, &e);
+        if (r == 0)
+                list_image(l, &image);
+        else
+                l->job->err = e;
+        arena_done(&a);
+        return r < 0 ? -EBADMSG : 0;
+}
+
+/* What cannot be removed is tried again by the next list. */
+static void remove_leftover(struct job *j)
+{
+        struct listing *l = j->impl;
+        struct list *first = list_first(&l->leftovers);
+        struct leftover *x;
+
+        if (!first)
+                return job_done(j);
+        x = container_of(first, struct leftover, node);
+        list_remove(first);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/images/%s?noprune=true", x->id);
+        free(x);
+        return job_call(j, "DELETE", remove_leftover);
+}
+
+/* An intermediate image of a running snapshot is not a leftover. */
+static void listed(struct job *j)
+{
+        if (!api_call_ok(&j->api))
+                return job_fail(j, api_call_error(&j->api, &j->err, "list the snapshots"));
+        if (job_is_under_way(j->worker, ENGINE_SNAPSHOT))
+                return job_done(j);
+        return remove_leftover(j);
+}
+
+void job__snapshots(struct job *j)
+{
+        struct listing *l = xnew(struct listing);
+
+        l->job = j;
+        list_init(&l->leftovers);
+        json_stream_init(&l->objects, ENTRY_MAX, list_one, l);
+        j->impl = l;
+        j->impl_free = listing_free;
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/images/json?filters=");
+        engine_worker_add_image_filter(j->worker, &j->api.target);
+        j->api.objects = &l->objects;
+        job_call(j, "GET", listed);
 }

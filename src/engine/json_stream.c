@@ -5,19 +5,19 @@
 
 #define DEPTH_MAX JSON_DEPTH_MAX
 
-void json_stream_init(struct pieces *p, size_t max, json_stream_fn *object, void *data)
+void json_stream_init(struct json_stream *p, size_t max, json_stream_fn *object, void *data)
 {
-        *p = (struct pieces){ .object = object, .data = data };
+        *p = (struct json_stream){ .object = object, .data = data };
         buf_init(&p->buf, max);
 }
 
-void json_stream_done(struct pieces *p)
+void json_stream_done(struct json_stream *p)
 {
         buf_done(&p->buf);
 }
 
 /* Between objects. "null" is how some write an empty list; its letters mean nothing elsewhere. */
-static int outside(struct pieces *p, char c)
+static int outside(struct json_stream *p, char c)
 {
         if (c == '{' && !p->ended) {
                 p->depth = 1;
@@ -37,7 +37,7 @@ static int outside(struct pieces *p, char c)
         return -EBADMSG;
 }
 
-static int inside(struct pieces *p, char c)
+static int inside(struct json_stream *p, char c)
 {
         if (p->escaped)
                 p->escaped = false;
@@ -52,13 +52,13 @@ static int inside(struct pieces *p, char c)
         return p->depth > DEPTH_MAX ? -EBADMSG : 0;
 }
 
-static int keep(struct pieces *p, struct str run)
+static int keep(struct json_stream *p, struct str run)
 {
         buf_add_str(&p->buf, run);
         return buf_failed(&p->buf) ? -EFBIG : 0;
 }
 
-int json_stream_feed(struct pieces *p, struct str bytes)
+int json_stream_feed(struct json_stream *p, struct str bytes)
 {
         size_t from = 0;
         int r = 0;
@@ -82,7 +82,7 @@ int json_stream_feed(struct pieces *p, struct str bytes)
         return r;
 }
 
-int json_stream_end(const struct pieces *p)
+int json_stream_end(const struct json_stream *p)
 {
         return p->depth > 0 || p->in_array != p->ended ? -EBADMSG : 0;
 }

@@ -3,12 +3,11 @@
 #define HUTCH_ENGINE_JSON_STREAM_H
 
 /*
- * JSON objects out of a stream: one behind the other, as engines tell events and progress, or as the
- * items of one array, as they tell lists. A list of ten thousand containers is thus never one document in
- * memory, and an event is there when its last byte is.
+ * Splits a stream into JSON objects: one after the other, as engines send events and progress, or the items of one
+ * array, as they send lists. A list of ten thousand containers is thus never one document in memory, and an
+ * event is complete with its last byte.
  *
- * Only the limits of objects are looked for here; what is between them is for the JSON parser, which
- * refuses what is none.
+ * Only the bounds of objects are found here; the JSON parser checks what is between them.
  */
 
 #include "base/buf.h"
@@ -16,9 +15,8 @@
 
 typedef int json_stream_fn(void *data, struct str object);
 
-struct pieces {
-        json_stream_fn
-                *object; /* a negative value ends it all, and comes back from json_stream_feed */
+struct json_stream {
+        json_stream_fn *object; /* a negative value ends it, and is returned by json_stream_feed */
         void *data;
         struct buf buf;
         unsigned depth;
@@ -27,13 +25,13 @@ struct pieces {
 };
 
 /* An object has at most `max` bytes. */
-void json_stream_init(struct pieces *p, size_t max, json_stream_fn *object, void *data);
-void json_stream_done(struct pieces *p);
+void json_stream_init(struct json_stream *p, size_t max, json_stream_fn *object, void *data);
+void json_stream_done(struct json_stream *p);
 
-/* -EBADMSG if it is none of the two forms, -EFBIG if an object is too long. */
-int json_stream_feed(struct pieces *p, struct str bytes) must_check;
+/* -EBADMSG if it has neither form, -EFBIG if an object is too long. */
+int json_stream_feed(struct json_stream *p, struct str bytes) must_check;
 
 /* -EBADMSG if the stream may not end here. */
-int json_stream_end(const struct pieces *p) must_check;
+int json_stream_end(const struct json_stream *p) must_check;
 
 #endif

@@ -2,8 +2,7 @@
 #ifndef HUTCH_ENGINE_KIND_H
 #define HUTCH_ENGINE_KIND_H
 
-/* The few choices about an engine, by the names that they have in the configuration of hutchd and on the
- * command line of its worker. */
+/* Choices about an engine, by their names in hutchd's configuration and on the worker's command line. */
 
 #include "base/enum.h"
 
@@ -16,8 +15,8 @@ enum engine_kind {
 
 /* How the agent in a container is reached. */
 enum engine_reach {
-        ENGINE_REACH_SOCKET, /* a unix socket in a folder that is mounted into the container */
-        ENGINE_REACH_EXEC, /* a stream of the engine for each connection: it sees no folder of ours */
+        ENGINE_REACH_SOCKET, /* a unix socket in a directory that is mounted into the container */
+        ENGINE_REACH_EXEC,   /* a stream of the engine per connection: nothing of ours is mounted */
         ENGINE_REACH_MAX_,
         ENGINE_REACH_INVALID_ = -EINVAL,
 };
@@ -33,7 +32,7 @@ ENUM_DECLARE(engine_kind);    /* docker, podman */
 ENUM_DECLARE(engine_reach);   /* socket, exec */
 ENUM_DECLARE(engine_network); /* bridge, none */
 
-/* Where Debian's packages have the engine's socket. */
+/* Where Debian's packages put the engine's socket. */
 const char *engine_default_socket(enum engine_kind kind);
 
 #endif

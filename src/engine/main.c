@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* hutch-engine: wires the parts and runs the loop; nothing else. Standard input is the socket to hutchd. */
+/* hutch-engine: sets up the worker and runs the loop. Standard input is the socket to hutchd. */
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include "engine/worker.h"
 #include "os/fd.h"
 
-/* A descriptor of our own in the place of standard input, which programs that we do not start could get. */
+/* The socket moves away from standard input, which child processes would inherit. */
 static int take_socket(struct err *e)
 {
         struct stat st;
@@ -21,7 +21,7 @@ static int take_socket(struct err *e)
 
         if (fstat(STDIN_FILENO, &st) < 0 || !S_ISSOCK(st.st_mode))
                 return err_set(e, ERR_INVALID,
-                               "standard input is no socket; it is started by hutchd");
+                               "standard input is not a socket; hutch-engine is started by hutchd");
         fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
         null = open("/dev/null", O_RDWR | O_CLOEXEC);
         if (fd < 0 || null < 0 || dup2(null, STDIN_FILENO) < 0)
@@ -36,14 +36,14 @@ int main(int argc, char **argv)
         static struct net_loop loop;
         static struct log_sink sink;
         static struct log_ctx log;
-        static struct worker w;
+        static struct engine_worker w;
         scoped(buf_done) struct buf text;
         enum options_result parsed;
         struct err e;
         int r;
 
-        /* Values of variables and credentials pass through here, and perhaps connections to a root engine: not
-         * for others of our user. */
+        /* Secrets pass through this process, and perhaps a connection to a root engine: other processes of the
+         * same user must not read its memory. */
         (void) prctl(PR_SET_DUMPABLE, 0);
         buf_init(&text, BUF_MAX_LOG_LINE);
         parsed = engine_settings_parse(argc, argv, &settings, &text);
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
         (void) fd_limit_raise();
         r = net_loop_init(&loop, &clock_system);
         if (r < 0) {
-                (void) log_err(r, &log, "can't make an event loop");
+                (void) log_err(r, &log, "cannot create the event loop");
                 return 1;
         }
         w.loop = &loop;

@@ -98,9 +98,9 @@ const struct json_field engine_message_fields[] = {
 };
 #undef M
 
-/* --- what belongs to which call --- */
+/* --- the fields of each call --- */
 
-enum member {
+enum request_field {
         VERSION = 1 << 0, /* and installation */
         ID = 1 << 1,
         RECORD = 1 << 2,
@@ -109,7 +109,7 @@ enum member {
         SNAPSHOT = 1 << 5,
 };
 
-static const unsigned members_of[ENGINE_CALL_MAX_] = {
+static const unsigned fields_of[ENGINE_CALL_MAX_] = {
         [ENGINE_HELLO] = VERSION,
         [ENGINE_CREATE] = RECORD | SECRETS,
         [ENGINE_DESTROY] = ID,
@@ -126,14 +126,14 @@ static const unsigned members_of[ENGINE_CALL_MAX_] = {
         [ENGINE_SNAPSHOTS] = 0,
 };
 
-static unsigned members_in(const struct engine_request *q)
+static unsigned fields_in(const struct engine_request *q)
 {
         return (q->version ? VERSION : 0) | (q->id.p ? ID : 0) | (q->record.p ? RECORD : 0)
                | (q->secret_env.n || q->auth ? SECRETS : 0) | (q->other ? OTHER : 0)
                | (q->snapshot.p ? SNAPSHOT : 0);
 }
 
-/* --- both ways --- */
+/* --- encoding and decoding --- */
 
 void engine_request_encode(struct buf *b, const struct engine_request *q)
 {
@@ -153,40 +153,40 @@ int engine_request_decode(struct str text, struct arena *a, struct engine_reques
         unsigned there, wanted;
 
         if (json_decode(text, engine_request_fields, JSON_REFUSE_UNKNOWN, a, &q, &wrong) < 0)
-                return err_set(e, ERR_INVALID, "no request: %s", wrong.message);
-        there = members_in(&q);
-        wanted = members_of[q.call];
+                return err_set(e, ERR_INVALID, "not a request: %s", wrong.message);
+        there = fields_in(&q);
+        wanted = fields_of[q.call];
         if ((there | SECRETS) != (wanted | SECRETS) || (there & SECRETS & ~wanted))
-                return err_set(e, ERR_INVALID, "%s: a member is missing, or one too many",
+                return err_set(e, ERR_INVALID, "%s: a field is missing, or does not belong there",
                                engine_call_to_string(q.call));
         if (!!q.version != !!q.installation.p || (q.version && !id_is_hex(q.installation)))
-                return err_set(e, ERR_INVALID, "%s: no installation",
+                return err_set(e, ERR_INVALID, "%s: not an installation",
                                engine_call_to_string(q.call));
         if ((q.id.p && !sandbox_id_is_valid(q.id))
             || (q.snapshot.p && !sandbox_id_is_valid(q.snapshot)))
-                return err_set(e, ERR_INVALID, "%s: that is no id", engine_call_to_string(q.call));
+                return err_set(e, ERR_INVALID, "%s: not an id", engine_call_to_string(q.call));
         *ret = q;
         return 0;
 }
 
-/* A state that lives has no reason, and one that has ended has one. */
-static bool state_makes_sense(struct engine_state *s)
+/* A sandbox that is alive has no reason, one that has ended has one. */
+static bool state_is_consistent(struct engine_state *s)
 {
         bool over = s->status == RUNTIME_ENDED || s->status == RUNTIME_DEAD;
 
         return over == (s->reason >= 0);
 }
 
-static bool message_makes_sense(const struct engine_message *m)
+static bool message_is_consistent(const struct engine_message *m)
 {
-        bool part = m->found.p || m->fact || m->snapshot.p, news = m->died.p || m->watching;
+        bool part = m->found.p || m->fact || m->snapshot.p, event = m->died.p || m->watching;
 
-        if (m->state && !state_makes_sense(m->state))
+        if (m->state && !state_is_consistent(m->state))
                 return false;
         if (m->request_id == 0)
-                return news && !part && !m->done && !!m->died.p == !!m->state
+                return event && !part && !m->done && !!m->died.p == !!m->state
                        && (!m->died.p || sandbox_id_is_valid(m->died));
-        return !news && part == !m->done && (!m->found.p || m->state)
+        return !event && part == !m->done && (!m->found.p || m->state)
                && (!m->snapshot.p || sandbox_id_is_valid(m->snapshot));
 }
 
@@ -203,10 +203,10 @@ int engine_message_decode(struct str text, struct arena *a, struct engine_messag
         struct json_error wrong;
 
         if (json_decode(text, engine_message_fields, JSON_REFUSE_UNKNOWN, a, &m, &wrong) < 0)
-                return err_set(e, ERR_INVALID, "no message: %s", wrong.message);
+                return err_set(e, ERR_INVALID, "not a message: %s", wrong.message);
         no_reason(m.state);
-        if (!message_makes_sense(&m))
-                return err_set(e, ERR_INVALID, "a message that makes no sense");
+        if (!message_is_consistent(&m))
+                return err_set(e, ERR_INVALID, "inconsistent message");
         *ret = m;
         return 0;
 }

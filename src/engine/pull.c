@@ -12,14 +12,14 @@
 
 struct pull {
         struct list node;
-        struct worker *worker;
-        struct ask ask;
-        struct pieces pieces;
+        struct engine_worker *worker;
+        struct api_call api;
+        struct json_stream objects;
         struct list waiting; /* struct pull_wait */
         char *image;
         uint8_t who[SHA256_SIZE]; /* digest of the credentials */
         struct buf auth;
-        bool failed; /* in words of the engine, after a good beginning */
+        bool failed; /* the engine reported an error after the head */
         struct err err;
 };
 
@@ -38,7 +38,7 @@ static void digest(const struct image_auth *auth, uint8_t ret[static SHA256_SIZE
         sha256_finish(&s, ret);
 }
 
-/* The registry's name, of an image that names one: "host:5000/a/b:tag". */
+/* The registry in the name of an image: "host:5000/a/b:tag". */
 static struct str registry_of(struct str image)
 {
         ssize_t slash = str_find(image, '/');
@@ -80,38 +80,39 @@ static void write_auth(struct pull *p, const struct image_auth *auth)
 
 static void pull_free(struct pull *p)
 {
-        struct worker *w = p->worker;
+        struct engine_worker *w = p->worker;
 
         list_remove(&p->node);
-        api_call_done(&p->ask);
-        json_stream_done(&p->pieces);
+        api_call_done(&p->api);
+        json_stream_done(&p->objects);
         buf_done(&p->auth);
         free(p->image);
         free(p);
         engine_worker__part_closed(w);
 }
 
-/* Registries tell that there is no such image in many words, and that one may not know in others. */
+/* Registries report a missing image, and one that may not be seen, in many ways. */
 static int refusal(struct pull *p)
 {
-        struct err told;
+        struct err cause;
 
         if (p->failed)
-                return err_set(&p->err, ERR_NOT_FOUND, "image %s can't be pulled: %s",
+                return err_set(&p->err, ERR_NOT_FOUND, "image %s cannot be pulled: %s",
                                QUOTED(str_from(p->image)), p->err.message);
-        (void) api_call_error(&p->ask, &told, "pull");
-        if (p->ask.result == 0 && p->ask.status >= 400)
-                told.code = ERR_NOT_FOUND;
-        return err_set(&p->err, told.code, "image %s is not here and can't be pulled: %s",
-                       QUOTED(str_from(p->image)), told.message);
+        (void) api_call_error(&p->api, &cause, "pull");
+        if (p->api.result == 0 && p->api.status >= 400)
+                cause.code = ERR_NOT_FOUND;
+        return err_set(&p->err, cause.code,
+                       "image %s is not in the engine's store and cannot be pulled: %s",
+                       QUOTED(str_from(p->image)), cause.message);
 }
 
-static void pulled(struct ask *k)
+static void pulled(struct api_call *k)
 {
-        struct pull *p = container_of(k, struct pull, ask);
+        struct pull *p = container_of(k, struct pull, api);
         int code = api_call_ok(k) && !p->failed ? 0 : refusal(p);
 
-        list_remove(&p->node); /* who comes now begins anew */
+        list_remove(&p->node); /* a later create starts a new pull */
         while (!list_empty(&p->waiting)) {
                 struct pull_wait *x = container_of(list_first(&p->waiting), struct pull_wait, node);
 
@@ -126,26 +127,26 @@ static void pulled(struct ask *k)
 static int progress(void *data, struct str object)
 {
         struct pull *p = data;
-        struct engine_progress told;
+        struct engine_progress line;
         struct arena a;
         struct err e;
         int r;
 
         arena_init(&a, 4 * LINE_MAX_BYTES);
-        r = engine_progress_decode(object, &a, &told, &e);
-        if (r == 0 && told.error.n > 0 && !p->failed) {
+        r = engine_progress_decode(object, &a, &line, &e);
+        if (r == 0 && line.error.n > 0 && !p->failed) {
                 p->failed = true;
-                (void) err_set(&p->err, ERR_NOT_FOUND, "%s", QUOTED(told.error));
-        } else if (r == 0 && told.status.n > 0) {
+                (void) err_set(&p->err, ERR_NOT_FOUND, "%s", QUOTED(line.error));
+        } else if (r == 0 && line.status.n > 0) {
                 log_fields(p->worker->log, LOG_DEBUG, "pulling",
                            LOG_F_STR("image", str_from(p->image)),
-                           LOG_F_STR("status", told.status));
+                           LOG_F_STR("status", line.status));
         }
         arena_done(&a);
         return r < 0 ? -EBADMSG : 0;
 }
 
-/* --- the beginning --- */
+/* --- the start --- */
 
 /* An image without a tag would mean all of its tags. */
 static bool has_tag(struct str image)
@@ -159,36 +160,37 @@ static bool has_tag(struct str image)
         return str_find(image, ':') >= 0;
 }
 
-static struct pull *pull_new(struct worker *w, struct str image, const struct image_auth *auth)
+static struct pull *pull_new(struct engine_worker *w, struct str image,
+                             const struct image_auth *auth)
 {
         struct pull *p = xnew(struct pull);
 
         p->worker = w;
         p->image = xstrndup_str(image);
         digest(auth, p->who);
-        api_call_init(&p->ask, w);
-        json_stream_init(&p->pieces, LINE_MAX_BYTES, progress, p);
+        api_call_init(&p->api, w);
+        json_stream_init(&p->objects, LINE_MAX_BYTES, progress, p);
         list_init(&p->waiting);
         buf_init(&p->auth, 2 * AUTH_MAX);
         buf_mark_secret(&p->auth);
         list_append(&w->pulls, &p->node);
         w->open++;
-        api_call_reset(&p->ask);
-        api_call_target(&p->ask, "/images/create?fromImage=");
-        url_encode(&p->ask.target, image);
+        api_call_reset(&p->api);
+        api_call_target(&p->api, "/images/create?fromImage=");
+        url_encode(&p->api.target, image);
         if (!has_tag(image))
-                api_call_target(&p->ask, "&tag=latest");
+                api_call_target(&p->api, "&tag=latest");
         if (auth) {
                 write_auth(p, auth);
-                p->ask.auth = buf_str(&p->auth);
+                p->api.auth = buf_str(&p->auth);
         }
-        p->ask.pieces = &p->pieces;
-        log_fields(w->log, LOG_INFO, "pulling an image", LOG_F_STR("image", image));
-        api_call_start(&p->ask, "POST", /* stream= */ true, pulled);
+        p->api.objects = &p->objects;
+        log_fields(w->log, LOG_INFO, "pulling image", LOG_F_STR("image", image));
+        api_call_start(&p->api, "POST", /* stream= */ true, pulled);
         return p;
 }
 
-void pull_start(struct worker *w, struct pull_wait *x, struct str image,
+void pull_start(struct engine_worker *w, struct pull_wait *x, struct str image,
                 const struct image_auth *auth)
 {
         uint8_t who[SHA256_SIZE];
@@ -216,5 +218,5 @@ void pull_detach(struct pull_wait *x)
         if (!p || !list_empty(&p->waiting))
                 return;
         list_remove(&p->node);
-        api_call_cancel(&p->ask);
+        api_call_cancel(&p->api);
 }

@@ -10,7 +10,7 @@
 #include "model/text.h"
 #include "os/fd.h"
 
-/* Bytes that wait for one side before the other is held back. */
+/* Bytes that wait for one side before the other is paused. */
 #define HOLD (256 * KiB)
 
 #define LOCAL_OUT_MAX (HOLD + 2 * NET_READ_SIZE)
@@ -22,12 +22,12 @@ static const char start_body[] = "{\"Detach\":false,\"Tty\":false}";
 
 struct relay {
         struct list node;
-        struct worker *worker;
-        struct relay_wait *waiting; /* NULL: nobody, or told */
-        struct ask ask;             /* makes the process */
+        struct engine_worker *worker;
+        struct relay_wait *waiting; /* NULL: none, or done */
+        struct api_call api;        /* creates the exec instance */
         struct http_call call;      /* starts it */
         char target[128];
-        int theirs; /* the other end of the pair, until it is given away */
+        int theirs; /* the other end of the pair, until it is handed over */
         bool asking, calling;
         bool tunnel_open, local_open;
         struct http_tunnel tunnel;
@@ -37,7 +37,7 @@ struct relay {
 
 static void check_end(struct relay *r)
 {
-        struct worker *w = r->worker;
+        struct engine_worker *w = r->worker;
 
         if (r->asking || r->calling || r->tunnel_open || r->local_open)
                 return;
@@ -45,7 +45,7 @@ static void check_end(struct relay *r)
         if (r->waiting)
                 r->waiting->_relay = NULL;
         (void) fd_close(r->theirs);
-        api_call_done(&r->ask);
+        api_call_done(&r->api);
         free(r);
         engine_worker__part_closed(w);
 }
@@ -58,7 +58,7 @@ static void close_both(struct relay *r)
                 stream_close(&r->local);
 }
 
-static void tell(struct relay *r, int code, int fd)
+static void relay_finish(struct relay *r, int code, int fd)
 {
         struct relay_wait *x = TAKE_PTR(r->waiting);
 
@@ -68,6 +68,40 @@ static void tell(struct relay *r, int code, int fd)
         }
         x->_relay = NULL;
         x->done(x, code, fd);
+}
+
+/* --- frames --- */
+
+enum { STDIN, STDOUT, STDERR };
+
+bool demux_next(struct demux *d, struct str *bytes, struct str *ret, int *ret_error)
+{
+        size_t n;
+
+        *ret_error = 0;
+        *ret = STR("");
+        if (bytes->n == 0)
+                return false;
+        if (d->left == 0) {
+                n = MIN_OF(sizeof(d->head) - d->n, bytes->n);
+                memcpy(d->head + d->n, bytes->p, n);
+                *bytes = str_skip(*bytes, n);
+                d->n += n;
+                if (d->n < sizeof(d->head))
+                        return false;
+                d->n = 0;
+                d->left = (uint32_t) d->head[4] << 24 | (uint32_t) d->head[5] << 16
+                          | (uint32_t) d->head[6] << 8 | d->head[7];
+                if (d->head[0] > STDERR || d->head[1] || d->head[2] || d->head[3])
+                        *ret_error = -EBADMSG;
+                return *ret_error == 0;
+        }
+        n = MIN_OF((size_t) d->left, bytes->n);
+        if (d->head[0] == STDOUT)
+                *ret = str_of(bytes->p, n);
+        *bytes = str_skip(*bytes, n);
+        d->left -= (uint32_t) n;
+        return true;
 }
 
 /* --- from the engine --- */
@@ -177,7 +211,7 @@ static const struct net_stream_ops local_ops = {
 
 static void call_head(struct http_call *call)
 {
-        (void) call; /* no answer but the switch is one */
+        (void) call; /* only the upgrade counts */
 }
 
 static void call_body(struct http_call *call, const char *p, size_t n)
@@ -207,13 +241,13 @@ static void call_end(struct http_call *call, int e)
 
         r->calling = false;
         if (r->tunnel_open) {
-                tell(r, 0, TAKE_FD(r->theirs));
+                relay_finish(r, 0, TAKE_FD(r->theirs));
         } else if (r->waiting) {
                 int code = err_set(&r->waiting->err, ERR_UNAVAILABLE,
-                                   "the engine gives no stream to the agent: %s",
-                                   e < 0 ? err_text(e) : "it did not switch");
+                                   "the engine provides no stream to the agent: %s",
+                                   e < 0 ? err_text(e) : "it did not upgrade the connection");
 
-                tell(r, code, -EBADF);
+                relay_finish(r, code, -EBADF);
         }
         check_end(r);
 }
@@ -228,7 +262,7 @@ static const struct http_call_hooks call_hooks = {
 static void start_process(struct relay *r, struct str id)
 {
         struct http_call *call = &r->call;
-        struct arena *a = &r->ask.arena;
+        struct arena *a = &r->api.arena;
 
         (void) snprintf(r->target, sizeof(r->target), API_BASE "/exec/%.*s/start", STR_ARG(id));
         http_call_init(call, &call_hooks, a);
@@ -246,16 +280,17 @@ static void start_process(struct relay *r, struct str id)
 
 static int refusal(struct relay *r, struct err *e)
 {
-        if (r->ask.result == 0 && r->ask.status == 404)
+        if (r->api.result == 0 && r->api.status == 404)
                 return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
-        if (r->ask.result == 0)
-                return err_set(e, ERR_UNAVAILABLE, "its agent does not answer: it does not run");
-        return api_call_error(&r->ask, e, "reach the agent");
+        if (r->api.result == 0)
+                return err_set(e, ERR_UNAVAILABLE,
+                               "its agent does not respond: the sandbox is not running");
+        return api_call_error(&r->api, e, "reach the agent");
 }
 
-static void process_made(struct ask *k)
+static void process_made(struct api_call *k)
 {
-        struct relay *r = container_of(k, struct relay, ask);
+        struct relay *r = container_of(k, struct relay, api);
         struct str id = STR_NULL;
         struct err e;
         int code = 0;
@@ -266,16 +301,16 @@ static void process_made(struct ask *k)
         if (!api_call_ok(k))
                 code = refusal(r, &e);
         else
-                code = engine_exec_decode(buf_str(&k->answer), &k->arena, &id, &e);
+                code = engine_exec_decode(buf_str(&k->response), &k->arena, &id, &e);
         if (code < 0) {
                 r->waiting->err = e;
-                tell(r, code, -EBADF);
+                relay_finish(r, code, -EBADF);
                 return check_end(r);
         }
         return start_process(r, id);
 }
 
-void relay_open(struct worker *w, struct relay_wait *x, const char *container)
+void relay_open(struct engine_worker *w, struct relay_wait *x, const char *container)
 {
         struct relay *r = xnew(struct relay);
 
@@ -285,12 +320,12 @@ void relay_open(struct worker *w, struct relay_wait *x, const char *container)
         x->_relay = r;
         w->open++;
         list_append(&w->relays, &r->node);
-        api_call_init(&r->ask, w);
-        api_call_reset(&r->ask);
-        api_call_target(&r->ask, "/containers/%s/exec", container);
-        buf_add_str(&r->ask.body, str_from(exec_body));
+        api_call_init(&r->api, w);
+        api_call_reset(&r->api);
+        api_call_target(&r->api, "/containers/%s/exec", container);
+        buf_add_str(&r->api.body, str_from(exec_body));
         r->asking = true;
-        api_call_start(&r->ask, "POST", /* stream= */ false, process_made);
+        api_call_start(&r->api, "POST", /* stream= */ false, process_made);
 }
 
 void relay_detach(struct relay_wait *x)
@@ -301,14 +336,14 @@ void relay_detach(struct relay_wait *x)
                 r->waiting = NULL;
 }
 
-void relays_close(struct worker *w)
+void relays_close(struct engine_worker *w)
 {
         list_for_each (n, &w->relays) {
                 struct relay *r = container_of(n, struct relay, node);
 
                 close_both(r);
                 if (r->asking)
-                        api_call_cancel(&r->ask);
+                        api_call_cancel(&r->api);
                 else if (r->calling)
                         http_call_cancel(&r->call);
         }

@@ -15,7 +15,7 @@
 #include "os/fd.h"
 #include "os/walk.h"
 
-#define SLICE 64 /* entries removed in a turn */
+#define SLICE 64 /* entries removed per iteration */
 
 struct name {
         char text[SANDBOX_ID_MAX + 1];
@@ -30,10 +30,10 @@ static struct name name_of(struct str id)
         return n;
 }
 
-/* --- making and finding --- */
+/* --- creating and finding --- */
 
-/* Anybody in the container may have to make a socket in it, whatever his uid: the agent runs as the
- * user that the image names. Outside, the folder above lets nobody pass. */
+/* Any uid in the container may have to create a socket in it: the agent runs as the user that the image names.
+ * Outside, the directory above keeps other users out. */
 int run_dir_make(struct run_dirs *b, struct str id)
 {
         struct name n = name_of(id);
@@ -71,13 +71,13 @@ static int connect_through(int sock, int fd)
 
 int run_dir_connect(const struct run_dirs *b, struct str id, int *ret_fd)
 {
-        scoped(fd_closep) int box = -EBADF, fd = -EBADF, sock = -EBADF;
+        scoped(fd_closep) int dir = -EBADF, fd = -EBADF, sock = -EBADF;
         struct stat st;
-        int r = run_dir_open(b, id, &box);
+        int r = run_dir_open(b, id, &dir);
 
         if (r < 0)
                 return r == -ENOENT ? r : -ECONNREFUSED;
-        fd = openat(box, AGENT_SOCKET, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        fd = openat(dir, AGENT_SOCKET, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode))
                 return -ECONNREFUSED;
         sock = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -95,18 +95,21 @@ struct each {
         void *data;
 };
 
-static int each_run_dir(void *data, const char *name)
+static int each_name(void *data, const char *name)
 {
-        const struct each *e = data;
+        struct each *x = data;
 
         if (sandbox_id_is_valid(str_from(name)))
-                e->f(e->data, str_from(name));
+                x->f(x->data, str_from(name));
         return 0;
 }
 
 void run_dirs_each(struct run_dirs *b, void (*f)(void *data, struct str id), void *data)
 {
-        (void) !walk_names(b->dir, ".", each_run_dir, &(struct each){ f, data });
+        int r = walk_names(b->dir, ".", each_name, &(struct each){ f, data });
+
+        if (r < 0)
+                (void) log_err(r, b->log, "run directories not listed");
 }
 
 /* --- watching --- */
@@ -114,13 +117,13 @@ void run_dirs_each(struct run_dirs *b, void (*f)(void *data, struct str id), voi
 int run_dir_watch(struct run_dirs *b, struct str id, struct run_dir_watch *w,
                   run_dir_changed_fn *changed)
 {
-        scoped(fd_closep) int box = -EBADF;
+        scoped(fd_closep) int dir = -EBADF;
         char path[64];
-        int r = run_dir_open(b, id, &box), wd;
+        int r = run_dir_open(b, id, &dir), wd;
 
         if (r < 0)
                 return r;
-        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", box);
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
         wd = inotify_add_watch(b->inotify, path, IN_CREATE | IN_ATTRIB | IN_MOVED_TO);
         if (wd < 0)
                 return -errno;

@@ -3,16 +3,15 @@
 #define HUTCH_ENGINE_RUN_DIR_H
 
 /*
- * The folders of sandboxes on the host: <folder>/run/<id>, mounted into the container, with one socket
- * in it, on which the agent listens.
+ * The run directories of sandboxes on the host: <dir>/run/<id>, mounted into the container, with the socket in it
+ * on which the agent listens.
  *
- * What is in such a folder is the sandbox's to change: its root may put a link to the engine's own socket
- * in the place of the agent's, and a plain connect(2) follows it. So the name is opened with O_PATH and
- * O_NOFOLLOW, what is there is looked at, and the connection goes to what was looked at, through
- * /proc/self/fd.
+ * The contents of such a directory are under the sandbox's control: its root may put a symlink to the engine's own
+ * socket in the place of the agent's, and a plain connect(2) follows it. So the name is opened with O_PATH and
+ * O_NOFOLLOW, its type is checked, and the connection is made to the opened file, through /proc/self/fd.
  *
- * That the agent listens is told by inotify: it makes the socket, and changes its mode when it listens.
- * Events are only a reason to try; a sandbox that makes a lot of them costs a connect each turn until
+ * inotify tells when the agent listens: the agent creates the socket, and changes its mode once it listens. Events
+ * are only a reason to try; a sandbox that causes many of them costs a connect per iteration of the loop until
  * its create is done.
  */
 
@@ -34,7 +33,7 @@ struct run_dir_watch {
 struct run_dirs {
         struct net_loop *loop;
         const struct log_ctx *log;
-        const char *path; /* <folder>/run */
+        const char *path; /* <dir>/run */
         int dir;
         int inotify;
         uv_poll_t poll;
@@ -45,30 +44,29 @@ struct run_dirs {
         void (*closed)(struct run_dirs *b);
 };
 
-/* Makes the folder if it is missing. The path must stay. */
+/* Creates the directory if it is missing. The path must stay valid. */
 int run_dirs_open(struct run_dirs *b, struct net_loop *l, const char *path) must_check;
 
-/* Removals under way come to their end first; then `closed`, from the loop. */
+/* Finishes removals first, then calls `closed`, from the loop. */
 void run_dirs_close(struct run_dirs *b, void (*closed)(struct run_dirs *b));
 
 /* -EEXIST if there is one. */
 int run_dir_make(struct run_dirs *b, struct str id) must_check;
 bool run_dir_exists(const struct run_dirs *b, struct str id);
 
-/* A connected, non-blocking socket. -ENOENT: no such sandbox; -ECONNREFUSED: nobody listens (or there is
- * no socket, or something else); -EAGAIN: it does not take connections fast enough. */
+/* A connected, non-blocking socket. -ENOENT: no such sandbox; -ECONNREFUSED: no listener (or no socket, or
+ * something else in its place); -EAGAIN: the listener's queue is full. */
 int run_dir_connect(const struct run_dirs *b, struct str id, int *ret_fd) must_check;
 
-/* `changed` comes from the loop, at most once a turn. */
+/* `changed` is called from the loop, at most once per iteration. */
 int run_dir_watch(struct run_dirs *b, struct str id, struct run_dir_watch *w,
                   run_dir_changed_fn *changed) must_check;
-void run_dir_unwatch(struct run_dirs *b,
-                     struct run_dir_watch *w); /* fine if it was not watched and zeroed */
+void run_dir_unwatch(struct run_dirs *b, struct run_dir_watch *w); /* fine if it is zeroed */
 
-/* With all that is in it, in slices; 0 also if there is none. `done` (may be NULL) from the loop. */
+/* With its contents, in slices; 0 also if there is none. `done` (may be NULL) runs from the loop. */
 void run_dir_remove(struct run_dirs *b, struct str id, void (*done)(void *data, int r), void *data);
 
-/* Calls back for each that there is; from inside. */
+/* Calls f for each, from inside. */
 void run_dirs_each(struct run_dirs *b, void (*f)(void *data, struct str id), void *data);
 
 #endif

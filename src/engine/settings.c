@@ -5,7 +5,7 @@
 #include "base/id.h"
 #include "model/text.h"
 
-#define NO_PATH "not an absolute path without . and .."
+#define NO_PATH "expected an absolute path without . and .."
 
 static const char *set_path(struct str value, const char **ret)
 {
@@ -28,9 +28,9 @@ static const char *set_socket(void *target, struct str value)
         return set_path(value, &((struct engine_settings *) target)->socket);
 }
 
-static const char *set_folder(void *target, struct str value)
+static const char *set_dir(void *target, struct str value)
 {
-        return set_path(value, &((struct engine_settings *) target)->folder);
+        return set_path(value, &((struct engine_settings *) target)->dir);
 }
 
 static const char *set_agent(void *target, struct str value)
@@ -69,7 +69,7 @@ static const char *add_host_dir(void *target, struct str value)
         if (!text_is_plain_path(value))
                 return NO_PATH;
         if (s->n_host_dirs == SETTINGS_DIRS_MAX)
-                return "too many folders";
+                return "too many directories";
         s->host_dirs[s->n_host_dirs++] = value;
         return NULL;
 }
@@ -87,13 +87,14 @@ static const char *set_log_format(void *target, struct str value)
 static const struct option options[] = {
         { "engine", "KIND", "docker or podman", set_kind },
         { "socket", "PATH", "the engine's socket", set_socket },
-        { "directory", "PATH", "private directory for the sockets of sandboxes", set_folder },
+        { "directory", "PATH", "private directory for the sockets of sandboxes", set_dir },
         { "agent", "PATH", "hutch-execd", set_agent },
-        { "installation", "ID", "for which hutchd only (default: for the one that asks)",
+        { "installation", "ID", "serve this installation only (default: the one that connects)",
           set_installation },
         { "reach", "HOW", "how agents are reached: socket or exec (default socket)", set_reach },
-        { "network", "WHICH", "what sandboxes have: bridge or none (default bridge)", set_network },
-        { "host-directory", "PATH", "volumes may mount of it; may be given several times",
+        { "network", "WHICH", "network of sandboxes: bridge or none (default bridge)",
+          set_network },
+        { "host-directory", "PATH", "volumes may mount directories below it; may be repeated",
           add_host_dir },
         { "log-level", "LEVEL", "debug, info, warn or error (default info)", set_log_level },
         { "log-format", "FORMAT", "logfmt or json (default logfmt)", set_log_format },
@@ -102,7 +103,7 @@ static const struct option options[] = {
 static const struct option_table table = {
         .program = "hutch-engine",
         .usage = "[OPTION]...",
-        .summary = "Asks a container engine on behalf of hutchd, which starts it.",
+        .summary = "Talks to a container engine on behalf of hutchd, which starts it.",
         .manual = "hutch-engine(8)",
         .options = options,
         .n = ARRAY_SIZE(options),
@@ -119,7 +120,7 @@ enum options_result engine_settings_parse(int argc, char **argv, struct engine_s
                 return r;
         if (!ret->socket)
                 ret->socket = engine_default_socket(ret->kind);
-        if (ret->folder && ret->agent)
+        if (ret->dir && ret->agent)
                 return OPTIONS_RUN;
         buf_add_str(
                 text,

@@ -2,7 +2,7 @@
 #ifndef HUTCH_ENGINE_SETTINGS_H
 #define HUTCH_ENGINE_SETTINGS_H
 
-/* The command line of hutch-engine: what the worker was started with, and what no request changes. */
+/* The command line of hutch-engine; no request can change what it says. */
 
 #include "base/json.h"
 #include "base/log.h"
@@ -15,7 +15,7 @@ struct engine_settings {
         enum engine_kind kind;
         int reach, network;      /* enum engine_reach, enum engine_network */
         const char *socket;      /* of the engine */
-        const char *folder;      /* holds one of our own for each installation */
+        const char *dir;         /* holds a private directory per installation */
         const char *agent;       /* path of hutch-execd */
         struct str installation; /* 32 hexadecimal digits */
         struct str host_dirs[SETTINGS_DIRS_MAX];

@@ -44,7 +44,7 @@ static bool is_label_of_ours(struct str key)
 
 struct doc_config {
         struct json_strs env, cmd, entrypoint;
-        struct str folder, user;
+        struct str working_dir, user;
         struct json_map labels;
 };
 
@@ -53,7 +53,7 @@ static const struct json_field doc_config_fields[] = {
         JSON_STRS(C, env, "Env", JSON_OMIT_EMPTY),
         JSON_STRS(C, cmd, "Cmd", JSON_OMIT_EMPTY),
         JSON_STRS(C, entrypoint, "Entrypoint", JSON_OMIT_EMPTY),
-        JSON_STR(C, folder, "WorkingDir", JSON_OMIT_EMPTY),
+        JSON_STR(C, working_dir, "WorkingDir", JSON_OMIT_EMPTY),
         JSON_STR(C, user, "User", JSON_OMIT_EMPTY),
         JSON_MAP(C, labels, "Labels", JSON_REQUIRED),
         JSON_END,
@@ -129,7 +129,7 @@ static void write_image(struct buf *b, const struct snapshot_params *f,
                 .config = { .env = source->env,
                             .cmd = source->cmd,
                             .entrypoint = source->entrypoint,
-                            .folder = source->folder,
+                            .working_dir = source->working_dir,
                             .user = source->user,
                             .labels = labels_of(f, a) },
                 .root = { .type = STR("layers"), .layers = made->layers },
@@ -138,8 +138,8 @@ static void write_image(struct buf *b, const struct snapshot_params *f,
         json_encode(b, doc_image_fields, &doc);
 }
 
-/* The names of files that are not in the archive: the engine has the layers, and looks for the files of those only
- * that it has not. */
+/* The layers' files are not in the archive: the engine looks for the files of layers that it lacks only, and it has
+ * all of these. */
 static void write_manifest(struct buf *b, const struct snapshot_params *f, size_t n_layers,
                            struct arena *a)
 {
@@ -164,7 +164,8 @@ int snapshot_write_archive(struct buf *b, const struct snapshot_params *f,
         struct arena a;
 
         if (made->layers.n == 0 || made->layers.n > LAYERS_MAX)
-                return err_set(e, ERR_UNAVAILABLE, "the engine does not say what it has kept");
+                return err_set(e, ERR_UNAVAILABLE,
+                               "the engine does not report the layers of the commit");
         arena_init(&a, DOCUMENT_MAX);
         buf_init(&text, DOCUMENT_MAX);
         buf_init(&manifest, DOCUMENT_MAX);
@@ -223,8 +224,8 @@ static struct str value_of(const struct json_strs *env, struct str name)
         return STR("");
 }
 
-/* Podman's own, in every container, unless whoever made the sandbox has given it another value. */
-static bool is_of_the_engine(const struct snapshot_params *f, struct str name)
+/* Set by Podman in every container, unless the create request has given it another value. */
+static bool is_set_by_engine(const struct snapshot_params *f, struct str name)
 {
         static const char *const names[] = { "TERM", "container", "HOSTNAME", "HOME" };
 
@@ -234,10 +235,9 @@ static bool is_of_the_engine(const struct snapshot_params *f, struct str name)
         return false;
 }
 
-/* What may stay. */
 static bool is_harmless(const struct snapshot_params *f, struct str pair)
 {
-        return has(&f->source->env, pair) || is_of_the_engine(f, name_in(pair));
+        return has(&f->source->env, pair) || is_set_by_engine(f, name_in(pair));
 }
 
 static void add_change(struct buf *b, const char *what, struct str name, struct str value)
@@ -286,7 +286,7 @@ void snapshot_add_changes(struct buf *b, const struct snapshot_params *f)
         add_command(b, "CMD", &f->source->cmd);
 }
 
-/* --- what has become of it --- */
+/* --- the result --- */
 
 int snapshot_check_image(const struct engine_image *image, const struct snapshot_params *f,
                          struct err *e)

@@ -3,18 +3,15 @@
 #define HUTCH_ENGINE_WORKER_H
 
 /*
- * The worker: who asks the engine.
+ * The engine worker: the process that talks to the container engine. Its theory of operation is in worker.c.
  *
- * A request becomes a job, which asks the engine one question after the other and ends with an answer.
- * Nothing is kept between jobs that the engine knows better; a worker that is killed has forgotten
- * nothing. Jobs for one sandbox do not overlap in what they change (hutchd sees to that); if they did, the
- * engine's own order would decide.
+ * A request becomes a job, which makes one call of the engine's API after the other and ends with a reply.
  *
- *         channel ── request ──► job ── ask ──► engine          job_*.c
- *         channel ◄── news ───── events ◄── stream ── engine    events.c
+ *         channel ── request ──► job ── API call ──► engine        job_*.c
+ *         channel ◄── event ──── events ◄── stream ── engine       events.c
  *
- * Created and not yet answered is the only state that could be lost: the job undoes what it has made, and
- * if the engine is away by then, the undoing waits for it to be back (undo.c).
+ * Jobs for one sandbox do not overlap in what they change: hutchd sees to that. If they did, the engine's own
+ * order would decide.
  */
 
 #include "base/arena.h"
@@ -30,41 +27,40 @@
 #include "engine/protocol.h"
 #include "model/sandbox.h"
 
-struct worker {
+struct engine_worker {
         struct net_loop *loop;
         const struct log_ctx *log;
-        struct engine_settings
-                *settings; /* the installation is filled in by hello, if it is not there */
-        char *folder;      /* <settings->folder>/<installation>: ours, and locked */
-        char *run_path;    /* of run_dirs */
+        struct engine_settings *settings; /* hello fills in the installation if it is missing */
+        char *dir;                        /* <settings->dir>/<installation>: ours, and locked */
+        char *run_path;                   /* of run_dirs */
         int lock;
         char installation[ID_HEX_LEN + 1];
         struct sock_addr engine;
         struct channel channel;
-        struct http_client *client;  /* for questions */
-        struct http_client *streams; /* for what may be silent for long */
-        struct http_client *slow;    /* for what may take long before it answers */
+        struct http_client *client;  /* for ordinary calls */
+        struct http_client *streams; /* for responses that may pause for long */
+        struct http_client *slow;    /* for responses that may take long to begin */
         struct run_dirs run_dirs;
         bool run_dirs_opened;
-        struct str seccomp; /* see body.h */
+        struct str seccomp; /* the security option, see container.h */
         bool greeted;
         bool network_made; /* as far as we know */
 
         struct list jobs;
         struct list pulls;
         struct list relays;
-        struct buf archive;   /* of the agent, for reach "exec"; made when it is first needed */
-        struct list undoings; /* of creates, for when the engine is back */
+        struct buf archive; /* with the agent, for reach "exec"; made when it is first needed */
+        struct list undos;  /* of creates, for when the engine is back */
         struct events *events;
 
         bool ending, parts_closed;
-        size_t open; /* parts that must be closed before the end */
-        uv_timer_t patience;
+        size_t open; /* parts that must close before the process ends */
+        uv_timer_t end_timer;
 };
 
-/* The socket is taken. What is ours is opened, and waited for, when hello has come: only then is it known
- * whose it is. ERR_…, with the story. */
-int engine_worker_start(struct worker *w, int fd, struct err *e) must_check;
+/* Takes the socket. What belongs to the installation is opened, and its lock waited for, when hello has come:
+ * only hello says which installation it is. */
+int engine_worker_start(struct engine_worker *w, int fd, struct err *e) must_check;
 
 /* --- jobs --- */
 
@@ -73,16 +69,16 @@ typedef void job_step_fn(struct job *j);
 
 struct job {
         struct list node;
-        struct worker *worker;
+        struct engine_worker *worker;
         enum engine_call call;
-        int64_t request_id; /* 0: our own; its answer is news, or nothing */
+        int64_t request_id; /* 0: our own; its result is an event, or nothing */
         struct arena arena; /* of the request: secrets */
         struct engine_request q;
         struct str id;
         char name[128]; /* of the container */
-        struct ask ask;
-        job_step_fn *next;   /* after the answer */
-        job_step_fn *cancel; /* NULL: it comes to its end */
+        struct api_call api;
+        job_step_fn *next;   /* after the response */
+        job_step_fn *cancel; /* NULL: it cannot be canceled */
         bool canceled;
         struct err err;
 
@@ -90,30 +86,30 @@ struct job {
         void (*impl_free)(void *impl);
 };
 
-/* From a request; its views are copied. */
-void job_start(struct worker *w, const struct engine_request *q);
+/* From a request, which is copied. */
+void job_start(struct engine_worker *w, const struct engine_request *q);
 
-/* Our own: a sandbox that may have ended. */
-void job_reconcile(struct worker *w, struct str id);
+/* Our own: inspects a sandbox that may have ended, and reports it. */
+void job_reconcile(struct engine_worker *w, struct str id);
 
-/* Our own: what a create could not undo. If it fails, it is tried again. */
-void job_undo(struct worker *w, struct str id);
+/* Our own: removes what a create could not undo. If it fails, it is tried again. */
+void job_undo(struct engine_worker *w, struct str id);
 
-/* The question is in j->ask; `next` comes with the answer. */
+/* Starts the call that is in j->api; `next` runs with the response. */
 void job_call(struct job *j, const char *method, job_step_fn *next);
 
-/* The last of a job. */
+/* The last step of a job. */
 void job_reply(struct job *j, const struct engine_message *m, int fd);
 void job_done(struct job *j);           /* 0, without results */
 void job_fail(struct job *j, int code); /* j->err is set; returns of err_set fit */
 
-void job_cancel(struct worker *w, int64_t request_id);
+void job_cancel(struct engine_worker *w, int64_t request_id);
 
-/* Whether a create or destroy of it is under way: its end is no news. */
-bool job_is_about(const struct worker *w, struct str id);
+/* Whether a create or destroy of it is running: its end is not an event. */
+bool job_is_about(const struct engine_worker *w, struct str id);
 
-/* A container that a create waits for may have ended; null view: any. */
-void jobs_recheck(struct worker *w, struct str id);
+/* A container that a create waits for may have ended; the null view: any. */
+void jobs_recheck(struct engine_worker *w, struct str id);
 
 void job__create(struct job *j);
 void job__create_recheck(struct job *j);
@@ -129,20 +125,20 @@ void job__snapshot(struct job *j);
 void job__snapshot_remove(struct job *j);
 void job__snapshots(struct job *j);
 
-/* Whether a job of that kind is under way. */
-bool job_is_under_way(const struct worker *w, enum engine_call call);
+/* Whether a job of that kind is running. */
+bool job_is_under_way(const struct engine_worker *w, enum engine_call call);
 
 /* GET of the container by its name; then `next`. */
 void job_inspect_container(struct job *j, job_step_fn *next);
 
-/* What that has answered: 1 and *ret, 0 if there is none, or a negative code with j->err. One of that
- * name which is not ours is an error, too. */
+/* Its response: 1 and *ret, 0 if there is none, or a negative code with j->err. A container of that name that
+ * is not ours is an error, too. */
 int job_container(struct job *j, struct engine_container *ret) must_check;
 
 /* --- creates that could not be undone --- */
 
-void undo_later(struct worker *w, struct str id);
-void undo_all(struct worker *w); /* the engine is back */
+void undo_later(struct engine_worker *w, struct str id);
+void undo_all(struct engine_worker *w); /* the engine is back */
 
 /* --- images --- */
 
@@ -154,27 +150,26 @@ struct pull_wait {
         struct pull *_pull;
 };
 
-/* One pull of an image at a time for the same credentials, whoever asks. */
-void pull_start(struct worker *w, struct pull_wait *x, struct str image,
+/* At most one pull per image and credentials runs at a time; others wait for it. */
+void pull_start(struct engine_worker *w, struct pull_wait *x, struct str image,
                 const struct image_auth *auth);
 
-/* `done` does not come. The last one who leaves ends it. */
+/* `done` is not called. The last waiter to go cancels the pull. */
 void pull_detach(struct pull_wait *x);
 
-/* --- news --- */
+/* --- events --- */
 
-struct events *events_new(struct worker *w);
-void events_free(struct events *ev); /* then engine_worker__part_closed, from the loop */
+struct events *events_new(struct engine_worker *w);
+void events_free(struct events *ev); /* leads to engine_worker__part_closed, from the loop */
 
-void engine_worker_send(struct worker *w, const struct engine_message *m, int fd);
-void engine_worker__part_closed(struct worker *w); /* a part is */
-void engine_worker__end_continue(struct worker *w);
+void engine_worker_send(struct engine_worker *w, const struct engine_message *m, int fd);
+void engine_worker__part_closed(struct engine_worker *w); /* one of w->open */
+void engine_worker__end_continue(struct engine_worker *w);
 
-/* Appends the filter for containers that are ours, encoded for a query; for images: of that label. */
-void engine_worker_add_filter(struct worker *w, struct buf *b, bool events);
-void engine_worker_add_image_filter(struct worker *w, struct buf *b);
-
-/* The same for those that have bound a part of this volume. */
-void engine_worker_add_volume_filter(struct worker *w, struct buf *b, struct str claim);
+/* Append, encoded for a query, the filter for our containers, for our images, and for containers that have a
+ * part of this volume bound. */
+void engine_worker_add_filter(struct engine_worker *w, struct buf *b, bool events);
+void engine_worker_add_image_filter(struct engine_worker *w, struct buf *b);
+void engine_worker_add_volume_filter(struct engine_worker *w, struct buf *b, struct str claim);
 
 #endif

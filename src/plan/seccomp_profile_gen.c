@@ -209,7 +209,7 @@ static const char *architecture(const char *processor)
 
 int main(int argc, char **argv)
 {
-        printf("/* Made by seccomp-profile-gen. */\n#include \"engine/seccomp.h\"\n\n"
+        printf("/* Made by seccomp-profile-gen. */\n#include \"engine/container.h\"\n\n"
                "const char engine_seccomp_profile[] =\n"
                "\"{\\\"defaultAction\\\":\\\"SCMP_ACT_ERRNO\\\",\\\"defaultErrnoRet\\\":%d,"
                "\\\"architectures\\\":[\\\"%s\\\"],\\\"syscalls\\\":[\"\n",

@@ -81,7 +81,7 @@ static int collect(void *data, struct str object)
 
 static int in_pieces(struct str in, size_t step, struct buf *out)
 {
-        struct pieces p;
+        struct json_stream p;
         int r = 0;
 
         json_stream_init(&p, 256, collect, out);

@@ -3,12 +3,12 @@
 #define HUTCH_TESTS_LIB_FAKE_ENGINE_H
 
 /*
- * An engine that says what a test wants: a table of answers by the beginning of "METHOD target", on a unix
- * socket and on the test's own loop. What it was asked is kept.
+ * An engine that says what a test wants: a table of responses by the beginning of "METHOD target", on a unix
+ * socket and on the test's own loop. Its requests are kept.
  *
- * An answer that begins with "HTTP/" goes out byte for byte, and the connection is closed behind it; one
- * that begins with "stream " is a chunked answer that never ends; any other is "STATUS body". Without an
- * entry it answers 404.
+ * A response that begins with "HTTP/" goes out byte for byte, and the connection is closed behind it; one
+ * that begins with "stream " is a chunked response that never ends; any other is "STATUS body". Without an
+ * entry it responses 404.
  */
 
 #include <stdio.h>
@@ -21,7 +21,7 @@
 
 struct fake_response {
         const char *request; /* as it begins; without the version of the API */
-        const char *answer;
+        const char *response;
 };
 
 struct fake_engine {
@@ -29,10 +29,10 @@ struct fake_engine {
         struct net_listener listener;
         struct sock_addr addr;
         char path[96];
-        const struct fake_response *answers; /* ends in an entry without request */
+        const struct fake_response *responses; /* ends in an entry without request */
         struct list conns;
-        struct buf asked;  /* a line for each */
-        struct buf bodies; /* a line for each that had one */
+        struct buf requests; /* a line for each */
+        struct buf bodies;   /* a line for each that had one */
         size_t open;
 };
 
@@ -44,42 +44,42 @@ struct fake_conn {
         bool last;
 };
 
-static inline void fake_reply(struct fake_conn *c, const char *answer)
+static inline void fake_reply(struct fake_conn *c, const char *response)
 {
         char head[128];
 
-        if (strncmp(answer, "HTTP/", 5) == 0) {
-                stream_queue(&c->stream, str_from(answer));
+        if (strncmp(response, "HTTP/", 5) == 0) {
+                stream_queue(&c->stream, str_from(response));
                 stream_shutdown(&c->stream);
                 return;
         }
-        if (strncmp(answer, "stream ", 7) == 0) {
+        if (strncmp(response, "stream ", 7) == 0) {
                 (void) snprintf(head, sizeof(head),
                                 "HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n");
                 stream_queue(&c->stream, str_from(head));
-                if (answer[7]) {
-                        (void) snprintf(head, sizeof(head), "%zx\r\n", strlen(answer + 7));
+                if (response[7]) {
+                        (void) snprintf(head, sizeof(head), "%zx\r\n", strlen(response + 7));
                         stream_queue(&c->stream, str_from(head));
-                        stream_queue(&c->stream, str_from(answer + 7));
+                        stream_queue(&c->stream, str_from(response + 7));
                         stream_queue(&c->stream, STR("\r\n"));
                 }
                 return;
         }
-        if (strncmp(answer, "204", 3) == 0) {
+        if (strncmp(response, "204", 3) == 0) {
                 stream_queue(&c->stream, STR("HTTP/1.1 204 X\r\n\r\n"));
                 return;
         }
         (void) snprintf(head, sizeof(head), "HTTP/1.1 %.3s X\r\nContent-Length: %zu\r\n\r\n",
-                        answer, strlen(answer + 4));
+                        response, strlen(response + 4));
         stream_queue(&c->stream, str_from(head));
-        stream_queue(&c->stream, str_from(answer + 4));
+        stream_queue(&c->stream, str_from(response + 4));
 }
 
 static inline const char *fake_find(const struct fake_engine *f, struct str what)
 {
-        for (const struct fake_response *a = f->answers; a && a->request; a++)
+        for (const struct fake_response *a = f->responses; a && a->request; a++)
                 if (str_starts_with(what, str_from(a->request)))
-                        return a->answer;
+                        return a->response;
         return "404 {\"message\":\"no such thing\"}";
 }
 
@@ -107,7 +107,7 @@ static inline bool fake_serve(struct fake_conn *c)
         what = str_skip(line, (size_t) at + 1 + strlen("/v1.41"));
         what.n -= strlen(" HTTP/1.1");
         (void) snprintf(text, sizeof(text), "%.*s %.*s", (int) at, line.p, STR_ARG(what));
-        buf_addf(&c->engine->asked, "%s\n", text);
+        buf_addf(&c->engine->requests, "%s\n", text);
         buf_add(&c->engine->bodies, in.p + head, body);
         if (body)
                 buf_add_char(&c->engine->bodies, '\n');
@@ -195,16 +195,16 @@ static inline void fake_engine_away(struct fake_engine *f)
         wire_until(f->loop, f->open == 0);
 }
 
-static inline void fake_engine_open(struct fake_engine *f, struct net_loop *loop,
-                                    const char *folder, const struct fake_response *answers)
+static inline void fake_engine_open(struct fake_engine *f, struct net_loop *loop, const char *dir,
+                                    const struct fake_response *responses)
 {
         char text[128];
 
-        *f = (struct fake_engine){ .loop = loop, .answers = answers };
+        *f = (struct fake_engine){ .loop = loop, .responses = responses };
         list_init(&f->conns);
-        buf_init(&f->asked, MiB);
+        buf_init(&f->requests, MiB);
         buf_init(&f->bodies, MiB);
-        (void) snprintf(f->path, sizeof(f->path), "%s/engine.sock", folder);
+        (void) snprintf(f->path, sizeof(f->path), "%s/engine.sock", dir);
         (void) snprintf(text, sizeof(text), "unix:%s", f->path);
         check_i64_eq(sock_addr_from_string(str_from(text), &f->addr), 0);
         fake_engine_listen(f);
@@ -214,13 +214,13 @@ static inline void fake_engine_close(struct fake_engine *f)
 {
         if (f->open > 0)
                 fake_engine_away(f);
-        buf_done(&f->asked);
+        buf_done(&f->requests);
         buf_done(&f->bodies);
 }
 
 static inline bool fake_engine_got_request(const struct fake_engine *f, const char *what)
 {
-        return memmem(buf_str(&f->asked).p, f->asked.n, what, strlen(what)) != NULL;
+        return memmem(buf_str(&f->requests).p, f->requests.n, what, strlen(what)) != NULL;
 }
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "engine/archive.h"
 #include "engine/names.h"
-#include "engine/seccomp.h"
+#include "engine/container.h"
 #include "plan/plan.h"
 #include "tests/lib/check.h"
 
@@ -27,7 +27,7 @@ struct world {
         struct engine_image image;
         struct json_map env;
         struct sandbox *record;
-        struct places places;
+        struct volume_sources sources;
         struct container_params facts;
 };
 
@@ -43,20 +43,20 @@ static void world_open(struct world *w, const char *record)
         };
         if (sandbox_decode(str_from(record), &w->record, &e) < 0)
                 fail_msg("%s", e.message);
-        volume_sources_init(&w->places, w->record);
+        volume_sources_init(&w->sources, w->record);
         w->facts = (struct container_params){ .settings = &w->settings,
                                               .record = w->record,
                                               .record_text = str_from(record),
                                               .secret_env = &w->env,
                                               .image = &w->image,
-                                              .places = &w->places,
-                                              .folder = STR("/var/lib/hutch/run/sb-1"),
+                                              .sources = &w->sources,
+                                              .run_dir = STR("/var/lib/hutch/run/sb-1"),
                                               .seccomp = STR("seccomp={}") };
 }
 
 static void world_close(struct world *w)
 {
-        volume_sources_done(&w->places);
+        volume_sources_done(&w->sources);
         sandbox_free(w->record);
 }
 
@@ -224,7 +224,7 @@ static void what_cannot_be_given_is_refused(void **state)
                   ERR_UNSUPPORTED },
                 { "a network policy", RECORD(E "\"networkPolicy\":{\"defaultAction\":\"deny\"},"),
                   ERR_UNSUPPORTED },
-                { "a folder that is not allowed", RECORD(E HOST("/etc")), ERR_INVALID },
+                { "a directory that is not allowed", RECORD(E HOST("/etc")), ERR_INVALID },
                 { "beside one that is", RECORD(E HOST("/data2")), ERR_INVALID },
                 { "upon the agent",
                   RECORD(E "\"volumes\":[{\"name\":\"v\",\"mountPath\":\"/.hutch/run\",\"pvc\":"
@@ -255,7 +255,7 @@ static void what_cannot_be_given_is_refused(void **state)
         }
 }
 
-/* The agent is told which folder this was. */
+/* The agent is told which directory this was. */
 static void check_mark(json_t *doc, const char *path, const char *target)
 {
         struct stat st;
@@ -273,24 +273,24 @@ static void check_mark(json_t *doc, const char *path, const char *target)
 
 static void allowed_folders_are_mounted_unless_a_link_leads_out(void **state)
 {
-        char folder[64], path[128], record[1024];
+        char directory[64], path[128], record[1024];
         struct world w;
         struct err e;
         json_t *doc;
 
-        (void) snprintf(folder, sizeof(folder), "%s/volXXXXXX", check_tmp());
-        check_true(mkdtemp(folder) != NULL);
-        (void) snprintf(path, sizeof(path), "%s/a", folder);
+        (void) snprintf(directory, sizeof(directory), "%s/volXXXXXX", check_tmp());
+        check_true(mkdtemp(directory) != NULL);
+        (void) snprintf(path, sizeof(path), "%s/a", directory);
         check_i64_eq(mkdir(path, 0700), 0);
         (void) snprintf(record, sizeof(record),
                         RECORD(E "\"volumes\":[{\"name\":\"v\",\"mountPath\":\"/v\",\"subPath\":"
                                  "\"s\",\"readOnly\":true,\"host\":{\"path\":\"%s\"}}],"),
                         path);
         world_open(&w, record);
-        w.settings.host_dirs[0] = str_from(folder);
+        w.settings.host_dirs[0] = str_from(directory);
         w.settings.n_host_dirs = 1;
         check_i64_eq(container_check(&w.facts, &e), ERR_RETURN(ERR_NOT_FOUND));
-        (void) snprintf(path, sizeof(path), "%s/a/s", folder);
+        (void) snprintf(path, sizeof(path), "%s/a/s", directory);
         check_i64_eq(symlink("/etc", path), 0);
         check_i64_eq(container_check(&w.facts, &e), ERR_RETURN(ERR_INVALID));
         check_i64_eq(unlink(path), 0);
@@ -303,9 +303,9 @@ static void allowed_folders_are_mounted_unless_a_link_leads_out(void **state)
         json_decref(doc);
         world_close(&w);
         check_i64_eq(rmdir(path), 0);
-        path[strlen(folder) + 2] = '\0';
+        path[strlen(directory) + 2] = '\0';
         check_i64_eq(rmdir(path), 0);
-        check_i64_eq(rmdir(folder), 0);
+        check_i64_eq(rmdir(directory), 0);
 }
 
 /* --- the filter --- */

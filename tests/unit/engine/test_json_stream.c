@@ -23,7 +23,7 @@ struct outcome {
 static void run(const char *in, size_t step, size_t max, struct outcome *ret)
 {
         struct str left = str_from(in);
-        struct pieces p;
+        struct json_stream p;
         struct buf b;
 
         *ret = (struct outcome){ 0 };

@@ -14,7 +14,7 @@
 
 static struct net_loop loop;
 static struct run_dirs run_dirs;
-static char folder[64], run[96];
+static char directory[64], run[96];
 static bool closed;
 
 static void is_closed(struct run_dirs *b)
@@ -26,9 +26,9 @@ static int set_up(void **state)
 {
         closed = false;
         check_i64_eq(net_loop_init(&loop, &clock_system), 0);
-        (void) snprintf(folder, sizeof(folder), "%s/boxXXXXXX", check_tmp());
-        check_true(mkdtemp(folder) != NULL);
-        (void) snprintf(run, sizeof(run), "%s/run", folder);
+        (void) snprintf(directory, sizeof(directory), "%s/boxXXXXXX", check_tmp());
+        check_true(mkdtemp(directory) != NULL);
+        (void) snprintf(run, sizeof(run), "%s/run", directory);
         run_dirs = (struct run_dirs){ 0 };
         check_i64_eq(run_dirs_open(&run_dirs, &loop, run), 0);
         return 0;
@@ -41,7 +41,7 @@ static int tear_down(void **state)
         run_dirs_close(&run_dirs, is_closed);
         wire_until(&loop, closed);
         net_loop_done(&loop);
-        walk_remove_init(&rm, AT_FDCWD, folder);
+        walk_remove_init(&rm, AT_FDCWD, directory);
         while (walk_remove_step(&rm) > 0)
                 ;
         walk_remove_done(&rm);
@@ -77,7 +77,7 @@ static void a_box_is_made_once_and_reached(void **state)
         check_i64_eq(run_dir_make(&run_dirs, STR("sb-1")), 0);
         check_i64_eq(run_dir_make(&run_dirs, STR("sb-1")), -EEXIST);
         check_i64_eq(run_dir_connect(&run_dirs, STR("sb-1"), &fd), -ECONNREFUSED);
-        /* Others on the host get no further than the folder above. */
+        /* Others on the host get no further than the directory above. */
         check_i64_eq(stat(run, &st), 0);
         check_i64_eq(st.st_mode & 0777, 0700);
         listening = listen_at(socket_path());
@@ -89,12 +89,12 @@ static void a_box_is_made_once_and_reached(void **state)
 /* What the sandbox's root may put in the place of the socket. */
 static void nothing_but_a_socket_is_connected_to(void **state)
 {
-        static const char *const tricks[] = { "link", "file", "fifo", "folder",
-                                              "link to a folder" };
+        static const char *const tricks[] = { "link", "file", "fifo", "directory",
+                                              "link to a directory" };
         scoped(fd_closep) int decoy = -EBADF;
         char target[160];
 
-        (void) snprintf(target, sizeof(target), "%s/decoy.sock", folder);
+        (void) snprintf(target, sizeof(target), "%s/decoy.sock", directory);
         decoy = listen_at(target);
         for (size_t i = 0; i < ARRAY_SIZE(tricks); i++) {
                 const char *path = socket_path();

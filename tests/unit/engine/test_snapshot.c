@@ -22,7 +22,7 @@ static const struct engine_settings settings = { .installation = STR("inst") };
 static const struct engine_image source = { .entrypoint = { words, 2 },
                                             .os = STR("linux"),
                                             .arch = STR("amd64"),
-                                            .folder = STR("/root"),
+                                            .working_dir = STR("/root"),
                                             .env = { own_env, 2 },
                                             .labels = { own_labels, 2 } };
 static const struct json_strs env = { secret_env, ARRAY_SIZE(secret_env) };

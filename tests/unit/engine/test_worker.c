@@ -34,15 +34,15 @@
 
 static struct {
         struct net_loop loop;
-        char folder[64], run[96], agent[96];
+        char dir[64], run[96], agent[96];
         struct fake_engine engine;
         struct engine_settings settings;
-        struct worker worker;
+        struct engine_worker worker;
         struct channel channel;
         bool channel_closed;
 
         /* what the worker said last */
-        bool answered;
+        bool replied;
         enum err_code code; /* ERR_CODE_MAX_: none */
         char text[512];
         struct engine_state state;
@@ -65,7 +65,7 @@ static void take(const struct engine_message *m)
         }
         if (!m->done)
                 return;
-        x.answered = true;
+        x.replied = true;
         x.code = m->code ? (enum err_code)(m->code - 1) : ERR_CODE_MAX_;
         (void) snprintf(x.text, sizeof(x.text), "%.*s", STR_ARG(m->text));
         if (m->state)
@@ -103,7 +103,7 @@ static void send_request(struct engine_request *q)
         static int64_t request_id;
         struct buf b;
 
-        x.answered = false;
+        x.replied = false;
         q->request_id = ++request_id;
         buf_init(&b, MiB);
         engine_request_encode(&b, q);
@@ -123,13 +123,13 @@ static enum err_code ask(int call)
         } else if (call != ENGINE_SCAN && call != ENGINE_PROBE)
                 q.id = STR("sb-1");
         send_request(&q);
-        wire_until(&x.loop, x.answered);
+        wire_until(&x.loop, x.replied);
         return x.code;
 }
 
 /* --- life --- */
 
-static void begin_with(const struct fake_response *answers, enum engine_reach reach)
+static void begin_with(const struct fake_response *responses, enum engine_reach reach)
 {
         static const struct channel_ops ops = { .frame = on_frame,
                                                 .ended = on_ended,
@@ -140,20 +140,20 @@ static void begin_with(const struct fake_response *answers, enum engine_reach re
         memset(&x, 0, sizeof(x));
         x.fd = -EBADF;
         check_i64_eq(net_loop_init(&x.loop, &clock_system), 0);
-        (void) snprintf(x.folder, sizeof(x.folder), "%s/engXXXXXX", check_tmp());
-        check_true(mkdtemp(x.folder) != NULL);
-        (void) snprintf(x.agent, sizeof(x.agent), "%s/agent", x.folder);
+        (void) snprintf(x.dir, sizeof(x.dir), "%s/engXXXXXX", check_tmp());
+        check_true(mkdtemp(x.dir) != NULL);
+        (void) snprintf(x.agent, sizeof(x.agent), "%s/agent", x.dir);
         check_i64_eq(fd_close(open(x.agent, O_WRONLY | O_CREAT | O_CLOEXEC, 0755)), -EBADF);
-        fake_engine_open(&x.engine, &x.loop, x.folder, answers);
+        fake_engine_open(&x.engine, &x.loop, x.dir, responses);
         x.settings = (struct engine_settings){ .kind = ENGINE_DOCKER,
                                                .reach = reach,
                                                .network = ENGINE_NETWORK_NONE,
                                                .socket = x.engine.path,
-                                               .folder = x.folder,
+                                               .dir = x.dir,
                                                .agent = x.agent,
                                                .installation = STR(INSTALLATION) };
         check_i64_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-        x.worker = (struct worker){ .loop = &x.loop, .settings = &x.settings };
+        x.worker = (struct engine_worker){ .loop = &x.loop, .settings = &x.settings };
         check_i64_eq(engine_worker_start(&x.worker, fds[1], &e), 0);
         x.channel.frame_max = ENGINE_FRAME_MAX;
         x.channel.may_receive_fds = true;
@@ -161,9 +161,9 @@ static void begin_with(const struct fake_response *answers, enum engine_reach re
         check_i64_eq(ask(ENGINE_HELLO), ERR_CODE_MAX_);
 }
 
-static void begin(const struct fake_response *answers)
+static void begin(const struct fake_response *responses)
 {
-        begin_with(answers, ENGINE_REACH_SOCKET);
+        begin_with(responses, ENGINE_REACH_SOCKET);
 }
 
 static void end(void)
@@ -176,7 +176,7 @@ static void end(void)
         fake_engine_close(&x.engine);
         (void) fd_close(x.fd);
         net_loop_done(&x.loop);
-        walk_remove_init(&rm, AT_FDCWD, x.folder);
+        walk_remove_init(&rm, AT_FDCWD, x.dir);
         while ((r = walk_remove_step(&rm)) > 0)
                 ;
         walk_remove_done(&rm);
@@ -188,12 +188,12 @@ static void end(void)
 static void odd_answers_are_errors_in_words(void **state)
 {
         static const struct {
-                const char *name, *answer;
+                const char *name, *response;
                 enum err_code code;
                 const char *says;
         } cases[] = {
-                { "no JSON", "200 <html>", ERR_UNAVAILABLE, "can't be read" },
-                { "another form", "200 []", ERR_UNAVAILABLE, "can't be read" },
+                { "no JSON", "200 <html>", ERR_UNAVAILABLE, "cannot be read" },
+                { "another form", "200 []", ERR_UNAVAILABLE, "cannot be read" },
                 { "no state", "200 {\"Id\":\"a\",\"Name\":\"/b\",\"Config\":{}}", ERR_UNAVAILABLE,
                   "State" },
                 { "a state that is none", CONTAINER("melting", ""), ERR_UNAVAILABLE, "melting" },
@@ -202,9 +202,9 @@ static void odd_answers_are_errors_in_words(void **state)
                 { "a full disk", "500 {\"message\":\"write: no space left on device\"}",
                   ERR_EXHAUSTED, "no space left" },
                 { "half an answer", "HTTP/1.1 200 X\r\nContent-Length: 99\r\n\r\n{",
-                  ERR_UNAVAILABLE, "broke off" },
-                { "no HTTP", "HTTP/9\r\n\r\n", ERR_UNAVAILABLE, "does not answer" },
-                { "no answer", "HTTP/1.1", ERR_UNAVAILABLE, "does not answer" },
+                  ERR_UNAVAILABLE, "is incomplete" },
+                { "no HTTP", "HTTP/9\r\n\r\n", ERR_UNAVAILABLE, "does not respond" },
+                { "no answer", "HTTP/1.1", ERR_UNAVAILABLE, "does not respond" },
                 { "somebody else's",
                   "200 {\"Id\":\"a\",\"Name\":\"/" NAME "\",\"State\":{\"Status\":\"running\"},"
                   "\"Config\":{\"Labels\":{\"hutch.sandbox\":\"sb-1\"}}}",
@@ -212,12 +212,12 @@ static void odd_answers_are_errors_in_words(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_response answers[] = { { "GET /events", "stream " },
-                                                   { "GET /containers/" NAME, cases[i].answer },
-                                                   { 0 } };
+                struct fake_response responses[] = { { "GET /events", "stream " },
+                                                     { "GET /containers/" NAME, cases[i].response },
+                                                     { 0 } };
 
                 check_case(cases[i].name);
-                begin(answers);
+                begin(responses);
                 check_i64_eq(ask(ENGINE_INSPECT), cases[i].code);
                 if (!strstr(x.text, cases[i].says))
                         fail_msg("%s: %s", cases[i].name, x.text);
@@ -230,7 +230,7 @@ static void odd_answers_are_errors_in_words(void **state)
 static void how_a_container_is_doing(void **state)
 {
         static const struct {
-                const char *answer;
+                const char *response;
                 int status, reason;
         } cases[] = {
                 { CONTAINER("running", ""), RUNTIME_RUNNING, ENGINE_REASON_INVALID_ },
@@ -242,11 +242,11 @@ static void how_a_container_is_doing(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_response answers[] = { { "GET /containers/" NAME, cases[i].answer },
-                                                   { 0 } };
+                struct fake_response responses[] = { { "GET /containers/" NAME, cases[i].response },
+                                                     { 0 } };
 
-                check_case(cases[i].answer);
-                begin(answers);
+                check_case(cases[i].response);
+                begin(responses);
                 check_i64_eq(ask(ENGINE_INSPECT), ERR_CODE_MAX_);
                 check_i64_eq(x.state.status, cases[i].status);
                 if (cases[i].reason >= 0)
@@ -259,7 +259,7 @@ static bool folder_is_there(void)
 {
         char path[160];
 
-        (void) snprintf(path, sizeof(path), "%s/" INSTALLATION "/run/sb-1", x.folder);
+        (void) snprintf(path, sizeof(path), "%s/" INSTALLATION "/run/sb-1", x.dir);
         return access(path, F_OK) == 0;
 }
 
@@ -281,21 +281,21 @@ static void a_create_that_fails_is_undone(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_response answers[8] = { { "GET /events", "stream " } };
+                struct fake_response responses[8] = { { "GET /events", "stream " } };
                 size_t n = 1;
 
                 check_case(cases[i].name);
                 if (cases[i].image)
-                        answers[n++] = (struct fake_response){ "GET /images/debian%3A12/json",
-                                                               cases[i].image };
+                        responses[n++] = (struct fake_response){ "GET /images/debian%3A12/json",
+                                                                 cases[i].image };
                 if (cases[i].create)
-                        answers[n++] = (struct fake_response){ "POST /containers/create",
-                                                               cases[i].create };
+                        responses[n++] = (struct fake_response){ "POST /containers/create",
+                                                                 cases[i].create };
                 if (cases[i].start)
-                        answers[n++] = (struct fake_response){ "POST /containers/" NAME "/start",
-                                                               cases[i].start };
-                answers[n++] = (struct fake_response){ "DELETE /containers/" NAME, "204" };
-                begin(answers);
+                        responses[n++] = (struct fake_response){ "POST /containers/" NAME "/start",
+                                                                 cases[i].start };
+                responses[n++] = (struct fake_response){ "DELETE /containers/" NAME, "204" };
+                begin(responses);
                 check_i64_eq(ask(ENGINE_CREATE), cases[i].code);
                 check_i64_eq(fake_engine_got_request(&x.engine, "DELETE /containers/" NAME),
                              cases[i].removes);
@@ -306,7 +306,7 @@ static void a_create_that_fails_is_undone(void **state)
 
 static void a_create_is_undone_when_the_engine_is_back(void **state)
 {
-        static const struct fake_response answers[] = {
+        static const struct fake_response responses[] = {
                 { "GET /events", "stream " },
                 { "GET /images/", IMAGE },
                 { "POST /containers/create", "201 {\"Id\":\"c1\"}" },
@@ -321,11 +321,11 @@ static void a_create_is_undone_when_the_engine_is_back(void **state)
                 { 0 },
         };
 
-        begin(answers);
+        begin(responses);
         check_i64_eq(ask(ENGINE_CREATE), ERR_UNAVAILABLE);
         fake_engine_away(&x.engine);
-        buf_reset(&x.engine.asked);
-        x.engine.answers = later;
+        buf_reset(&x.engine.requests);
+        x.engine.responses = later;
         fake_engine_listen(&x.engine);
         wire_until(&x.loop, fake_engine_got_request(&x.engine, "DELETE /containers/" NAME));
         check_true(x.watching >= 1);
@@ -334,7 +334,7 @@ static void a_create_is_undone_when_the_engine_is_back(void **state)
 
 static void what_hutchd_leaves_behind_is_undone(void **state)
 {
-        static const struct fake_response answers[] = {
+        static const struct fake_response responses[] = {
                 { "GET /images/", IMAGE },
                 { "POST /containers/create", "201 {\"Id\":\"c1\"}" },
                 { "POST /containers/" NAME "/start", "204" },
@@ -343,7 +343,7 @@ static void what_hutchd_leaves_behind_is_undone(void **state)
         };
         struct engine_request q = { .call = ENGINE_CREATE, .record = STR(RECORD) };
 
-        begin(answers);
+        begin(responses);
         send_request(&q); /* its agent never listens */
         wire_until(&x.loop, fake_engine_got_request(&x.engine, "/start"));
         channel_close(&x.channel);
@@ -353,7 +353,7 @@ static void what_hutchd_leaves_behind_is_undone(void **state)
 
 static void a_sandbox_that_is_made_gets_a_connection(void **state)
 {
-        static const struct fake_response answers[] = {
+        static const struct fake_response responses[] = {
                 { "GET /images/", IMAGE },
                 { "POST /containers/create", "201 {\"Id\":\"c1\"}" },
                 { "POST /containers/" NAME "/start", "204" },
@@ -367,16 +367,16 @@ static void a_sandbox_that_is_made_gets_a_connection(void **state)
         char text[160];
         int fd;
 
-        begin(answers);
+        begin(responses);
         send_request(&q);
         wire_until(&x.loop, fake_engine_got_request(&x.engine, "/start"));
-        check_false(x.answered);
+        check_false(x.replied);
         (void) snprintf(text, sizeof(text), "unix:%s/" INSTALLATION "/run/sb-1/" AGENT_SOCKET,
-                        x.folder);
+                        x.dir);
         check_i64_eq(sock_addr_from_string(str_from(text), &addr), 0);
         check_i64_eq(sock_listen(&addr, &fd), 0);
         check_i64_eq(chmod(text + 5, 0700), 0);
-        wire_until(&x.loop, x.answered);
+        wire_until(&x.loop, x.replied);
         check_i64_eq(x.code, ERR_CODE_MAX_);
         check_true(x.fd >= 0);
         check_true(memmem(buf_str(&x.engine.bodies).p, x.engine.bodies.n,
@@ -423,18 +423,18 @@ static void a_named_volume_is_for_its_tenant(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_response answers[] = { { "GET /images/", IMAGE },
-                                                   { "GET /volumes/vol", cases[i].volume },
-                                                   { "POST /volumes/create", cases[i].made },
-                                                   { "POST /containers/create", "500 {}" },
-                                                   { 0 } };
+                struct fake_response responses[] = { { "GET /images/", IMAGE },
+                                                     { "GET /volumes/vol", cases[i].volume },
+                                                     { "POST /volumes/create", cases[i].made },
+                                                     { "POST /containers/create", "500 {}" },
+                                                     { 0 } };
                 struct engine_request q = { .call = ENGINE_CREATE,
                                             .record = str_from(cases[i].record) };
 
                 check_case(cases[i].name);
-                begin(answers);
+                begin(responses);
                 send_request(&q);
-                wire_until(&x.loop, x.answered);
+                wire_until(&x.loop, x.replied);
                 check_i64_eq(x.code, cases[i].code);
                 check_i64_eq(fake_engine_got_request(&x.engine, "POST /volumes/create"),
                              cases[i].makes);
@@ -455,7 +455,7 @@ static bool was_sent(const char *what)
         return memmem(buf_str(&x.engine.bodies).p, x.engine.bodies.n, what, strlen(what)) != NULL;
 }
 
-/* The volume's folder has "there/in" and "link -> there". */
+/* The volume's directory has "there/in" and "link -> there". */
 static void a_part_of_a_named_volume(void **state)
 {
         static const struct {
@@ -496,23 +496,23 @@ static void a_part_of_a_named_volume(void **state)
                   PART_RECORD("", "there/in"), ENGINE_REACH_EXEC, ERR_UNAVAILABLE,
                   "\"VolumeOptions\":{\"Subpath\":\"there/in\"}" },
         };
-        char folder[64], path[128], about[512], version[64];
+        char directory[64], path[128], about[512], version[64];
 
-        (void) snprintf(folder, sizeof(folder), "%s/partXXXXXX", check_tmp());
-        check_true(mkdtemp(folder) != NULL);
-        (void) snprintf(path, sizeof(path), "%s/there", folder);
+        (void) snprintf(directory, sizeof(directory), "%s/partXXXXXX", check_tmp());
+        check_true(mkdtemp(directory) != NULL);
+        (void) snprintf(path, sizeof(path), "%s/there", directory);
         check_i64_eq(mkdir(path, 0700), 0);
-        (void) snprintf(path, sizeof(path), "%s/there/in", folder);
+        (void) snprintf(path, sizeof(path), "%s/there/in", directory);
         check_i64_eq(mkdir(path, 0700), 0);
-        (void) snprintf(path, sizeof(path), "%s/link", folder);
+        (void) snprintf(path, sizeof(path), "%s/link", directory);
         check_i64_eq(symlink("there", path), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_response answers[] = { { "GET /images/", IMAGE },
-                                                   { "GET /version", version },
-                                                   { "GET /volumes/vol", about },
-                                                   { "GET /networks/", "200 {}" },
-                                                   { "POST /containers/create", "500 {}" },
-                                                   { 0 } };
+                struct fake_response responses[] = { { "GET /images/", IMAGE },
+                                                     { "GET /version", version },
+                                                     { "GET /volumes/vol", about },
+                                                     { "GET /networks/", "200 {}" },
+                                                     { "POST /containers/create", "500 {}" },
+                                                     { 0 } };
                 struct engine_request q = { .call = ENGINE_CREATE,
                                             .record = str_from(cases[i].record) };
 
@@ -522,17 +522,17 @@ static void a_part_of_a_named_volume(void **state)
                 (void) snprintf(
                         about, sizeof(about),
                         "200 {%s,\"Mountpoint\":\"%s\",\"Labels\":{\"hutch.tenant\":\"t\"}}",
-                        cases[i].about, folder);
-                begin_with(answers, cases[i].reach);
+                        cases[i].about, directory);
+                begin_with(responses, cases[i].reach);
                 send_request(&q);
-                wire_until(&x.loop, x.answered);
+                wire_until(&x.loop, x.replied);
                 check_i64_eq(x.code, cases[i].code);
                 check_i64_eq(fake_engine_got_request(&x.engine, "POST /containers/create"),
                              cases[i].sent != NULL);
                 check_true(!cases[i].sent || was_sent(cases[i].sent));
                 end();
         }
-        check_i64_eq(walk_remove_all(AT_FDCWD, folder), 0);
+        check_i64_eq(walk_remove_all(AT_FDCWD, directory), 0);
 }
 
 #define DESTROY_RECORD \
@@ -551,7 +551,7 @@ static void a_volume_of_which_parts_are_bound_stays(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 scoped(buf_done) struct buf text;
-                struct fake_response answers[] = {
+                struct fake_response responses[] = {
                         { "GET /containers/" NAME "/json", NULL },
                         { "GET /containers/json?all=true&limit=1&", cases[i].users },
                         { "DELETE /containers/", "204" },
@@ -569,8 +569,8 @@ static void a_volume_of_which_parts_are_bound_stays(void **state)
                                        "\"Labels\":{" LABELS ",\"hutch.record\":"));
                 buf_add_quoted(&text, STR(DESTROY_RECORD));
                 buf_add_str(&text, STR("}}}"));
-                answers[0].answer = buf_str(&text).p;
-                begin(answers);
+                responses[0].response = buf_str(&text).p;
+                begin(responses);
                 check_i64_eq(ask(ENGINE_DESTROY), ERR_CODE_MAX_);
                 check_i64_eq(fake_engine_got_request(&x.engine, "DELETE /volumes/vol"),
                              cases[i].removed);
@@ -584,7 +584,7 @@ static void lists_are_read_one_by_one(void **state)
         "{\"Id\":\"c\",\"Names\":[\"/" name \
         "\"],\"State\":\"running\",\"Status\":\"Up\",\"Labels\":{" labels "}}"
         static const struct {
-                const char *name, *answer;
+                const char *name, *response;
                 enum err_code code;
                 unsigned found;
                 int64_t skipped;
@@ -600,12 +600,12 @@ static void lists_are_read_one_by_one(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_response answers[] = {
-                        { "GET /containers/json?all=true", cases[i].answer }, { 0 }
+                struct fake_response responses[] = {
+                        { "GET /containers/json?all=true", cases[i].response }, { 0 }
                 };
 
                 check_case(cases[i].name);
-                begin(answers);
+                begin(responses);
                 check_i64_eq(ask(ENGINE_SCAN), cases[i].code);
                 check_i64_eq(x.found, cases[i].found);
                 if (x.code == ERR_CODE_MAX_)
@@ -631,12 +631,13 @@ static void an_event_is_a_reason_to_look(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_response answers[] = { { "GET /events", cases[i].event },
-                                                   { "GET /containers/" NAME, cases[i].container },
-                                                   { 0 } };
+                struct fake_response responses[] = { { "GET /events", cases[i].event },
+                                                     { "GET /containers/" NAME,
+                                                       cases[i].container },
+                                                     { 0 } };
 
                 check_case(cases[i].name);
-                begin(answers);
+                begin(responses);
                 wire_until(&x.loop, fake_engine_got_request(&x.engine, "GET /containers/" NAME));
                 wire_settle(&x.loop);
                 check_i64_eq(x.died, cases[i].died);
@@ -647,9 +648,9 @@ static void an_event_is_a_reason_to_look(void **state)
 
 static void an_engine_that_is_away_is_a_fact(void **state)
 {
-        static const struct fake_response answers[] = { { "GET /events", "stream " }, { 0 } };
+        static const struct fake_response responses[] = { { "GET /events", "stream " }, { 0 } };
 
-        begin(answers);
+        begin(responses);
         wire_until(&x.loop, x.watching == 1);
         fake_engine_away(&x.engine);
         check_i64_eq(ask(ENGINE_INSPECT), ERR_UNAVAILABLE);
@@ -664,7 +665,7 @@ static void an_engine_that_is_away_is_a_fact(void **state)
 static void a_pull_that_fails_says_why(void **state)
 {
         static const struct {
-                const char *answer, *says;
+                const char *response, *says;
         } cases[] = {
                 { "200 {\"status\":\"Pulling\"}\r\n{\"error\":\"manifest unknown\"}\r\n",
                   "manifest unknown" },
@@ -673,12 +674,12 @@ static void a_pull_that_fails_says_why(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_response answers[] = {
-                        { "POST /images/create?fromImage=debian%3A12", cases[i].answer }, { 0 }
+                struct fake_response responses[] = {
+                        { "POST /images/create?fromImage=debian%3A12", cases[i].response }, { 0 }
                 };
 
                 check_case(cases[i].says);
-                begin(answers);
+                begin(responses);
                 check_i64_eq(ask(ENGINE_CREATE), ERR_NOT_FOUND);
                 if (!strstr(x.text, cases[i].says))
                         fail_msg("%s: %s", cases[i].says, x.text);
@@ -700,14 +701,14 @@ static void a_stream_to_an_agent_that_is_not_given(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct fake_response answers[] = {
+                struct fake_response responses[] = {
                         { "POST /containers/" NAME "/exec", cases[i].exec },
                         { "POST /exec/e1/start", cases[i].start ? cases[i].start : "500 " },
                         { 0 }
                 };
 
                 check_case(cases[i].exec);
-                begin_with(answers, ENGINE_REACH_EXEC);
+                begin_with(responses, ENGINE_REACH_EXEC);
                 check_i64_eq(ask(ENGINE_CONNECT), cases[i].code);
                 check_i64_eq(x.fd, -EBADF);
                 end();
