@@ -3,25 +3,25 @@
 #define HUTCH_DRIVER_AGENT_H
 
 /*
- * The agent of a sandbox as hutchd uses it: run a command, read a file, write files; once for all
- * drivers, on the byte stream that driver_connect gives.
+ * The agent of a sandbox as hutchd uses it: run a command, read a file, write files; for all drivers, on
+ * the byte stream of driver_connect.
  *
- * What an agent says is hostile input: code in the sandbox may have taken its place. Answers are
- * bounded, strictly parsed, and whatever does not fit is ERR_UNAVAILABLE with a message of ours; the
- * agent's own words are quoted, escaped and cut. A deadline ends every call.
+ * What an agent says is hostile input: code in the sandbox may have taken its place. Responses are bounded and parsed
+ * strictly; whatever does not fit is ERR_UNAVAILABLE with a message of ours, and the agent's own words are quoted,
+ * escaped and cut. A deadline ends every call.
  *
  * Operations follow net/op.h. Arguments, the record too, stay as they are until `done`; results are
  * the caller's and are there until its _done function frees them. What the agent refuses is
  *
  *         ERR_INVALID      a path or command that can't be
  *         ERR_NOT_FOUND    no such file
- *         ERR_CONFLICT     the sandbox does not allow it: permissions, a full disk, a folder in the way
- *         ERR_UNAVAILABLE  it does not answer, or not as an agent does
+ *         ERR_CONFLICT     the sandbox does not allow it: permissions, a full disk, a directory in the way
+ *         ERR_UNAVAILABLE  it does not respond, or not as an agent does
  *
  * and what the driver says when it can't connect.
  *
  * Texts are UTF-8; what is not is refused, because JSON would make something else of it. Paths are read
- * by the agent as its other clients' are: relative to the working folder, or absolute; "~" at the
+ * by the agent as its other clients' are: relative to the working directory, or absolute; "~" at the
  * beginning and "$NAME" anywhere are replaced. "file:///…" is taken as it is, percent-encoded: for
  * names that hold a dollar sign, or are not UTF-8.
  */
@@ -47,7 +47,7 @@ struct agent_req {
 
 #define AGENT_TIMEOUT (30 * USEC_PER_SEC)
 
-/* Answers, and speaks our version of the protocol (GET /version). ERR_UNSUPPORTED for another. */
+/* It responds, and speaks our version of the protocol (GET /version). ERR_UNSUPPORTED for another. */
 struct agent_ping {
         struct agent_req req;
 };
@@ -60,7 +60,7 @@ void agent_ping(struct agents *a, struct agent_ping *p, struct driver *d,
 void agent_ping_fd(struct agents *a, struct agent_ping *p, int fd);
 
 /* Runs `command` in a shell. A command that fails is a result, not an error; one that could not be
- * started (no such folder) is ERR_INVALID. On ERR_TIMEOUT and ERR_TOO_LARGE the output so far is
+ * started (no such directory) is ERR_INVALID. On ERR_TIMEOUT and ERR_TOO_LARGE the output so far is
  * there. Whatever ends the call early, cancel too, kills everything the command has started. Output
  * is exact, byte by byte. */
 struct agent_exec {

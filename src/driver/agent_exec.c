@@ -138,8 +138,9 @@ void agent_exec(struct agents *a, struct agent_exec *x, struct driver *d,
                                                   "command and variables are over %zu KiB",
                                                   BODY_MAX / KiB));
         else if (!is_text(x))
-                agent__call_stop(c, agent__refuse(c, ERR_INVALID,
-                                                  "command, folder and variables must be UTF-8"));
+                agent__call_stop(c,
+                                 agent__refuse(c, ERR_INVALID,
+                                               "command, directory and variables must be UTF-8"));
 }
 
 void agent_exec_done(struct agent_exec *x)

@@ -219,7 +219,7 @@ static struct writing *writing_new(struct agent_write *x)
 
         w->x = x;
         x->failed = x->n;
-        /* Nobody can know it, so nobody can have put it into a file. */
+        /* Random, so no file can contain it. */
         ids_init(&ids);
         ids_hex(&ids, w->boundary);
         buf_init(&w->head, 6 * PATH_MAX_TEXT + 1024);

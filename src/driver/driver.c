@@ -11,12 +11,12 @@
 #include "os/fd.h"
 
 /*
- * The way of a request: started, given to the member, finished, done. The facade stands between
- * op_finish and the starter's `done`: there it takes the results away from the operation before
- * `done`, which may free it, and frees them afterwards.
+ * A request is started, given to the driver, finished, done. The facade wraps the operation (net/op.h): between
+ * op_finish and the starter's `done` it takes the results out of the operation, which `done` may free, and frees them
+ * afterwards.
  */
 
-/* A handle, and what a runtime has to say. */
+/* A handle, and messages of the runtime. */
 #define RESULT_MAX (256 * KiB)
 
 /* --- what belongs to each call --- */
@@ -161,16 +161,16 @@ int driver_check_agent(const struct driver_setup *setup, struct err *e)
         struct stat st;
 
         if (!setup->agent || setup->agent[0] != '/')
-                return err_set(e, ERR_INVALID, "the agent is to be named by its absolute path");
+                return err_set(e, ERR_INVALID, "the agent must be an absolute path");
         if (stat(setup->agent, &st) < 0 || (S_ISREG(st.st_mode) && access(setup->agent, X_OK) < 0))
                 return err_errno(e, -errno, "the agent '%s' cannot be run", setup->agent);
         if (!S_ISREG(st.st_mode))
-                return err_set(e, ERR_INVALID, "the agent '%s' is no program", setup->agent);
+                return err_set(e, ERR_INVALID, "the agent '%s' is not a program", setup->agent);
         return 0;
 }
 
-/* One cancel may end any number of others, so the list is walked from its head. A request that was
- * told stands behind the mark, and is not told again. */
+/* One cancel may finish any number of others, so the list is walked from its head. A request that was canceled moves
+ * behind the marker, and is not canceled again. */
 static void cancel_all(struct driver *d)
 {
         struct list mark;
@@ -225,7 +225,7 @@ struct str driver_keep(struct driver_req *req, struct str text)
         return arena_dup_str(&req->_memory, text);
 }
 
-/* Room for one more in an array that doubles. */
+/* Room for one more item; the array doubles. */
 static void *grown(void *items, size_t n, size_t size)
 {
         if (n > 0 && (n & (n - 1)) != 0)
@@ -259,7 +259,7 @@ void driver_probe_add(struct driver_probe *p, const char *name, bool ok, const c
         p->facts[p->n++] = (struct driver_fact){ name, ok, driver_keep(&p->req, str_from(text)) };
 }
 
-/* Taken out of an operation: whatever its results own. */
+/* What the results of an operation own, taken out of it. */
 struct results {
         struct arena memory;
         struct driver_found *found;
@@ -294,7 +294,7 @@ static void results_free(struct results *r)
         arena_done(&r->memory);
 }
 
-/* As before the start: outputs are empty. */
+/* Empty, as before the start. */
 static void outputs_clear(struct driver_req *req)
 {
         switch ((enum driver_call) req->_call) {

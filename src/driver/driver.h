@@ -3,33 +3,31 @@
 #define HUTCH_DRIVER_DRIVER_H
 
 /*
- * A driver makes sandboxes, in whatever way: this interface is all that the rest knows of it. How to
- * write one is told in docs/internals/driver-contract.md and in driver/driver_impl.h; one contract
- * suite (tests/contract/driver_contract.h) holds for all.
+ * A driver creates sandboxes, in whatever way; this interface is all that the layers above know of it. How to write one
+ * is in docs/internals/driver-contract.md and driver/driver_impl.h. One contract suite
+ * (tests/contract/driver_contract.h) runs against all drivers.
  *
- * A sandbox of a driver is named by its record: the driver finds what it needs in record->id and in
- * record->handle (its own notes, which create gave and the record keeps). Everything asked for in
- * the record is given or refused (ERR_UNSUPPORTED, and the message says what): nothing is ignored.
+ * A sandbox is named by its record: the driver finds what it needs in record->id and in record->handle (which create
+ * returned and the record keeps). Everything requested in the record is provided or refused (ERR_UNSUPPORTED, with a
+ * message that says what): nothing is ignored.
  *
- * Operations follow net/op.h. The record, and what else is passed in, stays as it is until `done`.
- * Results are views that live until `done` returns. The result is 0, or a domain code with its story
- * in req.err:
+ * Operations follow net/op.h. The record, and what else is passed in, stays unchanged until `done`. Results are views
+ * that live until `done` returns. The result is 0, or a domain code with its message in req.err:
  *
- *         ERR_INVALID      the request can't be fulfilled by anybody (no such image name)
+ *         ERR_INVALID      no driver can fulfil the request (no such image name)
  *         ERR_NOT_FOUND    there is no such sandbox (or image) in the runtime
- *         ERR_CONFLICT     not in the state for it: pause of what is paused, or create of what is there
- *         ERR_UNSUPPORTED  not by this driver
- *         ERR_EXHAUSTED    the machine is full
- *         ERR_UNAVAILABLE  the runtime does not answer; try again
+ *         ERR_CONFLICT     not in the right state: pause while paused, create of a sandbox that exists
+ *         ERR_UNSUPPORTED  this driver cannot do it
+ *         ERR_EXHAUSTED    the host is full
+ *         ERR_UNAVAILABLE  the runtime does not respond; try again
  *         ERR_TIMEOUT, ERR_CANCELED, ERR_INTERNAL
  *
- * Calls for different sandboxes run side by side. Calls for one sandbox do not overlap, except for
- * connect, inspect and usage: the service sees to that.
+ * Calls for different sandboxes run concurrently. Calls for one sandbox do not overlap, except for connect, inspect
+ * and usage: the service sees to that.
  *
- * The runtime keeps enough to find everything again after a crash: create writes the complete owner
- * tuple and the record beside the sandbox before the sandbox can run, and scan returns only what it
- * can read back whole. Installations are told apart by their id: a driver never sees or touches what
- * another hutchd has made.
+ * The runtime keeps enough to find everything again after a crash: create writes the complete owner tuple and the
+ * record beside the sandbox before the sandbox can run, and scan returns only what it can read back completely.
+ * Installations are told apart by their id: a driver never sees or touches what another hutchd has created.
  */
 
 #include "base/enum.h"
@@ -92,24 +90,24 @@ struct driver_req {
         unsigned _call; /* enum driver_call */
         struct list _node;
         struct arena _memory; /* of results */
-        void *_impl;          /* the member's, until it has finished */
+        void *_impl;          /* the driver's, until it has finished */
 };
 
-/* Makes it and waits until its agent answers. On failure, ERR_CANCELED too, nothing is left of it in
- * the runtime. The request brings what the record may not hold: values of variables, credentials. */
+/* Creates a sandbox and waits until its agent responds. On failure, ERR_CANCELED included, nothing is left of it in
+ * the runtime. The request has what the record must not hold: values of variables, credentials. */
 struct driver_create {
         struct driver_req req;
         const struct sandbox *record;
         const struct create_request *request;
 
-        struct str handle; /* result: JSON object, at most HANDLE_MAX; or null: no notes needed */
+        struct str
+                handle; /* result: a JSON object of at most HANDLE_MAX bytes, or the null view: none needed */
 };
 
 void driver_create(struct driver *d, struct driver_create *c, const struct sandbox *record,
                    const struct create_request *request);
 
-/* Everything of it is gone afterwards, whatever state it was in. What is not there is destroyed
- * already. */
+/* Removes everything of it, whatever its state. Succeeds if there is none. */
 struct driver_destroy {
         struct driver_req req;
         const struct sandbox *record;
@@ -117,7 +115,7 @@ struct driver_destroy {
 
 void driver_destroy(struct driver *d, struct driver_destroy *x, const struct sandbox *record);
 
-/* Nothing of it runs when pause is done; memory is kept. ERR_CONFLICT if it is so already. */
+/* Nothing of it runs when pause is done; memory is kept. ERR_CONFLICT if it is paused (running) already. */
 struct driver_pause {
         struct driver_req req;
         const struct sandbox *record;
@@ -130,10 +128,10 @@ struct driver_health {
         int status; /* enum runtime_status */
         const char
                 *reason; /* our word for it, a constant: EXITED, OOM_KILLED …; NULL if it lives */
-        struct str message; /* for people; may hold the runtime's own text */
+        struct str message; /* for people; may hold text of the runtime */
 };
 
-/* A sandbox that is gone is an answer (RUNTIME_GONE), not an error; a runtime that can't tell is. */
+/* A sandbox that is gone is a result (RUNTIME_GONE), not an error; a runtime that cannot tell is one. */
 struct driver_inspect {
         struct driver_req req;
         const struct sandbox *record;
@@ -143,32 +141,30 @@ struct driver_inspect {
 
 void driver_inspect(struct driver *d, struct driver_inspect *i, const struct sandbox *record);
 
-/* All sandboxes of this installation in the runtime whose record can be read back whole: the record
- * as it was at create, with its handle. */
+/* All sandboxes of this installation in the runtime whose record can be read back: the record as it was at create,
+ * with its handle. */
 struct driver_found {
-        struct sandbox *record; /* who keeps it sets this to NULL (TAKE_PTR) */
+        struct sandbox *record; /* a caller that keeps it sets this to NULL (TAKE_PTR) */
         int status;             /* enum runtime_status, not RUNTIME_GONE */
 };
 
 struct driver_scan {
         struct driver_req req;
 
-        struct driver_found
-                *found; /* results; freed after `done`, with the records that are left */
+        struct driver_found *found; /* results; freed after `done`, with the remaining records */
         size_t n;
-        size_t skipped; /* ours, but incomplete: left alone */
+        size_t skipped; /* ours, but incomplete; left alone */
 };
 
 void driver_scan(struct driver *d, struct driver_scan *s);
 
-/* One byte stream to the agent, which speaks HTTP (docs/man/hutch-execd.8). Nobody but hutchd can
- * open one, so no token is needed on it. ERR_NOT_FOUND if there is no such sandbox, ERR_UNAVAILABLE
- * if its agent does not take it. */
+/* A byte stream to the agent, which speaks HTTP (docs/man/hutch-execd.8). Only hutchd can open one, so it needs no
+ * token. ERR_NOT_FOUND if there is no such sandbox, ERR_UNAVAILABLE if its agent does not accept it. */
 struct driver_connect {
         struct driver_req req;
         const struct sandbox *record;
 
-        int fd; /* result: the starter's own from then on; -EBADF if it failed */
+        int fd; /* result: owned by the starter; -EBADF if it failed */
 };
 
 void driver_connect(struct driver *d, struct driver_connect *c, const struct sandbox *record);
@@ -185,13 +181,11 @@ void driver_usage(struct driver *d, struct driver_usage *u, const struct sandbox
 /* --- snapshots: of drivers that have DRIVER_SNAPSHOT --- */
 
 /*
- * The file system of a sandbox that runs, kept under an id of its own, in which the driver finds it
- * again: a record with this snapshot_id is made of it. Nothing else of the sandbox is kept: no memory,
- * no volumes, no value of a variable. ERR_CONFLICT if the sandbox does not run; ERR_EXISTS if there is
- * such a snapshot. On failure, ERR_CANCELED too, nothing is left of it.
+ * Keeps the file system of a running sandbox under an id of its own: a record with this snapshot_id is created from it.
+ * Nothing else of the sandbox is kept: no memory, no volumes, no value of a variable. ERR_CONFLICT if the sandbox does
+ * not run; ERR_EXISTS if there is such a snapshot. On failure, ERR_CANCELED included, nothing is left of it.
  *
- * Such a sandbox belongs to the record's tenant, and so does the snapshot: a create for another tenant
- * does not find it.
+ * The snapshot belongs to the record's tenant: a create for another tenant does not find it.
  */
 struct driver_snapshot {
         struct driver_req req;
@@ -202,7 +196,7 @@ struct driver_snapshot {
 void driver_snapshot(struct driver *d, struct driver_snapshot *x, const struct sandbox *record,
                      struct str snapshot_id);
 
-/* What is not there is removed already. ERR_CONFLICT if a sandbox that was made of it needs it. */
+/* Succeeds if there is none. ERR_CONFLICT if a sandbox that was created from it needs it. */
 struct driver_snapshot_remove {
         struct driver_req req;
         struct str snapshot_id;
@@ -211,8 +205,7 @@ struct driver_snapshot_remove {
 void driver_snapshot_remove(struct driver *d, struct driver_snapshot_remove *x,
                             struct str snapshot_id);
 
-/* All of this installation. What a snapshot that was begun and did not end has left is among them, or
- * is gone afterwards. */
+/* All of this installation. What an unfinished snapshot has left is among them, or is removed. */
 struct driver_snapshot_id {
         char text[SANDBOX_ID_MAX + 1];
 };
@@ -242,11 +235,11 @@ struct driver_probe {
 
 void driver_probe(struct driver *d, struct driver_probe *p);
 
-/* --- news --- */
+/* --- events --- */
 
-/* Told from the loop when a sandbox that create had made ends without destroy having been asked
- * for: within a second of its end. It may be told twice, and of a sandbox that is gone meanwhile. How
- * is RUNTIME_ENDED or RUNTIME_DEAD; RUNTIME_GONE, without a reason, if somebody has removed it. */
+/* Called from the loop, within a second, when a sandbox ends without a destroy. It may be called twice, and for a
+ * sandbox that is gone meanwhile. The status is RUNTIME_ENDED or RUNTIME_DEAD; RUNTIME_GONE, without a reason, if it
+ * was removed behind the driver's back. */
 struct driver_watcher {
         void (*died)(struct driver_watcher *w, struct driver *d, struct str id,
                      const struct driver_health *how);
@@ -264,26 +257,26 @@ struct driver_close {
         struct op_wrap _wrap;
 };
 
-/* Sandboxes live on. Whatever is started from now on fails with ERR_UNAVAILABLE; what is under way
- * is canceled and comes to its end; then the operation is done, with 0, and the driver is freed. */
+/* Sandboxes keep running. Calls from now on fail with ERR_UNAVAILABLE; calls under way are canceled and finish; then
+ * the operation is done, with 0, and the driver is freed. */
 void driver_close(struct driver *d, struct driver_close *c);
 
-/* --- members --- */
+/* --- drivers --- */
 
 struct engine_config; /* driver/engine/engine.h */
 
-/* What a driver is told when it is opened. */
+/* What a driver is opened with. */
 struct driver_setup {
         struct net_loop *loop;
         const struct log_ctx *log;
         struct str installation; /* id of this hutchd: in every name that the runtime sees */
-        const char *folder;      /* the driver's own, below the data folder; exists, 0700 */
+        const char *dir;         /* private, below the data directory; exists, 0700 */
         const char *agent;       /* path of hutch-execd */
 
         /* For the driver "native": */
         int warden; /* our end of the pair (plan/protocol.h), which is taken; -EBADF: none */
         const char *network; /* of sandboxes that name none; NULL: private */
-        /* By enum engine_kind, for docker and podman; NULL: nothing was said about them. */
+        /* By enum engine_kind, for docker and podman; NULL: not configured. */
         const struct engine_config *engines;
 };
 

@@ -11,6 +11,200 @@
 /* Records that a turn of scan decodes. */
 #define SCAN_SLICE 32
 
+/* --- agents --- */
+
+static void serve_ping(struct http_req *req)
+{
+        http_reply_empty(req, 200);
+}
+
+static void serve_version(struct http_req *req)
+{
+        http_reply(req, 200, STR("application/json"),
+                   STR("{\"name\":\"fake\",\"version\":\"0\",\"protocol\":1,\"build\":\"\"}"));
+}
+
+static const struct http_route agent_routes[] = {
+        { METHOD_GET, "/ping", .scope = HTTP_SCOPE_PUBLIC, .exec = serve_ping },
+        { METHOD_GET, "/version", .scope = HTTP_SCOPE_PUBLIC, .exec = serve_version },
+};
+
+static const struct http_api agent_api = {
+        .name = "agent",
+        .prefix = "",
+        .routes = agent_routes,
+        .n_routes = ARRAY_SIZE(agent_routes),
+};
+
+static void server_freed(void *data)
+{
+        struct server *s = data;
+        struct fake *f = s->f;
+
+        free((char *) s->agent.id.p);
+        free(s);
+        f->servers--;
+        fake__close_go_on(f);
+}
+
+void fake__agent_stop(struct entry *entry)
+{
+        if (entry->server)
+                http_server_free(entry->server->http, server_freed, entry->server);
+        entry->server = NULL;
+}
+
+static int agent_start(struct fake *f, struct entry *entry)
+{
+        struct driver_fake_world *w = f->world;
+        struct server *s = xnew(struct server);
+        int r;
+
+        s->f = f;
+        s->http = http_server_new(f->driver.loop, /* config= */ NULL, /* log= */ NULL);
+        s->agent.id = str_of(xstrndup_str(entry->id), entry->id.n);
+        s->agent.data = w->agent_data;
+        http_server_set_data(s->http, &s->agent);
+        f->servers++;
+        r = http_server_add_api(s->http, w->agent_api ? w->agent_api : &agent_api);
+        entry->server = s;
+        if (r < 0)
+                fake__agent_stop(entry);
+        return r;
+}
+
+void driver_fake_set_agent(struct driver_fake_world *w, const struct http_api *api, void *data)
+{
+        w->agent_api = api;
+        w->agent_data = data;
+}
+
+const struct driver_fake_agent *driver_fake_agent_of(const struct http_req *req)
+{
+        return http_server_data(req->server);
+}
+
+/* --- snapshots --- */
+
+/* Snapshots of the fake driver: names in its world. */
+
+static struct kept *kept_of(struct tree_node *n)
+{
+        return n ? container_of(n, struct kept, node) : NULL;
+}
+
+static struct kept *find(const struct fake *f, struct str id)
+{
+        char name[FAKE_NAME_SIZE];
+
+        return kept_of(tree_get(&f->world->snapshots, fake__name(name, sizeof(name), f, id)));
+}
+
+static void kept_free(struct driver_fake_world *w, struct kept *k)
+{
+        tree_remove(&w->snapshots, &k->node);
+        free(k);
+}
+
+void fake__kept_free_all(struct driver_fake_world *w)
+{
+        for (struct tree_node *n; (n = tree_nth(&w->snapshots, 0));)
+                kept_free(w, kept_of(n));
+}
+
+static bool has_source(const struct fake *f, const struct sandbox *record)
+{
+        const struct kept *k = record->snapshot_id.p ? find(f, record->snapshot_id) : NULL;
+
+        return !record->snapshot_id.p || (k && str_eq(k->tenant, record->tenant));
+}
+
+static void keep(struct fake *f, struct str id, struct str tenant)
+{
+        char name[FAKE_NAME_SIZE];
+        struct str key = fake__name(name, sizeof(name), f, id);
+        struct kept *k = xcalloc(1, sizeof(*k) + key.n + tenant.n);
+
+        memcpy(k->name, key.p, key.n);
+        memcpy(k->name + key.n, tenant.p, tenant.n);
+        k->id = str_of(k->name + key.n - id.n, id.n);
+        k->tenant = str_of(k->name + key.n, tenant.n);
+        tree_add(&f->world->snapshots, &k->node, str_of(k->name, key.n));
+}
+
+static void run_snapshot(struct driver *d, struct driver_req *req)
+{
+        struct fake *f = fake_of(d);
+        struct driver_snapshot *x = DRIVER_AS(snapshot, req);
+        const struct entry *entry = fake__entry_get(f, x->record->id);
+
+        if (!entry)
+                return driver_finish(req,
+                                     err_set(&req->err, ERR_NOT_FOUND, "there is no such sandbox"));
+        if (entry->status != RUNTIME_RUNNING)
+                return driver_finish(req, err_set(&req->err, ERR_CONFLICT, "the sandbox is %s",
+                                                  runtime_status_to_string(entry->status)));
+        if (find(f, x->snapshot_id))
+                return driver_finish(req, err_set(&req->err, ERR_EXISTS,
+                                                  "there is such a snapshot already"));
+        keep(f, x->snapshot_id, x->record->tenant);
+        return driver_finish(req, 0);
+}
+
+static bool is_used(const struct fake *f, struct str id)
+{
+        const struct tree *all = &f->world->sandboxes;
+
+        for (struct tree_node *n = tree_from(all, str_from(f->prefix));
+             n && str_starts_with(n->key, str_from(f->prefix)); n = tree_after(all, n->key))
+                if (str_eq(str_from(entry_of(n)->snapshot_id), id))
+                        return true;
+        return false;
+}
+
+static void run_snapshot_remove(struct driver *d, struct driver_req *req)
+{
+        struct fake *f = fake_of(d);
+        struct kept *k = find(f, DRIVER_AS(snapshot_remove, req)->snapshot_id);
+
+        if (k && is_used(f, k->id))
+                return driver_finish(req, err_set(&req->err, ERR_CONFLICT,
+                                                  "a sandbox that was made of it is there"));
+        if (k)
+                kept_free(f->world, k);
+        return driver_finish(req, 0);
+}
+
+static void run_snapshots(struct driver *d, struct driver_req *req)
+{
+        struct fake *f = fake_of(d);
+        const struct tree *all = &f->world->snapshots;
+        struct str prefix = str_from(f->prefix);
+
+        for (struct tree_node *n = tree_from(all, prefix); n && str_starts_with(n->key, prefix);
+             n = tree_after(all, n->key))
+                driver_snapshots_add(DRIVER_AS(snapshots, req), kept_of(n)->id);
+        driver_finish(req, 0);
+}
+
+/* --- for tests --- */
+
+size_t driver_fake_snapshots(const struct driver_fake_world *w)
+{
+        return w->snapshots.n;
+}
+
+bool driver_fake_lose_snapshot(struct driver_fake_world *w, struct str id)
+{
+        for (struct tree_node *n = tree_nth(&w->snapshots, 0); n;
+             n = tree_after(&w->snapshots, n->key))
+                if (str_eq(kept_of(n)->id, id)) {
+                        kept_free(w, kept_of(n));
+                        return true;
+                }
+        return false;
+}
+
 /* --- calls --- */
 
 static int fail_not_found(struct driver_req *req)
@@ -18,7 +212,7 @@ static int fail_not_found(struct driver_req *req)
         return err_set(&req->err, ERR_NOT_FOUND, "there is no such sandbox");
 }
 
-static int fail_not(struct driver_req *req, const struct entry *entry)
+static int fail_state(struct driver_req *req, const struct entry *entry)
 {
         return err_set(&req->err, ERR_CONFLICT, "the sandbox is %s",
                        runtime_status_to_string(entry->status));
@@ -42,7 +236,7 @@ static void run_create(struct driver *d, struct driver_req *req)
         if (fake__entry_get(f, c->record->id))
                 return driver_finish(req, err_set(&req->err, ERR_CONFLICT,
                                                   "there is such a sandbox already"));
-        if (!fake__has_source(f, c->record))
+        if (!has_source(f, c->record))
                 return driver_finish(req, err_set(&req->err, ERR_NOT_FOUND,
                                                   "there is no such snapshot"));
         buf_init(&text, RECORD_TEXT_MAX);
@@ -67,26 +261,26 @@ static void run_destroy(struct driver *d, struct driver_req *req)
         driver_finish(req, 0);
 }
 
-static int change_life(struct fake *f, struct driver_req *req, int from, int to)
+static int change_status(struct fake *f, struct driver_req *req, int from, int to)
 {
         struct entry *entry = fake__entry_get(f, DRIVER_AS(pause, req)->record->id);
 
         if (!entry)
                 return fail_not_found(req);
         if (entry->status != from)
-                return fail_not(req, entry);
+                return fail_state(req, entry);
         entry->status = to;
         return 0;
 }
 
 static void run_pause(struct driver *d, struct driver_req *req)
 {
-        driver_finish(req, change_life(fake_of(d), req, RUNTIME_RUNNING, RUNTIME_PAUSED));
+        driver_finish(req, change_status(fake_of(d), req, RUNTIME_RUNNING, RUNTIME_PAUSED));
 }
 
 static void run_resume(struct driver *d, struct driver_req *req)
 {
-        driver_finish(req, change_life(fake_of(d), req, RUNTIME_PAUSED, RUNTIME_RUNNING));
+        driver_finish(req, change_status(fake_of(d), req, RUNTIME_PAUSED, RUNTIME_RUNNING));
 }
 
 static void run_inspect(struct driver *d, struct driver_req *req)
@@ -195,7 +389,7 @@ static void run_connect(struct driver *d, struct driver_req *req)
                 return driver_finish(req, err_set(&req->err, ERR_UNAVAILABLE,
                                                   "its agent does not answer: it is %s",
                                                   runtime_status_to_string(entry->status)));
-        if (!entry->server && fake__agent_start(f, entry) < 0)
+        if (!entry->server && agent_start(f, entry) < 0)
                 return driver_finish(req, err_set(&req->err, ERR_INTERNAL, "bad routes"));
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
                 return driver_finish(req, err_errno(&req->err, -errno, "make a socket pair"));
@@ -234,9 +428,9 @@ static driver_call_fn *const effects[DRIVER_CALL_MAX_] = {
         [DRIVER_CALL_CONNECT] = run_connect,
         [DRIVER_CALL_USAGE] = run_usage,
         [DRIVER_CALL_PROBE] = run_probe,
-        [DRIVER_CALL_SNAPSHOT] = fake__snapshot,
-        [DRIVER_CALL_SNAPSHOT_REMOVE] = fake__snapshot_remove,
-        [DRIVER_CALL_SNAPSHOTS] = fake__snapshots,
+        [DRIVER_CALL_SNAPSHOT] = run_snapshot,
+        [DRIVER_CALL_SNAPSHOT_REMOVE] = run_snapshot_remove,
+        [DRIVER_CALL_SNAPSHOTS] = run_snapshots,
 };
 
 /* --- time --- */
@@ -334,7 +528,7 @@ static void fake_close(struct driver *d)
 
                 if (entry->watched_by == f) {
                         entry->watched_by = NULL;
-                        list_remove(&entry->news);
+                        list_remove(&entry->events);
                 }
                 if (entry->server && entry->server->f == f)
                         fake__agent_stop(entry);
@@ -375,7 +569,7 @@ int driver_fake_open_in(struct driver_fake_world *w, const struct driver_setup *
         memcpy(f->prefix, setup->installation.p, setup->installation.n);
         f->prefix[setup->installation.n] = '/';
         list_init(&f->waiting);
-        list_init(&f->news);
+        list_init(&f->events);
         net_task_init(&f->tell, fake__tell);
         list_append(&w->drivers, &f->node);
         *ret = &f->driver;

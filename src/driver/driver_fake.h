@@ -7,7 +7,7 @@
  *
  * The table is a world, a runtime of its own that outlives the driver: a test closes the driver,
  * opens another in the same world, and finds what a restarted hutchd would find. Several drivers may
- * be open in one world, as several hutchds are on one machine; they see their own installation only.
+ * be open in one world, as several hutchds are on one host; they see their own installation only.
  * A world belongs to one loop.
  *
  * Its agents answer GET /version and GET /ping, or what a test has them serve. At first every call
@@ -63,7 +63,7 @@ uint64_t driver_fake_calls(const struct driver_fake_world *w, enum driver_call c
 /* Ends it (RUNTIME_ENDED, RUNTIME_DEAD); its driver tells the watcher. The reason is a constant. */
 bool driver_fake_kill(struct driver_fake_world *w, struct str id, const struct driver_health *how);
 
-/* Somebody has removed it behind the driver's back; nobody is told. */
+/* Removes it behind the driver's back; no event. */
 bool driver_fake_vanish(struct driver_fake_world *w, struct str id);
 
 /* Its record can't be read back any more: scan skips it. */
@@ -78,7 +78,7 @@ int driver_fake_status(const struct driver_fake_world *w, struct str id);
 size_t driver_fake_count(const struct driver_fake_world *w);
 size_t driver_fake_snapshots(const struct driver_fake_world *w);
 
-/* Somebody has removed a snapshot behind the driver's back. False if there is none. */
+/* Removes a snapshot behind the driver's back. False if there is none. */
 bool driver_fake_lose_snapshot(struct driver_fake_world *w, struct str id);
 
 /* --- its agents --- */

@@ -34,7 +34,7 @@ struct fake {
         struct list node;
         char *prefix;         /* "<installation>/" */
         struct list waiting;  /* held or delayed */
-        struct list news;     /* sandboxes whose end is to be told */
+        struct list events;   /* sandboxes whose end is to be told */
         struct net_task tell; /* tells it */
         size_t servers;       /* of agents, that are not yet freed */
         bool closing;
@@ -42,9 +42,9 @@ struct fake {
 
 struct entry {
         struct tree_node node;
-        struct list news;
+        struct list events;
         struct fake *watched_by; /* or NULL */
-        struct server *server;   /* of its agent, once somebody has connected */
+        struct server *server;   /* of its agent, once there was a connection */
         struct str id;           /* in the name */
         struct str record;
         char snapshot_id[SANDBOX_ID_MAX + 1]; /* that it was made of; "": none */
@@ -99,19 +99,11 @@ struct entry *fake__entry_get(const struct fake *f, struct str id);
 struct entry *fake__entry_new(struct fake *f, const struct sandbox *record, struct str text);
 void fake__entry_free(struct driver_fake_world *w, struct entry *entry);
 
-/* The agent of a sandbox that has none yet. 0 or a negative errno. */
-int fake__agent_start(struct fake *f, struct entry *entry);
 void fake__agent_stop(struct entry *entry);
 
-/* --- snapshots (driver_fake_snapshot.c) --- */
+/* --- snapshots (driver_fake.c) --- */
 
-void fake__snapshot(struct driver *d, struct driver_req *req);
-void fake__snapshot_remove(struct driver *d, struct driver_req *req);
-void fake__snapshots(struct driver *d, struct driver_req *req);
 void fake__kept_free_all(struct driver_fake_world *w);
-
-/* Whether a record can be made of the snapshot that it names, if it names one. */
-bool fake__has_source(const struct fake *f, const struct sandbox *record);
 
 /* "<installation>/<id>" */
 struct str fake__name(char *storage, size_t size, const struct fake *f, struct str id);
@@ -119,7 +111,7 @@ struct str fake__name(char *storage, size_t size, const struct fake *f, struct s
 /* The call has its effect now. */
 void fake__go_on(struct waiting *x);
 
-/* Tells what is in f->news. */
+/* Tells what is in f->events. */
 void fake__tell(struct net_task *t);
 
 /* The close goes on, if nothing is in its way any more. */

@@ -40,7 +40,7 @@ static struct entry *entry_find(const struct driver_fake_world *w, struct str id
 void fake__entry_free(struct driver_fake_world *w, struct entry *entry)
 {
         fake__agent_stop(entry);
-        list_remove(&entry->news);
+        list_remove(&entry->events);
         tree_remove(&w->sandboxes, &entry->node);
         free((char *) entry->record.p);
         free(entry->message);
@@ -61,7 +61,7 @@ struct entry *fake__entry_new(struct fake *f, const struct sandbox *record, stru
         entry->number = ++f->world->made;
         entry->status = RUNTIME_RUNNING;
         entry->watched_by = f;
-        list_init(&entry->news);
+        list_init(&entry->events);
         tree_add(&f->world->sandboxes, &entry->node, str_of(entry->name, key.n));
         return entry;
 }
@@ -160,8 +160,8 @@ void fake__tell(struct net_task *t)
 {
         struct fake *f = container_of(t, struct fake, tell);
 
-        for (struct list *n; (n = list_first(&f->news));) {
-                struct entry *entry = container_of(n, struct entry, news);
+        for (struct list *n; (n = list_first(&f->events));) {
+                struct entry *entry = container_of(n, struct entry, events);
                 struct driver_health how = { entry->status, entry->reason, STR("") };
 
                 list_remove(n);
@@ -183,9 +183,9 @@ bool driver_fake_kill(struct driver_fake_world *w, struct str id, const struct d
         entry->reason = how->reason;
         free(entry->message);
         entry->message = xstrndup_str(how->message);
-        list_remove(&entry->news);
+        list_remove(&entry->events);
         if (entry->watched_by) {
-                list_append(&entry->watched_by->news, &entry->news);
+                list_append(&entry->watched_by->events, &entry->events);
                 net_task_queue(entry->watched_by->driver.loop, &entry->watched_by->tell);
         }
         return true;

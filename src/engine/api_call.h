@@ -31,7 +31,7 @@ struct api_call {
         struct buf target;
         struct buf body; /* the JSON document to send; empty: none */
         struct str
-                borrowed; /* sent instead, if there is one: a tar archive that somebody else keeps */
+                borrowed; /* sent instead, if there is one: a tar archive, which the caller keeps */
         struct str auth;  /* value of X-Registry-Auth, or the null view */
         struct json_stream *objects; /* or NULL: the response is collected */
         void (*begun)(

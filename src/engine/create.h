@@ -11,7 +11,7 @@
 enum create_stage {
         STAGE_CHECKING, /* nothing exists yet */
         STAGE_PULLING,  /* the same */
-        STAGE_MAKING,   /* the engine's calls cannot be taken back */
+        STAGE_CREATING, /* the engine's calls cannot be taken back */
         STAGE_WAITING,  /* for the agent */
         STAGE_UNDOING,
 };

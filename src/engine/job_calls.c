@@ -188,7 +188,7 @@ static void send_text(struct job *j, const char *name, struct str text)
         send_fact(j, name, true, text.n ? QUOTED(text) : "unknown");
 }
 
-static void probe_told(struct job *j)
+static void probe_info(struct job *j)
 {
         struct engine_info info = { 0 };
         bool rootless, seccomp;
@@ -242,7 +242,7 @@ static void probe_version(struct job *j)
         send_fact(j, "engine", true, text);
         api_call_reset(&j->api);
         api_call_target(&j->api, "/info");
-        return job_call(j, "GET", probe_told);
+        return job_call(j, "GET", probe_info);
 }
 
 void job__probe(struct job *j)

@@ -148,7 +148,7 @@ static void recheck_done(struct job *j)
         r = job_container(j, &seen);
         if (r == 0)
                 return create__undo(j, err_set(&j->err, ERR_UNAVAILABLE,
-                                               "it was removed by somebody else"));
+                                               "it was removed behind our back"));
         if (r > 0 && seen.exit_code == MOUNT_IDENTITY_EXIT && volume_sources_have_bind(&c->sources))
                 return create__undo(j, wrong_mount(j));
         if (r > 0 && seen.state.status != RUNTIME_RUNNING && seen.state.status != RUNTIME_PAUSED)
@@ -298,7 +298,7 @@ static void create_container(struct job *j)
         char dir[PATH_MAX_TEXT];
         struct container_params params = create__params(j, dir, sizeof(dir));
 
-        c->stage = STAGE_MAKING;
+        c->stage = STAGE_CREATING;
         api_call_reset(&j->api);
         if (c->can_subpath)
                 api_call_use_base(&j->api, API_BASE_SUBPATH);
@@ -343,7 +343,7 @@ void create__make(struct job *j)
                 return create_container(j);
         if (!run_dir_exists(&j->worker->run_dirs, j->id))
                 return create_run_dir(j);
-        c->stage = STAGE_MAKING;
+        c->stage = STAGE_CREATING;
         return run_dir_remove(&j->worker->run_dirs, j->id, old_run_dir_removed, j);
 }
 

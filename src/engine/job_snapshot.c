@@ -434,7 +434,7 @@ static void note_leftover(struct listing *l, struct str id)
         l->n++;
 }
 
-/* The engine filters; the labels are checked again here. An image that somebody made from a snapshot has the labels,
+/* The engine filters; the labels are checked again here. An image that was made from a snapshot has the labels,
  * too, but not the name. */
 static void list_image(struct listing *l, const struct engine_listed_image *image)
 {

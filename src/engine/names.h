@@ -25,7 +25,7 @@
 #define LABEL_TENANT       "hutch.tenant"
 #define LABEL_VOLUME       "hutch.volume." /* and the claim of which a part is bound */
 
-/* Of images. They differ from those of containers: a container that somebody else creates from a snapshot's
+/* Of images. They differ from those of containers: a container that others create from a snapshot's
  * image inherits them and must not look like a sandbox. */
 #define LABEL_SNAPSHOT              "hutch.snapshot"
 #define LABEL_SNAPSHOT_INSTALLATION "hutch.snapshot.installation"

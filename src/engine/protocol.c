@@ -150,13 +150,13 @@ int engine_request_decode(struct str text, struct arena *a, struct engine_reques
 {
         struct engine_request q = { 0 };
         struct json_error wrong;
-        unsigned there, wanted;
+        unsigned there, expected;
 
         if (json_decode(text, engine_request_fields, JSON_REFUSE_UNKNOWN, a, &q, &wrong) < 0)
                 return err_set(e, ERR_INVALID, "not a request: %s", wrong.message);
         there = fields_in(&q);
-        wanted = fields_of[q.call];
-        if ((there | SECRETS) != (wanted | SECRETS) || (there & SECRETS & ~wanted))
+        expected = fields_of[q.call];
+        if ((there | SECRETS) != (expected | SECRETS) || (there & SECRETS & ~expected))
                 return err_set(e, ERR_INVALID, "%s: a field is missing, or does not belong there",
                                engine_call_to_string(q.call));
         if (!!q.version != !!q.installation.p || (q.version && !id_is_hex(q.installation)))

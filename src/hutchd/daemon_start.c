@@ -66,7 +66,7 @@ static int open_driver(struct daemon *d, const char *name, struct err *e)
                                                        .log = &d->log,
                                                        .installation =
                                                                str_from(d->data.installation),
-                                                       .folder = folder,
+                                                       .dir = folder,
                                                        .warden = d->options->warden,
                                                        .network = plan_network_to_string(
                                                                (int) d->config->native.network),

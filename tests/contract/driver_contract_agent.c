@@ -134,7 +134,7 @@ static void too_much_output_ends_the_command(void **state)
         check_i64_eq(run(&r, "head -c 1000 /dev/zero"), 0);
         check_i64_eq(r.exec.out.n, 1000);
         agent_exec_done(&r.exec);
-        /* It is killed when the agent notices that nobody listens. */
+        /* It is killed when the agent notices that no one listens. */
         check_i64_eq(run(&still, UNTIL_LET_GO), 0);
         agent_exec_done(&still.exec);
 }

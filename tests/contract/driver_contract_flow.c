@@ -369,7 +369,7 @@ static void close_ends_what_is_under_way(void **state)
         }
         if (x[3].result == 0)
                 (void) fd_close(x[3].connect.fd);
-        /* Each of the two is there as a whole or not at all. */
+        /* Each of the two is there as a complete or not at all. */
         check_i64_eq(driver_world_scan(w, found, sizeof(found), NULL), 0);
         check_true((strstr(found, "sb-a") == NULL) == (x[5].result == 0));
         check_true((strstr(found, "sb-b") != NULL) == (x[0].result == 0));

@@ -17,7 +17,7 @@
 static enum engine_kind kind;
 static enum engine_reach reach;
 
-/* Each installation has a data folder of its own, and its worker keeps others out of it. */
+/* Each installation has a data dir of its own, and its worker keeps others out of it. */
 static int open_engine(struct driver_world *w, const struct driver_setup *setup,
                        struct driver **ret, struct err *e)
 {
@@ -28,11 +28,11 @@ static int open_engine(struct driver_world *w, const struct driver_setup *setup,
                 .network = ENGINE_NETWORK_NONE,
         };
         struct driver_setup own = *setup;
-        char folder[256];
+        char dir[256];
 
-        (void) snprintf(folder, sizeof(folder), "%s/%.*s", w->folder, STR_ARG(setup->installation));
-        check_true(mkdir(folder, 0700) == 0 || errno == EEXIST);
-        own.folder = folder;
+        (void) snprintf(dir, sizeof(dir), "%s/%.*s", w->dir, STR_ARG(setup->installation));
+        check_true(mkdir(dir, 0700) == 0 || errno == EEXIST);
+        own.dir = dir;
         return driver_engine_open(&own, kind, &config, ret, e);
 }
 

@@ -30,8 +30,8 @@
 
 struct warden_process {
         char installation[ID_HEX_LEN + 1];
-        char name[64]; /* for it in here: the same test may run twice on a machine */
-        char folder[128];
+        char name[64]; /* for it in here: the same test may run twice on a host */
+        char dir[128];
         char uids[32];
         int ours, theirs;
         pid_t pid;
@@ -39,7 +39,7 @@ struct warden_process {
 
 static struct warden_process wardens[WARDENS_MAX];
 static size_t n_wardens;
-static struct fake_root root; /* of their data folders */
+static struct fake_root root; /* of their data directories */
 
 /* --- processes --- */
 
@@ -58,7 +58,7 @@ static void start(struct warden_process *p)
                 return;
         (void) fcntl(p->theirs, F_SETFD, 0);
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        (void) execl(program, program, "--socket-fd", fd, "--data", p->folder, "--agent", agent,
+        (void) execl(program, program, "--socket-fd", fd, "--data", p->dir, "--agent", agent,
                      "--installation", p->name, "--uids", p->uids, "--zygotes", "1", "--no-private",
                      "--log-level", "error", NULL);
         _exit(127);
@@ -79,7 +79,7 @@ static struct warden_process *warden_of(struct str installation)
         ids_init(&ids);
         ids_hex(&ids, random);
         (void) snprintf(p->name, sizeof(p->name), "test-%s", random);
-        (void) snprintf(p->folder, sizeof(p->folder), "%s/%zu", root.root, n_wardens);
+        (void) snprintf(p->dir, sizeof(p->dir), "%s/%zu", root.root, n_wardens);
         (void) snprintf(p->uids, sizeof(p->uids), "%u:%u",
                         UIDS_BASE + (unsigned) n_wardens * UIDS_EACH, UIDS_EACH);
         check_i64_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
@@ -114,13 +114,13 @@ static void stop(struct warden_process *p)
 
 /* --- the maker --- */
 
-static bool is_empty(const char *folder, const char *name)
+static bool is_empty(const char *dir, const char *name)
 {
         char path[256];
         size_t n = 0;
         DIR *d;
 
-        (void) snprintf(path, sizeof(path), "%s/%s", folder, name);
+        (void) snprintf(path, sizeof(path), "%s/%s", dir, name);
         d = opendir(path);
         check_true(d != NULL);
         while (readdir(d))
@@ -134,7 +134,7 @@ static void end(struct driver_world *w)
 {
         (void) w;
         for (size_t i = 0; i < n_wardens; i++)
-                check_true(is_empty(wardens[i].folder, DATA_SANDBOXES));
+                check_true(is_empty(wardens[i].dir, DATA_SANDBOXES));
 }
 
 static int open_native(struct driver_world *w, const struct driver_setup *setup,
@@ -150,7 +150,7 @@ static int open_native(struct driver_world *w, const struct driver_setup *setup,
 
 static void path_of(struct str id, const char *name, char ret[static 256])
 {
-        (void) snprintf(ret, 256, "%s/" DATA_SANDBOXES "/%.*s/%s", wardens[0].folder, STR_ARG(id),
+        (void) snprintf(ret, 256, "%s/" DATA_SANDBOXES "/%.*s/%s", wardens[0].dir, STR_ARG(id),
                         name);
 }
 

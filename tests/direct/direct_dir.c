@@ -125,7 +125,7 @@ int dir_connect(const struct direct *d, struct str id, int *ret)
 
         if (r < 0)
                 return r;
-        /* The path of a socket has 108 bytes, that of a folder may have 4,096. */
+        /* The path of a socket has 108 bytes, that of a directory may have 4,096. */
         (void) snprintf(path, sizeof(path), "unix:/proc/self/fd/%d/sock", dir);
         r = sock_addr_from_string(str_from(path), &addr);
         return r < 0 ? r : sock_connect(&addr, ret);

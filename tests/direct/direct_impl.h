@@ -19,7 +19,7 @@ struct direct {
         struct agents *agents;
         const struct log_ctx *log;
         char *agent; /* path of hutch-execd */
-        char *path;  /* <folder>/<installation> */
+        char *path;  /* <directory>/<installation> */
         int dir;     /* the same */
         struct ids ids;
         struct map instances;
@@ -55,12 +55,12 @@ int instance_watch(struct direct *d, struct str id, pid_t pid, int pidfd, struct
 void instance_forget(struct instance *b);
 struct instance *instance_get(struct direct *d, struct str id);
 
-/* The instance of a sandbox that was found in the folder: 1 if its supervisor lives, 0 if not; then *ret_lock
+/* The instance of a sandbox that was found in the directory: 1 if its supervisor lives, 0 if not; then *ret_lock
  * (may be NULL) keeps one from coming. */
 int instance_adopt(struct direct *d, struct str id, struct instance **ret, int *ret_lock)
         must_check;
 
-/* --- its folder; paths relative to it --- */
+/* --- its directory; paths relative to it --- */
 
 /* O_PATH. -ENOENT if there is no such sandbox. */
 int dir_open(const struct direct *d, struct str id, int *ret) must_check;
@@ -86,7 +86,7 @@ int supervisor_start(struct direct *d, const struct sandbox *record,
                      const struct create_request *request, struct instance **ret, struct err *e)
         must_check;
 
-/* Ends whatever runs and removes the folder. */
+/* Ends whatever runs and removes the directory. */
 struct teardown {
         struct direct *d;
         char id[SANDBOX_ID_MAX + 1];
@@ -97,7 +97,7 @@ struct teardown {
 void teardown_start(struct teardown *t, struct direct *d, struct str id,
                     void (*done)(struct teardown *t, int r));
 
-/* Removes an entry of the driver's folder, a slice a turn. `done` may be NULL. */
+/* Removes an entry of the driver's directory, a slice a turn. `done` may be NULL. */
 void removal_start(struct direct *d, const char *name, void (*done)(void *data, int r), void *data);
 void removals_stop(struct direct *d);
 

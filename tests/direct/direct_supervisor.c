@@ -2,7 +2,7 @@
 
 /*
  * direct-supervisor AGENT [ARGUMENT]...: stands between hutchd and one agent of the driver "direct", in the
- * sandbox's folder, and outlives hutchd.
+ * sandbox's directory, and outlives hutchd.
  *
  * It holds a lock on the file "lock" for as long as anything of the sandbox runs: who wants to know
  * whether it lives, and its pid, asks the kernel for the holder. No note of hutchd is needed, so none
@@ -10,10 +10,10 @@
  * setsid and double forks or not.
  *
  * It ends everything below it and then itself when the agent ends (and leaves a note how, in "exit"),
- * on SIGTERM, and when somebody has removed its folder: a test that fails leaves no processes behind.
+ * on SIGTERM, and when someone has removed its directory: a test that fails leaves no processes behind.
  *
- * The lock comes first, and is given back by the kernel only. A hutchd that finds nobody holding it
- * takes it, and either leaves a note "exit" or removes the folder: a supervisor that comes late finds one
+ * The lock comes first, and is given back by the kernel only. A hutchd that finds no one holding it
+ * takes it, and either leaves a note "exit" or removes the directory: a supervisor that comes late finds one
  * of the two and goes.
  */
 
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
         w.agent = start_agent(argv + 1, &before);
         if (w.agent < 0)
                 return 125;
-        /* The agent's listening socket: once the agent is gone nobody may connect. */
+        /* The agent's listening socket: once the agent is gone no one may connect. */
         (void) dup2(STDOUT_FILENO, STDIN_FILENO);
 
         while (!w.ended && sig != SIGTERM && !is_removed(lock)) {

@@ -397,10 +397,10 @@ static void sweep(struct direct *d)
 static int open_folder(const struct driver_setup *setup, char **ret_path, int *ret, struct err *e)
 {
         char path[PATH_MAX_TEXT];
-        int fd, n = snprintf(path, sizeof(path), "%s/%.*s", setup->folder,
+        int fd, n = snprintf(path, sizeof(path), "%s/%.*s", setup->dir,
                              STR_ARG(setup->installation));
 
-        if (setup->folder[0] != '/' || n >= (int) sizeof(path) || setup->installation.n == 0
+        if (setup->dir[0] != '/' || n >= (int) sizeof(path) || setup->installation.n == 0
             || str_find(setup->installation, '/') >= 0 || setup->installation.p[0] == '.')
                 return err_set(e, ERR_INVALID, "no usable folder, or id of the installation");
         if (mkdir(path, 0700) < 0 && errno != EEXIST)

@@ -14,7 +14,7 @@
 
 /*
  * A program that makes, pauses and destroys sandboxes without end is killed at random moments. Who
- * comes after it finds whole records only, and can end everything: no process and no folder is left.
+ * comes after it finds complete records only, and can end everything: no process and no directory is left.
  */
 
 #define ROUNDS    40
@@ -95,7 +95,7 @@ static void run_and_kill(const char *folder, unsigned ms)
 
                 w.maker = &maker;
                 check_i64_eq(net_loop_init(&w.loop, &clock_system), 0);
-                (void) snprintf(w.folder, sizeof(w.folder), "%s", folder);
+                (void) snprintf(w.dir, sizeof(w.dir), "%s", folder);
                 be_busy(&w);
         }
         (void) poll(NULL, 0, (int) ms);
@@ -168,8 +168,8 @@ static void check_all_can_be_ended(struct driver_world *w)
                 check_i64_eq(driver_world_destroy(w, s), 0);
         }
         /* A supervisor that was started too late needs a moment to notice, and so does the sweeping. */
-        driver_world_until(w, processes_below(w->folder) == 0);
-        driver_world_until(w, entries_in(w->folder) == 0);
+        driver_world_until(w, processes_below(w->dir) == 0);
+        driver_world_until(w, entries_in(w->dir) == 0);
         driver_world_close_driver(w, TAKE_PTR(w->driver));
 }
 
@@ -190,7 +190,7 @@ static void a_crash_at_any_moment_leaks_nothing(void **state)
                 random %= LATEST_MS;
                 (void) snprintf(name, sizeof(name), "round %u, killed after %u ms", i, random);
                 check_case(name);
-                run_and_kill(w.folder, random);
+                run_and_kill(w.dir, random);
                 check_all_can_be_ended(&w);
         }
         driver_world_close(&w);
@@ -200,7 +200,7 @@ static void a_crash_at_any_moment_leaks_nothing(void **state)
 
 static void lock_path(const struct driver_world *w, char ret[static 128])
 {
-        (void) snprintf(ret, 128, "%s/%s/sb-1/lock", w->folder, WORLD_INSTALLATION);
+        (void) snprintf(ret, 128, "%s/%s/sb-1/lock", w->dir, WORLD_INSTALLATION);
 }
 
 static void who_loses_its_lock_ends_and_can_be_destroyed(void **state)
@@ -218,7 +218,7 @@ static void who_loses_its_lock_ends_and_can_be_destroyed(void **state)
         check_i64_eq(driver_world_scan(&w, found, sizeof(found), NULL), 0);
         check_z_eq(found, "sb-1:dead");
         check_i64_eq(driver_world_destroy(&w, s), 0);
-        check_i64_eq(entries_in(w.folder), 0);
+        check_i64_eq(entries_in(w.dir), 0);
         driver_world_close(&w);
 }
 
@@ -251,7 +251,7 @@ static void it_refuses_to_open_outside_of_tests(void **state)
         driver_world_open(&w, NULL);
         setup = (struct driver_setup){ .loop = &w.loop,
                                        .installation = STR("i"),
-                                       .folder = w.folder,
+                                       .dir = w.dir,
                                        .agent = "/nonexistent" };
         check_i64_eq(setenv("HUTCH_TEST_DIRECT", "0", 1), 0);
         check_i64_eq(driver_direct_open(&setup, &d, &e), CODE(UNSUPPORTED));
@@ -270,7 +270,7 @@ static void without_an_agent_it_does_not_open(void **state)
         } cases[] = {
                 { "/no/such/agent", CODE(NOT_FOUND), "'/no/such/agent' cannot be run: No such" },
                 { "/etc/passwd", CODE(FORBIDDEN), "'/etc/passwd' cannot be run: Permission" },
-                { "/tmp", CODE(INVALID), "'/tmp' is no program" },
+                { "/tmp", CODE(INVALID), "'/tmp' is not a program" },
                 { "hutch-execd", CODE(INVALID), "absolute path" },
                 { NULL, CODE(INVALID), "absolute path" },
         };
@@ -280,7 +280,7 @@ static void without_an_agent_it_does_not_open(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct driver_setup setup = { .loop = &w.loop,
                                               .installation = STR(WORLD_INSTALLATION),
-                                              .folder = w.folder,
+                                              .dir = w.dir,
                                               .agent = cases[i].agent };
                 struct driver *d = NULL;
                 struct err e;

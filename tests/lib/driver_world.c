@@ -55,7 +55,7 @@ struct driver *driver_world_open_as(struct driver_world *w, const char *installa
         struct driver_setup setup = {
                 .loop = &w->loop,
                 .installation = str_from(installation),
-                .folder = w->folder,
+                .dir = w->dir,
                 .agent = agent ? agent : "/nonexistent",
         };
         struct driver *d = NULL;
@@ -71,8 +71,8 @@ void driver_world_open(struct driver_world *w, const struct driver_maker *maker)
         *w = (struct driver_world){ .maker = maker, .watcher.died = died };
         check_i64_eq(net_loop_init(&w->loop, &clock_system), 0);
         check_i64_eq(uv_timer_init(&w->loop.uv, &w->timer), 0);
-        (void) snprintf(w->folder, sizeof(w->folder), "%s/drvXXXXXX", check_tmp());
-        check_true(mkdtemp(w->folder) != NULL);
+        (void) snprintf(w->dir, sizeof(w->dir), "%s/drvXXXXXX", check_tmp());
+        check_true(mkdtemp(w->dir) != NULL);
         w->agents = agents_new(&w->loop);
         if (!maker)
                 return;
@@ -196,7 +196,7 @@ void driver_world_close(struct driver_world *w)
                 w->maker->end(w);
         uv_close((uv_handle_t *) &w->timer, NULL);
         net_loop_done(&w->loop);
-        remove_folder(w->folder);
+        remove_folder(w->dir);
 }
 
 /* --- records --- */

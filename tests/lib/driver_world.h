@@ -3,7 +3,7 @@
 #define HUTCH_TESTS_LIB_DRIVER_WORLD_H
 
 /*
- * A loop, a folder and a driver for tests, and the calls of a driver as functions that wait: they turn
+ * A loop, a directory and a driver for tests, and the calls of a driver as functions that wait: they turn
  * the loop until `done` was called, return the result and leave the story in w->err.
  */
 
@@ -46,7 +46,7 @@ struct driver_world {
         struct driver *driver;
         struct agents *agents;
         void *runtime; /* the maker's */
-        char folder[64];
+        char dir[64];
         struct err err; /* of the last call */
 
         struct driver_watcher watcher;
@@ -57,7 +57,7 @@ struct driver_world {
 
 #define WORLD_INSTALLATION "11111111111111111111111111111111"
 
-/* With maker NULL there is a loop and a folder only. */
+/* With maker NULL there is a loop and a directory only. */
 void driver_world_open(struct driver_world *w, const struct driver_maker *maker);
 void driver_world_close(struct driver_world *w);
 
@@ -80,8 +80,8 @@ void driver_world_turn(struct driver_world *w, usec_t until);
 
 /* --- records --- */
 
-/* A record that is whole, with this id; its entrypoint goes on until SIGTERM and ends with 0 then, from
- * the moment on when there is a file ".ready" in its working folder: an agent answers before that. */
+/* A record that is complete, with this id; its entrypoint goes on until SIGTERM and ends with 0 then, from
+ * the moment on when there is a file ".ready" in its working directory: an agent answers before that. */
 struct sandbox *driver_world_record(const char *id);
 
 /* --- calls that wait --- */

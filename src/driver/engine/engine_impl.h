@@ -29,7 +29,7 @@ struct engine {
         struct worker worker;
         char name[32]; /* "the worker of docker" */
         char **argv;
-        struct sock_addr service; /* of a worker that somebody else starts */
+        struct sock_addr service; /* of a worker that a service manager starts */
         char installation[ID_HEX_LEN + 1];
         uint64_t hello; /* id of the last one */
 

@@ -5,7 +5,7 @@
 struct watched {
         struct map_node by_id;
         struct list node;
-        bool seen; /* while all are compared */
+        bool seen; /* by the comparison that runs */
         char id[SANDBOX_ID_MAX + 1];
 };
 
@@ -33,7 +33,7 @@ void engine__watch(struct engine *g, struct str id)
                 map_add(&g->watched, &w->by_id, str_of(w->id, id.n));
                 list_append(&g->all_watched, &w->node);
         }
-        w->seen = true; /* it lived just now */
+        w->seen = true; /* it was alive just now */
 }
 
 void engine__unwatch(struct engine *g, struct str id)
@@ -50,7 +50,7 @@ void engine__unwatch_all(struct engine *g)
                 watched_free(g, container_of(n, struct watched, node));
 }
 
-/* --- what is told --- */
+/* --- health --- */
 
 struct driver_health engine__health(const struct engine_state *state)
 {
@@ -71,7 +71,7 @@ void engine__died(struct engine *g, struct str id, const struct engine_state *st
         driver_notify_died(&g->driver, id, &how);
 }
 
-/* --- what was missed --- */
+/* --- missed events --- */
 
 static void compare_part(struct engine_pending *p, const struct engine_message *m)
 {
@@ -89,16 +89,16 @@ static void compare_part(struct engine_pending *p, const struct engine_message *
         engine__died(g, record->id, m->state);
 }
 
-/* One that is in no list any more was removed. The list is walked anew after each that is told: who is
- * told may end others. */
+/* What the scan did not find was removed. The list is walked again after each notification: the watcher may unwatch
+ * others. */
 static void notify_gone(struct engine *g)
 {
         static const struct engine_state gone = { .status = RUNTIME_GONE,
                                                   .reason = ENGINE_REASON_INVALID_ };
-        bool told = true;
+        bool notified = true;
 
-        while (told) {
-                told = false;
+        while (notified) {
+                notified = false;
                 list_for_each (n, &g->all_watched) {
                         struct watched *w = container_of(n, struct watched, node);
                         char id[sizeof(w->id)];
@@ -107,7 +107,7 @@ static void notify_gone(struct engine *g)
                                 continue;
                         memcpy(id, w->id, sizeof(id));
                         engine__died(g, str_from(id), &gone);
-                        told = true;
+                        notified = true;
                         break;
                 }
         }

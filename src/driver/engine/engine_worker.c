@@ -191,7 +191,7 @@ static void make_argv(struct engine *g, const struct driver_setup *setup,
         add(g, &n, "", config->worker ? config->worker : text);
         add(g, &n, "--engine=", engine_kind_to_string((int) g->kind));
         add(g, &n, "--socket=", socket);
-        add(g, &n, "--directory=", setup->folder);
+        add(g, &n, "--directory=", setup->dir);
         add(g, &n, "--agent=", setup->agent);
         add(g, &n, "--installation=", g->installation);
         add(g, &n, "--reach=", engine_reach_to_string(config->reach));

@@ -171,7 +171,7 @@ static void an_event_has_a_maximum(void **state)
         reading_done(&r);
 }
 
-/* One that is whole and made of tiny values, which take longest to read. */
+/* One that is complete and made of tiny values, which take longest to read. */
 static void a_flood_of_values_is_an_event_like_any_other(void **state)
 {
         static const size_t sizes[] = { AGENT_EVENT_MAX, AGENT_EVENT_MAX + 1, 48 * KiB, 60 * KiB };

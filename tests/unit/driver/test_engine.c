@@ -104,7 +104,7 @@ static int set_up(void **state)
         memset(&worker, 0, sizeof(worker));
         worker.answers[ENGINE_HELLO] = ",\"done\":true,\"version\":1}";
         driver_world_open(&w, NULL);
-        (void) snprintf(path, sizeof(path), "unix:%s/worker.sock", w.folder);
+        (void) snprintf(path, sizeof(path), "unix:%s/worker.sock", w.dir);
         check_i64_eq(sock_addr_from_string(str_from(path), &addr), 0);
         check_i64_eq(sock_listen(&addr, &fd), 0);
         check_i64_eq(listener_open(&worker.listener, &w.loop, fd, &ops), 0);
@@ -112,7 +112,7 @@ static int set_up(void **state)
         config.worker = path;
         setup = (struct driver_setup){ .loop = &w.loop,
                                        .installation = STR(WORLD_INSTALLATION),
-                                       .folder = w.folder,
+                                       .dir = w.dir,
                                        .agent = "/bin/true" };
         if (driver_engine_open(&setup, ENGINE_DOCKER, &config, &w.driver, &w.err) < 0)
                 fail_msg("%s", w.err.message);
