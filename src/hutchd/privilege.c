@@ -9,7 +9,6 @@
 
 #include "base/base.h"
 #include "model/text.h"
-#include "os/caps.h"
 #include "os/confine.h"
 #include "os/fd.h"
 #include "os/file.h"

@@ -7,7 +7,6 @@
 #include "base/base.h"
 #include "base/secret.h"
 #include "os/fd.h"
-#include "os/fd_pass.h"
 
 /* Read at a time; an incomplete frame stays in the buffer and the remainder is read behind it. */
 #define PORTION (64 * KiB)

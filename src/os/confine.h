@@ -4,9 +4,10 @@
 
 /*
  * Irrevocable restrictions of the calling process, applied before it executes a program that is not
- * trusted. Capabilities are in os/caps.h.
+ * trusted.
  */
 
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <sys/resource.h>
 
@@ -32,5 +33,19 @@ int confine_limits(const struct confine_limit *limits, size_t n) must_check;
 /* The descriptors fds[0..n) become 0..n-1 and stay open across execve, which closes all others. The
  * array is overwritten. */
 int confine_descriptors(int *fds, size_t n) must_check;
+
+/* --- capabilities --- */
+
+/* Sets are bits: CAP_BIT(CAP_CHOWN). The bounding set comes first, because dropping from it needs a
+ * capability (CAP_SETPCAP) that may not be among those kept. */
+#define CAP_BIT(cap) (1ULL << (cap))
+
+/* Reduces bounding, permitted and effective sets to `keep`; inheritable and ambient become empty. */
+int caps_reduce(uint64_t keep) must_check;
+
+/* In two steps, for a caller that changes its user in between: the bounding set, which needs a
+ * capability; then all other sets, which need none. */
+int caps_bound(uint64_t keep) must_check;
+int caps_drop(void) must_check;
 
 #endif

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "os/caps.h"
 #include "os/confine.h"
 #include "os/fd.h"
 #include "os/in_root.h"

@@ -7,7 +7,6 @@
 #include "base/base.h"
 #include "base/secret.h"
 #include "os/fd.h"
-#include "os/fd_pass.h"
 #include "warden/warden_impl.h"
 
 #define REQUEST_FDS 4 /* more than any request has */

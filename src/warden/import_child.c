@@ -4,7 +4,6 @@
 
 #include "archive/extract.h"
 #include "base/base.h"
-#include "os/caps.h"
 #include "os/confine.h"
 #include "os/fd.h"
 #include "os/mount.h"

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "os/clone.h"
 #include "os/fd.h"
-#include "os/fd_pass.h"
 #include "warden/refill.h"
 
 /*

@@ -13,7 +13,6 @@
 #include "base/base.h"
 #include "os/clone.h"
 #include "os/fd.h"
-#include "os/fd_pass.h"
 #include "os/userns.h"
 #include "os/walk.h"
 #include "warden/build.h"

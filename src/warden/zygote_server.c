@@ -9,7 +9,6 @@
 #include "base/base.h"
 #include "os/clone.h"
 #include "os/fd.h"
-#include "os/fd_pass.h"
 
 /*
  * Theory of operation.

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "os/caps.h"
+#include "os/confine.h"
 
 struct caps {
         uint64_t bounding, permitted, effective, inheritable, ambient;

@@ -9,7 +9,6 @@
 
 #include "base/base.h"
 #include "os/fd.h"
-#include "os/fd_pass.h"
 #include "tests/lib/check.h"
 #include "tests/lib/wire.h"
 

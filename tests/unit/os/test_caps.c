@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/caps.h"
+#include "os/confine.h"
 
 #include "tests/lib/apart.h"
 #include "tests/lib/caps_get.h"

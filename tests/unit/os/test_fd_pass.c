@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/fd_pass.h"
+#include "os/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "os/caps.h"
 #include "os/confine.h"
 #include "os/fd.h"
 #include "tests/lib/apart.h"

@@ -25,8 +25,8 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
-#include "os/caps.h"
 #include "os/clone.h"
+#include "os/confine.h"
 #include "os/netns.h"
 #include "os/userns.h"
 #include "tests/lib/caps_get.h"
