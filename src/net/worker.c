@@ -17,30 +17,30 @@
  * Theory of operation.
  *
  * The problem. hutchd is one thread and unprivileged; whatever blocks, needs a thread or a privilege
- * runs in a helper process. Such a process can hang, crash, talk nonsense or be killed at any moment,
- * while any number of operations wait for it.
+ * runs in a helper process. Such a process can hang, crash, send invalid data or be killed at any
+ * time, while any number of operations wait for it.
  *
  * The invariant. A worker is two parts, a connection and (if spawned) a process, counted by _open.
- * Whatever happens first leads to lose(), which closes the connection and sees to the end of the
- * process; when both parts are gone, gone() runs, once. Only there do requests fail, and only from
+ * Whichever ends first leads to lose(), which closes the connection and makes sure that the process
+ * ends; when both parts are gone, gone() runs, once. Only there do requests fail, and only from
  * there is the next process started. So at most one process exists, and a request that failed is not
  * being carried out any more.
  *
- * Order of a start: socket pair, spawn, pidfd watched, channel opened, `connected`. The process may be
- * talked to before it runs: the socket keeps the bytes.
+ * Order of a start: socket pair, spawn, pidfd watched, channel opened, `connected`. Messages may be sent
+ * before the process runs: the socket keeps the bytes.
  *
  * Order of an end, spawned:
- *   - The process exits. What it said last is still in the socket: read first, then lose().
+ *   - The process exits. Its last messages are still in the socket: they are read first, then lose().
  *   - The connection ends (EOF, error, worker_fail, start timeout). lose() closes our end, which an
- *     orderly process takes as its order to finish; SIGKILL follows after exit_timeout, or at once if
+ *     orderly process takes as the order to exit; SIGKILL follows after exit_timeout, or at once if
  *     it broke the protocol.
- * The error that callers see is the owner's, if it gave one (worker_fail), else the exit status, which
- * says more than a closed connection.
+ * The error that callers see is the owner's, if it set one (worker_fail), otherwise the exit status, which
+ * is more specific than a closed connection.
  *
  * A crash of hutchd closes the connection; the process sees EOF and ends (die_with_parent: is killed).
  *
  * The inherited socket has no process to watch. The new process announces itself in the stream of
- * packets, behind everything the old one has said, so replies cannot be confused; output that was
+ * packets, after everything the old one has sent, so replies cannot be confused; output that was
  * queued for the old one is dropped before the hello.
  */
 
