@@ -105,7 +105,7 @@ static void check_complete(struct str head, enum head_guard_mode mode)
 
 static void check_guard(struct str in, enum head_guard_mode mode, size_t max, size_t piece)
 {
-        const struct cut cuts[] = { CUT_WHOLE, CUT_BYTES, CUT_EVERY(piece), CUT_AT(piece) };
+        const struct cut cuts[] = { CUT_NONE, CUT_BYTES, CUT_EVERY(piece), CUT_AT(piece) };
         struct guarded first = { 0 };
 
         for (size_t i = 0; i < ARRAY_SIZE(cuts); i++) {

@@ -13,7 +13,7 @@ static char name_300[301], name_100[101], dir_150[151];
 static int read_all(struct str in, struct buf *ret_log)
 {
         static const struct cut cuts[] = { { 1, 1 }, { 7, 7 }, { 512, 512 }, { 513, 0 } };
-        int r = tar_trace_run(in, CUT_WHOLE, ret_log);
+        int r = tar_trace_run(in, CUT_NONE, ret_log);
 
         for (size_t i = 0; i < ARRAY_SIZE(cuts); i++) {
                 struct buf log;
@@ -254,15 +254,15 @@ static void test_cut_archives(void **state)
         end = b.n;
         tar_write_end(&b);
         for (size_t n = 0; n < end + TAR_BLOCK; n += 100) {
-                check_i64_eq(tar_trace_run(str_of(buf_str(&b).p, n), CUT_WHOLE, &log), -EINVAL);
+                check_i64_eq(tar_trace_run(str_of(buf_str(&b).p, n), CUT_NONE, &log), -EINVAL);
                 check_true(has(&log, "truncated"));
                 buf_done(&log);
         }
-        check_i64_eq(tar_trace_run(str_of(buf_str(&b).p, end + TAR_BLOCK), CUT_WHOLE, &log), 0);
+        check_i64_eq(tar_trace_run(str_of(buf_str(&b).p, end + TAR_BLOCK), CUT_NONE, &log), 0);
         buf_done(&log);
         /* Behind the mark anything may stand. */
         buf_add_str(&b, STR("garbage"));
-        check_i64_eq(tar_trace_run(buf_str(&b), CUT_WHOLE, &log), 0);
+        check_i64_eq(tar_trace_run(buf_str(&b), CUT_NONE, &log), 0);
 }
 
 /* --- other programs --- */

@@ -66,7 +66,7 @@ static void test_lines_however_they_arrive(void **state)
                   "[1234567\xc3][z]" },
                 { "not UTF-8 anyway", "1234567\xff\xff\n", "[1234567\xff][\xff]" },
         };
-        const struct cut cuts[] = { CUT_WHOLE, CUT_BYTES, CUT_EVERY(3), CUT_AT(8), CUT_AT(9) };
+        const struct cut cuts[] = { CUT_NONE, CUT_BYTES, CUT_EVERY(3), CUT_AT(8), CUT_AT(9) };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 for (size_t k = 0; k < ARRAY_SIZE(cuts); k++) {
