@@ -20,7 +20,7 @@ struct cut {
         size_t step;
 };
 
-#define CUT_NONE    ((struct cut){ 0, 0 })
+#define CUT_NONE     ((struct cut){ 0, 0 })
 #define CUT_BYTES    ((struct cut){ 1, 1 })
 #define CUT_AT(n)    ((struct cut){ (n), 0 })
 #define CUT_EVERY(n) ((struct cut){ (n), (n) })
