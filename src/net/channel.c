@@ -172,8 +172,8 @@ static void close_fds(struct channel *c)
                 (void) fd_close(fd);
 }
 
-/* Too few descriptors are the receiver's problem on a packet socket; on a stream nobody can tell any
- * more which frame lacks one. */
+/* Too few descriptors are the receiver's problem on a packet socket; on a stream it is unknown
+ * which frame lacks one. */
 static int take_fds(struct channel *c, const struct fd_pass_msg *m)
 {
         int r = m->cut && !c->packets ? -EPROTO : 0;

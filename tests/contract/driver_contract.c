@@ -38,7 +38,7 @@ static void a_created_sandbox_runs_and_its_agent_answers(void **state)
         check_i64_eq(driver_world_status(&world, s), RUNTIME_RUNNING);
         check_i64_eq(driver_world_destroy(&world, s), 0);
         check_i64_eq(driver_world_status(&world, s), RUNTIME_GONE);
-        check_i64_eq(world.told, 0);
+        check_i64_eq(world.notified, 0);
 }
 
 static void destroy_may_be_repeated(void **state)
@@ -81,7 +81,7 @@ static void a_failed_create_leaves_nothing(void **state)
         check_i64_eq(driver_world_scan(&world, found, sizeof(found), &skipped), 0);
         check_z_eq(found, "");
         check_i64_eq(skipped, 0);
-        check_i64_eq(world.told, 0);
+        check_i64_eq(world.notified, 0);
 }
 
 /* --- what a driver can't do --- */
@@ -162,7 +162,7 @@ static void pause_and_resume_and_their_conflicts(void **state)
         check_i64_eq(driver_world_resume(&world, s), 0);
         check_i64_eq(driver_world_status(&world, s), RUNTIME_RUNNING);
         check_i64_eq(driver_world_ping(&world, s), 0);
-        check_i64_eq(world.told, 0);
+        check_i64_eq(world.notified, 0);
 }
 
 static void what_is_paused_can_be_destroyed(void **state)
@@ -188,7 +188,7 @@ static void connect_to_what_is_not_there(void **state)
         check_i64_eq(driver_world_create(&world, s), 0);
         check_i64_eq(driver_world_connect(&world, s, NULL), 0);
         world.maker->kill(&world, s->id, RUNTIME_DEAD);
-        driver_world_until(&world, world.told > 0);
+        driver_world_until(&world, world.notified > 0);
         check_i64_eq(driver_world_connect(&world, s, NULL), CODE(UNAVAILABLE));
         check_i64_eq(driver_world_ping(&world, s), CODE(UNAVAILABLE));
 }
@@ -208,7 +208,7 @@ static void several_connections_live_side_by_side(void **state)
 
 /* --- death --- */
 
-static void a_death_is_told(void **state)
+static void a_death_is_reported(void **state)
 {
         static const struct {
                 const char *name;
@@ -223,16 +223,16 @@ static void a_death_is_told(void **state)
                 usec_t killed;
 
                 check_case(cases[i].name);
-                world.told = 0;
+                world.notified = 0;
                 check_i64_eq(driver_world_create(&world, s), 0);
                 check_i64_eq(driver_world_ping(&world, s), 0);
                 killed = clock_mono(&clock_system);
                 world.maker->kill(&world, s->id, cases[i].status);
-                driver_world_until(&world, world.told > 0);
+                driver_world_until(&world, world.notified > 0);
                 check_true(clock_mono(&clock_system) - killed < USEC_PER_SEC);
-                check_z_eq(world.told_id, "sb-1");
-                check_i64_eq(world.told_how.status, cases[i].status);
-                check_true(world.told_how.reason != NULL);
+                check_z_eq(world.died_id, "sb-1");
+                check_i64_eq(world.died_health.status, cases[i].status);
+                check_true(world.died_health.reason != NULL);
                 check_i64_eq(driver_world_status(&world, s), cases[i].status);
                 if (driver_can(world.driver, DRIVER_PAUSE)) {
                         check_i64_eq(driver_world_pause(&world, s), CODE(CONFLICT));
@@ -293,7 +293,7 @@ static void probed(struct op *op, int result)
         check_true(p->facts[0].ok); /* the runtime answers */
         for (size_t i = 0; i < p->n; i++)
                 check_true(p->facts[i].name && p->facts[i].text.n > 0);
-        world.told++;
+        world.notified++;
 }
 
 static void a_probe_says_what_there_is(void **state)
@@ -301,11 +301,11 @@ static void a_probe_says_what_there_is(void **state)
         struct driver_probe p = { 0 };
         char found[64];
 
-        /* Who has just been opened may not know yet whether his runtime answers. */
+        /* A driver that was just opened may not know yet whether its runtime responds. */
         check_i64_eq(driver_world_scan(&world, found, sizeof(found), NULL), 0);
         op_init(&p.req.op, probed);
         driver_probe(world.driver, &p);
-        driver_world_until(&world, world.told > 0);
+        driver_world_until(&world, world.notified > 0);
 }
 
 /* --- the suite --- */
@@ -322,7 +322,7 @@ static const struct CMUnitTest single[] = {
         DRIVER_TEST(what_is_paused_can_be_destroyed),
         DRIVER_TEST(connect_to_what_is_not_there),
         DRIVER_TEST(several_connections_live_side_by_side),
-        DRIVER_TEST(a_death_is_told),
+        DRIVER_TEST(a_death_is_reported),
         DRIVER_TEST(usage_is_measured),
         DRIVER_TEST(a_probe_says_what_there_is),
 };

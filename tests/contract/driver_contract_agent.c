@@ -7,19 +7,19 @@
 
 #define w (driver_contract_world())
 
-static struct sandbox *box;
+static struct sandbox *sandbox;
 
 static int set_up(void **state)
 {
         (void) driver_contract_set_up(state);
-        box = driver_world_record("sb-1");
-        check_i64_eq(driver_world_create(w, box), 0);
+        sandbox = driver_world_record("sb-1");
+        check_i64_eq(driver_world_create(w, sandbox), 0);
         return 0;
 }
 
 static int tear_down(void **state)
 {
-        sandbox_free(TAKE_PTR(box));
+        sandbox_free(TAKE_PTR(sandbox));
         return driver_contract_tear_down(state);
 }
 
@@ -44,7 +44,7 @@ static void run_start(struct run *r, const char *command)
         op_init(&r->exec.req.op, run_done);
         r->done = false;
         r->exec.command = str_from(command);
-        agent_exec(w->agents, &r->exec, w->driver, box);
+        agent_exec(w->agents, &r->exec, w->driver, sandbox);
 }
 
 static int run(struct run *r, const char *command)
@@ -93,7 +93,7 @@ static void a_command_has_its_folder_and_variables(void **state)
 {
         struct json_pair env[] = { { STR("A"), STR("one\ntwo") } };
         struct run r = { .exec = { .cwd = STR("/tmp"), .env = { env, 1 } } };
-        struct run none = { .exec = { .cwd = STR("/no/such/folder") } };
+        struct run none = { .exec = { .cwd = STR("/no/such/dir") } };
 
         check_i64_eq(run(&r, "pwd; printf %s \"$A\""), 0);
         check_str_eq(buf_str(&r.exec.out), "/tmp\none\ntwo");
@@ -197,7 +197,7 @@ static int read_file(struct file_op *f, const char *path, size_t max)
         op_init(&f->req.op, file_done);
         f->read.path = str_from(path);
         f->read.max = max;
-        agent_read(w->agents, &f->read, w->driver, box);
+        agent_read(w->agents, &f->read, w->driver, sandbox);
         driver_world_until(w, f->done);
         w->err = f->req.err;
         return f->result;
@@ -209,7 +209,7 @@ static int write_files(struct file_op *f, const struct agent_file *files, size_t
         op_init(&f->req.op, file_done);
         f->write.files = files;
         f->write.n = n;
-        agent_write(w->agents, &f->write, w->driver, box);
+        agent_write(w->agents, &f->write, w->driver, sandbox);
         driver_world_until(w, f->done);
         w->err = f->req.err;
         return f->result;
@@ -310,7 +310,7 @@ static void destroy_ends_what_has_left_its_session(void **state)
         agent_exec_done(&r.exec);
         check_true(pid > 1);
         driver_world_restart(w);
-        check_i64_eq(driver_world_destroy(w, box), 0);
+        check_i64_eq(driver_world_destroy(w, sandbox), 0);
         if (!driver_can(w->driver, DRIVER_ISOLATION))
                 check_true(kill((pid_t) pid, 0) < 0 && errno == ESRCH);
 }

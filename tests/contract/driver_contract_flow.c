@@ -110,15 +110,15 @@ static void what_cannot_be_read_back_is_skipped(void **state)
         check_i64_eq(driver_world_create(w, b), 0);
         w->maker->spoil(w, a->id);
         driver_world_restart(w);
-        w->told = 0;
+        w->notified = 0;
         check_i64_eq(driver_world_scan(w, found, sizeof(found), &skipped), 0);
         check_z_eq(found, "sb-b:running");
         check_i64_eq(skipped, 1);
         /* Who knows it all the same can look at it, hears of its end, and can destroy it. */
         check_i64_eq(driver_world_status(w, a), RUNTIME_RUNNING);
         w->maker->kill(w, a->id, RUNTIME_DEAD);
-        driver_world_until(w, w->told > 0);
-        check_z_eq(w->told_id, "sb-a");
+        driver_world_until(w, w->notified > 0);
+        check_z_eq(w->died_id, "sb-a");
         check_i64_eq(driver_world_destroy(w, a), 0);
         check_i64_eq(driver_world_scan(w, found, sizeof(found), &skipped), 0);
         check_i64_eq(skipped, 0);
@@ -140,8 +140,8 @@ static void a_restart_finds_all_and_watches_them(void **state)
         if (pauses)
                 check_i64_eq(driver_world_pause(w, s[1]), 0);
         w->maker->kill(w, s[2]->id, RUNTIME_DEAD);
-        driver_world_until(w, w->told > 0);
-        w->told = 0;
+        driver_world_until(w, w->notified > 0);
+        w->notified = 0;
 
         driver_world_restart(w);
         check_i64_eq(driver_world_scan(w, found, sizeof(found), NULL), 0);
@@ -152,9 +152,9 @@ static void a_restart_finds_all_and_watches_them(void **state)
                 check_i64_eq(driver_world_resume(w, s[1]), 0);
         check_i64_eq(driver_world_ping(w, s[1]), 0);
         w->maker->kill(w, s[3]->id, RUNTIME_ENDED);
-        driver_world_until(w, w->told > 0);
-        check_z_eq(w->told_id, "sb-d");
-        check_i64_eq(w->told_how.status, RUNTIME_ENDED);
+        driver_world_until(w, w->notified > 0);
+        check_z_eq(w->died_id, "sb-d");
+        check_i64_eq(w->died_health.status, RUNTIME_ENDED);
         for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
                 check_i64_eq(driver_world_destroy(w, s[i]), 0);
                 sandbox_free(s[i]);
@@ -200,7 +200,7 @@ static void installations_do_not_see_each_other(void **state)
         w->driver = first;
         check_i64_eq(driver_world_status(w, s), RUNTIME_RUNNING);
         check_i64_eq(driver_world_ping(w, s), 0);
-        check_i64_eq(w->told, 0);
+        check_i64_eq(w->notified, 0);
 }
 
 /* --- many at a time --- */
@@ -316,7 +316,7 @@ static void a_canceled_create_leaves_nothing(void **state)
                 check_z_eq(found, "");
                 check_i64_eq(skipped, 0);
         }
-        check_i64_eq(w->told, 0);
+        check_i64_eq(w->notified, 0);
 }
 
 static void a_canceled_connect_ends_and_leaks_nothing(void **state)

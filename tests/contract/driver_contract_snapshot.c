@@ -52,7 +52,7 @@ static void run_done(struct op *op, int result)
         r->done = true;
 }
 
-static void check_run(const struct sandbox *box, const char *command, const char *output)
+static void check_run(const struct sandbox *sandbox, const char *command, const char *output)
 {
         struct run r = { 0 };
 
@@ -60,7 +60,7 @@ static void check_run(const struct sandbox *box, const char *command, const char
                 return;
         op_init(&r.exec.req.op, run_done);
         r.exec.command = str_from(command);
-        agent_exec(w->agents, &r.exec, w->driver, box);
+        agent_exec(w->agents, &r.exec, w->driver, sandbox);
         driver_world_until(w, r.done);
         check_i64_eq(r.result, 0);
         check_str_eq(buf_str(&r.exec.out), output);
@@ -90,7 +90,7 @@ static void a_sandbox_is_made_of_a_snapshot(void **state)
         check_i64_eq(driver_world_destroy(w, next), 0);
         check_i64_eq(driver_world_snapshot_remove(w, "snap-1"), 0);
         check_snapshots("");
-        check_i64_eq(w->told, 0);
+        check_i64_eq(w->notified, 0);
 }
 
 static void a_snapshot_that_is_needed_stays(void **state)
@@ -139,7 +139,7 @@ static void what_cannot_be_kept_or_restored(void **state)
         check_i64_eq(driver_world_create(w, none), CODE(NOT_FOUND));
         check_i64_eq(driver_world_status(w, none), RUNTIME_GONE);
         check_snapshots("");
-        /* Somebody else's. */
+        /* Another tenant's. */
         check_i64_eq(driver_world_snapshot(w, s, "snap-1"), 0);
         other->tenant = STR("other");
         check_i64_eq(driver_world_create(w, other), CODE(NOT_FOUND));

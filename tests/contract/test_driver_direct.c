@@ -17,8 +17,7 @@ static int open_direct(struct driver_world *w, const struct driver_setup *setup,
 
 static void path_of(struct driver_world *w, struct str id, const char *name, char ret[static 256])
 {
-        (void) snprintf(ret, 256, "%s/%s/%.*s/%s", w->dir, WORLD_INSTALLATION, STR_ARG(id),
-                        name);
+        (void) snprintf(ret, 256, "%s/%s/%.*s/%s", w->dir, WORLD_INSTALLATION, STR_ARG(id), name);
 }
 
 /* The agent passes SIGTERM on to the entrypoint, which ends with 0. */

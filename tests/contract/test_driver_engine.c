@@ -79,27 +79,28 @@ static void engine_kill(struct driver_world *w, struct str id, int status)
 static void engine_spoil(struct driver_world *w, struct str id)
 {
         char name[ENGINE_PEER_NAME];
-        json_t *all, *wanted, *value;
+        json_t *all, *expected, *value;
         const char *key;
 
         engine_peer_find(id, name);
         all = engine_peer_get("/containers/%s/json", name);
-        wanted = json_object_get(all, "Config");
+        expected = json_object_get(all, "Config");
         /* Podman tells these in words that it does not take. */
         (void) json_object_del(json_object_get(all, "HostConfig"), "Ulimits");
-        check_i64_eq(json_object_set(wanted, "HostConfig", json_object_get(all, "HostConfig")), 0);
-        json_object_foreach(json_object_get(wanted, "Labels"), key, value)
+        check_i64_eq(json_object_set(expected, "HostConfig", json_object_get(all, "HostConfig")),
+                     0);
+        json_object_foreach(json_object_get(expected, "Labels"), key, value)
         {
                 if (json_string_length(value) > 100)
                         (void) json_string_setn(value, json_string_value(value), 100);
         }
-        (void) json_object_set_new(wanted, "Entrypoint", json_pack("[ss]", "sleep", "100000"));
+        (void) json_object_set_new(expected, "Entrypoint", json_pack("[ss]", "sleep", "100000"));
         if (reach == ENGINE_REACH_EXEC) /* the agent was uploaded, and is not in the new one */
-                check_i64_eq(json_object_set_new(wanted, "Entrypoint",
+                check_i64_eq(json_object_set_new(expected, "Entrypoint",
                                                  json_pack("[ss]", "sleep", "1000")),
                              0);
         engine_peer_do("DELETE", NULL, "/containers/%s?force=1", name);
-        engine_peer_do("POST", wanted, "/containers/create?name=%s", name);
+        engine_peer_do("POST", expected, "/containers/create?name=%s", name);
         engine_peer_do("POST", NULL, "/containers/%s/start", name);
         json_decref(all);
 }

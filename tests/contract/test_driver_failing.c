@@ -4,7 +4,7 @@
 #include "tests/contract/driver_contract.h"
 #include "tests/lib/driver_fake_maker.h"
 
-/* As long as it is not told to fail, it is a driver like any other. */
+/* As long as it is not notified to fail, it is a driver like any other. */
 static int open_failing(struct driver_world *w, const struct driver_setup *setup,
                         struct driver **ret, struct err *e)
 {

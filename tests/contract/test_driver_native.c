@@ -203,7 +203,7 @@ static pid_t entrypoint_of(struct str id)
 }
 
 /* The entrypoint ends with 0, and everything with it; or the agent is killed. */
-static void kill_box(struct driver_world *w, struct str id, int status)
+static void kill_container(struct driver_world *w, struct str id, int status)
 {
         char path[256];
 
@@ -242,7 +242,7 @@ int main(void)
                 .name = "native",
                 .end = end,
                 .open = open_native,
-                .kill = kill_box,
+                .kill = kill_container,
                 .spoil = spoil,
                 .image = "host",
                 .bad_entrypoint = "/no/such/program",

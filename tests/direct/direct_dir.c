@@ -76,7 +76,7 @@ int dir_make(struct direct *d, const struct sandbox *record, struct err *e)
         if (faccessat(d->dir, z_of(record->id, id), F_OK, AT_SYMLINK_NOFOLLOW) == 0)
                 return err_set(e, ERR_CONFLICT, "there is such a sandbox already");
         if (mkdirat(d->dir, temp, 0700) < 0)
-                return err_errno(e, -errno, "make the folder of the sandbox");
+                return err_errno(e, -errno, "make the dir of the sandbox");
         dir = openat(d->dir, temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         r = dir < 0 ? -errno : fill(dir, record);
         if (r == 0)
@@ -87,7 +87,7 @@ int dir_make(struct direct *d, const struct sandbox *record, struct err *e)
                 r = -errno;
         if (r < 0) {
                 removal_start(d, name, NULL, NULL);
-                return err_errno(e, r, "fill the folder of the sandbox");
+                return err_errno(e, r, "fill the dir of the sandbox");
         }
         return 0;
 }

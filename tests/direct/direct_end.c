@@ -86,7 +86,7 @@ static void removed(void *data, int r)
 }
 
 /* It loses its name at once, whatever is left to remove. */
-static void remove_folder(struct teardown *t)
+static void remove_dir(struct teardown *t)
 {
         char trash[sizeof("trash-") + ID_HEX_LEN], random[ID_HEX_LEN + 1];
 
@@ -99,9 +99,9 @@ static void remove_folder(struct teardown *t)
         removal_start(t->d, trash, removed, t);
 }
 
-static void keeper_is_gone(struct instance *b)
+static void supervisor_is_gone(struct instance *b)
 {
-        remove_folder(b->ended_data);
+        remove_dir(b->ended_data);
 }
 
 void teardown_start(struct teardown *t, struct direct *d, struct str id,
@@ -115,12 +115,12 @@ void teardown_start(struct teardown *t, struct direct *d, struct str id,
         r = instance_adopt(d, id, &b, &t->lock);
         if (r == 1) {
                 b->quiet = true;
-                b->ended = keeper_is_gone;
+                b->ended = supervisor_is_gone;
                 b->ended_data = t;
-                /* One that is gone already is told of by its descriptor all the same. */
+                /* One that is gone already is notified of by its descriptor all the same. */
                 (void) pidfd_send_signal(b->pidfd, SIGTERM, NULL, 0);
         } else if (r == 0) {
-                remove_folder(t);
+                remove_dir(t);
         } else {
                 teardown_end(t, r == -ENOENT ? 0 : r);
         }

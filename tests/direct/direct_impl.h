@@ -34,7 +34,7 @@ static inline struct direct *direct_of(struct driver *d)
         return container_of(d, struct direct, driver);
 }
 
-/* --- a supervisor that lives, and whom its end is told --- */
+/* --- a supervisor that is alive --- */
 
 struct instance {
         struct map_node by_id;
@@ -43,7 +43,7 @@ struct instance {
         pid_t pid;
         int pidfd;
         uv_poll_t poll;
-        bool quiet;                        /* being made or destroyed: its end is no news */
+        bool quiet;                        /* being created or destroyed: its end is no event */
         void (*ended)(struct instance *b); /* or NULL */
         void *ended_data;
         char id[SANDBOX_ID_MAX + 1];

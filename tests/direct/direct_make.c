@@ -101,7 +101,7 @@ static int listen_in(int dir, int *ret)
 }
 
 static int spawn_supervisor(const struct direct *d, const struct sandbox *record,
-                            const struct create_request *request, const char *folder, pid_t *ret)
+                            const struct create_request *request, const char *directory, pid_t *ret)
 {
         scoped(fd_closep) int dir = -EBADF, listening = -EBADF, log = -EBADF;
         scoped(texts_done) struct texts argv = { 0 }, envp = { 0 };
@@ -115,13 +115,13 @@ static int spawn_supervisor(const struct direct *d, const struct sandbox *record
         log = openat(dir, "log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         if (log < 0)
                 return -errno;
-        (void) snprintf(work, sizeof(work), "%s/work", folder);
-        (void) snprintf(state, sizeof(state), "%s/state", folder);
+        (void) snprintf(work, sizeof(work), "%s/work", directory);
+        (void) snprintf(state, sizeof(state), "%s/state", directory);
         make_arguments(&argv, d, record, str_from(work), str_from(state));
         make_environment(&envp, request, str_from(work));
         return spawn_program(&(struct spawn){ .argv = argv.v,
                                               .envp = envp.v,
-                                              .cwd = folder,
+                                              .cwd = directory,
                                               .fds = { listening, log, log } },
                              ret);
 }
@@ -129,15 +129,15 @@ static int spawn_supervisor(const struct direct *d, const struct sandbox *record
 int supervisor_start(struct direct *d, const struct sandbox *record,
                      const struct create_request *request, struct instance **ret, struct err *e)
 {
-        char folder[PATH_MAX_TEXT];
+        char directory[PATH_MAX_TEXT];
         int pidfd, r;
         pid_t pid = 0;
 
         *ret = NULL;
-        if (snprintf(folder, sizeof(folder), "%s/%.*s", d->path, STR_ARG(record->id))
-            >= (int) sizeof(folder))
+        if (snprintf(directory, sizeof(directory), "%s/%.*s", d->path, STR_ARG(record->id))
+            >= (int) sizeof(directory))
                 return err_set(e, ERR_INVALID, "the path of the sandbox is too long");
-        r = spawn_supervisor(d, record, request, folder, &pid);
+        r = spawn_supervisor(d, record, request, directory, &pid);
         if (r < 0)
                 return err_errno(e, r, "start the agent");
         /* Our child, and not reaped: the number is still its own. */

@@ -13,7 +13,7 @@
 #include "tests/direct/direct_impl.h"
 #include "tests/direct/direct_proc.h"
 
-/* Folders that a turn of scan looks at. */
+/* Directories per iteration of a scan. */
 #define SCAN_SLICE 8
 
 /* Rounds of stopping processes, a turn each: one that does not stop by then hangs in the kernel. */
@@ -26,7 +26,7 @@ static int fail_not_found(struct driver_req *req)
 
 /* --- how it is doing --- */
 
-struct look {
+struct inspection {
         struct driver_health health;
         struct instance *instance; /* if it lives */
         char message[128];
@@ -45,7 +45,7 @@ static void note_never_started(const struct direct *d, struct str id)
                 log_debug(d->log, "could not write a note");
 }
 
-static int look(struct direct *d, struct str id, struct look *ret)
+static int inspect_instance(struct direct *d, struct str id, struct inspection *ret)
 {
         scoped(fd_closep) int lock = -EBADF;
         int r = instance_adopt(d, id, &ret->instance, &lock);
@@ -69,11 +69,11 @@ static int look(struct direct *d, struct str id, struct look *ret)
 static void run_inspect(struct driver *driver, struct driver_req *req)
 {
         struct driver_inspect *i = DRIVER_AS(inspect, req);
-        struct look l;
-        int r = look(direct_of(driver), i->record->id, &l);
+        struct inspection l;
+        int r = inspect_instance(direct_of(driver), i->record->id, &l);
 
         if (r < 0)
-                return driver_finish(req, err_errno(&req->err, r, "look at the sandbox"));
+                return driver_finish(req, err_errno(&req->err, r, "inspect the sandbox"));
         i->health = l.health;
         if (l.health.message.p)
                 i->health.message = driver_keep(req, l.health.message);
@@ -94,7 +94,7 @@ static void destroyed(struct teardown *t, int r)
 
         free(x);
         if (r < 0)
-                r = err_errno(&req->err, r, "remove the folder of the sandbox");
+                r = err_errno(&req->err, r, "remove the dir of the sandbox");
         driver_finish(req, r);
 }
 
@@ -116,12 +116,13 @@ struct stopping {
         unsigned rounds;
 };
 
-static int check_life(struct direct *d, struct driver_req *req, int status, struct look *ret)
+static int check_status(struct direct *d, struct driver_req *req, int status,
+                        struct inspection *ret)
 {
-        int r = look(d, DRIVER_AS(pause, req)->record->id, ret);
+        int r = inspect_instance(d, DRIVER_AS(pause, req)->record->id, ret);
 
         if (r < 0)
-                return err_errno(&req->err, r, "look at the sandbox");
+                return err_errno(&req->err, r, "inspect the sandbox");
         if (ret->health.status == RUNTIME_GONE)
                 return fail_not_found(req);
         if (ret->health.status != status)
@@ -139,7 +140,7 @@ static void stopping_end(struct stopping *s, int result)
 }
 
 /* A signal stops a process when it next leaves the kernel, and one that is being born is in no list
- * yet: once a look finds none that runs, all of them stand still. */
+ * yet: once a scan finds none that runs, all of them stand still. */
 static void stopping_round(struct net_task *t)
 {
         struct stopping *s = container_of(t, struct stopping, task);
@@ -152,7 +153,7 @@ static void stopping_round(struct net_task *t)
                                     err_set(&s->req->err, ERR_CONFLICT, "the sandbox has ended"));
         r = direct_tree_scan(b->pid, SIGSTOP, &tree);
         if (r < 0)
-                return stopping_end(s, err_errno(&s->req->err, r, "look for processes"));
+                return stopping_end(s, err_errno(&s->req->err, r, "find its processes"));
         if (tree.running == 0)
                 return stopping_end(s, 0);
         if (++s->rounds < STOP_ROUNDS)
@@ -165,8 +166,8 @@ static void run_pause(struct driver *driver, struct driver_req *req)
 {
         struct direct *d = direct_of(driver);
         struct stopping *s;
-        struct look l;
-        int r = check_life(d, req, RUNTIME_RUNNING, &l);
+        struct inspection l;
+        int r = check_status(d, req, RUNTIME_RUNNING, &l);
 
         if (r < 0)
                 return driver_finish(req, r);
@@ -181,13 +182,13 @@ static void run_resume(struct driver *driver, struct driver_req *req)
 {
         struct direct *d = direct_of(driver);
         struct direct_tree tree;
-        struct look l;
-        int r = check_life(d, req, RUNTIME_PAUSED, &l);
+        struct inspection l;
+        int r = check_status(d, req, RUNTIME_PAUSED, &l);
 
         if (r < 0)
                 return driver_finish(req, r);
         r = direct_tree_scan(l.instance->pid, SIGCONT, &tree);
-        return driver_finish(req, r < 0 ? err_errno(&req->err, r, "look for processes") : 0);
+        return driver_finish(req, r < 0 ? err_errno(&req->err, r, "find its processes") : 0);
 }
 
 /* --- connect, usage, probe --- */
@@ -209,15 +210,15 @@ static void run_usage(struct driver *driver, struct driver_req *req)
 {
         struct driver_usage *u = DRIVER_AS(usage, req);
         struct direct_tree tree = { 0 };
-        struct look l;
-        int r = look(direct_of(driver), u->record->id, &l);
+        struct inspection l;
+        int r = inspect_instance(direct_of(driver), u->record->id, &l);
 
         if (r == 0 && l.health.status == RUNTIME_GONE)
                 return driver_finish(req, fail_not_found(req));
         if (r == 0 && l.instance)
                 r = direct_tree_scan(l.instance->pid, 0, &tree);
         if (r < 0)
-                return driver_finish(req, err_errno(&req->err, r, "look for processes"));
+                return driver_finish(req, err_errno(&req->err, r, "find its processes"));
         u->cpu_usec = tree.cpu_usec;
         u->memory_bytes = tree.memory_bytes;
         u->processes = tree.n;
@@ -280,7 +281,7 @@ static int scan_entry(struct scanning *s, struct str name)
 {
         struct driver_scan *scan = DRIVER_AS(scan, s->req);
         scoped(sandbox_freep) struct sandbox *record = NULL;
-        struct look l;
+        struct inspection l;
         int r;
 
         if (name.p[0] == '.' || is_makeshift(name))
@@ -289,9 +290,9 @@ static int scan_entry(struct scanning *s, struct str name)
                 scan->skipped++;
                 return 0;
         }
-        r = look(s->d, name, &l);
+        r = inspect_instance(s->d, name, &l);
         if (r < 0)
-                return err_errno(&s->req->err, r, "look at the sandbox '%.*s'", STR_ARG(name));
+                return err_errno(&s->req->err, r, "inspect the sandbox '%.*s'", STR_ARG(name));
         if (l.health.status != RUNTIME_GONE)
                 driver_scan_add(scan, TAKE_PTR(record), l.health.status);
         return 0;
@@ -322,7 +323,7 @@ static void run_scan(struct driver *driver, struct driver_req *req)
         net_task_init(&s->task, scan_slice);
         s->dir = fd < 0 ? NULL : fdopendir(fd);
         if (!s->dir)
-                return scanning_end(s, err_errno(&req->err, -errno, "read the folder"));
+                return scanning_end(s, err_errno(&req->err, -errno, "read the dir"));
         req->_impl = s;
         return net_task_queue(driver->loop, &s->task);
 }
@@ -394,7 +395,7 @@ static void sweep(struct direct *d)
                 (void) closedir(dir);
 }
 
-static int open_folder(const struct driver_setup *setup, char **ret_path, int *ret, struct err *e)
+static int open_dir(const struct driver_setup *setup, char **ret_path, int *ret, struct err *e)
 {
         char path[PATH_MAX_TEXT];
         int fd, n = snprintf(path, sizeof(path), "%s/%.*s", setup->dir,
@@ -402,7 +403,7 @@ static int open_folder(const struct driver_setup *setup, char **ret_path, int *r
 
         if (setup->dir[0] != '/' || n >= (int) sizeof(path) || setup->installation.n == 0
             || str_find(setup->installation, '/') >= 0 || setup->installation.p[0] == '.')
-                return err_set(e, ERR_INVALID, "no usable folder, or id of the installation");
+                return err_set(e, ERR_INVALID, "no usable dir, or id of the installation");
         if (mkdir(path, 0700) < 0 && errno != EEXIST)
                 return err_errno(e, -errno, "make '%s'", path);
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -428,7 +429,7 @@ int driver_direct_open(const struct driver_setup *setup, struct driver **ret, st
         if (r == 0 && access(DIRECT_SUPERVISOR, X_OK) < 0)
                 r = err_errno(e, -errno, "the supervisor '%s' cannot be run", DIRECT_SUPERVISOR);
         if (r == 0)
-                r = open_folder(setup, &path, &fd, e);
+                r = open_dir(setup, &path, &fd, e);
         if (r < 0)
                 return r;
         d = xnew(struct direct);

@@ -85,7 +85,7 @@ never_returns static void be_busy(struct driver_world *w)
         _exit(1);
 }
 
-static void run_and_kill(const char *folder, unsigned ms)
+static void run_and_kill(const char *directory, unsigned ms)
 {
         pid_t pid = fork();
 
@@ -95,7 +95,7 @@ static void run_and_kill(const char *folder, unsigned ms)
 
                 w.maker = &maker;
                 check_i64_eq(net_loop_init(&w.loop, &clock_system), 0);
-                (void) snprintf(w.dir, sizeof(w.dir), "%s", folder);
+                (void) snprintf(w.dir, sizeof(w.dir), "%s", directory);
                 be_busy(&w);
         }
         (void) poll(NULL, 0, (int) ms);
@@ -105,17 +105,17 @@ static void run_and_kill(const char *folder, unsigned ms)
 
 /* --- what is left --- */
 
-static bool is_below(const char *pid, const char *folder)
+static bool is_below(const char *pid, const char *directory)
 {
         char path[64], cwd[4096];
         ssize_t n;
 
         (void) snprintf(path, sizeof(path), "/proc/%.20s/cwd", pid);
         n = readlink(path, cwd, sizeof(cwd));
-        return n > 0 && str_starts_with(str_of(cwd, (size_t) n), str_from(folder));
+        return n > 0 && str_starts_with(str_of(cwd, (size_t) n), str_from(directory));
 }
 
-static unsigned processes_below(const char *folder)
+static unsigned processes_below(const char *directory)
 {
         DIR *dir = opendir("/proc");
         unsigned n = 0;
@@ -123,18 +123,18 @@ static unsigned processes_below(const char *folder)
         check_true(dir != NULL);
         for (struct dirent *entry; (entry = readdir(dir));)
                 n += entry->d_name[0] >= '1' && entry->d_name[0] <= '9'
-                     && is_below(entry->d_name, folder);
+                     && is_below(entry->d_name, directory);
         (void) closedir(dir);
         return n;
 }
 
-static unsigned entries_in(const char *folder)
+static unsigned entries_in(const char *directory)
 {
         char path[128];
         unsigned n = 0;
         DIR *dir;
 
-        (void) snprintf(path, sizeof(path), "%s/%s", folder, WORLD_INSTALLATION);
+        (void) snprintf(path, sizeof(path), "%s/%s", directory, WORLD_INSTALLATION);
         dir = opendir(path);
         for (struct dirent *entry; dir && (entry = readdir(dir));)
                 n += entry->d_name[0] != '.';
@@ -179,7 +179,7 @@ static void a_crash_at_any_moment_leaks_nothing(void **state)
         struct ids ids;
 
         ids_init(&ids);
-        /* If it can't be opened that is told here: a child that fails would go on with the tests. */
+        /* If it can't be opened that is notified here: a child that fails would go on with the tests. */
         driver_world_open(&w, &maker);
         driver_world_close_driver(&w, TAKE_PTR(w.driver));
         for (unsigned i = 0; i < ROUNDS; i++) {
@@ -213,7 +213,7 @@ static void who_loses_its_lock_ends_and_can_be_destroyed(void **state)
         lock_path(&w, path);
         check_i64_eq(driver_world_create(&w, s), 0);
         check_i64_eq(unlink(path), 0);
-        driver_world_until(&w, w.told > 0);
+        driver_world_until(&w, w.notified > 0);
         check_i64_eq(driver_world_status(&w, s), RUNTIME_DEAD);
         check_i64_eq(driver_world_scan(&w, found, sizeof(found), NULL), 0);
         check_z_eq(found, "sb-1:dead");
@@ -233,7 +233,7 @@ static void what_cannot_be_looked_at_is_not_passed_over(void **state)
         check_i64_eq(driver_world_create(&w, s), 0);
         check_i64_eq(unlink(path), 0);
         check_i64_eq(symlink("record.json", path), 0);
-        driver_world_until(&w, w.told > 0);
+        driver_world_until(&w, w.notified > 0);
         check_true(driver_world_scan(&w, found, sizeof(found), NULL) < 0);
         check_true(strstr(w.err.message, "sb-1") != NULL);
         check_true(driver_world_status(&w, s) < 0);
@@ -249,10 +249,9 @@ static void it_refuses_to_open_outside_of_tests(void **state)
         struct err e;
 
         driver_world_open(&w, NULL);
-        setup = (struct driver_setup){ .loop = &w.loop,
-                                       .installation = STR("i"),
-                                       .dir = w.dir,
-                                       .agent = "/nonexistent" };
+        setup = (struct driver_setup){
+                .loop = &w.loop, .installation = STR("i"), .dir = w.dir, .agent = "/nonexistent"
+        };
         check_i64_eq(setenv("HUTCH_TEST_DIRECT", "0", 1), 0);
         check_i64_eq(driver_direct_open(&setup, &d, &e), CODE(UNSUPPORTED));
         check_i64_eq(unsetenv("HUTCH_TEST_DIRECT"), 0);

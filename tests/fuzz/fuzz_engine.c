@@ -109,18 +109,18 @@ static int in_frames(struct str in, size_t step, struct buf *out)
 
 static void same_however_cut(int (*f)(struct str, size_t, struct buf *), struct str in)
 {
-        struct buf whole, cut;
+        struct buf uncut, cut;
         int r;
 
-        buf_init(&whole, MiB);
-        r = f(in, MAX_OF(in.n, (size_t) 1), &whole);
+        buf_init(&uncut, MiB);
+        r = f(in, MAX_OF(in.n, (size_t) 1), &uncut);
         for (size_t step = 1; step < 9; step++) {
                 buf_init(&cut, MiB);
                 ASSERT(f(in, step, &cut) == r);
-                ASSERT(str_eq(buf_str(&cut), buf_str(&whole)));
+                ASSERT(str_eq(buf_str(&cut), buf_str(&uncut)));
                 buf_done(&cut);
         }
-        buf_done(&whole);
+        buf_done(&uncut);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)

@@ -211,7 +211,7 @@ static void failing_cancel(struct driver *d, struct driver_req *req)
         op_cancel(&p->req.op);
 }
 
-/* --- news --- */
+/* --- events --- */
 
 static void failing_died(struct driver_watcher *w, struct driver *inner, struct str id,
                          const struct driver_health *how)

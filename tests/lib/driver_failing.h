@@ -7,7 +7,7 @@
  *
  * It passes calls to another driver and lets some fail: before they reach it, or after they took
  * effect there, which is what an engine that dies while it answers looks like. A create that fails
- * after its effect leaves its sandbox behind, as a real one may: whoever asked has to destroy it.
+ * after its effect leaves its sandbox behind, as a real one may: whoever requests has to destroy it.
  */
 
 #include "driver/driver_impl.h"
@@ -29,7 +29,7 @@ struct driver_failing_plan {
 };
 
 /* `inner` belongs to the new driver and is closed with it. It has the name and caps of `inner`, and
- * passes its news on. */
+ * passes its events on. */
 struct driver *driver_failing_open(struct driver *inner) must_check;
 
 /* From now on; counting begins anew. At first nothing fails. */

@@ -11,7 +11,7 @@
 #include "os/walk.h"
 #include "tests/lib/check.h"
 
-#define PATIENCE (30 * USEC_PER_SEC)
+#define TIMEOUT (30 * USEC_PER_SEC)
 
 static const char *image = "debian:12"; /* of records: what the last world's maker says */
 
@@ -19,7 +19,7 @@ static const char *image = "debian:12"; /* of records: what the last world's mak
 
 usec_t driver_world_deadline(void)
 {
-        return clock_mono(&clock_system) + PATIENCE;
+        return clock_mono(&clock_system) + TIMEOUT;
 }
 
 static void wake(uv_timer_t *t)
@@ -44,9 +44,9 @@ static void died(struct driver_watcher *watcher, struct driver *d, struct str id
 {
         struct driver_world *w = container_of(watcher, struct driver_world, watcher);
 
-        w->told++;
-        w->told_how = *how;
-        (void) snprintf(w->told_id, sizeof(w->told_id), "%.*s", STR_ARG(id));
+        w->notified++;
+        w->died_health = *how;
+        (void) snprintf(w->died_id, sizeof(w->died_id), "%.*s", STR_ARG(id));
 }
 
 struct driver *driver_world_open_as(struct driver_world *w, const char *installation)
@@ -115,7 +115,7 @@ static void set_flag(void *data)
         *(bool *) data = true;
 }
 
-static void remove_folder(const char *path)
+static void remove_dir(const char *path)
 {
         struct walk_remove rm;
         int r;
@@ -196,7 +196,7 @@ void driver_world_close(struct driver_world *w)
                 w->maker->end(w);
         uv_close((uv_handle_t *) &w->timer, NULL);
         net_loop_done(&w->loop);
-        remove_folder(w->dir);
+        remove_dir(w->dir);
 }
 
 /* --- records --- */

@@ -50,9 +50,9 @@ struct driver_world {
         struct err err; /* of the last call */
 
         struct driver_watcher watcher;
-        unsigned told; /* deaths */
-        char told_id[64];
-        struct driver_health told_how;
+        unsigned notified; /* deaths */
+        char died_id[64];
+        struct driver_health died_health;
 };
 
 #define WORLD_INSTALLATION "11111111111111111111111111111111"

@@ -7,7 +7,7 @@
         e.stop(), e.kill(), e.start()               the engine goes away and comes back
         e.enter(["podman", "ps"])                   a command line that runs beside the engine
 
-It lives in namespaces and cgroups of its own (engine_keeper.py), with an image of Debian and one
+It lives in namespaces and cgroups of its own (engine_supervisor.py), with an image of Debian and one
 of busybox (engine_images.py). Nothing of it is left, also when the test is killed.
 """
 
@@ -59,7 +59,7 @@ class Engine:
         self.directory = tempfile.mkdtemp(prefix=f"{kind}-")
         self.socket = f"{self.directory}/engine.sock"
         self.supervisor = subprocess.Popen(
-            [sys.executable, f"{here}/engine_keeper.py", kind, self.directory, *options], stdin=subprocess.PIPE,
+            [sys.executable, f"{here}/engine_supervisor.py", kind, self.directory, *options], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True, start_new_session=True)
         try:
             pid = self.supervisor.stdout.readline()
@@ -174,7 +174,7 @@ class Engine:
         return (json.loads(line) for line in connection.getresponse())
 
     def foreign(self, name, **config):
-        """A container that nobody but the test knows, running."""
+        """A running container that only the test knows."""
         made = self.api("POST", f"/containers/create?name={name}", {
             "Image": "busybox:1", "Cmd": ["sleep", "100000"], **config}).json
         self.api("POST", f"/containers/{made['Id']}/start")

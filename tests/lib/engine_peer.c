@@ -39,18 +39,19 @@ static void send_all(int fd, struct str text)
         }
 }
 
-static void receive_all(int fd, struct buf *answer)
+static void receive_all(int fd, struct buf *response)
 {
         char piece[16384];
         ssize_t n;
 
         while ((n = recv(fd, piece, sizeof(piece), 0)) > 0)
-                buf_add(answer, piece, (size_t) n);
+                buf_add(response, piece, (size_t) n);
         check_i64_eq(n, 0);
 }
 
-/* In HTTP/1.0 an answer is not chunked and ends with the connection. */
-static void ask(const char *method, const char *path, const json_t *body, struct buf *answer)
+/* In HTTP/1.0 an response is not chunked and ends with the connection. */
+static void send_request(const char *method, const char *path, const json_t *body,
+                         struct buf *response)
 {
         char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
         scoped(fd_closep) int fd = dial();
@@ -63,9 +64,9 @@ static void ask(const char *method, const char *path, const json_t *body, struct
                          strlen(text));
         buf_addf(&request, "\r\n%s", text ? text : "");
         send_all(fd, buf_str(&request));
-        receive_all(fd, answer);
-        if (!str_starts_with(buf_str(answer), STR("HTTP/1.0 2")))
-                fail_msg("%s %s: %s", method, path, buf_str(answer).p);
+        receive_all(fd, response);
+        if (!str_starts_with(buf_str(response), STR("HTTP/1.0 2")))
+                fail_msg("%s %s: %s", method, path, buf_str(response).p);
         buf_done(&request);
         free(text);
 }
@@ -74,35 +75,35 @@ json_t *engine_peer_get(const char *path_fmt, ...)
 {
         char path[1024];
         const char *body;
-        struct buf answer;
+        struct buf response;
         json_t *ret;
         va_list ap;
 
         va_start(ap, path_fmt);
         (void) vsnprintf(path, sizeof(path), path_fmt, ap);
         va_end(ap);
-        buf_init(&answer, ANSWER_MAX);
-        ask("GET", path, NULL, &answer);
-        body = strstr(buf_str(&answer).p, "\r\n\r\n");
+        buf_init(&response, ANSWER_MAX);
+        send_request("GET", path, NULL, &response);
+        body = strstr(buf_str(&response).p, "\r\n\r\n");
         check_true(body != NULL);
         ret = json_loads(body + 4, 0, NULL);
         check_true(ret != NULL);
-        buf_done(&answer);
+        buf_done(&response);
         return ret;
 }
 
 void engine_peer_do(const char *method, const json_t *body, const char *path_fmt, ...)
 {
         char path[1024];
-        struct buf answer;
+        struct buf response;
         va_list ap;
 
         va_start(ap, path_fmt);
         (void) vsnprintf(path, sizeof(path), path_fmt, ap);
         va_end(ap);
-        buf_init(&answer, ANSWER_MAX);
-        ask(method, path, body, &answer);
-        buf_done(&answer);
+        buf_init(&response, ANSWER_MAX);
+        send_request(method, path, body, &response);
+        buf_done(&response);
 }
 
 /* --- containers --- */

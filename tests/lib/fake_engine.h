@@ -186,7 +186,7 @@ static inline void fake_engine_listen(struct fake_engine *f)
         f->open++;
 }
 
-/* Its connections break, and nobody listens. */
+/* Its connections break, and it does not listen. */
 static inline void fake_engine_away(struct fake_engine *f)
 {
         listener_close(&f->listener);

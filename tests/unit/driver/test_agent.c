@@ -424,7 +424,7 @@ static void freeing_ends_calls(void **state)
         w.agents = NULL;
 }
 
-/* --- what is asked --- */
+/* --- what is requests --- */
 
 static void what_would_become_something_else_is_not_sent(void **state)
 {
@@ -443,7 +443,7 @@ static void what_would_become_something_else_is_not_sent(void **state)
                 size_t failed;
         } cases[] = {
                 { "a command", "UTF-8", { .exec = { .command = STR("echo \xff") } }, EXEC, 0 },
-                { "a folder",
+                { "a dir",
                   "UTF-8",
                   { .exec = { .command = STR("true"), .cwd = STR("/\xff") } },
                   EXEC,

@@ -86,14 +86,14 @@ static void what_vanishes_is_gone_and_not_told(void **state)
         check_true(driver_fake_vanish(runtime, s->id));
         check_false(driver_fake_vanish(runtime, s->id));
         turn(5);
-        check_i64_eq(w.told, 0);
+        check_i64_eq(w.notified, 0);
         check_i64_eq(driver_world_status(&w, s), RUNTIME_GONE);
 }
 
 static void vanish_in_died(struct driver_watcher *watcher, struct driver *d, struct str id,
                            const struct driver_health *how)
 {
-        w.told++;
+        w.notified++;
         check_true(driver_fake_vanish(runtime, id));
         check_str_eq(id, "sb-1");
         check_str_eq(how->message, "by the test");
@@ -107,12 +107,12 @@ static void news_outlive_what_they_are_about(void **state)
         driver_watch(w.driver, &watcher);
         check_i64_eq(driver_world_create(&w, s), 0);
         fake_kill(&w, s->id, RUNTIME_DEAD);
-        driver_world_until(&w, w.told > 0);
+        driver_world_until(&w, w.notified > 0);
         check_i64_eq(driver_fake_count(runtime), 0);
         driver_watch(w.driver, NULL);
 }
 
-static void nobody_is_told_of_what_was_not_scanned(void **state)
+static void what_was_not_scanned_causes_no_event(void **state)
 {
         scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
         char found[64];
@@ -121,7 +121,7 @@ static void nobody_is_told_of_what_was_not_scanned(void **state)
         driver_world_restart(&w);
         fake_kill(&w, s->id, RUNTIME_DEAD);
         turn(5);
-        check_i64_eq(w.told, 0);
+        check_i64_eq(w.notified, 0);
         check_i64_eq(driver_world_scan(&w, found, sizeof(found), NULL), 0);
         check_z_eq(found, "sb-1:dead");
 }
@@ -160,16 +160,16 @@ static void an_agent_serves_what_a_test_wants(void **state)
         };
         scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
         struct reading r = { .read.path = STR("f") };
-        int asked = 0;
+        int requests = 0;
 
-        driver_fake_set_agent(runtime, &api, &asked);
+        driver_fake_set_agent(runtime, &api, &requests);
         check_i64_eq(driver_world_create(&w, s), 0);
         op_init(&r.read.req.op, read_done);
         agent_read(w.agents, &r.read, w.driver, s);
         driver_world_until(&w, r.done);
         check_i64_eq(r.result, 0);
         check_str_eq(buf_str(&r.read.bytes), "sb-1");
-        check_i64_eq(asked, 1);
+        check_i64_eq(requests, 1);
         agent_read_done(&r.read);
 }
 
@@ -216,7 +216,7 @@ int main(void)
                 FAKE_TEST(what_is_held_waits_until_it_is_released),
                 FAKE_TEST(what_vanishes_is_gone_and_not_told),
                 FAKE_TEST(news_outlive_what_they_are_about),
-                FAKE_TEST(nobody_is_told_of_what_was_not_scanned),
+                FAKE_TEST(what_was_not_scanned_causes_no_event),
                 FAKE_TEST(an_agent_serves_what_a_test_wants),
                 FAKE_TEST(a_thousand_live_side_by_side),
                 FAKE_TEST(a_world_of_its_own_ends_with_the_driver),

@@ -24,9 +24,9 @@ static struct {
         struct channel channel;
         bool listening, open;
         unsigned greetings;
-        const char *answers[ENGINE_CALL_MAX_]; /* without the request_id; NULL: none */
+        const char *replies[ENGINE_CALL_MAX_]; /* without the request_id; NULL: none */
         const char *part;                      /* before the answer to scan */
-        unsigned asked[ENGINE_CALL_MAX_];
+        unsigned requests[ENGINE_CALL_MAX_];
         char last[4096];
 } worker;
 
@@ -37,7 +37,7 @@ static void say(const char *text)
         channel_send(&worker.channel, str_from(text), -EBADF);
 }
 
-static void answer(int64_t request_id, const char *rest)
+static void reply(int64_t request_id, const char *rest)
 {
         char text[1024];
 
@@ -55,12 +55,12 @@ static void on_frame(struct channel *c, struct str text)
         if (engine_request_decode(text, &a, &q, &e) < 0)
                 fail_msg("%s", e.message);
         (void) snprintf(worker.last, sizeof(worker.last), "%.*s", STR_ARG(text));
-        worker.asked[q.call]++;
+        worker.requests[q.call]++;
         worker.greetings += q.call == ENGINE_HELLO;
         if (q.call == ENGINE_SCAN && worker.part)
-                answer(q.request_id, worker.part);
-        if (worker.answers[q.call])
-                answer(q.request_id, worker.answers[q.call]);
+                reply(q.request_id, worker.part);
+        if (worker.replies[q.call])
+                reply(q.request_id, worker.replies[q.call]);
         arena_done(&a);
 }
 
@@ -102,7 +102,7 @@ static int set_up(void **state)
         int fd;
 
         memset(&worker, 0, sizeof(worker));
-        worker.answers[ENGINE_HELLO] = ",\"done\":true,\"version\":1}";
+        worker.replies[ENGINE_HELLO] = ",\"done\":true,\"version\":1}";
         driver_world_open(&w, NULL);
         (void) snprintf(path, sizeof(path), "unix:%s/worker.sock", w.dir);
         check_i64_eq(sock_addr_from_string(str_from(path), &addr), 0);
@@ -119,14 +119,14 @@ static int set_up(void **state)
         return 0;
 }
 
-static unsigned told;
-static int told_status;
+static unsigned notified;
+static int died_status;
 
 static void died(struct driver_watcher *x, struct driver *d, struct str id,
                  const struct driver_health *how)
 {
-        told++;
-        told_status = how->status;
+        notified++;
+        died_status = how->status;
 }
 
 static struct driver_watcher watcher = { .died = died };
@@ -146,7 +146,7 @@ static int tear_down(void **state)
 static void answers_become_results(void **state)
 {
         static const struct {
-                const char *answer;
+                const char *reply;
                 int result; /* status, or a code */
         } cases[] = {
                 { ",\"done\":true,\"state\":{\"status\":\"running\"}}", RUNTIME_RUNNING },
@@ -160,17 +160,17 @@ static void answers_become_results(void **state)
         scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                check_case(cases[i].answer);
-                worker.answers[ENGINE_INSPECT] = cases[i].answer;
+                check_case(cases[i].reply);
+                worker.replies[ENGINE_INSPECT] = cases[i].reply;
                 check_i64_eq(driver_world_status(&w, s), cases[i].result);
         }
 }
 
-static void hello_says_who_asks(void **state)
+static void hello_names_the_installation(void **state)
 {
         driver_world_until(&w, worker.greetings == 1);
         check_true(strstr(worker.last, WORLD_INSTALLATION) != NULL);
-        check_i64_eq(worker.asked[ENGINE_HELLO], 1);
+        check_i64_eq(worker.requests[ENGINE_HELLO], 1);
 }
 
 static void a_worker_that_goes_is_asked_again_when_it_is_back(void **state)
@@ -179,10 +179,10 @@ static void a_worker_that_goes_is_asked_again_when_it_is_back(void **state)
 
         driver_world_until(&w, worker.greetings == 1);
         channel_close(&worker.channel);
-        /* Under way, or too late: it is told in both cases, and nothing waits for ever. */
+        /* Under way, or too late: it is notified in both cases, and nothing waits for ever. */
         check_i64_eq(driver_world_status(&w, s), CODE(UNAVAILABLE));
         driver_world_until(&w, worker.greetings == 2);
-        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"status\":\"running\"}}";
+        worker.replies[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"status\":\"running\"}}";
         check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
 }
 
@@ -203,45 +203,45 @@ static void nonsense_ends_the_conversation(void **state)
         driver_world_until(&w, worker.greetings == ARRAY_SIZE(cases) + 1);
 }
 
-static void an_end_is_told_once_and_only_of_what_is_watched(void **state)
+static void an_end_is_reported_once_and_only_of_what_is_watched(void **state)
 {
         scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
 
-        told = 0;
+        notified = 0;
         driver_watch(w.driver, &watcher);
-        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"status\":\"running\"}}";
+        worker.replies[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"status\":\"running\"}}";
         check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
         say("{\"died\":\"sb-other\",\"state\":{\"status\":\"gone\"}}");
         say("{\"died\":\"sb-1\",\"state\":{\"status\":\"running\"}}");
         say("{\"died\":\"sb-1\",\"state\":{\"status\":\"dead\",\"reason\":\"SIGNALED\"}}");
         say("{\"died\":\"sb-1\",\"state\":{\"status\":\"gone\"}}");
         check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING); /* behind these */
-        check_i64_eq(told, 1);
-        check_i64_eq(told_status, RUNTIME_DEAD);
+        check_i64_eq(notified, 1);
+        check_i64_eq(died_status, RUNTIME_DEAD);
 }
 
 static void what_was_missed_is_found_by_comparing(void **state)
 {
         scoped(sandbox_freep) struct sandbox *s = driver_world_record("sb-1");
 
-        told = 0;
+        notified = 0;
         driver_watch(w.driver, &watcher);
-        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"status\":\"running\"}}";
+        worker.replies[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"status\":\"running\"}}";
         check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
         /* A list that could not be read, or has holes, says nothing. */
-        worker.answers[ENGINE_SCAN] = ",\"done\":true,\"code\":11,\"text\":\"away\"}";
+        worker.replies[ENGINE_SCAN] = ",\"done\":true,\"code\":11,\"text\":\"away\"}";
         say("{\"watching\":true}");
-        driver_world_until(&w, worker.asked[ENGINE_SCAN] == 1);
-        worker.answers[ENGINE_SCAN] = ",\"done\":true,\"skipped\":1}";
+        driver_world_until(&w, worker.requests[ENGINE_SCAN] == 1);
+        worker.replies[ENGINE_SCAN] = ",\"done\":true,\"skipped\":1}";
         check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
         say("{\"watching\":true}");
-        driver_world_until(&w, worker.asked[ENGINE_SCAN] == 2);
+        driver_world_until(&w, worker.requests[ENGINE_SCAN] == 2);
         check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
-        check_i64_eq(told, 0);
-        worker.answers[ENGINE_SCAN] = ",\"done\":true}";
+        check_i64_eq(notified, 0);
+        worker.replies[ENGINE_SCAN] = ",\"done\":true}";
         say("{\"watching\":true}");
-        driver_world_until(&w, told == 1);
-        check_i64_eq(told_status, RUNTIME_GONE);
+        driver_world_until(&w, notified == 1);
+        check_i64_eq(died_status, RUNTIME_GONE);
 }
 
 struct measuring {
@@ -265,13 +265,13 @@ static void a_canceled_call_ends_at_once_and_its_answer_is_dropped(void **state)
 
         op_init(&m.usage.req.op, measured);
         driver_usage(w.driver, &m.usage, s);
-        driver_world_until(&w, worker.asked[ENGINE_USAGE] == 1);
+        driver_world_until(&w, worker.requests[ENGINE_USAGE] == 1);
         op_cancel(&m.usage.req.op);
         driver_world_until(&w, m.done);
         check_i64_eq(m.result, CODE(CANCELED));
-        driver_world_until(&w, worker.asked[ENGINE_CANCEL] == 1);
-        answer(2, ",\"done\":true,\"usage\":{\"cpu\":1,\"memory\":1,\"processes\":1}}");
-        worker.answers[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"status\":\"running\"}}";
+        driver_world_until(&w, worker.requests[ENGINE_CANCEL] == 1);
+        reply(2, ",\"done\":true,\"usage\":{\"cpu\":1,\"memory\":1,\"processes\":1}}");
+        worker.replies[ENGINE_INSPECT] = ",\"done\":true,\"state\":{\"status\":\"running\"}}";
         check_i64_eq(driver_world_status(&w, s), RUNTIME_RUNNING);
 }
 
@@ -280,10 +280,10 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         static const struct CMUnitTest tests[] = {
                 T(answers_become_results),
-                T(hello_says_who_asks),
+                T(hello_names_the_installation),
                 T(a_worker_that_goes_is_asked_again_when_it_is_back),
                 T(nonsense_ends_the_conversation),
-                T(an_end_is_told_once_and_only_of_what_is_watched),
+                T(an_end_is_reported_once_and_only_of_what_is_watched),
                 T(what_was_missed_is_found_by_comparing),
                 T(a_canceled_call_ends_at_once_and_its_answer_is_dropped),
         };

@@ -359,8 +359,8 @@ static void who_ended_meanwhile_is_told(void **state)
         take(WARDEN_MSG_SCAN);
         check_z_eq(peer.q.id, "a2");
         give((struct warden_reply){ 0 }, NULL);
-        driver_world_until(&peer.world, peer.world.told == 1);
-        check_z_eq(peer.world.told_id, "a2");
+        driver_world_until(&peer.world, peer.world.notified == 1);
+        check_z_eq(peer.world.died_id, "a2");
         (void) close(records[0]);
         (void) close(records[1]);
 }
@@ -371,9 +371,9 @@ static void news_are_told_as_they_are(void **state)
         turn();
         tell((struct warden_event){ .kind = WARDEN_EVENT_OOM, .id = "a1" });
         tell((struct warden_event){ .kind = WARDEN_EVENT_DIED, .id = "a1", .state = killed });
-        driver_world_until(&peer.world, peer.world.told == 1);
-        check_z_eq(peer.world.told_id, "a1");
-        check_i64_eq(peer.world.told_how.status, RUNTIME_DEAD);
+        driver_world_until(&peer.world, peer.world.notified == 1);
+        check_z_eq(peer.world.died_id, "a1");
+        check_i64_eq(peer.world.died_health.status, RUNTIME_DEAD);
 }
 
 static void what_is_no_message_is_dropped_with_its_descriptors(void **state)

@@ -255,7 +255,7 @@ static void what_cannot_be_given_is_refused(void **state)
         }
 }
 
-/* The agent is told which directory this was. */
+/* The agent is notified which directory this was. */
 static void check_mark(json_t *doc, const char *path, const char *target)
 {
         struct stat st;

@@ -73,7 +73,7 @@ static void an_archive_has_the_images_own_configuration(void **state)
 
 static void changes_take_every_value_away(void **state)
 {
-        static const char *const wanted[] = {
+        static const char *const expected[] = {
                 "ENV PATH=/bin",
                 "ENV KEY=",
                 "ENV HOSTNAME=",
@@ -87,10 +87,10 @@ static void changes_take_every_value_away(void **state)
         buf_init(&b, MiB);
         buf_init(&one, MiB);
         snapshot_add_changes(&b, &facts);
-        for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
                 buf_reset(&one);
                 buf_add_str(&one, STR("&changes="));
-                url_encode(&one, str_from(wanted[i]));
+                url_encode(&one, str_from(expected[i]));
                 buf_add_char(&one, '\0');
                 check_has(&b, buf_str(&one).p);
         }

@@ -48,7 +48,7 @@ static struct {
         struct engine_state state;
         int64_t skipped;
         unsigned found, facts, died, watching;
-        int died_life;
+        int died_status;
         int fd;
 } x;
 
@@ -61,7 +61,7 @@ static void take(const struct engine_message *m)
         x.watching += m->watching;
         if (m->died.p) {
                 x.died++;
-                x.died_life = m->state->status;
+                x.died_status = m->state->status;
         }
         if (!m->done)
                 return;
@@ -111,7 +111,7 @@ static void send_request(struct engine_request *q)
         buf_done(&b);
 }
 
-static enum err_code ask(int call)
+static enum err_code request(int call)
 {
         struct engine_request q = { .call = call };
 
@@ -158,7 +158,7 @@ static void begin_with(const struct fake_response *responses, enum engine_reach 
         x.channel.frame_max = ENGINE_FRAME_MAX;
         x.channel.may_receive_fds = true;
         check_i64_eq(channel_open(&x.channel, &x.loop, fds[0], &ops), 0);
-        check_i64_eq(ask(ENGINE_HELLO), ERR_CODE_MAX_);
+        check_i64_eq(request(ENGINE_HELLO), ERR_CODE_MAX_);
 }
 
 static void begin(const struct fake_response *responses)
@@ -205,7 +205,7 @@ static void odd_answers_are_errors_in_words(void **state)
                   ERR_UNAVAILABLE, "is incomplete" },
                 { "no HTTP", "HTTP/9\r\n\r\n", ERR_UNAVAILABLE, "does not respond" },
                 { "no answer", "HTTP/1.1", ERR_UNAVAILABLE, "does not respond" },
-                { "somebody else's",
+                { "another installation's",
                   "200 {\"Id\":\"a\",\"Name\":\"/" NAME "\",\"State\":{\"Status\":\"running\"},"
                   "\"Config\":{\"Labels\":{\"hutch.sandbox\":\"sb-1\"}}}",
                   ERR_CONFLICT, "left alone" },
@@ -218,10 +218,10 @@ static void odd_answers_are_errors_in_words(void **state)
 
                 check_case(cases[i].name);
                 begin(responses);
-                check_i64_eq(ask(ENGINE_INSPECT), cases[i].code);
+                check_i64_eq(request(ENGINE_INSPECT), cases[i].code);
                 if (!strstr(x.text, cases[i].says))
                         fail_msg("%s: %s", cases[i].name, x.text);
-                check_i64_eq(ask(ENGINE_DESTROY), cases[i].code);
+                check_i64_eq(request(ENGINE_DESTROY), cases[i].code);
                 check_false(fake_engine_got_request(&x.engine, "DELETE"));
                 end();
         }
@@ -247,7 +247,7 @@ static void how_a_container_is_doing(void **state)
 
                 check_case(cases[i].response);
                 begin(responses);
-                check_i64_eq(ask(ENGINE_INSPECT), ERR_CODE_MAX_);
+                check_i64_eq(request(ENGINE_INSPECT), ERR_CODE_MAX_);
                 check_i64_eq(x.state.status, cases[i].status);
                 if (cases[i].reason >= 0)
                         check_i64_eq(x.state.reason, cases[i].reason);
@@ -255,7 +255,7 @@ static void how_a_container_is_doing(void **state)
         }
 }
 
-static bool folder_is_there(void)
+static bool dir_exists(void)
 {
         char path[160];
 
@@ -275,7 +275,7 @@ static void a_create_that_fails_is_undone(void **state)
                 { "another has made it", IMAGE, "409 {\"message\":\"in use\"}", NULL, ERR_CONFLICT,
                   false },
                 { "it is refused", IMAGE, "400 {\"message\":\"no\"}", NULL, ERR_INVALID, false },
-                { "nobody knows", IMAGE, "HTTP/1.1", NULL, ERR_UNAVAILABLE, true },
+                { "unknown", IMAGE, "HTTP/1.1", NULL, ERR_UNAVAILABLE, true },
                 { "it does not start", IMAGE, "201 {\"Id\":\"c1\"}", "500 {\"message\":\"no\"}",
                   ERR_UNAVAILABLE, true },
         };
@@ -296,10 +296,10 @@ static void a_create_that_fails_is_undone(void **state)
                                                                  cases[i].start };
                 responses[n++] = (struct fake_response){ "DELETE /containers/" NAME, "204" };
                 begin(responses);
-                check_i64_eq(ask(ENGINE_CREATE), cases[i].code);
+                check_i64_eq(request(ENGINE_CREATE), cases[i].code);
                 check_i64_eq(fake_engine_got_request(&x.engine, "DELETE /containers/" NAME),
                              cases[i].removes);
-                check_false(folder_is_there());
+                check_false(dir_exists());
                 end();
         }
 }
@@ -322,7 +322,7 @@ static void a_create_is_undone_when_the_engine_is_back(void **state)
         };
 
         begin(responses);
-        check_i64_eq(ask(ENGINE_CREATE), ERR_UNAVAILABLE);
+        check_i64_eq(request(ENGINE_CREATE), ERR_UNAVAILABLE);
         fake_engine_away(&x.engine);
         buf_reset(&x.engine.requests);
         x.engine.responses = later;
@@ -404,7 +404,7 @@ static void a_named_volume_is_for_its_tenant(void **state)
         } cases[] = {
                 { "ours", "200 {\"Name\":\"vol\",\"Labels\":{\"hutch.tenant\":\"t\"}}",
                   VOLUME_RECORD(",\"createIfNotExists\":true"), ERR_UNAVAILABLE, false },
-                { "everybody's", "200 {\"Labels\":{\"hutch.tenant\":\"*\"}}",
+                { "all tenants'", "200 {\"Labels\":{\"hutch.tenant\":\"*\"}}",
                   VOLUME_RECORD(",\"createIfNotExists\":true"), ERR_UNAVAILABLE, false },
                 { "another tenant's", "200 {\"Labels\":{\"hutch.tenant\":\"t2\"}}",
                   VOLUME_RECORD(",\"createIfNotExists\":true"), ERR_NOT_FOUND, false },
@@ -545,7 +545,7 @@ static void a_volume_of_which_parts_are_bound_stays(void **state)
                 bool removed;
         } cases[] = {
                 { "nobody", "200 []\n", true },
-                { "somebody", "200 [{\"Id\":\"c2\"}]", false },
+                { "in use", "200 [{\"Id\":\"c2\"}]", false },
                 { "the engine does not say", "500 {}", false },
         };
 
@@ -571,7 +571,7 @@ static void a_volume_of_which_parts_are_bound_stays(void **state)
                 buf_add_str(&text, STR("}}}"));
                 responses[0].response = buf_str(&text).p;
                 begin(responses);
-                check_i64_eq(ask(ENGINE_DESTROY), ERR_CODE_MAX_);
+                check_i64_eq(request(ENGINE_DESTROY), ERR_CODE_MAX_);
                 check_i64_eq(fake_engine_got_request(&x.engine, "DELETE /volumes/vol"),
                              cases[i].removed);
                 end();
@@ -606,7 +606,7 @@ static void lists_are_read_one_by_one(void **state)
 
                 check_case(cases[i].name);
                 begin(responses);
-                check_i64_eq(ask(ENGINE_SCAN), cases[i].code);
+                check_i64_eq(request(ENGINE_SCAN), cases[i].code);
                 check_i64_eq(x.found, cases[i].found);
                 if (x.code == ERR_CODE_MAX_)
                         check_i64_eq(x.skipped, cases[i].skipped);
@@ -653,9 +653,9 @@ static void an_engine_that_is_away_is_a_fact(void **state)
         begin(responses);
         wire_until(&x.loop, x.watching == 1);
         fake_engine_away(&x.engine);
-        check_i64_eq(ask(ENGINE_INSPECT), ERR_UNAVAILABLE);
+        check_i64_eq(request(ENGINE_INSPECT), ERR_UNAVAILABLE);
         check_true(strstr(x.text, "is it running?") != NULL);
-        check_i64_eq(ask(ENGINE_PROBE), ERR_CODE_MAX_);
+        check_i64_eq(request(ENGINE_PROBE), ERR_CODE_MAX_);
         check_i64_eq(x.facts, 1);
         fake_engine_listen(&x.engine);
         wire_until(&x.loop, x.watching >= 2);
@@ -680,7 +680,7 @@ static void a_pull_that_fails_says_why(void **state)
 
                 check_case(cases[i].says);
                 begin(responses);
-                check_i64_eq(ask(ENGINE_CREATE), ERR_NOT_FOUND);
+                check_i64_eq(request(ENGINE_CREATE), ERR_NOT_FOUND);
                 if (!strstr(x.text, cases[i].says))
                         fail_msg("%s: %s", cases[i].says, x.text);
                 end();
@@ -709,7 +709,7 @@ static void a_stream_to_an_agent_that_is_not_given(void **state)
 
                 check_case(cases[i].exec);
                 begin_with(responses, ENGINE_REACH_EXEC);
-                check_i64_eq(ask(ENGINE_CONNECT), cases[i].code);
+                check_i64_eq(request(ENGINE_CONNECT), cases[i].code);
                 check_i64_eq(x.fd, -EBADF);
                 end();
         }

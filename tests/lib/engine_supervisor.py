@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps a container engine for a test, and leaves nothing of it, however the test ends.
 
-usage: engine_keeper.py docker|podman DIRECTORY [OPTION...]
+usage: engine_supervisor.py docker|podman DIRECTORY [OPTION...]
 
 It starts engine_inside.py in pid, mount, network, ipc and cgroup namespaces of its own, below cgroups of
 its own, with our stdin: when that ends, because the test says so or was killed, the namespaces end, and this process
@@ -44,7 +44,7 @@ def hierarchies():
 
 
 def sweep(group):
-    """Removes groups of keepers that were killed themselves."""
+    """Removes the cgroups of supervisors that were killed themselves."""
     for name in os.listdir(group):
         found = re.fullmatch(PREFIX + r"(\d+)", name)
         if found and not os.path.exists(f"/proc/{found[1]}"):
