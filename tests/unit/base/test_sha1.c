@@ -17,7 +17,7 @@ static void expect(const void *p, size_t n, const char *hex)
 }
 
 /* FIPS 180 examples, and lengths around the end of a block, where padding takes one more. */
-static void test_known_answers(void **state)
+static void test_known_digests(void **state)
 {
         static const struct {
                 const char *in;
@@ -62,7 +62,7 @@ static void test_million(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_known_answers),
+                cmocka_unit_test(test_known_digests),
                 cmocka_unit_test(test_block_edges),
                 cmocka_unit_test(test_million),
         };

@@ -17,7 +17,7 @@ static void expect(const void *p, size_t n, const char *hex)
 }
 
 /* The examples of FIPS 180. */
-static void test_known_answers(void **state)
+static void test_known_digests(void **state)
 {
         static const struct {
                 const char *in;
@@ -69,7 +69,7 @@ static void test_block_edges(void **state)
                 expect(a, cases[i].n, cases[i].out);
 }
 
-static void test_pieces_give_what_the_whole_gives(void **state)
+static void test_pieces_give_the_same_digest(void **state)
 {
         char text[200];
         uint8_t at_once[SHA256_SIZE], pieces[SHA256_SIZE];
@@ -91,10 +91,10 @@ static void test_pieces_give_what_the_whole_gives(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_known_answers),
+                cmocka_unit_test(test_known_digests),
                 cmocka_unit_test(test_million),
                 cmocka_unit_test(test_block_edges),
-                cmocka_unit_test(test_pieces_give_what_the_whole_gives),
+                cmocka_unit_test(test_pieces_give_the_same_digest),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

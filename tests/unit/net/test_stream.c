@@ -129,7 +129,7 @@ static void close_side(struct side *d, int peer)
         (void) fd_close(peer);
 }
 
-static void bytes_go_both_ways_once_a_turn(void **state)
+static void bytes_go_both_ways_once_per_iteration(void **state)
 {
         struct side d;
         int peer = open_side(&d, KiB);
@@ -273,7 +273,7 @@ static void paused_reading_hears_of_a_close_once(void **state)
         close_side(&d, peer);
 }
 
-static void eof_is_told_once_and_writing_goes_on(void **state)
+static void eof_is_reported_once_and_writing_continues(void **state)
 {
         struct side d;
         int peer = open_side(&d, KiB);
@@ -408,14 +408,14 @@ static void a_refused_connection_is_an_error(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                LOOP_TEST(bytes_go_both_ways_once_a_turn),
+                LOOP_TEST(bytes_go_both_ways_once_per_iteration),
                 LOOP_TEST(pieces_leave_in_order_copied_borrowed_file),
                 LOOP_TEST(a_file_without_sendfile_is_copied),
                 LOOP_TEST(a_file_that_ends_early_fails_the_stream),
                 LOOP_TEST(output_beyond_its_maximum_fails_the_stream),
                 LOOP_TEST(paused_reading_leaves_bytes_in_the_kernel),
                 LOOP_TEST(paused_reading_hears_of_a_close_once),
-                LOOP_TEST(eof_is_told_once_and_writing_goes_on),
+                LOOP_TEST(eof_is_reported_once_and_writing_continues),
                 LOOP_TEST(a_peer_that_is_gone_is_an_error_not_a_signal),
                 LOOP_TEST(closing_inside_a_callback_is_the_last_of_it),
                 LOOP_TEST(output_queued_while_connecting_arrives),

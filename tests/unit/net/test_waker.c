@@ -80,7 +80,7 @@ static void it_fires_once_and_not_before_its_time(void **state)
         check_i64_eq(fired_count, 1);
 }
 
-static void a_time_that_is_over_fires_in_the_next_turn(void **state)
+static void a_time_that_has_passed_fires_in_the_next_iteration(void **state)
 {
         waker_set(&waker, 0);
         check_i64_eq(fired_count, 0);
@@ -129,8 +129,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(it_fires_once_and_not_before_its_time, set_up,
                                                 tear_down),
-                cmocka_unit_test_setup_teardown(a_time_that_is_over_fires_in_the_next_turn, set_up,
-                                                tear_down),
+                cmocka_unit_test_setup_teardown(a_time_that_has_passed_fires_in_the_next_iteration,
+                                                set_up, tear_down),
                 cmocka_unit_test_setup_teardown(setting_it_anew_takes_the_place_of_the_old_time,
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(the_end_of_time_is_no_error, set_up, tear_down),

@@ -469,5 +469,5 @@ int main(void)
                 cmocka_unit_test(test_limits_hold),
         };
 
-        return cmocka_run_group_tests_name("cgroup_make", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("cgroup", tests, NULL, NULL);
 }

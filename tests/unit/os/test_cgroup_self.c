@@ -167,7 +167,7 @@ static void test_worlds(void **state)
 }
 
 /* Whoever owns the root file system may put anything there; nothing of it makes us wait. */
-static void test_pipes_and_folders_are_not_read(void **state)
+static void test_pipes_and_directories_are_not_read(void **state)
 {
         struct cgroup_self_usage use;
         struct fake_root t;
@@ -217,9 +217,9 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_worlds),
-                cmocka_unit_test(test_pipes_and_folders_are_not_read),
+                cmocka_unit_test(test_pipes_and_directories_are_not_read),
                 cmocka_unit_test(test_long_and_deep_paths),
         };
 
-        return cmocka_run_group_tests_name("cgroup", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("cgroup_self", tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #define EVENTS "/sys/fs/cgroup/sandbox/memory.events"
 
 /* cgroup v2, of plain files: a change is reported once, and other events are not. */
-static void test_kills_are_told_once(void **state)
+static void test_kills_are_reported_once(void **state)
 {
         static const struct {
                 const char *text;
@@ -61,9 +61,9 @@ static void test_a_group_without_memory(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_kills_are_told_once),
+                cmocka_unit_test(test_kills_are_reported_once),
                 cmocka_unit_test(test_a_group_without_memory),
         };
 
-        return cmocka_run_group_tests_name("cgroup_oom", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("cgroup_stats", tests, NULL, NULL);
 }

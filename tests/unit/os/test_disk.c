@@ -73,7 +73,7 @@ static void test_the_disk_of_a_number(void **state)
 }
 
 /* A directory of this host: /proc is on no disk at all. */
-static void test_the_disk_of_a_folder(void **state)
+static void test_the_disk_of_a_directory(void **state)
 {
         scoped(fd_closep) int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         dev_t disk = 0;
@@ -88,7 +88,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_the_disk_of_a_number),
-                cmocka_unit_test(test_the_disk_of_a_folder),
+                cmocka_unit_test(test_the_disk_of_a_directory),
         };
 
         return cmocka_run_group_tests_name("disk", tests, NULL, NULL);

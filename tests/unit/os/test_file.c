@@ -148,7 +148,7 @@ static void sizes_of_proc_are_untold(void **state)
 
 /* --- directories --- */
 
-static void folders_are_made_with_their_parents(void **state)
+static void directories_are_made_with_their_parents(void **state)
 {
         struct file_attrs attrs = FILE_ATTRS_KEEP;
         bool made;
@@ -174,7 +174,7 @@ static void folders_are_made_with_their_parents(void **state)
         check_false(made);
 }
 
-static void what_is_in_the_way_of_folders_is_told(void **state)
+static void what_is_in_the_way_of_directories_is_reported(void **state)
 {
         static char deep[PATH_MAX];
 
@@ -227,7 +227,7 @@ static int write_all(const char *name, const char *text, const struct file_attrs
         return r;
 }
 
-static void a_file_appears_or_is_replaced_whole(void **state)
+static void a_file_appears_or_is_replaced_at_once(void **state)
 {
         struct file_attrs attrs = FILE_ATTRS_KEEP;
         struct atomic_file f;
@@ -448,10 +448,10 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 TEST(only_regular_files_are_opened),
                 TEST(sizes_of_proc_are_untold),
-                TEST(folders_are_made_with_their_parents),
-                TEST(what_is_in_the_way_of_folders_is_told),
+                TEST(directories_are_made_with_their_parents),
+                TEST(what_is_in_the_way_of_directories_is_reported),
                 TEST(a_move_replaces_nothing),
-                TEST(a_file_appears_or_is_replaced_whole),
+                TEST(a_file_appears_or_is_replaced_at_once),
                 TEST(of_two_new_files_the_later_keeps_what_the_earlier_got),
                 TEST(what_will_be_replaced_can_be_read),
                 TEST(links_to_descriptors_are_not_written_through),

@@ -8,7 +8,7 @@
 #include "os/fd.h"
 #include "tests/lib/check.h"
 
-static void test_nobody_changes_it(void **state)
+static void test_a_sealed_copy_cannot_be_changed(void **state)
 {
         scoped(fd_closep) int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
         scoped(fd_closep) int copy = -EBADF, again = -EBADF;
@@ -43,9 +43,9 @@ static void test_what_is_no_file(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_nobody_changes_it),
+                cmocka_unit_test(test_a_sealed_copy_cannot_be_changed),
                 cmocka_unit_test(test_what_is_no_file),
         };
 
-        return cmocka_run_group_tests_name("sealed", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("memfd", tests, NULL, NULL);
 }

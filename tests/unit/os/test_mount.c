@@ -190,7 +190,7 @@ static void make_layers(const struct fake_root *t, size_t n)
         check_i64_eq(unlink(fake_root_path(t, "/scratch/x")), 0);
 }
 
-static bool mounts_tell(const char *text)
+static bool mounts_show(const char *text)
 {
         static char mounts[65536];
         scoped(fd_closep) int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
@@ -248,8 +248,8 @@ static int layers_are_one(void *data)
         apart_check(access(fake_root_path(w->root, "/upper/new"), F_OK) == 0);
         place = open("/mnt", O_PATH | O_CLOEXEC);
         apart_check(mount_attach(fd, place) == 0);
-        apart_check(mounts_tell("/proc/self/fd/"));
-        apart_check(!mounts_tell(w->root->root));
+        apart_check(mounts_show("/proc/self/fd/"));
+        apart_check(!mounts_show(w->root->root));
         return 0;
 }
 

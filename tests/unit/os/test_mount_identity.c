@@ -63,7 +63,7 @@ static void a_way_there_is_not_enough(void **state)
         check_i64_eq(rmdir(dir), 0);
 }
 
-static void what_is_no_mark_is_refused(void **state)
+static void malformed_text_is_refused(void **state)
 {
         static const struct {
                 const char *name, *text;
@@ -96,7 +96,7 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(what_is_mounted_is_known_again),
                 cmocka_unit_test(a_way_there_is_not_enough),
-                cmocka_unit_test(what_is_no_mark_is_refused),
+                cmocka_unit_test(malformed_text_is_refused),
         };
 
         return cmocka_run_group_tests_name("mount_identity", tests, NULL, NULL);

@@ -52,7 +52,7 @@ static void test_a_full_batch_fails_and_stays_so(void **state)
         check_true(batch.failed);
 }
 
-static void test_messages_look_as_the_kernel_wants(void **state)
+static void test_messages_are_encoded_as_the_kernel_expects(void **state)
 {
         const struct netlink_head loud = { 5, NLM_F_CREATE, false }, silent = { 6, 0, true };
         const struct nlmsghdr *h = (const void *) batch.bytes;
@@ -80,7 +80,7 @@ static void test_messages_look_as_the_kernel_wants(void **state)
         check_true(netlink_find(h, 4, 2, 0) == NULL);
 }
 
-static void test_a_damaged_answer_has_no_attributes(void **state)
+static void test_a_damaged_reply_has_no_attributes(void **state)
 {
         static const struct {
                 const char *what;
@@ -290,8 +290,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_full_batch_fails_and_stays_so),
-                cmocka_unit_test(test_messages_look_as_the_kernel_wants),
-                cmocka_unit_test(test_a_damaged_answer_has_no_attributes),
+                cmocka_unit_test(test_messages_are_encoded_as_the_kernel_expects),
+                cmocka_unit_test(test_a_damaged_reply_has_no_attributes),
                 cmocka_unit_test(test_links_are_made_and_deleted_in_batches),
                 cmocka_unit_test(test_rules_change_all_or_nothing),
                 cmocka_unit_test(test_a_policy_is_found_while_others_change_rules),

@@ -97,7 +97,7 @@ static int count_and_kill(void)
         return proctree_signal(getpid(), 0) == 0 ? 0 : 5;
 }
 
-static void test_the_whole_tree_is_found_and_killed(void **state)
+static void test_the_complete_tree_is_found_and_killed(void **state)
 {
         in_subreaper(count_and_kill);
 }
@@ -177,7 +177,7 @@ static void test_who_must_not_be_killed_is_not_waited_for(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_the_whole_tree_is_found_and_killed),
+                cmocka_unit_test(test_the_complete_tree_is_found_and_killed),
                 cmocka_unit_test(test_a_tree_that_runs_away_is_caught),
                 cmocka_unit_test(test_no_children),
                 cmocka_unit_test(test_who_must_not_be_killed_is_not_waited_for),
