@@ -54,14 +54,14 @@ static struct watch *watch_of(struct libhutch_loop *c, int fd)
 static void watch(void *data, int fd, unsigned events)
 {
         struct watch *w = watch_of(data, fd);
-        int wanted = 0;
+        int watched = 0;
 
         if (events & HUTCH_READABLE)
-                wanted |= UV_READABLE;
+                watched |= UV_READABLE;
         if (events & HUTCH_WRITABLE)
-                wanted |= UV_WRITABLE;
-        if (wanted)
-                ASSERT(uv_poll_start(&w->poll, wanted, on_ready) == 0);
+                watched |= UV_WRITABLE;
+        if (watched)
+                ASSERT(uv_poll_start(&w->poll, watched, on_ready) == 0);
         else
                 ASSERT(uv_poll_stop(&w->poll) == 0);
 }

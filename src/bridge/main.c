@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* hutch-bridge: what was said on the command line, and then bridge/bridge.h. */
+/* hutch-bridge: parses the command line and runs the bridge. */
 
 #include <signal.h>
 #include <stdio.h>

@@ -237,7 +237,7 @@ static void add_otp(struct buf *b, struct str traceparent)
 
 /* --- replies --- */
 
-static void add_whom(struct buf *b, const struct command_message *c)
+static void add_caller(struct buf *b, const struct command_message *c)
 {
         add_text(b, "traceId", c->trace_id);
         add_text(b, "principalId", c->principal);
@@ -259,7 +259,7 @@ void message_add_success(struct buf *b, const struct author *who, const struct c
         buf_add_char(b, '{');
         add_text(b, "id", c->id);
         add_text(b, "correlationId", c->correlation);
-        add_whom(b, c);
+        add_caller(b, c);
         add_from_to(b, who, head);
         add_json(b, "payload", payload);
         add_otp(b, head->traceparent);
@@ -272,7 +272,7 @@ void message_add_failure(struct buf *b, const struct author *who, const struct c
         buf_add_char(b, '{');
         add_text(b, "id", c->id);
         add_json(b, "isHandledError", failure->handled ? STR("true") : STR("false"));
-        add_whom(b, c);
+        add_caller(b, c);
         add_text(b, "correlationId", c->correlation);
         add_from_to(b, who, head);
         add_key(b, "payload");

@@ -300,8 +300,6 @@ static void print_key(struct buf *b, const struct config_key *k)
         }
         if (k->value || k->otherwise)
                 add_sentence(b, "Default: ", k->value ? k->value : k->otherwise, ".\n");
-        if (k->alias)
-                add_sentence(b, "The earlier name ", k->alias, " is still accepted.\n");
 }
 
 void config_table_print_reference(const struct config_table *t, struct buf *b)

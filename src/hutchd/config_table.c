@@ -505,7 +505,8 @@ static const struct config_key keys[] = {
         ENGINE_KEYS("docker", ENGINE_DOCKER, "/run/docker.sock"),
         ENGINE_KEYS("podman", ENGINE_PODMAN, "/run/podman/podman.sock"),
         { "volumes.host_directories[]", CONFIG_CUSTOM(struct config, host_dirs, add_host_dir),
-          .max = CONFIG_HOST_DIRS_MAX, .alias = "volumes.host_folders[]", .otherwise = "none",
+          .max = CONFIG_HOST_DIRS_MAX, .alias = "volumes.host_folders[]", /* check-words: folders */
+          .otherwise = "none",
           .doc = "Directories of this host that volumes may mount, with everything below them. A "
                  "hutch-engine that a service manager starts has a list of its own; see "
                  "hutch-engine(8)." },

@@ -21,9 +21,7 @@ static void on_signal(uv_signal_t *h, int number)
                 daemon_reload(d);
                 return;
         }
-        log_info(&d->log,
-                 d->ending ? "%s again: ending at once"
-                           : "%s: finishing what runs, accepting nothing new",
+        log_info(&d->log, d->ending ? "%s again: stopping at once" : "%s: draining",
                  strsignal(number));
         daemon_stop(d);
 }
@@ -45,7 +43,7 @@ static int watch_signals(struct daemon *d)
         return 0;
 }
 
-/* --- the whole --- */
+/* --- running --- */
 
 static int load(struct daemon *d)
 {
@@ -68,7 +66,7 @@ static void run(struct daemon *d)
         int r = net_loop_init(&d->loop, &clock_system);
 
         if (r < 0) {
-                (void) log_err(r, &d->log, "can't make an event loop");
+                (void) log_err(r, &d->log, "event loop not created");
                 d->exit_code = 1;
                 return;
         }
@@ -95,16 +93,16 @@ static void serve(struct daemon *d)
         log_ctx_init_root(&d->log, &d->sink);
         ids_init(&d->ids);
         sd_notify_open(&d->notify);
-        /* A client that is gone is an error code, not our end; a full disk likewise. */
+        /* A closed connection and a full disk are error codes, not signals. */
         (void) signal(SIGPIPE, SIG_IGN);
         (void) signal(SIGXFSZ, SIG_IGN);
         run(d);
         sd_notify_close(&d->notify);
 }
 
-/* --- before it --- */
+/* --- before the loop --- */
 
-/* As the user where the user may; what is in use is tried again later, by the user. */
+/* As the user where the user may. An address in use is retried later, by the user. */
 static void bind_early(struct daemon *d, const struct identity *i)
 {
         for (size_t n = 0; n < d->config->n_listen && i->change; n++) {
@@ -120,18 +118,18 @@ static void bind_early(struct daemon *d, const struct identity *i)
         }
 }
 
-/* A later start, and a reload, are the user's: what it can't read then is better known now. */
+/* A reload, and a start after a crash, read the file as the user: better to fail now. */
 static int check_file(const struct daemon *d, const struct identity *i, struct err *e)
 {
         const char *path = d->options->config;
 
         if (!path || !i->change || access(path, R_OK) == 0)
                 return 0;
-        return err_errno(e, -errno, "user %s must be able to read %s: chown or move it", i->name,
+        return err_errno(e, -errno, "user %s must be able to read %s; chown or move it", i->name,
                          path);
 }
 
-/* What the kernel does when the launcher ends is forgotten by who becomes another user. */
+/* A change of user clears the parent-death signal, so it is set afterwards. */
 static int drop_privileges(struct daemon *d, struct err *e)
 {
         const pid_t parent = getppid();
@@ -150,7 +148,7 @@ static int drop_privileges(struct daemon *d, struct err *e)
         return r;
 }
 
-/* What is wrong with a file is told by who is to use it, which reads it again. */
+/* A file that is invalid is reported by load(), which reads it again. */
 static int start_by_launcher(const struct options *o, char **argv)
 {
         scoped(config_freep) struct config *c = NULL;

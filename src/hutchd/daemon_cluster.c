@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a hutchd that shares its store with others has besides: a lease, and the key that they share. */
+/* A node of a cluster has a lease in the store, and a key that all nodes share. */
 
 #include "base/base.h"
 #include "base/sha256.h"
@@ -12,8 +12,7 @@
 
 /* --- the key --- */
 
-/* Whatever signs for sandboxes has to be the same on all nodes: a token may be shown to any of them, and so may an
- * Idempotency-Key. */
+/* All nodes must sign alike: a token and an Idempotency-Key may be presented to any of them. */
 static void derive_secret(struct daemon *d)
 {
         static_assert(DATA_SECRET_SIZE == HMAC_SHA256_SIZE, "a secret is one tag");
@@ -49,13 +48,13 @@ static void node_lost(void *data, struct str id)
                 service_node_lost(d->service, id);
 }
 
-/* --- API keys that others have made or removed --- */
+/* --- API keys that other nodes created or removed --- */
 
 static void keys_read(struct op *op, int result)
 {
         struct daemon *d = container_of(op, struct daemon, read_keys.req.op);
 
-        (void) result; /* a store that is away is told by the lease */
+        (void) result; /* the lease reports an unreachable store */
         d->reading_keys = false;
         if (d->stop_waits)
                 daemon_stop_nodes(d);
@@ -72,14 +71,14 @@ static void nodes_scanned(void *data)
         keyring_load(d->keyring, &d->read_keys);
 }
 
-/* The next start finds out what is ours yet; until then nobody is served (nodes_may_serve). */
+/* The next start finds out which sandboxes are still ours; until then no request is served (nodes_may_serve). */
 static void lease_ended(void *data, const struct err *why)
 {
         struct daemon *d = data;
 
         if (d->ending)
                 return;
-        log_fields(&d->log, LOG_ERROR, "this node ends",
+        log_fields(&d->log, LOG_ERROR, "lease lost, stopping",
                    LOG_F_STR("reason", str_from(why->message)));
         d->exit_code = 1;
         daemon_stop(d);

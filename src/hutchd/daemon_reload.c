@@ -36,7 +36,7 @@ int daemon_open_audit(struct daemon *d, const struct config *c, struct err *e)
         return r;
 }
 
-/* --- who may --- */
+/* --- keys --- */
 
 static size_t stored_keys(const struct keyring *k)
 {
@@ -52,24 +52,22 @@ int daemon_check_keys(struct daemon *d, const struct config *c, struct err *e)
 {
         if (c->n_keys + stored_keys(d->keyring) > 0)
                 return 0;
-        /* The addresses are those that we listen on, whatever a new file says. */
+        /* The addresses are those in use, whatever a new file has. */
         if (!config_is_local(d->config) && !d->config->insecure)
                 return err_set(e, ERR_FORBIDDEN,
                                "there is no API key, so only 127.0.0.1, [::1] and unix sockets may "
-                               "be served: set " API_KEY_VAR ", configure keys, or say --insecure");
+                               "be served; set " API_KEY_VAR ", configure keys, or use --insecure");
         if (keyring_is_enforced(d->keyring)) {
                 log_warn(&d->log,
-                         "there is no API key that opens anything: nobody gets in before one "
-                         "is configured");
+                         "there is no valid API key: access is locked until one is configured");
                 return 0;
         }
-        log_warn(&d->log, "there is no API key: whoever can connect is an administrator%s",
-                 d->config->insecure ? ", from everywhere (--insecure)" : "");
+        log_warn(&d->log, "there is no API key: every caller is an administrator%s",
+                 d->config->insecure ? ", also from other hosts (--insecure)" : "");
         return 0;
 }
 
-/* The rules of the file are stricter about quotas than the service is: once the keys are taken, it is
- * done. */
+/* The file is checked more strictly than the service checks quotas: after the keys nothing fails. */
 int daemon_apply(struct daemon *d, const struct config *c, struct err *e)
 {
         int r = keyring_configure(d->keyring, c->keys, c->n_keys, e);
@@ -104,15 +102,15 @@ static bool same_drivers(const struct config *a, const struct config *b)
         return true;
 }
 
-/* What people may believe to have changed. */
+/* Changes that need a restart. */
 static void warn_unchanged(struct daemon *d, const struct config *c)
 {
         if (!same_addresses(c, d->config) || !same_drivers(c, d->config)
             || strcmp(c->data, d->config->data) != 0 || c->insecure != d->config->insecure)
-                log_warn(&d->log, "listen, data, insecure and drivers change with a restart only");
+                log_warn(&d->log, "changes of listen, data, insecure and drivers need a restart");
 }
 
-/* A command that is under way has a copy of what it needs (api/purista/call.h). */
+/* A command that runs has a copy of what it needs (api/purista/call.h). */
 static void apply_purista(struct daemon *d, struct config *c)
 {
         d->api.purista = &c->purista;
@@ -130,7 +128,7 @@ static int reload(struct daemon *d, struct err *e)
 
         if (r == 0)
                 r = daemon_check_keys(d, c, e);
-        /* Whether there is an audit log at all is settled at the start: `api` has it. */
+        /* Whether there is an audit log at all is decided at the start. */
         if (r == 0 && d->audit && c->audit)
                 r = open_audit(d, c, &audit, e);
         if (r == 0)
@@ -157,7 +155,7 @@ void daemon_reload(struct daemon *d)
                 return;
         sd_notify_reloading(&d->notify);
         if (reload(d, &e) < 0)
-                log_fields(&d->log, LOG_ERROR, "not reloaded, everything stays as it was",
+                log_fields(&d->log, LOG_ERROR, "reload failed, configuration unchanged",
                            LOG_F_STR("reason", str_from(e.message)));
         sd_notify_ready(&d->notify);
 }

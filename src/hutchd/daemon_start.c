@@ -3,25 +3,77 @@
 
 #include "base/base.h"
 #include "hutchd/daemon.h"
+#include "model/text.h"
 #include "os/fd.h"
 #include "os/virtual_file.h"
 
-/* Descriptors that belong to no connection: listeners, the store, the loop, drivers' own. */
+/*
+ * Theory of operation: the start.
+ *
+ * The problem: sandboxes outlive hutchd, so a start finds some that run, some that ended meanwhile, and some in the
+ * middle of an operation. A client must never see less than what runs, or it would create a second sandbox for the same
+ * owner.
+ *
+ * Invariant: hutchd does not listen before every driver was asked and every record is adopted, finished or undone.
+ *
+ * Order, and why:
+ *   1. Data directory: its lock keeps a second hutchd out; it has the installation id that drivers find sandboxes by.
+ *   2. Store, then audit log, registry, keyring, drivers and service, as objects. Nothing is loaded yet.
+ *   3. Wait for the store. One on a server may be away; without the records there is nothing to decide.
+ *   4. In a cluster: take the lease of this node, so that records of this node belong to this process.
+ *   5. Load records and keys. Damaged records are left alone and counted.
+ *   6. Apply the keys and quotas of the configuration; then the service adopts (service_start).
+ *   7. Check that there is a key if others can connect; listen; report ready. A SIGHUP that came meanwhile is
+ *      applied now.
+ *
+ * Asynchronous steps are operations; d->starting is the one that runs. A step that fails calls daemon_fail, and a signal
+ * that arrives meanwhile calls daemon_stop; both lead to the steps of daemon_stop.c, which skip parts that do not
+ * exist. Each step finds out by daemon_start_continues whether the end has begun.
+ *
+ * A crash during the start changes nothing: adoption writes records by the same intent-first rules as commands, and the
+ * next start repeats it.
+ */
+
+/* Descriptors that belong to no connection: listeners, the store, the loop, those of drivers. */
 #define FDS_RESERVED 256
 
-/* And those of one: its socket, and a file or a connection into a sandbox. */
+/* Of one connection: its socket, and a file or a connection to a sandbox. */
 #define FDS_PER_CONNECTION 2
 
-/* One in so many: drivers may keep a socket of each sandbox at hand (driver/native/native.c). */
+/* One in four: drivers may keep a socket of each sandbox open (driver/native/native.c). */
 #define FDS_OF_SANDBOXES 4
 
-/* A request that goes into a sandbox: the app may think for long, but not for ever. */
+/* A request that is proxied into a sandbox: the application may take long, but not forever. */
 #define INTO_HEAD_TIMEOUT   (10 * 60 * USEC_PER_SEC)
 #define INTO_TUNNEL_TIMEOUT (24 * 3600 * USEC_PER_SEC)
 
 /* For an address that is in use. */
 #define LISTEN_TRIES   5
 #define LISTEN_WAIT_MS 100
+
+/* --- drivers --- */
+
+const struct hutchd_driver *drivers_find(const char *name)
+{
+        for (const struct hutchd_driver *k = hutchd_drivers; k->name; k++)
+                if (strcmp(k->name, name) == 0)
+                        return k;
+        return NULL;
+}
+
+int drivers_check(const char *name, struct err *e)
+{
+        char text[256];
+        struct buf b;
+
+        if (drivers_find(name))
+                return 0;
+        buf_init_fixed(&b, text, sizeof(text));
+        for (const struct hutchd_driver *k = hutchd_drivers; k->name; k++)
+                buf_addf(&b, "%s%s (%s)", k == hutchd_drivers ? "" : ", ", k->name, k->help);
+        return err_set(e, ERR_NOT_FOUND, "unknown driver %s; there are: %.*s",
+                       QUOTED(str_from(name)), STR_ARG(buf_str(&b)));
+}
 
 /* --- parts --- */
 
@@ -57,16 +109,16 @@ static int read_boot_id(struct daemon *d, struct err *e)
 static int open_driver(struct daemon *d, const char *name, struct err *e)
 {
         const struct hutchd_driver *kind = drivers_find(name);
-        char folder[PATH_MAX];
+        char dir[PATH_MAX];
         struct driver *driver = NULL;
-        int r = data_dir_driver(&d->data, name, folder, sizeof(folder), e);
+        int r = data_dir_driver(&d->data, name, dir, sizeof(dir), e);
 
         if (r == 0)
                 r = kind->open(&(struct driver_setup){ .loop = &d->loop,
                                                        .log = &d->log,
                                                        .installation =
                                                                str_from(d->data.installation),
-                                                       .dir = folder,
+                                                       .dir = dir,
                                                        .warden = d->options->warden,
                                                        .network = plan_network_to_string(
                                                                (int) d->config->native.network),
@@ -77,8 +129,8 @@ static int open_driver(struct daemon *d, const char *name, struct err *e)
                 return err_wrap(e, "driver %s", name);
         d->drivers[d->n_drivers++] = driver;
         if (!driver_can(driver, DRIVER_ISOLATION))
-                log_warn(&d->log, "driver %s: %s; it is no wall around anything, for tests only",
-                         name, kind->help);
+                log_warn(&d->log, "driver %s: %s; it isolates nothing and is for tests only", name,
+                         kind->help);
         return 0;
 }
 
@@ -89,8 +141,9 @@ static int open_drivers(struct daemon *d, struct err *e)
         for (size_t i = 0; i < d->config->n_drivers && r == 0; i++)
                 r = open_driver(d, d->config->drivers[i], e);
         if (d->config->n_drivers == 0)
-                log_warn(&d->log, "no driver is configured: no sandboxes can be made; choose one "
-                                  "with --driver");
+                log_warn(&d->log,
+                         "no driver is configured: sandboxes cannot be created; choose one "
+                         "with --driver");
         return r;
 }
 
@@ -136,7 +189,8 @@ static struct http_server_config server_config(struct daemon *d)
         if (room > 0 && config.conns_max > room) {
                 config.conns_max = (unsigned) room;
                 if (d->config->connections_max > 0)
-                        log_warn(&d->log, "only %u connections: the limit of open files is %lld",
+                        log_warn(&d->log,
+                                 "connections limited to %u: the limit of open files is %lld",
                                  config.conns_max, (long long) fds);
         }
         return config;
@@ -183,7 +237,7 @@ static int make_server(struct daemon *d, struct err *e)
         fill_api(d);
         d->server = http_server_new(&d->loop, &config, &d->log);
         r = api_open(&d->api, d->server);
-        return r < 0 ? err_errno(e, r, "build the table of routes") : 0;
+        return r < 0 ? err_errno(e, r, "build the routes") : 0;
 }
 
 /* --- listening --- */
@@ -200,7 +254,7 @@ static int listen_on(struct daemon *d, const struct sock_addr *addr, int *bound,
         return r < 0 ? r : http_server_listen(d->server, TAKE_FD(fd));
 }
 
-/* As many as can be; the address that can't is config->listen[d->n_listening]. */
+/* Until one fails, which is config->listen[d->n_listening]. */
 static int listen_on_more(struct daemon *d)
 {
         int r = 0;
@@ -214,7 +268,7 @@ static int listen_on_more(struct daemon *d)
         return r;
 }
 
-/* On standard output: the lines that scripts wait for. */
+/* Standard output: scripts wait for these lines. */
 static void print_addresses(const struct daemon *d)
 {
         char text[SOCK_ADDR_TEXT_MAX];
@@ -234,15 +288,15 @@ static void cant_listen(struct daemon *d, int r)
         sock_addr_to_string(&d->config->listen[d->n_listening], text);
         if (r == -EADDRINUSE)
                 (void) err_set(&e, ERR_CONFLICT,
-                               "can't listen on %s: %s; stop what runs there or choose another "
+                               "cannot listen on %s: %s; stop what runs there or choose another "
                                "--listen",
                                text, strerror(-r));
         else
-                (void) err_errno(&e, r, "can't listen on %s", text);
+                (void) err_errno(&e, r, "cannot listen on %s", text);
         daemon_fail(d, &e);
 }
 
-/* --- the order of it --- */
+/* --- the order --- */
 
 static void ready(struct daemon *d)
 {
@@ -263,8 +317,8 @@ static void ready(struct daemon *d)
 
 static void listen_again(uv_timer_t *t);
 
-/* A hutchd that was killed while it started a process may have left its listening sockets to it, until
- * that has become another program: that takes a moment on a busy machine, and nobody tells its end. */
+/* A hutchd that was killed between fork and exec of a helper has left its listening sockets to that process until the
+ * exec. That takes a moment on a busy host, and nothing reports it, so it is retried. */
 static void listen_on_all(struct daemon *d)
 {
         int r = listen_on_more(d);
@@ -322,7 +376,7 @@ static void keys_loaded(struct op *op, int result)
         if (!daemon_start_continues(d, result, &d->load_keys.req.err))
                 return;
         if (d->load_keys.damaged > 0)
-                log_warn(&d->log, "%zu stored keys can't be read and open nothing",
+                log_warn(&d->log, "%zu stored keys are damaged and give no access",
                          d->load_keys.damaged);
         if (daemon_apply(d, d->config, &e) < 0) {
                 daemon_fail(d, &e);
@@ -340,7 +394,7 @@ static void records_loaded(struct op *op, int result)
         if (!daemon_start_continues(d, result, &d->load_records.req.err))
                 return;
         if (d->load_records.damaged > 0)
-                log_fields(&d->log, LOG_WARN, "records can't be read and are left alone",
+                log_fields(&d->log, LOG_WARN, "damaged records ignored",
                            LOG_F_U64("count", d->load_records.damaged),
                            LOG_F_STR("first", d->load_records.damaged_key));
         if (d->load_records.foreign > 0)

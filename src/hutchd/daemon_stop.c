@@ -7,8 +7,22 @@
 #include "hutchd/daemon.h"
 
 /*
- * The end is a list of steps. Each gives up one part and calls next, at once or from the loop when
- * the part is gone; a part that is not there is gone already.
+ * Theory of operation: the end.
+ *
+ * Sandboxes outlive hutchd and every acknowledged change is in the store, so the end saves nothing; `kill -9` is the same,
+ * only faster. What remains is to answer the requests that run, and to close parts in the reverse order of their
+ * dependencies.
+ *
+ * The first SIGTERM or SIGINT drains the server: no new connections, running requests end, event streams are closed,
+ * at most for drain_timeout. Then the steps below run. Each closes one part and calls next, at once or from the loop
+ * when the part is closed; a part that does not exist counts as closed, so a start that failed half-way ends here, too.
+ * The last step closes the remaining handles, which ends the loop.
+ *
+ * A second signal skips the draining; during the steps it exits on the spot, because a disk or a runtime that does not
+ * respond must not hold up the end.
+ *
+ * An operation of the start that runs is not interrupted unless it may take long (the probe of the store, the lease):
+ * its completion sees d->ending and begins the steps.
  */
 
 static void next(struct daemon *d);
@@ -47,7 +61,7 @@ static void free_client(struct daemon *d)
         client ? http_client_free(client, part_gone, d) : next(d);
 }
 
-/* The service has ended its calls to agents, and is done with them now. */
+/* The service has ended its calls to agents. */
 static void free_agents(struct daemon *d)
 {
         struct agents *agents = TAKE_PTR(d->agents);
@@ -80,7 +94,7 @@ static void store_gone(struct op *op, int result)
         struct daemon *d = container_of(op, struct daemon, close_store.op);
 
         if (result < 0)
-                (void) log_err(result, &d->log, "can't close the store");
+                (void) log_err(result, &d->log, "store not closed");
         d->store = NULL;
         secret_free(TAKE_PTR(d->store_password));
         next(d);
@@ -108,7 +122,7 @@ static void close_store(struct daemon *d)
         store_close(d->store, &d->close_store);
 }
 
-/* With the last handle the loop ends. */
+/* The loop ends with the last handle. */
 static void close_rest(struct daemon *d)
 {
         api_free(&d->api);
@@ -136,7 +150,7 @@ static void next(struct daemon *d)
         steps[d->step++](d);
 }
 
-/* --- beginning of the end --- */
+/* --- the first step --- */
 
 void daemon_stop_steps(struct daemon *d)
 {
@@ -157,7 +171,7 @@ static void stop_gracefully(struct daemon *d)
         sd_notify_stopping(&d->notify);
         if (d->starting == &d->store_probe.req.op || d->starting == &d->join.req.op)
                 op_cancel(d->starting);
-        /* A load takes a moment, and its `done` sees that it is over; its own start the service ends. */
+        /* The completion of a load sees d->ending; service_stop ends the adoption. */
         if (d->starting && d->starting != &d->adopt.op)
                 return;
         if (!d->server) {
@@ -174,8 +188,7 @@ void daemon_stop(struct daemon *d)
                 stop_gracefully(d);
                 return;
         }
-        /* Past the server nobody's request is left to be spared, and whatever holds us up (a disk, a
-         * runtime that does not answer) is not waited for: the next start finds everything. */
+        /* No request is left, and the next start finds everything. */
         if (d->stopping || d->starting)
                 _exit(d->exit_code);
         daemon_stop_steps(d);

@@ -12,12 +12,12 @@
 #include "store/store_nats.h"
 #include "store/store_redis.h"
 
-/* Between two looks at a store that is away; each waits for store.wait besides. */
+/* Between two probes of an unreachable store; each also takes store.wait. */
 #define STORE_RETRY_MS 500
 
 /* --- opening --- */
 
-/* Nobody else may read it. */
+/* Only its owner and group may access it. */
 static int check_secret_file(const char *name, const char *path, struct err *e)
 {
         struct stat st;
@@ -57,7 +57,7 @@ static int open_redis(struct daemon *d, struct err *e)
         return 0;
 }
 
-/* What the process will read is better known now. */
+/* hutch-store-nats reads these files; errors are better known now. */
 static int check_nats_files(const struct config *c, struct err *e)
 {
         const struct {
@@ -125,7 +125,7 @@ int daemon_open_store(struct daemon *d, struct err *e)
         return r < 0 ? r : store_sqlite_open(&d->loop, path, &d->store, e);
 }
 
-/* --- waiting for it --- */
+/* --- waiting for the store --- */
 
 static void store_probe(struct daemon *d);
 
@@ -149,7 +149,7 @@ static void store_probed(struct op *op, int result)
         }
         d->starting = NULL;
         if (!d->store_unreachable)
-                log_fields(&d->log, LOG_WARN, "the store is away: the start waits for it",
+                log_fields(&d->log, LOG_WARN, "store unreachable, waiting for it",
                            LOG_F_STR("reason", str_from(why)));
         d->store_unreachable = true;
         sd_notify_status(&d->notify, "waiting for the store: %s", why);

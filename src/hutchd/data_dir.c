@@ -14,7 +14,7 @@
 #define OTHERS_WRITE (S_IWGRP | S_IWOTH)
 #define OTHERS_ANY   (S_IRWXG | S_IRWXO)
 
-/* --- the folder --- */
+/* --- the directory --- */
 
 static int sync_dir(const char *path)
 {
@@ -23,7 +23,7 @@ static int sync_dir(const char *path)
         return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-/* A new folder's own name is on disk when its parent is. */
+/* The name of a new directory is on disk when its parent is synced. */
 static int sync_parent(const char *path)
 {
         char parent[PATH_MAX];
@@ -40,10 +40,10 @@ static int make_dir(const char *path, struct err *e)
 
         if (r == 0 && made)
                 r = sync_parent(path);
-        return r < 0 ? err_errno(e, r, "make the folder %s", path) : 0;
+        return r < 0 ? err_errno(e, r, "create the directory %s", path) : 0;
 }
 
-/* As hutchd/privilege.h makes it: the group is our own, and what is root's in it stays root's. */
+/* As hutchd/privilege.h creates it: the group is ours, and files of root stay root's. */
 static bool is_shared_with_root(const struct stat *st)
 {
         return st->st_uid == 0 && st->st_gid == getegid()
@@ -55,18 +55,18 @@ static int check_data_dir(const char *path, struct err *e)
         struct stat st;
 
         if (stat(path, &st) < 0)
-                return err_errno(e, -errno, "look at the data folder %s", path);
+                return err_errno(e, -errno, "check the data directory %s", path);
         if (st.st_uid != geteuid() && st.st_uid != 0)
                 return err_set(e, ERR_FORBIDDEN,
-                               "the data folder %s belongs to user %u, not to us (%u)", path,
+                               "the data directory %s belongs to user %u, not to us (%u)", path,
                                (unsigned) st.st_uid, (unsigned) geteuid());
         if (st.st_mode & OTHERS_WRITE && !is_shared_with_root(&st))
                 return err_set(e, ERR_FORBIDDEN,
-                               "others may write into the data folder %s; chmod 700 it", path);
+                               "others may write to the data directory %s; chmod 700 it", path);
         return 0;
 }
 
-int data_dir_path(const struct data *d, const char *name, char *ret, size_t size, struct err *e)
+int data_dir_path(const struct data_dir *d, const char *name, char *ret, size_t size, struct err *e)
 {
         int n = snprintf(ret, size, "%s/%s", d->path, name);
 
@@ -75,37 +75,37 @@ int data_dir_path(const struct data *d, const char *name, char *ret, size_t size
         return 0;
 }
 
-int data_dir_driver(const struct data *d, const char *driver, char *ret, size_t size, struct err *e)
+int data_dir_driver(const struct data_dir *d, const char *driver, char *ret, size_t size,
+                    struct err *e)
 {
         int n = snprintf(ret, size, "%s/drivers/%s", d->path, driver);
 
         if (n < 0 || (size_t) n >= size)
-                return err_errno(e, -ENAMETOOLONG, "the folder of driver %s", driver);
+                return err_errno(e, -ENAMETOOLONG, "the directory of driver %s", driver);
         return make_dir(ret, e);
 }
 
 /* --- the lock --- */
 
-static int complain_locked(const struct data *d, int fd, struct err *e)
+static int complain_locked(const struct data_dir *d, int fd, struct err *e)
 {
         struct flock holder = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
         char who[32] = "";
 
         if (fcntl(fd, F_GETLK, &holder) == 0 && holder.l_type != F_UNLCK && holder.l_pid > 0)
                 (void) snprintf(who, sizeof(who), ", process %d", (int) holder.l_pid);
-        return err_set(e, ERR_CONFLICT, "the data folder %s is in use by another hutchd%s", d->path,
-                       who);
+        return err_set(e, ERR_CONFLICT, "the data directory %s is in use by another hutchd%s",
+                       d->path, who);
 }
 
 /*
- * A record lock belongs to the process and ends with it, at the latest when its parent hears of its
- * death. A lock of flock(2), or of F_OFD_SETLK, belongs to the open file, and so does every child
- * between fork and exec: a hutchd that was killed while it started a driver's process would seem to
- * live on for a moment.
+ * A record lock belongs to the process and ends with it. A lock of flock(2) or F_OFD_SETLK belongs to the open file
+ * description, which a child shares between fork and exec: a hutchd that was killed while it started a helper would
+ * seem to hold the lock for a moment longer.
  *
- * The price is that closing any descriptor of the file gives it back: nobody else opens it.
+ * The price: closing any descriptor of the file releases the lock, so no other code opens it.
  */
-static int take_lock(struct data *d, struct err *e)
+static int take_lock(struct data_dir *d, struct err *e)
 {
         struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
         scoped(fd_closep) int fd = -EBADF;
@@ -124,7 +124,7 @@ static int take_lock(struct data *d, struct err *e)
         return 0;
 }
 
-/* --- what is made once --- */
+/* --- files that are created once --- */
 
 static int write_once(const char *path, struct str bytes, struct ids *ids, struct err *e)
 {
@@ -144,7 +144,7 @@ static int write_once(const char *path, struct str bytes, struct ids *ids, struc
         return r < 0 ? err_errno(e, r, "write %s", path) : 0;
 }
 
-/* The bytes of a small file of exactly that size; 0 if it is not there. */
+/* Reads a file of exactly that size; 0 if it does not exist. */
 static int read_once(const char *path, char *ret, size_t size, struct err *e)
 {
         char text[128];
@@ -153,15 +153,15 @@ static int read_once(const char *path, char *ret, size_t size, struct err *e)
 
         ASSERT(size < sizeof(text) - 1);
         if (lstat(path, &st) < 0)
-                return errno == ENOENT ? 0 : err_errno(e, -errno, "look at %s", path);
+                return errno == ENOENT ? 0 : err_errno(e, -errno, "check %s", path);
         n = virtual_file_read(path, text, sizeof(text));
         if (n < 0)
                 return err_errno(e, (int) n, "read %s", path);
         if ((size_t) n != size) {
                 wipe(text, sizeof(text));
                 return err_set(e, ERR_INTERNAL,
-                               "%s is damaged: it has %zd bytes and should have %zu; put a copy "
-                               "of it back",
+                               "%s is damaged: it has %zd bytes instead of %zu; restore it from a "
+                               "copy",
                                path, n, size);
         }
         if (st.st_mode & OTHERS_ANY) {
@@ -173,7 +173,7 @@ static int read_once(const char *path, char *ret, size_t size, struct err *e)
         return 1;
 }
 
-static int take_installation(struct data *d, struct ids *ids, struct err *e)
+static int take_installation(struct data_dir *d, struct ids *ids, struct err *e)
 {
         char path[PATH_MAX], store[PATH_MAX], text[ID_HEX_LEN + 1] = "";
         int r = data_dir_path(d, "installation", path, sizeof(path), e);
@@ -187,16 +187,16 @@ static int take_installation(struct data *d, struct ids *ids, struct err *e)
         if (r > 0) {
                 if (text[ID_HEX_LEN] != '\n' || !id_is_hex(str_of(text, ID_HEX_LEN)))
                         return err_set(e, ERR_INTERNAL,
-                                       "%s is damaged: no 32 hexadecimal digits; put a copy of it "
-                                       "back",
+                                       "%s is damaged: expected 32 hexadecimal digits; restore it "
+                                       "from a copy",
                                        path);
                 memcpy(d->installation, text, ID_HEX_LEN);
                 return 0;
         }
         if (access(store, F_OK) == 0)
                 return err_set(e, ERR_INTERNAL,
-                               "%s is missing, but %s is there: put a copy of it back, or begin "
-                               "anew in another folder",
+                               "%s is missing, but %s exists; restore it from a copy, or start "
+                               "over in another directory",
                                path, store);
         ids_hex(ids, d->installation);
         memcpy(text, d->installation, ID_HEX_LEN);
@@ -204,7 +204,7 @@ static int take_installation(struct data *d, struct ids *ids, struct err *e)
         return write_once(path, str_of(text, sizeof(text)), ids, e);
 }
 
-static int take_secret(struct data *d, struct ids *ids, struct err *e)
+static int take_secret(struct data_dir *d, struct ids *ids, struct err *e)
 {
         char path[PATH_MAX];
         int r = data_dir_path(d, "secret", path, sizeof(path), e);
@@ -219,11 +219,11 @@ static int take_secret(struct data *d, struct ids *ids, struct err *e)
 
 /* --- all --- */
 
-int data_dir_open(struct data *d, const char *path, struct ids *ids, struct err *e)
+int data_dir_open(struct data_dir *d, const char *path, struct ids *ids, struct err *e)
 {
         int r;
 
-        *d = (struct data){ .path = path, ._lock = -EBADF };
+        *d = (struct data_dir){ .path = path, ._lock = -EBADF };
         r = make_dir(path, e);
         if (r == 0)
                 r = check_data_dir(path, e);
@@ -238,7 +238,7 @@ int data_dir_open(struct data *d, const char *path, struct ids *ids, struct err 
         return r;
 }
 
-void data_dir_close(struct data *d)
+void data_dir_close(struct data_dir *d)
 {
         d->_lock = fd_close(d->_lock);
         wipe(d->secret, sizeof(d->secret));

@@ -3,22 +3,21 @@
 #define HUTCH_HUTCHD_DATA_DIR_H
 
 /*
- * The data folder: everything that an installation of hutchd keeps.
+ * The data directory: everything that an installation of hutchd keeps.
  *
- *         lock             held by the one process that uses the folder
- *         installation     the id of this installation, 32 hexadecimal digits, made once
- *         secret           32 random bytes, made once: signs tokens of sandboxes
+ *         lock             held by the one process that uses the directory
+ *         installation     the id of this installation, 32 hexadecimal digits, created once
+ *         secret           32 random bytes, created once: signs tokens of sandboxes
  *         store.sqlite     records and keys (docs/internals/store.md)
- *         audit.log        who did what, if nobody configured another place
- *         drivers/NAME/    a driver's own
+ *         audit.log        the audit log, unless another path is configured
+ *         drivers/NAME/    data of a driver
  *
- * The folder is made if it is missing, with mode 0700. It must be ours (or root's), and nobody else
- * may write into it: who can put files here can make himself an administrator. What is made once is
- * written aside, brought to disk and renamed, so it is there whole or not at all; what is there but
- * can't be right is an error and is left as it is.
+ * A missing directory is created with mode 0700. It must belong to us (or root), and no one else may write to it:
+ * whoever can put files here can become an administrator. Files that are created once are written aside, synced and
+ * renamed, so they are complete or absent; a damaged one is an error and is left alone.
  *
- * The id is what sandboxes are found again by. A folder with a store and without an id has lost it,
- * and with it everything that runs: that is refused, not papered over with a new one.
+ * Sandboxes are found again by the installation id. A directory with a store and without an id has lost it, and with it
+ * all sandboxes: that is refused, not repaired with a new id.
  */
 
 #include "base/err.h"
@@ -27,28 +26,27 @@
 
 #define DATA_SECRET_SIZE 32
 
-struct data {
-        const char *path; /* the caller's */
+struct data_dir {
+        const char *path; /* of the caller */
         char installation[ID_HEX_LEN + 1];
         uint8_t secret[DATA_SECRET_SIZE];
 
         int _lock;
 };
 
-/* Blocks (it writes and waits for the disk): for the time of the program's start. ERR_CONFLICT if
- * another hutchd has it, ERR_FORBIDDEN if others may write, ERR_EXHAUSTED if the disk is full,
- * ERR_INTERNAL if something in it is damaged. The path must stay. */
-int data_dir_open(struct data *d, const char *path, struct ids *ids, struct err *e) must_check;
+/* Blocks on the disk: for the start of the program. ERR_CONFLICT if another hutchd uses it, ERR_FORBIDDEN if others may
+ * write, ERR_EXHAUSTED if the disk is full, ERR_INTERNAL if a file is damaged. The path must stay valid. */
+int data_dir_open(struct data_dir *d, const char *path, struct ids *ids, struct err *e) must_check;
 
-/* Gives up the lock and wipes the secret. A process opens a folder once. */
-void data_dir_close(struct data *d);
+/* Releases the lock and wipes the secret. A process opens a data directory once. */
+void data_dir_close(struct data_dir *d);
 
-/* A path in the folder. -ENAMETOOLONG, as error. */
-int data_dir_path(const struct data *d, const char *name, char *ret, size_t size, struct err *e)
+/* A path in the directory. -ENAMETOOLONG, as error. */
+int data_dir_path(const struct data_dir *d, const char *name, char *ret, size_t size, struct err *e)
         must_check;
 
-/* The folder of a driver, which exists afterwards. */
-int data_dir_driver(const struct data *d, const char *driver, char *ret, size_t size, struct err *e)
-        must_check;
+/* The directory of a driver, which is created. */
+int data_dir_driver(const struct data_dir *d, const char *driver, char *ret, size_t size,
+                    struct err *e) must_check;
 
 #endif

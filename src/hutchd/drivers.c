@@ -5,9 +5,10 @@
 #include "driver/engine/engine.h"
 
 const struct hutchd_driver hutchd_drivers[] = {
-        { "native", "real sandboxes, made by hutch-warden; needs root", driver_native_open },
+        { "native", "sandboxes of the host's kernel, by hutch-warden; needs root",
+          driver_native_open },
         { "fake", "keeps sandboxes in memory and runs nothing", driver_fake_open },
-        { "docker", "makes containers of Docker Engine", driver_docker_open },
-        { "podman", "makes containers of Podman", driver_podman_open },
+        { "docker", "containers of Docker Engine", driver_docker_open },
+        { "podman", "containers of Podman", driver_podman_open },
         { 0 },
 };

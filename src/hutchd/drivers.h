@@ -3,8 +3,7 @@
 #define HUTCH_HUTCHD_DRIVERS_H
 
 /*
- * Which drivers this hutchd has. The table is a file of its own, so that a program for tests has a
- * driver more than the one that is installed.
+ * The drivers of this program. The table is a file of its own, so that a program for tests has another one.
  */
 
 #include "driver/driver.h"
@@ -15,13 +14,13 @@ struct hutchd_driver {
         int (*open)(const struct driver_setup *setup, struct driver **ret, struct err *e);
 };
 
-/* Ends in an entry without a name. None is taken unless it is asked for. */
+/* Ends in an entry without a name. None is enabled by default. */
 extern const struct hutchd_driver hutchd_drivers[];
 
-/* NULL if there is none of that name. */
+/* NULL: unknown. */
 const struct hutchd_driver *drivers_find(const char *name);
 
-/* ERR_NOT_FOUND, with those that there are. */
+/* ERR_NOT_FOUND, with a list of those that exist. */
 int drivers_check(const char *name, struct err *e) must_check;
 
 #endif

@@ -13,7 +13,7 @@
 #include "os/fd.h"
 
 #define NATIVE    "native"
-#define SOCKET    "3" /* as the launcher says */
+#define SOCKET    "3" /* the descriptor that the launcher passes */
 #define ADDED_MAX 48
 
 bool launch_is_due(const struct options *o, const struct config *c)
@@ -21,14 +21,14 @@ bool launch_is_due(const struct options *o, const struct config *c)
         return o->warden < 0 && !o->check_config && config_has_driver(c, NATIVE);
 }
 
-/* --- the data folder --- */
+/* --- directories --- */
 
-/* As the user: who can't reach it now could not later. Also makes the id, and sees that nobody else
- * is there. */
+/* As the user, who must be able to reach the directory later. Also creates the installation id, and checks that no
+ * other hutchd runs. */
 static int take_installation(const struct identity *i, const char *path,
                              char ret[static ID_HEX_LEN + 1], struct err *e)
 {
-        struct data data;
+        struct data_dir data;
         struct ids ids;
         int r;
 
@@ -40,7 +40,7 @@ static int take_installation(const struct identity *i, const char *path,
         identity_restore();
         if (r < 0)
                 return err_wrap(e,
-                                "as user %s, who must be able to reach the data folder (else "
+                                "as user %s, who must be able to reach the data directory (or "
                                 "choose another --data or --user)",
                                 i->name);
         memcpy(ret, data.installation, ID_HEX_LEN + 1);
@@ -48,16 +48,16 @@ static int take_installation(const struct identity *i, const char *path,
         return 0;
 }
 
-/* Root's own. The lock is given up when the last who has it is gone: it stays open from now on. */
+/* Owned by root. The descriptor stays open, so the lock lasts as long as any process that inherits it. */
 static int lock_warden(const char *path, struct err *e)
 {
         int fd;
 
         if (mkdir(path, 0700) < 0 && errno != EEXIST)
-                return err_errno(e, -errno, "make the folder %s", path);
+                return err_errno(e, -errno, "create the directory %s", path);
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
         if (fd < 0)
-                return err_errno(e, -errno, "open the folder %s", path);
+                return err_errno(e, -errno, "open the directory %s", path);
         if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 int r = -errno;
 
@@ -93,7 +93,7 @@ static void add_pair(struct words *w, const char *name, const char *value)
 
 struct launch_plan {
         const char *launcher, *warden, *self;
-        const char *folder, *installation;
+        const char *warden_dir, *installation;
         char uid[16];
 };
 
@@ -103,7 +103,7 @@ static void add_warden(struct words *w, const struct config *c, const struct lau
 
         add(w, l->warden);
         add_pair(w, "--socket-fd", SOCKET);
-        add_pair(w, "--data", l->folder);
+        add_pair(w, "--data", l->warden_dir);
         add_pair(w, "--agent", c->agent);
         add_pair(w, "--installation", l->installation);
         add_pair(w, "--uids", c->native.uids);
@@ -118,7 +118,7 @@ static void add_warden(struct words *w, const struct config *c, const struct lau
         add_pair(w, "--log-format", c->log_format == LOG_JSON ? "json" : "logfmt");
 }
 
-/* What was said, and what the file may say otherwise the next time it is read. */
+/* The options of the command line, and values that the file must not change at a later start. */
 static void add_hutchd(struct words *w, const struct config *c, const struct launch_plan *l,
                        char **argv)
 {
@@ -163,13 +163,13 @@ static int find_programs(struct config *c, struct launch_plan *l, struct err *e)
         if (!l->self || !l->launcher || !l->warden)
                 return err_set(e, ERR_TOO_LARGE, "the configuration is too large");
         if (access(l->warden, X_OK) < 0)
-                return err_errno(e, -errno, "the program %s can't be run", l->warden);
+                return err_errno(e, -errno, "cannot execute %s", l->warden);
         if (access(c->agent, X_OK) < 0)
-                return err_errno(e, -errno, "the agent %s can't be run", c->agent);
+                return err_errno(e, -errno, "cannot execute the agent %s", c->agent);
         return 0;
 }
 
-/* Links to it are followed; links in it are not. */
+/* Symbolic links to the directory are resolved; links in it are not followed. */
 static void follow_links(struct config *c)
 {
         char real[PATH_MAX];
@@ -187,15 +187,15 @@ static int prepare_dirs(const struct identity *i, struct config *c, struct launc
 
         follow_links(c);
         drivers = arena_printf(&c->memory, "%s/drivers", c->data);
-        l->folder = arena_printf(&c->memory, "%s/drivers/" NATIVE, c->data);
-        if (!drivers || !l->folder)
+        l->warden_dir = arena_printf(&c->memory, "%s/drivers/" NATIVE, c->data);
+        if (!drivers || !l->warden_dir)
                 return err_set(e, ERR_TOO_LARGE, "the configuration is too large");
         r = identity_share_data(i, c->data, e);
         if (r == 0)
                 r = take_installation(i, c->data, installation, e);
         if (r == 0)
                 r = identity_share_data(i, drivers, e);
-        return r == 0 ? lock_warden(l->folder, e) : r;
+        return r == 0 ? lock_warden(l->warden_dir, e) : r;
 }
 
 int launch(const struct options *o, struct config *c, char **argv, struct err *e)
@@ -207,9 +207,10 @@ int launch(const struct options *o, struct config *c, char **argv, struct err *e
 
         (void) o;
         if (geteuid() != 0)
-                return err_set(e, ERR_FORBIDDEN,
-                               "the driver 'native' makes real sandboxes, and that needs root: "
-                               "start hutchd as root (sudo make run), or choose --driver fake");
+                return err_set(
+                        e, ERR_FORBIDDEN,
+                        "the driver 'native' needs root; start hutchd as root (sudo make run), "
+                        "or choose --driver fake");
         r = identity_choose(c, &i, e);
         if (r == 0)
                 r = find_programs(c, &l, e);

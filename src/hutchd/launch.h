@@ -3,23 +3,23 @@
 #define HUTCH_HUTCHD_LAUNCH_H
 
 /*
- * From hutchd to hutch-launcher and back: who starts hutchd with the driver native has three processes.
+ * With the driver native, a hutchd that was started as root becomes hutch-launcher, which starts three processes.
  *
- *         hutchd (root) ─ reads options and file, prepares the data folder
- *            └─ becomes hutch-launcher (root), which reads nothing
+ *         hutchd (root) ─ reads options and file, prepares the data directory
+ *            └─ becomes hutch-launcher (root), which parses nothing
  *                  ├─ hutch-warden (root)
- *                  └─ hutchd --warden-fd 3, which becomes somebody else
+ *                  └─ hutchd --warden-fd 3, which becomes an unprivileged user
  *
- * The first one knows all that is to be known, so that the launcher can be told by plain arguments. Its
- * lock on the warden's folder stays with the launcher: there is one warden for a folder.
+ * The first process knows everything, so the launcher gets plain argument lists. The lock on the directory of the
+ * warden stays with the launcher: there is one warden for a directory.
  */
 
 #include "hutchd/config.h"
 
-/* Whether these options and this file want it. */
+/* Whether these options and this file need the launcher. */
 bool launch_is_due(const struct options *o, const struct config *c);
 
-/* Returns only if it fails. argv is that of hutchd. */
+/* Returns only on failure. argv is that of hutchd. */
 int launch(const struct options *o, struct config *c, char **argv, struct err *e) must_check;
 
 #endif

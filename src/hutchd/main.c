@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* hutchd: what was said on the command line, and then hutchd/daemon.h. */
+/* hutchd: parses the command line and runs the daemon. */
 
 #include <stdio.h>
 

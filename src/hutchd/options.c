@@ -49,7 +49,7 @@ static const char *set_data(void *target, struct str value)
         struct options *o = target;
 
         if (value.n == 0)
-                return "not a folder";
+                return "not a directory";
         o->data = value.p;
         return NULL;
 }
@@ -85,7 +85,7 @@ static const char *set_driver(void *target, struct str value)
                 return "not the name of a driver";
         for (size_t i = 0; i < o->n_drivers; i++)
                 if (str_eq(value, str_from(o->drivers[i])))
-                        return "is there twice";
+                        return "is given twice";
         o->drivers[o->n_drivers++] = value.p;
         return NULL;
 }
@@ -144,29 +144,29 @@ static const char *set_access_log(void *target, struct str value)
 
 static const struct option options[] = {
         { "listen", "ADDRESS",
-          "where to serve: HOST:PORT, [IPv6]:PORT or unix:PATH; may be given\n"
+          "address to serve: HOST:PORT, [IPv6]:PORT or unix:PATH; may be given\n"
           "up to 8 times (default 127.0.0.1:8080)",
           set_listen },
         { "data", "DIR",
-          "where everything is kept (default /var/lib/hutch for root, else\n"
+          "data directory (default /var/lib/hutch for root, else\n"
           "$XDG_STATE_HOME/hutch or ~/.local/state/hutch)",
           set_data },
         { "driver", "NAME",
-          "what makes the sandboxes; may be given up to 8 times, and the\n"
-          "first is the default: \"native\" makes real sandboxes, and needs\n"
-          "root; \"fake\" runs nothing and is for tests",
+          "driver of sandboxes; may be given up to 8 times, the first is the\n"
+          "default: \"native\" (needs root), \"docker\", \"podman\", or \"fake\",\n"
+          "which runs nothing and is for tests",
           set_driver },
         { "user", "USER",
-          "started as root, become this user, a name or a number; with the\n"
-          "driver native the default is \"hutch\", or a number of nobody's",
+          "if started as root, become this user, a name or a uid; with the\n"
+          "driver native the default is \"hutch\", or an unused uid",
           set_user },
-        { "config", "FILE", "read hutchd.yaml(5); what is said here wins", set_config },
+        { "config", "FILE", "read hutchd.yaml(5); the command line wins", set_config },
         { "check-config", NULL, "check the configuration and exit", set_check_config },
         { "print-config-reference", NULL,
           "print the reference section of hutchd.yaml(5) as roff and exit", set_print_reference },
         { "insecure", NULL,
-          "without any API key, serve on addresses that others can reach;\n"
-          "without it only loopback and unix sockets are allowed then",
+          "without any API key, serve on addresses that others can reach,\n"
+          "not only on loopback and unix sockets",
           set_insecure },
         { "log-level", "LEVEL", "debug, info, warn or error (default info)", set_log_level },
         { "log-format", "FORMAT", "logfmt or json (default logfmt)", set_log_format },
@@ -175,8 +175,7 @@ static const struct option options[] = {
           set_max_connections },
         { "drain-timeout", "TIME", "time for running requests to end on SIGTERM (default 10s)",
           set_drain_timeout },
-        { "warden-fd", "N", "how hutch-launcher(8) starts us: the socket to hutch-warden",
-          set_warden },
+        { "warden-fd", "N", "socket to hutch-warden, from hutch-launcher(8)", set_warden },
 };
 
 static const struct option_table table = {

@@ -2,8 +2,8 @@
 #ifndef HUTCH_HUTCHD_OPTIONS_H
 #define HUTCH_HUTCHD_OPTIONS_H
 
-/* The command line of hutchd: what was said, and only that. Help is made from the same table that
- * parses. What was not said comes from hutchd/config.h. */
+/* The command line of hutchd: only what was given; hutchd/config.h has the rest. --help comes from the table that
+ * parses. */
 
 #include "base/log.h"
 #include "base/options.h"
@@ -19,8 +19,8 @@ struct options {
 
         struct sock_addr listen[LISTEN_MAX];
         size_t n_listen;
-        const char *data;                 /* NULL: not said */
-        const char *user;                 /* NULL: not said */
+        const char *data;                 /* NULL: not given */
+        const char *user;                 /* NULL: not given */
         int warden;                       /* socket to hutch-warden, or -EBADF */
         const char *drivers[DRIVERS_MAX]; /* the first is the default */
         size_t n_drivers;
@@ -28,7 +28,7 @@ struct options {
         bool has_log_level, has_log_format, has_drain_timeout;
         enum log_level log_level;
         enum log_format log_format;
-        uint64_t max_connections; /* 0: not said */
+        uint64_t max_connections; /* 0: not given */
         usec_t drain_timeout;
         bool access_log;
 };

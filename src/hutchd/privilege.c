@@ -16,7 +16,7 @@
 
 #define SHARED_MODE (S_ISVTX | 0770)
 
-/* --- who --- */
+/* --- the user --- */
 
 static int resolve_user(const struct users *u, struct str text, struct identity *ret, struct err *e)
 {
@@ -25,8 +25,8 @@ static int resolve_user(const struct users *u, struct str text, struct identity 
         int r = users_uid_from_text(u, text, &uid);
 
         if (r < 0)
-                return err_set(e, ERR_NOT_FOUND, "there is no user %s; make one, or name another",
-                               QUOTED(text));
+                return err_set(e, ERR_NOT_FOUND,
+                               "there is no user %s; create it, or choose another", QUOTED(text));
         ret->uid = ret->gid = ret->groups[0] = uid;
         ret->n_groups = 1;
         if (users_by_id(u, uid, &user)) {
@@ -58,7 +58,7 @@ static int choose(const struct config *c, const struct users *u, struct identity
                 return r;
         if (native && ret->uid == 0)
                 return err_set(e, ERR_FORBIDDEN,
-                               "hutchd does not stay root with the driver 'native'; name another "
+                               "hutchd does not stay root with the driver 'native'; choose another "
                                "user");
         if (c->user && !ret->change && ret->uid != geteuid())
                 return err_set(e, ERR_FORBIDDEN, "only root can become the user %s", ret->name);
@@ -77,7 +77,7 @@ int identity_choose(const struct config *c, struct identity *ret, struct err *e)
         return r;
 }
 
-/* --- for a while --- */
+/* --- temporarily --- */
 
 int identity_switch(const struct identity *i, struct err *e)
 {
@@ -92,11 +92,11 @@ int identity_switch(const struct identity *i, struct err *e)
         return 0;
 }
 
-/* Root's own groups are not missed: what comes later is done as root, or as the user. */
+/* The groups of root are not restored: they are not needed any more. */
 void identity_restore(void)
 {
         if (getuid() == 0 && (seteuid(0) < 0 || setegid(0) < 0))
-                abort(); /* half of somebody else is nobody to go on as */
+                abort(); /* a mixed identity is not safe to continue with */
 }
 
 /* --- for good --- */
@@ -119,16 +119,16 @@ int identity_become(const struct identity *i, struct err *e)
                 r = confine_no_new_privs();
         if (r == 0)
                 r = confine_seccomp(seccomp_filter, seccomp_filter_n);
-        /* If there is a way back we have not become anybody. */
+        /* There must be no way back. */
         if (r == 0 && i->uid != 0 && (setuid(0) == 0 || geteuid() == 0))
                 r = -EPERM;
         return r < 0 ? err_errno(e, r, "become the user %s", i->name) : 0;
 }
 
-/* --- the data folder --- */
+/* --- the data directory --- */
 
-/* Of a folder that nobody but root could write into: what is in it is what it seems. */
-static int hand_over(int folder, const struct identity *i)
+/* In a directory that only root could write to, so the names are not links of someone else. */
+static int hand_over(int dirfd, const struct identity *i)
 {
         static const char *const names[] = {
                 "lock",         "installation",     "secret",
@@ -137,8 +137,7 @@ static int hand_over(int folder, const struct identity *i)
         };
 
         for (size_t n = 0; n < ARRAY_SIZE(names); n++) {
-                scoped(fd_closep) int fd =
-                        openat(folder, names[n], O_PATH | O_NOFOLLOW | O_CLOEXEC);
+                scoped(fd_closep) int fd = openat(dirfd, names[n], O_PATH | O_NOFOLLOW | O_CLOEXEC);
                 struct stat st;
 
                 if (fd < 0 && errno == ENOENT)
@@ -158,10 +157,10 @@ static int share(int fd, const struct identity *i, const char *path, struct err 
         int r = 0;
 
         if (fstat(fd, &st) < 0)
-                return err_errno(e, -errno, "look at the folder %s", path);
+                return err_errno(e, -errno, "check the directory %s", path);
         if (st.st_uid != 0 && st.st_uid != i->uid)
                 return err_set(e, ERR_FORBIDDEN,
-                               "the folder %s belongs to user %u, neither to root nor to %s; "
+                               "the directory %s belongs to user %u, neither to root nor to %s; "
                                "choose another --data or --user",
                                path, (unsigned) st.st_uid, i->name);
         if (st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH)))
@@ -169,7 +168,7 @@ static int share(int fd, const struct identity *i, const char *path, struct err 
         if (r == 0 && (st.st_uid != 0 || st.st_gid != i->gid || (st.st_mode & 07777) != SHARED_MODE)
             && (fchown(fd, 0, i->gid) < 0 || fchmod(fd, SHARED_MODE) < 0))
                 r = -errno;
-        return r < 0 ? err_errno(e, r, "share the folder %s with %s", path, i->name) : 0;
+        return r < 0 ? err_errno(e, r, "share the directory %s with %s", path, i->name) : 0;
 }
 
 int identity_share_data(const struct identity *i, const char *path, struct err *e)
@@ -180,7 +179,7 @@ int identity_share_data(const struct identity *i, const char *path, struct err *
         if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
                 r = -errno;
         if (r < 0)
-                return err_errno(e, r, "make the folder %s", path);
+                return err_errno(e, r, "create the directory %s", path);
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return fd < 0 ? err_errno(e, -errno, "open the folder %s", path) : share(fd, i, path, e);
+        return fd < 0 ? err_errno(e, -errno, "open the directory %s", path) : share(fd, i, path, e);
 }

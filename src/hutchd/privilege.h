@@ -3,18 +3,16 @@
 #define HUTCH_HUTCHD_PRIVILEGE_H
 
 /*
- * hutchd faces the network and is not root. Started as root it opens what only root can, and becomes
- * somebody else for good: no capability, not even in its bounding set, no_new_privs, and the filter of
- * system calls that holds in sandboxes (plan/seccomp.h), because hutchd needs no more of the kernel than
- * the programs in there.
+ * hutchd faces the network and does not run as root. Started as root, it opens what needs root and becomes another user
+ * for good: no capabilities, also none in the bounding set, no_new_privs, and the seccomp filter of sandboxes
+ * (plan/seccomp.h), because hutchd needs no more of the kernel than the programs in there.
  *
- * Who that is says `user`. With the driver native, whose launcher starts it as root, it is otherwise
- * the user "hutch"; on a machine without one, a number that is nobody's. Without that driver, and
- * without `user`, it stays who it is.
+ * The configuration key `user` names the user. Without it, and with the driver native, it is "hutch", or an unused uid on
+ * a host without that user. Without both, hutchd stays who it is.
  *
- * The data folder belongs to root then, and to the group of that user (root:hutch 1770): what is
- * root's in it, the warden's folder above all, hutchd can neither rename nor replace, and the warden
- * is never led somewhere else. Everything else in it is hutchd's own.
+ * The data directory then belongs to root and the group of that user (root:hutch 1770). hutchd can neither rename nor
+ * replace what belongs to root in it, above all the directory of the warden, so the warden cannot be redirected.
+ * Everything else in it belongs to hutchd.
  */
 
 #include <sys/types.h>
@@ -27,7 +25,7 @@
 #define PRIVILEGE_FALLBACK_UID 268435455U /* below the uids of sandboxes, above those of people */
 
 struct identity {
-        bool change; /* else we stay who we are */
+        bool change; /* false: no change */
         uid_t uid;
         gid_t gid;
         gid_t groups[64]; /* supplementary */
@@ -35,20 +33,18 @@ struct identity {
         char name[64];
 };
 
-/* Whom to become. ERR_NOT_FOUND for a user that is not there, ERR_FORBIDDEN if it can't or must not
- * be. */
+/* Chooses the user. ERR_NOT_FOUND if it does not exist, ERR_FORBIDDEN if we cannot or must not become it. */
 int identity_choose(const struct config *c, struct identity *ret, struct err *e) must_check;
 
-/* As that user, until `leave`, for what it could do itself as well: then nothing can be done by
- * leading root astray. */
+/* Acts as that user until identity_restore, so that paths the user controls cannot mislead root. */
 int identity_switch(const struct identity *i, struct err *e) must_check;
 void identity_restore(void);
 
-/* For good. */
+/* Becomes that user for good. */
 int identity_become(const struct identity *i, struct err *e) must_check;
 
-/* Makes the data folder, or a folder in it, so that both can be at home in it. What root alone had
- * used so far becomes the user's. */
+/* Creates the data directory, or a directory in it, for both root and the user. Files that root alone has used so far
+ * become the user's. */
 int identity_share_data(const struct identity *i, const char *path, struct err *e) must_check;
 
 #endif

@@ -342,7 +342,7 @@ def unknown():
 
 @test
 def unaddressed():
-    """a command that names no address for a reply is carried out, and nobody is told"""
+    """a command without a reply address runs and gets no reply"""
     with serving() as bridge:
         seen = len(world.hutchd.service.seen)
         sent = purista_bus.command("executeBash", {"sandboxId": SANDBOX, "command": "echo a"}, world.caller.instance)
@@ -366,7 +366,7 @@ def hutchd_is_away():
 
 @test
 def hutchd_ends():
-    """hutchd ends when it was asked, or while it answers: the command may have been begun, and nobody says "try again\""""
+    """hutchd ends before or while it replies: the command may have started, so the reply does not say \"try again\""""
     with serving() as bridge:
         for command in ("crash", "echo before", "crash in it", "echo after"):
             sent = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": command})
@@ -492,7 +492,7 @@ def restart():
             world.hutchd.arrived(name)
         world.broker.stop()
         bridge.said("no connection")
-        for name in early:                  # while there is nobody to tell
+        for name in early:                  # while no caller is connected
             world.hutchd.release(name)
         world.broker.start()
         # The bridge is back before its caller, and has something to say.
@@ -590,7 +590,7 @@ def over_tls():
 
 @test
 def rights():
-    """what a user of NATS must be allowed is enough; one who is allowed less is told what is missing"""
+    """the documented permissions of a NATS user are enough; with fewer the log names the missing one"""
     if kind != "nats":
         skip("other brokers confirm messages by themselves")
     with tempfile.TemporaryDirectory(prefix="hutch-bus-") as directory, brokers.NatsWithRights(directory) as broker:

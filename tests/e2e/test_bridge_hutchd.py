@@ -60,7 +60,7 @@ def payload(target, create_request, **more):
 
 
 @test
-def a_life():
+def a_complete_cycle():
     """created, used, and destroyed, over the bus"""
     with bridge() as b:
         failed, made = payload("createSandbox", {"projectId": "p"})

@@ -77,7 +77,7 @@ def a_killed_one_leaves_a_socket_that_the_next_takes_over():
     with Server(hutchd, *data(), "--listen", f"unix:{path}") as s:
         code, said = refused("--listen", f"unix:{path}")
         eq(code, 1, "exit status of the second")
-        has(said, "can't listen")
+        has(said, "cannot listen")
         s.process.kill()
         s.process.wait()
         with Server(hutchd, *data(), "--listen", f"unix:{path}") as second:
@@ -98,7 +98,7 @@ def errors_are_json_with_an_id():
 
 
 @test
-def logs_what_it_is_told_to():
+def log_options():
     """--access-log and --log-format json, with foreign text escaped"""
     log = f"{directory}/log"
     with open(log, "wb") as f:
@@ -136,7 +136,7 @@ def a_second_signal_ends_it_at_once():
 
 @test
 def wrong_options_are_explained():
-    """every complaint names the argument and what to do; status 2"""
+    """every error names the argument and what to do; status 2"""
     for arguments, words in [
         (["--listen"], "needs a value"),
         (["--listen", "nowhere"], "try 127.0.0.1:8080"),
@@ -234,7 +234,7 @@ def without_keys_only_this_machine_is_served():
 def drivers_are_asked_for_by_name():
     code, said = refused("--listen=127.0.0.1:0", "--driver", "frob")
     eq(code, 1)
-    has(said, 'no driver is called "frob"; there are: native (')
+    has(said, 'unknown driver "frob"; there are: native (')
     eq(refused("--check-config", "--driver", "frob"), (code, said))
 
 
@@ -253,7 +253,7 @@ def one_data_folder_one_hutchd():
 
 
 @test
-def damage_is_told():
+def damaged_files_are_reported():
     """each file of the data directory, and what to do"""
     for name, words in [("secret", "is damaged"), ("installation", "is damaged"),
                         ("store.sqlite", "store.sqlite")]:
@@ -271,7 +271,7 @@ def damage_is_told():
 # --- the service manager ---
 
 @test
-def the_service_manager_is_told():
+def the_service_manager_is_notified():
     """READY, RELOADING, STOPPING"""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(f"{directory}/notify")

@@ -94,7 +94,7 @@ def a_process_that_is_killed_is_started_anew():
 def a_nats_that_comes_late_is_waited_for():
     with Nats(start=False) as nats:
         with Patient(program, nats.start, config=nats.config("200ms")) as h:
-            has(h.log(), "the start waits for it")
+            has(h.log(), "store unreachable, waiting for it")
             while (made := create(h)).status == 503:
                 pass
             eq(made.status, 202, made.body)

@@ -646,7 +646,7 @@ def a_reload_brings_another_section():
         eq((reply.status, reply.json["data"]["limit"]), (413, 2048), reply.body)
         eq(send("executeBash", {"sandboxId": "nope", "command": "true"}, key=BUS).status, 403)
         hutchd().configure(CONFIG.replace("file_limit: 256Ki", "file_limit: a lot"))
-        has(hutchd().reload(), "not reloaded")
+        has(hutchd().reload(), "reload failed")
         eq(http("POST", f"/sandbox/{owned_sandbox()}/files", create_request).status, 413)
         hutchd().configure(CONFIG.replace("purista:", "purista_off:").split("purista_off:")[0])
         hutchd().reload()

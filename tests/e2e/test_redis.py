@@ -63,7 +63,7 @@ def a_redis_that_is_away_is_a_503():
 def a_redis_that_comes_late_is_waited_for():
     with Redis(start=False) as redis:
         with Patient(program, redis.start, config=redis.config("200ms")) as h:
-            has(h.log(), "the start waits for it")
+            has(h.log(), "store unreachable, waiting for it")
             eq(create(h).status, 202)
 
 

@@ -93,7 +93,7 @@ class Broker:
                 break
         else:
             raise RuntimeError(f"{self.kind} did not start:\n{''.join(said)}")
-        # From here on nobody reads: let the rest go where it does no harm.
+        # Nothing reads from here on: the rest goes where it does no harm.
         self.rest = subprocess.Popen(["cat"], stdin=self.process.stdout, stdout=subprocess.DEVNULL)
 
     def stop(self, how=signal.SIGTERM):

@@ -5,7 +5,7 @@
         sandbox = d.create(key="user")
         d.call("GET", f"/v1/sandboxes/{sandbox['id']}", key="user").status
 
-Without keys it is open to everybody on this host. Unless the settings say otherwise its driver is
+Without keys it is open to everyone on this host. Unless the settings say otherwise its driver is
 `direct`: the real agent as a plain process, not isolated at all, which no hutchd that is installed has.
 It listens on TCP, for clients that know nothing else.
 """

@@ -165,7 +165,7 @@ class FakeHutchd:
 
     def arrived(self, name):
         """Waits until a command "wait NAME" runs."""
-        assert self.service.gate(name)[0].wait(60), f"nobody came to {name}"
+        assert self.service.gate(name)[0].wait(60), f"no command reached {name}"
 
     def release(self, name):
         self.service.gate(name)[1].set()

@@ -144,7 +144,7 @@ class Caller:
         return self.call("executeBash", {"sandboxId": SANDBOX, "command": text}, **more)
 
     def published(self, wanted):
-        """The first message that is wanted, of those that are still to come or that nobody wanted yet."""
+        """The first message that matches, of those that arrive or that no one has taken yet."""
         for m in self.kept:
             if m.body is not None and wanted(m.body):
                 self.kept.remove(m)
@@ -209,7 +209,7 @@ class NatsCaller(Caller):
             data = wire.exactly(int(rest[-1]) + 2)[:-2]
             lines = data[:head].decode().split("\r\n")
             headers = dict(h.split(": ", 1) for h in lines[1:] if ": " in h)
-            # 503 in the head's first line: nobody serves this command.
+            # 503 in the head's first line: no bridge serves this command.
             message = Message(rest[0], data[head:], headers, {"status": lines[0], "reply": len(rest) > 3})
             if rest[1] == "1":
                 self.take_reply(message, rest[0].rsplit(".", 1)[1])
@@ -401,7 +401,7 @@ class AmqpBytes(Bytes):
 
 
 class AmqpCaller(Caller):
-    """One channel; a queue for replies, which keeps its name, and one for everything that is told."""
+    """One channel; a queue for replies, which keeps its name, and one for events and announcements."""
 
     limit = 1 << 20
 

@@ -16,7 +16,7 @@ static struct {
         int fds[2]; /* the broker_conn's, the broker's */
         int refusals;
         bool served, paused;
-        unsigned accepted, told; /* messages that were taken up; of which the broker was told */
+        unsigned accepted, acknowledged; /* messages: accepted; the broker was notified */
         unsigned got, runs;
         const char *burst;   /* what it says at once ('b') */
         bool left;           /* something is still to be written */
@@ -41,7 +41,7 @@ static int fake_connect(struct broker_conn *w, struct err *e)
         if (broker.held)
                 (void) sem_wait(broker.held);
         if (broker.refusals-- > 0)
-                return err_set(e, ERR_UNAVAILABLE, "nobody is there");
+                return err_set(e, ERR_UNAVAILABLE, "no one is there");
         check_i64_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, broker.fds),
                      0);
         w->body_max = 77;
@@ -121,7 +121,7 @@ static int fake_flush(struct broker_conn *w, struct err *e)
 {
         (void) w;
         (void) e;
-        broker.told = broker.accepted;
+        broker.acknowledged = broker.accepted;
         return 0;
 }
 
@@ -271,12 +271,12 @@ static void messages_come_and_go(void **state)
         turn_until(me.ends[OUTCOME_SENT] == 1);
 }
 
-static void a_refusal_is_told_and_tried_again(void **state)
+static void a_refusal_is_reported_and_retried(void **state)
 {
         (void) state;
         broker.refusals = 2;
         turn_until(me.downs == 1);
-        check_str_eq(str_from(me.why), "nobody is there");
+        check_str_eq(str_from(me.why), "no one is there");
         turn_until(me.ups == 1);
         check_u64_eq(me.downs, 2);
         check_u64_eq(me.broker_conn.epoch, 3);
@@ -306,16 +306,16 @@ static void what_was_sent_is_lost_with_a_connection(void **state)
         check_u64_eq(me.ends[OUTCOME_LOST], 4);
 }
 
-static void what_is_taken_up_is_told_later(void **state)
+static void acknowledgements_are_delayed(void **state)
 {
         (void) state;
         turn_until(me.messages == 1);
         broker_conn_accept(&me.broker_conn, me.last);
-        check_u64_eq(broker.told, 0);
-        turn_until(broker.told == 1);
+        check_u64_eq(broker.acknowledged, 0);
+        turn_until(broker.acknowledged == 1);
         broker_conn_accept(&me.broker_conn, me.last);
         broker_conn_stop(&me.broker_conn);
-        check_u64_eq(broker.told, 2);
+        check_u64_eq(broker.acknowledged, 2);
 }
 
 static void another_connections_message_is_not_taken_up(void **state)
@@ -362,7 +362,7 @@ static void *let_go(void *held)
         return NULL;
 }
 
-/* It goes on connecting until somebody waits for that, or a moment before. */
+/* The thread connects until broker_conn_stop waits for it, or until just before that. */
 static void it_is_stopped_while_it_connects(void **state)
 {
         static struct outgoing m; /* a failure leaves it in the broker_conn's hands */
@@ -433,9 +433,9 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 TEST(messages_come_and_go),
-                TEST(a_refusal_is_told_and_tried_again),
+                TEST(a_refusal_is_reported_and_retried),
                 TEST(what_was_sent_is_lost_with_a_connection),
-                TEST(what_is_taken_up_is_told_later),
+                TEST(acknowledgements_are_delayed),
                 TEST(another_connections_message_is_not_taken_up),
                 TEST(a_pause_is_for_good),
                 TEST(a_pause_comes_while_it_connects),

@@ -202,7 +202,6 @@ static void test_reference(void **state)
                           "..\nDefault: /x.\n"));
         check_true(strstr(buf_str(&b).p,
                           "Allowed: a number from 2 to 5; 0 means none.\nDefault: 3.\n"));
-        check_true(strstr(buf_str(&b).p, "The earlier name part.rest is still accepted.\n"));
         check_true(strstr(buf_str(&b).p, ".B list\nA list.\n"));
         check_true(strstr(buf_str(&b).p, ".B entries[].name\n"));
         buf_done(&b);

@@ -73,7 +73,7 @@ static void test_every_key_arrives(void **state)
         check_true(sock_addr_is_unix(&c->listen[1]));
         check_z_eq(c->data, "/srv/hutch");
         check_u64_eq(c->n_drivers, 3);
-        check_z_eq(c->drivers[0], "docker"); /* the default first, and nobody twice */
+        check_z_eq(c->drivers[0], "docker"); /* the default first, and none twice */
         check_z_eq(c->drivers[1], "native");
         check_z_eq(c->drivers[2], "podman");
         check_z_eq(c->agent, "/opt/execd");
@@ -100,7 +100,8 @@ static void test_every_key_arrives(void **state)
 /* Renamed keys keep their earlier names. */
 static void test_earlier_names(void **state)
 {
-        struct config *c = parsed("volumes: {host_dirs: [/a]}\nnative: {seeds: 7}\n");
+        struct config *c = parsed(
+                "volumes: {host_folders: [/a]}\nnative: {seeds: 7}\n"); /* check-words: folders */
 
         check_u64_eq(c->host_dirs.n, 1);
         check_z_eq(c->native.zygotes, "7");
@@ -409,11 +410,12 @@ static void test_who_may_read_the_file(void **state)
                 { "ours alone", "keys: [{key: " PLAIN "}]\n", 0600, 0 },
                 { "the group's, too", "keys: [{key: " PLAIN "}]\n", 0640,
                   ERR_RETURN(ERR_FORBIDDEN) },
-                { "everybody's", "keys: [{key: " PLAIN "}]\n", 0604, ERR_RETURN(ERR_FORBIDDEN) },
+                { "readable by everyone", "keys: [{key: " PLAIN "}]\n", 0604,
+                  ERR_RETURN(ERR_FORBIDDEN) },
                 { "only digests", "keys: [{sha256: " DIGEST "}]\n", 0644, 0 },
                 { "no keys", "node: n\n", 0644, 0 },
                 { "a group may write", "node: n\n", 0664, 0 },
-                { "everybody may write", "node: n\n", 0666, ERR_RETURN(ERR_FORBIDDEN) },
+                { "everyone may write", "node: n\n", 0666, ERR_RETURN(ERR_FORBIDDEN) },
         };
         char path[80];
 

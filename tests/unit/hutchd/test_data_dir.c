@@ -72,7 +72,7 @@ static void write_file(const char *path, struct str bytes, mode_t mode)
         check_i64_eq(fchmod(fd, mode), 0);
 }
 
-static void must_open(struct world *w, struct data *d)
+static void must_open(struct world *w, struct data_dir *d)
 {
         int r = data_dir_open(d, w->path, &w->ids, &w->err);
 
@@ -82,7 +82,7 @@ static void must_open(struct world *w, struct data *d)
 static void must_fail(struct world *w, enum err_code code, const char *part)
 {
         struct err e = { 0 };
-        struct data d;
+        struct data_dir d;
 
         check_i64_eq(data_dir_open(&d, w->path, &w->ids, &e), ERR_RETURN(code));
         if (!strstr(e.message, part))
@@ -92,20 +92,20 @@ static void must_fail(struct world *w, enum err_code code, const char *part)
 static void test_made_once_and_found_again(void **state)
 {
         struct world *w = *state;
-        struct data first, second;
-        char folder[200];
+        struct data_dir first, second;
+        char dir[200];
 
         must_open(w, &first);
         check_i64_eq(mode_of(w->path), 0700);
         check_i64_eq(mode_of(in(w, "installation")), 0600);
         check_i64_eq(mode_of(in(w, "secret")), 0600);
         check_true(id_is_hex(str_from(first.installation)));
-        check_i64_eq(data_dir_driver(&first, "x", folder, sizeof(folder), &w->err), 0);
-        check_z_eq(folder, in(w, "drivers/x"));
-        check_i64_eq(mode_of(folder), 0700);
-        check_i64_eq(data_dir_path(&first, "y", folder, sizeof(folder), &w->err), 0);
-        check_z_eq(folder, in(w, "y"));
-        check_true(data_dir_path(&first, "y", folder, 4, &w->err) < 0);
+        check_i64_eq(data_dir_driver(&first, "x", dir, sizeof(dir), &w->err), 0);
+        check_z_eq(dir, in(w, "drivers/x"));
+        check_i64_eq(mode_of(dir), 0700);
+        check_i64_eq(data_dir_path(&first, "y", dir, sizeof(dir), &w->err), 0);
+        check_z_eq(dir, in(w, "y"));
+        check_true(data_dir_path(&first, "y", dir, 4, &w->err) < 0);
 
         second = first;
         data_dir_close(&first);
@@ -119,7 +119,7 @@ static void test_made_once_and_found_again(void **state)
 static void test_two_installations_differ(void **state)
 {
         struct world *w = *state;
-        struct data a, b;
+        struct data_dir a, b;
 
         must_open(w, &a);
         (void) snprintf(w->path, sizeof(w->path), "%s/c", w->root);
@@ -130,8 +130,8 @@ static void test_two_installations_differ(void **state)
         data_dir_close(&b);
 }
 
-/* What a second process is told while this one has the folder, or nothing. */
-static void ask_second(struct world *w, char ret[static 512])
+/* The error of a second process that opens the same directory, or nothing. */
+static void open_second(struct world *w, char ret[static 512])
 {
         int pipe_fds[2], status;
         ssize_t n;
@@ -141,7 +141,7 @@ static void ask_second(struct world *w, char ret[static 512])
         pid = fork();
         check_true(pid >= 0);
         if (pid == 0) {
-                struct data d;
+                struct data_dir d;
 
                 w->err.message[0] = '\0';
                 if (data_dir_open(&d, w->path, &w->ids, &w->err) == 0)
@@ -160,14 +160,14 @@ static void test_one_at_a_time(void **state)
 {
         struct world *w = *state;
         char mine[64], said[512];
-        struct data d;
+        struct data_dir d;
 
         must_open(w, &d);
         (void) snprintf(mine, sizeof(mine), "in use by another hutchd, process %d", (int) getpid());
-        ask_second(w, said);
+        open_second(w, said);
         check_true(strstr(said, mine));
         data_dir_close(&d);
-        ask_second(w, said);
+        open_second(w, said);
         check_z_eq(said, "");
 }
 
@@ -176,7 +176,7 @@ static void test_a_child_does_not_keep_the_lock(void **state)
 {
         struct world *w = *state;
         char said[512];
-        struct data d;
+        struct data_dir d;
         int fds[2];
         pid_t pid;
 
@@ -192,7 +192,7 @@ static void test_a_child_does_not_keep_the_lock(void **state)
                 _exit(0);
         }
         data_dir_close(&d);
-        ask_second(w, said);
+        open_second(w, said);
         check_z_eq(said, "");
         (void) close(fds[0]);
         (void) close(fds[1]);
@@ -203,7 +203,7 @@ static void test_others_may_not_write(void **state)
 {
         struct world *w = *state;
         static const mode_t modes[] = { 0770, 0702, 01777 };
-        struct data d;
+        struct data_dir d;
 
         must_open(w, &d);
         data_dir_close(&d);
@@ -218,21 +218,21 @@ static void test_others_may_not_write(void **state)
         must_fail(w, ERR_FORBIDDEN, "chmod 600");
 }
 
-static void test_damage_is_told_and_left_alone(void **state)
+static void test_damage_is_reported_and_left_alone(void **state)
 {
         static const struct {
                 const char *file;
                 struct str bytes;
                 const char *part;
         } cases[] = {
-                { "secret", { "short", 5 }, "it has 5 bytes and should have 32" },
+                { "secret", { "short", 5 }, "it has 5 bytes instead of 32" },
                 { "secret", { "", 0 }, "it has 0 bytes" },
                 { "installation", { "", 0 }, "it has 0 bytes" },
                 { "installation", { "0123456789ABCDEF0123456789ABCDEF\n", 33 }, "hexadecimal" },
                 { "installation", { "0123456789abcdef0123456789abcdefX", 33 }, "hexadecimal" },
         };
         struct world *w = *state;
-        struct data d;
+        struct data_dir d;
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct stat st;
@@ -251,7 +251,7 @@ static void test_damage_is_told_and_left_alone(void **state)
 static void test_a_store_without_an_id_has_lost_it(void **state)
 {
         struct world *w = *state;
-        struct data d;
+        struct data_dir d;
 
         must_open(w, &d);
         data_dir_close(&d);
@@ -269,14 +269,14 @@ static void test_something_else_in_the_way(void **state)
 
         (void) snprintf(w->path, sizeof(w->path), "%s/file", w->root);
         write_file(w->path, STR("x"), 0600);
-        must_fail(w, err_code_from_errno(-ENOTDIR), "make the folder");
+        must_fail(w, err_code_from_errno(-ENOTDIR), "create the directory");
 }
 
 /* A disk without room, told by the limit of file sizes; in a process of its own. */
 static void test_no_room(void **state)
 {
         struct world *w = *state;
-        struct data d;
+        struct data_dir d;
         int status;
         pid_t pid = fork();
 
@@ -307,12 +307,12 @@ int main(void)
                 TEST(test_one_at_a_time),
                 TEST(test_a_child_does_not_keep_the_lock),
                 TEST(test_others_may_not_write),
-                TEST(test_damage_is_told_and_left_alone),
+                TEST(test_damage_is_reported_and_left_alone),
                 TEST(test_a_store_without_an_id_has_lost_it),
                 TEST(test_something_else_in_the_way),
                 TEST(test_no_room),
         };
 
         (void) umask(022);
-        return cmocka_run_group_tests_name("hutchd/data", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("hutchd/data_dir", tests, NULL, NULL);
 }

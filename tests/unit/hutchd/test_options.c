@@ -72,9 +72,9 @@ static void test_complaints(void **state)
                 const char *part;
         } cases[] = {
                 { { "hutchd", "--config=" }, "--config=: not a file" },
-                { { "hutchd", "--data=" }, "--data=: not a folder" },
+                { { "hutchd", "--data=" }, "--data=: not a directory" },
                 { { "hutchd", "--driver=A/b" }, "not the name of a driver" },
-                { { "hutchd", "--driver=a", "--driver=a" }, "is there twice" },
+                { { "hutchd", "--driver=a", "--driver=a" }, "is given twice" },
                 { { "hutchd", "--insecure=yes" }, "takes no value" },
                 { { "hutchd", "--drain-timeout=5" }, "try 10s" },
         };

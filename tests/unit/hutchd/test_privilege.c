@@ -11,20 +11,23 @@
 #include "tests/lib/apart.h"
 #include "tests/lib/fake_root.h"
 
-#define NEEDS "only root can become somebody else"
+#define NEEDS "only root can become another user"
 
-/* Nobody's on any machine. */
+/* Nobody's on any host. */
 #define UID   268435000U
 #define GID   268435001U
 #define OTHER 268435002U
 
-static const struct identity somebody = {
-        .change = true, .uid = UID, .gid = GID, .groups = { GID }, .n_groups = 1, .name = "somebody"
-};
+static const struct identity other_user = { .change = true,
+                                            .uid = UID,
+                                            .gid = GID,
+                                            .groups = { GID },
+                                            .n_groups = 1,
+                                            .name = "other_user" };
 
 /* --- who --- */
 
-static void test_whom_to_become(void **state)
+static void test_choice_of_user(void **state)
 {
         static const struct {
                 const char *name, *user, *driver;
@@ -32,7 +35,7 @@ static void test_whom_to_become(void **state)
                 bool change;
                 uid_t uid;
         } cases[] = {
-                { "nobody asks for it", NULL, "fake", 0, false, 0 },
+                { "not configured", NULL, "fake", 0, false, 0 },
                 { "a number", "268435000", "fake", 0, true, UID },
                 { "a number, and sandboxes of our own", "268435000", "native", 0, true, UID },
                 { "root, who may without them", "root", "fake", 0, true, 0 },
@@ -93,7 +96,7 @@ static int not_root_chooses(void *data)
         return 0;
 }
 
-static void test_who_is_not_root_becomes_nobody_else(void **state)
+static void test_only_root_changes_the_user(void **state)
 {
         (void) state;
         if (!apart_possible())
@@ -108,7 +111,7 @@ static int enters_and_leaves(void *data)
         struct err e;
 
         (void) data;
-        apart_check(identity_switch(&somebody, &e) == 0);
+        apart_check(identity_switch(&other_user, &e) == 0);
         apart_check(geteuid() == UID && getegid() == GID && getuid() == 0);
         apart_check(getgroups(0, NULL) == 1);
         apart_check(faccessat(AT_FDCWD, "/proc/1/environ", R_OK, AT_EACCESS) < 0);
@@ -136,7 +139,7 @@ static int becomes(void *data)
         struct err err;
 
         (void) data;
-        apart_check(identity_become(&somebody, &err) == 0);
+        apart_check(identity_become(&other_user, &err) == 0);
         apart_check(getresuid(&r, &e, &s) == 0 && r == UID && e == UID && s == UID);
         apart_check(getresgid(&r, &e, &s) == 0 && r == GID && e == GID && s == GID);
         apart_check(getgroups(0, NULL) == 1);
@@ -144,7 +147,7 @@ static int becomes(void *data)
                 apart_check(status_of(sets[i], 16) == 0);
         apart_check(status_of("\nNoNewPrivs:\t", 10) == 1 && status_of("\nSeccomp:\t", 10) == 2);
         apart_check(setuid(0) < 0 && seteuid(0) < 0 && setgroups(0, NULL) < 0);
-        identity_restore(); /* of no use to somebody else */
+        identity_restore(); /* of no use to another user */
         apart_check(geteuid() == UID);
         return 0;
 }
@@ -160,9 +163,9 @@ static void test_for_a_while_and_for_good(void **state)
         apart_run(becomes, NULL, 0);
 }
 
-/* --- the data folder --- */
+/* --- the data directory --- */
 
-static struct stat look_at(const struct fake_root *t, const char *name)
+static struct stat stat_of(const struct fake_root *t, const char *name)
 {
         struct stat st = { 0 };
 
@@ -172,14 +175,14 @@ static struct stat look_at(const struct fake_root *t, const char *name)
 
 static void check_shared(const struct fake_root *t, const char *name)
 {
-        const struct stat st = look_at(t, name);
+        const struct stat st = stat_of(t, name);
 
         check_u64_eq(st.st_uid, 0);
         check_u64_eq(st.st_gid, GID);
         check_u64_eq(st.st_mode & 07777, S_ISVTX | 0770);
 }
 
-static void test_folders_are_shared(void **state)
+static void test_directories_are_shared(void **state)
 {
         static const struct {
                 const char *name;
@@ -191,7 +194,7 @@ static void test_folders_are_shared(void **state)
                 { "root's alone", 0, 0700, 0 },
                 { "root's, for others to read", 0, 0755, 0 },
                 { "the user's own", UID, 0700, 0 },
-                { "somebody else's", OTHER, 0777, ERR_FORBIDDEN },
+                { "another user's", OTHER, 0777, ERR_FORBIDDEN },
         };
 
         (void) state;
@@ -209,10 +212,10 @@ static void test_folders_are_shared(void **state)
                         check_i64_eq(chmod(fake_root_path(&t, "/a/data"), cases[i].mode), 0);
                         check_i64_eq(chown(fake_root_path(&t, "/a/data"), cases[i].owner, 0), 0);
                 }
-                check_i64_eq(identity_share_data(&somebody, fake_root_path(&t, "/a/data"), &e),
+                check_i64_eq(identity_share_data(&other_user, fake_root_path(&t, "/a/data"), &e),
                              cases[i].code ? ERR_RETURN(cases[i].code) : 0);
                 if (cases[i].code)
-                        check_u64_eq(look_at(&t, "/a/data").st_uid, cases[i].owner);
+                        check_u64_eq(stat_of(&t, "/a/data").st_uid, cases[i].owner);
                 else
                         check_shared(&t, "/a/data");
                 fake_root_close(&t);
@@ -228,9 +231,9 @@ static void test_what_root_used_is_handed_over(void **state)
                 mode_t mode;
                 uid_t lock; /* whose that is then */
         } cases[] = {
-                { "nobody else could write there", 0755, UID },
+                { "no one else could write there", 0755, UID },
                 { "a group could", 0770, 0 },
-                { "everybody could", 0757, 0 },
+                { "everyone could", 0757, 0 },
         };
 
         (void) state;
@@ -251,13 +254,13 @@ static void test_what_root_used_is_handed_over(void **state)
                 check_i64_eq(link(outside, fake_root_path(&t, "/data/secret")), 0);
                 check_i64_eq(symlink(outside, fake_root_path(&t, "/data/installation")), 0);
                 check_i64_eq(chmod(fake_root_path(&t, "/data"), cases[i].mode), 0);
-                check_i64_eq(identity_share_data(&somebody, fake_root_path(&t, "/data"), &e), 0);
+                check_i64_eq(identity_share_data(&other_user, fake_root_path(&t, "/data"), &e), 0);
                 check_shared(&t, "/data");
-                check_u64_eq(look_at(&t, "/data/lock").st_uid, cases[i].lock);
-                check_u64_eq(look_at(&t, "/outside").st_uid, 0);
-                check_u64_eq(look_at(&t, "/data/installation").st_uid, 0);
-                check_u64_eq(look_at(&t, "/data/other").st_uid, 0);
-                check_u64_eq(look_at(&t, "/data/drivers/native").st_uid, 0);
+                check_u64_eq(stat_of(&t, "/data/lock").st_uid, cases[i].lock);
+                check_u64_eq(stat_of(&t, "/outside").st_uid, 0);
+                check_u64_eq(stat_of(&t, "/data/installation").st_uid, 0);
+                check_u64_eq(stat_of(&t, "/data/other").st_uid, 0);
+                check_u64_eq(stat_of(&t, "/data/drivers/native").st_uid, 0);
                 fake_root_close(&t);
         }
 }
@@ -275,19 +278,19 @@ static void test_no_link_is_shared(void **state)
         fake_root_put(&t, "/elsewhere/x", "");
         (void) snprintf(target, sizeof(target), "%s", fake_root_path(&t, "/elsewhere"));
         check_i64_eq(symlink(target, fake_root_path(&t, "/data")), 0);
-        check_true(identity_share_data(&somebody, fake_root_path(&t, "/data"), &e) < 0);
-        check_u64_eq(look_at(&t, "/elsewhere").st_gid, getegid());
+        check_true(identity_share_data(&other_user, fake_root_path(&t, "/data"), &e) < 0);
+        check_u64_eq(stat_of(&t, "/elsewhere").st_gid, getegid());
         fake_root_close(&t);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_whom_to_become),
+                cmocka_unit_test(test_choice_of_user),
                 cmocka_unit_test(test_native_without_a_user_is_not_root),
-                cmocka_unit_test(test_who_is_not_root_becomes_nobody_else),
+                cmocka_unit_test(test_only_root_changes_the_user),
                 cmocka_unit_test(test_for_a_while_and_for_good),
-                cmocka_unit_test(test_folders_are_shared),
+                cmocka_unit_test(test_directories_are_shared),
                 cmocka_unit_test(test_what_root_used_is_handed_over),
                 cmocka_unit_test(test_no_link_is_shared),
         };
