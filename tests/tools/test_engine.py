@@ -24,7 +24,7 @@ sys.path.insert(0, sys.argv[1])
 from engine import Engine
 e = Engine(sys.argv[2], sys.argv[3])
 e.foreign("left-behind")
-print(e.directory, e.pid, e.keeper.pid, flush=True)
+print(e.directory, e.pid, e.supervisor.pid, flush=True)
 sys.stdin.read()
 """
 
