@@ -483,5 +483,5 @@ int main(void)
                 cmocka_unit_test(the_archive_holds_the_agent_and_a_folder),
         };
 
-        return cmocka_run_group_tests_name("body", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("container", tests, NULL, NULL);
 }

@@ -91,5 +91,5 @@ int main(void)
                 cmocka_unit_test(an_object_has_a_size_and_a_depth),
         };
 
-        return cmocka_run_group_tests_name("pieces", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("json_stream", tests, NULL, NULL);
 }

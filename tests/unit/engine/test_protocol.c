@@ -146,5 +146,5 @@ int main(void)
                 cmocka_unit_test(messages_are_answers_parts_or_news),
         };
 
-        return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("protocol", tests, NULL, NULL);
 }

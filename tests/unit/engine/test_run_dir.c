@@ -181,5 +181,5 @@ int main(void)
                 T(a_box_is_removed_with_all_that_is_in_it),
         };
 
-        return cmocka_run_group_tests_name("sandbox", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("run_dir", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What hutchd and its engine worker say to each other: what is accepted comes back from its own text. */
+/* The protocol between hutchd and its engine worker: what is accepted is decoded again from its own encoding. */
 
 #include "tests/fuzz/fuzz.h"
 

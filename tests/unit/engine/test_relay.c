@@ -55,5 +55,5 @@ int main(void)
 {
         static const struct CMUnitTest tests[] = { cmocka_unit_test(frames_become_output) };
 
-        return cmocka_run_group_tests_name("demux", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("relay", tests, NULL, NULL);
 }
