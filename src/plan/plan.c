@@ -6,10 +6,10 @@
 #include "base/base.h"
 
 #define SAFE  (PLAN_NOSUID | PLAN_NODEV | PLAN_NOEXEC)
-#define TTY   5U /* group of terminals, in every distribution */
+#define TTY   5U /* the gid of tty, in every distribution */
 #define AGENT "hutch-execd"
 
-/* Of one sandbox: the host has 4096 (kernel.pty.max) for all of them. */
+/* Per sandbox: the host has 4096 (kernel.pty.max) for all. */
 #define TERMINALS "256"
 
 static const char *const plan_step_names[] = {
@@ -27,9 +27,8 @@ static const char *const plan_lower_names[] = {
 };
 ENUM_TABLE(plan_lower, plan_lower_names, PLAN_LOWER_MAX_);
 
-/* What packages need to install themselves and servers to start. None is valid outside of the
- * sandbox's user namespace, and of what is in there only files, processes and ports of its own network
- * namespace are governed by these. */
+/* What package managers need to install and servers to start. None is valid outside of the sandbox's user namespace,
+ * and inside they only affect files, processes and ports of its own network namespace. */
 const struct plan_cap plan_caps[PLAN_CAPS_KEPT] = {
         { CAP_CHOWN, "chown" },
         { CAP_DAC_OVERRIDE, "dac_override" },
@@ -44,8 +43,8 @@ const struct plan_cap plan_caps[PLAN_CAPS_KEPT] = {
         { CAP_SYS_CHROOT, "sys_chroot" },
 };
 
-/* Of /proc and /sys: what tells about the host and others on it, and what no mount hides; and
- * which programs its root runs when something happens. */
+/* In /proc and /sys: information about the host and its other users that no namespace hides, and the programs that the
+ * host's root runs on events. */
 static const char *const masked_proc[] = {
         "/proc/acpi",
         "/proc/asound",
@@ -65,18 +64,18 @@ static const char *const masked_proc[] = {
 
 static const char *const masked_sys[] = { "/sys/firmware", "/sys/devices/virtual/powercap" };
 
-/* Of /proc: what could be written by whoever finds a way around its owner being nobody in here; and
- * the agent, whose files belong to the sandbox's root. */
+/* In /proc: what could be written if the ownership were circumvented; and the agent, whose files belong to the
+ * sandbox's root. */
 static const char *const read_only[] = {
         "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/1",
 };
 
-/* Programs that know no better close all descriptors up to the soft limit, or use select. */
+/* A low soft limit, for programs that close all descriptors up to it or use select(2). */
 static const struct {
         const char *name;
         uint64_t soft, hard;
 } rlimits[] = {
-        { "core", 1, 1 }, /* 0 would run the program that core_pattern may name */
+        { "core", 1, 1 }, /* with 0 the kernel would still run the program in core_pattern */
         { "memlock", 8 * MiB, 8 * MiB },
         { "msgqueue", 819200, 819200 },
         { "nice", 0, 0 },
@@ -85,7 +84,7 @@ static const struct {
         { "sigpending", 65536, 65536 },
 };
 
-/* --- making --- */
+/* --- steps --- */
 
 struct maker {
         struct plan *p;
@@ -120,8 +119,8 @@ static void add_root(struct maker *m, const struct plan_layer *layers, size_t n)
         s->attrs = PLAN_NOSUID | PLAN_NODEV;
 }
 
-/* The host's /usr goes through layers of its own: a bare view of it would be one change of a flag
- * away from being the host's. Read-only layers want a second one. */
+/* The host's /usr is mounted through an overlay: a plain bind mount would be one flag away from being the host's. An
+ * overlay without an upper directory needs two lowers. */
 static void add_host_image(struct maker *m)
 {
         static const struct plan_layer root[] = { { PLAN_LOWER_HOST_ROOT, NULL } };
@@ -177,7 +176,7 @@ static void add_sys(struct maker *m)
         (void) add_mount(m, "sysfs", "/sys", SAFE | PLAN_READONLY);
         for (size_t i = 0; i < ARRAY_SIZE(masked_sys); i++)
                 add(m, PLAN_MASK)->target = masked_sys[i];
-        add(m, PLAN_GROUPS)->target = "/sys/fs/cgroup";
+        add(m, PLAN_CGROUP_MOUNT)->target = "/sys/fs/cgroup";
 }
 
 static const char *number(struct maker *m, uint64_t v)
@@ -185,7 +184,7 @@ static const char *number(struct maker *m, uint64_t v)
         return check(m, arena_printf(m->arena, "%llu", (unsigned long long) v));
 }
 
-/* Owners in options are those of the host, because the mounts are. */
+/* Owners in mount options are uids of the host, because the mounts belong to its user namespace. */
 static void add_devices(struct maker *m)
 {
         struct plan_step *s = add(m, PLAN_SHARED);
@@ -201,8 +200,7 @@ static void add_devices(struct maker *m)
         s->options[3] = (struct plan_option){ "max", TERMINALS };
 }
 
-/* Its memory counts for the group; half of the group's, or of the host's, is what tmpfs is used
- * to. */
+/* Its pages are charged to the cgroup. Half of the memory is the default of tmpfs. */
 static void add_shared_memory(struct maker *m)
 {
         const struct plan_spec *spec = m->p->spec;
@@ -227,12 +225,12 @@ static void add_privileges(struct maker *m)
                 s->soft = rlimits[i].soft;
                 s->number = rlimits[i].hard;
         }
-        add(m, PLAN_USERS)->number = m->p->spec->uid_first;
+        add(m, PLAN_USERNS)->number = m->p->spec->uid_first;
         s = add(m, PLAN_CAPS);
         for (size_t i = 0; i < ARRAY_SIZE(plan_caps); i++)
                 s->number |= 1ULL << plan_caps[i].number;
-        (void) add(m, PLAN_NO_PRIVS);
-        (void) add(m, PLAN_FILTER);
+        (void) add(m, PLAN_NO_NEW_PRIVS);
+        (void) add(m, PLAN_SECCOMP);
 }
 
 /* --- the agent --- */
@@ -247,7 +245,7 @@ static bool has_variable(const struct plan_list *env, const char *name)
         return false;
 }
 
-/* What a login would have set, unless the spec does. */
+/* What a login sets, unless the spec does. */
 static void add_env(struct maker *m)
 {
         static const char *const defaults[][2] = {
@@ -270,7 +268,7 @@ static void add_env(struct maker *m)
         env->items[env->n] = NULL;
 }
 
-/* Entrypoints that only keep a container alive, which the agent does anyway. */
+/* Entrypoints that only keep a container running, which the agent does anyway. */
 static bool is_idle(const struct plan_list *args)
 {
         static const char *const idle[][4] = {
@@ -295,7 +293,7 @@ static void add_agent(struct maker *m)
         const size_t n_args = is_idle(&spec->args) ? 0 : spec->args.n;
         const char *const fixed[] = { AGENT, "--ignore-signals", "--listen-fd",
                                       "3",   "--workspace",      spec->workspace };
-        struct plan_step *s = add(m, PLAN_EXECUTE);
+        struct plan_step *s = add(m, PLAN_EXEC);
         struct plan_list *l = &s->list;
 
         static_assert(PLAN_FD_LISTEN == 3, "as written above");
@@ -317,8 +315,8 @@ int plan_make(const struct plan_spec *spec, struct arena *a, struct plan *ret)
         struct maker m = { ret, a, false };
 
         *ret = (struct plan){ .spec = spec };
-        (void) add(&m, PLAN_GROUP);
-        (void) add(&m, PLAN_GROUP_TOP);
+        (void) add(&m, PLAN_CGROUP_JOIN);
+        (void) add(&m, PLAN_CGROUP_NS);
         (void) add(&m, PLAN_ISOLATE);
         ASSERT(ret->n == PLAN_PREPARED);
         add_image(&m);

@@ -3,27 +3,24 @@
 #define HUTCH_PLAN_PLAN_H
 
 /*
- * How a sandbox is made, as a list of steps.
+ * A plan: how a sandbox is built, as a list of steps.
  *
- * plan_make turns a spec into steps without touching anything; the warden's child carries them out
- * in exactly this order (warden/build.h), and plan_render prints them for people and tests. All
- * decisions are made here, where they can be read and compared as text. Walls are not among the
- * things a spec can say, so every plan has them.
+ * plan_make turns a spec into steps without touching anything; the builder carries them out in exactly this
+ * order (warden/build.h), and plan_render prints them. All decisions are made here, where they can be read
+ * and compared as text. Isolation is not something a spec can turn off, so every plan has all of it.
  *
  * The order matters:
  *
- *   - Namespaces belong to the warden's user namespace, and the sandbox's own is entered when its
- *     root is complete. The other way round, what is mounted would belong to the sandbox: its root
- *     could remount /usr writable with a capability it gets back, and change the host's files.
- *     This way mounts, host name and links are out of its reach even with every capability and no
- *     filter.
- *   - What needs no more of a spec than its uids comes first, as far as it can: it is done before
- *     anybody asks (warden/zygote.h).
- *   - The network namespace is entered before /sys is mounted, which shows the links of the one that
- *     it is mounted from.
- *   - The namespace of cgroups is made after the process is in its group, which so becomes
- *     its top.
- *   - The filter is the last thing before the agent: it forbids what the other steps do.
+ *   - The namespaces belong to the host's user namespace; the sandbox enters its own user namespace when its
+ *     rootfs is complete. The other way round, the mounts would belong to the sandbox: its root could remount
+ *     /usr writable with a capability that it regains, and change files of the host. This way mounts, host
+ *     name and links are out of its reach even with all capabilities and without a seccomp filter.
+ *   - Steps that need nothing of the spec but the uid range come first: they are done before there is
+ *     a request (warden/zygote.h).
+ *   - The network namespace is entered before /sys is mounted, because sysfs shows the links of the namespace it is
+ *     mounted from.
+ *   - The cgroup namespace is made after the process has joined its cgroup, which becomes its root.
+ *   - The seccomp filter is last before the agent: it forbids what the other steps do.
  */
 
 #include "base/arena.h"
@@ -32,28 +29,28 @@
 #include "base/enum.h"
 #include "plan/spec.h"
 
-/* Text in the plan's rendering; what a step uses of the others is at its side. */
+/* The name in plan_render, and which fields of struct plan_step the step uses. */
 /* clang-format off */
-#define PLAN_STEP_MAP(X)                                                                   \
-        X(GROUP,      "group")        /* join that of the sandbox's uids                 */ \
-        X(GROUP_TOP,  "group-top")    /* a namespace of groups of its own                */ \
-        X(ISOLATE,    "isolate")      /* mounts of others are not seen, nor ours by them */ \
-        X(LAYERS,     "layers")       /* at target: lowers, and the upper if `writable`  */ \
-        X(MOUNT,      "mount")        /* at target: a new file system of type `name`     */ \
-        X(SHARED,     "shared")       /* at target: a tree that all sandboxes share      */ \
-        X(READ_ONLY,  "read-only")    /* target, if it is there, and all below it        */ \
-        X(MASK,       "mask")         /* target, if it is there, looks empty             */ \
-        X(NETWORK,    "network")      /* enter the namespace that was ordered: its kind  */ \
-        X(GROUPS,     "groups")       /* at target: a view of its own cgroups     */ \
-        X(HOSTNAME,   "hostname")     /* name                                            */ \
-        X(ROOT,       "root")         /* the tree becomes the root; the old one is gone  */ \
-        X(KEYRING,    "keyring")      /* an empty one                                    */ \
-        X(RLIMIT,     "rlimit")       /* name, soft, number                              */ \
-        X(USERS,      "users")        /* enter the user namespace: number is the first   */ \
-        X(CAPS,       "capabilities") /* number is the set that is kept                  */ \
-        X(NO_PRIVS,   "no-new-privs")                                                       \
-        X(FILTER,     "filter")       /* of system calls                                 */ \
-        X(EXECUTE,    "execute")      /* the agent: list is its command line             */
+#define PLAN_STEP_MAP(X)                                                                    \
+        X(CGROUP_JOIN,  "cgroup-join")  /* join the cgroup of the uid range               */ \
+        X(CGROUP_NS,    "cgroup-ns")    /* a new cgroup namespace                         */ \
+        X(ISOLATE,      "isolate")      /* stop the propagation of mounts                 */ \
+        X(LAYERS,       "layers")       /* at target: lowers, and the upper if `writable` */ \
+        X(MOUNT,        "mount")        /* at target: a new file system of type `name`    */ \
+        X(SHARED,       "shared")       /* at target: a tree that all sandboxes share     */ \
+        X(READ_ONLY,    "read-only")    /* target, if it exists, and all below it         */ \
+        X(MASK,         "mask")         /* target, if it exists, becomes empty            */ \
+        X(NETWORK,      "network")      /* enter the network namespace; name is its kind  */ \
+        X(CGROUP_MOUNT, "cgroup-mount") /* at target: its own cgroups                     */ \
+        X(HOSTNAME,     "hostname")     /* name                                           */ \
+        X(ROOT,         "root")         /* the tree becomes the root                      */ \
+        X(KEYRING,      "keyring")      /* a new, empty one                               */ \
+        X(RLIMIT,       "rlimit")       /* name, soft, number                             */ \
+        X(USERNS,       "userns")       /* enter the user namespace; number: first uid    */ \
+        X(CAPS,         "capabilities") /* number: the set that is kept                   */ \
+        X(NO_NEW_PRIVS, "no-new-privs")                                                      \
+        X(SECCOMP,      "seccomp")                                                           \
+        X(EXEC,         "exec")         /* the agent; list is its command line            */
 /* clang-format on */
 
 enum plan_step_kind {
@@ -66,12 +63,12 @@ enum plan_step_kind {
 
 ENUM_DECLARE(plan_step);
 
-/* What a layer is; only a layer of an image has a name. All are idmapped for the sandbox, whose root
- * then owns what root owns on disk, but for /usr of the host: what belongs to nobody in there can
- * be read as far as everybody may, now and when it changes. */
+/* A lower directory of an overlay; only a layer of an image has a name. All are idmapped, so that the sandbox's root owns
+ * what root owns on disk, except the host's /usr: there only world-readable files are readable, now and
+ * after a chmod. */
 enum plan_lower {
         PLAN_LOWER_LAYER,
-        PLAN_LOWER_HOST_ROOT, /* /etc and so on of the host's image */
+        PLAN_LOWER_HOST_ROOT, /* /etc and so on of the image "host" */
         PLAN_LOWER_HOST_USR,  /* /usr of the host */
         PLAN_LOWER_EMPTY,
         PLAN_LOWER_MAX_,
@@ -91,7 +88,7 @@ struct plan_option {
 
 #define PLAN_OPTIONS_MAX 5
 
-/* MOUNT_… of os/mount.h, which is no layer of ours. */
+/* As MOUNT_… of os/mount.h, which plan must not include. */
 #define PLAN_READONLY 0x01U
 #define PLAN_NOSUID   0x02U
 #define PLAN_NODEV    0x04U
@@ -100,11 +97,11 @@ struct plan_option {
 struct plan_step {
         enum plan_step_kind kind;
         const char *name;
-        const char *target;    /* absolute path in the sandbox */
-        uint64_t number, soft; /* soft: of a limit */
+        const char *target;    /* absolute, in the sandbox */
+        uint64_t number, soft; /* soft: of RLIMIT */
         unsigned attrs;        /* PLAN_READONLY … */
         bool writable;
-        struct plan_option options[PLAN_OPTIONS_MAX]; /* the first without a key ends them */
+        struct plan_option options[PLAN_OPTIONS_MAX]; /* until the first without a key */
         const struct plan_layer *layers;
         size_t n_layers;
         struct plan_list list;
@@ -112,30 +109,29 @@ struct plan_step {
 
 #define PLAN_STEPS_MAX 64
 
-/* So many steps are the first of every plan, and say nothing that depends on the spec but the uids:
- * they can be done before there is one. */
+/* The first steps of every plan, which need nothing of the spec but the uid range. */
 #define PLAN_PREPARED 3
 
-/* Of the host's image, which most sandboxes have, there are more: all up to `ahead`. */
+/* For the image "host", which most sandboxes use, more steps can be done beforehand: all up to `ahead`. */
 struct plan {
         const struct plan_spec *spec;
         struct plan_list env; /* of the agent */
         struct plan_step steps[PLAN_STEPS_MAX];
-        size_t n, ahead; /* of other images `ahead` is PLAN_PREPARED */
+        size_t n, ahead; /* of other images: ahead is PLAN_PREPARED */
 };
 
-/* The descriptors that the agent finds: input and two outputs, then its socket. Nobody in the sandbox
- * can reach that, and outside it only the warden and who got it from the warden: no token. */
+/* The descriptors of the agent: stdin, stdout, stderr, and its listening socket. Processes of the sandbox can't reach
+ * that socket, and outside only the warden and those it gives a descriptor to: no token is needed. */
 #define PLAN_FD_LISTEN 3
 #define PLAN_FDS       4
 
-/* The spec has passed plan_spec_check; it and the arena must outlive the plan. -ENOMEM. */
+/* The spec has passed plan_spec_check and has a uid_first; it and the arena outlive the plan. -ENOMEM. */
 int plan_make(const struct plan_spec *spec, struct arena *a, struct plan *ret) must_check;
 
-/* One line for each step. Values of variables are not shown. */
+/* A line per step. Values of environment variables are not printed. */
 void plan_render(const struct plan *p, struct buf *b);
 
-/* The capabilities that a sandbox's root keeps, and what they are called. */
+/* The capabilities that the sandbox's root keeps. */
 #define PLAN_CAPS_KEPT 11
 struct plan_cap {
         unsigned number;

@@ -51,7 +51,7 @@ static_assert(HEAD_SIZE + 4 + PLAN_SPEC_MAX <= WARDEN_MSG_MAX, "a create is a me
 static_assert(WARDEN_PAGE_MAX * (ID_SIZE + 6) + WARDEN_TEXT_MAX + 64 <= WARDEN_MSG_MAX,
               "a page is a message");
 
-/* --- parts --- */
+/* --- common parts --- */
 
 static void put_head(struct buf *b, uint32_t magic, unsigned kind, uint64_t request_id)
 {
@@ -70,8 +70,8 @@ static int take_head(struct codec_reader *in, uint32_t magic, int n_kinds, uint6
         return in->failed || is != magic || kind >= n_kinds ? -EINVAL : kind;
 }
 
-/* There is one way to say that it lives, and for each end one life that it leads to. */
-static bool state_is_sound(const struct instance_status *s)
+/* Alive has no reason, and each reason belongs to one status. */
+static bool status_is_valid(const struct instance_status *s)
 {
         if (s->status >= RUNTIME_GONE || !warden_exit_to_string((int) s->reason))
                 return false;
@@ -96,7 +96,7 @@ struct instance_status instance_status_take(struct codec_reader *r)
         s.status = (enum runtime_status) codec_u8(r);
         s.reason = (enum warden_exit) codec_u8(r);
         s.code = codec_u32(r);
-        r->failed |= !state_is_sound(&s);
+        r->failed |= !status_is_valid(&s);
         return s;
 }
 
@@ -108,12 +108,12 @@ static const char *take_id(struct codec_reader *in, bool may_be_empty)
         return id;
 }
 
-static int finish(struct buf *b, size_t before, struct err *e)
+static int check_size(struct buf *b, size_t before, struct err *e)
 {
         if (!buf_failed(b) && b->n - before <= WARDEN_MSG_MAX)
                 return 0;
         buf_truncate(b, before);
-        return err_set(e, ERR_TOO_LARGE, "a message is too long");
+        return err_set(e, ERR_TOO_LARGE, "the message is too long");
 }
 
 /* --- requests --- */
@@ -129,7 +129,7 @@ int warden_request_encode(const struct warden_request *q, struct buf *b, struct 
                 codec_put_str(b, q->spec);
         else
                 codec_put_cstr(b, q->id);
-        return finish(b, before, e);
+        return check_size(b, before, e);
 }
 
 bool warden_request_peek(struct str message, enum warden_msg *ret_call, uint64_t *ret_request_id)
@@ -156,7 +156,7 @@ int warden_request_decode(const struct warden_packet *m, enum warden_phase phase
         q.call = (enum warden_msg) call;
         rule = &warden_rules[call];
         if (!(rule->phases & 1U << phase))
-                return err_set(e, ERR_CONFLICT, "'%s' before a hello", warden_msg_to_string(call));
+                return err_set(e, ERR_CONFLICT, "'%s' before hello", warden_msg_to_string(call));
         if (m->message.n > rule->size_max || m->n_fds != rule->fds)
                 return err_set(e, ERR_INVALID, "'%s' with %zu bytes and %zu descriptors",
                                warden_msg_to_string(call), m->message.n, m->n_fds);
@@ -167,12 +167,13 @@ int warden_request_decode(const struct warden_packet *m, enum warden_phase phase
         else
                 q.id = take_id(&in, q.call == WARDEN_MSG_SCAN);
         if (!codec_complete(&in))
-                return err_set(e, ERR_INVALID, "'%s' makes no sense", warden_msg_to_string(call));
+                return err_set(e, ERR_INVALID, "malformed '%s' request",
+                               warden_msg_to_string(call));
         *ret = q;
         return 0;
 }
 
-/* --- answers --- */
+/* --- replies --- */
 
 size_t warden_reply_fds(const struct warden_reply *w)
 {
@@ -195,14 +196,7 @@ static void put_page(struct buf *b, const struct warden_reply *w)
         }
 }
 
-static void put_usage(struct buf *b, const struct warden_reply *w)
-{
-        codec_put_u64(b, w->cpu_usec);
-        codec_put_u64(b, w->memory_bytes);
-        codec_put_u64(b, w->processes);
-}
-
-/* A failure is its code, counted from 1, and its text. */
+/* A failure is its code + 1 and its text. */
 int warden_reply_encode(const struct warden_reply *w, struct buf *b, struct err *e)
 {
         const size_t before = b->n;
@@ -218,9 +212,12 @@ int warden_reply_encode(const struct warden_reply *w, struct buf *b, struct err 
                 instance_status_put(b, &w->state);
         else if (w->call == WARDEN_MSG_SCAN)
                 put_page(b, w);
-        else if (w->call == WARDEN_MSG_USAGE)
-                put_usage(b, w);
-        return finish(b, before, e);
+        else if (w->call == WARDEN_MSG_USAGE) {
+                codec_put_u64(b, w->cpu_usec);
+                codec_put_u64(b, w->memory_bytes);
+                codec_put_u64(b, w->processes);
+        }
+        return check_size(b, before, e);
 }
 
 static void take_error(struct codec_reader *in, uint64_t code, struct warden_reply *w)
@@ -230,7 +227,7 @@ static void take_error(struct codec_reader *in, uint64_t code, struct warden_rep
         in->failed |= code > ERR_CODE_MAX_ || strlen(w->text) > WARDEN_TEXT_MAX;
 }
 
-/* In ascending order, so that no page can lead back. */
+/* In ascending order, so that a scan always ends. */
 static void take_page(struct codec_reader *in, struct warden_reply *w)
 {
         const uint64_t more = codec_u8(in), skipped = codec_u32(in);
@@ -254,13 +251,6 @@ static void take_page(struct codec_reader *in, struct warden_reply *w)
         w->n_found = n;
 }
 
-static void take_usage(struct codec_reader *in, struct warden_reply *w)
-{
-        w->cpu_usec = codec_u64(in);
-        w->memory_bytes = codec_u64(in);
-        w->processes = codec_u64(in);
-}
-
 int warden_reply_decode(const struct warden_packet *m, struct arena *a, struct warden_reply *ret,
                         struct err *e)
 {
@@ -270,7 +260,7 @@ int warden_reply_decode(const struct warden_packet *m, struct arena *a, struct w
         int call = take_head(&in, MAGIC_REPLY, WARDEN_MSG_KIND_MAX_, &w.request_id);
 
         if (call < 0)
-                return err_set(e, ERR_INVALID, "not an answer of the warden");
+                return err_set(e, ERR_INVALID, "not a reply of the warden");
         w.call = (enum warden_msg) call;
         code = codec_u8(&in);
         if (code > 0)
@@ -281,16 +271,19 @@ int warden_reply_decode(const struct warden_packet *m, struct arena *a, struct w
                 w.state = instance_status_take(&in);
         else if (w.call == WARDEN_MSG_SCAN)
                 take_page(&in, &w);
-        else if (w.call == WARDEN_MSG_USAGE)
-                take_usage(&in, &w);
+        else if (w.call == WARDEN_MSG_USAGE) {
+                w.cpu_usec = codec_u64(&in);
+                w.memory_bytes = codec_u64(&in);
+                w.processes = codec_u64(&in);
+        }
         if (!codec_complete(&in) || m->n_fds != warden_reply_fds(&w))
-                return err_set(e, ERR_INVALID, "the warden's answer to '%s' makes no sense",
+                return err_set(e, ERR_INVALID, "malformed reply of the warden to '%s'",
                                warden_msg_to_string(call));
         *ret = w;
         return 0;
 }
 
-/* --- news --- */
+/* --- events --- */
 
 bool warden_is_event(struct str message)
 {
@@ -308,7 +301,7 @@ int warden_event_encode(const struct warden_event *n, struct buf *b, struct err 
                 codec_put_cstr(b, n->id);
         if (n->kind == WARDEN_EVENT_DIED)
                 instance_status_put(b, &n->state);
-        return finish(b, before, e);
+        return check_size(b, before, e);
 }
 
 int warden_event_decode(const struct warden_packet *m, struct arena *a, struct warden_event *ret,
@@ -320,7 +313,7 @@ int warden_event_decode(const struct warden_packet *m, struct arena *a, struct w
         int kind = take_head(&in, MAGIC_EVENT, WARDEN_EVENT_KIND_MAX_, &request_id);
 
         if (kind < 0)
-                return err_set(e, ERR_INVALID, "no news of the warden");
+                return err_set(e, ERR_INVALID, "not an event of the warden");
         n.kind = (enum warden_event_kind) kind;
         if (n.kind != WARDEN_EVENT_STARTED)
                 n.id = take_id(&in, false);
@@ -328,7 +321,7 @@ int warden_event_decode(const struct warden_packet *m, struct arena *a, struct w
                 n.state = instance_status_take(&in);
         in.failed |= n.kind == WARDEN_EVENT_DIED && instance_is_alive(&n.state);
         if (!codec_complete(&in) || request_id != 0 || m->n_fds != 0)
-                return err_set(e, ERR_INVALID, "news of the warden make no sense");
+                return err_set(e, ERR_INVALID, "malformed event of the warden");
         *ret = n;
         return 0;
 }

@@ -3,38 +3,35 @@
 #define HUTCH_PLAN_PROTOCOL_H
 
 /*
- * What hutchd and hutch-warden say to each other, over a pair of sockets that keep messages apart
- * (SOCK_SEQPACKET) and carry descriptors.
+ * The protocol between hutchd and hutch-warden, over a socket pair that preserves packets (SOCK_SEQPACKET) and
+ * carries descriptors.
  *
  *         hutchd                          warden
  *         ──────                          ──────
- *                       ◄──  news         started
- *         request hello ──►  ◄── answer   from now on it listens to the rest
- *         request …     ──►  ◄── answer   one for each, in any order, with the request's request_id
- *                       ◄──  news         died, oom
+ *                       ◄──  event        started
+ *         request hello ──►  ◄── reply    from now on it accepts the other requests
+ *         request …     ──►  ◄── reply    one for each, in any order, with the id of the request
+ *                       ◄──  event        died, oom
  *
- * The pair outlives either of the two: the launcher holds both ends and gives them to who is started
- * anew. So nobody can tell the other's end by an end of file. `started` tells hutchd that what it had
- * asked for will not be answered; hello tells the warden that there is somebody new, to whom answers
- * to the old one's requests mean nothing: none is sent for those any more. Who says hello drops what it
- * receives until the answer to that.
+ * The socket pair outlives both programs: the launcher holds both ends and passes them to a process that it
+ * restarts. So neither side sees an end of file when the other one ends. `started` tells hutchd that pending
+ * requests will not be replied to. hello tells the warden that hutchd is a new process: it does not reply to
+ * requests of the old one any more. After hello, hutchd drops everything until the reply to it.
  *
- * The warden is root and hutchd faces the network, so there is one closed table of requests: what a
- * request is called, when it is allowed, how long it may be, and which descriptors belong to it. A
- * message that is not exactly so is refused as a whole, and its descriptors are closed.
+ * The warden is root and hutchd faces the network, so there is one closed table of requests: name, phase, maximum
+ * size, and descriptors. A message that does not match is refused as a whole, and its descriptors are closed.
  *
- * Numbers, texts and pieces are encoded as in base/codec.h. A message begins with a magic number that
- * says which of the three it is, its kind (8 bits) and its request_id (64 bits; 0 in news).
+ * Messages are encoded with base/codec.h. A message begins with a magic number for its type (request, reply,
+ * event), its kind (8 bits) and its request id (64 bits; 0 in events).
  *
  * Descriptors:
- *         create     request: the sandbox's record, as bytes that mean nothing to the warden, in a sealed
- *                    memfd (os/memfd.h): what can't change nor keep a reader waiting. It is kept
- *                    beside the sandbox, for scan
- *                    answer: WARDEN_FD_PIDFD, WARDEN_FD_SOCKET
- *         inspect    answer: the same, if it lives
- *         scan       answer: one for each sandbox found, its record, open for reading
- * WARDEN_FD_SOCKET leads to the socket of the sandbox's agent (O_PATH): who holds it connects by
- * /proc/self/fd/N, with no right to any directory on the way.
+ *         create     request: the record of the sandbox, opaque to the warden, in a sealed memfd (os/memfd.h),
+ *                    which can neither change nor block its reader. It is stored beside the sandbox, for scan
+ *                    reply: WARDEN_FD_PIDFD, WARDEN_FD_SOCKET
+ *         inspect    reply: the same, if the sandbox is alive
+ *         scan       reply: one for each sandbox found, its record, open for reading
+ * WARDEN_FD_SOCKET refers to the socket of the sandbox's agent (O_PATH). Its holder connects to /proc/self/fd/N,
+ * without access to any directory above it.
  */
 
 #include "base/arena.h"
@@ -46,11 +43,11 @@
 #include "model/runtime_status.h"
 #include "plan/spec.h"
 
-#define WARDEN_PROTOCOL_VERSION 2U
+#define WARDEN_PROTOCOL_VERSION 3U
 #define WARDEN_MSG_MAX          (PLAN_SPEC_MAX + 256)
 #define WARDEN_TEXT_MAX         ERR_MESSAGE_MAX
 #define WARDEN_RECORD_MAX       (4 * MiB)
-#define WARDEN_PAGE_MAX         32 /* sandboxes in one answer to scan */
+#define WARDEN_PAGE_MAX         32 /* sandboxes in one reply to scan */
 #define WARDEN_FDS_MAX          WARDEN_PAGE_MAX
 
 /* --- requests --- */
@@ -58,7 +55,7 @@
 enum warden_msg {
         WARDEN_MSG_HELLO,
         WARDEN_MSG_CREATE,
-        WARDEN_MSG_DESTROY, /* 0 also if there is none */
+        WARDEN_MSG_DESTROY, /* succeeds if there is none */
         WARDEN_MSG_PAUSE,
         WARDEN_MSG_RESUME,
         WARDEN_MSG_INSPECT,
@@ -70,7 +67,7 @@ enum warden_msg {
 
 ENUM_DECLARE(warden_msg);
 
-/* How far the two have come. */
+/* Of the conversation. */
 enum warden_phase {
         WARDEN_PHASE_NEW,
         WARDEN_PHASE_READY,
@@ -79,7 +76,7 @@ enum warden_phase {
 struct warden_rule {
         unsigned phases; /* 1 << enum warden_phase */
         size_t size_max;
-        unsigned fds; /* sealed memfds all */
+        unsigned fds; /* all of them sealed memfds */
 };
 
 extern const struct warden_rule warden_rules[WARDEN_MSG_KIND_MAX_];
@@ -88,32 +85,33 @@ struct warden_request {
         enum warden_msg call;
         uint64_t request_id;
         uint32_t version; /* hello */
-        const char *id;   /* destroy to usage. scan: begin behind this one, or "" */
-        struct str spec;  /* create: see plan/spec.h; names no uids */
+        const char *id;   /* destroy to usage; scan: list the sandboxes after this one, or "" */
+        struct str spec;  /* create: plan/spec.h */
 };
 
 int warden_request_encode(const struct warden_request *q, struct buf *b, struct err *e) must_check;
 
-/* Texts are copied into the arena, the spec is a view into the message and not looked at. ERR_INVALID,
- * and ERR_CONFLICT for one that is not allowed in this phase. */
+/* A received message. */
 struct warden_packet {
         struct str message;
-        size_t n_fds; /* that came with it */
+        size_t n_fds; /* received with it */
 };
+/* Strings are copied into the arena; the spec is a view into the message and not decoded. ERR_INVALID;
+ * ERR_CONFLICT: not allowed in this phase. */
 int warden_request_decode(const struct warden_packet *m, enum warden_phase phase, struct arena *a,
                           struct warden_request *ret, struct err *e) must_check;
 
-/* Of a request that was refused, as far as it can be read: whom the refusal is for. */
+/* What a refusal of an invalid request must refer to; false if even that can't be read. */
 bool warden_request_peek(struct str message, enum warden_msg *ret_call, uint64_t *ret_request_id);
 
-/* --- what is told of a sandbox --- */
+/* --- the status of a sandbox --- */
 
 enum warden_exit {
-        WARDEN_EXIT_NONE,   /* it lives */
+        WARDEN_EXIT_NONE,   /* it is alive */
         WARDEN_EXIT_CODE,   /* code is the exit code */
         WARDEN_EXIT_SIGNAL, /* code is the signal */
         WARDEN_EXIT_OOM,
-        WARDEN_EXIT_LOST, /* ended while nobody looked: a new start of the host, say */
+        WARDEN_EXIT_LOST, /* it ended unobserved, such as by a reboot of the host */
         WARDEN_EXIT_MAX_,
         WARDEN_EXIT_INVALID = -EINVAL,
 };
@@ -131,12 +129,12 @@ static inline bool instance_is_alive(const struct instance_status *s)
         return runtime_is_alive((int) s->status);
 }
 
-/* Encoded as three numbers; what makes no sense together fails the reader. */
+/* Three numbers; a combination that can't occur fails the reader. */
 struct codec_reader;
 void instance_status_put(struct buf *b, const struct instance_status *s);
 struct instance_status instance_status_take(struct codec_reader *r);
 
-/* --- answers --- */
+/* --- replies --- */
 
 struct warden_found {
         const char *id;
@@ -155,29 +153,29 @@ struct warden_reply {
         uint64_t cpu_usec, memory_bytes, processes; /* usage */
         const struct warden_found *found;           /* scan: in the order of their ids */
         size_t n_found;
-        bool more;        /* scan: ask again behind the last of these */
-        uint32_t skipped; /* scan, in the last page: ours, but incomplete */
+        bool more;        /* scan: there are sandboxes after the last of these */
+        uint32_t skipped; /* scan, last page: directories that could not be read */
 };
 
 enum warden_reply_fd {
         WARDEN_FD_PIDFD,
         WARDEN_FD_SOCKET,
-        WARDEN_FDS_ALIVE, /* how many there are of what lives */
+        WARDEN_FDS_ALIVE, /* how many an instance has that is alive */
 };
 
-/* How many descriptors belong to it. */
+/* How many descriptors the reply has. */
 size_t warden_reply_fds(const struct warden_reply *w);
 
 int warden_reply_encode(const struct warden_reply *w, struct buf *b, struct err *e) must_check;
 int warden_reply_decode(const struct warden_packet *m, struct arena *a, struct warden_reply *ret,
                         struct err *e) must_check;
 
-/* --- news --- */
+/* --- events --- */
 
 enum warden_event_kind {
-        WARDEN_EVENT_STARTED, /* a new warden: no id */
-        WARDEN_EVENT_DIED,    /* without destroy having been asked for */
-        WARDEN_EVENT_OOM,     /* a process of it was killed for want of memory; the sandbox lives */
+        WARDEN_EVENT_STARTED, /* a new warden; has no id */
+        WARDEN_EVENT_DIED,    /* without a destroy request */
+        WARDEN_EVENT_OOM,     /* a process of it was killed, out of memory; the sandbox is alive */
         WARDEN_EVENT_KIND_MAX_,
         WARDEN_EVENT_INVALID = -EINVAL,
 };
@@ -195,7 +193,7 @@ int warden_event_encode(const struct warden_event *n, struct buf *b, struct err 
 int warden_event_decode(const struct warden_packet *m, struct arena *a, struct warden_event *ret,
                         struct err *e) must_check;
 
-/* Which of the two hutchd has received. */
+/* Whether a message to hutchd is an event; else it is a reply. */
 bool warden_is_event(struct str message);
 
 #endif

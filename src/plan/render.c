@@ -41,7 +41,7 @@ static void add_caps(struct buf *b, uint64_t set)
                         buf_addf(b, " %s", plan_caps[i].name);
 }
 
-/* Arguments are the user's, and may look like anything. */
+/* Arguments are untrusted. */
 static void add_list(struct buf *b, const struct plan_list *l)
 {
         for (size_t i = 0; i < l->n; i++) {
@@ -76,7 +76,7 @@ static void add_group(struct buf *b, const struct plan_spec *spec)
 static void add_step(struct buf *b, const struct plan *p, const struct plan_step *s)
 {
         buf_add_str(b, str_from(plan_step_to_string((int) s->kind)));
-        if (s->kind == PLAN_GROUP)
+        if (s->kind == PLAN_CGROUP_JOIN)
                 add_group(b, p->spec);
         if (s->name)
                 buf_addf(b, " %s", s->name);
@@ -90,9 +90,9 @@ static void add_step(struct buf *b, const struct plan *p, const struct plan_step
                 add_caps(b, s->number);
         if (s->kind == PLAN_RLIMIT && s->soft != s->number)
                 buf_addf(b, " %llu", (unsigned long long) s->soft);
-        if (s->kind == PLAN_RLIMIT || s->kind == PLAN_USERS)
+        if (s->kind == PLAN_RLIMIT || s->kind == PLAN_USERNS)
                 buf_addf(b, " %llu", (unsigned long long) s->number);
-        if (s->kind == PLAN_EXECUTE) {
+        if (s->kind == PLAN_EXEC) {
                 add_list(b, &s->list);
                 add_env_names(b, &p->env);
         }

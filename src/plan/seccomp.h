@@ -3,13 +3,12 @@
 #define HUTCH_PLAN_SECCOMP_H
 
 /*
- * The filter of a sandbox's system calls, made from the table in plan/seccomp_policy.h when we are
- * built.
+ * The seccomp filter of sandboxes, generated at build time from the table in plan/seccomp_policy.h.
  *
- * It is a search tree over ranges of numbers, with the tests of arguments at its leaves. A filter is
- * checked and translated by the kernel each time it is loaded, instruction by instruction, which
- * makes its length a part of every sandbox's start; and a call walks one path through it, whose
- * depth is the logarithm of the number of ranges.
+ * It is a search tree over ranges of system call numbers, with argument checks at its leaves. The kernel
+ * verifies and translates a filter, instruction by instruction, each time it is loaded, so its length is part of
+ * every sandbox start; a call takes one path through it, whose depth is the logarithm of the number of
+ * ranges.
  */
 
 #include <linux/filter.h>

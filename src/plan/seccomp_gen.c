@@ -129,7 +129,7 @@ static size_t emit_clauses(struct prog *p, struct clauses c)
         const struct seccomp_cond *cond = &first->all[c.depth];
         struct clauses rest = c, group = c;
         size_t targets[2], label;
-        bool whole, falls;
+        bool all, falls;
 
         if (c.i == c.end)
                 return c.tail;
@@ -138,16 +138,16 @@ static size_t emit_clauses(struct prog *p, struct clauses c)
         for (group.end = c.i + 1;
              group.end < c.end && same_cond(first, &c.rule->clauses[group.end], c.depth);)
                 group.end++;
-        whole = cond->mask == UINT32_MAX;
+        all = cond->mask == UINT32_MAX;
         falls = c.rule->clauses[group.end - 1].n > c.depth + 1;
         rest.i = group.end;
-        rest.held = whole && !falls ? cond->arg : NOTHING;
+        rest.held = all && !falls ? cond->arg : NOTHING;
         group.depth++;
-        group.held = whole ? cond->arg : NOTHING;
+        group.held = all ? cond->arg : NOTHING;
         group.tail = targets[1] = emit_clauses(p, rest);
         targets[0] = emit_clauses(p, group);
         label = emit_branch(p, BPF_JEQ, cond->value, targets);
-        if (!whole)
+        if (!all)
                 label = emit(p,
                              (struct sock_filter) BPF_STMT(BPF_ALU | BPF_AND | BPF_K, cond->mask));
         if (c.held != cond->arg)
@@ -251,7 +251,7 @@ static size_t find_ranges(const uint32_t *verdicts, struct range *ret)
         return n;
 }
 
-/* --- the whole --- */
+/* --- the all --- */
 
 static void make(struct prog *p, const struct processor *on)
 {

@@ -3,32 +3,31 @@
 #define HUTCH_PLAN_SECCOMP_POLICY_H
 
 /*
- * What the processes of a sandbox may ask of the kernel, as a table.
+ * Which system calls the processes of a sandbox may use, as a table.
  *
- * The table is the only place where it is decided. It is part of no program: seccomp_gen.c turns it
- * into a filter when we are built (plan/seccomp.h), and the tests hold the filter against it.
+ * The table is the only place where this is decided. It is not part of any program: seccomp_gen.c turns it into a
+ * filter at build time (plan/seccomp.h), and the tests compare the filter with it.
  *
- * A system call has one verdict:
+ * Each system call has one verdict:
  *
- *   - those of seccomp_allowed pass;
- *   - those of seccomp_absent do not exist (ENOSYS): callers have an older way and take it;
- *   - those of seccomp_rules are judged by their arguments: the first clause whose conditions all
- *     hold decides, else `otherwise`;
- *   - every other one that has a name is refused (EPERM);
- *   - a number without a name, and every number above SECCOMP_LAST, does not exist (ENOSYS): a C
- *     library that is newer than this table finds an old kernel, not a hostile one.
+ *   - those of seccomp_allowed are allowed;
+ *   - those of seccomp_absent return ENOSYS: callers fall back to an older call;
+ *   - those of seccomp_rules depend on their arguments: the first clause whose conditions all hold decides, else
+ *     `otherwise`;
+ *   - every other one that has a name returns EPERM;
+ *   - a number without a name, and every number above SECCOMP_LAST, returns ENOSYS: to a C library that is newer
+ *     than this table the kernel looks old, not hostile.
  *
- * The other system call interfaces of a processor (i386 and x32 on x86-64) do not exist either.
+ * The other system call interfaces of a processor (i386 and x32 on x86-64) return ENOSYS as well.
  *
- * Conditions compare 32 bits, because that is what the kernel looks at in each argument named here:
- * an int, an unsigned int, or (clone) the lower half of a long. A comparison of all 64 would let
- * TIOCSTI pass with a bit set above. Whether a pointer is NULL takes two conditions: upper halves have
- * numbers of their own.
+ * Conditions compare 32 bits, because that is what the kernel uses of each argument named here: an int, an unsigned
+ * int, or (clone) the lower half of a long. Comparing all 64 bits would let TIOCSTI pass with a bit set above. To
+ * test a pointer for NULL takes two conditions: upper halves have numbers of their own.
  */
 
 #include "base/compiler.h"
 
-/* Verdicts are what a filter returns: SECCOMP_RET_ALLOW, or SECCOMP_RET_ERRNO with an errno. */
+/* Verdicts are return values of the filter: SECCOMP_RET_ALLOW, or SECCOMP_RET_ERRNO with an errno. */
 #define SECCOMP_PASS       0x7fff0000U
 #define SECCOMP_ERRNO(e)   (0x00050000U | (uint32_t) (e))
 #define SECCOMP_ARGS       6
@@ -37,7 +36,7 @@
 #define SECCOMP_NAMES_MAX  8
 #define SECCOMP_CLAUSE_MAX 20
 
-/* The highest number that the table knows about (Linux 6.17). */
+/* The highest number in the table (Linux 6.17). */
 #define SECCOMP_LAST 469
 
 struct seccomp_cond {
@@ -47,7 +46,7 @@ struct seccomp_cond {
 
 struct seccomp_clause {
         struct seccomp_cond all[SECCOMP_CONDS_MAX];
-        unsigned n; /* of these; a clause has at least one */
+        unsigned n; /* at least one */
         uint32_t verdict;
 };
 
@@ -58,8 +57,7 @@ struct seccomp_rule {
         uint32_t otherwise;
 };
 
-/* Numbers that the libseccomp we are built with may not know yet. From 424 on they are the same for
- * every processor. */
+/* Calls that the libseccomp of the build may not know. From 424 on the numbers are the same on all architectures. */
 struct seccomp_recent {
         const char *name;
         int nr;

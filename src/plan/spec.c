@@ -18,10 +18,10 @@ static const char *const plan_network_names[] = {
 };
 ENUM_TABLE(plan_network, plan_network_names, PLAN_NETWORK_MAX_);
 
-/* --- what is allowed --- */
+/* --- checks --- */
 
-/* Lower case letters, digits and `more`; the first is a letter or a digit. So it is neither "." nor
- * "..", has no slash, and is no option to anything. */
+/* Lower case letters, digits and `more`; the first is a letter or a digit. So it is not "." or "..", has no
+ * slash, and can't be taken for an option. */
 static bool is_name(const char *z, size_t max, const char *more)
 {
         size_t n = strlen(z);
@@ -35,7 +35,7 @@ static bool is_name(const char *z, size_t max, const char *more)
         return true;
 }
 
-/* Absolute, and written in the one way: no empty part, no "." and no "..", no slash at the end. */
+/* Absolute and normalized: no empty component, no "." or "..", no slash at the end. */
 static bool is_plain_path(const char *z)
 {
         struct str rest = str_from(z), part;
@@ -65,40 +65,40 @@ bool plan_spec_is_layer(const char *z)
 static int check_layers(const struct plan_spec *s, struct err *e)
 {
         if (s->image == PLAN_IMAGE_HOST && s->layers.n > 0)
-                return err_set(e, ERR_INVALID, "the host's image has no layers");
+                return err_set(e, ERR_INVALID, "the image 'host' has no layers");
         if (s->image == PLAN_IMAGE_LAYERS && (s->layers.n == 0 || s->layers.n > PLAN_LAYERS_MAX))
                 return err_set(e, ERR_INVALID, "an image has 1 to %d layers", PLAN_LAYERS_MAX);
         for (size_t i = 0; i < s->layers.n; i++)
                 if (!plan_spec_is_layer(s->layers.items[i]))
-                        return err_set(e, ERR_INVALID, "not the name of a layer");
+                        return err_set(e, ERR_INVALID, "invalid name of a layer");
         return 0;
 }
 
 static int check_limits(const struct plan_spec *s, struct err *e)
 {
         if (s->memory > 0 && s->memory < PLAN_MEMORY_MIN)
-                return err_set(e, ERR_INVALID, "memory is limited to less than %zu bytes",
+                return err_set(e, ERR_INVALID, "the memory limit is below the minimum of %zu bytes",
                                PLAN_MEMORY_MIN);
         if (s->memory > INT64_MAX || s->cpu_millis > PLAN_CPU_MAX || s->pids > PLAN_PIDS_MAX)
                 return err_set(e, ERR_INVALID, "a limit is too large");
         if ((s->io_bytes > 0 && s->io_bytes < PLAN_IO_BYTES_MIN) || s->io_bytes > PLAN_IO_BYTES_MAX
             || (s->io_operations > 0 && s->io_operations < PLAN_IO_OPERATIONS_MIN)
             || s->io_operations > PLAN_IO_OPERATIONS_MAX)
-                return err_set(e, ERR_INVALID, "a limit of io is too small or too large");
+                return err_set(e, ERR_INVALID, "an io limit is too small or too large");
         return 0;
 }
 
 static int check_texts(const struct plan_spec *s, struct err *e)
 {
         if (!is_plain_path(s->workspace))
-                return err_set(e, ERR_INVALID, "the workspace is no absolute path");
+                return err_set(e, ERR_INVALID, "the workspace is not a normalized absolute path");
         if (s->env.n > PLAN_ENV_MAX || s->args.n > PLAN_ARGS_MAX)
-                return err_set(e, ERR_INVALID, "too many variables or arguments");
+                return err_set(e, ERR_INVALID, "too many environment variables or arguments");
         for (size_t i = 0; i < s->env.n; i++)
                 if (!is_assignment(s->env.items[i]))
-                        return err_set(e, ERR_INVALID, "a variable without a name");
+                        return err_set(e, ERR_INVALID, "an environment variable has no name");
         if (s->args.n > 0 && !*s->args.items[0])
-                return err_set(e, ERR_INVALID, "the entrypoint has no name");
+                return err_set(e, ERR_INVALID, "the entrypoint is empty");
         return 0;
 }
 
@@ -112,11 +112,11 @@ int plan_spec_check(const struct plan_spec *s, struct err *e)
         int r;
 
         if (!plan_spec_is_id(s->id))
-                return err_set(e, ERR_INVALID, "not the id of a sandbox");
+                return err_set(e, ERR_INVALID, "invalid sandbox id");
         if (!is_name(s->hostname, PLAN_NAME_MAX, "-."))
-                return err_set(e, ERR_INVALID, "not a host name");
+                return err_set(e, ERR_INVALID, "invalid host name");
         if (!plan_image_to_string((int) s->image) || !plan_network_to_string((int) s->network))
-                return err_set(e, ERR_INVALID, "no such image or network");
+                return err_set(e, ERR_INVALID, "unknown image or network");
         r = check_layers(s, e);
         if (r == 0)
                 r = check_limits(s, e);
@@ -153,14 +153,13 @@ int plan_spec_encode(const struct plan_spec *s, struct buf *b, struct err *e)
         if (!buf_failed(b) && b->n - before <= PLAN_SPEC_MAX)
                 return 0;
         buf_truncate(b, before);
-        return err_set(e, ERR_TOO_LARGE, "environment and arguments of sandbox '%s' are too long",
-                       s->id);
+        return err_set(e, ERR_TOO_LARGE,
+                       "the environment and arguments of sandbox '%s' are too long", s->id);
 }
 
 /* --- decoding --- */
 
-/* Each text takes at least four bytes, so a length that lies is found out before anything is
- * allocated for it. */
+/* A string takes at least four bytes, so a wrong length is found before anything is allocated for it. */
 static struct plan_list take_list(struct codec_reader *r)
 {
         struct plan_list l = { 0 };
@@ -188,7 +187,7 @@ int plan_spec_decode(struct str message, struct arena *a, struct plan_spec *ret,
         int r;
 
         if (codec_u32(&in) != MAGIC)
-                return err_set(e, ERR_INVALID, "not the spec of a sandbox");
+                return err_set(e, ERR_INVALID, "not a sandbox spec");
         s.id = codec_cstr(&in);
         s.hostname = codec_cstr(&in);
         s.workspace = codec_cstr(&in);
@@ -203,7 +202,7 @@ int plan_spec_decode(struct str message, struct arena *a, struct plan_spec *ret,
         s.env = take_list(&in);
         s.args = take_list(&in);
         if (!codec_complete(&in))
-                return err_set(e, ERR_INVALID, "a sandbox's spec is cut off or too long");
+                return err_set(e, ERR_INVALID, "the sandbox spec is truncated or too long");
         r = plan_spec_check(&s, e);
         if (r == 0)
                 *ret = s;

@@ -3,18 +3,17 @@
 #define HUTCH_PLAN_SPEC_H
 
 /*
- * What hutchd asks the warden for: one sandbox, as few and as plain facts as there can be.
+ * The spec of a sandbox: what hutchd requests from the warden, as few and as plain facts as possible.
  *
- * The warden is root and hutchd faces the network, so whatever arrives is judged as if hutchd
- * had been taken over. That is why a spec has names and numbers, and nothing that could weaken a
- * wall: no mount options, no capabilities, no paths of the host. Layers are names of directories in
- * the warden's own store; the id names the sandbox's own directory; uids are a range out of those that
- * belong to sandboxes, and chosen by the warden. What is done with them is decided on the warden's side (plan/plan.h).
+ * The warden is root and hutchd faces the network, so every spec is judged as if hutchd had been taken
+ * over. A spec has names and numbers, and nothing that could weaken the isolation: no mount options, no
+ * capabilities, no paths of the host. Layers are names of directories in the warden's own store, the id names the
+ * directory of the sandbox, and the uid range is chosen by the warden. What is done with them is decided by
+ * the warden (plan/plan.h).
  *
- * On the wire a spec is one message: numbers are little-endian, a text is its length (32 bits) and
- * its bytes, a list is its length (32 bits) and its texts. Fields come in the order below, each
- * exactly once, and nothing follows. There is one encoding of a spec, so that equal bytes mean equal
- * sandboxes.
+ * hutchd encodes a spec once; the warden checks the bytes and passes them on to the process that becomes the
+ * sandbox. Fields come in the order below, each exactly once, encoded as in base/codec.h; a list is its length
+ * (32 bits) and its strings. There is one encoding of a spec, so equal bytes mean equal sandboxes.
  */
 
 #include "base/arena.h"
@@ -24,7 +23,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-#define PLAN_SPEC_MAX       (160 * KiB) /* of a message; the kernel's limit for one is 208 KiB */
+#define PLAN_SPEC_MAX       (160 * KiB) /* of the message; a packet of the kernel has at most 208 KiB */
 #define PLAN_LAYERS_MAX     60
 #define PLAN_NAME_MAX       63 /* of a host name */
 #define PLAN_LAYER_NAME_MAX 128
@@ -35,25 +34,25 @@
 
 #define PLAN_PIDS_DEFAULT 4096U
 #define PLAN_PIDS_MAX     1048576U
-#define PLAN_CPU_MAX      (4096U * 1000) /* thousandths of a processor */
-#define PLAN_MEMORY_MIN   (8 * MiB)      /* below it not even the agent starts */
+#define PLAN_CPU_MAX      (4096U * 1000) /* thousandths of a CPU */
+#define PLAN_MEMORY_MIN   (8 * MiB)      /* the agent needs as much */
 
-/* In a second. A sandbox that hardly gets anything is in nobody's interest: what waits for a disk can't even be killed. */
+/* Per second. With less a sandbox is useless: a process that waits for a disk can't even be killed. */
 #define PLAN_IO_BYTES_MIN      (64 * KiB)
 #define PLAN_IO_BYTES_MAX      (1024 * GiB)
 #define PLAN_IO_OPERATIONS_MIN 16U
 #define PLAN_IO_OPERATIONS_MAX 1000000000U
 
 enum plan_image {
-        PLAN_IMAGE_HOST,   /* a view of the host's own /usr */
-        PLAN_IMAGE_LAYERS, /* those that are named */
+        PLAN_IMAGE_HOST,   /* the host's own /usr */
+        PLAN_IMAGE_LAYERS, /* the named layers */
         PLAN_IMAGE_MAX_,
         PLAN_IMAGE_INVALID = -EINVAL,
 };
 
 enum plan_network {
         PLAN_NETWORK_NONE,    /* loopback only */
-        PLAN_NETWORK_PRIVATE, /* a link of its own to the outside */
+        PLAN_NETWORK_PRIVATE, /* a link to the outside */
         PLAN_NETWORK_MAX_,
         PLAN_NETWORK_INVALID = -EINVAL,
 };
@@ -66,7 +65,7 @@ struct plan_list {
         size_t n;
 };
 
-/* Texts are NUL-terminated and have no NUL inside. */
+/* Strings are NUL-terminated. */
 struct plan_spec {
         const char *id;        /* a-z, 0-9 and '-' */
         const char *hostname;  /* the same, and '.' */
@@ -77,33 +76,32 @@ struct plan_spec {
         uint64_t memory;    /* bytes; 0: no limit */
         uint64_t cpu_millis;
         uint64_t pids;           /* 0: PLAN_PIDS_DEFAULT */
-        uint64_t io_bytes;       /* in a second, read and written each; 0: no limit */
-        uint64_t io_operations;  /* the same */
-        struct plan_list layers; /* topmost first; empty for the host's image */
+        uint64_t io_bytes;       /* per second, reads and writes each; 0: no limit */
+        uint64_t io_operations;  /* as io_bytes */
+        struct plan_list layers; /* topmost first; empty for the image "host" */
         struct plan_list env;    /* "NAME=value" */
         struct plan_list args;   /* the entrypoint; may be empty */
 };
 
-/* Which uids belong to sandboxes: the warden's own configuration. */
+/* The uids of all sandboxes: the warden's configuration. */
 struct plan_uids {
         uint32_t base;
         uint32_t ranges;
 };
 
-/* Whether it can name a sandbox and its directory. */
+/* Whether it can be the id of a sandbox. */
 bool plan_spec_is_id(const char *z);
 
-/* Whether it can name a layer. */
+/* Whether it can be the name of a layer. */
 bool plan_spec_is_layer(const char *z);
 
-/* ERR_INVALID with the reason. Both sides ask: here to say no early, there because they must. Without
- * uids (NULL) it must name none (0): so hutchd sends it, because the warden chooses them. */
+/* ERR_INVALID with the reason. hutchd checks to refuse early, the warden because it must. */
 int plan_spec_check(const struct plan_spec *s, struct err *e) must_check;
 
-/* Appends the message; ERR_TOO_LARGE if it is longer than PLAN_SPEC_MAX. */
+/* Appends the message. ERR_TOO_LARGE: more than PLAN_SPEC_MAX bytes. */
 int plan_spec_encode(const struct plan_spec *s, struct buf *b, struct err *e) must_check;
 
-/* Everything is copied into the arena. A spec that comes out of here has passed plan_spec_check. */
+/* Copies everything into the arena. The spec has passed plan_spec_check; its uid_first is 0. */
 int plan_spec_decode(struct str message, struct arena *a, struct plan_spec *ret, struct err *e)
         must_check;
 

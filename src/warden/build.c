@@ -322,12 +322,14 @@ static int do_execute(struct builder *x, const struct plan_step *s)
 /* --- the plan --- */
 
 static step_fn *const steps[PLAN_STEP_MAX_] = {
-        [PLAN_NETWORK] = do_network, [PLAN_HOSTNAME] = do_hostname, [PLAN_LAYERS] = do_layers,
-        [PLAN_MOUNT] = do_mount,     [PLAN_SHARED] = do_shared,     [PLAN_READ_ONLY] = do_read_only,
-        [PLAN_MASK] = do_mask,       [PLAN_GROUPS] = do_groups,     [PLAN_ROOT] = do_root,
-        [PLAN_KEYRING] = do_keyring, [PLAN_RLIMIT] = do_rlimit,     [PLAN_USERS] = do_users,
-        [PLAN_CAPS] = do_caps,       [PLAN_NO_PRIVS] = do_no_privs, [PLAN_FILTER] = do_filter,
-        [PLAN_EXECUTE] = do_execute,
+        [PLAN_NETWORK] = do_network, [PLAN_HOSTNAME] = do_hostname,
+        [PLAN_LAYERS] = do_layers,   [PLAN_MOUNT] = do_mount,
+        [PLAN_SHARED] = do_shared,   [PLAN_READ_ONLY] = do_read_only,
+        [PLAN_MASK] = do_mask,       [PLAN_CGROUP_MOUNT] = do_groups,
+        [PLAN_ROOT] = do_root,       [PLAN_KEYRING] = do_keyring,
+        [PLAN_RLIMIT] = do_rlimit,   [PLAN_USERNS] = do_users,
+        [PLAN_CAPS] = do_caps,       [PLAN_NO_NEW_PRIVS] = do_no_privs,
+        [PLAN_SECCOMP] = do_filter,  [PLAN_EXEC] = do_execute,
 };
 
 int build__steps(struct builder *x, const struct plan *p, size_t end, size_t *step)

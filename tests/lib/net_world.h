@@ -195,7 +195,7 @@ struct world_attempt {
         const char *addr;   /* of `to` */
         const char *source; /* of `from`; NULL: whichever */
         const char *seen;   /* as which the other side sees us; NULL: whichever */
-        int patience;       /* milliseconds; 0: enough for a second attempt of the kernel */
+        int timeout_ms;     /* milliseconds; 0: enough for a second attempt of the kernel */
 };
 
 #define WORLD_PORT 4321
@@ -226,10 +226,10 @@ static inline struct world_sockaddr world_sockaddr(const char *text, uint16_t po
 }
 
 /* The socket's own error while it waits for what should come. */
-static inline int world_wait(int fd, short events, int patience)
+static inline int world_wait(int fd, short events, int timeout_ms)
 {
         struct pollfd p = { fd, events, 0 };
-        int n = poll(&p, 1, patience ? patience : 3000), error = 0;
+        int n = poll(&p, 1, timeout_ms ? timeout_ms : 3000), error = 0;
         socklen_t size = sizeof(error);
 
         if (n <= 0)
@@ -293,7 +293,7 @@ static inline int world_tcp(const struct world_attempt *a)
 
         if (server < 0 || client < 0)
                 return server < 0 ? server : client;
-        r = world_wait(client, POLLOUT, a->patience);
+        r = world_wait(client, POLLOUT, a->timeout_ms);
         if (r < 0)
                 return r;
         taken = accept(server, &peer.any, &peer.n);
@@ -301,10 +301,10 @@ static inline int world_tcp(const struct world_attempt *a)
 }
 
 /* At the server, or a refusal at the client. */
-static inline int world_arrives(int server, int client, int patience)
+static inline int world_arrives(int server, int client, int timeout_ms)
 {
         struct pollfd p[2] = { { server, POLLIN, 0 }, { client, POLLIN, 0 } };
-        int n = poll(p, 2, patience ? patience : 3000);
+        int n = poll(p, 2, timeout_ms ? timeout_ms : 3000);
 
         if (n <= 0)
                 return n < 0 ? -errno : -ETIMEDOUT;
@@ -323,14 +323,14 @@ static inline int world_udp(const struct world_attempt *a)
                 return server < 0 ? server : client;
         if (send(client, "a", 1, 0) != 1)
                 return -errno;
-        r = world_arrives(server, client, a->patience);
+        r = world_arrives(server, client, a->timeout_ms);
         if (r < 0)
                 return r;
         if (recvfrom(server, &c, 1, 0, &peer.any, &peer.n) != 1)
                 return -errno;
         if (sendto(server, "b", 1, 0, &peer.any, peer.n) != 1)
                 return -errno;
-        r = world_wait(client, POLLIN, a->patience);
+        r = world_wait(client, POLLIN, a->timeout_ms);
         return r < 0 ? r : world_seen(&peer, a->seen);
 }
 
@@ -345,7 +345,7 @@ static inline int world_ping(const struct world_attempt *a)
                 return client;
         if (send(client, &echo, sizeof(echo), 0) != sizeof(echo))
                 return -errno;
-        return world_wait(client, POLLIN, a->patience);
+        return world_wait(client, POLLIN, a->timeout_ms);
 }
 
 /* 0: got through. */

@@ -310,7 +310,8 @@ static inline int warden_client_create(struct warden_client *c, const char *id, 
 /* The agent answers over the descriptor that came last. */
 static inline bool warden_client_ping(const struct warden_client *c)
 {
-        static const char ask[] = "GET /ping HTTP/1.1\r\nHost: box\r\nConnection: close\r\n\r\n";
+        static const char request[] =
+                "GET /ping HTTP/1.1\r\nHost: box\r\nConnection: close\r\n\r\n";
         scoped(fd_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         struct sockaddr_un un = { .sun_family = AF_UNIX };
         char text[512] = "";
@@ -319,7 +320,7 @@ static inline bool warden_client_ping(const struct warden_client *c)
         (void) snprintf(un.sun_path, sizeof(un.sun_path), "/proc/self/fd/%d",
                         c->fds[WARDEN_FD_SOCKET]);
         check_i64_eq(connect(fd, (struct sockaddr *) &un, sizeof(un)), 0);
-        check_i64_eq(write(fd, ask, strlen(ask)), strlen(ask));
+        check_i64_eq(write(fd, request, strlen(request)), strlen(request));
         return read(fd, text, sizeof(text) - 1) > 0 && strstr(text, "200") != NULL;
 }
 

@@ -116,13 +116,13 @@ static void give(struct warden_reply a, const int *fds)
         send_bytes(buf_str(&b), fds, warden_reply_fds(&a));
 }
 
-static void tell(struct warden_event news)
+static void tell(struct warden_event events)
 {
         scoped(buf_done) struct buf b;
         struct err e;
 
         buf_init(&b, WARDEN_MSG_MAX);
-        check_i64_eq(warden_event_encode(&news, &b, &e), 0);
+        check_i64_eq(warden_event_encode(&events, &b, &e), 0);
         send_bytes(buf_str(&b), NULL, 0);
 }
 

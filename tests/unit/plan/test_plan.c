@@ -8,15 +8,15 @@
 /* clang-format off */
 #define BEGIN(uids, memory, cpu, pids, net)                                                      \
         "namespaces mount pid ipc uts cgroup net=" net "\n"                                     \
-        "group uids=" uids " memory=" memory " cpu-millis=" cpu " pids=" pids "\n"                    \
-        "group-top\n"                                                                           \
+        "cgroup-join uids=" uids " memory=" memory " cpu-millis=" cpu " pids=" pids "\n"                    \
+        "cgroup-ns\n"                                                                           \
         "isolate\n"
 
 #define HOST_IMAGE                                                                              \
         "layers / host-root writable nosuid nodev\n"                                                         \
         "layers /usr host-usr empty ro nosuid nodev\n"
 
-#define WALLS(net, first, tty, size)                                                                 \
+#define ISOLATION(net, first, tty, size)                                                                 \
         "mount proc /proc nosuid nodev noexec\n"                                                \
         "read-only /proc/bus\n"                                                                 \
         "read-only /proc/fs\n"                                                                  \
@@ -44,7 +44,7 @@
         "mount sysfs /sys ro nosuid nodev noexec\n"                                             \
         "mask /sys/firmware\n"                                                                  \
         "mask /sys/devices/virtual/powercap\n"                                                  \
-        "groups /sys/fs/cgroup\n"                                                               \
+        "cgroup-mount /sys/fs/cgroup\n"                                                               \
         "mount tmpfs /dev/shm nosuid nodev noexec mode=1777 uid=" first " gid=" first           \
         " size=" size "\n"                                                                      \
         "hostname a1\n"                                                                         \
@@ -57,13 +57,13 @@
         "rlimit nofile 1024 1048576\n"                                                          \
         "rlimit rtprio 0\n"                                                                     \
         "rlimit sigpending 65536\n"                                                             \
-        "users " first "\n"                                                                     \
+        "userns " first "\n"                                                                     \
         "capabilities chown dac_override fowner fsetid kill setgid setuid setpcap"              \
         " net_bind_service setfcap sys_chroot\n"                                                \
         "no-new-privs\n"                                                                        \
-        "filter\n"
+        "seccomp\n"
 
-#define AGENT "execute \"hutch-execd\" \"--ignore-signals\" \"--listen-fd\" \"3\" \"--workspace\" "
+#define AGENT "exec \"hutch-execd\" \"--ignore-signals\" \"--listen-fd\" \"3\" \"--workspace\" "
 /* clang-format on */
 
 static void check_plan(const struct plan_spec *spec, const char *should)
@@ -87,11 +87,11 @@ static void test_host(void **state)
 
         (void) state;
         check_plan(&spec, BEGIN("268435456", "0", "0", "4096", "none")
-                                  HOST_IMAGE WALLS("none", "268435456", "268435461", "50%") AGENT
-                   "\"/workspace\"\n"
-                   "variable \"PATH\"\n"
-                   "variable \"HOME\"\n"
-                   "variable \"LANG\"\n");
+                                  HOST_IMAGE ISOLATION("none", "268435456", "268435461", "50%")
+                                          AGENT "\"/workspace\"\n"
+                                                "variable \"PATH\"\n"
+                                                "variable \"HOME\"\n"
+                                                "variable \"LANG\"\n");
 }
 
 static void test_everything(void **state)
@@ -116,10 +116,10 @@ static void test_everything(void **state)
         check_plan(
                 &spec,
                 BEGIN("268500992", "67108864", "500", "100 io=1048576 iops=64",
-                      "private") "layers / layer:app layer:debian writable nosuid nodev\n" WALLS("private",
-                                                                                                 "268500992",
-                                                                                                 "268500997",
-                                                                                                 "33554432")
+                      "private") "layers / layer:app layer:debian writable nosuid nodev\n" ISOLATION("private",
+                                                                                                     "268500992",
+                                                                                                     "268500997",
+                                                                                                     "33554432")
                         AGENT "\"/workspace\" \"--\" \"sh\" \"-c\" \"echo \\\"a\\nb\\\"\"\n"
                               "variable \"SECRET\"\n"
                               "variable \"HOME\"\n"
@@ -171,8 +171,9 @@ static void test_idle_entrypoints_need_no_process(void **state)
 static void test_walls_come_in_order(void **state)
 {
         static const enum plan_step_kind order[] = {
-                PLAN_GROUP, PLAN_GROUP_TOP, PLAN_ISOLATE,  PLAN_LAYERS, PLAN_ROOT,    PLAN_KEYRING,
-                PLAN_USERS, PLAN_CAPS,      PLAN_NO_PRIVS, PLAN_FILTER, PLAN_EXECUTE,
+                PLAN_CGROUP_JOIN,  PLAN_CGROUP_NS, PLAN_ISOLATE, PLAN_LAYERS,
+                PLAN_ROOT,         PLAN_KEYRING,   PLAN_USERNS,  PLAN_CAPS,
+                PLAN_NO_NEW_PRIVS, PLAN_SECCOMP,   PLAN_EXEC,
         };
         scoped(arena_done) struct arena a;
         struct plan_spec spec = plan_sample_host();
@@ -185,8 +186,8 @@ static void test_walls_come_in_order(void **state)
         for (size_t i = 0; i < p.n && at < ARRAY_SIZE(order); i++)
                 at += p.steps[i].kind == order[at];
         check_u64_eq(at, ARRAY_SIZE(order));
-        check_i64_eq(p.steps[p.n - 1].kind, PLAN_EXECUTE);
-        check_i64_eq(p.steps[p.n - 2].kind, PLAN_FILTER);
+        check_i64_eq(p.steps[p.n - 1].kind, PLAN_EXEC);
+        check_i64_eq(p.steps[p.n - 2].kind, PLAN_SECCOMP);
 }
 
 static void test_no_room(void **state)

@@ -42,7 +42,7 @@ static const struct warden_reply answers[] = {
         { .call = WARDEN_MSG_USAGE, .cpu_usec = 1, .memory_bytes = UINT64_MAX, .processes = 3 },
 };
 
-static const struct warden_event news[] = {
+static const struct warden_event events[] = {
         { .kind = WARDEN_EVENT_STARTED, .id = "" },
         { .kind = WARDEN_EVENT_DIED,
           .id = "a1",
@@ -134,27 +134,27 @@ static void test_answers(void **state)
         }
 }
 
-static void test_news(void **state)
+static void test_events(void **state)
 {
         (void) state;
-        for (size_t i = 0; i < ARRAY_SIZE(news); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
                 scoped(buf_done) struct buf b;
                 scoped(arena_done) struct arena a;
                 struct warden_packet m;
                 struct warden_event out;
                 struct err e = { 0 };
 
-                check_case(warden_event_kind_to_string((int) news[i].kind));
+                check_case(warden_event_kind_to_string((int) events[i].kind));
                 buf_init(&b, WARDEN_MSG_MAX);
                 arena_init(&a, MiB);
-                check_i64_eq(warden_event_encode(&news[i], &b, &e), 0);
+                check_i64_eq(warden_event_encode(&events[i], &b, &e), 0);
                 m = (struct warden_packet){ buf_str(&b), 0 };
                 check_true(warden_is_event(m.message));
                 check_i64_eq(warden_event_decode(&m, &a, &out, &e), 0);
-                check_u64_eq(out.kind, news[i].kind);
-                check_z_eq(out.id, news[i].id);
-                check_u64_eq(out.state.reason, news[i].state.reason);
-                check_u64_eq(out.state.code, news[i].state.code);
+                check_u64_eq(out.kind, events[i].kind);
+                check_z_eq(out.id, events[i].id);
+                check_u64_eq(out.state.reason, events[i].state.reason);
+                check_u64_eq(out.state.code, events[i].state.code);
                 m.n_fds = 1;
                 check_i64_eq(warden_event_decode(&m, &a, &out, &e), ERR_RETURN(ERR_INVALID));
         }
@@ -354,7 +354,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_requests),       cmocka_unit_test(test_answers),
-                cmocka_unit_test(test_news),           cmocka_unit_test(test_each_in_its_phase),
+                cmocka_unit_test(test_events),         cmocka_unit_test(test_each_in_its_phase),
                 cmocka_unit_test(test_cut_or_longer),  cmocka_unit_test(test_refused),
                 cmocka_unit_test(test_unsound_states), cmocka_unit_test(test_pages_that_lead_back),
                 cmocka_unit_test(test_largest),

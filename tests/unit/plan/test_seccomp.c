@@ -44,7 +44,7 @@
 
 /* --- an interpreter of classic BPF, as far as seccomp filters go --- */
 
-struct machine {
+struct bpf {
         const struct sock_filter *code;
         size_t n;
         unsigned steps;
@@ -67,7 +67,7 @@ static bool jump_taken(const struct sock_filter *i, uint32_t a)
         }
 }
 
-static uint32_t run(struct machine *m, const struct seccomp_data *data)
+static uint32_t run(struct bpf *m, const struct seccomp_data *data)
 {
         uint32_t a = 0;
         size_t pc = 0;
@@ -270,7 +270,7 @@ static size_t make_samples(const struct seccomp_rule *rule, uint64_t *ret)
 }
 
 struct worlds {
-        struct machine ours, oracle;
+        struct bpf ours, oracle;
         unsigned longest;
 };
 
@@ -340,7 +340,7 @@ static void test_the_filter_is_the_table(void **state)
 
 static void test_other_interfaces_do_not_exist(void **state)
 {
-        struct machine m = { seccomp_filter, seccomp_filter_n, 0 };
+        struct bpf m = { seccomp_filter, seccomp_filter_n, 0 };
         const int odd[] = { -1, -2, INT32_MIN, INT32_MAX, SECCOMP_LAST + 1, 10000 };
 
         (void) state;
@@ -416,7 +416,7 @@ static void test_what_must_never_pass(void **state)
                 "userfaultfd",
                 "vhangup",
         };
-        struct machine m = { seccomp_filter, seccomp_filter_n, 0 };
+        struct bpf m = { seccomp_filter, seccomp_filter_n, 0 };
 
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -527,7 +527,7 @@ static void test_loaded(void **state)
 
 #if defined(__x86_64__)
 /* getpid of i386: an int 0x80 in a 64-bit program. */
-static int old_door(void)
+static int int80_call(void)
 {
         long r;
 
@@ -535,17 +535,17 @@ static int old_door(void)
         return r == -ENOSYS ? 1 : r > 0 ? 2 : 3;
 }
 
-static int old_door_behind_filter(void)
+static int int80_behind_filter(void)
 {
-        return load() < 0 ? 255 : old_door();
+        return load() < 0 ? 255 : int80_call();
 }
 
 static void test_i386_door_is_shut(void **state)
 {
         (void) state;
-        if (in_child(old_door) != 2)
+        if (in_child(int80_call) != 2)
                 skip_because("this kernel has no i386 interface");
-        check_i64_eq(in_child(old_door_behind_filter), 1);
+        check_i64_eq(in_child(int80_behind_filter), 1);
 }
 #endif
 

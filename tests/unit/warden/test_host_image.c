@@ -7,7 +7,7 @@
 #include "tests/lib/fake_root.h"
 
 /* A host with what must come along, and what must not. */
-static const struct fake_root_file machine_files[] = {
+static const struct fake_root_file host_files[] = {
         { "/usr/bin/env", "" },
         { "/usr/lib/x", "" },
         { "/usr/share/app/plain", "" },
@@ -42,7 +42,7 @@ static const struct fake_root_file machine_files[] = {
         { NULL, NULL },
 };
 
-static const char *const machine_links[][2] = {
+static const char *const host_links[][2] = {
         { "usr/bin", "/bin" },
         { "/usr/lib", "/lib" },
         { "/etc/app/config", "/usr/share/app/config" },
@@ -64,33 +64,32 @@ static const char *const machine_links[][2] = {
 };
 
 struct images {
-        struct fake_root machine, image;
-        int machine_fd, image_fd;
+        struct fake_root host, image;
+        int host_fd, image_fd;
 };
 
 static void images_open(struct images *t)
 {
-        fake_root_open(&t->machine);
+        fake_root_open(&t->host);
         fake_root_open(&t->image);
-        fake_root_put_all(&t->machine, machine_files);
-        for (size_t i = 0; i < ARRAY_SIZE(machine_links); i++)
-                check_i64_eq(symlink(machine_links[i][0],
-                                     fake_root_path(&t->machine, machine_links[i][1])),
+        fake_root_put_all(&t->host, host_files);
+        for (size_t i = 0; i < ARRAY_SIZE(host_links); i++)
+                check_i64_eq(symlink(host_links[i][0], fake_root_path(&t->host, host_links[i][1])),
                              0);
-        check_i64_eq(chmod(fake_root_path(&t->machine, "/etc/app3/closed"), 0640), 0);
-        check_i64_eq(chmod(fake_root_path(&t->machine, "/etc/ssl/certs/private.key"), 0600), 0);
-        check_i64_eq(chmod(fake_root_path(&t->machine, "/etc/ssl/certs/shut"), 0700), 0);
-        check_i64_eq(chmod(fake_root_path(&t->machine, "/etc/app4/shut"), 0700), 0);
-        check_i64_eq(chown(fake_root_path(&t->machine, "/etc/fonts/of-a-user"), 1000, 0), 0);
-        t->machine_fd = open(t->machine.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        check_i64_eq(chmod(fake_root_path(&t->host, "/etc/app3/closed"), 0640), 0);
+        check_i64_eq(chmod(fake_root_path(&t->host, "/etc/ssl/certs/private.key"), 0600), 0);
+        check_i64_eq(chmod(fake_root_path(&t->host, "/etc/ssl/certs/shut"), 0700), 0);
+        check_i64_eq(chmod(fake_root_path(&t->host, "/etc/app4/shut"), 0700), 0);
+        check_i64_eq(chown(fake_root_path(&t->host, "/etc/fonts/of-a-user"), 1000, 0), 0);
+        t->host_fd = open(t->host.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
         t->image_fd = open(t->image.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 static void images_close(struct images *t)
 {
-        (void) fd_close(t->machine_fd);
+        (void) fd_close(t->host_fd);
         (void) fd_close(t->image_fd);
-        fake_root_close(&t->machine);
+        fake_root_close(&t->host);
         fake_root_close(&t->image);
 }
 
@@ -163,13 +162,13 @@ static void test_what_comes_along(void **state)
                 skip_because("an image belongs to root");
         images_open(&t);
         (void) umask(022);
-        check_i64_eq(host_image_fill(t.machine_fd, t.image_fd), 0);
+        check_i64_eq(host_image_fill(t.host_fd, t.image_fd), 0);
         for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
                 check_entry(&t, expected[i].path, expected[i].content);
         check_case("a profile of our own");
         check_i64_eq(fstatat(t.image_fd, "etc/profile", &st, 0), 0);
         check_true(st.st_size != (off_t) strlen("export TOKEN=secret"));
-        check_case("folders");
+        check_case("directories");
         check_i64_eq(fstatat(t.image_fd, "tmp", &st, 0), 0);
         check_u64_eq(st.st_mode & 07777, 01777);
         check_i64_eq(fstatat(t.image_fd, "root", &st, 0), 0);
@@ -187,9 +186,9 @@ static void test_programs_outside_of_usr(void **state)
         if (geteuid() != 0)
                 skip_because("an image belongs to root");
         images_open(&t);
-        check_i64_eq(unlink(fake_root_path(&t.machine, "/bin")), 0);
-        check_i64_eq(mkdir(fake_root_path(&t.machine, "/bin"), 0755), 0);
-        check_i64_eq(host_image_fill(t.machine_fd, t.image_fd), -ENOTSUP);
+        check_i64_eq(unlink(fake_root_path(&t.host, "/bin")), 0);
+        check_i64_eq(mkdir(fake_root_path(&t.host, "/bin"), 0755), 0);
+        check_i64_eq(host_image_fill(t.host_fd, t.image_fd), -ENOTSUP);
         images_close(&t);
 }
 

@@ -119,7 +119,7 @@ static long own_mounts_sysfs(void)
         return unshare(CLONE_NEWNS) < 0 ? -1 : mount("s", "/mnt", "sysfs", 0, NULL);
 }
 
-/* --- files of the host that are not for everybody --- */
+/* --- files of the host that are not world-readable --- */
 
 static long read_from(const char *path)
 {
@@ -155,7 +155,7 @@ static long own_mounts_open_up(void)
         return key_in_usr();
 }
 
-static long for_everybody(void)
+static long world_readable(void)
 {
         return read_from("/usr/hutch-test/open");
 }
@@ -361,7 +361,7 @@ static long at_the_root(void)
         return as_it_should(getcwd(path, sizeof(path)) && strcmp(path, "/") == 0);
 }
 
-static long root_is_nobody_outside(void)
+static long root_is_unprivileged_outside(void)
 {
         struct stat st;
 
@@ -422,7 +422,7 @@ static const struct attempt {
         { "behind a shut directory", behind_a_shut_dir, EACCES, EACCES },
         { "open up a key", open_up_a_key, EROFS, EROFS },
         { "own mounts, a key", own_mounts_open_up, EACCES, EACCES },
-        { "what everybody may read", for_everybody, 0, 0 },
+        { "world-readable", world_readable, 0, 0 },
         { "host name", set_hostname, EPERM, EPERM },
         { "link down", link_down, EPERM, EPERM },
         { "raw socket", raw_socket, EPERM, EPERM },
@@ -461,7 +461,7 @@ static const struct attempt {
         { "descriptors", only_given_descriptors, 0, 0 },
         { "first process", first_process_of_its_own_session, 0, 0 },
         { "working directory", at_the_root, 0, 0 },
-        { "root is nobody", root_is_nobody_outside, 0, 0 },
+        { "root is unprivileged", root_is_unprivileged_outside, 0, 0 },
         { "killed like others", no_favour_when_memory_is_short, 0, 0 },
         { "terminals", terminals_are_counted, 0, 0 },
         { "environment", secrets_are_not_in_environ, 0, 0 },
@@ -590,7 +590,7 @@ static void test_all_walls(void **state)
         instance_case_end(&world, &c);
 }
 
-/* --- without some of the walls: nobody can ask for that, so the plan is changed by hand --- */
+/* --- with parts of the isolation left out: no request can do that, so the plan is changed here --- */
 
 static void leave_out(struct plan *p, enum plan_step_kind kind)
 {
@@ -647,8 +647,8 @@ static void test_without_capabilities_and_filter(void **state)
         arena_init(&a, MiB);
         check_i64_eq(plan_make(&spec, &a, &p), 0);
         leave_out(&p, PLAN_CAPS);
-        leave_out(&p, PLAN_NO_PRIVS);
-        leave_out(&p, PLAN_FILTER);
+        leave_out(&p, PLAN_NO_NEW_PRIVS);
+        leave_out(&p, PLAN_SECCOMP);
         check_i64_eq(pipe2(pipes, O_CLOEXEC), 0);
         pid = start_bare(&p, pipes[1]);
         (void) close(pipes[1]);

@@ -138,7 +138,7 @@ static int from_outside(void *data)
                 const struct world_attempt a = { .how = WORLD_TCP,
                                                  .from = w->net.outside,
                                                  .to = w->a.fd,
-                                                 .patience = 100,
+                                                 .timeout_ms = 100,
                                                  .addr = address(w, families[i], &w->a,
                                                                  ADDR_PLAN_SANDBOX) };
 
@@ -172,7 +172,7 @@ static int other_source(void *data)
                 const struct world_attempt a = { .how = WORLD_UDP,
                                                  .from = w->a.fd,
                                                  .to = w->net.outside,
-                                                 .patience = 100,
+                                                 .timeout_ms = 100,
                                                  .addr = v4 ? WORLD_OUTSIDE4 : WORLD_OUTSIDE6,
                                                  .source = v4 ? "10.209.77.77" : "2001:db8:7::7" };
 
@@ -260,9 +260,9 @@ static void add_dnat(struct netlink_batch *b, const char *from, const char *to)
 
 static int other_rules(void *data)
 {
-        /* Of what is asked for, and what it is made to mean. */
+        /* Of what is requested for, and what it is made to mean. */
         static const struct {
-                const char *asked, *meant;
+                const char *requested, *meant;
         } cases[] = { { WORLD_HOST4, WORLD_OUTSIDE4 },
                       { "203.0.113.1", WORLD_METADATA4 },
                       { "203.0.113.1", WORLD_HOST4 } };
@@ -274,10 +274,10 @@ static int other_rules(void *data)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 const struct world_attempt a = { .how = WORLD_PING,
                                                  .from = w->a.fd,
-                                                 .addr = cases[i].asked };
+                                                 .addr = cases[i].requested };
 
                 check_case(cases[i].meant);
-                add_dnat(&w->net.batch, cases[i].asked, cases[i].meant);
+                add_dnat(&w->net.batch, cases[i].requested, cases[i].meant);
                 apart_check((errno = -netlink_send(&filter, &w->net.batch, NULL)) == 0);
                 apart_check(world_try(&a) == -EHOSTUNREACH);
                 nft_begin(&w->net.batch);
@@ -365,7 +365,7 @@ static int count_links(struct world *w)
         return r < 0 ? r : (int) n;
 }
 
-static int life_of_a_pool(void *data)
+static int run_pool(void *data)
 {
         struct world *w = data;
         struct pooled_netns c, none, more;
@@ -402,7 +402,7 @@ static int life_of_a_pool(void *data)
 static void test_namespaces_are_taken_returned_and_closed_together(void **state)
 {
         (void) state;
-        run(life_of_a_pool);
+        run(run_pool);
 }
 
 /* A namespace that something holds on to keeps its link. */
@@ -499,7 +499,7 @@ static int two_installations(void *data)
         apart_check(count_links(w) == 3);
         for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
                 struct world_attempt a = {
-                        .from = w->a.fd, .to = other.fd, .how = WORLD_TCP, .patience = 100
+                        .from = w->a.fd, .to = other.fd, .how = WORLD_TCP, .timeout_ms = 100
                 };
                 struct link_addr addr;
                 char text[INET6_ADDRSTRLEN];
@@ -576,7 +576,7 @@ static int no_router_for_others(void *data)
         const struct link_veth veth = { "lan0", 30, "lan0", -EBADF, NULL, NULL };
         struct link_veth v = veth;
         struct netlink_batch *b = &w->net.batch;
-        struct world_attempt a = { .how = WORLD_TCP, .addr = WORLD_OUTSIDE4, .patience = 100 };
+        struct world_attempt a = { .how = WORLD_TCP, .addr = WORLD_OUTSIDE4, .timeout_ms = 100 };
         struct netlink nl;
         int lan, link;
 
@@ -607,9 +607,9 @@ static int no_router_for_others(void *data)
                 apart_check(netns_pool_open(&w->config, &w->pool, NULL) == 0);
                 apart_check(netns_pool_start(w->pool, NULL) == 0);
                 apart_check(ip_forward_is_on(AF_INET) == 1 && ip_forward_is_on(AF_INET6) == 1);
-                a.patience = was ? 0 : 100;
+                a.timeout_ms = was ? 0 : 100;
                 apart_check(world_try(&a) == (was ? 0 : -ETIMEDOUT));
-                a.patience = 0;
+                a.timeout_ms = 0;
                 netns_pool_close(w->pool);
                 apart_check(netlink_open(NETLINK_NETFILTER, &filter) == 0);
                 apart_check(netrules_remove(&filter, b, &w->config.addrs) == 0);

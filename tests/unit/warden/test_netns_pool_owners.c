@@ -128,5 +128,5 @@ int main(void)
                 cmocka_unit_test(test_a_crowd_of_connections_is_forgotten),
         };
 
-        return cmocka_run_group_tests_name("netpool_owners", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("netns_pool_owners", tests, NULL, NULL);
 }

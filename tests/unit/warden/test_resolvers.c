@@ -26,7 +26,7 @@ static const struct {
         { "an address of the host", "nameserver 198.51.100.1\nnameserver 192.0.2.53\n",
           "192.0.2.53" },
         { "one of the host in IPv6", "nameserver 2001:db8::1\n", "" },
-        { "link-local, metadata, nobody, everybody",
+        { "link-local, metadata, unspecified, broadcast",
           "nameserver 169.254.169.254\nnameserver 168.63.129.16\nnameserver 0.0.0.0\n"
           "nameserver 224.0.0.1\nnameserver fe80::1\nnameserver fe80::1%eth0\n"
           "nameserver ::ffff:127.0.0.1\nnameserver fd00:ec2::253\n",

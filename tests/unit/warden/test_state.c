@@ -188,14 +188,14 @@ static void test_who_is_not_adopted(void **state)
         check_i64_eq(fd, -EBADF);
 }
 
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, open_dir, close_dir)
+#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, open_dir, close_dir)
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                IN_FOLDER(test_there_and_back),     IN_FOLDER(test_an_end),
-                IN_FOLDER(test_incomplete),         IN_FOLDER(test_records_that_are_refused),
-                IN_FOLDER(test_who_is_not_adopted),
+                IN_DIR(test_there_and_back),     IN_DIR(test_an_end),
+                IN_DIR(test_incomplete),         IN_DIR(test_records_that_are_refused),
+                IN_DIR(test_who_is_not_adopted),
         };
 
         return cmocka_run_group_tests_name("state", tests, NULL, NULL);

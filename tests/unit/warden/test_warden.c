@@ -31,7 +31,7 @@ static bool has_ended(int pidfd)
 
 /* --- a life --- */
 
-static void test_a_life(void **state)
+static void test_create_to_destroy(void **state)
 {
         struct warden_client c;
         char text[32] = "";
@@ -76,7 +76,7 @@ static void test_a_life(void **state)
         warden_client_close(&c);
 }
 
-/* Paused ones are destroyed, too, and those whose destroy nobody waits for. */
+/* Paused ones are destroyed, too, and so are those without a waiting request. */
 static void test_destroyed_while_paused(void **state)
 {
         struct warden_client c;
@@ -501,7 +501,7 @@ static void test_nothing_before_hello(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_a_life),
+                cmocka_unit_test(test_create_to_destroy),
                 cmocka_unit_test(test_destroyed_while_paused),
                 cmocka_unit_test(test_its_end_is_told),
                 cmocka_unit_test(test_want_of_memory_is_told),

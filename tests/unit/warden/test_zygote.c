@@ -34,7 +34,7 @@ static void make(struct zygote *s, uint32_t range)
         check_i64_eq(zygote_wait(s), 0);
 }
 
-/* The end of a zygote that nobody killed. */
+/* The exit of a zygote that was not killed. */
 static int exit_code(struct zygote *s)
 {
         int status;
