@@ -48,7 +48,7 @@ def hostile_accounts(w):
     before = [mapped(pid) for pid in watched]
     reply = sandbox.call("POST", "/files/permissions", {"/opt/file": {"owner": "mallory", "mode": 600}})
     eq(reply.status, 200, reply.body)
-    eq(os.stat(f"{upper(sandbox)}/opt/file").st_uid, sandbox.first + 1000, "owner on the machine")
+    eq(os.stat(f"{upper(sandbox)}/opt/file").st_uid, sandbox.first + 1000, "owner on the host")
     reply = sandbox.call("POST", "/files/permissions", {"/opt/file": {"owner": "nobody-knows", "mode": 600}})
     assert reply.status >= 400, reply.body
     # Files that never end, or lead to another sandbox's or the host's.
@@ -114,7 +114,7 @@ def hostile_archives(w):
         assert reply.status in range(200, 500), (what, reply.status, reply.body)
         eq(sandbox.call("GET", "/ping").status, 200, what)
     check_upper(sandbox)
-    eq(w.picture(), before, "the machine")
+    eq(w.picture(), before, "the host")
     w.destroy(sandbox)
 
 
@@ -128,7 +128,7 @@ def check_upper(sandbox):
         if not stat.S_ISLNK(st.st_mode) and "security.capability" in os.listxattr(path):
             value = os.getxattr(path, "security.capability")
             revision, root = value[3], struct.unpack("<I", value[-4:])[0]
-            assert revision == 3 and root == sandbox.first, (path, value)     # its own root's, nobody else's
+            assert revision == 3 and root == sandbox.first, (path, value)     # only its own root's
 
 
 def privileged_programs(w):
@@ -138,12 +138,12 @@ def privileged_programs(w):
     reply = sandbox.call("POST", "/files/permissions", {"/opt/suid": {"mode": 4755}})
     eq(reply.status, 200, reply.body)
     assert os.stat(f"{upper(sandbox)}/opt/suid").st_mode & stat.S_ISUID, "the bit can be set"
-    text, error = sandbox.run(["/opt/suid", "look", "whoami"], 1000)
+    text, error = sandbox.run(["/opt/suid", "act", "whoami"], 1000)
     eq((text.split(), error), (["1000", "1000", "1000", "000000000", "1"], None))
     eq(sandbox.inspect("setcap", "/opt/suid"), "set")
-    text, error = sandbox.run(["/opt/suid", "look", "whoami"], 1000)
+    text, error = sandbox.run(["/opt/suid", "act", "whoami"], 1000)
     eq((text.split(), error), (["1000", "1000", "1000", "000000000", "1"], None))
-    text, error = sandbox.run([PROBES, "look", "setcap", "/opt/suid"], 1000)
+    text, error = sandbox.run([PROBES, "act", "setcap", "/opt/suid"], 1000)
     eq((text, error), ("EPERM", None))
     check_upper(sandbox)
     w.destroy(sandbox)
@@ -156,12 +156,12 @@ def working_directories(w):
     for number in range(64):
         for path in f"/proc/self/fd/{number}", f"/proc/1/fd/{number}":
             reply = sandbox.call("POST", "/command", {
-                "argv": [PROBES, "look", "cat", f"../../../../etc/{w.canary}"], "cwd": path})
+                "argv": [PROBES, "act", "cat", f"../../../../etc/{w.canary}"], "cwd": path})
             assert w.secret.encode() not in reply.body, path
             assert reply.status >= 400 or b"ENOENT" in reply.body or b'"error"' in reply.body, \
                 (path, reply.body)
     for path in "/proc/1/root", "/proc/1/cwd":
-        reply = sandbox.call("POST", "/command", {"argv": [PROBES, "look", "cat", f"etc/{w.canary}"], "cwd": path})
+        reply = sandbox.call("POST", "/command", {"argv": [PROBES, "act", "cat", f"etc/{w.canary}"], "cwd": path})
         assert w.secret.encode() not in reply.body, path
     w.destroy(sandbox)
 
@@ -174,7 +174,7 @@ def overwrite_agent(w):
         program = hashlib.sha256(f.read()).hexdigest()
     for uid in 0, 1000:
         sandbox = w.sandbox()
-        with sandbox.hold("look", "hunt", uid=uid):
+        with sandbox.hold("act", "hunt", uid=uid):
             for _ in range(10):
                 sandbox.run(["/proc/self/exe", "--version"], uid)
                 sandbox.run(["/proc/1/exe", "--version"], uid)
@@ -228,7 +228,7 @@ def links_in_files(w):
             assert w.secret.encode() not in reply.body, (target, path)
         sandbox.send("/workspace/link", b"evil")
         sandbox.call("DELETE", "/files?path=/workspace/link")
-        eq(w.picture(), before, f"the machine, after {target}")
+        eq(w.picture(), before, f"the host, after {target}")
     w.destroy(sandbox)
 
 
@@ -251,7 +251,7 @@ def environments(w):
 
 
 SCENARIOS = [
-    (42, "hostile accounts and NSS: the agent loads nothing, nobody else reads them", hostile_accounts),
+    (42, "hostile accounts and NSS: the agent loads nothing, no other process reads them", hostile_accounts),
     (43, "devices, links, owners, capabilities in archives", hostile_archives),
     (53, "set-user-ID and capable programs that were uploaded have no effect", privileged_programs),
     (60, "working directories by descriptor lead nowhere (CVE-2024-21626)", working_directories),

@@ -64,9 +64,9 @@ def check_image(w, what, make):
     else:
         assert reply.status >= 400 or reply.json["status"]["state"] == "Failed", (what, reply.body)
         has(reply.body.decode(), "message")
-    eq(os.listdir(trap), [], f"{what}: the machine's directory")
+    eq(os.listdir(trap), [], f"{what}: the host's directory")
     eq(snapshot(directory), before, f"{what}: the image")
-    eq(w.picture(), host_info, f"{what}: the machine")
+    eq(w.picture(), host_info, f"{what}: the host")
     shutil.rmtree(directory)
 
 
@@ -148,7 +148,7 @@ def layers_stay(w):
 
 
 def programs(w):
-    """No program of ours gives its caller more than he has; hutchd itself has given everything up."""
+    """No program of ours gives its caller more than it has; hutchd itself has given everything up."""
     for name in "hutchd", "hutch-execd", "hutch-warden", "hutch-launcher":
         path = f"{w.programs}/{name}"
         eq(stat.S_IMODE(os.stat(path).st_mode) & 0o6000, 0, path)

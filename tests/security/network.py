@@ -34,14 +34,14 @@ def addresses_of(sandbox):
 
 
 def metadata(w):
-    """Not even when the host has such an address and somebody listens there: it is not asked."""
+    """Not even when the host has such an address and a process listens there: it is not reached."""
     for network in "none", "private":
         sandbox = w.sandbox(network=network)
         eq(reached(sandbox, [(address, 80) for address in METADATA]), [], network)
         w.destroy(sandbox)
 
 
-def machine_and_neighbours(w):
+def host_and_neighbours(w):
     with listening(w.in_outside, OUTSIDE4, OUTSIDE6) as outside, \
             listening(lambda make: make(), MACHINE4, MACHINE6, "127.0.0.1", "0.0.0.0") as host_info:
         ports = {port for _, port in host_info}
@@ -50,9 +50,9 @@ def machine_and_neighbours(w):
         eq(reached(none, outside), [], "none does not")
         neighbours = addresses_of(w.neighbour)
         assert neighbours, "the neighbour has an address"
-        with w.neighbour.hold("look", "listen", 4711):
+        with w.neighbour.hold("act", "listen", 4711):
             for sandbox in private, none:
-                eq(reached(sandbox, host_info), [], "the machine")
+                eq(reached(sandbox, host_info), [], "the host")
                 ends = [str(ipaddress.ip_address(int(ipaddress.ip_address(x)) ^ 1)) for x in addresses_of(sandbox)]
                 eq(reached(sandbox, [(end, port) for end in ends for port in ports]), [], "its end of the link")
                 eq(reached(sandbox, [(n, 4711) for n in neighbours]), [], "the neighbour")
@@ -81,6 +81,6 @@ def spoofed(w):
 
 SCENARIOS = [
     (70, "credentials of clouds can't be reached", metadata),
-    (71, "neither can the machine, its end of the link, nor a neighbour", machine_and_neighbours),
+    (71, "neither can the host, its end of the link, nor a neighbour", host_and_neighbours),
     (78, "datagrams with another's address do not leave", spoofed),
 ]

@@ -19,10 +19,10 @@ def kill_all(w):
         witnesses = [w.witness(sandbox.first), w.witness(sandbox.first + 1000)]
         before, neighbour = sandbox.picture(), w.neighbour.picture()
         with contextlib.suppress(AssertionError):       # what carries the answer may be killed as well
-            sandbox.run([PROBES, "look", "kill-all"], uid)
+            sandbox.run([PROBES, "act", "kill-all"], uid)
         eq(sandbox.picture(), before, "the agent")
         eq(w.neighbour.picture(), neighbour, "the neighbour")
-        eq([x.poll() for x in witnesses], [None, None], "processes of the machine")
+        eq([x.poll() for x in witnesses], [None, None], "processes of the host")
         sandbox.alive(uid)
         w.destroy(sandbox)
 
@@ -39,7 +39,7 @@ def daemons(w):
 
 
 def brothers(w):
-    """A command's end is told right, whatever else its keeper was given."""
+    """A command's end is reported correctly, whatever else its supervisor was given."""
     for uid in 0, 1000:
         sandbox = w.sandbox()
         found = sandbox.probe(25, uid=uid)
@@ -71,7 +71,7 @@ cat > /dev/null
 
 @contextlib.contextmanager
 def core_pattern(directory):
-    """The host's core_pattern is a program that writes down for whom it was run. Somebody else puts the old
+    """The host's core_pattern is a program that records which process it was run for. Another process puts the old
     one back, even if this test is killed, and keeps the lock until then: another run would take ours for it."""
     path, helper, log = "/proc/sys/kernel/core_pattern", f"{directory}/helper", f"{directory}/cores"
     lock = os.open(f"{tempfile.gettempdir()}/hutch-security.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -97,25 +97,25 @@ def core_pattern(directory):
 
 def core_dumps(w):
     with core_pattern(w.directory.name) as log:
-        control = subprocess.Popen([w.probes(), "look", "crash"])
+        control = subprocess.Popen([w.probes(), "act", "crash"])
         control.wait()
         for uid in 0, 1000:
             sandbox = w.sandbox()
             for how in [], ["lower"]:
-                text, error = sandbox.run([PROBES, "look", "crash", *how], uid)
+                text, error = sandbox.run([PROBES, "act", "crash", *how], uid)
                 assert error, (text, error)
             w.destroy(sandbox)
             eq([x for x in map(str.split, read(log).splitlines()) if sandbox.first <= int(x[1]) < sandbox.first + 65536],
-               [], "core dumps of sandboxes that the machine's program was given")
+               [], "core dumps of sandboxes that the host's program was given")
         found = [int(x.split()[0]) for x in read(log).splitlines()]
-    assert control.pid in found, f"the machine's own dump was not written down: {found}"
+    assert control.pid in found, f"the host's own dump was not written down: {found}"
 
 
 SCENARIOS = [
-    (19, "kill(-1) and kill(1..65535): agent, neighbour and the machine's processes live on", kill_all),
+    (19, "kill(-1) and kill(1..65535): agent, neighbour and the host's processes live on", kill_all),
     (22, "daemons by double fork and setsid end with the sandbox", daemons),
     (23, "deaf, stopped and waiting ones, too (in the same sandboxes)", daemons),
-    (25, "commands end as they should beside brothers that nobody asked for", brothers),
+    (25, "commands end as they should beside siblings that the agent did not start", brothers),
     (24, "death of the first process ends the sandbox and is noticed", first_process_dies),
     (28, "the program of core_pattern is not run for a sandbox", core_dumps),
 ]

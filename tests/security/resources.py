@@ -58,7 +58,7 @@ def thread_bomb(w):
 
 
 def memory_bomb(w, name="memory", ends=("KILL",), lasting=False):
-    """Memory that lasts longer than its process takes the rest of the sandbox along, but nobody else."""
+    """Memory that lasts longer than its process takes the rest of the sandbox along, and nothing else."""
     sandbox = small(w, memory="32Mi")
     try:
         reached, end = sandbox.bomb(name, 512, 1000)
@@ -136,10 +136,10 @@ def kernel_tables(w):
                 assert end in ("EMFILE", "ENOSPC", "EAGAIN", "ENFILE", "ENOMEM", "KILL"), held.line
                 assert reached > 0, held.line
                 eq(w.neighbour.bomb(name, few, uid), (few, "ok"), f"{name} of the neighbour")
-                on_machine = subprocess.run([w.probes(), "bomb", name, str(few)], stdin=subprocess.DEVNULL,
+                on_host = subprocess.run([w.probes(), "bomb", name, str(few)], stdin=subprocess.DEVNULL,
                                             stdout=subprocess.PIPE, text=True, check=True,
                                             preexec_fn=lambda: libc.unshare(0x08000000)).stdout
-                eq(on_machine, f"{name} {few} ok\n", f"{name} of the machine")
+                eq(on_host, f"{name} {few} ok\n", f"{name} of the host")
     w.destroy(sandbox)
 
 
@@ -150,7 +150,7 @@ def seconds_used(sandbox):
 
 def processors(w):
     """A quarter of one, and what may be left of a period at the begin and the end. A host that has not even
-    that to give holds nobody back."""
+    that to give holds no one back."""
     sandbox = w.sandbox(cpu="250m")
     used, since = seconds_used(sandbox), time.monotonic()
     with sandbox.hold("bomb", "spin", 600, uid=1000):
@@ -209,7 +209,7 @@ def left_behind(w):
     sandbox = w.sandbox()
     eq(sandbox.bomb("meeting-places", 1), (6, "ok"))
     eq([x[2] for x in sandbox.probe(66)].count("DEVIATION"), 6, "attempts that find it, in the sandbox itself")
-    assert str(0x48555443) not in read("/proc/sysvipc/shm"), "the machine sees it"
+    assert str(0x48555443) not in read("/proc/sysvipc/shm"), "the host sees it"
     w.destroy(sandbox)
     again = w.sandbox()
     eq({x[2] for x in again.probe(66)}, {"ok"}, "attempts of the next sandbox")

@@ -4,7 +4,7 @@
 
 docs/internals/security-tests.md says what is tried and how it is judged.
 
-usage: test_security.py BUILD_FOLDER SOURCE_FOLDER      runs it
+usage: test_security.py BUILD_DIR SOURCE_DIR      runs it
        test_security.py --table                         prints the tables of that paper
 """
 
@@ -51,11 +51,11 @@ class Attempts:
         for number, name, verdict, got in sandbox.probe(uid=self.uid):
             self.found.setdefault(number, []).append((name, verdict, got))
         sandbox.check_strays()
-        eq(sandbox.picture(), before, "the sandbox, as the machine sees it")
-        eq(self.world.picture(), host_info, "the machine")
+        eq(sandbox.picture(), before, "the sandbox, as the host sees it")
+        eq(self.world.picture(), host_info, "the host")
         eq(self.world.neighbour.picture(), neighbour, "the neighbour")
         sandbox.alive(self.uid)
-        eq([w.poll() for w in witness], [None, None], "processes of the machine with the same uids")
+        eq([w.poll() for w in witness], [None, None], "processes of the host with the same uids")
         eq([x for p in sandbox.pids() for x in contents.secrets_of(self.world, p)], [], "secrets")
         self.world.destroy(sandbox)
 
@@ -102,7 +102,7 @@ def add_scenarios(world, modules):
     return numbers
 
 
-def check_paper(source, tried):
+def check_docs_table(source, tried):
     path = os.path.join(source, "docs/internals/security-tests.md")
     with open(path, encoding="utf-8") as f:
         text = f.read()
@@ -125,7 +125,7 @@ def main():
         world.meeting_inside = world.stack.enter_context(world.neighbour.hold("bomb", "meeting-places"))
         modules = (processes, contents, images, network, resources)
         tried = add_matrix(world, probes, lacking) | add_scenarios(world, modules)
-        add("the paper has these cases, and all are tried", lambda: check_paper(source, tried))
+        add("the docs page has these cases, and all are tried", lambda: check_docs_table(source, tried))
         run()
 
 

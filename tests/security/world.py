@@ -33,7 +33,7 @@ from tap import eq  # noqa: E402
 
 AGENT = 44772
 PROBES = "/opt/probes"
-# Of these sandboxes: 512 ranges for each of two, that nobody else uses, not even another run of this.
+# Of these sandboxes: 512 ranges for each of two, that no one else uses, not even another run of this.
 SLOT = secrets.randbelow(30)
 UIDS, OTHER_UIDS = (f"{(1 << 30) + (SLOT + i << 25)}:{1 << 25}" for i in range(2))
 RANGE = 65536
@@ -41,7 +41,7 @@ MACHINE4, OUTSIDE4, MACHINE6, OUTSIDE6 = "198.51.100.1", "198.51.100.2", "2001:d
 
 IN_DELETE, MNT_DETACH = 0x200, 2
 KEY_SPEC_USER_KEYRING, KEYCTL_UNLINK = -4, 9
-BEYOND4 = "203.0.113.1"                   # behind outside, where nobody answers
+BEYOND4 = "203.0.113.1"                   # behind outside, where nothing answers
 CLONE_NEWNS, CLONE_NEWNET, MS_REC, MS_PRIVATE = 0x20000, 0x40000000, 0x4000, 0x40000
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -130,7 +130,7 @@ class SandboxType:
         return text, (errors or [None])[0]
 
     def inspect(self, *words, uid=0):
-        text, error = self.run([PROBES, "look", *map(str, words)], uid)
+        text, error = self.run([PROBES, "act", *map(str, words)], uid)
         assert error is None, (words, text, error)
         return text
 
@@ -354,7 +354,7 @@ class World:
     @staticmethod
     def _plant_key(stack):
         """In the keyring of the user that starts the service."""
-        add_key, keyctl = {"x86_64": (248, 250), "aarch64": (217, 219)}[os.uname().machine]
+        add_key, keyctl = {"x86_64": (248, 250), "aarch64": (217, 219)}[os.uname().machine]  # check-words: machine
         ring = ctypes.c_int(KEY_SPEC_USER_KEYRING)
         key = checked(libc.syscall(add_key, b"user", b"hutch-security-witness", b"secret", 6, ring))
         stack.callback(libc.syscall, keyctl, KEYCTL_UNLINK, ctypes.c_int(key), ring)

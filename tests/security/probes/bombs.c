@@ -54,7 +54,7 @@ static int64_t now_ms(void)
         return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Until somebody closes our input; children of a bomb hold what they have. */
+/* Until our input is closed; children of a bomb hold what they have. */
 static void hold(void)
 {
         char byte;
@@ -183,7 +183,7 @@ static void be_daemon(int kind)
                 (void) signal(sig, SIG_IGN);
         if (kind == 1)
                 (void) raise(SIGSTOP);
-        /* Who waits for it waits where only SIGKILL reaches him. */
+        /* A process that waits for it can only be reached by SIGKILL. */
         if (kind == 2 && syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) == 0)
                 for (;;)
                         (void) pause();
@@ -428,7 +428,7 @@ static void bomb_ports(long most)
 
 static const char *peer; /* an address, for those that need one */
 
-/* Each datagram is the first of a flow that somebody on the way may have to remember. */
+/* Each datagram is the first of a flow that a host on the way may have to track. */
 static void bomb_flows(long most)
 {
         struct sockaddr_in to = { .sin_family = AF_INET };

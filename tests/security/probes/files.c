@@ -138,7 +138,7 @@ static long entries(const char *path)
 static long masked_dirs(void)
 {
         static const char *const dirs[] = { "/sys/firmware", "/proc/acpi", "/proc/scsi",
-                                               "/proc/asound", "/sys/devices/virtual/powercap" };
+                                            "/proc/asound", "/sys/devices/virtual/powercap" };
 
         return try_each(dirs, COUNT(dirs), entries);
 }
@@ -219,7 +219,7 @@ static long own_limits(void)
 static long make_group(void)
 {
         static const char *const dirs[] = { "/sys/fs/cgroup/evil", "/sys/fs/cgroup/pids/evil",
-                                               "/sys/fs/cgroup/unified/evil" };
+                                            "/sys/fs/cgroup/unified/evil" };
         long r = -ENOENT;
 
         for (size_t i = 0; i < COUNT(dirs) && r < 0; i++)

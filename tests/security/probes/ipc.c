@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What others have put where all could meet: 62, 66, 69. A neighbour has made all of it by the names
- * below ("bomb meeting-places") and keeps it; so has somebody on the host. */
+ * below ("bomb meeting-places") and keeps it; so does a process on the host. */
 
 #include "probe.h"
 

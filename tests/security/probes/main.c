@@ -115,17 +115,17 @@ long read_file(const char *path, char *to, size_t n)
 static bool wait_for(int fd, pid_t pid, struct report *ret)
 {
         struct pollfd p = { .fd = fd, .events = POLLIN };
-        bool told = false;
+        bool reported = false;
         int status = 0;
 
         if (poll(&p, 1, GIVES_UP) == 1)
-                told = read(fd, ret, sizeof(*ret)) == sizeof(*ret);
-        if (told || p.revents == 0)
+                reported = read(fd, ret, sizeof(*ret)) == sizeof(*ret);
+        if (reported || p.revents == 0)
                 (void) kill(pid, SIGKILL); /* it may have been stopped, or fail to end */
         while (waitpid(pid, &status, __WALL) != pid)
                 if (errno != EINTR)
                         return false;
-        if (!told)
+        if (!reported)
                 ret->result = WIFSIGNALED(status) ? -PROBE_SIGNAL(WTERMSIG(status)) : -EPROTO;
         return true;
 }
@@ -247,12 +247,12 @@ static int for_each(void (*fn)(const struct probe *p), char **numbers)
         for (size_t t = 0; t < COUNT(themes); t++)
                 for (size_t i = 0; i < themes[t]->n; i++) {
                         const struct probe *p = &themes[t]->probes[i];
-                        bool wanted = !*numbers;
+                        bool expected = !*numbers;
 
                         for (char **n = numbers; *n; n++)
-                                wanted |= strtol(*n, NULL, 10) == p->number
-                                          || strcmp(*n, p->name) == 0;
-                        if (wanted)
+                                expected |= strtol(*n, NULL, 10) == p->number
+                                            || strcmp(*n, p->name) == 0;
+                        if (expected)
                                 fn(p);
                 }
         return puts("done") < 0;
@@ -273,9 +273,9 @@ int main(int argc, char **argv)
                 return for_each(list, argv + 2);
         if (argc >= 3 && strcmp(argv[1], "bomb") == 0)
                 return bomb_main(argc - 2, argv + 2);
-        if (argc >= 3 && strcmp(argv[1], "look") == 0)
-                return look_main(argc - 2, argv + 2);
+        if (argc >= 3 && strcmp(argv[1], "act") == 0)
+                return act_main(argc - 2, argv + 2);
         (void) fprintf(stderr, "usage: probes inside|outside|list [NUMBER|NAME...]\n"
-                               "       probes bomb|look NAME [ARGUMENT...]\n");
+                               "       probes bomb|act NAME [ARGUMENT...]\n");
         return 2;
 }

@@ -64,7 +64,7 @@ static long unmount_all(void)
         return try_each(places, COUNT(places), unmount);
 }
 
-static long bind_elsewhere(void)
+static long bind_to_other_dir(void)
 {
         if (mkdir("here", 0700) < 0)
                 return outcome(-1);
@@ -292,7 +292,7 @@ static long create_in(const char *dir)
 static long create_in_read_only(void)
 {
         static const char *const dirs[] = { "/usr", "/usr/bin", "/usr/lib",        "/dev",
-                                               "/sys", "/proc",    "/proc/sys/kernel" };
+                                            "/sys", "/proc",    "/proc/sys/kernel" };
 
         return try_each(dirs, COUNT(dirs), create_in);
 }
@@ -312,7 +312,7 @@ static const struct probe probes[] = {
         { 31, "remount-superblock", remount_superblocks, INSIDE, { EPERM } },
         { 31, "make-shared", make_shared, OUTSIDE, { EPERM } },
         { 31, "unmount", unmount_all, OUTSIDE, { EPERM } },
-        { 31, "bind", bind_elsewhere, OUTSIDE, { EPERM } },
+        { 31, "bind", bind_to_other_dir, OUTSIDE, { EPERM } },
         { 31, "move", move_away, INSIDE, { EPERM } },
         { 31, "mount-tmpfs", mount_tmpfs, OUTSIDE, { EPERM } },
         { 31, "mount-overlay", mount_overlay, OUTSIDE, { EPERM } },

@@ -23,11 +23,11 @@ static const struct {
         { "time", NEWTIME },       { "cgroup", CLONE_NEWCGROUP },
 };
 
-static int wanted; /* flag of the attempt; children have it too */
+static int expected; /* flag of the attempt; children have it too */
 
 static long unshare_one(void)
 {
-        return outcome(unshare(wanted));
+        return outcome(unshare(expected));
 }
 
 static long unshare_each(void)
@@ -35,7 +35,7 @@ static long unshare_each(void)
         long last = -EDOM;
 
         for (size_t i = 0; i < COUNT(kinds); i++) {
-                wanted = kinds[i].flag;
+                expected = kinds[i].flag;
                 last = in_child(unshare_one);
                 if (last != -EPERM) {
                         note("%s ", kinds[i].name);
@@ -132,7 +132,7 @@ static long join_by_pidfd(void)
         return fd < 0 ? outcome(-1) : outcome(setns(fd, CLONE_NEWNET | CLONE_NEWUTS));
 }
 
-/* Descriptors that somebody forgot. */
+/* Descriptors that were left open. */
 static long join_any_descriptor(void)
 {
         for (int fd = 0; fd < 1024; fd++)

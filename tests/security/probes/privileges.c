@@ -128,19 +128,19 @@ static long every_mount_is_nosuid(void)
 }
 
 /* Paths of the host in the list of mounts. */
-static long mounts_tell_nothing(void)
+static long mounts_reveal_nothing(void)
 {
         FILE *f = fopen("/proc/self/mountinfo", "re");
-        static const char *const telling[] = { "/data/",         "/boxes/",     "hutchd-",
-                                               "/var/lib/hutch", "upperdir=/w", "upperdir=/t" };
+        static const char *const revealing[] = { "/data/",         "/boxes/",     "hutchd-",
+                                                 "/var/lib/hutch", "upperdir=/w", "upperdir=/t" };
         char line[4096];
         long r = 0;
 
         if (!f)
                 return outcome(-1);
         while (r == 0 && fgets(line, sizeof(line), f))
-                for (size_t i = 0; i < COUNT(telling); i++)
-                        if (strstr(line, telling[i])) {
+                for (size_t i = 0; i < COUNT(revealing); i++)
+                        if (strstr(line, revealing[i])) {
                                 note("%s", line);
                                 r = -EDOM;
                         }
@@ -187,7 +187,7 @@ static const struct probe probes[] = {
         { 54, "all-capabilities", all_capabilities, INSIDE, { EPERM } },
         { 54, "CAP_SYS_ADMIN", admin_capability, OUTSIDE, { EPERM } },
         { 54, "capabilities-are-few", capabilities_are_few, INSIDE, { 0 } },
-        { 60, "mounts-tell-nothing", mounts_tell_nothing, INSIDE, { 0 } },
+        { 60, "mounts-tell-nothing", mounts_reveal_nothing, INSIDE, { 0 } },
 };
 
 const struct probe_theme theme_privileges = THEME(probes);

@@ -8,7 +8,7 @@
  * An *attempt* is a function that really does it and says what came of it: 0 or more if it worked, a
  * negative errno if it was refused. Each is made in a child of its own, in an empty directory, so that
  * none spoils the next. The table says what must come of it: one of a few errors, a signal, or that it
- * works and harms nobody, which is then for others outside to look at. An unexpected error is a deviation
+ * works and is harmless; the test checks its effect from outside. An unexpected error is a deviation
  * like success: an attempt that fails because it is wrong shows nothing.
  *
  * For the same reason most attempts are also made outside of every sandbox, as root of the host in
@@ -93,6 +93,6 @@ long in_child(probe_fn *fn);
 int bomb_main(int argc, char **argv);
 
 /* What a single look or act inside says: "NAME [ARGUMENT...]". */
-int look_main(int argc, char **argv);
+int act_main(int argc, char **argv);
 
 #endif

@@ -22,7 +22,7 @@
 #define AGENT 1
 
 /* Who started the program that makes the attempts: a fork of the agent. */
-static pid_t keeper(void)
+static pid_t supervisor(void)
 {
         char path[64], text[512];
         const char *after;
@@ -192,7 +192,7 @@ static long offer_to_memory_killer(void)
 
 static long with_both(long (*fn)(pid_t pid))
 {
-        const pid_t pids[] = { AGENT, keeper() };
+        const pid_t pids[] = { AGENT, supervisor() };
         long r = -ESRCH;
 
         for (size_t i = 0; i < COUNT(pids); i++) {
@@ -247,7 +247,7 @@ static long write_memory(pid_t pid)
 }
 
 /* Where its memory is, what is in its registers, what it waits for, where it is. */
-static long look_into(pid_t pid)
+static long read_memory_of(pid_t pid)
 {
         static const char *const names[] = { "maps", "smaps",   "pagemap", "environ",
                                              "auxv", "syscall", "stack",   "io" };
@@ -294,14 +294,14 @@ static long write_memory_both(void)
         return with_both(write_memory);
 }
 
-static long look_into_both(void)
+static long read_both(void)
 {
-        return with_both(look_into);
+        return with_both(read_memory_of);
 }
 
 /* --- 25 --- */
 
-/* A brother of the caller instead of a child: the keeper gets a child it knows nothing about. */
+/* A sibling of the caller instead of a child: the supervisor gets a child it knows nothing about. */
 static long brother(void)
 {
         const long pid = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
@@ -314,7 +314,7 @@ static long brother(void)
 /* The first process of a namespace has none, and none of its own. */
 static long brother_of_agent(void)
 {
-        const pid_t k = keeper();
+        const pid_t k = supervisor();
 
         (void) k;
         return prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? outcome(-1) : brother();
@@ -322,9 +322,9 @@ static long brother_of_agent(void)
 
 /* --- 26 --- */
 
-static long descriptor_of_keeper(void)
+static long descriptor_of_supervisor(void)
 {
-        const int fd = (int) syscall(SYS_pidfd_open, keeper(), 0);
+        const int fd = (int) syscall(SYS_pidfd_open, supervisor(), 0);
 
         if (fd < 0)
                 return outcome(-1);
@@ -432,10 +432,10 @@ static const struct probe probes[] = {
         { 21, "open-mem", open_memory_both, INSIDE, { EACCES, EROFS } },
         { 21, "process_vm_readv", read_memory_both, INSIDE, { EPERM } },
         { 21, "process_vm_writev", write_memory_both, INSIDE, { EPERM } },
-        { 21, "look-into", look_into_both, INSIDE, { EACCES, EPERM } },
+        { 21, "look-into", read_both, INSIDE, { EACCES, EPERM } },
         { 25, "clone-parent", brother, OUTSIDE, { 0 } },
         { 25, "subreaper-clone-parent", brother_of_agent, OUTSIDE, { 0 } },
-        { 26, "pidfd_getfd-keeper", descriptor_of_keeper, INSIDE, { EPERM } },
+        { 26, "pidfd_getfd-supervisor", descriptor_of_supervisor, INSIDE, { EPERM } },
         { 26, "pidfd_getfd-self", descriptor_of_self, OUTSIDE, { EPERM } },
         { 26, "open-descriptors", open_descriptors_both, INSIDE, { EACCES, EPERM } },
         { 26, "kcmp", compare, OUTSIDE, { EPERM } },

@@ -95,24 +95,24 @@ static long netlink_others(void)
 
 static long protocols(void)
 {
-        static const int wanted[] = { IPPROTO_SCTP, IPPROTO_DCCP, IPPROTO_UDPLITE, 262 /* MPTCP */,
-                                      115 /* L2TP */ };
+        static const int expected[] = { IPPROTO_SCTP, IPPROTO_DCCP, IPPROTO_UDPLITE,
+                                        262 /* MPTCP */, 115 /* L2TP */ };
 
-        for (size_t i = 0; i < COUNT(wanted); i++)
+        for (size_t i = 0; i < COUNT(expected); i++)
                 for (int type = 1; type < 11; type++)
-                        if (open_socket(AF_INET, type, wanted[i]) >= 0)
-                                return wanted[i];
+                        if (open_socket(AF_INET, type, expected[i]) >= 0)
+                                return expected[i];
         return outcome(-1);
 }
 
 /* Types alone choose a protocol, too. */
 static long types_alone(void)
 {
-        static const int wanted[] = { SOCK_SEQPACKET, SOCK_DCCP, SOCK_PACKET, SOCK_RDM };
+        static const int expected[] = { SOCK_SEQPACKET, SOCK_DCCP, SOCK_PACKET, SOCK_RDM };
 
-        for (size_t i = 0; i < COUNT(wanted); i++)
-                if (open_socket(AF_INET, wanted[i], 0) >= 0)
-                        return wanted[i];
+        for (size_t i = 0; i < COUNT(expected); i++)
+                if (open_socket(AF_INET, expected[i], 0) >= 0)
+                        return expected[i];
         return outcome(-1);
 }
 

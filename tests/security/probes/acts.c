@@ -21,10 +21,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-typedef int look_fn(char **arguments);
+typedef int act_fn(char **arguments);
 
 /* uid, effective uid, effective capabilities, no_new_privs. */
-static int look_whoami(char **arguments)
+static int act_whoami(char **arguments)
 {
         struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
         struct __user_cap_data_struct data[2] = { { 0 } };
@@ -36,7 +36,7 @@ static int look_whoami(char **arguments)
                < 0;
 }
 
-static int look_descriptors(char **arguments)
+static int act_descriptors(char **arguments)
 {
         DIR *d = opendir("/proc/self/fd");
         int own;
@@ -53,7 +53,7 @@ static int look_descriptors(char **arguments)
 }
 
 /* All that can be reached by signals; not the caller itself. */
-static int look_kill_all(char **arguments)
+static int act_kill_all(char **arguments)
 {
         (void) arguments;
         (void) kill(-1, SIGKILL);
@@ -64,7 +64,7 @@ static int look_kill_all(char **arguments)
 }
 
 /* A file that would give whoever runs it every capability. */
-static int look_setcap(char **arguments)
+static int act_setcap(char **arguments)
 {
         const struct vfs_cap_data all = { VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
                                           { { ~0U, 0 }, { 0x1ff, 0 } } };
@@ -73,7 +73,7 @@ static int look_setcap(char **arguments)
         return printf("%s\n", r < 0 ? strerrorname_np(errno) : "set") < 0;
 }
 
-static int look_crash(char **arguments)
+static int act_crash(char **arguments)
 {
         const struct rlimit most = { RLIM_INFINITY, RLIM_INFINITY }, none = { 0, 0 };
 
@@ -112,7 +112,7 @@ static int overwrite(const char *process)
 }
 
 /* Looks at all processes again and again until its input ends, and writes down what came of it. */
-static int look_hunt(char **arguments)
+static int act_hunt(char **arguments)
 {
         struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
         int found[3] = { 0 };
@@ -140,7 +140,7 @@ static int look_hunt(char **arguments)
 }
 
 /* connect ADDRESS PORT: how it went. */
-static int look_connect(char **arguments)
+static int act_connect(char **arguments)
 {
         struct sockaddr_in four = { .sin_family = AF_INET };
         struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
@@ -170,7 +170,7 @@ static int look_connect(char **arguments)
 }
 
 /* listen PORT: on all addresses, until its input ends. */
-static int look_listen(char **arguments)
+static int act_listen(char **arguments)
 {
         const struct sockaddr_in6 at = { .sin6_family = AF_INET6,
                                          .sin6_port =
@@ -188,7 +188,7 @@ static int look_listen(char **arguments)
 }
 
 /* spoof SOURCE DESTINATION PORT: a datagram from an address that is not ours. */
-static int look_spoof(char **arguments)
+static int act_spoof(char **arguments)
 {
         struct sockaddr_in6 from = { .sin6_family = AF_INET6 }, to = { .sin6_family = AF_INET6 };
         const int on = 1, fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -206,7 +206,7 @@ static int look_spoof(char **arguments)
 }
 
 /* Which one this is: others outside can look for processes of the same. */
-static int look_namespace(char **arguments)
+static int act_namespace(char **arguments)
 {
         char text[64] = "";
 
@@ -215,7 +215,7 @@ static int look_namespace(char **arguments)
         return printf("%s\n", text) < 0;
 }
 
-static int look_cat(char **arguments)
+static int act_cat(char **arguments)
 {
         char text[4096];
         const long r = read_file(arguments[0], text, sizeof(text));
@@ -225,22 +225,22 @@ static int look_cat(char **arguments)
 
 static const struct {
         const char *name;
-        look_fn *fn;
+        act_fn *fn;
         int arguments;
-} looks[] = {
-        { "whoami", look_whoami, 0 },       { "descriptors", look_descriptors, 0 },
-        { "kill-all", look_kill_all, 0 },   { "setcap", look_setcap, 1 },
-        { "crash", look_crash, 0 },         { "hunt", look_hunt, 0 },
-        { "connect", look_connect, 2 },     { "listen", look_listen, 1 },
-        { "spoof", look_spoof, 3 },         { "cat", look_cat, 1 },
-        { "namespace", look_namespace, 0 },
+} acts[] = {
+        { "whoami", act_whoami, 0 },       { "descriptors", act_descriptors, 0 },
+        { "kill-all", act_kill_all, 0 },   { "setcap", act_setcap, 1 },
+        { "crash", act_crash, 0 },         { "hunt", act_hunt, 0 },
+        { "connect", act_connect, 2 },     { "listen", act_listen, 1 },
+        { "spoof", act_spoof, 3 },         { "cat", act_cat, 1 },
+        { "namespace", act_namespace, 0 },
 };
 
-int look_main(int argc, char **argv)
+int act_main(int argc, char **argv)
 {
-        for (size_t i = 0; i < COUNT(looks); i++)
-                if (strcmp(looks[i].name, argv[0]) == 0 && argc > looks[i].arguments)
-                        return looks[i].fn(argv + 1);
+        for (size_t i = 0; i < COUNT(acts); i++)
+                if (strcmp(acts[i].name, argv[0]) == 0 && argc > acts[i].arguments)
+                        return acts[i].fn(argv + 1);
         (void) fprintf(stderr, "there is no such look\n");
         return 2;
 }
