@@ -23,7 +23,7 @@ static void try_request(const struct warden_packet *m, struct arena *a, struct b
         ASSERT(warden_request_encode(&q, b, &e) == 0 && str_eq(buf_str(b), m->message));
 }
 
-static void try_answer(const struct warden_packet *m, struct arena *a, struct buf *b)
+static void try_reply(const struct warden_packet *m, struct arena *a, struct buf *b)
 {
         struct warden_reply w;
         struct err e = { 0 };
@@ -48,7 +48,7 @@ static void try_event(const struct warden_packet *m, struct arena *a, struct buf
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
         static void (*const tries[])(const struct warden_packet *, struct arena *,
-                                     struct buf *) = { try_request, try_answer, try_event };
+                                     struct buf *) = { try_request, try_reply, try_event };
         struct warden_packet m;
 
         if (n == 0)
