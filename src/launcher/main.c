@@ -195,14 +195,9 @@ static usec_t start_due(struct launcher *l)
         return wait;
 }
 
-static bool is_over(const struct launcher *l)
-{
-        return l->ending && l->children[WARDEN].pid == 0 && l->children[HUTCHD].pid == 0;
-}
-
 static void run(struct launcher *l)
 {
-        while (!is_over(l)) {
+        while (!l->ending || l->children[WARDEN].pid > 0 || l->children[HUTCHD].pid > 0) {
                 const usec_t wait = start_due(l);
                 const struct timespec t = { (time_t) (wait / USEC_PER_SEC),
                                             (long) (wait % USEC_PER_SEC) * 1000 };

@@ -2,25 +2,10 @@
 #include "base/base.h"
 #include "plan/plan.h"
 
-static void add_word(struct buf *b, const char *key, const char *value)
-{
-        buf_addf(b, " %s=", key);
-        buf_add_str(b, str_from(value));
-}
-
 static void add_u64(struct buf *b, const char *key, uint64_t value)
 {
         buf_addf(b, " %s=", key);
         buf_add_u64(b, value);
-}
-
-static void add_attrs(struct buf *b, unsigned attrs)
-{
-        static const char *const names[] = { "ro", "nosuid", "nodev", "noexec" };
-
-        for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
-                if (attrs & 1U << i)
-                        buf_addf(b, " %s", names[i]);
 }
 
 static void add_layers(struct buf *b, const struct plan_step *s)
@@ -32,22 +17,6 @@ static void add_layers(struct buf *b, const struct plan_step *s)
         }
         if (s->writable)
                 buf_addf(b, " writable");
-}
-
-static void add_caps(struct buf *b, uint64_t set)
-{
-        for (size_t i = 0; i < PLAN_CAPS_KEPT; i++)
-                if (set & 1ULL << plan_caps[i].number)
-                        buf_addf(b, " %s", plan_caps[i].name);
-}
-
-/* Arguments are untrusted. */
-static void add_list(struct buf *b, const struct plan_list *l)
-{
-        for (size_t i = 0; i < l->n; i++) {
-                buf_add_char(b, ' ');
-                buf_add_quoted(b, str_from(l->items[i]));
-        }
 }
 
 static void add_env_names(struct buf *b, const struct plan_list *env)
@@ -75,6 +44,8 @@ static void add_group(struct buf *b, const struct plan_spec *spec)
 
 static void add_step(struct buf *b, const struct plan *p, const struct plan_step *s)
 {
+        static const char *const attrs[] = { "ro", "nosuid", "nodev", "noexec" };
+
         buf_add_str(b, str_from(plan_step_to_string((int) s->kind)));
         if (s->kind == PLAN_CGROUP_JOIN)
                 add_group(b, p->spec);
@@ -83,19 +54,24 @@ static void add_step(struct buf *b, const struct plan *p, const struct plan_step
         if (s->target)
                 buf_addf(b, " %s", s->target);
         add_layers(b, s);
-        add_attrs(b, s->attrs);
+        for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++)
+                if (s->attrs & 1U << i)
+                        buf_addf(b, " %s", attrs[i]);
         for (size_t i = 0; i < PLAN_OPTIONS_MAX && s->options[i].key; i++)
-                add_word(b, s->options[i].key, s->options[i].value);
-        if (s->kind == PLAN_CAPS)
-                add_caps(b, s->number);
+                buf_addf(b, " %s=%s", s->options[i].key, s->options[i].value);
+        for (size_t i = 0; s->kind == PLAN_CAPS && i < PLAN_CAPS_KEPT; i++)
+                if (s->number & 1ULL << plan_caps[i].number)
+                        buf_addf(b, " %s", plan_caps[i].name);
         if (s->kind == PLAN_RLIMIT && s->soft != s->number)
                 buf_addf(b, " %llu", (unsigned long long) s->soft);
         if (s->kind == PLAN_RLIMIT || s->kind == PLAN_USERNS)
                 buf_addf(b, " %llu", (unsigned long long) s->number);
-        if (s->kind == PLAN_EXEC) {
-                add_list(b, &s->list);
-                add_env_names(b, &p->env);
+        for (size_t i = 0; i < s->list.n; i++) { /* untrusted */
+                buf_add_char(b, ' ');
+                buf_add_quoted(b, str_from(s->list.items[i]));
         }
+        if (s->kind == PLAN_EXEC)
+                add_env_names(b, &p->env);
         buf_add_char(b, '\n');
 }
 

@@ -50,13 +50,6 @@ static bool is_plain_path(const char *z)
         return true;
 }
 
-static bool is_assignment(const char *z)
-{
-        const char *equals = strchr(z, '=');
-
-        return equals && equals > z;
-}
-
 bool plan_spec_is_layer(const char *z)
 {
         return is_name(z, PLAN_LAYER_NAME_MAX, "-_.");
@@ -95,7 +88,7 @@ static int check_texts(const struct plan_spec *s, struct err *e)
         if (s->env.n > PLAN_ENV_MAX || s->args.n > PLAN_ARGS_MAX)
                 return err_set(e, ERR_INVALID, "too many environment variables or arguments");
         for (size_t i = 0; i < s->env.n; i++)
-                if (!is_assignment(s->env.items[i]))
+                if (s->env.items[i][0] == '=' || !strchr(s->env.items[i], '='))
                         return err_set(e, ERR_INVALID, "an environment variable has no name");
         if (s->args.n > 0 && !*s->args.items[0])
                 return err_set(e, ERR_INVALID, "the entrypoint is empty");

@@ -40,12 +40,6 @@ typedef int step_fn(struct builder *x, const struct plan_step *s);
 
 /* --- paths --- */
 
-/* A mount point in the sandbox; made if the image does not have it. */
-static int place_in_root(const struct builder *x, const char *target, int *ret_fd)
-{
-        return in_root_mkdirs(x->root, target, x->ctx->uid_first, ret_fd);
-}
-
 int build__open_data(const struct builder *x, const char *path, int *ret_fd)
 {
         const struct in_root_how how = { .flags = O_PATH | O_NOFOLLOW, .no_symlinks = true };
@@ -53,10 +47,11 @@ int build__open_data(const struct builder *x, const char *path, int *ret_fd)
         return in_root_open(x->data, path, &how, ret_fd);
 }
 
+/* The mount point is made if the image does not have it. */
 static int attach_in_root(const struct builder *x, int fd, const char *target)
 {
         scoped(fd_closep) int place = -EBADF;
-        int r = place_in_root(x, target, &place);
+        int r = in_root_mkdirs(x->root, target, x->ctx->uid_first, &place);
 
         return r == 0 ? mount_attach(fd, place) : r;
 }

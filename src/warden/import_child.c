@@ -62,14 +62,10 @@ struct unpacker {
         bool skip; /* the entry under way */
 };
 
-static bool is_skipped(const struct tar_entry *t)
-{
-        return t->type == TAR_CHAR || t->type == TAR_BLOCKDEV || t->type == TAR_FIFO;
-}
-
 static int begin_entry(struct unpacker *u, struct err *e)
 {
-        u->skip = is_skipped(&u->tar.entry);
+        u->skip = u->tar.entry.type == TAR_CHAR || u->tar.entry.type == TAR_BLOCKDEV
+                  || u->tar.entry.type == TAR_FIFO;
         if (u->out.entries >= IMPORT_ENTRIES_MAX)
                 return err_set(e, ERR_TOO_LARGE, "more than %u entries", IMPORT_ENTRIES_MAX);
         if (u->out.bytes + u->tar.entry.size > IMPORT_BYTES_MAX)

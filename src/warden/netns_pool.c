@@ -370,14 +370,6 @@ int netns_pool_start(struct netns_pool *p, struct err *e)
         return r;
 }
 
-static bool is_used(const struct kind *k)
-{
-        for (uint32_t i = 0; i < k->max; i++)
-                if (k->slots[i].state == TAKEN)
-                        return true;
-        return false;
-}
-
 /* Forwarding first: without the rules, the neighbours of the host could use it as a router. */
 int netns_pool_teardown(struct netns_pool *p)
 {
@@ -385,8 +377,9 @@ int netns_pool_teardown(struct netns_pool *p)
 
         if (!p->started)
                 return 0;
-        if (is_used(&p->kinds[NETNS_KIND_PRIVATE]))
-                return -EBUSY;
+        for (uint32_t i = 0; i < p->kinds[NETNS_KIND_PRIVATE].max; i++)
+                if (p->kinds[NETNS_KIND_PRIVATE].slots[i].state == TAKEN)
+                        return -EBUSY;
         if (p->only_ours)
                 r = ip_forward_disable(AF_INET);
         if (r == 0 && p->only_ours && p->v6)

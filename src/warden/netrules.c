@@ -103,11 +103,6 @@ static void from_sandbox(const struct context *c)
         link_is(c, NFT_META_IIFNAME);
 }
 
-static void to_sandbox(const struct context *c)
-{
-        link_is(c, NFT_META_OIFNAME);
-}
-
 struct family {
         uint8_t number;
         const char *sandboxes, *closed;
@@ -282,7 +277,7 @@ static void add_forward(const struct context *c)
 {
         size_t at = rule(c, FORWARD);
 
-        to_sandbox(c);
+        link_is(c, NFT_META_OIFNAME);
         nft_verdict(c->b, NFT_GOTO, TO_SANDBOX);
         nft_rule_end(c->b, at);
         add_lead(c, FORWARD, OUTWARD);
@@ -317,12 +312,6 @@ static void add_masquerade(const struct context *c, const struct family *f)
         nft_is_not(c->b, c->addrs->prefix, strlen(c->addrs->prefix));
         nft_masquerade(c->b);
         nft_rule_end(c->b, at);
-}
-
-static void add_nat(const struct context *c)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(families); i++)
-                add_masquerade(c, &families[i]);
 }
 
 /* --- sets --- */
@@ -442,7 +431,8 @@ int netrules_install(struct netlink *nl, struct netlink_batch *b, const struct n
         add_from_sandbox(&c);
         add_to_host(&c);
         add_forward(&c);
-        add_nat(&c);
+        for (size_t i = 0; i < ARRAY_SIZE(families); i++)
+                add_masquerade(&c, &families[i]);
         nft_end(b);
         return netlink_send(nl, b, NULL);
 }

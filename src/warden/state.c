@@ -57,14 +57,6 @@ int state_start_time(pid_t pid, uint64_t *ret)
         return parse_u64_max(word, UINT64_MAX, ret);
 }
 
-/* Also true for a zombie, which still accepts signals. */
-static bool has_ended(int pidfd)
-{
-        struct pollfd p = { .fd = pidfd, .events = POLLIN };
-
-        return poll(&p, 1, 0) == 1;
-}
-
 /* The descriptor first: if the pid still has the recorded start time afterwards, the descriptor is of that
  * process. */
 int state_adopt(const struct instance_state *s, int *ret_pidfd)
@@ -84,8 +76,8 @@ int state_adopt(const struct instance_state *s, int *ret_pidfd)
         r = state_start_time(s->pid, &start);
         if (r == 0 && start != s->start_time)
                 r = -ESRCH;
-        if (r == 0 && has_ended(fd))
-                r = -ESRCH;
+        if (r == 0 && poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) == 1)
+                r = -ESRCH; /* exited; a zombie, perhaps */
         if (r == 0)
                 *ret_pidfd = TAKE_FD(fd);
         return r;

@@ -26,22 +26,6 @@ static void probe_kernel(struct driver_probe *p)
                          major, minor);
 }
 
-static bool file_has(const char *path, const char *text)
-{
-        char all[4096];
-        ssize_t n = virtual_file_read(path, all, sizeof(all));
-
-        return n > 0 && strstr(all, text) != NULL;
-}
-
-static bool file_is(const char *path, const char *text)
-{
-        char all[64];
-        ssize_t n = virtual_file_read(path, all, sizeof(all));
-
-        return n > 0 && strcmp(all, text) == 0;
-}
-
 static void probe_groups(struct driver_probe *p)
 {
         const bool unified = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
@@ -55,8 +39,12 @@ static void probe_groups(struct driver_probe *p)
 
 static void probe_rest(struct driver_probe *p)
 {
-        const bool overlay = file_has("/proc/filesystems", "\toverlay\n");
-        const bool users = !file_is("/proc/sys/user/max_user_namespaces", "0\n");
+        char text[4096];
+        const bool overlay = virtual_file_read("/proc/filesystems", text, sizeof(text)) > 0
+                             && strstr(text, "\toverlay\n");
+        const bool users =
+                virtual_file_read("/proc/sys/user/max_user_namespaces", text, sizeof(text)) <= 0
+                || strcmp(text, "0\n") != 0;
 
         driver_probe_add(p, "overlay", overlay,
                          overlay ? "available"
