@@ -77,9 +77,11 @@ static void any_proxy(struct http_req *req)
 static const struct http_route routes[] = {
         { METHOD_GET, "/json", HTTP_SCOPE_PUBLIC, .exec = get_json },
         { METHOD_GET, "/events", HTTP_SCOPE_PUBLIC, .exec = get_events },
-        { METHOD_POST, "/upload", HTTP_SCOPE_PUBLIC, HTTP_BODY_STREAM, .exec = bench_post_upload },
+        { METHOD_POST, "/upload", HTTP_SCOPE_PUBLIC, .body = HTTP_BODY_STREAM,
+          .exec = bench_post_upload },
         { METHOD_GET, "/file/{name}", HTTP_SCOPE_PUBLIC, .exec = get_file },
-        { METHOD_ANY, "/proxy/{rest...}", HTTP_SCOPE_PUBLIC, HTTP_BODY_STREAM, .exec = any_proxy },
+        { METHOD_ANY, "/proxy/{rest...}", HTTP_SCOPE_PUBLIC, .body = HTTP_BODY_STREAM,
+          .exec = any_proxy },
 };
 
 static const struct http_api api = { "bench", "", routes, ARRAY_SIZE(routes) };

@@ -37,20 +37,16 @@ static int take(struct exchange *x, struct str bytes)
                        : exchange_fail(x, HUTCH_NO_MEMORY, "out of memory");
 }
 
-/* curl reads as long as there is input: an endless response would delay the timers. */
-static bool is_timeout(const struct op *op)
-{
-        return !list_empty(&op->deadline.node) && op->deadline.at <= loop__now();
-}
-
 static size_t on_body(char *p, size_t size, size_t n, void *data)
 {
         struct exchange *x = data;
         struct str bytes = str_of(p, size * n);
+        const struct timer *deadline = &x->op->deadline;
 
-        if (x->op->canceled) /* ended from loop__work */
+        if (x->op->canceled) /* work() ends it */
                 return 0;
-        if (is_timeout(x->op)) {
+        /* curl reads as long as there is input: an endless response would delay the timers. */
+        if (!list_empty(&deadline->node) && deadline->at <= loop__now()) {
                 (void) exchange_fail(x, HUTCH_TIMEOUT, OP_RESPONSE_LATE);
                 return 0;
         }
@@ -130,16 +126,6 @@ static int64_t read_fd(int fd, char *buf, size_t n)
         return r;
 }
 
-/* A source with fewer bytes than announced would leave the server waiting. */
-static size_t source_end(struct exchange *x, const struct hutch_source *s, uint64_t sent)
-{
-        if (s->n == 0 || sent == s->n)
-                return 0;
-        (void) exchange_fail(x, HUTCH_LOCAL, "the source ended after %llu of %llu bytes",
-                             (unsigned long long) sent, (unsigned long long) s->n);
-        return CURL_READFUNC_ABORT;
-}
-
 size_t source_read(struct exchange *x, const struct hutch_source *s, uint64_t *sent, char *buf,
                    size_t n)
 {
@@ -168,8 +154,12 @@ size_t source_read(struct exchange *x, const struct hutch_source *s, uint64_t *s
                 if (got > 0)
                         memcpy(buf, (const char *) s->data + *sent, n);
         }
-        if (got == 0)
-                return source_end(x, s, *sent);
+        /* A source with fewer bytes than announced would leave the server waiting. */
+        if (got == 0 && s->n > 0 && *sent < s->n) {
+                (void) exchange_fail(x, HUTCH_LOCAL, "the source ended after %llu of %llu bytes",
+                                     (unsigned long long) *sent, (unsigned long long) s->n);
+                return CURL_READFUNC_ABORT;
+        }
         *sent += (uint64_t) got;
         return (size_t) got;
 }
@@ -346,19 +336,14 @@ void exchange__socket(struct exchange *x, int fd, bool on)
                 x->fds[x->n_fds++] = fd;
 }
 
-/* curl closes a socket that is still connecting before it reports that the socket need not be watched; the
- * number may be reused by then. So this stops watching first. */
-static void unwatch(struct exchange *x)
-{
-        for (unsigned i = 0; i < x->n_fds; i++)
-                loop__unwatch(x->op->loop, x->fds[i]);
-        x->n_fds = 0;
-}
-
 void exchange_drop(struct exchange *x)
 {
         if (x->easy) {
-                unwatch(x);
+                /* curl closes a socket that is still connecting before it reports that the socket
+                 * need not be watched; the number may be reused by then. So stop watching first. */
+                for (unsigned i = 0; i < x->n_fds; i++)
+                        loop__unwatch(x->op->loop, x->fds[i]);
+                x->n_fds = 0;
                 (void) curl_multi_remove_handle(x->op->loop->multi, x->easy);
                 curl_easy_cleanup(x->easy);
                 curl_mime_free(x->mime);

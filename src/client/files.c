@@ -217,16 +217,6 @@ static struct hutch_replace *item_of(const struct replace_op *r, size_t i)
         return (struct hutch_replace *) (void *) (r->items + i * r->stride);
 }
 
-static void count(const struct replace_op *r, const json_t *doc)
-{
-        for (size_t i = 0; i < r->n; i++) {
-                const json_t *one = json_object_get(doc, item_of(r, i)->path);
-                const json_t *n = json_object_get(one, "replacedCount");
-
-                item_of(r, i)->replaced = json_is_integer(n) ? json_integer_value(n) : -1;
-        }
-}
-
 static void replaced(struct op *op)
 {
         struct replace_op *r = container_of(op, struct replace_op, op);
@@ -236,7 +226,12 @@ static void replaced(struct op *op)
         if (!op_check_response(op))
                 return;
         doc = decode__parse(buf_str(&op->x.response), &ignored);
-        count(r, doc);
+        for (size_t i = 0; i < r->n; i++) {
+                const json_t *one = json_object_get(doc, item_of(r, i)->path);
+                const json_t *n = json_object_get(one, "replacedCount");
+
+                item_of(r, i)->replaced = json_is_integer(n) ? json_integer_value(n) : -1;
+        }
         json_decref(doc);
         op_succeed(op, NULL);
 }

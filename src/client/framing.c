@@ -75,13 +75,6 @@ static int end_line(struct framing *f, framing_event_fn *event, void *data)
         return 0;
 }
 
-static int failure_of(const struct framing *f)
-{
-        if (!buf_failed(&f->block))
-                return 0;
-        return f->block.no_memory ? -ENOMEM : -E2BIG;
-}
-
 int framing_feed(struct framing *f, struct str bytes, framing_event_fn *event, void *data)
 {
         int r = 0;
@@ -93,8 +86,8 @@ int framing_feed(struct framing *f, struct str bytes, framing_event_fn *event, v
                 buf_add_str(&f->block, part);
                 if (end >= 0 && !buf_failed(&f->block))
                         r = end_line(f, event, data);
-                if (r == 0)
-                        r = failure_of(f);
+                if (r == 0 && buf_failed(&f->block))
+                        r = f->block.no_memory ? -ENOMEM : -E2BIG;
                 bytes = end < 0 ? STR_NULL : str_skip(bytes, (size_t) end + 1);
         }
         return r;

@@ -341,17 +341,12 @@ void hutch_loop_timeout(struct hutch_loop *loop)
 
 /* --- loops without options --- */
 
-static int64_t shorter(int64_t a, int64_t b)
-{
-        if (a < 0 || b < 0)
-                return MAX_OF(a, b);
-        return MIN_OF(a, b);
-}
-
 bool loop__run_once(struct hutch_loop *l, int64_t timeout_ms, int extra_fd)
 {
         struct epoll_event events[64];
-        int64_t wait = shorter(timeout_ms, until(next_due(l)));
+        int64_t due_ms = until(next_due(l)); /* negative: never, as for timeout_ms */
+        int64_t wait = timeout_ms < 0 || due_ms < 0 ? MAX_OF(timeout_ms, due_ms)
+                                                    : MIN_OF(timeout_ms, due_ms);
         bool extra = false;
         int n = epoll_wait(l->epoll, events, ARRAY_SIZE(events), (int) MIN_OF(wait, 1 << 30));
 

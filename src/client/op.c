@@ -292,10 +292,10 @@ void op_header(struct op *op, const char *name, const char *value)
 
 static int64_t time_limit(const struct op *op)
 {
-        int64_t asked = op->call->timeout_ms;
+        int64_t requested = op->call->timeout_ms;
 
-        if (asked != 0)
-                return asked;
+        if (requested != 0)
+                return requested;
         if (op->kind->stream)
                 return -1;
         return op->kind->timeout_ms ? op->kind->timeout_ms : op->client->o.timeout_ms;

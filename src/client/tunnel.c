@@ -86,17 +86,6 @@ static void take_close(struct hutch_tunnel *t, struct str payload)
                 t->failure = HUTCH_BROKEN;
 }
 
-/* Pings are ignored while nothing can be sent. */
-static void take_control(struct hutch_tunnel *t, struct str payload)
-{
-        if (t->reader.op == WS_CLOSE) {
-                take_close(t, payload);
-        } else if (t->reader.op == WS_PING && t->out.n < TUNNEL_PIECE) {
-                add_frame(t, WS_PONG, payload);
-                (void) tunnel__flush(t);
-        }
-}
-
 /* Parses what was received: bytes, 0 for the end, or HUTCH_AGAIN if more is needed. */
 static int64_t read_held(struct hutch_tunnel *t, void *buf, size_t n)
 {
@@ -115,9 +104,14 @@ static int64_t read_held(struct hutch_tunnel *t, void *buf, size_t n)
                         return (int64_t) piece.n;
                 if (event == WS_NEED_MORE)
                         return HUTCH_AGAIN;
-                take_control(t, piece);
-                if (t->peer_closed)
+                if (t->reader.op == WS_CLOSE) {
+                        take_close(t, piece);
                         return t->failure;
+                }
+                if (t->reader.op == WS_PING && t->out.n < TUNNEL_PIECE) { /* else ignored */
+                        add_frame(t, WS_PONG, piece);
+                        (void) tunnel__flush(t);
+                }
         }
 }
 

@@ -35,20 +35,11 @@ static struct upload_op *upload_of(struct op *op)
 
 /* --- preparing --- */
 
-static struct str base_name(const char *path)
-{
-        struct str s = str_from(path);
-
-        for (size_t i = s.n; i > 0; i--)
-                if (s.p[i - 1] == '/')
-                        return str_skip(s, i);
-        return s;
-}
-
 static void describe(struct upload_op *u, const struct hutch_file_upload *f, struct part *p)
 {
         struct op *op = &u->op;
-        struct str name = base_name(f->path);
+        const char *slash = strrchr(f->path, '/');
+        struct str name = str_from(slash ? slash + 1 : f->path);
 
         buf_reset(&op->body);
         body_open(op, NULL, '{');

@@ -140,12 +140,6 @@ static void start_linger(struct http_conn *c)
         stream_shutdown(&c->stream);
 }
 
-static bool response_is_sent(const struct http_conn *c)
-{
-        return c->responded && stream_pending(&c->stream) - c->stream.out.n == 0
-               && c->stream.out.n <= CONN_OUT_LOW;
-}
-
 static void finish_request(struct http_conn *c)
 {
         struct http_req *req = TAKE_PTR(c->req);
@@ -159,13 +153,6 @@ static void finish_request(struct http_conn *c)
                 conn__set_state(c, CONN_IDLE);
         else
                 start_linger(c);
-}
-
-/* An unread body that is not worth reading to its end. */
-static bool body_closes_conn(const struct http_conn *c)
-{
-        return c->state == CONN_BODY && c->responded
-               && (!c->keep_alive || c->discarded > CONN_DISCARD_MAX);
 }
 
 static void begin_tunnel(struct http_conn *c)
@@ -191,9 +178,12 @@ static void settle(struct http_conn *c)
                 begin_tunnel(c);
                 return;
         }
-        if (!c->req || !response_is_sent(c))
+        /* Borrowed memory and files must have been sent; copied output may wait. */
+        if (!c->req || !c->responded || stream_pending(&c->stream) - c->stream.out.n > 0
+            || c->stream.out.n > CONN_OUT_LOW)
                 return;
-        if (c->state == CONN_RESPONSE || c->state == CONN_REFUSED || body_closes_conn(c))
+        if (c->state == CONN_RESPONSE || c->state == CONN_REFUSED
+            || (c->state == CONN_BODY && (!c->keep_alive || c->discarded > CONN_DISCARD_MAX)))
                 finish_request(c);
 }
 

@@ -192,15 +192,6 @@ static void head_complete(struct http_conn *c)
         http_router_head(c->server->router, req);
 }
 
-static void message_complete(struct http_conn *c)
-{
-        if (c->state != CONN_BODY)
-                return;
-        conn__set_state(c, CONN_RESPONSE);
-        if (!c->responded && !c->failed)
-                http_req_deliver_end(c->req);
-}
-
 size_t conn__parse(struct http_conn *c, const char *p, size_t n)
 {
         struct http_message *m = &c->message;
@@ -216,7 +207,10 @@ size_t conn__parse(struct http_conn *c, const char *p, size_t n)
         }
         if (m->got_head && c->state == CONN_HEAD)
                 head_complete(c);
-        if (m->got_message)
-                message_complete(c);
+        if (m->got_message && c->state == CONN_BODY) {
+                conn__set_state(c, CONN_RESPONSE);
+                if (!c->responded && !c->failed)
+                        http_req_deliver_end(c->req);
+        }
         return (size_t) used;
 }

@@ -38,21 +38,17 @@ size_t http_headers_count(const struct http_headers *h, struct str name)
         return count;
 }
 
-static bool list_has_token(struct str list, struct str token)
-{
-        struct str item;
-
-        while (str_split(&list, ',', &item))
-                if (str_caseeq(str_trim(item), token))
-                        return true;
-        return false;
-}
-
 bool http_headers_has_token(const struct http_headers *h, struct str name, struct str token)
 {
-        for (size_t i = 0; i < h->n; i++)
-                if (str_caseeq(h->v[i].name, name) && list_has_token(h->v[i].value, token))
-                        return true;
+        for (size_t i = 0; i < h->n; i++) {
+                struct str list = h->v[i].value, item;
+
+                if (!str_caseeq(h->v[i].name, name))
+                        continue;
+                while (str_split(&list, ',', &item))
+                        if (str_caseeq(str_trim(item), token))
+                                return true;
+        }
         return false;
 }
 

@@ -12,18 +12,13 @@ struct spec {
         uint64_t last; /* or the length of a suffix */
 };
 
-static bool is_digit(char c)
-{
-        return c >= '0' && c <= '9';
-}
-
-/* Takes the digits off the front of *s; false if there are none. Stops counting at 2^63-1. */
+/* Removes the digits from the start of *s; false if there are none. Saturates at 2^63-1. */
 static bool take_number(struct str *s, uint64_t *ret)
 {
         uint64_t v = 0;
         size_t i = 0;
 
-        for (; i < s->n && is_digit(s->p[i]); i++) {
+        for (; i < s->n && s->p[i] >= '0' && s->p[i] <= '9'; i++) {
                 uint64_t digit = (uint64_t) (s->p[i] - '0');
 
                 v = v > (INT64_MAX - digit) / 10 ? INT64_MAX : v * 10 + digit;
@@ -47,7 +42,7 @@ static bool parse_spec(struct str s, struct spec *ret)
         return ret->has_first || ret->has_last;
 }
 
-/* Can this one be satisfied, and by which bytes? size > 0. */
+/* Whether the range can be satisfied, and its bytes. size > 0. */
 static bool resolve(const struct spec *spec, uint64_t size, struct range *ret)
 {
         if (!spec->has_first) {
@@ -82,7 +77,7 @@ enum range_result range_parse(struct str field, uint64_t size, struct range *ret
                         return RANGE_FULL;
                 item = str_trim(item);
                 if (item.n == 0)
-                        continue; /* empty list members are to be tolerated (RFC 9110, 5.6.1) */
+                        continue; /* empty list elements are legal (RFC 9110, 5.6.1) */
                 if (!parse_spec(item, &spec))
                         return RANGE_FULL;
                 n_specs++;
@@ -120,7 +115,7 @@ bool range_if_range(struct str if_range, const struct validators *v)
         return when / USEC_PER_SEC == v->modified / USEC_PER_SEC;
 }
 
-/* Takes one entity tag, weak or strong, off the front. False if there is none. */
+/* Removes an entity tag, weak or strong, from the start. False if there is none. */
 static bool take_tag(struct str *s, struct str *ret)
 {
         size_t quote = is_weak(*s) ? 2 : 0;
@@ -145,7 +140,7 @@ static bool none_match_hits(struct str list, struct str etag)
                 return true;
         if (!etag.p)
                 return false;
-        /* A tag may contain commas, so the list can't be split at them. */
+        /* A tag may contain commas, so the list cannot be split at them. */
         while (list.n > 0) {
                 if (list.p[0] == ',' || list.p[0] == ' ' || list.p[0] == '\t') {
                         list = str_skip(list, 1);

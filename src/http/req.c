@@ -189,20 +189,18 @@ void http_body_resume(struct http_req *req)
         set_paused(req, false);
 }
 
-static bool collects(const struct http_req *req)
-{
-        return req->route && !req->_body_streams
-               && (req->route->body == HTTP_BODY_COLLECT || req->route->body == HTTP_BODY_JSON);
-}
-
 bool http_req_deliver(struct http_req *req, const char *p, size_t n)
 {
+        bool collect =
+                req->route && !req->_body_streams
+                && (req->route->body == HTTP_BODY_COLLECT || req->route->body == HTTP_BODY_JSON);
+
         if (n > req->_body_max - req->_body_seen) {
                 refuse_body(req);
                 return false;
         }
         req->_body_seen += n;
-        if (collects(req)) {
+        if (collect) {
                 if (req->_collected.max == 0)
                         buf_init(&req->_collected, req->_body_max);
                 buf_add(&req->_collected, p, n);

@@ -306,15 +306,12 @@ static void reply_unrouted(struct http_req *req, const struct match *m)
 
 /* --- routing --- */
 
-static bool is_rest(const struct http_route *route)
-{
-        return str_ends_with(str_from(route->pattern), STR("...}"));
-}
-
 static int decode_params(struct http_req *req, const struct match *m)
 {
+        bool ends_in_rest = str_ends_with(str_from(req->route->pattern), STR("...}"));
+
         for (size_t i = 0; i < m->n_params; i++) {
-                bool raw = i + 1 == m->n_params && is_rest(req->route);
+                bool raw = i + 1 == m->n_params && ends_in_rest;
                 int r = 0;
 
                 if (raw)
@@ -381,14 +378,6 @@ void http_router_continue(struct http_req *req)
 
 /* --- decoded bodies --- */
 
-static void reply_invalid(struct http_req *req, const struct json_error *e)
-{
-        if (req->api->invalid)
-                req->api->invalid(req, e);
-        else
-                http_reply_error(req, 400, "INVALID_REQUEST_BODY", "%s", e->message);
-}
-
 static bool decode_input(struct http_req *req)
 {
         const struct http_route *route = req->route;
@@ -405,8 +394,10 @@ static bool decode_input(struct http_req *req)
         r = json_decode(req->body, route->fields, 0, &req->arena, req->input, &e);
         if (r == -ENOMEM)
                 http_reply_error(req, 413, "PAYLOAD_TOO_LARGE", "the request is too large");
+        else if (r < 0 && req->api->invalid)
+                req->api->invalid(req, &e);
         else if (r < 0)
-                reply_invalid(req, &e);
+                http_reply_error(req, 400, "INVALID_REQUEST_BODY", "%s", e.message);
         return r == 0;
 }
 

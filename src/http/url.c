@@ -53,7 +53,7 @@ static bool target_chars_are_valid(struct str s)
         return s.n > 0;
 }
 
-/* "http://" or "https://" at the front: its length, or 0. */
+/* The length of "http://" or "https://" at the start, or 0. */
 static size_t scheme_length(struct str s)
 {
         static const struct str schemes[] = { { "http://", 7 }, { "https://", 8 } };
@@ -113,7 +113,7 @@ int url_split(struct str target, struct url_target *ret)
 
 /* --- percent-encoding --- */
 
-/* Decodes the character at s.p[*at] and moves *at behind it. Negative on a bad escape or a NUL. */
+/* Decodes the character at s.p[*at] and advances *at. Negative for a bad escape or a NUL. */
 static int next_char(struct str s, unsigned flags, size_t *at)
 {
         char c = s.p[(*at)++];
@@ -231,8 +231,8 @@ bool url_query_next(struct str *rest, struct str *ret_key, struct str *ret_value
         return true;
 }
 
-/* Is the raw key this name? Decodes as it compares, to its end, so that malformed keys are found
- * whatever name is asked for. 1, 0 or -EINVAL. */
+/* Compares a raw key with a name. Decodes the key to its end, so that a malformed key is found for every
+ * name. 1, 0 or -EINVAL. */
 static int key_is(struct str key, const char *name)
 {
         bool same = true;
@@ -271,7 +271,7 @@ int url_query_get(struct arena *a, struct str query, const char *name, struct st
         return url_query_each(a, &query, name, ret_value);
 }
 
-/* --- grammar of header parts --- */
+/* --- grammar of header fields --- */
 
 static bool reg_name_is_valid(struct str s)
 {

@@ -19,11 +19,6 @@ void ws_head_decoder_init(struct ws_head_decoder *d, enum ws_role role, uint8_t 
         *d = (struct ws_head_decoder){ ._role = role, ._rsv_allowed = rsv_allowed, ._need = 2 };
 }
 
-static bool opcode_is_known(unsigned opcode)
-{
-        return opcode <= WS_BINARY || (opcode >= WS_CLOSE && opcode <= WS_PONG);
-}
-
 /* Checks the first two bytes, which decide nearly everything. NULL, or a description of the error. */
 static const char *check_start(const struct ws_head_decoder *d)
 {
@@ -33,7 +28,7 @@ static const char *check_start(const struct ws_head_decoder *d)
 
         if (rsv & ~d->_rsv_allowed)
                 return "reserved bit set";
-        if (!opcode_is_known(opcode))
+        if ((opcode > WS_BINARY && opcode < WS_CLOSE) || opcode > WS_PONG)
                 return "unknown opcode";
         if (masked != (d->_role == WS_SERVER))
                 return masked ? "frame of a server is masked" : "frame of a client is not masked";

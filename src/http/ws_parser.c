@@ -161,17 +161,12 @@ static int feed_payload(struct ws_parser *w, char *p, size_t n, size_t *ret_used
         return data_payload(w, p, take, frame_end);
 }
 
-/* An empty payload is complete without further bytes. */
-static bool can_continue(const struct ws_parser *w, size_t n)
-{
-        return !w->_closed && (n > 0 || (w->_in_payload && w->_at == w->_head.length));
-}
-
 int ws_parser_feed(struct ws_parser *w, char *p, size_t n)
 {
         if (w->_error < 0)
                 return w->_error;
-        while (can_continue(w, n)) {
+        /* An empty payload is complete without further bytes. */
+        while (!w->_closed && (n > 0 || (w->_in_payload && w->_at == w->_head.length))) {
                 size_t used = 0;
                 int r = w->_in_payload ? feed_payload(w, p, n, &used) : feed_head(w, p, n, &used);
 

@@ -17,14 +17,14 @@
 
 static const struct http_route routes[] = {
         { METHOD_GET, "/hello", OPEN, .exec = demo_hello },
-        { METHOD_POST, "/echo", OPEN, HTTP_BODY_COLLECT, .exec = demo_echo },
-        { METHOD_ANY, "/echo-stream", OPEN, HTTP_BODY_STREAM, .exec = demo_echo_stream },
+        { METHOD_POST, "/echo", OPEN, .body = HTTP_BODY_COLLECT, .exec = demo_echo },
+        { METHOD_ANY, "/echo-stream", OPEN, .body = HTTP_BODY_STREAM, .exec = demo_echo_stream },
         { METHOD_POST, "/greet", OPEN, HTTP_JSON(struct demo_greeting, demo_greeting_fields),
           .exec = demo_greet },
         { METHOD_GET, "/closed", .exec = demo_hello },
         { METHOD_GET, "/file/{name}", OPEN, .exec = demo_file },
-        { METHOD_POST, "/upload", OPEN, HTTP_BODY_STREAM, .exec = demo_upload },
-        { METHOD_ANY, "/proxy/{rest...}", OPEN, HTTP_BODY_STREAM, .exec = demo_proxy },
+        { METHOD_POST, "/upload", OPEN, .body = HTTP_BODY_STREAM, .exec = demo_upload },
+        { METHOD_ANY, "/proxy/{rest...}", OPEN, .body = HTTP_BODY_STREAM, .exec = demo_proxy },
         { METHOD_GET, "/events", OPEN, .exec = demo_events },
         { METHOD_GET, "/ws", OPEN, .exec = demo_ws },
 };
