@@ -12,7 +12,7 @@
  *         assert(lb.status == 200);
  *         http_loopback_done(&lb);
  *
- * The answer is collected; streams too, up to LOOPBACK_MAX bytes. Protocol switches are refused.
+ * The response is collected; streams too, up to LOOPBACK_MAX bytes. Protocol switches are refused.
  */
 
 #include "http/req.h"
@@ -21,11 +21,11 @@
 #define LOOPBACK_MAX (16 * MiB)
 
 struct http_loopback {
-        /* --- the answer --- */
+        /* --- the response --- */
         int status; /* 0 until there is one */
         bool ended;
         bool failed;                 /* the handler broke off */
-        struct http_headers headers; /* of the answer; valid until http_loopback_done */
+        struct http_headers headers; /* of the response; valid until http_loopback_done */
         struct buf body;
 
         struct http_server *_server;
@@ -43,11 +43,11 @@ void http_loopback_done(struct http_loopback *lb);
 /* Both views must live until the request is done. */
 void http_loopback_header(struct http_loopback *lb, struct str name, struct str value);
 
-/* Delivers the request; the answer may already be there when it returns. A null body is none. */
+/* Delivers the request; the response may already be there when it returns. A null body is none. */
 void http_loopback_start(struct http_loopback *lb, const char *method, const char *target,
                          struct str body);
 
-/* The same, and turns the loop until the answer has ended. */
+/* The same, and turns the loop until the response has ended. */
 void http_loopback_run(struct http_loopback *lb, const char *method, const char *target,
                        struct str body);
 

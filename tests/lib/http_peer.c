@@ -192,7 +192,7 @@ void peer_until_text(struct peer *p, const char *text)
 
 /* --- answers --- */
 
-struct str answer_header(const struct answer *a, const char *name)
+struct str response_header(const struct peer_reply *a, const char *name)
 {
         struct str rest = a->head, line;
 
@@ -207,9 +207,9 @@ struct str answer_header(const struct answer *a, const char *name)
         return STR_NULL;
 }
 
-static size_t body_end(struct peer *p, const struct answer *a, size_t head_n)
+static size_t body_end(struct peer *p, const struct peer_reply *a, size_t head_n)
 {
-        struct str length = answer_header(a, "Content-Length");
+        struct str length = response_header(a, "Content-Length");
         uint64_t n = 0;
 
         if (length.p) {
@@ -217,16 +217,16 @@ static size_t body_end(struct peer *p, const struct answer *a, size_t head_n)
                 peer_until_bytes(p, head_n + n);
                 return head_n + n;
         }
-        if (!answer_header(a, "Transfer-Encoding").p)
+        if (!response_header(a, "Transfer-Encoding").p)
                 return head_n;
         /* The last chunk stands right behind the head or behind another chunk. */
         return until_text_from(p, head_n - 2, "\r\n0\r\n\r\n");
 }
 
-static struct answer take(struct peer *p, bool head_only)
+static struct peer_reply take(struct peer *p, bool head_only)
 {
         static struct buf taken;
-        struct answer a;
+        struct peer_reply a;
         size_t head_n, n;
 
         head_n = until_text_from(p, 0, "\r\n\r\n");
@@ -243,18 +243,18 @@ static struct answer take(struct peer *p, bool head_only)
         return a;
 }
 
-struct answer peer_answer(struct peer *p)
+struct peer_reply peer_response(struct peer *p)
 {
         return take(p, /* head_only= */ false);
 }
 
-struct answer peer_answer_head_only(struct peer *p)
+struct peer_reply peer_answer_head_only(struct peer *p)
 {
         return take(p, /* head_only= */ true);
 }
 
-struct answer peer_ask(struct peer *p, const char *text)
+struct peer_reply peer_ask(struct peer *p, const char *text)
 {
         peer_sendz(p, text);
-        return peer_answer(p);
+        return peer_response(p);
 }

@@ -40,7 +40,7 @@ struct peer {
         struct buf in;
 };
 
-struct answer {
+struct peer_reply {
         int status;
         struct str head; /* status line included */
         struct str body; /* chunks as they came */
@@ -61,14 +61,14 @@ void peer_until_bytes(struct peer *p, size_t n);
 void peer_until_text(struct peer *p, const char *text);
 void peer_until_eof(struct peer *p);
 
-/* Takes one whole answer from the input. Its views are valid until the next call. */
-struct answer peer_answer(struct peer *p);
-struct answer peer_answer_head_only(struct peer *p);
+/* Takes one whole response from the input. Its views are valid until the next call. */
+struct peer_reply peer_response(struct peer *p);
+struct peer_reply peer_answer_head_only(struct peer *p);
 
-/* Sends the text and takes one answer. */
-struct answer peer_ask(struct peer *p, const char *text);
+/* Sends the text and takes one response. */
+struct peer_reply peer_ask(struct peer *p, const char *text);
 
 /* The value of a field; the null view if there is none. */
-struct str answer_header(const struct answer *a, const char *name);
+struct str response_header(const struct peer_reply *a, const char *name);
 
 #endif

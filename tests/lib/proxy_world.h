@@ -22,7 +22,7 @@ static struct sock_addr front_addr;
 static struct http_client_config config;
 static struct http_proxy_target target; /* what the route adds to the path */
 static bool target_by_fd;
-static bool early_header; /* the route adds one to the answer before it calls the proxy */
+static bool early_header; /* the route adds one to the response before it calls the proxy */
 static bool hold;         /* the route only keeps the request, for proxy_held */
 static struct http_req *held;
 static int freed_count;
@@ -172,7 +172,7 @@ static inline int teardown(void **state)
 
 /* --- steps --- */
 
-/* Sends a request to the front and collects the answer until `last`. The connection is closed. */
+/* Sends a request to the front and collects the response until `last`. The connection is closed. */
 static inline void ask(struct wire_peer *c, const char *request, const char *last)
 {
         wire_connect(c, &front_addr);

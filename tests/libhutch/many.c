@@ -6,7 +6,7 @@
  * usage: many URL KEY IMAGE COMMANDS
  *
  * Each says "up" and waits at a gate, a FIFO that nobody has opened for writing. It is opened when all
- * are up, so they did run at the same time, and every output was told while its command ran.
+ * are up, so they did run at the same time, and every output arrived while its command was running.
  */
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ struct many {
 struct one {
         struct many *m;
         struct hutch_call call;
-        struct hutch_command_result *ran;
+        struct hutch_command_result *result;
 };
 
 static void on_gate(struct hutch_call *call, int result)
@@ -64,12 +64,12 @@ static void on_done(struct hutch_call *call, int result)
         struct one *o = call->data;
         struct many *m = o->m;
 
-        if (result == 0 && o->ran->exit_code == 0)
+        if (result == 0 && o->result->exit_code == 0)
                 m->good++;
         else
                 (void) snprintf(m->error, sizeof(m->error), "%s",
-                                result < 0 ? call->error.message : o->ran->error);
-        hutch_command_result_free(o->ran);
+                                result < 0 ? call->error.message : o->result->error);
+        hutch_command_result_free(o->result);
         /* If one fails, the others would wait for ever. */
         if (++m->done == m->n || result < 0)
                 hutch_call_cancel(&m->gate);
@@ -89,7 +89,7 @@ static int start(struct many *m, struct one *o)
         what.attached = true;
         what.output = on_output;
         what.data = o;
-        return hutch_run_command(m->client, m->agent, &what, &o->ran, &o->call);
+        return hutch_run_command(m->client, m->agent, &what, &o->result, &o->call);
 }
 
 static void run(struct many *m)

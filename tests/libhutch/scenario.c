@@ -86,7 +86,7 @@ int main(int argc, char **argv)
                 for (const struct step *s = parts[i]; s->name; s++)
                         failed += !run_step(&w, s, ++number);
         hutch_endpoint_free(w.agent);
-        hutch_sandbox_free(w.box);
+        hutch_sandbox_free(w.sandbox);
         hutch_client_free(w.client);
         return failed ? 1 : 0;
 }

@@ -28,7 +28,7 @@ struct world {
         const char *image;
         unsigned has; /* enum needs */
         struct hutch_call call;
-        struct hutch_sandbox *box; /* one that runs, while there is one, and its agent */
+        struct hutch_sandbox *sandbox; /* one that runs, while there is one, and its agent */
         struct hutch_endpoint *agent;
         bool failed; /* the step */
 };

@@ -139,7 +139,7 @@ static void our_loop_by_descriptor(struct world *w)
         p.fd = hutch_loop_fd(loop);
         CHECK(w, p.fd >= 0);
         prepare(w, loop, &o);
-        WORKS(w, hutch_get_sandbox(w->client, w->box->id, NULL, &o.call));
+        WORKS(w, hutch_get_sandbox(w->client, w->sandbox->id, NULL, &o.call));
         while (o.times_done == 0) {
                 CHECK(w, poll(&p, 1, 20000) == 1);
                 (void) hutch_loop_run(loop, 0);
@@ -242,7 +242,7 @@ static void loop_freed_with_calls_on_it(struct world *w)
                 for (int i = 0; i < 4; i++)
                         prepare(w, loop, &all[i]);
                 WORKS(w, start(&all[0], "sleep 1000"));
-                WORKS(w, hutch_wait_ready(w->client, w->box->id, NULL, &all[1].call));
+                WORKS(w, hutch_wait_ready(w->client, w->sandbox->id, NULL, &all[1].call));
                 WORKS(w, hutch_ping(w->client, w->agent, &all[2].call));
                 WORKS(w, start_streaming(&all[3], "yes"));
                 hutch_call_cancel(&all[2].call);

@@ -55,14 +55,14 @@ static void events(struct world *w)
         struct hutch_sandbox_options o = hutch_sandbox_options_init();
         struct hutch_call call = hutch_call_init();
         struct deleting d = { .w = w, .call = hutch_call_init(), .result = 1 };
-        struct hutch_sandbox *box;
+        struct hutch_sandbox *sandbox;
         struct hutch_loop *loop;
         int watched = 1;
 
         o.image = w->image;
-        WORKS(w, hutch_create_sandbox(w->client, &o, &box, &w->call));
+        WORKS(w, hutch_create_sandbox(w->client, &o, &sandbox, &w->call));
         WORKS(w, hutch_loop_new(NULL, &loop));
-        (void) snprintf(d.seen.id, sizeof(d.seen.id), "%s", box->id);
+        (void) snprintf(d.seen.id, sizeof(d.seen.id), "%s", sandbox->id);
         d.call.loop = call.loop = loop;
         d.call.done = on_deleted;
         d.call.data = &d;
@@ -74,7 +74,7 @@ static void events(struct world *w)
         WORKS(w, hutch_watch_events(w->client, &watch, &call));
         CHECK(w, hutch_loop_run(loop, 20000) == 0);
         hutch_loop_free(loop);
-        hutch_sandbox_free(box);
+        hutch_sandbox_free(sandbox);
         CHECK(w, d.result == 0);
         CHECK(w, watched == HUTCH_CANCELED);
         CHECK_TEXT(w, d.seen.state, "Stopping");
@@ -113,13 +113,13 @@ static void keys(struct world *w)
 
 static void delete_sandbox(struct world *w)
 {
-        struct hutch_sandbox *box = NULL;
+        struct hutch_sandbox *sandbox = NULL;
         int r;
 
-        WORKS(w, hutch_delete_sandbox(w->client, w->box->id, &w->call));
-        r = hutch_get_sandbox(w->client, w->box->id, &box, &w->call);
-        CHECK(w, r == HUTCH_NOT_FOUND || (r == 0 && strcmp(box->state, "Terminated") == 0));
-        hutch_sandbox_free(box);
+        WORKS(w, hutch_delete_sandbox(w->client, w->sandbox->id, &w->call));
+        r = hutch_get_sandbox(w->client, w->sandbox->id, &sandbox, &w->call);
+        CHECK(w, r == HUTCH_NOT_FOUND || (r == 0 && strcmp(sandbox->state, "Terminated") == 0));
+        hutch_sandbox_free(sandbox);
         CHECK(w, hutch_ping(w->client, w->agent, &w->call) < 0);
         CHECK(w, w->call.error.message[0]);
 }

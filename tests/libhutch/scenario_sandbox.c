@@ -29,34 +29,34 @@ static void create(struct world *w)
         o.resource_limits = limits;
         o.n_resource_limits = 2;
         o.timeout = 300;
-        WORKS(w, hutch_create_sandbox(w->client, &o, &w->box, &w->call));
-        CHECK(w, w->box->id[0] != '\0');
-        CHECK_TEXT(w, hutch_sandbox_metadata(w->box, "team"), "one");
-        CHECK(w, !hutch_sandbox_metadata(w->box, "missing"));
-        CHECK(w, llabs(w->box->created_at - now_ms()) < 60000);
-        CHECK(w, llabs(w->box->expires_at - w->box->created_at - 300000) < 2000);
-        CHECK(w, w->box->n_entrypoint == 3 && strcmp(w->box->entrypoint[0], "tail") == 0);
+        WORKS(w, hutch_create_sandbox(w->client, &o, &w->sandbox, &w->call));
+        CHECK(w, w->sandbox->id[0] != '\0');
+        CHECK_TEXT(w, hutch_sandbox_metadata(w->sandbox, "team"), "one");
+        CHECK(w, !hutch_sandbox_metadata(w->sandbox, "missing"));
+        CHECK(w, llabs(w->sandbox->created_at - now_ms()) < 60000);
+        CHECK(w, llabs(w->sandbox->expires_at - w->sandbox->created_at - 300000) < 2000);
+        CHECK(w, w->sandbox->n_entrypoint == 3 && strcmp(w->sandbox->entrypoint[0], "tail") == 0);
 }
 
 static void wait_ready(struct world *w)
 {
-        struct hutch_sandbox *box;
+        struct hutch_sandbox *sandbox;
 
-        WORKS(w, hutch_wait_ready(w->client, w->box->id, &box, &w->call));
-        CHECK_TEXT(w, box->state, "Running");
-        CHECK_TEXT(w, box->id, w->box->id);
-        hutch_sandbox_free(box);
+        WORKS(w, hutch_wait_ready(w->client, w->sandbox->id, &sandbox, &w->call));
+        CHECK_TEXT(w, sandbox->state, "Running");
+        CHECK_TEXT(w, sandbox->id, w->sandbox->id);
+        hutch_sandbox_free(sandbox);
 }
 
 static void get(struct world *w)
 {
-        struct hutch_sandbox *box;
+        struct hutch_sandbox *sandbox;
 
-        WORKS(w, hutch_get_sandbox(w->client, w->box->id, &box, &w->call));
-        CHECK_TEXT(w, box->id, w->box->id);
-        CHECK_TEXT(w, box->image, w->image);
-        CHECK_TEXT(w, hutch_sandbox_metadata(box, "stage"), "test");
-        hutch_sandbox_free(box);
+        WORKS(w, hutch_get_sandbox(w->client, w->sandbox->id, &sandbox, &w->call));
+        CHECK_TEXT(w, sandbox->id, w->sandbox->id);
+        CHECK_TEXT(w, sandbox->image, w->image);
+        CHECK_TEXT(w, hutch_sandbox_metadata(sandbox, "stage"), "test");
+        hutch_sandbox_free(sandbox);
 }
 
 static void base_url_with_and_without_v1(struct world *w)
@@ -66,12 +66,12 @@ static void base_url_with_and_without_v1(struct world *w)
 
         for (size_t i = 0; i < 3; i++) {
                 struct hutch_client *client;
-                struct hutch_sandbox *box;
+                struct hutch_sandbox *sandbox;
 
                 (void) snprintf(url, sizeof(url), "%s%s", w->url, ends[i]);
                 WORKS(w, hutch_client_new(url, w->key, NULL, &client));
-                WORKS(w, hutch_get_sandbox(client, w->box->id, &box, &w->call));
-                hutch_sandbox_free(box);
+                WORKS(w, hutch_get_sandbox(client, w->sandbox->id, &sandbox, &w->call));
+                hutch_sandbox_free(sandbox);
                 hutch_client_free(client);
         }
 }
@@ -126,7 +126,7 @@ static size_t listed(struct world *w, const struct hutch_list_options *o)
         if (hutch_list_sandboxes(w->client, o, &list, &w->call) < 0)
                 return SIZE_MAX;
         for (size_t i = 0; i < list->n; i++)
-                found += strcmp(list->items[i]->id, w->box->id) == 0;
+                found += strcmp(list->items[i]->id, w->sandbox->id) == 0;
         hutch_sandbox_list_free(list);
         return found;
 }
@@ -173,9 +173,9 @@ static void renew(struct world *w)
 {
         int64_t at = 0;
 
-        WORKS(w, hutch_renew_sandbox(w->client, w->box->id, 900, &at, &w->call));
+        WORKS(w, hutch_renew_sandbox(w->client, w->sandbox->id, 900, &at, &w->call));
         CHECK(w, llabs(at - now_ms() - 900000) < 60000);
-        CHECK(w, hutch_renew_sandbox(w->client, w->box->id, -5, NULL, &w->call) < 0);
+        CHECK(w, hutch_renew_sandbox(w->client, w->sandbox->id, -5, NULL, &w->call) < 0);
 }
 
 static void patch_metadata(struct world *w)
@@ -184,28 +184,28 @@ static void patch_metadata(struct world *w)
                                                    { "fresh", "yes" },
                                                    { "stage", NULL } };
         struct hutch_metadata_patch p = hutch_metadata_patch_init();
-        struct hutch_sandbox *box;
+        struct hutch_sandbox *sandbox;
 
         p.pairs = pairs;
         p.n = 3;
-        WORKS(w, hutch_patch_metadata(w->client, w->box->id, &p, &box, &w->call));
-        CHECK_TEXT(w, hutch_sandbox_metadata(box, "team"), "two");
-        CHECK_TEXT(w, hutch_sandbox_metadata(box, "fresh"), "yes");
-        CHECK(w, !hutch_sandbox_metadata(box, "stage"));
-        hutch_sandbox_free(box);
+        WORKS(w, hutch_patch_metadata(w->client, w->sandbox->id, &p, &sandbox, &w->call));
+        CHECK_TEXT(w, hutch_sandbox_metadata(sandbox, "team"), "two");
+        CHECK_TEXT(w, hutch_sandbox_metadata(sandbox, "fresh"), "yes");
+        CHECK(w, !hutch_sandbox_metadata(sandbox, "stage"));
+        hutch_sandbox_free(sandbox);
 }
 
 static void endpoints(struct world *w)
 {
         struct hutch_endpoint *other;
 
-        WORKS(w, hutch_discover_execd(w->client, w->box->id, &w->agent, &w->call));
+        WORKS(w, hutch_discover_execd(w->client, w->sandbox->id, &w->agent, &w->call));
         CHECK(w, w->agent->url && strncmp(w->agent->url, "http", 4) == 0 && w->agent->host);
         CHECK(w, w->agent->port > 0 && w->agent->port < 65536);
-        WORKS(w, hutch_get_endpoint(w->client, w->box->id, 8080, &other, &w->call));
+        WORKS(w, hutch_get_endpoint(w->client, w->sandbox->id, 8080, &other, &w->call));
         CHECK(w, strcmp(other->url, w->agent->url) != 0);
         hutch_endpoint_free(other);
-        CHECK(w, hutch_get_endpoint(w->client, w->box->id, 0, &other, &w->call) < 0);
+        CHECK(w, hutch_get_endpoint(w->client, w->sandbox->id, 0, &other, &w->call) < 0);
         WORKS(w, hutch_ping(w->client, w->agent, &w->call));
 }
 
@@ -217,15 +217,15 @@ static void calls_without_a_struct(struct world *w)
 
 static void pause_and_resume(struct world *w)
 {
-        struct hutch_sandbox *box;
+        struct hutch_sandbox *sandbox;
 
-        WORKS(w, hutch_pause_sandbox(w->client, w->box->id, &w->call));
-        WORKS(w, hutch_get_sandbox(w->client, w->box->id, &box, &w->call));
-        CHECK(w, strncmp(box->state, "Paus", 4) == 0);
-        hutch_sandbox_free(box);
-        CHECK(w, hutch_pause_sandbox(w->client, w->box->id, &w->call) == HUTCH_CONFLICT);
-        WORKS(w, hutch_resume_sandbox(w->client, w->box->id, &w->call));
-        WORKS(w, hutch_wait_ready(w->client, w->box->id, NULL, &w->call));
+        WORKS(w, hutch_pause_sandbox(w->client, w->sandbox->id, &w->call));
+        WORKS(w, hutch_get_sandbox(w->client, w->sandbox->id, &sandbox, &w->call));
+        CHECK(w, strncmp(sandbox->state, "Paus", 4) == 0);
+        hutch_sandbox_free(sandbox);
+        CHECK(w, hutch_pause_sandbox(w->client, w->sandbox->id, &w->call) == HUTCH_CONFLICT);
+        WORKS(w, hutch_resume_sandbox(w->client, w->sandbox->id, &w->call));
+        WORKS(w, hutch_wait_ready(w->client, w->sandbox->id, NULL, &w->call));
 }
 
 const struct step sandbox_steps[] = {

@@ -25,7 +25,7 @@
 struct shared {
         const char *url, *key;
         struct hutch_client *client;
-        struct hutch_sandbox *box;
+        struct hutch_sandbox *sandbox;
         struct hutch_endpoint *agent;
         int rounds;
         pthread_barrier_t together;
@@ -50,17 +50,20 @@ static void blocking(struct thread *t, int round)
 {
         struct hutch_call call = hutch_call_init();
         struct hutch_command_options o = hutch_command_options_init();
-        struct hutch_command_result *ran = NULL;
-        struct hutch_sandbox *box = NULL;
+        struct hutch_command_result *result = NULL;
+        struct hutch_sandbox *sandbox = NULL;
         char command[64];
 
         (void) snprintf(command, sizeof(command), "echo %d.%d", t->number, round);
         o.command = command;
-        expect(t, hutch_run_command(t->s->client, t->s->agent, &o, &ran, &call) == 0, "run", &call);
-        expect(t, ran && strncmp(ran->out, command + 5, strlen(command + 5)) == 0, "output", &call);
-        hutch_command_result_free(ran);
-        expect(t, hutch_get_sandbox(t->s->client, t->s->box->id, &box, &call) == 0, "get", &call);
-        hutch_sandbox_free(box);
+        expect(t, hutch_run_command(t->s->client, t->s->agent, &o, &result, &call) == 0, "run",
+               &call);
+        expect(t, result && strncmp(result->out, command + 5, strlen(command + 5)) == 0, "output",
+               &call);
+        hutch_command_result_free(result);
+        expect(t, hutch_get_sandbox(t->s->client, t->s->sandbox->id, &sandbox, &call) == 0, "get",
+               &call);
+        hutch_sandbox_free(sandbox);
         expect(t, hutch_get_sandbox(t->s->client, "nonsense", NULL, &call) == HUTCH_NOT_FOUND,
                "missing", &call);
 }
@@ -188,18 +191,18 @@ int main(int argc, char **argv)
         all(&s, threads, n, first_client);
         printf("%s 1 - first clients at the same time\n", s.failed ? "not ok" : "ok");
         if (hutch_client_new(s.url, s.key, NULL, &s.client) < 0
-            || hutch_create_sandbox(s.client, &options, &s.box, &call) < 0
-            || hutch_wait_ready(s.client, s.box->id, NULL, &call) < 0
-            || hutch_discover_execd(s.client, s.box->id, &s.agent, &call) < 0) {
+            || hutch_create_sandbox(s.client, &options, &s.sandbox, &call) < 0
+            || hutch_wait_ready(s.client, s.sandbox->id, NULL, &call) < 0
+            || hutch_discover_execd(s.client, s.sandbox->id, &s.agent, &call) < 0) {
                 printf("not ok 2 - %s\n", call.error.message);
                 return 1;
         }
         all(&s, threads, n, work);
-        if (hutch_delete_sandbox(s.client, s.box->id, &call) < 0)
+        if (hutch_delete_sandbox(s.client, s.sandbox->id, &call) < 0)
                 atomic_fetch_add(&s.failed, 1);
         printf("%s 2 - %d threads, %d rounds each\n", s.failed ? "not ok" : "ok", n, s.rounds);
         hutch_endpoint_free(s.agent);
-        hutch_sandbox_free(s.box);
+        hutch_sandbox_free(s.sandbox);
         hutch_client_free(s.client);
         return s.failed ? 1 : 0;
 }

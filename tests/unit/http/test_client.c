@@ -160,8 +160,8 @@ static void test_body_lengths_are_held(void **state)
         }
 }
 
-/* An answer that comes before the body is complete is an answer; the connection is not used again. */
-static void test_early_answer(void **state)
+/* A response that comes before the body is complete is a response; the connection is not used again. */
+static void test_early_response(void **state)
 {
         struct wire_peer server;
         struct probe x;
@@ -180,7 +180,7 @@ static void test_early_answer(void **state)
         probe_done(&x);
 }
 
-/* The server answered and closed without reading: writing fails first, the answer still counts. */
+/* The server answered and closed without reading: writing fails first, the response still counts. */
 static void test_answer_behind_a_broken_pipe(void **state)
 {
         static const char chunk[32 * 1024];
@@ -384,7 +384,7 @@ static void test_retry_on_stale_connection(void **state)
         stale("PUT", HTTP_CALL_SIZED, false, -ECONNRESET);
 }
 
-/* "408 Request Timeout" of a server that grew tired of an idle connection is no answer to the
+/* "408 Request Timeout" of a server that grew tired of an idle connection is no response to the
  * request that was just given to it. */
 static void test_answer_before_the_request(void **state)
 {
@@ -631,7 +631,7 @@ static void test_upgrade(void **state)
 }
 
 /* The server reads no more but keeps the connection. Whoever writes the body must not wait for a
- * drain that never comes, and the time for the answer runs. */
+ * drain that never comes, and the time for the response runs. */
 static void test_server_reads_no_more(void **state)
 {
         struct wire_peer server;
@@ -710,7 +710,7 @@ int main(void)
                 T(test_body_in_memory),
                 T(test_chunked_body),
                 T(test_body_lengths_are_held),
-                T(test_early_answer),
+                T(test_early_response),
                 T(test_answer_behind_a_broken_pipe),
                 T(test_reuse),
                 T(test_pool_is_bounded_and_lifo),

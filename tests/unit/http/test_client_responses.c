@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the client makes of answers, honest and hostile. */
+/* What the client makes of responses, honest and hostile. */
 
 #include "tests/lib/call_probe.h"
 
-struct answer_case {
+struct response_case {
         const char *name;
         const char *method;
         const char *bytes;
@@ -19,7 +19,7 @@ static char huge_head[70 * 1024];
 
 #define H HEAD_OK
 
-static const struct answer_case answers[] = {
+static const struct response_case answers[] = {
         { "sized", "GET", H "Content-Length: 5\r\n\r\nhello", 0, 200, "hello", .kept = true },
         { "empty", "GET", H "Content-Length: 0\r\n\r\n", 0, 200, "", .kept = true },
         { "chunked", "GET",
@@ -48,10 +48,10 @@ static const struct answer_case answers[] = {
           0, 200, "hi", .kept = true },
         { "no reason phrase", "GET", "HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n", 0, 200, "",
           .kept = true },
-        { "more than the answer", "GET", H "Content-Length: 2\r\n\r\nhiHTTP/1.1 200 OK\r\n", 0, 200,
-          "hi" },
-        { "two answers", "GET", H "Content-Length: 0\r\n\r\n" H "Content-Length: 0\r\n\r\n", 0, 200,
-          "" },
+        { "more than the response", "GET", H "Content-Length: 2\r\n\r\nhiHTTP/1.1 200 OK\r\n", 0,
+          200, "hi" },
+        { "two responses", "GET", H "Content-Length: 0\r\n\r\n" H "Content-Length: 0\r\n\r\n", 0,
+          200, "" },
 
         { "garbage", "GET", "\x16\x03\x01 no http\r\n\r\n", -EBADMSG },
         { "a request", "GET", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", -EBADMSG },
@@ -96,7 +96,7 @@ static const struct answer_case answers[] = {
         { "nothing", "GET", "", -ECONNRESET, .fin = true },
 };
 
-static void check_answer(const struct answer_case *c, size_t piece)
+static void check_response(const struct response_case *c, size_t piece)
 {
         struct wire_peer server;
         struct probe x;
@@ -120,7 +120,7 @@ static void check_answer(const struct answer_case *c, size_t piece)
         probe_done(&x);
 }
 
-static void test_answers(void **state)
+static void test_responses(void **state)
 {
         int n = snprintf(huge_head, sizeof(huge_head), H);
 
@@ -128,7 +128,7 @@ static void test_answers(void **state)
         while ((size_t) n < sizeof(huge_head) - 100)
                 n += snprintf(huge_head + n, sizeof(huge_head) - (size_t) n, "A: %050d\r\n", 1);
         for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
-                check_answer(&answers[i], 64 * KiB);
+                check_response(&answers[i], 64 * KiB);
 }
 
 static void test_answers_in_pieces(void **state)
@@ -137,7 +137,7 @@ static void test_answers_in_pieces(void **state)
         for (size_t piece = 1; piece <= 7; piece += 3)
                 for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
                         if (answers[i].bytes != huge_head)
-                                check_answer(&answers[i], piece);
+                                check_response(&answers[i], piece);
 }
 
 static void test_too_many_headers(void **state)
@@ -176,7 +176,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-                T(test_answers),
+                T(test_responses),
                 T(test_answers_in_pieces),
                 T(test_too_many_headers),
                 T(test_endless_interim),

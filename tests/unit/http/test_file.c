@@ -13,7 +13,7 @@
 
 static struct world world;
 static struct http_file_options options;
-static int source; /* what /file serves; each answer gets a copy of the descriptor */
+static int source; /* what /file serves; each response gets a copy of the descriptor */
 static int result; /* of http_reply_file */
 
 static void exec_file(struct http_req *req)
@@ -88,25 +88,25 @@ static int tear_down(void **state)
 static void whole_file(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         fill(100000);
         peer_open(&p, &world);
         for (int i = 0; i < 2; i++) {
                 a = peer_ask(&p, GET(""));
                 check_i64_eq(a.status, 200);
-                check_str_eq(answer_header(&a, "Content-Type"), "application/octet-stream");
-                check_str_eq(answer_header(&a, "Content-Length"), "100000");
-                check_str_eq(answer_header(&a, "Accept-Ranges"), "bytes");
-                check_str_eq(answer_header(&a, "Last-Modified"), MODIFIED_TEXT);
-                check_true(answer_header(&a, "ETag").p == NULL);
+                check_str_eq(response_header(&a, "Content-Type"), "application/octet-stream");
+                check_str_eq(response_header(&a, "Content-Length"), "100000");
+                check_str_eq(response_header(&a, "Accept-Ranges"), "bytes");
+                check_str_eq(response_header(&a, "Last-Modified"), MODIFIED_TEXT);
+                check_true(response_header(&a, "ETag").p == NULL);
                 check_bytes(a.body, 0, 100000);
         }
         fill(0);
         a = peer_ask(&p, GET("Range: bytes=0-1\r\n"));
         check_i64_eq(a.status, 416);
         a = peer_ask(&p, GET(""));
-        check_str_eq(answer_header(&a, "Content-Length"), "0");
+        check_str_eq(response_header(&a, "Content-Length"), "0");
         peer_close(&p);
 }
 
@@ -140,14 +140,15 @@ static void ranges(void **state)
         fill(1000);
         peer_open(&p, &world);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct answer a;
+                struct peer_reply a;
 
                 check_case(cases[i].text);
                 options.flags = cases[i].flags;
                 options.range_code = "UNKNOWN";
                 a = peer_ask(&p, cases[i].text);
                 check_i64_eq(a.status, cases[i].status);
-                check_view_eq(answer_header(&a, "Content-Range"), str_from(cases[i].content_range));
+                check_view_eq(response_header(&a, "Content-Range"),
+                              str_from(cases[i].content_range));
                 if (a.status == 416)
                         check_true(str_starts_with(a.body, STR("{\"code\":\"UNKNOWN\"")));
                 else
@@ -159,21 +160,21 @@ static void ranges(void **state)
 static void conditions(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
         char tag[80], text[256];
 
         fill(1000);
         options.flags = HTTP_FILE_ETAG;
         peer_open(&p, &world);
         a = peer_ask(&p, GET(""));
-        (void) snprintf(tag, sizeof(tag), "%.*s", STR_ARG(answer_header(&a, "ETag")));
+        (void) snprintf(tag, sizeof(tag), "%.*s", STR_ARG(response_header(&a, "ETag")));
         check_true(tag[0] == '"');
 
         (void) snprintf(text, sizeof(text), GET("If-None-Match: %s\r\n"), tag);
         a = peer_ask(&p, text);
         check_i64_eq(a.status, 304);
-        check_str_eq(answer_header(&a, "ETag"), tag);
-        check_true(answer_header(&a, "Content-Length").p == NULL);
+        check_str_eq(response_header(&a, "ETag"), tag);
+        check_true(response_header(&a, "Content-Length").p == NULL);
         a = peer_ask(&p, GET("If-Modified-Since: " MODIFIED_TEXT "\r\n"));
         check_i64_eq(a.status, 304);
         a = peer_ask(&p, GET("If-Modified-Since: Sat, 31 Jan 2026 23:59:58 GMT\r\n"));
@@ -192,14 +193,14 @@ static void conditions(void **state)
 static void head(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         fill(1000);
         peer_open(&p, &world);
         peer_sendz(&p, "HEAD /file HTTP/1.1\r\nHost: x\r\nRange: bytes=0-1\r\n\r\n");
         a = peer_answer_head_only(&p);
         check_i64_eq(a.status, 200);
-        check_str_eq(answer_header(&a, "Content-Length"), "1000");
+        check_str_eq(response_header(&a, "Content-Length"), "1000");
         a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
         check_str_eq(a.body, "hello\n");
         peer_close(&p);
@@ -247,13 +248,13 @@ static void dispositions(void **state)
         fill(3);
         peer_open(&p, &world);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct answer a;
+                struct peer_reply a;
 
                 check_case(cases[i].field);
                 options.name = cases[i].name;
                 a = peer_ask(&p, GET(""));
                 check_i64_eq(a.status, 200);
-                check_str_eq(answer_header(&a, "Content-Disposition"), cases[i].field);
+                check_str_eq(response_header(&a, "Content-Disposition"), cases[i].field);
         }
         peer_close(&p);
 }
@@ -277,16 +278,16 @@ static void a_shrinking_file_breaks_the_connection(void **state)
 static void a_growing_file_is_sent_as_promised(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         fill(4 * MiB);
         peer_open(&p, &world);
         peer_sendz(&p, GET("") "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
         world_turn(&world, 3);
         check_i64_eq(ftruncate(source, 8 * MiB), 0);
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_bytes(a.body, 0, 4 * MiB);
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_str_eq(a.body, "hello\n");
         peer_close(&p);
 }

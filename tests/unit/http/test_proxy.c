@@ -218,7 +218,7 @@ static void test_until_eof_becomes_chunked(void **state)
 }
 
 struct empty_case {
-        const char *name, *request, *answer, *status, *wanted, *unwanted;
+        const char *name, *request, *response, *status, *wanted, *unwanted;
 };
 
 static void test_answers_without_body(void **state)
@@ -241,7 +241,7 @@ static void test_answers_without_body(void **state)
 
                 check_case(cases[i].name);
                 pass(&c, &server, cases[i].request);
-                wire_send(&loop, &server, str_from(cases[i].answer));
+                wire_send(&loop, &server, str_from(cases[i].response));
                 wire_until(&loop, wire_has(&c, "\r\n\r\n"));
                 wire_settle(&loop);
                 check_true(wire_has(&c, cases[i].status));
@@ -301,7 +301,7 @@ static void test_answer_headers_are_judged(void **state)
         both_done(&c, &server);
 }
 
-static void test_a_judge_may_refuse_the_answer(void **state)
+static void test_a_judge_may_refuse_the_response(void **state)
 {
         struct wire_peer c, server;
 
@@ -361,7 +361,7 @@ static void test_expect_without_server(void **state)
         wire_done(&c);
 }
 
-static void test_early_answer(void **state)
+static void test_early_response(void **state)
 {
         struct wire_peer c, server;
 
@@ -398,11 +398,11 @@ int main(void)
                 T(test_answers_without_body),
                 T(test_answer_headers),
                 T(test_answer_headers_are_judged),
-                T(test_a_judge_may_refuse_the_answer),
+                T(test_a_judge_may_refuse_the_response),
                 T(test_a_switch_is_judged_too),
                 T(test_expect_is_answered_by_us),
                 T(test_expect_without_server),
-                T(test_early_answer),
+                T(test_early_response),
         };
 
         return cmocka_run_group_tests_name("proxy", tests, NULL, NULL);

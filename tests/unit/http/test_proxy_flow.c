@@ -162,7 +162,7 @@ static void test_refused(void **state)
         wire_done(&c);
 }
 
-static void test_no_answer(void **state)
+static void test_no_response(void **state)
 {
         struct wire_peer c, server;
 
@@ -175,7 +175,7 @@ static void test_no_answer(void **state)
         both_done(&c, &server);
 }
 
-static void test_bad_answers(void **state)
+static void test_bad_responses(void **state)
 {
         static const char *const answers[] = {
                 "garbage\r\n\r\n",
@@ -204,7 +204,7 @@ static void test_bad_answers(void **state)
                 }
 }
 
-static void test_server_dies_before_the_answer(void **state)
+static void test_server_dies_before_the_response(void **state)
 {
         struct wire_peer c, server;
 
@@ -216,7 +216,7 @@ static void test_server_dies_before_the_answer(void **state)
         wire_done(&c);
 }
 
-static void test_server_dies_inside_the_answer(void **state)
+static void test_server_dies_inside_the_response(void **state)
 {
         static const char *const heads[] = {
                 OK "Content-Length: 10\r\n\r\nabc",
@@ -240,10 +240,10 @@ static void test_server_dies_inside_the_answer(void **state)
 static void test_client_leaves(void **state)
 {
         static const struct {
-                const char *name, *request, *answer;
+                const char *name, *request, *response;
         } cases[] = {
                 { "waiting", GET_X, "" },
-                { "in the answer", GET_X, OK "Content-Length: 10\r\n\r\nabc" },
+                { "in the response", GET_X, OK "Content-Length: 10\r\n\r\nabc" },
                 { "in the body", "PUT /p/x HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc",
                   "" },
         };
@@ -254,7 +254,7 @@ static void test_client_leaves(void **state)
 
                 check_case(cases[i].name);
                 pass(&c, &server, cases[i].request);
-                wire_send(&loop, &server, str_from(cases[i].answer));
+                wire_send(&loop, &server, str_from(cases[i].response));
                 wire_settle(&loop);
                 wire_done(&c);
                 wire_until(&loop, wire_at_end(&server));
@@ -388,10 +388,10 @@ int main(void)
                 T(test_pipelined_requests_keep_their_order),
                 T(test_given_descriptor),
                 T(test_refused),
-                T(test_no_answer),
-                T(test_bad_answers),
-                T(test_server_dies_before_the_answer),
-                T(test_server_dies_inside_the_answer),
+                T(test_no_response),
+                T(test_bad_responses),
+                T(test_server_dies_before_the_response),
+                T(test_server_dies_inside_the_response),
                 T(test_client_leaves),
                 T(test_client_leaves_while_held_back),
                 T(test_client_leaves_before),

@@ -58,7 +58,7 @@ static void until_told(int n)
         check_i64_eq(told, n);
 }
 
-static void test_of_answers(void **state)
+static void test_of_responses(void **state)
 {
         struct peer p;
 
@@ -111,7 +111,7 @@ static void test_of_requests_without_a_socket(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_of_answers, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_of_responses, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_of_a_client_that_left, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_of_requests_without_a_socket, set_up,
                                                 tear_down),

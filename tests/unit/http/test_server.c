@@ -158,12 +158,12 @@ static void keeps_the_connection(void **state)
 
         peer_open(&p, &world);
         for (int i = 0; i < 3; i++) {
-                struct answer a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+                struct peer_reply a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
 
                 check_i64_eq(a.status, 200);
                 check_str_eq(a.body, "hello\n");
-                check_true(answer_header(&a, "Date").p != NULL);
-                check_true(answer_header(&a, "Connection").p == NULL);
+                check_true(response_header(&a, "Date").p != NULL);
+                check_true(response_header(&a, "Connection").p == NULL);
         }
         check_u64_eq(http_server_stats(world.server).requests, 3);
         check_u64_eq(http_server_stats(world.server).accepted, 1);
@@ -185,13 +185,13 @@ static void follows_connection_header(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct peer p;
-                struct answer a;
+                struct peer_reply a;
 
                 check_case(cases[i].text);
                 peer_open(&p, &world);
                 a = peer_ask(&p, cases[i].text);
                 check_i64_eq(a.status, 200);
-                check_view_eq(answer_header(&a, "Connection"), str_from(cases[i].connection));
+                check_view_eq(response_header(&a, "Connection"), str_from(cases[i].connection));
                 if (cases[i].kept)
                         check_i64_eq(peer_ask(&p, cases[0].text).status, 200);
                 else
@@ -205,14 +205,14 @@ static void a_request_may_come_byte_by_byte(void **state)
         static const char text[] =
                 "\r\nPOST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabcd";
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         peer_open(&p, &world);
         for (size_t i = 0; i + 1 < sizeof(text); i++) {
                 peer_send(&p, str_of(text + i, 1));
                 world_turn(&world, 2);
         }
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_str_eq(a.body, "abcd");
         peer_close(&p);
 }
@@ -230,7 +230,7 @@ static void answers_in_order(void **state)
         peer_open(&p, &world);
         peer_send(&p, buf_str(&b));
         for (int i = 0; i < 500; i++) {
-                struct answer a = peer_answer(&p);
+                struct peer_reply a = peer_response(&p);
                 char want[16];
 
                 (void) snprintf(want, sizeof(want), "%d", i);
@@ -239,10 +239,10 @@ static void answers_in_order(void **state)
         peer_close(&p);
 }
 
-static void waits_for_a_slow_answer(void **state)
+static void waits_for_a_slow_response(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         peer_open(&p, &world);
         peer_sendz(&p,
@@ -252,9 +252,9 @@ static void waits_for_a_slow_answer(void **state)
         check_u64_eq(p.in.n, 0);
         http_reply(held, 201, STR("text/plain"), STR("late"));
         let_go(&held);
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_i64_eq(a.status, 201);
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_str_eq(a.body, "hello\n");
         peer_close(&p);
 }
@@ -315,7 +315,7 @@ static void takes_bodies(void **state)
 
         peer_open(&p, &world);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct answer a;
+                struct peer_reply a;
 
                 check_case(cases[i].text);
                 a = peer_ask(&p, cases[i].text);
@@ -329,12 +329,12 @@ static void takes_bodies(void **state)
 static void names_what_is_wrong_with_json(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         peer_open(&p, &world);
         a = peer_ask(&p,
                      "POST /greet HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{\"name\":4}");
-        check_str_eq(answer_header(&a, "Content-Type"), "application/json");
+        check_str_eq(response_header(&a, "Content-Type"), "application/json");
         check_true(memmem(a.body.p, a.body.n, "INVALID_REQUEST_BODY", 20) != NULL);
         check_true(memmem(a.body.p, a.body.n, "name", 4) != NULL);
         peer_close(&p);
@@ -343,7 +343,7 @@ static void names_what_is_wrong_with_json(void **state)
 static void expect_continue(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         peer_open(&p, &world);
         a = peer_ask(&p, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
@@ -352,12 +352,12 @@ static void expect_continue(void **state)
         a = peer_ask(&p, "ok");
         check_i64_eq(a.status, 200);
         check_str_eq(a.body, "ok");
-        /* Not when the answer is there before the body was wanted; then the body will not be
+        /* Not when the response is there before the body was wanted; then the body will not be
          * waited for either. */
         a = peer_ask(&p, "POST /reject HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
                          "Expect: 100-continue\r\n\r\n");
         check_i64_eq(a.status, 409);
-        check_str_eq(answer_header(&a, "Connection"), "close");
+        check_str_eq(response_header(&a, "Connection"), "close");
         peer_until_eof(&p);
         peer_close(&p);
 
@@ -371,7 +371,7 @@ static void expect_continue(void **state)
 static void an_unwanted_body_is_read_over(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         peer_open(&p, &world);
         a = peer_ask(&p, "POST /reject HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n01234");
@@ -407,7 +407,7 @@ static void a_paused_body_waits_in_the_client(void **state)
                                0);
         }
         check_u64_eq(body_seen, BIG);
-        check_i64_eq(peer_answer(&p).status, 200);
+        check_i64_eq(peer_response(&p).status, 200);
         let_go(&held);
         peer_close(&p);
 }
@@ -434,12 +434,12 @@ static void methods(void **state)
 
         peer_open(&p, &world);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                struct answer a;
+                struct peer_reply a;
 
                 check_case(cases[i].text);
                 a = peer_ask(&p, cases[i].text);
                 check_i64_eq(a.status, cases[i].status);
-                check_view_eq(answer_header(&a, "Allow"), str_from(cases[i].allow));
+                check_view_eq(response_header(&a, "Allow"), str_from(cases[i].allow));
         }
         peer_close(&p);
 }
@@ -447,18 +447,18 @@ static void methods(void **state)
 static void head_has_no_body(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         peer_open(&p, &world);
         peer_sendz(&p,
                    "HEAD /hello HTTP/1.1\r\nHost: x\r\n\r\nHEAD /chunks HTTP/1.1\r\nHost: x\r\n\r\n"
                    "HEAD /big HTTP/1.1\r\nHost: x\r\n\r\n");
         a = peer_answer_head_only(&p);
-        check_str_eq(answer_header(&a, "Content-Length"), "6");
+        check_str_eq(response_header(&a, "Content-Length"), "6");
         a = peer_answer_head_only(&p);
-        check_str_eq(answer_header(&a, "Transfer-Encoding"), "chunked");
+        check_str_eq(response_header(&a, "Transfer-Encoding"), "chunked");
         a = peer_answer_head_only(&p);
-        check_str_eq(answer_header(&a, "Content-Length"), "3145728");
+        check_str_eq(response_header(&a, "Content-Length"), "3145728");
         world_turn(&world, 5);
         peer_read(&p);
         check_u64_eq(p.in.n, 0);
@@ -468,7 +468,7 @@ static void head_has_no_body(void **state)
 static void decodes_params(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         peer_open(&p, &world);
         a = peer_ask(&p, "GET /param/a%2Fb%20c+d HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -483,17 +483,17 @@ static void decodes_params(void **state)
 static void request_ids(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         peer_open(&p, &world);
         a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\nX-Request-ID: abc-1\r\n\r\n");
-        check_str_eq(answer_header(&a, "X-Request-ID"), "abc-1");
+        check_str_eq(response_header(&a, "X-Request-ID"), "abc-1");
         a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
-        check_true(id_is_hex(answer_header(&a, "X-Request-ID")));
+        check_true(id_is_hex(response_header(&a, "X-Request-ID")));
         a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\nX-Request-ID: a b\r\n\r\n");
-        check_true(id_is_hex(answer_header(&a, "X-Request-ID")));
+        check_true(id_is_hex(response_header(&a, "X-Request-ID")));
         a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\nX-Request-ID: \xc3\xa9\r\n\r\n");
-        check_true(id_is_hex(answer_header(&a, "X-Request-ID")));
+        check_true(id_is_hex(response_header(&a, "X-Request-ID")));
         peer_close(&p);
 }
 
@@ -502,14 +502,14 @@ static void request_ids(void **state)
 static void chunks(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         peer_open(&p, &world);
         a = peer_ask(&p, "GET /chunks HTTP/1.1\r\nHost: x\r\n\r\n");
         check_str_eq(a.body, "5\r\nfirst\r\nc\r\nsecond piece\r\n0\r\n\r\n");
-        /* HTTP/1.0 knows no chunks: the connection's end is the answer's. */
+        /* HTTP/1.0 knows no chunks: the connection's end is the response's. */
         a = peer_ask(&p, "GET /chunks HTTP/1.0\r\n\r\n");
-        check_true(answer_header(&a, "Transfer-Encoding").p == NULL);
+        check_true(response_header(&a, "Transfer-Encoding").p == NULL);
         peer_until_eof(&p);
         check_str_eq(buf_str(&p.in), "firstsecond piece");
         peer_close(&p);
@@ -530,7 +530,7 @@ static void an_unkept_promise_breaks_the_connection(void **state)
 static void large_answers_are_whole(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         peer_open(&p, &world);
         a = peer_ask(&p, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -543,17 +543,17 @@ static void large_answers_are_whole(void **state)
 
 /* --- clients that leave --- */
 
-static void a_half_closed_client_gets_its_answers(void **state)
+static void a_half_closed_client_gets_its_responses(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         check_case("answered at once");
         peer_open(&p, &world);
         peer_sendz(&p, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n");
         peer_finish(&p);
         world_turn(&world, 5);
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_u64_eq(a.body.n, BIG);
         peer_until_eof(&p);
         peer_close(&p);
@@ -567,9 +567,9 @@ static void a_half_closed_client_gets_its_answers(void **state)
         check_false(http_req_is_gone(held));
         http_reply(held, 200, STR("text/plain"), STR("late"));
         let_go(&held);
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_str_eq(a.body, "late");
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_str_eq(a.body, "hello\n");
         peer_until_eof(&p);
         peer_close(&p);
@@ -581,7 +581,7 @@ static void a_half_closed_client_gets_its_answers(void **state)
         world_turn(&world, 5);
         http_reply(held, 200, STR("text/plain"), STR("late"));
         let_go(&held);
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_str_eq(a.body, "late");
         peer_until_eof(&p);
         peer_close(&p);
@@ -596,7 +596,7 @@ static void replies_to_nobody_do_nothing(void **state)
         peer_sendz(&p, "POST /later HTTP/1.1\r\nHost: x\r\n\r\n");
         world_turn(&world, 3);
         peer_close(&p);
-        /* Reading notices FIN only; that the client is gone for good shows in the answer. */
+        /* Reading notices FIN only; that the client is gone for good shows in the response. */
         http_stream_begin(held, 200, HTTP_LENGTH_UNKNOWN);
         while (!http_req_is_gone(held) && clock_mono(&clock_system) - since < PEER_PATIENCE)
                 world_turn(&world, 1);
@@ -615,7 +615,7 @@ int main(void)
                 TEST(follows_connection_header),
                 TEST(a_request_may_come_byte_by_byte),
                 TEST(answers_in_order),
-                TEST(waits_for_a_slow_answer),
+                TEST(waits_for_a_slow_response),
                 TEST(a_slow_reader_costs_no_memory),
                 TEST(takes_bodies),
                 TEST(names_what_is_wrong_with_json),
@@ -629,7 +629,7 @@ int main(void)
                 TEST(chunks),
                 TEST(an_unkept_promise_breaks_the_connection),
                 TEST(large_answers_are_whole),
-                TEST(a_half_closed_client_gets_its_answers),
+                TEST(a_half_closed_client_gets_its_responses),
                 TEST(replies_to_nobody_do_nothing),
         };
         int r;

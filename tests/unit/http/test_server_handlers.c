@@ -218,7 +218,7 @@ static void replies_after_a_refusal_do_nothing(void **state)
                 open_world(&config);
                 peer_open(&p, &world);
                 peer_sendz(&p, cases[i].text);
-                check_i64_eq(peer_answer(&p).status, cases[i].status);
+                check_i64_eq(peer_response(&p).status, cases[i].status);
                 check_i64_eq(abort_reason, cases[i].reason);
                 world_turn(&world, 3);
                 peer_read(&p);
@@ -229,7 +229,7 @@ static void replies_after_a_refusal_do_nothing(void **state)
         }
 }
 
-static void nonsense_ends_a_streamed_answer(void **state)
+static void nonsense_ends_a_streamed_response(void **state)
 {
         struct peer p;
 
@@ -273,7 +273,7 @@ static void send_now(const struct peer *p, const char *text)
         check_i64_eq(send(p->fd, text, n, MSG_NOSIGNAL | MSG_DONTWAIT), (int64_t) n);
 }
 
-/* The answer is queued and the connection idle, but nothing has left yet. */
+/* The response is queued and the connection idle, but nothing has left yet. */
 static void an_answer_is_not_evicted(void **state)
 {
         struct http_server_config config = quick();
@@ -284,7 +284,7 @@ static void an_answer_is_not_evicted(void **state)
         peer_open(&asking, &world);
         send_now(&asking, GET("/hello"));
         peer_open(&more, &world);
-        check_i64_eq(peer_answer(&asking).status, 200);
+        check_i64_eq(peer_response(&asking).status, 200);
         peer_close(&asking);
         peer_close(&more);
         world_turn(&world, 3);
@@ -327,7 +327,7 @@ static void what_was_held_back_goes_on_with_what_comes(void **state)
         check_true(held);
         net_task_init(&task, want_body);
         net_task_queue(&world.loop, &task);
-        check_i64_eq(peer_answer(&p).status, 200);
+        check_i64_eq(peer_response(&p).status, 200);
         check_str_eq(buf_str(&body), "abcd");
         buf_done(&body);
         peer_close(&p);
@@ -392,7 +392,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(replies_after_a_refusal_do_nothing),
-                cmocka_unit_test(nonsense_ends_a_streamed_answer),
+                cmocka_unit_test(nonsense_ends_a_streamed_response),
                 cmocka_unit_test(writing_past_the_promised_length_breaks_off),
                 cmocka_unit_test(an_answer_is_not_evicted),
                 cmocka_unit_test(a_tunnel_keeps_the_write_timeout),

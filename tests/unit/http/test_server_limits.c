@@ -163,16 +163,16 @@ static void refuses_nonsense(void **state)
         open_world(&config);
         for (size_t i = 0; i < ARRAY_SIZE(nonsense); i++) {
                 struct peer p;
-                struct answer a;
+                struct peer_reply a;
 
                 check_case(nonsense[i].text);
                 peer_open(&p, &world);
                 peer_sendz(&p, nonsense[i].text);
                 peer_sendz(&p, GET("/hello"));
-                a = peer_answer(&p);
+                a = peer_response(&p);
                 check_i64_eq(a.status, nonsense[i].status);
-                check_str_eq(answer_header(&a, "Connection"), "close");
-                check_true(id_is_hex(answer_header(&a, "X-Request-ID")));
+                check_str_eq(response_header(&a, "Connection"), "close");
+                check_true(id_is_hex(response_header(&a, "X-Request-ID")));
                 peer_until_eof(&p);
                 check_u64_eq(p.in.n, 0);
                 peer_close(&p);
@@ -209,7 +209,7 @@ static void limits_heads(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct http_server_config config = quick();
                 struct peer p;
-                struct answer a;
+                struct peer_reply a;
 
                 check_case(cases[i].name);
                 open_world(&config);
@@ -217,7 +217,7 @@ static void limits_heads(void **state)
                 peer_sendz(&p, cases[i].before);
                 send_repeated(&p, cases[i].repeated, cases[i].n);
                 peer_sendz(&p, "\r\n\r\n");
-                a = peer_answer(&p);
+                a = peer_response(&p);
                 check_i64_eq(a.status, cases[i].status);
                 peer_until_eof(&p);
                 peer_close(&p);
@@ -229,27 +229,27 @@ static void limits_bodies(void **state)
 {
         struct http_server_config config = quick();
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         open_world(&config);
         check_case("announced, short enough to be read over");
         peer_open(&p, &world);
         a = peer_ask(&p, POST HOST "Content-Length: 11\r\n\r\n01234567890" GET("/hello"));
         check_i64_eq(a.status, 413);
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_i64_eq(a.status, 200);
 
         check_case("in chunks");
         a = peer_ask(&p, POST HOST "Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n6\r\n567890\r\n"
                                    "0\r\n\r\n" GET("/hello"));
         check_i64_eq(a.status, 413);
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_i64_eq(a.status, 200);
 
         check_case("announced, too long to be worth the connection");
         a = peer_ask(&p, POST HOST "Content-Length: 1000000\r\n\r\n");
         check_i64_eq(a.status, 413);
-        check_str_eq(answer_header(&a, "Connection"), "close");
+        check_str_eq(response_header(&a, "Connection"), "close");
         peer_until_eof(&p);
         peer_close(&p);
 
@@ -257,7 +257,7 @@ static void limits_bodies(void **state)
         peer_open(&p, &world);
         peer_sendz(&p, POST HOST "Transfer-Encoding: chunked\r\n\r\n");
         send_repeated(&p, "10\r\n0123456789abcdef\r\n", 40000);
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_i64_eq(a.status, 413);
         peer_close(&p);
         close_world();
@@ -288,7 +288,7 @@ static void limits_framing(void **state)
                 send_repeated(&p, cases[i].repeated, cases[i].n);
                 if (cases[i].status == 0)
                         peer_sendz(&p, "0\r\n\r\n");
-                check_i64_eq(peer_answer(&p).status, cases[i].status ? cases[i].status : 200);
+                check_i64_eq(peer_response(&p).status, cases[i].status ? cases[i].status : 200);
                 peer_close(&p);
                 close_world();
         }
@@ -344,7 +344,7 @@ static void times_out(void **state)
                 peer_open(&p, &world);
                 peer_sendz(&p, cases[i].text);
                 if (cases[i].status)
-                        check_i64_eq(peer_answer(&p).status, cases[i].status);
+                        check_i64_eq(peer_response(&p).status, cases[i].status);
                 peer_until_eof(&p);
                 check_u64_eq(p.in.n, 0);
                 check_i64_eq(abort_reason, cases[i].reason);
@@ -366,7 +366,7 @@ static void a_trickled_head_times_out(void **state)
         peer_sendz(&p, "GET /hello HTTP/1.1\r\nA: ");
         for (peer_read(&p); p.in.n == 0; peer_read(&p))
                 peer_sendz(&p, "b");
-        check_i64_eq(peer_answer(&p).status, 408);
+        check_i64_eq(peer_response(&p).status, 408);
         peer_close(&p);
         close_world();
 }
@@ -406,7 +406,7 @@ static void a_waiting_handler_has_no_timeout(void **state)
         while (clock_mono(&clock_system) - since < 60 * USEC_PER_MSEC)
                 world_turn(&world, 1);
         http_reply(held, 200, STR("text/plain"), STR("late"));
-        check_i64_eq(peer_answer(&p).status, 200);
+        check_i64_eq(peer_response(&p).status, 200);
         peer_close(&p);
         close_world();
 }
@@ -422,7 +422,7 @@ static void drains(void **state)
 {
         struct http_server_config config = quick();
         struct peer idle, busy;
-        struct answer a;
+        struct peer_reply a;
 
         open_world(&config);
         peer_open(&idle, &world);
@@ -435,9 +435,9 @@ static void drains(void **state)
         check_false(world.drained);
         http_reply(held, 200, STR("text/plain"), STR("late"));
         http_req_unref(TAKE_PTR(held));
-        a = peer_answer(&busy);
+        a = peer_response(&busy);
         check_str_eq(a.body, "late");
-        check_str_eq(answer_header(&a, "Connection"), "close");
+        check_str_eq(response_header(&a, "Connection"), "close");
         peer_until_eof(&busy);
         peer_close(&busy);
         world_until(&world, &world.drained);
@@ -487,7 +487,7 @@ static void makes_room(void **state)
 {
         struct http_server_config config = quick();
         struct peer idle, busy, more, most;
-        struct answer a;
+        struct peer_reply a;
 
         config.conns_max = 2;
         open_world(&config);
@@ -506,9 +506,9 @@ static void makes_room(void **state)
 
         check_case("nobody can go");
         peer_open(&most, &world);
-        a = peer_answer(&most);
+        a = peer_response(&most);
         check_i64_eq(a.status, 503);
-        check_str_eq(answer_header(&a, "Retry-After"), "1");
+        check_str_eq(response_header(&a, "Retry-After"), "1");
         peer_until_eof(&most);
         check_u64_eq(http_server_stats(world.server).refused, 1);
 
@@ -590,7 +590,7 @@ static void errors_before_routing_have_the_shape_of_their_api(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
-                struct answer a;
+                struct peer_reply a;
                 struct peer p;
 
                 check_case(requests[i]);
@@ -599,7 +599,7 @@ static void errors_before_routing_have_the_shape_of_their_api(void **state)
                 peer_open(&p, &world);
                 a = peer_ask(&p, requests[i]);
                 check_i64_eq(a.status, 400);
-                check_str_eq(answer_header(&a, "Content-Type"), "text/odd");
+                check_str_eq(response_header(&a, "Content-Type"), "text/odd");
                 check_str_eq(a.body, "odd 400");
                 peer_close(&p);
                 world_turn(&world, 3);
@@ -607,7 +607,7 @@ static void errors_before_routing_have_the_shape_of_their_api(void **state)
         }
 }
 
-/* The route was wrong, and then the body is, too: the first answer is given and stays the only. */
+/* The route was wrong, and then the body is, too: the first response is given and stays the only. */
 static void nonsense_behind_an_early_answer_does_not_take_it_back(void **state)
 {
         struct peer p;

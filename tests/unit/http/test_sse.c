@@ -71,7 +71,7 @@ static void close_stream(struct peer *p)
 static void head_ends_at_once(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         world_open(&world, NULL, &api);
         http_sse_group_init(&group, &world.loop, HTTP_SSE_FIELDS, 0);
@@ -80,22 +80,22 @@ static void head_ends_at_once(void **state)
                        "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n");
         a = peer_answer_head_only(&p);
         check_i64_eq(a.status, 200);
-        check_str_eq(answer_header(&a, "Content-Type"), "text/event-stream");
-        check_i64_eq(peer_answer(&p).status, 204);
+        check_str_eq(response_header(&a, "Content-Type"), "text/event-stream");
+        check_i64_eq(peer_response(&p).status, 204);
         close_stream(&p);
 }
 
 static void heads(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         open_stream(&p, "/events", HTTP_SSE_BARE, 0);
         a = peer_answer_head_only(&p);
         check_i64_eq(a.status, 200);
-        check_str_eq(answer_header(&a, "Content-Type"), "text/event-stream");
-        check_str_eq(answer_header(&a, "Cache-Control"), "no-cache");
-        check_str_eq(answer_header(&a, "X-Accel-Buffering"), "no");
+        check_str_eq(response_header(&a, "Content-Type"), "text/event-stream");
+        check_str_eq(response_header(&a, "Cache-Control"), "no-cache");
+        check_str_eq(response_header(&a, "X-Accel-Buffering"), "no");
         http_sse_end(&sse);
         http_sse_end(&sse);
         peer_until_eof(&p);

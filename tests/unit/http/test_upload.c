@@ -9,8 +9,8 @@ static struct http_upload upload;
 static struct http_upload_options options;
 static struct buf trace;
 static int started, ends, aborts, abort_reason;
-static int stop_with;       /* returned for data */
-static bool answer_at_once; /* when data comes */
+static int stop_with;         /* returned for data */
+static bool response_at_once; /* when data comes */
 
 static int on_part(struct http_upload *u, const struct multipart_part *part)
 {
@@ -24,7 +24,7 @@ static int on_part(struct http_upload *u, const struct multipart_part *part)
 static int on_data(struct http_upload *u, const char *p, size_t n)
 {
         buf_add(&trace, p, n);
-        if (answer_at_once && u->req->res.state == HTTP_RES_NONE)
+        if (response_at_once && u->req->res.state == HTTP_RES_NONE)
                 http_reply_empty(u->req, 409);
         return stop_with;
 }
@@ -67,7 +67,7 @@ static int set_up(void **state)
         buf_init(&trace, MiB);
         options = (struct http_upload_options){ 0 };
         started = ends = aborts = abort_reason = stop_with = 0;
-        answer_at_once = false;
+        response_at_once = false;
         return 0;
 }
 
@@ -99,11 +99,11 @@ static void send_form(struct peer *p, const char *type, const char *form)
 static void takes_parts(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         peer_open(&p, &world);
         send_form(&p, TYPE, FORM);
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_i64_eq(a.status, 200);
         check_str_eq(a.body, "[metadata m:{}][file f:bytes]");
         check_i64_eq(ends, 1);
@@ -114,7 +114,7 @@ static void takes_parts(void **state)
 static void takes_chunks_of_any_size(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         peer_open(&p, &world);
         peer_sendz(&p, "POST /upload HTTP/1.1\r\nHost: x\r\nContent-Type: " TYPE "\r\n"
@@ -125,7 +125,7 @@ static void takes_chunks_of_any_size(void **state)
                 peer_send(&p, str_of(chunk, sizeof(chunk)));
         }
         peer_sendz(&p, "0\r\n\r\n");
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_str_eq(a.body, "[metadata m:{}][file f:bytes]");
         peer_close(&p);
 }
@@ -149,13 +149,13 @@ static void says_what_is_wrong(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct peer p;
-                struct answer a;
+                struct peer_reply a;
 
                 check_case(cases[i].form);
                 aborts = 0;
                 peer_open(&p, &world);
                 send_form(&p, cases[i].type, cases[i].form);
-                a = peer_answer(&p);
+                a = peer_response(&p);
                 check_i64_eq(a.status, cases[i].status);
                 check_true(memmem(a.body.p, a.body.n, cases[i].code, strlen(cases[i].code))
                            != NULL);
@@ -165,7 +165,7 @@ static void says_what_is_wrong(void **state)
                 /* The connection is in step. */
                 buf_reset(&trace);
                 send_form(&p, TYPE, FORM);
-                check_i64_eq(peer_answer(&p).status, 200);
+                check_i64_eq(peer_response(&p).status, 200);
                 ends = 0;
                 peer_close(&p);
         }
@@ -174,13 +174,13 @@ static void says_what_is_wrong(void **state)
 static void words_of_the_api(void **state)
 {
         struct peer p;
-        struct answer a;
+        struct peer_reply a;
 
         options.type_status = 400;
         options.type_code = "INVALID_FILE";
         peer_open(&p, &world);
         send_form(&p, "text/plain", "x");
-        a = peer_answer(&p);
+        a = peer_response(&p);
         check_i64_eq(a.status, 400);
         check_true(str_starts_with(a.body, STR("{\"code\":\"INVALID_FILE\"")));
         peer_close(&p);
@@ -194,7 +194,7 @@ static void too_large(void **state)
         options.body_max = 20;
         peer_open(&p, &world);
         send_form(&p, TYPE, FORM);
-        check_i64_eq(peer_answer(&p).status, 413);
+        check_i64_eq(peer_response(&p).status, 413);
         check_i64_eq(started, -EMSGSIZE);
         check_i64_eq(aborts, 0);
 
@@ -202,7 +202,7 @@ static void too_large(void **state)
         peer_sendz(&p, "POST /upload HTTP/1.1\r\nHost: x\r\nContent-Type: " TYPE "\r\n"
                        "Transfer-Encoding: chunked\r\n\r\n10\r\n0123456789abcdef\r\n"
                        "10\r\n0123456789abcdef\r\n0\r\n\r\n");
-        check_i64_eq(peer_answer(&p).status, 413);
+        check_i64_eq(peer_response(&p).status, 413);
         check_i64_eq(aborts, 1);
         check_i64_eq(abort_reason, -EMSGSIZE);
         peer_close(&p);
@@ -215,7 +215,7 @@ static void a_callback_may_give_up(void **state)
         stop_with = -ENOSPC;
         peer_open(&p, &world);
         send_form(&p, TYPE, FORM);
-        check_i64_eq(peer_answer(&p).status, 500);
+        check_i64_eq(peer_response(&p).status, 500);
         check_i64_eq(aborts, 1);
         check_i64_eq(abort_reason, -ENOSPC);
         peer_close(&p);
@@ -225,10 +225,10 @@ static void an_early_answer_ends_the_upload(void **state)
 {
         struct peer p;
 
-        answer_at_once = true;
+        response_at_once = true;
         peer_open(&p, &world);
         send_form(&p, TYPE, FORM);
-        check_i64_eq(peer_answer(&p).status, 409);
+        check_i64_eq(peer_response(&p).status, 409);
         check_i64_eq(ends, 0);
         check_i64_eq(aborts, 1);
         check_i64_eq(abort_reason, -ECANCELED);

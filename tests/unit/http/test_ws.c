@@ -100,12 +100,12 @@ static void close_world(void)
 
 static void shake_hands(struct peer *p)
 {
-        struct answer a;
+        struct peer_reply a;
 
         peer_open(p, &world);
         a = peer_ask(p, HELLO "\r\n");
         check_i64_eq(a.status, 101);
-        check_str_eq(answer_header(&a, "Sec-WebSocket-Accept"), ACCEPT);
+        check_str_eq(response_header(&a, "Sec-WebSocket-Accept"), ACCEPT);
 }
 
 /* A frame as a client sends it. opcode may carry 0x80 for "not final". */
@@ -223,7 +223,7 @@ static void handshakes(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct peer p;
-                struct answer a;
+                struct peer_reply a;
 
                 check_case(cases[i].text);
                 open_world(0, USEC_PER_SEC);
@@ -232,9 +232,9 @@ static void handshakes(void **state)
                 check_i64_eq(a.status, cases[i].status);
                 check_i64_eq(accepted == 0, cases[i].status == 101);
                 if (a.status == 101)
-                        check_str_eq(answer_header(&a, "Upgrade"), "websocket");
+                        check_str_eq(response_header(&a, "Upgrade"), "websocket");
                 if (a.status == 426)
-                        check_str_eq(answer_header(&a, "Sec-WebSocket-Version"), "13");
+                        check_str_eq(response_header(&a, "Sec-WebSocket-Version"), "13");
                 peer_close(&p);
                 close_world();
         }
@@ -254,7 +254,7 @@ static void protocols(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 char text[512];
                 struct peer p;
-                struct answer a;
+                struct peer_reply a;
 
                 check_case(cases[i].theirs);
                 open_world(0, USEC_PER_SEC);
@@ -263,7 +263,7 @@ static void protocols(void **state)
                                 cases[i].theirs);
                 peer_open(&p, &world);
                 a = peer_ask(&p, text);
-                check_view_eq(answer_header(&a, "Sec-WebSocket-Protocol"),
+                check_view_eq(response_header(&a, "Sec-WebSocket-Protocol"),
                               str_from(cases[i].chosen));
                 peer_close(&p);
                 close_world();
@@ -313,7 +313,7 @@ static void an_eager_client_is_heard(void **state)
         add_frame(&b, WS_TEXT, STR("at once"));
         peer_open(&p, &world);
         peer_send(&p, buf_str(&b));
-        check_i64_eq(peer_answer(&p).status, 101);
+        check_i64_eq(peer_response(&p).status, 101);
         check_frame(&p, WS_TEXT, STR("at once"));
         peer_close(&p);
         close_world();
