@@ -269,9 +269,12 @@ static void add_roff(struct buf *b, const char *text)
         if (*text == '.' || *text == '\'')
                 buf_add_str(b, STR("\\&"));
         for (; *text; text++) {
-                if (*text == '-' || *text == '\\')
-                        buf_add_char(b, '\\');
-                buf_add_char(b, *text == '\\' ? 'e' : *text);
+                if (*text == '\\')
+                        buf_add_str(b, STR("\\e"));
+                else if (*text == '-')
+                        buf_add_str(b, STR("\\-"));
+                else
+                        buf_add_char(b, *text);
         }
 }
 

@@ -143,9 +143,9 @@ static int fill_in(struct config *c, struct err *e)
 {
         char cwd[PATH_MAX];
 
-        if (c->n_listen == 0)
-                ASSERT(sock_addr_from_string(STR("127.0.0.1:8080"), &c->listen[c->n_listen++])
-                       == 0);
+        if (c->n_listen == 0
+            && sock_addr_from_string(STR("127.0.0.1:8080"), &c->listen[c->n_listen++]) < 0)
+                return err_set(e, ERR_INTERNAL, "no address to listen on");
         if (!c->data)
                 c->data = default_data(c);
         if (c->data && c->data[0] != '/')

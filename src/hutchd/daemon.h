@@ -15,7 +15,6 @@
 
 #include "api/api.h"
 #include "api/hutch/audit.h"
-#include "api/api.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "hutchd/config.h"
