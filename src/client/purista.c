@@ -7,7 +7,6 @@
 
 /* PURISTA's commands that are more than another name for a call. */
 
-#define COMMAND_TIMEOUT_MS (31 * 60 * 1000)
 /*
  * hutch_ensure_sandbox: the sandbox of an owner, created if necessary.
  *
@@ -21,8 +20,10 @@
  * options differ, the search starts again.
  */
 
-#define HEALTH_TIME (5 * USEC_PER_SEC)
+#define HEALTH_TIME (5 * USEC_PER_SEC) /* for the agent of an existing sandbox to respond */
 #define ROUNDS_MAX  4
+#define COMMAND_TIMEOUT_MS \
+        (31 * 60 * 1000) /* of hutch_purista_command: commands may run for 30 minutes */
 
 struct ensure_op {
         struct ready_op ready;
