@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * seccomp-gen PROCESSOR > filter.c: makes the filter of plan/seccomp.h out of the table. Runs when
- * we are built; libseccomp knows the numbers of the system calls.
+ * seccomp-gen ARCHITECTURE > filter.c: generates the filter of plan/seccomp.h from the table, at build time.
+ * libseccomp knows the numbers of the system calls.
  *
- * The program is written backwards. Its jumps only go forward, so what a jump leads to is there
- * before the jump is: targets are known, and an end that stands near enough is used again.
+ * The program is generated backwards. Its jumps only go forward, so the target of a jump exists before the
+ * jump: targets are known, and a return that is near enough is reused.
  */
 
 #include <linux/audit.h>
@@ -17,7 +17,7 @@
 #include "plan/seccomp_policy.h"
 
 #define CODE_MAX  BPF_MAXINSNS
-#define NEAR      200 /* a conditional jump reaches 255; some are lengthened before they are written */
+#define NEAR      200 /* a conditional jump reaches 255; some get longer before they are written */
 #define NOTHING   UINT32_MAX
 #define RULE_BASE 1U /* verdicts below the number of rules + 1 are rules: no filter returns them */
 
@@ -27,7 +27,7 @@ static_assert(SECCOMP_ERRNO(EPERM) == (SECCOMP_RET_ERRNO | EPERM), "as the kerne
 #error "the lower half of an argument is elsewhere"
 #endif
 
-/* Backwards: code[0] is the last instruction. A label is an index into it. */
+/* code[0] is the last instruction. A label is an index. */
 struct prog {
         struct sock_filter code[CODE_MAX];
         size_t n;
@@ -70,7 +70,7 @@ static size_t emit_load(struct prog *p, size_t offset)
         return emit(p, (struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t) offset));
 }
 
-/* The label, or one nearby that leads to it. */
+/* The label, or a nearby jump to it. */
 static size_t near(struct prog *p, size_t label)
 {
         uint32_t distance = (uint32_t) (p->n - label - 1);
@@ -107,16 +107,15 @@ static bool same_cond(const struct seccomp_clause *a, const struct seccomp_claus
         return at < b->n && x->arg == y->arg && x->mask == y->mask && x->value == y->value;
 }
 
-/* The clauses [i, end) of a rule, which agree in their first `depth` conditions; `held` is the
- * argument that is loaded already, `tail` where it goes on if none applies. Clauses that begin
- * with the same condition ask for it once. */
+/* The clauses [i, end) of a rule, which agree in their first `depth` conditions; `held` is the argument that is
+ * already loaded, `tail` the target if none applies. Clauses that begin with the same condition share its test. */
 struct clauses {
         const struct seccomp_rule *rule;
         unsigned i, end, depth, held;
         size_t tail;
 };
 
-/* Processors with the halves the other way round would need another filter in any case. */
+/* Little-endian; other architectures need another filter in any case. */
 static size_t offset_of(unsigned arg)
 {
         return offsetof(struct seccomp_data, args) + arg % SECCOMP_ARGS * 8UL
@@ -193,7 +192,7 @@ static int recent_number(const char *name)
         return -1;
 }
 
-/* -1 if this processor has no such call; a name that no processor has is a slip of the pen. */
+/* -1: this architecture has no such call. A name that no architecture has is an error in the table. */
 static int number_of(const struct processor *on, const char *name)
 {
         int nr = recent_number(name);
@@ -239,7 +238,7 @@ static void read_table(const struct processor *on, uint32_t verdicts[static SECC
                         set(on, verdicts, seccomp_rules[i].names[j], RULE_BASE + i);
 }
 
-/* The last range goes on to the largest number, and so holds the x32 interface, whose numbers are
+/* The last range extends to the largest number, and so contains the x32 interface, whose numbers are
  * those of x86-64 with bit 30 set. */
 static size_t find_ranges(const uint32_t *verdicts, struct range *ret)
 {
@@ -251,7 +250,7 @@ static size_t find_ranges(const uint32_t *verdicts, struct range *ret)
         return n;
 }
 
-/* --- the all --- */
+/* --- the filter --- */
 
 static void make(struct prog *p, const struct processor *on)
 {

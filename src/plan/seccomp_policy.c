@@ -12,14 +12,14 @@
 #include "base/banned.h"
 
 /*
- * What ordinary programs need, and what works on nothing but themselves, their files, their children
- * and their sockets. What is missing is refused; among it, on purpose:
+ * What ordinary programs need, and what affects only themselves, their files, their children and their
+ * sockets. Everything else is refused; in particular:
  *
- *   other worlds   mount and its new forms, pivot_root, setns, swapon, quotactl, open_by_handle_at
+ *   the host       mount and its new forms, pivot_root, setns, swapon, quotactl, open_by_handle_at
  *                  (a handle reaches below a bind mount), sethostname, settimeofday, adjtimex
  *   the kernel     bpf, perf_event_open, io_uring, userfaultfd, keyctl and keys, modules, kexec,
- *                  syslog, iopl, modify_ldt, fanotify: large, privileged or both, and where most of
- *                  the escapes of the last ten years began
+ *                  syslog, iopl, modify_ldt, fanotify: large, privileged or both, and the source of most
+ *                  escapes of the last ten years
  *   the agent      pidfd_getfd, kcmp, process_madvise, move_pages: work on other processes
  */
 /* clang-format off */
@@ -69,12 +69,12 @@ const char *const seccomp_allowed[] = {
         "futex", "futex_requeue", "futex_wait", "futex_waitv", "futex_wake",
         "landlock_add_rule", "landlock_create_ruleset", "landlock_restrict_self",
 
-        /* who we are, where we are */
+        /* identity, time, system */
         "capget", "capset", "getegid", "geteuid", "getgid", "getgroups", "getresgid", "getresuid",
         "getuid", "setfsgid", "setfsuid", "setgid", "setgroups", "setregid", "setresgid",
         "setresuid", "setreuid", "setuid", "getrandom", "sysinfo", "uname",
 
-        /* talking to each other */
+        /* IPC and sockets */
         "accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt",
         "listen", "recvfrom", "recvmmsg", "recvmsg", "sendmmsg", "sendmsg", "sendto", "setsockopt",
         "shutdown", "pipe", "pipe2",
@@ -83,8 +83,8 @@ const char *const seccomp_allowed[] = {
         "shmat", "shmctl", "shmdt", "shmget",
 };
 
-/* clone3 has its flags in memory, where no filter can see them; every C library falls back to clone.
- * The others tell a library to go the way it went before them. */
+/* clone3 has its flags in memory, where no filter can see them; every C library falls back to clone. Libraries
+ * fall back from the others as well. */
 const char *const seccomp_absent[] = {
         "clone3", "file_getattr", "file_setattr", "listmount", "lsm_get_self_attr",
         "lsm_list_modules", "lsm_set_self_attr", "statmount",
@@ -107,20 +107,20 @@ const struct seccomp_recent seccomp_recent[] = {
 #define NO(e)   SECCOMP_ERRNO(e)
 #define ALL     0xffffffffU
 
-/* One condition, or several that all must hold. */
+/* One condition, or several that must all hold. */
 #define IF(arg, mask, value, verdict) { { { (arg), (mask), (value) } }, 1, (verdict) }
 #define IF2(arg, value, arg2, value2, verdict) \
         { { { (arg), ALL, (value) }, { (arg2), ALL, (value2) } }, 2, (verdict) }
 /* `mask` of the argument is empty. */
 #define UNSET(arg, mask, verdict) IF((arg), (mask), 0, (verdict))
 
-/* Of the types only stream, datagram and raw, which are 1 to 3 in the lowest four bits. With protocol
- * 0 the type alone makes a socket of SCTP (5) or DCCP (6), and loads the module of the latter; 10 is
- * an old name for packets. */
+/* Only the types stream, datagram and raw, which are 1 to 3 in the lowest four bits. With protocol 0 the type
+ * alone makes an SCTP (5) or DCCP (6) socket, and loads the module of the latter; 10 is an old name for packet
+ * sockets. */
 #define INET_IF(family, protocol) \
         { { { 0, ALL, (family) }, { 1, 0xcU, 0 }, { 2, ALL, (protocol) } }, 3, PASS }
 
-/* Kernels without a module for it answer the same. */
+/* As a kernel without the module returns. */
 #define INET(family)                                                              \
         INET_IF((family), 0),                                                     \
         INET_IF((family), 1 /* ICMP: ping without privilege */),                  \
@@ -138,9 +138,8 @@ const struct seccomp_recent seccomp_recent[] = {
 #define AGENT          1 /* its process id, in a sandbox */
 
 const struct seccomp_rule seccomp_rules[] = {
-        /* A family or protocol is also a name under which the kernel loads modules. Of netlink only
-         * routes and links, which programs read; the answer for audit is the one that useradd takes
-         * for "this kernel has none". */
+        /* The kernel loads modules by family and protocol. Of netlink only routes and links, which programs
+         * read; for audit, the error that useradd takes for "this kernel has none". */
         { { "socket" },
           { IF(0, ALL, AF_UNIX, PASS), INET(AF_INET), INET(AF_INET6),
             IF2(0, AF_NETLINK, 2, NETLINK_ROUTE, PASS),
@@ -152,8 +151,8 @@ const struct seccomp_rule seccomp_rules[] = {
         { { "clone" }, { UNSET(0, NEW_NAMESPACES, PASS) }, 1, NO(EPERM) },
         { { "unshare" }, { UNSET(0, NEW_NAMESPACES | NEW_TIME, PASS) }, 1, NO(EPERM) },
 
-        /* Input that a terminal's other users take for typed; line disciplines, which are modules; and
-         * questions to a socket that load the modules of bridges and VLANs, whoever asks. */
+        /* Input that other users of a terminal take for typed; line disciplines, which are modules; and ioctls of
+         * sockets that load the modules of bridges and VLANs, for any caller. */
         { { "ioctl" },
           { IF(1, ALL, TIOCSTI, NO(EPERM)), IF(1, ALL, TIOCLINUX, NO(EPERM)),
             IF(1, ALL, TIOCSETD, NO(EPERM)),
@@ -162,14 +161,13 @@ const struct seccomp_rule seccomp_rules[] = {
             IF(1, ALL, SIOCGIFVLAN, NO(ENOPKG)), IF(1, ALL, SIOCSIFVLAN, NO(ENOPKG)) },
           9, PASS },
 
-        /* The agent may have the uid of its commands, which can then take its descriptors or its
-         * processor time away. It is in none of their process groups. */
+        /* The agent may have the uid of its commands, which could then take its descriptors or its CPU time. It is
+         * not in their process groups. */
         { { "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler" },
           { IF(0, ALL, AGENT, NO(EPERM)) }, 1, PASS },
 
-        /* The size of core dumps stays what the plan makes it: with 0 the kernel does run the program
-         * that core_pattern may name, as the host's root. Programs that ask for 0 get what
-         * they want, and some would not go on without. */
+        /* The core limit stays as the plan sets it: with 0 the kernel would run the program in core_pattern as the
+         * host's root. Setting 0 succeeds without effect, because some programs insist on it. */
         { { "setrlimit" }, { IF(0, ALL, RLIMIT_CORE, NO(0)) }, 1, PASS },
         { { "prlimit64" },
           { IF(0, ALL, AGENT, NO(EPERM)),
@@ -183,23 +181,24 @@ const struct seccomp_rule seccomp_rules[] = {
         { { "kill", "pidfd_open", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "tgkill", "tkill" },
           { IF(0, ALL, AGENT, NO(EPERM)) }, 1, PASS },
 
-        /* Also what overlay file systems take for "deleted": character device 0:0, which needs no
-         * privilege. Pipes, sockets and plain files may be made. */
+        /* Includes the whiteout of overlayfs, character device 0:0, which needs no privilege. Pipes, sockets and
+         * regular files are allowed. */
         { { "mknod" },
           { IF(1, S_IFMT, S_IFCHR, NO(EPERM)), IF(1, S_IFMT, S_IFBLK, NO(EPERM)) }, 2, PASS },
         { { "mknodat" },
           { IF(2, S_IFMT, S_IFCHR, NO(EPERM)), IF(2, S_IFMT, S_IFBLK, NO(EPERM)) }, 2, PASS },
 
-        /* Linux, 32 bit, "2.6", both, and the question; not the ones that weaken a program. */
+        /* Linux, 32 bit, "2.6", both, and the query; not the personalities that weaken a program. */
         { { "personality" },
           { IF(0, ALL, 0x0, PASS), IF(0, ALL, 0x8, PASS), IF(0, ALL, 0x20000, PASS),
             IF(0, ALL, 0x20008, PASS), IF(0, ALL, 0xffffffff, PASS) },
           5, NO(EPERM) },
 
-        /* Further filters only narrow; one that asks a process is no wall but a tool against us. */
+        /* Another filter can only restrict further, except one with a listener, which would be a tool against the
+         * agent. */
         { { "seccomp" }, { IF(1, NEW_LISTENER, NEW_LISTENER, NO(EPERM)) }, 1, PASS },
 
-        /* As a file system without handles answers. */
+        /* As a file system without handles returns. */
         { { "name_to_handle_at" }, { { { { 0 } }, 0, 0 } }, 0, NO(EOPNOTSUPP) },
 };
 /* clang-format on */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * seccomp-profile-gen PROCESSOR > profile.c: the table of plan/seccomp_policy.h as a profile for container
- * engines, in JSON, as a constant in C. Runs when we are built.
+ * seccomp-profile-gen ARCHITECTURE > profile.c: the table of plan/seccomp_policy.h as a profile for container
+ * engines, in JSON, as a constant in C. Runs at build time.
  *
- * A profile can say less than a filter of ours:
+ * A profile can express less than our filter:
  *
- *   - its rules have no order. What is judged by "the first clause that holds" is written as clauses that
- *     exclude each other; a refusal that only changes the error number and overlaps with others is left
- *     out, and such calls fail with EPERM.
- *   - it can't say "all but these values" of half an argument. Where a table has few values for one system
+ *   - its rules have no order. "The first clause that holds" is written as clauses that exclude each other; a
+ *     refusal that only changes the error number and overlaps with others is left out, and such calls
+ *     fail with EPERM.
+ *   - it can't express "all but these values" for half of an argument. Where a table has few values for one system
  *     call, the others are listed by their leading bits, 32 lines for a value; else all 64 bits are
  *     compared. Those are rules that keep a sandbox's programs from its own agent's priority, where the
  *     kernel looks at the lower half: there the profile is weaker than the filter.
- *   - numbers without a name are left to the engine's runtime, which answers ENOSYS for those that are
+ *   - numbers without a name are left to the engine's runtime, which returns ENOSYS for those that are
  *     newer than the profile.
  */
 
@@ -116,7 +116,7 @@ static void clause(const struct seccomp_rule *r, const struct seccomp_clause *c)
         end();
 }
 
-/* What is not named by a clause is refused: the clauses themselves. */
+/* Calls that match no clause are refused: only the clauses are written. */
 static void listed(const struct seccomp_rule *r)
 {
         for (unsigned i = 0; i < r->n_clauses; i++) {
@@ -143,8 +143,8 @@ static void one_of_the_others(const struct seccomp_rule *r, unsigned arg, uint32
         clause(r, &c);
 }
 
-/* Walks the tree of values under `mask`, bit by bit from the highest: where none of the refused ones is
- * below, the whole branch is one line. */
+/* Walks the tree of values under `mask`, bit by bit from the highest: a branch without refused values is one
+ * line. */
 static void others(const struct seccomp_rule *r, uint32_t mask, uint32_t seen, uint32_t prefix)
 {
         uint32_t left = mask & ~seen, bit = 1U << 31;
@@ -187,7 +187,7 @@ static void none_of(const struct seccomp_rule *r)
         end();
 }
 
-/* What is not named by a clause passes. */
+/* Calls that match no clause are allowed. */
 static void all_but(const struct seccomp_rule *r)
 {
         if (same_argument(r) && !r->names[1])

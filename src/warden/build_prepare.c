@@ -197,19 +197,19 @@ static void attach_groups(struct builder *x, int views[static ARRAY_SIZE(visible
 
 /* --- the sandbox's directory --- */
 
-static int make_dir(int seeds, const char *name, int *ret_fd)
+static int make_dir(int zygotes, const char *name, int *ret_fd)
 {
-        int r = mkdirat(seeds, name, 0700) < 0 ? -errno : 0;
+        int r = mkdirat(zygotes, name, 0700) < 0 ? -errno : 0;
 
         /* Of a zygote with this uid range that was killed with its warden; no sandbox has used it. */
         if (r == -EEXIST) {
-                r = walk_remove_all(seeds, name);
-                if (r == 0 && mkdirat(seeds, name, 0700) < 0)
+                r = walk_remove_all(zygotes, name);
+                if (r == 0 && mkdirat(zygotes, name, 0700) < 0)
                         r = -errno;
         }
         if (r < 0)
                 return r;
-        *ret_fd = openat(seeds, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        *ret_fd = openat(zygotes, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         return *ret_fd < 0 ? -errno : 0;
 }
 
@@ -217,13 +217,13 @@ static int make_dir(int seeds, const char *name, int *ret_fd)
 static int make_dirs(struct builder *x)
 {
         const uid_t owner = x->ctx->uid_first;
-        scoped(fd_closep) int seeds = -EBADF, dir = -EBADF;
+        scoped(fd_closep) int zygotes = -EBADF, dir = -EBADF;
         char name[BUILD_NAME_MAX];
-        int r = build__open_data(x, DATA_ZYGOTES, &seeds);
+        int r = build__open_data(x, DATA_ZYGOTES, &zygotes);
 
         build_name(owner, name);
         if (r == 0)
-                r = make_dir(seeds, name, &dir);
+                r = make_dir(zygotes, name, &dir);
         if (r < 0)
                 return r;
         if (mkdirat(dir, "upper", 0755) < 0 || mkdirat(dir, "work", 0700) < 0

@@ -131,7 +131,7 @@ static const char *const copied[] = {
         "timezone",
 };
 
-/* Below /etc, and all that begins with it, whoever links to it. */
+/* Prefixes of paths below /etc that are never copied, even if /usr links to them. */
 static const char *const secret[] = {
         "ansible",
         "apparmor",

@@ -23,7 +23,7 @@ static int open_sandboxes(const struct host_context *ctx, int *ret_fd)
         return in_root_open(ctx->data, DATA_SANDBOXES, &how, ret_fd);
 }
 
-/* A socket address holds 108 bytes, and the data directory may have a longer path. Whoever is given a
+/* A socket address holds 108 bytes, and the data directory may have a longer path. A process that is given a
  * descriptor of the socket may connect, even hutchd, which is not root; the directories above it keep
  * everyone else out. */
 static int listen_in(int dir, int *ret_fd)
