@@ -131,7 +131,7 @@ def the_worker_takes_what_its_units_say():
         command = shlex.split(re.search(r"^ExecStart=(.*)$", text, re.M)[1])
         said = subprocess.run(command, text=True, capture_output=True, check=False, stdin=subprocess.DEVNULL)
         eq(said.returncode, 1, (name, said.stderr))
-        has(said.stderr, "standard input is no socket")
+        has(said.stderr, "standard input is not a socket")
         kind = re.search("docker|podman", name)[0]
         eq({f"--engine={kind}", f"--directory=/var/lib/hutch-engine/{kind}"} - set(command), set(), name)
         eq(re.search(r"^StateDirectory=(.*)$", text, re.M)[1], f"hutch-engine/{kind}")
