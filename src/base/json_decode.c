@@ -135,10 +135,14 @@ static int begin_items(struct decoder *d, const struct json_path *at, const stru
 {
         size_t max = f->items_max ? f->items_max : JSON_ITEMS_MAX;
 
-        if (n == 0 && (f->flags & JSON_NONEMPTY))
-                return json_path__fail(d->reterr, at, "must not be empty");
-        if (n > max)
-                return json_path__fail(d->reterr, at, "must not have more than %zu items", max);
+        if (n == 0 && (f->flags & JSON_NONEMPTY)) {
+                (void) json_path__fail(d->reterr, at, "must not be empty");
+                return -EINVAL;
+        }
+        if (n > max) {
+                (void) json_path__fail(d->reterr, at, "must not have more than %zu items", max);
+                return -EINVAL;
+        }
         *ret = arena_alloc_array(d->arena, n, size);
         if (!*ret)
                 return fail_memory(d, at);

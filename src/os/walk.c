@@ -369,7 +369,7 @@ static int report_found(struct walk *w, struct found *f, struct walk_entry *ret)
 static int read_entry(struct walk *w, struct walk_entry *ret)
 {
         struct walk_level *l = top(w);
-        struct found found;
+        struct found found = { "", DT_UNKNOWN };
         int r = l->names ? read_sorted(w, l, &found) : read_unsorted(l, &found);
 
         if (r == -EAGAIN)
