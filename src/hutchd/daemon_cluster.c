@@ -12,15 +12,8 @@
 
 /* --- the key --- */
 
-/* All nodes must sign alike: a token and an Idempotency-Key may be presented to any of them. */
-static void derive_secret(struct daemon *d)
-{
-        static_assert(DATA_SECRET_SIZE == HMAC_SHA256_SIZE, "a secret is one tag");
-
-        hmac_sha256(secret_expose(d->cluster_key), STR("hutch: secret of the installation"),
-                    d->data.secret);
-}
-
+/* The secret of the installation is derived from the key: a token and an Idempotency-Key may be presented to any
+ * node, so all of them must sign alike. */
 static int read_key(struct daemon *d, struct err *e)
 {
         const char *path = d->config->cluster.key_file;
@@ -31,10 +24,12 @@ static int read_key(struct daemon *d, struct err *e)
         if (secret_expose(d->cluster_key).n < KEY_MIN)
                 return err_set(
                         e, ERR_INVALID,
-                        "cluster.key_file %s: expected at least %d characters; make one with "
+                        "cluster.key_file %s: expected at least %d characters; create one with "
                         "'openssl rand -hex 32'",
                         path, KEY_MIN);
-        derive_secret(d);
+        static_assert(DATA_SECRET_SIZE == HMAC_SHA256_SIZE, "a secret is one tag");
+        hmac_sha256(secret_expose(d->cluster_key), STR("hutch: secret of the installation"),
+                    d->data.secret);
         return 0;
 }
 

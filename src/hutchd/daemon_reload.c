@@ -102,24 +102,6 @@ static bool same_drivers(const struct config *a, const struct config *b)
         return true;
 }
 
-/* Changes that need a restart. */
-static void warn_unchanged(struct daemon *d, const struct config *c)
-{
-        if (!same_addresses(c, d->config) || !same_drivers(c, d->config)
-            || strcmp(c->data, d->config->data) != 0 || c->insecure != d->config->insecure)
-                log_warn(&d->log, "changes of listen, data, insecure and drivers need a restart");
-}
-
-/* A command that runs has a copy of what it needs (api/purista/call.h). */
-static void apply_purista(struct daemon *d, struct config *c)
-{
-        d->api.purista = &c->purista;
-        d->api.bridges = c->bridges;
-        d->api.n_bridges = c->n_bridges;
-        config_free(d->reloaded);
-        d->reloaded = c;
-}
-
 static int reload(struct daemon *d, struct err *e)
 {
         scoped(config_freep) struct config *c = NULL;
@@ -139,10 +121,17 @@ static int reload(struct daemon *d, struct err *e)
         if (audit >= 0)
                 audit_reopen(d->audit, TAKE_FD(audit));
         d->sink.level = c->log_level;
-        warn_unchanged(d, c);
+        if (!same_addresses(c, d->config) || !same_drivers(c, d->config)
+            || strcmp(c->data, d->config->data) != 0 || c->insecure != d->config->insecure)
+                log_warn(&d->log, "changes of listen, data, insecure and drivers need a restart");
         log_info(&d->log, "reloaded: %zu keys, quotas of %zu tenants, %zu bridges", c->n_keys,
                  c->quotas.n_tenants, c->n_bridges);
-        apply_purista(d, TAKE_PTR(c));
+        /* A PURISTA command that runs has a copy of what it needs (api/purista/call.h). */
+        d->api.purista = &c->purista;
+        d->api.bridges = c->bridges;
+        d->api.n_bridges = c->n_bridges;
+        config_free(d->reloaded);
+        d->reloaded = TAKE_PTR(c);
         return 0;
 }
 

@@ -44,8 +44,8 @@
 #define FDS_OF_SANDBOXES 4
 
 /* A request that is proxied into a sandbox: the application may take long, but not forever. */
-#define INTO_HEAD_TIMEOUT   (10 * 60 * USEC_PER_SEC)
-#define INTO_TUNNEL_TIMEOUT (24 * 3600 * USEC_PER_SEC)
+#define PROXY_HEAD_TIMEOUT   (10 * 60 * USEC_PER_SEC)
+#define PROXY_TUNNEL_TIMEOUT (24 * 3600 * USEC_PER_SEC)
 
 /* For an address that is in use. */
 #define LISTEN_TRIES   5
@@ -196,15 +196,6 @@ static struct http_server_config server_config(struct daemon *d)
         return config;
 }
 
-static void make_client(struct daemon *d)
-{
-        struct http_client_config config = http_client_defaults;
-
-        config.head_timeout = INTO_HEAD_TIMEOUT;
-        config.tunnel_timeout = INTO_TUNNEL_TIMEOUT;
-        d->sandbox_client = http_client_new(&d->loop, &config);
-}
-
 static void fill_api(struct daemon *d)
 {
         d->api = (struct api){
@@ -231,9 +222,12 @@ static void fill_api(struct daemon *d)
 static int make_server(struct daemon *d, struct err *e)
 {
         struct http_server_config config = server_config(d);
+        struct http_client_config client = http_client_defaults;
         int r;
 
-        make_client(d);
+        client.head_timeout = PROXY_HEAD_TIMEOUT;
+        client.tunnel_timeout = PROXY_TUNNEL_TIMEOUT;
+        d->sandbox_client = http_client_new(&d->loop, &client);
         fill_api(d);
         d->server = http_server_new(&d->loop, &config, &d->log);
         r = api_open(&d->api, d->server);

@@ -169,23 +169,17 @@ static int find_programs(struct config *c, struct launch_plan *l, struct err *e)
         return 0;
 }
 
-/* Symbolic links to the directory are resolved; links in it are not followed. */
-static void follow_links(struct config *c)
-{
-        char real[PATH_MAX];
-        const char *copy = realpath(c->data, real) ? arena_strdup(&c->memory, real) : NULL;
-
-        if (copy)
-                c->data = copy;
-}
-
+/* Symbolic links to the data directory are resolved; links in it are not followed. */
 static int prepare_dirs(const struct identity *i, struct config *c, struct launch_plan *l,
                         char installation[static ID_HEX_LEN + 1], struct err *e)
 {
+        char real[PATH_MAX];
+        const char *resolved = realpath(c->data, real) ? arena_strdup(&c->memory, real) : NULL;
         const char *drivers;
         int r;
 
-        follow_links(c);
+        if (resolved)
+                c->data = resolved;
         drivers = arena_printf(&c->memory, "%s/drivers", c->data);
         l->warden_dir = arena_printf(&c->memory, "%s/drivers/" NATIVE, c->data);
         if (!drivers || !l->warden_dir)
