@@ -40,10 +40,10 @@ struct agent {
 
 static void print_indented(const char *bytes, size_t n)
 {
-        size_t shown = n < OUTPUT_MAX ? n : OUTPUT_MAX;
+        size_t printed = n < OUTPUT_MAX ? n : OUTPUT_MAX;
         bool line_start = true;
 
-        for (size_t i = 0; i < shown; i++) {
+        for (size_t i = 0; i < printed; i++) {
                 if (line_start)
                         printf("  ");
                 putchar(bytes[i]);
@@ -51,8 +51,8 @@ static void print_indented(const char *bytes, size_t n)
         }
         if (!line_start)
                 putchar('\n');
-        if (shown < n)
-                printf("  (%zu more bytes)\n", n - shown);
+        if (printed < n)
+                printf("  (%zu more bytes)\n", n - printed);
 }
 
 static void print_error(const struct agent *a)

@@ -510,7 +510,7 @@ void fake__close_go_on(struct fake *f)
 {
         if (!f->closing || f->servers > 0)
                 return;
-        net_task_cancel(&f->tell);
+        net_task_cancel(&f->notify);
         list_remove(&f->node);
         free(f->prefix);
         if (f->owns_world)
@@ -570,7 +570,7 @@ int driver_fake_open_in(struct driver_fake_world *w, const struct driver_setup *
         f->prefix[setup->installation.n] = '/';
         list_init(&f->waiting);
         list_init(&f->events);
-        net_task_init(&f->tell, fake__tell);
+        net_task_init(&f->notify, fake__notify);
         list_append(&w->drivers, &f->node);
         *ret = &f->driver;
         return 0;

@@ -32,11 +32,11 @@ struct fake {
         struct driver_fake_world *world;
         bool owns_world;
         struct list node;
-        char *prefix;         /* "<installation>/" */
-        struct list waiting;  /* held or delayed */
-        struct list events;   /* sandboxes whose end is to be told */
-        struct net_task tell; /* tells it */
-        size_t servers;       /* of agents, that are not yet freed */
+        char *prefix;           /* "<installation>/" */
+        struct list waiting;    /* held or delayed */
+        struct list events;     /* sandboxes whose end is to be told */
+        struct net_task notify; /* tells it */
+        size_t servers;         /* of agents, that are not yet freed */
         bool closing;
 };
 
@@ -112,7 +112,7 @@ struct str fake__name(char *storage, size_t size, const struct fake *f, struct s
 void fake__go_on(struct waiting *x);
 
 /* Tells what is in f->events. */
-void fake__tell(struct net_task *t);
+void fake__notify(struct net_task *t);
 
 /* The close goes on, if nothing is in its way any more. */
 void fake__close_go_on(struct fake *f);

@@ -156,9 +156,9 @@ uint64_t driver_fake_calls(const struct driver_fake_world *w, enum driver_call c
 
 /* --- fate --- */
 
-void fake__tell(struct net_task *t)
+void fake__notify(struct net_task *t)
 {
-        struct fake *f = container_of(t, struct fake, tell);
+        struct fake *f = container_of(t, struct fake, notify);
 
         for (struct list *n; (n = list_first(&f->events));) {
                 struct entry *entry = container_of(n, struct entry, events);
@@ -186,7 +186,7 @@ bool driver_fake_kill(struct driver_fake_world *w, struct str id, const struct d
         list_remove(&entry->events);
         if (entry->watched_by) {
                 list_append(&entry->watched_by->events, &entry->events);
-                net_task_queue(entry->watched_by->driver.loop, &entry->watched_by->tell);
+                net_task_queue(entry->watched_by->driver.loop, &entry->watched_by->notify);
         }
         return true;
 }

@@ -117,10 +117,10 @@ int quantity_parse(struct str s, int scale, int64_t *ret)
 
 size_t cpu_to_text(int64_t milli, char ret[static RESOURCE_TEXT_MAX])
 {
-        bool whole = milli % 1000 == 0;
+        bool integer = milli % 1000 == 0;
 
         return (size_t) snprintf(ret, RESOURCE_TEXT_MAX, "%lld%s",
-                                 (long long) (whole ? milli / 1000 : milli), whole ? "" : "m");
+                                 (long long) (integer ? milli / 1000 : milli), integer ? "" : "m");
 }
 
 size_t memory_to_text(int64_t bytes, char ret[static RESOURCE_TEXT_MAX])
@@ -173,7 +173,7 @@ static const struct kind {
         int64_t min, max;
         size_t (*to_text)(int64_t v, char *ret);
         const char *bounds;
-        bool devices; /* counted in whole ones, or "all" */
+        bool devices; /* counted in integer ones, or "all" */
 } kinds[] = {
         { STR("cpu"), offsetof(struct resources, cpu_milli), -3, 1, CPU_MILLI_MAX, cpu_to_text,
           "at most 4096 cores" },

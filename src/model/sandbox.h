@@ -134,7 +134,7 @@ void sandbox_encode(struct buf *b, const struct sandbox *s);
 int sandbox_decode(struct str text, struct sandbox **ret, struct err *e) must_check;
 
 /* An entry of PURISTA's own registry, of any generation: unknown keys are ignored, scope may be absent. It names the owner but
- * not the place: another program, out of hutchd's reach, runs the sandbox. So the result has an owner, to whom it is bound, the
+ * not the place: another program, out of hutchd's reach, runs the sandbox. So the result has an owner, to which it is bound, the
  * organization as its tenant, and neither node nor driver nor image; it can be read and never be written (sandbox_check
  * refuses it). ERR_INVALID if it is not such an entry, or has a schema. */
 int sandbox_decode_purista(struct str text, struct sandbox **ret, struct err *e) must_check;

@@ -41,10 +41,10 @@ static int parse(struct str text, struct mount_identity *ret, char path[static P
 int mount_identity_check(struct str text)
 {
         scoped(fd_closep) int root = -EBADF, fd = -EBADF;
-        struct mount_identity wanted, found = { 0 };
+        struct mount_identity expected, found = { 0 };
         struct statx stx;
         char path[PATH_MAX];
-        int r = parse(text, &wanted, path);
+        int r = parse(text, &expected, path);
 
         if (r < 0)
                 return r;
@@ -57,7 +57,7 @@ int mount_identity_check(struct str text)
                 r = mount_identity_of(fd, &found);
         if (r < 0)
                 return r;
-        if (found.dev != wanted.dev || found.ino != wanted.ino)
+        if (found.dev != expected.dev || found.ino != expected.ino)
                 return -ESTALE;
         if (statx(fd, "", AT_EMPTY_PATH, 0, &stx) < 0)
                 return -errno;

@@ -15,7 +15,7 @@ static void handshake(struct redis_link *l);
 
 /* --- the end of a connection --- */
 
-static void tell(struct redis_link *l, const redisReply *reply)
+static void notify(struct redis_link *l, const redisReply *reply)
 {
         struct redis_pending *a = container_of(l->_expected.next, struct redis_pending, _node);
 
@@ -48,7 +48,7 @@ void redis_link_drop(struct redis_link *l, const char *why)
         (void) uv_timer_stop(&l->_timer);
         stream_close(&l->_stream);
         while (!list_empty(&l->_expected))
-                tell(l, NULL);
+                notify(l, NULL);
 }
 
 static void timer_closed(uv_handle_t *h)
@@ -92,7 +92,7 @@ static void link_data(struct net_stream *s, char *p, size_t n)
                 if (list_empty(&l->_expected))
                         redis_link_drop(l, "it sends unexpected replies");
                 else
-                        tell(l, reply);
+                        notify(l, reply);
                 freeReplyObject(reply);
         }
         if (r < 0)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every route, asked by everybody: who may, who may not, and what the others can find out.
+"""Every route, asked by every caller: who may, who may not, and what the others can find out.
 
 usage: test_access_matrix.py HUTCHD_DIRECT HUTCH_EXECD
 
 The table of routes is compared with what hutchd says about itself (GET /openapi.json), so a new
-route can't be forgotten here. An answer about somebody else's sandbox must be the answer about one
+route can't be forgotten here. An answer about another user's sandbox must be the answer about one
 that does not exist, byte for byte.
 """
 
@@ -33,7 +33,7 @@ ASKERS = ["nobody", "wrong key", "foreign", "read", "own", "admin", "foreign tok
 OK = "ok"
 RULES = {
     "public": [OK] * 8,
-    "read": [401, 401, OK, OK, OK, OK, 401, 401],           # of no sandbox: everybody's own
+    "read": [401, 401, OK, OK, OK, OK, 401, 401],           # of no sandbox: every caller's own
     "write": [401, 401, OK, 403, OK, OK, 401, 401],
     "admin": [401, 401, 403, 403, 403, OK, 401, 401],
     "read one": [401, 401, 404, OK, OK, OK, 401, 401],
@@ -142,7 +142,7 @@ class World:
         return self.hutchd.endpoint(sandbox, key=key)["headers"]["X-EXECD-ACCESS-TOKEN"]
 
     def identity(self, caller):
-        """How an asker shows who he is: arguments of Hutchd.call."""
+        """How a caller presents itself: arguments of Hutchd.call."""
         if caller in self.tokens:
             return {"headers": {"X-EXECD-ACCESS-TOKEN": self.tokens[caller]}}
         return {"nobody": {}, "wrong key": {"key": "hutch_" + "0" * 32}}.get(caller, {"key": caller})
@@ -255,27 +255,27 @@ def event_streams_show_ones_own():
             piece = response.read1()
             assert piece, f"ended with {said!r}"
             said += piece
-        assert mine.encode() not in said, "somebody else's sandbox"
+        assert mine.encode() not in said, "another user's sandbox"
     for sandbox in [mine, theirs]:
         world.hutchd.call("DELETE", f"/v1/sandboxes/{sandbox}", key="admin")
 
 
 @test
 def a_token_is_of_one_sandbox_and_one_port():
-    end = world.hutchd.endpoint(world.sandbox, 8080, key="own")
+    end = world.hutchd.endpoint(world.sandbox, 9, key="own")
     token = end["headers"]["OpenSandbox-Secure-Access"]
 
     def send_request(sandbox, port, name, value):
         return world.hutchd.call("GET", f"/v1/sandboxes/{sandbox}/proxy/{port}/ping",
                                  headers={name: value}).status
 
-    eq(send_request(world.sandbox, 8080, "OpenSandbox-Secure-Access", token), 502, "nobody listens there")
+    eq(send_request(world.sandbox, 9, "OpenSandbox-Secure-Access", token), 502, "no one listens there")
     eq(send_request(world.sandbox, AGENT_PORT, "X-EXECD-ACCESS-TOKEN", token), 401, "token of another port")
     eq(send_request(world.sandbox, 8081, "OpenSandbox-Secure-Access", token), 401, "token of another port")
-    eq(send_request(world.foreign_sandbox, 8080, "OpenSandbox-Secure-Access", token), 401, "of another sandbox")
-    eq(send_request(world.sandbox, 8080, "OpenSandbox-Secure-Access", token[:-1]), 401, "a cut token")
+    eq(send_request(world.foreign_sandbox, 9, "OpenSandbox-Secure-Access", token), 401, "of another sandbox")
+    eq(send_request(world.sandbox, 9, "OpenSandbox-Secure-Access", token[:-1]), 401, "a cut token")
     flipped = token[:-1] + ("0" if token[-1] != "0" else "1")
-    eq(send_request(world.sandbox, 8080, "OpenSandbox-Secure-Access", flipped), 401, "a changed token")
+    eq(send_request(world.sandbox, 9, "OpenSandbox-Secure-Access", flipped), 401, "a changed token")
 
 
 @test
@@ -343,7 +343,7 @@ def handshake(sandbox, port, caller):
 
 @test
 def a_websocket_by_everybody():
-    """a WebSocket by everybody: 101, or the same bytes about a foreign sandbox as about a missing one"""
+    """a WebSocket by every caller: 101, or the same bytes about a foreign sandbox as about a missing one"""
     global inside
     command = f"exec python3 -c '{INSIDE}'"
     inside = int(world.hutchd.run_until(world.sandbox, command, r"port (\d+)", key="own")[0])
@@ -418,7 +418,7 @@ def a_path_carries_a_token_for_those_without_headers():
 
 @test
 def a_reader_gets_no_token():
-    """who may only read gets no token: it would let him in"""
+    """a caller that may only read gets no token: it would grant access"""
     end = world.hutchd.endpoint(world.sandbox, key="read")
     eq(end.get("headers", {}), {})
     assert "~" not in end["url"], end
@@ -485,7 +485,7 @@ def without_keys_everything_is_open_to_this_machine_only():
     with Deployment(programs) as h:
         sandbox = h.create()["id"]
         eq(h.call("GET", f"/v1/sandboxes/{sandbox}/proxy/{AGENT_PORT}/ping").status, 200)
-        eq(h.call("GET", "/v1/sandboxes", key="whatever").status, 200, "a key nobody asked for")
+        eq(h.call("GET", "/v1/sandboxes", key="whatever").status, 200, "a key no one asked for")
         for headers in [{"Host": "evil.example"}, {"Host": f"evil.example:{h.port}"},
                         {"Host": "127.0.0.1.evil.example"}, {"Origin": "http://evil.example"},
                         {"Origin": "null"}]:

@@ -367,7 +367,7 @@ def a_node_that_dies_is_lost_after_its_grace():
         has(a.log(), "destroying a sandbox that was given up")
         for node in (a, b):
             while (reply := node.ensure("p")).status == 503:
-                pass        # the lease of the one is news to the other
+                pass        # the lease of the one is new to the other
             eq(ok(reply)["sandboxId"], new["sandboxId"])
             eq(ok(node.ensure("q"))["sandboxId"], kept)
         assert KEY not in a.log() + b.log(), "the key is in a log"

@@ -231,7 +231,7 @@ def sandboxes_survive_a_crash():
 
 @test
 def what_died_meanwhile_is_known():
-    """a sandbox that ended while nobody looked has a final state and a reason"""
+    """a sandbox that ended while no one looked has a final state and a reason"""
     with start() as h:
         sandbox, other = h.create()["id"], h.create()["id"]
         h.kill()
@@ -438,7 +438,7 @@ def a_refused_reload_leaves_the_audit_log_where_it_was():
 
 @test
 def removing_the_last_key_opens_nothing():
-    """on an address that others can reach nobody gets in then; neither by reload"""
+    """on an address that others can reach no one gets in then; neither by reload"""
     with start("--listen=0.0.0.0:0", config=keys("admin")) as h:
         h.key = ADMIN
         made = h.call("POST", "/v1/keys", {"tenant": "t", "principal": "p", "role": "admin"})

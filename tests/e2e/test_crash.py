@@ -166,7 +166,7 @@ def check(h, clients, number):
     try:
         for c in clients:
             c.check(listed)
-        eq(listed, {}, "sandboxes that nobody knows")
+        eq(listed, {}, "sandboxes that no one knows")
         check_runtime(h, ids)
     except AssertionError as e:
         raise AssertionError(f"after kill {number}, seed {seed}: {e}\n{h.log()[-4000:]}") from e

@@ -194,7 +194,7 @@ def image_of(h, snapshot):
 
 
 def said_by(tag, script):
-    """What somebody else's container of an image prints."""
+    """What another user's container of an image prints."""
     made = e.api("POST", f"/containers/create?name=foreign-{os.urandom(4).hex()}", {
         "Image": tag, "Entrypoint": ["sh", "-c", script], "HostConfig": {"NetworkMode": "none"},
         "Tty": True}).json["Id"]
@@ -254,7 +254,7 @@ def what_is_in_the_image_of_a_snapshot():
         eq({k for k, v in config["Labels"].items() if v}, {
             "hutch.snapshot", "hutch.snapshot.installation", "hutch.snapshot.sandbox", "hutch.snapshot.tenant"})
         eq(said_by(tag, "stat -c %s /.hutch/execd; ls -A /.hutch/run; echo end"), ["0", "end"])
-        # What somebody else has made of it is nobody's sandbox, and no snapshot.
+        # What another user has made of it is no one's sandbox, and no snapshot.
         other = e.foreign("foreign-of-snapshot", Image=tag)
         h.restart()
         eq((set(h.listed()), [i["id"] for i in h.call("GET", "/v1/snapshots").json["items"]]),
@@ -331,7 +331,7 @@ def other_folders_of_the_host():
 
 @test
 def volumes_inside_of_volumes():
-    """a directory of the host in a named volume, and a named one in a directory; not where nobody could tell"""
+    """a directory of the host in a named volume, and a named one in a directory; not where no one could tell"""
     def named(path):
         return {"name": "named", "pvc": {"claimName": "outer"}, "mountPath": path}
 
@@ -621,7 +621,7 @@ ENDS = [
 ]
 
 
-def engine_tells_of_memory():
+def engine_reports_oom():
     """Podman does not on every kernel."""
     ident = e.foreign("hungry", Image="debian:12", HostConfig={"Memory": 64 << 20},
                       Cmd=["python3", "-c", "x = bytearray(1 << 30)"])
@@ -636,7 +636,7 @@ def how_a_sandbox_ended_is_told():
     """exit codes, signals, out of memory"""
     with start() as h, Events(h) as reported:
         for what, script, state, reason, message in ENDS:
-            if reason == "OOM_KILLED" and not engine_tells_of_memory():
+            if reason == "OOM_KILLED" and not engine_reports_oom():
                 reason = "SIGNALED"
             sandbox = h.create(resourceLimits={"cpu": "1", "memory": "64Mi"}, entrypoint=[
                 "sh", "-c", f"mkfifo /tmp/go 2>/dev/null; read x < /tmp/go; {script}"])
@@ -800,7 +800,7 @@ def an_engine_that_goes_away_later():
 # --- a hostile container ---
 
 class Decoy:
-    """A socket on the host that nobody may be led to."""
+    """A socket on the host that no one may be led to."""
 
     def __init__(self, path):
         self.path = path
@@ -829,7 +829,7 @@ SWAPS = [
 
 @test
 def the_agents_socket_is_swapped():
-    """by the container's root for a link to the engine's own socket: nobody follows it"""
+    """by the container's root for a link to the engine's own socket: no one follows it"""
     with start() as h:
         decoy = Decoy(f"{h.directory}/decoy")
         for what, swap in SWAPS:

@@ -48,7 +48,7 @@ def agree(h):
             return listed
         diag(f"{len(listed - there)} records without a container, {len(there - listed)} containers "
              "without a record")
-        next(events)        # it ends with the test's patience if nothing happens any more
+        next(events)        # it ends with the test's timeout if nothing happens any more
 
 
 def check(h, action, number, kill):
@@ -82,12 +82,12 @@ def hutchd_is_killed():
 
 @test
 def hutchd_and_its_worker_are_killed():
-    """when the engine has made some of 50: nobody is left who could undo anything"""
+    """when the engine has made some of 50: no one is left who could undo anything"""
     with EngineHutchd(programs, e, setting={"network": "none"}, config_more=INSPECT) as h:
         check(h, "create", MANY // 3, h.kill_all)
 
 
-def killed_while_keeping(kill):
+def killed_during_snapshot(kill):
     """kill -9 when the engine has frozen the container: afterwards there is no image without a record, and the other
     way round, and nothing is being created for ever."""
     with EngineHutchd(programs, e, setting={"network": "none"}, config_more=INSPECT) as h:
@@ -120,13 +120,13 @@ def killed_while_keeping(kill):
 @test
 def hutchd_is_killed_while_it_takes_a_snapshot():
     """its worker undoes what it has begun, or the next start does"""
-    killed_while_keeping(EngineHutchd.kill)
+    killed_during_snapshot(EngineHutchd.kill)
 
 
 @test
 def all_is_killed_while_a_snapshot_is_taken():
     """hutchd and its worker: the engine goes on alone"""
-    killed_while_keeping(EngineHutchd.kill_all)
+    killed_during_snapshot(EngineHutchd.kill_all)
 
 
 with engine(kind, build_dir) as e:

@@ -22,7 +22,7 @@ from tap import eq, has, run, skip, test  # noqa: E402
 
 worker, hutchd, agent, build_dir = map(os.path.abspath, sys.argv[1:5])
 del sys.argv[1:5]
-# The rights of a user over his own processes, also if that is root.
+# The rights of a user over its processes, also if that is root.
 PLAIN = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", "--"] if os.geteuid() == 0 else []
 INSPECT = """
 cd /proc/$1 && shift && for name; do

@@ -28,7 +28,7 @@ def agent(*arguments, **kinds):
     return Agent(execd, "--workspace", directory, "--state-dir", directory, *arguments, **kinds)
 
 
-# --- where it serves, and to whom ---
+# --- where it serves, and whose requests ---
 
 @test
 def serves_on_tcp_and_unix():

@@ -127,7 +127,7 @@ def signals_cannot_be_forged():
     needs()
     number = {"x86_64": 129, "aarch64": 138}.get(os.uname().machine)
     if not number:
-        skip("the number of rt_sigqueueinfo is not known for this machine")
+        skip("the number of rt_sigqueueinfo is not known for this architecture")
     with as_init("--workspace", directory) as a:
         for _ in range(2):
             eq(a.run(argv=[sys.executable, "-c", FORGE % number]), ["init", "ping", "done"])

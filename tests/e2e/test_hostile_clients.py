@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that mean harm, or are merely slow: the server answers everybody else meanwhile.
+"""Clients that mean harm, or are merely slow: the server answers all others meanwhile.
 
 usage: test_hostile_clients.py HTTP_DEMO
 """
@@ -166,7 +166,7 @@ def a_stream_that_nobody_reads():
         for _ in range(20):
             replies(s)
         grown = s.rss_kib() - before
-        assert grown < 20 * 1024 or not s.memory_is_ours(), f"grew by {grown} KiB for 20 streams that nobody reads"
+        assert grown < 20 * 1024 or not s.memory_is_ours(), f"grew by {grown} KiB for 20 streams that no one reads"
         # Each is cut off: what the kernel held can be read, then comes the end.
         for c in deaf:
             assert len(closed(c)) < 64 << 20

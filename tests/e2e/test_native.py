@@ -84,7 +84,7 @@ def hutchd_is_killed():
 
 @test
 def the_warden_is_killed():
-    """kill -9: nobody notices, and who asks for something gets it from the next one"""
+    """kill -9: no one notices, and who asks for something gets it from the next one"""
     with start() as h:
         sandboxes = some_sandboxes(h)
         agents, took = [h.agent_of(sandbox) for sandbox in sandboxes], []
@@ -235,7 +235,7 @@ def an_entrypoint_ends():
 # --- who may what ---
 
 @test
-def hutchd_is_nobody():
+def hutchd_is_unprivileged():
     """another user, no capability in any set, no way to get one, and no way to the warden's directory"""
     with start() as h:
         found = status_of(h.hutchd)
@@ -245,7 +245,7 @@ def hutchd_is_nobody():
         for name in "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb":
             eq(int(found[name], 16), 0, name)
         eq(found["NoNewPrivs"], "1")
-        eq(found["Seccomp"], "2", "a filter of system calls")
+        eq(found["Seccomp"], "2", "a seccomp filter")
         eq(status_of(h.warden)["Uid"].split(), ["0"] * 4)
         eq(status_of(h.process.pid)["Uid"].split(), ["0"] * 4)
         directory = f"{h.data}/drivers"

@@ -46,7 +46,7 @@ def check(h, clients, what):
         ids = set(listed)
         for c in clients:
             c.check(listed)
-        eq(listed, {}, "sandboxes that nobody knows")
+        eq(listed, {}, "sandboxes that no one knows")
         until("directories are those of sandboxes", lambda: h.sandboxes() == ids)
         runs = h.processes()
         assert {h.agent_of(sandbox) for sandbox in ids} <= set(runs), f"{ids} run as {runs}"

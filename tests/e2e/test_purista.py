@@ -289,7 +289,7 @@ def a_bridge_acts_for_its_tenants_only():
        [403, 403, 401])
     failed(bus("executeBash", payload, tenant="org-2", key=SMALL), 403, "this bridge may not act for the tenant")
     if os.getuid() != 0:
-        return      # what follows needs to be somebody else than the bridge by user
+        return      # what follows needs another user than the bridge
     open_way(hutchd().directory)
     os.chmod(hutchd().socket, 0o666)
     seen = stranger([("org-1", ANN), ("org-7", SMALL), ("org-2", SMALL), ("org-1", None)], payload)

@@ -144,7 +144,7 @@ def what_purista_wrote_keeps_its_place():
             eq(http(method, f"/{sandbox}{path}", body).status, 404, name)
         eq(redis.cli("GET", f"sandbox:registry:{sandbox}"), entry)
         eq(redis.cli("GET", f"sandbox:owner:{index}"), f'"{sandbox}"')
-        # Somebody else is not kept from anything.
+        # Someone else is not kept from anything.
         other = ok(http("POST", "", {"projectId": "theirs"}, key=BOB))["sandboxId"]
         ok(http("DELETE", f"/{other}", key=BOB))
         unregister(sandbox, index)

@@ -5,7 +5,7 @@
 `make run` itself needs the fixed port and a build of its own; here hutchd is started as it would be,
 and every other command is taken from the text and run.
 
-usage: test_readme.py README HUTCHD HUTCH_EXECD MAN_FOLDER
+usage: test_readme.py README HUTCHD HUTCH_EXECD MAN_DIR
 """
 
 import os

@@ -15,9 +15,9 @@
 #define SECRET STR("a secret of thirty-two bytes ...")
 #define ID     STR("sb-1")
 
-static bool is_end_of(struct str part, struct str whole)
+static bool is_end_of(struct str part, struct str complete)
 {
-        return part.p + part.n == whole.p + whole.n;
+        return part.p + part.n == complete.p + complete.n;
 }
 
 /* No made-up token is valid; a generated one is, and is parsed back. */

@@ -37,17 +37,17 @@ static void reading_done(struct reading *r)
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
         struct str bytes = str_of((const char *) p, n);
-        struct reading whole, pieces;
+        struct reading complete, pieces;
 
-        read_all(&whole, bytes, SIZE_MAX);
+        read_all(&complete, bytes, SIZE_MAX);
         read_all(&pieces, bytes, 1 + n % 7);
-        ASSERT(whole.result == pieces.result);
-        ASSERT(whole.v.end == pieces.v.end);
-        ASSERT(whole.v.exit_code == pieces.v.exit_code);
-        ASSERT(str_eq(buf_str(&whole.out), buf_str(&pieces.out)));
-        ASSERT(str_eq(buf_str(&whole.err_out), buf_str(&pieces.err_out)));
-        ASSERT(whole.v.exit_code >= 0 && whole.v.exit_code <= 255);
-        reading_done(&whole);
+        ASSERT(complete.result == pieces.result);
+        ASSERT(complete.v.end == pieces.v.end);
+        ASSERT(complete.v.exit_code == pieces.v.exit_code);
+        ASSERT(str_eq(buf_str(&complete.out), buf_str(&pieces.out)));
+        ASSERT(str_eq(buf_str(&complete.err_out), buf_str(&pieces.err_out)));
+        ASSERT(complete.v.exit_code >= 0 && complete.v.exit_code <= 255);
+        reading_done(&complete);
         reading_done(&pieces);
         return 0;
 }

@@ -14,7 +14,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
         static struct conn_trace trace;
-        struct buf input, whole, cut;
+        struct buf input, complete, cut;
 
         if (!trace.server)
                 conn_trace_init(&trace);
@@ -23,11 +23,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         buf_init(&input, n + 200);
         buf_add_str(&input, p[0] & 1 ? STR(HEAD("/stream")) : STR(HEAD("/collect")));
         buf_add(&input, p + 1, n - 1);
-        conn_trace_run(&trace, buf_str(&input), CUT_NONE, &whole);
+        conn_trace_run(&trace, buf_str(&input), CUT_NONE, &complete);
         conn_trace_run(&trace, buf_str(&input), CUT_EVERY((size_t) (p[0] >> 1) + 1), &cut);
-        ASSERT(str_eq(buf_str(&whole), buf_str(&cut)));
+        ASSERT(str_eq(buf_str(&complete), buf_str(&cut)));
         buf_done(&input);
-        buf_done(&whole);
+        buf_done(&complete);
         buf_done(&cut);
         return 0;
 }

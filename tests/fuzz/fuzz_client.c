@@ -4,7 +4,7 @@
  * The client reads the same answer however it is cut, ends the call exactly once, and keeps nothing
  * alive afterwards. The first byte chooses the pieces, the second what was asked for: bit 0 HEAD,
  * bit 1 an upgrade. The bytes are put into the connection directly; the request goes to a socket
- * that nobody reads.
+ * that no one reads.
  */
 
 #include "tests/fuzz/fuzz.h"
@@ -138,7 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
         static struct net_loop loop;
         static struct http_client *client;
-        struct run whole, cut;
+        struct run complete, cut;
         struct str in;
 
         if (!client) {
@@ -148,12 +148,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         if (n < 2)
                 return 0;
         in = str_of((const char *) p + 2, n - 2);
-        whole = run(client, in, p[1], CUT_NONE);
+        complete = run(client, in, p[1], CUT_NONE);
         cut = run(client, in, p[1], CUT_EVERY((size_t) p[0] + 1));
-        ASSERT(str_eq(buf_str(&whole.log), buf_str(&cut.log)));
-        arena_done(&whole.arena);
+        ASSERT(str_eq(buf_str(&complete.log), buf_str(&cut.log)));
+        arena_done(&complete.arena);
         arena_done(&cut.arena);
-        buf_done(&whole.log);
+        buf_done(&complete.log);
         buf_done(&cut.log);
         return 0;
 }

@@ -72,14 +72,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         struct str bytes = str_of((const char *) p, n);
 
         for (int lines = 0; lines < 2; lines++) {
-                struct reading whole, pieces;
+                struct reading complete, pieces;
 
-                read_all(&whole, bytes, SIZE_MAX, lines);
+                read_all(&complete, bytes, SIZE_MAX, lines);
                 read_all(&pieces, bytes, 1 + n % 5, lines);
-                ASSERT(whole.result == pieces.result);
-                ASSERT(whole.n == pieces.n);
-                ASSERT(str_eq(buf_str(&whole.all), buf_str(&pieces.all)));
-                reading_done(&whole);
+                ASSERT(complete.result == pieces.result);
+                ASSERT(complete.n == pieces.n);
+                ASSERT(str_eq(buf_str(&complete.all), buf_str(&pieces.all)));
+                reading_done(&complete);
                 reading_done(&pieces);
         }
         return 0;

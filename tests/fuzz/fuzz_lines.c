@@ -61,7 +61,7 @@ static int feed(void *arg, char *p, size_t n)
         return 0;
 }
 
-static void tell(struct story *s, struct str in, struct cut cut, size_t max)
+static void notify(struct story *s, struct str in, struct cut cut, size_t max)
 {
         struct str line;
 
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
                 return 0;
         max = LINES_MIN + (size_t) p[0];
         in = str_of((const char *) p + 2, n - 2);
-        tell(&complete, in, CUT_NONE, max);
+        notify(&complete, in, CUT_NONE, max);
         for (size_t i = 0; i < in.n; i++)
                 content += in.p[i] != '\n' && in.p[i] != '\r';
         ASSERT(complete.bytes == content);
@@ -93,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
                                     CUT_AT((size_t) p[1]) };
 
         for (size_t i = 0; i < ARRAY_SIZE(cuts); i++) {
-                tell(&other, in, cuts[i], max);
+                notify(&other, in, cuts[i], max);
                 ASSERT(str_eq(buf_str(&complete.log), buf_str(&other.log)));
                 buf_done(&other.log);
         }

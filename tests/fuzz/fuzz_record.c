@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A stored record, an entry of PURISTA's, and a create request with the same bytes: what is read whole is
+/* A stored record, an entry of PURISTA's, and a create request with the same bytes: what is read complete is
  * written as what reads back the same, and so is the record that a request becomes. */
 
 #include "tests/fuzz/fuzz.h"

@@ -13,7 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
         static struct conn_trace trace;
-        struct buf whole, cut;
+        struct buf complete, cut;
         struct str in;
 
         if (!trace.server)
@@ -21,10 +21,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         if (n < 1)
                 return 0;
         in = str_of((const char *) p + 1, n - 1);
-        conn_trace_run(&trace, in, CUT_NONE, &whole);
+        conn_trace_run(&trace, in, CUT_NONE, &complete);
         conn_trace_run(&trace, in, CUT_EVERY((size_t) p[0] + 1), &cut);
-        ASSERT(str_eq(buf_str(&whole), buf_str(&cut)));
-        buf_done(&whole);
+        ASSERT(str_eq(buf_str(&complete), buf_str(&cut)));
+        buf_done(&complete);
         buf_done(&cut);
         return 0;
 }

@@ -2,7 +2,7 @@
 
 /*
  * The WebSocket parser, in both roles, tells the same story however its input is cut; the UTF-8
- * check agrees with the one for whole texts; what is encoded decodes. The first byte chooses role
+ * check agrees with the one for complete texts; what is encoded decodes. The first byte chooses role
  * and maximum, the second the size of the pieces.
  */
 
@@ -13,15 +13,15 @@
 static void check_parser(enum ws_role role, struct str in, uint64_t max, size_t piece)
 {
         const struct cut cuts[] = { CUT_BYTES, CUT_EVERY(piece), CUT_AT(piece) };
-        struct buf whole, log;
+        struct buf complete, log;
 
-        ws_trace_run(role, in, CUT_NONE, max, &whole);
+        ws_trace_run(role, in, CUT_NONE, max, &complete);
         for (size_t i = 0; i < ARRAY_SIZE(cuts); i++) {
                 ws_trace_run(role, in, cuts[i], max, &log);
-                ASSERT(str_eq(buf_str(&whole), buf_str(&log)));
+                ASSERT(str_eq(buf_str(&complete), buf_str(&log)));
                 buf_done(&log);
         }
-        buf_done(&whole);
+        buf_done(&complete);
 }
 
 static int feed_utf8(void *arg, char *p, size_t n)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Runs a fuzz target on the empty input and on every file of the folders given, one TAP point each.
+ * Runs a fuzz target on the empty input and on every file of the directories given, one TAP point each.
  * A crash ends the program before its plan is fulfilled, which the runner takes for failure.
  *
- * usage: fuzz_NAME FOLDER...
+ * usage: fuzz_NAME DIRECTORY...
  */
 
 #include <dirent.h>
@@ -59,7 +59,7 @@ static int not_hidden(const struct dirent *d)
 }
 
 /* Returns how many files ran, or -1 if one could not be read. */
-static int run_folder(const char *path, int *point)
+static int run_directory(const char *path, int *point)
 {
         int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         struct dirent **names = NULL;
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
         run(STR(""));
         printf("ok %d - empty input\n", ++point);
         for (int i = 1; i < argc; i++) {
-                int n = run_folder(argv[i], &point);
+                int n = run_directory(argv[i], &point);
 
                 ok = ok && n >= 0;
                 files += n;

@@ -6,7 +6,7 @@ usage: test_opensandbox_go.py HUTCHD_DIRECT HUTCH_EXECD BUILD_DIR
        test_opensandbox_go.py HUTCHD HUTCH_EXECD BUILD_DIR native|docker|podman
 
 The scenario is built with the SDK into the build directory, once for each state of its sources. go.mod
-names the version; that it is what everybody else gets is checked by the checksum database that go
+names the version; that it is what everyone else gets is checked by the checksum database that go
 is configured with.
 """
 

@@ -14,7 +14,7 @@ from tap import eq
 
 
 class Broken(Exception):
-    """What the server relies on is away: nobody knows what became of the operation."""
+    """What the server relies on is away: no one knows what became of the operation."""
 
 
 class Client:

@@ -66,7 +66,7 @@ static void turn_patiently(struct world *w, usec_t *started)
 
         if (*started == 0)
                 *started = now;
-        check_true(now - *started < PEER_PATIENCE);
+        check_true(now - *started < PEER_TIMEOUT);
         net_loop_run_once(&w->loop, /* wait= */ false);
 }
 
@@ -253,7 +253,7 @@ struct peer_reply peer_answer_head_only(struct peer *p)
         return take(p, /* head_only= */ true);
 }
 
-struct peer_reply peer_ask(struct peer *p, const char *text)
+struct peer_reply peer_request(struct peer *p, const char *text)
 {
         peer_sendz(p, text);
         return peer_response(p);

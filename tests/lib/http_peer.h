@@ -6,13 +6,13 @@
  * A server on a unix socket and raw clients of it, in one process and on one loop.
  *
  * Nothing here sleeps: a client waits by turning the loop until what it waits for is there, and
- * fails the test if that takes longer than PEER_PATIENCE.
+ * fails the test if that takes longer than PEER_TIMEOUT.
  */
 
 #include "http/server.h"
 #include "tests/lib/check.h"
 
-#define PEER_PATIENCE (10 * USEC_PER_SEC)
+#define PEER_TIMEOUT (10 * USEC_PER_SEC)
 
 struct world {
         struct net_loop loop;
@@ -66,7 +66,7 @@ struct peer_reply peer_response(struct peer *p);
 struct peer_reply peer_answer_head_only(struct peer *p);
 
 /* Sends the text and takes one response. */
-struct peer_reply peer_ask(struct peer *p, const char *text);
+struct peer_reply peer_request(struct peer *p, const char *text);
 
 /* The value of a field; the null view if there is none. */
 struct str response_header(const struct peer_reply *a, const char *name);

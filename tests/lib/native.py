@@ -21,7 +21,7 @@ import tempfile
 from execd import can_unshare
 from hutchd import Hutchd, end, wait_gone
 
-USER = 268435455        # whom hutchd becomes on a host without the user hutch
+USER = 268435455        # the uid of hutchd on a host without the user hutch
 NEEDS = "root is needed, and leave to make namespaces"
 # Of those that wait to become a sandbox, from their first moment on.
 ZYGOTE_NAMES = ("hutch-zygote", "hutch-zygoted", "hutch-warden")
@@ -40,7 +40,7 @@ def open_way(path):
 
 
 def groups_of(data):
-    """Control groups of the installation in this directory."""
+    """cgroups of the installation in this directory."""
     with open(f"{data}/installation", encoding="ascii") as f:
         name = f"hutch-{f.read().strip()}"
     return glob.glob(f"/sys/fs/cgroup/{name}") + glob.glob(f"/sys/fs/cgroup/*/{name}")
@@ -61,7 +61,7 @@ class Native(Hutchd):
         super().__init__(program, *arguments, "--user", str(USER), config=config, **more)
 
     def prepare(self):
-        """hutchd is somebody else, and must be able to reach what is its own."""
+        """hutchd is another user, and must be able to reach what is its own."""
         open_way(self.directory)
         os.chmod(f"{self.directory}/notify", 0o777)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hutchd that makes real sandboxes, in a network namespace of its own: sandboxes may have networks, and their
-links and rules are nobody else's.
+links and rules are no one else's.
 
     with Apart(program, zygotes=4) as h:
         before = h.leftovers()

@@ -10,7 +10,7 @@ from tap import skip
 
 
 class Nats:
-    """A nats-server, and a directory that all may enter: hutchd may run as somebody else."""
+    """A nats-server, and a directory that all may enter: hutchd may run as another user."""
 
     def __init__(self, start=True, guarded=False):
         self._directory = tempfile.TemporaryDirectory(prefix="nats-")

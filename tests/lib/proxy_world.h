@@ -173,7 +173,7 @@ static inline int teardown(void **state)
 /* --- steps --- */
 
 /* Sends a request to the front and collects the response until `last`. The connection is closed. */
-static inline void ask(struct wire_peer *c, const char *request, const char *last)
+static inline void send_request(struct wire_peer *c, const char *request, const char *last)
 {
         wire_connect(c, &front_addr);
         wire_send(&loop, c, str_from(request));

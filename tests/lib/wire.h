@@ -18,8 +18,8 @@
 #include "os/socket.h"
 #include "tests/lib/check.h"
 
-#define WIRE_PATIENCE (20 * USEC_PER_SEC)
-#define WIRE_MAX      (80 * MiB)
+#define SOCKET_TIMEOUT_MS (20 * USEC_PER_SEC)
+#define WIRE_MAX          (80 * MiB)
 
 struct wire_peer {
         int fd;
@@ -27,14 +27,14 @@ struct wire_peer {
         struct buf in;
 };
 
-#define wire_until(loop, cond)                                               \
-        do {                                                                 \
-                usec_t give_up_ = clock_mono(&clock_system) + WIRE_PATIENCE; \
-                while (!(cond)) {                                            \
-                        net_loop_run_once((loop), /* wait= */ false);        \
-                        if (clock_mono(&clock_system) > give_up_)            \
-                                CHECK_FAIL_("never happened: %s", #cond);    \
-                }                                                            \
+#define wire_until(loop, cond)                                                   \
+        do {                                                                     \
+                usec_t give_up_ = clock_mono(&clock_system) + SOCKET_TIMEOUT_MS; \
+                while (!(cond)) {                                                \
+                        net_loop_run_once((loop), /* wait= */ false);            \
+                        if (clock_mono(&clock_system) > give_up_)                \
+                                CHECK_FAIL_("never happened: %s", #cond);        \
+                }                                                                \
         } while (0)
 
 static inline void wire_settle(struct net_loop *loop)
@@ -131,7 +131,7 @@ struct wire_listener {
         char dir[64];
 };
 
-/* On a unix socket in a folder of its own. */
+/* On a unix socket in a directory of its own. */
 static inline void wire_listen(struct wire_listener *l)
 {
         char text[128];

@@ -5,7 +5,7 @@
  *
  * usage: many URL KEY IMAGE COMMANDS
  *
- * Each says "up" and waits at a gate, a FIFO that nobody has opened for writing. It is opened when all
+ * Each says "up" and waits at a gate, a FIFO that no one has opened for writing. It is opened when all
  * are up, so they did run at the same time, and every output arrived while its command was running.
  */
 

@@ -3,7 +3,7 @@
 #define HUTCH_TESTS_LIBHUTCH_OWN_LOOP_H
 
 /*
- * An event loop as a program of somebody else has one: epoll and one timer, driven by the library's
+ * An event loop as another program has one: epoll and one timer, driven by the library's
  * watch and timer callbacks. It aborts when the library breaks its promises.
  */
 

@@ -413,7 +413,7 @@ static void tunnel_pumped(struct world *w)
 }
 
 /* No signal kills us for it. */
-static void tunnel_to_nobody(struct world *w)
+static void tunnel_without_listener(struct world *w)
 {
         for (int i = 0; i < 8 && !w->failed; i++)
                 pump_once(w, true);
@@ -431,6 +431,6 @@ const struct step async_steps[] = {
         { "what can't be started starts nothing", failures_to_start_start_nothing },
         { "a tunnel", tunnel },
         { "a tunnel that is pumped", tunnel_pumped },
-        { "a tunnel whose user hangs up", tunnel_to_nobody },
+        { "a tunnel whose user hangs up", tunnel_without_listener },
         { NULL },
 };

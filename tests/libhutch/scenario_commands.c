@@ -381,7 +381,7 @@ const struct step command_steps[] = {
         { "a command, its output collected", collected },
         { "exit codes", exit_codes },
         { "killed by a signal", killed_by_a_signal },
-        { "without a shell, with variables and a folder", without_a_shell },
+        { "without a shell, with variables and a directory", without_a_shell },
         { "byte for byte", byte_for_byte },
         { "output as it comes", streamed },
         { "much output", much_output },

@@ -8,7 +8,7 @@
 
 #include "tests/libhutch/scenario.h"
 
-/* Files and folders, in and out, from and to every kind of place. */
+/* Files and dirs, in and out, from and to every kind of place. */
 
 #define LARGE (5 * 1024 * 1024 + 123)
 
@@ -237,15 +237,15 @@ static void search_and_info(struct world *w)
 
 static void changes(struct world *w)
 {
-        struct hutch_permission folder = { .path = "new/folder", .mode = 0750 };
+        struct hutch_permission dir = { .path = "new/dir", .mode = 0750 };
         struct hutch_permission mode = { .path = "new/b", .mode = 0604 };
         struct hutch_move move = { "new/a", "new/b" };
         struct hutch_replace replace = hutch_replace_init();
-        static const char *const files[] = { "new/b", "new/missing" }, *const folders[] = { "new" };
+        static const char *const files[] = { "new/b", "new/missing" }, *const dirs[] = { "new" };
         struct hutch_paths paths = { files, 2 };
         char *said;
 
-        WORKS(w, hutch_make_directories(w->client, w->agent, &folder, 1, &w->call));
+        WORKS(w, hutch_make_directories(w->client, w->agent, &dir, 1, &w->call));
         CHECK(w, world_put(w, "new/a", "one two one"));
         WORKS(w, hutch_move_files(w->client, w->agent, &move, 1, &w->call));
         WORKS(w, hutch_set_permissions(w->client, w->agent, &mode, 1, &w->call));
@@ -254,14 +254,14 @@ static void changes(struct world *w)
         replace.new_text = "three";
         WORKS(w, hutch_replace_in_files(w->client, w->agent, &replace, 1, &w->call));
         CHECK(w, replace.replaced == 2 || replace.replaced == -1);
-        said = world_output(w, "cat new/b; stat -c ' %a' new/b new/folder");
+        said = world_output(w, "cat new/b; stat -c ' %a' new/b new/dir");
         CHECK(w, said);
         CHECK_TEXT(w, said, "three two three 604\n 750\n");
         free(said);
         CHECK(w, world_put(w, "new/a", "x"));
         CHECK(w, hutch_move_files(w->client, w->agent, &move, 1, &w->call) < 0);
         WORKS(w, hutch_delete_files(w->client, w->agent, &paths, &w->call));
-        paths = (struct hutch_paths){ folders, 1 };
+        paths = (struct hutch_paths){ dirs, 1 };
         CHECK(w, hutch_delete_files(w->client, w->agent, &paths, &w->call) < 0);
         WORKS(w, hutch_delete_directories(w->client, w->agent, &paths, &w->call));
         said = world_output(w, "test ! -e new && echo gone");
@@ -300,7 +300,7 @@ const struct step file_steps[] = {
         { "download to memory, a descriptor and a callback", download },
         { "parts of files", download_parts },
         { "a download that fails", download_that_fails },
-        { "search, information, folders", search_and_info },
+        { "search, information, dirs", search_and_info },
         { "move, change, replace, delete", changes },
         { "archives", archives },
         { NULL },

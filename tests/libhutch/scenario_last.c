@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/libhutch/scenario.h"
 
-/* What only some servers have, the end of the sandbox, and one that belongs to somebody. */
+/* What only some servers have, the end of the sandbox, and one that belongs to someone. */
 
 struct seen {
         char state[32];

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """libhutch and servers that are broken: an error that says what happened, in time, and nothing leaks.
 
-usage: test_broken.py PROBE HEADER_FOLDER
+usage: test_broken.py PROBE HEADER_DIR
 
 Each case is an answer, byte for byte, and the codes and words by which the library must tell it. It is
 met by calls that collect an answer and by calls that stream one, blocking and on both kinds of loop. The
@@ -88,7 +88,7 @@ CONNECTION = [
          (TIMEOUT, PROTOCOL, TOO_LARGE, BROKEN), soon=True),
     Case("endless 103", [Endless(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")], KINDS,
          (TIMEOUT, PROTOCOL, TOO_LARGE, BROKEN), soon=True),
-    Case("101 that nobody asked for", [b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n"
+    Case("101 that no one asked for", [b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n"
                                        b"Connection: Upgrade\r\n\r\n", Hold()], KINDS,
          (TIMEOUT, PROTOCOL, BROKEN), soon=True),
 ]
@@ -114,7 +114,7 @@ FRAMING = [
     Case("garbage for a chunk's length", [streaming() + b"zz\r\nabc\r\n0\r\n\r\n"], KINDS, EITHER),
     Case("chunk of 2^72", [streaming() + b"ffffffffffffffffff\r\nabc\r\n0\r\n\r\n"], KINDS, EITHER),
     Case("chunk longer than it says", [streaming() + b"2\r\nabcdef\r\n0\r\n\r\n"], KINDS, EITHER),
-    Case("gzip that nobody asked for",
+    Case("gzip that no one asked for",
          [reply(gzip.compress(json.dumps(SANDBOX).encode()), headers=["Content-Encoding: gzip"])],
          ["get", "list", "stream"], PROTOCOL),
     Case("endless body", [HEAD + b"\r\n", Endless(b" ")], COLLECT + ["download", "logs"],
@@ -416,7 +416,7 @@ def text_and_data_and_lists_of_old_servers():
     eq((bare.get("url"), bare.get("port")), ("http://127.0.0.1:1234/proxy/44772", 1234), bare)
 
 
-LENIENT = [       # what nobody depends on may be nonsense
+LENIENT = [       # what no one depends on may be nonsense
     {"metadata": ["a"]}, {"metadata": {"a": 1}}, {"metadata": None}, {"createdAt": "yesterday"}, {"createdAt": 12},
     {"entrypoint": "sleep"}, {"entrypoint": [1]}, {"image": 7}, {"extensions": 5}, {"new": {"x": [1]}}]
 
@@ -478,7 +478,7 @@ def the_key_goes_to_the_server_and_not_to_agents():
 
 @test
 def waiting_ends():
-    """waiting ends when the sandbox will never be ready, and at the deadline when nobody knows"""
+    """waiting ends when the sandbox will never be ready, and at the deadline when no one knows"""
     def of(state, **more):
         return body({"id": "box-1", "status": {"state": state, **more}})
     replies = {"failed": of("Failed", reason="IMAGE", message="no such image"), "ended": of("Terminated"),
@@ -503,7 +503,7 @@ def callbacks_can_give_up():
 
 
 @test
-def nobody_listens():
+def no_listener():
     with BrokenServer({}) as server:
         url = server.url("x")
     for s in probe.send_request([(mode, call, 0, url) for call in KINDS for mode in MODES]):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs of examples/ do what they say, against a real hutchd with real agents.
 
-usage: test_examples.py HUTCHD_DIRECT HUTCH_EXECD FOLDER_OF_EXAMPLES
+usage: test_examples.py HUTCHD_DIRECT HUTCH_EXECD EXAMPLES_DIR
 """
 
 import os

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes one mistake on purpose, the one that its argument names. A build with sanitizers
- * must catch each of them (test_sanitizers.py); nobody else runs this.
+ * must catch each of them (test_sanitizers.py); no one else runs this.
  */
 #include <limits.h>
 #include <stdio.h>

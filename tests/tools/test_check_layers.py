@@ -111,7 +111,7 @@ def own_header_comes_first():
 
 
 @test
-def unknown_folder():
+def unknown_directory():
     check({"src/util/a.c": ""},
           "src/util/a.c:1: src/util is no known layer (tools/check-layers has the table)")
     check({"src/a.c": ""},

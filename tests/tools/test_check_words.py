@@ -26,7 +26,7 @@ def check(path, data, *want, tracked=True):
         subprocess.run(["git", "init", "-q", root], check=True, env=ENV)
         if tracked:
             subprocess.run(["git", "-C", root, "add", "-A"], check=True, env=ENV)
-        p = subprocess.run([sys.executable, TOOL, root], text=True, env=ENV,
+        p = subprocess.run([sys.executable, TOOL, "--root", root], text=True, env=ENV,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     eq(p.stdout.splitlines(), [f"{path}:{line}" for line in want], "output")
     eq(p.returncode, 1 if want else 0, "exit status")
@@ -43,8 +43,33 @@ def clean_files():
 @test
 def words_of_the_workshop():
     check("a.md", "x\nsee iss" + "ue #7 in /wo" + "rk/x\n",
-          "2: this does not belong into the tree: iss" + "ue #",
-          "2: this does not belong into the tree: /wo" + "rk/")
+          "2: this does not belong in the tree: iss" + "ue #",
+          "2: this does not belong in the tree: /wo" + "rk/")
+
+
+@test
+def retired_words_in_names():
+    check("a.c", f"/* {SPDX} */\nint native_" + "ask(void);\n",
+          '2: "ask" in native_' + "ask: request")
+    check("a.c", f"/* {SPDX} */\nint " + "asker;\n/* \"told\", as a word */\n",
+          '2: "asker" in ' + "asker: requester")
+    check("tests/a.py", f"# {SPDX}\n# a_sentence_with_what_is_told\n")
+    check("a.py", f"# {SPDX}\nx = the_" + "ticket\n", '2: "ticket" in the_' + "ticket: request id")
+    check("a.c", f"/* {SPDX} */\nint ftell(void);\n")
+
+
+@test
+def retired_words_in_prose():
+    check("a.md", "a data fol" + "der\n", '1: "fol' + 'der": directory')
+    check("a.md", "cgroups: control " + "groups of version 2\n",
+          '1: "control ' + 'groups of version 2": cgroup v1, cgroup v2', '1: "control ' + 'groups": cgroup')
+    check("a.md", "The host, a virtual machine, a state machine, the user `nobody`, chgrp nobody:nogroup.\n")
+    check("a.md", "it and hi" + "s\n", '1: "hi' + 's": the caller, the process')
+
+
+@test
+def an_excuse():
+    check("a.c", f"/* {SPDX} */\nint box; /* check-words: box */\n")
 
 
 @test

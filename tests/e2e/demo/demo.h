@@ -17,7 +17,7 @@ struct demo {
         struct http_client *client;
         struct http_sse_group events;
         struct http_ws_group sockets;
-        const char *folder; /* what /file serves */
+        const char *directory; /* what /file serves */
         struct sock_addr upstream;
         bool has_upstream;
 };

@@ -7,7 +7,7 @@
 
 struct events {
         struct http_sse sse;
-        uint64_t sent, wanted; /* 0: without end */
+        uint64_t sent, expected; /* 0: without end */
         struct str data;
         bool idle; /* one event, then silence */
 };
@@ -15,7 +15,7 @@ struct events {
 static void events_more(struct events *e)
 {
         while (http_sse_writable(&e->sse)) {
-                if (e->wanted && e->sent == e->wanted) {
+                if (e->expected && e->sent == e->expected) {
                         http_sse_end(&e->sse);
                         free(e);
                         return;
@@ -58,7 +58,7 @@ void demo_events(struct http_req *req)
 
         memset(data, 'x', size);
         e->data = str_of(data, size);
-        e->wanted = query_u64(req, "count", 0);
+        e->expected = query_u64(req, "count", 0);
         e->idle = query_u64(req, "idle", 0) != 0;
         if (http_sse_begin(&e->sse, req, &demo_of(req)->events, &events_ops) < 0)
                 free(e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * http_demo LISTEN FOLDER UPSTREAM|- [SETTING=DURATION]…
+ * http_demo LISTEN DIRECTORY UPSTREAM|- [SETTING=DURATION]…
  *
  * Settings are the timeouts of the server (head, idle, body, write, linger, drain) and conns=N.
  */
@@ -107,7 +107,7 @@ static int start(struct demo *d, int argc, char **argv)
                         return -EINVAL;
         if (net_loop_init(&d->loop, &clock_system) < 0)
                 return -ENOMEM;
-        d->folder = argv[2];
+        d->directory = argv[2];
         d->has_upstream = sock_addr_from_string(str_from(argv[3]), &d->upstream) == 0;
         d->server = http_server_new(&d->loop, &config, NULL);
         d->client = http_client_new(&d->loop, NULL);
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
         uv_signal_t term;
 
         if (argc < 4 || start(&d, argc, argv) < 0) {
-                fprintf(stderr, "usage: http_demo LISTEN FOLDER UPSTREAM|- [SETTING=VALUE]…\n");
+                fprintf(stderr, "usage: http_demo LISTEN DIRECTORY UPSTREAM|- [SETTING=VALUE]…\n");
                 return 2;
         }
         (void) fd_limit_raise();

@@ -75,7 +75,7 @@ void demo_file(struct http_req *req)
                 http_reply_error(req, 400, "BAD_NAME", "a name has no slash");
                 return;
         }
-        (void) snprintf(path, sizeof(path), "%s/%.*s", demo_of(req)->folder,
+        (void) snprintf(path, sizeof(path), "%s/%.*s", demo_of(req)->directory,
                         STR_ARG(req->params[0]));
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0) {

@@ -15,7 +15,7 @@ const sdk = await import(pathToFileURL(`${sdkFolder}/dist/index.js`));
 const mode = process.env.SCENARIO_MODE;
 const image = process.env.SCENARIO_IMAGE ?? 'python:3.11';
 const connectionConfig = { protocol: 'http', useServerProxy: 'SCENARIO_PROXY' in process.env };
-const PATIENCE = 30_000;
+const TIMEOUT_MS = 30_000;
 const checks = [];
 const check = (name, run) => checks.push({ name, run });
 const stdout = (e) => e.logs.stdout.map((m) => m.text).join('\n');
@@ -270,7 +270,7 @@ check('foreground: interrupt from elsewhere', async () => {
   assert.notEqual(e.exitCode, 0);
 });
 
-check('commands nobody knows', async () => {
+check('commands no one knows', async () => {
   await refuses(sandbox.commands.getCommandStatus('nobody'), 404, 'INVALID_REQUEST_BODY');
   await refuses(sandbox.commands.getBackgroundCommandLogs('nobody'), 400, 'INVALID_REQUEST_BODY');
   await refuses(sandbox.commands.interrupt('nobody'), 500, 'RUNTIME_ERROR');
@@ -538,7 +538,7 @@ check('kill and close', async () => {
 async function inTime(run) {
   let timer;
   const late = new Promise((_, no) => {
-    timer = setTimeout(() => no(new Error(`not done after ${PATIENCE} ms`)), PATIENCE);
+    timer = setTimeout(() => no(new Error(`not done after ${TIMEOUT_MS} ms`)), TIMEOUT_MS);
   });
   try {
     await Promise.race([run(), late]);

@@ -158,7 +158,7 @@ struct from {
         int status;
 };
 
-static void ask_from(const struct from *f, const char *method, const char *key)
+static void request_from(const struct from *f, const char *method, const char *key)
 {
         struct ingress_request q = { .method = method,
                                      .target = ingress_text("/v1/sandboxes/%s%s", w.id,
@@ -207,8 +207,8 @@ static void without_keys_pages_are_kept_out(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                ask_from(&cases[i], "GET", NULL);
-                ask_from(&cases[i], "POST", NULL);
+                request_from(&cases[i], "GET", NULL);
+                request_from(&cases[i], "POST", NULL);
         }
 }
 
@@ -224,7 +224,7 @@ static void insecure_lifts_the_host_check_only(void **state)
 
         w.api.insecure = true;
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                ask_from(&cases[i], "POST", NULL);
+                request_from(&cases[i], "POST", NULL);
 }
 
 static void the_public_address_is_a_name_of_ours(void **state)
@@ -238,7 +238,7 @@ static void the_public_address_is_a_name_of_ours(void **state)
 
         w.api.public_address = STR("Hutch.example");
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                ask_from(&cases[i], "POST", NULL);
+                request_from(&cases[i], "POST", NULL);
 }
 
 static void with_keys_foreign_pages_may_read_at_most(void **state)
@@ -258,8 +258,8 @@ static void with_keys_foreign_pages_may_read_at_most(void **state)
                 struct from get = cases[i].from;
 
                 get.status = cases[i].get;
-                ask_from(&cases[i].from, "POST", KEY_MINE);
-                ask_from(&get, "GET", KEY_MINE);
+                request_from(&cases[i].from, "POST", KEY_MINE);
+                request_from(&get, "GET", KEY_MINE);
         }
 }
 

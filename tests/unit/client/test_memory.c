@@ -135,8 +135,8 @@ static void clients(void **state)
         each_allocation_fails_once(client_alone, 0);
 }
 
-/* Nobody listens at port 1, so this is as far as it goes. */
-static int with_agent(int (*ask)(struct hutch_client *, struct hutch_endpoint *))
+/* No one listens at port 1, so this is as far as it goes. */
+static int with_agent(int (*call_once)(struct hutch_client *, struct hutch_endpoint *))
 {
         static const struct hutch_pair header = { "Token", "x" };
         struct hutch_client *c = NULL;
@@ -146,13 +146,13 @@ static int with_agent(int (*ask)(struct hutch_client *, struct hutch_endpoint *)
         if (r == 0)
                 r = hutch_endpoint_new("127.0.0.1:1", &header, 1, &e);
         if (r == 0)
-                r = ask(c, e);
+                r = call_once(c, e);
         hutch_endpoint_free(e);
         hutch_client_free(c);
         return r;
 }
 
-static int ask_create(struct hutch_client *c, struct hutch_endpoint *e)
+static int call_create(struct hutch_client *c, struct hutch_endpoint *e)
 {
         struct hutch_sandbox_options o = hutch_sandbox_options_init();
         struct hutch_sandbox *s = NULL;
@@ -162,7 +162,7 @@ static int ask_create(struct hutch_client *c, struct hutch_endpoint *e)
         return hutch_create_sandbox(c, &o, &s, NULL);
 }
 
-static int ask_run(struct hutch_client *c, struct hutch_endpoint *e)
+static int call_run(struct hutch_client *c, struct hutch_endpoint *e)
 {
         struct hutch_command_options o = hutch_command_options_init();
         struct hutch_command_result *r = NULL;
@@ -171,7 +171,7 @@ static int ask_run(struct hutch_client *c, struct hutch_endpoint *e)
         return hutch_run_command(c, e, &o, &r, NULL);
 }
 
-static int ask_upload(struct hutch_client *c, struct hutch_endpoint *e)
+static int call_upload(struct hutch_client *c, struct hutch_endpoint *e)
 {
         struct hutch_file_upload f = hutch_file_upload_init();
 
@@ -181,7 +181,7 @@ static int ask_upload(struct hutch_client *c, struct hutch_endpoint *e)
         return hutch_upload_files(c, e, &f, 1, NULL);
 }
 
-static int ask_tunnel(struct hutch_client *c, struct hutch_endpoint *e)
+static int call_tunnel(struct hutch_client *c, struct hutch_endpoint *e)
 {
         struct hutch_tunnel *t = NULL;
 
@@ -193,7 +193,7 @@ static void on_done(struct hutch_call *call, int result)
         *(int *) call->data = result;
 }
 
-static int ask_on_a_loop(struct hutch_client *c, struct hutch_endpoint *e)
+static int call_on_a_loop(struct hutch_client *c, struct hutch_endpoint *e)
 {
         struct hutch_call call = hutch_call_init();
         struct hutch_loop *l = NULL;
@@ -211,14 +211,14 @@ static int ask_on_a_loop(struct hutch_client *c, struct hutch_endpoint *e)
         return r < 0 ? r : result;
 }
 
-#define CALL(name)                                                       \
-        static int whole_##name(void)                                    \
-        {                                                                \
-                return with_agent(ask_##name);                           \
-        }                                                                \
-        static void calls_##name(void **state)                           \
-        {                                                                \
-                each_allocation_fails_once(whole_##name, HUTCH_CONNECT); \
+#define CALL(name)                                                          \
+        static int complete_##name(void)                                    \
+        {                                                                   \
+                return with_agent(call_##name);                             \
+        }                                                                   \
+        static void calls_##name(void **state)                              \
+        {                                                                   \
+                each_allocation_fails_once(complete_##name, HUTCH_CONNECT); \
         }
 
 CALL(create)

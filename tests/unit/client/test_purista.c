@@ -21,7 +21,7 @@ static void what_is_not_of_the_lifecycle_api_has_no_v1(void **state)
         }
 }
 
-/* Nobody listens there: what is refused is refused before that shows. */
+/* No one listens there: what is refused is refused before that shows. */
 static void a_payload_is_one_value(void **state)
 {
         static const struct {

@@ -77,7 +77,7 @@ static void one_v1_whatever_was_given(void **state)
 static void endpoints_get_the_scheme_they_lack(void **state)
 {
         static const struct {
-                const char *told, *url;
+                const char *reported, *url;
         } cases[] = {
                 { "h:8080/sandboxes/a/proxy/44772", "https://h:8080/sandboxes/a/proxy/44772" },
                 { "10.0.0.1:40000", "https://10.0.0.1:40000" },
@@ -88,9 +88,9 @@ static void endpoints_get_the_scheme_they_lack(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 scoped(buf_done) struct buf b;
 
-                check_case(cases[i].told);
+                check_case(cases[i].reported);
                 buf_init(&b, URL_MAX);
-                url_add_endpoint(&b, STR("https"), str_from(cases[i].told));
+                url_add_endpoint(&b, STR("https"), str_from(cases[i].reported));
                 check_str_eq(buf_str(&b), cases[i].url);
         }
 }

@@ -116,7 +116,7 @@ static void give(struct warden_reply a, const int *fds)
         send_bytes(buf_str(&b), fds, warden_reply_fds(&a));
 }
 
-static void tell(struct warden_event events)
+static void notify(struct warden_event events)
 {
         scoped(buf_done) struct buf b;
         struct err e;
@@ -135,7 +135,7 @@ static void greet(void)
 /* Another warden: whatever it is asked first is a hello. */
 static void come_anew(void)
 {
-        tell((struct warden_event){ .kind = WARDEN_EVENT_STARTED, .id = "" });
+        notify((struct warden_event){ .kind = WARDEN_EVENT_STARTED, .id = "" });
         greet();
 }
 
@@ -249,7 +249,7 @@ static void an_answer_to_an_older_hello_does_not_count(void **state)
         begin(&c, DRIVER_CALL_DESTROY, "a1");
         take(WARDEN_MSG_HELLO);
         first = peer.q;
-        tell((struct warden_event){ .kind = WARDEN_EVENT_STARTED, .id = "" });
+        notify((struct warden_event){ .kind = WARDEN_EVENT_STARTED, .id = "" });
         take(WARDEN_MSG_HELLO);
         give((struct warden_reply){ .call = WARDEN_MSG_HELLO,
                                     .request_id = first.request_id,
@@ -369,8 +369,8 @@ static void news_are_told_as_they_are(void **state)
 {
         greet();
         turn();
-        tell((struct warden_event){ .kind = WARDEN_EVENT_OOM, .id = "a1" });
-        tell((struct warden_event){ .kind = WARDEN_EVENT_DIED, .id = "a1", .state = killed });
+        notify((struct warden_event){ .kind = WARDEN_EVENT_OOM, .id = "a1" });
+        notify((struct warden_event){ .kind = WARDEN_EVENT_DIED, .id = "a1", .state = killed });
         driver_world_until(&peer.world, peer.world.notified == 1);
         check_z_eq(peer.world.died_id, "a1");
         check_i64_eq(peer.world.died_health.status, RUNTIME_DEAD);

@@ -7,8 +7,8 @@
 #define H HEAD_OK
 
 struct second {
-        struct sock_addr refusing; /* nobody listens there */
-        int fd;                    /* bound, so that nobody else will */
+        struct sock_addr refusing; /* no one listens there */
+        int fd;                    /* bound, so that no one else will */
 };
 
 static void refuse(struct second *s)
@@ -110,7 +110,7 @@ static void test_refused_twice(void **state)
         (void) fd_close(other.fd);
 }
 
-/* Only a refusal says that nobody is there. */
+/* Only a refusal says that no one is there. */
 static void test_other_failures_are_final(void **state)
 {
         struct sock_addr missing;

@@ -83,7 +83,7 @@ static const struct response_case answers[] = {
         { "HTTP/2", "GET", "HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n", -EBADMSG },
         { "status 99", "GET", "HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n", -EBADMSG },
         { "status 999", "GET", "HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n", -EBADMSG },
-        { "101 nobody asked for", "GET",
+        { "101 no one asked for", "GET",
           "HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", -EBADMSG },
         { "interim with a body", "GET", "HTTP/1.1 100 C\r\nContent-Length: 2\r\n\r\nhi", -EBADMSG },
         { "huge head", "GET", huge_head, -E2BIG },

@@ -85,7 +85,7 @@ static int tear_down(void **state)
 
 #define GET(fields) "GET /file HTTP/1.1\r\nHost: x\r\n" fields "\r\n"
 
-static void whole_file(void **state)
+static void complete_file(void **state)
 {
         struct peer p;
         struct peer_reply a;
@@ -93,7 +93,7 @@ static void whole_file(void **state)
         fill(100000);
         peer_open(&p, &world);
         for (int i = 0; i < 2; i++) {
-                a = peer_ask(&p, GET(""));
+                a = peer_request(&p, GET(""));
                 check_i64_eq(a.status, 200);
                 check_str_eq(response_header(&a, "Content-Type"), "application/octet-stream");
                 check_str_eq(response_header(&a, "Content-Length"), "100000");
@@ -103,9 +103,9 @@ static void whole_file(void **state)
                 check_bytes(a.body, 0, 100000);
         }
         fill(0);
-        a = peer_ask(&p, GET("Range: bytes=0-1\r\n"));
+        a = peer_request(&p, GET("Range: bytes=0-1\r\n"));
         check_i64_eq(a.status, 416);
-        a = peer_ask(&p, GET(""));
+        a = peer_request(&p, GET(""));
         check_str_eq(response_header(&a, "Content-Length"), "0");
         peer_close(&p);
 }
@@ -145,7 +145,7 @@ static void ranges(void **state)
                 check_case(cases[i].text);
                 options.flags = cases[i].flags;
                 options.range_code = "UNKNOWN";
-                a = peer_ask(&p, cases[i].text);
+                a = peer_request(&p, cases[i].text);
                 check_i64_eq(a.status, cases[i].status);
                 check_view_eq(response_header(&a, "Content-Range"),
                               str_from(cases[i].content_range));
@@ -166,26 +166,26 @@ static void conditions(void **state)
         fill(1000);
         options.flags = HTTP_FILE_ETAG;
         peer_open(&p, &world);
-        a = peer_ask(&p, GET(""));
+        a = peer_request(&p, GET(""));
         (void) snprintf(tag, sizeof(tag), "%.*s", STR_ARG(response_header(&a, "ETag")));
         check_true(tag[0] == '"');
 
         (void) snprintf(text, sizeof(text), GET("If-None-Match: %s\r\n"), tag);
-        a = peer_ask(&p, text);
+        a = peer_request(&p, text);
         check_i64_eq(a.status, 304);
         check_str_eq(response_header(&a, "ETag"), tag);
         check_true(response_header(&a, "Content-Length").p == NULL);
-        a = peer_ask(&p, GET("If-Modified-Since: " MODIFIED_TEXT "\r\n"));
+        a = peer_request(&p, GET("If-Modified-Since: " MODIFIED_TEXT "\r\n"));
         check_i64_eq(a.status, 304);
-        a = peer_ask(&p, GET("If-Modified-Since: Sat, 31 Jan 2026 23:59:58 GMT\r\n"));
+        a = peer_request(&p, GET("If-Modified-Since: Sat, 31 Jan 2026 23:59:58 GMT\r\n"));
         check_i64_eq(a.status, 200);
         (void) snprintf(text, sizeof(text), GET("Range: bytes=3-4\r\nIf-Range: %s\r\n"), tag);
-        a = peer_ask(&p, text);
+        a = peer_request(&p, text);
         check_i64_eq(a.status, 206);
 
         fill(1001);
         (void) snprintf(text, sizeof(text), GET("If-None-Match: %s\r\n"), tag);
-        a = peer_ask(&p, text);
+        a = peer_request(&p, text);
         check_i64_eq(a.status, 200);
         peer_close(&p);
 }
@@ -201,7 +201,7 @@ static void head(void **state)
         a = peer_answer_head_only(&p);
         check_i64_eq(a.status, 200);
         check_str_eq(response_header(&a, "Content-Length"), "1000");
-        a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+        a = peer_request(&p, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
         check_str_eq(a.body, "hello\n");
         peer_close(&p);
 }
@@ -220,7 +220,7 @@ static void other_kinds_are_the_callers(void **state)
                 source = fd_close(source);
                 source = open(cases[i].path, O_RDONLY | O_CLOEXEC);
                 peer_open(&p, &world);
-                check_i64_eq(peer_ask(&p, GET("")).status, 404);
+                check_i64_eq(peer_request(&p, GET("")).status, 404);
                 check_i64_eq(result, cases[i].r);
                 peer_close(&p);
         }
@@ -252,7 +252,7 @@ static void dispositions(void **state)
 
                 check_case(cases[i].field);
                 options.name = cases[i].name;
-                a = peer_ask(&p, GET(""));
+                a = peer_request(&p, GET(""));
                 check_i64_eq(a.status, 200);
                 check_str_eq(response_header(&a, "Content-Disposition"), cases[i].field);
         }
@@ -322,7 +322,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-                TEST(whole_file),
+                TEST(complete_file),
                 TEST(ranges),
                 TEST(conditions),
                 TEST(head),

@@ -123,17 +123,17 @@ static const struct {
 /* Whole, byte by byte and at every single place, always with the same result. The caller frees. */
 static struct buf run_all(struct str boundary, struct str in, const struct multipart_limits *limits)
 {
-        struct buf whole, cut;
+        struct buf complete, cut;
 
-        multipart_trace_run(boundary, in, CUT_NONE, limits, &whole);
+        multipart_trace_run(boundary, in, CUT_NONE, limits, &complete);
         for (size_t i = 0; i <= in.n; i++) {
                 multipart_trace_run(boundary, in, i == 0 ? CUT_BYTES : CUT_AT(i), limits, &cut);
-                if (!str_eq(buf_str(&whole), buf_str(&cut)))
-                        fail_msg("cut at %zu: '%s' became '%s'", i, buf_str(&whole).p,
+                if (!str_eq(buf_str(&complete), buf_str(&cut)))
+                        fail_msg("cut at %zu: '%s' became '%s'", i, buf_str(&complete).p,
                                  buf_str(&cut).p);
                 buf_done(&cut);
         }
-        return whole;
+        return complete;
 }
 
 static void test_bodies(void **state)

@@ -12,7 +12,7 @@ static void test_simple(void **state)
 
         (void) state;
         serve_back();
-        ask(&c, "GET /p/hello HTTP/1.1\r\nHost: h\r\n\r\n", "\r\n\r\nhello");
+        send_request(&c, "GET /p/hello HTTP/1.1\r\nHost: h\r\n\r\n", "\r\n\r\nhello");
         check_true(wire_has(&c, "HTTP/1.1 200 OK\r\n"));
         check_true(wire_has(&c, "Content-Length: 5\r\n"));
         check_u64_eq(count(&c, "Date: "), 1);
@@ -103,7 +103,7 @@ static void test_no_connect(void **state)
         struct wire_peer c;
 
         (void) state;
-        ask(&c, "CONNECT /p/x HTTP/1.1\r\nHost: h\r\n\r\n", "\"}");
+        send_request(&c, "CONNECT /p/x HTTP/1.1\r\nHost: h\r\n\r\n", "\"}");
         check_true(wire_has(&c, "HTTP/1.1 400 Bad Request\r\n"));
         check_u64_eq(http_client_stats(client).connects, 0);
         wire_done(&c);
@@ -124,7 +124,7 @@ static void test_host_kept_and_nothing_forwarded(void **state)
         both_done(&c, &server);
 }
 
-/* Each option is compared with each header; nobody may make that long. */
+/* Each option is compared with each header; no one may make that long. */
 static void test_endless_connection_header(void **state)
 {
         struct wire_peer c;
@@ -137,7 +137,7 @@ static void test_endless_connection_header(void **state)
                 buf_add_str(&b, STR(",a"));
         buf_add_str(&b, STR("\r\n\r\n"));
         buf_add_char(&b, 0);
-        ask(&c, buf_str(&b).p, "\r\n\r\n{");
+        send_request(&c, buf_str(&b).p, "\r\n\r\n{");
         check_true(wire_has(&c, "HTTP/1.1 400 "));
         buf_done(&b);
         wire_done(&c);
@@ -218,7 +218,7 @@ static void test_until_eof_becomes_chunked(void **state)
 }
 
 struct empty_case {
-        const char *name, *request, *response, *status, *wanted, *unwanted;
+        const char *name, *request, *response, *status, *expected, *unwanted;
 };
 
 static void test_answers_without_body(void **state)
@@ -245,7 +245,7 @@ static void test_answers_without_body(void **state)
                 wire_until(&loop, wire_has(&c, "\r\n\r\n"));
                 wire_settle(&loop);
                 check_true(wire_has(&c, cases[i].status));
-                check_true(wire_has(&c, cases[i].wanted));
+                check_true(wire_has(&c, cases[i].expected));
                 check_false(wire_has(&c, cases[i].unwanted));
                 check_false(c.eof);
                 both_done(&c, &server);
@@ -354,9 +354,10 @@ static void test_expect_without_server(void **state)
 
         (void) state;
         listener.fd = fd_close(listener.fd);
-        ask(&c,
-            "POST /p/x HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
-            "\r\n\r\n{");
+        send_request(
+                &c,
+                "POST /p/x HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
+                "\r\n\r\n{");
         check_true(str_starts_with(buf_str(&c.in), STR("HTTP/1.1 502 ")));
         wire_done(&c);
 }

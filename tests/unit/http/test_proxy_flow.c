@@ -135,7 +135,7 @@ static void test_given_descriptor(void **state)
         (void) state;
         serve_back();
         target_by_fd = true;
-        ask(&c, "GET /p/hello HTTP/1.1\r\nHost: h\r\n\r\n", "\r\n\r\nhello");
+        send_request(&c, "GET /p/hello HTTP/1.1\r\nHost: h\r\n\r\n", "\r\n\r\nhello");
         check_u64_eq(http_client_stats(client).idle, 0);
         wire_done(&c);
 }
@@ -157,7 +157,7 @@ static void test_refused(void **state)
 
         (void) state;
         listener.fd = fd_close(listener.fd);
-        ask(&c, GET_X, "\r\n\r\n");
+        send_request(&c, GET_X, "\r\n\r\n");
         expect_error(&c, "HTTP/1.1 502 Bad Gateway", "\"BAD_GATEWAY\"");
         wire_done(&c);
 }

@@ -13,7 +13,7 @@
 static void paths_are_logged_without_secrets(void **state)
 {
         static const struct {
-                const char *path, *shown;
+                const char *path, *printed;
         } cases[] = {
                 { "/", "/" },
                 { "/v1/sandboxes/a/proxy/8080/x", "/v1/sandboxes/a/proxy/8080/x" },
@@ -40,7 +40,7 @@ static void paths_are_logged_without_secrets(void **state)
 
                 check_case(cases[i].path);
                 arena_init(&a, 64 * KiB);
-                check_str_eq(http_path_for_log(&a, str_from(cases[i].path)), cases[i].shown);
+                check_str_eq(http_path_for_log(&a, str_from(cases[i].path)), cases[i].printed);
                 arena_done(&a);
         }
 }

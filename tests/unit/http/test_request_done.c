@@ -3,16 +3,16 @@
 #include "tests/lib/http_loopback.h"
 #include "tests/lib/http_peer.h"
 
-/* Whoever keeps the books is told of each request once, however it ends. */
+/* Whoever keeps the books is notified of each request once, however it ends. */
 
 static struct world world;
 static struct http_req *held;
-static int told, last_status;
+static int notified, last_status;
 static char last_path[64];
 
 static void ended(const struct http_req *req, usec_t took)
 {
-        told++;
+        notified++;
         last_status = req->res.status;
         (void) snprintf(last_path, sizeof(last_path), "%.*s", STR_ARG(req->path));
         check_true(took < 60 * USEC_PER_SEC);
@@ -41,7 +41,7 @@ static int set_up(void **state)
 {
         world_open(&world, NULL, &api);
         http_server_on_request_done(world.server, ended);
-        told = 0;
+        notified = 0;
         return 0;
 }
 
@@ -51,11 +51,11 @@ static int tear_down(void **state)
         return 0;
 }
 
-static void until_told(int n)
+static void until_notified(int n)
 {
-        for (int i = 0; i < 1000 && told < n; i++)
+        for (int i = 0; i < 1000 && notified < n; i++)
                 net_loop_run_once(&world.loop, false);
-        check_i64_eq(told, n);
+        check_i64_eq(notified, n);
 }
 
 static void test_of_responses(void **state)
@@ -63,12 +63,12 @@ static void test_of_responses(void **state)
         struct peer p;
 
         peer_open(&p, &world);
-        (void) peer_ask(&p, "GET /now HTTP/1.1\r\nHost: h\r\n\r\n");
-        until_told(1);
+        (void) peer_request(&p, "GET /now HTTP/1.1\r\nHost: h\r\n\r\n");
+        until_notified(1);
         check_i64_eq(last_status, 204);
         check_z_eq(last_path, "/now");
-        (void) peer_ask(&p, "GET /missing HTTP/1.1\r\nHost: h\r\n\r\n");
-        until_told(2);
+        (void) peer_request(&p, "GET /missing HTTP/1.1\r\nHost: h\r\n\r\n");
+        until_notified(2);
         check_i64_eq(last_status, 404);
         peer_close(&p);
 }
@@ -83,11 +83,11 @@ static void test_of_a_client_that_left(void **state)
         while (!held)
                 net_loop_run_once(&world.loop, true);
         peer_close(&p);
-        until_told(1);
+        until_notified(1);
         check_i64_eq(last_status, 0);
-        http_reply_empty(held, 204); /* nobody hears it */
+        http_reply_empty(held, 204); /* no one hears it */
         http_req_unref(held);
-        check_i64_eq(told, 1);
+        check_i64_eq(notified, 1);
 }
 
 static void test_of_requests_without_a_socket(void **state)
@@ -96,13 +96,13 @@ static void test_of_requests_without_a_socket(void **state)
 
         http_loopback_init(&lb, world.server);
         http_loopback_run(&lb, "GET", "/now", STR_NULL);
-        check_i64_eq(told, 1);
+        check_i64_eq(notified, 1);
         check_i64_eq(last_status, 204);
         http_loopback_done(&lb);
         http_loopback_init(&lb, world.server);
         http_loopback_start(&lb, "GET", "/hold", STR_NULL);
         http_loopback_abort(&lb, -ECONNRESET);
-        check_i64_eq(told, 2);
+        check_i64_eq(notified, 2);
         check_i64_eq(last_status, 0);
         http_loopback_done(&lb);
         http_req_unref(held);

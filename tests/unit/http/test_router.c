@@ -150,7 +150,7 @@ static const struct {
         { "GET", "/v1/deep/things", 200, "/v1/deep/things" },
         { "GET", "/v1/deep/x", 404,
           "{\"code\":\"NOT_FOUND\",\"message\":\"there is no such path\"}" },
-        /* A prefix may be shared; who was added first answers for what nobody knows. */
+        /* A prefix may be shared; who was added first answers for what no one knows. */
         { "GET", "/more", 200, "/more" },
         { "DELETE", "/things", 200, "/things" },
         { "PUT", "/more", 405,

@@ -158,7 +158,7 @@ static void keeps_the_connection(void **state)
 
         peer_open(&p, &world);
         for (int i = 0; i < 3; i++) {
-                struct peer_reply a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+                struct peer_reply a = peer_request(&p, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
 
                 check_i64_eq(a.status, 200);
                 check_str_eq(a.body, "hello\n");
@@ -189,11 +189,11 @@ static void follows_connection_header(void **state)
 
                 check_case(cases[i].text);
                 peer_open(&p, &world);
-                a = peer_ask(&p, cases[i].text);
+                a = peer_request(&p, cases[i].text);
                 check_i64_eq(a.status, 200);
                 check_view_eq(response_header(&a, "Connection"), str_from(cases[i].connection));
                 if (cases[i].kept)
-                        check_i64_eq(peer_ask(&p, cases[0].text).status, 200);
+                        check_i64_eq(peer_request(&p, cases[0].text).status, 200);
                 else
                         peer_until_eof(&p);
                 peer_close(&p);
@@ -318,7 +318,7 @@ static void takes_bodies(void **state)
                 struct peer_reply a;
 
                 check_case(cases[i].text);
-                a = peer_ask(&p, cases[i].text);
+                a = peer_request(&p, cases[i].text);
                 check_i64_eq(a.status, cases[i].status);
                 if (cases[i].body)
                         check_str_eq(a.body, cases[i].body);
@@ -332,8 +332,8 @@ static void names_what_is_wrong_with_json(void **state)
         struct peer_reply a;
 
         peer_open(&p, &world);
-        a = peer_ask(&p,
-                     "POST /greet HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{\"name\":4}");
+        a = peer_request(
+                &p, "POST /greet HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{\"name\":4}");
         check_str_eq(response_header(&a, "Content-Type"), "application/json");
         check_true(memmem(a.body.p, a.body.n, "INVALID_REQUEST_BODY", 20) != NULL);
         check_true(memmem(a.body.p, a.body.n, "name", 4) != NULL);
@@ -346,24 +346,24 @@ static void expect_continue(void **state)
         struct peer_reply a;
 
         peer_open(&p, &world);
-        a = peer_ask(&p, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
-                         "Expect: 100-continue\r\n\r\n");
+        a = peer_request(&p, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
+                             "Expect: 100-continue\r\n\r\n");
         check_i64_eq(a.status, 100);
-        a = peer_ask(&p, "ok");
+        a = peer_request(&p, "ok");
         check_i64_eq(a.status, 200);
         check_str_eq(a.body, "ok");
         /* Not when the response is there before the body was wanted; then the body will not be
          * waited for either. */
-        a = peer_ask(&p, "POST /reject HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
-                         "Expect: 100-continue\r\n\r\n");
+        a = peer_request(&p, "POST /reject HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
+                             "Expect: 100-continue\r\n\r\n");
         check_i64_eq(a.status, 409);
         check_str_eq(response_header(&a, "Connection"), "close");
         peer_until_eof(&p);
         peer_close(&p);
 
         peer_open(&p, &world);
-        a = peer_ask(&p, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
-                         "Expect: tea\r\n\r\n");
+        a = peer_request(&p, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
+                             "Expect: tea\r\n\r\n");
         check_i64_eq(a.status, 417);
         peer_close(&p);
 }
@@ -374,9 +374,9 @@ static void an_unwanted_body_is_read_over(void **state)
         struct peer_reply a;
 
         peer_open(&p, &world);
-        a = peer_ask(&p, "POST /reject HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n01234");
+        a = peer_request(&p, "POST /reject HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n01234");
         check_i64_eq(a.status, 409);
-        a = peer_ask(&p, "56789GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+        a = peer_request(&p, "56789GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
         check_str_eq(a.body, "hello\n");
         peer_close(&p);
 }
@@ -437,7 +437,7 @@ static void methods(void **state)
                 struct peer_reply a;
 
                 check_case(cases[i].text);
-                a = peer_ask(&p, cases[i].text);
+                a = peer_request(&p, cases[i].text);
                 check_i64_eq(a.status, cases[i].status);
                 check_view_eq(response_header(&a, "Allow"), str_from(cases[i].allow));
         }
@@ -471,11 +471,11 @@ static void decodes_params(void **state)
         struct peer_reply a;
 
         peer_open(&p, &world);
-        a = peer_ask(&p, "GET /param/a%2Fb%20c+d HTTP/1.1\r\nHost: x\r\n\r\n");
+        a = peer_request(&p, "GET /param/a%2Fb%20c+d HTTP/1.1\r\nHost: x\r\n\r\n");
         check_str_eq(a.body, "a/b c+d");
-        a = peer_ask(&p, "GET /param/%zz HTTP/1.1\r\nHost: x\r\n\r\n");
+        a = peer_request(&p, "GET /param/%zz HTTP/1.1\r\nHost: x\r\n\r\n");
         check_i64_eq(a.status, 400);
-        a = peer_ask(&p, "GET /param/%00 HTTP/1.1\r\nHost: x\r\n\r\n");
+        a = peer_request(&p, "GET /param/%00 HTTP/1.1\r\nHost: x\r\n\r\n");
         check_i64_eq(a.status, 400);
         peer_close(&p);
 }
@@ -486,13 +486,13 @@ static void request_ids(void **state)
         struct peer_reply a;
 
         peer_open(&p, &world);
-        a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\nX-Request-ID: abc-1\r\n\r\n");
+        a = peer_request(&p, "GET /hello HTTP/1.1\r\nHost: x\r\nX-Request-ID: abc-1\r\n\r\n");
         check_str_eq(response_header(&a, "X-Request-ID"), "abc-1");
-        a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+        a = peer_request(&p, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
         check_true(id_is_hex(response_header(&a, "X-Request-ID")));
-        a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\nX-Request-ID: a b\r\n\r\n");
+        a = peer_request(&p, "GET /hello HTTP/1.1\r\nHost: x\r\nX-Request-ID: a b\r\n\r\n");
         check_true(id_is_hex(response_header(&a, "X-Request-ID")));
-        a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\nX-Request-ID: \xc3\xa9\r\n\r\n");
+        a = peer_request(&p, "GET /hello HTTP/1.1\r\nHost: x\r\nX-Request-ID: \xc3\xa9\r\n\r\n");
         check_true(id_is_hex(response_header(&a, "X-Request-ID")));
         peer_close(&p);
 }
@@ -505,10 +505,10 @@ static void chunks(void **state)
         struct peer_reply a;
 
         peer_open(&p, &world);
-        a = peer_ask(&p, "GET /chunks HTTP/1.1\r\nHost: x\r\n\r\n");
+        a = peer_request(&p, "GET /chunks HTTP/1.1\r\nHost: x\r\n\r\n");
         check_str_eq(a.body, "5\r\nfirst\r\nc\r\nsecond piece\r\n0\r\n\r\n");
         /* HTTP/1.0 knows no chunks: the connection's end is the response's. */
-        a = peer_ask(&p, "GET /chunks HTTP/1.0\r\n\r\n");
+        a = peer_request(&p, "GET /chunks HTTP/1.0\r\n\r\n");
         check_true(response_header(&a, "Transfer-Encoding").p == NULL);
         peer_until_eof(&p);
         check_str_eq(buf_str(&p.in), "firstsecond piece");
@@ -533,10 +533,10 @@ static void large_answers_are_whole(void **state)
         struct peer_reply a;
 
         peer_open(&p, &world);
-        a = peer_ask(&p, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n");
+        a = peer_request(&p, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n");
         check_u64_eq(a.body.n, BIG);
         check_true(memcmp(a.body.p, big, BIG) == 0);
-        a = peer_ask(&p, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+        a = peer_request(&p, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
         check_str_eq(a.body, "hello\n");
         peer_close(&p);
 }
@@ -598,7 +598,7 @@ static void replies_to_nobody_do_nothing(void **state)
         peer_close(&p);
         /* Reading notices FIN only; that the client is gone for good shows in the response. */
         http_stream_begin(held, 200, HTTP_LENGTH_UNKNOWN);
-        while (!http_req_is_gone(held) && clock_mono(&clock_system) - since < PEER_PATIENCE)
+        while (!http_req_is_gone(held) && clock_mono(&clock_system) - since < PEER_TIMEOUT)
                 world_turn(&world, 1);
         check_true(http_req_is_gone(held));
         http_stream_write(held, STR("x"));

@@ -234,20 +234,21 @@ static void limits_bodies(void **state)
         open_world(&config);
         check_case("announced, short enough to be read over");
         peer_open(&p, &world);
-        a = peer_ask(&p, POST HOST "Content-Length: 11\r\n\r\n01234567890" GET("/hello"));
+        a = peer_request(&p, POST HOST "Content-Length: 11\r\n\r\n01234567890" GET("/hello"));
         check_i64_eq(a.status, 413);
         a = peer_response(&p);
         check_i64_eq(a.status, 200);
 
         check_case("in chunks");
-        a = peer_ask(&p, POST HOST "Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n6\r\n567890\r\n"
+        a = peer_request(&p,
+                         POST HOST "Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n6\r\n567890\r\n"
                                    "0\r\n\r\n" GET("/hello"));
         check_i64_eq(a.status, 413);
         a = peer_response(&p);
         check_i64_eq(a.status, 200);
 
         check_case("announced, too long to be worth the connection");
-        a = peer_ask(&p, POST HOST "Content-Length: 1000000\r\n\r\n");
+        a = peer_request(&p, POST HOST "Content-Length: 1000000\r\n\r\n");
         check_i64_eq(a.status, 413);
         check_str_eq(response_header(&a, "Connection"), "close");
         peer_until_eof(&p);
@@ -301,7 +302,8 @@ static void tells_a_streaming_handler(void **state)
 
         open_world(&config);
         peer_open(&p, &world);
-        check_i64_eq(peer_ask(&p, "POST /upload HTTP/1.1\r\n" HOST
+        check_i64_eq(peer_request(&p,
+                                  "POST /upload HTTP/1.1\r\n" HOST
                                   "Transfer-Encoding: chunked\r\n\r\n40\r\n"
                                   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
                                   "\r\n40\r\n"
@@ -426,7 +428,7 @@ static void drains(void **state)
 
         open_world(&config);
         peer_open(&idle, &world);
-        check_i64_eq(peer_ask(&idle, GET("/hello")).status, 200);
+        check_i64_eq(peer_request(&idle, GET("/hello")).status, 200);
         peer_open(&busy, &world);
         peer_sendz(&busy, GET("/later"));
         world_turn(&world, 3);
@@ -492,7 +494,7 @@ static void makes_room(void **state)
         config.conns_max = 2;
         open_world(&config);
         peer_open(&idle, &world);
-        check_i64_eq(peer_ask(&idle, GET("/hello")).status, 200);
+        check_i64_eq(peer_request(&idle, GET("/hello")).status, 200);
         peer_open(&busy, &world);
         peer_sendz(&busy, GET("/later"));
         world_turn(&world, 3);
@@ -504,7 +506,7 @@ static void makes_room(void **state)
         peer_sendz(&more, GET("/stream"));
         peer_until_text(&more, "begun");
 
-        check_case("nobody can go");
+        check_case("no one can go");
         peer_open(&most, &world);
         a = peer_response(&most);
         check_i64_eq(a.status, 503);
@@ -533,7 +535,7 @@ static void an_unfinished_head_makes_room(void **state)
         world_turn(&world, 3);
         peer_open(&more, &world);
         peer_until_eof(&slow);
-        check_i64_eq(peer_ask(&more, GET("/hello")).status, 200);
+        check_i64_eq(peer_request(&more, GET("/hello")).status, 200);
         peer_close(&slow);
         peer_close(&more);
         world_turn(&world, 3);
@@ -563,7 +565,7 @@ static void a_stalled_body_makes_room(void **state)
                         peer_close(&more);
         }
         check_u64_eq(http_server_stats(world.server).evicted, 1);
-        check_i64_eq(peer_ask(&more, GET("/hello")).status, 200);
+        check_i64_eq(peer_request(&more, GET("/hello")).status, 200);
         peer_until_eof(&slow);
         peer_close(&slow);
         peer_close(&more);
@@ -597,7 +599,7 @@ static void errors_before_routing_have_the_shape_of_their_api(void **state)
                 open_world(NULL);
                 check_i64_eq(http_server_add_api(world.server, &odd_api), 0);
                 peer_open(&p, &world);
-                a = peer_ask(&p, requests[i]);
+                a = peer_request(&p, requests[i]);
                 check_i64_eq(a.status, 400);
                 check_str_eq(response_header(&a, "Content-Type"), "text/odd");
                 check_str_eq(a.body, "odd 400");
@@ -614,8 +616,8 @@ static void nonsense_behind_an_early_answer_does_not_take_it_back(void **state)
 
         open_world(NULL);
         peer_open(&p, &world);
-        check_i64_eq(peer_ask(&p, "POST /nowhere HTTP/1.1\r\nHost: h\r\n"
-                                  "Transfer-Encoding: chunked\r\n\r\nzz\r\n")
+        check_i64_eq(peer_request(&p, "POST /nowhere HTTP/1.1\r\nHost: h\r\n"
+                                      "Transfer-Encoding: chunked\r\n\r\nzz\r\n")
                              .status,
                      404);
         peer_until_eof(&p);

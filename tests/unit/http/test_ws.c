@@ -103,7 +103,7 @@ static void shake_hands(struct peer *p)
         struct peer_reply a;
 
         peer_open(p, &world);
-        a = peer_ask(p, HELLO "\r\n");
+        a = peer_request(p, HELLO "\r\n");
         check_i64_eq(a.status, 101);
         check_str_eq(response_header(&a, "Sec-WebSocket-Accept"), ACCEPT);
 }
@@ -181,7 +181,7 @@ static void until_closed(void)
 {
         usec_t since = clock_mono(&clock_system);
 
-        while (closes == 0 && clock_mono(&clock_system) - since < PEER_PATIENCE)
+        while (closes == 0 && clock_mono(&clock_system) - since < PEER_TIMEOUT)
                 world_turn(&world, 1);
         check_i64_eq(closes, 1);
 }
@@ -228,7 +228,7 @@ static void handshakes(void **state)
                 check_case(cases[i].text);
                 open_world(0, USEC_PER_SEC);
                 peer_open(&p, &world);
-                a = peer_ask(&p, cases[i].text);
+                a = peer_request(&p, cases[i].text);
                 check_i64_eq(a.status, cases[i].status);
                 check_i64_eq(accepted == 0, cases[i].status == 101);
                 if (a.status == 101)
@@ -262,7 +262,7 @@ static void protocols(void **state)
                 (void) snprintf(text, sizeof(text), HELLO "Sec-WebSocket-Protocol: %s\r\n\r\n",
                                 cases[i].theirs);
                 peer_open(&p, &world);
-                a = peer_ask(&p, text);
+                a = peer_request(&p, text);
                 check_view_eq(response_header(&a, "Sec-WebSocket-Protocol"),
                               str_from(cases[i].chosen));
                 peer_close(&p);

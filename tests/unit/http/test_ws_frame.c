@@ -176,14 +176,14 @@ static void test_mask(void **state)
 static void test_mask_in_pieces(void **state)
 {
         static const uint8_t mask[4] = { 1, 2, 4, 8 };
-        uint8_t whole[67] = { 0 }, cut[67];
+        uint8_t complete[67] = { 0 }, cut[67];
 
-        ws_mask(whole, sizeof(whole), mask, 0);
+        ws_mask(complete, sizeof(complete), mask, 0);
         for (size_t at = 0; at <= sizeof(cut); at++) {
                 memset(cut, 0, sizeof(cut));
                 ws_mask(cut, at, mask, 0);
                 ws_mask(cut + at, sizeof(cut) - at, mask, at);
-                assert_memory_equal(cut, whole, sizeof(cut));
+                assert_memory_equal(cut, complete, sizeof(cut));
         }
 }
 

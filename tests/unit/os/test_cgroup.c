@@ -309,7 +309,7 @@ static void world_close(struct world *w)
         check_i64_eq(cgroup_tree_remove(&w->tree, "", w->ours), 0);
 }
 
-#define NEEDS "needs root and control groups that may be made"
+#define NEEDS "needs root and cgroups that may be made"
 
 /* A process in the group that does `fn`; it is in when this returns. */
 static pid_t start(struct world *w, void (*fn)(struct world *w), int *ret_pidfd)

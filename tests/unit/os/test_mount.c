@@ -328,16 +328,16 @@ static int attach_to(int fd, const char *path)
 
 static int root_is_covered(void *data)
 {
-        scoped(fd_closep) int ground = make_tmpfs(0), stage = make_tmpfs(0), fd = make_tmpfs(0);
+        scoped(fd_closep) int bottom = make_tmpfs(0), stage = make_tmpfs(0), fd = make_tmpfs(0);
 
         apart_check(put(fd, "only", "this") == 0);
-        apart_check(mkdirat(ground, "stage", 0755) == 0 && mkdirat(stage, "root", 0755) == 0);
-        apart_check(attach_to(ground, data) == 0);
-        apart_check(mount_pivot_root(ground) == 0);
+        apart_check(mkdirat(bottom, "stage", 0755) == 0 && mkdirat(stage, "root", 0755) == 0);
+        apart_check(attach_to(bottom, data) == 0);
+        apart_check(mount_pivot_root(bottom) == 0);
         apart_check(attach_to(stage, "/stage") == 0);
         apart_check(attach_to(fd, "/stage/root") == 0);
         apart_check(fchdir(stage) == 0 && chroot(".") == 0);
-        apart_check(mount_over_root(fd, ground, stage) == 0);
+        apart_check(mount_over_root(fd, bottom, stage) == 0);
         apart_check(holds(AT_FDCWD, "/only", "this") && holds(AT_FDCWD, "only", "this"));
         apart_check(climb() == 0);
         apart_check(holds(AT_FDCWD, "/only", "this"));

@@ -73,7 +73,7 @@ static void test_short_names_do_not_overtake_long_ones(void **state)
 {
         char longer[201];
         const char *const offered[] = { "c", longer, "z", "a" };
-        const char *const wanted[] = { "a", longer, "c", "z" };
+        const char *const expected[] = { "a", longer, "c", "z" };
         struct names s;
         const char *taken;
         unsigned char type;
@@ -89,9 +89,9 @@ static void test_short_names_do_not_overtake_long_ones(void **state)
                 while (names_sort(&s))
                         ;
                 while (names_take(&s, &taken, &type))
-                        check_z_eq(taken, wanted[got++]);
+                        check_z_eq(taken, expected[got++]);
         } while (names_has_more(&s));
-        check_u64_eq(got, ARRAY_SIZE(wanted));
+        check_u64_eq(got, ARRAY_SIZE(expected));
         names_done(&s);
 }
 

@@ -252,7 +252,7 @@ static int policy_among_changes(void *data)
 {
         const struct nft_chain mine = { "mine", "filter", NF_INET_FORWARD, 0, NF_DROP };
         struct netlink nl = NETLINK_NULL;
-        bool sure = true;
+        bool verified = true;
         pid_t other;
 
         (void) data;
@@ -268,13 +268,13 @@ static int policy_among_changes(void *data)
         apart_check(other >= 0);
         if (other == 0)
                 change_without_end();
-        for (int i = 0; sure && i < ROUNDS; i++)
-                sure = nft_get_policy(&nl, &batch, "mine", "mine") == NF_DROP
-                       && nft_get_policy(&nl, &batch, "mine", "none") == -ENOENT;
+        for (int i = 0; verified && i < ROUNDS; i++)
+                verified = nft_get_policy(&nl, &batch, "mine", "mine") == NF_DROP
+                           && nft_get_policy(&nl, &batch, "mine", "none") == -ENOENT;
         (void) kill(other, SIGKILL);
         apart_check(waitpid(other, NULL, 0) == other);
         netlink_close(&nl);
-        apart_check(sure);
+        apart_check(verified);
         return 0;
 }
 

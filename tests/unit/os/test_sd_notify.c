@@ -25,7 +25,7 @@ static int manager(const char *name, char text[static 128])
         return fd;
 }
 
-static void check_told(int fd, const char *should)
+static void check_notified(int fd, const char *should)
 {
         char text[512];
         ssize_t n = recv(fd, text, sizeof(text), 0);
@@ -46,11 +46,11 @@ static void check_reloading(int fd, uint64_t since)
         static const struct str begin = STR("RELOADING=1\nMONOTONIC_USEC=");
         char text[512];
         ssize_t n = recv(fd, text, sizeof(text), 0);
-        struct str told = str_of(text, n < 0 ? 0 : (size_t) n);
+        struct str notified = str_of(text, n < 0 ? 0 : (size_t) n);
         uint64_t at;
 
-        check_true(str_starts_with(told, begin));
-        check_i64_eq(parse_u64(str_skip(told, begin.n), &at), 0);
+        check_true(str_starts_with(notified, begin));
+        check_i64_eq(parse_u64(str_skip(notified, begin.n), &at), 0);
         check_true(at >= since && at <= monotonic_usec());
 }
 
@@ -66,14 +66,14 @@ static void speak_to(const char *name)
         sd_notify_open(&n);
         check_true(!getenv("NOTIFY_SOCKET"));
         sd_notify_ready(&n);
-        check_told(fd, "READY=1");
+        check_notified(fd, "READY=1");
         since = monotonic_usec();
         sd_notify_reloading(&n);
         check_reloading(fd, since);
         sd_notify_status(&n, "%d sandboxes\nREADY=1", 7);
-        check_told(fd, "STATUS=7 sandboxes");
+        check_notified(fd, "STATUS=7 sandboxes");
         sd_notify_stopping(&n);
-        check_told(fd, "STOPPING=1");
+        check_notified(fd, "STOPPING=1");
         sd_notify_close(&n);
 }
 

@@ -14,7 +14,7 @@ static void addresses_are_read_and_written(void **state)
 {
         static const struct {
                 const char *text;
-                const char *shown; /* NULL: refused */
+                const char *printed; /* NULL: refused */
         } cases[] = {
                 { "127.0.0.1:8080", "http://127.0.0.1:8080" },
                 { "http://127.0.0.1:8080", "http://127.0.0.1:8080" },
@@ -42,17 +42,17 @@ static void addresses_are_read_and_written(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 struct sock_addr a;
-                char shown[SOCK_ADDR_TEXT_MAX];
+                char printed[SOCK_ADDR_TEXT_MAX];
                 int r = sock_addr_from_string(str_from(cases[i].text), &a);
 
                 check_case(cases[i].text);
-                check_i64_eq(r, cases[i].shown ? 0 : -EINVAL);
+                check_i64_eq(r, cases[i].printed ? 0 : -EINVAL);
                 if (r < 0)
                         continue;
-                sock_addr_to_string(&a, shown);
-                check_z_eq(shown, cases[i].shown);
-                check_true(sock_addr_is_unix(&a) == (shown[0] == 'u'));
-                if (str_ends_with(str_from(shown), STR(":8080")))
+                sock_addr_to_string(&a, printed);
+                check_z_eq(printed, cases[i].printed);
+                check_true(sock_addr_is_unix(&a) == (printed[0] == 'u'));
+                if (str_ends_with(str_from(printed), STR(":8080")))
                         check_u64_eq(sock_addr_port(&a), 8080);
                 if (sock_addr_is_unix(&a))
                         check_u64_eq(sock_addr_port(&a), 0);

@@ -168,7 +168,7 @@ static void stop_failing(struct scenario *t)
 }
 
 /* Returns whether anything was made to fail. */
-static bool tell(const struct store_failing_plan *plan)
+static bool notify(const struct store_failing_plan *plan)
 {
         struct scenario t = { 0 };
         bool failed;
@@ -207,7 +207,7 @@ static void run_with_each_failing(struct store_failing_plan plan)
                                 plan.when == STORE_FAILING_NTH ? "only request" : "from request",
                                 plan.n, plan.after ? "after" : "before");
                 check_case(name);
-                (void) tell(&plan);
+                (void) notify(&plan);
                 n++;
         }
         check_u64_eq(n, REQUESTS_MAX);
@@ -215,9 +215,9 @@ static void run_with_each_failing(struct store_failing_plan plan)
 
 static void nothing_fails(void **state)
 {
-        check_false(tell(&(struct store_failing_plan){ 0 }));
+        check_false(notify(&(struct store_failing_plan){ 0 }));
         /* The story is shorter than what the tests below go through. */
-        check_false(tell(&(struct store_failing_plan){ STORE_FAILING_NTH, .n = REQUESTS_MAX }));
+        check_false(notify(&(struct store_failing_plan){ STORE_FAILING_NTH, .n = REQUESTS_MAX }));
 }
 
 static void one_request_is_lost(void **state)

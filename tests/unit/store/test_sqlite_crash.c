@@ -18,7 +18,7 @@
  * of a commit or of a checkpoint. Then the parent opens what was left behind and compares.
  *
  * Values carry the number of the operation that wrote them, rising from one life to the next, so
- * the parent can tell what it finds: what was acknowledged last for a key, or something that was
+ * the parent can notify what it finds: what was acknowledged last for a key, or something that was
  * under way behind it. The kernel survives, so this shows nothing about power cuts; that each
  * acknowledgement waited for the disk is shown by test_sqlite_faults.
  */
@@ -90,7 +90,7 @@ static void child_kill_within(uint64_t usec)
 }
 
 /* Less than PIPE_BUF: whole or not at all. */
-static void tell(const struct report *report)
+static void notify(const struct report *report)
 {
         if (write(child_out, report, sizeof(*report)) != sizeof(*report))
                 _exit(3);
@@ -102,7 +102,7 @@ static void writer_next(struct writer *x)
                                      .is_removal = next_random() % 4 == 0,
                                      .is_start = true,
                                      .number = child_number++ };
-        tell(&x->report);
+        notify(&x->report);
         key_text(x->report.key, x->key);
         if (x->report.is_removal)
                 store_remove(w.store, &x->remove, str_from(x->key), STORE_ANY);
@@ -121,7 +121,7 @@ static void writer_done(struct op *op, int result)
         if (!x->report.is_removal)
                 x->report.version = x->put.version;
         x->report.is_start = false;
-        tell(&x->report);
+        notify(&x->report);
         if (is_first)
                 child_kill_within(DEADLINE_USEC);
         is_first = false;

@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "tests/lib/check.h"
 
-static void tell(const struct resolvers *r, struct buf *b)
+static void notify(const struct resolvers *r, struct buf *b)
 {
         for (size_t i = 0; i < r->n; i++) {
                 char text[INET6_ADDRSTRLEN];
@@ -55,7 +55,7 @@ static void test_of_the_machines_those_that_can_be_reached(void **state)
                 check_case(files[i].name);
                 buf_init(&b, KiB);
                 resolvers_read(str_from(files[i].text), own, ARRAY_SIZE(own), &r);
-                tell(&r, &b);
+                notify(&r, &b);
                 check_z_eq(b.n > 0 ? buf_str(&b).p : "", files[i].want);
         }
 }
@@ -88,7 +88,7 @@ static void test_configured_ones(void **state)
                              lists[i].want ? 0 : -EINVAL);
                 if (!lists[i].want)
                         continue;
-                tell(&r, &b);
+                notify(&r, &b);
                 check_z_eq(buf_str(&b).p, lists[i].want);
                 buf_reset(&b);
                 check_u64_eq(resolvers_find(&r, &b), r.n);

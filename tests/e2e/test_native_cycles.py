@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Many lives of native sandboxes, and what is left of them: nothing.
+"""Many create and delete cycles of native sandboxes leave nothing behind.
 
 Clients create sandboxes, run a command, write and read a file, and delete them, as fast as they can. There
 are hardly more uids than sandboxes at a time, so one that is not given back shows as a create that fails.
 
-usage: test_native_lives.py HUTCHD [LIVES]
+usage: test_native_cycles.py HUTCHD [CYCLES]
 """
 
 import json
@@ -25,7 +25,7 @@ CLIENTS, ZYGOTES = 4, 4
 
 
 class Client(threading.Thread):
-    """One life after the other, on a connection of its own."""
+    """One sandbox after the other, on a connection of its own."""
 
     def __init__(self, hutchd, number, count):
         super().__init__()
@@ -75,7 +75,7 @@ def run_clients(hutchd, count):
 
 @test
 @needs_native
-def nothing_is_left_of_many_lives():
+def many_cycles_leave_nothing():
     # Those of the pool, of the living, and of those that are taken away at the same time.
     with Apart(program, zygotes=ZYGOTES, uids=ZYGOTES + 4 * CLIENTS, network="private") as h:
         run_clients(h, 3 * CLIENTS)         # what is made once is there
@@ -83,7 +83,7 @@ def nothing_is_left_of_many_lives():
         run_clients(h, cycles)
         before.wait_for_no_more()
         eq(h.list(), [])
-        diag(f"{cycles} lives, then {before.before}")
+        diag(f"{cycles} cycles, then {before.before}")
 
 
 run()
