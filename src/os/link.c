@@ -295,7 +295,10 @@ static int each_route(void *data, const struct nlmsghdr *h)
         if (p)
                 memcpy(&r.link, p, sizeof(r.link));
         r.has_gateway = netlink_find(h, sizeof(*m), RTA_GATEWAY, 1)
-                        || netlink_find(h, sizeof(*m), RTA_VIA, 1);
+                        || netlink_find(h, sizeof(*m), RTA_VIA, 1)
+                        || netlink_find(h, sizeof(*m), RTA_MULTIPATH, 1)
+                        || m->rtm_type == RTN_BLACKHOLE || m->rtm_type == RTN_UNREACHABLE
+                        || m->rtm_type == RTN_PROHIBIT || m->rtm_type == RTN_THROW;
         return s->fn(s->data, &r);
 }
 

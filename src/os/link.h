@@ -90,9 +90,9 @@ int link_list_addresses(struct netlink *nl, struct netlink_batch *b, link_addres
  * netlink_list. */
 struct link_route {
         struct link_addr to;
-        unsigned bits; /* of the prefix; 0: the default route */
-        int link;      /* 0: none, or more than one */
-        bool has_gateway;
+        unsigned bits;    /* of the prefix; 0: the default route */
+        int link;         /* 0: none, or more than one */
+        bool has_gateway; /* or leads nowhere: in either case not a network of this host */
 };
 typedef int link_route_fn(void *data, const struct link_route *r);
 int link_list_routes(struct netlink *nl, struct netlink_batch *b, link_route_fn *fn, void *data)

@@ -45,7 +45,8 @@ static int check_route(void *data, const struct link_route *r)
 
         if (r->bits == 0 || !overlap(subnet, (const uint8_t *) &r->to.v6, MIN_OF(r->bits, ours)))
                 return 0;
-        if (r->bits < ours && r->has_gateway && !s->strict)
+        /* Only IPv4 has other candidates. */
+        if (r->bits < ours && r->has_gateway && !(s->strict && is_v4))
                 return 0;
         if (r->link > 0
             && (!if_indextoname((unsigned) r->link, link) /* gone meanwhile */
@@ -150,8 +151,9 @@ static int choose_free(struct netlink *nl, struct netlink_batch *b, const struct
                 r = subnet_check(nl, b, ret, /* strict= */ true, e);
                 if (r == ERR_RETURN(ERR_CONFLICT))
                         continue;
-                if (r == 0)
-                        r = write_record(q->data, text);
+                if (r < 0)
+                        return r;
+                r = write_record(q->data, text);
                 return r < 0 ? err_errno(e, r, "record the subnet of private networks") : 0;
         }
         return err_set(e, ERR_CONFLICT,
@@ -172,6 +174,8 @@ int subnet_choose(const struct subnet_request *q, struct addr_plan *ret, struct 
                 return err_errno(e, r, "open a socket for routes");
         if (recorded)
                 c.v4 = str_from(text);
+        else if (!c.v4.p && q->in_use)
+                c.v4 = STR(ADDR_PLAN_V4_DEFAULT); /* sandboxes from before subnets were recorded */
         if (c.v4.p && addr_plan_init(ret, &c) == 0) {
                 r = q->in_use ? 0 : subnet_check(&nl, &batch, ret, /* strict= */ false, e);
                 if (r == ERR_RETURN(ERR_CONFLICT) && recorded)

@@ -2,6 +2,7 @@
 #include "warden/subnet.h"
 
 #include <arpa/inet.h>
+#include <linux/rtnetlink.h>
 
 #include "tests/lib/apart.h"
 #include "tests/lib/fake_root.h"
@@ -32,6 +33,25 @@ static int add_address(struct world *w, const char *text, unsigned bits)
 {
         netlink_reset(&w->net.batch);
         world_address(&w->net.batch, link_index(&w->net.route, WORLD_LINK), text, bits);
+        return netlink_send(&w->net.route, &w->net.batch, NULL);
+}
+
+/* A route that leads nowhere, as hosts have them for private ranges that they do not use. */
+static int add_unreachable(struct world *w, int family, const char *text, unsigned bits)
+{
+        const struct netlink_head head = { RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, false };
+        const struct rtmsg m = { .rtm_family = (uint8_t) family,
+                                 .rtm_dst_len = (uint8_t) bits,
+                                 .rtm_table = RT_TABLE_MAIN,
+                                 .rtm_protocol = RTPROT_STATIC,
+                                 .rtm_scope = RT_SCOPE_UNIVERSE,
+                                 .rtm_type = RTN_UNREACHABLE };
+        struct in6_addr to = { 0 };
+
+        (void) inet_pton(family, text, &to);
+        netlink_reset(&w->net.batch);
+        netlink_begin(&w->net.batch, &head, &m, sizeof(m));
+        netlink_add(&w->net.batch, RTA_DST, &to, family == AF_INET ? 4 : 16);
         return netlink_send(&w->net.route, &w->net.batch, NULL);
 }
 
@@ -156,6 +176,28 @@ static void test_a_configured_subnet_that_is_taken_is_refused(void **state)
         run(taken);
 }
 
+static int nowhere(void *data)
+{
+        struct world *w = data;
+        struct addr_plan p;
+
+        apart_check((errno = -net_world_open(&w->net)) == 0);
+        apart_check((errno = -add_unreachable(w, AF_INET, "10.0.0.0", 8)) == 0);
+        apart_check((errno = -add_unreachable(w, AF_INET6, "fd00::", 8)) == 0);
+        check_case("a configured subnet in such a range is allowed");
+        apart_check(choose(w, "one", "10.77.0.0/16", &p) == 0);
+        check_case("one that is chosen avoids it in IPv4; in IPv6 there is nothing to choose");
+        apart_check(choose(w, "one", NULL, &p) == 0);
+        apart_check(p.v4 >> 24 != 10);
+        return 0;
+}
+
+static void test_routes_that_lead_nowhere(void **state)
+{
+        (void) state;
+        run(nowhere);
+}
+
 static int damaged(void *data)
 {
         struct world *w = data;
@@ -181,6 +223,7 @@ int main(void)
                 cmocka_unit_test(test_a_free_subnet_is_chosen_and_stays),
                 cmocka_unit_test(test_no_candidate_is_free),
                 cmocka_unit_test(test_a_configured_subnet_that_is_taken_is_refused),
+                cmocka_unit_test(test_routes_that_lead_nowhere),
                 cmocka_unit_test(test_a_damaged_record_is_replaced),
         };
 
