@@ -47,6 +47,7 @@ struct native_request {
 
         struct worker_request _request;
         struct native *_native;
+        usec_t _repeat_until; /* a request that ends every warden is not repeated for ever */
 };
 
 void native_send(struct native *n, struct native_request *q);

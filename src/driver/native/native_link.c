@@ -20,7 +20,7 @@
  *
  * The invariant: a request that was pending when `started` arrived ends in one of two ways. If it can
  * be repeated (`retry`) it is sent again, under a new id, so that no reply to the first attempt can be
- * taken for its own. If it can't (create), it fails with `interrupted` set, and native_create.c first
+ * taken for its own; for REPLY_TIMEOUT at most, because the request itself may be what ends the warden. If it can't (create), it fails with `interrupted` set, and native_create.c first
  * destroys whatever the old warden has left.
  *
  * Events may have been lost with the old warden, so each hello but the first is followed by a rescan
@@ -46,12 +46,14 @@ static void encode(const struct warden_request *m, struct buf *b)
                 buf_reset(b); /* net/worker refuses an empty one */
 }
 
+static void send_request(struct native *n, struct native_request *q);
+
 static void request_failed(struct worker_request *r, const struct err *e)
 {
         struct native_request *q = container_of(r, struct native_request, _request);
 
-        if (r->resent && q->retry) {
-                native_send(q->_native, q);
+        if (r->resent && q->retry && net_loop_now(q->_native->driver.loop) < q->_repeat_until) {
+                send_request(q->_native, q);
                 q->interrupted = true;
                 return;
         }
@@ -59,12 +61,10 @@ static void request_failed(struct worker_request *r, const struct err *e)
         q->replied(q, &(struct native_reply){ ERR_RETURN(e->code), e->message, NULL, NULL });
 }
 
-void native_send(struct native *n, struct native_request *q)
+static void send_request(struct native *n, struct native_request *q)
 {
         scoped(buf_done) struct buf b;
 
-        q->_native = n;
-        q->interrupted = false;
         worker_request_init(&n->warden, &q->_request, request_failed);
         encode(&(struct warden_request){ .call = q->call,
                                          .request_id = q->_request.id,
@@ -72,6 +72,14 @@ void native_send(struct native *n, struct native_request *q)
                                          .spec = q->spec },
                &b);
         worker_request_send(&q->_request, buf_str(&b), q->record);
+}
+
+void native_send(struct native *n, struct native_request *q)
+{
+        q->_native = n;
+        q->_repeat_until = net_loop_now(n->driver.loop) + REPLY_TIMEOUT;
+        q->interrupted = false;
+        send_request(n, q);
 }
 
 static void send_hello(struct worker *w)
