@@ -199,10 +199,7 @@ static void on_drained(struct worker *w)
 
 static void on_closed(struct worker *w)
 {
-        struct nats *n = nats_of_worker(w);
-
-        remote_done(&n->remote);
-        store_closed(&n->remote.store);
+        store_closed(&nats_of_worker(w)->remote.store);
 }
 
 static const struct worker_ops worker_ops = {
@@ -260,7 +257,11 @@ static char **make_argv(const struct store_nats_config *c)
 
 static void nats_close(struct store *s)
 {
-        worker_close(&nats_of_store(s)->worker);
+        struct nats *n = nats_of_store(s);
+
+        /* First: libuv needs an iteration to forget the timer, and the worker takes one, too. */
+        remote_done(&n->remote);
+        worker_close(&n->worker);
 }
 
 static void nats_free(struct store *s)

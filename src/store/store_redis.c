@@ -305,15 +305,16 @@ static struct redis *redis_of_store(struct store *s)
 
 static void link_ended(struct redis_link *l)
 {
-        struct redis *r = container_of(l, struct redis, link);
-
-        remote_done(&r->remote);
-        store_closed(&r->remote.store);
+        store_closed(&container_of(l, struct redis, link)->remote.store);
 }
 
 static void redis_close(struct store *s)
 {
-        redis_link_end(&redis_of_store(s)->link);
+        struct redis *r = redis_of_store(s);
+
+        /* First: libuv needs an iteration to forget the timer, and the link takes one, too. */
+        remote_done(&r->remote);
+        redis_link_end(&r->link);
 }
 
 static void redis_free(struct store *s)
