@@ -181,7 +181,7 @@ static bool message_is_consistent(const struct engine_message *m)
 {
         bool part = m->found.p || m->fact || m->snapshot.p, event = m->died.p || m->watching;
 
-        if (m->state && !state_is_consistent(m->state))
+        if ((m->state && !state_is_consistent(m->state)) || (m->has_fd && !m->done))
                 return false;
         if (m->request_id == 0)
                 return event && !part && !m->done && !!m->died.p == !!m->state

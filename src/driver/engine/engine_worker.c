@@ -107,8 +107,10 @@ static void on_reply(struct engine *g, const struct engine_message *m, int fd)
 
         if (m->code != 0)
                 r.result = err_set(&r.err, (enum err_code)(m->code - 1), "%.*s", STR_ARG(m->text));
-        if ((uint64_t) m->request_id == g->hello && r.result < 0)
+        if ((uint64_t) m->request_id == g->hello && r.result < 0) {
+                (void) fd_close(fd);
                 return worker_fail(&g->worker, "%s", r.err.message);
+        }
         if ((uint64_t) m->request_id == g->hello)
                 worker_ready(&g->worker);
         if (p && m->done) {
