@@ -174,12 +174,12 @@ static bool is_instance(struct str v)
 /* key, option, what it takes, help, row */
 #define SETTING_MAP(X)                                                                              \
         X(nats, "nats", "URL", "the broker: nats://HOST[:PORT] or tls://HOST[:PORT]",                \
-          CONFIG_CUSTOM(S, url, set_nats))                                                           \
+          CONFIG_CUSTOM(S, url, set_nats), .hidden = true)                                                           \
         X(mqtt, "mqtt", "URL", "the broker: mqtt://HOST[:PORT] or mqtts://HOST[:PORT]",              \
-          CONFIG_CUSTOM(S, url, set_mqtt))                                                           \
+          CONFIG_CUSTOM(S, url, set_mqtt), .hidden = true)                                                           \
         X(amqp, "amqp", "URL",                                                                       \
           "the broker: amqp://HOST[:PORT][/VHOST] or amqps://HOST[:PORT][/VHOST]",                   \
-          CONFIG_CUSTOM(S, url, set_amqp))                                                           \
+          CONFIG_CUSTOM(S, url, set_amqp), .hidden = true)                                                           \
         X(user, "user", "NAME", "user name for the broker", CONFIG_TEXT(S, user))                    \
         X(password_file, "password-file", "FILE", "holds the password of that user",                 \
           CONFIG_TEXT(S, password_file))                                                             \

@@ -8,7 +8,7 @@
 #include "os/file.h"
 
 #define PORTION    (16 * KiB)
-#define SECRET_MAX 4096
+#define SECRET_MAX (64 * 1024)
 
 static int read_all(int fd, struct buf *ret)
 {

@@ -309,8 +309,7 @@ static int begin_entry(struct reader *x, const struct config_key *k)
         (void) push(x, FRAME_MAPPING, k);
         if (!x->entry.p)
                 return fail(x, CONFIG_NO_ROOM);
-        config__set_defaults(&x->r, pattern, x->base);
-        return 0;
+        return config__set_defaults(&x->r, pattern, x->base) ? 0 : fail(x, CONFIG_NO_ROOM);
 }
 
 /* Where the pattern wants another kind of node. */

@@ -230,7 +230,7 @@ static const struct config_key *find_key(const struct config_table *t, struct st
         return NULL;
 }
 
-void config__set_defaults(struct config_read *r, struct str prefix, void *base)
+bool config__set_defaults(struct config_read *r, struct str prefix, void *base)
 {
         char expected[CONFIG_EXPECTED_MAX];
 
@@ -238,16 +238,18 @@ void config__set_defaults(struct config_read *r, struct str prefix, void *base)
                 const struct config_key *k = &r->table->keys[i];
                 struct str path = str_from(k->path);
 
-                if (k->value && str_starts_with(path, prefix) && !strstr(k->path + prefix.n, "[]"))
-                        ASSERT(!config__set(r, k, base, str_from(k->value), expected));
+                if (k->value && str_starts_with(path, prefix) && !strstr(k->path + prefix.n, "[]")
+                    && config__set(r, k, base, str_from(k->value), expected))
+                        return false;
         }
+        return true;
 }
 
 void config_table_defaults(const struct config_table *t, void *target, struct arena *memory)
 {
         struct config_read r = { .table = t, .target = target, .memory = memory };
 
-        config__set_defaults(&r, STR(""), target);
+        ASSERT(config__set_defaults(&r, STR(""), target));
 }
 
 const char *config_table_set(const struct config_table *t, const char *path, struct str value,

@@ -14,7 +14,8 @@ const char *config__set(struct config_read *r, const struct config_key *k, void 
                         char expected[static CONFIG_EXPECTED_MAX]);
 
 /* Sets the defaults of the keys whose path begins with the prefix, but not those of lists below it. */
-void config__set_defaults(struct config_read *r, struct str prefix, void *base);
+/* False: the arena is full. */
+bool config__set_defaults(struct config_read *r, struct str prefix, void *base);
 
 /* Appends what a key allows: "a number from 1 to 5". */
 void config__add_allowed(struct buf *b, const struct config_key *k);

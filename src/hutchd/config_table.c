@@ -404,6 +404,7 @@ static const struct config_key keys[] = {
           .max = STORE_REDIS_DATABASE_MAX, .value = "0", .tag = REDIS,
           .doc = "Redis: the number of the database." },
         { "store.url", CONFIG_CUSTOM(struct config, store.urls, set_store_urls), .tag = NATS,
+          .hidden = true,
           .doc = "NATS: servers, nats://HOST:PORT or, with TLS, tls://HOST:PORT, separated by "
                  "commas and tried in this order. The default port is 4222. A URL must not hold a "
                  "user name or a password." },

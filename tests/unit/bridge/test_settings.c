@@ -79,6 +79,7 @@ static void what_is_wrong_is_said(void **state)
                 { "nats: nats://h\nhutchd: ftp://x", "hutchd: \"ftp://x\": expected an address" },
                 { "nats: nats://h\nkey_file: /nothing/here", "read /nothing/here" },
                 { "nats: [1]", "f:1: nats: expected a text" },
+                { "nats: nats://me:s3cret@h", "f:1: nats: expected a URL without user" },
                 { "- a", "f:1: " },
         };
 
@@ -90,6 +91,7 @@ static void what_is_wrong_is_said(void **state)
                 check_true(settings_from_text(str_from(cases[i].text), "f", &s, &e) < 0);
                 if (!strstr(e.message, cases[i].said))
                         check_z_eq(e.message, cases[i].said);
+                check_true(!strstr(e.message, "s3cret"));
                 settings_free(s);
         }
 }
