@@ -34,7 +34,7 @@ int bench_host_seal(const char *path)
 
 void bench_host_open(struct bench_host *g, const char *group)
 {
-        int root, host;
+        int root, image;
 
         *g = (struct bench_host){ .path = "/tmp/hutch-bench-XXXXXX", .group = group };
         must(mkdtemp(g->path) ? 0 : -errno, "create a directory");
@@ -43,10 +43,10 @@ void bench_host_open(struct bench_host *g, const char *group)
         (void) umask(022);
         must(data_open(g->path, &g->context.data), "data directory");
         root = open("/", O_PATH | O_CLOEXEC);
-        host = openat(g->context.data, DATA_HOST, O_PATH | O_CLOEXEC);
-        must(host_image_fill(root, host), "image");
+        image = openat(g->context.data, DATA_HOST, O_PATH | O_CLOEXEC);
+        must(host_image_fill(root, image), "image");
         (void) close(root);
-        (void) close(host);
+        (void) close(image);
         must(cgroup_tree_open(&g->tree, "", group, 0), "cgroups");
         g->context.data_path = g->path;
         g->context.host = true;

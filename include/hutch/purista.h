@@ -65,7 +65,8 @@ struct hutch_purista {
         const char *tenant_id;    /* of the message; NULL: none */
         const char *principal_id; /* of the message; NULL: none */
         const char *payload;      /* the command's payload, a JSON value; NULL: none */
-        const char *parameter;    /* path and query parameters of a gateway, a JSON object; NULL: none */
+        const char
+                *parameter; /* path and query parameters of a gateway, a JSON object; NULL: none */
 };
 HUTCH_INITIALISER_(hutch_purista)
 

@@ -409,7 +409,7 @@ static int check_arguments(const struct driver *d, struct driver_req *req)
                                calls[req->_call].verb);
         if (!snapshot_id_is_valid(req))
                 return err_set(&req->err, ERR_INVALID, "this is not the id of a snapshot");
-        if (req->_call == DRIVER_CALL_CREATE)
+        if (record && req->_call == DRIVER_CALL_CREATE)
                 needed |= caps_for_record(record);
         return driver_require(d, needed, &req->err);
 }

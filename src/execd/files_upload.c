@@ -161,8 +161,8 @@ static void drop_commits(struct upload *u)
                 commit_free(u, container_of(n, struct commit, node));
 }
 
-/* One wait for the disk: the rename, or the sync of the directory. */
-static void commit_step(struct upload *u, struct commit *c)
+/* One wait for the disk: the rename, or the sync of the directory. True if `c` is gone then. */
+static bool commit_step(struct upload *u, struct commit *c)
 {
         int r = c->renamed ? atomic_file_sync_dir(&c->file)
                            : atomic_file_commit(&c->file, &c->attrs);
@@ -170,17 +170,20 @@ static void commit_step(struct upload *u, struct commit *c)
         if (r < 0) {
                 set_file_failure(u, c->number, str_from(c->path), r);
                 drop_commits(u);
-        } else if (c->renamed) {
-                commit_free(u, c);
-        } else {
-                c->renamed = true;
+                return true;
         }
+        if (c->renamed) {
+                commit_free(u, c);
+                return true;
+        }
+        c->renamed = true;
+        return false;
 }
 
 /* Takes u->file. A full queue holds too many descriptors: then its first file is committed here. */
 static void commit_add(struct upload *u)
 {
-        struct commit *c = xnew(struct commit);
+        struct commit *c = xnew(struct commit), *first;
 
         *c = (struct commit){ .file = u->file,
                               .attrs = u->attrs,
@@ -190,8 +193,9 @@ static void commit_add(struct upload *u)
         atomic_file_start_writeback(&c->file);
         list_append(&u->commits, &c->node);
         u->n_commits++;
-        while (u->n_commits > COMMITS_MAX)
-                commit_step(u, container_of(list_first(&u->commits), struct commit, node));
+        first = container_of(list_first(&u->commits), struct commit, node);
+        while (u->n_commits > COMMITS_MAX && !commit_step(u, first))
+                ;
 }
 
 /* --- parts --- */

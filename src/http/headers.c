@@ -111,13 +111,13 @@ int http_head_value(struct http_head_builder *b, struct str fragment)
 
 /* --- parameters of a field --- */
 
-void field_param_value(struct str *rest, struct str *ret)
+void field_param_value(struct str *field, struct str *ret)
 {
-        ssize_t end = str_find(*rest, ';');
-        size_t n = end < 0 ? rest->n : (size_t) end;
+        ssize_t end = str_find(*field, ';');
+        size_t n = end < 0 ? field->n : (size_t) end;
 
-        *ret = str_trim(str_of(rest->p, n));
-        *rest = str_skip(*rest, n);
+        *ret = str_trim(str_of(field->p, n));
+        *field = str_skip(*field, n);
 }
 
 /* The length of what stands between quotes, s beginning behind the first; -EINVAL if unclosed. */
@@ -150,23 +150,23 @@ static int take_value(struct str *rest, struct field_param *ret)
         return http_token_is_valid(ret->value) ? 0 : -EINVAL;
 }
 
-int field_param_next(struct str *rest, struct field_param *ret)
+int field_param_next(struct str *field, struct field_param *ret)
 {
         ssize_t eq;
         int r;
 
-        while (rest->n > 0 && (rest->p[0] == ';' || rest->p[0] == ' ' || rest->p[0] == '\t'))
-                *rest = str_skip(*rest, 1);
-        if (rest->n == 0)
+        while (field->n > 0 && (field->p[0] == ';' || field->p[0] == ' ' || field->p[0] == '\t'))
+                *field = str_skip(*field, 1);
+        if (field->n == 0)
                 return 0;
 
-        eq = str_find(*rest, '=');
+        eq = str_find(*field, '=');
         if (eq < 0)
                 return -EINVAL;
-        ret->name = str_of(rest->p, (size_t) eq);
+        ret->name = str_of(field->p, (size_t) eq);
         if (!http_token_is_valid(ret->name))
                 return -EINVAL;
-        *rest = str_skip(*rest, (size_t) eq + 1);
-        r = take_value(rest, ret);
+        *field = str_skip(*field, (size_t) eq + 1);
+        r = take_value(field, ret);
         return r < 0 ? r : 1;
 }

@@ -177,11 +177,13 @@ static int replay(struct service_create *c, struct sandbox_ctl *ctl, struct str 
         struct creation *creation = ctl->current ? ctl->current->creation : NULL;
         struct str before;
 
-        if (!record && !creation)
+        if (record)
+                before = extensions_get(&record->extensions, EXTENSION_IDEMPOTENCY);
+        else if (creation)
+                before = str_from(creation->fingerprint);
+        else
                 return err_set(&c->req.err, ERR_UNAVAILABLE,
                                "the sandbox of this idempotency key is being deleted");
-        before = record ? extensions_get(&record->extensions, EXTENSION_IDEMPOTENCY)
-                        : str_from(creation->fingerprint);
         if (!str_eq_secret(before, fingerprint))
                 return err_set(&c->req.err, ERR_CONFLICT,
                                "the idempotency key was used for another request");

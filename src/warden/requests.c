@@ -10,9 +10,14 @@
 #include "warden/data.h"
 #include "warden/warden_impl.h"
 
-/* What a request does. A negative result is replied with `e`; 0 means that there was, or will be, a reply.
- * Descriptors of the request that are kept are taken from `fds`. */
-typedef int request_fn(struct warden *w, const struct warden_request *q, int *fds, struct err *e);
+/* The descriptors of a request. A handler takes those that it keeps; the others are closed. */
+struct request_fds {
+        int *fds;
+};
+
+/* What a request does. A negative result is replied with `e`; 0 means that there was, or will be, a reply. */
+typedef int request_fn(struct warden *w, const struct warden_request *q, struct request_fds *f,
+                       struct err *e);
 
 static struct requester requester_of(const struct warden_request *q)
 {
@@ -68,11 +73,11 @@ static void drop_requester(struct warden *w, struct instance *x)
                 instance_destroy(w, x);
 }
 
-static int run_hello(struct warden *w, const struct warden_request *q, int *fds, struct err *e)
+static int run_hello(struct warden *w, const struct warden_request *q, struct request_fds *f,
+                     struct err *e)
 {
         struct tree_node *n = tree_from(&w->instances, STR(""));
 
-        (void) fds;
         w->control.phase = WARDEN_PHASE_NEW;
         if (q->version != WARDEN_PROTOCOL_VERSION)
                 return err_set(e, ERR_UNSUPPORTED, "hutchd speaks version %u, the warden %u",
@@ -178,7 +183,8 @@ static int read_spec(const struct warden *w, const struct warden_request *q, str
         return 0;
 }
 
-static int run_create(struct warden *w, const struct warden_request *q, int *fds, struct err *e)
+static int run_create(struct warden *w, const struct warden_request *q, struct request_fds *f,
+                      struct err *e)
 {
         scoped(arena_wipe) struct arena a;
         struct zygote zygote = ZYGOTE_NULL;
@@ -192,7 +198,7 @@ static int run_create(struct warden *w, const struct warden_request *q, int *fds
         bytes = arena_dup_str(&a, q->spec);
         r = read_spec(w, q, &a, &spec, e);
         if (r == 0)
-                r = check_record(fds[0], e);
+                r = check_record(f->fds[0], e);
         if (r == 0)
                 r = fd_budget_check(w, e);
         if (r == 0)
@@ -207,7 +213,7 @@ static int run_create(struct warden *w, const struct warden_request *q, int *fds
         x->spec = spec;
         x->spec.uid_first = zygote.uid_first;
         x->spec_bytes = bytes;
-        x->record = TAKE_FD(fds[0]);
+        x->record = TAKE_FD(f->fds[0]);
         x->requester = requester_of(q);
         instance_create(w, x);
         return 0;
@@ -216,12 +222,12 @@ static int run_create(struct warden *w, const struct warden_request *q, int *fds
 /* --- destroy --- */
 
 /* Also during a create, and again during a destroy: the earlier request is replied as canceled. */
-static int run_destroy(struct warden *w, const struct warden_request *q, int *fds, struct err *e)
+static int run_destroy(struct warden *w, const struct warden_request *q, struct request_fds *f,
+                       struct err *e)
 {
         const struct err canceled = { ERR_CANCELED, 0, "replaced by a destroy request" };
         struct instance *x = instance_find(w, q->id);
 
-        (void) fds;
         (void) e;
         if (!x) {
                 reply_success(w, q);
@@ -236,14 +242,13 @@ static int run_destroy(struct warden *w, const struct warden_request *q, int *fd
 
 /* --- pause, resume --- */
 
-static int run_pause_resume(struct warden *w, const struct warden_request *q, int *fds,
+static int run_pause_resume(struct warden *w, const struct warden_request *q, struct request_fds *f,
                             struct err *e)
 {
         const bool pause = q->call == WARDEN_MSG_PAUSE;
         struct instance *x = find(w, q->id, e);
         int r;
 
-        (void) fds;
         if (!x)
                 return ERR_RETURN(e->code);
         if (x->phase != INSTANCE_RUNNING || x->requester.waiting)
@@ -268,14 +273,14 @@ static int run_pause_resume(struct warden *w, const struct warden_request *q, in
 
 /* --- queries --- */
 
-static int run_inspect(struct warden *w, const struct warden_request *q, int *fds, struct err *e)
+static int run_inspect(struct warden *w, const struct warden_request *q, struct request_fds *f,
+                       struct err *e)
 {
         struct warden_reply reply = { .call = q->call, .request_id = q->request_id };
         int alive[WARDEN_FDS_ALIVE] = { -EBADF, -EBADF };
         struct instance *x = find(w, q->id, e);
         int r;
 
-        (void) fds;
         if (!x)
                 return ERR_RETURN(e->code);
         if (x->phase == INSTANCE_STARTING || x->phase == INSTANCE_BUILDING)
@@ -290,14 +295,14 @@ static int run_inspect(struct warden *w, const struct warden_request *q, int *fd
         return 0;
 }
 
-static int run_usage(struct warden *w, const struct warden_request *q, int *fds, struct err *e)
+static int run_usage(struct warden *w, const struct warden_request *q, struct request_fds *f,
+                     struct err *e)
 {
         scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
         struct cgroup_stats c = { 0 };
         struct instance *x = find(w, q->id, e);
         int r;
 
-        (void) fds;
         if (!x)
                 return ERR_RETURN(e->code);
         r = instance_cgroup(w, x, &g);
@@ -324,7 +329,8 @@ static int open_record(const struct warden *w, const struct instance *x, int *re
 }
 
 /* Without those that are being created, which their requester knows, or destroyed. */
-static int run_scan(struct warden *w, const struct warden_request *q, int *fds, struct err *e)
+static int run_scan(struct warden *w, const struct warden_request *q, struct request_fds *f,
+                    struct err *e)
 {
         struct warden_found found[WARDEN_PAGE_MAX];
         int records[WARDEN_PAGE_MAX];
@@ -334,7 +340,6 @@ static int run_scan(struct warden *w, const struct warden_request *q, int *fds, 
         struct tree_node *n = tree_after(&w->instances, str_from(q->id));
         int r = 0;
 
-        (void) fds;
         for (; n && reply.n_found < WARDEN_PAGE_MAX && r == 0;
              n = tree_after(&w->instances, n->key)) {
                 const struct instance *x = container_of(n, struct instance, by_id);
@@ -377,7 +382,7 @@ void requests_dispatch(struct warden *w, const struct warden_request *q, int *fd
 
         if (requests[q->call].is_change)
                 zygote_pool_defer(w);
-        r = requests[q->call].run(w, q, fds, &e);
+        r = requests[q->call].run(w, q, &(struct request_fds){ fds }, &e);
         if (r < 0)
                 control_reply(w,
                               &(struct warden_reply){ .call = q->call,

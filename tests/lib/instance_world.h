@@ -60,7 +60,7 @@ static inline bool instance_world_possible(void)
 
 static inline void instance_world_open(struct instance_world *w, const char *agent)
 {
-        scoped(fd_closep) int root_fd = -EBADF, host = -EBADF;
+        scoped(fd_closep) int root_fd = -EBADF, image_fd = -EBADF;
         char id[ID_HEX_LEN + 1];
         struct ids ids;
 
@@ -74,8 +74,8 @@ static inline void instance_world_open(struct instance_world *w, const char *age
         w->ctx = (struct host_context){ .data_path = w->root.root, .host = true };
         check_i64_eq(data_open(w->root.root, &w->ctx.data), 0);
         root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        host = openat(w->ctx.data, DATA_HOST, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        check_i64_eq(host_image_fill(root_fd, host), 0);
+        image_fd = openat(w->ctx.data, DATA_HOST, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        check_i64_eq(host_image_fill(root_fd, image_fd), 0);
         if (cgroup_tree_open(&w->tree, "", w->ours, 10000) == 0)
                 w->ctx.tree = &w->tree;
         else

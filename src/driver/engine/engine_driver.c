@@ -269,7 +269,7 @@ static void run_call(struct driver *d, struct driver_req *req)
         struct engine_request q = { .call = requests[req->_call].call,
                                     .id = record ? record->id : STR_NULL };
 
-        if (req->_call == DRIVER_CALL_DESTROY)
+        if (record && req->_call == DRIVER_CALL_DESTROY)
                 engine__unwatch(engine_of(d), record->id);
         else if (req->_call == DRIVER_CALL_SNAPSHOT)
                 q.snapshot = DRIVER_AS(snapshot, req)->snapshot_id;

@@ -8,7 +8,6 @@
 #include "base/base.h"
 #include "engine/archive.h"
 #include "engine/names.h"
-#include "engine/container.h"
 #include "plan/plan.h"
 #include "tests/lib/check.h"
 

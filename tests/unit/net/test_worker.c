@@ -367,10 +367,10 @@ static void the_next_process_gets_what_may_be_repeated(void **state)
 static void descriptors_pass_both_ways(void **state)
 {
         scoped(fd_closep) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        struct stat a, b;
+        struct stat a = { 0 }, b = { 0 };
         struct call c;
         uint64_t id;
-        int fd;
+        int fd = -EBADF;
 
         open_inherited();
         (void) peer_hear(&id, NULL);
