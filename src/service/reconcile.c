@@ -77,6 +77,7 @@ struct reconcile_run {
         struct service *service;
         struct service_start *start; /* NULL: a periodic run */
         struct scanning scans[SERVICE_DRIVERS_MAX];
+        size_t n_scans;
         size_t scans_left;
         struct map by_id; /* struct found */
         struct list found;
@@ -102,7 +103,7 @@ static void run_end(struct reconcile_run *r)
         usec_t wait = s->config.reconcile_every ? s->config.reconcile_every : USEC_INFINITY;
 
         net_task_cancel(&r->step);
-        for (size_t i = 0; i < s->n_drivers; i++) {
+        for (size_t i = 0; i < r->n_scans; i++) {
                 struct scanning *x = &r->scans[i];
 
                 for (; x->taken < x->n; x->taken++)
@@ -185,7 +186,7 @@ static void run_start_op(struct reconcile_run *r, struct sandbox_ctl *ctl, struc
 
 static const struct scanning *scan_of(const struct reconcile_run *r, struct str driver)
 {
-        for (size_t i = 0; i < r->service->n_drivers; i++)
+        for (size_t i = 0; i < r->n_scans; i++)
                 if (str_eq(str_from(driver_name(r->scans[i].slot->driver)), driver))
                         return &r->scans[i];
         return NULL;
@@ -268,7 +269,7 @@ static bool run_next(struct reconcile_run *r)
 {
         const struct sandbox *record;
 
-        for (size_t i = 0; i < r->service->n_drivers; i++) {
+        for (size_t i = 0; i < r->n_scans; i++) {
                 struct scanning *x = &r->scans[i];
 
                 if (x->taken == x->n)
@@ -348,8 +349,8 @@ static void run_start(struct service *s, struct service_start *start)
         list_init(&r->found);
         net_task_init(&r->step, run_step);
         s->reconcile = r;
-        r->scans_left = s->n_drivers;
-        for (size_t i = 0; i < s->n_drivers; i++) {
+        r->n_scans = r->scans_left = s->n_drivers;
+        for (size_t i = 0; i < r->n_scans; i++) {
                 struct scanning *x = &r->scans[i];
 
                 x->run = r;
@@ -357,7 +358,7 @@ static void run_start(struct service *s, struct service_start *start)
                 op_init(&x->scan.req.op, scanned);
                 driver_scan(x->slot->driver, &x->scan);
         }
-        if (s->n_drivers == 0)
+        if (r->n_scans == 0)
                 net_task_queue(s->config.loop, &r->step);
 }
 
@@ -375,7 +376,7 @@ void reconcile__stop(struct service *s)
 
         if (!r)
                 return;
-        for (size_t i = 0; i < s->n_drivers; i++)
+        for (size_t i = 0; i < r->n_scans; i++)
                 if (op_pending(&r->scans[i].scan.req.op))
                         op_cancel(&r->scans[i].scan.req.op);
         if (r->scans_left == 0)
