@@ -112,7 +112,7 @@ static void by_bridge(void)
                 errx(1, "executeBash: %.*s", (int) r.n, r.body);
 }
 
-/* An response ends in how long it was waited. */
+/* A response ends with the time it took. */
 static void by_echo_in(uint64_t ns)
 {
         struct bus_reply r = by_bus(BUS_ECHOER, "echo", ns);

@@ -11,7 +11,7 @@
  *         data: {"type":"init",…}            text/event-stream as browsers know it
  *         {"cpu_count":…}                    one line of JSON, and the next line is the next event
  *
- * The last one must be selected (`lines`), because it cannot be told from a JSON document of several
+ * The last one must be selected (`lines`), because it cannot be distinguished from a JSON document of several
  * lines, which the first one allows. Lines end in LF or CR LF. The fields event, id and retry of
  * text/event-stream, and comments, are skipped: the data contains the same information.
  *

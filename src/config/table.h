@@ -152,7 +152,7 @@ void config_table_defaults(const struct config_table *t, void *target, struct ar
 int config_table_read(const struct config_table *t, const struct config_source *source,
                       void *target, struct arena *memory, struct err *e) must_check;
 
-/* One value from elsewhere, such as the command line. Returns what is expected, or NULL. The text lives
+/* One value from another source, such as the command line. Returns what is expected, or NULL. The text lives
  * until the next call. */
 const char *config_table_set(const struct config_table *t, const char *path, struct str value,
                              void *target, struct arena *memory);

@@ -27,7 +27,7 @@
  *
  * The runtime keeps enough to find everything again after a crash: create writes the complete owner tuple and the
  * record beside the sandbox before the sandbox can run, and scan returns only what it can read back completely.
- * Installations are told apart by their id: a driver never sees or touches what another hutchd has created.
+ * The id distinguishes installations: a driver never sees or touches what another hutchd has created.
  */
 
 #include "base/enum.h"

@@ -34,7 +34,7 @@ struct fake {
         struct list node;
         char *prefix;           /* "<installation>/" */
         struct list waiting;    /* held or delayed */
-        struct list events;     /* sandboxes whose end is to be told */
+        struct list events;     /* sandboxes whose end is to be reported */
         struct net_task notify; /* tells it */
         size_t servers;         /* of agents, that are not yet freed */
         bool closing;

@@ -9,7 +9,7 @@
 
 /*
  * The engine's event stream, for the life of the worker: when it breaks it is opened again, with a delay that doubles.
- * What happened in between is found by hutchd: it is told that the stream has begun, and compares.
+ * What happened in between is found by hutchd: it is notified that the stream has begun, and compares.
  *
  * An event is only a reason to inspect; what is reported is what the engine then says about the container. So neither
  * an old event nor one about an earlier container of the same name does harm.

@@ -5,7 +5,7 @@
 /*
  * Signals, and the reaping of children.
  *
- * As PID 1 the agent becomes the parent of every orphan of the sandbox; elsewhere it requests the same
+ * As PID 1 the agent becomes the parent of every orphan of the sandbox; as another process it requests the same
  * (PR_SET_CHILD_SUBREAPER). All children are reaped as they end. Only the entrypoint is awaited by its
  * number: commands report through their supervisors.
  *

@@ -102,7 +102,7 @@ static inline bool atomic_file_is_in_place(const struct atomic_file *f)
 /* The directory must exist. -EISDIR, -EINVAL for what else is not a regular file, -ELOOP … */
 int atomic_file_open(struct atomic_file *f, const char *path, struct ids *ids) must_check;
 
-/* Opens the file to be replaced for reading: the path may lead elsewhere by now. */
+/* Opens the file to be replaced for reading: the path may lead to another file by now. */
 int atomic_file_open_old(const struct atomic_file *f, int *ret_fd) must_check;
 
 /* Also starts writeback every few MiB, so that the commit has little left to wait for. */

@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "os/fd.h"
 
-#define TRIES 16 /* a rename elsewhere makes the kernel return EAGAIN for a path with ".." */
+#define TRIES 16 /* a rename on another path makes the kernel return EAGAIN for a path with ".." */
 
 int in_root_open(int root, const char *path, const struct in_root_how *how, int *ret_fd)
 {

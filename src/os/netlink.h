@@ -80,7 +80,7 @@ struct netlink {
  * opened. */
 int netlink_open(int family, struct netlink *ret) must_check;
 
-/* Takes a socket of type SOCK_RAW that was opened elsewhere. */
+/* Takes a socket of type SOCK_RAW that the caller opened, in another network namespace for example. */
 int netlink_adopt(int fd, struct netlink *ret) must_check;
 
 void netlink_close(struct netlink *nl);

@@ -27,7 +27,7 @@
  * The steps in brackets are those of a bound owner. Removing an index is not waited for.
  *
  * An uncertain update or unregister is found out by the next one, which meets a conflict. An uncertain register leaves
- * a record that no one was told of: its id and the digest of its value are remembered (uncertain_write_add), so that
+ * a record that no one was notified of: its id and the digest of its value are remembered (uncertain_write_add), so that
  * later reads in this process ignore it, and a register may replace it.
  *
  * Crash: after the claim there is an index that points to nothing; the next register or search repairs it. After the

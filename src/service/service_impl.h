@@ -134,7 +134,7 @@ struct creation {
         char fingerprint[FINGERPRINT_LEN + 1]; /* "" without an idempotency key */
         char other_id[64];
         struct sandbox_op *op;
-        bool answered; /* waiters were told Pending */
+        bool answered; /* waiters got Pending */
         struct deadline answer_by;
         usec_t began;
 };

@@ -144,7 +144,7 @@ static void take_message(struct warden *w, const struct warden_packet *p, bool c
                 control_reply(w, &refusal, NULL);
 }
 
-/* An empty packet can't be told from the end of the stream, and is not part of the protocol. */
+/* An empty packet can't be distinguished from the end of the stream, and is not part of the protocol. */
 static void receive(struct warden *w)
 {
         int fds[REQUEST_FDS] = { -EBADF, -EBADF, -EBADF, -EBADF };

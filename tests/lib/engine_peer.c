@@ -49,7 +49,7 @@ static void receive_all(int fd, struct buf *response)
         check_i64_eq(n, 0);
 }
 
-/* In HTTP/1.0 an response is not chunked and ends with the connection. */
+/* In HTTP/1.0 a response is not chunked and ends with the connection. */
 static void send_request(const char *method, const char *path, const json_t *body,
                          struct buf *response)
 {

@@ -6,7 +6,7 @@
  * The inside of the drivers `docker` and `podman`.
  *
  *         engine_driver.c   the calls of the driver interface
- *         engine_watch.c    which sandboxes are watched, and what the watcher is told
+ *         engine_watch.c    which sandboxes are watched, and what the watcher is notified of
  *         engine_worker.c   the worker process (net/worker.h), its requests and replies
  */
 

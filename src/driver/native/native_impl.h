@@ -117,7 +117,7 @@ int native_spec(const struct driver_create *c, enum plan_network network, struct
 void native__create(struct driver *driver, struct driver_req *req);
 void native__cancel_create(struct driver_req *req);
 
-/* Whether the sandbox is still being created: its create fails then, and the watcher is not told. */
+/* Whether the sandbox is still being created: its create fails then, and the watcher is not notified. */
 bool native__exited_in_create(struct native *n, struct str id);
 void native__scan(struct driver *driver, struct driver_req *req);
 void native__cancel_scan(struct driver_req *req);

@@ -5,7 +5,7 @@
 #include "tests/lib/http_loopback.h"
 #include "tests/lib/check.h"
 
-/* Which route a path takes, told by the response: the pattern and its parameters. */
+/* Which route a path takes, shown by the response: the pattern and its parameters. */
 
 static struct net_loop loop;
 static struct http_server *server;

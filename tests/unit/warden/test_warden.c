@@ -452,7 +452,7 @@ static void test_refused(void **state)
         warden_client_close(&c);
 }
 
-/* Every byte of a request set to what hurts, and every length: an reply comes, or none, but the
+/* Every byte of a request set to what hurts, and every length: a reply comes, or none, but the
  * warden is there afterwards. */
 static void test_bytes_that_lie(void **state)
 {
