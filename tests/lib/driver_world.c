@@ -456,13 +456,18 @@ static void pinging_done(struct op *op, int result)
         x->done = true;
 }
 
-int driver_world_ping(struct driver_world *w, const struct sandbox *record)
+int driver_world_ping_within(struct driver_world *w, const struct sandbox *record, usec_t timeout)
 {
-        struct pinging x = { 0 };
+        struct pinging x = { .ping.req.timeout = timeout };
 
         op_init(&x.ping.req.op, pinging_done);
         agent_ping(w->agents, &x.ping, w->driver, record);
         driver_world_until(w, x.done);
         w->err = x.ping.req.err;
         return x.result;
+}
+
+int driver_world_ping(struct driver_world *w, const struct sandbox *record)
+{
+        return driver_world_ping_within(w, record, AGENT_TIMEOUT);
 }

@@ -107,6 +107,7 @@ int driver_world_connect(struct driver_world *w, const struct sandbox *record, i
 int driver_world_scan(struct driver_world *w, char *ret, size_t size, size_t *skipped);
 
 int driver_world_ping(struct driver_world *w, const struct sandbox *record);
+int driver_world_ping_within(struct driver_world *w, const struct sandbox *record, usec_t timeout);
 
 /* How many this process has open. */
 int driver_world_descriptors(void);
