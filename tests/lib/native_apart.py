@@ -40,10 +40,10 @@ def until(what, condition, seconds=TIMEOUT_SECONDS):
 
 
 class Apart(Native):
-    def __init__(self, program, *arguments, zygotes=2, uids=64, network="none", **options):
+    def __init__(self, program, *arguments, zygotes=2, uids=64, network="none", native=None, wrap=ENTER, **options):
         native = {"zygotes": zygotes, "networks": 8, "network": network, "private": "on",
-                  "uids": f"268435456:{uids * 65536}"}
-        super().__init__(program, *arguments, native=native, wrap=ENTER, **options)
+                  "uids": f"268435456:{uids * 65536}", **(native or {})}
+        super().__init__(program, *arguments, native=native, wrap=wrap, **options)
 
     def kill_part(self, name):
         """kill -9 of "warden" or "hutchd", which the launcher starts again."""
