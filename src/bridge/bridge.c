@@ -75,19 +75,6 @@ static void free_waiting(struct bridge *b)
                 bus_command_free(container_of(n, struct bus_command, node));
 }
 
-static void retry_due(uv_timer_t *t)
-{
-        struct bridge *b = t->data;
-
-        outbound_send_all(&b->retry);
-}
-
-void bridge_retry_later(struct bridge *b)
-{
-        if (!uv_is_active((uv_handle_t *) &b->retry_timer))
-                (void) uv_timer_start(&b->retry_timer, retry_due, OUTBOUND_RETRY_MS, 0);
-}
-
 /* --- signals --- */
 
 static void drain_over(uv_timer_t *t)
@@ -175,25 +162,14 @@ static void on_down(struct broker_conn *w, const char *why)
                 free_waiting(b); /* the broker delivers them to another bridge */
 }
 
-static void on_message(struct broker_conn *w, struct incoming *m)
-{
-        bus_command_take(container_of(w, struct bridge, conn), m);
-}
-
-static void on_completed(struct broker_conn *w, struct outgoing *m)
-{
-        (void) w;
-        outbound_completed(m);
-}
-
 static void on_quiet(struct broker_conn *w)
 {
         bridge_next(container_of(w, struct bridge, conn));
 }
 
 static const struct broker_conn_hooks hooks = {
-        .message = on_message,
-        .completed = on_completed,
+        .message = bus_command_take,
+        .completed = outbound_completed,
         .up = on_up,
         .down = on_down,
         .quiet = on_quiet,
@@ -206,19 +182,6 @@ static void watch_signal(struct bridge *b, uv_signal_t *s, int number, uv_signal
         ASSERT(uv_signal_init(&b->loop.uv, s) == 0);
         s->data = b;
         ASSERT(uv_signal_start(s, then, number) == 0);
-}
-
-static void open_loop(struct bridge *b)
-{
-        uv_loop_t *uv = &b->loop.uv;
-
-        ASSERT(net_loop_init(&b->loop, &clock_system) == 0);
-        watch_signal(b, &b->on_term, SIGTERM, on_stop);
-        watch_signal(b, &b->on_int, SIGINT, on_stop);
-        watch_signal(b, &b->on_usr1, SIGUSR1, on_usr1);
-        ASSERT(uv_timer_init(uv, &b->retry_timer) == 0);
-        ASSERT(uv_timer_init(uv, &b->drain_timer) == 0);
-        b->retry_timer.data = b->drain_timer.data = b;
 }
 
 /* Requests that run end here, and their bus commands with them; nothing is sent any more. */
@@ -266,7 +229,13 @@ int bridge_run(const struct settings *settings, const struct log_ctx *log)
                 (void) snprintf(b.instance, sizeof(b.instance), "%s", settings->instance);
         else
                 ids_hex(&b.ids, b.instance);
-        open_loop(&b);
+        ASSERT(net_loop_init(&b.loop, &clock_system) == 0);
+        watch_signal(&b, &b.on_term, SIGTERM, on_stop);
+        watch_signal(&b, &b.on_int, SIGINT, on_stop);
+        watch_signal(&b, &b.on_usr1, SIGUSR1, on_usr1);
+        ASSERT(uv_timer_init(&b.loop.uv, &b.retry_timer) == 0);
+        ASSERT(uv_timer_init(&b.loop.uv, &b.drain_timer) == 0);
+        b.retry_timer.data = b.drain_timer.data = &b;
         /* The transport first: its library may change how other libraries are set up. */
         r = broker_conn_start(&b.conn, &b.loop, settings, b.instance, &hooks, &e);
         if (r == 0)

@@ -81,7 +81,4 @@ struct author bridge_author(struct bridge *b);
 /* Starts waiting commands, and ends the bridge if it is stopping and idle. */
 void bridge_next(struct bridge *b);
 
-/* The list `retry` has a message. */
-void bridge_retry_later(struct bridge *b);
-
 #endif

@@ -113,10 +113,11 @@ struct watched {
 
 static void on_ready(uv_poll_t *p, int status, int events);
 
-/* Some libraries block until all they write is taken, or the rest of what they read is there. If the broker takes
- * nothing for this long, or its host does not respond, the kernel ends the connection and with it the blocking. */
-static void set_tcp_timeouts(int fd)
+static int watch(struct broker_conn *w, struct err *e)
 {
+        /* Some libraries block until all they write is taken, or the rest of what they read is there. If the broker
+         * takes nothing for this long, or its host does not respond, the kernel ends the connection and with it the
+         * blocking. */
         static const struct {
                 int level, name, value;
         } options[] = {
@@ -126,14 +127,6 @@ static void set_tcp_timeouts(int fd)
                 { IPPROTO_TCP, TCP_KEEPCNT, 3 },
                 { SOL_SOCKET, SO_KEEPALIVE, 1 },
         };
-
-        for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-                (void) setsockopt(fd, options[i].level, options[i].name, &options[i].value,
-                                  sizeof(options[i].value));
-}
-
-static int watch(struct broker_conn *w, struct err *e)
-{
         int fd = fcntl(w->ops->fd(w), F_DUPFD_CLOEXEC, 3), r;
         struct watched *d;
 
@@ -150,23 +143,15 @@ static int watch(struct broker_conn *w, struct err *e)
         }
         d->poll.data = d;
         w->_watched = d;
-        set_tcp_timeouts(fd);
+        for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+                (void) setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                                  sizeof(options[i].value));
         return 0;
 }
 
 static void free_watched(uv_handle_t *h)
 {
         free(h->data);
-}
-
-static void unwatch(struct broker_conn *w)
-{
-        struct watched *d = TAKE_PTR(w->_watched);
-
-        if (!d)
-                return;
-        uv_close((uv_handle_t *) &d->poll, free_watched);
-        (void) close(d->fd);
 }
 
 static bool wants_write(struct broker_conn *w)
@@ -273,19 +258,6 @@ static void *connect_main(void *data)
         return NULL;
 }
 
-/* Signals go to the loop. */
-static int start_thread(struct broker_conn *w)
-{
-        sigset_t all, before;
-        int r;
-
-        (void) sigfillset(&all);
-        (void) pthread_sigmask(SIG_SETMASK, &all, &before);
-        r = pthread_create(&w->_thread, NULL, connect_main, w);
-        (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
-        return -r;
-}
-
 /* --- up and down --- */
 
 static void start_connecting(uv_timer_t *t);
@@ -329,6 +301,7 @@ static void conn_down(struct broker_conn *w)
 static void start_connecting(uv_timer_t *t)
 {
         struct broker_conn *w = t->data;
+        sigset_t all, before;
         int r;
 
         w->_state = BROKER_CONN_CONNECTING;
@@ -336,35 +309,28 @@ static void start_connecting(uv_timer_t *t)
         w->_error = (struct err){ 0 };
         w->_serve = !w->_paused;
         atomic_store(&w->_is_done, false);
-        r = start_thread(w);
-        if (r < 0) {
-                (void) err_errno(&w->_error, r, "start a thread");
+        /* Signals go to the loop. */
+        (void) sigfillset(&all);
+        (void) pthread_sigmask(SIG_SETMASK, &all, &before);
+        r = pthread_create(&w->_thread, NULL, connect_main, w);
+        (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (r > 0) {
+                (void) err_errno(&w->_error, -r, "start a thread");
                 conn_down(w);
         }
 }
 
 static void disconnect(struct broker_conn *w)
 {
-        unwatch(w);
+        struct watched *d = TAKE_PTR(w->_watched);
+
+        if (d) {
+                uv_close((uv_handle_t *) &d->poll, free_watched);
+                (void) close(d->fd);
+        }
         (void) uv_timer_stop(&w->_timer);
         (void) uv_timer_stop(&w->_later);
         w->ops->disconnect(w);
-}
-
-static void conn_up(struct broker_conn *w)
-{
-        if (watch(w, &w->_error) < 0) {
-                disconnect(w);
-                conn_down(w);
-                return;
-        }
-        w->_state = BROKER_CONN_UP;
-        (void) uv_timer_start(&w->_timer, on_tick, w->ops->tick_ms, w->ops->tick_ms);
-        wait_for_broker(w);
-        w->hooks->up(w);
-        if (w->_paused && w->_serve)
-                pause_transport(w);
-        run(w, 0); /* the library may have read messages already */
 }
 
 static void on_wake(uv_async_t *a)
@@ -378,11 +344,22 @@ static void on_wake(uv_async_t *a)
         if (!atomic_load(&w->_is_done))
                 return;
         ASSERT(pthread_join(w->_thread, NULL) == 0);
-        if (w->_result == 0)
-                conn_up(w);
-        else
-                conn_down(w);
         net_task_queue(w->_loop, &w->_dispatch);
+        if (w->_result == 0 && watch(w, &w->_error) < 0) {
+                disconnect(w);
+                w->_result = -1;
+        }
+        if (w->_result < 0) {
+                conn_down(w);
+                return;
+        }
+        w->_state = BROKER_CONN_UP;
+        (void) uv_timer_start(&w->_timer, on_tick, w->ops->tick_ms, w->ops->tick_ms);
+        wait_for_broker(w);
+        w->hooks->up(w);
+        if (w->_paused && w->_serve)
+                pause_transport(w);
+        run(w, 0); /* the library may have read messages already */
 }
 
 /* --- for the bridge --- */
@@ -427,10 +404,13 @@ void broker_conn_pause(struct broker_conn *w)
         (void) uv_timer_start(&w->_quiet_timer, on_quiet_timeout, BROKER_CONN_QUIET_MS, 0);
 }
 
-static int send_all(struct broker_conn *w)
+static void send_task(struct net_task *t)
 {
+        struct broker_conn *w = container_of(t, struct broker_conn, _send);
         int r = 0;
 
+        if (!is_up(w))
+                return;
         while (r == 0 && !list_empty(&w->_unsent)) {
                 struct list *n = list_first(&w->_unsent);
 
@@ -438,16 +418,9 @@ static int send_all(struct broker_conn *w)
                 list_append(&w->sent, n);
                 r = w->ops->send(w, container_of(n, struct outgoing, node), &w->_error);
         }
-        return r == 0 && w->ops->flush ? w->ops->flush(w, &w->_error) : r;
-}
-
-static void send_task(struct net_task *t)
-{
-        struct broker_conn *w = container_of(t, struct broker_conn, _send);
-
-        if (!is_up(w))
-                return;
-        note_result(w, send_all(w));
+        if (r == 0 && w->ops->flush)
+                r = w->ops->flush(w, &w->_error);
+        note_result(w, r);
         wait_for_broker(w);
 }
 
@@ -463,16 +436,6 @@ static void dispatch_completed(struct broker_conn *w)
         }
 }
 
-static void dispatch_inbound(struct broker_conn *w)
-{
-        while (w->_state != BROKER_CONN_CONNECTING && !list_empty(&w->_inbound)) {
-                struct list *n = list_first(&w->_inbound);
-
-                list_remove(n);
-                w->hooks->message(w, container_of(n, struct incoming, node));
-        }
-}
-
 static void dispatch_task(struct net_task *t)
 {
         struct broker_conn *w = container_of(t, struct broker_conn, _dispatch);
@@ -482,7 +445,12 @@ static void dispatch_task(struct net_task *t)
                 conn_down(w);
         }
         dispatch_completed(w);
-        dispatch_inbound(w);
+        while (w->_state != BROKER_CONN_CONNECTING && !list_empty(&w->_inbound)) {
+                struct list *n = list_first(&w->_inbound);
+
+                list_remove(n);
+                w->hooks->message(w, container_of(n, struct incoming, node));
+        }
         if (w->_quiet && !w->_quiet_notified) {
                 w->_quiet_notified = true;
                 w->hooks->quiet(w);
@@ -532,14 +500,13 @@ void broker_conn_stop(struct broker_conn *w)
                 return;
         if (before == BROKER_CONN_CONNECTING)
                 ASSERT(pthread_join(w->_thread, NULL) == 0);
-        if (is_up(w))
-                (void) send_all(w); /* pending acknowledgements */
+        send_task(&w->_send); /* pending acknowledgements */
         if (before == BROKER_CONN_UP || (before == BROKER_CONN_CONNECTING && w->_result == 0))
                 disconnect(w);
         w->_state = BROKER_CONN_STOPPED;
         if (w->transport)
                 w->ops->close(
-                        w); /* also ends threads of the library, which might call broker_conn_wake */
+                        w); /* ends threads of the library, which might call broker_conn_wake */
         uv_close((uv_handle_t *) &w->_timer, NULL);
         uv_close((uv_handle_t *) &w->_later, NULL);
         uv_close((uv_handle_t *) &w->_quiet_timer, NULL);

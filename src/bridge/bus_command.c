@@ -38,11 +38,6 @@ void bus_command_free(struct bus_command *cmd)
         free(cmd);
 }
 
-bool bus_command_is_from_earlier_conn(const struct bus_command *cmd)
-{
-        return cmd && cmd->incoming->epoch != cmd->bridge->epoch;
-}
-
 /* hutchd has replied or was not asked; the broker may still lack messages. */
 static void end_if_sent(struct bus_command *cmd)
 {
@@ -56,34 +51,26 @@ static void end_if_sent(struct bus_command *cmd)
 
 /* --- outbound messages --- */
 
+/* The reply, or an event of that name. */
 static struct outbound *new_outbound(struct bus_command *cmd, struct str type, struct str event)
 {
         struct author who = bridge_author(cmd->bridge);
         struct message_head head;
+        struct outbound *p;
 
         if (message_reply_head(&who, &cmd->message, type, &cmd->memory, &head) < 0)
                 head.traceparent = STR_NULL;
         head.event = event;
         if (event.p)
                 head.receiver = (struct address){ .service = STR_NULL };
-        return outbound_new(cmd->bridge, &head, cmd);
-}
-
-static struct outbound *new_reply(struct bus_command *cmd, struct str type)
-{
-        struct outbound *p = new_outbound(cmd, type, STR_NULL);
-
+        p = outbound_new(cmd->bridge, &head, cmd);
+        if (event.p)
+                return p;
         p->message.is_reply = true;
         p->message.correlation = cmd->message.correlation;
         if (cmd->incoming->reply_to.n > 0)
                 p->message.reply_to = buf_str(&cmd->incoming->reply_to);
         return p;
-}
-
-static void send_outbound(struct bus_command *cmd, struct outbound *p)
-{
-        cmd->n_outbound++;
-        outbound_send(p);
 }
 
 static void reply_failure(struct bus_command *cmd, const struct failure *failure)
@@ -97,7 +84,7 @@ static void reply_failure(struct bus_command *cmd, const struct failure *failure
         cmd->bridge->count.failed++;
         if (!cmd->has_reply_address)
                 return;
-        p = new_reply(cmd, TYPE_ERROR);
+        p = new_outbound(cmd, TYPE_ERROR, STR_NULL);
         who = outbound_author(p);
         message_add_failure(&p->message.body, &who, &cmd->message, &p->message.head, failure);
         if (buf_failed(&p->message.body)) {
@@ -105,7 +92,7 @@ static void reply_failure(struct bus_command *cmd, const struct failure *failure
                 message_add_failure(&p->message.body, &who, &cmd->message, &p->message.head,
                                     &small);
         }
-        send_outbound(cmd, p);
+        outbound_send(p);
 }
 
 static void reply_too_large(struct bus_command *cmd)
@@ -122,39 +109,40 @@ static void reply_too_large(struct bus_command *cmd)
                                    .status = 413, .message = str_from(text), .handled = true });
 }
 
-static void reply_success(struct bus_command *cmd, struct str payload)
+/* The events of the command first. */
+static void reply_success(struct bus_command *cmd, const struct hutchd_reply *reply)
 {
+        const struct reply_event *events = reply->events.items;
         struct author who;
         struct outbound *p;
 
+        for (size_t i = 0; i < reply->events.n; i++) {
+                p = new_outbound(cmd, TYPE_EVENT, events[i].name);
+                who = outbound_author(p);
+                message_add_event(&p->message.body, &who, &cmd->message, &p->message.head,
+                                  events[i].payload);
+                if (buf_failed(&p->message.body)) {
+                        outbound_free(p);
+                        continue;
+                }
+                cmd->bridge->count.events++;
+                outbound_send(p);
+        }
         if (!cmd->has_reply_address) {
                 cmd->bridge->count.succeeded++;
                 return;
         }
-        p = new_reply(cmd, TYPE_SUCCESS);
+        p = new_outbound(cmd, TYPE_SUCCESS, STR_NULL);
         who = outbound_author(p);
-        message_add_success(&p->message.body, &who, &cmd->message, &p->message.head, payload);
+        message_add_success(&p->message.body, &who, &cmd->message, &p->message.head,
+                            reply->payload);
         if (buf_failed(&p->message.body)) {
                 outbound_free(p);
                 reply_too_large(cmd);
                 return;
         }
         cmd->bridge->count.succeeded++;
-        send_outbound(cmd, p);
-}
-
-static void publish_event(struct bus_command *cmd, const struct reply_event *event)
-{
-        struct outbound *p = new_outbound(cmd, TYPE_EVENT, event->name);
-        struct author who = outbound_author(p);
-
-        message_add_event(&p->message.body, &who, &cmd->message, &p->message.head, event->payload);
-        if (buf_failed(&p->message.body)) {
-                outbound_free(p);
-                return;
-        }
-        cmd->bridge->count.events++;
-        send_outbound(cmd, p);
+        outbound_send(p);
 }
 
 void bus_command_sent(struct bus_command *cmd, struct outbound *p, enum outcome outcome)
@@ -171,7 +159,6 @@ void bus_command_sent(struct bus_command *cmd, struct outbound *p, enum outcome 
                                                        : STR("the broker refuses it")));
         }
         outbound_free(p);
-        cmd->n_outbound--;
         if (too_large) {
                 b->count.succeeded--;
                 reply_too_large(cmd);
@@ -188,28 +175,6 @@ static void log_failed(struct bus_command *cmd, const char *reason)
                    LOG_F_STR("reason", str_from(reason)));
 }
 
-static void take_reply(struct bus_command *cmd)
-{
-        struct json_error e;
-        struct hutchd_reply reply;
-        int r = message_read_reply(cmd->request.reply, &cmd->memory, &reply, &e);
-
-        if (r == -ENOMEM) {
-                reply_too_large(cmd);
-        } else if (r < 0) {
-                log_failed(cmd, e.message);
-                reply_failure(cmd, &(struct failure){ .status = 500 });
-        } else if (reply.ok) {
-                const struct reply_event *events = reply.events.items;
-
-                for (size_t i = 0; i < reply.events.n; i++)
-                        publish_event(cmd, &events[i]);
-                reply_success(cmd, reply.payload);
-        } else {
-                reply_failure(cmd, &reply.error);
-        }
-}
-
 /* Why hutchd gave no reply. The caller gets what it can act on; the rest goes to the log. */
 static const struct {
         int code;
@@ -223,35 +188,47 @@ static const struct {
           STR("The result is larger than the bridge accepts. Request less at a time.") },
 };
 
-static void take_failure(struct bus_command *cmd)
+static struct failure failure_of(const struct hutchd_request *request)
 {
-        struct failure failure = { .status = 500 };
-
-        for (size_t i = 0; i < ARRAY_SIZE(request_failures); i++)
-                if (request_failures[i].code == cmd->request.code)
-                        failure = (struct failure){ .status = request_failures[i].status,
-                                                    .message = request_failures[i].message,
-                                                    .handled = true };
-        if (cmd->request.status == 413)
-                failure = (struct failure){
+        if (request->status == 413)
+                return (struct failure){
                         .status = 413,
                         .message = STR("The command is larger than the sandbox server accepts. "
                                        "Send files in parts, or raise purista.file_limit in "
                                        "hutchd.yaml."),
                         .handled = true
                 };
-        log_failed(cmd, cmd->request.why);
-        reply_failure(cmd, &failure);
+        for (size_t i = 0; i < ARRAY_SIZE(request_failures); i++)
+                if (request_failures[i].code == request->code)
+                        return (struct failure){ .status = request_failures[i].status,
+                                                 .message = request_failures[i].message,
+                                                 .handled = true };
+        return (struct failure){ .status = 500 };
 }
 
 static void request_done(struct hutchd_request *request)
 {
         struct bus_command *cmd = container_of(request, struct bus_command, request);
+        const bool ok = request->code == HUTCH_OK;
+        struct failure failure = { .status = 500 };
+        struct hutchd_reply reply;
+        struct json_error e;
+        int r = ok ? message_read_reply(request->reply, &cmd->memory, &reply, &e) : 0;
 
-        if (request->code == HUTCH_OK)
-                take_reply(cmd);
-        else
-                take_failure(cmd);
+        if (!ok) {
+                failure = failure_of(request);
+                log_failed(cmd, request->why);
+                reply_failure(cmd, &failure);
+        } else if (r == -ENOMEM) {
+                reply_too_large(cmd);
+        } else if (r < 0) {
+                log_failed(cmd, e.message);
+                reply_failure(cmd, &failure);
+        } else if (reply.ok) {
+                reply_success(cmd, &reply);
+        } else {
+                reply_failure(cmd, &reply.error);
+        }
         hutchd_request_free(request);
         end_if_sent(cmd);
 }
@@ -273,59 +250,23 @@ void bus_command_start(struct bus_command *cmd)
 
 /* --- commands that do not run --- */
 
-static void refuse(struct bus_command *cmd, const struct failure *failure)
+/* With status 503 and the reason, or with another status and its usual text. */
+static void refuse(struct bus_command *cmd, int status, struct str why)
 {
         set_state(cmd, BUS_COMMAND_REFUSED);
+        cmd->bridge->count.busy += status == 503;
         broker_conn_accept(&cmd->bridge->conn, cmd->incoming);
-        reply_failure(cmd, failure);
+        reply_failure(cmd, &(struct failure){
+                                   .status = status, .message = why, .handled = why.p != NULL });
         end_if_sent(cmd);
-}
-
-static void refuse_busy(struct bus_command *cmd, struct str why)
-{
-        cmd->bridge->count.busy++;
-        refuse(cmd, &(struct failure){ .status = 503, .message = why, .handled = true });
 }
 
 void bus_command_refuse_stopping(struct bus_command *cmd)
 {
-        refuse_busy(cmd, STR("This sandbox service is stopping. Try again."));
+        refuse(cmd, 503, STR("This sandbox service is stopping. Try again."));
 }
 
 /* --- reading --- */
-
-static int read_message(struct bus_command *cmd)
-{
-        struct incoming *m = cmd->incoming;
-        struct json_error e;
-        int r;
-
-        if (buf_failed(&m->body)) {
-                log_fields(cmd->bridge->log, LOG_WARN, "message dropped: too large",
-                           LOG_F_U64("max", MESSAGE_MAX));
-                return -EMSGSIZE;
-        }
-        r = message_read_command(buf_str(&m->body), &cmd->memory, &cmd->message, &e);
-        buf_done(&m->body); /* the arena has copies of everything that is needed */
-        if (r < 0)
-                log_fields(cmd->bridge->log, LOG_WARN, "message dropped: not a command",
-                           LOG_F_STR("reason", str_from(e.message)));
-        return r;
-}
-
-/* A broker that did not get an acknowledgement may deliver a message again. */
-static bool is_duplicate(struct bus_command *cmd)
-{
-        const struct command_message *m = &cmd->message;
-        struct str key =
-                str_from(arena_printf(&cmd->memory, "%.*s\n%.*s\n%.*s", STR_ARG(m->sender.instance),
-                                      STR_ARG(m->id), STR_ARG(m->correlation)));
-
-        if (!key.p || map_get(&cmd->bridge->by_key, key))
-                return true;
-        map_add(&cmd->bridge->by_key, &cmd->by_key, key);
-        return false;
-}
 
 /* A reply needs an address, from the message or from its sender, and an id that the caller knows. */
 static bool has_reply_address(const struct bus_command *cmd)
@@ -339,64 +280,78 @@ static bool has_reply_address(const struct bus_command *cmd)
         return cmd->incoming->reply_to.n > 0;
 }
 
-static void complete(struct bus_command *cmd)
+/* Returns the counter of messages that are dropped for the same reason, or NULL. */
+static uint64_t *read_message(struct bus_command *cmd)
 {
+        struct bridge *b = cmd->bridge;
+        struct incoming *in = cmd->incoming;
         struct command_message *m = &cmd->message;
         char id[ID_HEX_LEN + 1];
+        struct json_error e;
+        struct str key;
+        int r;
 
-        if (m->correlation.n == 0 && cmd->incoming->correlation.n > 0)
-                m->correlation = buf_str(&cmd->incoming->correlation);
+        /* Refusals pile up if the broker accepts none: a sender of that many gets no reply. */
+        if (b->n_refused > (size_t) b->settings->waiting + b->settings->in_flight)
+                return &b->count.dropped;
+        if (buf_failed(&in->body)) {
+                log_fields(b->log, LOG_WARN, "message dropped: too large",
+                           LOG_F_U64("max", MESSAGE_MAX));
+                return &b->count.malformed;
+        }
+        r = message_read_command(buf_str(&in->body), &cmd->memory, m, &e);
+        buf_done(&in->body); /* the arena has copies of everything that is needed */
+        if (r < 0) {
+                log_fields(b->log, LOG_WARN, "message dropped: not a command",
+                           LOG_F_STR("reason", str_from(e.message)));
+                return &b->count.malformed;
+        }
+        /* A broker that did not get an acknowledgement may deliver a message again. */
+        key = str_from(arena_printf(&cmd->memory, "%.*s\n%.*s\n%.*s", STR_ARG(m->sender.instance),
+                                    STR_ARG(m->id), STR_ARG(m->correlation)));
+        if (!key.p || map_get(&b->by_key, key))
+                return &b->count.duplicate;
+        map_add(&b->by_key, &cmd->by_key, key);
+        if (m->correlation.n == 0 && in->correlation.n > 0)
+                m->correlation = buf_str(&in->correlation);
         if (!m->trace_id.p) {
-                ids_hex(&cmd->bridge->ids, id);
+                ids_hex(&b->ids, id);
                 m->trace_id = arena_dup_str(&cmd->memory, str_from(id));
         }
         cmd->size = cmd->memory.used;
         cmd->has_reply_address = has_reply_address(cmd);
-        cmd->bridge->count.unaddressed += !cmd->has_reply_address;
+        b->count.unaddressed += !cmd->has_reply_address;
+        return NULL;
 }
 
-static void start_wait_or_refuse(struct bus_command *cmd)
+void bus_command_take(struct broker_conn *w, struct incoming *m)
 {
-        struct bridge *b = cmd->bridge;
-
-        if (!cmd->message.command)
-                refuse(cmd, &(struct failure){ .status = 501 });
-        else if (b->stopping && b->settings->transport->accept)
-                bus_command_free(cmd); /* the broker delivers it to another bridge */
-        else if (b->stopping)
-                bus_command_refuse_stopping(cmd);
-        else if (b->n_running < b->settings->in_flight && list_empty(&b->waiting))
-                bus_command_start(cmd);
-        else if (b->n_waiting >= b->settings->waiting
-                 || b->waiting_bytes + cmd->size > WAITING_BYTES_MAX)
-                refuse_busy(cmd, STR("Too many sandbox commands are waiting. Try again later."));
-        else
-                set_state(cmd, BUS_COMMAND_WAITING);
-}
-
-void bus_command_take(struct bridge *b, struct incoming *m)
-{
+        struct bridge *b = container_of(w, struct bridge, conn);
         struct bus_command *cmd = xnew(struct bus_command);
-        uint64_t *dropped = NULL;
+        uint64_t *dropped;
 
         b->count.received++;
         cmd->bridge = b;
         cmd->incoming = m;
         list_init(&cmd->node);
         arena_init(&cmd->memory, BUS_COMMAND_ARENA_MAX);
-        /* Refusals pile up if the broker accepts none: a sender of that many gets no reply. */
-        if (b->n_refused > (size_t) b->settings->waiting + b->settings->in_flight)
-                dropped = &b->count.dropped;
-        else if (read_message(cmd) < 0)
-                dropped = &b->count.malformed;
-        else if (is_duplicate(cmd))
-                dropped = &b->count.duplicate;
-        if (!dropped) {
-                complete(cmd);
-                start_wait_or_refuse(cmd);
-                return;
+        dropped = read_message(cmd);
+        if (dropped) {
+                (*dropped)++;
+                broker_conn_accept(w, m);
+                bus_command_free(cmd);
+        } else if (!cmd->message.command) {
+                refuse(cmd, 501, STR_NULL);
+        } else if (b->stopping && w->ops->accept) {
+                bus_command_free(cmd); /* the broker delivers it to another bridge */
+        } else if (b->stopping) {
+                bus_command_refuse_stopping(cmd);
+        } else if (b->n_running < b->settings->in_flight && list_empty(&b->waiting)) {
+                bus_command_start(cmd);
+        } else if (b->n_waiting >= b->settings->waiting
+                   || b->waiting_bytes + cmd->size > WAITING_BYTES_MAX) {
+                refuse(cmd, 503, STR("Too many sandbox commands are waiting. Try again later."));
+        } else {
+                set_state(cmd, BUS_COMMAND_WAITING);
         }
-        (*dropped)++;
-        broker_conn_accept(&b->conn, m);
-        bus_command_free(cmd);
 }

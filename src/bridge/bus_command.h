@@ -36,13 +36,14 @@ struct bus_command {
         enum bus_command_state state;
         bool has_reply_address;
         struct hutchd_request request;
-        size_t n_outbound; /* that the broker does not have yet */
+        size_t n_outbound; /* that exist: the broker does not have them yet */
         size_t size;       /* of what was read */
 };
 
-/* Reads the message, which belongs to the bus command from now on, and starts the command or lets it wait. A
- * message that is not a valid command is counted, logged and dropped; one that cannot run is refused. */
-void bus_command_take(struct bridge *b, struct incoming *m);
+/* The hook `message` of the connection. Reads the message, which belongs to the bus command from now on, and starts
+ * the command or lets it wait. A message that is not a valid command is counted, logged and dropped; one that cannot
+ * run is refused. */
+void bus_command_take(struct broker_conn *w, struct incoming *m);
 
 /* Sends the request to hutchd. */
 void bus_command_start(struct bus_command *cmd);
@@ -51,9 +52,6 @@ void bus_command_start(struct bus_command *cmd);
 void bus_command_refuse_stopping(struct bus_command *cmd);
 
 void bus_command_free(struct bus_command *cmd);
-
-/* Whether the command came by an earlier connection to the broker. */
-bool bus_command_is_from_earlier_conn(const struct bus_command *cmd);
 
 /* The outbound message has come to its end. */
 void bus_command_sent(struct bus_command *cmd, struct outbound *p, enum outcome outcome);

@@ -13,11 +13,6 @@
 
 /* --- local: the response --- */
 
-static struct hutchd_request *request_of(struct http_call *call)
-{
-        return container_of(call, struct hutchd_request, _local);
-}
-
 static const struct {
         int result, code;
 } results[] = {
@@ -28,14 +23,6 @@ static const struct {
         { -ETIMEDOUT, HUTCH_TIMEOUT },    { -EFBIG, HUTCH_TOO_LARGE },
         { -ECANCELED, HUTCH_CANCELED },   { -ENOMEM, HUTCH_NO_MEMORY },
 };
-
-static int code_of_result(int r)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
-                if (results[i].result == r)
-                        return results[i].code;
-        return HUTCH_PROTOCOL;
-}
 
 /* {"status":403,"message":"only bridges may act for others"} */
 static void explain_refusal(struct hutchd_request *q)
@@ -60,12 +47,12 @@ static void explain_refusal(struct hutchd_request *q)
 
 static void on_head(struct http_call *call)
 {
-        request_of(call)->status = call->status;
+        container_of(call, struct hutchd_request, _local)->status = call->status;
 }
 
 static void on_body(struct http_call *call, const char *p, size_t n)
 {
-        struct hutchd_request *q = request_of(call);
+        struct hutchd_request *q = container_of(call, struct hutchd_request, _local);
 
         buf_add(&q->_reply, p, n);
         if (buf_failed(&q->_reply))
@@ -74,12 +61,15 @@ static void on_body(struct http_call *call, const char *p, size_t n)
 
 static void on_end(struct http_call *call, int r)
 {
-        struct hutchd_request *q = request_of(call);
+        struct hutchd_request *q = container_of(call, struct hutchd_request, _local);
 
         if (buf_failed(&q->_reply))
                 r = q->_reply.no_memory ? -ENOMEM : -EFBIG;
         if (r < 0) {
-                q->code = code_of_result(r);
+                q->code = HUTCH_PROTOCOL;
+                for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+                        if (results[i].result == r)
+                                q->code = results[i].code;
                 (void) snprintf(q->why, sizeof(q->why), "hutchd at %s: %s",
                                 q->_client->settings->hutchd_socket, err_text(r));
         } else if (q->status != 200) {
@@ -99,8 +89,6 @@ static const struct http_call_hooks hooks = {
         .end = on_end,
 };
 
-/* --- local: the request --- */
-
 static int add_headers(struct hutchd_request *q)
 {
         const struct settings *s = q->_client->settings;
@@ -114,20 +102,6 @@ static int add_headers(struct hutchd_request *q)
         if (r == 0 && s->key)
                 r = http_headers_add(h, q->memory, KEY_HEADER, secret_expose(s->key));
         return r;
-}
-
-static void start_local(struct hutchd_client *h, struct hutchd_request *q)
-{
-        buf_init(&q->_reply, REPLY_MAX);
-        buf_init(&q->_body, MESSAGE_MAX + 64 * KiB); /* and the names */
-        message_add_request(&q->_body, q->message);
-        http_call_init(&q->_local, &hooks, q->memory);
-        q->_local.method = STR("POST");
-        q->_local.target = TARGET;
-        http_call_set_body(&q->_local, buf_str(&q->_body));
-        if (buf_failed(&q->_body) || add_headers(q) < 0)
-                q->_local.target = STR(""); /* the client refuses it, from the loop */
-        http_call_start(h->_http, &q->_local, &h->_addr);
 }
 
 /* --- remote --- */
@@ -187,7 +161,20 @@ static void start_remote(struct hutchd_client *h, struct hutchd_request *q)
 void hutchd_request_start(struct hutchd_client *h, struct hutchd_request *q)
 {
         q->_client = h;
-        (h->_http ? start_local : start_remote)(h, q);
+        if (!h->_http) {
+                start_remote(h, q);
+                return;
+        }
+        buf_init(&q->_reply, REPLY_MAX);
+        buf_init(&q->_body, MESSAGE_MAX + 64 * KiB); /* and the names */
+        message_add_request(&q->_body, q->message);
+        http_call_init(&q->_local, &hooks, q->memory);
+        q->_local.method = STR("POST");
+        q->_local.target = TARGET;
+        http_call_set_body(&q->_local, buf_str(&q->_body));
+        if (buf_failed(&q->_body) || add_headers(q) < 0)
+                q->_local.target = STR(""); /* the client refuses it, from the loop */
+        http_call_start(h->_http, &q->_local, &h->_addr);
 }
 
 void hutchd_request_free(struct hutchd_request *q)
@@ -199,42 +186,34 @@ void hutchd_request_free(struct hutchd_request *q)
         free(TAKE_PTR(q->_remote));
 }
 
-static int open_local(struct hutchd_client *h, struct net_loop *l, struct err *e)
+int hutchd_client_open(struct hutchd_client *h, struct net_loop *l, const struct settings *settings,
+                       struct err *e)
 {
         struct http_client_config config = http_client_defaults;
-        char text[SOCK_ADDR_TEXT_MAX];
-
-        (void) snprintf(text, sizeof(text), "unix:%s", h->settings->hutchd_socket);
-        if (sock_addr_from_string(str_from(text), &h->_addr) < 0)
-                return err_set(e, ERR_INVALID, "hutchd: %s is not the path of a socket",
-                               h->settings->hutchd_socket);
-        config.idle_max = config.idle_total = h->settings->in_flight;
-        config.head_timeout = COMMAND_TIMEOUT;
-        config.body_timeout = BODY_TIMEOUT;
-        h->_http = http_client_new(l, &config);
-        return 0;
-}
-
-static int open_remote(struct hutchd_client *h, struct net_loop *l, struct err *e)
-{
-        const struct settings *s = h->settings;
         struct hutch_client_options o = hutch_client_options_init();
+        char text[SOCK_ADDR_TEXT_MAX];
         int r;
 
-        o.ca_file = s->hutchd_ca;
+        *h = (struct hutchd_client){ .settings = settings };
+        if (settings->hutchd_socket) {
+                (void) snprintf(text, sizeof(text), "unix:%s", settings->hutchd_socket);
+                if (sock_addr_from_string(str_from(text), &h->_addr) < 0)
+                        return err_set(e, ERR_INVALID, "hutchd: %s is not the path of a socket",
+                                       settings->hutchd_socket);
+                config.idle_max = config.idle_total = settings->in_flight;
+                config.head_timeout = COMMAND_TIMEOUT;
+                config.body_timeout = BODY_TIMEOUT;
+                h->_http = http_client_new(l, &config);
+                return 0;
+        }
+        o.ca_file = settings->hutchd_ca;
         o.user_agent = USER_AGENT;
-        r = hutch_client_new(s->hutchd_url, s->key ? secret_expose(s->key).p : NULL, &o,
+        r = hutch_client_new(settings->hutchd_url,
+                             settings->key ? secret_expose(settings->key).p : NULL, &o,
                              &h->_remote);
         if (r == 0)
                 r = libhutch_loop_open(&h->_libhutch, l);
         return r == 0 ? 0 : err_set(e, ERR_INVALID, "hutchd: %s", hutch_code_text(r));
-}
-
-int hutchd_client_open(struct hutchd_client *h, struct net_loop *l, const struct settings *settings,
-                       struct err *e)
-{
-        *h = (struct hutchd_client){ .settings = settings };
-        return (settings->hutchd_socket ? open_local : open_remote)(h, l, e);
 }
 
 void hutchd_client_close(struct hutchd_client *h)

@@ -10,23 +10,12 @@
 #include "bridge/bridge.h"
 #include "bridge/settings.h"
 
-static int run(const struct settings *s)
-{
-        struct log_sink sink = { .fd = STDERR_FILENO,
-                                 .level = s->log_level,
-                                 .format = s->log_format,
-                                 .clock = &clock_system };
-        struct log_ctx log;
-
-        log_ctx_init_root(&log, &sink);
-        (void) signal(SIGPIPE, SIG_IGN);
-        return bridge_run(s, &log);
-}
-
 int main(int argc, char **argv)
 {
         scoped(buf_done) struct buf text;
+        struct log_sink sink = { .fd = STDERR_FILENO, .clock = &clock_system };
         struct settings *s = NULL;
+        struct log_ctx log;
         enum options_result parsed;
         int status;
 
@@ -36,7 +25,11 @@ int main(int argc, char **argv)
                 (void) fputs(buf_str(&text).p, parsed == OPTIONS_EXIT_OK ? stdout : stderr);
                 return parsed == OPTIONS_EXIT_OK ? 0 : 2;
         }
-        status = run(s);
+        sink.level = s->log_level;
+        sink.format = s->log_format;
+        log_ctx_init_root(&log, &sink);
+        (void) signal(SIGPIPE, SIG_IGN);
+        status = bridge_run(s, &log);
         settings_free(s);
         return status;
 }

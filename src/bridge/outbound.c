@@ -49,6 +49,8 @@ struct outbound *outbound_new(struct bridge *b, const struct message_head *head,
 
         p->bridge = b;
         p->cmd = cmd;
+        if (cmd)
+                cmd->n_outbound++;
         list_init(&p->node);
         list_init(&p->message.node);
         p->message.head = *head;
@@ -72,6 +74,8 @@ struct author outbound_author(const struct outbound *p)
 
 void outbound_free(struct outbound *p)
 {
+        if (p->cmd)
+                p->cmd->n_outbound--;
         list_remove(&p->node);
         buf_done(&p->message.body);
         free(p);
@@ -87,7 +91,8 @@ void outbound_send(struct outbound *p)
                 list_append(&b->unsent, &p->node);
                 return;
         }
-        p->message.probe = p->message.is_reply && bus_command_is_from_earlier_conn(p->cmd);
+        /* The command came by an earlier connection. */
+        p->message.probe = p->message.is_reply && p->cmd->incoming->epoch != b->epoch;
         broker_conn_send(&b->conn, &p->message);
 }
 
@@ -110,29 +115,32 @@ void outbound_send_all(struct list *messages)
         }
 }
 
-static bool is_retried(struct outbound *p)
+static void retry_due(uv_timer_t *t)
 {
-        usec_t now = clock_mono(&clock_system);
+        struct bridge *b = t->data;
 
-        if (!p->retry_until)
-                p->retry_until = now + OUTBOUND_RETRY_FOR;
-        return p->message.probe && now < p->retry_until && !p->bridge->stopping;
+        outbound_send_all(&b->retry);
 }
 
-void outbound_completed(struct outgoing *m)
+void outbound_completed(struct broker_conn *w, struct outgoing *m)
 {
         struct outbound *p = container_of(m, struct outbound, message);
         struct bridge *b = p->bridge;
         enum outcome outcome = m->outcome;
+        usec_t now = clock_mono(&clock_system);
 
+        (void) w;
         if (outcome == OUTCOME_LOST && ++p->losses < OUTBOUND_LOSSES_MAX) {
                 list_append(&b->unsent, &p->node);
                 return;
         }
-        if (outcome == OUTCOME_NO_RECEIVER && is_retried(p)) {
+        if (outcome == OUTCOME_NO_RECEIVER && !p->retry_until)
+                p->retry_until = now + OUTBOUND_RETRY_FOR;
+        if (outcome == OUTCOME_NO_RECEIVER && m->probe && now < p->retry_until && !b->stopping) {
                 log_debug(b->log, "no receiver for a reply yet");
                 list_append(&b->retry, &p->node);
-                bridge_retry_later(b);
+                if (!uv_is_active((uv_handle_t *) &b->retry_timer))
+                        (void) uv_timer_start(&b->retry_timer, retry_due, OUTBOUND_RETRY_MS, 0);
                 return;
         }
         if (p->cmd)

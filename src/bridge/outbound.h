@@ -43,8 +43,8 @@ void outbound_send(struct outbound *p);
 /* Sends all messages of a list: those that wait for the broker, or for a receiver. */
 void outbound_send_all(struct list *messages);
 
-/* The connection returns the message with its outcome: it is sent again, reported to its bus command, or
- * freed. */
-void outbound_completed(struct outgoing *m);
+/* The hook `completed` of the connection, which returns the message with its outcome: it is sent again, reported to
+ * its bus command, or freed. */
+void outbound_completed(struct broker_conn *w, struct outgoing *m);
 
 #endif
