@@ -60,32 +60,26 @@ static int fail_status(struct err *e, int status, const char *doing)
         return err_set(e, ERR_UNAVAILABLE, "%s: %s", doing, amqp_error_string2(status));
 }
 
-static int fail_closed(struct err *e, int code, amqp_bytes_t text, const char *doing)
+/* The result of a method that the broker replies to. */
+static int check_reply(amqp_rpc_reply_t r, const char *doing, struct err *e)
 {
+        amqp_channel_close_t *closed = r.reply.decoded;
         char words[200];
         struct buf b;
-
-        buf_init_fixed(&b, words, sizeof(words));
-        (void) buf_add_quoted_cut(&b, str_of_bytes(text), sizeof(words) - 1);
-        return err_set(e, ERR_UNAVAILABLE, "%s: the broker reports %d %s", doing, code, words);
-}
-
-/* The result of a method that the broker replies to. */
-static int check_reply(struct amqp *t, const char *doing, struct err *e)
-{
-        amqp_rpc_reply_t r = amqp_get_rpc_reply(t->connection);
-        amqp_channel_close_t *closed = r.reply.decoded;
 
         if (r.reply_type == AMQP_RESPONSE_NORMAL)
                 return 0;
         if (r.reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION)
                 return fail_status(e, r.library_error, doing);
+        if (r.reply_type != AMQP_RESPONSE_SERVER_EXCEPTION || !closed
+            || (r.reply.id != AMQP_CHANNEL_CLOSE_METHOD
+                && r.reply.id != AMQP_CONNECTION_CLOSE_METHOD))
+                return err_set(e, ERR_UNAVAILABLE, "%s: refused by the broker", doing);
         /* A close of the connection begins with the same members. */
-        if (r.reply_type == AMQP_RESPONSE_SERVER_EXCEPTION && closed
-            && (r.reply.id == AMQP_CHANNEL_CLOSE_METHOD
-                || r.reply.id == AMQP_CONNECTION_CLOSE_METHOD))
-                return fail_closed(e, closed->reply_code, closed->reply_text, doing);
-        return err_set(e, ERR_UNAVAILABLE, "%s: refused by the broker", doing);
+        buf_init_fixed(&b, words, sizeof(words));
+        (void) buf_add_quoted_cut(&b, str_of_bytes(closed->reply_text), sizeof(words) - 1);
+        return err_set(e, ERR_UNAVAILABLE, "%s: the broker reports %d %s", doing,
+                       closed->reply_code, words);
 }
 
 /* --- connections --- */
@@ -123,62 +117,32 @@ static struct timeval timeout_of(const struct broker_conn *w)
                                  .tv_usec = w->timeout_ms % 1000 * 1000 };
 }
 
-static amqp_socket_t *new_socket(struct broker_conn *w, int *ret_status)
+static int open_socket(struct broker_conn *w, struct err *e)
 {
         const struct settings *s = w->settings;
         struct amqp *t = amqp_of(w);
-        amqp_socket_t *socket;
-        int r;
-
-        if (!s->tls)
-                return amqp_tcp_socket_new(t->connection);
-        socket = amqp_ssl_socket_new(t->connection);
-        if (!socket)
-                return NULL;
-        amqp_ssl_socket_set_verify_peer(socket, true);
-        amqp_ssl_socket_set_verify_hostname(socket, true);
-        r = amqp_ssl_socket_set_cacert(socket, s->ca ? s->ca : SYSTEM_CA);
-        if (r == AMQP_STATUS_OK && s->cert)
-                r = amqp_ssl_socket_set_key(socket, s->cert, s->cert_key);
-        *ret_status = r;
-        return socket;
-}
-
-static int open_socket(struct broker_conn *w, struct err *e)
-{
         struct timeval timeout = timeout_of(w);
+        amqp_socket_t *socket = s->tls ? amqp_ssl_socket_new(t->connection)
+                                       : amqp_tcp_socket_new(t->connection);
         int status = AMQP_STATUS_OK;
-        amqp_socket_t *socket = new_socket(w, &status);
+        size_t n = strlen(s->host);
+        bool brackets = s->host[0] == '[' && n >= 2;
         char host[256];
-        size_t n = strlen(w->settings->host);
-        bool brackets = w->settings->host[0] == '[' && n >= 2;
 
         if (!socket)
                 return err_errno(e, -ENOMEM, "connect to AMQP");
+        if (s->tls) {
+                amqp_ssl_socket_set_verify_peer(socket, true);
+                amqp_ssl_socket_set_verify_hostname(socket, true);
+                status = amqp_ssl_socket_set_cacert(socket, s->ca ? s->ca : SYSTEM_CA);
+        }
+        if (s->tls && status == AMQP_STATUS_OK && s->cert)
+                status = amqp_ssl_socket_set_key(socket, s->cert, s->cert_key);
         (void) snprintf(host, sizeof(host), "%.*s", (int) (brackets ? n - 2 : n),
-                        w->settings->host + brackets);
+                        s->host + brackets);
         if (status == AMQP_STATUS_OK)
-                status = amqp_socket_open_noblock(socket, host, w->settings->port, &timeout);
+                status = amqp_socket_open_noblock(socket, host, s->port, &timeout);
         return status == AMQP_STATUS_OK ? 0 : fail_status(e, status, "connect to AMQP");
-}
-
-static int log_in(struct broker_conn *w, struct err *e)
-{
-        const struct settings *s = w->settings;
-        struct amqp *t = amqp_of(w);
-        const char *user = s->user ? s->user : "guest";
-        const char *password = s->password ? secret_expose(s->password).p : "guest";
-        amqp_rpc_reply_t r = amqp_login(t->connection, s->path ? s->path : "/", 0, FRAME_MAX,
-                                        HEARTBEAT_S, AMQP_SASL_METHOD_PLAIN, user, password);
-        amqp_connection_close_t *closed = r.reply.decoded;
-
-        if (r.reply_type == AMQP_RESPONSE_NORMAL)
-                return 0;
-        if (r.reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION)
-                return fail_status(e, r.library_error, "log in to AMQP");
-        return r.reply.id == AMQP_CONNECTION_CLOSE_METHOD && closed
-                       ? fail_closed(e, closed->reply_code, closed->reply_text, "log in to AMQP")
-                       : err_set(e, ERR_UNAVAILABLE, "log in to AMQP: refused by the broker");
 }
 
 static int open_channel(struct broker_conn *w, struct err *e)
@@ -187,21 +151,22 @@ static int open_channel(struct broker_conn *w, struct err *e)
         int r;
 
         (void) amqp_channel_open(t->connection, CHANNEL);
-        r = check_reply(t, "open a channel", e);
+        r = check_reply(amqp_get_rpc_reply(t->connection), "open a channel", e);
         if (r < 0)
                 return r;
         (void) amqp_confirm_select(t->connection, CHANNEL);
-        r = check_reply(t, "enable publisher confirms", e);
+        r = check_reply(amqp_get_rpc_reply(t->connection), "enable publisher confirms", e);
         if (r < 0)
                 return r;
         (void) amqp_exchange_declare(t->connection, CHANNEL, exchange_of(w),
                                      amqp_cstring_bytes("headers"), false, true, false, false,
                                      amqp_empty_table);
-        return check_reply(t, "declare the exchange", e);
+        return check_reply(amqp_get_rpc_reply(t->connection), "declare the exchange", e);
 }
 
 static int amqp_connect(struct broker_conn *w, struct err *e)
 {
+        const struct settings *s = w->settings;
         struct amqp *t = amqp_of(w);
         struct timeval timeout = timeout_of(w);
         int r;
@@ -211,12 +176,15 @@ static int amqp_connect(struct broker_conn *w, struct err *e)
         if (!t->connection)
                 return err_errno(e, -ENOMEM, "connect to AMQP");
         r = open_socket(w, e);
-        if (r == 0)
+        if (r == 0) {
                 (void) amqp_set_handshake_timeout(t->connection, &timeout);
-        if (r == 0)
                 (void) amqp_set_rpc_timeout(t->connection, &timeout);
-        if (r == 0)
-                r = log_in(w, e);
+                r = check_reply(amqp_login(t->connection, s->path ? s->path : "/", 0, FRAME_MAX,
+                                           HEARTBEAT_S, AMQP_SASL_METHOD_PLAIN,
+                                           s->user ? s->user : "guest",
+                                           s->password ? secret_expose(s->password).p : "guest"),
+                                "log in to AMQP", e);
+        }
         if (r == 0)
                 r = open_channel(w, e);
         if (r < 0)
@@ -256,17 +224,17 @@ static int consume(struct broker_conn *w, size_t i, struct err *e)
         queue = bytes_of(buf_str(&name));
         (void) amqp_queue_declare(t->connection, CHANNEL, queue, false, false, false, true,
                                   amqp_empty_table);
-        r = check_reply(t, "declare a queue", e);
+        r = check_reply(amqp_get_rpc_reply(t->connection), "declare a queue", e);
         if (r < 0)
                 return r;
         (void) amqp_queue_bind(t->connection, CHANNEL, queue, exchange_of(w), amqp_empty_bytes,
                                match);
-        r = check_reply(t, "bind a queue", e);
+        r = check_reply(amqp_get_rpc_reply(t->connection), "bind a queue", e);
         if (r < 0)
                 return r;
         (void) amqp_basic_consume(t->connection, CHANNEL, queue, bytes_of(purista_commands[i].name),
                                   false, false, false, amqp_empty_table);
-        return check_reply(t, "consume from a queue", e);
+        return check_reply(amqp_get_rpc_reply(t->connection), "consume from a queue", e);
 }
 
 /* In RabbitMQ a "global" limit is that of the channel, the other one that of each consumer. */
@@ -276,7 +244,7 @@ static int amqp_serve(struct broker_conn *w, struct err *e)
         int r;
 
         (void) amqp_basic_qos(t->connection, CHANNEL, 0, (uint16_t) w->settings->in_flight, true);
-        r = check_reply(t, "set the prefetch limit", e);
+        r = check_reply(amqp_get_rpc_reply(t->connection), "set the prefetch limit", e);
         for (size_t i = 0; i < PURISTA_COMMAND_MAX_ && r == 0; i++)
                 r = consume(w, i, e);
         return r;
@@ -404,30 +372,24 @@ static void confirmed(struct broker_conn *w, uint64_t tag, bool multiple, bool r
 
 /* --- closed by the broker --- */
 
-/* RabbitMQ closes the channel when a message is larger than it accepts, and does not say which: it is the largest. */
-static void blame_largest(struct broker_conn *w)
+static int closed(struct broker_conn *w, int code, amqp_bytes_t why, struct err *e)
 {
+        struct str text = str_of_bytes(why);
         struct outgoing *largest = NULL;
+        char words[200];
+        struct buf b;
 
+        /* RabbitMQ closes the channel when a message is larger than it accepts, and does not say which: it is the
+         * largest. */
         list_for_each (n, &w->sent) {
                 struct outgoing *m = container_of(n, struct outgoing, node);
 
                 if (!largest || m->body.n > largest->body.n)
                         largest = m;
         }
-        if (largest)
-                broker_conn_sent(w, largest, OUTCOME_TOO_LARGE);
-}
-
-static int closed(struct broker_conn *w, int code, amqp_bytes_t why, struct err *e)
-{
-        struct str text = str_of_bytes(why);
-        char words[200];
-        struct buf b;
-
-        if (code == AMQP_PRECONDITION_FAILED
+        if (largest && code == AMQP_PRECONDITION_FAILED
             && memmem(text.p, text.n, "message size", strlen("message size")))
-                blame_largest(w);
+                broker_conn_sent(w, largest, OUTCOME_TOO_LARGE);
         buf_init_fixed(&b, words, sizeof(words));
         (void) buf_add_quoted_cut(&b, text, sizeof(words) - 1);
         return err_set(e, ERR_UNAVAILABLE, "closed by the broker: %d %s", code, words);
@@ -494,12 +456,6 @@ static int amqp_run(struct broker_conn *w, short revents, struct err *e)
 
 /* --- sending --- */
 
-/* PURISTA has another name for this header on AMQP. */
-static const char *header_name(const char *name)
-{
-        return strcmp(name, "receiverInstanceId") == 0 ? "receiverServiceInstanceId" : name;
-}
-
 static int publish(struct broker_conn *w, const struct outgoing *m)
 {
         amqp_table_entry_t entries[HEADERS_MAX + 1];
@@ -517,8 +473,14 @@ static int publish(struct broker_conn *w, const struct outgoing *m)
                 .type = bytes_of(m->head.type),
         };
 
-        for (size_t i = 0; i < m->n_headers; i++)
-                entries[n++] = entry_of(header_name(m->headers[i].name), m->headers[i].value);
+        for (size_t i = 0; i < m->n_headers; i++) {
+                const char *name = m->headers[i].name;
+
+                /* PURISTA has another name for this header on AMQP. */
+                if (strcmp(name, "receiverInstanceId") == 0)
+                        name = "receiverServiceInstanceId";
+                entries[n++] = entry_of(name, m->headers[i].value);
+        }
         if (m->reply_to.n > 0)
                 entries[n++] = entry_of("replyTo", m->reply_to);
         if (m->correlation.n > 0) {
@@ -530,12 +492,6 @@ static int publish(struct broker_conn *w, const struct outgoing *m)
                                   m->is_reply, false, &p, bytes_of(buf_str(&m->body)));
 }
 
-/* Short strings of the protocol have at most 255 bytes. */
-static bool is_encodable(const struct outgoing *m)
-{
-        return m->head.id.n <= 255 && m->correlation.n <= 255 && m->head.type.n <= 255;
-}
-
 static int amqp_send(struct broker_conn *w, struct outgoing *m, struct err *e)
 {
         struct amqp *t = amqp_of(w);
@@ -543,7 +499,8 @@ static int amqp_send(struct broker_conn *w, struct outgoing *m, struct err *e)
 
         if (r < 0)
                 return r;
-        if (!is_encodable(m)) {
+        /* Short strings of the protocol have at most 255 bytes. */
+        if (m->head.id.n > 255 || m->correlation.n > 255 || m->head.type.n > 255) {
                 broker_conn_sent(w, m, OUTCOME_REFUSED);
                 return 0;
         }

@@ -111,28 +111,24 @@ static void on_message(struct mosquitto *client, void *data, const struct mosqui
         broker_conn_deliver(w, m);
 }
 
-static enum outcome outcome_of(int reason)
-{
-        if (reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS)
-                return OUTCOME_NO_RECEIVER;
-        if (reason == MQTT_RC_PACKET_TOO_LARGE)
-                return OUTCOME_TOO_LARGE;
-        return reason < 128 ? OUTCOME_SENT : OUTCOME_REFUSED;
-}
-
 static void on_publish(struct mosquitto *client, void *data, int mid, int reason,
                        const mosquitto_property *properties)
 {
         struct broker_conn *w = data;
+        enum outcome outcome = reason < 128 ? OUTCOME_SENT : OUTCOME_REFUSED;
 
         (void) client;
         (void) properties;
+        if (reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS)
+                outcome = OUTCOME_NO_RECEIVER;
+        if (reason == MQTT_RC_PACKET_TOO_LARGE)
+                outcome = OUTCOME_TOO_LARGE;
         list_for_each (n, &w->sent) {
                 struct outgoing *m = container_of(n, struct outgoing, node);
 
                 if (m->publish_id != (uint64_t) mid)
                         continue;
-                broker_conn_sent(w, m, outcome_of(reason));
+                broker_conn_sent(w, m, outcome);
                 return;
         }
 }
@@ -223,32 +219,27 @@ static void mqtt_disconnect(struct broker_conn *w)
         mosquitto_destroy(TAKE_PTR(t->client));
 }
 
-/* The library wants an address without brackets. */
-static const char *host_of(const struct settings *s, char *room, size_t size)
-{
-        size_t n = strlen(s->host);
-
-        if (s->host[0] != '[' || n < 2 || n - 2 >= size)
-                return s->host;
-        memcpy(room, s->host + 1, n - 2);
-        room[n - 2] = '\0';
-        return room;
-}
-
 static int mqtt_connect(struct broker_conn *w, struct err *e)
 {
         struct mqtt *t = mqtt_of(w);
-        char room[64];
+        const char *host = w->settings->host;
+        size_t n = strlen(host);
+        char address[64];
         int r;
 
         *t = (struct mqtt){ .client = mosquitto_new(w->instance, true, w) };
         if (!t->client)
                 return err_errno(e, -ENOMEM, "connect to MQTT");
+        /* The library wants an address without brackets. */
+        if (host[0] == '[' && n >= 2 && n - 2 < sizeof(address)) {
+                memcpy(address, host + 1, n - 2);
+                address[n - 2] = '\0';
+                host = address;
+        }
         r = set_options(w, t->client);
         if (r == MOSQ_ERR_SUCCESS)
-                r = mosquitto_connect_bind_async(t->client,
-                                                 host_of(w->settings, room, sizeof(room)),
-                                                 w->settings->port, KEEPALIVE_S, NULL);
+                r = mosquitto_connect_bind_async(t->client, host, w->settings->port, KEEPALIVE_S,
+                                                 NULL);
         r = r == MOSQ_ERR_SUCCESS ? work_until(w, is_connected, "connect to MQTT", e)
                                   : fail(e, r, "connect to MQTT");
         if (r < 0)
@@ -340,36 +331,29 @@ static int mqtt_flush(struct broker_conn *w, struct err *e)
 
 /* --- sending --- */
 
-static int add_properties(const struct outgoing *m, mosquitto_property **to)
-{
-        int r = mosquitto_property_add_string(to, MQTT_PROP_CONTENT_TYPE, "application/json");
-
-        if (r == MOSQ_ERR_SUCCESS && m->correlation.n > 0)
-                r = mosquitto_property_add_binary(to, MQTT_PROP_CORRELATION_DATA, m->correlation.p,
-                                                  (uint16_t) m->correlation.n);
-        if (r == MOSQ_ERR_SUCCESS)
-                r = mosquitto_property_add_int32(to, MQTT_PROP_MESSAGE_EXPIRY_INTERVAL,
-                                                 m->is_reply ? EXPIRY_REPLY_S : EXPIRY_OTHERS_S);
-        for (size_t i = 0; i < m->n_headers && r == MOSQ_ERR_SUCCESS; i++)
-                r = mosquitto_property_add_string_pair(to, MQTT_PROP_USER_PROPERTY,
-                                                       m->headers[i].name, m->headers[i].value.p);
-        return r;
-}
-
 static int publish(struct broker_conn *w, struct outgoing *m)
 {
         scoped(buf_done) struct buf topic;
-        mosquitto_property *properties = NULL;
+        mosquitto_property *list = NULL;
         struct str body = buf_str(&m->body);
         int mid = 0;
-        int r = add_properties(m, &properties);
+        int r = mosquitto_property_add_string(&list, MQTT_PROP_CONTENT_TYPE, "application/json");
 
+        if (r == MOSQ_ERR_SUCCESS && m->correlation.n > 0)
+                r = mosquitto_property_add_binary(&list, MQTT_PROP_CORRELATION_DATA,
+                                                  m->correlation.p, (uint16_t) m->correlation.n);
+        if (r == MOSQ_ERR_SUCCESS)
+                r = mosquitto_property_add_int32(&list, MQTT_PROP_MESSAGE_EXPIRY_INTERVAL,
+                                                 m->is_reply ? EXPIRY_REPLY_S : EXPIRY_OTHERS_S);
+        for (size_t i = 0; i < m->n_headers && r == MOSQ_ERR_SUCCESS; i++)
+                r = mosquitto_property_add_string_pair(&list, MQTT_PROP_USER_PROPERTY,
+                                                       m->headers[i].name, m->headers[i].value.p);
         buf_init(&topic, TOPIC_MAX);
         names_add_address(&topic, &name_style_mqtt, w->settings->prefix, &m->head);
         if (r == MOSQ_ERR_SUCCESS)
                 r = mosquitto_publish_v5(mqtt_of(w)->client, &mid, buf_str(&topic).p, (int) body.n,
-                                         body.p, 1, false, properties);
-        mosquitto_property_free_all(&properties);
+                                         body.p, 1, false, list);
+        mosquitto_property_free_all(&list);
         m->publish_id = (uint64_t) mid;
         return r;
 }

@@ -110,7 +110,7 @@ static natsStatus want_write(void *loop, bool add)
 
 /* --- options --- */
 
-static natsStatus set_tls(natsOptions *o, const struct settings *s)
+static natsStatus set_tls_and_credentials(natsOptions *o, const struct settings *s)
 {
         natsStatus r = NATS_OK;
 
@@ -123,14 +123,7 @@ static natsStatus set_tls(natsOptions *o, const struct settings *s)
         /* Otherwise the library does not verify the host name. */
         if (r == NATS_OK && s->tls)
                 r = natsOptions_SetExpectedHostname(o, s->host);
-        return r;
-}
-
-static natsStatus set_credentials(natsOptions *o, const struct settings *s)
-{
-        natsStatus r = NATS_OK;
-
-        if (s->user)
+        if (r == NATS_OK && s->user)
                 r = natsOptions_SetUserInfo(o, s->user,
                                             s->password ? secret_expose(s->password).p : "");
         if (r == NATS_OK && s->token)
@@ -164,9 +157,7 @@ static natsStatus set_options(struct broker_conn *w, natsOptions *o)
                 r = natsOptions_SetMaxPendingMsgs(o, PENDING_MESSAGES);
         if (r == NATS_OK)
                 r = natsOptions_SetErrorHandler(o, on_error, w);
-        if (r == NATS_OK)
-                r = set_tls(o, s);
-        return r == NATS_OK ? set_credentials(o, s) : r;
+        return r == NATS_OK ? set_tls_and_credentials(o, s) : r;
 }
 
 static int nats_open(struct broker_conn *w, struct err *e)
@@ -201,24 +192,18 @@ static void nats_close(struct broker_conn *w)
 
 /* To close a live connection, the library would wait for a reply of the server, in the thread that should read it. So it
  * must find that the connection is dead. */
-static void hang_up(struct nats *t)
-{
-        if (natsConnection_IsClosed(t->connection))
-                return;
-        if (atomic_load(&t->has_output))
-                natsConnection_ProcessWriteEvent(t->connection);
-        (void) shutdown(t->fd, SHUT_RDWR);
-        /* Data in the socket is read first, a portion each time. */
-        for (unsigned i = 0; i < READS_MAX && !natsConnection_IsClosed(t->connection); i++)
-                natsConnection_ProcessReadEvent(t->connection);
-}
-
 static void nats_disconnect(struct broker_conn *w)
 {
         struct nats *t = nats_of(w);
 
-        if (t->connection)
-                hang_up(t);
+        if (t->connection && !natsConnection_IsClosed(t->connection)) {
+                if (atomic_load(&t->has_output))
+                        natsConnection_ProcessWriteEvent(t->connection);
+                (void) shutdown(t->fd, SHUT_RDWR);
+                /* Data in the socket is read first, a portion each time. */
+                for (unsigned i = 0; i < READS_MAX && !natsConnection_IsClosed(t->connection); i++)
+                        natsConnection_ProcessReadEvent(t->connection);
+        }
         natsConnection_Destroy(TAKE_PTR(t->connection));
         for (size_t i = 0; i < ARRAY_SIZE(t->commands); i++)
                 natsSubscription_Destroy(TAKE_PTR(t->commands[i]));
@@ -258,12 +243,6 @@ static bool has_message(natsSubscription *sub)
         return sub && natsSubscription_QueuedMsgs(sub, &n) == NATS_OK && n > 0;
 }
 
-static void copy(struct buf *to, const char *p, int n)
-{
-        if (p && n > 0)
-                buf_add(to, p, (size_t) n);
-}
-
 static void take_command(struct broker_conn *w, natsSubscription *sub)
 {
         struct incoming *m;
@@ -274,21 +253,30 @@ static void take_command(struct broker_conn *w, natsSubscription *sub)
                 return;
         m = incoming_new();
         reply = natsMsg_GetReply(msg);
-        copy(&m->body, natsMsg_GetData(msg), natsMsg_GetDataLength(msg));
-        copy(&m->reply_to, reply, reply ? (int) strlen(reply) : 0);
+        if (natsMsg_GetDataLength(msg) > 0)
+                buf_add(&m->body, natsMsg_GetData(msg), (size_t) natsMsg_GetDataLength(msg));
+        if (reply)
+                buf_add_str(&m->reply_to, str_from(reply));
         broker_conn_deliver(w, m);
         natsMsg_Destroy(msg);
 }
 
-/* The server has the messages up to this number. */
-static void take_flush_marker(struct broker_conn *w, const char *marker)
+static void take_flush_marker(struct broker_conn *w)
 {
         struct nats *t = nats_of(w);
-        uint64_t number;
+        natsMsg *msg = NULL;
+        natsStatus s = natsSubscription_NextMsg(&msg, t->markers, 1);
+        uint64_t number = UINT64_MAX;
 
-        memcpy(&number, marker, sizeof(number));
+        /* The library turns the report of the server into an error. */
+        if (s == NATS_NO_RESPONDERS)
+                t->no_responders = true;
+        else if (s == NATS_OK && natsMsg_GetDataLength(msg) == sizeof(number))
+                memcpy(&number, natsMsg_GetData(msg), sizeof(number));
+        natsMsg_Destroy(msg);
         if (number > t->marked)
                 return; /* not ours */
+        /* The server has the messages up to this number. */
         t->returned = number;
         list_for_each (n, &w->sent) {
                 struct outgoing *m = container_of(n, struct outgoing, node);
@@ -301,31 +289,6 @@ static void take_flush_marker(struct broker_conn *w, const char *marker)
         t->no_responders = false;
 }
 
-static void take_flush_markers(struct broker_conn *w)
-{
-        struct nats *t = nats_of(w);
-        natsMsg *msg = NULL;
-        natsStatus s = natsSubscription_NextMsg(&msg, t->markers, 1);
-
-        /* The library turns the report of the server into an error. */
-        if (s == NATS_NO_RESPONDERS)
-                t->no_responders = true;
-        else if (s == NATS_OK && natsMsg_GetDataLength(msg) == sizeof(uint64_t))
-                take_flush_marker(w, natsMsg_GetData(msg));
-        natsMsg_Destroy(msg);
-}
-
-static void take_all(struct broker_conn *w)
-{
-        struct nats *t = nats_of(w);
-
-        while (has_message(t->markers))
-                take_flush_markers(w);
-        for (size_t i = 0; i < ARRAY_SIZE(t->commands); i++)
-                while (has_message(t->commands[i]))
-                        take_command(w, t->commands[i]);
-}
-
 static int check(struct nats *t, struct err *e)
 {
         const char *why = NULL;
@@ -334,18 +297,6 @@ static int check(struct nats *t, struct err *e)
                 return 0;
         (void) natsConnection_GetLastError(t->connection, &why);
         return err_set(e, ERR_UNAVAILABLE, "NATS: %s", why && *why ? why : "closed");
-}
-
-static int check_rights(struct nats *t, struct err *e)
-{
-        const char *why = NULL;
-
-        if (natsConnection_GetLastError(t->connection, &why) != NATS_NOT_PERMITTED)
-                return 0;
-        return err_set(e, ERR_UNAVAILABLE,
-                       "NATS: %s; this user must be allowed to subscribe to the commands, and to "
-                       "publish and subscribe to _INBOX.>",
-                       why ? why : "not permitted");
 }
 
 /* --- flush markers --- */
@@ -362,21 +313,6 @@ static int send_flush_marker(struct nats *t, struct err *e)
         return 0;
 }
 
-/* The library could do this in a thread, which would close the connection under us. */
-static int ping(struct nats *t, struct err *e)
-{
-        usec_t quiet = clock_mono(&clock_system) - t->marked_at;
-
-        if (t->returned < t->marked)
-                return quiet < SILENCE_MS * USEC_PER_MSEC
-                               ? 0
-                               : err_set(e, ERR_TIMEOUT, "NATS: the server does not respond");
-        if (quiet < PING_MS * USEC_PER_MSEC)
-                return 0;
-        t->sent++;
-        return send_flush_marker(t, e);
-}
-
 static int nats_fd(struct broker_conn *w)
 {
         return nats_of(w)->fd;
@@ -390,6 +326,7 @@ static bool nats_wants_write(struct broker_conn *w)
 static int nats_run(struct broker_conn *w, short revents, struct err *e)
 {
         struct nats *t = nats_of(w);
+        usec_t quiet;
         int r;
 
         is_ours = true;
@@ -397,37 +334,27 @@ static int nats_run(struct broker_conn *w, short revents, struct err *e)
                 natsConnection_ProcessReadEvent(t->connection);
         if (atomic_load(&t->has_output))
                 natsConnection_ProcessWriteEvent(t->connection);
-        take_all(w);
+        while (has_message(t->markers))
+                take_flush_marker(w);
+        for (size_t i = 0; i < ARRAY_SIZE(t->commands); i++)
+                while (has_message(t->commands[i]))
+                        take_command(w, t->commands[i]);
         r = check(t, e);
-        return r == 0 ? ping(t, e) : r;
+        if (r < 0)
+                return r;
+        /* The library could send pings from a thread, which would close the connection under us. */
+        quiet = clock_mono(&clock_system) - t->marked_at;
+        if (t->returned < t->marked)
+                return quiet < SILENCE_MS * USEC_PER_MSEC
+                               ? 0
+                               : err_set(e, ERR_TIMEOUT, "NATS: the server does not respond");
+        if (quiet < PING_MS * USEC_PER_MSEC)
+                return 0;
+        t->sent++;
+        return send_flush_marker(t, e);
 }
 
 /* --- sending --- */
-
-static natsStatus make(struct broker_conn *w, const struct outgoing *m, natsMsg **ret)
-{
-        scoped(buf_done) struct buf subject;
-        struct str body = buf_str(&m->body);
-        natsMsg *msg = NULL;
-        natsStatus s;
-
-        buf_init(&subject, SUBJECT_MAX);
-        if (m->is_reply)
-                buf_add_str(&subject, m->reply_to);
-        else
-                names_add_address(&subject, &name_style_nats, w->settings->prefix, &m->head);
-        if (buf_failed(&subject))
-                return NATS_INVALID_SUBJECT;
-        s = natsMsg_Create(&msg, buf_str(&subject).p, m->probe ? nats_of(w)->inbox : NULL, body.p,
-                           (int) body.n);
-        for (size_t i = 0; i < m->n_headers && s == NATS_OK; i++)
-                s = natsMsgHeader_Set(msg, m->headers[i].name, m->headers[i].value.p);
-        if (s == NATS_OK)
-                *ret = msg;
-        else
-                natsMsg_Destroy(msg);
-        return s;
-}
 
 /* What the socket does not take is written when the loop finds it writable. */
 static int nats_flush(struct broker_conn *w, struct err *e)
@@ -443,10 +370,23 @@ static int nats_flush(struct broker_conn *w, struct err *e)
 static int nats_send(struct broker_conn *w, struct outgoing *m, struct err *e)
 {
         struct nats *t = nats_of(w);
+        scoped(buf_done) struct buf subject;
+        struct str body = buf_str(&m->body);
+        natsStatus s = NATS_INVALID_SUBJECT;
         natsMsg *msg = NULL;
-        natsStatus s = make(w, m, &msg);
 
+        buf_init(&subject, SUBJECT_MAX);
+        if (m->is_reply)
+                buf_add_str(&subject, m->reply_to);
+        else
+                names_add_address(&subject, &name_style_nats, w->settings->prefix, &m->head);
+        if (!buf_failed(&subject))
+                s = natsMsg_Create(&msg, buf_str(&subject).p, m->probe ? t->inbox : NULL, body.p,
+                                   (int) body.n);
+        for (size_t i = 0; i < m->n_headers && s == NATS_OK; i++)
+                s = natsMsgHeader_Set(msg, m->headers[i].name, m->headers[i].value.p);
         if (s != NATS_OK) {
+                natsMsg_Destroy(msg);
                 broker_conn_sent(w, m, OUTCOME_REFUSED);
                 return 0;
         }
@@ -464,32 +404,13 @@ static int nats_send(struct broker_conn *w, struct outgoing *m, struct err *e)
 
 /* --- commands --- */
 
-static natsStatus subscribe(struct broker_conn *w, size_t i)
-{
-        struct nats *t = nats_of(w);
-        struct address to = message_command_address(&purista_commands[i]);
-        scoped(buf_done) struct buf subject, group;
-        natsStatus s = NATS_NO_MEMORY;
-
-        buf_init(&subject, SUBJECT_MAX);
-        buf_init(&group, SUBJECT_MAX);
-        names_add_commands(&subject, &name_style_nats, w->settings->prefix, &to);
-        names_add_queue_group(&group, w->settings->prefix, &to);
-        if (!buf_failed(&subject) && !buf_failed(&group))
-                s = natsConnection_QueueSubscribeSync(&t->commands[i], t->connection,
-                                                      buf_str(&subject).p, buf_str(&group).p);
-        if (s == NATS_OK)
-                s = natsSubscription_SetPendingLimits(t->commands[i], PENDING_MESSAGES,
-                                                      PENDING_BYTES);
-        return s;
-}
-
 /* A marker that comes back shows that the server has the subscriptions: callers may send commands as soon as they see the
  * announcement. It also shows that the user has the permission that markers need. */
 static int wait_for_flush_marker(struct broker_conn *w, struct err *e)
 {
         struct nats *t = nats_of(w);
         usec_t until = clock_mono(&clock_system) + (usec_t) w->timeout_ms * USEC_PER_MSEC;
+        const char *why = NULL;
         int r;
 
         t->sent++;
@@ -504,18 +425,38 @@ static int wait_for_flush_marker(struct broker_conn *w, struct err *e)
                         fd.events |= POLLOUT;
                 (void) poll(&fd, 1, (int) ((until - now) / USEC_PER_MSEC) + 1);
                 r = nats_run(w, fd.revents, e);
-                if (r == 0)
-                        r = check_rights(t, e);
+                if (r == 0
+                    && natsConnection_GetLastError(t->connection, &why) == NATS_NOT_PERMITTED)
+                        r = err_set(e, ERR_UNAVAILABLE,
+                                    "NATS: %s; this user must be allowed to subscribe to the "
+                                    "commands, and to publish and subscribe to _INBOX.>",
+                                    why ? why : "not permitted");
         }
         return r;
 }
 
 static int nats_serve(struct broker_conn *w, struct err *e)
 {
+        struct nats *t = nats_of(w);
         natsStatus s = NATS_OK;
 
-        for (size_t i = 0; i < PURISTA_COMMAND_MAX_ && s == NATS_OK; i++)
-                s = subscribe(w, i);
+        for (size_t i = 0; i < PURISTA_COMMAND_MAX_ && s == NATS_OK; i++) {
+                struct address to = message_command_address(&purista_commands[i]);
+                scoped(buf_done) struct buf subject, group;
+
+                buf_init(&subject, SUBJECT_MAX);
+                buf_init(&group, SUBJECT_MAX);
+                names_add_commands(&subject, &name_style_nats, w->settings->prefix, &to);
+                names_add_queue_group(&group, w->settings->prefix, &to);
+                s = buf_failed(&subject) || buf_failed(&group)
+                            ? NATS_NO_MEMORY
+                            : natsConnection_QueueSubscribeSync(&t->commands[i], t->connection,
+                                                                buf_str(&subject).p,
+                                                                buf_str(&group).p);
+                if (s == NATS_OK)
+                        s = natsSubscription_SetPendingLimits(t->commands[i], PENDING_MESSAGES,
+                                                              PENDING_BYTES);
+        }
         return s == NATS_OK ? wait_for_flush_marker(w, e) : fail(e, s, "subscribe to NATS");
 }
 
