@@ -24,20 +24,12 @@ static void on_ready(uv_poll_t *p, int status, int events)
         hutch_loop_event(w->libhutch_loop->loop, w->fd, ready);
 }
 
-static struct watch *new_watch(struct libhutch_loop *c, int fd)
+static void watch(void *data, int fd, unsigned events)
 {
-        struct watch *w = xnew(struct watch);
-
-        ASSERT(uv_poll_init(&c->_net->uv, &w->poll, fd) == 0);
-        w->poll.data = w;
-        w->libhutch_loop = c;
-        w->fd = fd;
-        return w;
-}
-
-static struct watch *watch_of(struct libhutch_loop *c, int fd)
-{
+        struct libhutch_loop *c = data;
+        struct watch *w;
         size_t i = (size_t) fd;
+        int watched = 0;
 
         if (i >= c->_n) {
                 size_t n = MAX_OF(2 * c->_n, i + 1);
@@ -46,16 +38,14 @@ static struct watch *watch_of(struct libhutch_loop *c, int fd)
                 memset(c->_watches + c->_n, 0, (n - c->_n) * sizeof(struct watch *));
                 c->_n = n;
         }
-        if (!c->_watches[i])
-                c->_watches[i] = new_watch(c, fd);
-        return c->_watches[i];
-}
-
-static void watch(void *data, int fd, unsigned events)
-{
-        struct watch *w = watch_of(data, fd);
-        int watched = 0;
-
+        w = c->_watches[i];
+        if (!w) {
+                w = c->_watches[i] = xnew(struct watch);
+                ASSERT(uv_poll_init(&c->_net->uv, &w->poll, fd) == 0);
+                w->poll.data = w;
+                w->libhutch_loop = c;
+                w->fd = fd;
+        }
         if (events & HUTCH_READABLE)
                 watched |= UV_READABLE;
         if (events & HUTCH_WRITABLE)

@@ -60,25 +60,11 @@ static const struct json_field envelope_fields[] = {
         JSON_END,
 };
 
-/* "00-" trace "-" span "-" flags, in lower case hexadecimal digits. */
-static bool is_traceparent(struct str s)
-{
-        static const char form[] = "00-tttttttttttttttttttttttttttttttt-tttttttttttttttt-tt";
-
-        if (s.n != TRACEPARENT_LEN)
-                return false;
-        for (size_t i = 0; i < s.n; i++) {
-                bool hex = (s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f');
-
-                if (form[i] == 't' ? !hex : s.p[i] != form[i])
-                        return false;
-        }
-        return true;
-}
-
-/* A trace context that is not valid is ignored, so a scan of the small document is enough. */
+/* "00-" trace "-" span "-" flags, in lower case hexadecimal digits. A trace context that is not valid is ignored, so a
+ * scan of the small document is enough. */
 static struct str find_traceparent(struct str otp)
 {
+        static const char form[] = "00-tttttttttttttttttttttttttttttttt-tttttttttttttttt-tt";
         static const struct str key = STR("\"traceparent\"");
         const char *found = otp.p ? memmem(otp.p, otp.n, key.p, key.n) : NULL;
         struct str rest = found ? str_skip(otp, (size_t) (found - otp.p) + key.n) : STR_NULL;
@@ -90,7 +76,14 @@ static struct str find_traceparent(struct str otp)
         if (rest.n < TRACEPARENT_LEN + 2 || rest.p[0] != '"' || rest.p[TRACEPARENT_LEN + 1] != '"')
                 return STR_NULL;
         rest = str_of(rest.p + 1, TRACEPARENT_LEN);
-        return is_traceparent(rest) ? rest : STR_NULL;
+        for (size_t i = 0; i < rest.n; i++) {
+                char c = rest.p[i];
+                bool hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+
+                if (form[i] == 't' ? !hex : c != form[i])
+                        return STR_NULL;
+        }
+        return rest;
 }
 
 int message_read_command(struct str text, struct arena *a, struct command_message *ret,
@@ -122,25 +115,12 @@ int message_read_command(struct str text, struct arena *a, struct command_messag
 
 /* --- heads --- */
 
-/* The same trace with a new span. */
-static struct str next_span(const struct author *who, struct str parent, struct arena *a)
-{
-        unsigned char span[8];
-        char *text;
-
-        if (!parent.p)
-                return STR_NULL;
-        text = arena_dup(a, parent);
-        if (!text)
-                return STR_NULL;
-        ids_random(who->ids, span, sizeof(span));
-        hex_encode(text + strlen("00-") + 32 + 1, span, sizeof(span));
-        return str_of(text, parent.n);
-}
-
 int message_reply_head(const struct author *who, const struct command_message *c, struct str type,
                        struct arena *a, struct message_head *ret)
 {
+        unsigned char span[8];
+        char *traceparent;
+
         *ret = (struct message_head){
                 .type = type,
                 .id = str_eq(type, TYPE_EVENT) ? STR_NULL : c->id, /* a reply has the command's */
@@ -148,10 +128,18 @@ int message_reply_head(const struct author *who, const struct command_message *c
                 .tenant = c->tenant,
                 .sender = c->receiver,
                 .receiver = c->sender,
-                .traceparent = next_span(who, c->traceparent, a),
         };
         ret->sender.instance = who->instance;
-        return c->traceparent.p && !ret->traceparent.p ? -ENOMEM : 0;
+        if (!c->traceparent.p)
+                return 0;
+        /* The same trace with a new span. */
+        traceparent = arena_dup(a, c->traceparent);
+        if (!traceparent)
+                return -ENOMEM;
+        ids_random(who->ids, span, sizeof(span));
+        hex_encode(traceparent + strlen("00-") + 32 + 1, span, sizeof(span));
+        ret->traceparent = str_of(traceparent, c->traceparent.n);
+        return 0;
 }
 
 struct address message_command_address(const struct purista_command *command)
@@ -311,24 +299,6 @@ void message_add_event(struct buf *b, const struct author *who, const struct com
 #define CONTENT(which) \
         "\"contentType" which "\":\"application/json\",\"contentEncoding" which "\":\"utf-8\","
 
-/* What the command takes and returns, as JSON schemas, and how a gateway offers it over HTTP. */
-static void add_exposure(struct buf *b, const struct purista_command *command)
-{
-        buf_add_str(b, STR("{\"expose\":{" CONTENT("Request") CONTENT("Response")));
-        buf_add_str(b, STR("\"inputPayload\":"));
-        purista_command_add_input(b, command, /* over_http= */ false);
-        buf_addf(
-                b,
-                ",\"outputPayload\":%s,\"deprecated\":false,\"http\":{\"method\":\"%s\",\"path\":\"",
-                command->output, command->method);
-        purista_command_add_gateway_path(b, command);
-        buf_addf(b,
-                 "\",\"mode\":\"sync\",\"openApi\":{\"description\":\"%s\",\"summary\":\"%.*s\","
-                 "\"isSecure\":true,\"query\":[],\"tags\":[],\"additionalStatusCodes\":[],"
-                 "\"operationId\":\"%.*s\"}}}}",
-                 command->description, STR_ARG(command->name), STR_ARG(command->name));
-}
-
 void message_add_announcement(struct buf *b, const struct author *who,
                               const struct message_head *head,
                               const struct purista_command *command)
@@ -344,7 +314,20 @@ void message_add_announcement(struct buf *b, const struct author *who,
         add_content(b);
         add_address(b, "sender", &head->sender);
         add_key(b, "payload");
-        add_exposure(b, command);
+        /* What the command takes and returns, as JSON schemas, and how a gateway offers it over HTTP. */
+        buf_add_str(b, STR("{\"expose\":{" CONTENT("Request") CONTENT("Response")));
+        buf_add_str(b, STR("\"inputPayload\":"));
+        purista_command_add_input(b, command, /* over_http= */ false);
+        buf_addf(
+                b,
+                ",\"outputPayload\":%s,\"deprecated\":false,\"http\":{\"method\":\"%s\",\"path\":\"",
+                command->output, command->method);
+        purista_command_add_gateway_path(b, command);
+        buf_addf(b,
+                 "\",\"mode\":\"sync\",\"openApi\":{\"description\":\"%s\",\"summary\":\"%.*s\","
+                 "\"isSecure\":true,\"query\":[],\"tags\":[],\"additionalStatusCodes\":[],"
+                 "\"operationId\":\"%.*s\"}}}}",
+                 command->description, STR_ARG(command->name), STR_ARG(command->name));
         add_otp(b, STR_NULL);
         buf_add_char(b, '}');
 }

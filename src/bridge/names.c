@@ -71,6 +71,7 @@ static size_t match(struct str s, size_t at)
         return n ? n : run_of(s, at, is_digit);
 }
 
+/* Characters from..to are shifted to the other case. */
 static void add_with(struct buf *b, struct str s, char from, char to, int by)
 {
         for (size_t i = 0; i < s.n; i++) {
@@ -80,16 +81,6 @@ static void add_with(struct buf *b, struct str s, char from, char to, int by)
                         c = (char) (c + by);
                 buf_add_char(b, c);
         }
-}
-
-static void add_lower(struct buf *b, struct str s)
-{
-        add_with(b, s, 'A', 'Z', 'a' - 'A');
-}
-
-static void add_upper(struct buf *b, struct str s)
-{
-        add_with(b, s, 'a', 'z', 'A' - 'a');
 }
 
 void names_add_snake(struct buf *b, struct str text)
@@ -103,7 +94,7 @@ void names_add_snake(struct buf *b, struct str text)
                         if (found)
                                 buf_add_char(b, '_');
                         found = true;
-                        add_lower(b, str_of(text.p + at, n));
+                        add_with(b, str_of(text.p + at, n), 'A', 'Z', 'a' - 'A');
                 }
                 at += n ? n : 1;
         }
@@ -112,11 +103,6 @@ void names_add_snake(struct buf *b, struct str text)
 }
 
 /* --- addresses --- */
-
-static bool is_bad(const struct name_style *style, char c)
-{
-        return (unsigned char) c <= ' ' || c == 0x7f || strchr(style->bad, c);
-}
 
 void names_add_part(struct buf *b, const struct name_style *style, struct str text)
 {
@@ -132,7 +118,7 @@ void names_add_part(struct buf *b, const struct name_style *style, struct str te
                 return;
         p = b->p + b->start;
         for (size_t i = from; i < b->n; i++)
-                if (is_bad(style, p[i]))
+                if ((unsigned char) p[i] <= ' ' || p[i] == 0x7f || strchr(style->bad, p[i]))
                         p[i] = '_';
 }
 
@@ -186,10 +172,10 @@ void names_add_queue_group(struct buf *b, struct str prefix, const struct addres
         const struct str parts[] = { STR("queue"), receiver->service, receiver->version,
                                      receiver->target };
 
-        add_upper(b, prefix);
+        add_with(b, prefix, 'a', 'z', 'A' - 'a');
         for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
                 buf_add_char(b, '_');
-                add_upper(b, parts[i]);
+                add_with(b, parts[i], 'a', 'z', 'A' - 'a');
         }
 }
 
