@@ -95,55 +95,25 @@ int native_fail(struct driver_req *req, const struct native_reply *r)
 
 /* --- calls that are one request --- */
 
-struct simple_call {
-        struct native_request request;
-        struct native *n;
-        struct driver_req *req;
-        char id[SANDBOX_ID_MAX + 1];
-};
-
-#define SIMPLE_CALL(q) container_of(q, struct simple_call, request)
-
-static void call_end(struct simple_call *x, int result)
+void native__call_end(struct native_call *x, int result)
 {
         struct driver_req *req = x->req;
 
-        native_request_drop(&x->request);
+        worker_request_end(&x->request._request);
         free(x);
         req->_impl = NULL;
         driver_finish(req, result);
 }
 
-static void call_begin(struct driver *driver, struct driver_req *req, enum warden_msg call,
-                       native_replied_fn *replied)
-{
-        struct simple_call *x = xnew(struct simple_call);
-
-        x->n = native_of(driver);
-        x->req = req;
-        (void) snprintf(x->id, sizeof(x->id), "%.*s", STR_ARG(driver_req_record(req)->id));
-        x->request = (struct native_request){
-                .call = call, .id = x->id, .record = -EBADF, .retry = true, .replied = replied
-        };
-        req->_impl = x;
-        native_send(x->n, &x->request);
-}
-
 /* If one warden destroys it and the next is asked again, it does not exist: that is success too. */
 static void destroyed(struct native_request *q, const struct native_reply *r)
 {
-        struct simple_call *x = SIMPLE_CALL(q);
+        struct native_call *x = NATIVE_CALL(q);
 
-        call_end(x, r->result < 0 ? native_fail(x->req, r) : 0);
+        native__call_end(x, r->result < 0 ? native_fail(x->req, r) : 0);
 }
 
-static void run_destroy(struct driver *driver, struct driver_req *req)
-{
-        native_instance_remove(native_of(driver), driver_req_record(req)->id);
-        call_begin(driver, req, WARDEN_MSG_DESTROY, destroyed);
-}
-
-static void keep_socket(struct simple_call *x, const struct native_reply *r)
+static void keep_socket(struct native_call *x, const struct native_reply *r)
 {
         if (instance_is_alive(&r->msg->state))
                 native_instance_add(x->n, str_from(x->id), TAKE_FD(r->fds[WARDEN_FD_SOCKET]));
@@ -153,101 +123,67 @@ static void keep_socket(struct simple_call *x, const struct native_reply *r)
 
 static void inspected(struct native_request *q, const struct native_reply *r)
 {
-        struct simple_call *x = SIMPLE_CALL(q);
+        struct native_call *x = NATIVE_CALL(q);
         struct driver_inspect *i = DRIVER_AS(inspect, x->req);
         char text[NATIVE_TEXT_MAX];
+        int result = 0;
 
         if (r->result == ERR_RETURN(ERR_NOT_FOUND)) {
                 native_instance_remove(x->n, str_from(x->id));
                 i->health = (struct driver_health){ .status = RUNTIME_GONE };
-                call_end(x, 0);
-                return;
+        } else if (r->result < 0) {
+                result = native_fail(x->req, r);
+        } else {
+                keep_socket(x, r);
+                i->health = native_health(&r->msg->state, text);
+                i->health.message = driver_keep(x->req, i->health.message);
         }
-        if (r->result < 0) {
-                call_end(x, native_fail(x->req, r));
-                return;
-        }
-        keep_socket(x, r);
-        i->health = native_health(&r->msg->state, text);
-        i->health.message = driver_keep(x->req, i->health.message);
-        call_end(x, 0);
-}
-
-static void run_inspect(struct driver *driver, struct driver_req *req)
-{
-        call_begin(driver, req, WARDEN_MSG_INSPECT, inspected);
+        native__call_end(x, result);
 }
 
 static void measured(struct native_request *q, const struct native_reply *r)
 {
-        struct simple_call *x = SIMPLE_CALL(q);
+        struct native_call *x = NATIVE_CALL(q);
         struct driver_usage *u = DRIVER_AS(usage, x->req);
 
         if (r->result < 0) {
-                call_end(x, native_fail(x->req, r));
+                native__call_end(x, native_fail(x->req, r));
                 return;
         }
         u->cpu_usec = r->msg->cpu_usec;
         u->memory_bytes = r->msg->memory_bytes;
         u->processes = r->msg->processes;
-        call_end(x, 0);
+        native__call_end(x, 0);
 }
-
-static void run_usage(struct driver *driver, struct driver_req *req)
-{
-        call_begin(driver, req, WARDEN_MSG_USAGE, measured);
-}
-
-/* --- pause and resume --- */
 
 static void inspected_after_pause(struct native_request *q, const struct native_reply *r)
 {
-        struct simple_call *x = SIMPLE_CALL(q);
+        struct native_call *x = NATIVE_CALL(q);
         const bool pause = x->req->_call == DRIVER_CALL_PAUSE;
 
         if (r->result < 0)
-                call_end(x, native_fail(x->req, r));
+                native__call_end(x, native_fail(x->req, r));
         else if (r->msg->state.status == (pause ? RUNTIME_PAUSED : RUNTIME_RUNNING))
-                call_end(x, 0);
+                native__call_end(x, 0);
         else
-                call_end(x, err_set(&x->req->err, ERR_CONFLICT, "the sandbox is %s",
-                                    runtime_status_to_string((int) r->msg->state.status)));
+                native__call_end(x, err_set(&x->req->err, ERR_CONFLICT, "the sandbox is %s",
+                                            runtime_status_to_string((int) r->msg->state.status)));
 }
 
 /* A conflict may mean that the warden before this one did it for us. */
 static void paused(struct native_request *q, const struct native_reply *r)
 {
-        struct simple_call *x = SIMPLE_CALL(q);
+        struct native_call *x = NATIVE_CALL(q);
 
-        if (r->result == ERR_RETURN(ERR_CONFLICT) && q->interrupted) {
-                q->call = WARDEN_MSG_INSPECT;
-                q->replied = inspected_after_pause;
-                native_send(x->n, q);
-                return;
-        }
-        call_end(x, r->result < 0 ? native_fail(x->req, r) : 0);
-}
-
-static void run_pause(struct driver *driver, struct driver_req *req)
-{
-        call_begin(driver, req, WARDEN_MSG_PAUSE, paused);
-}
-
-static void run_resume(struct driver *driver, struct driver_req *req)
-{
-        call_begin(driver, req, WARDEN_MSG_RESUME, paused);
-}
-
-/* --- connect --- */
-
-static int connect_fail(struct driver_req *req, int r)
-{
-        return err_set(&req->err, ERR_UNAVAILABLE, "its agent does not answer: %s", err_text(r));
+        if (r->result == ERR_RETURN(ERR_CONFLICT) && q->interrupted)
+                native_send(x->n, q, WARDEN_MSG_INSPECT, inspected_after_pause);
+        else
+                native__call_end(x, r->result < 0 ? native_fail(x->req, r) : 0);
 }
 
 static void inspected_for_connect(struct native_request *q, const struct native_reply *r)
 {
-        struct simple_call *x = SIMPLE_CALL(q);
+        struct native_call *x = NATIVE_CALL(q);
         int result;
 
         if (r->result == ERR_RETURN(ERR_NOT_FOUND)) {
@@ -259,11 +195,42 @@ static void inspected_for_connect(struct native_request *q, const struct native_
         } else {
                 result = native_connect(r->fds[WARDEN_FD_SOCKET], &DRIVER_AS(connect, x->req)->fd);
                 if (result < 0)
-                        result = connect_fail(x->req, result);
+                        result = err_set(&x->req->err, ERR_UNAVAILABLE,
+                                         "its agent does not answer: %s", err_text(result));
                 else
                         keep_socket(x, r);
         }
-        call_end(x, result);
+        native__call_end(x, result);
+}
+
+static const struct {
+        enum warden_msg call;
+        native_replied_fn *replied;
+} requests[DRIVER_CALL_MAX_] = {
+        [DRIVER_CALL_DESTROY] = { WARDEN_MSG_DESTROY, destroyed },
+        [DRIVER_CALL_PAUSE] = { WARDEN_MSG_PAUSE, paused },
+        [DRIVER_CALL_RESUME] = { WARDEN_MSG_RESUME, paused },
+        [DRIVER_CALL_INSPECT] = { WARDEN_MSG_INSPECT, inspected },
+        [DRIVER_CALL_SCAN] = { WARDEN_MSG_SCAN, native__scan_page },
+        [DRIVER_CALL_CONNECT] = { WARDEN_MSG_INSPECT, inspected_for_connect },
+        [DRIVER_CALL_USAGE] = { WARDEN_MSG_USAGE, measured },
+};
+
+/* Sends the request of a call; what follows is in the `replied` of its row. */
+static void run_request(struct driver *driver, struct driver_req *req)
+{
+        const struct sandbox *record = driver_req_record(req);
+        struct native_call *x = xnew(struct native_call);
+
+        x->n = native_of(driver);
+        x->req = req;
+        x->request.id = x->id;
+        if (record)
+                (void) snprintf(x->id, sizeof(x->id), "%.*s", STR_ARG(record->id));
+        if (req->_call == DRIVER_CALL_DESTROY)
+                native_instance_remove(x->n, str_from(x->id));
+        req->_impl = x;
+        native_send(x->n, &x->request, requests[req->_call].call, requests[req->_call].replied);
 }
 
 /* Without a descriptor of the agent's socket, the warden is asked for one, which is kept. */
@@ -275,13 +242,14 @@ static void run_connect(struct driver *driver, struct driver_req *req)
         int r;
 
         if (!x) {
-                call_begin(driver, req, WARDEN_MSG_INSPECT, inspected_for_connect);
+                run_request(driver, req);
                 return;
         }
         r = native_connect(x->socket, &c->fd);
         if (r < 0) {
                 native_instance_remove(n, c->record->id);
-                r = connect_fail(req, r);
+                r = err_set(&req->err, ERR_UNAVAILABLE, "its agent does not answer: %s",
+                            err_text(r));
         }
         driver_finish(req, r);
 }
@@ -318,16 +286,13 @@ static void run_cancel(struct driver *driver, struct driver_req *req)
         case DRIVER_CALL_CREATE:
                 native__cancel_create(req);
                 break;
-        case DRIVER_CALL_SCAN:
-                native__cancel_scan(req);
-                break;
         case DRIVER_CALL_DESTROY:
         case DRIVER_CALL_PAUSE:
         case DRIVER_CALL_RESUME:
                 break;
         default:
                 if (req->_impl)
-                        call_end(req->_impl, err_set(&req->err, ERR_CANCELED, "canceled"));
+                        native__call_end(req->_impl, err_set(&req->err, ERR_CANCELED, "canceled"));
                 break;
         }
 }
@@ -351,7 +316,7 @@ static void run_close(struct driver *driver)
         struct native *n = native_of(driver);
         struct list *first;
 
-        native_request_drop(&n->rescan);
+        worker_request_end(&n->rescan._request);
         net_task_cancel(&n->rescan_task);
         while ((first = list_first(&n->instance_list)))
                 native_instance_remove(
@@ -366,10 +331,10 @@ static const struct driver_ops ops = {
         .caps = DRIVER_PAUSE | DRIVER_LIMITS | DRIVER_ISOLATION | DRIVER_USAGE
                 | DRIVER_NETWORKS,
         .calls = {
-                [DRIVER_CALL_CREATE] = native__create, [DRIVER_CALL_DESTROY] = run_destroy,
-                [DRIVER_CALL_PAUSE] = run_pause,       [DRIVER_CALL_RESUME] = run_resume,
-                [DRIVER_CALL_INSPECT] = run_inspect,   [DRIVER_CALL_SCAN] = native__scan,
-                [DRIVER_CALL_CONNECT] = run_connect,   [DRIVER_CALL_USAGE] = run_usage,
+                [DRIVER_CALL_CREATE] = native__create, [DRIVER_CALL_DESTROY] = run_request,
+                [DRIVER_CALL_PAUSE] = run_request,     [DRIVER_CALL_RESUME] = run_request,
+                [DRIVER_CALL_INSPECT] = run_request,   [DRIVER_CALL_SCAN] = run_request,
+                [DRIVER_CALL_CONNECT] = run_connect,   [DRIVER_CALL_USAGE] = run_request,
                 [DRIVER_CALL_PROBE] = native__probe,
         },
         .cancel = run_cancel,

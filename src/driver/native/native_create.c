@@ -41,22 +41,13 @@ static void create_end(struct creation *c, int result)
 {
         struct driver_req *req = c->req;
 
-        native_request_drop(&c->request);
+        worker_request_end(&c->request._request);
         map_remove(&c->n->creates, &c->by_id);
         (void) fd_close(c->record);
         buf_done(&c->spec);
         free(c);
         req->_impl = NULL;
         driver_finish(req, result);
-}
-
-static void create_send(struct creation *c, enum warden_msg call, native_replied_fn *replied)
-{
-        c->request.call = call;
-        c->request.retry = call != WARDEN_MSG_CREATE;
-        c->request.replied = replied;
-        c->request.record = call == WARDEN_MSG_CREATE ? c->record : -EBADF;
-        native_send(c->n, &c->request);
 }
 
 static int fail_canceled(struct creation *c)
@@ -77,7 +68,7 @@ static void undo(struct creation *c, int result)
 {
         c->result = result;
         native_instance_remove(c->n, str_from(c->id));
-        create_send(c, WARDEN_MSG_DESTROY, undo_replied);
+        native_send(c->n, &c->request, WARDEN_MSG_DESTROY, undo_replied);
 }
 
 /* --- waiting for the agent --- */
@@ -120,7 +111,7 @@ static void pinged(struct op *op, int result)
                 (void) err_set(&c->ping.req.err, ERR_UNAVAILABLE, "it has ended");
         c->req->err = c->ping.req.err;
         c->result = ERR_RETURN(c->req->err.code);
-        create_send(c, WARDEN_MSG_INSPECT, exit_inspected);
+        native_send(c->n, &c->request, WARDEN_MSG_INSPECT, exit_inspected);
 }
 
 /* --- the request --- */
@@ -136,36 +127,36 @@ static void destroyed_before_retry(struct native_request *q, const struct native
         else if (r->result < 0)
                 create_end(c, native_fail(c->req, r));
         else
-                create_send(c, WARDEN_MSG_CREATE, create_replied);
+                native_send(c->n, q, WARDEN_MSG_CREATE, create_replied);
 }
 
 /* A refusal leaves nothing behind; without a reply nothing is known. */
-static void create_failed(struct creation *c, const struct native_reply *r)
-{
-        if (r->msg) {
-                create_end(c, c->canceled ? fail_canceled(c) : native_fail(c->req, r));
-        } else if (c->request.interrupted && !c->canceled && !c->retried) {
-                c->retried = true;
-                create_send(c, WARDEN_MSG_DESTROY, destroyed_before_retry);
-        } else {
-                undo(c, c->canceled ? fail_canceled(c) : native_fail(c->req, r));
-        }
-}
-
 static void create_replied(struct native_request *q, const struct native_reply *r)
 {
         struct creation *c = CREATION(q);
         int fd = -EBADF, result;
 
+        if (r->result < 0 && !r->msg && q->interrupted && !c->canceled && !c->retried) {
+                c->retried = true;
+                native_send(c->n, q, WARDEN_MSG_DESTROY, destroyed_before_retry);
+                return;
+        }
         if (r->result < 0) {
-                create_failed(c, r);
+                result = c->canceled ? fail_canceled(c) : native_fail(c->req, r);
+                if (r->msg)
+                        create_end(c, result);
+                else
+                        undo(c, result);
                 return;
         }
         buf_done(&c->spec);
-        result = c->canceled ? fail_canceled(c) : native_connect(r->fds[WARDEN_FD_SOCKET], &fd);
+        if (c->canceled) {
+                undo(c, fail_canceled(c));
+                return;
+        }
+        result = native_connect(r->fds[WARDEN_FD_SOCKET], &fd);
         if (result < 0) {
-                undo(c, c->canceled ? result
-                                    : err_errno(&c->req->err, result, "connect to its agent"));
+                undo(c, err_errno(&c->req->err, result, "connect to its agent"));
                 return;
         }
         native_instance_add(c->n, str_from(c->id), TAKE_FD(r->fds[WARDEN_FD_SOCKET]));
@@ -176,29 +167,26 @@ static void create_replied(struct native_request *q, const struct native_reply *
 
 /* --- starting --- */
 
-static int seal_record(const struct sandbox *record, int *ret_fd, struct err *e)
-{
-        scoped(buf_done) struct buf text;
-        int r;
-
-        buf_init(&text, RECORD_TEXT_MAX);
-        sandbox_encode(&text, record);
-        if (buf_failed(&text))
-                return err_set(e, ERR_TOO_LARGE, "the record is too large");
-        r = memfd_sealed_bytes(buf_str(&text), "record", ret_fd);
-        return r < 0 ? err_errno(e, r, "seal the record") : 0;
-}
-
-static int encode_spec(const struct driver_create *c, struct native *n, struct buf *b,
-                       struct err *e)
+/* The record goes to the warden as a file, the spec as bytes. */
+static int encode_request(struct creation *c, const struct driver_create *create, struct err *e)
 {
         scoped(arena_wipe) struct arena a;
+        scoped(buf_done) struct buf text;
         struct plan_spec spec;
         int r;
 
         arena_init(&a, 4 * PLAN_SPEC_MAX);
-        r = native_spec(c, n->network, &a, &spec, e);
-        return r < 0 ? r : plan_spec_encode(&spec, b, e);
+        buf_init(&text, RECORD_TEXT_MAX);
+        r = native_spec(create, c->n->network, &a, &spec, e);
+        if (r == 0)
+                r = plan_spec_encode(&spec, &c->spec, e);
+        if (r < 0)
+                return r;
+        sandbox_encode(&text, create->record);
+        if (buf_failed(&text))
+                return err_set(e, ERR_TOO_LARGE, "the record is too large");
+        r = memfd_sealed_bytes(buf_str(&text), "record", &c->record);
+        return r < 0 ? err_errno(e, r, "seal the record") : 0;
 }
 
 void native__create(struct driver *driver, struct driver_req *req)
@@ -219,9 +207,7 @@ void native__create(struct driver *driver, struct driver_req *req)
                 return;
         }
         map_add(&c->n->creates, &c->by_id, str_from(c->id));
-        r = encode_spec(create, c->n, &c->spec, &req->err);
-        if (r == 0)
-                r = seal_record(create->record, &c->record, &req->err);
+        r = encode_request(c, create, &req->err);
         if (r < 0) {
                 create_end(c, r);
                 return;
@@ -229,7 +215,8 @@ void native__create(struct driver *driver, struct driver_req *req)
         req->_impl = c;
         c->request.id = c->id;
         c->request.spec = buf_str(&c->spec);
-        create_send(c, WARDEN_MSG_CREATE, create_replied);
+        c->request.record = c->record;
+        native_send(c->n, &c->request, WARDEN_MSG_CREATE, create_replied);
 }
 
 /* A create that was sent is not destroyed before its reply: a refusal would mean that the sandbox of this
@@ -243,8 +230,9 @@ void native__cancel_create(struct driver_req *req)
         c->canceled = true;
         if (!worker_request_pending(&c->request._request))
                 op_cancel(&c->ping.req.op);
-        else if (c->request.call == WARDEN_MSG_CREATE && !worker_request_sent(&c->request._request))
+        else if (c->request._call == WARDEN_MSG_CREATE
+                 && !worker_request_sent(&c->request._request))
                 create_end(c, fail_canceled(c));
-        else if (c->request.call == WARDEN_MSG_DESTROY)
+        else if (c->request._call == WARDEN_MSG_DESTROY)
                 c->result = fail_canceled(c);
 }

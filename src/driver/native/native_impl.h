@@ -37,26 +37,35 @@ struct native_request;
 typedef void native_replied_fn(struct native_request *q, const struct native_reply *r);
 
 struct native_request {
-        enum warden_msg call;
-        const char *id;             /* of the sandbox; valid until the reply */
-        struct str spec;            /* create; valid until the reply */
-        int record;                 /* create: a descriptor of the caller's; else -EBADF */
-        bool retry;                 /* safe to repeat: the next warden gets it if this one ends */
-        bool interrupted;           /* result: a warden had it, and ended */
-        native_replied_fn *replied; /* once, from the loop; the memory may be reused then */
+        const char *id;   /* of the sandbox; valid until the reply */
+        struct str spec;  /* create; valid until the reply */
+        int record;       /* create: a descriptor of the caller's */
+        bool interrupted; /* result: a warden had it, and ended */
 
+        enum warden_msg _call;
+        native_replied_fn *_replied;
         struct worker_request _request;
         struct native *_native;
         usec_t _repeat_until; /* a request that ends every warden is not repeated for ever */
 };
 
-void native_send(struct native *n, struct native_request *q);
+/* `replied` is called once, from the loop; the memory may be reused then. worker_request_end(&q->_request): there
+ * will be no reply. All calls but create are safe to repeat: the next warden gets them if this one ends. */
+void native_send(struct native *n, struct native_request *q, enum warden_msg call,
+                 native_replied_fn *replied);
 
-/* There will be no reply. Does nothing if the request is not pending. */
-static inline void native_request_drop(struct native_request *q)
-{
-        worker_request_end(&q->_request);
-}
+/* A call of the driver that is requests about one sandbox, or about those after an id (scan). */
+struct native_call {
+        struct native_request request;
+        struct native *n;
+        struct driver_req *req;
+        char id[PLAN_NAME_MAX + 1];
+};
+
+#define NATIVE_CALL(q) container_of(q, struct native_call, request)
+
+/* Drops the request if it is pending, and finishes the call. */
+void native__call_end(struct native_call *x, int result);
 
 /* Takes the socket. Closing leads to native__handle_closed. */
 int native_link_open(struct native *n, int fd) must_check;
@@ -119,8 +128,9 @@ void native__cancel_create(struct driver_req *req);
 
 /* Whether the sandbox is still being created: its create fails then, and the watcher is not notified. */
 bool native__exited_in_create(struct native *n, struct str id);
-void native__scan(struct driver *driver, struct driver_req *req);
-void native__cancel_scan(struct driver_req *req);
+
+/* The reply to a scan: adds a page, and requests the next one or ends the call. */
+void native__scan_page(struct native_request *q, const struct native_reply *r);
 void native__probe(struct driver *driver, struct driver_req *req);
 
 /* Reports sandboxes that exited while there was no warden. */

@@ -19,7 +19,7 @@
  * that were sent after it arrive.
  *
  * The invariant: a request that was pending when `started` arrived ends in one of two ways. If it can
- * be repeated (`retry`) it is sent again, under a new id, so that no reply to the first attempt can be
+ * be repeated it is sent again, under a new id, so that no reply to the first attempt can be
  * taken for its own; for REPLY_TIMEOUT at most, because the request itself may be what ends the warden. If it can't (create), it fails with `interrupted` set, and native_create.c first
  * destroys whatever the old warden has left.
  *
@@ -36,63 +36,61 @@
 /* The warden replies at once, or when processes have exited. */
 #define REPLY_TIMEOUT (30 * USEC_PER_SEC)
 
-static void encode(const struct warden_request *m, struct buf *b)
-{
-        struct err e;
-
-        buf_init(b, WARDEN_MSG_MAX);
-        buf_mark_secret(b);
-        if (warden_request_encode(m, b, &e) < 0)
-                buf_reset(b); /* net/worker refuses an empty one */
-}
-
-static void send_request(struct native *n, struct native_request *q);
-
 static void request_failed(struct worker_request *r, const struct err *e)
 {
         struct native_request *q = container_of(r, struct native_request, _request);
+        const usec_t repeat_until = q->_repeat_until;
 
-        if (r->resent && q->retry && net_loop_now(q->_native->driver.loop) < q->_repeat_until) {
-                send_request(q->_native, q);
+        if (r->resent && q->_call != WARDEN_MSG_CREATE
+            && net_loop_now(q->_native->driver.loop) < repeat_until) {
+                native_send(q->_native, q, q->_call, q->_replied);
+                q->_repeat_until = repeat_until;
                 q->interrupted = true;
                 return;
         }
         q->interrupted |= r->resent;
-        q->replied(q, &(struct native_reply){ ERR_RETURN(e->code), e->message, NULL, NULL });
+        q->_replied(q, &(struct native_reply){ ERR_RETURN(e->code), e->message, NULL, NULL });
 }
 
-static void send_request(struct native *n, struct native_request *q)
+void native_send(struct native *n, struct native_request *q, enum warden_msg call,
+                 native_replied_fn *replied)
 {
         scoped(buf_done) struct buf b;
+        struct err e;
 
-        worker_request_init(&n->warden, &q->_request, request_failed);
-        encode(&(struct warden_request){ .call = q->call,
-                                         .request_id = q->_request.id,
-                                         .id = q->id,
-                                         .spec = q->spec },
-               &b);
-        worker_request_send(&q->_request, buf_str(&b), q->record);
-}
-
-void native_send(struct native *n, struct native_request *q)
-{
         q->_native = n;
+        q->_call = call;
+        q->_replied = replied;
         q->_repeat_until = net_loop_now(n->driver.loop) + REPLY_TIMEOUT;
         q->interrupted = false;
-        send_request(n, q);
+        worker_request_init(&n->warden, &q->_request, request_failed);
+        buf_init(&b, WARDEN_MSG_MAX);
+        buf_mark_secret(&b);
+        if (warden_request_encode(&(struct warden_request){ .call = call,
+                                                            .request_id = q->_request.id,
+                                                            .id = q->id,
+                                                            .spec = q->spec },
+                                  &b, &e)
+            < 0)
+                buf_reset(&b); /* net/worker refuses an empty one */
+        worker_request_send(&q->_request, buf_str(&b),
+                            call == WARDEN_MSG_CREATE ? q->record : -EBADF);
 }
 
 static void send_hello(struct worker *w)
 {
         struct native *n = container_of(w, struct native, warden);
         scoped(buf_done) struct buf b;
+        struct err e;
 
         n->hello_id = worker_next_id(w);
-        encode(&(struct warden_request){ .call = WARDEN_MSG_HELLO,
-                                         .request_id = n->hello_id,
-                                         .version = WARDEN_PROTOCOL_VERSION },
-               &b);
-        worker_post(w, buf_str(&b));
+        buf_init(&b, WARDEN_MSG_MAX);
+        if (warden_request_encode(&(struct warden_request){ .call = WARDEN_MSG_HELLO,
+                                                            .request_id = n->hello_id,
+                                                            .version = WARDEN_PROTOCOL_VERSION },
+                                  &b, &e)
+            == 0)
+                worker_post(w, buf_str(&b));
 }
 
 static void take_hello(struct native *n, const struct warden_reply *r)
@@ -109,15 +107,38 @@ static void take_hello(struct native *n, const struct warden_reply *r)
         worker_ready(&n->warden);
 }
 
-static void take_reply(struct native *n, const struct warden_packet *p, struct arena *a)
+static void take_event(struct native *n, const struct warden_packet *p, struct arena *a)
 {
+        struct warden_event event;
+        struct err e;
+
+        if (warden_event_decode(p, a, &event, &e) < 0)
+                log_warn(n->log, "invalid event of the warden: %s", e.message);
+        else if (event.kind == WARDEN_EVENT_STARTED)
+                worker_restarted(&n->warden);
+        else if (n->warden.state == WORKER_READY)
+                native__event(n, &event);
+}
+
+/* A message of the warden: a reply goes to the request with its id. A process that is out of descriptors does not get
+ * all of a message; its decoder notices. */
+static void take_message(struct worker *w, struct str bytes)
+{
+        struct native *n = container_of(w, struct native, warden);
+        const struct warden_packet p = { bytes, worker_n_fds(w) };
+        scoped(arena_done) struct arena a;
         int fds[WARDEN_FDS_MAX];
-        struct native_request *q;
         struct worker_request *r;
+        struct native_request *q;
         struct warden_reply m;
         struct err e;
 
-        if (warden_reply_decode(p, a, &m, &e) < 0) {
+        arena_init(&a, MiB);
+        if (warden_is_event(bytes)) {
+                take_event(n, &p, &a);
+                return;
+        }
+        if (warden_reply_decode(&p, &a, &m, &e) < 0) {
                 log_warn(n->log, "invalid reply of the warden: %s", e.message);
                 return;
         }
@@ -125,36 +146,16 @@ static void take_reply(struct native *n, const struct warden_packet *p, struct a
                 take_hello(n, &m);
                 return;
         }
-        r = n->warden.state == WORKER_READY ? worker_request_get(&n->warden, m.request_id) : NULL;
+        r = w->state == WORKER_READY ? worker_request_get(w, m.request_id) : NULL;
         if (!r)
                 return;
-        for (size_t i = 0; i < p->n_fds; i++)
-                fds[i] = worker_take_fd(&n->warden);
+        for (size_t i = 0; i < p.n_fds; i++)
+                fds[i] = worker_take_fd(w);
         worker_request_end(r);
         q = container_of(r, struct native_request, _request);
-        q->replied(q, &(struct native_reply){ m.result, m.text, &m, fds });
-        for (size_t i = 0; i < p->n_fds; i++)
+        q->_replied(q, &(struct native_reply){ m.result, m.text, &m, fds });
+        for (size_t i = 0; i < p.n_fds; i++)
                 (void) fd_close(fds[i]);
-}
-
-/* A process that is out of descriptors does not get all of a message; its decoder notices. */
-static void take_message(struct worker *w, struct str bytes)
-{
-        struct native *n = container_of(w, struct native, warden);
-        const struct warden_packet p = { bytes, worker_n_fds(w) };
-        scoped(arena_done) struct arena a;
-        struct warden_event event;
-        struct err e;
-
-        arena_init(&a, MiB);
-        if (!warden_is_event(bytes))
-                take_reply(n, &p, &a);
-        else if (warden_event_decode(&p, &a, &event, &e) < 0)
-                log_warn(n->log, "invalid event of the warden: %s", e.message);
-        else if (event.kind == WARDEN_EVENT_STARTED)
-                worker_restarted(w);
-        else if (w->state == WORKER_READY)
-                native__event(n, &event);
 }
 
 static void link_lost(struct worker *w)

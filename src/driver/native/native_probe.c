@@ -26,19 +26,12 @@ static void probe_kernel(struct driver_probe *p)
                          major, minor);
 }
 
-static void probe_groups(struct driver_probe *p)
+void native__probe(struct driver *driver, struct driver_req *req)
 {
+        struct driver_probe *p = DRIVER_AS(probe, req);
+        const struct native *n = native_of(driver);
         const bool unified = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
         const bool hybrid = access("/sys/fs/cgroup/memory", F_OK) == 0;
-
-        driver_probe_add(p, "cgroups", unified || hybrid,
-                         unified  ? "version 2"
-                         : hybrid ? "version 1, or both"
-                                  : "none: sandboxes can't be limited; mount /sys/fs/cgroup");
-}
-
-static void probe_rest(struct driver_probe *p)
-{
         char text[4096];
         const bool overlay = virtual_file_read("/proc/filesystems", text, sizeof(text)) > 0
                              && strstr(text, "\toverlay\n");
@@ -46,25 +39,20 @@ static void probe_rest(struct driver_probe *p)
                 virtual_file_read("/proc/sys/user/max_user_namespaces", text, sizeof(text)) <= 0
                 || strcmp(text, "0\n") != 0;
 
-        driver_probe_add(p, "overlay", overlay,
-                         overlay ? "available"
-                                 : "not available; load the module with 'modprobe overlay'");
-        driver_probe_add(p, "user namespaces", users,
-                         users ? "allowed" : "set the sysctl user.max_user_namespaces");
-}
-
-void native__probe(struct driver *driver, struct driver_req *req)
-{
-        struct driver_probe *p = DRIVER_AS(probe, req);
-        const struct native *n = native_of(driver);
-
         driver_probe_add(p, "warden", n->warden.state == WORKER_READY, "%s",
                          n->warden.state == WORKER_READY ? "hutch-warden answers"
                          : n->warden.state == WORKER_DOWN
                                  ? n->warden.error.message
                                  : "hutch-warden does not answer; see its log");
         probe_kernel(p);
-        probe_groups(p);
-        probe_rest(p);
+        driver_probe_add(p, "cgroups", unified || hybrid,
+                         unified  ? "version 2"
+                         : hybrid ? "version 1, or both"
+                                  : "none: sandboxes can't be limited; mount /sys/fs/cgroup");
+        driver_probe_add(p, "overlay", overlay,
+                         overlay ? "available"
+                                 : "not available; load the module with 'modprobe overlay'");
+        driver_probe_add(p, "user namespaces", users,
+                         users ? "allowed" : "set the sysctl user.max_user_namespaces");
         driver_finish(req, 0);
 }

@@ -8,73 +8,43 @@
 #include "driver/native/native_impl.h"
 #include "os/fd.h"
 
-/* --- records --- */
-
-static int read_text(int fd, struct buf *b)
-{
-        struct stat st;
-        size_t left;
-
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (!S_ISREG(st.st_mode) || st.st_size > (off_t) RECORD_TEXT_MAX)
-                return -EFBIG;
-        for (left = (size_t) st.st_size; left > 0;) {
-                char *p = buf_reserve(b, left);
-                ssize_t n = p ? pread(fd, p, left, (off_t) b->n) : -1;
-
-                if (n <= 0)
-                        return -EIO;
-                buf_advance(b, (size_t) n);
-                left -= (size_t) n;
-        }
-        return 0;
-}
-
-/* -EINVAL: not a record, or the record of another sandbox. */
+/* Reads a record from its file. -EINVAL: not a record, or the record of another sandbox. */
 static int read_record(int fd, const char *id, struct sandbox **ret)
 {
         scoped(sandbox_freep) struct sandbox *s = NULL;
         scoped(buf_done) struct buf text;
+        struct stat st;
         struct err e;
-        int r;
 
         buf_init(&text, RECORD_TEXT_MAX + 64 * KiB);
-        r = read_text(fd, &text);
-        if (r == 0 && (sandbox_decode(buf_str(&text), &s, &e) < 0 || !str_eq(s->id, str_from(id))))
-                r = -EINVAL;
-        if (r == 0)
-                *ret = TAKE_PTR(s);
-        return r;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode) || st.st_size > (off_t) RECORD_TEXT_MAX)
+                return -EFBIG;
+        for (size_t left = (size_t) st.st_size; left > 0;) {
+                char *p = buf_reserve(&text, left);
+                ssize_t n = p ? pread(fd, p, left, (off_t) text.n) : -1;
+
+                if (n <= 0)
+                        return -EIO;
+                buf_advance(&text, (size_t) n);
+                left -= (size_t) n;
+        }
+        if (sandbox_decode(buf_str(&text), &s, &e) < 0 || !str_eq(s->id, str_from(id)))
+                return -EINVAL;
+        *ret = TAKE_PTR(s);
+        return 0;
 }
 
-/* --- scan --- */
-
-/* Reads a page, that is up to WARDEN_PAGE_MAX records, in one iteration of the loop. */
-struct scan {
-        struct native_request request;
-        struct native *n;
-        struct driver_req *req;
-        char after[PLAN_NAME_MAX + 1];
-};
-
-static void scan_end(struct scan *s, int result)
+/* Pages are in the order of ids and continue after an id, so another warden can take over in between. A page, that is
+ * up to WARDEN_PAGE_MAX records, is read in one iteration of the loop. */
+void native__scan_page(struct native_request *q, const struct native_reply *r)
 {
-        struct driver_req *req = s->req;
-
-        native_request_drop(&s->request);
-        free(s);
-        req->_impl = NULL;
-        driver_finish(req, result);
-}
-
-static void scan_page(struct native_request *q, const struct native_reply *r)
-{
-        struct scan *s = container_of(q, struct scan, request);
-        struct driver_scan *scan = DRIVER_AS(scan, s->req);
+        struct native_call *x = NATIVE_CALL(q);
+        struct driver_scan *scan = DRIVER_AS(scan, x->req);
 
         if (r->result < 0) {
-                scan_end(s, native_fail(s->req, r));
+                native__call_end(x, native_fail(x->req, r));
                 return;
         }
         for (size_t i = 0; i < r->msg->n_found; i++) {
@@ -85,35 +55,13 @@ static void scan_page(struct native_request *q, const struct native_reply *r)
                         scan->skipped++;
                 else
                         driver_scan_add(scan, record, (int) f->state.status);
-                (void) snprintf(s->after, sizeof(s->after), "%s", f->id);
+                (void) snprintf(x->id, sizeof(x->id), "%s", f->id);
         }
         scan->skipped += r->msg->skipped;
         if (r->msg->more && r->msg->n_found > 0)
-                native_send(s->n, q);
+                native_send(x->n, q, WARDEN_MSG_SCAN, native__scan_page);
         else
-                scan_end(s, 0);
-}
-
-/* Pages are in the order of ids and continue after an id, so another warden can take over in between. */
-void native__scan(struct driver *driver, struct driver_req *req)
-{
-        struct scan *s = xnew(struct scan);
-
-        s->n = native_of(driver);
-        s->req = req;
-        s->request = (struct native_request){ .call = WARDEN_MSG_SCAN,
-                                              .id = s->after,
-                                              .record = -EBADF,
-                                              .retry = true,
-                                              .replied = scan_page };
-        req->_impl = s;
-        native_send(s->n, &s->request);
-}
-
-void native__cancel_scan(struct driver_req *req)
-{
-        if (req->_impl)
-                scan_end(req->_impl, err_set(&req->err, ERR_CANCELED, "canceled"));
+                native__call_end(x, 0);
 }
 
 /* --- after a restart of the warden --- */
@@ -135,7 +83,7 @@ static void rescan_page(struct native_request *q, const struct native_reply *r)
                                       &(struct warden_event){ WARDEN_EVENT_DIED, f->id, f->state });
         }
         if (r->msg->more && r->msg->n_found > 0)
-                native_send(n, q);
+                native_send(n, q, WARDEN_MSG_SCAN, rescan_page);
 }
 
 /* Ends that were reported before are reported again, which the watcher allows. */
@@ -146,10 +94,6 @@ void native__rescan(struct net_task *t)
         if (n->driver._close || worker_request_pending(&n->rescan._request))
                 return;
         n->rescan_after[0] = '\0';
-        n->rescan = (struct native_request){ .call = WARDEN_MSG_SCAN,
-                                             .id = n->rescan_after,
-                                             .record = -EBADF,
-                                             .retry = true,
-                                             .replied = rescan_page };
-        native_send(n, &n->rescan);
+        n->rescan = (struct native_request){ .id = n->rescan_after };
+        native_send(n, &n->rescan, WARDEN_MSG_SCAN, rescan_page);
 }

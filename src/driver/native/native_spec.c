@@ -88,21 +88,6 @@ static int check_platform(const struct platform *p, struct err *e)
                        host.machine /* check-words: machine */);
 }
 
-static int check_request(const struct driver_create *c, struct err *e)
-{
-        int r = check_platform(c->record->platform, e);
-
-        if (r == 0
-            && str_eq(extensions_get(&c->record->extensions, EXTENSION_ISOLATION), STR("enable")))
-                r = err_set(e, ERR_UNSUPPORTED,
-                            "extensions.%s: the driver 'native' has no second level of isolation",
-                            EXTENSION_ISOLATION.p);
-        if (r == 0 && c->request->image && c->request->image->auth)
-                r = err_set(e, ERR_UNSUPPORTED,
-                            "the driver 'native' does not pull images; remove the credentials");
-        return r;
-}
-
 /* --- what it does --- */
 
 #define AT(field) offsetof(struct plan_spec, field)
@@ -123,52 +108,31 @@ static const struct limit {
 
 #undef AT
 
-static int fill_other(const struct json_pair *p, struct plan_spec *ret, struct err *e)
-{
-        const struct limit *l = others;
-        int64_t n;
-
-        while (l < others + ARRAY_SIZE(others) && !str_eq(l->key, p->key))
-                l++;
-        if (l == others + ARRAY_SIZE(others))
-                return err_set(e, ERR_UNSUPPORTED,
-                               "the driver 'native' can't limit %s; it supports cpu, memory, "
-                               "pids, io and iops",
-                               QUOTED(p->key));
-        if (quantity_parse(p->value, 0, &n) < 0 || n < l->min || n > l->max)
-                return err_set(e, ERR_INVALID, "%s: %s: expected %s", l->key.p, QUOTED(p->value),
-                               l->expected);
-        *(uint64_t *) (void *) ((char *) ret + l->at) = (uint64_t) n;
-        return 0;
-}
-
 static int fill_limits(const struct sandbox *record, struct plan_spec *ret, struct err *e)
 {
         const struct resources *limits = &record->limits;
-        int r = 0;
+        int64_t n;
 
         ret->memory = (uint64_t) limits->memory_bytes;
         ret->cpu_millis = (uint64_t) limits->cpu_milli;
-        for (size_t i = 0; i < limits->texts.n && r == 0; i++) {
+        for (size_t i = 0; i < limits->texts.n; i++) {
                 const struct json_pair *p = &limits->texts.items[i];
+                const struct limit *l = others;
 
-                if (!str_eq(p->key, STR("cpu")) && !str_eq(p->key, STR("memory")))
-                        r = fill_other(p, ret, e);
+                if (str_eq(p->key, STR("cpu")) || str_eq(p->key, STR("memory")))
+                        continue;
+                while (l < others + ARRAY_SIZE(others) && !str_eq(l->key, p->key))
+                        l++;
+                if (l == others + ARRAY_SIZE(others))
+                        return err_set(e, ERR_UNSUPPORTED,
+                                       "the driver 'native' can't limit %s; it supports cpu, "
+                                       "memory, pids, io and iops",
+                                       QUOTED(p->key));
+                if (quantity_parse(p->value, 0, &n) < 0 || n < l->min || n > l->max)
+                        return err_set(e, ERR_INVALID, "%s: %s: expected %s", l->key.p,
+                                       QUOTED(p->value), l->expected);
+                *(uint64_t *) (void *) ((char *) ret + l->at) = (uint64_t) n;
         }
-        return r;
-}
-
-static int fill_network(const struct sandbox *record, enum plan_network otherwise,
-                        struct plan_spec *ret, struct err *e)
-{
-        struct str name = extensions_get(&record->extensions, EXTENSION_NETWORK);
-        int network = name.p ? plan_network_from_string(name) : (int) otherwise;
-
-        if (network < 0)
-                return err_set(e, ERR_UNSUPPORTED,
-                               "extensions.hutch.network: unknown network %s; use none or private",
-                               QUOTED(name));
-        ret->network = (enum plan_network) network;
         return 0;
 }
 
@@ -203,20 +167,36 @@ static int fill_image(const struct sandbox *record, struct arena *a, struct plan
 int native_spec(const struct driver_create *c, enum plan_network network, struct arena *a,
                 struct plan_spec *ret, struct err *e)
 {
-        int r = check_request(c, e);
+        const struct json_map *extensions = &c->record->extensions;
+        const struct str name = extensions_get(extensions, EXTENSION_NETWORK);
+        int chosen = name.p ? plan_network_from_string(name) : (int) network;
+        int r = check_platform(c->record->platform, e);
 
         *ret = (struct plan_spec){ .id = arena_dup(a, c->record->id), .workspace = WORKSPACE };
         ret->hostname = ret->id;
         if (!ret->id)
                 return fail_too_long(e);
-        if (r == 0)
-                r = fill_image(c->record, a, ret, e);
+        if (r < 0)
+                return r;
+        if (str_eq(extensions_get(extensions, EXTENSION_ISOLATION), STR("enable")))
+                return err_set(e, ERR_UNSUPPORTED,
+                               "extensions.%s: the driver 'native' has no second level of "
+                               "isolation",
+                               EXTENSION_ISOLATION.p);
+        if (c->request->image && c->request->image->auth)
+                return err_set(e, ERR_UNSUPPORTED,
+                               "the driver 'native' does not pull images; remove the credentials");
+        r = fill_image(c->record, a, ret, e);
         if (r == 0)
                 r = fill_limits(c->record, ret, e);
-        if (r == 0)
-                r = fill_network(c->record, network, ret, e);
-        if (r == 0)
-                r = fill_env(c->request, a, &ret->env, e);
+        if (r < 0)
+                return r;
+        if (chosen < 0)
+                return err_set(e, ERR_UNSUPPORTED,
+                               "extensions.hutch.network: unknown network %s; use none or private",
+                               QUOTED(name));
+        ret->network = (enum plan_network) chosen;
+        r = fill_env(c->request, a, &ret->env, e);
         if (r == 0)
                 r = fill_args(c->record, a, &ret->args, e);
         return r == 0 ? plan_spec_check(ret, e) : r;
