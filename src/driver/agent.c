@@ -21,6 +21,9 @@ struct agents {
 /* The version of the protocol that we speak. */
 #define PROTOCOL 1
 
+/* Of the agent's words in a message, quotes included. */
+#define QUOTE_MAX 200
+
 /* Nothing but the deadline of the call ends it, and connections are never kept. */
 static const struct http_client_config client_config = {
         .head_max = 16 * KiB,
@@ -79,15 +82,6 @@ void agents_free(struct agents *a, void (*freed)(void *data), void *data)
 }
 
 /* --- messages --- */
-
-const char *agent__quote(struct str words, char ret[static AGENT_QUOTE_MAX + 1])
-{
-        struct buf b;
-
-        buf_init_fixed(&b, ret, AGENT_QUOTE_MAX + 1);
-        (void) buf_add_quoted_cut(&b, words, AGENT_QUOTE_MAX);
-        return ret;
-}
 
 int agent__refuse(struct agent_call *c, enum err_code code, const char *fmt, ...)
 {
@@ -177,28 +171,26 @@ static const struct {
         { 500, ERR_CONFLICT }, /* its word for whatever the system has refused */
 };
 
-static enum err_code code_of_status(int status)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(statuses); i++)
-                if (statuses[i].status == status)
-                        return statuses[i].code;
-        return ERR_UNAVAILABLE;
-}
-
-/* The agent has said no. Only an answer in its own shape counts as its word. */
+/* The agent has said no. Only an answer in its own shape counts as its word, which is quoted as one printable line. */
 static int refused(struct agent_call *c)
 {
+        enum err_code code = ERR_UNAVAILABLE;
         struct agent_error e = { 0 };
-        char words[AGENT_QUOTE_MAX + 1];
+        char words[QUOTE_MAX + 1];
         struct json_error je;
+        struct buf b;
 
         if (buf_failed(&c->answer)
             || json_decode(buf_str(&c->answer), error_fields, 0, &c->arena, &e, &je) < 0
             || !e.message.p)
                 return agent__refuse(c, ERR_UNAVAILABLE, "the agent answers with status %d",
                                      c->http.status);
-        return agent__refuse(c, code_of_status(c->http.status), "the agent says %s",
-                             agent__quote(e.message, words));
+        for (size_t i = 0; i < ARRAY_SIZE(statuses); i++)
+                if (statuses[i].status == c->http.status)
+                        code = statuses[i].code;
+        buf_init_fixed(&b, words, sizeof(words));
+        (void) buf_add_quoted_cut(&b, e.message, QUOTE_MAX);
+        return agent__refuse(c, code, "the agent says %s", words);
 }
 
 static void on_head(struct http_call *call)
@@ -254,10 +246,39 @@ static const struct http_call_hooks hooks = {
 
 /* --- the beginning of a call --- */
 
-struct agent_call *agent__call_new(struct agents *a, struct agent_req *req,
-                                   const struct agent_call_kind *kind, usec_t deadline)
+void agent__call_add_header(struct agent_call *c, struct str name, struct str value)
+{
+        /* The arena is empty: a few headers fit. */
+        ASSERT(http_headers_add(&c->http.headers, &c->arena, name, value) == 0);
+}
+
+static void connected(struct op *op, int result)
+{
+        struct agent_call *c = container_of(op, struct agent_call, connect.req.op);
+        int fd = TAKE_FD(c->connect.fd);
+
+        if (result == 0 && c->result == 0) {
+                c->talking = true;
+                http_call_start_fd(c->agents->client, &c->http, fd);
+                return;
+        }
+        (void) fd_close(fd);
+        c->ended = true;
+        if (c->result < 0) {
+                result = c->result;
+        } else {
+                c->req->err = c->connect.req.err;
+                result = err_wrap(&c->req->err, "%s: connect to the agent", c->kind->what);
+        }
+        call_end(c, result);
+}
+
+/* All but the connection. */
+static struct agent_call *call_new(struct agents *a, struct agent_req *req,
+                                   const struct agent_call_kind *kind)
 {
         struct agent_call *c = xnew(struct agent_call);
+        const usec_t deadline = usec_add(agent__timeout(req), kind->grace);
 
         ASSERT(!a->freeing);
         c->agents = a;
@@ -277,42 +298,15 @@ struct agent_call *agent__call_new(struct agents *a, struct agent_req *req,
         return c;
 }
 
-void agent__call_add_header(struct agent_call *c, struct str name, struct str value)
+struct agent_call *agent__call_start(struct agents *a, struct agent_req *req,
+                                     const struct agent_call_kind *kind, struct driver *d,
+                                     const struct sandbox *record)
 {
-        /* The arena is empty: a few headers fit. */
-        ASSERT(http_headers_add(&c->http.headers, &c->arena, name, value) == 0);
-}
+        struct agent_call *c = call_new(a, req, kind);
 
-static void talk(struct agent_call *c, int fd)
-{
-        c->talking = true;
-        http_call_start_fd(c->agents->client, &c->http, fd);
-}
-
-static void connected(struct op *op, int result)
-{
-        struct agent_call *c = container_of(op, struct agent_call, connect.req.op);
-        int fd = TAKE_FD(c->connect.fd);
-
-        if (result == 0 && c->result == 0) {
-                talk(c, fd);
-                return;
-        }
-        (void) fd_close(fd);
-        c->ended = true;
-        if (c->result < 0) {
-                result = c->result;
-        } else {
-                c->req->err = c->connect.req.err;
-                result = err_wrap(&c->req->err, "%s: connect to the agent", c->kind->what);
-        }
-        call_end(c, result);
-}
-
-void agent__call_start(struct agent_call *c, struct driver *d, const struct sandbox *record)
-{
         op_init(&c->connect.req.op, connected);
         driver_connect(d, &c->connect, record);
+        return c;
 }
 
 /* --- ping --- */
@@ -342,22 +336,21 @@ static int ping_ended(struct agent_call *c)
 
 static const struct agent_call_kind ping_kind = { .what = "ask the agent", .ended = ping_ended };
 
-static struct agent_call *ping_new(struct agents *a, struct agent_ping *p)
-{
-        struct agent_call *c = agent__call_new(a, &p->req, &ping_kind, agent__timeout(&p->req));
-
-        c->http.method = STR("GET");
-        c->http.target = STR("/version");
-        return c;
-}
-
 void agent_ping(struct agents *a, struct agent_ping *p, struct driver *d,
                 const struct sandbox *record)
 {
-        agent__call_start(ping_new(a, p), d, record);
+        struct agent_call *c = agent__call_start(a, &p->req, &ping_kind, d, record);
+
+        c->http.method = STR("GET");
+        c->http.target = STR("/version");
 }
 
 void agent_ping_fd(struct agents *a, struct agent_ping *p, int fd)
 {
-        talk(ping_new(a, p), fd);
+        struct agent_call *c = call_new(a, &p->req, &ping_kind);
+
+        c->http.method = STR("GET");
+        c->http.target = STR("/version");
+        c->talking = true;
+        http_call_start_fd(a->client, &c->http, fd);
 }

@@ -5,9 +5,9 @@
 /*
  * One call to an agent: connect, ask, read the answer, all before a deadline. Private to agent*.c.
  *
- *         agent__call_new ─► agent__call_start ─► connected ─► http ─► kind->ended ─► op done
- *                                                     │ agent__call_stop, at any time
- *                                                     └─────────────────────────────► op done
+ *         agent__call_start ─► connected ─► http ─► kind->ended ─► op done
+ *                                  │ agent__call_stop, at any time
+ *                                  └─────────────────────────────► op done
  *
  * A kind describes what is asked and what is made of the answer; its state is the operation that the
  * starter gave. The call is freed when its timer has closed, which may be after `done`.
@@ -21,6 +21,7 @@ struct agent_call;
 
 struct agent_call_kind {
         const char *what; /* "run a command", for messages */
+        usec_t grace;     /* that the call has beyond req->timeout */
         /* A part of an answer with status 200; others are collected for their message. */
         void (*body)(struct agent_call *c, struct str bytes);
         /* The answer with status 200 is complete: the result, with req->err set. NULL: it says
@@ -51,9 +52,11 @@ struct agent_call {
 /* Answers of a fixed kind, and errors, are no longer. */
 #define AGENT_ANSWER_MAX (16 * KiB)
 
-/* Begins the operation. `deadline` from now on. The caller describes the request in c->http. */
-struct agent_call *agent__call_new(struct agents *a, struct agent_req *req,
-                                   const struct agent_call_kind *kind, usec_t deadline);
+/* Begins the operation and connects to the agent. The caller describes the request in c->http before it returns to the
+ * loop, where the connection is made. */
+struct agent_call *agent__call_start(struct agents *a, struct agent_req *req,
+                                     const struct agent_call_kind *kind, struct driver *d,
+                                     const struct sandbox *record);
 
 /* How much of the time a starter has asked for. */
 static inline usec_t agent__timeout(const struct agent_req *req)
@@ -63,16 +66,10 @@ static inline usec_t agent__timeout(const struct agent_req *req)
 
 void agent__call_add_header(struct agent_call *c, struct str name, struct str value);
 
-void agent__call_start(struct agent_call *c, struct driver *d, const struct sandbox *record);
-
 /* Ends it early with a code whose err is set. The first reason counts. */
 void agent__call_stop(struct agent_call *c, int result);
 
 /* A new err: "run a command: the agent …". */
 int agent__refuse(struct agent_call *c, enum err_code code, const char *fmt, ...) printf_like(3, 4);
-
-/* Foreign words as one printable line of at most AGENT_QUOTE_MAX bytes, quotes included. */
-#define AGENT_QUOTE_MAX 200
-const char *agent__quote(struct str words, char ret[static AGENT_QUOTE_MAX + 1]);
 
 #endif

@@ -109,18 +109,10 @@ static int set_exit(struct agent_events *v, enum agent_end end, int64_t exit_cod
         return 0;
 }
 
-static int not_started(struct agent_events *v, struct str words)
-{
-        struct buf b;
-
-        buf_init_fixed(&b, v->reason, sizeof(v->reason));
-        (void) buf_add_quoted_cut(&b, words, sizeof(v->reason) - 1);
-        return set_exit(v, AGENT_END_NOT_STARTED, 255);
-}
-
 static int end_with_error(struct agent_events *v, const struct event *event)
 {
         uint64_t number;
+        struct buf b;
 
         if (!event->error)
                 return refuse(v, "an error without its members");
@@ -129,31 +121,14 @@ static int end_with_error(struct agent_events *v, const struct event *event)
                                 event->has_signal ? 128 + event->signal : 255);
         if (event->has_signal)
                 return set_exit(v, AGENT_END_EXITED, 128 + event->signal);
-        if (parse_u64_max(event->error->evalue, 255, &number) < 0)
-                return not_started(v, event->error->evalue);
+        if (parse_u64_max(event->error->evalue, 255, &number) < 0) {
+                buf_init_fixed(&b, v->reason, sizeof(v->reason));
+                (void) buf_add_quoted_cut(&b, event->error->evalue, sizeof(v->reason) - 1);
+                return set_exit(v, AGENT_END_NOT_STARTED, 255);
+        }
         if (number == 0 || (event->has_exit_code && event->exit_code != (int64_t) number))
                 return refuse(v, "an error whose exit codes contradict each other");
         return set_exit(v, AGENT_END_EXITED, (int64_t) number);
-}
-
-static int take_event(struct agent_events *v, const struct event *event)
-{
-        switch ((enum event_type) event->type) {
-        case EVENT_INIT:
-        case EVENT_PING:
-                return 0;
-        case EVENT_STDOUT:
-                return add_output(v, event, v->out);
-        case EVENT_STDERR:
-                return add_output(v, event, v->err_out);
-        case EVENT_ERROR:
-                return end_with_error(v, event);
-        case EVENT_COMPLETE:
-                return set_exit(v, AGENT_END_EXITED, 0);
-        case EVENT_MAX_:
-        default:
-                return refuse(v, "an event of no known type");
-        }
 }
 
 static int take_line(struct agent_events *v, struct str line)
@@ -168,37 +143,45 @@ static int take_line(struct agent_events *v, struct str line)
         arena_reset(&v->_arena);
         if (json_decode(line, event_fields, 0, &v->_arena, &event, &je) < 0)
                 return refuse(v, "an event that cannot be read: %s", je.message);
-        return take_event(v, &event);
+        switch ((enum event_type) event.type) {
+        case EVENT_INIT:
+        case EVENT_PING:
+                return 0;
+        case EVENT_STDOUT:
+                return add_output(v, &event, v->out);
+        case EVENT_STDERR:
+                return add_output(v, &event, v->err_out);
+        case EVENT_ERROR:
+                return end_with_error(v, &event);
+        case EVENT_COMPLETE:
+                return set_exit(v, AGENT_END_EXITED, 0);
+        case EVENT_MAX_:
+        default:
+                return refuse(v, "an event of no known type");
+        }
 }
 
 /* --- the stream --- */
-
-static int take_first_line(struct agent_events *v, struct str *bytes)
-{
-        ssize_t end = str_find(*bytes, '\n');
-        struct str part = str_of(bytes->p, end < 0 ? bytes->n : (size_t) end);
-        int r;
-
-        *bytes = str_skip(*bytes, end < 0 ? part.n : part.n + 1);
-        if (end >= 0 && v->_line.n == 0)
-                return part.n > AGENT_EVENT_MAX ? refuse(v, "an event is too large")
-                                                : take_line(v, part);
-        buf_add_str(&v->_line, part);
-        if (buf_failed(&v->_line))
-                return refuse(v, "an event is too large");
-        if (end < 0)
-                return 0;
-        r = take_line(v, buf_str(&v->_line));
-        buf_reset(&v->_line);
-        return r;
-}
 
 int agent_events_feed(struct agent_events *v, struct str bytes)
 {
         int r = 0;
 
-        while (r == 0 && bytes.n > 0)
-                r = take_first_line(v, &bytes);
+        while (r == 0 && bytes.n > 0) {
+                ssize_t end = str_find(bytes, '\n');
+                struct str line = str_of(bytes.p, end < 0 ? bytes.n : (size_t) end);
+                const bool in_parts = end < 0 || v->_line.n > 0;
+
+                bytes = str_skip(bytes, end < 0 ? line.n : line.n + 1);
+                if (in_parts)
+                        buf_add_str(&v->_line, line);
+                if (in_parts ? buf_failed(&v->_line) : line.n > AGENT_EVENT_MAX)
+                        return refuse(v, "an event is too large");
+                if (end < 0)
+                        return 0;
+                r = take_line(v, in_parts ? buf_str(&v->_line) : line);
+                buf_reset(&v->_line);
+        }
         return r;
 }
 

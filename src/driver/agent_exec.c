@@ -83,26 +83,24 @@ static void exec_free(struct agent_call *c)
 
 static const struct agent_call_kind exec_kind = {
         .what = "run a command",
+        .grace = GRACE,
         .body = exec_body,
         .ended = exec_ended,
         .free = exec_free,
 };
 
-/* JSON has no other texts: what is none would run as something else. */
-static bool is_text(const struct agent_exec *x)
+/* JSON has no texts but UTF-8: what is not would run as something else. */
+void agent_exec(struct agents *a, struct agent_exec *x, struct driver *d,
+                const struct sandbox *record)
 {
+        struct agent_call *c = agent__call_start(a, &x->req, &exec_kind, d, record);
+        const size_t max = x->out_max ? x->out_max : AGENT_OUT_MAX;
         bool text = str_is_utf8(x->command) && str_is_utf8(x->cwd);
+        struct exec *e = xnew(struct exec);
 
         for (size_t i = 0; text && i < x->env.n; i++)
                 text = str_is_utf8(x->env.items[i].key) && str_is_utf8(x->env.items[i].value);
-        return text;
-}
-
-static struct exec *exec_new(struct agent_exec *x)
-{
-        struct exec *e = xnew(struct exec);
-        size_t max = x->out_max ? x->out_max : AGENT_OUT_MAX;
-
+        c->own = e;
         e->x = x;
         x->exit_code = 0;
         buf_init(&x->out, max);
@@ -117,27 +115,15 @@ static struct exec *exec_new(struct agent_exec *x)
                                        .timeout = timeout_ms(x),
                                        .output = STR("base64"),
                                        .attached = true });
-        return e;
-}
-
-void agent_exec(struct agents *a, struct agent_exec *x, struct driver *d,
-                const struct sandbox *record)
-{
-        usec_t deadline = usec_add(agent__timeout(&x->req), GRACE);
-        struct agent_call *c = agent__call_new(a, &x->req, &exec_kind, deadline);
-        struct exec *e = exec_new(x);
-
-        c->own = e;
         c->http.method = STR("POST");
         c->http.target = STR("/command");
         http_call_set_body(&c->http, buf_str(&e->body));
         agent__call_add_header(c, STR("Content-Type"), STR("application/json"));
-        agent__call_start(c, d, record);
         if (buf_failed(&e->body))
                 agent__call_stop(c, agent__refuse(c, ERR_TOO_LARGE,
                                                   "command and variables are over %zu KiB",
                                                   BODY_MAX / KiB));
-        else if (!is_text(x))
+        else if (!text)
                 agent__call_stop(c,
                                  agent__refuse(c, ERR_INVALID,
                                                "command, directory and variables must be UTF-8"));

@@ -38,7 +38,7 @@ static const struct agent_call_kind read_kind = {
 void agent_read(struct agents *a, struct agent_read *x, struct driver *d,
                 const struct sandbox *record)
 {
-        struct agent_call *c = agent__call_new(a, &x->req, &read_kind, agent__timeout(&x->req));
+        struct agent_call *c = agent__call_start(a, &x->req, &read_kind, d, record);
         const char *wrong = check_path(x->path);
         scoped(buf_done) struct buf target;
 
@@ -50,7 +50,6 @@ void agent_read(struct agents *a, struct agent_read *x, struct driver *d,
                 url_encode(&target, x->path);
         c->http.method = STR("GET");
         c->http.target = arena_dup_str(&c->arena, buf_str(&target));
-        agent__call_start(c, d, record);
         if (wrong)
                 agent__call_stop(c, agent__refuse(c, ERR_INVALID, "its path is %s", wrong));
 }
@@ -84,19 +83,11 @@ struct writing {
         size_t bytes_sent; /* bytes of the file */
 };
 
-static int64_t octal_digits(int mode)
-{
-        int64_t digits = 0, at = 1;
-
-        for (int left = (mode ? mode : 0644) & 07777; left; left >>= 3, at *= 10)
-                digits += (left & 7) * at;
-        return digits;
-}
-
 /* What stands before file i; behind the last one, the end of it all. */
 static void make_head(struct writing *w, size_t i)
 {
-        const struct agent_file *f;
+        const struct agent_file *f = &w->x->files[i];
+        int64_t digits = 0, at = 1;
 
         buf_reset(&w->head);
         if (i > 0)
@@ -105,25 +96,17 @@ static void make_head(struct writing *w, size_t i)
                 buf_addf(&w->head, "--%s--\r\n", w->boundary);
                 return;
         }
-        f = &w->x->files[i];
+        for (int left = (f->mode ? f->mode : 0644) & 07777; left; left >>= 3, at *= 10)
+                digits += (left & 7) * at;
         buf_addf(&w->head,
                  "--%s\r\nContent-Disposition: form-data; name=\"metadata\"\r\n"
                  "Content-Type: application/json\r\n\r\n",
                  w->boundary);
-        json_encode(&w->head, metadata_fields,
-                    &(struct metadata){ f->path, octal_digits(f->mode) });
+        json_encode(&w->head, metadata_fields, &(struct metadata){ f->path, digits });
         buf_addf(&w->head,
                  "\r\n--%s\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n"
                  "Content-Type: application/octet-stream\r\n\r\n",
                  w->boundary);
-}
-
-/* One that is not UTF-8 would become another path in JSON. */
-static const char *check_file(const struct agent_file *f)
-{
-        const char *wrong = check_path(f->path);
-
-        return wrong || str_is_utf8(f->path) ? wrong : "not UTF-8";
 }
 
 /* The length of the body, unless a file is to blame: then what is wrong with its path. */
@@ -133,8 +116,11 @@ static const char *measure(struct writing *w, uint64_t *ret)
 
         *ret = 0;
         for (size_t i = 0; i < x->n; i++) {
-                const char *wrong = check_file(&x->files[i]);
+                const char *wrong = check_path(x->files[i].path);
 
+                /* One that is not UTF-8 would become another path in JSON. */
+                if (!wrong && !str_is_utf8(x->files[i].path))
+                        wrong = "not UTF-8";
                 if (wrong) {
                         x->failed = i;
                         return wrong;
@@ -186,22 +172,16 @@ static void write_drain(struct agent_call *c)
         }
 }
 
-static void note_blame(struct agent_call *c)
+/* Notes which file the agent has refused. */
+static void write_free(struct agent_call *c)
 {
-        struct writing *w = c->own;
         struct str which = http_headers_get(&c->http.response, STR("EXECD-FAILED-FILE"));
+        struct writing *w = c->own;
         uint64_t index;
 
         if (c->http.status != 200 && w->x->n > 0 && which.p
             && parse_u64_max(which, w->x->n - 1, &index) == 0)
                 w->x->failed = (size_t) index;
-}
-
-static void write_free(struct agent_call *c)
-{
-        struct writing *w = c->own;
-
-        note_blame(c);
         buf_done(&w->head);
         free(w);
 }
@@ -212,36 +192,29 @@ static const struct agent_call_kind write_kind = {
         .free = write_free,
 };
 
-static struct writing *writing_new(struct agent_write *x)
+void agent_write(struct agents *a, struct agent_write *x, struct driver *d,
+                 const struct sandbox *record)
 {
+        struct agent_call *c = agent__call_start(a, &x->req, &write_kind, d, record);
+        const bool fits = x->n > 0 && x->n <= FILES_MAX;
         struct writing *w = xnew(struct writing);
+        const char *wrong;
         struct ids ids;
 
+        c->own = w;
         w->x = x;
         x->failed = x->n;
         /* Random, so no file can contain it. */
         ids_init(&ids);
         ids_hex(&ids, w->boundary);
         buf_init(&w->head, 6 * PATH_MAX_TEXT + 1024);
-        return w;
-}
-
-void agent_write(struct agents *a, struct agent_write *x, struct driver *d,
-                 const struct sandbox *record)
-{
-        struct agent_call *c = agent__call_new(a, &x->req, &write_kind, agent__timeout(&x->req));
-        struct writing *w = writing_new(x);
-        bool fits = x->n > 0 && x->n <= FILES_MAX;
-        const char *wrong = fits ? measure(w, &c->http.body_length) : NULL;
-
-        c->own = w;
+        wrong = fits ? measure(w, &c->http.body_length) : NULL;
         c->http.method = STR("POST");
         c->http.target = STR("/files/upload");
         c->http.body = HTTP_CALL_SIZED;
         agent__call_add_header(c, STR("Content-Type"),
                                str_from(arena_printf(&c->arena, "multipart/form-data; boundary=%s",
                                                      w->boundary)));
-        agent__call_start(c, d, record);
         if (!fits)
                 agent__call_stop(c, agent__refuse(c, x->n ? ERR_TOO_LARGE : ERR_INVALID,
                                                   "there are %zu, not 1 to %d", x->n, FILES_MAX));

@@ -74,7 +74,7 @@ static const struct agent_call_kind git_kind = {
 void agent_git(struct agents *a, struct agent_git *x, struct driver *d,
                const struct sandbox *record)
 {
-        struct agent_call *c = agent__call_new(a, &x->req, &git_kind, agent__timeout(&x->req));
+        struct agent_call *c = agent__call_start(a, &x->req, &git_kind, d, record);
         struct handing *h = xnew(struct handing);
 
         x->socket[0] = '\0';
@@ -88,7 +88,6 @@ void agent_git(struct agents *a, struct agent_git *x, struct driver *d,
         c->http.target = STR("/git/credential");
         http_call_set_body(&c->http, buf_str(&h->body));
         agent__call_add_header(c, STR("Content-Type"), STR("application/json"));
-        agent__call_start(c, d, record);
         if (buf_failed(&h->body))
                 agent__call_stop(c, agent__refuse(c, ERR_TOO_LARGE, "it is too long"));
 }
