@@ -107,13 +107,6 @@ unsigned driver_caps_for_create(const struct create_request *request)
                | (extensions_get(&request->extensions, EXTENSION_NETWORK).p ? DRIVER_NETWORKS : 0);
 }
 
-static unsigned caps_for_record(const struct sandbox *s)
-{
-        return (s->volumes.n > 0 ? DRIVER_VOLUMES : 0)
-               | (s->network_policy ? DRIVER_NETWORK_POLICY : 0)
-               | (s->snapshot_id.p ? DRIVER_SNAPSHOT : 0);
-}
-
 /* --- life cycle --- */
 
 static void close_go_on(struct driver *d)
@@ -169,12 +162,18 @@ int driver_check_agent(const struct driver_setup *setup, struct err *e)
         return 0;
 }
 
-/* One cancel may finish any number of others, so the list is walked from its head. A request that was canceled moves
- * behind the marker, and is not canceled again. */
-static void cancel_all(struct driver *d)
+/* One cancel may finish any number of others, so the list of requests is walked from its head. A request that was
+ * canceled moves behind the marker, and is not canceled again. */
+void driver_close(struct driver *d, struct driver_close *c)
 {
         struct list mark;
 
+        ASSERT(!d->_close);
+        d->_close = c;
+        d->_watcher = NULL;
+        c->_driver = d;
+        op_wrap(&c->op, &c->_wrap, close_done);
+        op_begin(&c->op, d->loop, /* cancel= */ NULL);
         list_append(&d->_running, &mark);
         for (struct list *first; (first = d->_running.next) != &mark;) {
                 list_remove(first);
@@ -182,17 +181,6 @@ static void cancel_all(struct driver *d)
                 op_cancel(&container_of(first, struct driver_req, _node)->op);
         }
         list_remove(&mark);
-}
-
-void driver_close(struct driver *d, struct driver_close *c)
-{
-        ASSERT(!d->_close);
-        d->_close = c;
-        d->_watcher = NULL;
-        c->_driver = d;
-        op_wrap(&c->op, &c->_wrap, close_done);
-        op_begin(&c->op, d->loop, /* cancel= */ NULL);
-        cancel_all(d);
         net_task_queue(d->loop, &d->_close_task);
 }
 
@@ -334,16 +322,6 @@ static void outputs_clear(struct driver_req *req)
         }
 }
 
-static void results_drop(struct driver_req *req)
-{
-        struct results r = results_take(req);
-
-        if (req->_call == DRIVER_CALL_CONNECT)
-                (void) fd_close(DRIVER_AS(connect, req)->fd);
-        results_free(&r);
-        outputs_clear(req);
-}
-
 /* --- a request --- */
 
 static void req_done(struct op *op, int result)
@@ -360,10 +338,17 @@ static void req_done(struct op *op, int result)
 
 void driver_finish(struct driver_req *req, int result)
 {
+        struct results dropped;
+
         ASSERT(result == 0 || result == ERR_RETURN(req->err.code));
         list_remove(&req->_node);
-        if (result < 0)
-                results_drop(req);
+        if (result < 0) {
+                dropped = results_take(req);
+                if (req->_call == DRIVER_CALL_CONNECT)
+                        (void) fd_close(DRIVER_AS(connect, req)->fd);
+                results_free(&dropped);
+                outputs_clear(req);
+        }
         op_finish(&req->op, result);
 }
 
@@ -378,39 +363,34 @@ static void req_cancel(struct op *op)
 
 /* --- starting --- */
 
-/* A snapshot's id becomes a name in the runtime, as a sandbox's does. */
-static bool snapshot_id_is_valid(const struct driver_req *req)
-{
-        struct str id;
-
-        if (req->_call == DRIVER_CALL_CREATE) {
-                id = DRIVER_AS(create, req)->record->snapshot_id;
-                return !id.p || sandbox_id_is_valid(id);
-        }
-        if (req->_call == DRIVER_CALL_SNAPSHOT)
-                return sandbox_id_is_valid(DRIVER_AS(snapshot, req)->snapshot_id);
-        if (req->_call == DRIVER_CALL_SNAPSHOT_REMOVE)
-                return sandbox_id_is_valid(DRIVER_AS(snapshot_remove, req)->snapshot_id);
-        return true;
-}
-
+/* Ids become names of files and containers, those of snapshots too. Records were checked long ago; this is the last
+ * check. */
 static int check_arguments(const struct driver *d, struct driver_req *req)
 {
         const struct sandbox *record = driver_req_record(req);
+        struct str snapshot = STR_NULL;
         unsigned needed = calls[req->_call].cap;
 
         if (d->_close)
                 return err_set(&req->err, ERR_UNAVAILABLE, "the driver '%s' is being closed",
                                driver_name(d));
-        /* Ids become names of files and containers. Records were checked long ago; this is the
-         * last check. */
         if (record && !sandbox_id_is_valid(record->id))
                 return err_set(&req->err, ERR_INVALID, "cannot %s a sandbox without a valid id",
                                calls[req->_call].verb);
-        if (!snapshot_id_is_valid(req))
+        if (record && req->_call == DRIVER_CALL_CREATE) {
+                snapshot = record->snapshot_id;
+                needed |= (record->volumes.n > 0 ? DRIVER_VOLUMES : 0)
+                          | (record->network_policy ? DRIVER_NETWORK_POLICY : 0)
+                          | (snapshot.p ? DRIVER_SNAPSHOT : 0);
+        } else if (req->_call == DRIVER_CALL_SNAPSHOT) {
+                snapshot = DRIVER_AS(snapshot, req)->snapshot_id;
+        } else if (req->_call == DRIVER_CALL_SNAPSHOT_REMOVE) {
+                snapshot = DRIVER_AS(snapshot_remove, req)->snapshot_id;
+        }
+        if ((snapshot.p || req->_call == DRIVER_CALL_SNAPSHOT
+             || req->_call == DRIVER_CALL_SNAPSHOT_REMOVE)
+            && !sandbox_id_is_valid(snapshot))
                 return err_set(&req->err, ERR_INVALID, "this is not the id of a snapshot");
-        if (record && req->_call == DRIVER_CALL_CREATE)
-                needed |= caps_for_record(record);
         return driver_require(d, needed, &req->err);
 }
 
