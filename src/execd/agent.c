@@ -36,19 +36,6 @@ static void trim_due(struct timeout *t)
                 (void) malloc_trim(0);
 }
 
-void agent_schedule_trim(struct agent *a)
-{
-        if (!a->trim.kind)
-                timeout_set(&a->trim, &a->trims);
-}
-
-static void child_stopped(void *data, pid_t pid)
-{
-        struct agent *a = data;
-
-        processes_continue(&a->processes, pid);
-}
-
 struct agent *agent_new(struct net_loop *loop, const struct agent_config *config,
                         const struct http_server_config *server_config, const struct log_ctx *log)
 {
@@ -70,7 +57,7 @@ struct agent *agent_new(struct net_loop *loop, const struct agent_config *config
         ASSERT(reaper_start(&a->reaper, loop) == 0);
         timeout_kind_init(&a->trims, loop, TRIM_AFTER, trim_due);
         timeout_init(&a->trim);
-        reaper_watch_stops(&a->reaper, child_stopped, a);
+        reaper_watch_stops(&a->reaper, processes_continue, &a->processes);
         http_sse_group_init(&a->event_group, loop, HTTP_SSE_BARE, PING_INTERVAL);
         metrics_init(&a->metrics, loop, "");
         tunnels_init(&a->tunnels, loop);

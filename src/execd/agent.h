@@ -55,7 +55,7 @@ struct agent {
         struct entrypoint entrypoint;
         struct reaper reaper;
         struct http_sse_group event_group;
-        struct timeout_kind trims; /* agent_schedule_trim */
+        struct timeout_kind trims; /* set by api_authorize */
         struct timeout trim;
         struct metrics metrics;
         struct http_client *client; /* to servers inside the sandbox */
@@ -75,10 +75,6 @@ void agent_add_listen_port(struct agent *a, uint16_t port);
 /* Kills everything that runs; the loop must run until `freed` is called. */
 typedef void agent_freed_fn(void *data);
 void agent_free(struct agent *a, agent_freed_fn *freed, void *data);
-
-/* Called for each request. Shortly after the last one, memory that malloc holds is returned to the
- * kernel, so that an agent that was busy costs no more memory than one that was not. */
-void agent_schedule_trim(struct agent *a);
 
 static inline struct agent *agent_of(const struct http_req *req)
 {

@@ -32,12 +32,15 @@ const struct http_api *const api_tables[] = {
 
 /* --- callbacks of the route tables --- */
 
+/* Is called for each request. Shortly after the last one, memory that malloc holds is returned to the kernel, so
+ * that an agent that was busy costs no more memory than one that was not. */
 int api_authorize(struct http_req *req, uint32_t scope)
 {
         struct agent *a = agent_of(req);
 
         (void) scope;
-        agent_schedule_trim(a);
+        if (!a->trim.kind)
+                timeout_set(&a->trim, &a->trims);
         if (!a->config.token
             || secret_matches(a->config.token, http_req_header(req, STR("X-EXECD-ACCESS-TOKEN"))))
                 return 0;
@@ -48,7 +51,7 @@ int api_authorize(struct http_req *req, uint32_t scope)
 }
 
 /* The HTTP engine's own errors (no such route, body too large) have codes that clients do not know. */
-static const char *known_code(int status, const char *code)
+struct str api_shape(struct http_req *req, const struct http_problem *p, struct buf *ret_body)
 {
         static const char *const known[] = {
                 CODE_INVALID_BODY,   CODE_MISSING_QUERY,   CODE_RUNTIME_ERROR,
@@ -56,18 +59,14 @@ static const char *known_code(int status, const char *code)
                 CODE_FILE_NOT_FOUND, CODE_UNKNOWN,         CODE_CONTEXT_NOT_FOUND,
                 CODE_NOT_SUPPORTED,  CODE_UNAVAILABLE,     CODE_SESSION_NOT_FOUND,
         };
+        const char *code = p->status == 400 || p->status == 413 ? CODE_INVALID_BODY : CODE_UNKNOWN;
 
-        for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-                if (strcmp(code, known[i]) == 0)
-                        return known[i];
-        return status == 400 || status == 413 ? CODE_INVALID_BODY : CODE_UNKNOWN;
-}
-
-struct str api_shape(struct http_req *req, const struct http_problem *p, struct buf *ret_body)
-{
         (void) req;
+        for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+                if (strcmp(p->code, known[i]) == 0)
+                        code = known[i];
         buf_add_str(ret_body, STR("{\"code\":"));
-        buf_add_quoted(ret_body, str_from(known_code(p->status, p->code)));
+        buf_add_quoted(ret_body, str_from(code));
         buf_add_str(ret_body, STR(",\"message\":"));
         buf_add_quoted(ret_body, str_from(p->message));
         buf_add_char(ret_body, '}');

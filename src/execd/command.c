@@ -118,18 +118,6 @@ static struct command *command_new(struct commands *cs, const struct command_req
         return c;
 }
 
-/* --- waiting --- */
-
-void command_wait(struct command *c, struct command_waiter *w)
-{
-        list_append(&c->waiters, &w->node);
-}
-
-void command_unwait(struct command_waiter *w)
-{
-        list_remove(&w->node);
-}
-
 /* --- the client that started it --- */
 
 static void client_drain(struct event_stream *es)
@@ -166,30 +154,23 @@ static const struct event_stream_ops client_ops = {
         .gone = client_gone,
 };
 
-static void end_client_stream(struct command *c, const struct process_result *r)
-{
-        struct command_client *t = TAKE_PTR(c->_client);
-
-        if (!t)
-                return;
-        t->command = NULL;
-        event_stream_end(&t->stream, r);
-}
-
 /* --- callbacks of the process --- */
 
 static void command_finish(struct command *c, const struct process_result *r)
 {
+        struct command_client *t = TAKE_PTR(c->_client);
         struct commands *cs = c->_all;
-        struct agent *a = cs->agent;
 
         c->result = *r;
-        c->finished = clock_wall(a->clock);
-        c->_finished_mono = clock_mono(a->clock);
+        c->finished = clock_wall(cs->agent->clock);
+        c->_finished_mono = clock_mono(cs->agent->clock);
         c->stdin_fd = fd_close(c->stdin_fd);
         if (c->output)
                 spool_finish(c->output);
-        end_client_stream(c, r);
+        if (t) {
+                t->command = NULL;
+                event_stream_end(&t->stream, r);
+        }
         list_remove(&c->_node);
         list_append(&cs->finished, &c->_node);
         cs->n_finished++;
@@ -224,9 +205,16 @@ static const struct process_ops foreground_ops = {
         .ended = process_ended,
 };
 
+/* The client of a background command gets its id and no output. */
 static void background_started(struct process *proc)
 {
-        end_client_stream(proc->owner, &(struct process_result){ 0 });
+        struct command *c = proc->owner;
+        struct command_client *t = TAKE_PTR(c->_client);
+
+        if (!t)
+                return;
+        t->command = NULL;
+        event_stream_end(&t->stream, &(struct process_result){ 0 });
 }
 
 static void background_output(struct process *proc, enum process_stream stream, char *p, size_t n)
@@ -251,27 +239,13 @@ static const struct process_ops background_ops = {
 
 /* --- starting --- */
 
-static int start_process(struct command *c, const struct command_request *r)
-{
-        struct agent *a = c->_all->agent;
-        struct process_spec spec = r->process;
-        int error = 0;
-
-        spec.ret_stdin = spec.pipe_stdin ? &c->stdin_fd : NULL;
-        spec.merge = spec.keep_output = r->background;
-        if (r->background)
-                error = spool_new(a->loop, a->config.state_dir.p, a->config.output_max, &c->output);
-        if (error < 0)
-                return error;
-        return process_start(&a->processes, &spec,
-                             r->background ? &background_ops : &foreground_ops, c, &c->process);
-}
-
 void command_run(struct commands *cs, struct http_req *req, const struct command_request *r)
 {
+        struct agent *a = cs->agent;
         struct command_client *t = xnew(struct command_client);
         struct command *c = command_new(cs, r);
-        int error;
+        struct process_spec spec = r->process;
+        int error = 0;
 
         if (event_stream_begin(&t->stream, req, &client_ops,
                                &(struct event_stream_options){ .id = str_from(c->id),
@@ -283,7 +257,14 @@ void command_run(struct commands *cs, struct http_req *req, const struct command
         }
         t->command = c;
         c->_client = t;
-        error = start_process(c, r);
+        spec.ret_stdin = spec.pipe_stdin ? &c->stdin_fd : NULL;
+        spec.merge = spec.keep_output = r->background;
+        if (r->background)
+                error = spool_new(a->loop, a->config.state_dir.p, a->config.output_max, &c->output);
+        if (error == 0)
+                error = process_start(&a->processes, &spec,
+                                      r->background ? &background_ops : &foreground_ops, c,
+                                      &c->process);
         if (error < 0)
                 command_finish(c, &(struct process_result){ .error = error });
 }

@@ -40,9 +40,10 @@ struct commands {
         size_t _outputs_max;
 };
 
-/* Is notified when a command has ended. */
+/* Is notified when a command has ended: `ended` is called once, from the loop, unless the waiter was
+ * removed from the command's list before. */
 struct command_waiter {
-        struct list node; /* initialised by command_wait */
+        struct list node;
         void (*ended)(struct command_waiter *w);
 };
 
@@ -61,7 +62,7 @@ struct command {
         struct process *process;      /* while it runs; with a spool, until the end of the agent */
         int stdin_fd;                 /* writing end of its standard input, or -EBADF */
         bool stdin_busy;              /* a request is writing to it */
-        struct list waiters;
+        struct list waiters;          /* struct command_waiter */
         struct command_client *_client; /* the client that started it, while it is connected */
 };
 
@@ -83,10 +84,6 @@ void command_run(struct commands *cs, struct http_req *req, const struct command
 
 /* NULL if there is no command with that id. */
 struct command *command_find(struct commands *cs, struct str id);
-
-/* `ended` is called once, from the loop, unless command_unwait comes first. */
-void command_wait(struct command *c, struct command_waiter *w);
-void command_unwait(struct command_waiter *w);
 
 /* The body of a request becomes standard input of a running command, as it arrives.
  *

@@ -63,18 +63,6 @@ static const struct json_field run_fields[] = {
         JSON_END,
 };
 
-static int check_run(const struct run_input *in, struct err *e)
-{
-        if ((in->command.n > 0) == (in->argv.n > 0))
-                return err_set(e, ERR_INVALID,
-                               "exactly one of command and argv is needed, and not empty");
-        if (in->argv.n > 0 && in->argv.items[0].n == 0)
-                return err_set(e, ERR_INVALID, "argv[0]: is empty; name a program");
-        if (in->has_gid && !in->has_uid)
-                return err_set(e, ERR_INVALID, "gid: needs a uid");
-        return 0;
-}
-
 /* The arguments joined by spaces, as far as the arena has room. */
 static struct str join(struct arena *arena, const struct json_strs *argv)
 {
@@ -96,16 +84,23 @@ static struct str join(struct arena *arena, const struct json_strs *argv)
         return str_of(text, n);
 }
 
+/* What has to run. ERR_INVALID or ERR_TOO_LARGE if the request cannot be carried out. */
 static int make_request(struct http_req *req, const struct run_input *in,
                         struct command_request *ret, struct err *e)
 {
         struct agent *a = agent_of(req);
         struct process_spec *p = &ret->process;
         struct str shell[] = { STR_NULL, STR("-c"), in->command };
-        int r = check_run(in, e);
+        int r;
 
-        if (r == 0)
-                r = launch_cwd(a, &req->arena, in->cwd, &p->cwd, e);
+        if ((in->command.n > 0) == (in->argv.n > 0))
+                return err_set(e, ERR_INVALID,
+                               "exactly one of command and argv is needed, and not empty");
+        if (in->argv.n > 0 && in->argv.items[0].n == 0)
+                return err_set(e, ERR_INVALID, "argv[0]: is empty; name a program");
+        if (in->has_gid && !in->has_uid)
+                return err_set(e, ERR_INVALID, "gid: needs a uid");
+        r = launch_cwd(a, &req->arena, in->cwd, &p->cwd, e);
         if (r < 0)
                 return r;
         if (in->argv.n > 0) {
@@ -239,30 +234,17 @@ static void interrupt_abort(struct http_req *req, int reason)
         struct interrupt *i = req->data;
 
         (void) reason;
-        command_unwait(&i->waiter);
+        list_remove(&i->waiter.node);
         http_req_unref(req);
 }
 
 static const struct http_hooks interrupt_hooks = { .abort = interrupt_abort };
 
-static void interrupt_command(struct http_req *req, struct command *c)
-{
-        struct interrupt *i = arena_new(&req->arena, struct interrupt);
-
-        if (!i || !c->process || c->finished) {
-                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "the command is not running");
-                return;
-        }
-        i->req = http_req_ref(req);
-        i->waiter.ended = interrupt_ended;
-        http_req_set_hooks(req, &interrupt_hooks, i);
-        command_wait(c, &i->waiter);
-        process_interrupt(c->process);
-}
-
+/* The reply follows when the command has ended. */
 static void delete_command(struct http_req *req)
 {
         struct agent *a = agent_of(req);
+        struct interrupt *i;
         struct session *s;
         struct command *c;
         struct str id;
@@ -273,13 +255,22 @@ static void delete_command(struct http_req *req)
         }
         c = command_find(&a->commands, id);
         s = c ? NULL : session_find(&a->sessions, id);
-        if (c)
-                interrupt_command(req, c);
-        else if (s)
+        if (s) {
                 session_close(s, req);
-        else
+                return;
+        }
+        i = c && c->process && !c->finished ? arena_new(&req->arena, struct interrupt) : NULL;
+        if (!i) {
                 http_reply_error(req, 500, CODE_RUNTIME_ERROR,
-                                 "there is no command or session with that id");
+                                 c ? "the command is not running"
+                                   : "there is no command or session with that id");
+                return;
+        }
+        i->req = http_req_ref(req);
+        i->waiter.ended = interrupt_ended;
+        http_req_set_hooks(req, &interrupt_hooks, i);
+        list_append(&c->waiters, &i->waiter.node);
+        process_interrupt(c->process);
 }
 
 /* --- POST /command/{id}/signal --- */

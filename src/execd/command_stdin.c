@@ -40,7 +40,7 @@ static void feed_end(struct feed *f)
         http_req_set_hooks(f->req, NULL, NULL);
         if (f->command) {
                 f->command->stdin_busy = false;
-                command_unwait(&f->waiter);
+                list_remove(&f->waiter.node);
         }
         uv_close((uv_handle_t *) &f->poll, poll_closed);
 }
@@ -183,7 +183,7 @@ void command_stdin(struct http_req *req, struct command *c)
         f->close_after = query_is_true(req, "close");
         buf_init(&f->held, 2 * NET_READ_SIZE);
         f->waiter.ended = feed_ended;
-        command_wait(c, &f->waiter);
+        list_append(&c->waiters, &f->waiter.node);
         c->stdin_busy = true;
         http_req_set_hooks(req, &feed_hooks, f);
         http_body_start(req, HTTP_LENGTH_UNKNOWN);

@@ -38,11 +38,18 @@ static void batch_flush(struct event_batch *b)
         buf_reset(&b->buf);
 }
 
-static void batch_text(struct event_batch *b, enum event_type type, struct str text)
+/* --- output --- */
+
+static void add_line(struct event_stream *es, struct event_batch *b, enum process_stream stream,
+                     struct str line)
 {
+        enum event_type type = stream == PROCESS_STDERR ? EVENT_STDERR : EVENT_STDOUT;
+        struct str text = line.n ? line : STR("\n");
         scoped(buf_done) struct buf large;
 
         buf_init(&large, HTTP_WRITE_MAX);
+        if (line.n == 0 && es->_skip_empty)
+                return;
         if (EVENT_SIZE_MAX(text.n) > buf_room(&b->buf))
                 batch_flush(b);
         if (EVENT_SIZE_MAX(text.n) <= buf_room(&b->buf)) {
@@ -53,42 +60,26 @@ static void batch_text(struct event_batch *b, enum event_type type, struct str t
         http_stream_write(b->req, buf_str(&large));
 }
 
-/* --- output --- */
-
-static void add_line(struct event_stream *es, struct event_batch *b, enum process_stream stream,
-                     struct str line)
-{
-        if (line.n == 0 && es->_skip_empty)
-                return;
-        batch_text(b, stream == PROCESS_STDERR ? EVENT_STDERR : EVENT_STDOUT,
-                   line.n ? line : STR("\n"));
-}
-
 /* Three bytes become four characters. */
 #define PIECE_MAX (BATCH_SIZE / 2)
-
-static void add_pieces(struct event_batch *b, enum event_type type, struct str *input)
-{
-        while (http_stream_writable(b->req) && input->n > 0) {
-                struct str piece = str_of(input->p, MIN_OF(input->n, PIECE_MAX));
-
-                if (BASE64_ENCODED(piece.n) + EVENT_SIZE_MAX(0) > buf_room(&b->buf))
-                        batch_flush(b);
-                event_add_bytes(&b->buf, type, piece, b->wall);
-                *input = str_skip(*input, piece.n);
-        }
-}
 
 /* Consumes as much input as the client accepts. */
 static void add_output(struct event_stream *es, enum process_stream stream, struct str *input)
 {
+        enum event_type type = stream == PROCESS_STDERR ? EVENT_STDERR : EVENT_STDOUT;
         struct lines *lines = &es->_outputs[stream].lines;
         struct event_batch b;
         struct str line;
 
         batch_init(&b, es);
-        if (es->_exact)
-                add_pieces(&b, stream == PROCESS_STDERR ? EVENT_STDERR : EVENT_STDOUT, input);
+        while (es->_exact && http_stream_writable(b.req) && input->n > 0) {
+                struct str piece = str_of(input->p, MIN_OF(input->n, PIECE_MAX));
+
+                if (BASE64_ENCODED(piece.n) + EVENT_SIZE_MAX(0) > buf_room(&b.buf))
+                        batch_flush(&b);
+                event_add_bytes(&b.buf, type, piece, b.wall);
+                *input = str_skip(*input, piece.n);
+        }
         while (!es->_exact && http_stream_writable(b.req) && lines_next(lines, input, &line))
                 add_line(es, &b, stream, line);
         batch_flush(&b);
@@ -103,24 +94,6 @@ bool event_stream_output(struct event_stream *es, enum process_stream stream, st
         if (bytes.n > 0)
                 buf_add_str(&o->held, bytes);
         return o->held.n == 0 && http_sse_writable(&es->sse);
-}
-
-static bool send_held(struct event_stream *es)
-{
-        for (size_t i = 0; i < PROCESS_STREAMS; i++) {
-                struct buf *held = &es->_outputs[i].held;
-                struct str input = buf_str(held);
-                size_t before = input.n;
-
-                if (before == 0)
-                        continue;
-                add_output(es, (enum process_stream) i, &input);
-                buf_consume(held, before - input.n);
-                buf_release(held);
-                if (held->n > 0)
-                        return false;
-        }
-        return http_sse_writable(&es->sse);
 }
 
 /* --- the last event --- */
@@ -181,14 +154,34 @@ static void stream_done(struct event_stream *es)
         }
 }
 
-/* If held output finds no room, the drain callback comes here again. */
-static void end_when_sent(struct event_stream *es)
+/* --- the client --- */
+
+/* Sends held output; then the last event if the run has ended, else lets the producer continue. If held
+ * output finds no room, the next drain comes here again. */
+static void sse_drain(struct http_sse *s)
 {
+        struct event_stream *es = container_of(s, struct event_stream, sse);
         struct event_batch b;
         struct str line;
 
-        if (!send_held(es))
+        for (size_t i = 0; i < PROCESS_STREAMS; i++) {
+                struct buf *held = &es->_outputs[i].held;
+                struct str input = buf_str(held);
+
+                if (held->n == 0)
+                        continue;
+                add_output(es, (enum process_stream) i, &input);
+                buf_consume(held, held->n - input.n);
+                buf_release(held);
+                if (held->n > 0)
+                        return;
+        }
+        if (!http_sse_writable(s))
                 return;
+        if (!es->_ending) {
+                es->ops->drain(es);
+                return;
+        }
         batch_init(&b, es);
         for (size_t i = 0; i < PROCESS_STREAMS; i++)
                 if (lines_remainder(&es->_outputs[i].lines, &line))
@@ -197,7 +190,7 @@ static void end_when_sent(struct event_stream *es)
                 batch_flush(&b);
         add_last(es, &b);
         batch_flush(&b);
-        http_sse_end(&es->sse);
+        http_sse_end(s);
         stream_done(es);
         es->ops->ended(es);
 }
@@ -206,19 +199,7 @@ void event_stream_end(struct event_stream *es, const struct process_result *r)
 {
         es->_ending = true;
         es->_result = *r;
-        end_when_sent(es);
-}
-
-/* --- the client --- */
-
-static void sse_drain(struct http_sse *s)
-{
-        struct event_stream *es = container_of(s, struct event_stream, sse);
-
-        if (es->_ending)
-                end_when_sent(es);
-        else if (send_held(es))
-                es->ops->drain(es);
+        sse_drain(&es->sse);
 }
 
 static void sse_ping(struct http_sse *s)

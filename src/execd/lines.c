@@ -25,24 +25,17 @@ static size_t find_end(struct str s)
         return cr ? (size_t) (cr - s.p) : n;
 }
 
-/* From its first byte; 0 for a byte that begins no multi-byte character. */
-static size_t character_length(unsigned char first)
-{
-        if (first < 0xc2 || first > 0xf4)
-                return 0;
-        return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-}
-
 /* How many of the first n bytes can be returned without cutting a character: all, less a well-formed beginning
  * of one at the end. */
 static size_t cut_between_characters(const char *p, size_t n)
 {
         for (size_t back = 1; back <= 3 && back < n; back++) {
                 unsigned char c = (unsigned char) p[n - back];
+                size_t length = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
 
                 if ((c & 0xc0) == 0x80)
                         continue;
-                return back < character_length(c) ? n - back : n;
+                return c >= 0xc2 && c <= 0xf4 && back < length ? n - back : n;
         }
         return n;
 }

@@ -33,13 +33,6 @@ static void close_timer(struct process *proc)
         proc->_timer_open = false;
 }
 
-static void close_pipe(struct process_pipe *p)
-{
-        if (p->open)
-                net_pipe_close(&p->pipe);
-        p->open = false;
-}
-
 static bool is_drained(const struct process *proc)
 {
         for (size_t i = 0; i < PROCESS_STREAMS; i++)
@@ -99,7 +92,8 @@ static void pipe_ended(struct net_pipe *pipe, int r)
 
         (void) r;
         p->due = 0;
-        close_pipe(p);
+        p->open = false;
+        net_pipe_close(pipe);
         finish_if_drained(p->process);
 }
 
@@ -238,18 +232,14 @@ static void timer_cb(uv_timer_t *h)
         process_kill(proc);
 }
 
-static void set_timer(struct process *proc, usec_t length)
-{
-        if (proc->_timer_open)
-                (void) uv_timer_start(&proc->_timer, timer_cb,
-                                      length / USEC_PER_MSEC + (length % USEC_PER_MSEC > 0), 0);
-}
-
 void process_set_timeout(struct process *proc, usec_t length)
 {
+        if (!proc->_timer_open)
+                return;
         if (length > 0)
-                set_timer(proc, length);
-        else if (proc->_timer_open)
+                (void) uv_timer_start(&proc->_timer, timer_cb,
+                                      length / USEC_PER_MSEC + (length % USEC_PER_MSEC > 0), 0);
+        else
                 (void) uv_timer_stop(&proc->_timer);
 }
 
@@ -259,7 +249,7 @@ void process_interrupt(struct process *proc)
                 return;
         proc->_interrupted = true;
         process_signal(proc, SIGTERM);
-        set_timer(proc, PROCESS_GRACE);
+        process_set_timeout(proc, PROCESS_GRACE);
 }
 
 /* --- all processes --- */
@@ -277,13 +267,18 @@ static void abandon(struct process *proc)
         proc->running = false;
         close_timer(proc);
         close_control(proc);
-        for (size_t i = 0; i < PROCESS_STREAMS; i++)
-                close_pipe(&proc->_pipes[i]);
+        for (size_t i = 0; i < PROCESS_STREAMS; i++) {
+                if (proc->_pipes[i].open)
+                        net_pipe_close(&proc->_pipes[i].pipe);
+                proc->_pipes[i].open = false;
+        }
 }
 
 /* A command that keeps stopping its supervisor leaves it no time to kill: then the agent does it. */
-void processes_continue(struct processes *all, pid_t child)
+void processes_continue(void *processes, pid_t child)
 {
+        struct processes *all = processes;
+
         list_for_each (n, &all->_all) {
                 struct process *proc = container_of(n, struct process, _node);
 
@@ -329,20 +324,23 @@ static int open_pipe(int *ret_read, int *ret_write)
         return 0;
 }
 
-static int open_stdin(const struct process_spec *spec, struct ends *e)
+static int open_ends(const struct process_spec *spec, struct ends *e)
 {
-        int r;
+        int r = 0;
 
         if (!spec->pipe_stdin)
                 e->child[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        if (e->child[0] >= 0)
-                return 0;
         /* A rootfs without devices: a pipe without a writer is as empty. */
-        r = open_pipe(&e->child[0], &e->parent[0]);
-        if (r == 0 && !spec->pipe_stdin)
+        if (e->child[0] < 0)
+                r = open_pipe(&e->child[0], &e->parent[0]);
+        if (!spec->pipe_stdin)
                 e->parent[0] = fd_close(e->parent[0]);
         else if (r == 0 && fcntl(e->parent[0], F_SETFL, O_NONBLOCK) < 0)
                 r = -errno;
+        if (r == 0)
+                r = open_pipe(&e->parent[1], &e->child[1]);
+        if (r == 0 && !spec->merge)
+                r = open_pipe(&e->parent[2], &e->child[2]);
         return r;
 }
 
@@ -390,12 +388,7 @@ int process_start(struct processes *all, const struct process_spec *spec,
                            .cwd = spec->cwd,
                            .user = spec->user };
         struct process *proc;
-        int r = open_stdin(spec, &e);
-
-        if (r == 0)
-                r = open_pipe(&e.parent[1], &e.child[1]);
-        if (r == 0 && !spec->merge)
-                r = open_pipe(&e.parent[2], &e.child[2]);
+        int r = open_ends(spec, &e);
 
         if (r < 0)
                 return r;
@@ -420,8 +413,7 @@ int process_start(struct processes *all, const struct process_spec *spec,
                 process_unref(proc);
                 return r;
         }
-        if (spec->timeout > 0)
-                set_timer(proc, spec->timeout);
+        process_set_timeout(proc, spec->timeout);
         if (spec->ret_stdin)
                 *spec->ret_stdin = TAKE_FD(e.parent[0]);
         *ret = proc;

@@ -96,8 +96,9 @@ void processes_init(struct processes *all, struct net_loop *l);
  * loop must run once more. */
 void processes_close(struct processes *all);
 
-/* A child of the agent was stopped: if it is a supervisor, it is continued. */
-void processes_continue(struct processes *all, pid_t child);
+/* A child of the agent was stopped: if it is a supervisor of these processes, it is continued
+ * (a reaper_stopped_fn). */
+void processes_continue(void *processes, pid_t child);
 
 /* Negative: nothing was started (-EMFILE, -ENOMEM, -EAGAIN when there are too many processes). Failures in
  * the child are reported through `ended`. */

@@ -169,22 +169,12 @@ static void response_free(struct spool_response *a)
         http_req_unref(req); /* `a` is in its arena */
 }
 
-/* The ring has overtaken the client. */
-static void skip_dropped(struct spool_response *a)
-{
-        uint64_t start = MIN_OF(spool_start(a->spool), a->end);
-        char text[64];
-
-        (void) snprintf(text, sizeof(text), "\n[%llu bytes of output dropped]\n",
-                        (unsigned long long) (start - a->at));
-        http_stream_write(a->req, str_from(text));
-        a->at = start;
-}
-
 /* Sends as much as the client accepts. */
-static void send_more(struct spool_response *a)
+static void send_more(struct http_req *req)
 {
         scoped(freep) char *piece = NULL;
+        struct spool_response *a = req->data;
+        uint64_t start = spool_start(a->spool);
 
         /* A finished spool may still grow, by what a command left running. Followers of the command
          * do not get that. */
@@ -192,10 +182,17 @@ static void send_more(struct spool_response *a)
                 a->end = spool_end(a->spool);
                 a->follow = !spool_finished(a->spool);
         }
-        if (a->at < spool_start(a->spool) && a->req->res.length == HTTP_LENGTH_UNKNOWN
-            && http_stream_writable(a->req))
-                skip_dropped(a);
-        while (a->at < a->end && http_stream_writable(a->req)) {
+        /* The ring has overtaken the client. */
+        if (a->at < start && req->res.length == HTTP_LENGTH_UNKNOWN && http_stream_writable(req)) {
+                char text[64];
+
+                start = MIN_OF(start, a->end);
+                (void) snprintf(text, sizeof(text), "\n[%llu bytes of output dropped]\n",
+                                (unsigned long long) (start - a->at));
+                http_stream_write(req, str_from(text));
+                a->at = start;
+        }
+        while (a->at < a->end && http_stream_writable(req)) {
                 ssize_t n = -ESTALE;
 
                 if (!piece)
@@ -204,22 +201,17 @@ static void send_more(struct spool_response *a)
                         n = spool_read(a->spool, a->at, piece,
                                        (size_t) MIN_OF(a->end - a->at, (uint64_t) PIECE));
                 if (n < 0) {
-                        http_stream_fail(a->req);
+                        http_stream_fail(req);
                         response_free(a);
                         return;
                 }
-                http_stream_write(a->req, str_of(piece, (size_t) n));
+                http_stream_write(req, str_of(piece, (size_t) n));
                 a->at += (uint64_t) n;
         }
         if (a->at == a->end && !a->follow) {
-                http_stream_end(a->req);
+                http_stream_end(req);
                 response_free(a);
         }
-}
-
-static void response_drain(struct http_req *req)
-{
-        send_more(req->data);
 }
 
 static void response_abort(struct http_req *req, int reason)
@@ -233,7 +225,7 @@ static void response_more(struct spool_reader *r)
         struct spool_response *a = container_of(r, struct spool_response, reader);
 
         if (http_stream_writable(a->req))
-                send_more(a);
+                send_more(a->req);
 }
 
 static void add_number(struct http_req *req, struct str name, uint64_t v)
@@ -246,7 +238,7 @@ static void add_number(struct http_req *req, struct str name, uint64_t v)
 
 void spool_reply(struct http_req *req, struct spool *s)
 {
-        static const struct http_hooks hooks = { .drain = response_drain, .abort = response_abort };
+        static const struct http_hooks hooks = { .drain = send_more, .abort = response_abort };
         struct spool_response *a = arena_new(&req->arena, struct spool_response);
         uint64_t cursor = 0;
         struct str text;
@@ -279,5 +271,5 @@ void spool_reply(struct http_req *req, struct spool *s)
         http_req_set_hooks(req, &hooks, a);
         if (a->follow)
                 spool_wait(s, &a->reader);
-        send_more(a);
+        send_more(req);
 }

@@ -61,19 +61,12 @@ struct supervisor {
         int status;
 };
 
+/* Whether the agent still exists to read the report does not matter. */
 static void send_report(const struct supervisor *sv, enum supervisor_report_kind kind, int value)
 {
         struct supervisor_report r = { (int32_t) kind, value };
 
         (void) !send(sv->fd, &r, sizeof(r), MSG_NOSIGNAL);
-}
-
-/* Whether the agent still exists to read the report does not matter. */
-static never_returns void report_and_exit(const struct supervisor *sv,
-                                          enum supervisor_report_kind kind, int value)
-{
-        send_report(sv, kind, value);
-        _exit(0);
 }
 
 /* Copies of the agent's descriptors would keep its connections open. */
@@ -105,31 +98,18 @@ static void note_reaped(void *data, pid_t pid, int status)
         }
 }
 
-/* Only the supervisor reaps the command, so the number of its process group is still its own. */
-static void obey(struct supervisor *sv)
-{
-        int32_t sig;
-        ssize_t n = recv(sv->fd, &sig, sizeof(sig), MSG_DONTWAIT);
-
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                return;
-        (void) kill(-sv->command, n == sizeof(sig) ? sig : SIGKILL);
-        if (n == sizeof(sig))
-                return;
-        proctree_kill_children(note_reaped, sv);
-        /* Without /proc only the process group is known. */
-        if (!sv->ended && waitpid(sv->command, &sv->status, 0) == sv->command)
-                sv->ended = true;
-}
-
-static never_returns void supervise(struct supervisor *sv, int child_events)
+/* Until the command has ended. Only the supervisor reaps it, so the number of its process group is still its
+ * own. */
+static void supervise(struct supervisor *sv, int child_events)
 {
         struct pollfd fds[] = {
                 { .fd = sv->fd, .events = POLLIN },
                 { .fd = child_events, .events = POLLIN },
         };
         struct signalfd_siginfo info;
+        int32_t sig;
         int status;
+        ssize_t n;
 
         while (!sv->ended) {
                 (void) poll(fds, ARRAY_SIZE(fds), -1);
@@ -138,10 +118,19 @@ static never_returns void supervise(struct supervisor *sv, int child_events)
                         for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
                                 note_reaped(sv, pid, status);
                 }
-                if (fds[0].revents && !sv->ended)
-                        obey(sv);
+                if (!fds[0].revents || sv->ended)
+                        continue;
+                n = recv(sv->fd, &sig, sizeof(sig), MSG_DONTWAIT);
+                if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                        continue;
+                (void) kill(-sv->command, n == sizeof(sig) ? sig : SIGKILL);
+                if (n == sizeof(sig))
+                        continue;
+                proctree_kill_children(note_reaped, sv);
+                /* Without /proc only the process group is known. */
+                if (!sv->ended && waitpid(sv->command, &sv->status, 0) == sv->command)
+                        sv->ended = true;
         }
-        report_and_exit(sv, SUPERVISOR_EXITED, sv->status);
 }
 
 /* The memory of a pipe, a socket or a page table belongs to no process. When such memory exhausts the
@@ -173,23 +162,27 @@ static never_returns void supervisor_main(const struct spawn *given, bool notify
         (void) sigprocmask(SIG_SETMASK, &set, NULL);
         close_all_but(keep_fds);
         (void) prctl(PR_SET_NAME, "hutch-supervise");
-        if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
-                report_and_exit(&sv, SUPERVISOR_FAILED, -errno);
-        events = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-        if (events < 0)
-                report_and_exit(&sv, SUPERVISOR_FAILED, -errno);
+        r = prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : 0;
+        events = r == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+        if (r == 0 && events < 0)
+                r = -errno;
         s.die_with_parent = true;
         prefer_oom_kill(true);
-        r = spawn_program(&s, &sv.command);
+        if (r == 0)
+                r = spawn_program(&s, &sv.command);
         prefer_oom_kill(false);
-        if (r < 0)
-                report_and_exit(&sv, SUPERVISOR_FAILED, r);
+        if (r < 0) {
+                send_report(&sv, SUPERVISOR_FAILED, r);
+                _exit(0);
+        }
         if (notify_start)
                 send_report(&sv, SUPERVISOR_STARTED, 0);
         for (int i = 0; i < 3; i++)
                 if (s.fds[i] != fd)
                         (void) close(s.fds[i]);
         supervise(&sv, events);
+        send_report(&sv, SUPERVISOR_EXITED, sv.status);
+        _exit(0);
 }
 
 /* --- in the agent --- */
