@@ -152,33 +152,27 @@ static int add_content(struct archive_download *a, struct buf *out)
         return 1;
 }
 
-/* A root that is not a directory. */
-static int add_root(struct archive_download *a, struct buf *out)
-{
-        const char *name = strrchr(a->root.p, '/') + 1;
-        int r;
-
-        if (a->root_sent)
-                return 0;
-        a->root_sent = true;
-        r = add_file(a, AT_FDCWD, a->root.p, str_from(name), out);
-        if (r == -ELOOP)
-                r = add_link(AT_FDCWD, a->root.p, str_from(name), out);
-        return r < 0 ? r : 1;
-}
-
 static int produce(struct response_stream *s, struct buf *out)
 {
         struct archive_download *a = container_of(s, struct archive_download, stream);
         struct walk_entry e;
-        int r;
+        int r = 0;
 
-        if (a->file >= 0)
+        if (a->file >= 0) {
                 r = add_content(a, out);
-        else if (!a->walking)
-                r = add_root(a, out);
-        else if ((r = walk_next(&a->walk, &e)) > 0)
-                r = add_entry(a, &e, out);
+        } else if (a->walking) {
+                r = walk_next(&a->walk, &e);
+                if (r > 0)
+                        r = add_entry(a, &e, out);
+        } else if (!a->root_sent) {
+                struct str name = str_from(strrchr(a->root.p, '/') + 1);
+
+                a->root_sent = true;
+                r = add_file(a, AT_FDCWD, a->root.p, name, out);
+                if (r == -ELOOP)
+                        r = add_link(AT_FDCWD, a->root.p, name, out);
+                r = r < 0 ? r : 1;
+        }
         if (r == 0)
                 tar_write_end(out);
         if (r < 0)

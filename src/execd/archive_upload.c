@@ -68,31 +68,7 @@ static void reply_error(struct archive_upload *a, const struct err *e)
 
 /* --- extraction --- */
 
-/* Processes one event of the reader. 1: there may be more; 0: the input is consumed; negative: has replied. */
-static int advance(struct archive_upload *a, struct str *input)
-{
-        struct str data;
-        struct err e;
-        int r, event = tar_reader_next(&a->reader, input, &data);
-
-        if (event == TAR_NEED_INPUT)
-                return 0;
-        if (event < 0) {
-                reply_bad_archive(a);
-                return event;
-        }
-        if (event == TAR_HEADER)
-                r = extract_entry(&a->extract, &a->reader.entry, &e);
-        else if (event == TAR_DATA)
-                r = extract_data(&a->extract, data, &e);
-        else
-                r = extract_entry_end(&a->extract, &e);
-        if (r < 0)
-                reply_error(a, &e);
-        return r < 0 ? r : 1;
-}
-
-/* After the last input; the same results. */
+/* After the last input. 1: there is more to do; 0: complete, has replied; negative: failed, has replied. */
 static int complete(struct archive_upload *a)
 {
         char text[80];
@@ -114,23 +90,44 @@ static int complete(struct archive_upload *a)
         return r;
 }
 
-/* One loop turn may bring many pieces of the body: they share one slice. */
+/* One loop turn may bring many pieces of the body: they share one slice. 1: there may be more to do; 0: the
+ * input is consumed (if the body has ended: complete, has replied); negative: has replied. */
 static int run_slice(struct archive_upload *a, struct str *input)
 {
         const struct agent *agent = agent_of(a->req);
         usec_t turn = net_loop_now(agent->loop);
-        int r;
+        struct str data;
+        struct err e;
+        int r, event;
 
         if (a->slice_end == 0 || turn != a->turn) {
                 a->turn = turn;
                 a->slice_end = usec_add(clock_mono(agent->clock), AGENT_SLICE);
         }
         do {
-                r = advance(a, input);
-                if (r == 0 && a->ended)
-                        r = complete(a);
-        } while (r > 0 && clock_mono(agent->clock) < a->slice_end);
-        return r;
+                event = tar_reader_next(&a->reader, input, &data);
+                if (event < 0) {
+                        reply_bad_archive(a);
+                        return event;
+                }
+                if (event == TAR_NEED_INPUT) {
+                        r = a->ended ? complete(a) : 0;
+                        if (r <= 0)
+                                return r;
+                        continue;
+                }
+                if (event == TAR_HEADER)
+                        r = extract_entry(&a->extract, &a->reader.entry, &e);
+                else if (event == TAR_DATA)
+                        r = extract_data(&a->extract, data, &e);
+                else
+                        r = extract_entry_end(&a->extract, &e);
+                if (r < 0) {
+                        reply_error(a, &e);
+                        return r;
+                }
+        } while (clock_mono(agent->clock) < a->slice_end);
+        return 1;
 }
 
 /* Ends, continues in the next turn, or waits for more of the body. */
@@ -201,35 +198,6 @@ static void on_abort(struct http_req *req, int reason)
 
 /* --- the request --- */
 
-static int read_owner(struct http_req *req, bool *ret_keep)
-{
-        struct str owner = STR_NULL;
-        int r = http_req_query(req, "owner", &owner);
-
-        if (r < 0)
-                return query_refuse(req);
-        *ret_keep = str_eq(owner, STR("keep"));
-        if (owner.n > 0 && !*ret_keep) {
-                http_reply_error(req, 400, CODE_INVALID_BODY, "owner may only be 'keep'");
-                return -EINVAL;
-        }
-        return 0;
-}
-
-static int open_target(struct http_req *req, struct str path, int *ret_fd)
-{
-        const struct file_attrs attrs = FILE_ATTRS_KEEP;
-        int r = file_mkdirs(path.p, 0777, &attrs, NULL, ret_fd);
-
-        if (r == -ENOTDIR)
-                http_reply_error(req, 400, CODE_INVALID_FILE, "'%.*s' is not a directory",
-                                 PROBLEM_PATH(path));
-        else if (r < 0)
-                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "create '%.*s': %s",
-                                 PROBLEM_PATH(path), err_text(r));
-        return r;
-}
-
 static void post_archive(struct http_req *req)
 {
         static const struct http_hooks hooks = {
@@ -237,18 +205,35 @@ static void post_archive(struct http_req *req)
                 .body_end = on_body_end,
                 .abort = on_abort,
         };
+        struct str path, owner = STR_NULL;
         struct archive_upload *a;
-        struct str path;
-        bool keep = false;
-        int fd;
+        int fd, r;
 
-        if (query_path(req, &path) < 0 || read_owner(req, &keep) < 0
-            || open_target(req, path, &fd) < 0)
+        if (query_path(req, &path) < 0)
                 return;
+        if (http_req_query(req, "owner", &owner) < 0) {
+                (void) query_refuse(req);
+                return;
+        }
+        if (owner.n > 0 && !str_eq(owner, STR("keep"))) {
+                http_reply_error(req, 400, CODE_INVALID_BODY, "owner may only be 'keep'");
+                return;
+        }
+        r = file_mkdirs(path.p, 0777, &FILE_ATTRS_KEEP, NULL, &fd);
+        if (r == -ENOTDIR) {
+                http_reply_error(req, 400, CODE_INVALID_FILE, "'%.*s' is not a directory",
+                                 PROBLEM_PATH(path));
+                return;
+        }
+        if (r < 0) {
+                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "create '%.*s': %s",
+                                 PROBLEM_PATH(path), err_text(r));
+                return;
+        }
         a = xnew(struct archive_upload);
         a->req = http_req_ref(req);
         tar_reader_init(&a->reader);
-        extract_init(&a->extract, fd, keep, &agent_of(req)->ids);
+        extract_init(&a->extract, fd, /* keep_owner= */ owner.n > 0, &agent_of(req)->ids);
         net_task_init(&a->task, run_task);
         buf_init(&a->pending, PENDING_MAX);
         http_req_set_hooks(req, &hooks, a);

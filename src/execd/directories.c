@@ -61,34 +61,23 @@ static void add_file(struct tree_listing *t, int dirfd, const char *name, struct
         file_info_add(out, buf_str(&t->path), &st, agent_of(t->stream.req)->users);
 }
 
-static int add_root(struct tree_listing *t, struct buf *out)
-{
-        struct str root = buf_str(&t->path);
-        const char *slash = memrchr(root.p, '/', root.n);
-
-        if (!t->q.glob || glob_matches(t->q.glob, str_from(slash + 1)))
-                add_file(t, AT_FDCWD, t->q.root.p, out);
-        return 0;
-}
-
-static bool is_listed(const struct tree_listing *t, const struct walk_entry *e)
-{
-        if (e->event == WALK_DIR)
-                return !t->q.files_only;
-        return e->event == WALK_ENTRY && (!t->q.glob || glob_matches(t->q.glob, str_from(e->name)));
-}
-
 static int add_next(struct tree_listing *t, struct buf *out)
 {
         struct walk_entry e;
         int r = walk_next(&t->walk, &e);
+        bool listed;
 
         if (r <= 0)
                 return r;
         if (e.event == WALK_FAILED
             && (e.error == -EMFILE || e.error == -ENFILE || e.error == -ENOMEM))
                 return e.error;
-        if (!is_listed(t, &e))
+        if (e.event == WALK_DIR)
+                listed = !t->q.files_only;
+        else
+                listed = e.event == WALK_ENTRY
+                         && (!t->q.glob || glob_matches(t->q.glob, str_from(e.name)));
+        if (!listed)
                 return 1;
         buf_truncate(&t->path, t->root_n);
         if (t->root_n > 1) /* the root is not "/" */
@@ -101,12 +90,16 @@ static int add_next(struct tree_listing *t, struct buf *out)
 static int produce(struct response_stream *s, struct buf *out)
 {
         struct tree_listing *t = container_of(s, struct tree_listing, stream);
-        int r;
+        struct str root = buf_str(&t->path);
+        int r = 0;
 
         if (!t->begun)
                 buf_add_char(out, '[');
         t->begun = true;
-        r = t->walking ? add_next(t, out) : add_root(t, out);
+        if (t->walking)
+                r = add_next(t, out);
+        else if (!t->q.glob || glob_matches(t->q.glob, str_from(strrchr(root.p, '/') + 1)))
+                add_file(t, AT_FDCWD, t->q.root.p, out);
         if (r == 0)
                 buf_add_char(out, ']');
         return r;
@@ -203,30 +196,25 @@ static void get_search(struct http_req *req)
 
 /* --- GET /directories/list --- */
 
-static int read_depth(struct http_req *req, unsigned *ret)
-{
-        struct str text = STR_NULL;
-        uint64_t depth = 1;
-        int r = http_req_query(req, "depth", &text);
-
-        if (r < 0)
-                return query_refuse(req);
-        if (text.n > 0 && parse_u64_max(text, INT32_MAX, &depth) < 0) {
-                http_reply_error(req, 400, CODE_INVALID_BODY,
-                                 "depth must be a number from 0 to 2147483647");
-                return -EINVAL;
-        }
-        *ret = (unsigned) depth;
-        return 0;
-}
-
 static void get_list(struct http_req *req)
 {
         struct tree_query q = { .rootfd = -EBADF };
+        struct str text = STR_NULL;
+        uint64_t depth = 1;
         struct stat st;
 
-        if (query_path(req, &q.root) < 0 || read_depth(req, &q.depth_max) < 0)
+        if (query_path(req, &q.root) < 0)
                 return;
+        if (http_req_query(req, "depth", &text) < 0) {
+                (void) query_refuse(req);
+                return;
+        }
+        if (text.n > 0 && parse_u64_max(text, INT32_MAX, &depth) < 0) {
+                http_reply_error(req, 400, CODE_INVALID_BODY,
+                                 "depth must be a number from 0 to 2147483647");
+                return;
+        }
+        q.depth_max = (unsigned) depth;
         q.rootfd = open(q.root.p, OPEN_DIR);
         if (q.rootfd >= 0 && q.depth_max > 0) {
                 list_tree(req, &q);

@@ -116,43 +116,32 @@ static void batch_free(struct file_batch *fb)
         http_req_unref(req);
 }
 
-/* 1: there is more to do; 0: everything is done; negative: has replied. */
-static int advance(struct file_batch *fb)
+static void run_slice(struct net_task *t)
 {
-        int r = FILE_BATCH_NEXT;
-
-        if (fb->_i < fb->_n)
-                r = fb->_ops->steps[fb->_step](fb, &fb->items[fb->_i]);
-        if (r < 0 || r == FILE_BATCH_MORE)
-                return r;
-        if (++fb->_i < fb->_n)
-                return 1;
-        fb->_i = 0;
-        fb->_step++;
-        return fb->_step < FILE_BATCH_STEPS_MAX && fb->_ops->steps[fb->_step];
-}
-
-static void run_slice(struct file_batch *fb)
-{
+        struct file_batch *fb = container_of(t, struct file_batch, _task);
         struct agent *a = agent_of(fb->req);
         usec_t end = usec_add(clock_mono(a->clock), AGENT_SLICE);
-        int r;
 
         do {
-                r = advance(fb);
-        } while (r > 0 && clock_mono(a->clock) < end);
-        if (r > 0) {
-                net_task_queue(a->loop, &fb->_task);
-                return;
-        }
-        if (r == 0)
-                fb->_ops->end(fb);
-        batch_free(fb);
-}
+                int r = FILE_BATCH_NEXT;
 
-static void run_task(struct net_task *t)
-{
-        run_slice(container_of(t, struct file_batch, _task));
+                if (fb->_i < fb->_n)
+                        r = fb->_ops->steps[fb->_step](fb, &fb->items[fb->_i]);
+                if (r < 0) {
+                        batch_free(fb);
+                        return;
+                }
+                if (r == FILE_BATCH_MORE || ++fb->_i < fb->_n)
+                        continue;
+                fb->_i = 0;
+                fb->_step++;
+                if (fb->_step == FILE_BATCH_STEPS_MAX || !fb->_ops->steps[fb->_step]) {
+                        fb->_ops->end(fb);
+                        batch_free(fb);
+                        return;
+                }
+        } while (clock_mono(a->clock) < end);
+        net_task_queue(a->loop, t);
 }
 
 static void batch_abort(struct http_req *req, int reason)
@@ -171,7 +160,7 @@ void file_batch_start(struct http_req *req, enum file_batch_source source,
         if (fb) {
                 *fb = (struct file_batch){ .req = http_req_ref(req), .data = data, ._ops = ops };
                 buf_init(&fb->out, BUF_MAX_JSON);
-                net_task_init(&fb->_task, run_task);
+                net_task_init(&fb->_task, run_slice);
                 r = source == FILE_BATCH_QUERY ? items_from_query(fb)
                                                : items_from_body(fb, source == FILE_BATCH_MAP);
         }
@@ -184,7 +173,7 @@ void file_batch_start(struct http_req *req, enum file_batch_source source,
         }
         users_refresh(agent_of(req)->users);
         http_req_set_hooks(req, &hooks, fb);
-        run_slice(fb);
+        run_slice(&fb->_task);
 }
 
 /* --- replies --- */

@@ -36,7 +36,7 @@ struct download {
         /* --- lines --- */
         bool by_lines;
         uint64_t line;        /* the current one, from 1 */
-        uint64_t first, last; /* wanted, inclusive */
+        uint64_t first, last; /* selected, inclusive */
         bool started;         /* a byte of the current line was seen */
         bool any;             /* a line was produced before */
         bool held_cr;         /* a carriage return that may be the last byte of its line */
@@ -44,31 +44,23 @@ struct download {
 
 /* --- the selection of lines --- */
 
-static void add_line_part(struct download *d, struct str part, bool ends, struct buf *out)
-{
-        bool cr = part.n > 0 && part.p[part.n - 1] == '\r';
-
-        if (!d->started && d->any)
-                buf_add_char(out, '\n');
-        d->any = true;
-        if (part.n > 0 && d->held_cr)
-                buf_add_char(out, '\r');
-        if (part.n > 0)
-                d->held_cr = cr;
-        buf_add(out, part.p, part.n - cr);
-        if (ends)
-                d->held_cr = false;
-}
-
 /* A line exists when it has a byte or an end. */
 static void add_lines(struct download *d, struct str bytes, struct buf *out)
 {
         while (bytes.n > 0 && d->line <= d->last) {
                 ssize_t lf = str_find(bytes, '\n');
                 size_t n = lf < 0 ? bytes.n : (size_t) lf;
+                bool selected = d->line >= d->first, cr = n > 0 && bytes.p[n - 1] == '\r';
 
-                if (d->line >= d->first)
-                        add_line_part(d, str_of(bytes.p, n), lf >= 0, out);
+                if (selected && !d->started && d->any)
+                        buf_add_char(out, '\n');
+                if (selected && n > 0 && d->held_cr)
+                        buf_add_char(out, '\r');
+                if (selected) {
+                        buf_add(out, bytes.p, n - cr);
+                        d->any = true;
+                        d->held_cr = lf < 0 && (n > 0 ? cr : d->held_cr);
+                }
                 d->started = lf < 0;
                 d->line += lf >= 0;
                 bytes = str_skip(bytes, n + (lf >= 0));

@@ -47,27 +47,14 @@ struct finder {
         bool eof;
 };
 
-static int refill(struct finder *f)
-{
-        ssize_t n;
-
-        memmove(f->window, f->window + f->pos, f->n - f->pos);
-        f->n -= f->pos;
-        f->pos = 0;
-        n = read(f->fd, f->window + f->n, f->size - f->n);
-        if (n < 0)
-                return errno == EINTR ? 0 : -errno;
-        f->eof = n == 0;
-        f->n += (size_t) n;
-        return 0;
-}
-
-/* Returns bytes that belong to no occurrence, and whether an occurrence follows them. */
-static void settle(struct finder *f, struct str *ret_plain, bool *ret_found)
+/* Returns bytes that belong to no occurrence, and whether an occurrence follows them: 1, or 0 at the end of
+ * the file, or a negative errno. */
+static int finder_next(struct finder *f, struct str *ret_plain, bool *ret_found)
 {
         char *from = f->window + f->pos;
         const char *at = memmem(from, f->n - f->pos, f->old.p, f->old.n);
         size_t end = f->n;
+        ssize_t n;
 
         if (at)
                 end = (size_t) (at - f->window);
@@ -76,20 +63,19 @@ static void settle(struct finder *f, struct str *ret_plain, bool *ret_found)
         *ret_plain = str_of(from, end - f->pos);
         *ret_found = at != NULL;
         f->pos = end + (at ? f->old.n : 0);
-}
-
-/* 1, 0 at the end of the file, or a negative errno. */
-static int finder_next(struct finder *f, struct str *ret_plain, bool *ret_found)
-{
-        int r;
-
-        settle(f, ret_plain, ret_found);
-        if (ret_plain->n > 0 || *ret_found)
+        if (ret_plain->n > 0 || at)
                 return 1;
         if (f->eof)
                 return 0;
-        r = refill(f);
-        return r < 0 ? r : 1;
+        memmove(f->window, f->window + f->pos, f->n - f->pos);
+        f->n -= f->pos;
+        f->pos = 0;
+        n = read(f->fd, f->window + f->n, f->size - f->n);
+        if (n < 0)
+                return errno == EINTR ? 1 : -errno;
+        f->eof = n == 0;
+        f->n += (size_t) n;
+        return 1;
 }
 
 /* --- one file --- */
@@ -185,18 +171,6 @@ static int emit(struct replace *w, struct str bytes)
         return buf_failed(&w->out) ? -ENOMEM : r;
 }
 
-static int finish_file(struct replace *w)
-{
-        int r;
-
-        if (!w->writing)
-                return 0;
-        r = flush(w);
-        if (r == 0)
-                r = atomic_file_commit(&w->file, &FILE_ATTRS_KEEP);
-        return r < 0 ? r : atomic_file_sync_dir(&w->file);
-}
-
 /* Processes one piece of the file. enum file_batch_progress or a negative errno. */
 static int replace_piece(struct replace *w, const char *path, struct ids *ids)
 {
@@ -207,13 +181,19 @@ static int replace_piece(struct replace *w, const char *path, struct ids *ids)
         if (r < 0)
                 return r;
         w->spent += PIECE_COST + plain.n + w->edit.old.n + (found ? w->edit.new.n : 0);
-        if (r == 0) {
-                r = finish_file(w);
-                return r < 0 ? r : FILE_BATCH_NEXT;
-        }
         if (!w->writing) {
+                if (r == 0)
+                        return FILE_BATCH_NEXT;
                 r = found ? begin_writing(w, path, ids) : 0;
                 return r < 0 ? r : FILE_BATCH_MORE;
+        }
+        if (r == 0) {
+                r = flush(w);
+                if (r == 0)
+                        r = atomic_file_commit(&w->file, &FILE_ATTRS_KEEP);
+                if (r == 0)
+                        r = atomic_file_sync_dir(&w->file);
+                return r < 0 ? r : FILE_BATCH_NEXT;
         }
         w->count += found;
         r = emit(w, plain);

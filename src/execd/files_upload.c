@@ -180,75 +180,50 @@ static bool commit_step(struct upload *u, struct commit *c)
         return false;
 }
 
-/* Takes u->file. A full queue holds too many descriptors: then its first file is committed here. */
-static void commit_add(struct upload *u)
-{
-        struct commit *c = xnew(struct commit), *first;
-
-        *c = (struct commit){ .file = u->file,
-                              .attrs = u->attrs,
-                              .path = xstrndup_str(u->path),
-                              .number = u->n_files - 1 };
-        u->file = ATOMIC_FILE_NULL;
-        atomic_file_start_writeback(&c->file);
-        list_append(&u->commits, &c->node);
-        u->n_commits++;
-        first = container_of(list_first(&u->commits), struct commit, node);
-        while (u->n_commits > COMMITS_MAX && !commit_step(u, first))
-                ;
-}
-
 /* --- parts --- */
 
 /* New directories on the way get the owner of the file, but not its mode. */
-static int open_target(struct upload *u, const struct metadata *m)
-{
-        struct agent *a = u->agent;
-        struct err e;
-        int r;
-
-        users_refresh(a->users);
-        r = path_resolve(a, &u->arena, m->path, &u->path, &e);
-        if (r == 0)
-                r = permission_resolve(&m->permission, a->users, &u->attrs, &e);
-        if (r < 0) {
-                if (e.code == ERR_NOT_FOUND)
-                        set_failure(u, 500, CODE_RUNTIME_ERROR, u->n_files - 1, "%s", e.message);
-                else
-                        set_failure(u, 400, CODE_INVALID_METADATA, u->n_files - 1,
-                                    "metadata of file %zu: %s", u->n_files, e.message);
-                return r;
-        }
-        r = file_make_parents(u->path.p, 0777, &u->attrs);
-        if (r == 0)
-                r = atomic_file_open(&u->file, u->path.p, &a->ids);
-        if (r < 0)
-                set_file_failure(u, u->n_files - 1, u->path, r);
-        return r;
-}
-
 static int begin_file(struct upload *u)
 {
         struct str text = str_from(buf_str(&u->waiting).p);
+        size_t number = u->n_files++;
         struct metadata m = { 0 };
         struct json_error je;
+        struct err e;
         int r;
 
-        u->n_files++;
         if (u->n_files > u->n_metadata) {
                 set_failure(u, 400, u->n_metadata ? CODE_INVALID_FILE : CODE_INVALID_METADATA,
-                            u->n_files - 1, "file %zu has no metadata part before it", u->n_files);
+                            number, "file %zu has no metadata part before it", u->n_files);
                 return refuse(u);
         }
         arena_reset(&u->arena);
         r = json_decode(text, metadata_fields, JSON_ALLOW_TRAILING, &u->arena, &m, &je);
         buf_consume(&u->waiting, text.n + 1);
-        if (r < 0)
-                set_failure(u, 400, CODE_INVALID_METADATA, u->n_files - 1,
-                            "metadata of file %zu: %s", u->n_files, je.message);
-        else
-                r = open_target(u, &m);
-        return r < 0 ? refuse(u) : 0;
+        if (r < 0) {
+                set_failure(u, 400, CODE_INVALID_METADATA, number, "metadata of file %zu: %s",
+                            u->n_files, je.message);
+                return refuse(u);
+        }
+        users_refresh(u->agent->users);
+        r = path_resolve(u->agent, &u->arena, m.path, &u->path, &e);
+        if (r == 0)
+                r = permission_resolve(&m.permission, u->agent->users, &u->attrs, &e);
+        if (r < 0) {
+                if (e.code == ERR_NOT_FOUND)
+                        set_failure(u, 500, CODE_RUNTIME_ERROR, number, "%s", e.message);
+                else
+                        set_failure(u, 400, CODE_INVALID_METADATA, number,
+                                    "metadata of file %zu: %s", u->n_files, e.message);
+                return refuse(u);
+        }
+        r = file_make_parents(u->path.p, 0777, &u->attrs);
+        if (r == 0)
+                r = atomic_file_open(&u->file, u->path.p, &u->agent->ids);
+        if (r == 0)
+                return 0;
+        set_file_failure(u, number, u->path, r);
+        return refuse(u);
 }
 
 static int got_part(struct http_upload *http, const struct multipart_part *part)
@@ -295,14 +270,27 @@ static int got_part_end(struct http_upload *http)
 {
         struct upload *u = container_of(http, struct upload, http);
         enum part part = u->part;
+        struct commit *c, *first;
 
         u->part = PART_NONE;
+        if (part == PART_METADATA)
+                buf_add_char(&u->waiting, '\0');
         if (part == PART_FILE) {
-                commit_add(u);
+                c = xnew(struct commit);
+                *c = (struct commit){ .file = u->file,
+                                      .attrs = u->attrs,
+                                      .path = xstrndup_str(u->path),
+                                      .number = u->n_files - 1 };
+                u->file = ATOMIC_FILE_NULL;
+                atomic_file_start_writeback(&c->file);
+                list_append(&u->commits, &c->node);
+                u->n_commits++;
+                /* A full queue holds too many descriptors: then its first file is committed here. */
+                first = container_of(list_first(&u->commits), struct commit, node);
+                while (u->n_commits > COMMITS_MAX && !commit_step(u, first))
+                        ;
                 http_body_pause(u->req);
                 net_task_queue(u->agent->loop, &u->task);
-        } else if (part == PART_METADATA) {
-                buf_add_char(&u->waiting, '\0');
         }
         if (u->failure.status || !buf_failed(&u->waiting))
                 return 0;
@@ -324,10 +312,12 @@ static void upload_free(struct upload *u)
         free(u);
 }
 
-static void reply(struct upload *u)
+/* Every file that arrived is in place, or something has failed: then the rest of the body is discarded. */
+static void upload_finish(struct upload *u)
 {
         struct http_req *req = u->req;
 
+        http_upload_stop(&u->http);
         if (u->failure.status)
                 reply_failure(u);
         else if (u->n_metadata == 0)
@@ -340,14 +330,7 @@ static void reply(struct upload *u)
                                  u->n_files);
         else
                 http_reply_empty(req, 200);
-}
-
-/* Every file that arrived is in place, or something has failed: then the rest of the body is discarded. */
-static void upload_finish(struct upload *u)
-{
-        http_upload_stop(&u->http);
-        reply(u);
-        http_body_resume(u->req);
+        http_body_resume(req);
         upload_free(u);
 }
 

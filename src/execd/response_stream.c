@@ -15,51 +15,33 @@ static void stream_release(struct response_stream *s)
         http_req_unref(req);
 }
 
-static void flush(struct response_stream *s)
+static void run_slice(struct net_task *t)
 {
-        http_stream_write(s->req, buf_str(&s->_out));
-        buf_reset(&s->_out);
-}
+        struct response_stream *s = container_of(t, struct response_stream, _task);
+        struct agent *a = agent_of(s->req);
+        usec_t end = usec_add(clock_mono(a->clock), AGENT_SLICE);
+        int r = 1;
 
-/* Returns the last result of produce. */
-static int produce_slice(struct response_stream *s)
-{
-        const struct clock *clock = agent_of(s->req)->clock;
-        usec_t end = usec_add(clock_mono(clock), AGENT_SLICE);
-        int r;
-
-        do {
+        while (r > 0 && http_stream_writable(s->req) && clock_mono(a->clock) < end) {
                 r = s->ops->produce(s, &s->_out);
                 if (buf_failed(&s->_out))
                         r = -ENOMEM;
-                if (r >= 0 && s->_out.n >= RESPONSE_STREAM_PIECE)
-                        flush(s);
-        } while (r > 0 && http_stream_writable(s->req) && clock_mono(clock) < end);
-        return r;
-}
-
-static void run_slice(struct response_stream *s)
-{
-        int r = http_stream_writable(s->req) ? produce_slice(s) : 1;
-
+                if (r == 0 || (r > 0 && s->_out.n >= RESPONSE_STREAM_PIECE)) {
+                        http_stream_write(s->req, buf_str(&s->_out));
+                        buf_reset(&s->_out);
+                }
+        }
         if (r > 0 && !http_req_is_gone(s->req)) {
                 /* If it is not writable, the drain hook continues. */
                 if (http_stream_writable(s->req))
-                        net_task_queue(agent_of(s->req)->loop, &s->_task);
+                        net_task_queue(a->loop, t);
                 return;
         }
-        if (r == 0) {
-                flush(s);
+        if (r == 0)
                 http_stream_end(s->req);
-        } else if (r < 0) {
+        else if (r < 0)
                 http_stream_fail(s->req);
-        }
         stream_release(s);
-}
-
-static void run_task(struct net_task *t)
-{
-        run_slice(container_of(t, struct response_stream, _task));
 }
 
 static void on_drain(struct http_req *req)
@@ -82,7 +64,7 @@ void response_stream_start(struct response_stream *s, struct http_req *req, stru
 
         s->req = http_req_ref(req);
         s->ops = ops;
-        net_task_init(&s->_task, run_task);
+        net_task_init(&s->_task, run_slice);
         buf_init(&s->_out, RESPONSE_STREAM_MAX);
         http_req_set_hooks(req, &hooks, s);
         http_res_header_const(req, STR("Content-Type"), type);
@@ -92,5 +74,5 @@ void response_stream_start(struct response_stream *s, struct http_req *req, stru
                 stream_release(s);
                 return;
         }
-        run_slice(s);
+        run_slice(&s->_task);
 }
